@@ -5,6 +5,7 @@
 //! timed mode the router calls the same steps one by one, as the array gets to them.
 
 pub mod allocation;
+mod failing;
 pub mod faults;
 pub mod gc;
 pub mod mapping;

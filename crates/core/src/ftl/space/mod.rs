@@ -1,8 +1,13 @@
 //! The physical space: blocks, their states, free blocks, and the frontiers that writes go to.
 
+mod block;
+mod choice;
 mod claim;
 mod closed;
 mod failing;
+mod frontiers;
+mod leveling;
+mod may_take;
 mod region;
 mod runs;
 mod saving;
@@ -17,53 +22,14 @@ use crate::config::advanced::Waste;
 use crate::external::Fault;
 use crate::sim::id::{BlockId, PlaneId, Ppn};
 use crate::sim::memory::{Divider, zeroed_words};
-pub use claim::{Claim, InHand};
+pub use block::{Block, BlockState};
+pub use claim::{Claim, InHand, RESERVE};
 pub use closed::Age;
 use region::{Frontier, Layout, Region};
 pub use region::{FrontierId, RegionId, Role};
 use victims::Victims;
 pub use view::{BlockView, RegionView};
 use wear::Leveling;
-
-/// Where a block is in its life.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum BlockState {
-    /// Erased.
-    #[default]
-    Free,
-    /// A frontier is in it, or its last program has not ended.
-    Open,
-    /// Full: cleaning may choose it.
-    Closed,
-    /// Chosen by cleaning; its valid units are being moved.
-    Victim,
-    /// All moved; waits for its dependants, then for its erase.
-    Doomed,
-    /// It belongs to the mapping scheme.
-    Logical,
-    /// A program of it has failed; its valid units are to be moved.
-    Failed,
-    /// It is never used again.
-    Bad,
-}
-
-/// What is known of a block.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Block {
-    /// Valid units.
-    pub valid: u16,
-    /// Reads of it, unfinished copies from it, and unfinished programs that supersede units of it: it is not erased
-    /// while there are any (design decision 4).
-    pub dependants: u16,
-    /// Erases so far.
-    pub erases: u32,
-    /// Where it is in its life.
-    pub state: BlockState,
-    /// What it holds, from its opening to its erase.
-    pub role: Role,
-    /// Whether it is never erased and used again, when it is empty: a program or an erase of it has failed.
-    pub failed: bool,
-}
 
 /// State of a plane.
 #[derive(Clone, Debug, Default)]
@@ -126,10 +92,6 @@ fn opening_group(device: &DeviceConfig) -> u32 {
         (true, false) => device.geometry.planes,
     }
 }
-
-/// One free block is kept for garbage collection: with it, any victim's valid units find room. Where blocks fail, one
-/// more is ([`Space::reserve`]).
-pub const RESERVE: u32 = 1;
 
 /// Regions of all planes that have a role; all of their blocks are free.
 fn regions(device: &DeviceConfig, layouts: &[Layout], role: Role) -> impl Iterator<Item = Region> {

@@ -1,20 +1,16 @@
-//! Choice of victims: the closed blocks of each role, and the policy that chooses among them.
+//! The closed blocks of each role, and the policy that chooses among them.
 
 use super::closed::ClosedBlocks;
-use super::region::{Region, RegionId};
-use super::{Block, BlockState, Role, Space};
 use crate::config::DeviceConfig;
 use crate::external::Fault;
 use crate::ftl::gc::victim::Victim;
-use crate::ftl::space::RegionView;
 use crate::sim::id::{BlockId, PlaneId};
-use crate::state::{Reader, StateError, Writer};
 
 /// A victim policy, and what the space maintains for it.
 #[derive(Clone, Debug)]
 pub(super) struct Victims {
-    policy: Victim,
-    closed: ClosedBlocks,
+    pub(super) policy: Victim,
+    pub(super) closed: ClosedBlocks,
 }
 
 impl Victims {
@@ -40,143 +36,5 @@ impl Victims {
     /// Returns the fault of a policy that came with another program.
     pub(super) fn fault(&self) -> Option<&Fault> {
         self.policy.fault()
-    }
-}
-
-impl Space {
-    /// Returns what policies see of a region.
-    pub fn view(&self, region: RegionId) -> RegionView<'_> {
-        let region = &self.regions[region.0 as usize];
-        RegionView {
-            region,
-            free: region.free,
-            blocks: &self.blocks,
-            per_plane: self.blocks_per_plane.divisor(),
-            closed: self.victims[region.role as usize].as_ref().map(|victims| &victims.closed),
-            data_units: self.data_units,
-            clock: self.clock,
-        }
-    }
-
-    /// Makes a closed block a candidate of the victim policy.
-    pub(super) fn add_candidate(&mut self, id: BlockId) {
-        let Block { valid, role, .. } = self.blocks[id.index()];
-        let (plane, valid, clock) = (self.plane_of(id), u32::from(valid), self.clock);
-        let invalid = self.data_units - valid;
-        let region = self.region_mut(plane, role);
-        region.invalid += invalid;
-        region.closed += 1;
-        if let Some(victims) = &mut self.victims[role as usize] {
-            victims.closed.insert(plane, id, valid, clock);
-        }
-    }
-
-    /// Chooses a victim among the closed blocks of a region, if some block would gain anything.
-    ///
-    /// A victim's units are moved in whole programs, of which the last is padded. So a block gains only if a program's
-    /// worth of its units is invalid. That is so of one at least if each had as many invalid units as fit below that,
-    /// and more are.
-    ///
-    /// If the victim is to gain `least` units, those that the policy takes before such a one are passed over: they are
-    /// candidates anew. So are those that the wear policy refuses. A block that is to be migrated comes first.
-    pub fn take_victim(&mut self, region: RegionId, least: u32) -> Option<BlockId> {
-        let Region { role, invalid, closed, .. } = self.regions[region.0 as usize];
-        let in_vain = self.units_per_program - self.layout(role).granule;
-        if u64::from(invalid) <= u64::from(closed) * u64::from(in_vain) {
-            return None;
-        }
-        let id = match self.take_due(region, least) {
-            Some(id) => id,
-            None => {
-                let first = self.take_candidate(region)?;
-                let suits = self.gain_of(first) >= least && self.wear_allows(region, first);
-                if suits { first } else { self.take_gaining(region, least, first)? }
-            }
-        };
-        let block = &mut self.blocks[id.index()];
-        debug_assert_eq!(block.state, BlockState::Closed);
-        block.state = BlockState::Victim;
-        Some(id)
-    }
-
-    /// Lets the policy choose a block, which is a candidate no longer.
-    fn take_candidate(&mut self, id: RegionId) -> Option<BlockId> {
-        let region = &self.regions[id.0 as usize];
-        let Victims { policy, closed } = self.victims[region.role as usize].as_mut()?;
-        closed.settle(region.plane);
-        let view = RegionView {
-            region,
-            free: region.free,
-            blocks: &self.blocks,
-            per_plane: self.blocks_per_plane.divisor(),
-            closed: Some(closed),
-            data_units: self.data_units,
-            clock: self.clock,
-        };
-        let block = policy.choose(&view)?;
-        self.remove_candidate(block);
-        Some(block)
-    }
-
-    /// Takes a closed block out of the candidates of the victim policy.
-    pub(super) fn remove_candidate(&mut self, id: BlockId) {
-        let Block { valid, role, .. } = self.blocks[id.index()];
-        let (plane, invalid) = (self.plane_of(id), self.data_units - u32::from(valid));
-        if let Some(victims) = &mut self.victims[role as usize] {
-            victims.closed.remove(plane, id);
-        }
-        let region = self.region_mut(plane, role);
-        region.invalid -= invalid;
-        region.closed -= 1;
-    }
-
-    /// Units that are free when a block has been moved, in whole programs.
-    pub(super) fn gain_of(&self, id: BlockId) -> u32 {
-        self.data_units - u32::from(self.blocks[id.index()].valid).next_multiple_of(self.units_per_program)
-    }
-
-    /// Passes over `first`, and over others until one gains `least` units and suits the wear policy. If that refuses
-    /// all, the first one that gains so many is taken.
-    #[cold]
-    fn take_gaining(&mut self, region: RegionId, least: u32, first: BlockId) -> Option<BlockId> {
-        let mut passed = vec![first];
-        let mut found = None;
-        while let Some(id) = self.take_candidate(region) {
-            if self.gain_of(id) >= least && self.wear_allows(region, id) {
-                found = Some(id);
-                break;
-            }
-            passed.push(id);
-        }
-        if found.is_none() {
-            let refused = passed.iter().position(|&id| self.gain_of(id) >= least);
-            found = refused.map(|position| passed.remove(position));
-        }
-        passed.into_iter().for_each(|id| self.add_candidate(id));
-        found
-    }
-
-    /// Writes the closed blocks and the policy of each role for a saved state.
-    pub(in crate::ftl) fn save_victims(&self, out: &mut Writer) -> Result<(), StateError> {
-        for Victims { policy, closed } in self.victims.iter().flatten() {
-            (0..self.planes.len() as u32).try_for_each(|plane| closed.save(PlaneId(plane), out))?;
-            policy.save(out)?;
-        }
-        self.wear.as_ref().map_or(Ok(()), |wear| wear.policy.save(out))
-    }
-
-    /// Reads what [`Space::save_victims`] wrote, into the space of a new device.
-    pub(in crate::ftl) fn load_victims(&mut self, input: &mut Reader) -> Result<(), StateError> {
-        let per_plane = self.blocks_per_plane.divisor() as usize;
-        for role in Role::ALL {
-            let Some(Victims { policy, closed }) = &mut self.victims[role as usize] else { continue };
-            for (plane, blocks) in (0..).map(PlaneId).zip(self.blocks.chunks(per_plane)) {
-                let is_closed = |block: &Block| block.state == BlockState::Closed && block.role == role;
-                let mut valid: Vec<_> = blocks.iter().map(|block| is_closed(block).then_some(block.valid)).collect();
-                closed.load(plane, &mut valid, self.clock, input)?;
-            }
-            policy.load(input)?;
-        }
-        self.wear.as_mut().map_or(Ok(()), |wear| wear.policy.load(input))
     }
 }

@@ -1,23 +1,14 @@
 //! Which block garbage collection takes next.
 
 pub mod external;
+mod index;
 
 use crate::external::Fault;
 use crate::ftl::space::RegionView;
 use crate::policy_family;
 use crate::sim::id::BlockId;
 use crate::state::{Reader, StateError, Writer};
-
-/// Order of closed blocks that the space maintains for a policy.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Index {
-    /// Any order, to draw from by position.
-    Array,
-    /// The order of closing.
-    List,
-    /// By valid units, and of equally many the one first that has had so few for the longest time.
-    Buckets,
-}
+pub use index::Index;
 
 /// Chooses victims among the closed blocks of a region.
 pub trait VictimPolicy {

@@ -1,0 +1,126 @@
+//! Write frontiers of regions.
+
+use std::ops::Range;
+
+use super::region::{FrontierId, Layout, Region, RegionId, Role};
+use super::{Claim, Space};
+use crate::sim::id::{BlockId, PlaneId, Ppn};
+
+impl Space {
+    /// Returns the region of a plane that has a role.
+    #[inline]
+    pub fn region(&self, plane: PlaneId, role: Role) -> RegionId {
+        RegionId(role as u32 * self.planes.len() as u32 + plane.0)
+    }
+
+    #[inline]
+    pub(super) fn region_of(&self, plane: PlaneId, role: Role) -> &Region {
+        &self.regions[self.region(plane, role).0 as usize]
+    }
+
+    #[inline]
+    pub(super) fn region_mut(&mut self, plane: PlaneId, role: Role) -> &mut Region {
+        let region = self.region(plane, role);
+        &mut self.regions[region.0 as usize]
+    }
+
+    #[inline]
+    pub(super) fn layout(&self, role: Role) -> &Layout {
+        &self.layouts[role as usize]
+    }
+
+    /// Returns the region of a frontier.
+    pub(super) fn region_at(&self, at: FrontierId) -> &Region {
+        let [data, map] = &self.layouts;
+        let (role, within) = match at.0.checked_sub(map.first) {
+            Some(within) => (Role::Map, within / map.frontiers()),
+            None => (Role::Data, at.0 / data.frontiers()),
+        };
+        self.region_of(PlaneId(within), role)
+    }
+
+    /// Returns the frontier of writes of a class in the data of a plane.
+    #[inline]
+    pub fn host_frontier(&self, plane: PlaneId, class: u8) -> FrontierId {
+        FrontierId(plane.0 * self.data_frontiers + u32::from(class))
+    }
+
+    /// Returns the frontier of moved units in the data of a plane. If moved units share the frontiers of writes, this
+    /// is the one of class 0.
+    #[inline]
+    pub fn gc_frontier(&self, plane: PlaneId) -> FrontierId {
+        FrontierId(plane.0 * self.data_frontiers + self.gc_frontier)
+    }
+
+    /// Returns the frontier of translation pages in a plane; only if translation pages are kept in flash.
+    #[inline]
+    pub fn map_frontier(&self, plane: PlaneId) -> FrontierId {
+        FrontierId(self.layout(Role::Map).first + plane.0)
+    }
+
+    /// Returns `true` if host writes go to a frontier.
+    #[inline]
+    pub fn takes_host(&self, at: FrontierId) -> bool {
+        let data = self.layout(Role::Data);
+        at.0 < self.layout(Role::Map).first && (data.is_shared || at.0 % data.frontiers() < data.writes)
+    }
+
+    /// Returns the units left in the open block of a frontier.
+    #[inline]
+    pub fn room(&self, at: FrontierId) -> u32 {
+        self.frontiers[at.0 as usize].left
+    }
+
+    /// Returns the next place of a frontier, if its block has room.
+    #[inline]
+    pub fn next_place(&self, at: FrontierId) -> Option<Ppn> {
+        let frontier = &self.frontiers[at.0 as usize];
+        (frontier.left > 0).then_some(Ppn(frontier.next))
+    }
+
+    /// Returns the frontier whose open block is `block`, if there is one.
+    pub fn frontier_in(&self, block: BlockId) -> Option<FrontierId> {
+        let role = self.block(block).role;
+        let first = self.region_of(self.plane_of(block), role).first;
+        let mut frontiers = (first..first + self.layout(role).frontiers()).map(FrontierId);
+        frontiers.find(|&at| self.next_place(at).is_some_and(|place| self.block_of(place) == block))
+    }
+
+    /// Returns the unwritten units of the open blocks of a region.
+    pub fn open_units(&self, plane: PlaneId, role: Role) -> u32 {
+        self.units_left(self.region_of(plane, role), 0..self.layout(role).frontiers())
+    }
+
+    #[inline]
+    pub(super) fn units_left(&self, region: &Region, frontiers: Range<u32>) -> u32 {
+        let range = (region.first + frontiers.start) as usize..(region.first + frontiers.end) as usize;
+        self.frontiers[range].iter().map(|frontier| frontier.left).sum()
+    }
+
+    /// Returns the frontier that a host write of `class` goes to: the one of its class. If that has no room, and no
+    /// block is to be had beyond the reserve, it is the one of another class that has most room.
+    #[inline]
+    pub fn frontier_for_host(&self, plane: PlaneId, class: u8) -> FrontierId {
+        match self.classes {
+            1 => self.host_frontier(plane, 0),
+            _ => self.frontier_with_room(plane, class, Claim::WRITE),
+        }
+    }
+
+    /// Returns the frontier that a moved unit of `class` goes to: the one of all moved units, or the host's of its
+    /// class.
+    #[inline]
+    pub fn frontier_for_moved(&self, plane: PlaneId, class: u8) -> FrontierId {
+        let of_class = self.classes > 1 && self.layout(Role::Data).is_shared;
+        if of_class { self.frontier_with_room(plane, class, Claim::Move) } else { self.gc_frontier(plane) }
+    }
+
+    fn frontier_with_room(&self, plane: PlaneId, class: u8, claim: Claim) -> FrontierId {
+        let own = self.host_frontier(plane, class);
+        if self.room(own) > 0 || self.may_open(self.region_of(plane, Role::Data), claim) {
+            return own;
+        }
+        let all = (0..self.classes as u8).map(|class| self.host_frontier(plane, class));
+        all.max_by_key(|&at| self.room(at)).unwrap_or(own)
+    }
+}
