@@ -2,6 +2,7 @@
 
 mod jobs;
 mod layout;
+mod progress;
 mod steady;
 
 use crate::device::Device;
@@ -12,6 +13,8 @@ use crate::sim::id::{Lpn, PlaneId};
 
 pub use jobs::precondition_with;
 pub use layout::{Layout, lay_out};
+pub use progress::OnProgress;
+use progress::{PROGRESS_EVERY, STOPPED, amplification, fill, go_on};
 
 /// The state that a device is brought into.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -52,12 +55,6 @@ impl std::str::FromStr for Precondition {
         }
     }
 }
-
-/// Told how far preconditioning has come, in parts of one; whether to go on.
-pub type OnProgress<'a> = &'a mut dyn FnMut(f64) -> bool;
-
-/// Units between two calls for progress.
-const PROGRESS_EVERY: u64 = 1 << 18;
 
 /// Brings `device` into a state; fails where the device cannot be in it, or when told not to go on.
 pub fn precondition(
@@ -101,33 +98,6 @@ fn seal(ftl: &mut Ftl, before: &Counters, reached: &mut Reached) {
     if reached.write_amplification.is_none() && counted.host_units > 0 {
         reached.write_amplification = Some(amplification(&counted));
     }
-}
-
-/// Units programmed, padding included, for each unit that the host wrote.
-fn amplification(counted: &Counters) -> f64 {
-    (counted.units_programmed + counted.units_padded) as f64 / counted.host_units as f64
-}
-
-const STOPPED: &str = "preconditioning was stopped";
-
-/// Tells how far it has come; fails when that is the end, or a policy has failed.
-fn go_on(ftl: &Ftl, share: f64, on_progress: OnProgress) -> Result<(), String> {
-    match ftl.fault() {
-        Some(fault) => Err(fault.to_string()),
-        None if on_progress(share) => Ok(()),
-        None => Err(STOPPED.to_owned()),
-    }
-}
-
-fn fill(ftl: &mut Ftl, on_progress: OnProgress) -> Result<(), String> {
-    let units = ftl.map.len();
-    for lpn in 0..units {
-        if u64::from(lpn).is_multiple_of(PROGRESS_EVERY) {
-            go_on(ftl, f64::from(lpn) / f64::from(units), on_progress)?;
-        }
-        ftl.write_whole(Lpn(lpn));
-    }
-    Ok(())
 }
 
 /// Fills the device so that a share of each block is superseded: as often as the share asks for, a unit is written

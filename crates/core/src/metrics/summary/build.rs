@@ -3,13 +3,10 @@
 use super::*;
 use crate::config::{BlockSummary, Concurrency};
 use crate::metrics::attribution::{Bands, MeanBreakdown, Part};
-use crate::metrics::bounds::{Demand, Work};
+use crate::metrics::bounds::Demand;
 use crate::metrics::counters::{ClassCounts, Counters, MapCause, MapCounters, ProgramCause, ReadCause};
-use crate::metrics::latency::Latency;
-use crate::metrics::profile::Profile;
-use crate::metrics::results::{OperationResults, Results, StreamResults};
+use crate::metrics::results::{OperationResults, StreamResults};
 use crate::nand::array::Kind;
-use crate::nand::array::{ChannelTime, DieTime};
 use crate::nand::merged::{Merged, Shape};
 use crate::sim::request::Operation;
 use crate::sim::time::Time;
@@ -31,51 +28,6 @@ pub struct About {
     pub base: Option<String>,
     /// What `floatgate` has to be called with for this result.
     pub arguments: Vec<String>,
-}
-
-/// What was measured.
-#[derive(Clone, Debug)]
-pub struct Measurement<'a> {
-    /// The device.
-    pub config: &'a DeviceConfig,
-    /// Whether the workload came to its end.
-    pub complete: bool,
-    /// What the host saw.
-    pub results: &'a Results,
-    /// The requests in their order, where that was looked at.
-    pub profile: Option<&'a Profile>,
-    /// What the device counted.
-    pub counters: &'a Counters,
-    /// The same by class of units, where classes are told apart.
-    pub classes: &'a [ClassCounts],
-    /// Commands that made several planes or dies work together.
-    pub merged: &'a Merged,
-    /// First arrival to last completion.
-    pub measured: Time,
-    /// From the start of the measured part to the last completion.
-    pub elapsed: Time,
-    /// Time spent, by channel.
-    pub channels: &'a [ChannelTime],
-    /// Time spent, by die.
-    pub dies: &'a [DieTime],
-    /// Time for which each LUN worked; empty where operations cannot overlap.
-    pub luns: &'a [Time],
-    /// What the controller did.
-    pub controller: &'a ControllerWork,
-    /// Erases since birth, by block.
-    pub erases: Vec<u32>,
-    /// What has failed, where anything does.
-    pub faults: Option<FaultState>,
-}
-
-impl Measurement<'_> {
-    /// What the device's resources had to do.
-    pub fn work(&self) -> Work<'_> {
-        let bytes = [Operation::Write, Operation::Read].map(|operation| self.results.of(operation).bytes);
-        let Measurement { config, counters, channels, dies, luns, .. } = *self;
-        let ControllerWork { memory, cores, .. } = self.controller;
-        Work { config, counters, channels, dies, luns, bytes, memory: *memory, cores }
-    }
 }
 
 impl Summary {
@@ -270,26 +222,6 @@ impl Bottleneck {
             (false, false) => &nearest.resource,
         };
         Bottleneck { limited_by: Some(limited_by.to_owned()), resources }
-    }
-}
-
-impl Distribution {
-    pub(super) fn new(latency: &Latency) -> Distribution {
-        if latency.count() == 0 {
-            return Distribution::default();
-        }
-        let quantile = |share| Some(latency.quantile_us(share));
-        Distribution {
-            mean: Some(latency.mean_us()),
-            min: Some(latency.min_us()),
-            p50: quantile(0.5),
-            p90: quantile(0.9),
-            p95: quantile(0.95),
-            p99: quantile(0.99),
-            p99_9: quantile(0.999),
-            p99_99: quantile(0.9999),
-            max: Some(latency.max_us()),
-        }
     }
 }
 

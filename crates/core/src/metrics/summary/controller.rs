@@ -3,25 +3,10 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::build::Measurement;
+use super::measurement::{ControllerWork, Measurement};
 use crate::metrics::attribution::Part;
-use crate::metrics::counters::BufferCounts;
 use crate::metrics::results::OperationResults;
 use crate::sim::request::Operation;
-use crate::sim::time::Time;
-
-/// What the controller did in the measured time, beside what the device counts anyway.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ControllerWork {
-    /// What the buffer counted.
-    pub buffer: BufferCounts,
-    /// Units that a power cut would have lost: when the last request was answered, and at most until then.
-    pub volatile_units: (u64, u64),
-    /// Time for which the port of the memory worked.
-    pub memory: Time,
-    /// Time for which each core worked.
-    pub cores: Vec<Time>,
-}
 
 /// What the buffer did. Units are mapping units, and count once for each request that touches them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

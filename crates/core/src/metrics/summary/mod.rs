@@ -5,18 +5,22 @@
 mod build;
 mod changes;
 mod controller;
+mod distribution;
 mod distributions;
 mod faults;
 mod json;
 mod live;
+mod measurement;
 
-pub use build::{About, Measurement, units_programmed};
+pub use build::{About, units_programmed};
 pub use changes::{Change, Changes};
-pub use controller::{BufferEvictions, BufferReads, BufferUse, BufferWrites, ControllerWork, FirmwareUse};
+pub use controller::{BufferEvictions, BufferReads, BufferUse, BufferWrites, FirmwareUse};
+pub use distribution::Distribution;
 pub use distributions::{ChannelCounts, Distributions, Each, IntervalCounts, LatencyCurve, SizeCounts, WearHistogram};
 pub use faults::{BadBlocks, FaultState, FaultsMet, UncorrectableReads};
 pub use json::{LARGEST, ReadError};
 pub use live::{LateCauses, Live, LiveFront, LiveImage, LiveRecovery};
+pub use measurement::{ControllerWork, Measurement};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -254,29 +258,6 @@ pub struct Parts {
     pub bus_us: f64,
     /// The cells of the request's own operation.
     pub cell_us: f64,
-}
-
-/// How a time is distributed, in microseconds. All null without requests.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Distribution {
-    /// Mean, exact.
-    pub mean: Option<f64>,
-    /// Least, exact.
-    pub min: Option<f64>,
-    /// Half of the requests took no longer. As the other percentiles, within 0.1 % or 1 ns, whichever is more.
-    pub p50: Option<f64>,
-    /// 90 % took no longer.
-    pub p90: Option<f64>,
-    /// 95 % took no longer.
-    pub p95: Option<f64>,
-    /// 99 % took no longer.
-    pub p99: Option<f64>,
-    /// 99.9 % took no longer.
-    pub p99_9: Option<f64>,
-    /// 99.99 % took no longer.
-    pub p99_99: Option<f64>,
-    /// Greatest, exact.
-    pub max: Option<f64>,
 }
 
 /// The mean of a time, in microseconds.
