@@ -15,7 +15,7 @@ use floatgate_run::chosen::{Chosen, DeviceSpec};
 use pyo3::prelude::*;
 
 use crate::errors::{config_error, exception};
-use crate::makers;
+use crate::makers::makers;
 use crate::policies::Policies;
 
 /// A device that has passed its checks.

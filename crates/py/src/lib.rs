@@ -7,24 +7,20 @@
 mod device;
 mod errors;
 mod front;
+mod makers;
 mod policies;
 mod result;
 mod run;
 mod simulator;
 mod tables;
 
-use std::sync::OnceLock;
-
 use floatgate_core::external::Externals;
 use pyo3::prelude::*;
-
-/// Policies of the extension module. A process has one module, whose classes have no other way to know them.
-static MAKERS: OnceLock<Externals> = OnceLock::new();
 
 /// Adds all bindings to an extension module, and the version of the simulator. `makers` are policies that its devices
 /// name like built-in ones.
 pub fn fill(module: &Bound<'_, PyModule>, makers: Externals) -> PyResult<()> {
-    let _ = MAKERS.set(makers); // The module may be imported again; its policies are the same then.
+    makers::set(makers);
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_class::<device::DeviceConfig>()?;
     module.add_class::<policies::Units>()?;
@@ -45,9 +41,4 @@ pub fn fill(module: &Bound<'_, PyModule>, makers: Externals) -> PyResult<()> {
         module.add_function(function)?;
     }
     Ok(())
-}
-
-/// Returns the policies of the extension module.
-fn makers() -> Externals {
-    MAKERS.get().cloned().unwrap_or_default()
 }
