@@ -1,7 +1,7 @@
 //! Laws that all policies of a family obey, as checks for tests.
 //!
 //! `tests/contract.rs` runs them over the built-in policies. A program with policies of its own runs [`offers`] in a
-//! test, which checks all that its provider offers. Each function panics with the name of the policy if it breaks a law.
+//! test, which checks all that its provider offers. Each function panics with the name of a policy that breaks a law.
 
 use std::collections::BTreeMap;
 
@@ -102,8 +102,8 @@ pub fn allocation(device: &DeviceConfig) {
     assert_eq!(scheme.order().len(), device.total_planes(), "{name}");
 }
 
-/// Checks an eviction policy: inserts, accesses, cleans, removes and evicts units at random. A model of the contents says
-/// what may be evicted.
+/// Checks an eviction policy: inserts, accesses, cleans, removes and evicts units at random. A model of the contents
+/// says what may be evicted.
 ///
 /// # Panics
 ///

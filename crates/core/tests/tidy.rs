@@ -2,9 +2,14 @@
 //!
 //! What rustfmt and clippy can check is not here. CONTRIBUTING.md has the rules and their reasons.
 
+#[path = "tidy/circles.rs"]
+mod circles;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
+
+use circles::Modules;
 
 /// What a module may use, and why.
 type Uses = &'static [(&'static str, &'static str)];
@@ -497,6 +502,70 @@ fn methods_of_the_device_do_not_call_each_other_in_a_cycle() {
     assert!(calls["dispatch::start_one"].1.contains("Binder::bind"), "the functions of dispatch are found");
     let cycles = in_cycles(&calls.iter().map(|(name, (_, calls))| (name.as_str(), calls)).collect());
     report(&cycles.iter().map(|name| format!("{}: `{name}` is in a cycle", calls[*name].0)).collect::<Vec<_>>());
+}
+
+/// A device file names policies, and policies are built for a device. LAYERS allows this folder nothing of them but the
+/// types of their options.
+const DEVICE_FILE: &str = "crates/core/src/config/";
+
+/// Files that may use each other in a circle, and why. A folder stands for all files below it.
+const CIRCLES: &[(&[&str], &str)] = &[
+    (&["crates/cli/src/serve.rs", "crates/cli/src/serve/"], "parts of one command, which share its arguments"),
+    (
+        &["crates/core/src/cache/flush.rs", "crates/core/src/cache/mod.rs"],
+        "the buffer, and the flushes that wait for it",
+    ),
+    (
+        &["crates/core/src/device/mod.rs", "crates/core/src/device/timers.rs"],
+        "the router, and the table of its event sources",
+    ),
+    (&["crates/core/src/dispatch/"], "steps of dispatch, each of which may lead to the next one"),
+    (
+        &["crates/core/src/durability/account.rs", "crates/core/src/durability/log.rs"],
+        "the log of records, and the account of where they are",
+    ),
+    (
+        &["crates/core/src/ftl/mapping/context.rs", "crates/core/src/ftl/mapping/mod.rs", "crates/core/src/ftl/mod.rs"],
+        "the translation layer holds a scheme, and a scheme works on the translation layer",
+    ),
+    (&["crates/core/src/ftl/mapping/block/"], "a scheme, and its programs"),
+    (&["crates/core/src/ftl/mapping/dftl/"], "a scheme, and its parts, which share the steps that it resumes at"),
+    (
+        &["crates/core/src/nand/array.rs", "crates/core/src/nand/array/"],
+        "the array, and parts of its state with methods of the array beside them",
+    ),
+    (&["crates/core/src/observe/"], "the observers of a device, and what each of them is told"),
+    (&["crates/serve/src/monitor/"], "tasks of the monitor, which share its state"),
+    (&["crates/workload/src/synthetic/"], "a debt: a job, its plan and its streams are to be divided"),
+    (&["crates/workload/src/trace/"], "a debt: what all formats share is to be divided from the list of them"),
+];
+
+#[test]
+fn files_use_each_other_in_no_circle() {
+    let files = rust_files();
+    let mut found = Vec::new();
+    let mut used = BTreeSet::new();
+    for name in folders("crates") {
+        let folder = format!("crates/{name}/src/");
+        let inner = files.iter().filter_map(|(path, text)| Some((path, path.strip_prefix(&folder)?, text)));
+        let of_crate = inner.map(|(path, inner, text)| (path.clone(), inner.to_owned(), code_only(text)));
+        let is_free = |by: &str, used: &str| by.starts_with(DEVICE_FILE) && !used.starts_with(DEVICE_FILE);
+        for circle in Modules::new(of_crate).circles(is_free) {
+            let covers = |listed: &str, path: &str| path == listed || listed.ends_with('/') && path.starts_with(listed);
+            let allows = |listed: &[&str]| circle.files.iter().all(|path| listed.iter().any(|one| covers(one, path)));
+            match CIRCLES.iter().position(|(listed, _)| allows(listed)) {
+                Some(position) => _ = used.insert(position),
+                None => {
+                    let files: Vec<&str> = circle.files.iter().map(String::as_str).collect();
+                    found.push(format!("{}:1: in a circle with {}", files[0], files[1..].join(", ")));
+                    found.extend(circle.uses);
+                }
+            }
+        }
+    }
+    let unused = CIRCLES.iter().enumerate().filter(|(position, _)| !used.contains(position));
+    found.extend(unused.map(|(_, (files, _))| format!("{}:1: it needs no line in CIRCLES", files[0])));
+    report(&found);
 }
 
 #[test]

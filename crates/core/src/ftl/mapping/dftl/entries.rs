@@ -61,8 +61,8 @@ impl Dftl {
         cx.tasks().push(Task::Translate(arrived, TransactionId::NONE));
     }
 
-    /// Gives a place in the cache to the operation that has waited longest for one. Returns `false` if none waits, or if
-    /// there is no place.
+    /// Gives a place in the cache to the operation that has waited longest for one. Returns `false` if none waits, or
+    /// if there is no place.
     pub(super) fn serve_next(&mut self, cx: &mut (impl Context + ?Sized)) -> bool {
         let can_serve = !self.line.is_empty() && self.state.cmt.can_take();
         if can_serve {
