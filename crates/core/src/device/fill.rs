@@ -7,7 +7,7 @@
 use super::Device;
 use super::timers::Timer;
 use crate::cache::Pick;
-use crate::dispatch::Filling;
+use crate::dispatch::{Filling, Staged};
 use crate::metrics::attribution::Part as TimePart;
 use crate::sim::id::{Lpn, RequestId, TransactionId};
 use crate::work::Task;
@@ -20,18 +20,16 @@ impl Device {
             + u32::from(self.transactions[id].temperature);
         let is_urgent = self.is_urgent(self.transactions[id].request());
         let Some(filling) = &mut self.dispatch.filling else { return };
-        let stage = &mut filling.stages[number as usize];
-        stage.waiting.push(&mut self.transactions, id);
-        stage.count += 1;
-        if stage.count == filling.group {
-            return self.release_stage(number);
+        let staged = filling.add(&mut self.transactions, number, id, self.now);
+        if is_urgent && staged != Staged::Full {
+            filling.hurry(number);
         }
-        if stage.count == 1 {
-            filling.due.push_back((self.now.later(filling.timeout), number, stage.turn));
-            self.arm_fill();
+        match staged {
+            Staged::Full => return self.release_stage(number),
+            Staged::First => self.arm_fill(),
+            Staged::Waits => {}
         }
         if is_urgent {
-            self.hurry(number);
             self.release_urgent();
         }
     }
@@ -52,13 +50,9 @@ impl Device {
     /// Reserves a slot for a unit that the buffer has picked, and queues the unit for [`Device::write_out`].
     pub(super) fn pick_up(&mut self, pick: Pick) {
         self.slots_free -= 1;
-        let number = usize::from(self.list_of(Lpn(pick.lpn)));
-        if let Some(filling) = self.dispatch.filling.as_deref_mut().filter(|filling| filling.is_completed) {
-            let stage = &mut filling.stages[number];
-            stage.coming += 1;
-            if !std::mem::replace(&mut stage.is_begun, true) {
-                filling.begun.push_back(number as u32);
-            }
+        let list = self.list_of(Lpn(pick.lpn));
+        if let Some(filling) = &mut self.dispatch.filling {
+            filling.expect(list);
         }
         if let Some(buffer) = &mut self.buffer {
             buffer.queue(pick);
@@ -68,9 +62,9 @@ impl Device {
     /// Dequeues the next unit of [`Device::pick_up`].
     pub(super) fn next_picked(&mut self) -> Option<Pick> {
         let pick = self.buffer.as_deref_mut()?.next_queued()?;
-        let number = usize::from(self.list_of(Lpn(pick.lpn)));
-        if let Some(filling) = self.dispatch.filling.as_deref_mut().filter(|filling| filling.is_completed) {
-            filling.stages[number].coming -= 1;
+        let list = self.list_of(Lpn(pick.lpn));
+        if let Some(filling) = &mut self.dispatch.filling {
+            filling.bring(list);
         }
         Some(pick)
     }
@@ -82,32 +76,19 @@ impl Device {
         lands || self.buffer.as_deref().is_some_and(|buffer| buffer.is_flushing())
     }
 
-    fn hurry(&mut self, number: u32) {
-        let Some(filling) = &mut self.dispatch.filling else { return };
-        if !std::mem::replace(&mut filling.stages[number as usize].is_urgent, true) {
-            filling.urgent.push_back(number);
-        }
-    }
-
     /// Makes all stages that hold writes urgent, for a flush.
     pub(super) fn hurry_filling(&mut self) {
-        for index in 0..self.dispatch.filling.as_deref().map_or(0, |filling| filling.due.len()) {
-            let Some(filling) = self.dispatch.filling.as_deref() else { return };
-            let (_, number, turn) = filling.due[index];
-            if filling.stages[number as usize].turn == turn {
-                self.hurry(number);
-            }
+        if let Some(filling) = &mut self.dispatch.filling {
+            filling.hurry_all();
         }
     }
 
     /// Releases the urgent stages, unless the buffer is about to add more writes.
     pub(super) fn release_urgent(&mut self) {
-        if self.dispatch.filling.as_deref().is_none_or(|filling| filling.urgent.is_empty()) || self.more_is_coming() {
+        let Some(number) = self.dispatch.filling.as_deref().and_then(Filling::first_urgent) else { return };
+        if self.more_is_coming() {
             return;
         }
-        let Some(number) = self.dispatch.filling.as_deref_mut().and_then(|filling| filling.urgent.pop_front()) else {
-            return;
-        };
         self.ftl.counters.units_cut_by_flush += 1;
         self.release_stage(number);
         self.tasks.push(Task::ReleaseUrgent);
@@ -123,13 +104,7 @@ impl Device {
     /// Queues the writes of a stage.
     fn release_stage(&mut self, number: u32) {
         let Some(filling) = &mut self.dispatch.filling else { return };
-        let stage = &mut filling.stages[number as usize];
-        let mut waiting = std::mem::take(&mut stage.waiting);
-        stage.count = 0;
-        stage.turn = stage.turn.wrapping_add(1);
-        if std::mem::take(&mut stage.is_urgent) {
-            filling.urgent.retain(|&other| other != number);
-        }
+        let mut waiting = filling.take(number);
         self.arm_fill();
         // None starts before the others are queued.
         self.while_holding(true, |device| {
@@ -154,9 +129,9 @@ impl Device {
             if at > self.now {
                 break;
             }
-            let picked = self.pick_missing(number);
+            let picked = self.pick_missing(number as u16);
             let Some(filling) = &mut self.dispatch.filling else { return };
-            if filling.stages[number as usize].coming == 0 || filling.missing(number) > 0 {
+            if filling.stays_partial(number) {
                 self.ftl.counters.units_cut_by_timeout += 1;
                 self.release_stage(number);
             } else {
@@ -177,26 +152,20 @@ impl Device {
     /// Returns `true` if enough slots are free to complete the program unit of a list of the buffer. A program unit
     /// that is begun without them would wait for its time-out.
     pub(super) fn has_slots_for(&self, list: Option<u16>) -> bool {
-        let units = match (self.dispatch.filling.as_deref(), list) {
-            (Some(filling), Some(list)) if filling.is_completed => match filling.missing(u32::from(list)) {
-                0 => filling.group,
-                missing => missing,
-            },
-            _ => 1,
-        };
+        let units = self.dispatch.filling.as_deref().map_or(1, |filling| filling.slots_for(list));
         self.slots_free >= units.min(self.config.controller.slots)
     }
 
     /// Returns `true` if the buffer has begun a program unit other than that of `list`.
     pub(super) fn has_begun_other(&self, list: Option<u16>) -> bool {
-        let begun = self.dispatch.filling.as_deref().and_then(|filling| filling.begun.front());
-        begun.is_some_and(|&number| list.is_none_or(|list| u32::from(list) != number))
+        let begun = self.dispatch.filling.as_deref().and_then(Filling::first_begun);
+        begun.is_some_and(|(begun, _)| list.is_none_or(|list| list != begun))
     }
 
     /// Returns `true` if the units picked from a list of the buffer form whole program units.
     pub(super) fn is_complete(&self, list: Option<u16>) -> bool {
-        let filling = self.dispatch.filling.as_deref().filter(|filling| filling.is_completed);
-        filling.zip(list).is_some_and(|(filling, list)| filling.missing(u32::from(list)) == 0)
+        let filling = self.dispatch.filling.as_deref();
+        filling.zip(list).and_then(|(filling, list)| filling.missing_in(list)) == Some(0)
     }
 
     /// Completes the program units that the buffer has begun, and returns the number of units picked for them. Stops at
@@ -204,22 +173,21 @@ impl Device {
     pub(super) fn complete_begun(&mut self) -> u32 {
         let mut picked = 0;
         while let Some(filling) = &self.dispatch.filling
-            && let Some(&number) = filling.begun.front()
-            && filling.missing(number) <= self.slots_free
+            && let Some((list, missing)) = filling.first_begun()
+            && missing <= self.slots_free
         {
-            picked += self.pick_missing(number);
+            picked += self.pick_missing(list);
             let Some(filling) = &mut self.dispatch.filling else { break };
-            filling.begun.pop_front();
-            filling.stages[number as usize].is_begun = false;
+            filling.complete_first();
         }
         picked
     }
 
-    /// Picks the oldest dirty units to complete a stage, and returns their number. Picks none if there are too few
-    /// dirty units or slots.
-    fn pick_missing(&mut self, number: u32) -> u32 {
-        let Some(filling) = self.dispatch.filling.as_deref().filter(|filling| filling.is_completed) else { return 0 };
-        let (list, missing) = (number as u16, filling.missing(number));
+    /// Picks the oldest dirty units of a list to complete its program unit, and returns their number. Picks none if
+    /// there are too few dirty units or slots.
+    fn pick_missing(&mut self, list: u16) -> u32 {
+        let filling = self.dispatch.filling.as_deref();
+        let Some(missing) = filling.and_then(|filling| filling.missing_in(list)) else { return 0 };
         let has_enough = self.buffer.as_deref().is_some_and(|buffer| buffer.dirty_in(list) >= missing);
         if !has_enough || self.slots_free < missing || self.ftl.is_read_only() {
             return 0;

@@ -1,44 +1,57 @@
-//! Gathering of whole program units: which writes wait for others that fill the program with them.
+//! Gathering of whole program units: writes wait until they fill the program of a wordline, or of a wordline in each
+//! plane of a die if planes program together. See docs/model/mapping.md.
 
 use std::collections::VecDeque;
 
 use super::join::Merging;
 use crate::config::DeviceConfig;
+use crate::sim::id::TransactionId;
 use crate::sim::time::Time;
-use crate::work::Fifo;
+use crate::work::{Fifo, Transactions};
 
 /// Writes that go into one program unit.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Stage {
-    pub(crate) waiting: Fifo,
-    pub(crate) count: u32,
+struct Stage {
+    waiting: Fifo,
+    count: u32,
     /// Units that the buffer has picked for this stage and that the firmware has not written yet.
-    pub(crate) coming: u32,
+    coming: u32,
     /// Number of program units that have left, which distinguishes entries of `due`.
-    pub(crate) turn: u32,
+    turn: u32,
     /// True if somebody waits for a write of it: it leaves when nothing more is coming.
-    pub(crate) is_urgent: bool,
+    is_urgent: bool,
     /// True if the stage is in `Filling::begun`.
-    pub(crate) is_begun: bool,
+    is_begun: bool,
+}
+
+/// What has become of a stage to which a write was added.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Staged {
+    /// It is a whole program unit.
+    Full,
+    /// It waits for more, from now on.
+    First,
+    /// It waits for more, as before.
+    Waits,
 }
 
 /// The program units that are being gathered.
 #[derive(Clone, Debug)]
 pub(crate) struct Filling {
-    pub(crate) timeout: Time,
+    timeout: Time,
     /// Mapping units of a program unit.
-    pub(crate) group: u32,
+    group: u32,
     /// True if the buffer completes program units. With several temperature classes it cannot, because the address of
     /// a dirty unit does not determine its stage.
-    pub(crate) is_completed: bool,
+    is_completed: bool,
     /// Indexed by plane, or by pool with dynamic allocation; then by class.
-    pub(crate) stages: Vec<Stage>,
+    stages: Vec<Stage>,
     /// Time at which the first write of a stage has waited long enough, with the stage and its turn; oldest first.
-    pub(crate) due: VecDeque<(Time, u32, u32)>,
+    due: VecDeque<(Time, u32, u32)>,
     /// Urgent stages, oldest first.
-    pub(crate) urgent: VecDeque<u32>,
+    urgent: VecDeque<u32>,
     /// Stages that the buffer has picked a unit for since it last completed them, oldest first.
-    pub(crate) begun: VecDeque<u32>,
+    begun: VecDeque<u32>,
 }
 
 impl Filling {
@@ -67,11 +80,111 @@ impl Filling {
         filling.filter(|filling| filling.is_completed).map_or(1, |filling| filling.stages.len() as u16)
     }
 
+    /// Adds a write to a stage.
+    pub(crate) fn add(&mut self, links: &mut Transactions, number: u32, id: TransactionId, now: Time) -> Staged {
+        let stage = &mut self.stages[number as usize];
+        stage.waiting.push(links, id);
+        stage.count += 1;
+        if stage.count == self.group {
+            return Staged::Full;
+        }
+        if stage.count > 1 {
+            return Staged::Waits;
+        }
+        self.due.push_back((now.later(self.timeout), number, stage.turn));
+        Staged::First
+    }
+
+    /// Removes all writes of a stage, and returns them.
+    pub(crate) fn take(&mut self, number: u32) -> Fifo {
+        let stage = &mut self.stages[number as usize];
+        stage.count = 0;
+        stage.turn = stage.turn.wrapping_add(1);
+        if std::mem::take(&mut stage.is_urgent) {
+            self.urgent.retain(|&other| other != number);
+        }
+        std::mem::take(&mut stage.waiting)
+    }
+
+    /// Notes that the buffer has picked a unit of one of its lists.
+    pub(crate) fn expect(&mut self, list: u16) {
+        if !self.is_completed {
+            return;
+        }
+        let stage = &mut self.stages[usize::from(list)];
+        stage.coming += 1;
+        if !std::mem::replace(&mut stage.is_begun, true) {
+            self.begun.push_back(list.into());
+        }
+    }
+
+    /// Notes that the firmware writes a unit that the buffer has picked from one of its lists.
+    pub(crate) fn bring(&mut self, list: u16) {
+        if self.is_completed {
+            self.stages[usize::from(list)].coming -= 1;
+        }
+    }
+
+    /// Makes a stage urgent: somebody waits for a write of it.
+    pub(crate) fn hurry(&mut self, number: u32) {
+        if !std::mem::replace(&mut self.stages[number as usize].is_urgent, true) {
+            self.urgent.push_back(number);
+        }
+    }
+
+    /// Makes all stages that hold writes urgent.
+    pub(crate) fn hurry_all(&mut self) {
+        for index in 0..self.due.len() {
+            let (_, number, turn) = self.due[index];
+            if self.stages[number as usize].turn == turn {
+                self.hurry(number);
+            }
+        }
+    }
+
+    /// Returns the oldest urgent stage, if there is one.
+    pub(crate) fn first_urgent(&self) -> Option<u32> {
+        self.urgent.front().copied()
+    }
+
     /// Returns the number of units that a stage needs to become a whole program unit, in addition to those that are
     /// coming.
-    pub(crate) fn missing(&self, number: u32) -> u32 {
+    fn missing(&self, number: u32) -> u32 {
         let stage = &self.stages[number as usize];
         self.group - 1 - (stage.count + stage.coming + self.group - 1) % self.group
+    }
+
+    /// Returns the number of units that the buffer has to pick from a list to complete the program unit of that list,
+    /// if the buffer completes program units.
+    pub(crate) fn missing_in(&self, list: u16) -> Option<u32> {
+        self.is_completed.then(|| self.missing(list.into()))
+    }
+
+    /// Returns the number of slots that the next program unit of a list of the buffer needs.
+    pub(crate) fn slots_for(&self, list: Option<u16>) -> u32 {
+        match list.and_then(|list| self.missing_in(list)) {
+            Some(0) => self.group,
+            Some(missing) => missing,
+            None => 1,
+        }
+    }
+
+    /// Returns the list of the program unit that the buffer has begun first, and the number of units that it lacks.
+    pub(crate) fn first_begun(&self) -> Option<(u16, u32)> {
+        let &number = self.begun.front()?;
+        Some((number as u16, self.missing(number)))
+    }
+
+    /// Notes that the buffer has completed what [`Filling::first_begun`] returns.
+    pub(crate) fn complete_first(&mut self) {
+        if let Some(number) = self.begun.pop_front() {
+            self.stages[number as usize].is_begun = false;
+        }
+    }
+
+    /// Returns `true` if a stage will not become a whole program unit by what is coming.
+    pub(crate) fn stays_partial(&self, number: u32) -> bool {
+        self.stages[number as usize].coming == 0 || self.missing(number) > 0
     }
 
     /// Returns the stage whose time-out is next, and when it is.
@@ -90,5 +203,62 @@ impl Filling {
         if let Some((_, stage, turn)) = self.due.pop_front() {
             self.due.push_back((now.later(self.timeout), stage, turn));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::work::{Class, Kind, Transaction};
+
+    /// One pool whose pages hold two mapping units.
+    fn filling() -> Filling {
+        let options = ["geometry.page_size=8KiB", "controller.fill_timeout=1ms"].map(str::to_owned);
+        let config = crate::config::load("tiny", &options).unwrap();
+        Filling::new(&config, Some(1), &Merging::new(&config)).unwrap()
+    }
+
+    fn write(transactions: &mut Transactions) -> TransactionId {
+        transactions.insert(Transaction::new(Kind::Write, Class::HostProgram))
+    }
+
+    #[test]
+    fn a_stage_leaves_when_it_is_full() {
+        let (mut filling, mut links) = (filling(), Transactions::default());
+        let ids = [write(&mut links), write(&mut links)];
+        assert_eq!(filling.add(&mut links, 0, ids[0], Time::from_us(5)), Staged::First);
+        assert_eq!(filling.next_due(), Some((Time::from_us(1005), 0)));
+        assert_eq!(filling.add(&mut links, 0, ids[1], Time::from_us(7)), Staged::Full);
+        let mut writes = filling.take(0);
+        assert_eq!([writes.pop(&mut links), writes.pop(&mut links)], ids);
+        assert_eq!((writes.is_empty(), filling.next_due()), (true, None));
+    }
+
+    #[test]
+    fn a_stage_that_left_is_not_urgent_and_has_no_time_out() {
+        let (mut filling, mut links) = (filling(), Transactions::default());
+        for at in [1, 2] {
+            let id = write(&mut links);
+            filling.add(&mut links, 0, id, Time::from_us(at));
+            filling.hurry_all();
+            assert_eq!(filling.first_urgent(), Some(0));
+            filling.take(0);
+            assert_eq!((filling.first_urgent(), filling.next_due()), (None, None));
+        }
+    }
+
+    #[test]
+    fn the_buffer_completes_what_it_has_begun() {
+        let (mut filling, mut links) = (filling(), Transactions::default());
+        assert_eq!((filling.slots_for(Some(0)), filling.first_begun()), (2, None));
+        filling.expect(0);
+        assert_eq!((filling.missing_in(0), filling.first_begun()), (Some(1), Some((0, 1))));
+        filling.bring(0);
+        let id = write(&mut links);
+        filling.add(&mut links, 0, id, Time::ZERO);
+        assert!(filling.stays_partial(0), "nothing is coming");
+        filling.expect(0);
+        filling.complete_first();
+        assert_eq!((filling.stays_partial(0), filling.first_begun()), (false, None));
     }
 }

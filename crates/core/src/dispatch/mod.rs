@@ -21,7 +21,7 @@ use crate::sim::id::{PlaneId, TransactionId, UnitId};
 use crate::sim::table::Table;
 use crate::work::{Class, Fifo, Task, Tasks, Transactions};
 pub(crate) use binder::{Address, Binder, Parts, Target, View};
-pub(crate) use filling::Filling;
+pub(crate) use filling::{Filling, Staged};
 pub(crate) use join::{Merging, reads_a_page};
 use looking::{Looking, picks_at_work};
 pub(crate) use next::first_for;
