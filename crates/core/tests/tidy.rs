@@ -147,6 +147,7 @@ const CORE: Layers = &[
             ("scheduler", "which operation goes first"),
             ("nand", "which execution units are idle, and what they work on"),
             ("ftl::allocation", "pools, and the order of planes"),
+            ("state", "the turns of planes are saved"),
         ],
     ),
     ("host", &[("sim", "what a host sends, and when"), ("config", "the queue, the link, and the cores")]),

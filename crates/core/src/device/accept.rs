@@ -162,7 +162,7 @@ impl Device {
     #[inline]
     pub(super) fn read_units(&mut self, request: RequestId, units: Range<u32>) {
         // Where planes are read together, none starts before those that come with it are queued.
-        let holds = self.dispatch.merging.any && units.len() > 1 && self.tasks.hold_unless_held();
+        let holds = self.dispatch.merges() && units.len() > 1 && self.tasks.hold_unless_held();
         self.read_rest(Reading { request, next: units.start, end: units.end, open: TransactionId::NONE });
         self.release_behind(holds);
     }
@@ -331,7 +331,7 @@ impl Device {
     /// Returns `true` if a write must not start before those that come with it are queued: they may fill its program or
     /// share its command, and with dynamic allocation it must not occupy a LUN that one of them has to read first.
     pub(super) fn writes_go_together(&self) -> bool {
-        self.ftl.shape().units_per_program > 1 || self.dispatch.merging.any || self.dispatch.dynamic
+        self.ftl.shape().units_per_program > 1 || self.dispatch.merges() || self.dispatch.has_pools()
     }
 
     /// Calls `act`. If it `holds` LUNs back, those look at what was queued for them after the outermost such call.
@@ -532,11 +532,9 @@ impl Device {
             return self.queue_anywhere(id);
         };
         self.transactions[id].plane = plane;
-        if !self.dispatch.stalled[plane].is_empty() || !self.ftl.blocks.takes_host_write(plane) {
+        if self.dispatch.has_parked(plane) || !self.ftl.blocks.takes_host_write(plane) {
             self.show_lined_up(id);
-            self.transactions[id].order = self.dispatch.orders;
-            self.dispatch.orders += 1;
-            self.dispatch.stalled[plane].push(&mut self.transactions, id);
+            self.dispatch.park_new(&mut self.transactions, plane, id);
             self.observe_stalled(id);
             return self.clean(plane);
         }

@@ -104,7 +104,7 @@ impl Binder for Device {
     }
 
     fn choose(&mut self, pool: u32) -> Option<PlaneId> {
-        self.ftl.choose(pool, &self.dispatch.pool.candidates)
+        self.ftl.choose(pool, self.dispatch.candidates())
     }
 
     fn took(&mut self, plane: PlaneId) {

@@ -13,7 +13,7 @@ use crate::nand::media::BLANK;
 use crate::sim::id::{Lpn, Ppn, RequestId, TransactionId};
 use crate::sim::request::{Operation, Request, SECTOR};
 use crate::sim::time::Time;
-use crate::work::{Class, Task, Transaction};
+use crate::work::{Task, Transaction};
 
 impl Device {
     /// The buffer, to look at.
@@ -225,7 +225,7 @@ impl Device {
     /// Picks the dirty units that would fill the program of `lpn`, of `list`. Returns their number.
     fn pick_companions(&mut self, lpn: Lpn, list: Option<u16>) -> u32 {
         let mut count = 0;
-        for unit in Buffer::companions(lpn, self.ftl.shape(), self.dispatch.dynamic) {
+        for unit in Buffer::companions(lpn, self.ftl.shape(), self.dispatch.has_pools()) {
             if self.slots_free == 0 || self.is_complete(list) {
                 return count;
             }
@@ -296,11 +296,7 @@ impl Device {
         self.ftl.map.prefetch(lpn);
         buffer.prefetch_landing(id);
         let plane = self.transactions[id].plane;
-        let next = self.dispatch.waiting.first(
-            self.array.lun_of(plane),
-            plane,
-            self.dispatch.ranks[Class::HostProgram as usize],
-        );
+        let next = self.dispatch.first_write(self.array.lun_of(plane), plane);
         if next.is_some() {
             buffer.prefetch_flight(next);
             let Transaction { source, next, .. } = self.transactions[next];

@@ -30,7 +30,7 @@ impl Device {
     /// caught up: garbage collection frees twice as much as the host fills.
     fn is_behind(&self, plane: PlaneId) -> bool {
         self.ftl.shape().paces
-            && self.dispatch.merging.planes_together(plane).any(|plane| {
+            && self.dispatch.planes_together(plane).any(|plane| {
                 let job = &self.jobs[plane];
                 let blocks = &self.ftl.blocks;
                 !blocks.takes_host_write(plane)
@@ -62,7 +62,7 @@ impl Device {
     /// With `gc.pace = "proportional"`: a host program takes space of a plane.
     pub(super) fn clean_behind(&mut self, plane: PlaneId) {
         self.jobs[plane].reclaimed = 0;
-        for plane in self.dispatch.merging.planes_together(plane) {
+        for plane in self.dispatch.planes_together(plane) {
             self.clean(plane);
         }
     }
@@ -236,21 +236,21 @@ impl Device {
         if self.is_own(self.transactions[id].lpn) {
             return self.place_own(id);
         }
-        if self.dispatch.dynamic {
+        if self.dispatch.has_pools() {
             self.put_back(id);
             return self.clean(plane);
         }
-        self.dispatch.stalled[plane].push(&mut self.transactions, id);
+        self.dispatch.park(&mut self.transactions, plane, id);
         self.observe_stalled(id);
         self.clean(plane);
     }
 
     /// A plane has room again: as many of its writes as fit go back to the front of their line, in order.
     pub(super) fn unstall(&mut self, plane: PlaneId) {
-        if self.dispatch.dynamic {
+        if self.dispatch.has_pools() {
             return self.tasks.push(Task::Offer(self.ftl.allocation.pool_of(plane)));
         }
-        if self.dispatch.stalled[plane].is_empty() || !self.ftl.blocks.takes_host_write(plane) {
+        if !self.dispatch.has_parked(plane) || !self.ftl.blocks.takes_host_write(plane) {
             return;
         }
         let blocks = &self.ftl.blocks;
@@ -258,10 +258,10 @@ impl Device {
         let (mut back, mut count) = (Fifo::default(), 0);
         let lun = self.array.lun_of(plane);
         for _ in 0..room {
-            if self.dispatch.stalled[plane].is_empty() {
+            let id = self.dispatch.unpark(&mut self.transactions, plane);
+            if id.is_none() {
                 break;
             }
-            let id = self.dispatch.stalled[plane].pop(&mut self.transactions);
             back.push(&mut self.transactions, id);
             count += 1;
             self.observe_unstalled(id, lun);
@@ -271,8 +271,8 @@ impl Device {
 
     /// So many writes that had no room have some: they go before those that wait for their plane.
     pub(super) fn put_first(&mut self, plane: PlaneId, writes: (Fifo, u32)) {
-        let (lun, rank) = (self.array.lun_of(plane), self.dispatch.ranks[Class::HostProgram as usize]);
-        self.dispatch.waiting.put_before(lun, plane, rank, &mut self.transactions, writes);
+        let lun = self.array.lun_of(plane);
+        self.dispatch.put_before(&mut self.transactions, (lun, plane), writes);
         self.tasks.push(Task::Start(lun));
     }
 }

@@ -11,7 +11,7 @@ use crate::metrics::summary::FaultState;
 use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn, RequestId, TransactionId};
 use crate::sim::request::{SECTOR, Status};
 use crate::sim::time::Time;
-use crate::work::{Class, Fifo, Kind, Task, Transaction};
+use crate::work::{Fifo, Kind, Task, Transaction};
 
 impl Device {
     /// Has the next operation of this kind at this place fail, once. An error where the device file has no `[faults]`,
@@ -84,7 +84,7 @@ impl Device {
     /// Whether the next program of a block is in the cache register already.
     fn is_programmed_ahead(&self, block: BlockId) -> bool {
         let unit = self.array.unit_of(self.ftl.blocks.plane_of(block));
-        let mut id = self.dispatch.ahead[unit];
+        let mut id = self.dispatch.loaded_ahead(unit);
         while id.is_some() {
             let Transaction { kind, place, next, .. } = self.transactions[id];
             if kind == Kind::Write && self.ftl.blocks.block_of(place) == block {
@@ -122,25 +122,25 @@ impl Device {
     pub(super) fn queue_again(&mut self, first: TransactionId) {
         let plane = self.transactions[first].plane;
         let writes: Vec<TransactionId> = self.chain(first).collect();
-        let (lun, rank) = (self.array.lun_of(plane), self.dispatch.ranks[Class::HostProgram as usize]);
+        let lun = self.array.lun_of(plane);
         for id in writes.into_iter().rev() {
             let lpn = self.transactions[id].lpn;
             if self.ftl.is_read_only() {
                 self.answer_unwritten(id);
             } else if self.is_own(lpn) {
                 self.place_own(id);
-            } else if self.dispatch.dynamic
+            } else if self.dispatch.has_pools()
                 && !self.ftl.blocks.takes_host_write(plane)
                 && self.retry_of(id, plane).is_none()
             {
                 self.put_back(id);
             } else {
-                self.dispatch.waiting.push_front(lun, plane, rank, &mut self.transactions, id);
+                self.dispatch.put_first(&mut self.transactions, (lun, plane), id);
                 self.observe_unstalled(id, lun);
             }
             self.show_lined_up(id);
         }
-        if self.dispatch.dynamic && !self.tasks.holds() {
+        if self.dispatch.has_pools() && !self.tasks.holds() {
             self.tasks.push(Task::Offer(self.ftl.allocation.pool_of(plane)));
         }
     }
@@ -213,14 +213,13 @@ impl Device {
     /// Cleaning of a plane rests: writes whose programs have failed may have room that was in use, and must not wait
     /// for an erase. There are few.
     pub(super) fn go_again(&mut self, plane: PlaneId) {
-        if self.ftl.faults.is_none() || self.dispatch.stalled[plane].is_empty() {
+        if self.ftl.faults.is_none() || !self.dispatch.has_parked(plane) {
             return;
         }
         let (mut again, mut others, mut count) = (Fifo::default(), Fifo::default(), 0);
-        let mut stalled = std::mem::take(&mut self.dispatch.stalled[plane]);
         let lun = self.array.lun_of(plane);
-        while !stalled.is_empty() {
-            let id = stalled.pop(&mut self.transactions);
+        while self.dispatch.has_parked(plane) {
+            let id = self.dispatch.unpark(&mut self.transactions, plane);
             if self.retry_of(id, plane).or_else(|| self.freeing_of(id, plane)).is_some() {
                 again.push(&mut self.transactions, id);
                 count += 1;
@@ -229,7 +228,10 @@ impl Device {
                 others.push(&mut self.transactions, id);
             }
         }
-        self.dispatch.stalled[plane] = others;
+        while !others.is_empty() {
+            let id = others.pop(&mut self.transactions);
+            self.dispatch.park(&mut self.transactions, plane, id);
+        }
         if count > 0 {
             self.put_first(plane, (again, count));
         }
@@ -325,9 +327,7 @@ impl Device {
         let Some(faults) = self.ftl.faults.as_mut().filter(|faults| faults.read_only.is_none()) else { return };
         faults.read_only = Some(now);
         self.stop_filling();
-        let mut waiting: Vec<Fifo> = self.dispatch.pool.lines.iter_mut().map(std::mem::take).collect();
-        waiting.extend(self.dispatch.stalled.iter_mut().map(std::mem::take));
-        for mut line in waiting {
+        for mut line in self.dispatch.take_without_place() {
             while !line.is_empty() {
                 let id = line.pop(&mut self.transactions);
                 self.answer_unwritten(id);

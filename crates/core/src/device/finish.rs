@@ -31,7 +31,7 @@ impl Device {
             Kind::HostRead => self.finish_read(id),
             Kind::RmwRead => self.finish_rmw(id),
             Kind::GcRead => self.finish_gc_read(id),
-            Kind::Write if !self.dispatch.merging.any => self.finish_writes(id),
+            Kind::Write if !self.dispatch.merges() => self.finish_writes(id),
             Kind::MergeRead => {
                 let number = self.transactions.remove(id).logical_block();
                 self.with_scheme(|scheme, device| scheme.copy_read(device, number));

@@ -18,10 +18,10 @@ impl Device {
             return;
         }
         // A durable device answers a write when it has told that the program has ended; a program may fail then.
-        let writes = !self.dispatch.overlapping.any && !self.is_durable() && self.ftl.faults.is_none();
+        let writes = !self.dispatch.overlaps() && !self.is_durable() && self.ftl.faults.is_none();
         let reads = self.ftl.faults.as_ref().is_none_or(|faults| faults.reads_are_sure());
         for unit in (0..self.array.units()).map(UnitId) {
-            let first = self.dispatch.running[unit];
+            let first = self.dispatch.at_work(unit);
             let Some(end) = self.array.settled_end(unit).filter(|_| first.is_some()) else { continue };
             match self.transactions[first].kind {
                 Kind::HostRead if reads => settled.push((self.transactions[first].request(), end)),

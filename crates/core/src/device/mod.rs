@@ -51,7 +51,7 @@ use crate::sim::id::{BlockId, PlaneId, RequestId, TransactionId};
 use crate::sim::request::{Completion, Request};
 use crate::sim::table::Table;
 use crate::sim::time::Time;
-use crate::work::{Fifo, Tasks, Transaction, Transactions};
+use crate::work::{Tasks, Transaction, Transactions};
 pub use saving::{Head, inspect_state};
 pub use size::{Needed, needed};
 use timers::Timer;
@@ -165,7 +165,7 @@ impl Device {
             options,
             config,
         };
-        device.array.keep_watching(device.dispatch.looking.is_some());
+        device.array.keep_watching(device.dispatch.looks());
         Ok(device)
     }
 
@@ -188,7 +188,7 @@ impl Device {
     /// What went wrong with a policy that came with another program: its choices since then are others', so whoever
     /// runs the device asks now and then, and stops.
     pub fn fault(&self) -> Option<&Fault> {
-        self.ftl.fault().or_else(|| self.buffer.as_ref()?.fault()).or_else(|| self.dispatch.scheduler.fault())
+        self.ftl.fault().or_else(|| self.buffer.as_ref()?.fault()).or_else(|| self.dispatch.scheduler().fault())
     }
 
     /// The FTL, to look at.
@@ -218,7 +218,7 @@ impl Device {
 
     /// The scheduling policy.
     pub fn scheduler(&self) -> &Scheduler {
-        &self.dispatch.scheduler
+        self.dispatch.scheduler()
     }
 
     /// Requests that were submitted and have not completed.
@@ -249,7 +249,7 @@ impl Device {
         if self.durability.is_some() {
             self.clean_recovered();
         }
-        if self.dispatch.overlapping.program && self.is_idle() {
+        if self.dispatch.remembers_host_reads() && self.is_idle() {
             self.dispatch.forget_host_reads();
         }
         if self.has_room() {
@@ -328,10 +328,10 @@ impl Device {
 
     /// Why requests do not complete although no event is left: a bug of the model, told for a report.
     pub fn explain_stall(&self) -> String {
-        let waiting = |line: &Fifo| !line.is_empty();
-        let stalled = self.dispatch.stalled.pairs().filter(|(_, writes)| waiting(writes));
-        let stalled: Vec<String> = stalled
-            .map(|(plane, _)| {
+        let planes = (0..self.config.total_planes()).map(PlaneId);
+        let stalled: Vec<String> = planes
+            .filter(|&plane| self.dispatch.has_parked(plane))
+            .map(|plane| {
                 format!(
                     "plane {} (stock {} of {})",
                     plane.0,
@@ -348,7 +348,7 @@ impl Device {
             self.front.unadmitted.len(),
             self.slots_free,
             if stalled.is_empty() { "none".to_owned() } else { stalled.join(", ") },
-            self.dispatch.pool.lines.iter().any(waiting),
+            self.dispatch.has_pooled(),
             self.buffer().map_or(0, Buffer::waiting),
             self.ftl.scheme().describe(),
             if self.ftl.is_read_only() { "it takes no writes" } else { "it takes writes" },

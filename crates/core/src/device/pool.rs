@@ -13,7 +13,7 @@ impl Device {
         let pool = self.ftl.pool(self.transactions[id].lpn);
         self.dispatch.pool_write(&mut self.transactions, &mut self.tasks, pool, id);
         self.observe_pooled(id);
-        if self.dispatch.pool.of_pool[pool as usize].next_common(self.ftl.ready(), 0).is_none() {
+        if !self.dispatch.pool_has_room(pool, self.ftl.ready()) {
             self.clean_pool(pool);
         }
     }
@@ -35,7 +35,7 @@ impl Device {
     /// A write that has lost its plane goes back to the front of its pool.
     pub(super) fn put_back(&mut self, id: TransactionId) {
         let pool = self.ftl.pool(self.transactions[id].lpn);
-        self.dispatch.pool.lines[pool as usize].push_front(&mut self.transactions, id);
+        self.dispatch.put_back(&mut self.transactions, pool, id);
         self.observe_pooled(id);
     }
 }

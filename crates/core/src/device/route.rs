@@ -31,7 +31,7 @@ impl Device {
                     let lun = self.array.lun_of_unit(unit);
                     self.finish(unit, lun);
                     self.run_tasks();
-                    if self.dispatch.overlapping.any && dispatch::go_on_overlapping(self, unit, lun) {
+                    if self.dispatch.overlaps() && dispatch::go_on_overlapping(self, unit, lun) {
                         self.run_tasks();
                         return self.admit_from_host();
                     }

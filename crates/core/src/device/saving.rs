@@ -8,7 +8,7 @@ use super::{Device, Options};
 use crate::cache::Buffer;
 use crate::config::{DeviceConfig, from_toml};
 use crate::metrics::summary::Precondition;
-use crate::state::{MOST, Reader, Section, StateError, Writer, read_head, sections, write_head};
+use crate::state::{Reader, Section, StateError, Writer, read_head, sections, write_head};
 
 /// What a file says of the state in it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -122,8 +122,7 @@ impl Device {
         let mut device = Device::new(config, options).map_err(StateError::Policy)?;
         device.ftl.copy_state(&self.ftl);
         device.durability.clone_from(&self.durability);
-        device.dispatch.pool.used.clone_from(&self.dispatch.pool.used);
-        device.dispatch.pool.uses = self.dispatch.pool.uses;
+        device.dispatch.copy_state(&self.dispatch);
         device.array.copy_state(&self.array);
         Ok(device)
     }
@@ -155,8 +154,7 @@ impl Device {
             durability.save(self.ftl.sequence, &mut writer)?;
         }
         writer.section("policy/turns", |out| {
-            out.u64(self.dispatch.pool.uses)?;
-            self.dispatch.pool.used.iter().try_for_each(|&used| out.u64(used))?;
+            self.dispatch.save(out)?;
             out.u8(u8::from(self.durability.as_ref().is_some_and(|durability| durability.is_recovered)))?;
             self.array.save(out)
         })?;
@@ -204,13 +202,7 @@ impl Device {
             durability.load(&mut device.ftl, &mut reader)?;
         }
         reader.section("policy/turns", |input| {
-            device.dispatch.pool.uses = input.count("writes placed")?;
-            for used in &mut device.dispatch.pool.used {
-                *used = input.u64()?;
-                if *used > device.dispatch.pool.uses || *used >= MOST {
-                    return Err(input.damaged("a plane that was used in the future"));
-                }
-            }
+            device.dispatch.load(input)?;
             match input.u8()? {
                 0 => {}
                 1 => device.durability.get_or_insert_default().is_recovered = true,

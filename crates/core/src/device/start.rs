@@ -81,7 +81,7 @@ impl Device {
         Operation {
             kind: array::Kind::Read,
             class: read.class,
-            rank: self.dispatch.ranks[read.class as usize],
+            rank: self.dispatch.rank_of(read.class),
             plane: read.plane,
             members: 1,
             pages,
@@ -107,7 +107,7 @@ impl Device {
         Operation {
             kind: array::Kind::Program,
             class,
-            rank: self.dispatch.ranks[class as usize],
+            rank: self.dispatch.rank_of(class),
             plane,
             members: 1,
             pages: self.ftl.shape().pages_per_unit,
@@ -173,7 +173,7 @@ impl Device {
                 // The rest of the block is for writes that wait.
                 self.unstall(plane);
             }
-        } else if self.dispatch.dynamic {
+        } else if self.dispatch.has_pools() {
             self.ftl.refresh_ready(plane);
         }
         if self.ftl.shape().paces {
@@ -369,7 +369,7 @@ impl Device {
         let operation = Operation {
             kind: array::Kind::Erase,
             class: erase.class,
-            rank: self.dispatch.ranks[erase.class as usize],
+            rank: self.dispatch.rank_of(erase.class),
             plane: erase.plane,
             members: 1,
             pages: 1,

@@ -59,9 +59,7 @@ impl Device {
 
     #[inline(never)]
     fn tell_lined_up(&mut self, id: TransactionId) {
-        if let Some(looking) = &mut self.dispatch.looking {
-            looking.note_arrival(id, self.now);
-        }
+        self.dispatch.note_arrival(id, self.now);
         if let Some(probe) = self.array.probe_mut() {
             probe.lined_up(id, self.now);
         }

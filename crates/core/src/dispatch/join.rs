@@ -18,19 +18,19 @@ use crate::work::{Kind, Transaction, Transactions};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Merging {
     /// By [`array::Kind`]: whether planes work together.
-    pub(crate) planes: [bool; array::Kind::COUNT],
+    pub(super) planes: [bool; array::Kind::COUNT],
     /// Pages are wasted so that planes can be programmed together.
-    pub(crate) blind: bool,
+    pub(super) blind: bool,
     /// Block addresses must be equal too.
-    pub(crate) strict: bool,
+    pub(super) strict: bool,
     /// Planes that can work together.
-    pub(crate) group: Divider,
+    pub(super) group: Divider,
     /// Dies of a chip.
     per_chip: u32,
     /// Dies of a chip work together.
-    pub(crate) interleave: bool,
+    pub(super) interleave: bool,
     /// Whether anything is merged at all.
-    pub(crate) any: bool,
+    pub(super) any: bool,
 }
 
 impl Merging {

@@ -17,53 +17,57 @@ use crate::config::{DeviceConfig, GcPace};
 use crate::ftl::allocation::Allocation;
 use crate::nand::array::{Array, LunState};
 use crate::scheduler::Scheduler;
-use crate::sim::id::{PlaneId, TransactionId, UnitId};
+use crate::sim::id::{LunId, PlaneId, TransactionId, UnitId};
 use crate::sim::table::Table;
+use crate::sim::time::Time;
 use crate::work::{Class, Fifo, Task, Tasks, Transactions};
 pub(crate) use binder::{Address, Binder, Parts, Target, View};
 pub(crate) use filling::{Filling, Staged};
-pub(crate) use join::{Merging, reads_a_page};
+use join::Merging;
+pub(crate) use join::reads_a_page;
 use looking::{Looking, picks_at_work};
 pub(crate) use next::first_for;
-pub(crate) use overlap::{Overlapping, go_on_overlapping, overlap, serve_suspended};
-pub(crate) use pool::{AFTER_HELD, Pool, offer_pool};
+use overlap::Overlapping;
+pub(crate) use overlap::{go_on_overlapping, overlap, serve_suspended};
+pub(crate) use pool::offer_pool;
+use pool::{AFTER_HELD, Pool};
 pub(crate) use start::{go_on, grant, notify, set_idle, start_idle};
-pub(crate) use waiting::Waiting;
+use waiting::Waiting;
 
 /// The state of dispatch.
 #[derive(Clone, Debug)]
 pub(crate) struct Dispatch {
-    pub(crate) scheduler: Scheduler,
+    scheduler: Scheduler,
     /// Indexed by [`Class`].
-    pub(crate) ranks: [u8; Class::COUNT],
+    ranks: [u8; Class::COUNT],
     /// With a scheduler that looks.
-    pub(crate) looking: Option<Box<Looking>>,
+    looking: Option<Box<Looking>>,
     /// True if a LUN may take other transactions than the first of its queues: there is a pool, or a scheduler that
     /// looks.
-    pub(crate) chooses: bool,
+    chooses: bool,
     /// True if a LUN that waits for its channel yields to more urgent operations that arrive in the meantime.
-    pub(crate) reconsiders: bool,
+    reconsiders: bool,
     /// True if operations that arrive may change what a LUN does that is not idle.
-    pub(crate) looks_at_work: bool,
+    looks_at_work: bool,
     /// Transactions that wait for a LUN, or for a plane of it if operations are merged.
-    pub(crate) waiting: Waiting,
-    pub(crate) merging: Merging,
+    waiting: Waiting,
+    merging: Merging,
     /// The transaction that each execution unit works on: the first of those that share its command.
-    pub(crate) running: Table<UnitId, TransactionId>,
-    pub(crate) overlapping: Overlapping,
+    running: Table<UnitId, TransactionId>,
+    overlapping: Overlapping,
     /// The transaction that has started behind that of `running`, or `NONE`.
-    pub(crate) ahead: Table<UnitId, TransactionId>,
+    ahead: Table<UnitId, TransactionId>,
     /// The transaction that each execution unit has suspended, or `NONE`.
-    pub(crate) suspended: Table<UnitId, TransactionId>,
-    pub(crate) pool: Pool,
+    suspended: Table<UnitId, TransactionId>,
+    pool: Pool,
     /// Writes that wait for their plane to have room.
-    pub(crate) stalled: Table<PlaneId, Fifo>,
+    stalled: Table<PlaneId, Fifo>,
     /// With `controller.fill_timeout`: writes that wait for others.
     pub(crate) filling: Option<Box<Filling>>,
     /// Number of transactions that were queued. Holds add [`AFTER_HELD`].
-    pub(crate) orders: u64,
+    orders: u64,
     /// True with dynamic allocation: writes wait in pools.
-    pub(crate) dynamic: bool,
+    dynamic: bool,
     /// Mapping units of a program.
     units_per_program: u32,
     /// True with `gc.pace = "proportional"`: a LUN without work is offered to garbage collection.
@@ -128,6 +132,117 @@ impl Dispatch {
         id
     }
 
+    /// Returns the first of the transactions that an execution unit works on, or `NONE`.
+    pub(crate) fn at_work(&self, unit: UnitId) -> TransactionId {
+        self.running[unit]
+    }
+
+    /// Returns the first of the transactions that have started behind those that an execution unit works on, or `NONE`.
+    pub(crate) fn loaded_ahead(&self, unit: UnitId) -> TransactionId {
+        self.ahead[unit]
+    }
+
+    /// Returns the scheduling policy.
+    pub(crate) fn scheduler(&self) -> &Scheduler {
+        &self.scheduler
+    }
+
+    /// Returns the rank of a class.
+    #[inline]
+    pub(crate) fn rank_of(&self, class: Class) -> u8 {
+        self.ranks[class as usize]
+    }
+
+    /// Returns `true` if the scheduler looks.
+    pub(crate) fn looks(&self) -> bool {
+        self.looking.is_some()
+    }
+
+    /// Notes for a scheduler that looks that a transaction waits from now on.
+    pub(crate) fn note_arrival(&mut self, id: TransactionId, now: Time) {
+        if let Some(looking) = &mut self.looking {
+            looking.note_arrival(id, now);
+        }
+    }
+
+    /// Returns `true` with dynamic allocation: writes wait in pools.
+    #[inline]
+    pub(crate) fn has_pools(&self) -> bool {
+        self.dynamic
+    }
+
+    /// Returns `true` if operations of several planes or dies may share a command.
+    #[inline]
+    pub(crate) fn merges(&self) -> bool {
+        self.merging.any
+    }
+
+    /// Returns `true` if operations of an execution unit may overlap.
+    #[inline]
+    pub(crate) fn overlaps(&self) -> bool {
+        self.overlapping.any
+    }
+
+    /// Returns the planes whose pages are programmed together with those of `plane`, itself included.
+    #[inline]
+    pub(crate) fn planes_together(&self, plane: PlaneId) -> impl Iterator<Item = PlaneId> + use<> {
+        self.merging.planes_together(plane)
+    }
+
+    /// Parks a write until its plane has room.
+    pub(crate) fn park(&mut self, transactions: &mut Transactions, plane: PlaneId, id: TransactionId) {
+        self.stalled[plane].push(transactions, id);
+    }
+
+    /// Parks a write that has not been queued before.
+    pub(crate) fn park_new(&mut self, transactions: &mut Transactions, plane: PlaneId, id: TransactionId) {
+        transactions[id].order = self.orders;
+        self.orders += 1;
+        self.park(transactions, plane, id);
+    }
+
+    /// Returns `true` if writes wait for a plane to have room.
+    #[inline]
+    pub(crate) fn has_parked(&self, plane: PlaneId) -> bool {
+        !self.stalled[plane].is_empty()
+    }
+
+    /// Removes the oldest write that waits for a plane to have room. Returns `NONE` if there is none.
+    pub(crate) fn unpark(&mut self, transactions: &mut Transactions, plane: PlaneId) -> TransactionId {
+        self.stalled[plane].pop(transactions)
+    }
+
+    /// Removes all writes that wait in pools and for planes to have room, and returns their queues.
+    pub(crate) fn take_without_place(&mut self) -> Vec<Fifo> {
+        self.pool.lines.iter_mut().chain(&mut self.stalled).map(std::mem::take).collect()
+    }
+
+    /// Puts a number of writes before those that wait for a plane.
+    pub(crate) fn put_before(
+        &mut self,
+        transactions: &mut Transactions,
+        (lun, plane): (LunId, PlaneId),
+        writes: (Fifo, u32),
+    ) {
+        self.waiting.put_before(lun, plane, self.rank_of_writes(), transactions, writes);
+    }
+
+    /// Puts a write before those that wait for a plane.
+    pub(crate) fn put_first(
+        &mut self,
+        transactions: &mut Transactions,
+        (lun, plane): (LunId, PlaneId),
+        id: TransactionId,
+    ) {
+        self.waiting.push_front(lun, plane, self.rank_of_writes(), transactions, id);
+    }
+
+    /// Returns the first transaction with the rank of host writes that waits for a plane, or `NONE`.
+    #[inline]
+    pub(crate) fn first_write(&self, lun: LunId, plane: PlaneId) -> TransactionId {
+        self.waiting.first(lun, plane, self.rank_of_writes())
+    }
+
     /// Notifies the LUNs that were held back, and the idle LUNs of writes in pools.
     pub(crate) fn release_held(&mut self, tasks: &mut Tasks) {
         self.orders += AFTER_HELD;
@@ -173,11 +288,9 @@ pub(crate) fn enqueue(b: &mut impl Binder, id: TransactionId) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::DeviceConfig;
     use crate::ftl::allocation::PlaneSet;
     use crate::nand::array::{self, Operation, Outcome, Owner, Spot};
-    use crate::sim::id::{Lpn, LunId, Ppn};
-    use crate::sim::time::Time;
+    use crate::sim::id::{Lpn, Ppn};
     use crate::work::{Kind, Transaction};
 
     /// Distance between the physical addresses of planes.

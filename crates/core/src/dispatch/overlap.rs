@@ -18,16 +18,16 @@ use crate::work::{Kind, Task, Transactions};
 /// Which operations overlap.
 #[derive(Clone, Debug)]
 pub(crate) struct Overlapping {
-    pub(crate) read: bool,
-    pub(crate) program: bool,
+    pub(super) read: bool,
+    pub(super) program: bool,
     /// Whether anything overlaps at all.
-    pub(crate) any: bool,
+    pub(super) any: bool,
     /// Time without host reads after which programs of the pool are loaded ahead: [`QUIET_PROGRAMS`].
-    pub(crate) quiet: Time,
+    pub(super) quiet: Time,
     /// Time at which `quiet` has passed since the last host read.
-    pub(crate) quiet_from: Time,
+    pub(super) quiet_from: Time,
     /// Writes of the host go to the blocks of copies.
-    pub(crate) shared: bool,
+    pub(super) shared: bool,
     suspend: Suspend,
 }
 
@@ -57,6 +57,12 @@ impl Dispatch {
         if self.overlapping.program {
             self.overlapping.quiet_from = now.later(self.overlapping.quiet);
         }
+    }
+
+    /// Returns `true` if it matters when the last host read was.
+    #[inline]
+    pub(crate) fn remembers_host_reads(&self) -> bool {
+        self.overlapping.program
     }
 
     /// Forgets the last host read of a device that has been idle since, as one whose state is loaded has none.

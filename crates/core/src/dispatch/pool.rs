@@ -8,6 +8,7 @@ use crate::ftl::allocation::{Allocation, PlaneSet};
 use crate::nand::array::Array;
 use crate::sim::id::{ChannelId, LunId, PlaneId, TransactionId};
 use crate::sim::table::Table;
+use crate::state::{MOST, Reader, StateError, Writer};
 use crate::work::{Fifo, Kind, Task, Tasks, Transaction, Transactions};
 
 /// Distance in the order between what is queued for LUNs during a hold and the writes of a pool that are queued with
@@ -18,7 +19,7 @@ pub(crate) const AFTER_HELD: u64 = 1 << 24;
 #[derive(Clone, Debug)]
 pub(crate) struct Pool {
     /// By pool of the allocation: writes without a plane, oldest first.
-    pub(crate) lines: Vec<Fifo>,
+    pub(super) lines: Vec<Fifo>,
     /// Position of each plane in the order of the allocation.
     positions: Table<PlaneId, u32>,
     /// The planes in that order.
@@ -30,14 +31,14 @@ pub(crate) struct Pool {
     /// Planes of each channel.
     of_channel: Vec<PlaneSet>,
     /// Planes of each pool.
-    pub(crate) of_pool: Vec<PlaneSet>,
+    pub(super) of_pool: Vec<PlaneSet>,
     /// By plane: when it took a write last, counted in writes.
-    pub(crate) used: Table<PlaneId, u64>,
-    pub(crate) uses: u64,
+    pub(super) used: Table<PlaneId, u64>,
+    pub(super) uses: u64,
     /// By LUN: how far the planes that take what is dealt lie from those that the order names, in units and in planes.
     shifts: Vec<(u32, u32)>,
     /// Room to work in.
-    pub(crate) candidates: PlaneSet,
+    pub(super) candidates: PlaneSet,
     dealt: Vec<PlaneId>,
     /// LUNs that line up for their channels: the erases that count, when they took a write last, and their position in
     /// the order.
@@ -162,9 +163,56 @@ impl Dispatch {
         count
     }
 
+    /// Puts a write that has lost its plane back to the front of a pool.
+    pub(crate) fn put_back(&mut self, transactions: &mut Transactions, pool: u32, id: TransactionId) {
+        self.pool.lines[pool as usize].push_front(transactions, id);
+    }
+
+    /// Returns `true` if a plane of a pool is among those that are `ready`.
+    pub(crate) fn pool_has_room(&self, pool: u32, ready: &PlaneSet) -> bool {
+        self.pool.of_pool[pool as usize].next_common(ready, 0).is_some()
+    }
+
+    /// Returns `true` if writes wait in any pool.
+    pub(crate) fn has_pooled(&self) -> bool {
+        self.pool.lines.iter().any(|writes| !writes.is_empty())
+    }
+
+    /// Returns the planes of which one is to be chosen for a write of a pool.
+    pub(crate) fn candidates(&self) -> &PlaneSet {
+        &self.pool.candidates
+    }
+
     /// Offers the writes of all pools to idle LUNs.
     pub(super) fn offer_pools(&self, tasks: &mut Tasks) {
         (0..self.pool.lines.len() as u32).for_each(|pool| tasks.push(Task::Offer(pool)));
+    }
+}
+
+/// What is saved: the turns of the planes.
+impl Dispatch {
+    /// Takes over what is saved of another device.
+    pub(crate) fn copy_state(&mut self, other: &Dispatch) {
+        self.pool.used.clone_from(&other.pool.used);
+        self.pool.uses = other.pool.uses;
+    }
+
+    /// Writes when each plane took a write of its pool last.
+    pub(crate) fn save(&self, out: &mut Writer) -> Result<(), StateError> {
+        out.u64(self.pool.uses)?;
+        self.pool.used.iter().try_for_each(|&used| out.u64(used))
+    }
+
+    /// Reads what [`Dispatch::save`] wrote.
+    pub(crate) fn load(&mut self, input: &mut Reader) -> Result<(), StateError> {
+        self.pool.uses = input.count("writes placed")?;
+        for used in &mut self.pool.used {
+            *used = input.u64()?;
+            if *used > self.pool.uses || *used >= MOST {
+                return Err(input.damaged("a plane that was used in the future"));
+            }
+        }
+        Ok(())
     }
 }
 
