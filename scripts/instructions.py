@@ -12,7 +12,9 @@ import re
 import subprocess
 import sys
 
+# With `attributed-` before the name of any of these, latency breakdowns are on.
 RUNS = ["reads", "writes", "mixed", "buffer", "firmware", "planes", "dftl", "block", "functional"]
+RUNS += ["attributed-reads", "attributed-writes"]
 
 
 def count(program, run):

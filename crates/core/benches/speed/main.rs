@@ -277,7 +277,8 @@ fn instructions(name: &str) {
     let planes = ["nand.advanced.multi_plane_program=wise", "nand.advanced.cache_program=true"];
     let dftl = ["mapping.scheme={ dftl = { cache = \"64KiB\" } }", "geometry.blocks=24"];
     let firmware = ["controller.firmware.cores=4", "controller.firmware.lookup=\"50ns\""];
-    let (options, job_text, state): (&[&str], &str, Precondition) = match name {
+    let (run_name, attribution) = name.strip_prefix("attributed-").map_or((name, false), |name| (name, true));
+    let (options, job_text, state): (&[&str], &str, Precondition) = match run_name {
         "reads" => (&[], reads, Precondition::Fill),
         "writes" => (&[], writes, Precondition::Fill),
         "mixed" => (&[], MIXED, Precondition::Fill),
@@ -291,7 +292,7 @@ fn instructions(name: &str) {
     };
     let set: Vec<String> = small.iter().chain(options).map(|&option| option.to_owned()).collect();
     let config = config::load("bench-32g", &set).expect("an accepted device");
-    let mut device = Device::new(config, Options::default()).expect("a checked device");
+    let mut device = Device::new(config, Options { attribution, ..Options::default() }).expect("a checked device");
     bring(&mut device, state);
     // Without a look at the clock, at which valgrind's view of the kernel ends the program.
     let mut sources = sources(&device, job_text, 1);

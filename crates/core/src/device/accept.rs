@@ -279,7 +279,7 @@ impl Device {
             read.units = (part.end.div_ceil(per_page) - part.first / per_page) as u16;
         }
         let read = self.transactions.insert(read);
-        self.observe_read(read, part, ppn, from);
+        self.observe_flash_read(read, part, ppn, from);
         self.note_read_unit(read, ppn, true);
         read
     }

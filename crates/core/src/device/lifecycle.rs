@@ -15,11 +15,18 @@ use crate::sim::time::Time;
 /// Stages: nothing but a test on a device without observers. What observers do stays out of line, so that the code
 /// around a stage is as good as without.
 macro_rules! stages {
-    ($($(#[$doc:meta])* $hook:ident => $stage:ident($($argument:ident: $type:ty),*);)+) => {
+    ($($(#[$doc:meta])* $hook:ident, $show:ident => $stage:ident($($argument:ident: $type:ty),*);)+) => {
         impl Device {
             $($(#[$doc])*
             #[inline(always)]
             pub(super) fn $hook(&mut self, $($argument: $type),*) {
+                if self.observers.is_some() {
+                    self.$show($($argument),*)
+                }
+            }
+
+            #[inline(never)]
+            fn $show(&mut self, $($argument: $type),*) {
                 if let Some((observers, view)) = self.observed() {
                     observers.$stage(&view, $($argument),*)
                 }
@@ -30,41 +37,35 @@ macro_rules! stages {
 
 stages! {
     /// See [`Observers::refused`].
-    observe_refused => refused(request: &Request);
+    observe_refused, show_refused => refused(request: &Request);
     /// See [`Observers::entered`].
-    observe_entered => entered(id: RequestId, at: Time);
+    observe_entered, show_entered => entered(id: RequestId, at: Time);
     /// See [`Observers::spent_by_request`].
-    observe_request => spent_by_request(id: RequestId, part: TimePart);
+    observe_request, show_request => spent_by_request(id: RequestId, part: TimePart);
     /// See [`Observers::spent`].
-    observe_spent => spent(id: TransactionId, part: TimePart);
-    /// See [`Observers::buffered`].
-    observe_buffered => buffered(entry: u32);
+    observe_spent, show_spent => spent(id: TransactionId, part: TimePart);
     /// See [`Observers::read_began`].
-    observe_read => read_began(id: TransactionId, part: Part, place: Ppn, from: TransactionId);
+    observe_read, show_read => read_began(id: TransactionId, part: Part, place: Ppn, from: TransactionId);
     /// See [`Observers::read_joined`].
-    observe_read_joined => read_joined(id: TransactionId, part: Part, place: Ppn);
+    observe_read_joined, show_read_joined => read_joined(id: TransactionId, part: Part, place: Ppn);
     /// See [`Observers::slot_read`].
-    observe_slot_read => slot_read(request: RequestId, slot: TransactionId, part: Part);
+    observe_slot_read, show_slot_read => slot_read(request: RequestId, slot: TransactionId, part: Part);
     /// See [`Observers::buffer_read`].
-    observe_buffer_read => buffer_read(request: RequestId, part: Part);
+    observe_buffer_read, show_buffer_read => buffer_read(request: RequestId, part: Part);
     /// See [`Observers::slot_read_ended`].
-    observe_slot_read_ended => slot_read_ended(id: TransactionId, slot: TransactionId);
+    observe_slot_read_ended, show_slot_read_ended => slot_read_ended(id: TransactionId, slot: TransactionId);
     /// See [`Observers::completed`].
-    observe_completed => completed(write: TransactionId, older: TransactionId);
-    /// See [`Observers::bound`].
-    observe_bound => bound(id: TransactionId, old: Ppn);
+    observe_completed, show_completed => completed(write: TransactionId, older: TransactionId);
     /// See [`Observers::pooled`].
-    observe_pooled => pooled(id: TransactionId);
+    observe_pooled, show_pooled => pooled(id: TransactionId);
     /// See [`Observers::stalled`].
-    observe_stalled => stalled(id: TransactionId);
+    observe_stalled, show_stalled => stalled(id: TransactionId);
     /// See [`Observers::unstalled`].
-    observe_unstalled => unstalled(id: TransactionId, lun: LunId);
+    observe_unstalled, show_unstalled => unstalled(id: TransactionId, lun: LunId);
     /// See [`Observers::member_ended`].
-    observe_member_ended => member_ended(unit: UnitId, id: TransactionId);
+    observe_member_ended, show_member_ended => member_ended(unit: UnitId, id: TransactionId);
     /// See [`Observers::settled`].
-    observe_settled => settled(id: RequestId, by: TransactionId);
-    /// See [`Observers::answered`].
-    observe_answered => answered(id: RequestId, by: TransactionId, finish: Time);
+    observe_settled, show_settled => settled(id: RequestId, by: TransactionId);
 }
 
 impl Device {
@@ -87,9 +88,59 @@ impl Device {
     /// See [`Observers::ended`].
     #[inline(always)]
     pub(super) fn observe_ended(&mut self, unit: UnitId, lun: LunId, first: TransactionId) {
+        if self.observers.is_some() {
+            self.show_ended(unit, lun, first);
+        }
+    }
+
+    #[inline(never)]
+    fn show_ended(&mut self, unit: UnitId, lun: LunId, first: TransactionId) {
+        if let Some((observers, view)) = self.observed()
+            && observers.ended_alone(&view, unit, lun, first)
+        {
+            return self.array.book_end(unit, lun, self.now);
+        }
+        self.show_any_end(unit, lun, first);
+    }
+
+    #[inline(never)]
+    fn show_any_end(&mut self, unit: UnitId, lun: LunId, first: TransactionId) {
         if let Some((observers, view)) = self.observed() {
             observers.ended(&view, unit, lun, first);
             self.array.book_end(unit, lun, self.now);
+        }
+    }
+
+    /// See [`Observers::answered`].
+    #[inline(always)]
+    pub(super) fn observe_answered(&mut self, id: RequestId, by: TransactionId, finish: Time) {
+        if self.observers.is_some() {
+            self.show_answered(id, by, finish);
+        }
+    }
+
+    #[inline(never)]
+    fn show_answered(&mut self, id: RequestId, by: TransactionId, finish: Time) {
+        if let Some((observers, view)) = self.observed()
+            && observers.answered_alone(&view, id, by, finish)
+        {
+            return;
+        }
+        self.show_any_answer(id, by, finish);
+    }
+
+    #[inline(never)]
+    fn show_any_answer(&mut self, id: RequestId, by: TransactionId, finish: Time) {
+        if let Some((observers, view)) = self.observed() {
+            observers.answered(&view, id, by, finish);
+        }
+    }
+
+    /// See [`Observers::read_began`]; of a read from flash.
+    #[inline(always)]
+    pub(super) fn observe_flash_read(&mut self, id: TransactionId, part: Part, place: Ppn, from: TransactionId) {
+        if self.observers.as_deref().is_some_and(|observers| !observers.skip_reads()) {
+            self.show_read(id, part, place, from);
         }
     }
 
@@ -121,11 +172,34 @@ impl Device {
         }
     }
 
+    /// Shows observers that an entry of the buffer has taken the write that was accepted last.
+    #[inline]
+    pub(super) fn observe_buffered(&mut self, entry: u32) {
+        if let Some(log) = self.log_mut() {
+            log.note_in_buffer(entry);
+        }
+    }
+
+    /// Shows observers that a write is bound, and supersedes what a place holds.
+    #[inline(always)]
+    pub(super) fn observe_bound(&mut self, id: TransactionId, old: Ppn) {
+        if let Some(log) = self.log_mut() {
+            log.supersede(id, old);
+        }
+    }
+
     /// Shows observers that a program of the writes that are chained behind `writes` begins.
     #[inline(always)]
     pub(super) fn observe_writes(&mut self, first: Ppn, units: u32, cause: ProgramCause, writes: TransactionId) {
+        if self.is_durable() {
+            self.show_program(&Program { first, units, cause, writes, copies: &[], renumbers: None });
+        }
+    }
+
+    #[inline(never)]
+    fn show_program(&mut self, program: &Program) {
         if let Some((observers, view)) = self.observed() {
-            observers.program_began(&view, &Program { first, units, cause, writes, copies: &[], renumbers: None });
+            observers.program_began(&view, program);
         }
     }
 
@@ -143,10 +217,8 @@ impl Device {
         let renumbers = renumbers.then(|| self.ftl.next_sequence());
         let job = &self.jobs[plane];
         let copies = if back { job.back.clone() } else { job.copies[..job.writing].to_vec() };
-        if let Some((observers, view)) = self.observed() {
-            let (cause, writes) = (ProgramCause::Gc, TransactionId::NONE);
-            observers.program_began(&view, &Program { first, units, cause, writes, copies: &copies, renumbers });
-        }
+        let (cause, writes) = (ProgramCause::Gc, TransactionId::NONE);
+        self.show_program(&Program { first, units, cause, writes, copies: &copies, renumbers });
     }
 
     /// Shows observers that the program of a translation page begins.
@@ -172,7 +244,7 @@ impl Device {
     /// [`Device::store_program`].
     #[inline(always)]
     pub(super) fn observe_programmed(&mut self, place: Ppn, units: u32, writes: TransactionId) {
-        if let Some(observers) = self.observers.as_deref_mut() {
+        if let Some(observers) = self.observers.as_deref_mut().filter(|observers| observers.follow_flash()) {
             let places = self.ftl.shape().hooks.places;
             let media = self.ftl.media.as_mut().filter(|_| !places);
             observers.programmed((place, units), writes, &self.transactions, media);

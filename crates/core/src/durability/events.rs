@@ -123,6 +123,12 @@ impl FlashLog {
         *self.slot(id) = coming;
     }
 
+    /// A write is bound, and supersedes what a place holds.
+    #[inline(never)]
+    pub fn supersede(&mut self, id: TransactionId, old: Ppn) {
+        self.slot(id).replaces = Some(old);
+    }
+
     /// Reports that a program begins.
     pub fn begin_program(&mut self, units: Units, durability: Option<&Durability>, program: &Program) {
         self.begin(program.first, program.units, program.cause);

@@ -56,6 +56,7 @@ impl Contents {
     }
 
     /// Begins the reply to a request.
+    #[inline(never)]
     pub fn enter(&mut self, id: RequestId, request: &Request) {
         let sectors = if request.operation == Operation::Read { request.sectors } else { 0 };
         *self.replies.entry(id) = vec![BLANK; sectors as usize];

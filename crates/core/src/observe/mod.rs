@@ -81,7 +81,7 @@ impl Observers {
     }
 
     /// A request was refused at once.
-    #[inline(never)]
+    #[inline]
     pub fn refused(&mut self, view: &View, request: &Request) {
         if let Some(trails) = &mut self.trails {
             trails.refuse(request, view.now);
@@ -89,20 +89,20 @@ impl Observers {
     }
 
     /// A request has got a place in the queue at `at`.
-    #[inline(never)]
+    #[inline]
     pub fn entered(&mut self, view: &View, id: RequestId, at: Time) {
         let request = &view.front.requests[id].request;
-        if let Some(contents) = &mut self.contents {
-            contents.enter(id, request);
-        }
         if let Some(trails) = &mut self.trails {
             trails.enter(id, request.arrival, at);
+        }
+        if let Some(contents) = &mut self.contents {
+            contents.enter(id, request);
         }
     }
 
     /// The time of a request up to now, outside its transactions, went into `part`: the link, the firmware or the
     /// buffer.
-    #[inline(never)]
+    #[inline]
     pub fn spent_by_request(&mut self, view: &View, id: RequestId, part: TimePart) {
         if let Some(trails) = &mut self.trails {
             trails.spend_of_request(id, part, view.now);
@@ -110,7 +110,7 @@ impl Observers {
     }
 
     /// The time of a transaction up to now went into `part`.
-    #[inline(never)]
+    #[inline]
     pub fn spent(&mut self, view: &View, id: TransactionId, part: TimePart) {
         if let Some(trails) = &mut self.trails {
             trails.spend(id, part, view.now);
@@ -119,7 +119,7 @@ impl Observers {
 
     /// A write has got a slot. `before` is what the map says of its unit, and `sequence` the number of a write of the
     /// host to a durable device.
-    #[inline(never)]
+    #[inline]
     pub fn accepted(&mut self, view: &View, id: TransactionId, before: Location, origin: Origin, sequence: u64) {
         if let Some(log) = &mut self.log {
             match origin {
@@ -147,24 +147,22 @@ impl Observers {
     }
 
     /// The buffer is about to take a part of a write, which has a number.
-    #[inline(never)]
+    #[inline]
     pub fn buffering(&mut self, view: &View, id: RequestId, part: Part, sequence: u64) {
         if let (Some(log), Some(buffer)) = (&mut self.log, view.buffer) {
             log.accept_in_buffer(view.units(), buffer, &view.front.requests[id].request, part, sequence);
         }
     }
 
-    /// An entry of the buffer has taken the write that was accepted last.
-    #[inline(never)]
-    pub fn buffered(&mut self, _: &View, entry: u32) {
-        if let Some(log) = &mut self.log {
-            log.note_in_buffer(entry);
-        }
+    /// Returns `true` if none of them has to know that a read from flash begins, before it lines up.
+    #[inline(always)]
+    pub fn skip_reads(&self) -> bool {
+        self.contents.is_none() && self.trails.as_ref().is_none_or(Trails::skips_reads)
     }
 
     /// A part of a read begins to wait: for flash, which has its unit at `place`, for a slot, or for a map entry. It
     /// begins where the transaction `from` has come to, or the request where that is `NONE`.
-    #[inline(never)]
+    #[inline]
     pub fn read_began(&mut self, view: &View, id: TransactionId, part: Part, place: Ppn, from: TransactionId) {
         let read = &view.transactions[id];
         if let Some(trails) = &mut self.trails {
@@ -181,7 +179,7 @@ impl Observers {
     }
 
     /// Another part of a request joins a read from flash.
-    #[inline(never)]
+    #[inline]
     pub fn read_joined(&mut self, view: &View, id: TransactionId, part: Part, place: Ppn) {
         if let Some(contents) = &mut self.contents {
             contents.add_to_read(view, id, part, place);
@@ -189,7 +187,7 @@ impl Observers {
     }
 
     /// A part of a request is read from a slot.
-    #[inline(never)]
+    #[inline]
     pub fn slot_read(&mut self, view: &View, request: RequestId, slot: TransactionId, part: Part) {
         if let Some(contents) = &mut self.contents {
             contents.reply_from_slot(request, slot, part);
@@ -199,7 +197,7 @@ impl Observers {
     }
 
     /// A part of a request is read from the buffer, as far as that holds it.
-    #[inline(never)]
+    #[inline]
     pub fn buffer_read(&mut self, view: &View, request: RequestId, part: Part) {
         if let Some(contents) = &mut self.contents {
             contents.reply_from_buffer(view, request, part);
@@ -207,7 +205,7 @@ impl Observers {
     }
 
     /// The slot that a read has waited for has its contents.
-    #[inline(never)]
+    #[inline]
     pub fn slot_read_ended(&mut self, view: &View, id: TransactionId, slot: TransactionId) {
         if let Some(contents) = &mut self.contents {
             let read = &view.transactions[id];
@@ -222,7 +220,7 @@ impl Observers {
     }
 
     /// A write that is not complete keeps what the older write of its unit has, or nothing.
-    #[inline(never)]
+    #[inline]
     pub fn completed(&mut self, _: &View, write: TransactionId, older: TransactionId) {
         match &mut self.contents {
             Some(contents) if older.is_some() => contents.complete_from_slot(write, older),
@@ -240,7 +238,7 @@ impl Observers {
     }
 
     /// A write waits for any LUN of its pool.
-    #[inline(never)]
+    #[inline]
     pub fn pooled(&mut self, view: &View, id: TransactionId) {
         if let Some(trails) = &mut self.trails {
             trails.wait_for_any(view, id, view.ftl.pool(view.transactions[id].lpn));
@@ -248,7 +246,7 @@ impl Observers {
     }
 
     /// A write waits for a free block.
-    #[inline(never)]
+    #[inline]
     pub fn stalled(&mut self, view: &View, id: TransactionId) {
         if let Some(trails) = &mut self.trails {
             trails.wait_for_block(view, id);
@@ -256,23 +254,15 @@ impl Observers {
     }
 
     /// A write that waited for a free block lines up for a LUN again.
-    #[inline(never)]
+    #[inline]
     pub fn unstalled(&mut self, view: &View, id: TransactionId, lun: LunId) {
         if let Some(trails) = &mut self.trails {
             trails.wait_for_lun(view, id, lun);
         }
     }
 
-    /// A write is bound, and supersedes what a place holds.
-    #[inline(never)]
-    pub fn bound(&mut self, _: &View, id: TransactionId, old: Ppn) {
-        if let Some(log) = &mut self.log {
-            log.slot(id).replaces = Some(old);
-        }
-    }
-
     /// A program begins.
-    #[inline(never)]
+    #[inline]
     pub fn program_began(&mut self, view: &View, program: &Program) {
         if let Some(log) = &mut self.log {
             log.begin_program(view.units(), view.durability, program);
@@ -280,7 +270,7 @@ impl Observers {
     }
 
     /// The operation of a unit of `lun` has ended, for `first` and those that were bound with it.
-    #[inline(never)]
+    #[inline]
     pub fn ended(&mut self, view: &View, unit: UnitId, lun: LunId, first: TransactionId) {
         if let Some(trails) = &mut self.trails {
             trails.finish(view, unit, lun, first);
@@ -288,8 +278,15 @@ impl Observers {
         self.read_ended(view, first);
     }
 
+    /// As [`Observers::ended`], if that is simple. Otherwise returns `false` and does nothing.
+    #[inline(always)]
+    pub fn ended_alone(&mut self, view: &View, unit: UnitId, lun: LunId, first: TransactionId) -> bool {
+        let trails = self.trails.as_mut().filter(|_| self.contents.is_none());
+        trails.is_some_and(|trails| trails.finish_alone(view, unit, lun, first))
+    }
+
     /// The data of one plane have left, of a unit that goes on with the next, for `id`.
-    #[inline(never)]
+    #[inline]
     pub fn member_ended(&mut self, view: &View, unit: UnitId, id: TransactionId) {
         if let Some(trails) = &mut self.trails {
             trails.finish_one(view, unit, view.array.lun_of_unit(unit), id);
@@ -307,6 +304,12 @@ impl Observers {
                 _ => {}
             }
         }
+    }
+
+    /// Returns `true` if any of them has to know what flash holds.
+    #[inline]
+    pub fn follow_flash(&self) -> bool {
+        self.log.is_some() || self.contents.is_some()
     }
 
     /// A program has ended, and its places hold what they should. `writes` is the first of its writes, or `NONE`.
@@ -332,7 +335,7 @@ impl Observers {
 
     /// All parts of a request have completed, and the request itself continues. `by` is the transaction that completed
     /// the last part, or `NONE`.
-    #[inline(never)]
+    #[inline]
     pub fn settled(&mut self, _: &View, id: RequestId, by: TransactionId) {
         if let Some(trails) = &mut self.trails {
             trails.settle(id, by);
@@ -340,7 +343,7 @@ impl Observers {
     }
 
     /// A request completes at `finish`. `by` is the transaction that completed the last part, or `NONE`.
-    #[inline(never)]
+    #[inline]
     pub fn answered(&mut self, view: &View, id: RequestId, by: TransactionId, finish: Time) {
         if let Some(trails) = &mut self.trails {
             trails.complete(id, by, finish, view.now);
@@ -348,6 +351,13 @@ impl Observers {
         if let Some(contents) = &mut self.contents {
             contents.answer(id, view.front.requests[id].request.tag);
         }
+    }
+
+    /// As [`Observers::answered`], if that is simple. Otherwise returns `false` and does nothing.
+    #[inline(always)]
+    pub fn answered_alone(&mut self, view: &View, id: RequestId, by: TransactionId, finish: Time) -> bool {
+        let trails = self.trails.as_mut().filter(|_| self.contents.is_none());
+        trails.is_some_and(|trails| trails.complete_by(id, by, finish, view.now))
     }
 }
 

@@ -259,6 +259,12 @@ impl Trails {
         begun.trail.at = self.requests[request].at;
     }
 
+    /// Returns `true` if the trails of reads from flash begin when they line up.
+    #[inline(always)]
+    pub fn skips_reads(&self) -> bool {
+        self.reads_line_up_at_once
+    }
+
     /// Begins the trail of a read from flash where its request has come to.
     #[inline]
     pub fn begin_read(&mut self, id: TransactionId, request: RequestId, now: Time) {
@@ -298,7 +304,7 @@ impl Trails {
     }
 
     /// A transaction lines up for a LUN.
-    #[inline]
+    #[inline(always)]
     pub fn line_up(&mut self, view: &View, id: TransactionId, lun: LunId) {
         let (transaction, now) = (&view.transactions[id], view.now);
         let Some(ledger) = view.array.ledger() else { return };
@@ -341,30 +347,32 @@ impl Trails {
         self.wait_anew(view, id, |ledger| Line::Lun(lun, ledger.mark(lun, view.now)));
     }
 
-    /// The operation of a unit of `lun` has ended, for `first` and those that were bound with it. Most operations are
-    /// of one transaction, or of cleaning, and nothing overlapped with them.
-    #[inline]
+    /// The operation of a unit of `lun` has ended, for `first` and those that were bound with it.
     pub fn finish(&mut self, view: &View, unit: UnitId, lun: LunId, first: TransactionId) {
         let Transaction { kind, next, .. } = view.transactions[first];
-        match kind {
-            _ if next.is_some() && array::Kind::from(kind) != array::Kind::Read => {
-                self.finish_all(view, unit, lun, first);
-            }
-            Kind::HostRead | Kind::SlotRead | Kind::Write => self.finish_own(view, unit, lun, first),
-            Kind::RmwRead => self.finish_one(view, unit, lun, first),
-            // On nobody's way.
-            _ => {}
+        self.finish_one(view, unit, lun, first);
+        if next.is_some() && array::Kind::from(kind) != array::Kind::Read {
+            self.finish_all(view, unit, lun, next);
         }
     }
 
-    /// Nothing is called where nothing overlapped, so that it costs little.
-    #[inline]
-    fn finish_own(&mut self, view: &View, unit: UnitId, lun: LunId, id: TransactionId) {
-        let Some(ledger) = view.array.ledger() else { return };
+    /// As [`Trails::finish`], if the operation is of one transaction, or of garbage collection, and nothing overlapped
+    /// with it. Otherwise returns `false` and does nothing. Most operations are of this kind; no other function is
+    /// called for them, so that they cost little.
+    #[inline(always)]
+    pub fn finish_alone(&mut self, view: &View, unit: UnitId, lun: LunId, id: TransactionId) -> bool {
+        let Transaction { kind, next, .. } = view.transactions[id];
+        if next.is_some() && array::Kind::from(kind) != array::Kind::Read {
+            return false;
+        }
+        match kind {
+            Kind::HostRead | Kind::SlotRead | Kind::Write => {}
+            // On nobody's way.
+            kind => return kind != Kind::RmwRead,
+        }
+        let Some(ledger) = view.array.ledger() else { return false };
         let transaction = &mut self.transactions[id];
-        let (Line::Lun(_, mark), None) = (transaction.line, view.array.book_head(unit)) else {
-            return self.finish_one(view, unit, lun, id);
-        };
+        let (Line::Lun(_, mark), None) = (transaction.line, view.array.book_head(unit)) else { return false };
         let turn = ledger.turn(unit, lun, view.array.cells_of(unit), view.now);
         let wait = turn.mark.since(mark, turn.start - transaction.trail.at);
         if transaction.straight.is_none() {
@@ -377,6 +385,7 @@ impl Trails {
         if owner.is_some() {
             self.requests[owner].use_channel(turn.channel);
         }
+        true
     }
 
     /// The operation of a unit of `lun` has ended for a transaction and those behind it.
@@ -413,35 +422,31 @@ impl Trails {
     }
 
     /// A request completes at `finish`. `by` is the transaction that completed the last part, or `NONE`.
-    #[inline]
     pub fn complete(&mut self, id: RequestId, by: TransactionId, finish: Time, now: Time) {
-        // Where there is room nothing is called, so that it costs little.
-        if by.is_none() || self.done.len() == self.done.capacity() {
-            return self.complete_other(id, by, finish, now);
+        self.done.reserve(1);
+        if self.complete_by(id, by, finish, now) {
+            return;
         }
-        self.complete_by(id, by, finish, now);
+        let Trail { at, mut parts } = self.of_request(id);
+        // Only its way back lies before it.
+        parts[Part::Link as usize] += finish.since(at);
+        self.done.push(Breakdown { parts, channels: self.requests[id].channels });
     }
 
+    /// As [`Trails::complete`], if a transaction completed the last part and there is room for a breakdown. Otherwise
+    /// returns `false` and does nothing. No other function is called, so that it costs little.
     #[inline(always)]
-    fn complete_by(&mut self, id: RequestId, by: TransactionId, finish: Time, now: Time) {
+    pub fn complete_by(&mut self, id: RequestId, by: TransactionId, finish: Time, now: Time) -> bool {
+        if by.is_none() || self.done.len() == self.done.capacity() {
+            return false;
+        }
         let request = &self.requests[id];
         let TransactionTrail { trail, straight, .. } = &self.transactions[by];
         debug_assert!(trail.at == now, "all time up to now is spent");
         let mut parts = if straight.is_some() { trail.on_top_of(request).parts } else { trail.parts };
         parts[Part::Link as usize] += finish - trail.at;
         self.done.push(Breakdown { parts, channels: request.channels });
-    }
-
-    #[inline(never)]
-    fn complete_other(&mut self, id: RequestId, by: TransactionId, finish: Time, now: Time) {
-        self.done.reserve(1);
-        if by.is_some() {
-            return self.complete_by(id, by, finish, now);
-        }
-        let Trail { at, mut parts } = self.of_request(id);
-        // Only its way back lies before it.
-        parts[Part::Link as usize] += finish.since(at);
-        self.done.push(Breakdown { parts, channels: self.requests[id].channels });
+        true
     }
 
     /// A request was refused at once.
