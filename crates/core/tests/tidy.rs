@@ -537,7 +537,6 @@ const CIRCLES: &[(&[&str], &str)] = &[
     ),
     (&["crates/core/src/observe/"], "the observers of a device, and what each of them is told"),
     (&["crates/serve/src/monitor/"], "tasks of the monitor, which share its state"),
-    (&["crates/workload/src/synthetic/"], "a debt: a job, its plan and its streams are to be divided"),
     (&["crates/workload/src/trace/"], "a debt: what all formats share is to be divided from the list of them"),
 ];
 

@@ -1,12 +1,12 @@
 //! What is said of a job: a line of what it does, and what was given to no effect.
 
 use super::SECTOR;
-use super::draw::directions;
+use super::directions::directions;
 use super::limits::Limits;
 use super::options::{Kind, Modifier, Options, Pattern, Rw};
-use super::region::Region;
+use super::region::{Region, region_text};
 use super::size::Sizes;
-use crate::quantity::readable;
+use super::texts::bytes_text;
 
 /// What was given and has no effect, or not the one that it seems to have.
 pub(super) fn warnings(options: &Options, name: &str, pattern: Pattern, limits: Limits, unit: u64) -> Vec<String> {
@@ -92,21 +92,4 @@ pub(super) fn describe(name: &str, options: &Options, pattern: Pattern, sizes: &
     };
     let said = options.description.as_ref().map_or(String::new(), |said| format!(" ({said})"));
     format!("{name}: {} of {size} in {}, {pace}{said}", pattern.name, region_text(region))
-}
-
-pub(super) fn region_text(region: &Region) -> String {
-    match region.area + region.offset {
-        0 => format!("the first {}", bytes_text(region.size)),
-        offset => format!("{} from {} on", bytes_text(region.size), bytes_text(offset)),
-    }
-}
-
-pub(super) fn bytes_text(bytes: u64) -> String {
-    readable(u128::from(bytes))
-}
-
-/// Two numbers of bytes that are not the same, exactly where they would look it.
-pub(super) fn two_texts(first: u64, second: u64) -> (String, String) {
-    let texts = (bytes_text(first), bytes_text(second));
-    if texts.0 == texts.1 { (format!("{first} B"), format!("{second} B")) } else { texts }
 }

@@ -1,13 +1,14 @@
 //! What the addresses and sizes of a job are drawn from.
 
+use super::SECTOR;
 use super::address::choice::{Choice, Zone};
 use super::address::permutation::{Passes, Scatter};
 use super::address::zipf::Zipf;
 use super::address::{Follow, Grid, Order, Window};
-use super::describe::bytes_text;
-use super::options::{Amount, Distribution, Kind, Modifier, Options, Sequencer, ZoneShare};
+use super::directions::{READ, TRIM, WRITE};
+use super::options::{Amount, Distribution, Modifier, Options, Sequencer, ZoneShare};
 use super::size::Sizes;
-use super::{READ, SECTOR, TRIM, WRITE};
+use super::texts::bytes_text;
 use crate::sim::rng::Rng;
 
 /// fio's default of `bs`.
@@ -29,16 +30,6 @@ pub(super) fn follow(options: &Options, modifier: Modifier, rng: Rng) -> Option<
     let identical = options.rw_sequencer == Some(Sequencer::Identical);
     (run > 1 || percent != [100; 3]).then(|| Follow::new(run, identical, percent, rng))
 }
-/// The directions that a job's addresses and sizes are drawn for; the write of a pair takes those of its trim.
-pub(super) fn directions(kind: Kind) -> &'static [usize] {
-    match kind {
-        Kind::Read => &[READ],
-        Kind::Write => &[WRITE],
-        Kind::Mixed => &[READ, WRITE],
-        Kind::Trim | Kind::TrimWrite => &[TRIM],
-    }
-}
-
 /// By direction, the sizes of `bssplit`, else of `bsrange`, else of `bs`.
 pub(super) fn sizes(options: &Options) -> Result<[Sizes; 3], String> {
     let sectors = |bytes: u64| {

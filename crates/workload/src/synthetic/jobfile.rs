@@ -8,9 +8,9 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use super::Section;
 use super::keys::{self, Set};
 use super::options::Options;
+use super::section::{MAX_JOBS, Section, too_many};
 use crate::sim::source::SourceError;
 use crate::sim::text::shown;
 
@@ -136,8 +136,8 @@ fn sections(file: &str, lines: &[Line]) -> Result<Vec<Section>, SourceError> {
         let (mut options, mut keys) = (global.clone(), global_keys.clone());
         apply(&mut options, name, body, &mut keys, &mut warnings)?;
         warnings.splice(0..0, global_warnings.drain(..));
-        if jobs.len() == super::MAX_JOBS {
-            return Err(head.error(super::too_many()));
+        if jobs.len() == MAX_JOBS {
+            return Err(head.error(too_many()));
         }
         let at = |place: &String| format!("{place}: [{}]", shown(name));
         let keys = keys.into_iter().map(|(key, place)| (key, at(&place))).collect();

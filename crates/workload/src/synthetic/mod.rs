@@ -13,6 +13,7 @@ mod address;
 mod arrival;
 mod base;
 mod describe;
+mod directions;
 mod draw;
 mod jobfile;
 mod keys;
@@ -21,63 +22,29 @@ pub mod model;
 mod oneline;
 mod options;
 mod pace;
+mod place;
 mod plan;
 mod reference;
 mod region;
 mod replay;
+mod section;
 mod size;
 mod stream;
+mod texts;
 mod values;
 
-use options::Options;
-use std::collections::BTreeMap;
 use std::path::Path;
 
 pub use plan::Planned;
 pub use reference::reference_page;
 pub use replay::Replayed;
+pub use section::{Log, MAX_JOBS};
 pub use stream::Synthetic;
 
 use crate::file::Stop;
-use crate::sim::request::{Operation, SECTOR};
+use crate::sim::request::SECTOR;
 use crate::sim::source::{Source, SourceError};
 use crate::sim::text::read_text;
-
-/// The directions, as fio counts them: reads, writes, trims; the same as [`Operation::index`].
-const READ: usize = Operation::Read.index();
-const WRITE: usize = Operation::Write.index();
-const TRIM: usize = Operation::Trim.index();
-
-/// How many jobs run at once, clones included: as many as in fio (its `REAL_MAX_JOBS`).
-pub const MAX_JOBS: usize = 4096;
-
-/// The error for more jobs than that.
-fn too_many() -> String {
-    format!("there are more than {MAX_JOBS} jobs, clones by numjobs included; that is the most, as in fio")
-}
-
-/// One job as it is written.
-struct Section {
-    options: Options,
-    /// What it is called where it has no `name`.
-    name: String,
-    /// Where it stands, for errors.
-    place: String,
-    /// Where its keys stand, by their names, where that is not all in one line.
-    keys: BTreeMap<&'static str, String>,
-    /// What was noticed while it was read.
-    warnings: Vec<String>,
-}
-
-impl Section {
-    /// An error of the job; where it begins with a key between backticks, at the place of that key.
-    fn error(&self, why: impl std::fmt::Display) -> SourceError {
-        let why = why.to_string();
-        let key = why.strip_prefix('`').and_then(|rest| rest.split(['=', '`']).next());
-        let place = key.and_then(|key| self.keys.get(key)).unwrap_or(&self.place);
-        SourceError(format!("{place}: {why}"))
-    }
-}
 
 /// A job that is ready to run.
 pub struct Job {
@@ -85,15 +52,6 @@ pub struct Job {
     pub source: Box<dyn Source>,
     /// What `write_iolog` asks for.
     pub write_iolog: Option<Log>,
-}
-
-/// A file that the requests of a job are to be written to when they are issued.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Log {
-    /// Its path.
-    pub path: String,
-    /// Where the job asks for it, for errors.
-    pub place: String,
 }
 
 /// The jobs of `text`, for a device of `device_bytes`. `seed` is the run's; a job with `randseed` has its own.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::keys::{self, Set};
 use super::options::Options;
-use super::{MAX_JOBS, Section, too_many};
+use super::section::{MAX_JOBS, Section, too_many};
 use crate::sim::source::SourceError;
 use crate::sim::text::shown;
 

@@ -1,10 +1,10 @@
 //! When the requests of a job are issued.
 
+use super::SECTOR;
 use super::arrival::Arrivals;
-use super::draw::directions;
+use super::directions::{READ, WRITE, directions};
 use super::options::{Kind, Options};
 use super::size::Sizes;
-use super::{READ, SECTOR, WRITE};
 use crate::sim::rng::Rng;
 use crate::sim::source::Pace;
 use crate::sim::time::Time;

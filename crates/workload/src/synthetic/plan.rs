@@ -3,11 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use super::describe::bytes_text;
+use super::SECTOR;
 use super::options::{Amount, Options};
+use super::place::{Area, Place};
 use super::replay::Recipe;
+use super::section::{Log, MAX_JOBS, Section, too_many};
 use super::stream::Synthetic;
-use super::{Log, MAX_JOBS, SECTOR, Section, too_many};
+use super::texts::bytes_text;
 use crate::sim::source::SourceError;
 use crate::sim::time::Time;
 
@@ -36,45 +38,6 @@ impl Planned {
             Planned::Replayed(recipe) => Some(recipe.path()),
         }
     }
-}
-
-/// Where a job stands among the others.
-#[derive(Clone, Debug)]
-pub struct Place {
-    /// Name of the stream.
-    pub name: String,
-    /// Number among the clones of `numjobs`, from 0.
-    pub clone: u32,
-    /// What it works on.
-    pub area: Area,
-    /// Which jobs end before it starts.
-    pub waits_for: Range<usize>,
-    /// How long it waits then.
-    pub start_delay: Time,
-    /// Where the requests that were issued are to be written.
-    pub write_iolog: Option<Log>,
-    /// What was noticed while it was read.
-    pub warnings: Vec<String>,
-}
-
-impl Place {
-    /// So many sources of another workload come before the jobs.
-    pub fn put_behind(&mut self, others: usize) {
-        if !self.waits_for.is_empty() {
-            self.waits_for = self.waits_for.start + others..self.waits_for.end + others;
-        }
-    }
-}
-
-/// A part of the device, in bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Area {
-    /// Where it starts.
-    pub start: u64,
-    /// How large it is.
-    pub bytes: u64,
-    /// It is one of several that have names.
-    pub named: bool,
 }
 
 /// The jobs of the sections, for a device of `device_bytes`.

@@ -2,10 +2,10 @@
 
 use super::SECTOR;
 use super::address::Window;
-use super::describe::{bytes_text, region_text, two_texts};
 use super::options::{Amount, Options, ZoneMode};
-use super::plan::Place;
+use super::place::Place;
 use super::size::Sizes;
+use super::texts::{bytes_text, two_texts};
 
 /// The part of its area that a job works on, in bytes.
 pub(super) struct Region {
@@ -89,4 +89,11 @@ pub(super) fn check_fit(directions: &[usize], sizes: &[Sizes; 3], window: &Windo
     let what = if window.size == u64::MAX { "region" } else { "zone" };
     let (block, range) = two_texts(largest * SECTOR, window.range * SECTOR);
     Err(format!("a block of {block} does not fit the {what} of {range}; make bs smaller or the {what} larger"))
+}
+
+pub(super) fn region_text(region: &Region) -> String {
+    match region.area + region.offset {
+        0 => format!("the first {}", bytes_text(region.size)),
+        offset => format!("{} from {} on", bytes_text(region.size), bytes_text(offset)),
+    }
 }

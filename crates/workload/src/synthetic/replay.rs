@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::SECTOR;
 use super::limits::times_of;
 use super::options::Options;
-use super::plan::Place;
+use super::place::Place;
 use crate::file::Stop;
 use crate::sim::request::Request;
 use crate::sim::source::{Pace, Source, SourceError};

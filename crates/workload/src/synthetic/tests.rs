@@ -1,7 +1,7 @@
 //! Whole jobs: what comes out for what is written.
 
 use super::*;
-use crate::sim::request::Request;
+use crate::sim::request::{Operation, Request};
 use crate::sim::source::Pace;
 use crate::sim::time::Time;
 use proptest::prelude::*;
