@@ -520,7 +520,6 @@ const CIRCLES: &[(&[&str], &str)] = &[
         &["crates/core/src/device/mod.rs", "crates/core/src/device/timers.rs"],
         "the router, and the table of its event sources",
     ),
-    (&["crates/core/src/dispatch/"], "steps of dispatch, each of which may lead to the next one"),
     (
         &["crates/core/src/durability/account.rs", "crates/core/src/durability/log.rs"],
         "the log of records, and the account of where they are",

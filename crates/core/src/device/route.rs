@@ -26,7 +26,7 @@ impl Device {
                     dispatch::go_on(self, unit, rank);
                 }
                 Outcome::GoesOn => {}
-                Outcome::CellsWork => dispatch::overlap(self, self.array.lun_of_unit(unit)),
+                Outcome::CellsWork => dispatch::overlap_next(self, self.array.lun_of_unit(unit)),
                 Outcome::Done => {
                     let lun = self.array.lun_of_unit(unit);
                     self.finish(unit, lun);

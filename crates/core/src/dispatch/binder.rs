@@ -80,7 +80,7 @@ pub(crate) trait Binder {
     /// Returns the planes that take writes of pools, by their position in the order of the allocation.
     fn ready(&self) -> &PlaneSet;
 
-    /// Chooses a plane for the oldest write of a pool, among the candidates of [`Dispatch::pool`].
+    /// Chooses a plane for the oldest write of a pool, among [`Dispatch::candidates`].
     fn choose(&mut self, pool: u32) -> Option<PlaneId>;
 
     /// Notes that a plane that was not chosen has taken a write of its pool.

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use super::join::Merging;
+use super::merging::Merging;
 use crate::config::DeviceConfig;
 use crate::sim::id::TransactionId;
 use crate::sim::time::Time;

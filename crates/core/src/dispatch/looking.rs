@@ -1,25 +1,18 @@
-//! Schedulers that look: what a LUN starts is chosen among all transactions that wait for it.
-//!
-//! The scheduler chooses the transaction that leads a command. Dispatch chooses what joins that command: the writes
-//! that fill the program, and the operations of other planes and dies. docs/model/timing.md has the rules.
+//! Queue state for schedulers that look.
 
-use super::next::{first_of, first_with_pool};
-use super::pool::has_ready_plane;
-use super::{Binder, Parts, View};
-use crate::scheduler::RANKS;
-use crate::sim::id::{LunId, PlaneId, TransactionId};
+use crate::sim::id::TransactionId;
 use crate::sim::table::Table;
 use crate::sim::time::Time;
-use crate::work::{LunQueue, Queued};
+use crate::work::Queued;
 
 /// Queue state for a scheduler that looks.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Looking {
     /// Time at which each transaction was queued last.
-    since: Table<TransactionId, Time>,
+    pub(super) since: Table<TransactionId, Time>,
     /// Room to work in: what waits, with the key by which it is sorted and its position among equal keys.
-    keyed: Vec<(u64, u32, Queued)>,
-    queue: Vec<Queued>,
+    pub(super) keyed: Vec<(u64, u32, Queued)>,
+    pub(super) queue: Vec<Queued>,
 }
 
 impl Looking {
@@ -27,83 +20,4 @@ impl Looking {
     pub(crate) fn note_arrival(&mut self, id: TransactionId, now: Time) {
         *self.since.entry(id) = now;
     }
-}
-
-/// Returns the transaction that `lun` takes next, with its rank, if there is a pool or a scheduler that looks.
-#[inline(never)]
-pub(super) fn choose_next(b: &mut impl Binder, lun: LunId) -> Option<(u8, TransactionId)> {
-    let dispatch = b.view().dispatch;
-    if dispatch.looking.is_none() { first_with_pool(b, lun) } else { pick(b, lun, None, dispatch.dynamic) }
-}
-
-/// Returns the transaction of `rank` that `lun` takes next, with its rank, if there is a pool or a scheduler that
-/// looks.
-#[inline(never)]
-pub(super) fn choose_next_of(b: &mut impl Binder, lun: LunId, rank: u8) -> Option<(u8, TransactionId)> {
-    let dispatch = b.view().dispatch;
-    if dispatch.looking.is_some() { pick(b, lun, Some(rank), dispatch.dynamic) } else { first_of(b, lun, rank) }
-}
-
-/// Returns the transaction that `lun` takes next of its own queues, with its rank.
-pub(super) fn choose_own(b: &mut impl Binder, lun: LunId) -> Option<(u8, TransactionId)> {
-    let dispatch = b.view().dispatch;
-    if dispatch.looking.is_some() { pick(b, lun, None, false) } else { dispatch.first_own(lun) }
-}
-
-/// Returns `true` if the scheduler would let a LUN take `id` next, which is not the first of its queue, and if that
-/// could change what a LUN does that works.
-#[inline]
-pub(super) fn picks_at_work(b: &mut impl Binder, lun: LunId, id: TransactionId) -> bool {
-    let dispatch = b.view().dispatch;
-    dispatch.chooses && dispatch.looks_at_work && dispatch.looking.is_some() && {
-        let picked = pick(b, lun, None, dispatch.dynamic);
-        picked.is_some_and(|(_, picked)| picked == id)
-    }
-}
-
-/// Asks the scheduler what `lun` takes next: of the transactions with `rank` if there is one, and of the pool if
-/// `pooled`. Without an answer, and where there is no choice, the ranks decide.
-fn pick(b: &mut impl Binder, lun: LunId, rank: Option<u8>, pooled: bool) -> Option<(u8, TransactionId)> {
-    let mut looking = b.parts().dispatch.looking.take()?;
-    show_queue(b, lun, rank, pooled, &mut looking);
-    let Parts { dispatch, now, .. } = b.parts();
-    let queue = &looking.queue;
-    let picked = if queue.len() > 1 { dispatch.scheduler.pick(&LunQueue::new(lun, queue), now) } else { None };
-    let picked = picked.and_then(|id| queue.iter().find(|queued| queued.id == id));
-    // The first of the lowest rank.
-    let next = picked.or_else(|| queue.iter().min_by_key(|queued| queued.rank));
-    let next = next.map(|queued| (queued.rank, queued.id));
-    dispatch.looking = Some(looking);
-    next
-}
-
-/// Collects what waits for a LUN, in the order in which it is served within a rank.
-fn show_queue(b: &impl Binder, lun: LunId, rank: Option<u8>, pooled: bool, looking: &mut Looking) {
-    let View { dispatch, transactions, array, .. } = b.view();
-    let Looking { since, keyed, queue } = looking;
-    keyed.clear();
-    let mut add = |key: u64, rank: u8, id: TransactionId, plane: PlaneId| {
-        let since = since.get(id).copied().unwrap_or_default();
-        let (request, stream) = b.request_of(id).unzip();
-        let class = transactions[id].class;
-        keyed.push((key, keyed.len() as u32, Queued { id, class, rank, plane, since, request, stream }));
-    };
-    let shown = |shown: u8| rank.is_none_or(|rank| rank == shown);
-    for rank in (0..RANKS as u8).filter(|&rank| shown(rank)) {
-        // A transaction is not served before those that are in front of it, even if they were queued later.
-        let mut last = (0, 0);
-        dispatch.waiting.for_each(lun, rank, transactions, |queue, id| {
-            let before = if last.0 == queue { last.1 } else { 0 };
-            last = (queue, transactions[id].order.max(before));
-            add(last.1, rank, id, transactions[id].plane);
-        });
-    }
-    let of_pool = dispatch.first_of_pool(PlaneId(array.planes_of(lun).start));
-    let rank = dispatch.rank_of_writes();
-    if pooled && shown(rank) && of_pool.is_some() && has_ready_plane(b, lun) {
-        add(transactions[of_pool].order, rank, of_pool, PlaneId::NONE);
-    }
-    keyed.sort_unstable_by_key(|&(key, position, _)| (key, position));
-    queue.clear();
-    queue.extend(keyed.iter().map(|&(_, _, queued)| queued));
 }

@@ -7,31 +7,36 @@ mod binder;
 mod filling;
 mod join;
 mod looking;
+mod merging;
 mod next;
+mod offer;
 mod overlap;
+mod overlapping;
+mod pick;
 mod pool;
+mod pooled;
 mod start;
 mod waiting;
 
 use crate::config::{DeviceConfig, GcPace};
 use crate::ftl::allocation::Allocation;
-use crate::nand::array::{Array, LunState};
+use crate::nand::array::Array;
 use crate::scheduler::Scheduler;
 use crate::sim::id::{LunId, PlaneId, TransactionId, UnitId};
 use crate::sim::table::Table;
 use crate::sim::time::Time;
-use crate::work::{Class, Fifo, Task, Tasks, Transactions};
+use crate::work::{Class, Fifo, Tasks, Transactions};
 pub(crate) use binder::{Address, Binder, Parts, Target, View};
 pub(crate) use filling::{Filling, Staged};
-use join::Merging;
 pub(crate) use join::reads_a_page;
-use looking::{Looking, picks_at_work};
+use looking::Looking;
+use merging::Merging;
 pub(crate) use next::first_for;
-use overlap::Overlapping;
-pub(crate) use overlap::{go_on_overlapping, overlap, serve_suspended};
-pub(crate) use pool::offer_pool;
+pub(crate) use offer::offer_pool;
+pub(crate) use overlap::overlap_next;
+use overlapping::Overlapping;
 use pool::{AFTER_HELD, Pool};
-pub(crate) use start::{go_on, grant, notify, set_idle, start_idle};
+pub(crate) use start::{enqueue, go_on, go_on_overlapping, grant, notify, serve_suspended, set_idle, start_idle};
 use waiting::Waiting;
 
 /// The state of dispatch.
@@ -256,42 +261,13 @@ impl Dispatch {
     }
 }
 
-/// Adds a transaction to the queue of its plane, and notifies the LUN if that could change what the LUN does.
-#[inline]
-pub(crate) fn enqueue(b: &mut impl Binder, id: TransactionId) {
-    let Parts { dispatch, transactions, array, .. } = b.parts();
-    let transaction = &mut transactions[id];
-    transaction.order = dispatch.orders;
-    dispatch.orders += 1;
-    let plane = transaction.plane;
-    let lun = array.lun_of(plane);
-    let rank = dispatch.ranks[transaction.class as usize];
-    dispatch.waiting.push(lun, plane, rank, transactions, id);
-    if array.is_watched() {
-        b.show_queued(id, lun);
-    }
-    let View { dispatch, array, .. } = b.view();
-    let state = array.state(lun);
-    if state == LunState::Busy && dispatch.waiting.first(lun, plane, rank) != id && !picks_at_work(b, lun, id) {
-        return; // Behind others it changes nothing for a LUN that works.
-    }
-    let Parts { dispatch, tasks, .. } = b.parts();
-    if tasks.holds() {
-        if !dispatch.loses_tasks || !dispatch.orders.is_multiple_of(16) {
-            tasks.hold_back(lun);
-        }
-    } else if state == LunState::Idle || dispatch.looks_at_work {
-        tasks.push(Task::Start(lun));
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::ftl::allocation::PlaneSet;
-    use crate::nand::array::{self, Operation, Outcome, Owner, Spot};
+    use crate::nand::array::{self, LunState, Operation, Outcome, Owner, Spot};
     use crate::sim::id::{Lpn, Ppn};
-    use crate::work::{Kind, Transaction};
+    use crate::work::{Kind, Task, Transaction};
 
     /// Distance between the physical addresses of planes.
     const PLANE: u32 = 1000;
@@ -486,7 +462,7 @@ mod tests {
                     go_on(self, unit, rank);
                 }
                 Outcome::GoesOn => {}
-                Outcome::CellsWork => overlap(self, lun),
+                Outcome::CellsWork => overlap_next(self, lun),
                 Outcome::Suspended => serve_suspended(self, unit, lun),
                 Outcome::Done => {
                     let mut id = self.dispatch.ended(unit);

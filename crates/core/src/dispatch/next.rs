@@ -1,9 +1,9 @@
 //! Which transaction a LUN takes next: by rank and age, out of its own queues or of its pool.
 //!
-//! If a scheduler looks, it chooses instead (`looking.rs`).
+//! If a scheduler looks, it chooses instead (`pick.rs`).
 
-use super::looking::{choose_next, choose_next_of};
-use super::pool::{choose_plane, has_ready_plane};
+use super::pick::pick;
+use super::pooled::{choose_plane, has_ready_plane};
 use super::{Binder, Dispatch, Parts, View};
 use crate::scheduler::RANKS;
 use crate::sim::id::{LunId, PlaneId, TransactionId};
@@ -76,7 +76,7 @@ pub(crate) fn first_for(b: &impl Binder, lun: LunId) -> Option<(u8, TransactionI
 }
 
 /// Returns the transaction of `rank` that is first for `lun`, with its rank.
-pub(super) fn first_of(b: &impl Binder, lun: LunId, rank: u8) -> Option<(u8, TransactionId)> {
+fn first_of(b: &impl Binder, lun: LunId, rank: u8) -> Option<(u8, TransactionId)> {
     let dispatch = b.view().dispatch;
     let own = dispatch.waiting.oldest(lun, rank);
     if dispatch.dynamic && rank == dispatch.rank_of_writes() {
@@ -86,7 +86,7 @@ pub(super) fn first_of(b: &impl Binder, lun: LunId, rank: u8) -> Option<(u8, Tra
 }
 
 /// See [`first_for`].
-pub(super) fn first_with_pool(b: &impl Binder, lun: LunId) -> Option<(u8, TransactionId)> {
+fn first_with_pool(b: &impl Binder, lun: LunId) -> Option<(u8, TransactionId)> {
     let (rank, own) = b.view().dispatch.first_own(lun).unwrap_or((RANKS as u8, TransactionId::NONE));
     or_of_pool(b, lun, rank, own)
 }
@@ -101,4 +101,36 @@ fn or_of_pool(b: &impl Binder, lun: LunId, rank: u8, own: TransactionId) -> Opti
         return Some((pooled, id));
     }
     own.is_some().then_some((rank, own))
+}
+
+/// Returns the transaction that `lun` takes next, with its rank, if there is a pool or a scheduler that looks.
+#[inline(never)]
+fn choose_next(b: &mut impl Binder, lun: LunId) -> Option<(u8, TransactionId)> {
+    let dispatch = b.view().dispatch;
+    if dispatch.looking.is_none() { first_with_pool(b, lun) } else { pick(b, lun, None, dispatch.dynamic) }
+}
+
+/// Returns the transaction of `rank` that `lun` takes next, with its rank, if there is a pool or a scheduler that
+/// looks.
+#[inline(never)]
+fn choose_next_of(b: &mut impl Binder, lun: LunId, rank: u8) -> Option<(u8, TransactionId)> {
+    let dispatch = b.view().dispatch;
+    if dispatch.looking.is_some() { pick(b, lun, Some(rank), dispatch.dynamic) } else { first_of(b, lun, rank) }
+}
+
+/// Returns the transaction that `lun` takes next of its own queues, with its rank.
+pub(super) fn choose_own(b: &mut impl Binder, lun: LunId) -> Option<(u8, TransactionId)> {
+    let dispatch = b.view().dispatch;
+    if dispatch.looking.is_some() { pick(b, lun, None, false) } else { dispatch.first_own(lun) }
+}
+
+/// Returns `true` if the scheduler would let a LUN take `id` next, which is not the first of its queue, and if that
+/// could change what a LUN does that works.
+#[inline]
+pub(super) fn picks_at_work(b: &mut impl Binder, lun: LunId, id: TransactionId) -> bool {
+    let dispatch = b.view().dispatch;
+    dispatch.chooses && dispatch.looks_at_work && dispatch.looking.is_some() && {
+        let picked = pick(b, lun, None, dispatch.dynamic);
+        picked.is_some_and(|(_, picked)| picked == id)
+    }
 }

@@ -3,52 +3,13 @@
 use super::binder::Address;
 use super::join::{bind_beside, class_of, join_at_work, join_planes_for, reads_a_page};
 use super::next::{next_for, take_next};
-use super::pool::any_plane_is_idle;
-use super::start::start_or_request;
+use super::pooled::any_plane_is_idle;
 use super::{Binder, Dispatch, Parts, View};
-use crate::config::advanced::Suspend;
-use crate::config::{DeviceConfig, Frontiers};
 use crate::nand::array::{self, Operation, Spot};
 use crate::nand::ledger::Holder;
-use crate::nand::timing::Timing;
 use crate::sim::id::{LunId, PlaneId, Ppn, TransactionId, UnitId};
 use crate::sim::time::Time;
 use crate::work::{Kind, Task, Transactions};
-
-/// Which operations overlap.
-#[derive(Clone, Debug)]
-pub(crate) struct Overlapping {
-    pub(super) read: bool,
-    pub(super) program: bool,
-    /// Whether anything overlaps at all.
-    pub(super) any: bool,
-    /// Time without host reads after which programs of the pool are loaded ahead: [`QUIET_PROGRAMS`].
-    pub(super) quiet: Time,
-    /// Time at which `quiet` has passed since the last host read.
-    pub(super) quiet_from: Time,
-    /// Writes of the host go to the blocks of copies.
-    pub(super) shared: bool,
-    suspend: Suspend,
-}
-
-/// Program times without a host read after which pooled writes are loaded ahead. A program with another one loaded
-/// behind it cannot be suspended, so that a read waits for both; what that gains is the time of the transfer.
-const QUIET_PROGRAMS: u64 = 50;
-
-impl Overlapping {
-    pub(crate) fn new(device: &DeviceConfig) -> Overlapping {
-        let advanced = &device.nand.advanced;
-        Overlapping {
-            read: advanced.cache_read,
-            program: advanced.cache_program,
-            any: advanced.overlaps(),
-            quiet: Time(Timing::new(device).program(0).0.saturating_mul(QUIET_PROGRAMS)),
-            quiet_from: Time::ZERO,
-            shared: device.gc.frontiers == Frontiers::Single || device.temperature.classes() > 1,
-            suspend: advanced.suspend.clone(),
-        }
-    }
-}
 
 impl Dispatch {
     /// Notes a host read.
@@ -74,7 +35,7 @@ impl Dispatch {
 /// Starts what waits for a LUN that works and can overlap with what it does. Execution units are LUNs here
 /// (config/check.rs).
 #[inline]
-pub(crate) fn overlap(b: &mut impl Binder, lun: LunId) {
+pub(crate) fn overlap_next(b: &mut impl Binder, lun: LunId) {
     let unit = UnitId(lun.0);
     // Mostly nothing waits, or something overlaps already.
     if b.view().array.may_overlap(unit)
@@ -221,7 +182,7 @@ pub(super) fn ahead_granted(b: &mut impl Binder, unit: UnitId) {
         return program_ahead(b, unit, rank, id);
     }
     // What came meanwhile goes first: a read.
-    overlap(b, lun);
+    overlap_next(b, lun);
 }
 
 /// Starts the next read of a unit when the data of a read, or of one of its planes, leave.
@@ -247,41 +208,8 @@ fn begin_read_ahead(b: &mut impl Binder, lun: LunId, unit: UnitId, rank: u8, id:
     begin_ahead(b, unit, id);
 }
 
-/// Continues a unit whose operation has ended with what overlaps with it. Returns `false` if nothing does.
-pub(crate) fn go_on_overlapping(b: &mut impl Binder, unit: UnitId, lun: LunId) -> bool {
-    let Parts { dispatch, transactions, array, now, .. } = b.parts();
-    if array.has_ahead(unit) {
-        let id = std::mem::replace(&mut dispatch.ahead[unit], TransactionId::NONE);
-        dispatch.running[unit] = id;
-        array.go_ahead(unit, holder_of(transactions, id), now);
-        overlap(b, lun);
-        return true;
-    }
-    if array.is_suspended(unit) {
-        array.set_suspended(lun);
-        serve_suspended(b, unit, lun);
-        return true;
-    }
-    if array.asks(unit) {
-        array.ask_to_start(unit, lun, now);
-        return true;
-    }
-    false
-}
-
-fn holder_of(transactions: &Transactions, id: TransactionId) -> Holder {
+pub(super) fn holder_of(transactions: &Transactions, id: TransactionId) -> Holder {
     if transactions[id].class.is_cleaning() { Holder::Cleaning } else { Holder::Host }
-}
-
-/// Serves reads of the host while the cells of a unit rest, and resumes them after that.
-pub(crate) fn serve_suspended(b: &mut impl Binder, unit: UnitId, lun: LunId) {
-    let first = next_for(b, lun);
-    let Parts { dispatch, transactions, array, .. } = b.parts();
-    let limit = dispatch.overlapping.suspend.limit;
-    match first.filter(|&(_, id)| transactions[id].kind == Kind::HostRead) {
-        Some((rank, id)) if array.hold_back(unit, limit) => start_or_request(b, lun, rank, id),
-        _ => resume_suspended(b, unit),
-    }
 }
 
 /// Resumes what a unit has suspended.
@@ -292,5 +220,5 @@ pub(super) fn resume_suspended(b: &mut impl Binder, unit: UnitId) {
     array.resume_suspended(unit, &dispatch.overlapping.suspend, holder_of(transactions, id), now);
     // What came meanwhile may take the cache register.
     let lun = array.lun_of_unit(unit);
-    overlap(b, lun);
+    overlap_next(b, lun);
 }

@@ -3,10 +3,9 @@
 //! A transaction is bound at that instant, and not before. If binding sets off operations of other LUNs, those are
 //! notified afterwards.
 
-use super::join::start_merged;
-use super::looking::choose_own;
-use super::next::{next_for, next_of, take_next};
-use super::overlap::{ahead_granted, overlap, read_ahead, resume_suspended};
+use super::join::{begin, level, start_merged};
+use super::next::{choose_own, next_for, next_of, picks_at_work, take_next};
+use super::overlap::{ahead_granted, holder_of, overlap_next, read_ahead, resume_suspended};
 use super::{Binder, Dispatch, Parts, View};
 use crate::nand::array::{self, Cycles, LunState, Spot};
 use crate::sim::id::{ChannelId, LunId, TransactionId, UnitId};
@@ -21,13 +20,42 @@ impl Dispatch {
     }
 }
 
+/// Adds a transaction to the queue of its plane, and notifies the LUN if that could change what the LUN does.
+#[inline]
+pub(crate) fn enqueue(b: &mut impl Binder, id: TransactionId) {
+    let Parts { dispatch, transactions, array, .. } = b.parts();
+    let transaction = &mut transactions[id];
+    transaction.order = dispatch.orders;
+    dispatch.orders += 1;
+    let plane = transaction.plane;
+    let lun = array.lun_of(plane);
+    let rank = dispatch.ranks[transaction.class as usize];
+    dispatch.waiting.push(lun, plane, rank, transactions, id);
+    if array.is_watched() {
+        b.show_queued(id, lun);
+    }
+    let View { dispatch, array, .. } = b.view();
+    let state = array.state(lun);
+    if state == LunState::Busy && dispatch.waiting.first(lun, plane, rank) != id && !picks_at_work(b, lun, id) {
+        return; // Behind others it changes nothing for a LUN that works.
+    }
+    let Parts { dispatch, tasks, .. } = b.parts();
+    if tasks.holds() {
+        if !dispatch.loses_tasks || !dispatch.orders.is_multiple_of(16) {
+            tasks.hold_back(lun);
+        }
+    } else if state == LunState::Idle || dispatch.looks_at_work {
+        tasks.push(Task::Start(lun));
+    }
+}
+
 /// Notifies a LUN of transactions that wait for it.
 #[inline(always)]
 pub(crate) fn notify(b: &mut impl Binder, lun: LunId) {
     let View { dispatch, array, .. } = b.view();
     match array.state(lun) {
         LunState::Idle => start_idle(b, lun),
-        LunState::Busy if dispatch.overlapping.any => overlap(b, lun),
+        LunState::Busy if dispatch.overlapping.any => overlap_next(b, lun),
         LunState::Requesting if dispatch.reconsiders => reconsider(b, lun),
         _ => {}
     }
@@ -199,7 +227,7 @@ fn start_from(b: &mut impl Binder, lun: LunId, mut rank: u8, mut id: Transaction
         take_next(b, lun, rank, id);
         if start_one(b, lun, rank, id) {
             if overlaps {
-                overlap(b, lun);
+                overlap_next(b, lun);
             }
             return true;
         }
@@ -220,7 +248,7 @@ fn only_reads(b: &impl Binder, lun: LunId) -> bool {
 #[inline(always)]
 fn start_one(b: &mut impl Binder, lun: LunId, rank: u8, id: TransactionId) -> bool {
     if b.view().dispatch.merging.blind {
-        super::join::level(b, id, rank);
+        level(b, id, rank);
     }
     let View { transactions, array, .. } = b.view();
     let plane = transactions[id].plane;
@@ -238,14 +266,35 @@ fn start_one(b: &mut impl Binder, lun: LunId, rank: u8, id: TransactionId) -> bo
     true
 }
 
-/// Starts the operation that is drafted at an execution unit, for `id` and those that share its command.
-#[inline(always)]
-pub(super) fn begin(b: &mut impl Binder, unit: UnitId, id: TransactionId) {
-    let Parts { dispatch, array, now, .. } = b.parts();
-    dispatch.running[unit] = id;
-    array.start(unit, now);
-    if array.probe().is_some() {
-        let operation = *array.operation(unit);
-        b.show_started(id, &operation);
+/// Continues a unit whose operation has ended with what overlaps with it. Returns `false` if nothing does.
+pub(crate) fn go_on_overlapping(b: &mut impl Binder, unit: UnitId, lun: LunId) -> bool {
+    let Parts { dispatch, transactions, array, now, .. } = b.parts();
+    if array.has_ahead(unit) {
+        let id = std::mem::replace(&mut dispatch.ahead[unit], TransactionId::NONE);
+        dispatch.running[unit] = id;
+        array.go_ahead(unit, holder_of(transactions, id), now);
+        overlap_next(b, lun);
+        return true;
+    }
+    if array.is_suspended(unit) {
+        array.set_suspended(lun);
+        serve_suspended(b, unit, lun);
+        return true;
+    }
+    if array.asks(unit) {
+        array.ask_to_start(unit, lun, now);
+        return true;
+    }
+    false
+}
+
+/// Serves reads of the host while the cells of a unit rest, and resumes them after that.
+pub(crate) fn serve_suspended(b: &mut impl Binder, unit: UnitId, lun: LunId) {
+    let first = next_for(b, lun);
+    let Parts { dispatch, transactions, array, .. } = b.parts();
+    let limit = dispatch.overlapping.suspend.limit;
+    match first.filter(|&(_, id)| transactions[id].kind == Kind::HostRead) {
+        Some((rank, id)) if array.hold_back(unit, limit) => start_or_request(b, lun, rank, id),
+        _ => resume_suspended(b, unit),
     }
 }

@@ -59,11 +59,11 @@ pub enum Tie {
     Erases,
 }
 
-/// Goes round the values of the first level in the priority order, and with each round on to the next plane behind
-/// the one that the value took last, in the order of the other levels (Hu et al. 2013, Sections 2.5 and 4.3); planes
-/// that are not idle are passed over. With all planes idle, that takes the least recently used one, so writes stripe;
-/// with some busy, the values of the first level still get equal shares. What waits for a busy channel goes to the chip
-/// of it that lined up first, and those that line up together do so least recently used first (`device/pool.rs`); the
+/// Goes round the values of the first level in the priority order, and with each round on to the next plane behind the
+/// one that the value took last, in the order of the other levels (Hu et al. 2013, Sections 2.5 and 4.3); planes that
+/// are not idle are passed over. With all planes idle, that takes the least recently used one, so writes stripe; with
+/// some busy, the values of the first level still get equal shares. What waits for a busy channel goes to the chip of
+/// it that lined up first, and those that line up together do so least recently used first (`dispatch/offer.rs`); the
 /// round goes on behind what was taken so. The planes are those of the whole device or of a channel that the address
 /// fixes (Hu et al. 2011, Section 2.3).
 #[derive(Clone, Debug)]

@@ -1,0 +1,57 @@
+//! Schedulers that look: what a LUN starts is chosen among all transactions that wait for it.
+//!
+//! The scheduler chooses the transaction that leads a command. Dispatch chooses what joins that command: the writes
+//! that fill the program, and the operations of other planes and dies. docs/model/timing.md has the rules.
+
+use super::pooled::has_ready_plane;
+use super::{Binder, Looking, Parts, View};
+use crate::scheduler::RANKS;
+use crate::sim::id::{LunId, PlaneId, TransactionId};
+use crate::work::{LunQueue, Queued};
+
+/// Asks the scheduler what `lun` takes next: of the transactions with `rank` if there is one, and of the pool if
+/// `pooled`. Without an answer, and where there is no choice, the ranks decide.
+pub(super) fn pick(b: &mut impl Binder, lun: LunId, rank: Option<u8>, pooled: bool) -> Option<(u8, TransactionId)> {
+    let mut looking = b.parts().dispatch.looking.take()?;
+    show_queue(b, lun, rank, pooled, &mut looking);
+    let Parts { dispatch, now, .. } = b.parts();
+    let queue = &looking.queue;
+    let picked = if queue.len() > 1 { dispatch.scheduler.pick(&LunQueue::new(lun, queue), now) } else { None };
+    let picked = picked.and_then(|id| queue.iter().find(|queued| queued.id == id));
+    // The first of the lowest rank.
+    let next = picked.or_else(|| queue.iter().min_by_key(|queued| queued.rank));
+    let next = next.map(|queued| (queued.rank, queued.id));
+    dispatch.looking = Some(looking);
+    next
+}
+
+/// Collects what waits for a LUN, in the order in which it is served within a rank.
+fn show_queue(b: &impl Binder, lun: LunId, rank: Option<u8>, pooled: bool, looking: &mut Looking) {
+    let View { dispatch, transactions, array, .. } = b.view();
+    let Looking { since, keyed, queue } = looking;
+    keyed.clear();
+    let mut add = |key: u64, rank: u8, id: TransactionId, plane: PlaneId| {
+        let since = since.get(id).copied().unwrap_or_default();
+        let (request, stream) = b.request_of(id).unzip();
+        let class = transactions[id].class;
+        keyed.push((key, keyed.len() as u32, Queued { id, class, rank, plane, since, request, stream }));
+    };
+    let shown = |shown: u8| rank.is_none_or(|rank| rank == shown);
+    for rank in (0..RANKS as u8).filter(|&rank| shown(rank)) {
+        // A transaction is not served before those that are in front of it, even if they were queued later.
+        let mut last = (0, 0);
+        dispatch.waiting.for_each(lun, rank, transactions, |queue, id| {
+            let before = if last.0 == queue { last.1 } else { 0 };
+            last = (queue, transactions[id].order.max(before));
+            add(last.1, rank, id, transactions[id].plane);
+        });
+    }
+    let of_pool = dispatch.first_of_pool(PlaneId(array.planes_of(lun).start));
+    let rank = dispatch.rank_of_writes();
+    if pooled && shown(rank) && of_pool.is_some() && has_ready_plane(b, lun) {
+        add(transactions[of_pool].order, rank, of_pool, PlaneId::NONE);
+    }
+    keyed.sort_unstable_by_key(|&(key, position, _)| (key, position));
+    queue.clear();
+    queue.extend(keyed.iter().map(|&(_, _, queued)| queued));
+}

@@ -1,0 +1,177 @@
+//! The writes of pools, and which planes have room for them (dynamic allocation).
+
+use super::pool::AFTER_HELD;
+use super::{Binder, Dispatch, View};
+use crate::ftl::allocation::PlaneSet;
+use crate::nand::array::Array;
+use crate::sim::id::{LunId, PlaneId, TransactionId};
+use crate::state::{MOST, Reader, StateError, Writer};
+use crate::work::{Kind, Task, Tasks, Transaction, Transactions};
+
+impl Dispatch {
+    /// Notes that a LUN takes operations again, or does not.
+    #[inline]
+    pub(super) fn note_idle(&mut self, array: &Array, lun: LunId, is_idle: bool) {
+        if self.dynamic {
+            for plane in array.planes_of(lun).map(PlaneId) {
+                self.pool.idle.set(self.pool.positions[plane], is_idle);
+            }
+        }
+    }
+
+    /// Adds a write to the end of a pool, and offers it to idle LUNs unless LUNs are held back.
+    pub(crate) fn pool_write(
+        &mut self,
+        transactions: &mut Transactions,
+        tasks: &mut Tasks,
+        pool: u32,
+        id: TransactionId,
+    ) {
+        transactions[id].order = self.orders + if tasks.holds() { AFTER_HELD } else { 0 };
+        self.orders += 1;
+        self.pool.lines[pool as usize].push(transactions, id);
+        if !tasks.holds() {
+            tasks.push(Task::Offer(pool));
+        }
+    }
+
+    /// Returns the oldest write that any plane of the pool of `plane` may take, or `NONE`.
+    #[inline]
+    pub(crate) fn first_of_pool(&self, plane: PlaneId) -> TransactionId {
+        if self.dynamic { self.pool.lines[self.pool.of_plane[plane] as usize].first() } else { TransactionId::NONE }
+    }
+
+    /// Takes the oldest write of the pool of `plane` for that plane. Returns `NONE` if there is none.
+    pub(super) fn take_from_pool(&mut self, transactions: &mut Transactions, plane: PlaneId) -> TransactionId {
+        let id = self.pool.lines[self.pool.of_plane[plane] as usize].pop(transactions);
+        if id.is_some() {
+            transactions[id].plane = plane;
+            self.pool.uses += 1;
+            self.pool.used[plane] = self.pool.uses;
+        }
+        id
+    }
+
+    /// Takes the oldest write of the pool of `plane` for that plane, if it is of a temperature class.
+    pub(super) fn take_of_class(
+        &mut self,
+        transactions: &mut Transactions,
+        plane: PlaneId,
+        class: u8,
+    ) -> TransactionId {
+        match self.first_of_pool(plane) {
+            id if id.is_some() && transactions[id].temperature == class => self.take_from_pool(transactions, plane),
+            _ => TransactionId::NONE,
+        }
+    }
+
+    /// Takes the next write that can fill the program of a write of this class to `plane`: from the queue of the plane,
+    /// where operations of other kinds may wait between the writes, or from the pool. Returns `NONE` without one.
+    #[inline]
+    pub(crate) fn take_companion(
+        &mut self,
+        transactions: &mut Transactions,
+        (lun, plane, rank): (LunId, PlaneId, u8),
+        class: u8,
+    ) -> TransactionId {
+        let id = self.waiting.pop_suitable((lun, plane, rank), transactions, |transactions, id| {
+            let Transaction { kind, temperature, .. } = transactions[id];
+            kind == Kind::Write && temperature == class
+        });
+        if id.is_some() { id } else { self.take_of_class(transactions, plane, class) }
+    }
+
+    /// Returns the number of writes in the pool of `plane`, counted up to `most`.
+    pub(super) fn pool_count(&self, transactions: &Transactions, plane: PlaneId, most: u32) -> u32 {
+        let (mut id, mut count) = (self.first_of_pool(plane), 0);
+        while id.is_some() && count < most {
+            count += 1;
+            id = transactions[id].next;
+        }
+        count
+    }
+
+    /// Puts a write that has lost its plane back to the front of a pool.
+    pub(crate) fn put_back(&mut self, transactions: &mut Transactions, pool: u32, id: TransactionId) {
+        self.pool.lines[pool as usize].push_front(transactions, id);
+    }
+
+    /// Returns `true` if a plane of a pool is among those that are `ready`.
+    pub(crate) fn pool_has_room(&self, pool: u32, ready: &PlaneSet) -> bool {
+        self.pool.of_pool[pool as usize].next_common(ready, 0).is_some()
+    }
+
+    /// Returns `true` if writes wait in any pool.
+    pub(crate) fn has_pooled(&self) -> bool {
+        self.pool.lines.iter().any(|writes| !writes.is_empty())
+    }
+
+    /// Returns the planes of which one is to be chosen for a write of a pool.
+    pub(crate) fn candidates(&self) -> &PlaneSet {
+        &self.pool.candidates
+    }
+
+    /// Offers the writes of all pools to idle LUNs.
+    pub(super) fn offer_pools(&self, tasks: &mut Tasks) {
+        (0..self.pool.lines.len() as u32).for_each(|pool| tasks.push(Task::Offer(pool)));
+    }
+}
+
+/// What is saved: the turns of the planes.
+impl Dispatch {
+    /// Takes over what is saved of another device.
+    pub(crate) fn copy_state(&mut self, other: &Dispatch) {
+        self.pool.used.clone_from(&other.pool.used);
+        self.pool.uses = other.pool.uses;
+    }
+
+    /// Writes when each plane took a write of its pool last.
+    pub(crate) fn save(&self, out: &mut Writer) -> Result<(), StateError> {
+        out.u64(self.pool.uses)?;
+        self.pool.used.iter().try_for_each(|&used| out.u64(used))
+    }
+
+    /// Reads what [`Dispatch::save`] wrote.
+    pub(crate) fn load(&mut self, input: &mut Reader) -> Result<(), StateError> {
+        self.pool.uses = input.count("writes placed")?;
+        for used in &mut self.pool.used {
+            *used = input.u64()?;
+            if *used > self.pool.uses || *used >= MOST {
+                return Err(input.damaged("a plane that was used in the future"));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Returns the plane of `lun` with room that took a write least recently, of those whose next free block has the fewest
+/// erases if the allocation goes by them.
+pub(super) fn least_recently_used(b: &impl Binder, lun: LunId) -> Option<PlaneId> {
+    let View { dispatch, array, .. } = b.view();
+    let ready = array.planes_of(lun).map(PlaneId).filter(|&plane| is_ready(b, plane));
+    ready.min_by_key(|&plane| (b.erases_that_count(plane), dispatch.pool.used[plane]))
+}
+
+/// Returns `true` if a plane takes writes of its pool.
+#[inline]
+pub(super) fn is_ready(b: &impl Binder, plane: PlaneId) -> bool {
+    b.ready().contains(b.view().dispatch.pool.positions[plane])
+}
+
+/// Returns `true` if `lun` could take a write of its pool.
+#[inline]
+pub(super) fn has_ready_plane(b: &impl Binder, lun: LunId) -> bool {
+    b.view().array.planes_of(lun).any(|plane| is_ready(b, PlaneId(plane)))
+}
+
+/// Returns `true` if some idle LUN has a plane with room.
+#[inline]
+pub(super) fn any_plane_is_idle(b: &impl Binder) -> bool {
+    b.view().dispatch.pool.idle.next_common(b.ready(), 0).is_some()
+}
+
+/// Returns a plane with room of `lun`, for a write of the pool: the planes of a LUN take turns (see `offer.rs`).
+pub(super) fn choose_plane(b: &impl Binder, lun: LunId) -> PlaneId {
+    let chosen = least_recently_used(b, lun);
+    chosen.unwrap_or_else(|| unreachable!("a LUN takes from the pool only with a plane that has room"))
+}
