@@ -26,7 +26,8 @@ pub struct Cost {
     /// How much less than at once it is of a client that looks for its answers and need not be woken, in ns; `None`
     /// where clients cannot say that they do.
     pub waking: Option<f64>,
-    /// It is being found out: what a client seems to take ([`Asking::scale`]) is not looked at.
+    /// It is being found out: what a client seems to take ([`Asking::scale`](crate::lateness::Asking::scale)) is not
+    /// looked at.
     pub is_provisional: bool,
 }
 

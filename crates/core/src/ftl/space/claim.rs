@@ -1,7 +1,7 @@
 //! Claims on the free space of a region.
 
 /// One free block is kept for garbage collection: with it, any victim's valid units find room. Where blocks fail, one
-/// more is ([`Space::reserve`]).
+/// more is ([`Space::reserve`](super::Space::reserve)).
 pub const RESERVE: u32 = 1;
 
 /// What garbage collection of a region still has to program, and what it will free.

@@ -14,9 +14,9 @@ pub const NOWHERE: u32 = u32::MAX;
 /// Where a logical block is.
 #[derive(Clone, Copy, Debug)]
 pub struct LogicalBlock {
-    /// The block that writes go to, or [`NOWHERE`].
+    /// The block that writes go to, or `NOWHERE`.
     pub current: u32,
-    /// The block before it, while it holds anything valid, or [`NOWHERE`].
+    /// The block before it, while it holds anything valid, or `NOWHERE`.
     pub old: u32,
     /// The next offset of the current block to be programmed.
     pub next: u32,
