@@ -496,13 +496,12 @@ mod tests {
     #[test]
     fn a_transaction_without_an_operation_gives_way_to_the_next_one() {
         let mut bench = Bench::new(&[]);
-        bench.tasks.hold();
+        let first = bench.write(0);
+        bench.run_until(Time(1));
         let ids = [0, 0, 1].map(|plane| bench.write(plane));
         bench.void.extend(&ids[..2]);
-        let Bench { dispatch, tasks, .. } = &mut bench;
-        dispatch.release_held(tasks);
         bench.run();
-        assert_eq!(bench.ended, [ids[2]]);
+        assert_eq!(bench.ended, [first, ids[2]]);
         let idle = bench.array.state(LunId(0));
         assert_eq!((idle, bench.dispatch.running[UnitId(0)]), (LunState::Idle, TransactionId::NONE));
     }
