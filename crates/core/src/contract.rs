@@ -39,6 +39,7 @@ pub fn offers(makers: &Externals) {
             "buffer.eviction" => eviction(&device),
             "allocation" => allocation(&device),
             "scheduler" => scheduler(&device),
+            "mapping.scheme" => mapping(&device),
             _ => {}
         }
         assert_eq!(work(&device), work(&device), "{path}={name}: another run has another result");
@@ -70,6 +71,68 @@ fn work(config: &DeviceConfig) -> Time {
     assert!(device.fault().is_none(), "{}", device.fault().map(ToString::to_string).unwrap_or_default());
     device.check_invariants().unwrap_or_else(|what| panic!("{what}"));
     completions.iter().map(|completion| completion.finish).max().unwrap_or_default()
+}
+
+/// Checks that a mapping scheme loses nothing: units are written whole and in part, trimmed and written again at random,
+/// without time and in time, and the last version of each sector is read. At rest, all counts are right.
+///
+/// # Panics
+///
+/// The scheme breaks a law.
+pub fn mapping(config: &DeviceConfig) {
+    let name = config.mapping.scheme.name();
+    let mut device = Device::new(config.clone(), Options { verify: true, ..Options::default() })
+        .unwrap_or_else(|error| panic!("{name}: {error}"));
+    let (units, per_unit) = (config.logical_units(), config.sectors_per_unit());
+    let mut expected = vec![0; (units * u64::from(per_unit)) as usize];
+    let (mut rng, mut version) = (Rng::new(11, "contract"), 0);
+    for _ in 0..4 * units {
+        let (lpn, first) = (rng.below(units), rng.below(2) as u32 * (per_unit / 2));
+        version += 1;
+        device.ftl_mut().write(Lpn(lpn as u32), first, per_unit, version);
+        let unit = lpn as usize * per_unit as usize;
+        expected[unit + first as usize..unit + per_unit as usize].fill(version);
+    }
+    device.ftl_mut().seal();
+    device.check_invariants().unwrap_or_else(|what| panic!("{name}, without time: {what}"));
+    for tag in u64::from(version) + 1..u64::from(version) + 6_000 {
+        let (lpn, count) = (rng.below(units), 1 + rng.below(4));
+        let (lpn, count) = (lpn.min(units - count), count as u32);
+        let first = rng.below(2) as u32 * (per_unit / 2);
+        let (operation, lba, sectors) = match rng.below(8) {
+            0 => (Operation::Trim, lpn * u64::from(per_unit), count * per_unit),
+            _ => (Operation::Write, lpn * u64::from(per_unit) + u64::from(first), count * per_unit - first),
+        };
+        let now = device.now();
+        device.submit(now, Request { tag, ..Request::new(now, operation, lba, sectors) });
+        let held = if operation == Operation::Trim { 0 } else { tag as u32 };
+        expected[lba as usize..lba as usize + sectors as usize].fill(held);
+        while device.outstanding() >= 16 {
+            let Some(at) = device.next_event_time() else { break };
+            device.advance_to(at);
+        }
+    }
+    let finish = |device: &mut Device| {
+        while let Some(at) = device.next_event_time() {
+            device.advance_to(at);
+        }
+        assert_eq!(device.outstanding(), 0, "{name}: {}", device.explain_stall());
+    };
+    finish(&mut device);
+    device.check_invariants().unwrap_or_else(|what| panic!("{name}: {what}"));
+    device.take_contents();
+    for lpn in 0..units {
+        let now = device.now();
+        let lba = lpn * u64::from(per_unit);
+        device.submit(now, Request { tag: lpn, ..Request::new(now, Operation::Read, lba, per_unit) });
+        finish(&mut device);
+    }
+    let read = device.take_contents();
+    assert_eq!(read.len() as u64, units, "{name}: each read returns its data");
+    for (lpn, held) in read {
+        let unit = lpn as usize * per_unit as usize;
+        assert_eq!(held, expected[unit..unit + per_unit as usize], "{name}: unit {lpn}");
+    }
 }
 
 /// Checks that a scheduler ranks every class, and does not let the host stop what frees space.

@@ -18,6 +18,8 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::config::DeviceConfig;
+use crate::ftl::mapping::{Context, Mapping, MappingInTime};
 use crate::ftl::space::RegionView;
 use crate::sim::id::BlockId;
 use crate::sim::time::Time;
@@ -67,6 +69,11 @@ impl Wanted<'_> {
     pub fn unknown(&self) -> Cause {
         let Wanted { path, config, .. } = self;
         Arc::new(Refused(format!("the program that runs the device has no policy `{}` for `{path}`", config.name)))
+    }
+
+    /// Returns the error that the policy cannot be made, for this reason.
+    pub fn refused(&self, why: String) -> Cause {
+        Arc::new(Refused(why))
     }
 
     /// Returns the options of the policy.
@@ -184,6 +191,10 @@ pub trait Provider: Send + Sync {
     }
     /// Makes what chooses what leaves the buffer, which has room for `entries` units.
     fn eviction(&self, wanted: Wanted, _entries: u32) -> Result<Box<dyn ExternalEviction>, Cause> {
+        Err(wanted.unknown())
+    }
+    /// Makes a mapping scheme for a device.
+    fn mapping(&self, wanted: Wanted, _device: &DeviceConfig) -> Result<Box<dyn ExternalMapping>, Cause> {
         Err(wanted.unknown())
     }
     /// Makes what chooses the operations that LUNs start.
@@ -320,6 +331,16 @@ pub trait ExternalEviction: Send + Sync {
     fn fork(&self) -> Result<Box<dyn ExternalEviction>, Cause>;
 }
 
+/// A mapping scheme. It has blocks of its own, which all host writes go to, and takes part in the stages of a device
+/// that [`Hooks::places`](crate::ftl::mapping::Hooks) names.
+///
+/// Unlike other policies, a scheme is not asked for a choice: it moves data. A scheme that loses some is found by the
+/// checks of the contract tests, and by runs with verification.
+pub trait ExternalMapping: Mapping + MappingInTime<dyn Context> + fmt::Debug + Send + Sync {
+    /// Returns another one with the same state.
+    fn fork(&self) -> Box<dyn ExternalMapping>;
+}
+
 /// Chooses the operation that a LUN starts next.
 pub trait ExternalScheduler: Send + Sync {
     /// Returns the rank of operations of `class`, from 0, which goes first, to 3. It is called once for each class, as
@@ -428,8 +449,13 @@ impl<T: ?Sized> Guard<T> {
 
     /// Why it is in no saved state.
     pub fn not_saved(&self) -> String {
-        format!("{} comes with the program that runs the device: what it knows cannot be saved", self.who)
+        not_saved(&self.who)
     }
+}
+
+/// Returns why an external policy is in no saved state.
+pub fn not_saved(who: &str) -> String {
+    format!("{who} comes with the program that runs the device: what it knows cannot be saved")
 }
 
 impl<T: ?Sized + Fork> Clone for Guard<T> {

@@ -10,6 +10,7 @@ use floatgate_core::config::DeviceConfig;
 use floatgate_core::contract::{self, close};
 use floatgate_core::ftl::allocation::{AllocationConfig, Level, LevelOrder, Order, PlaneSet};
 use floatgate_core::ftl::gc::victim::VictimConfig;
+use floatgate_core::ftl::mapping::MappingConfig;
 use floatgate_core::ftl::space::{Role, Space};
 use floatgate_core::scheduler::SchedulerConfig;
 use floatgate_core::sim::id::PlaneId;
@@ -24,6 +25,29 @@ fn what_is_evicted_is_there_and_leaves_once() {
     for config in EvictionConfig::all() {
         let eviction = format!("buffer.eviction={}", config.name());
         contract::eviction(&device_config(&["geometry.pages=8", "buffer.capacity=256KiB", &eviction]));
+    }
+}
+
+/// Devices on which a mapping scheme has to lose nothing: one, several and many units of a program, dies that program
+/// their planes together, and summaries.
+const MAPPED: &[&[&str]] = &[
+    &[],
+    &["geometry.page_size=16KiB", "geometry.pages=16"],
+    &["geometry.page_size=2KiB", "geometry.mapping_unit=4KiB"],
+    &["geometry.pages_per_program=2", "mapping.block_summary.last_page=2KiB"],
+    &["geometry.planes=2", "nand.concurrency=die", "nand.advanced.multi_plane_program=wise"],
+];
+
+#[test]
+fn mapping_schemes_lose_nothing() {
+    for scheme in MappingConfig::all() {
+        for overrides in MAPPED {
+            let small = ["geometry.blocks=16", "capacity={spare=0.6}"];
+            let mut device = device_config(&[&small[..], overrides].concat());
+            device.mapping.scheme = scheme.clone();
+            device.check().unwrap_or_else(|error| panic!("{}, {overrides:?}: {error}", scheme.name()));
+            contract::mapping(&device);
+        }
     }
 }
 

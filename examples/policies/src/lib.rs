@@ -1,16 +1,22 @@
-//! Policies for Floatgate in a crate of their own: the victim policy `cost-age-times` and the scheduler `deadline`.
+//! Policies for Floatgate in a crate of their own: the victim policy `cost-age-times`, the scheduler `deadline`, and the toy
+//! mapping scheme `log-blocks`.
 //!
-//! Both are written against the published interface. [`makers`] hands them to the command, to Python or to a program
+//! All are written against the published interface. [`makers`] hands them to the command, to Python or to a program
 //! that loads devices, which then name them like built-in policies.
 
 mod cost_age_times;
 mod deadline;
+mod log_blocks;
 
 use std::sync::Arc;
 
 use cost_age_times::{CostAgeTimes, CostAgeTimesOptions};
 use deadline::{Deadline, DeadlineOptions};
-use floatgate_core::external::{Cause, ExternalScheduler, ExternalVictim, Externals, Offer, Provider, Wanted};
+use floatgate_core::config::DeviceConfig;
+use floatgate_core::external::{
+    Cause, ExternalMapping, ExternalScheduler, ExternalVictim, Externals, Offer, Provider, Wanted,
+};
+use log_blocks::{LogBlocks, LogBlocksOptions};
 
 struct Policies;
 
@@ -27,6 +33,11 @@ impl Provider for Policies {
                 "deadline",
                 "Reads first, but what has waited beyond its deadline goes before them.",
             ),
+            Offer::new::<LogBlocksOptions>(
+                "mapping.scheme",
+                "log-blocks",
+                "Writes go to log blocks, which full merges empty (a toy after FAST, Lee et al. 2007).",
+            ),
         ];
         offers.map(|offer| offer.with_source(env!("CARGO_PKG_VERSION"))).to_vec()
     }
@@ -34,6 +45,16 @@ impl Provider for Policies {
     fn victim(&self, wanted: Wanted) -> Result<Box<dyn ExternalVictim>, Cause> {
         match wanted.config.name.as_str() {
             "cost-age-times" => Ok(Box::new(CostAgeTimes::new(wanted.options()?))),
+            _ => Err(wanted.unknown()),
+        }
+    }
+
+    fn mapping(&self, wanted: Wanted, device: &DeviceConfig) -> Result<Box<dyn ExternalMapping>, Cause> {
+        match wanted.config.name.as_str() {
+            "log-blocks" => {
+                let scheme = LogBlocks::new(&wanted.options()?, device).map_err(|why| wanted.refused(why))?;
+                Ok(Box::new(scheme))
+            }
             _ => Err(wanted.unknown()),
         }
     }

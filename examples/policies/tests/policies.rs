@@ -5,6 +5,7 @@ use std::process::Command;
 use example_policies::makers;
 use floatgate_core::config::{DeviceConfig, from_toml_with, json_schema_with, load_with};
 use floatgate_core::contract::{self, close};
+use floatgate_core::device::{Device, Options};
 use floatgate_core::external::Externals;
 use floatgate_core::ftl::space::{Role, Space};
 use floatgate_core::sim::id::{LunId, PlaneId, TransactionId};
@@ -23,8 +24,26 @@ fn device(overrides: &[&str]) -> Result<DeviceConfig, String> {
 
 #[test]
 fn all_policies_obey_the_laws_of_their_families() {
-    assert_eq!(makers().offers().len(), 2);
+    assert_eq!(makers().offers().len(), 3);
     contract::offers(&makers());
+}
+
+/// Pages of several units, units of several pages, and planes that program together. Several log blocks.
+#[test]
+fn log_blocks_lose_nothing() {
+    for overrides in [
+        &["geometry.page_size=16KiB", "geometry.pages=16"][..],
+        &["geometry.page_size=2KiB", "geometry.mapping_unit=4KiB"],
+        &["geometry.pages_per_program=2", "mapping.block_summary.last_page=2KiB"],
+        &["geometry.planes=2", "nand.concurrency=die", "nand.advanced.multi_plane_program=wise"],
+    ] {
+        let set = ["geometry.blocks=16", "capacity={ spare = 0.5 }", "gc.soft_threshold=4"];
+        let scheme = "mapping.scheme={ log-blocks = { logs = 3 } }";
+        contract::mapping(&device(&[&set[..], overrides, &[scheme]].concat()).unwrap());
+    }
+    let refused = device(&["gc.soft_threshold=4", "mapping.scheme={ log-blocks = { logs = 4 } }"]);
+    let built = Device::new(refused.unwrap(), Options::default()).unwrap_err();
+    assert!(built.contains("logs = 4: from 1 to 3, which is below gc.soft_threshold = 4"), "{built}");
 }
 
 /// Which of two blocks with 16 and 32 valid units of 64 is taken first. The second one is closed `younger` writes

@@ -10,6 +10,7 @@ use crate::ftl::allocation::AllocationConfig;
 use crate::ftl::gc::trigger::TriggerConfig;
 use crate::ftl::gc::victim::VictimConfig;
 use crate::ftl::gc::wear::WearConfig;
+use crate::ftl::mapping::MappingConfig;
 use crate::ftl::temperature::TemperatureConfig;
 use crate::scheduler::SchedulerConfig;
 use crate::sim::time::{Time, transfer_time};
@@ -32,6 +33,9 @@ impl DeviceConfig {
         }
         if let Some(EvictionConfig::External(config)) = self.buffer.as_ref().map(|buffer| &buffer.eviction) {
             found.push(("buffer.eviction", Cow::Borrowed(config)));
+        }
+        if let MappingConfig::External(config) = &self.mapping.scheme {
+            found.push(("mapping.scheme", Cow::Borrowed(config)));
         }
         if let SchedulerConfig::External(config) = &self.scheduler {
             found.push(("scheduler", Cow::Borrowed(config)));

@@ -474,15 +474,9 @@ impl Ftl {
         }
     }
 
-    /// A host write has been programmed: `old` is where its unit was when it came, if anywhere.
+    /// A host write has been programmed without time: `old` is where its unit was when it came, if anywhere.
     #[inline]
-    pub(in crate::ftl) fn written_now(
-        &mut self,
-        lpn: Lpn,
-        old: Location,
-        place: Ppn,
-        contents: Option<(u32, u32, u32)>,
-    ) {
+    pub fn written_now(&mut self, lpn: Lpn, old: Location, place: Ppn, contents: Option<(u32, u32, u32)>) {
         self.blocks.clock += 1;
         self.counters.host_units += 1;
         let old = if old == Location::Unmapped { old } else { self.map.get(lpn) };
@@ -556,13 +550,30 @@ impl Ftl {
     #[inline]
     fn program_now(&mut self, at: FrontierId, cause: ProgramCause, lpn: u32) -> Ppn {
         let place = self.blocks.advance(at, 1);
+        self.program_unit_now(place, cause, lpn);
+        self.counters.units_programmed += 1;
+        place
+    }
+
+    /// Programs one unit at a place, of data that are not counted yet.
+    #[inline]
+    fn program_unit_now(&mut self, place: Ppn, cause: ProgramCause, lpn: u32) {
         self.map.set_owner(place, lpn);
         // One in so many units completes a page, and one in so many a program command.
         let (_, in_page) = self.shape.units_per_page.divide_with_rest(place.0);
         self.counters.pages_programmed[cause as usize] +=
             if in_page == 0 { u64::from(self.shape.pages_per_unit) } else { 0 };
-        self.counters.units_programmed += 1;
-        place
+    }
+
+    /// Programs a unit of a block that a mapping scheme owns, or [`PADDING`], without time. The units of a block are
+    /// programmed in their order.
+    pub fn program_in_block_now(&mut self, place: Ppn, cause: ProgramCause, lpn: u32) {
+        self.program_unit_now(place, cause, lpn);
+        let counters = &mut self.counters;
+        *(if lpn == PADDING { &mut counters.units_padded } else { &mut counters.units_programmed }) += 1;
+        if self.shape.summary && self.blocks.ends_data(Ppn(place.0 + 1)) {
+            self.note_summary();
+        }
     }
 
     /// Closes the block of `place` when that was its last, with its summary.

@@ -4,6 +4,7 @@
 //! holds, and which blocks a unit may be in. No other file of the project names a scheme, except the tests of one.
 
 mod context;
+pub mod external;
 mod map;
 mod needs;
 
@@ -18,7 +19,7 @@ use crate::state::{Reader, StateError, Writer};
 use crate::work::{Call, Class, Fifo};
 pub use context::Context;
 pub use map::{Location, PADDING, PageMap, TRANSLATION};
-pub use needs::{Needs, SchemeOptions, Translation};
+pub use needs::{Needs, SchemeOptions, Translation, check_places};
 
 /// The stages of the device in which a scheme takes part. Page mapping takes part in none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -243,7 +244,7 @@ pub trait MappingInTime<C: Context + ?Sized>: Mapping {
 
 policy_family! {
     /// How the place of a logical unit is found.
-    MappingScheme / MappingConfig: dyn Mapping {
+    MappingScheme / MappingConfig: dyn Mapping, or external {
         /// A full map of units in the controller's memory.
         page::Page = "page",
         /// The map is in flash, in translation pages; the controller holds the entries in use (Gupta et al. 2009).
@@ -281,11 +282,12 @@ impl MappingScheme {
 
     /// Returns the scheme in time.
     #[inline]
-    pub fn in_time<C: Context>(&mut self) -> &mut dyn MappingInTime<C> {
+    pub fn in_time<C: Context + 'static>(&mut self) -> &mut dyn MappingInTime<C> {
         match self {
             MappingScheme::Page(scheme) => scheme,
             MappingScheme::Dftl(scheme) => scheme,
             MappingScheme::Block(scheme) => scheme,
+            MappingScheme::External(scheme) => &mut **scheme,
         }
     }
 }
@@ -296,6 +298,7 @@ impl MappingConfig {
             MappingConfig::Page(options) => options,
             MappingConfig::Dftl(options) => options,
             MappingConfig::Block(options) => options,
+            MappingConfig::External(options) => options,
         }
     }
 

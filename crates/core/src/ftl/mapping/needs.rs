@@ -1,6 +1,9 @@
 //! What a mapping scheme needs of a device, and what it rules out.
 
 use crate::config::DeviceConfig;
+use crate::config::advanced::Waste;
+use crate::config::units::Duration;
+use crate::ftl::allocation::AllocationConfig;
 
 /// A map in flash.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -39,4 +42,25 @@ pub trait SchemeOptions {
     fn bytes(&self, _device: &DeviceConfig) -> u64 {
         0
     }
+}
+
+/// Checks the options that a scheme with blocks of its own depends on.
+///
+/// # Errors
+///
+/// The option that cannot be, and why.
+pub fn check_places(device: &DeviceConfig) -> Result<(), String> {
+    let advanced = &device.nand.advanced;
+    let problem = if !matches!(device.allocation, AllocationConfig::Static(_)) {
+        "the plane of a logical block is fixed: it needs allocation = \"static\""
+    } else if advanced.copy_back != Waste::Off {
+        "merges copy through the controller: it needs nand.advanced.copy_back = \"off\""
+    } else if advanced.cache_program {
+        "a logical block is programmed step by step: it needs nand.advanced.cache_program = false"
+    } else if device.controller.fill_timeout > Duration(0) {
+        "what fills a program follows from its offset: it needs controller.fill_timeout = \"0s\""
+    } else {
+        return Ok(());
+    };
+    Err(problem.to_owned())
 }

@@ -11,12 +11,9 @@ mod programs;
 use std::collections::VecDeque;
 use std::ops::Range;
 
-use super::{Bound, Context, Hooks, Location, Mapping, MappingInTime, Needs, SchemeOptions, Written};
+use super::{Bound, Context, Hooks, Location, Mapping, MappingInTime, Needs, SchemeOptions, Written, check_places};
 use crate::config::DeviceConfig;
-use crate::config::advanced::Waste;
-use crate::config::units::Duration;
 use crate::ftl::Ftl;
-use crate::ftl::allocation::AllocationConfig;
 use crate::ftl::space::{RESERVE, Role};
 use crate::policy::Policy;
 use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn, TransactionId};
@@ -92,19 +89,7 @@ impl Policy for Block {
     type Config = BlockConfig;
 
     fn check(_: &BlockConfig, device: &DeviceConfig) -> Result<(), String> {
-        let advanced = &device.nand.advanced;
-        let problem = if !matches!(device.allocation, AllocationConfig::Static(_)) {
-            "the plane of a logical block is fixed: it needs allocation = \"static\""
-        } else if advanced.copy_back != Waste::Off {
-            "merges copy through the controller: it needs nand.advanced.copy_back = \"off\""
-        } else if advanced.cache_program {
-            "a logical block is programmed step by step: it needs nand.advanced.cache_program = false"
-        } else if device.controller.fill_timeout > Duration(0) {
-            "what fills a program follows from its offset: it needs controller.fill_timeout = \"0s\""
-        } else {
-            return Ok(());
-        };
-        Err(problem.to_owned())
+        check_places(device)
     }
 
     fn new(_: &BlockConfig, device: &DeviceConfig, _: u64) -> Result<Self, String> {

@@ -48,21 +48,13 @@ impl Block {
     fn program_at(&mut self, ftl: &mut Ftl, number: u32, offset: u32, lpn: u32, cause: ProgramCause) -> Ppn {
         let LogicalBlock { current, .. } = *self.logical(number);
         let place = Ppn(ftl.blocks.first_unit(BlockId(current)).0 + offset);
-        ftl.map.set_owner(place, lpn);
-        let (_, in_page) = ftl.shape().units_per_page.divide_with_rest(place.0);
-        ftl.counters.pages_programmed[cause as usize] +=
-            if in_page == 0 { u64::from(ftl.shape().pages_per_unit) } else { 0 };
-        let counter = if lpn == PADDING { &mut ftl.counters.units_padded } else { &mut ftl.counters.units_programmed };
-        *counter += 1;
+        ftl.program_in_block_now(place, cause, lpn);
         let logical = self.logical(number);
         logical.next = offset + 1;
         match cause {
             ProgramCause::Host => logical.note_program(std::iter::empty(), std::iter::once(offset)),
             ProgramCause::Merge => logical.note_program(std::iter::once(offset), std::iter::empty()),
             _ => {}
-        }
-        if offset + 1 == ftl.blocks.data_units() && ftl.shape().summary {
-            ftl.note_summary();
         }
         place
     }

@@ -1,0 +1,441 @@
+//! A toy mapping scheme: host writes go to log blocks, and full merges empty those.
+//!
+//! Each plane has up to `logs` log blocks, which the host's writes fill in the order in which they come. If there is no
+//! room in them, the oldest one is emptied: each logical block that has a unit in it is merged, which means that its
+//! units are copied into a free block, in order, from wherever they are. That is the full merge of FAST (Lee et al.,
+//! "A log buffer-based flash translation layer using fully-associative sector translation", ACM TECS 6(3), 2007). The
+//! log block for sequential writes, and with it switch and partial merges, is left out.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+
+use floatgate_core::config::DeviceConfig;
+use floatgate_core::external::ExternalMapping;
+use floatgate_core::ftl::Ftl;
+use floatgate_core::ftl::mapping::{Bound, Context, Hooks, Location, Mapping, MappingInTime, PADDING, Written};
+use floatgate_core::ftl::mover::Gather;
+use floatgate_core::ftl::space::Role;
+use floatgate_core::metrics::counters::{MergeKind, ProgramCause};
+use floatgate_core::sim::id::{BlockId, Lpn, PlaneId, Ppn, TransactionId};
+use floatgate_core::work::{Class, Kind, Transaction};
+
+/// Options of the scheme.
+#[derive(Clone, Debug, serde::Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct LogBlocksOptions {
+    /// Log blocks of a plane, below `gc.soft_threshold`.
+    #[schemars(range(min = 1))]
+    pub logs: u32,
+}
+
+impl Default for LogBlocksOptions {
+    fn default() -> Self {
+        LogBlocksOptions { logs: 1 }
+    }
+}
+
+/// A block that is programmed in order.
+#[derive(Clone, Copy, Debug)]
+struct Filled {
+    block: BlockId,
+    /// Units that are programmed, or bound.
+    next: u32,
+    /// Programs that have not ended.
+    pending: u32,
+}
+
+impl Filled {
+    fn new(block: BlockId) -> Filled {
+        Filled { block, next: 0, pending: 0 }
+    }
+}
+
+/// A merge of a logical block into a free block.
+#[derive(Clone, Debug)]
+struct Merge {
+    number: u32,
+    into: Filled,
+    /// Units that are to be programmed.
+    end: u32,
+    gather: Gather,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Plane {
+    /// The log blocks, oldest first.
+    logs: VecDeque<Filled>,
+    merge: Option<Merge>,
+    /// Queued writes of the host, each of which has room for a program.
+    queued: u32,
+    /// Writes of the host that wait for room.
+    held: VecDeque<TransactionId>,
+    /// Blocks that await their erase.
+    doomed: u32,
+}
+
+/// The scheme.
+#[derive(Clone, Debug)]
+pub struct LogBlocks {
+    /// Log blocks of a plane at most.
+    logs: usize,
+    /// Units of a block, and of a program.
+    units: u32,
+    group: u32,
+    /// The block of each logical block, if it has one.
+    data: Vec<Option<Filled>>,
+    planes: Vec<Plane>,
+    unwritten: u64,
+}
+
+impl LogBlocks {
+    /// Creates the scheme of an empty device.
+    pub fn new(options: &LogBlocksOptions, device: &DeviceConfig) -> Result<LogBlocks, String> {
+        // A merge takes another block, and a full device leaves `gc.soft_threshold` blocks of a plane.
+        let most = device.soft_threshold().saturating_sub(1);
+        if !(1..=most).contains(&options.logs) {
+            let threshold = device.soft_threshold();
+            return Err(format!(
+                "logs = {}: from 1 to {most}, which is below gc.soft_threshold = {threshold}",
+                options.logs
+            ));
+        }
+        let units = device.data_units_per_block();
+        Ok(LogBlocks {
+            logs: options.logs as usize,
+            units,
+            group: device.units_per_program(),
+            data: vec![None; device.logical_units().div_ceil(u64::from(units)) as usize],
+            planes: vec![Plane::default(); device.total_planes() as usize],
+            unwritten: 0,
+        })
+    }
+
+    fn number(&self, lpn: Lpn) -> u32 {
+        lpn.0 / self.units
+    }
+
+    fn plane_of(ftl: &Ftl, number: u32) -> PlaneId {
+        ftl.allocation.order().plane(number % ftl.shape().planes)
+    }
+
+    fn plane(&mut self, plane: PlaneId) -> &mut Plane {
+        &mut self.planes[plane.index()]
+    }
+
+    /// Returns the log block that takes the next program of a plane.
+    fn log(&mut self, plane: PlaneId) -> Option<&mut Filled> {
+        let units = self.units;
+        self.plane(plane).logs.iter_mut().find(|log| log.next < units)
+    }
+
+    /// Returns `true` if the log blocks of a plane have room for another program, behind those that are queued.
+    fn has_room(&mut self, ftl: &mut Ftl, plane: PlaneId) -> bool {
+        let (units, group, logs) = (self.units, self.group, self.logs);
+        let state = self.plane(plane);
+        let room: u32 = state.logs.iter().map(|log| (units - log.next).div_ceil(group)).sum();
+        if state.queued < room {
+            return true;
+        }
+        let opens = state.logs.len() < logs && ftl.blocks.free_blocks(plane, Role::Data) > 0;
+        if opens {
+            state.logs.push_back(Filled::new(ftl.blocks.open_logical(plane)));
+        }
+        opens
+    }
+
+    /// Returns the places of the valid units of a logical block, by offset.
+    fn sources(&self, ftl: &Ftl, number: u32, offsets: Range<u32>) -> Vec<Option<Ppn>> {
+        let mut sources = vec![None; offsets.len()];
+        let plane = &self.planes[LogBlocks::plane_of(ftl, number).index()];
+        let of_logs = plane.logs.iter().copied();
+        for Filled { block, next, .. } in self.data[number as usize].into_iter().chain(of_logs) {
+            let first = ftl.blocks.first_unit(block).0;
+            for unit in (first..first + next).map(Ppn).filter(|&unit| ftl.blocks.is_valid(unit)) {
+                let lpn = Lpn(ftl.map.owner(unit));
+                let offset = lpn.0 % self.units;
+                if self.number(lpn) == number && offsets.contains(&offset) {
+                    sources[(offset - offsets.start) as usize] = Some(unit);
+                }
+            }
+        }
+        sources
+    }
+
+    /// Returns a logical block that has a valid unit in the oldest log block of a plane.
+    fn next_to_merge(&self, ftl: &Ftl, plane: PlaneId) -> Option<u32> {
+        let oldest = self.planes[plane.index()].logs.front()?;
+        let first = ftl.blocks.first_unit(oldest.block).0;
+        let valid = (first..first + oldest.next).map(Ppn).find(|&unit| ftl.blocks.is_valid(unit))?;
+        Some(self.number(Lpn(ftl.map.owner(valid))))
+    }
+
+    fn begin_merge(&mut self, ftl: &mut Ftl, number: u32) -> Merge {
+        let sources = self.sources(ftl, number, 0..self.units);
+        let end = sources.iter().rposition(Option::is_some).map_or(0, |last| last as u32 + 1);
+        let into = Filled::new(ftl.blocks.open_logical(LogBlocks::plane_of(ftl, number)));
+        Merge { number, into, end: end.next_multiple_of(self.group), gather: Gather::default() }
+    }
+
+    /// The merge of a logical block is complete: returns its old block, which holds no valid unit any more.
+    fn end_merge(&mut self, ftl: &mut Ftl, merge: &Merge) -> Option<BlockId> {
+        ftl.counters.merges[MergeKind::Full as usize] += 1;
+        let old = self.data[merge.number as usize].replace(merge.into)?;
+        self.unwritten += u64::from(self.units - old.next);
+        Some(old.block)
+    }
+}
+
+/// In time.
+impl LogBlocks {
+    /// Empties the oldest log block of a plane if writes wait for room and nothing else is about to give them some.
+    fn empty_oldest(&mut self, cx: &mut (impl Context + ?Sized), plane: PlaneId) {
+        let state = self.plane(plane);
+        if state.held.is_empty() || state.merge.is_some() || state.doomed > 0 {
+            return;
+        }
+        if let Some(number) = self.next_to_merge(cx.ftl(), plane) {
+            let merge = self.begin_merge(cx.ftl(), number);
+            self.plane(plane).merge = Some(merge);
+            return self.go_on(cx, plane);
+        }
+        if let Some(oldest) = self.plane(plane).logs.pop_front_if(|log| log.pending == 0) {
+            self.doom(cx, plane, oldest.block);
+        }
+    }
+
+    fn doom(&mut self, cx: &mut (impl Context + ?Sized), plane: PlaneId, block: BlockId) {
+        self.plane(plane).doomed += 1;
+        cx.ftl().blocks.doom(block);
+        if cx.ftl().blocks.can_erase(block) {
+            cx.erase(block);
+        }
+    }
+
+    /// Reads what the next program of a merge copies.
+    fn go_on(&mut self, cx: &mut (impl Context + ?Sized), plane: PlaneId) {
+        let Some(Merge { number, into, .. }) = self.plane(plane).merge else { return };
+        let sources = self.sources(cx.ftl(), number, into.next..into.next + self.group);
+        let Some(merge) = &mut self.plane(plane).merge else { return };
+        sources.into_iter().flatten().for_each(|from| merge.gather.add(cx, number, from));
+        if merge.gather.is_ready(cx) {
+            LogBlocks::queue_copies(cx, plane, number);
+        }
+    }
+
+    fn queue_copies(cx: &mut (impl Context + ?Sized), plane: PlaneId, number: u32) {
+        let mut write = Transaction::new(Kind::MergeWrite, Class::Gc).of_logical_block(number);
+        write.plane = plane;
+        cx.queue(write);
+    }
+
+    /// Queues the writes of a plane that have room now.
+    fn resume(&mut self, cx: &mut (impl Context + ?Sized), plane: PlaneId) {
+        while !self.plane(plane).held.is_empty() && self.has_room(cx.ftl(), plane) {
+            let state = self.plane(plane);
+            state.queued += 1;
+            if let Some(id) = state.held.pop_front() {
+                cx.note_resumed(id);
+                cx.line_up(id);
+            }
+        }
+        self.empty_oldest(cx, plane);
+    }
+}
+
+/// Without time.
+impl LogBlocks {
+    fn empty_oldest_now(&mut self, ftl: &mut Ftl, plane: PlaneId) {
+        let Some(number) = self.next_to_merge(ftl, plane) else {
+            if let Some(oldest) = self.plane(plane).logs.pop_front() {
+                ftl.blocks.doom(oldest.block);
+                ftl.erase_now(oldest.block);
+            }
+            return;
+        };
+        let mut merge = self.begin_merge(ftl, number);
+        let (first, mut last_page) = (ftl.blocks.first_unit(merge.into.block).0, u32::MAX);
+        for (offset, from) in (0..merge.end).zip(self.sources(ftl, number, 0..merge.end)) {
+            let to = Ppn(first + offset);
+            match from {
+                Some(from) => {
+                    ftl.program_in_block_now(to, ProgramCause::Merge, ftl.map.owner(from));
+                    ftl.copy_now(from, to, &mut last_page);
+                }
+                None => ftl.program_in_block_now(to, ProgramCause::Padding, PADDING),
+            }
+        }
+        merge.into.next = merge.end;
+        if let Some(old) = self.end_merge(ftl, &merge) {
+            ftl.blocks.doom(old);
+            ftl.erase_now(old);
+        }
+    }
+}
+
+impl Mapping for LogBlocks {
+    fn hooks(&self) -> Hooks {
+        Hooks { entries: false, places: true }
+    }
+
+    fn home(&self, ftl: &Ftl, lpn: Lpn) -> Option<PlaneId> {
+        Some(LogBlocks::plane_of(ftl, self.number(lpn)))
+    }
+
+    fn target(&self, ftl: &Ftl, lpn: Lpn, number: Option<u32>) -> Option<Ppn> {
+        let plane = &self.planes[LogBlocks::plane_of(ftl, number.unwrap_or_else(|| self.number(lpn))).index()];
+        let at = match number {
+            Some(_) => plane.merge.as_ref().map(|merge| merge.into),
+            None => plane.logs.iter().find(|log| log.next < self.units).copied(),
+        };
+        at.map(|Filled { block, next, .. }| Ppn(ftl.blocks.first_unit(block).0 + next))
+    }
+
+    fn source_of(&self, ftl: &Ftl, place: Ppn) -> Option<Ppn> {
+        let plane = ftl.blocks.plane_of(ftl.blocks.block_of(place));
+        self.planes[plane.index()].merge.as_ref()?.gather.source_of(place)
+    }
+
+    fn blocks(&self, _: &Ftl, found: &mut dyn FnMut(BlockId, u32)) {
+        let merges = self.planes.iter().filter_map(|plane| plane.merge.as_ref()).map(|merge| merge.into);
+        let logs = self.planes.iter().flat_map(|plane| plane.logs.iter().copied());
+        self.data
+            .iter()
+            .flatten()
+            .copied()
+            .chain(merges)
+            .chain(logs)
+            .for_each(|filled| found(filled.block, filled.next));
+    }
+
+    fn shares(&self, ftl: &Ftl) -> Vec<Vec<Range<u32>>> {
+        let mut shares = vec![Vec::new(); self.planes.len()];
+        for number in 0..self.data.len() as u32 {
+            let units = number * self.units..ftl.map.len().min((number + 1) * self.units);
+            shares[LogBlocks::plane_of(ftl, number).index()].push(units);
+        }
+        shares
+    }
+
+    fn unwritten(&self) -> u64 {
+        self.unwritten
+    }
+
+    fn write_now(&mut self, ftl: &mut Ftl, lpn: Lpn, old: Location, contents: Option<(u32, u32, u32)>) {
+        let plane = LogBlocks::plane_of(ftl, self.number(lpn));
+        while !self.has_room(ftl, plane) {
+            self.empty_oldest_now(ftl, plane);
+        }
+        let Some(log) = self.log(plane) else { return };
+        let place = Ppn(ftl.blocks.first_unit(log.block).0 + log.next);
+        log.next += 1;
+        ftl.program_in_block_now(place, ProgramCause::Host, lpn.0);
+        ftl.written_now(lpn, old, place, contents);
+    }
+
+    fn seal(&mut self, ftl: &mut Ftl, _: &mut Written) {
+        for log in self.planes.iter_mut().flat_map(|plane| &mut plane.logs) {
+            while !log.next.is_multiple_of(self.group) {
+                let place = Ppn(ftl.blocks.first_unit(log.block).0 + log.next);
+                ftl.program_in_block_now(place, ProgramCause::Padding, PADDING);
+                log.next += 1;
+            }
+        }
+    }
+
+    fn recount(&self, ftl: &Ftl) -> Result<(), String> {
+        let mut valid = 0;
+        for number in 0..self.data.len() as u32 {
+            valid += self.sources(ftl, number, 0..self.units).iter().flatten().count() as u64;
+        }
+        let all = ftl.blocks.valid_data();
+        if valid == all { Ok(()) } else { Err(format!("{all} units are valid, {valid} in the blocks of the scheme")) }
+    }
+
+    fn describe(&self) -> String {
+        let held: usize = self.planes.iter().map(|plane| plane.held.len()).sum();
+        format!("{held} writes wait for room in log blocks")
+    }
+}
+
+impl<C: Context + ?Sized> MappingInTime<C> for LogBlocks {
+    fn place(&mut self, cx: &mut C, id: TransactionId) {
+        let number = self.number(cx.ops()[id].lpn);
+        let plane = LogBlocks::plane_of(cx.ftl(), number);
+        cx.ops()[id].plane = plane;
+        if self.plane(plane).held.is_empty() && self.has_room(cx.ftl(), plane) {
+            self.plane(plane).queued += 1;
+            return cx.line_up(id);
+        }
+        cx.note_waiting(id);
+        self.plane(plane).held.push_back(id);
+        self.empty_oldest(cx, plane);
+    }
+
+    fn bind_write(&mut self, cx: &mut C, id: TransactionId) -> Option<Bound> {
+        let (plane, group) = (cx.ops()[id].plane, self.group);
+        self.plane(plane).queued -= 1;
+        let log = self.log(plane)?;
+        let place = Ppn(cx.ftl().blocks.first_unit(log.block).0 + log.next);
+        (log.next, log.pending) = (log.next + group, log.pending + 1);
+        (place.0 + 1..place.0 + group).for_each(|unit| cx.ftl().map.set_owner(Ppn(unit), PADDING));
+        cx.bind(id, place);
+        cx.ftl().note_program(ProgramCause::Host, 1);
+        Some(Bound { class: Class::HostProgram, plane, place })
+    }
+
+    fn bind_copies(&mut self, cx: &mut C, id: TransactionId) -> Option<Bound> {
+        let (plane, group, units) = (cx.ops()[id].plane, self.group, self.units);
+        let Merge { into, gather, .. } = self.plane(plane).merge.as_mut()?;
+        let (first, next) = (cx.ftl().blocks.first_unit(into.block).0, into.next);
+        (first + next..first + next + group).for_each(|unit| cx.ftl().map.set_owner(Ppn(unit), PADDING));
+        gather.bind(cx, |lpn| Ppn(first + lpn.0 % units));
+        cx.ftl().note_program(ProgramCause::Merge, gather.copies().len() as u32);
+        into.next += group;
+        let place = Ppn(first + next);
+        cx.ops()[id].place = place;
+        Some(Bound { class: Class::Gc, plane, place })
+    }
+
+    fn copy_read(&mut self, cx: &mut C, number: u32) {
+        let plane = LogBlocks::plane_of(cx.ftl(), number);
+        if self.plane(plane).merge.as_mut().is_some_and(|merge| merge.gather.read_ended()) {
+            LogBlocks::queue_copies(cx, plane, number);
+        }
+    }
+
+    fn write_ended(&mut self, cx: &mut C, lpn: Lpn, start: Ppn) {
+        cx.program_ended(start);
+        let plane = LogBlocks::plane_of(cx.ftl(), self.number(lpn));
+        let block = cx.ftl().blocks.block_of(start);
+        if let Some(log) = self.plane(plane).logs.iter_mut().find(|log| log.block == block) {
+            log.pending -= 1;
+        }
+        self.empty_oldest(cx, plane);
+    }
+
+    fn copies_ended(&mut self, cx: &mut C, number: u32, start: Ppn) {
+        let plane = LogBlocks::plane_of(cx.ftl(), number);
+        let Some(mut merge) = self.plane(plane).merge.take() else { return };
+        merge.gather.end(cx);
+        cx.program_ended(start);
+        if merge.into.next < merge.end {
+            self.plane(plane).merge = Some(merge);
+            return self.go_on(cx, plane);
+        }
+        if let Some(old) = self.end_merge(cx.ftl(), &merge) {
+            self.doom(cx, plane, old);
+        }
+        self.resume(cx, plane);
+    }
+
+    fn erased(&mut self, cx: &mut C, plane: PlaneId) {
+        self.plane(plane).doomed -= 1;
+        self.resume(cx, plane);
+    }
+}
+
+impl ExternalMapping for LogBlocks {
+    fn fork(&self) -> Box<dyn ExternalMapping> {
+        Box::new(self.clone())
+    }
+}
