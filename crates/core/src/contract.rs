@@ -73,8 +73,8 @@ fn work(config: &DeviceConfig) -> Time {
     completions.iter().map(|completion| completion.finish).max().unwrap_or_default()
 }
 
-/// Checks that a mapping scheme loses nothing: units are written whole and in part, trimmed and written again at random,
-/// without time and in time, and the last version of each sector is read. At rest, all counts are right.
+/// Checks that a mapping scheme loses nothing: units are written whole and in part, trimmed and written again at
+/// random, without time and in time, and the last version of each sector is read. At rest, all counts are right.
 ///
 /// # Panics
 ///

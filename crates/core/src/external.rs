@@ -21,13 +21,11 @@ use serde_json::{Map, Value};
 use crate::config::DeviceConfig;
 use crate::ftl::mapping::{Context, Mapping, MappingInTime};
 use crate::ftl::space::RegionView;
+pub use crate::ftl::temperature::written::{MAX_CLASSES, Written};
 use crate::sim::id::BlockId;
 use crate::sim::time::Time;
 use crate::work::{Class, LunQueue};
 pub use fault::{Cause, Fault};
-
-/// Classes of units that a device tells apart at most: each has an open block in every plane.
-pub const MAX_CLASSES: u32 = 4;
 
 /// The key of an external policy, beside the names of the built-in ones.
 pub const EXTERNAL: &str = "external";
@@ -271,23 +269,6 @@ pub trait ExternalWear: Send + Sync {
     fn erased(&mut self, view: &RegionView, block: BlockId) -> Result<Option<BlockId>, Cause>;
     /// Returns another policy with the same state.
     fn fork(&self) -> Result<Box<dyn ExternalWear>, Cause>;
-}
-
-/// A unit that the host writes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Written {
-    /// Its number in the host's address space.
-    pub lpn: u32,
-    /// Sectors of the request that writes it, or of the unit's own that the buffer writes out.
-    pub sectors: u32,
-    /// Stream of the workload; 0 for what the buffer writes out.
-    pub stream: u16,
-    /// Placement hint of the request; 0 for what the buffer writes out.
-    pub placement: u16,
-    /// Whether the unit was written before, and not trimmed since.
-    pub again: bool,
-    /// Host writes before this one, in units.
-    pub clock: u64,
 }
 
 /// Tells the classes of units that the host writes.

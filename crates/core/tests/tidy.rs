@@ -71,6 +71,9 @@ const CORE: Layers = &[
             ("sim", "policies of other programs name blocks, and are told the time"),
             ("work", "schedulers of other programs see what waits"),
             ("ftl::space::RegionView", "policies of other programs see what built-in ones see"),
+            ("ftl::temperature::written", "as above"),
+            ("ftl::mapping", "a scheme of another program is one of the schemes"),
+            ("config::DeviceConfig", "a scheme is made for a device"),
         ],
     ),
     (
@@ -84,6 +87,7 @@ const CORE: Layers = &[
             ("ftl::gc::trigger::*Config", "as above"),
             ("ftl::gc::wear::*Config", "as above"),
             ("ftl::temperature::*Config", "as above"),
+            ("ftl::temperature::written::MAX_CLASSES", "the file says how many there are"),
             ("cache::eviction::*Config", "as above"),
             ("state::Difference", "two devices differ in what shapes a saved state"),
             ("external", "the file names policies of other programs, and the device knows who makes them"),
@@ -221,7 +225,7 @@ const CORE: Layers = &[
             ("metrics::counters", "how far it has come"),
             ("metrics::summary", "the state that it reached is a part of the result"),
             ("ftl", "without time, the translation layer works by itself"),
-            ("external::Written", "what it writes is classified"),
+            ("ftl::temperature::written", "what it writes is classified"),
             ("nand::media", "what the flash holds"),
         ],
     ),
@@ -525,8 +529,14 @@ const CIRCLES: &[(&[&str], &str)] = &[
         "the log of records, and the account of where they are",
     ),
     (
-        &["crates/core/src/ftl/mapping/context.rs", "crates/core/src/ftl/mapping/mod.rs", "crates/core/src/ftl/mod.rs"],
-        "the translation layer holds a scheme, and a scheme works on the translation layer",
+        &[
+            "crates/core/src/external.rs",
+            "crates/core/src/ftl/mapping/context.rs",
+            "crates/core/src/ftl/mapping/external.rs",
+            "crates/core/src/ftl/mapping/mod.rs",
+            "crates/core/src/ftl/mod.rs",
+        ],
+        "the translation layer holds a scheme, which works on it and may be another program's",
     ),
     (&["crates/core/src/ftl/mapping/block/"], "a scheme, and its programs"),
     (&["crates/core/src/ftl/mapping/dftl/"], "a scheme, and its parts, which share the steps that it resumes at"),
@@ -564,6 +574,25 @@ fn files_use_each_other_in_no_circle() {
     }
     let unused = CIRCLES.iter().enumerate().filter(|(position, _)| !used.contains(position));
     found.extend(unused.map(|(_, (files, _))| format!("{}:1: it needs no line in CIRCLES", files[0])));
+    report(&found);
+}
+
+/// A mapping scheme is a folder of its own: nothing else depends on which one a device has.
+#[test]
+fn schemes_are_named_in_their_folders_only() {
+    let mut names = ["dftl", "DFTL", "Dftl", "block mapping", "Block mapping"].map(str::to_owned).to_vec();
+    let variants =
+        ["MappingConfig", "MappingScheme"].into_iter().flat_map(|of| ["Page", "Block"].map(|name| (of, name)));
+    names.extend(variants.map(|(of, name)| format!("{of}::{name}")));
+    let mut found = Vec::new();
+    for (path, text) in rust_files() {
+        let is_source = path.contains("/src/") && !path.starts_with("crates/core/src/ftl/mapping/");
+        for (number, line) in text.lines().enumerate().filter(|_| is_source) {
+            for name in names.iter().filter(|name| line.contains(name.as_str())) {
+                found.push(format!("{path}:{}: `{name}` belongs in ftl/mapping/", number + 1));
+            }
+        }
+    }
     report(&found);
 }
 

@@ -198,7 +198,10 @@ impl LogBlocks {
             self.plane(plane).merge = Some(merge);
             return self.go_on(cx, plane);
         }
-        if let Some(oldest) = self.plane(plane).logs.pop_front_if(|log| log.pending == 0) {
+        let logs = &mut self.plane(plane).logs;
+        if logs.front().is_some_and(|log| log.pending == 0)
+            && let Some(oldest) = logs.pop_front()
+        {
             self.doom(cx, plane, oldest.block);
         }
     }

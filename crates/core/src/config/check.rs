@@ -9,8 +9,8 @@ use super::units::{Bandwidth, BlockCount, Bytes, Duration, Frequency, OneOrMany,
 use super::{
     BlockSummary, BusProtocol, Capacity, Concurrency, DeviceConfig, FaultsConfig, Firmware, Frontiers, WritePolicy,
 };
-use crate::external::MAX_CLASSES;
 use crate::ftl::temperature::TemperatureConfig;
+use crate::ftl::temperature::written::MAX_CLASSES;
 
 /// Physical mapping units that a device may have: ids are `u32`, their top bit marks units that are in a controller
 /// slot, and a little is left for marks of other kinds.

@@ -25,7 +25,8 @@ use temperature::Classes;
 
 use crate::config::advanced::Waste;
 use crate::config::{BlockSummary, DeviceConfig, Frontiers, GcPace};
-use crate::external::{Fault, Written};
+use crate::external::Fault;
+use crate::ftl::temperature::written::Written;
 use crate::metrics::counters::{Counters, ProgramCause, ReadCause};
 use crate::nand::media::Media;
 use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn};

@@ -2,8 +2,8 @@
 
 use super::{OnProgress, PROGRESS_EVERY, Reached, go_on, seal};
 use crate::device::Device;
-use crate::external::Written;
 use crate::ftl::Ftl;
+use crate::ftl::temperature::written::Written;
 use crate::sim::id::Lpn;
 use crate::sim::request::{Operation, Request};
 use crate::sim::source::{Pace, Source, SourceError};

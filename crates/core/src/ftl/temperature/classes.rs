@@ -2,7 +2,8 @@
 
 use super::Temperature;
 use crate::config::DeviceConfig;
-use crate::external::{Fault, MAX_CLASSES, Written};
+use crate::external::Fault;
+use crate::ftl::temperature::written::{MAX_CLASSES, Written};
 use crate::metrics::counters::ClassCounts;
 use crate::sim::memory::zeroed_words;
 use crate::state::{Reader, StateError, Writer};

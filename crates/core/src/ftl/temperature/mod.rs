@@ -5,10 +5,12 @@
 
 mod classes;
 pub mod external;
+pub mod written;
 
 pub use classes::Classes;
 
-use crate::external::{Fault, Written};
+use crate::external::Fault;
+use crate::ftl::temperature::written::Written;
 use crate::policy_family;
 use crate::state::{Reader, StateError, Writer};
 

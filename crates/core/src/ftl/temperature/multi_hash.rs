@@ -2,7 +2,7 @@
 
 use super::TemperaturePolicy;
 use crate::config::DeviceConfig;
-use crate::external::Written;
+use crate::ftl::temperature::written::Written;
 use crate::policy::Policy;
 use crate::sim::memory::zeroed_words;
 use crate::state::{Reader, StateError, Writer};

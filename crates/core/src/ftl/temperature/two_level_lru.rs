@@ -2,7 +2,7 @@
 
 use super::{TemperaturePolicy, check_share, share_of};
 use crate::config::DeviceConfig;
-use crate::external::Written;
+use crate::ftl::temperature::written::Written;
 use crate::policy::Policy;
 use crate::sim::list::{Linked, Links, List, NONE};
 use crate::state::{Reader, StateError, Writer};
