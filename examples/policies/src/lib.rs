@@ -1,5 +1,5 @@
-//! Policies for Floatgate in a crate of their own: the victim policy `cost-age-times`, the scheduler `deadline`, and the
-//! toy mapping scheme `log-blocks`.
+//! Policies for Floatgate in a crate of their own: the victim policy `cost-age-times`, the scheduler `deadline`, and
+//! the toy mapping scheme `log-blocks`.
 //!
 //! All are written against the published interface. [`makers`] hands them to the command, to Python or to a program
 //! that loads devices, which then name them like built-in policies.
