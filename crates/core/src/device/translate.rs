@@ -119,7 +119,11 @@ impl Device {
         } else {
             self.translate_rest(arrived, TransactionId::NONE);
         }
-        self.tasks.push(Task::Scheme(then));
+        if self.tasks.any_new() {
+            self.tasks.push(Task::Scheme(then));
+        } else {
+            self.with_scheme(|scheme, device| scheme.call(device, then));
+        }
     }
 
     /// Ends a program of a translation page.
