@@ -11,7 +11,7 @@ use crate::state::{Reader, StateError, Writer};
 /// No block.
 pub const NOWHERE: u32 = u32::MAX;
 
-/// Where a logical block is.
+/// The blocks of a logical block.
 #[derive(Clone, Copy, Debug)]
 pub struct LogicalBlock {
     /// The block that writes go to, or `NOWHERE`.

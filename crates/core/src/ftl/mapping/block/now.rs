@@ -13,14 +13,14 @@ impl Block {
         &mut self.map.logical[number as usize]
     }
 
-    /// The place in the old block of a logical block where an offset is, if that is valid.
+    /// Returns the place of an offset in the old block of a logical block, if it is valid.
     pub(super) fn old_place(&mut self, ftl: &mut Ftl, number: u32, offset: u32) -> Option<Ppn> {
         let LogicalBlock { old, .. } = *self.logical(number);
         let place = (old != NOWHERE).then(|| Ppn(ftl.blocks.first_unit(BlockId(old)).0 + offset))?;
         ftl.blocks.is_valid(place).then_some(place)
     }
 
-    /// A logical block takes a free block, and goes on there. Nobody owns what it leaves unwritten.
+    /// A logical block takes a free block as its current one. The places that it leaves unwritten have no owner.
     pub(super) fn renew_block(&mut self, ftl: &mut Ftl, number: u32, plane: PlaneId) {
         let LogicalBlock { current, next, .. } = *self.logical(number);
         if current != NOWHERE {
@@ -59,7 +59,7 @@ impl Block {
         place
     }
 
-    /// Copies what the old block holds below an offset, and pads the rest.
+    /// Copies the units of the old block below an offset, and pads the rest.
     fn fill_now(&mut self, ftl: &mut Ftl, number: u32, until: u32) {
         let mut last_page = u32::MAX;
         for offset in self.logical(number).next..until {
@@ -72,7 +72,7 @@ impl Block {
         }
     }
 
-    /// The offset behind the last valid unit of the old block, rounded up to whole programs; 0 for none.
+    /// Returns the offset behind the last valid unit of the old block, rounded up to whole programs, or 0 without one.
     fn end_of_old(&mut self, ftl: &mut Ftl, number: u32) -> u32 {
         let units = ftl.blocks.data_units();
         let last = (0..units).rev().find(|&offset| self.old_place(ftl, number, offset).is_some());
@@ -122,7 +122,7 @@ impl Block {
         self.drop_old_now(ftl, number);
     }
 
-    /// Completes what functional writes have begun of a program.
+    /// Completes programs that functional writes have begun.
     pub(super) fn seal_blocks(&mut self, ftl: &mut Ftl) {
         let group = ftl.shape().units_per_program;
         for number in 0..self.map.logical.len() as u32 {

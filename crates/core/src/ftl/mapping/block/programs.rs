@@ -14,10 +14,10 @@ use crate::work::{Call, Class, Fifo, Kind, Task, Transaction};
 /// Bytes that are kept of a logical block here.
 pub(super) const BYTES_OF_LOGICAL_BLOCK: u64 = size_of::<Job>() as u64;
 
-/// What goes on with a logical block.
+/// What is in progress for a logical block.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Job {
-    /// A program of it is on its way, or what that needs is being read.
+    /// True while a program of it, or a read for that program, is in progress.
     busy: bool,
     /// It waits for a free block.
     waiting: bool,
@@ -34,7 +34,7 @@ impl Block {
         &mut self.jobs[number]
     }
 
-    /// Lets a write wait for its offset, and returns its logical block.
+    /// Has a write wait for its offset. Returns its logical block.
     pub(super) fn await_offset(&mut self, cx: &mut (impl Context + ?Sized), id: TransactionId) -> u32 {
         let (number, _) = self.map.split(cx.ops()[id].lpn);
         cx.ops()[id].plane = block_home(cx.ftl(), number);
@@ -100,7 +100,7 @@ impl Block {
         cx.tasks().push(call(step::FREE_BLOCKS, plane.0));
     }
 
-    /// Lets go of an old block that holds nothing valid.
+    /// Gives up an old block that holds no valid unit.
     fn drop_old(&mut self, cx: &mut (impl Context + ?Sized), number: u32) {
         let Some(old) = self.take_old(cx.ftl(), number) else { return };
         let plane = block_home(cx.ftl(), number);
@@ -118,7 +118,7 @@ impl Block {
         ftl.blocks.may_take(ftl.blocks.region(plane, Role::Data), Claim::Block)
     }
 
-    /// Merges the logical block that has had two blocks for the longest time, where free blocks are few; one at a time.
+    /// If free blocks are few, merges the logical block that has had two blocks for the longest time, one at a time.
     pub(super) fn free_blocks(&mut self, cx: &mut (impl Context + ?Sized), plane: PlaneId) {
         let coming = cx.ftl().blocks.free_blocks(plane, Role::Data) + self.doomed[plane];
         if coming > cx.ftl().shape().soft || self.merging[plane].is_some() {
@@ -168,7 +168,7 @@ impl Block {
         self.job(number).pending = pending;
     }
 
-    /// Reads what the next program of a logical block has to copy.
+    /// Reads the units that the next program of a logical block copies.
     fn prepare_program(&mut self, cx: &mut (impl Context + ?Sized), number: u32) {
         let (next, group) = (self.logical(number).next, cx.ftl().shape().units_per_program);
         self.job(number).busy = true;
@@ -184,7 +184,7 @@ impl Block {
         }
     }
 
-    /// Whether a write of an offset is pending: its unit need not be copied.
+    /// Returns `true` if a write of an offset is pending, so that its unit need not be copied.
     fn is_pending(&mut self, cx: &mut (impl Context + ?Sized), number: u32, offset: u32) -> bool {
         let (first, ops) = (number * self.map.units(), cx.ops());
         let mut id = self.job(number).pending.first();
@@ -201,7 +201,7 @@ impl Block {
         }
     }
 
-    /// The next program of a logical block waits for its LUN: as a write of the host, where it holds any.
+    /// Queues the next program of a logical block: as a write of the host, if it holds any.
     fn queue_program(&mut self, cx: &mut (impl Context + ?Sized), number: u32) {
         let mut writes = std::mem::take(&mut self.writes);
         self.take_pending(cx, number, 1, &mut writes);
@@ -216,7 +216,7 @@ impl Block {
         cx.queue(merge);
     }
 
-    /// Binds a write with all others of its program, and what is copied beside them.
+    /// Binds a write with the other writes of its program, and the copies among them.
     pub(super) fn bind_with_others(&mut self, cx: &mut (impl Context + ?Sized), id: TransactionId) -> Bound {
         let (number, offset) = self.map.split(cx.ops()[id].lpn);
         let mut writes = std::mem::take(&mut self.writes);
@@ -231,7 +231,7 @@ impl Block {
         bound
     }
 
-    /// Binds the next program of a logical block: these writes, and what is copied beside them.
+    /// Binds the next program of a logical block: these writes, and the copies among them.
     pub(super) fn bind_program(
         &mut self,
         cx: &mut (impl Context + ?Sized),

@@ -8,7 +8,7 @@ use crate::work::{Call, Fifo, Task};
 
 impl Dftl {
     /// Takes a place in the cache for the entry that `node` needs: a free one, or that of an evicted entry, which is
-    /// written back first when it is newer than in flash. Those who find none are `in_turn` later.
+    /// written back first if it is newer than in flash. An operation that finds none comes back later, `in_turn`.
     pub(super) fn seek(&mut self, cx: &mut (impl Context + ?Sized), node: TransactionId, in_turn: bool) {
         let lpn = cx.ops()[node].lpn;
         if !in_turn && !self.line.is_empty() {
@@ -45,7 +45,7 @@ impl Dftl {
         Some(page)
     }
 
-    /// What was evicted for `node` is in flash.
+    /// The entry that was evicted for `node` is in flash.
     pub(super) fn evicted(&mut self, cx: &mut (impl Context + ?Sized), node: TransactionId) {
         let lpn = cx.ops()[node].lpn;
         match self.state.cmt.segment(lpn) {
@@ -79,7 +79,7 @@ impl Dftl {
         }
     }
 
-    /// The entry of `lpn` has changed: in the cache where it is there or finds a place, else in flash.
+    /// Changes the entry of `lpn`: in the cache, if it is there or finds a place, otherwise in flash.
     pub(super) fn entry_changed(&mut self, cx: &mut (impl Context + ?Sized), lpn: Lpn) {
         if self.state.cmt.change(lpn) {
             return;

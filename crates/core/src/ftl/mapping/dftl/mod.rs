@@ -32,7 +32,7 @@ pub struct DftlConfig {
     pub cache: Bytes,
     /// Memory of one cached entry: the logical unit and its place.
     pub cached_entry: Bytes,
-    /// Bytes of an entry in a translation page: the place; the logical unit follows from where it stands.
+    /// Bytes of an entry in a translation page, which is a place. Its position tells the logical unit.
     pub entry: Bytes,
     /// Share of the cache that is the protected segment, for entries that were used more than once.
     #[schemars(range(min = 0.0, max = 1.0))]

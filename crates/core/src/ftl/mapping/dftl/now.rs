@@ -29,7 +29,7 @@ impl Ftl {
 }
 
 impl Dftl {
-    /// A translation page has been programmed: what it was before is stale.
+    /// A translation page has been programmed. Its old version is invalid.
     pub(super) fn note_programmed(&mut self, ftl: &mut Ftl, page: u32, place: Ppn) {
         let group = ftl.shape().units_per_program;
         let old = self.state.set_place(page, place);

@@ -1,8 +1,8 @@
-//! Translation pages in time: they are read for entries that are missed, updated when changed entries leave the cache
-//! or cleaning has moved units, and moved when their blocks are reclaimed. See docs/model/mapping.md.
+//! Translation pages in time. They are read for entries that are not in the cache, updated when changed entries leave the
+//! cache or garbage collection has moved units, and moved when their blocks are reclaimed. See docs/model/mapping.md.
 //!
-//! One thing is done with a translation page at a time. Whoever needs it in flash (an eviction, a victim of cleaning)
-//! asks for an update and may wait for its end; requests that come before the program has started share it.
+//! A translation page takes one step at a time. An eviction or a victim of garbage collection requests an update and may
+//! wait for its end. Requests that come before the program has started share it.
 
 use super::entries::serve;
 use super::{Dftl, step};
@@ -13,7 +13,7 @@ use crate::metrics::counters::MapCause;
 use crate::sim::id::{Lpn, PlaneId, Ppn, TransactionId};
 use crate::work::{Call, Class, Fifo, Kind, Task, Transaction};
 
-/// What is done with a translation page.
+/// The state of a translation page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum State {
     /// Nothing; the controller does not hold it.
@@ -31,7 +31,7 @@ pub(super) enum State {
     Programming,
 }
 
-/// A translation page, and who waits for it.
+/// A translation page, and the operations that wait for it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Page {
     pub(super) state: State,
@@ -41,11 +41,11 @@ pub(super) struct Page {
     pub(super) moving: bool,
     /// Updates that nobody waits for.
     owed: u32,
-    /// Those who need an entry of it.
+    /// Operations that need an entry of it.
     readers: Fifo,
-    /// Those who wait for an update of it to end.
+    /// Operations that wait for an update of it.
     writers: Fifo,
-    /// Those whose update is being programmed.
+    /// Operations whose update is being programmed.
     taken: Fifo,
 }
 
@@ -64,7 +64,7 @@ impl Dftl {
         format!("{busy} translation pages in use, {stalled} without room")
     }
 
-    /// Someone needs the entry of `lpn`, whose place in the cache is taken: `node` goes on when it is there.
+    /// Fetches the entry that `node` needs, which has a place in the cache. `node` is resumed when the entry is there.
     pub(super) fn fetch(&mut self, cx: &mut (impl Context + ?Sized), node: TransactionId) {
         let lpn = cx.ops()[node].lpn;
         let page = self.state.page_of(lpn);
@@ -78,7 +78,7 @@ impl Dftl {
         }
     }
 
-    /// Lets `node` wait for an entry of a translation page, unless the controller holds that.
+    /// Has `node` wait for an entry of a translation page. If the controller holds the page, `node` is resumed.
     pub(super) fn await_page(&mut self, cx: &mut (impl Context + ?Sized), node: TransactionId, page: u32) {
         let entry = &mut self.pages[page];
         entry.readers.push(cx.ops(), node);
@@ -87,7 +87,7 @@ impl Dftl {
         }
     }
 
-    /// Which flash page of its translation page holds an entry.
+    /// Returns the flash page, of those of its translation page, that holds an entry.
     fn flash_page_of(&mut self, cx: &mut (impl Context + ?Sized), lpn: Lpn) -> u32 {
         let (pages, state) = (u64::from(cx.ftl().shape().pages_per_program), &self.state);
         (u64::from(state.entry_in_page(lpn)) * pages / u64::from(state.entries_per_page())) as u32
@@ -129,8 +129,8 @@ impl Dftl {
         Some((arrived, fetched(page)))
     }
 
-    /// The operations that waited for entries of a page which has been fetched have been resumed. Those that wait for a
-    /// place in the cache come before the page goes on.
+    /// A page has been fetched, and the operations that waited for its entries have been resumed. Operations that wait
+    /// for a place in the cache take one before the next step of the page.
     pub(super) fn fetched(&mut self, cx: &mut (impl Context + ?Sized), page: u32) {
         if self.serve_next(cx) {
             return cx.tasks().push(Task::Scheme(fetched(page)));
@@ -138,7 +138,7 @@ impl Dftl {
         self.map_fetched(cx, page);
     }
 
-    /// Those who waited for entries that were fetched have gone on: others need the translation page, or nobody does.
+    /// Takes the next step of a page that has been fetched: another read, an update, or none.
     pub(super) fn map_fetched(&mut self, cx: &mut (impl Context + ?Sized), page: u32) {
         let is_whole = cx.ftl().shape().pages_per_program == 1;
         let next = self.page(page).readers.first();
@@ -155,8 +155,8 @@ impl Dftl {
         }
     }
 
-    /// Entries of a translation page are in the controller, all or those in one of its flash pages: who waits for them
-    /// goes on. Reads of one request that go to one flash page are joined.
+    /// Resumes the operations that wait for entries of a translation page which are in the controller: all of them, or
+    /// those in one of its flash pages. Reads of one request that go to one flash page are joined.
     fn entries_here(&mut self, cx: &mut (impl Context + ?Sized), page: u32, part: Option<u32>) {
         let arrived = self.take_readers(cx, page, part);
         cx.tasks().push(Task::Translate(arrived, TransactionId::NONE));
@@ -226,7 +226,7 @@ impl Dftl {
         true
     }
 
-    /// Whom an update is for: the one who has waited longest.
+    /// Returns the cause of an update: that of the operation that has waited longest.
     fn update_cause(&mut self, cx: &mut (impl Context + ?Sized), page: u32) -> MapCause {
         let Page { writers, owed, .. } = *self.page(page);
         match writers.first() {
@@ -259,7 +259,7 @@ impl Dftl {
         self.serve_readers(cx, page);
     }
 
-    /// Lets those go on who wait for an entry of a translation page that the controller holds.
+    /// Resumes the operations that wait for an entry of a translation page which the controller holds.
     fn serve_readers(&mut self, cx: &mut (impl Context + ?Sized), page: u32) {
         if !self.page(page).readers.is_empty() {
             self.entries_here(cx, page, None);
@@ -274,7 +274,7 @@ impl Dftl {
         cx.queue(write);
     }
 
-    /// Lets as many translation pages be programmed as there is room for.
+    /// Queues stalled translation pages, as many as there is room for.
     pub(super) fn unstall_map(&mut self, cx: &mut (impl Context + ?Sized), plane: PlaneId) {
         let mut room = self.room_for_updates(cx.ftl(), plane);
         while room > 0 {
@@ -286,8 +286,8 @@ impl Dftl {
         }
     }
 
-    /// Translation pages for which there is room. What a failed block still holds goes before: its end frees none, so
-    /// that nothing else may take the room that it was chosen for.
+    /// Returns the number of translation pages for which there is room. Units that a failed block still holds come
+    /// first: emptying it frees no block, so nothing else may take the room for which it was chosen.
     fn room_for_updates(&self, ftl: &Ftl, plane: PlaneId) -> u32 {
         let blocks = &ftl.blocks;
         let victim = self.jobs[plane].victim.map(|victim| blocks.block(victim));
@@ -296,8 +296,8 @@ impl Dftl {
         room / ftl.shape().units_per_program
     }
 
-    /// Binds an update of a translation page; with it all who have asked for one by now. Where there is no room, it
-    /// waits.
+    /// Binds an update of a translation page, which serves all operations that have requested one by now. Without room,
+    /// it stalls.
     pub(super) fn start_map_write(&mut self, cx: &mut (impl Context + ?Sized), id: TransactionId) -> Option<Bound> {
         let (page, class) = (cx.ops()[id].map_page(), cx.ops()[id].class);
         let plane = cx.ftl().map_home(page);
@@ -345,7 +345,7 @@ impl Dftl {
         cx.tasks().push(Task::MapProgrammed(page, place));
     }
 
-    /// Those whose update is in flash have gone on: others need the translation page, or nobody does.
+    /// Takes the next step of a page that has been programmed: another update, or none.
     pub(super) fn page_programmed(&mut self, cx: &mut (impl Context + ?Sized), page: u32, place: Ppn) {
         let blocks = &cx.ftl().blocks;
         let plane = blocks.plane_of(blocks.block_of(place));
@@ -376,8 +376,8 @@ impl Dftl {
         }
     }
 
-    /// The program of a translation page has failed: the controller still holds it, and who waits for it goes on
-    /// waiting.
+    /// The program of a translation page has failed. The controller still holds the page, and programs it again. The
+    /// operations that wait for it still wait.
     pub(super) fn write_map_again(&mut self, cx: &mut (impl Context + ?Sized), id: TransactionId) {
         let page = cx.ops().remove(id).map_page();
         let entry = &mut self.pages[page];
@@ -393,8 +393,8 @@ impl Dftl {
         self.queue_map(cx, page);
     }
 
-    /// A device that takes no writes keeps what has changed of a translation page in the controller: who waits for its
-    /// update goes on.
+    /// Gives up an update, because the device is read-only: the controller keeps the changed entries. The operations
+    /// that wait for the update are resumed.
     fn drop_map_update(&mut self, cx: &mut (impl Context + ?Sized), page: u32) {
         let entry = self.page(page);
         (entry.state, entry.owed, entry.moving) = (State::Idle, 0, false);
@@ -426,7 +426,7 @@ fn updated(waiting: Fifo) -> Task {
     Task::Scheme(Call { step: step::UPDATED, line: waiting, ..Call::default() })
 }
 
-/// What scheduling sees of traffic for a cause; `of_host` where the host waits for it.
+/// Returns the scheduling class of an operation with a cause. It is `of_host` if the host waits for it.
 fn class_of(cause: MapCause, of_host: Class) -> Class {
     match cause {
         MapCause::Miss | MapCause::Eviction | MapCause::Functional => of_host,

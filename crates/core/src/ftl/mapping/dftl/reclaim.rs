@@ -62,7 +62,7 @@ impl Dftl {
         }
     }
 
-    /// The victim that is being moved, or the next one where free blocks are few and all of it would find room.
+    /// Returns the victim that is being moved, or the next one if free blocks are few and there is room for all of it.
     fn map_victim(&mut self, cx: &mut (impl Context + ?Sized), plane: PlaneId) -> Option<BlockId> {
         let (ftl, job) = (cx.ftl(), &mut self.jobs[plane]);
         if job.victim.is_some() {
@@ -118,7 +118,7 @@ impl Dftl {
         moved.push((victim.0, page));
     }
 
-    /// Lets each victim that has been moved as a whole wait for the updates that follow from that.
+    /// Has each victim that has been moved as a whole wait for the updates of its entries.
     pub(super) fn hold_moved(&mut self, cx: &mut (impl Context + ?Sized), plane: PlaneId) {
         let mut holds = Fifo::default();
         let mut moved = std::mem::take(&mut self.moved[plane]);
@@ -152,8 +152,8 @@ impl Dftl {
         }
     }
 
-    /// Asks for the update that each of these victims waits for. What one sets off comes before the next one. The
-    /// victim whose last update has been asked for is `moved`, or `NONE`.
+    /// Requests the update that each of these victims waits for. Runs the tasks of each one before the next. All
+    /// updates for `moved`, if it is not `NONE`, have been requested.
     pub(super) fn ask_updates(&mut self, cx: &mut (impl Context + ?Sized), mut holds: Fifo, moved: BlockId) {
         if moved.is_some() {
             cx.release(moved);
@@ -172,7 +172,7 @@ impl Dftl {
     }
 }
 
-/// Returns the task that requests the updates of `holds`. The last update of `moved`, if it is not `NONE`, has been
+/// Returns the task that requests the updates of `holds`. All updates for `moved`, if it is not `NONE`, have been
 /// requested.
 fn ask(holds: Fifo, moved: BlockId) -> Task {
     Task::Scheme(Call { step: step::ASK, number: moved.0, line: holds })
