@@ -8,7 +8,7 @@ use crate::sim::id::{ChannelId, LunId, PlaneId, Ppn, RequestId, TransactionId};
 pub struct Reading {
     /// The request.
     pub request: RequestId,
-    /// The next unit of it.
+    /// The next unit to read.
     pub next: u32,
     /// The unit behind the last one.
     pub end: u32,
@@ -27,62 +27,61 @@ pub struct Call {
     pub step: u8,
 }
 
-/// A deferred call.
+/// A deferred call. Each variant is named by its action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Task {
-    /// A LUN looks at the operations that wait for it.
+    /// Start the next operation of a LUN.
     Start(LunId),
-    /// The mapping scheme takes a step.
+    /// Run a step of the mapping scheme.
     Scheme(Call),
-    /// LUNs that were held back look at the operations that wait for them.
+    /// Start the next operations of the LUNs that were held back.
     Release,
-    /// The idle planes of a pool take its writes.
+    /// Offer the writes of a pool to its idle planes.
     Offer(u32),
-    /// Further units of a request are read.
+    /// Read further units of a request.
     Read(Reading),
-    /// Units of a request, from one up to another, are looked for in the buffer.
+    /// Look for units of a request in the buffer, from the first number up to the second.
     Search(RequestId, u32, u32),
-    /// Writes are admitted, and units are written out of the buffer.
+    /// Admit writes, and write units out of the buffer.
     Admit,
-    /// The same, from where it has come to: to the writing out, if there is a number, which is the room that the buffer
-    /// had when that began.
+    /// Continue to admit writes. With a number, writing out has begun; the number is the room that the buffer had then.
     AdmitRest(Option<u32>),
-    /// So many of the picked units are written out of the buffer.
+    /// Write out this many of the picked units of the buffer.
     WriteOut(u32),
-    /// Further program units have waited long enough for the writes that would fill them.
+    /// Queue further program units that have waited until `controller.fill_timeout`.
     Fill,
-    /// Units of a request are deallocated, from one on.
+    /// Deallocate the units of a request, starting with this one.
     Trim(RequestId, u32),
-    /// Program units leave that somebody waits for.
+    /// Queue the program units that a request waits for.
     ReleaseUrgent,
-    /// A read of the host ends, whose data the buffer has got.
+    /// End a host read whose data are in the buffer.
     EndRead(TransactionId),
-    /// Host operations go on whose map entries have arrived. The second part is a read of flash that is not queued yet
+    /// Resume host operations whose map entries have arrived. The second part is a read of flash that is not queued yet
     /// and may take more units, or `NONE`.
     Translate(Fifo, TransactionId),
-    /// A translation page has been programmed at a place, and those who waited for it have gone on.
+    /// Take the next step of a translation page that has been programmed at a place.
     MapProgrammed(u32, Ppn),
-    /// The host takes what garbage collection of a plane leaves to it.
+    /// Give the host the space that garbage collection of a plane leaves to it.
     GiveWay(PlaneId),
-    /// Garbage collection of a plane goes on with its next step.
+    /// Take the chosen step of garbage collection in a plane.
     Step(PlaneId),
-    /// The writes of a program that has failed are queued again.
+    /// Queue the writes of a failed program again.
     QueueAgain(TransactionId),
-    /// Garbage collection of a plane takes its next step, if it is due.
+    /// Take the next step of garbage collection in a plane, if one is due.
     Clean(PlaneId),
-    /// The same for the planes of an idle die, from one up to another.
+    /// Take the next steps of garbage collection in the planes of an idle die, from the first number up to the second.
     CleanIdle(u32, u32),
-    /// Garbage collection of the translation pages in a plane takes its next step, if it is due.
+    /// Take the next step of garbage collection in the translation pages of a plane, if one is due.
     CleanMap(PlaneId),
-    /// A channel is granted to the units that wait for it, until one of them occupies it.
+    /// Grant a channel to the units that wait for it, until one of them occupies it.
     Grant(ChannelId),
-    /// The operation of the next plane ends, of planes that worked together.
+    /// End the operation of the next plane of a command for several planes.
     Finish(TransactionId),
-    /// The next write of a program command at a place ends, or the command itself.
+    /// End the next write of a program command at a place, or the command itself.
     FinishWrites(Ppn, TransactionId),
-    /// A write that has been programmed, and that the map shows, goes on.
+    /// Update the map entry of a write that has been programmed.
     MapWritten(TransactionId),
-    /// A write that has been programmed frees its controller slot and completes its part of the request.
+    /// Free the controller slot of a write that has been programmed, and complete its part of the request.
     Land(TransactionId),
 }
 
@@ -96,9 +95,9 @@ pub struct Tasks {
     /// The tasks below this height are in the reverse of the order in which they run. Those above were pushed since the
     /// last task was taken, and are in the order in which they run.
     ordered: usize,
-    /// True if LUNs do not look at what waits for them before [`Tasks::release`].
+    /// True if LUNs start nothing before [`Tasks::release`].
     holds: bool,
-    /// Those LUNs, in the order in which they look then.
+    /// The LUNs that were held back, in the order in which they start.
     held: Vec<LunId>,
 }
 

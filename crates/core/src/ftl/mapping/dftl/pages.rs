@@ -1,8 +1,9 @@
-//! Translation pages in time. They are read for entries that are not in the cache, updated when changed entries leave the
-//! cache or garbage collection has moved units, and moved when their blocks are reclaimed. See docs/model/mapping.md.
+//! Translation pages in time. They are read for entries that are not in the cache, updated when changed entries leave
+//! the cache or garbage collection has moved units, and moved when their blocks are reclaimed. See
+//! docs/model/mapping.md.
 //!
-//! A translation page takes one step at a time. An eviction or a victim of garbage collection requests an update and may
-//! wait for its end. Requests that come before the program has started share it.
+//! A translation page takes one step at a time. An eviction or a victim of garbage collection requests an update and
+//! may wait for its end. Requests that come before the program has started share it.
 
 use super::entries::serve;
 use super::{Dftl, step};
