@@ -48,7 +48,7 @@ pub enum Task {
     AdmitRest(Option<u32>),
     /// Write out this many of the picked units of the buffer.
     WriteOut(u32),
-    /// Queue further program units that have waited until `controller.fill_timeout`.
+    /// Queue further program units whose `controller.fill_timeout` has passed.
     Fill,
     /// Deallocate the units of a request, starting with this one.
     Trim(RequestId, u32),
