@@ -53,6 +53,7 @@ __all__ = [
     "StaticAllocation",
     "Trigger",
     "Victim",
+    "Wear",
     "register",
     "registered",
 ]
@@ -119,8 +120,8 @@ class Victim(Policy):
         """
 
     def _choose(self, plane: int, blocks: bytes, clock: int) -> int:
-        frombuffer, rows, _, _, _ = _forms()
-        return operator.index(self.choose(plane, frombuffer(blocks, rows), clock))
+        forms = _forms()
+        return operator.index(self.choose(plane, forms.frombuffer(blocks, forms.blocks), clock))
 
 
 class PlaneState(NamedTuple):
@@ -146,8 +147,8 @@ class PlaneState(NamedTuple):
         They are in the order of the victim policy. With ``gc.victim = "greedy"`` and ``"cost-benefit"``, blocks with
         fewer valid units come first.
         """
-        frombuffer, rows, _, _, _ = _forms()
-        blocks: npt.NDArray[np.void] = frombuffer(self.rows, rows)
+        forms = _forms()
+        blocks: npt.NDArray[np.void] = forms.frombuffer(self.rows, forms.blocks)
         return blocks
 
 
@@ -175,8 +176,101 @@ class Trigger(Policy):
             Whether to clean it.
         """
 
-    def _wants(self, plane: int, counts: tuple[int, int, int], clock: int, blocks: bytes) -> bool:
-        return bool(self.wants(PlaneState(plane, *counts, clock, blocks)))
+    def _wants(self, plane: _Plane) -> bool:
+        return bool(self.wants(_state(plane)))
+
+
+#: A plane as the simulator gives it: its number, free blocks, closed blocks and stale units, clock and closed blocks.
+_Plane = tuple[int, tuple[int, int, int], int, bytes]
+
+
+def _state(plane: _Plane) -> PlaneState:
+    number, counts, clock, blocks = plane
+    return PlaneState(number, *counts, clock, blocks)
+
+
+class Wear(Policy):
+    """Levels wear (``gc.wear``).
+
+    A policy has one of the methods or more. Those that it does not have are not called.
+    """
+
+    path = "gc.wear"
+
+    def pick_free(self, plane: PlaneState, free: npt.NDArray[np.void]) -> int:
+        """Pick the free block that is opened next.
+
+        If planes open blocks of equal addresses (``nand.advanced.strict``), these addresses decide instead.
+
+        Parameters
+        ----------
+        plane
+            The plane.
+        free
+            The free blocks of the plane that have waited the longest, the oldest first, one to eight, as a structured
+            array with the columns ``block`` (its number in the device) and ``erases``.
+
+        Returns
+        -------
+        int
+            The position of the block in `free`.
+        """
+        raise NotImplementedError
+
+    def allows(self, plane: PlaneState, block: np.void) -> bool:
+        """Say whether garbage collection may take a victim.
+
+        Otherwise the victim policy chooses again. If all victims are refused, garbage collection takes the first one.
+
+        Parameters
+        ----------
+        plane
+            The plane, without the victim.
+        block
+            The victim, with the columns of ``plane.blocks``.
+
+        Returns
+        -------
+        bool
+            Whether garbage collection may take it.
+        """
+        raise NotImplementedError
+
+    def erased(self, plane: PlaneState, block: np.void) -> int | None:
+        """Choose a closed block to migrate after a block was erased.
+
+        Garbage collection takes it as its next victim. The method is not called for a block that was migrated.
+
+        Parameters
+        ----------
+        plane
+            The plane.
+        block
+            The erased block, with the columns of ``plane.blocks``.
+
+        Returns
+        -------
+        int or None
+            The number of a closed block of the plane in the device. None migrates none.
+        """
+        raise NotImplementedError
+
+    def _does(self) -> tuple[bool, bool, bool]:
+        own = type(self)
+        return own.pick_free is not Wear.pick_free, own.allows is not Wear.allows, own.erased is not Wear.erased
+
+    def _pick_free(self, plane: _Plane, free: bytes) -> int:
+        forms = _forms()
+        return operator.index(self.pick_free(_state(plane), forms.frombuffer(free, forms.free)))
+
+    def _allows(self, plane: _Plane, block: bytes) -> bool:
+        forms = _forms()
+        return bool(self.allows(_state(plane), forms.frombuffer(block, forms.blocks)[0]))
+
+    def _erased(self, plane: _Plane, block: bytes) -> int | None:
+        forms = _forms()
+        chosen = self.erased(_state(plane), forms.frombuffer(block, forms.blocks)[0])
+        return None if chosen is None else operator.index(chosen)
 
 
 class HostWrite(NamedTuple):
@@ -250,8 +344,8 @@ class Allocation(Policy):
         """
 
     def _choose(self, planes: bytes) -> int:
-        frombuffer, _, _, number, _ = _forms()
-        return operator.index(self.choose(frombuffer(planes, number)))
+        forms = _forms()
+        return operator.index(self.choose(forms.frombuffer(planes, forms.plane)))
 
 
 class StaticAllocation(Policy):
@@ -349,8 +443,8 @@ class Eviction(Policy):
         changes at which a unit came, was last read or written, and was last written, 0 for never. It is made each time
         that it is asked for, of 40 bytes for each unit.
         """
-        frombuffer, _, rows, _, _ = _forms()
-        units: npt.NDArray[np.void] = frombuffer(self._units.rows(), rows)
+        forms = _forms()
+        units: npt.NDArray[np.void] = forms.frombuffer(self._units.rows(), forms.units)
         return units
 
     def _hooks(self) -> tuple[bool, ...]:
@@ -444,23 +538,33 @@ class Scheduler(Policy):
         return operator.index(self.rank(OperationClass(number)))
 
     def _pick(self, queue: bytes, now: int) -> int | None:
-        frombuffer, _, _, _, rows = _forms()
-        chosen = self.pick(frombuffer(queue, rows), now)
+        forms = _forms()
+        chosen = self.pick(forms.frombuffer(queue, forms.queue), now)
         return None if chosen is None else operator.index(chosen)
 
 
-@functools.cache
-def _forms() -> tuple[Any, Any, Any, Any, Any]:
-    """Return ``numpy.frombuffer``, and the forms of blocks, units, planes and operations that wait.
+class _Forms(NamedTuple):
+    """``numpy.frombuffer``, and the forms of rows. crates/py/src/policies.rs has the same forms."""
 
-    crates/py/src/policies.rs has the same.
-    """
+    frombuffer: Any
+    blocks: Any
+    units: Any
+    plane: Any
+    queue: Any
+    free: Any
+
+
+@functools.cache
+def _forms() -> _Forms:
     import numpy as np  # noqa: PLC0415 (not needed to import the package)
 
     blocks = {"closed": "u8", "changed": "u8", "block": "u4", "valid": "u4", "erases": "u4"}
     units = {"inserted": "u8", "used": "u8", "written": "u8", "entry": "u4", "lpn": "u4", "dirty": "?"}
     queue = {"since": "u8", "request": "i8", "lun": "u4", "plane": "i4", "stream": "i4", "class": "u1", "rank": "u1"}
-    return np.frombuffer, _form(np, blocks, 32), _form(np, units, 40), np.dtype("u4"), _form(np, queue, 30)
+    free = _form(np, {"block": "u4", "erases": "u4"}, 8)
+    return _Forms(
+        np.frombuffer, _form(np, blocks, 32), _form(np, units, 40), np.dtype("u4"), _form(np, queue, 30), free
+    )
 
 
 def _form(np: Any, columns: dict[str, str], size: int) -> Any:  # noqa: ANN401 (a module that is loaded late)

@@ -198,6 +198,44 @@ def test_it_has_the_numbers_of_the_built_in_one(path, built_in, own, others):
     assert measured(others | {path: own}) == measured(others | {path: built_in})
 
 
+def test_a_wear_policy_levels_wear():
+    seen = collections.Counter()
+
+    class Levels(policies.Wear):
+        """Opens the least worn block, spares the worn ones, and moves what lies on the least worn one."""
+
+        def pick_free(self, plane, free):
+            assert 1 <= len(free) <= 8 and (free["block"] // self.device["geometry"]["blocks"] == plane.plane).all()
+            seen["pick_free"] += 1
+            return free["erases"].argmin()
+
+        def allows(self, plane, block):
+            seen["allows"] += 1
+            assert block["block"] not in plane.blocks["block"]
+            return block["erases"] <= plane.blocks["erases"].mean() + 4
+
+        def erased(self, plane, block):
+            seen["erased"] += 1
+            assert block["erases"] > 0
+            least = plane.blocks[plane.blocks["erases"].argmin()]
+            return least["block"] if least["erases"] + 8 < plane.blocks["erases"].max() else None
+
+    class PicksOnly(policies.Wear):
+        def pick_free(self, plane, free):
+            return 0
+
+    skewed = "rw=randwrite bs=4k iodepth=8 number_ios=40k random_distribution=zoned:90/5:10/95"
+
+    def spread(wear):
+        device = fg.Device("tiny", {"gc.wear": wear, "gc.victim": "greedy"})
+        return fg.run(device, skewed, warn=False, precondition="steady").summary.wear.blocks.stddev
+
+    assert spread(PicksOnly) == spread("none")
+    assert not seen
+    assert spread(Levels) < spread("none")
+    assert seen["pick_free"] > 100 and seen["allows"] > 100 and seen["erased"] > 100
+
+
 def test_a_classifier_keeps_data_apart(tmp_path):
     options = {"temperature": {"test-halves": {"hot": 50}}, "capacity.spare": 0.4}
     device = fg.Device("tiny", options)

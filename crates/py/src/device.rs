@@ -9,6 +9,7 @@ use floatgate_core::external::Externals;
 use floatgate_core::ftl::allocation::AllocationConfig;
 use floatgate_core::ftl::gc::trigger::TriggerConfig;
 use floatgate_core::ftl::gc::victim::VictimConfig;
+use floatgate_core::ftl::gc::wear::WearConfig;
 use floatgate_core::ftl::temperature::TemperatureConfig;
 use floatgate_core::scheduler::SchedulerConfig;
 use floatgate_run::chosen::{Chosen, DeviceSpec};
@@ -133,6 +134,7 @@ pub fn policy_names(path: &str) -> Vec<&'static str> {
         "allocation" => AllocationConfig::NAMES,
         "gc.trigger" => TriggerConfig::NAMES,
         "gc.victim" => VictimConfig::NAMES,
+        "gc.wear" => WearConfig::NAMES,
         "buffer.eviction" => EvictionConfig::NAMES,
         "scheduler" => SchedulerConfig::NAMES,
         "temperature" => TemperatureConfig::NAMES,

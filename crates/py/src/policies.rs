@@ -11,7 +11,7 @@ use floatgate_core::external::{
     ExternalVictim, ExternalWear, Externals, Placing, Provider, Wanted, Written,
 };
 use floatgate_core::ftl::space::{BlockView, RegionView};
-use floatgate_core::sim::id::PlaneId;
+use floatgate_core::sim::id::{BlockId, PlaneId};
 use floatgate_core::sim::time::Time;
 use floatgate_core::work::{Class, LunQueue};
 use pyo3::exceptions::PyTypeError;
@@ -72,7 +72,14 @@ impl Provider for Policies {
     }
 
     fn wear(&self, wanted: Wanted) -> Result<Box<dyn ExternalWear>, Cause> {
-        self.other(wanted).map_or_else(|| Err(wanted.unknown()), |other| other.wear(wanted))
+        if let Some(other) = self.other(wanted) {
+            return other.wear(wanted);
+        }
+        python(|py| {
+            let policy = self.make(py, wanted)?;
+            let (picks, refuses, migrates) = policy.call_method0(py, "_does")?.extract(py)?;
+            Ok(Box::new(Wear { policy, picks, refuses, migrates }) as Box<dyn ExternalWear>)
+        })
     }
 
     fn allocation(&self, wanted: Wanted, pages: u32) -> Result<Placing, Cause> {
@@ -137,12 +144,22 @@ const BLOCK: usize = 32;
 /// The closed blocks of a region, a row each.
 fn closed_blocks<'py>(py: Python<'py>, view: &RegionView) -> PyResult<Bound<'py, PyBytes>> {
     PyBytes::new_with(py, view.closed_count() as usize * BLOCK, |bytes| {
-        for (row, block) in bytes.chunks_exact_mut(BLOCK).zip(view.closed_blocks()) {
-            let BlockView { block, valid, erases, age } = view.block(block);
-            let (closed, changed) = (age.closed.to_ne_bytes(), age.changed.to_ne_bytes());
-            let (block, valid, erases) = (block.0.to_ne_bytes(), valid.to_ne_bytes(), erases.to_ne_bytes());
-            write(row, &[&closed, &changed, &block, &valid, &erases]);
-        }
+        bytes.chunks_exact_mut(BLOCK).zip(view.closed_blocks()).for_each(|(row, block)| write_block(row, view, block));
+        Ok(())
+    })
+}
+
+fn write_block(row: &mut [u8], view: &RegionView, block: BlockId) {
+    let BlockView { block, valid, erases, age } = view.block(block);
+    let (closed, changed) = (age.closed.to_ne_bytes(), age.changed.to_ne_bytes());
+    let (block, valid, erases) = (block.0.to_ne_bytes(), valid.to_ne_bytes(), erases.to_ne_bytes());
+    write(row, &[&closed, &changed, &block, &valid, &erases]);
+}
+
+/// One block of a region, as a row.
+fn one_block<'py>(py: Python<'py>, view: &RegionView, block: BlockId) -> PyResult<Bound<'py, PyBytes>> {
+    PyBytes::new_with(py, BLOCK, |bytes| {
+        write_block(bytes, view, block);
         Ok(())
     })
 }
@@ -166,15 +183,76 @@ struct Trigger(Py<PyAny>);
 
 impl ExternalTrigger for Trigger {
     fn wants(&mut self, view: &RegionView) -> Result<bool, Cause> {
-        python(|py| {
-            let counts = (view.free_blocks(), view.closed_count(), view.invalid_units());
-            let seen = closed_blocks(py, view)?;
-            self.0.call_method1(py, "_wants", (view.plane().0, counts, view.clock(), seen))?.extract(py)
-        })
+        python(|py| self.0.call_method1(py, "_wants", (region(py, view)?,))?.extract(py))
     }
 
     fn fork(&self) -> Result<Box<dyn ExternalTrigger>, Cause> {
         python(|py| Ok(Box::new(Trigger(fork(py, &self.0)?)) as Box<dyn ExternalTrigger>))
+    }
+}
+
+/// A plane as a policy sees it: its number, counts, clock and closed blocks.
+type Plane<'py> = (u32, (u32, u32, u32), u64, Bound<'py, PyBytes>);
+
+fn region<'py>(py: Python<'py>, view: &RegionView) -> PyResult<Plane<'py>> {
+    let counts = (view.free_blocks(), view.closed_count(), view.invalid_units());
+    Ok((view.plane().0, counts, view.clock(), closed_blocks(py, view)?))
+}
+
+/// A wear policy, and which of its methods it has. The others are not called.
+struct Wear {
+    policy: Py<PyAny>,
+    picks: bool,
+    refuses: bool,
+    migrates: bool,
+}
+
+/// Bytes of a free block: `floatgate.policies` has the same layout.
+const FREE: usize = 8;
+
+impl ExternalWear for Wear {
+    fn pick_free(&mut self, view: &RegionView, oldest: &[BlockId]) -> Result<i64, Cause> {
+        if !self.picks {
+            return Ok(0);
+        }
+        python(|py| {
+            let free = PyBytes::new_with(py, oldest.len() * FREE, |bytes| {
+                for (row, &block) in bytes.chunks_exact_mut(FREE).zip(oldest) {
+                    write(row, &[&block.0.to_ne_bytes(), &view.block(block).erases.to_ne_bytes()]);
+                }
+                Ok(())
+            })?;
+            self.policy.call_method1(py, "_pick_free", (region(py, view)?, free))?.extract(py)
+        })
+    }
+
+    fn allows(&mut self, view: &RegionView, victim: BlockId) -> Result<bool, Cause> {
+        if !self.refuses {
+            return Ok(true);
+        }
+        python(|py| {
+            let seen = (region(py, view)?, one_block(py, view, victim)?);
+            self.policy.call_method1(py, "_allows", seen)?.extract(py)
+        })
+    }
+
+    fn erased(&mut self, view: &RegionView, block: BlockId) -> Result<Option<BlockId>, Cause> {
+        if !self.migrates {
+            return Ok(None);
+        }
+        let chosen: Option<u32> = python(|py| {
+            let seen = (region(py, view)?, one_block(py, view, block)?);
+            self.policy.call_method1(py, "_erased", seen)?.extract(py)
+        })?;
+        Ok(chosen.map(BlockId))
+    }
+
+    fn fork(&self) -> Result<Box<dyn ExternalWear>, Cause> {
+        let Wear { picks, refuses, migrates, .. } = *self;
+        python(|py| {
+            let policy = fork(py, &self.policy)?;
+            Ok(Box::new(Wear { policy, picks, refuses, migrates }) as Box<dyn ExternalWear>)
+        })
     }
 }
 
