@@ -205,7 +205,8 @@ def test_a_wear_policy_levels_wear():
         """Opens the least worn block, spares the worn ones, and moves what lies on the least worn one."""
 
         def pick_free(self, plane, free):
-            assert 1 <= len(free) <= 8 and (free["block"] // self.device["geometry"]["blocks"] == plane.plane).all()
+            assert 1 <= len(free) <= 8
+            assert (free["block"] // self.device["geometry"]["blocks"] == plane.plane).all()
             seen["pick_free"] += 1
             return free["erases"].argmin()
 
@@ -233,7 +234,7 @@ def test_a_wear_policy_levels_wear():
     assert spread(PicksOnly) == spread("none")
     assert not seen
     assert spread(Levels) < spread("none")
-    assert seen["pick_free"] > 100 and seen["allows"] > 100 and seen["erased"] > 100
+    assert min(seen["pick_free"], seen["allows"], seen["erased"]) > 100
 
 
 def test_a_classifier_keeps_data_apart(tmp_path):
