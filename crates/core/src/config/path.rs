@@ -13,7 +13,7 @@ pub(super) fn upwards(path: &str) -> impl Iterator<Item = &str> {
     std::iter::successors(Some(path), |path| path.rsplit_once('.').map(|(above, _)| above))
 }
 
-/// Whether `path` is `key` or below it.
+/// Returns `true` if `path` is `key` or below it.
 pub(super) fn covers(key: &str, path: &str) -> bool {
     path.strip_prefix(key).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }

@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
+use super::path::covers;
 use super::{BlockSummary, DeviceConfig};
 use crate::state::Difference;
 
@@ -86,12 +87,7 @@ impl DeviceConfig {
 
 /// Whether the option `path` shapes the state that a device comes into.
 pub fn shapes_state(path: &str) -> bool {
-    !SHAPELESS.iter().any(|of| is_of(path, of))
-}
-
-/// Whether `path` is `of` or below it.
-fn is_of(path: &str, of: &str) -> bool {
-    path.strip_prefix(of).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    !SHAPELESS.iter().any(|of| covers(of, path))
 }
 
 /// Tables that are no policy with its options, and are looked into.
@@ -114,7 +110,7 @@ fn sort_out(value: &Value, path: &str, shape: &mut Shape) {
             }
         }
         _ => {
-            let media = MEDIA.iter().any(|of| is_of(path, of));
+            let media = MEDIA.iter().any(|of| covers(of, path));
             let of = if media { &mut shape.media } else { &mut shape.policy };
             of[path] = sorted(value);
         }

@@ -102,7 +102,7 @@ impl Device {
         }
     }
 
-    /// What a read from flash brings goes into the buffer, if that keeps reads.
+    /// Puts the data of a read from flash into the buffer, if the buffer keeps reads.
     pub(super) fn fill_buffer(&mut self, id: TransactionId) {
         if let Some(buffer) = self.buffer.as_deref_mut().filter(|buffer| buffer.keeps_reads()) {
             let read = &self.transactions[id];

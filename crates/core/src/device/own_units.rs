@@ -115,19 +115,19 @@ impl Device {
         self.place_own(id);
     }
 
-    /// Whether a unit is the device's own.
+    /// Returns `true` if a mapping unit belongs to the device, not to the host.
     #[inline]
     pub(super) fn is_own(&self, lpn: Lpn) -> bool {
         lpn.0 >= self.ftl.host_units
     }
 
-    /// Whether a write is of the journal.
+    /// Returns `true` if a mapping unit belongs to the journal.
     #[inline]
     pub(super) fn is_of_journal(&self, lpn: Lpn) -> bool {
         self.is_own(lpn) && !self.is_of_checkpoint(lpn)
     }
 
-    /// Whether a logical unit holds a part of the checkpoint.
+    /// Returns `true` if a mapping unit belongs to the checkpoint.
     #[inline]
     pub(super) fn is_of_checkpoint(&self, lpn: Lpn) -> bool {
         self.checkpoint_layout().is_some_and(|layout| layout.has(lpn))
@@ -216,7 +216,7 @@ impl Device {
         self.ftl.blocks.may_take(self.ftl.blocks.region(plane, Role::Data), claim).then_some(claim)
     }
 
-    /// Whether a block of a plane is free when the one thing has ended that it waits for.
+    /// Returns `true` if a block of a plane awaits its erase and has one dependant left.
     pub(super) fn waits_for_one(&self, plane: PlaneId, block: BlockId) -> bool {
         let state = self.ftl.blocks.block(block);
         self.ftl.blocks.plane_of(block) == plane

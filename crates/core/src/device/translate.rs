@@ -29,7 +29,8 @@ impl Device {
         self.with_scheme(|scheme, device| scheme.await_entry(device, wait));
     }
 
-    /// Continues a write when its entry is in the controller, because the entry tells which place it replaces.
+    /// Starts a write whose map entry is in the controller. Otherwise the write waits for its entry, which has the
+    /// physical address that the write makes invalid.
     pub(super) fn translate_write(&mut self, id: TransactionId) {
         if self.use_entry(self.transactions[id].lpn) {
             self.place_write(id);

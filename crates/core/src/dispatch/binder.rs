@@ -1,4 +1,4 @@
-//! What dispatch needs of the device around it.
+//! The part of the device that dispatch uses.
 
 use super::Dispatch;
 use crate::ftl::allocation::PlaneSet;
@@ -31,7 +31,7 @@ pub(crate) struct Parts<'a> {
     pub(crate) now: Time,
 }
 
-/// The same parts, to read.
+/// The same parts, read-only.
 #[derive(Clone, Copy)]
 pub(crate) struct View<'a> {
     pub(crate) dispatch: &'a Dispatch,

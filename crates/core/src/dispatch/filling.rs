@@ -24,7 +24,7 @@ struct Stage {
     is_begun: bool,
 }
 
-/// What has become of a stage to which a write was added.
+/// The state of a stage after a write was added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Staged {
     /// It is a whole program unit.

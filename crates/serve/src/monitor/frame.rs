@@ -483,7 +483,7 @@ impl Flash {
             commands: shape.commands,
         });
         let programs = ProgramCause::ALL.iter();
-        let merges = MergeKind::ALL.iter().filter(|_| config.mapping.scheme.needs(config).merges);
+        let merges = MergeKind::ALL.iter().filter(|_| config.mapping.scheme.needs(config).whole_blocks);
         Flash {
             write_amplification: amplification(counters),
             write_amplification_now: look.window.as_ref().and_then(|window| amplification(&window.counters)),

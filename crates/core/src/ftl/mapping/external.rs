@@ -15,7 +15,6 @@ impl SchemeOptions for Config {
     fn needs(&self, _: &DeviceConfig) -> Needs {
         Needs {
             whole_blocks: true,
-            merges: true,
             no_power_loss: Some("power loss is not modelled with mapping schemes of other programs"),
             no_faults: Some("failures are not modelled with mapping schemes of other programs: leave the table out"),
             no_classes: Some("mapping schemes of other programs do not keep classes apart"),

@@ -19,10 +19,8 @@ pub struct Translation {
 pub struct Needs {
     /// The map in flash, if there is one.
     pub translation: Option<Translation>,
-    /// True if each logical block keeps an erase block.
+    /// True if each logical block keeps an erase block. The scheme merges blocks then.
     pub whole_blocks: bool,
-    /// True if the scheme merges blocks, so that there is something to count.
-    pub merges: bool,
     /// Why power loss is ruled out.
     pub no_power_loss: Option<&'static str>,
     /// Why failures are ruled out.

@@ -33,7 +33,6 @@ impl SchemeOptions for BlockConfig {
     fn needs(&self, _: &DeviceConfig) -> Needs {
         Needs {
             whole_blocks: true,
-            merges: true,
             no_power_loss: Some("power loss is not modelled with mapping.scheme = \"block\": choose page or dftl"),
             no_faults: Some(
                 "with block mapping each logical block has its own: none takes the place of one that fails; take \
