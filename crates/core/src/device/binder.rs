@@ -75,7 +75,7 @@ impl Binder for Device {
     }
 
     fn source_of(&self, plane: PlaneId) -> Option<Address> {
-        let copy = self.jobs[plane].back.first()?;
+        let copy = self.jobs[plane].moving.back.first()?;
         Some(self.address_of(copy.from, array::Kind::CopyBack))
     }
 
@@ -138,7 +138,7 @@ impl Binder for Device {
 impl Device {
     /// The frontier that what cleaning has read goes to next.
     fn frontier_of_copies(&self, plane: PlaneId) -> FrontierId {
-        let copies = &self.jobs[plane].copies;
+        let copies = &self.jobs[plane].moving.copies;
         let first = copies.iter().find(|copy| self.ftl.blocks.is_valid(copy.from));
         self.ftl.blocks.frontier_for_moved(plane, first.map_or(0, |copy| self.ftl.class_of(copy.lpn)))
     }

@@ -172,7 +172,7 @@ impl Device {
             Step::CopyBack { first } => {
                 let mut move_back = Transaction::new(Kind::CopyBack, Class::Gc);
                 move_back.place = first;
-                move_back.units = self.jobs[plane].back.len() as u16;
+                move_back.units = self.jobs[plane].moving.back.len() as u16;
                 move_back
             }
             Step::Read { first, units } => {
@@ -202,13 +202,13 @@ impl Device {
     /// Forgets units in hand that were superseded since they were read.
     pub(super) fn drop_stale_copies(&mut self, plane: PlaneId) {
         let mut index = 0;
-        while let Some(copy) = self.jobs[plane].copies.get(index).copied() {
+        while let Some(copy) = self.jobs[plane].moving.copies.get(index).copied() {
             if self.ftl.blocks.is_valid(copy.from) {
                 index += 1;
                 continue;
             }
             let job = &mut self.jobs[plane];
-            job.copies.remove(index);
+            job.moving.copies.remove(index);
             // The erase that this may start must not step the job in the middle of its own step.
             let busy = std::mem::replace(&mut job.busy, true);
             let victim: BlockId = self.ftl.blocks.block_of(copy.from);
@@ -220,12 +220,12 @@ impl Device {
     /// Forgets units of the page on its way within the plane that were superseded since it was chosen.
     pub(super) fn drop_stale_back(&mut self, plane: PlaneId) {
         let mut index = 0;
-        while let Some(copy) = self.jobs[plane].back.get(index).copied() {
+        while let Some(copy) = self.jobs[plane].moving.back.get(index).copied() {
             if self.ftl.blocks.is_valid(copy.from) {
                 index += 1;
                 continue;
             }
-            self.jobs[plane].back.remove(index);
+            self.jobs[plane].moving.back.remove(index);
             let victim: BlockId = self.ftl.blocks.block_of(copy.from);
             self.release(victim);
         }

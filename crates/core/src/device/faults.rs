@@ -147,7 +147,7 @@ impl Device {
 
     /// The program of what cleaning has read has failed: that is still in the controller.
     pub(super) fn copy_again(&mut self, plane: PlaneId, place: Ppn) {
-        let count = std::mem::take(&mut self.jobs[plane].writing);
+        let count = std::mem::take(&mut self.jobs[plane].moving.writing);
         self.program_failed(place, self.ftl.shape().units_per_program, count as u32);
         self.jobs[plane].busy = false;
         self.clean(plane);
@@ -155,9 +155,9 @@ impl Device {
 
     /// The program of a page that cleaning moves within its plane has failed: it is still where it was.
     pub(super) fn move_back_again(&mut self, plane: PlaneId, place: Ppn) {
-        let units = self.jobs[plane].back.len() as u32;
+        let units = self.jobs[plane].moving.back.len() as u32;
         self.program_failed(place, self.ftl.shape().units_per_page.divisor(), units);
-        let Some(first) = self.jobs[plane].back.first().filter(|_| !self.ftl.is_read_only()) else {
+        let Some(first) = self.jobs[plane].moving.back.first().filter(|_| !self.ftl.is_read_only()) else {
             self.jobs[plane].busy = false;
             return;
         };
@@ -288,7 +288,7 @@ impl Device {
         let per_page = self.ftl.shape().units_per_page;
         let of_page = |other: Ppn| per_page.divide(other.0) == per_page.divide(place.0);
         let failed = self.ftl.read_fails(place, u32::from(units));
-        let mut copies = self.jobs[plane].copies.iter();
+        let mut copies = self.jobs[plane].moving.copies.iter();
         if failed || copies.any(|copy| of_page(copy.from) && self.ftl.is_lost(copy.from)) {
             self.ftl.counters.faults.note_uncorrectable(ReadCause::Gc);
         }

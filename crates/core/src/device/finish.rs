@@ -2,8 +2,8 @@
 
 use super::{Device, Mutant};
 use crate::durability::flash::FlashEvent;
-use crate::ftl::gc::job::Copy;
 use crate::ftl::mapping::Location;
+use crate::ftl::mover::Copy;
 use crate::ftl::space::{BlockState, Role};
 use crate::metrics::attribution::Part as TimePart;
 use crate::sim::id::{BlockId, Lpn, LunId, Ppn, RequestId, TransactionId, UnitId};
@@ -314,13 +314,13 @@ impl Device {
             return self.copy_again(plane, place);
         }
         self.observe_programmed(place, self.ftl.shape().units_per_program, TransactionId::NONE);
-        let count = std::mem::take(&mut self.jobs[plane].writing);
+        let count = std::mem::take(&mut self.jobs[plane].moving.writing);
         for index in 0..count {
-            let copy = self.jobs[plane].copies[index];
+            let copy = self.jobs[plane].moving.copies[index];
             self.finish_copy(copy);
         }
         let job = &mut self.jobs[plane];
-        job.copies.drain(..count);
+        job.moving.copies.drain(..count);
         job.busy = false;
         self.program_ended(place);
         if self.tasks.any_new() {
@@ -337,12 +337,12 @@ impl Device {
             return self.move_back_again(plane, place);
         }
         self.observe_programmed(place, self.ftl.shape().units_per_page.divisor(), TransactionId::NONE);
-        for index in 0..self.jobs[plane].back.len() {
-            let copy = self.jobs[plane].back[index];
+        for index in 0..self.jobs[plane].moving.back.len() {
+            let copy = self.jobs[plane].moving.back[index];
             self.finish_copy(copy);
         }
         let job = &mut self.jobs[plane];
-        job.back.clear();
+        job.moving.back.clear();
         job.busy = false;
         self.program_ended(place);
         if self.tasks.any_new() {

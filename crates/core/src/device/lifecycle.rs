@@ -216,7 +216,7 @@ impl Device {
         let renumbers = self.options.mutant == Mutant::RenumberCopies;
         let renumbers = renumbers.then(|| self.ftl.next_sequence());
         let job = &self.jobs[plane];
-        let copies = if back { job.back.clone() } else { job.copies[..job.writing].to_vec() };
+        let copies = if back { job.moving.back.clone() } else { job.moving.copies[..job.moving.writing].to_vec() };
         let (cause, writes) = (ProgramCause::Gc, TransactionId::NONE);
         self.show_program(&Program { first, units, cause, writes, copies: &copies, renumbers });
     }

@@ -162,7 +162,7 @@ impl Context for Device {
     }
 
     fn is_moving(&self, plane: PlaneId, block: BlockId) -> bool {
-        self.jobs[plane].moves(block, &self.ftl)
+        self.jobs[plane].moving.moves(block, &self.ftl)
     }
 
     fn release(&mut self, block: BlockId) {

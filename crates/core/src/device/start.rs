@@ -235,9 +235,9 @@ impl Device {
         }
         self.drop_stale_copies(plane);
         let group = self.ftl.shape().units_per_program;
-        let copies = &self.jobs[plane].copies;
-        let class = copies.first().map_or(0, |copy| self.ftl.class_of(copy.lpn));
-        let count = copies.len().min(group as usize);
+        let moving = &mut self.jobs[plane].moving;
+        let class = moving.copies.first().map_or(0, |copy| self.ftl.class_of(copy.lpn));
+        let count = moving.copies.len().min(group as usize);
         if count == 0 {
             self.transactions.remove(id);
             self.jobs[plane].busy = false;
@@ -246,14 +246,8 @@ impl Device {
         }
         let stock = self.ftl.blocks.free_blocks(plane, Role::Data);
         let frontier = self.ftl.blocks.frontier_for_moved(plane, class);
-        let first = self.ftl.blocks.advance(frontier, group);
-        let job = &mut self.jobs[plane];
-        job.writing = count;
-        for (index, copy) in job.copies[..count].iter_mut().enumerate() {
-            copy.to = Ppn(first.0 + index as u32);
-            self.ftl.map.set_owner(copy.to, copy.lpn);
-        }
-        self.pad(first, count as u32);
+        moving.writing = count;
+        let first = self.ftl.bind_copies(frontier, &mut moving.copies[..count], group);
         self.ftl.note_program(ProgramCause::Gc, count as u32);
         self.transactions[id].place = first;
         self.observe_copies(plane, first, group, false);
@@ -271,7 +265,7 @@ impl Device {
             return self.leave_unmoved(id);
         }
         self.drop_stale_back(plane);
-        if self.jobs[plane].back.is_empty() {
+        if self.jobs[plane].moving.back.is_empty() {
             self.transactions.remove(id);
             self.jobs[plane].busy = false;
             self.clean(plane);
@@ -283,7 +277,7 @@ impl Device {
         let from = Ppn(first.0 / page_units * page_units);
         if !self.make_parity_fit(plane, from) {
             let job = &mut self.jobs[plane];
-            job.copies.append(&mut job.back);
+            job.moving.copies.append(&mut job.moving.back);
             self.transactions[id].kind = Kind::GcRead;
             return self.start_read(id, ReadCause::Gc, at);
         }
@@ -291,11 +285,11 @@ impl Device {
         let to = self.ftl.blocks.advance(self.ftl.blocks.gc_frontier(plane), page_units);
         self.pad(to, 0);
         let job = &mut self.jobs[plane];
-        for copy in &mut job.back {
+        for copy in &mut job.moving.back {
             copy.to = Ppn(to.0 + copy.from.0 - from.0);
             self.ftl.map.set_owner(copy.to, copy.lpn);
         }
-        self.ftl.note_copy_back(job.back.len() as u32);
+        self.ftl.note_copy_back(job.moving.back.len() as u32);
         self.transactions[id].place = to;
         self.observe_copies(plane, to, page_units, true);
         if self.ftl.blocks.free_blocks(plane, Role::Data) != stock || shape.single_frontier {
@@ -324,7 +318,7 @@ impl Device {
         let next_page = next.map_or(0, |place| self.page_in_block(place));
         let fits = (self.page_in_block(from) ^ next_page) & 1 == 0;
         let job = &mut self.jobs[plane];
-        let stale = page_units - job.back.len() as u32;
+        let stale = page_units - job.moving.back.len() as u32;
         let cost = stale + if fits { 0 } else { page_units };
         if cost == 0 {
             return true;
@@ -347,7 +341,7 @@ impl Device {
         let shape = self.ftl.shape();
         let page_units = shape.units_per_page.divisor();
         let job = &self.jobs[plane];
-        let valid = job.back.iter().filter(|copy| self.ftl.blocks.is_valid(copy.from));
+        let valid = job.moving.back.iter().filter(|copy| self.ftl.blocks.is_valid(copy.from));
         let (Some(first), count) = (valid.clone().next(), valid.count() as u32) else { return false };
         let frontier = self.ftl.blocks.gc_frontier(plane);
         let next = self.ftl.blocks.next_place(frontier).map_or(0, |place| self.page_in_block(place));

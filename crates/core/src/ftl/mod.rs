@@ -19,6 +19,7 @@ use allocation::{Allocation, AllocationConfig, PlaneSet};
 use faults::Faults;
 use gc::trigger::Trigger;
 use mapping::{Hooks, Location, MappingScheme, PADDING, PageMap};
+use mover::Evacuation;
 use partial::{PartialUnits, Update};
 use space::{FrontierId, Role, Space};
 use temperature::Classes;
@@ -66,7 +67,8 @@ pub struct Ftl {
     least_erased: PlaneSet,
     /// By pool of the allocation and class: the plane of the last functional write.
     filling: Vec<PlaneId>,
-    copies: Vec<(u32, u32)>,
+    /// The evacuation of functional garbage collection.
+    moving: Evacuation,
 }
 
 /// Numbers of the device that the FTL needs all the time.
@@ -164,7 +166,7 @@ impl Ftl {
             host_units: device.logical_units() as u32,
             least_erased: PlaneSet::new(planes),
             ready,
-            copies: Vec::with_capacity(device.units_per_block() as usize),
+            moving: Evacuation::default(),
         };
         ftl.mark_factory_bad(device);
         Ok(ftl)

@@ -30,6 +30,21 @@ pub enum ProgramCause {
     Checkpoint,
 }
 
+/// Why a unit is copied.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u8)]
+pub enum CopyCause {
+    /// Garbage collection gains the invalid units of its block.
+    #[default]
+    Gc,
+    /// Wear leveling migrates its block.
+    Wear,
+    /// A program of its block has failed.
+    FailedBlock,
+    /// Logical blocks are merged.
+    Merge,
+}
+
 impl ProgramCause {
     /// All causes, with the names that results have for them.
     pub const ALL: [(ProgramCause, &str); 10] = [

@@ -1,10 +1,11 @@
 //! Garbage collection without time: all valid units of a victim move at once.
 //!
-//! Functional writes ([`Ftl::write`]) call it. A victim moves in runs, each to one block, so that the bits and counts
-//! of a run change together.
+//! Functional writes ([`Ftl::write`]) call it. The steps are those in time, but a victim is read and programmed in runs,
+//! so that the bits and counts of a run change together.
 
 use super::job::Job;
 use crate::ftl::Ftl;
+use crate::ftl::mover::Copy;
 use crate::ftl::space::{FrontierId, Role};
 use crate::metrics::counters::{ProgramCause, ReadCause};
 use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn};
@@ -37,9 +38,10 @@ impl Ftl {
         if !self.wants_cleaning(plane, self.blocks.free_blocks(plane, Role::Data)) {
             return false;
         }
-        let Some(victim) = self.blocks.take_victim(self.blocks.region(plane, Role::Data), 0) else { return false };
+        let region = self.blocks.region(plane, Role::Data);
+        let Some(victim) = self.blocks.take_victim(region, 0) else { return false };
         self.note_victim(plane, victim, 0);
-        self.move_all(plane, victim);
+        self.evacuate_now(plane, victim);
         if self.shape.single_frontier {
             // The host's next write does not share a program with moved units.
             self.pad(self.blocks.gc_frontier(plane), self.shape.units_per_program);
@@ -49,52 +51,39 @@ impl Ftl {
         true
     }
 
-    /// Moves all valid units of a victim.
-    fn move_all(&mut self, plane: PlaneId, victim: BlockId) {
-        let mut copies = std::mem::take(&mut self.copies);
-        self.read_valid(victim, &mut copies);
-        self.blocks.invalidate_all(victim);
+    /// Moves all valid units of a block, in runs that each lie in one block.
+    fn evacuate_now(&mut self, plane: PlaneId, victim: BlockId) {
+        let mut moving = std::mem::take(&mut self.moving);
+        moving.start(self, victim);
+        if let Some(read) = moving.read(self, u32::MAX) {
+            self.note_read(ReadCause::Gc, read.pages * self.shape.pages_per_unit);
+            self.blocks.invalidate_all(victim);
+            self.blocks.release_from(victim, read.units);
+        }
         // Where classes share their frontiers with moved units, each unit goes to the frontier of its own class.
         let by_class = self.shape.single_frontier && self.shape.classes > 1;
-        let mut left = &copies[..];
-        while let Some(&(lpn, _)) = left.first() {
-            let at = self.blocks.frontier_for_moved(plane, self.class_of(lpn));
+        let mut left = &mut moving.copies[..];
+        while let Some(first) = left.first() {
+            let at = self.blocks.frontier_for_moved(plane, self.class_of(first.lpn));
             let room = match self.blocks.room(at) {
                 0 => self.blocks.data_units(),
                 room => room,
             };
             let most = if by_class { 1 } else { room as usize };
-            let (run, later) = left.split_at(left.len().min(most));
+            let (run, later) = left.split_at_mut(left.len().min(most));
             self.move_run(at, run);
             left = later;
         }
-        self.copies = copies;
-    }
-
-    /// Finds the valid units of a victim: their logical units, and their places.
-    fn read_valid(&mut self, victim: BlockId, copies: &mut Vec<(u32, u32)>) {
-        copies.clear();
-        let per_page = self.shape.units_per_page;
-        let (mut pages, mut last_page) = (0, u32::MAX);
-        self.blocks.for_each_valid(victim, |unit| {
-            let lpn = self.map.owner(unit);
-            self.map.prefetch(Lpn(lpn));
-            copies.push((lpn, unit.0));
-            let page = per_page.divide(unit.0);
-            pages += u32::from(page != last_page);
-            last_page = page;
-        });
-        self.note_read(ReadCause::Gc, pages * self.shape.pages_per_unit);
+        moving.copies.clear();
+        moving.end();
+        self.moving = moving;
     }
 
     /// Programs a run of moved units at a frontier whose block has room for all of them.
-    fn move_run(&mut self, at: FrontierId, run: &[(u32, u32)]) {
+    fn move_run(&mut self, at: FrontierId, run: &mut [Copy]) {
         let count = run.len() as u32;
-        let first = self.blocks.advance(at, count);
-        for (&(lpn, _), place) in run.iter().zip(first.0..) {
-            self.map.set_owner(Ppn(place), lpn);
-            self.map.set_flash(Lpn(lpn), Ppn(place));
-        }
+        let first = self.bind_copies(at, run, count);
+        run.iter().for_each(|copy| self.map.set_flash(Lpn(copy.lpn), copy.to));
         self.blocks.validate_run(first, count);
         // A page counts with its first unit.
         let per_page = self.shape.units_per_page;
@@ -102,25 +91,25 @@ impl Ftl {
         let pages = pages_before(first.0 + count) - pages_before(first.0);
         self.counters.pages_programmed[ProgramCause::Gc as usize] += u64::from(pages * self.shape.pages_per_unit);
         self.counters.units_programmed += u64::from(count);
-        self.note_run(run, first);
+        self.note_run(run);
         self.close_if_full(Ppn(first.0 + count - 1), at);
     }
 
     /// Notes what each moved unit means to classes, contents, losses and the map in flash.
-    fn note_run(&mut self, run: &[(u32, u32)], first: Ppn) {
+    fn note_run(&mut self, run: &[Copy]) {
         let watched =
             self.classes.is_some() || self.media.is_some() || self.faults.is_some() || self.shape.hooks.entries;
         if !watched {
             self.counters.units_moved += run.len() as u64;
             return;
         }
-        for (&(lpn, from), place) in run.iter().zip(first.0..) {
+        for copy in run {
             if let Some(media) = &mut self.media {
-                media.copy(Ppn(from), Ppn(place));
+                media.copy(copy.from, copy.to);
             }
-            self.copy_loss(Ppn(from), Ppn(place));
-            self.note_changed(Lpn(lpn));
-            self.note_moved(Lpn(lpn));
+            self.copy_loss(copy.from, copy.to);
+            self.note_changed(Lpn(copy.lpn));
+            self.note_moved(Lpn(copy.lpn));
         }
     }
 }

@@ -1,21 +1,11 @@
-//! Cleaning of one plane, step by step: which page is read next, what is programmed next.
+//! Garbage collection of one plane, step by step: which block is next, which page is read, what is programmed.
 
 use crate::config::advanced::Waste;
 use crate::ftl::Ftl;
+use crate::ftl::mover::Evacuation;
 use crate::ftl::space::{Claim, InHand, Role};
 use crate::sim::id::{BlockId, PlaneId, Ppn};
 use crate::work::Class;
-
-/// A unit on its way from a victim to the frontier.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Copy {
-    /// The logical page.
-    pub lpn: u32,
-    /// Where it is.
-    pub from: Ppn,
-    /// Where it goes, once that is bound.
-    pub to: Ppn,
-}
 
 /// What a job does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,22 +32,15 @@ pub enum Step {
     Rest,
 }
 
-/// The cleaning of one plane. One victim is moved at a time, page by page.
+/// The garbage collection of one plane. One block is evacuated at a time.
 #[derive(Clone, Debug, Default)]
 pub struct Job {
     /// True from the choice of a step until its operation has ended, so that no two steps are under way.
     pub busy: bool,
     /// The step that is being taken, and its scheduling class.
     pub coming: Option<(Step, Class)>,
-    victim: Option<BlockId>,
-    cursor: u32,
-    end: u32,
-    /// Units that have been read, or are being read, and are not programmed. A program takes the first ones.
-    pub copies: Vec<Copy>,
-    /// How many of `copies` the program on its way holds.
-    pub writing: usize,
-    /// Units of the page that is on its way within the plane.
-    pub back: Vec<Copy>,
+    /// The evacuation of its victims.
+    pub moving: Evacuation,
     /// Invalid units that were passed over since the last host program of the plane.
     pub reclaimed: u32,
     /// Units that the victim still gains: what blind copy-backs may waste, but for one program.
@@ -86,30 +69,14 @@ impl Job {
 
     /// Whether the job has anything in hand.
     pub fn is_idle(&self) -> bool {
-        !self.busy
-            && self.victim.is_none()
-            && self.copies.is_empty()
-            && self.back.is_empty()
-            && self.doomed + self.leaving == 0
-    }
-
-    /// Whether units of a block are still to be read or to be programmed elsewhere.
-    pub fn moves(&self, block: BlockId, ftl: &Ftl) -> bool {
-        self.victim == Some(block)
-            || self.copies.iter().chain(&self.back).any(|copy| ftl.blocks.block_of(copy.from) == block)
-    }
-
-    /// Units that are still to be programmed for what has been chosen.
-    pub fn units_in_hand(&self, ftl: &Ftl) -> u32 {
-        let left = self.victim.map_or(0, |victim| u32::from(ftl.blocks.block(victim).valid));
-        left + (self.copies.len() + self.back.len()) as u32
+        !self.busy && self.moving.is_idle() && self.doomed + self.leaving == 0
     }
 
     /// Returns what the job has still to program, and what it will free.
     pub fn in_hand(&self, ftl: &Ftl) -> InHand {
         InHand {
-            units: self.units_in_hand(ftl),
-            read: self.copies.len() as u32,
+            units: self.moving.units_left(ftl),
+            read: self.moving.copies.len() as u32,
             waste: if ftl.shape().copy_back == Waste::Blind { self.gain } else { 0 },
             awaiting_erase: self.doomed,
             coming: self.blocks_coming(ftl),
@@ -123,22 +90,22 @@ impl Job {
     pub fn next_step(&mut self, ftl: &mut Ftl, plane: PlaneId) -> Step {
         debug_assert!(!self.busy);
         let group = ftl.shape().units_per_program as usize;
-        if self.copies.len() >= group {
+        if self.moving.copies.len() >= group {
             return Step::Write;
         }
         loop {
-            if self.victim.is_none() && !self.choose(ftl, plane) {
+            if self.moving.block().is_none() && !self.choose(ftl, plane) {
                 if std::mem::take(&mut self.asking) {
                     return Step::Choose;
                 }
                 // What is in hand may have to wait for the erase of a victim that waits for others.
                 let room = ftl.blocks.may_take(ftl.blocks.region(plane, Role::Data), Claim::Move);
-                return if self.copies.is_empty() || !room { Step::Rest } else { Step::Write };
+                return if self.moving.copies.is_empty() || !room { Step::Rest } else { Step::Write };
             }
             if let Some(step) = self.read_next(ftl) {
                 return step;
             }
-            let Some(victim) = self.victim.take() else { continue };
+            let Some(victim) = self.moving.end() else { continue };
             ftl.blocks.doom(victim);
             *(if ftl.blocks.block(victim).failed { &mut self.leaving } else { &mut self.doomed }) += 1;
             if ftl.blocks.can_erase(victim) {
@@ -152,17 +119,15 @@ impl Job {
     /// scanned part of the current one, less the units that were read and are not programmed yet.
     pub fn free_units(&self, ftl: &Ftl, plane: PlaneId) -> u32 {
         let (blocks, data) = (&ftl.blocks, ftl.blocks.data_units());
-        let passed = self.victim.map_or(0, |victim| self.cursor - blocks.first_unit(victim).0);
-        let in_hand = (self.copies.len() - self.writing + self.back.len()) as u32;
         let free = (blocks.free_blocks(plane, Role::Data) + self.doomed) * data
             + blocks.open_units(plane, Role::Data)
-            + passed;
-        free.saturating_sub(in_hand)
+            + self.moving.passed(ftl);
+        free.saturating_sub(self.moving.unbound())
     }
 
     /// Blocks that will be free when what is in hand has been moved.
     pub fn blocks_coming(&self, ftl: &Ftl) -> u32 {
-        self.doomed - self.held + u32::from(self.victim.is_some_and(|victim| !ftl.blocks.block(victim).failed))
+        self.doomed - self.held + u32::from(self.moving.block().is_some_and(|victim| !ftl.blocks.block(victim).failed))
     }
 
     /// Chooses a block that has failed, where what it holds has room and leaves a victim's behind it, and another
@@ -174,17 +139,9 @@ impl Job {
             return false;
         }
         ftl.take_failed(failed);
-        self.take(ftl, failed, 0);
-        self.took_failed = true;
+        self.moving.start(ftl, failed);
+        (self.gain, self.took_failed) = (0, true);
         true
-    }
-
-    /// Goes through the units of a block from now on, to gain so many.
-    fn take(&mut self, ftl: &Ftl, victim: BlockId, gain: u32) {
-        self.gain = gain;
-        self.cursor = ftl.blocks.first_unit(victim).0;
-        self.end = self.cursor + ftl.blocks.data_units();
-        self.victim = Some(victim);
     }
 
     /// Chooses a victim, if the plane needs cleaning and what is read has room.
@@ -204,7 +161,7 @@ impl Job {
         // A whole victim must find room, behind what is in hand; if it does not, that is programmed first. With a
         // single frontier the host may take the open block meanwhile, so nothing is ever kept in hand there.
         let data = ftl.blocks.data_units();
-        let in_hand = if self.copies.is_empty() { 0 } else { shape.units_per_program };
+        let in_hand = if self.moving.copies.is_empty() { 0 } else { shape.units_per_program };
         if !ftl.blocks.may_take(ftl.blocks.region(plane, Role::Data), Claim::Victim(self.in_hand(ftl))) {
             return false;
         }
@@ -213,36 +170,26 @@ impl Job {
             return false;
         }
         let least = room_to_leave(ftl, plane, in_hand);
-        let Some(victim) = ftl.blocks.take_victim(ftl.blocks.region(plane, Role::Data), least) else { return false };
+        let region = ftl.blocks.region(plane, Role::Data);
+        let Some(victim) = ftl.blocks.take_victim(region, least) else { return false };
         ftl.note_victim(plane, victim, self.doomed);
-        self.take(ftl, victim, data - u32::from(ftl.blocks.block(victim).valid) - least);
+        self.moving.start(ftl, victim);
+        self.gain = data - u32::from(ftl.blocks.block(victim).valid) - least;
         true
     }
 
-    /// The next page of the victim that holds valid units. They depend on the victim until they are programmed.
+    /// Takes the next page of the victim that holds valid units.
     fn read_next(&mut self, ftl: &mut Ftl) -> Option<Step> {
-        let first = (self.cursor..self.end).find(|&unit| ftl.blocks.is_valid(Ppn(unit)))?;
-        let (page, _) = ftl.shape().units_per_page.divide_with_rest(first);
-        let page_end = ((page + 1) * ftl.shape().units_per_page.divisor()).min(self.end);
-        let before = self.copies.len();
+        let page = self.moving.read(ftl, 1)?;
+        self.reclaimed += page.invalid;
         let copy_back = ftl.shape().copy_back;
-        for unit in (first..page_end).map(Ppn) {
-            if ftl.blocks.is_valid(unit) {
-                ftl.blocks.depend(unit);
-                let lpn = ftl.map.owner(unit);
-                ftl.map.prefetch(crate::sim::id::Lpn(lpn));
-                self.copies.push(Copy { lpn, from: unit, to: Ppn(0) });
-            }
+        // Wise copy-back moves no invalid unit: a page with one would give up what the controller packs together.
+        let is_whole = page.units == ftl.shape().units_per_page.divisor();
+        if copy_back == Waste::Blind || (copy_back == Waste::Wise && is_whole) {
+            self.moving.move_back(page.units);
+            return Some(Step::CopyBack { first: page.first });
         }
-        self.reclaimed += page_end - self.cursor - (self.copies.len() - before) as u32;
-        self.cursor = page_end;
-        // Wise copy-back moves nothing stale: a page of it would give up what the controller packs together.
-        let whole = self.copies.len() - before == ftl.shape().units_per_page.divisor() as usize;
-        if copy_back == Waste::Blind || (copy_back == Waste::Wise && whole) {
-            self.back.extend(self.copies.drain(before..));
-            return Some(Step::CopyBack { first: Ppn(first) });
-        }
-        Some(Step::Read { first: Ppn(first), units: (self.copies.len() - before) as u32 })
+        Some(Step::Read { first: page.first, units: page.units })
     }
 }
 

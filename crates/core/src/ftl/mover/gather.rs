@@ -2,8 +2,8 @@
 //! addresses, together with writes of the host. Mapping schemes that merge blocks use it.
 
 use crate::ftl::Ftl;
-use crate::ftl::gc::job::Copy;
 use crate::ftl::mapping::{Context, PADDING};
+use crate::ftl::mover::Copy;
 use crate::metrics::counters::ReadCause;
 use crate::sim::id::{Lpn, Ppn, TransactionId};
 use crate::work::{Class, Kind, Transaction};
@@ -30,7 +30,7 @@ impl Gather {
     pub fn add(&mut self, cx: &mut (impl Context + ?Sized), number: u32, from: Ppn) {
         let ftl = cx.ftl();
         let (block, per_page) = (ftl.blocks.depend(from), ftl.shape().units_per_page);
-        self.copies.push(Copy { lpn: ftl.map.owner(from), from, to: Ppn(0) });
+        self.copies.push(Copy { lpn: ftl.map.owner(from), from, to: Ppn::NONE });
         if self.open.is_some() {
             let read = &mut cx.ops()[self.open];
             if per_page.divide(read.place.0) == per_page.divide(from.0) {

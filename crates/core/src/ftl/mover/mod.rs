@@ -1,5 +1,20 @@
-//! Copies of units from one place in flash to another.
+//! Copies of units from one place in flash to another, in time and without.
 
+mod evacuate;
 mod gather;
 
+pub use evacuate::{Evacuation, PagesRead, Walk};
 pub use gather::Gather;
+
+use crate::sim::id::Ppn;
+
+/// A unit that is copied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Copy {
+    /// The logical unit.
+    pub lpn: u32,
+    /// The place that it is read from.
+    pub from: Ppn,
+    /// The place that it is programmed at, once it is bound.
+    pub to: Ppn,
+}

@@ -1,6 +1,7 @@
 //! States of blocks.
 
 use super::region::Role;
+use crate::metrics::counters::CopyCause;
 
 /// Where a block is in its life.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -40,4 +41,6 @@ pub struct Block {
     pub role: Role,
     /// Whether it is never erased and used again, when it is empty: a program or an erase of it has failed.
     pub failed: bool,
+    /// Why its valid units are moved, if they are.
+    pub moved_for: CopyCause,
 }

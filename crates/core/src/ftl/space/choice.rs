@@ -3,6 +3,7 @@
 use super::region::{Region, RegionId};
 use super::victims::Victims;
 use super::{Block, BlockState, RegionView, Role, Space};
+use crate::metrics::counters::CopyCause;
 use crate::sim::id::{BlockId, PlaneId};
 use crate::state::{Reader, StateError, Writer};
 
@@ -48,17 +49,17 @@ impl Space {
         if u64::from(invalid) <= u64::from(closed) * u64::from(in_vain) {
             return None;
         }
-        let id = match self.take_due(region, least) {
-            Some(id) => id,
+        let (id, cause) = match self.take_due(region, least) {
+            Some(id) => (id, CopyCause::Wear),
             None => {
                 let first = self.take_candidate(region)?;
                 let suits = self.gain_of(first) >= least && self.wear_allows(region, first);
-                if suits { first } else { self.take_gaining(region, least, first)? }
+                (if suits { first } else { self.take_gaining(region, least, first)? }, CopyCause::Gc)
             }
         };
         let block = &mut self.blocks[id.index()];
         debug_assert_eq!(block.state, BlockState::Closed);
-        block.state = BlockState::Victim;
+        (block.state, block.moved_for) = (BlockState::Victim, cause);
         Some(id)
     }
 

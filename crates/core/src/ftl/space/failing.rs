@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use super::{Block, BlockState, Claim, Role, Space};
+use crate::metrics::counters::CopyCause;
 use crate::sim::id::{BlockId, PlaneId, Ppn};
 
 impl Space {
@@ -79,8 +80,9 @@ impl Space {
 
     /// The units of a failed block are moved.
     pub(in crate::ftl) fn take_failed(&mut self, id: BlockId) {
-        debug_assert_eq!(self.blocks[id.index()].state, BlockState::Failed);
-        self.blocks[id.index()].state = BlockState::Victim;
+        let block = &mut self.blocks[id.index()];
+        debug_assert_eq!(block.state, BlockState::Failed);
+        (block.state, block.moved_for) = (BlockState::Victim, CopyCause::FailedBlock);
     }
 
     /// A failed block is empty.

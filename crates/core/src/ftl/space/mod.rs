@@ -437,6 +437,18 @@ impl Space {
         id
     }
 
+    /// Notes more dependants of a block.
+    #[inline]
+    pub fn depend_on(&mut self, id: BlockId, dependants: u32) {
+        self.blocks[id.index()].dependants += dependants as u16;
+    }
+
+    /// Ends what [`Space::depend_on`] noted. The block is in use.
+    #[inline]
+    pub fn release_from(&mut self, id: BlockId, dependants: u32) {
+        self.blocks[id.index()].dependants -= dependants as u16;
+    }
+
     /// A dependant is done; whether the block can be erased now.
     #[inline]
     pub fn release(&mut self, id: BlockId) -> bool {

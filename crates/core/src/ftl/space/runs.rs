@@ -1,20 +1,36 @@
 //! Validity of many units of a block at a time, a word of bits after another.
 
+use std::ops::Range;
+
 use super::{BlockState, Space};
 use crate::sim::id::{BlockId, Ppn};
 
 impl Space {
-    /// Calls `visit` for each valid unit of a block, in order.
-    #[inline]
-    pub fn for_each_valid(&self, id: BlockId, mut visit: impl FnMut(Ppn)) {
-        let first = self.first_unit(id).0;
-        for (word, mask) in masks(first, self.data_units) {
+    /// Calls `visit` for each valid unit of a range, in order, until it returns `false`.
+    #[inline(always)]
+    pub fn visit_valid(&self, units: Range<u32>, mut visit: impl FnMut(Ppn) -> bool) {
+        if units.is_empty() {
+            return;
+        }
+        for (word, mask) in masks(units.start, units.end - units.start) {
             let mut bits = self.valid[word] & mask;
             while bits != 0 {
-                visit(Ppn(word as u32 * 64 + bits.trailing_zeros()));
+                if !visit(Ppn(word as u32 * 64 + bits.trailing_zeros())) {
+                    return;
+                }
                 bits &= bits - 1;
             }
         }
+    }
+
+    /// Returns the first valid unit of a range.
+    pub fn first_valid(&self, units: Range<u32>) -> Option<Ppn> {
+        let mut first = None;
+        self.visit_valid(units, |unit| {
+            first = Some(unit);
+            false
+        });
+        first
     }
 
     /// Marks all valid units of a victim as moved.

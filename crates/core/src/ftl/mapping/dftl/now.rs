@@ -4,6 +4,7 @@
 use super::{Dftl, TRANSLATION};
 use crate::ftl::Ftl;
 use crate::ftl::mapping::Written;
+use crate::ftl::mover::Walk;
 use crate::ftl::space::{Claim, RESERVE, Role};
 use crate::metrics::counters::{MapCause, ProgramCause, ReadCause};
 use crate::sim::id::{PlaneId, Ppn};
@@ -68,15 +69,15 @@ impl Dftl {
     /// Reclaims blocks of translation pages until one can be written beside the reserve.
     fn clean_map_now(&mut self, ftl: &mut Ftl, plane: PlaneId) {
         while ftl.blocks.free_blocks(plane, Role::Map) <= RESERVE {
-            let Some(victim) = ftl.blocks.take_victim(ftl.blocks.region(plane, Role::Map), 0) else { return };
+            let region = ftl.blocks.region(plane, Role::Map);
+            let Some(victim) = ftl.blocks.take_victim(region, 0) else { return };
             ftl.counters.map.victims += 1;
-            let (first, group) = (ftl.blocks.first_unit(victim).0, ftl.shape().units_per_program);
-            for unit in (first..first + ftl.blocks.data_units()).step_by(group as usize) {
-                if ftl.blocks.is_valid(Ppn(unit)) {
-                    let pages = ftl.shape().pages_per_program;
-                    ftl.note_map_read(MapCause::MapCleaning, pages);
-                    self.write_map_now(ftl, ftl.map.owner(Ppn(unit)) & !TRANSLATION, MapCause::MapCleaning);
-                }
+            let mut walk = Walk::default();
+            walk.start(ftl, victim);
+            // A page is invalid at its old place when it has been written again.
+            while let Some(unit) = walk.next_valid(ftl) {
+                ftl.note_map_read(MapCause::MapCleaning, ftl.shape().pages_per_program);
+                self.write_map_now(ftl, ftl.map.owner(unit) & !TRANSLATION, MapCause::MapCleaning);
             }
             ftl.blocks.doom(victim);
             ftl.erase_now(victim);

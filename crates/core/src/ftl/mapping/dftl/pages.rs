@@ -291,7 +291,7 @@ impl Dftl {
     /// first: emptying it frees no block, so nothing else may take the room for which it was chosen.
     fn room_for_updates(&self, ftl: &Ftl, plane: PlaneId) -> u32 {
         let blocks = &ftl.blocks;
-        let victim = self.jobs[plane].victim.map(|victim| blocks.block(victim));
+        let victim = self.jobs[plane].walk.block().map(|victim| blocks.block(victim));
         let kept = victim.filter(|block| block.failed).map_or(0, |block| u32::from(block.valid));
         let room = blocks.units_for(blocks.region(plane, Role::Map), Claim::Write { besides: kept });
         room / ftl.shape().units_per_program

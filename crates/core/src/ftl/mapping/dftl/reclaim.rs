@@ -4,6 +4,7 @@ use super::pages::State;
 use super::{Dftl, step};
 use crate::ftl::Ftl;
 use crate::ftl::mapping::{Context, TRANSLATION};
+use crate::ftl::mover::Walk;
 use crate::ftl::space::{Claim, InHand, RESERVE, Role};
 use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn};
 use crate::work::{Call, Class, Fifo, Kind, Task, Transaction};
@@ -11,8 +12,7 @@ use crate::work::{Call, Class, Fifo, Kind, Task, Transaction};
 /// The garbage collection of a plane's blocks of translation pages: one victim at a time, page by page.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Reclaim {
-    pub(super) victim: Option<BlockId>,
-    cursor: u32,
+    pub(super) walk: Walk,
     /// A translation page of the victim is on its way elsewhere.
     pub(super) waiting: bool,
     pub(super) doomed: u32,
@@ -21,7 +21,7 @@ pub(super) struct Reclaim {
 impl Reclaim {
     /// Returns what is still to be programmed.
     pub(super) fn in_hand(&self, ftl: &Ftl) -> InHand {
-        let victim = self.victim.map(|victim| ftl.blocks.block(victim));
+        let victim = self.walk.block().map(|victim| ftl.blocks.block(victim));
         InHand {
             units: victim.map_or(0, |victim| u32::from(victim.valid)),
             awaiting_erase: self.doomed,
@@ -39,18 +39,14 @@ impl Dftl {
         }
         while !self.jobs[plane].waiting {
             let Some(victim) = self.map_victim(cx, plane) else { return };
-            let ftl = cx.ftl();
-            let (end, group) =
-                (ftl.blocks.first_unit(victim).0 + ftl.blocks.data_units(), ftl.shape().units_per_program);
-            let job = &mut self.jobs[plane];
-            let mut units = (job.cursor..end).step_by(group as usize);
-            if let Some(unit) = units.find(|&unit| ftl.blocks.is_valid(Ppn(unit))) {
-                (job.cursor, job.waiting) = (unit, true);
-                let page = ftl.map.owner(Ppn(unit)) & !TRANSLATION;
+            let (ftl, job) = (cx.ftl(), &mut self.jobs[plane]);
+            if let Some(unit) = job.walk.next_valid(ftl) {
+                job.waiting = true;
+                let page = ftl.map.owner(unit) & !TRANSLATION;
                 return self.move_map(cx, page);
             }
             let failed = ftl.blocks.block(victim).failed;
-            job.victim = None;
+            job.walk.end();
             job.doomed += u32::from(!failed);
             ftl.blocks.doom(victim);
             if ftl.blocks.can_erase(victim) {
@@ -65,8 +61,8 @@ impl Dftl {
     /// Returns the victim that is being moved, or the next one if free blocks are few and there is room for all of it.
     fn map_victim(&mut self, cx: &mut (impl Context + ?Sized), plane: PlaneId) -> Option<BlockId> {
         let (ftl, job) = (cx.ftl(), &mut self.jobs[plane]);
-        if job.victim.is_some() {
-            return job.victim;
+        if job.walk.block().is_some() {
+            return job.walk.block();
         }
         let (region, free) = (ftl.blocks.region(plane, Role::Map), ftl.blocks.free_blocks(plane, Role::Map));
         let may_take = |claim| ftl.blocks.may_take(region, claim);
@@ -84,8 +80,8 @@ impl Dftl {
         } else {
             return None;
         };
-        (job.victim, job.cursor) = (Some(victim), ftl.blocks.first_unit(victim).0);
-        job.victim
+        job.walk.start(ftl, victim);
+        Some(victim)
     }
 
     /// Moves a translation page: by an update, which may use the room that is kept for this.

@@ -1,0 +1,159 @@
+//! Evacuation of blocks: the valid units of a block are read page by page, in the order of their addresses, and are
+//! programmed elsewhere in that order.
+
+use super::Copy;
+use crate::ftl::Ftl;
+use crate::ftl::mapping::PADDING;
+use crate::ftl::space::FrontierId;
+use crate::sim::id::{BlockId, Lpn, Ppn};
+
+/// A walk through the valid units of a block. Units that become invalid before the walk reaches them are passed over.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Walk {
+    block: Option<BlockId>,
+    next: u32,
+    end: u32,
+}
+
+impl Walk {
+    /// Starts at the first unit of a block.
+    pub fn start(&mut self, ftl: &Ftl, block: BlockId) {
+        let next = ftl.blocks.first_unit(block).0;
+        *self = Walk { block: Some(block), next, end: next + ftl.blocks.data_units() };
+    }
+
+    /// Returns the block, unless the walk has ended.
+    pub fn block(&self) -> Option<BlockId> {
+        self.block
+    }
+
+    /// Returns the next valid unit. The walk does not move.
+    pub fn next_valid(&self, ftl: &Ftl) -> Option<Ppn> {
+        ftl.blocks.first_valid(self.next..self.end)
+    }
+
+    /// Ends the walk. Returns the block.
+    pub fn end(&mut self) -> Option<BlockId> {
+        self.block.take()
+    }
+}
+
+/// Pages of a block that are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PagesRead {
+    /// The first valid unit.
+    pub first: Ppn,
+    /// The number of valid units.
+    pub units: u32,
+    /// The number of pages with valid units.
+    pub pages: u32,
+    /// The number of invalid units that were passed over.
+    pub invalid: u32,
+}
+
+/// The evacuation of one block after the other.
+///
+/// In time, each page that is read and each program is an operation (`gc/job.rs`). Without time, a whole block is read
+/// and programmed at once (`gc/functional.rs`).
+#[derive(Clone, Debug, Default)]
+pub struct Evacuation {
+    walk: Walk,
+    /// Units that have been read, or are being read, and are not programmed. A program takes the first ones.
+    pub copies: Vec<Copy>,
+    /// Number of `copies` in the program that is in progress.
+    pub writing: usize,
+    /// Units of the page that is being moved within its plane.
+    pub back: Vec<Copy>,
+}
+
+impl Evacuation {
+    /// Starts with a block.
+    pub fn start(&mut self, ftl: &Ftl, block: BlockId) {
+        self.walk.start(ftl, block);
+    }
+
+    /// Returns the block that is being read.
+    pub fn block(&self) -> Option<BlockId> {
+        self.walk.block()
+    }
+
+    /// Reads the next `most` pages that hold valid units. Returns `None` if the block has been read. The copies depend
+    /// on the block until they end.
+    #[inline(always)]
+    pub fn read(&mut self, ftl: &mut Ftl, most: u32) -> Option<PagesRead> {
+        let block = self.walk.block?;
+        let per_page = ftl.shape().units_per_page;
+        let (before, mut pages, mut last) = (self.copies.len(), 0, u32::MAX);
+        ftl.blocks.visit_valid(self.walk.next..self.walk.end, |unit| {
+            let page = per_page.divide(unit.0);
+            if page != last {
+                if pages == most {
+                    return false;
+                }
+                (pages, last) = (pages + 1, page);
+            }
+            let lpn = ftl.map.owner(unit);
+            ftl.map.prefetch(Lpn(lpn));
+            self.copies.push(Copy { lpn, from: unit, to: Ppn::NONE });
+            true
+        });
+        let first = self.copies.get(before)?.from;
+        let units = (self.copies.len() - before) as u32;
+        let end = ((last + 1) * per_page.divisor()).min(self.walk.end);
+        let invalid = end - self.walk.next - units;
+        self.walk.next = end;
+        ftl.blocks.depend_on(block, units);
+        Some(PagesRead { first, units, pages, invalid })
+    }
+
+    /// Has the page that was read last, with its `units` valid units, moved within its plane.
+    pub fn move_back(&mut self, units: u32) {
+        self.back.extend(self.copies.drain(self.copies.len() - units as usize..));
+    }
+
+    /// Ends with a block that has been read. Returns it.
+    pub fn end(&mut self) -> Option<BlockId> {
+        self.walk.end()
+    }
+
+    /// Returns `true` if no unit is to be read or to be programmed.
+    pub fn is_idle(&self) -> bool {
+        self.walk.block.is_none() && self.copies.is_empty() && self.back.is_empty()
+    }
+
+    /// Returns `true` if units of a block are still to be read or to be programmed elsewhere.
+    pub fn moves(&self, block: BlockId, ftl: &Ftl) -> bool {
+        self.walk.block == Some(block)
+            || self.copies.iter().chain(&self.back).any(|copy| ftl.blocks.block_of(copy.from) == block)
+    }
+
+    /// Returns the number of units that are still to be programmed.
+    pub fn units_left(&self, ftl: &Ftl) -> u32 {
+        let in_block = self.walk.block.map_or(0, |block| u32::from(ftl.blocks.block(block).valid));
+        in_block + (self.copies.len() + self.back.len()) as u32
+    }
+
+    /// Returns the number of units that have been read and have no place yet.
+    pub fn unbound(&self) -> u32 {
+        (self.copies.len() - self.writing + self.back.len()) as u32
+    }
+
+    /// Returns the number of units of the block that have been passed.
+    pub fn passed(&self, ftl: &Ftl) -> u32 {
+        self.walk.block.map_or(0, |block| self.walk.next - ftl.blocks.first_unit(block).0)
+    }
+}
+
+impl Ftl {
+    /// Binds copies to the next places of a frontier. Their program has `units` units; the rest is padding.
+    #[inline(always)]
+    pub fn bind_copies(&mut self, at: FrontierId, copies: &mut [Copy], units: u32) -> Ppn {
+        let first = self.blocks.advance(at, units);
+        for (copy, place) in copies.iter_mut().zip(first.0..) {
+            copy.to = Ppn(place);
+            self.map.set_owner(copy.to, copy.lpn);
+        }
+        (first.0 + copies.len() as u32..first.0 + units).for_each(|place| self.map.set_owner(Ppn(place), PADDING));
+        first
+    }
+}
