@@ -1,93 +1,94 @@
-//! The event queue: at most one event per resource, found and replaced in a fixed number of steps.
+//! The event queue: at most one event per resource, kept in lanes that are in order by themselves.
 
+use std::collections::VecDeque;
 use std::hint::select_unpredictable;
 
 use crate::time::Time;
 
 /// The next event of each resource (a die, a channel, a link), and the earliest of all.
 ///
-/// A resource is busy with one thing at a time, so it has at most one event: setting it again replaces it, which is
-/// also how it is cancelled. That makes the queue a tournament over a fixed set of players rather than a heap: an
-/// update replays one path from leaf to root, without branches that depend on the data. Events at one instant come in
-/// the order in which they were set, so that no resource is preferred; the order is total.
+/// A resource is busy with one thing at a time, so it has at most one event: setting it again replaces it.
+///
+/// Most events are due a fixed time after they are set: a read, a program, a transfer. Those of one duration come in
+/// order, so a lane of them needs no sorting. An event joins the first lane whose latest event is not later (patience
+/// sorting), and the earliest event is the first one of a lane. An event that fits no lane is sorted into the last one,
+/// which holds what is due soonest. Events at one instant come in the order in which they were set, so that no resource
+/// is preferred. The order is total, and does not depend on the lanes.
 #[derive(Clone, Debug)]
 pub struct EventQueue {
-    /// A binary tree, root at 1: each node `n` is the earlier of its children `2n` and `2n + 1`. Those of the resources
-    /// come last, from `leaves` on; where they are no power of two, some are a level nearer to the root.
-    nodes: Vec<Event>,
-    leaves: usize,
-    /// The resource whose event was taken and has not been set anew; its leaf still holds the old one. Most events
-    /// set the next one of their resource, which saves the update in between.
-    taken: u32,
+    /// First event of each lane, or [`NO_EVENT`].
+    heads: [Event; LANES],
+    /// Time of the latest event that each lane has had, in descending order.
+    tails: [u64; LANES],
+    /// Events of each lane after its first one, in their order.
+    rest: [VecDeque<Event>; LANES],
+    /// Event of each resource, or [`NO_EVENT`].
+    events: Vec<Event>,
     /// Bits of a resource's number.
     bits: u32,
     sets: u64,
 }
 
-/// When something is due, and whose it is behind the running number of when it was set: that number decides between
-/// events of one instant. It has 2^40 and more to go before it goes round, when two of them might change places.
-#[derive(Clone, Copy, Debug)]
-struct Event {
-    at: u64,
-    tag: u64,
+/// An event, from the highest bits to the lowest: 64 for the time when it is due, 40 or more for the running number of
+/// when it was set, its lane, and its resource. The running number decides between events of one instant.
+type Event = u128;
+
+/// Number of lanes: for erases, programs, reads, and what takes less time.
+const LANES: usize = 1 << LANE_BITS;
+const LANE_BITS: u32 = 2;
+
+/// Later than any event.
+const NO_EVENT: Event = Event::MAX;
+
+#[inline]
+fn time(event: Event) -> u64 {
+    (event >> 64) as u64
 }
 
-impl Event {
-    /// Whether this one is due before another, in two comparisons without a branch.
-    #[inline]
-    fn before(self, other: Event) -> bool {
-        self.at < other.at + u64::from(self.tag < other.tag)
-    }
+/// Returns `true` for [`NO_EVENT`]. Reads one word, because it is slow to read two words at once that were just written
+/// one by one.
+#[inline]
+fn is_none(event: Event) -> bool {
+    time(event) == u64::MAX
 }
 
-/// Later than any event, with room for one more.
-const NEVER: u64 = u64::MAX - 1;
-const NO_EVENT: Event = Event { at: NEVER, tag: 0 };
-const NOBODY: u32 = u32::MAX;
+/// Returns the earlier of two events. Has no branch, because that could hardly be predicted.
+#[inline]
+fn earlier(one: Event, other: Event) -> Event {
+    let is_other = other < one;
+    let high = select_unpredictable(is_other, (other >> 64) as u64, (one >> 64) as u64);
+    let low = select_unpredictable(is_other, other as u64, one as u64);
+    u128::from(high) << 64 | u128::from(low)
+}
 
 impl EventQueue {
     /// An empty queue for resources `0..resources`.
     pub fn new(resources: u32) -> EventQueue {
-        let leaves = resources.max(2);
-        let bits = leaves.next_power_of_two().trailing_zeros();
-        EventQueue { nodes: vec![NO_EVENT; 2 * leaves as usize], leaves: leaves as usize, taken: NOBODY, bits, sets: 0 }
-    }
-
-    #[inline]
-    fn leaf(&self, resource: u32) -> Event {
-        self.nodes[self.leaves + resource as usize]
+        EventQueue {
+            heads: [NO_EVENT; LANES],
+            tails: [0; LANES],
+            rest: Default::default(),
+            events: vec![NO_EVENT; resources as usize],
+            bits: resources.max(2).next_power_of_two().trailing_zeros(),
+            sets: 0,
+        }
     }
 
     #[inline]
     fn resource(&self, event: Event) -> u32 {
-        event.tag as u32 & ((1 << self.bits) - 1)
+        event as u32 & ((1 << self.bits) - 1)
     }
 
-    /// Changes the event of a resource.
     #[inline]
-    fn replay(&mut self, resource: u32, event: Event) {
-        let mut node = self.leaves + resource as usize;
-        let mut earliest = event;
-        self.nodes[node] = earliest;
-        while node > 1 {
-            let sibling = self.nodes[node ^ 1];
-            // Which side wins is as good as random: no branch.
-            let loses = sibling.before(earliest);
-            earliest.at = select_unpredictable(loses, sibling.at, earliest.at);
-            earliest.tag = select_unpredictable(loses, sibling.tag, earliest.tag);
-            node /= 2;
-            self.nodes[node] = earliest;
-        }
+    fn lane(&self, event: Event) -> usize {
+        (event as u64 >> self.bits) as usize % LANES
     }
 
-    /// Gives a resource an event that has none: it goes up as far as it is the earliest.
+    /// The earliest event, or [`NO_EVENT`].
     #[inline]
-    fn rise(&mut self, resource: u32, event: Event) {
-        let mut node = self.leaves + resource as usize;
-        while node > 0 && event.before(self.nodes[node]) {
-            self.nodes[node] = event;
-            node /= 2;
-        }
+    fn first(&self) -> Event {
+        let [a, b, c, d] = self.heads;
+        earlier(earlier(a, b), earlier(c, d))
     }
 
     /// The place in the order of an event that is set now.
@@ -98,84 +99,94 @@ impl EventQueue {
     }
 
     /// Sets the event of `resource`, replacing the one it had.
-    #[inline]
+    #[inline(always)]
     pub fn set(&mut self, resource: u32, at: Time) {
         let order = self.stamp();
         self.set_stamped(resource, at, order);
     }
 
     /// Sets the event of `resource` as if that had been done when `order` was stamped.
-    #[inline]
+    #[inline(always)]
     pub fn set_stamped(&mut self, resource: u32, at: Time, order: u64) {
-        debug_assert!(at.0 < NEVER);
-        let event = Event { at: at.0, tag: order << self.bits | u64::from(resource) };
-        if self.leaf(resource).at == NEVER {
-            return self.rise(resource, event);
+        debug_assert!(at < Time::NEVER);
+        if !is_none(self.events[resource as usize]) {
+            self.clear(resource);
         }
-        if self.taken == resource {
-            self.taken = NOBODY;
+        // The tails descend, so the number of later ones is that of the first lane that takes the event.
+        let later = self.tails[..LANES - 1].iter().map(|&tail| usize::from(tail > at.0));
+        let lane = later.sum::<usize>() % LANES;
+        let tag = (order << LANE_BITS | lane as u64) << self.bits | u64::from(resource);
+        let event = u128::from(at.0) << 64 | u128::from(tag);
+        self.events[resource as usize] = event;
+        if is_none(self.heads[lane]) {
+            self.heads[lane] = event;
+        } else if self.tails[lane] < at.0 || (self.tails[lane] == at.0 && order == self.sets) {
+            self.rest[lane].push_back(event);
+        } else {
+            return self.sort_in(lane, event);
         }
-        self.replay(resource, event);
+        self.tails[lane] = self.tails[lane].max(at.0);
+    }
+
+    /// Sorts an event into a lane that has later ones.
+    #[inline(never)]
+    fn sort_in(&mut self, lane: usize, mut event: Event) {
+        if event < self.heads[lane] {
+            std::mem::swap(&mut event, &mut self.heads[lane]);
+        }
+        self.tails[lane] = self.tails[lane].max(time(event));
+        let rest = &mut self.rest[lane];
+        rest.insert(rest.partition_point(|&other| other < event), event);
     }
 
     /// Takes the event of `resource` away.
-    #[inline]
+    #[inline(never)]
     pub fn clear(&mut self, resource: u32) {
-        if self.taken == resource {
-            self.taken = NOBODY;
+        let event = std::mem::replace(&mut self.events[resource as usize], NO_EVENT);
+        if is_none(event) {
+            return;
         }
-        self.replay(resource, NO_EVENT);
+        let lane = self.lane(event);
+        let rest = &mut self.rest[lane];
+        if self.heads[lane] == event {
+            self.heads[lane] = rest.pop_front().unwrap_or(NO_EVENT);
+        } else {
+            rest.remove(rest.partition_point(|&other| other < event));
+        }
     }
 
     /// Whether `resource` has an event.
     #[inline]
     pub fn is_set(&self, resource: u32) -> bool {
-        self.taken != resource && self.leaf(resource).at < NEVER
+        !is_none(self.events[resource as usize])
     }
 
     /// When the event of `resource` is due, if it has one.
     #[inline]
     pub fn time_of(&self, resource: u32) -> Option<Time> {
-        self.is_set(resource).then(|| Time(self.leaf(resource).at))
+        let event = self.events[resource as usize];
+        self.is_set(resource).then(|| Time(time(event)))
     }
 
     /// The earliest event.
     #[inline]
     pub fn peek(&self) -> Option<(Time, u32)> {
-        if self.taken != NOBODY {
-            return self.peek_without_taken();
-        }
-        let first = self.nodes[1];
-        (first.at < NEVER).then(|| (Time(first.at), self.resource(first)))
-    }
-
-    #[cold]
-    fn peek_without_taken(&self) -> Option<(Time, u32)> {
-        let others = (0..self.leaves as u32).filter(|&resource| self.is_set(resource));
-        let events = others.map(|resource| self.leaf(resource));
-        let first = events.reduce(|first, other| if other.before(first) { other } else { first })?;
-        Some((Time(first.at), self.resource(first)))
+        let first = self.first();
+        (time(first) < u64::MAX).then(|| (Time(time(first)), self.resource(first)))
     }
 
     /// Takes the earliest event if it is not later than `until`.
     #[inline]
     pub fn pop(&mut self, until: Time) -> Option<(Time, u32)> {
-        self.settle();
-        let first = self.nodes[1];
-        if first.at > until.0 || first.at == NEVER {
+        let first = self.first();
+        let at = time(first);
+        if at > until.0.min(Time::NEVER.0 - 1) {
             return None;
         }
-        self.taken = self.resource(first);
-        Some((Time(first.at), self.taken))
-    }
-
-    /// Brings the tree up to date with the event taken last.
-    #[inline]
-    pub fn settle(&mut self) {
-        if self.taken != NOBODY {
-            let resource = std::mem::replace(&mut self.taken, NOBODY);
-            self.replay(resource, NO_EVENT);
-        }
+        let (lane, resource) = (self.lane(first), self.resource(first));
+        self.heads[lane] = self.rest[lane].pop_front().unwrap_or(NO_EVENT);
+        self.events[resource as usize] = NO_EVENT;
+        Some((Time(at), resource))
     }
 }
 
