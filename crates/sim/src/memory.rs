@@ -49,8 +49,9 @@ pub fn prefetch<T>(array: &[T], index: usize) {
 
 /// Division by a number that is fixed at start: a multiplication.
 ///
-/// Exact for all 32-bit numerators (Granlund and Montgomery, "Division by invariant integers using multiplication",
-/// PLDI 1994, with a 64-bit reciprocal).
+/// The reciprocal is 2^64 / divisor, rounded down, and the numerator is rounded up by one (Robison, "N-bit unsigned
+/// division via N-bit multiply-add", ARITH 2005): so 1 is a divisor like any other. Let `d` be the divisor. The product
+/// lacks less than `(n + 1) / 2^64` of `(n + 1) / d`, which is exact while that is at most `1 / d`.
 #[derive(Clone, Copy, Debug)]
 pub struct Divider {
     reciprocal: u64,
@@ -61,26 +62,20 @@ impl Divider {
     /// Divides by `divisor`, which must not be 0.
     #[inline]
     pub const fn new(divisor: u32) -> Divider {
-        Divider { reciprocal: (u64::MAX / divisor as u64).wrapping_add(1), divisor }
+        Divider { reciprocal: u64::MAX / divisor as u64, divisor }
     }
 
     /// `n / divisor`.
     #[inline]
     pub const fn divide(self, n: u32) -> u32 {
-        if self.divisor == 1 {
-            return n; // The reciprocal, 2^64, does not fit.
-        }
-        ((self.reciprocal as u128 * n as u128) >> 64) as u32
+        self.divide_long(n as u64) as u32
     }
 
-    /// `n / divisor` for longer numerators: exact while `n * divisor` fits in 64 bits.
+    /// `n / divisor` for longer numerators: exact while `(n + 1) * divisor` fits in 64 bits.
     #[inline]
     pub const fn divide_long(self, n: u64) -> u64 {
-        debug_assert!(n.checked_mul(self.divisor as u64).is_some());
-        if self.divisor == 1 {
-            return n;
-        }
-        ((self.reciprocal as u128 * n as u128) >> 64) as u64
+        debug_assert!((n + 1).checked_mul(self.divisor as u64).is_some());
+        ((self.reciprocal as u128 * (n + 1) as u128) >> 64) as u64
     }
 
     /// `n / divisor` and `n % divisor`.
