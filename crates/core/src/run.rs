@@ -364,13 +364,17 @@ impl<'a, S: Ssd + ?Sized> Runner<'a, S> {
         }
         let mut next_report = PROGRESS_EVERY;
         let mut moved = (self.ssd.now(), 0);
+        let mut submission = self.next_time();
+        let mut went_on = true;
         loop {
-            let submission = self.next_submission().map(|(at, _)| at);
-            if submission.is_none() && self.last.is_none() && self.all_answered() {
-                self.end_measuring(watcher)?;
-            }
-            if submission.is_none() && self.ssd.next_event().is_none() {
-                break;
+            if submission.is_none() {
+                if self.last.is_none() && self.all_answered() {
+                    self.end_measuring(watcher)?;
+                }
+                // After completions there mostly are events. If not, the next iteration comes here again.
+                if !went_on && self.ssd.next_event().is_none() {
+                    break;
+                }
             }
             // While the queue is full, what may be issued next is known when a place becomes free.
             let wake = submission.or_else(|| self.ssd.next_room());
@@ -378,17 +382,21 @@ impl<'a, S: Ssd + ?Sized> Runner<'a, S> {
             if self.ssd.now() > Time::LAST {
                 return Err(RunError::TooLong);
             }
-            self.collect(watcher)?;
-            self.submit_all(self.ssd.now(), watcher)?;
-            self.collect(watcher)?;
+            went_on = self.collect(watcher)?;
+            submission = self.submit_all(self.ssd.now(), watcher)?;
+            if self.collect(watcher)? {
+                submission = self.next_time();
+            }
             if self.waiting {
                 self.start_waiting()?;
+                submission = self.next_time();
             }
             if self.work >= next_report {
                 next_report = self.work + PROGRESS_EVERY;
                 moved = self.check_moves(moved)?;
                 self.check_policies()?;
                 self.report(self.ssd.now(), watcher);
+                submission = self.next_time();
             }
         }
         if self.last.is_none() {
@@ -463,10 +471,16 @@ impl<'a, S: Ssd + ?Sized> Runner<'a, S> {
         times.min()
     }
 
-    fn submit_all(&mut self, now: Time, watcher: &mut dyn Watcher) -> Result<(), RunError> {
+    /// When the next request can be issued.
+    fn next_time(&self) -> Option<Time> {
+        self.next_submission().map(|(at, _)| at)
+    }
+
+    /// Issues all requests that can be issued now. Returns when the next one can be.
+    fn submit_all(&mut self, now: Time, watcher: &mut dyn Watcher) -> Result<Option<Time>, RunError> {
         while let Some((at, index)) = self.next_submission() {
             if at > now {
-                break;
+                return Ok(Some(at));
             }
             self.count_outstanding(now);
             let feed = &mut self.feeds[index];
@@ -486,7 +500,7 @@ impl<'a, S: Ssd + ?Sized> Runner<'a, S> {
                 self.source_failed(index, error, watcher)?;
             }
         }
-        Ok(())
+        Ok(None)
     }
 
     /// Takes an error of a source for its end if the watcher ends the run: reading may have failed for that.
@@ -502,22 +516,31 @@ impl<'a, S: Ssd + ?Sized> Runner<'a, S> {
         if self.stopped { Ok(()) } else { Err(error) }
     }
 
-    fn collect(&mut self, watcher: &mut dyn Watcher) -> Result<(), RunError> {
+    /// Records the completions since the last call. Returns `true` if there are any.
+    #[inline]
+    fn collect(&mut self, watcher: &mut dyn Watcher) -> Result<bool, RunError> {
         if self.wants_slices {
             self.hand_over(watcher, self.ssd.now())?;
         }
-        if !self.ssd.has_completions() {
-            return Ok(());
+        let any = self.ssd.has_completions();
+        if any {
+            self.record(watcher)?;
         }
+        Ok(any)
+    }
+
+    #[inline(never)]
+    fn record(&mut self, watcher: &mut dyn Watcher) -> Result<(), RunError> {
         self.ssd.take_completions(&mut self.completions);
         if self.ssd.attributes() {
             return self.record_with_breakdowns(watcher);
         }
         let now = self.ssd.now();
         self.count_outstanding(now);
-        for completion in self.completions.drain(..) {
-            self.seen.record(&mut self.feeds, now, &completion, None, watcher)?;
+        for completion in &self.completions {
+            self.seen.record(&mut self.feeds, now, completion, None, watcher)?;
         }
+        self.completions.clear();
         Ok(())
     }
 

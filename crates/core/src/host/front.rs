@@ -213,7 +213,11 @@ impl Front {
 
     /// Takes the completions since the last call, in the order in which they were decided.
     pub fn take_completions(&mut self, into: &mut Vec<Completion>) {
-        into.append(&mut self.completions);
+        if into.is_empty() {
+            std::mem::swap(into, &mut self.completions);
+        } else {
+            into.append(&mut self.completions);
+        }
     }
 }
 
