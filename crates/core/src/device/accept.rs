@@ -48,10 +48,10 @@ impl Device {
     }
 
     /// A request has got a place in the queue.
+    #[inline(always)]
     pub(super) fn enter(&mut self, at: Time, request: Request) {
         if !self.front.is_in_range(&request) {
-            self.observe_refused(&request);
-            return self.front.refuse(request, Status::OutOfRange, self.now);
+            return self.refuse(request);
         }
         let id = self.front.enter(request);
         self.observe_entered(id, at);
@@ -62,6 +62,13 @@ impl Device {
         if self.timer(Timer::Link).is_none() {
             self.arm_link();
         }
+    }
+
+    /// A request goes beyond the last sector.
+    #[cold]
+    fn refuse(&mut self, request: Request) {
+        self.observe_refused(&request);
+        self.front.refuse(request, Status::OutOfRange, self.now);
     }
 
     /// One step of a request has crossed the link.
@@ -91,25 +98,11 @@ impl Device {
 
     /// A request is in the controller, and its software knows of it.
     pub(super) fn receive(&mut self, id: RequestId) {
-        let operation = self.front.requests[id].request.operation;
-        self.front.requests[id].received = true;
+        let pending = &mut self.front.requests[id];
+        pending.received = true;
+        let operation = pending.request.operation;
         match operation {
-            Operation::Read => {
-                let units = 0..self.front.units_of(id);
-                self.front.requests[id].remaining += units.end;
-                self.dispatch.note_host_read(self.now);
-                // Looking it up searches the buffer once more: where no time passes in between, one unit needs no
-                // search before that. Several are read in the runs between those that are there.
-                match self.buffer {
-                    Some(_) if units.end > 1 || self.front.cores.is_some() => {
-                        if !self.queue_by_page(id, &units, Work::Search) {
-                            self.search_buffer(id, units);
-                        }
-                    }
-                    _ => self.look_up_units(id, units),
-                }
-                self.part_done(id, self.now, TransactionId::NONE);
-            }
+            Operation::Read => self.receive_read(id),
             Operation::Write | Operation::WriteZeroes => {
                 if !self.front.has_link() || operation == Operation::WriteZeroes {
                     self.front.requests[id].crossed = self.front.units_of(id);
@@ -119,22 +112,42 @@ impl Device {
             Operation::Trim if self.queue_work(Work::Trim(id, self.front.units_of(id))) => {}
             Operation::Trim => self.trim(id),
             Operation::Flush if self.ftl.is_read_only() => self.flush_read_only(id),
-            Operation::Flush => {
-                self.hurry_filling();
-                let journalling = self.flush_journal(id);
-                if !self.flush(id) {
-                    if journalling {
-                        self.part_done(id, self.now, TransactionId::NONE);
-                    } else {
-                        self.done_at_once(id);
-                    }
+            Operation::Flush => self.receive_flush(id),
+        }
+    }
+
+    #[inline(always)]
+    fn receive_read(&mut self, id: RequestId) {
+        let units = 0..self.front.units_of(id);
+        self.front.requests[id].remaining += units.end;
+        self.dispatch.note_host_read(self.now);
+        // Looking it up searches the buffer once more: where no time passes in between, one unit needs no search before
+        // that. Several are read in the runs between those that are there.
+        match self.buffer {
+            Some(_) if units.end > 1 || self.front.cores.is_some() => {
+                if !self.queue_by_page(id, &units, Work::Search) {
+                    self.search_buffer(id, units);
                 }
-                if self.tasks.any_new() {
-                    return self.tasks.push(Task::ReleaseUrgent);
-                }
-                self.release_urgent();
+            }
+            _ => self.look_up_units(id, units),
+        }
+        self.part_done(id, self.now, TransactionId::NONE);
+    }
+
+    fn receive_flush(&mut self, id: RequestId) {
+        self.hurry_filling();
+        let journalling = self.flush_journal(id);
+        if !self.flush(id) {
+            if journalling {
+                self.part_done(id, self.now, TransactionId::NONE);
+            } else {
+                self.done_at_once(id);
             }
         }
+        if self.tasks.any_new() {
+            return self.tasks.push(Task::ReleaseUrgent);
+        }
+        self.release_urgent();
     }
 
     /// Work on units of a write that have arrived.
@@ -186,7 +199,7 @@ impl Device {
     }
 
     /// Reads a unit once its map entry is in the cache. `open` is as for [`Device::read_unit`].
-    #[inline]
+    #[inline(always)]
     fn look_up(&mut self, id: RequestId, part: Part, open: TransactionId) -> TransactionId {
         if self.has_entry(part.lpn) {
             return self.read_unit(id, part, open, TransactionId::NONE);
@@ -198,7 +211,7 @@ impl Device {
     /// Reads a unit from where it is. What begins for it goes on from where the transaction `from` has come to, or the
     /// request where that is `NONE`. `open` is a flash read that is not in line yet and may take more; returned is
     /// the one that is open afterwards.
-    #[inline]
+    #[inline(always)]
     pub(super) fn read_unit(
         &mut self,
         id: RequestId,
@@ -221,6 +234,7 @@ impl Device {
     }
 
     /// The controller answers a part of a read by itself.
+    #[inline(never)]
     fn answer_at_once(&mut self, id: RequestId, part: Part, from: TransactionId) {
         let pending = &mut self.front.requests[id];
         pending.start = pending.start.min(self.now);
@@ -228,6 +242,7 @@ impl Device {
     }
 
     /// Reads a unit whose write is on its way.
+    #[inline(never)]
     fn read_slot(&mut self, id: RequestId, slot: TransactionId, part: Part, from: TransactionId) {
         let write = self.transactions[slot];
         let held = write.complete || (u32::from(write.first) <= part.first && part.end <= u32::from(write.end));
@@ -245,6 +260,7 @@ impl Device {
     }
 
     /// Reads a unit from flash. Neighbours in one page are read together: `open` is the read that may take more.
+    #[inline(always)]
     fn read_flash(
         &mut self,
         id: RequestId,

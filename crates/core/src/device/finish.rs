@@ -12,6 +12,7 @@ use crate::work::{Class, Kind, Task, Transaction};
 
 impl Device {
     /// The data of one plane that works together with others have left.
+    #[inline(never)]
     pub(super) fn finish_member(&mut self, unit: UnitId) {
         let id = self.dispatch.member_ended(unit, &self.transactions);
         self.observe_member_ended(unit, id);
@@ -19,13 +20,14 @@ impl Device {
     }
 
     /// The operation of a unit of `lun` has ended.
+    #[inline]
     pub(super) fn finish(&mut self, unit: UnitId, lun: LunId) {
         let id = self.dispatch.ended(unit);
         self.observe_ended(unit, lun, id);
         self.finish_one(id);
     }
 
-    #[inline]
+    #[inline(always)]
     fn finish_one(&mut self, id: TransactionId) {
         match self.transactions[id].kind {
             Kind::HostRead => self.finish_read(id),
@@ -78,6 +80,7 @@ impl Device {
         }
     }
 
+    #[inline(always)]
     fn finish_read(&mut self, id: TransactionId) {
         if !self.check_host_read(id) && self.buffer.is_some() {
             self.fill_buffer(id);
@@ -99,6 +102,7 @@ impl Device {
     }
 
     /// So many sectors of a read leave for the host; see [`Device::part_done`].
+    #[inline]
     pub(super) fn reply(&mut self, request: RequestId, sectors: u32, by: TransactionId) {
         let at = self.front.reply(request, sectors, self.now);
         self.part_done(request, at, by);

@@ -181,6 +181,7 @@ impl Device {
     }
 
     /// The clock: all that happens up to here has happened.
+    #[inline]
     pub fn now(&self) -> Time {
         self.now
     }
@@ -227,6 +228,7 @@ impl Device {
     }
 
     /// Whether the device accepts another request at once.
+    #[inline]
     pub fn has_room(&self) -> bool {
         self.front.has_room()
     }
@@ -243,6 +245,7 @@ impl Device {
     }
 
     /// Takes a request at `now`, which must not lie before the clock. Requests beyond the queue depth wait.
+    #[inline]
     pub fn submit(&mut self, now: Time, request: Request) {
         debug_assert!(now >= self.now, "time runs forward");
         self.now = self.now.max(now);

@@ -70,10 +70,13 @@ impl Device {
 
     #[inline(never)]
     fn run_all_tasks(&mut self) {
-        while let Some(task) = self.tasks.pop() {
-            match task {
-                Task::Start(lun) => dispatch::notify(self, lun),
-                other => self.run_other(other),
+        loop {
+            if let Some(lun) = self.tasks.pop_start() {
+                dispatch::notify(self, lun);
+            } else if let Some(task) = self.tasks.pop() {
+                self.run_other(task);
+            } else {
+                return;
             }
         }
     }

@@ -73,7 +73,7 @@ pub(crate) fn set_idle(b: &mut impl Binder, lun: LunId) -> bool {
 }
 
 /// Starts an idle LUN on the first transaction that waits for it, or queues it for its channel.
-#[inline]
+#[inline(never)]
 pub(crate) fn start_idle(b: &mut impl Binder, lun: LunId) {
     if let Some((rank, id)) = next_for(b, lun) {
         start_or_request(b, lun, rank, id);
@@ -106,6 +106,7 @@ fn reconsider(b: &mut impl Binder, lun: LunId) {
 }
 
 /// Starts a LUN that takes commands on `id`, which it takes next, or queues the LUN for its channel.
+#[inline(always)]
 pub(super) fn start_or_request(b: &mut impl Binder, lun: LunId, rank: u8, id: TransactionId) {
     let Parts { dispatch, transactions, array, now, .. } = b.parts();
     let timing = array.timing();
@@ -179,6 +180,7 @@ fn resume(b: &mut impl Binder, unit: UnitId) {
 }
 
 /// Starts a LUN on `next`, or on what waits for it if there is no `next`. Sets it idle if nothing can start.
+#[inline(always)]
 fn start_or_rest(b: &mut impl Binder, unit: UnitId, lun: LunId, next: Option<(u8, TransactionId)>, has_channel: bool) {
     let Parts { dispatch, tasks, .. } = b.parts();
     let holds = dispatch.holds_to_bind(tasks);
@@ -197,6 +199,7 @@ fn start_or_rest(b: &mut impl Binder, unit: UnitId, lun: LunId, next: Option<(u8
 }
 
 /// Sets a LUN idle that could start something and found nothing, or resumes what it has suspended.
+#[cold]
 fn rest(b: &mut impl Binder, unit: UnitId, lun: LunId) {
     let View { dispatch, array, .. } = b.view();
     if dispatch.overlapping.any && array.is_suspended(unit) {

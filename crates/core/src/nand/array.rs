@@ -546,27 +546,9 @@ impl Array {
         data: Time,
     ) -> Time {
         let channel_id = self.channel_of_unit(unit);
-        let chip = self.chip_of(plane);
+        let lead = if self.timing.switches { self.turn(channel_id, (kind, plane), from) } else { Time::ZERO };
         let channel = &mut self.channels[channel_id];
         debug_assert!(channel.busy_until <= from, "the channel carries one transfer at a time");
-        let mut lead = Time::ZERO;
-        if self.timing.way_switch.0 > 0 && channel.last_chip != chip {
-            if channel.last_chip != NOWHERE {
-                lead += self.timing.way_switch;
-            }
-            channel.last_chip = chip;
-        }
-        let switch = self.timing.channel_switch(kind);
-        if self.timing.switches_channels() && self.last_channel != channel_id.0 {
-            if self.last_channel != NOWHERE && switch > Time::ZERO {
-                if self.timing.switch_is_shared {
-                    lead += self.switch_free.since(from);
-                    self.switch_free = from + lead + switch;
-                }
-                lead += switch;
-            }
-            self.last_channel = channel_id.0;
-        }
         let (commands, all_data) = if turns == 1 {
             (command, data)
         } else {
@@ -585,6 +567,32 @@ impl Array {
             self.show_transfer(unit, from, from + lead, turns, end);
         }
         end
+    }
+
+    /// Turns a channel to the chip of a plane, and the controller to the channel. Returns the time that this takes.
+    #[inline(never)]
+    fn turn(&mut self, channel_id: ChannelId, (kind, plane): (Kind, PlaneId), from: Time) -> Time {
+        let chip = self.chip_of(plane);
+        let channel = &mut self.channels[channel_id];
+        let mut lead = Time::ZERO;
+        if self.timing.way_switch.0 > 0 && channel.last_chip != chip {
+            if channel.last_chip != NOWHERE {
+                lead += self.timing.way_switch;
+            }
+            channel.last_chip = chip;
+        }
+        let switch = self.timing.channel_switch(kind);
+        if self.timing.switches_channels() && self.last_channel != channel_id.0 {
+            if self.last_channel != NOWHERE && switch > Time::ZERO {
+                if self.timing.switch_is_shared {
+                    lead += self.switch_free.since(from);
+                    self.switch_free = from + lead + switch;
+                }
+                lead += switch;
+            }
+            self.last_channel = channel_id.0;
+        }
+        lead
     }
 
     /// Names plane number `index` of those that will work together in a unit, in the order in which their data move.
@@ -652,7 +660,14 @@ impl Array {
         self.start_page(unit, from);
     }
 
-    /// Starts the command of the next page of the operation.
+    /// Starts the command of the next page of an operation that has begun.
+    #[inline(never)]
+    fn start_next_page(&mut self, unit: UnitId, from: Time) {
+        self.start_page(unit, from);
+    }
+
+    /// Starts the command of a page of the operation.
+    #[inline(always)]
     fn start_page(&mut self, unit: UnitId, from: Time) {
         let Unit { operation, programs, .. } = &self.units[unit];
         let Operation { kind, plane, members, data, .. } = *operation;
@@ -685,7 +700,7 @@ impl Array {
     pub fn resume(&mut self, unit: UnitId, now: Time) {
         let state = &mut self.units[unit];
         if state.phase == Phase::NextPage {
-            return self.start_page(unit, now);
+            return self.start_next_page(unit, now);
         }
         debug_assert_eq!(state.phase, Phase::Holding);
         state.phase = Phase::Out;
@@ -751,7 +766,7 @@ impl Array {
     /// A copy-back has its page in the register: programs it.
     fn program_back(&mut self, unit: UnitId, now: Time) -> Outcome {
         if self.timing.program_command == Time::ZERO {
-            self.start_page(unit, now);
+            self.start_next_page(unit, now);
             return Outcome::GoesOn;
         }
         let state = &mut self.units[unit];

@@ -33,6 +33,8 @@ pub struct Timing {
     channel_switch_read: Time,
     /// The same for anything else.
     channel_switch: Time,
+    /// True if turning to another chip or channel takes time.
+    pub switches: bool,
     /// Whether a channel switch holds up the whole controller.
     pub switch_is_shared: bool,
     /// Whether commands without data take priority over data on the channels.
@@ -42,6 +44,8 @@ pub struct Timing {
 impl Timing {
     /// The durations of a device.
     pub fn new(device: &DeviceConfig) -> Timing {
+        let (way_switch, channel_switch) = (device.bus.way_switch.time(), device.bus.channel_switch.time());
+        let channel_switch_read = device.bus.channel_switch_read.map_or(channel_switch, |time| time.time());
         let cycles = device.bus.command_cycles;
         let page = device.geometry.page_size.0;
         let page_time = device.data_time(page);
@@ -66,9 +70,10 @@ impl Timing {
                 BlockSummary::None => Time::ZERO,
                 BlockSummary::LastPage(bytes) => device.raw_data_time(bytes.0),
             },
-            way_switch: device.bus.way_switch.time(),
-            channel_switch_read: device.bus.channel_switch_read.unwrap_or(device.bus.channel_switch).time(),
-            channel_switch: device.bus.channel_switch.time(),
+            way_switch,
+            channel_switch_read,
+            channel_switch,
+            switches: way_switch.0 | channel_switch.0 | channel_switch_read.0 > 0,
             switch_is_shared: device.bus.channel_switch_scope == SwitchScope::Controller,
             commands_first: device.bus.order == BusOrder::CommandsFirst,
         }

@@ -167,6 +167,19 @@ impl Tasks {
         self.stack.len() > self.ordered
     }
 
+    /// Takes the next task if it starts a LUN. Reads the fields of the task one by one, because copying a value whose
+    /// fields were just written one by one is slow.
+    #[inline]
+    pub fn pop_start(&mut self) -> Option<LunId> {
+        if self.stack.len() > self.ordered + 1 {
+            self.order();
+        }
+        let Some(&Task::Start(lun)) = self.stack.last() else { return None };
+        self.ordered = self.stack.len() - 1;
+        self.stack.truncate(self.ordered);
+        Some(lun)
+    }
+
     /// Takes the next task.
     #[inline]
     pub fn pop(&mut self) -> Option<Task> {
