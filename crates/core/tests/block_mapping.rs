@@ -69,7 +69,7 @@ fn an_overwrite_opens_a_block_and_copies_what_is_below() {
     assert_eq!(write(&mut device, 0, 1), 59 * copy + ERASE + PAGE + PROGRAM);
     let counted = device.ftl().counters.since(&before);
     assert_eq!((programs(&counted), counted.blocks_erased), ([3, 0, 62], 1));
-    assert_eq!(counted.units_programmed, counted.host_units + counted.units_moved);
+    assert_eq!(counted.units_programmed, counted.host_units + counted.units_moved());
     assert_eq!(counted.merges, [0, 0, 1], "offsets 3 and 4 are the host's, behind copies: a full merge");
 }
 
@@ -156,13 +156,13 @@ fn invalid_pages_at_the_start_are_those_of_logical_blocks() {
         let of_plane = (share * 64.0 * 64.0 + 1e-6) as u64;
         let mut counters = device.ftl().counters;
         assert_eq!(counters.units_programmed, 4 * of_plane, "{more} {share}");
-        assert_eq!((counters.units_moved, counters.blocks_erased, counters.units_padded), (0, 0, 0));
+        assert_eq!((counters.units_moved(), counters.blocks_erased, counters.units_padded), (0, 0, 0));
         // Each logical block that is written anew leaves its invalid pages behind: nothing is copied for that.
         let units = device.ftl().map.len();
         fill(&mut device, units);
         counters = device.ftl().counters.since(&counters);
         let blocks = of_plane.div_ceil(64) * 4;
-        assert_eq!((counters.units_moved, counters.blocks_erased, counters.merges), (0, blocks, [blocks, 0, 0]));
+        assert_eq!((counters.units_moved(), counters.blocks_erased, counters.merges), (0, blocks, [blocks, 0, 0]));
         overwrite(&mut device, 500);
         let erases: Vec<u32> = device.ftl().blocks.all().iter().map(|block| block.erases).collect();
         let mean = f64::from(erases.iter().sum::<u32>()) / erases.len() as f64;

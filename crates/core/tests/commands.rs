@@ -607,7 +607,7 @@ fn a_page_is_moved_with_the_units_that_are_stale() {
     // Wise, the controller packs two units into a page, and nothing is given up.
     let counters = half_stale("wise").ftl().counters;
     assert_eq!((counters.copy_backs, counters.units_padded), (0, 0));
-    assert!(counters.units_moved >= 8, "{counters:?}");
+    assert!(counters.units_moved() >= 8, "{counters:?}");
 }
 
 /// A device of two planes that are written alike, two units at a time, until both have cleaned; with the cells' phases
@@ -714,7 +714,7 @@ fn wise_commands_that_clean_sooner_waste_nothing() {
             assert_eq!(wise.units_padded, 0);
             // What is erased beyond basic commands was moved beyond them, but for what is free or open at the end.
             let erased = 32 * (wise.blocks_erased as i64 - basic.blocks_erased as i64);
-            let moved = wise.units_moved as i64 - basic.units_moved as i64;
+            let moved = wise.units_moved() as i64 - basic.units_moved() as i64;
             assert!((erased - moved).abs() <= 2 * 2 * 32, "{spare} {depth}: {erased} pages erased, {moved} moved");
             assert_close("blocks erased", wise.blocks_erased as f64, basic.blocks_erased as f64, 0.02);
             // Cleaning that does not wait costs more than that, without any of these commands.
@@ -730,7 +730,7 @@ fn assert_wise(spare: &str) {
     let device = overwritten(&[&[spare], &WISE[..]].concat(), 1, 3000);
     let counters = device.ftl().counters;
     assert_eq!(counters.units_padded, 0);
-    assert_eq!((counters.blocks_erased, counters.units_moved), (basic.blocks_erased, basic.units_moved), "{spare}");
+    assert_eq!((counters.blocks_erased, counters.units_moved()), (basic.blocks_erased, basic.units_moved()), "{spare}");
     let kinds: Vec<Kind> = merged(&device).iter().map(|shape| shape.0).collect();
     assert!(kinds.contains(&Kind::Program) && kinds.contains(&Kind::Erase), "{kinds:?}");
     // Erases of one command are one cell time of both planes.

@@ -184,7 +184,7 @@ fn accounts_of_map_pages_add_up() {
     assert_eq!(counted.pages_read[ReadCause::Map as usize], map.reads.iter().sum::<u64>());
     assert_eq!(
         counted.units_programmed,
-        counted.host_units + counted.units_moved + counted.copies_in_vain + map.programs.iter().sum::<u64>()
+        counted.host_units + counted.units_moved() + counted.copies_in_vain + map.programs.iter().sum::<u64>()
     );
     assert!(
         map.reads[3] > 0 && map.reads[3] <= map.programs[3] && map.victims > 0,

@@ -169,7 +169,7 @@ fn as_many_fail_as_the_rates_say() {
     // Five standard deviations; copies that cleaning has read and lost come on top, a few of a hundred.
     let within = |count: f64, of: f64, rate: f64| (count - of * rate).abs() < 5.0 * (of * rate * (1.0 - rate)).sqrt();
     assert!(within(failed, programs, 0.01), "{failed} of {programs} programs");
-    let moved = device.ftl().counters.units_moved as f64;
+    let moved = device.ftl().counters.units_moved() as f64;
     assert!(within(lost, units as f64 + moved, 0.05), "{lost} of {units} reads, {moved} copies");
 }
 

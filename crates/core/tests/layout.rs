@@ -131,7 +131,7 @@ fn a_stale_device_is_empty_and_about_to_clean() {
             };
             let outcome = Load::open(rest, write).run(&mut device);
             assert!(outcome.counters.blocks_erased > 0, "{allocation} {share}");
-            assert_eq!(outcome.counters.units_moved, 0, "{allocation} {share}");
+            assert_eq!(outcome.counters.units_moved(), 0, "{allocation} {share}");
         }
     }
 }

@@ -266,7 +266,7 @@ impl Simulator {
             ("units_programmed", counters.units_programmed),
             ("units_superseded", counters.units_superseded),
             ("units_trimmed", counters.units_trimmed),
-            ("units_moved", counters.units_moved),
+            ("units_moved", counters.units_moved()),
             ("pages_read", counters.pages_read.iter().sum()),
             ("pages_programmed", counters.pages_programmed.iter().sum()),
             ("blocks_erased", counters.blocks_erased),

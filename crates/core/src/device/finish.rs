@@ -2,10 +2,10 @@
 
 use super::{Device, Mutant};
 use crate::durability::flash::FlashEvent;
-use crate::ftl::mapping::Location;
 use crate::ftl::mover::Copy;
 use crate::ftl::space::{BlockState, Role};
 use crate::metrics::attribution::Part as TimePart;
+use crate::metrics::counters::CopyCause;
 use crate::sim::id::{BlockId, Lpn, LunId, Ppn, RequestId, TransactionId, UnitId};
 use crate::sim::time::Time;
 use crate::work::{Class, Kind, Task, Transaction};
@@ -355,57 +355,33 @@ impl Device {
         self.clean(plane);
     }
 
-    /// Moves the map to a copy, unless its unit was superseded on the way: that is not resurrected.
+    /// Ends a copy of garbage collection.
     fn finish_copy(&mut self, copy: Copy) {
         if let Some(media) = &mut self.ftl.media {
             media.copy(copy.from, copy.to);
         }
         self.ftl.copy_loss(copy.from, copy.to);
-        self.map_copy(Lpn(copy.lpn), copy.from, copy.to);
-        let victim = self.ftl.blocks.block_of(copy.from);
-        self.release(victim);
-    }
-
-    /// Moves the map to a copy, as [`Device::move_in_map`] does, and shows the scheme so.
-    fn map_copy(&mut self, lpn: Lpn, from: Ppn, to: Ppn) {
-        if self.move_in_map(lpn, from, to) && self.ftl.shape().hooks.entries {
-            self.with_scheme(|scheme, device| scheme.note_moved(device, lpn, from));
+        let block = self.ftl.blocks.block_of(copy.from);
+        let cause = self.ftl.blocks.block(block).moved_for;
+        if self.move_in_map(&copy, cause) && self.ftl.shape().hooks.entries {
+            self.with_scheme(|scheme, device| scheme.note_moved(device, Lpn(copy.lpn), copy.from));
         }
+        self.release(block);
     }
 
     /// Moves the map to a copy, unless its unit was overwritten or trimmed in the meantime. Returns `true` if it did.
-    pub(super) fn move_in_map(&mut self, lpn: Lpn, from: Ppn, to: Ppn) -> bool {
-        if !self.ftl.blocks.is_valid(from) {
-            self.ftl.counters.copies_in_vain += 1;
-            if self.options.mutant == Mutant::RenumberCopies {
-                self.ftl.map.set_flash(lpn, to);
-            }
-            return false;
+    pub(super) fn move_in_map(&mut self, copy: &Copy, cause: CopyCause) -> bool {
+        let lpn = Lpn(copy.lpn);
+        let is_moved = self.ftl.end_copy(copy, cause, &mut self.transactions);
+        match self.options.mutant {
+            Mutant::RenumberCopies if !is_moved => self.ftl.map.set_flash(lpn, copy.to),
+            Mutant::IgnoreOverwrite if is_moved => self.ftl.map.set_flash(lpn, copy.to),
+            _ => {}
         }
-        self.ftl.blocks.invalidate(from);
-        self.ftl.blocks.validate(to);
-        self.ftl.note_moved(lpn);
-        if self.durability.is_some() {
-            self.anchor(lpn, to);
+        if is_moved && self.durability.is_some() {
+            self.anchor(lpn, copy.to);
         }
-        match self.ftl.map.get(lpn) {
-            Location::Flash(ppn) => {
-                debug_assert_eq!(ppn, from, "a valid unit is mapped");
-                self.ftl.map.set_flash(lpn, to);
-            }
-            Location::Slot(_) if self.options.mutant == Mutant::IgnoreOverwrite => self.ftl.map.set_flash(lpn, to),
-            // A write of the unit waits for its place; it supersedes the copy now.
-            Location::Slot(newest) => {
-                let mut id = newest;
-                while self.transactions[id].older.is_some() {
-                    id = self.transactions[id].older;
-                }
-                debug_assert_eq!(self.transactions[id].source, from);
-                self.transactions[id].source = to;
-            }
-            Location::Unmapped => debug_assert!(false, "a valid unit is mapped"),
-        }
-        true
+        is_moved
     }
 
     fn finish_erase(&mut self, id: TransactionId) {

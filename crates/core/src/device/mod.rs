@@ -372,7 +372,7 @@ impl Device {
             // What was programmed and is not valid any more was superseded, trimmed, moved, in vain or padding.
             let gone = counters.units_superseded
                 + counters.units_trimmed
-                + counters.units_moved
+                + counters.units_moved()
                 + counters.copies_in_vain
                 + counters.map.units_superseded
                 + counters.units_padded

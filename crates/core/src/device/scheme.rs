@@ -3,10 +3,12 @@
 use super::Device;
 use crate::ftl::Ftl;
 use crate::ftl::mapping::{Bound, Context, MappingInTime, PADDING};
+use crate::ftl::mover::Copy;
 use crate::ftl::space::Role;
 use crate::metrics::attribution::Part as TimePart;
+use crate::metrics::counters::CopyCause;
 use crate::nand::array::Spot;
-use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn, TransactionId};
+use crate::sim::id::{BlockId, PlaneId, Ppn, TransactionId};
 use crate::work::{Kind, Tasks, Transaction, Transactions};
 
 impl Device {
@@ -150,8 +152,9 @@ impl Context for Device {
         self.finish_flight(id);
     }
 
-    fn map_copy(&mut self, lpn: Lpn, from: Ppn, to: Ppn) {
-        self.move_in_map(lpn, from, to);
+    fn end_copy(&mut self, copy: &Copy) {
+        self.move_in_map(copy, CopyCause::Merge);
+        self.release(self.ftl.blocks.block_of(copy.from));
     }
 
     fn program_ended(&mut self, place: Ppn) {

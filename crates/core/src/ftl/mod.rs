@@ -28,7 +28,7 @@ use crate::config::advanced::Waste;
 use crate::config::{BlockSummary, DeviceConfig, Frontiers, GcPace};
 use crate::external::Fault;
 use crate::ftl::temperature::written::Written;
-use crate::metrics::counters::{Counters, ProgramCause, ReadCause};
+use crate::metrics::counters::{CopyCause, Counters, ProgramCause, ReadCause};
 use crate::nand::media::Media;
 use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn};
 use crate::sim::memory::Divider;
@@ -403,10 +403,10 @@ impl Ftl {
         self.classes.as_ref().map_or(0, |classes| classes.of(lpn))
     }
 
-    /// Cleaning has moved a unit.
+    /// A unit has been moved.
     #[inline]
-    pub fn note_moved(&mut self, lpn: Lpn) {
-        self.counters.units_moved += 1;
+    pub fn note_moved(&mut self, lpn: Lpn, cause: CopyCause) {
+        self.counters.moved[cause as usize] += 1;
         if let Some(classes) = &mut self.classes {
             classes.note_moved(lpn.0);
         }

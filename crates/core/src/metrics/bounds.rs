@@ -123,7 +123,7 @@ impl Work<'_> {
         let reads = counters.pages_read[ReadCause::Gc as usize] + counters.pages_read[ReadCause::Merge as usize];
         let copies = programs(ProgramCause::Gc) + programs(ProgramCause::Merge);
         let (summaries, erases) = (programs(ProgramCause::Summary), counters.blocks_erased);
-        let moved = (counters.units_moved + counters.copies_in_vain) * u64::from(config.pages_per_unit());
+        let moved = (counters.units_moved() + counters.copies_in_vain) * u64::from(config.pages_per_unit());
         let unit_out = timing.units_out.get(1).copied().unwrap_or(timing.page_out);
         let bus = [
             (reads, timing.read_command),

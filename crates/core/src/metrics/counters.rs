@@ -45,6 +45,11 @@ pub enum CopyCause {
     Merge,
 }
 
+impl CopyCause {
+    /// Number of causes.
+    pub const COUNT: usize = CopyCause::Merge as usize + 1;
+}
+
 impl ProgramCause {
     /// All causes, with the names that results have for them.
     pub const ALL: [(ProgramCause, &str); 10] = [
@@ -254,8 +259,8 @@ pub struct Counters {
     pub units_superseded: u64,
     /// Units that were trimmed.
     pub units_trimmed: u64,
-    /// Units whose valid copy was moved by cleaning.
-    pub units_moved: u64,
+    /// Units that were moved, by [`CopyCause`].
+    pub moved: [u64; CopyCause::COUNT],
     /// Copies that were superseded while they were on their way, and so never valid.
     pub copies_in_vain: u64,
     /// Reads of never-written units, answered by the controller.
@@ -310,6 +315,7 @@ impl Counters {
                         together(self.pages_programmed[i], other.pages_programmed[i])
                     }),
                     pages_read: std::array::from_fn(|i| together(self.pages_read[i], other.pages_read[i])),
+                    moved: std::array::from_fn(|i| together(self.moved[i], other.moved[i])),
                     merges: std::array::from_fn(|i| together(self.merges[i], other.merges[i])),
                     map: self.map.with(&other.map, &together),
                     faults: FaultCounts::default(),
@@ -330,7 +336,6 @@ impl Counters {
             units_cut_by_timeout,
             units_superseded,
             units_trimmed,
-            units_moved,
             copies_in_vain,
             unmapped_reads,
             slot_reads,
@@ -363,6 +368,11 @@ impl Counters {
             let index = next.replace(next.get() + 1);
             values.get(index).copied().unwrap_or_default()
         })
+    }
+
+    /// Units moved, for any cause.
+    pub fn units_moved(&self) -> u64 {
+        self.moved.iter().sum()
     }
 
     /// Pages programmed, whatever the cause.

@@ -16,7 +16,7 @@ pub use write::{Writer, write_head};
 pub const MAGIC: [u8; 8] = *b"FGSTATE\n";
 
 /// The form of the file, raised when older programs cannot read it any more.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 
 /// Bytes of a section that are hashed, compressed and kept in memory together.
 const CHUNK: usize = 64 << 10;

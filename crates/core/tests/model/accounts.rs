@@ -110,7 +110,7 @@ fn check_programs(device: &Device) -> Result<(), String> {
     // Of a map in flash those programs that failed are counted with the others.
     let failed = counters.faults.units_failed;
     let slack = if device.ftl().shape().hooks.entries { failed } else { 0 };
-    let wanted = written + counters.units_moved + counters.copies_in_vain + of_map + failed;
+    let wanted = written + counters.units_moved() + counters.copies_in_vain + of_map + failed;
     let have = counters.units_programmed + dropped;
     if have > wanted || have + slack < wanted {
         return Err(format!("units programmed are not the host's and the moved ones: {counters:?}"));

@@ -143,7 +143,7 @@ impl Row {
         let of = |operation| window.of(operation).map_or_else(Default::default, |o| OperationRow::new(o, seconds));
         let programmed = units_programmed(config, counters);
         let victim_units = (counters.victims * u64::from(config.data_units_per_block())) as f64;
-        let moved = (counters.units_moved * u64::from(config.pages_per_unit())) as f64;
+        let moved = (counters.units_moved() * u64::from(config.pages_per_unit())) as f64;
         Row {
             start_ps: window.start.ps(),
             end_ps: window.end.ps(),

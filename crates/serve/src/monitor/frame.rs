@@ -489,7 +489,7 @@ impl Flash {
             write_amplification_now: look.window.as_ref().and_then(|window| amplification(&window.counters)),
             cleanings: counters.victims,
             blocks_erased: counters.blocks_erased,
-            units_moved: counters.units_moved,
+            units_moved: counters.units_moved(),
             units_trimmed: counters.units_trimmed,
             pages_read: counters.pages_read_total(),
             pages_programmed: counters.pages_programmed_total(),

@@ -7,7 +7,7 @@ use super::job::Job;
 use crate::ftl::Ftl;
 use crate::ftl::mover::Copy;
 use crate::ftl::space::{FrontierId, Role};
-use crate::metrics::counters::{ProgramCause, ReadCause};
+use crate::metrics::counters::{CopyCause, ProgramCause, ReadCause};
 use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn};
 
 impl Ftl {
@@ -53,6 +53,7 @@ impl Ftl {
 
     /// Moves all valid units of a block, in runs that each lie in one block.
     fn evacuate_now(&mut self, plane: PlaneId, victim: BlockId) {
+        let cause = self.blocks.block(victim).moved_for;
         let mut moving = std::mem::take(&mut self.moving);
         moving.start(self, victim);
         if let Some(read) = moving.read(self, u32::MAX) {
@@ -71,7 +72,7 @@ impl Ftl {
             };
             let most = if by_class { 1 } else { room as usize };
             let (run, later) = left.split_at_mut(left.len().min(most));
-            self.move_run(at, run);
+            self.move_run(at, run, cause);
             left = later;
         }
         moving.copies.clear();
@@ -80,7 +81,7 @@ impl Ftl {
     }
 
     /// Programs a run of moved units at a frontier whose block has room for all of them.
-    fn move_run(&mut self, at: FrontierId, run: &mut [Copy]) {
+    fn move_run(&mut self, at: FrontierId, run: &mut [Copy], cause: CopyCause) {
         let count = run.len() as u32;
         let first = self.bind_copies(at, run, count);
         run.iter().for_each(|copy| self.map.set_flash(Lpn(copy.lpn), copy.to));
@@ -91,16 +92,16 @@ impl Ftl {
         let pages = pages_before(first.0 + count) - pages_before(first.0);
         self.counters.pages_programmed[ProgramCause::Gc as usize] += u64::from(pages * self.shape.pages_per_unit);
         self.counters.units_programmed += u64::from(count);
-        self.note_run(run);
+        self.note_run(run, cause);
         self.close_if_full(Ppn(first.0 + count - 1), at);
     }
 
     /// Notes what each moved unit means to classes, contents, losses and the map in flash.
-    fn note_run(&mut self, run: &[Copy]) {
+    fn note_run(&mut self, run: &[Copy], cause: CopyCause) {
         let watched =
             self.classes.is_some() || self.media.is_some() || self.faults.is_some() || self.shape.hooks.entries;
         if !watched {
-            self.counters.units_moved += run.len() as u64;
+            self.counters.moved[cause as usize] += run.len() as u64;
             return;
         }
         for copy in run {
@@ -109,7 +110,7 @@ impl Ftl {
             }
             self.copy_loss(copy.from, copy.to);
             self.note_changed(Lpn(copy.lpn));
-            self.note_moved(Lpn(copy.lpn));
+            self.note_moved(Lpn(copy.lpn), cause);
         }
     }
 }

@@ -1,7 +1,8 @@
 //! The part of the device that a mapping scheme may use.
 
 use crate::ftl::Ftl;
-use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn, TransactionId};
+use crate::ftl::mover::Copy;
+use crate::sim::id::{BlockId, PlaneId, Ppn, TransactionId};
 use crate::work::{Tasks, Transaction, Transactions};
 
 /// The part of the device that a mapping scheme may use. None of it calls the scheme back.
@@ -36,8 +37,8 @@ pub trait Context {
     /// Ends a host write that was trimmed before it was bound.
     fn drop_write(&mut self, id: TransactionId);
 
-    /// Moves the map to a copy of a unit, unless the unit was overwritten or trimmed in the meantime.
-    fn map_copy(&mut self, lpn: Lpn, from: Ppn, to: Ppn);
+    /// Ends a copy: the map moves to it, unless its unit was overwritten or trimmed in the meantime.
+    fn end_copy(&mut self, copy: &Copy);
 
     /// A program of a data block has ended: queues the summary of the block if that was its last program.
     fn program_ended(&mut self, place: Ppn);

@@ -4,7 +4,7 @@
 use crate::ftl::Ftl;
 use crate::ftl::mapping::{Context, PADDING};
 use crate::ftl::mover::Copy;
-use crate::metrics::counters::ReadCause;
+use crate::metrics::counters::{CopyCause, ReadCause};
 use crate::sim::id::{Lpn, Ppn, TransactionId};
 use crate::work::{Class, Kind, Transaction};
 
@@ -89,11 +89,7 @@ impl Gather {
 
     /// The program has ended: the map moves to the copies.
     pub fn end(&mut self, cx: &mut (impl Context + ?Sized)) {
-        for copy in self.copies.drain(..) {
-            cx.map_copy(Lpn(copy.lpn), copy.from, copy.to);
-            let block = cx.ftl().blocks.block_of(copy.from);
-            cx.release(block);
-        }
+        self.copies.drain(..).for_each(|copy| cx.end_copy(&copy));
     }
 }
 
@@ -112,6 +108,6 @@ impl Ftl {
         self.blocks.invalidate(from);
         self.map.set_flash(Lpn(lpn), to);
         self.blocks.validate(to);
-        self.counters.units_moved += 1;
+        self.counters.moved[CopyCause::Merge as usize] += 1;
     }
 }

@@ -317,13 +317,15 @@ impl UnitClass {
 impl Cleaning {
     fn new(config: &DeviceConfig, counters: &Counters) -> Cleaning {
         let units = counters.victims * u64::from(config.data_units_per_block());
-        let moved = counters.units_moved * u64::from(config.pages_per_unit());
+        let moved = counters.units_moved() * u64::from(config.pages_per_unit());
+        let [gc, wear, failed_block, merge] = counters.moved;
         let [switch, partial, full] = counters.merges;
         Cleaning {
             victims: counters.victims,
             pages_moved: moved as f64 / f64::from(config.units_per_page()),
             efficiency: ratio(units.saturating_sub(counters.victim_valid_units), units),
             stock_blocks: ratio(counters.stock_at_choice, counters.victims),
+            units_moved: MovedUnits { gc, wear, failed_block, merge },
             copies_in_vain: counters.copies_in_vain,
             merges: Merges { switch, partial, full },
         }

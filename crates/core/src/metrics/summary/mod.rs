@@ -441,6 +441,8 @@ pub struct Cleaning {
     pub victims: u64,
     /// Data moved out of them, in flash pages; a page with one valid mapping unit of four counts a quarter.
     pub pages_moved: f64,
+    /// Mapping units moved, by cause.
+    pub units_moved: MovedUnits,
     /// Share of the victims' mapping units that need not be moved, being superseded, trimmed or padding; null without
     /// victims.
     pub efficiency: Option<f64>,
@@ -451,6 +453,19 @@ pub struct Cleaning {
     pub copies_in_vain: u64,
     /// Logical blocks whose old block was let go of (`config.mapping.scheme = "block"`).
     pub merges: Merges,
+}
+
+/// Mapping units moved, by cause.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct MovedUnits {
+    /// Garbage collection gained the invalid units of their blocks.
+    pub gc: u64,
+    /// Wear leveling (`config.gc.wear`) migrated their blocks.
+    pub wear: u64,
+    /// Programs of their blocks failed (`config.faults`).
+    pub failed_block: u64,
+    /// Logical blocks were merged (`config.mapping.scheme = "block"`).
+    pub merge: u64,
 }
 
 /// How two blocks of a logical block became one; all 0 where there are no logical blocks.
