@@ -4,6 +4,7 @@ use std::fmt;
 use std::io::Write;
 
 use clap::Subcommand;
+use floatgate_core::config::cells::CellMode;
 use floatgate_core::config::{self, BUILTINS, ConfigError, DeviceConfig};
 use floatgate_core::device::{Options, needed};
 use floatgate_core::external::Externals;
@@ -156,15 +157,12 @@ fn show(out: &mut impl Write, device: &DeviceConfig) -> anyhow::Result<()> {
 fn derived(device: &DeviceConfig) -> Vec<(&'static str, String)> {
     let g = &device.geometry;
     let timing = Timing::new(device);
-    let types = device.nand.cell.bits();
-    let reads: Vec<Time> = (0..types).map(|page| timing.read_command + timing.read(page) + timing.page_out).collect();
-    let programs: Vec<Time> =
-        (0..types).map(|page| timing.program_command + timing.program_in + timing.program(page)).collect();
+    let [reads, programs] = page_times(device, &timing, CellMode::Native);
     let channel = device.channel_bandwidth();
     let at_most = device.max_soft_threshold().unwrap_or(0);
     let stock = u64::from(device.soft_threshold()) * u64::from(device.total_planes()) * device.physical_bytes()
         / u64::from(device.total_blocks());
-    vec![
+    let mut derived = vec![
         ("physical", format!("{} ({} B)", Size(device.physical_bytes()), device.physical_bytes())),
         ("logical", format!("{} ({} B)", Size(device.logical_bytes()), device.logical_bytes())),
         ("spare", format!("{:.2} % of physical", 100.0 * device.spare())),
@@ -185,7 +183,23 @@ fn derived(device: &DeviceConfig) -> Vec<(&'static str, String)> {
                 Size(stock)
             ),
         ),
-    ]
+    ];
+    if device.nand.slc_mode.is_some() {
+        let [reads, programs] = page_times(device, &timing, CellMode::Slc);
+        let size = device.block_size(CellMode::Slc);
+        let block = Size(u64::from(size.units) * device.unit_bytes());
+        derived.push(("SLC mode", format!("page read {}, program {}, block {block}", Span(&reads), Span(&programs))));
+    }
+    derived
+}
+
+/// Times of a read and of a program by page type, in blocks in a cell mode, without waiting.
+fn page_times(device: &DeviceConfig, timing: &Timing, cells: CellMode) -> [Vec<Time>; 2] {
+    let times = timing.of(cells);
+    let read = |page| timing.read_command + times.read(page) + timing.page_out;
+    let program = |page| timing.program_command + times.program_in + times.program(page);
+    let types = 0..device.nand.cell.bits();
+    [types.clone().map(read).collect(), types.map(program).collect()]
 }
 
 fn block(device: &DeviceConfig) -> Size {

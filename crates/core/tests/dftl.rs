@@ -5,6 +5,7 @@ mod common;
 use common::{device_config, drain, fill, submit, units};
 use floatgate_core::device::{Device, Options};
 use floatgate_core::ftl::mapping::MappingScheme;
+use floatgate_core::ftl::space::{BlockState, Role};
 use floatgate_core::metrics::attribution::Part;
 use floatgate_core::metrics::counters::{MapCause, ProgramCause, ReadCause};
 use floatgate_core::sim::request::Operation;
@@ -208,4 +209,99 @@ fn a_trim_changes_entries_without_waiting() {
     assert_eq!(dftl.state.cmt.len(), 1);
     assert!(map.programs[MapCause::Eviction as usize] <= 2, "those of one translation page are written together");
     device.check_invariants().unwrap();
+}
+
+/// Cells to register, and register to cells, of blocks in SLC mode.
+const SLC_READ: u64 = 20_000_000;
+const SLC_PROGRAM: u64 = 75_000_000;
+
+/// Options of a part of three bits per cell, whose blocks hold 66 pages, or 22 in SLC mode.
+const TLC: [&str; 3] = ["geometry.pages=66", "nand.cell=tlc", "nand.slc_mode={ read = \"20us\", program = \"75us\" }"];
+
+/// A full device of these, the map in blocks in SLC mode, with more options.
+fn in_slc_mode(options: &[&str]) -> Device {
+    let device = [&TLC[..], &["mapping.scheme.dftl.cells=slc"], options].concat();
+    let mut device = common::build(device_config(&device), Options::default());
+    let units = device.ftl().map.len();
+    fill(&mut device, units);
+    device
+}
+
+#[test]
+fn translation_pages_in_slc_mode_take_its_times() {
+    let mut device = in_slc_mode(&["mapping.scheme.dftl.cache=8B"]);
+    let (read_map, program_map) = (SLC_READ + PAGE, PAGE + SLC_PROGRAM);
+    assert_eq!(latency(&mut device, Operation::Read, 0, 1), read_map + (READ + PAGE));
+    assert_eq!(latency(&mut device, Operation::Read, 0, 1), READ + PAGE);
+    assert_eq!(latency(&mut device, Operation::Write, 1, 1), read_map + (PAGE + PROGRAM));
+    // The entry of unit 1 is newer than in flash: its translation page is read, programmed, and the other one read.
+    let written = latency(&mut device, Operation::Write, 1024, 1);
+    assert_eq!(written, read_map + program_map + read_map + (PAGE + PROGRAM));
+    device.check_invariants().unwrap();
+}
+
+#[test]
+fn a_program_in_slc_mode_fills_one_page_of_each_wordline() {
+    let wordlines = ["geometry.pages_per_program=3", "mapping.scheme.dftl.cache=8B"];
+    let native = common::build(device_config(&[&TLC[..], &wordlines].concat()), Options::default());
+    let mut device = in_slc_mode(&wordlines);
+    let pages = [&native, &device].map(|device| device.ftl().scheme().translation_pages());
+    // Of 12,672 entries, a page of 4 KiB holds 1,024, and three of them 3,072.
+    assert_eq!(pages, [5, 13]);
+    let (before, units) = (device.ftl().counters, 3 * 1024);
+    assert_eq!(latency(&mut device, Operation::Write, 0, 1), (SLC_READ + PAGE) + (3 * PAGE + PROGRAM));
+    let written = latency(&mut device, Operation::Write, units, 1);
+    assert_eq!(written, (SLC_READ + PAGE) + (PAGE + SLC_PROGRAM) + (SLC_READ + PAGE) + (3 * PAGE + PROGRAM));
+    let counted = device.ftl().counters.since(&before);
+    assert_eq!((counted.map.reads, counted.map.programs), ([2, 1, 0, 0, 0], [0, 1, 0, 0, 0]));
+    assert_eq!(counted.pages_read[ReadCause::Map as usize], 3);
+    assert_eq!(counted.pages_programmed[ProgramCause::Map as usize], 1);
+    device.check_invariants().unwrap();
+}
+
+#[test]
+fn blocks_of_the_map_hold_a_page_of_each_wordline_and_change_their_mode() {
+    let options = ["mapping.scheme.dftl.entry=256B", "mapping.scheme.dftl.cache=2KiB", "capacity.spare=0.4"];
+    let native = device_config(&[&TLC[..], &options].concat());
+    let mut device = in_slc_mode(&options);
+    // 10,137 units of 16,896: 634 translation pages of 16 entries, 159 in each of four planes. 160 take a quarter more
+    // in blocks of 66 or 22, and two blocks.
+    assert_eq!((native.map_blocks(), device.config().map_blocks()), (4 + 2, 10 + 2));
+    let (mut rng, total) = (Rng::new(5, "cells"), u64::from(device.ftl().map.len()));
+    let mut held = std::collections::BTreeSet::new();
+    let mut modes = vec![[false; 2]; device.ftl().blocks.all().len()];
+    for _ in 0..12_000 {
+        latency(&mut device, Operation::Write, rng.below(total), 1);
+        for (block, seen) in device.ftl().blocks.all().iter().zip(&mut modes) {
+            if block.state == BlockState::Closed {
+                seen[block.role as usize] = true;
+                held.insert((block.role as u8, block.valid));
+            }
+        }
+    }
+    let most = |role: Role| held.iter().filter(|held| held.0 == role as u8).map(|held| held.1).max();
+    assert_eq!((most(Role::Data), most(Role::Map)), (Some(66), Some(22)));
+    assert!(modes.contains(&[true; 2]), "blocks are in one mode and then in the other");
+    device.check_invariants().unwrap();
+}
+
+#[test]
+fn planes_that_work_together_are_in_one_mode() {
+    let planes =
+        ["geometry.planes=2", "geometry.chips=1", "geometry.channels=1", "nand.advanced.multi_plane_read=wise"];
+    let merged = |cells: &str| {
+        let mut device = in_slc_mode(&[&planes[..], &["mapping.scheme.dftl.cache=8B", cells]].concat());
+        latency(&mut device, Operation::Read, 1, 1);
+        // While unit 1 is read, it is requested again, and so is an entry of the first translation page. Both are the
+        // first pages of their blocks.
+        let at = device.now();
+        for unit in [1, 1, 2] {
+            let request = units(&device, Operation::Read, unit, 1);
+            submit(&mut device, at, request);
+        }
+        drain(&mut device);
+        device.array().merged.shapes().map(|shape| shape.commands).sum::<u64>()
+    };
+    assert_eq!(merged("mapping.scheme.dftl.cells=native"), 1);
+    assert_eq!(merged("mapping.scheme.dftl.cells=slc"), 0);
 }

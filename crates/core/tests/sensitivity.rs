@@ -69,6 +69,19 @@ const DFTL: [&str; 3] = ["capacity.spare=0.6", "mapping.scheme.dftl.cache=4KiB",
 const LARGE_ENTRIES: [&str; 3] =
     ["capacity.spare=0.75", "mapping.scheme.dftl.cache=4KiB", "mapping.scheme.dftl.entry=1KiB"];
 
+/// The same of three bits per cell, with the times of SLC mode.
+const TLC: [&str; 6] = [
+    "capacity.spare=0.6",
+    "mapping.scheme.dftl.cache=4KiB",
+    "mapping.scheme.dftl.entry=64B",
+    "geometry.pages=66",
+    "nand.cell=tlc",
+    "nand.slc_mode={ read = \"20us\", program = \"75us\" }",
+];
+
+/// The same with the map in such blocks.
+const IN_SLC_MODE: [&str; 7] = [TLC[0], TLC[1], TLC[2], TLC[3], TLC[4], TLC[5], "mapping.scheme.dftl.cells=slc"];
+
 #[rustfmt::skip]
 const CASES: &[Case] = &[
     ("geometry.channels", &[], READS, &["-", "4"]),
@@ -91,6 +104,8 @@ const CASES: &[Case] = &[
     ("nand.program", &["nand.cell=mlc"], WRITES, &["-", "300us", "[\"200us\", \"300us\"]"]),
     ("nand.erase", &[], WRITES, &["-", "2ms"]),
     ("nand.endurance", &["faults.erase_rate=0"], WRITES, &["-", "1000", "0", "1"]),
+    ("nand.slc_mode.read", &IN_SLC_MODE, MIX, &["10us", "20us"]),
+    ("nand.slc_mode.program", &IN_SLC_MODE, MIX, &["75us", "150us"]),
     ("nand.concurrency", &["geometry.dies=2", "geometry.chips_per_package=2"], MIX, ALL),
     ("nand.advanced.copy_back", &[], WRITES, ALL),
     ("nand.advanced.multi_plane_program", &[], WIDE, ALL),
@@ -140,6 +155,7 @@ const CASES: &[Case] = &[
     ("mapping.scheme.dftl.batch_updates", &DFTL, MIX, &["true", "false"]),
     ("mapping.scheme.dftl.lazy_copies", &DFTL, WRITES, &["true", "false"]),
     ("mapping.scheme.dftl.map_spare", &LARGE_ENTRIES, WRITES, &["0.0", "0.6"]),
+    ("mapping.scheme.dftl.cells", &TLC, MIX, ALL),
     ("mapping.block_summary", &[], WRITES, &["none", "{ last_page = \"528B\" }"]),
     ("mapping.block_summary.last_page", &[], WRITES, &["528B", "1KiB"]),
     ("gc.soft_threshold", &[], WRITES, &["-", "4", "10%"]),

@@ -66,6 +66,14 @@ const DEVICES: &[&[&str]] = &[
     &["nand.concurrency=plane", "geometry.planes=2", "scheduler=read-first", "nand.advanced.cache_program=true"],
     &["temperature=multi-hash", "geometry.page_size=8KiB", "geometry.mapping_unit=4KiB"],
     &["temperature=two-level-lru", "gc.frontiers=single", "allocation=dynamic"],
+    &[
+        "mapping.scheme.dftl.cache=512B",
+        "mapping.scheme.dftl.entry=64B",
+        "mapping.scheme.dftl.cells=slc",
+        "nand.slc_mode={ read = \"20us\", program = \"75us\" }",
+        "nand.cell=qlc",
+        "capacity.spare=0.7",
+    ],
 ];
 
 fn small(overrides: &[&str]) -> DeviceConfig {
@@ -285,6 +293,7 @@ const SHAPELESS: &[(&str, &[&str], &str)] = &[
     ("buffer.latency", &["buffer.capacity=64KiB"], "1us"),
     ("buffer.bandwidth", &["buffer.capacity=64KiB"], "1GB/s"),
     ("buffer.power_loss_protection", &["buffer.capacity=64KiB"], "true"),
+    ("nand.slc_mode", &["nand.cell=mlc"], "{ read = \"20us\", program = \"75us\" }"),
     ("host.queue_depth", &[], "3"),
     ("host.link_bandwidth", &[], "1GB/s"),
     ("host.link_latency", &[], "3us"),

@@ -4,6 +4,7 @@ use std::fmt::Display;
 use std::ops::RangeInclusive;
 
 use super::advanced::{Advanced, Waste, Wise};
+use super::cells::CellMode;
 use super::error::{ConfigError, Problem};
 use super::units::{Bandwidth, BlockCount, Bytes, Duration, Frequency, OneOrMany, TransferRate};
 use super::{
@@ -52,6 +53,7 @@ impl DeviceConfig {
         }
         if check.problems.len() == so_far {
             check.block();
+            check.slc_mode();
         }
         if check.problems.len() == so_far {
             check.capacity();
@@ -360,6 +362,43 @@ impl Check<'_> {
                  a larger geometry.mapping_unit makes fewer of them"
             );
             self.refuse("geometry.blocks", g.blocks, &what);
+        }
+    }
+
+    /// Blocks in SLC mode, against those in native mode.
+    fn slc_mode(&mut self) {
+        let device = self.device;
+        let Some(mode) = device.nand.slc_mode else { return };
+        for (key, time) in [("read", mode.read), ("program", mode.program)] {
+            self.in_range(&format!("nand.slc_mode.{key}"), time, Duration(0)..=MAX_TIME, "no operation takes longer");
+        }
+        let (g, bits) = (&device.geometry, device.nand.cell.bits());
+        let cell = format!("{:?}", device.nand.cell).to_uppercase();
+        let per_unit = device.pages_per_unit();
+        if bits == 1 {
+            let what = "with nand.cell = slc all blocks hold one bit per cell; leave the table out, or set nand.cell to \
+                        mlc, tlc or qlc";
+            return self.refuse("nand.slc_mode", "a table", what);
+        }
+        if !g.pages.is_multiple_of(bits * per_unit) {
+            let units = if per_unit > 1 { ", in whole mapping units" } else { "" };
+            let what = format!(
+                "must be a multiple of {}: with nand.slc_mode, a block of {cell} cells may hold one page of each \
+                 {bits}{units}",
+                bits * per_unit
+            );
+            return self.refuse("geometry.pages", g.pages, &what);
+        }
+        if g.pages_per_program > 1 && !g.pages_per_program.is_multiple_of(bits) {
+            let what = format!(
+                "must be 1 or a multiple of {bits}: with nand.slc_mode, a program of whole wordlines of {cell} cells \
+                 may fill one page of each"
+            );
+            return self.refuse("geometry.pages_per_program", g.pages_per_program, &what);
+        }
+        if device.block_size(CellMode::Slc).data_units == 0 {
+            let what = "the summary of mapping.block_summary leaves no page for data in SLC mode (nand.slc_mode)";
+            self.refuse("geometry.pages", g.pages, what);
         }
     }
 

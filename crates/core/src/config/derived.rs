@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use super::cells::{BlockSize, CellMode};
 use super::checkpoint::Parts;
 use super::{BlockSummary, BufferConfig, BusProtocol, Capacity, Concurrency, DeviceConfig, FaultPlace};
 use crate::cache::eviction::EvictionConfig;
@@ -101,20 +102,44 @@ impl DeviceConfig {
 
     /// Mapping units that one program command fills, or the one unit that several of them do.
     pub fn units_per_program(&self) -> u32 {
-        self.units_per_page() * self.geometry.pages_per_program
+        self.block_size(CellMode::Native).program_units
     }
 
     /// Mapping units that fit in a block, its summary included.
     pub fn units_per_block(&self) -> u32 {
-        self.geometry.pages / self.pages_per_unit() * self.units_per_page()
+        self.block_size(CellMode::Native).units
     }
 
     /// Mapping units of data in a block: without its summary.
     pub fn data_units_per_block(&self) -> u32 {
-        match self.mapping.block_summary {
-            BlockSummary::None => self.units_per_block(),
-            BlockSummary::LastPage(_) => self.units_per_block() - self.units_per_program(),
-        }
+        self.block_size(CellMode::Native).data_units
+    }
+
+    /// Returns what a block holds in a cell mode. With one bit of each cell, that is the pages of one page type.
+    pub fn block_size(&self, cells: CellMode) -> BlockSize {
+        let bits = match cells {
+            CellMode::Native => 1,
+            CellMode::Slc => self.nand.cell.bits(),
+        };
+        let program_pages = (self.geometry.pages_per_program / bits).max(1);
+        let program_units = self.units_per_page() * program_pages;
+        let units = self.geometry.pages / bits / self.pages_per_unit() * self.units_per_page();
+        let summary = match self.mapping.block_summary {
+            BlockSummary::None => 0,
+            BlockSummary::LastPage(_) => program_units,
+        };
+        let data_units = units.saturating_sub(summary);
+        BlockSize { units, data_units, program_units, program_pages: program_pages * self.pages_per_unit() }
+    }
+
+    /// Returns what blocks of data and blocks of translation pages hold.
+    pub fn block_sizes(&self) -> [BlockSize; 2] {
+        [CellMode::Native, self.map_cells()].map(|cells| self.block_size(cells))
+    }
+
+    /// Returns the cell mode of the blocks of translation pages.
+    pub fn map_cells(&self) -> CellMode {
+        self.mapping.scheme.needs(self).translation.map_or(CellMode::Native, |translation| translation.cells)
     }
 
     /// The buffer, if there is one.

@@ -5,6 +5,7 @@
 
 pub mod advanced;
 mod builtin;
+pub mod cells;
 pub mod check;
 pub mod checkpoint;
 mod derived;
@@ -32,6 +33,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use advanced::Advanced;
+use cells::SlcMode;
 
 use crate::cache::eviction::EvictionConfig;
 use crate::external::Externals;
@@ -254,6 +256,12 @@ pub struct Nand {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "u32")]
     pub endurance: Option<u32>,
+    /// Times of blocks in SLC mode, which hold one bit per cell and so one page of each wordline. Options of the
+    /// mapping scheme say which blocks those are. Erase time and endurance are those of other blocks. Without this
+    /// table, no block can be in SLC mode.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "SlcMode")]
+    pub slc_mode: Option<SlcMode>,
     /// What takes one command at a time.
     #[serde(default)]
     pub concurrency: Concurrency,

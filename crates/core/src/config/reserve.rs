@@ -14,10 +14,11 @@
 //! time, so that nothing is padded between classes.
 //!
 //! Translation pages have blocks of their own, M in each plane, and B above is what they leave. Of M one is the
-//! frontier's and one is kept free for moving; a translation page is a whole program, of which a block holds P. With N
-//! translation pages in a plane, one of the others has a stale page if and only if (M - 2) P >= N + 1. The share
-//! `map_spare` is kept free above that. Nothing that cleaning of these blocks does needs any other block, and what
-//! cleaning of data needs of the map can always be programmed, so that neither waits for the other for ever.
+//! frontier's and one is kept free for moving; a translation page is a whole program, of which a block holds P in the
+//! cell mode of these blocks. With N translation pages in a plane, one of the others has a stale page if and only if
+//! (M - 2) P >= N + 1. The share `map_spare` is kept free above that. Nothing that cleaning of these blocks does needs
+//! any other block, and what cleaning of data needs of the map can always be programmed, so that neither waits for the
+//! other for ever.
 //!
 //! Blocks that are bad (`faults`) are none of B.
 
@@ -63,7 +64,8 @@ impl DeviceConfig {
     fn map_blocks_for(&self, units: u64) -> u32 {
         let Some(translation) = self.mapping.scheme.needs(self).translation else { return 0 };
         let pages = units.div_ceil(u64::from(translation.entries_per_page)).div_ceil(u64::from(self.total_planes()));
-        let per_block = u64::from(self.data_units_per_block() / self.units_per_program());
+        let size = self.block_size(translation.cells);
+        let per_block = u64::from(size.data_units / size.program_units);
         // Shares are decimal numbers of a few digits: exact in billionths, the same on every machine.
         let used = 1_000_000_000u64.saturating_sub((translation.spare * 1e9 + 0.5) as u64);
         let blocks = ((pages + 1) * 1_000_000_000).div_ceil((per_block * used).max(1)) + 2;

@@ -20,6 +20,7 @@ const SHAPELESS: &[&str] = &[
     "nand.program",
     "nand.erase",
     "nand.endurance",
+    "nand.slc_mode",
     "nand.concurrency",
     "nand.advanced.copy_back",
     "nand.advanced.multi_plane_read",
@@ -75,6 +76,10 @@ impl DeviceConfig {
         figures["mapping"]["block_summary"] = (self.mapping.block_summary != BlockSummary::None).into();
         let mut shape = Shape { media: Value::Object(Map::new()), policy: Value::Object(Map::new()) };
         sort_out(&figures, "", &mut shape);
+        if !self.map_cells().is_native() {
+            // How many pages a block in SLC mode has.
+            shape.media["nand.cell"] = figures["nand"]["cell"].clone();
+        }
         shape
     }
 

@@ -2,13 +2,14 @@
 //! not bound yet.
 
 use super::Device;
+use crate::config::cells::CellMode;
 use crate::dispatch::{Address, Binder, Parts, Target, View, reads_a_page};
 use crate::ftl::allocation::PlaneSet;
-use crate::ftl::space::FrontierId;
+use crate::ftl::space::{FrontierId, Role};
 use crate::metrics::counters::ProgramCause;
 use crate::nand::array::{self, Operation, Spot};
 use crate::sim::id::{BlockId, LunId, PlaneId, Ppn, TransactionId};
-use crate::work::Kind;
+use crate::work::{Kind, Transaction};
 
 impl Binder for Device {
     #[inline(always)]
@@ -63,6 +64,23 @@ impl Binder for Device {
             Some(place) => Target::At(self.address_of(place, kind)),
             None => Target::Opens(self.ftl.blocks.next_opened(frontier)),
         }
+    }
+
+    fn cells(&self, id: TransactionId) -> CellMode {
+        let blocks = &self.ftl.blocks;
+        if blocks.is_native() || id.is_none() {
+            return CellMode::Native;
+        }
+        let Transaction { kind, place, .. } = self.transactions[id];
+        match kind {
+            Kind::MapWrite => blocks.cells(Role::Map),
+            Kind::Write | Kind::GcWrite | Kind::CopyBack | Kind::MergeWrite => blocks.cells(Role::Data),
+            _ => self.cells_at(place, kind.into()),
+        }
+    }
+
+    fn cells_at(&self, place: Ppn, kind: array::Kind) -> CellMode {
+        if kind == array::Kind::Erase { CellMode::Native } else { self.ftl.blocks.cells_at(place) }
     }
 
     fn address_of(&self, place: Ppn, kind: array::Kind) -> Address {

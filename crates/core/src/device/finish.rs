@@ -172,7 +172,7 @@ impl Device {
             let (lpn, start) = (Lpn(self.ftl.map.owner(place)), self.start_of_program(place));
             self.with_scheme(|scheme, device| scheme.write_ended(device, lpn, start));
         } else {
-            self.program_ended(place);
+            self.program_ended(place, Role::Data);
         }
         self.admit();
     }
@@ -262,15 +262,21 @@ impl Device {
         Ppn(place.0 - self.ftl.blocks.offset_in_block(place) % self.ftl.shape().units_per_program)
     }
 
-    /// A program command at `place` has ended: closes the block, or adds its summary, when that was its last.
-    pub(super) fn program_ended(&mut self, place: Ppn) {
+    /// A program command at `place`, in a block of a role, has ended: closes the block, or adds its summary, when that
+    /// was its last.
+    #[inline(always)]
+    pub(super) fn program_ended(&mut self, place: Ppn, role: Role) {
         if self.ftl.faults.is_some() && self.ftl.blocks.block(self.ftl.blocks.block_of(place)).failed {
             return self.rest_failed(self.ftl.blocks.block_of(place));
         }
-        let end = Ppn(place.0 + self.ftl.shape().units_per_program);
-        if !self.ftl.blocks.ends_data(end) {
-            return;
+        let end = Ppn(place.0 + self.ftl.blocks.size(role).program_units);
+        if self.ftl.blocks.ends_data(end, role) {
+            self.block_filled(place);
         }
+    }
+
+    /// The program at `place` was the last one of data in its block.
+    fn block_filled(&mut self, place: Ppn) {
         if self.ftl.shape().summary {
             self.queue_summary(place);
         } else {
@@ -284,21 +290,24 @@ impl Device {
         if self.ftl.shape().hooks.places {
             summary.dependency = self.ftl.blocks.depend(place);
         }
-        summary.plane = self.ftl.blocks.plane_of(self.ftl.blocks.block_of(place));
-        summary.place = Ppn(place.0 + self.ftl.shape().units_per_program);
+        let block = self.ftl.blocks.block_of(place);
+        summary.plane = self.ftl.blocks.plane_of(block);
+        summary.place = Ppn(place.0 + self.ftl.blocks.size_of(block).program_units);
         self.dispatch(summary);
     }
 
     fn finish_summary(&mut self, id: TransactionId) {
         let Transaction { place, dependency, .. } = self.transactions.remove(id);
-        if self.program_fails(place, self.ftl.shape().units_per_program) {
-            return self.program_failed(place, self.ftl.shape().units_per_program, 0);
+        let block = self.ftl.blocks.block_of(place);
+        let group = self.ftl.blocks.size_of(block).program_units;
+        if self.program_fails(place, group) {
+            return self.program_failed(place, group, 0);
         }
-        self.observe_programmed(place, self.ftl.shape().units_per_program, TransactionId::NONE);
+        self.observe_programmed(place, group, TransactionId::NONE);
         if dependency.is_some() {
             return self.release(dependency);
         }
-        self.close(self.ftl.blocks.block_of(place));
+        self.close(block);
     }
 
     fn close(&mut self, block: BlockId) {
@@ -326,7 +335,7 @@ impl Device {
         let job = &mut self.jobs[plane];
         job.moving.copies.drain(..count);
         job.busy = false;
-        self.program_ended(place);
+        self.program_ended(place, Role::Data);
         if self.tasks.any_new() {
             return self.tasks.push(Task::Clean(plane));
         }
@@ -348,7 +357,7 @@ impl Device {
         let job = &mut self.jobs[plane];
         job.moving.back.clear();
         job.busy = false;
-        self.program_ended(place);
+        self.program_ended(place, Role::Data);
         if self.tasks.any_new() {
             return self.tasks.push(Task::Clean(plane));
         }

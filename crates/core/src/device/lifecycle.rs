@@ -4,6 +4,7 @@ use super::{Device, Mutant};
 use crate::durability::events::Program;
 use crate::durability::flash::FlashEvent;
 use crate::ftl::mapping::Location;
+use crate::ftl::space::Role;
 use crate::host::requests::Part;
 use crate::metrics::attribution::Part as TimePart;
 use crate::metrics::counters::ProgramCause;
@@ -225,7 +226,7 @@ impl Device {
     #[inline]
     pub(super) fn observe_map_write(&mut self, page: u32, place: Ppn) {
         if self.is_durable() {
-            let (group, sequence) = (self.ftl.shape().units_per_program, self.ftl.next_sequence());
+            let (group, sequence) = (self.ftl.blocks.size(Role::Map).program_units, self.ftl.next_sequence());
             if let Some(log) = self.log_mut() {
                 log.begin_map(page, place, group, sequence);
             }

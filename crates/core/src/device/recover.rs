@@ -8,6 +8,7 @@ use crate::durability::flash::{FlashImage, Keep, Outbox};
 use crate::durability::log::FlashLog;
 use crate::durability::memory::MemoryFlash;
 use crate::durability::{Rebuild, RecoverError, Recovery, Scan};
+use crate::ftl::space::Role;
 use crate::sim::id::{BlockId, Lpn, PlaneId};
 use crate::sim::time::Time;
 use crate::work::Task;
@@ -122,20 +123,23 @@ impl Device {
         for (block, &pages) in scan.pages.iter().enumerate() {
             let plane = self.ftl.blocks.plane_of(BlockId(block as u32));
             let each = |time: Time| Time(time.0 * u64::from(pages));
-            add(plane, each(timing.mean_read()), each(Time(timing.read_command.0 + out.0)));
+            let read = timing.of(scan.cells[block]).mean_read();
+            add(plane, each(read), each(Time(timing.read_command.0 + out.0)));
         }
         let whole = self.config.raw_data_time(self.config.unit_bytes() / u64::from(self.ftl.shape().pages_per_unit));
         for &place in &scan.wholes {
             let each = |time: Time| Time(time.0 * u64::from(self.ftl.shape().pages_per_unit));
-            let bus = each(Time(timing.read_command.0 + whole.0));
-            add(self.ftl.blocks.plane_of(self.ftl.blocks.block_of(place)), each(timing.mean_read()), bus);
+            let (block, bus) = (self.ftl.blocks.block_of(place), each(Time(timing.read_command.0 + whole.0)));
+            let read = timing.of(scan.cells[block.index()]).mean_read();
+            add(self.ftl.blocks.plane_of(block), each(read), bus);
         }
         for &block in &scan.erased {
             add(self.ftl.blocks.plane_of(block), timing.erase, timing.erase_command);
         }
+        let times = timing.of(self.ftl.blocks.cells(Role::Map));
         for page in 0..map_pages {
-            let bus = Time(timing.program_command.0 + timing.program_in.0);
-            add(self.ftl.map_home(page as u32), timing.mean_program(), bus);
+            let bus = Time(timing.program_command.0 + times.program_in.0);
+            add(self.ftl.map_home(page as u32), times.mean_program(), bus);
         }
         Time(luns.into_iter().chain(channels).max().unwrap_or(0))
     }

@@ -36,11 +36,15 @@ impl Device {
 
     /// Binds the program of a translation page. Returns `false` if there is nothing to program.
     pub(super) fn start_map_write(&mut self, id: TransactionId, at: Spot) -> bool {
-        self.start_placed(id, at, |scheme, device| {
+        let starts = self.start_placed(id, at, |scheme, device| {
             let bound = scheme.bind_map_write(device, id)?;
             device.observe_map_write(device.transactions[id].map_page(), bound.place);
             Some(bound)
-        })
+        });
+        if starts {
+            self.set_cell_times(at);
+        }
+        starts
     }
 
     /// Stores the contents of a program that the scheme has placed, in the order of places. `first` is the first host
@@ -159,7 +163,7 @@ impl Context for Device {
 
     fn program_ended(&mut self, place: Ppn) {
         let end = Ppn(place.0 + self.ftl.shape().units_per_program);
-        if self.ftl.blocks.ends_data(end) && self.ftl.shape().summary {
+        if self.ftl.blocks.ends_data(end, Role::Data) && self.ftl.shape().summary {
             self.queue_summary(place);
         }
     }

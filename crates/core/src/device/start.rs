@@ -2,6 +2,7 @@
 
 use super::{Device, Mutant};
 use crate::config::advanced::Waste;
+use crate::config::cells::CellMode;
 use crate::durability::flash::FlashEvent;
 use crate::ftl::mapping::PADDING;
 use crate::ftl::space::Role;
@@ -87,11 +88,29 @@ impl Device {
             pages,
             command: timing.read_command,
             data,
-            cell: timing.read(self.page_in_block(read.place)),
+            cell: timing.of(CellMode::Native).read(self.page_in_block(read.place)),
             program: Time::ZERO,
             tag,
             place: read.place.0,
         }
+    }
+
+    /// Gives a read or a program that has been put together `at` a spot the times of the cell mode of its block. Called
+    /// for what may be in a block that is not in native mode: all but data.
+    pub(super) fn set_cell_times(&mut self, at: Spot) {
+        let &Operation { kind, place, .. } = self.array.draft(at);
+        let cells = self.ftl.blocks.cells_at(Ppn(place));
+        if cells.is_native() {
+            return;
+        }
+        let page = self.page_in_block(Ppn(place));
+        let times = self.array.timing().of(cells);
+        let (cell, data) = match kind {
+            array::Kind::Program => (times.program(page), Some(times.program_in)),
+            _ => (times.read(page), None),
+        };
+        let operation = self.array.draft_mut(at);
+        (operation.cell, operation.data) = (cell, data.unwrap_or(operation.data));
     }
 
     /// The number of a unit's (first) page within its block.
@@ -104,6 +123,7 @@ impl Device {
     #[inline(always)]
     pub(super) fn program(&self, class: Class, plane: PlaneId, place: Ppn, tag: u64) -> Operation {
         let timing = self.array.timing();
+        let times = timing.of(CellMode::Native);
         Operation {
             kind: array::Kind::Program,
             class,
@@ -112,8 +132,8 @@ impl Device {
             members: 1,
             pages: self.ftl.shape().pages_per_unit,
             command: timing.program_command,
-            data: timing.program_in,
-            cell: timing.program(self.page_in_block(place)),
+            data: times.program_in,
+            cell: times.program(self.page_in_block(place)),
             program: Time::ZERO,
             tag,
             place: place.0,
@@ -296,13 +316,14 @@ impl Device {
             self.ftl.refresh_ready(plane);
         }
         let timing = self.array.timing();
+        let times = timing.of(CellMode::Native);
         let class = self.transactions[id].class;
         let operation = Operation {
             kind: array::Kind::CopyBack,
             command: timing.read_command,
             data: Time::ZERO,
-            cell: timing.read(self.page_in_block(from)),
-            program: timing.program(self.page_in_block(to)),
+            cell: times.read(self.page_in_block(from)),
+            program: times.program(self.page_in_block(to)),
             ..self.program(class, plane, to, u64::MAX)
         };
         self.put(at, operation)
@@ -330,7 +351,7 @@ impl Device {
         if let (false, Some(place)) = (fits, next) {
             let frontier = self.ftl.blocks.gc_frontier(plane);
             self.ftl.waste(frontier, page_units, ProgramCause::WasteCopyback);
-            self.program_ended(place);
+            self.program_ended(place, Role::Data);
         }
         true
     }
@@ -379,11 +400,13 @@ impl Device {
 
     fn start_summary(&mut self, id: TransactionId, at: Spot) -> bool {
         let summary = self.transactions[id];
-        self.ftl.note_summary();
+        self.ftl.note_summary(self.ftl.blocks.block(self.ftl.blocks.block_of(summary.place)).role);
         self.observe_summary(summary.place);
         let mut operation = self.program(Class::Summary, summary.plane, summary.place, u64::MAX);
         operation.pages = 1;
-        operation.data = self.array.timing().summary_in;
-        self.put(at, operation)
+        self.put(at, operation);
+        self.set_cell_times(at);
+        self.array.draft_mut(at).data = self.array.timing().summary_in;
+        true
     }
 }

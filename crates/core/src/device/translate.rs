@@ -2,6 +2,7 @@
 
 use super::Device;
 use crate::ftl::mapping::Location;
+use crate::ftl::space::Role;
 use crate::host::requests::Part;
 use crate::metrics::attribution::Part as TimePart;
 use crate::nand::array::Spot;
@@ -108,7 +109,9 @@ impl Device {
     pub(super) fn start_map_read(&mut self, id: TransactionId, at: Spot) -> bool {
         self.with_scheme(|scheme, device| scheme.map_read_started(device, id));
         let read = self.transactions[id];
-        self.put(at, self.read(&read, u32::from(read.units), self.array.timing().page_out, u64::MAX))
+        self.put(at, self.read(&read, u32::from(read.units), self.array.timing().page_out, u64::MAX));
+        self.set_cell_times(at);
+        true
     }
 
     /// Ends a read of a translation page.
@@ -129,7 +132,7 @@ impl Device {
 
     /// Ends a program of a translation page.
     pub(super) fn finish_map_write(&mut self, id: TransactionId) {
-        let (place, group) = (self.transactions[id].place, self.ftl.shape().units_per_program);
+        let (place, group) = (self.transactions[id].place, self.ftl.blocks.size(Role::Map).program_units);
         if self.program_fails(place, group) {
             self.program_failed(place, group, group);
             return self.with_scheme(|scheme, device| scheme.map_write_failed(device, id));
@@ -141,7 +144,7 @@ impl Device {
     /// The operations that waited for a translation page to be programmed have been resumed.
     pub(super) fn map_programmed(&mut self, page: u32, place: Ppn) {
         self.with_scheme(|scheme, device| scheme.map_programmed(device, page, place));
-        self.program_ended(place);
+        self.program_ended(place, Role::Map);
         self.clean_map(self.ftl.blocks.plane_of(self.ftl.blocks.block_of(place)));
         // A victim that waited for the update may wait for nothing but the journal now.
         self.journal_for_resting();

@@ -1,6 +1,7 @@
 //! The part of the device that dispatch uses.
 
 use super::Dispatch;
+use crate::config::cells::CellMode;
 use crate::ftl::allocation::PlaneSet;
 use crate::nand::array::{self, Array, Operation, Spot};
 use crate::sim::id::{LunId, PlaneId, Ppn, TransactionId};
@@ -61,6 +62,13 @@ pub(crate) trait Binder {
 
     /// Returns where a transaction that waits for `plane` would go now.
     fn target(&self, plane: PlaneId, id: TransactionId) -> Target;
+
+    /// Returns the cell mode of the block that a waiting transaction works in. `NONE` is a write of the pool.
+    fn cells(&self, id: TransactionId) -> CellMode;
+
+    /// Returns the cell mode of the block at a physical address, where an operation of `kind` works. An erase is the
+    /// same in all modes.
+    fn cells_at(&self, place: Ppn, kind: array::Kind) -> CellMode;
 
     /// Returns the address of an operation of `kind` at a physical address. That of an erase is the number of a block.
     fn address_of(&self, place: Ppn, kind: array::Kind) -> Address;

@@ -6,6 +6,7 @@
 
 use super::binder::{Address, Target};
 use super::{Binder, Dispatch, Merging, Parts, View};
+use crate::config::cells::CellMode;
 use crate::nand::array::{self, Member, Operation, Spot};
 use crate::sim::id::{LunId, PlaneId, Ppn, TransactionId, UnitId};
 use crate::work::{Kind, Transaction, Transactions};
@@ -84,11 +85,11 @@ fn join_planes(
     let (merging, mut last) = (dispatch.merging, last_of(transactions, lead));
     let Operation { kind, plane: own, place, data, tag, .. } = *array.draft(at);
     array.set_member(unit, 0, Member { plane: own, data, tag, place });
-    let address = b.address_of(Ppn(place), kind);
+    let (address, cells) = (b.address_of(Ppn(place), kind), b.cells_at(Ppn(place), kind));
     let moves = kind == array::Kind::CopyBack;
     let source = moves.then(|| source_of(b, merging, own)).flatten();
     for plane in merging.others_of(own) {
-        if !allowed(plane) || !suits(b, plane, rank, kind, address) {
+        if !allowed(plane) || !suits(b, plane, rank, kind, (address, cells)) {
             continue;
         }
         if moves && source_of(b, merging, plane) != source {
@@ -188,11 +189,13 @@ fn source_of(b: &impl Binder, merging: Merging, plane: PlaneId) -> Option<Addres
     Some(if merging.strict { (block, page) } else { (0, page) })
 }
 
-/// Returns `true` if the first that waits for `plane` may join an operation of `kind` at an address.
-fn suits(b: &impl Binder, plane: PlaneId, rank: u8, kind: array::Kind, (block, page): Address) -> bool {
+/// Returns `true` if the first that waits for `plane` may join an operation of `kind` at an address, in a cell mode.
+/// The planes of a command are all in one mode.
+fn suits(b: &impl Binder, plane: PlaneId, rank: u8, kind: array::Kind, lead: (Address, CellMode)) -> bool {
+    let ((block, page), cells) = lead;
     let view = b.view();
     let id = first_in(view, plane, rank);
-    if !is_of(b, id, plane, rank, kind) {
+    if !is_of(b, id, plane, rank, kind) || b.cells(id) != cells {
         return false;
     }
     let is_strict = view.dispatch.merging.strict;

@@ -264,6 +264,7 @@ impl Dispatch {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::cells::CellMode;
     use crate::ftl::allocation::PlaneSet;
     use crate::nand::array::{self, LunState, Operation, Outcome, Owner, Spot};
     use crate::sim::id::{Lpn, Ppn};
@@ -312,14 +313,15 @@ mod tests {
             transaction.next = TransactionId::NONE;
             let (plane, class) = (transaction.plane, transaction.class);
             let timing = self.array.timing();
+            let times = timing.of(CellMode::Native);
             let kind = array::Kind::from(transaction.kind);
             let (data, cell) = match kind {
                 array::Kind::Program => {
                     transaction.place = Ppn(plane.0 * PLANE + self.next[plane.index()]);
                     self.next[plane.index()] += 1;
-                    (timing.program_in, timing.program(0))
+                    (times.program_in, times.program(0))
                 }
-                _ => (timing.page_out, timing.read(0)),
+                _ => (timing.page_out, times.read(0)),
             };
             let place = transaction.place.0;
             let rank = self.dispatch.ranks[class as usize];
@@ -337,6 +339,14 @@ mod tests {
                 Kind::Write => Target::At((0, self.next[plane.index()])),
                 _ => Target::At(self.address_of(self.transactions[id].place, array::Kind::Read)),
             }
+        }
+
+        fn cells(&self, _: TransactionId) -> CellMode {
+            CellMode::Native
+        }
+
+        fn cells_at(&self, _: Ppn, _: array::Kind) -> CellMode {
+            CellMode::Native
         }
 
         fn address_of(&self, place: Ppn, _: array::Kind) -> Address {

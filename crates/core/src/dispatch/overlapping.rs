@@ -1,6 +1,7 @@
 //! Which operations of one execution unit overlap.
 
 use crate::config::advanced::Suspend;
+use crate::config::cells::CellMode;
 use crate::config::{DeviceConfig, Frontiers};
 use crate::nand::timing::Timing;
 use crate::sim::time::Time;
@@ -32,7 +33,7 @@ impl Overlapping {
             read: advanced.cache_read,
             program: advanced.cache_program,
             any: advanced.overlaps(),
-            quiet: Time(Timing::new(device).program(0).0.saturating_mul(QUIET_PROGRAMS)),
+            quiet: Time(Timing::new(device).of(CellMode::Native).program(0).0.saturating_mul(QUIET_PROGRAMS)),
             quiet_from: Time::ZERO,
             shared: device.gc.frontiers == Frontiers::Single || device.temperature.classes() > 1,
             suspend: advanced.suspend.clone(),

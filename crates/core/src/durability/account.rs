@@ -115,7 +115,10 @@ impl Layout {
         }
         let first = ftl.blocks.first_unit(block).0;
         let places = || (first + units.start..first + units.end).map(Ppn);
-        let numbers = || places().map(|place| log.sequence(place)).filter(|&sequence| sequence > 0);
+        // Behind its data, a block that holds less than others has numbers of its time before the last erase.
+        let end = first + ftl.blocks.size_of(block).data_units;
+        let number = |place: Ppn| if place.0 < end { log.sequence(place) } else { 0 };
+        let numbers = || places().map(number).filter(|&sequence| sequence > 0);
         let (lowest, highest) = (numbers().min().unwrap_or(0), numbers().max().unwrap_or(0));
         u32::try_from(highest - lowest).ok()?;
         let mut bytes = ftl.blocks.block(block).erases.checked_add(1)?.to_le_bytes().to_vec();
@@ -123,7 +126,7 @@ impl Layout {
             bytes.extend_from_slice(&figure.to_le_bytes());
         }
         for place in places() {
-            let (owner, sequence) = (ftl.map.owner(place), log.sequence(place));
+            let (owner, sequence) = (ftl.map.owner(place), number(place));
             if owner & TRANSLATION != 0 || sequence == 0 {
                 bytes.extend_from_slice(&PADDING.to_le_bytes());
                 continue;

@@ -232,8 +232,9 @@ impl FlashLog {
 
     /// Reports that the program of a block's summary begins.
     pub fn begin_summary(&mut self, ftl: &Ftl, place: Ppn) {
-        let bytes = self.summary_of(ftl, ftl.blocks.block_of(place));
-        let group = ftl.shape().units_per_program;
+        let block = ftl.blocks.block_of(place);
+        let bytes = self.summary_of(ftl, block);
+        let group = ftl.blocks.size_of(block).program_units;
         self.begin(place, group, ProgramCause::Summary);
         let source = if bytes.is_empty() { Source::Nothing } else { self.own(&bytes) };
         self.unit(place, Record { kind: RecordKind::Summary, ..Record::default() }, source);
@@ -243,7 +244,7 @@ impl FlashLog {
     /// Returns what a block's summary holds: a record for each unit of data. Nothing if that does not fit a unit: it is
     /// as if there was no summary then.
     fn summary_of(&self, ftl: &Ftl, block: BlockId) -> Vec<u8> {
-        let (first, units) = (ftl.blocks.first_unit(block).0, ftl.blocks.data_units());
+        let (first, units) = (ftl.blocks.first_unit(block).0, ftl.blocks.size_of(block).data_units);
         let room = u64::from(ftl.shape().sectors_per_unit) * 512;
         if u64::from(units) * Record::BYTES as u64 > room {
             return Vec::new();
@@ -275,16 +276,16 @@ impl FlashLog {
     }
 
     fn tell_written(&mut self, ftl: &mut Ftl, block: BlockId, own: impl Fn(u32) -> Option<Vec<u8>>) {
-        let group = ftl.shape().units_per_program;
+        let size = *ftl.blocks.size_of(block);
         let (first, written) = (ftl.blocks.first_unit(block).0, ftl.blocks.written_of(block));
         let erases = ftl.blocks.block(block).erases;
         if erases > 0 {
             self.tell(FlashEvent::EraseEnded { block, erases });
         }
-        for place in (first..first + written).step_by(group as usize).map(Ppn) {
-            self.tell_left(ftl, place, group, &own);
+        for place in (first..first + written).step_by(size.program_units as usize).map(Ppn) {
+            self.tell_left(ftl, place, size.program_units, &own);
         }
-        if ftl.shape().summary && written == ftl.blocks.data_units() && written > 0 {
+        if ftl.shape().summary && written == size.data_units && written > 0 {
             self.tell_summary(ftl, Ppn(first + written));
         }
     }
@@ -292,7 +293,7 @@ impl FlashLog {
     /// Reports a block's summary that has been programmed at once.
     pub fn tell_summary(&mut self, ftl: &Ftl, place: Ppn) {
         self.begin_summary(ftl, place);
-        self.end(place, ftl.shape().units_per_program);
+        self.end(place, ftl.blocks.size_of(ftl.blocks.block_of(place)).program_units);
     }
 
     fn tell_left(&mut self, ftl: &mut Ftl, first: Ppn, group: u32, own: &impl Fn(u32) -> Option<Vec<u8>>) {

@@ -7,6 +7,7 @@ use super::account::{Account, Layout};
 use super::flash::{Bad, FlashEvent, FlashImage, Record, RecordKind, Saved, UnitState};
 use super::journal::Journal;
 use super::log::FlashLog;
+use crate::config::cells::CellMode;
 use crate::ftl::Ftl;
 use crate::ftl::mapping::{Location, PADDING, PageMap};
 use crate::ftl::space::{RESERVE, Role};
@@ -78,6 +79,8 @@ struct Found {
     erases: Vec<u32>,
     /// By block, whether anything is in it.
     used: Vec<bool>,
+    /// By block, its cell mode.
+    cells: Vec<CellMode>,
     /// Blocks that are bad.
     bad: Vec<BlockId>,
     /// Places that could not be read when they were written.
@@ -149,7 +152,8 @@ impl Rebuild<'_> {
     /// Reads flash into a new translation layer that is durable: the newest version of each unit is mapped.
     fn scan(&mut self, flash: &mut dyn FlashImage, report: &mut Recovery) -> Result<Scan, RecoverError> {
         let blocks = self.ftl.blocks.all().len() as u32;
-        let mut found = Found { used: vec![false; blocks as usize], ..Found::default() };
+        let (used, cells) = (vec![false; blocks as usize], vec![CellMode::Native; blocks as usize]);
+        let mut found = Found { used, cells, ..Found::default() };
         let mut pages = vec![0u32; blocks as usize];
         for block in (0..blocks).map(BlockId) {
             found.erases.push(flash.erases(block).map_err(RecoverError::Flash)?);
@@ -172,7 +176,8 @@ impl Rebuild<'_> {
         report.pages_read += wholes.len() as u64 * u64::from(self.ftl.shape().pages_per_unit);
         let accounted = std::mem::take(&mut found.accounted);
         report.blocks_accounted = accounted.len() as u64;
-        Ok(Scan { found, pages, wholes, accounted, erased: Vec::new() })
+        let cells = std::mem::take(&mut found.cells);
+        Ok(Scan { found, pages, cells, wholes, accounted, erased: Vec::new() })
     }
 
     /// Takes a block as the checkpoint has it, if it was not erased since; whether it was.
@@ -236,7 +241,8 @@ impl Rebuild<'_> {
         Ok(())
     }
 
-    /// Reads a block: by its summary where there is one, else page by page. Returns how many pages were read.
+    /// Reads a block: by its summary where there is one, else page by page. Returns how many pages were read. The
+    /// record of the first page says what the block holds, and so in which cell mode it is.
     fn scan_block(
         &mut self,
         flash: &mut dyn FlashImage,
@@ -247,12 +253,21 @@ impl Rebuild<'_> {
         let first = self.ftl.blocks.first_unit(block);
         let unit = |flash: &mut dyn FlashImage, place| flash.unit(place).map_err(RecoverError::Flash);
         // Programs go through a block in order, from its first place on.
-        if unit(flash, first)? == UnitState::Erased {
-            report.blocks_empty += 1;
-            return Ok(1);
-        }
+        let role = match unit(flash, first)? {
+            UnitState::Erased => {
+                report.blocks_empty += 1;
+                return Ok(1);
+            }
+            UnitState::Holds(Record { kind: RecordKind::Map, .. }) if self.ftl.shape().map_blocks > 0 => Role::Map,
+            _ => Role::Data,
+        };
         found.used[block.index()] = true;
-        let (units, group) = (self.ftl.blocks.data_units(), self.ftl.shape().units_per_program);
+        found.cells[block.index()] = self.ftl.blocks.cells(role);
+        let (units, group) = (self.ftl.blocks.size(role).data_units, self.ftl.blocks.size(role).program_units);
+        // Nothing is behind the data of a block that holds less than others.
+        (first.0 + units..first.0 + self.ftl.blocks.data_units()).for_each(|unit| {
+            self.ftl.map.set_owner(Ppn(unit), PADDING);
+        });
         if self.ftl.shape().summary {
             let mut bytes = Vec::new();
             let place = Ppn(first.0 + units);
@@ -471,11 +486,11 @@ impl Rebuild<'_> {
         }
         let log = &mut *self.log;
         let mut written = |ftl: &mut Ftl, page, place: Ppn| {
-            let (group, sequence) = (ftl.shape().units_per_program, ftl.next_sequence());
+            let (group, sequence) = (ftl.blocks.size(Role::Map).program_units, ftl.next_sequence());
             log.begin_map(page, place, group, sequence);
             log.end(place, group);
             let end = Ppn(place.0 + group);
-            if ftl.shape().summary && ftl.blocks.ends_data(end) {
+            if ftl.shape().summary && ftl.blocks.ends_data(end, Role::Map) {
                 log.tell_summary(ftl, end);
             }
         };
@@ -572,6 +587,8 @@ pub struct Scan {
     found: Found,
     /// By block, pages read.
     pub pages: Vec<u32>,
+    /// By block, its cell mode.
+    pub cells: Vec<CellMode>,
     /// Units that were read with all that they hold.
     pub wholes: Vec<Ppn>,
     /// Blocks that were taken from the checkpoint.

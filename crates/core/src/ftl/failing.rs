@@ -286,6 +286,7 @@ impl Ftl {
         }
         let spare = (of_data * data - valid) / data;
         let coming = spare.saturating_sub(open + RESERVE).min(faults.owed[plane.index()]);
-        (of_map + coming).saturating_sub(1) * (data / self.shape.units_per_program) > pages
+        let size = blocks.size(Role::Map);
+        (of_map + coming).saturating_sub(1) * (size.data_units / size.program_units) > pages
     }
 }

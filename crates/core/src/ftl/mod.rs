@@ -346,10 +346,11 @@ impl Ftl {
         self.counters.units_padded += u64::from(units);
     }
 
-    /// Counts a program of a summary page.
-    pub fn note_summary(&mut self) {
+    /// Counts a program of a summary page, in a block of a role.
+    pub fn note_summary(&mut self, role: Role) {
         self.counters.program_commands += 1;
-        self.counters.pages_programmed[ProgramCause::Summary as usize] += u64::from(self.shape.pages_per_program);
+        let pages = self.blocks.size(role).program_pages;
+        self.counters.pages_programmed[ProgramCause::Summary as usize] += u64::from(pages);
     }
 
     /// Counts a read of `pages` pages.
@@ -469,7 +470,7 @@ impl Ftl {
         }
         let place = self.program_now(at, ProgramCause::Host, lpn.0);
         self.written_now(lpn, old, place, contents);
-        self.close_if_full(place, at);
+        self.close_if_full(place, at, Role::Data);
         if self.shape.paces && self.blocks.room(at).is_multiple_of(self.shape.units_per_program) {
             self.keep_pace(plane);
         } else if self.shape.single_frontier && self.blocks.offset_in_block(place) + 1 == self.shape.units_per_program {
@@ -574,24 +575,27 @@ impl Ftl {
         self.program_unit_now(place, cause, lpn);
         let counters = &mut self.counters;
         *(if lpn == PADDING { &mut counters.units_padded } else { &mut counters.units_programmed }) += 1;
-        if self.shape.summary && self.blocks.ends_data(Ppn(place.0 + 1)) {
-            self.note_summary();
+        if self.shape.summary && self.blocks.ends_data(Ppn(place.0 + 1), Role::Data) {
+            self.note_summary(Role::Data);
         }
     }
 
-    /// Closes the block of `place` when that was its last, with its summary.
-    #[inline]
-    fn close_if_full(&mut self, place: Ppn, at: FrontierId) {
-        if self.blocks.ends_data(Ppn(place.0 + 1)) {
-            let block = self.blocks.block_of(place);
-            if self.shape.summary {
-                self.note_summary();
-            }
-            self.blocks.close(block);
-            if self.blocks.takes_host(at) {
-                let plane = self.blocks.plane_of(block);
-                self.refresh_ready(plane);
-            }
+    /// Closes the block of `place`, which has a role, when that was its last, with its summary.
+    #[inline(always)]
+    fn close_if_full(&mut self, place: Ppn, at: FrontierId, role: Role) {
+        if self.blocks.ends_data(Ppn(place.0 + 1), role) {
+            self.close_full(self.blocks.block_of(place), at);
+        }
+    }
+
+    fn close_full(&mut self, block: BlockId, at: FrontierId) {
+        if self.shape.summary {
+            self.note_summary(self.blocks.block(block).role);
+        }
+        self.blocks.close(block);
+        if self.blocks.takes_host(at) {
+            let plane = self.blocks.plane_of(block);
+            self.refresh_ready(plane);
         }
     }
 
@@ -682,7 +686,7 @@ impl Ftl {
         // The page that was begun counts already.
         self.counters.pages_programmed[ProgramCause::Padding as usize] +=
             u64::from(self.shape.units_per_page.divide(count));
-        self.close_if_full(Ppn(place.0 + count - 1), at);
+        self.close_if_full(Ppn(place.0 + count - 1), at, Role::Data);
     }
 
     /// What the sectors `first..end` of a unit hold, by the media; functional mode, for verification.

@@ -3,6 +3,7 @@
 //! The utilisation law (Denning and Buzen 1978): a resource that works D for each request, on average, serves at most
 //! 1 / D requests in a second, whatever its scheduling. docs/model/metrics.md has the terms.
 
+use crate::config::cells::CellMode;
 use crate::config::{Concurrency, DeviceConfig};
 use crate::metrics::counters::{Counters, ProgramCause, ReadCause};
 use crate::nand::array::{ChannelTime, DieTime};
@@ -115,9 +116,10 @@ impl Work<'_> {
     }
 
     /// Time of cleaning on the channels and in the cells, from what was counted: page times of several types count with
-    /// their mean.
+    /// their mean, and summaries as those of blocks in native mode.
     fn of_cleaning(&self) -> (u128, u128) {
         let (timing, counters, config) = (Timing::new(self.config), self.counters, self.config);
+        let times = timing.of(CellMode::Native);
         let programs = |cause| counters.pages_programmed[cause as usize] / u64::from(config.geometry.pages_per_program);
         // A scheme with blocks of its own merges instead of collecting garbage.
         let reads = counters.pages_read[ReadCause::Gc as usize] + counters.pages_read[ReadCause::Merge as usize];
@@ -128,11 +130,11 @@ impl Work<'_> {
         let bus = [
             (reads, timing.read_command),
             (moved, unit_out),
-            (copies, timing.program_command + timing.program_in),
+            (copies, timing.program_command + times.program_in),
             (summaries, timing.program_command + timing.summary_in),
             (erases, timing.erase_command),
         ];
-        let cells = [(reads, timing.mean_read()), (copies + summaries, timing.mean_program()), (erases, timing.erase)];
+        let cells = [(reads, times.mean_read()), (copies + summaries, times.mean_program()), (erases, timing.erase)];
         let sum = |parts: &[(u64, Time)]| parts.iter().map(|(n, time)| u128::from(*n) * u128::from(time.0)).sum();
         (sum(&bus), sum(&cells))
     }

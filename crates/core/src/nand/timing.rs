@@ -1,5 +1,7 @@
 //! How long everything takes, computed once from the device file.
 
+use crate::config::cells::CellMode;
+use crate::config::units::Duration;
 use crate::config::{BlockSummary, BusOrder, DeviceConfig, SwitchScope};
 use crate::nand::array::Kind;
 use crate::sim::time::Time;
@@ -13,8 +15,8 @@ pub struct Timing {
     pub program_command: Time,
     /// Command and address cycles of an erase.
     pub erase_command: Time,
-    read: Vec<Time>,
-    program: Vec<Time>,
+    native: CellTimes,
+    slc: CellTimes,
     /// Block erase.
     pub erase: Time,
     /// Data of so many mapping units out of a page, by their number.
@@ -23,8 +25,6 @@ pub struct Timing {
     sectors_out: Vec<Time>,
     /// Data of one page out.
     pub page_out: Time,
-    /// Data into all pages of one program command.
-    pub program_in: Time,
     /// Data of a summary page in.
     pub summary_in: Time,
     /// Lost when a channel turns to another chip.
@@ -41,6 +41,51 @@ pub struct Timing {
     pub commands_first: bool,
 }
 
+/// The durations that depend on the cell mode of a block.
+#[derive(Clone, Debug)]
+pub struct CellTimes {
+    /// By page type.
+    read: Vec<Time>,
+    /// By page type.
+    program: Vec<Time>,
+    /// Data into all pages of one program command.
+    pub program_in: Time,
+}
+
+impl CellTimes {
+    /// Creates the durations of a mode from those of its page types.
+    fn new(device: &DeviceConfig, cells: CellMode, read: &[Duration], program: &[Duration]) -> CellTimes {
+        // Wordlines are programmed at once: their pages go in one after another. A unit that spans pages is programmed
+        // by one command per page.
+        let pages_in = if device.pages_per_unit() > 1 { 1 } else { device.block_size(cells).program_pages };
+        let page = device.data_time(device.geometry.page_size.0);
+        let times = |of: &[Duration]| of.iter().map(|duration| duration.time()).collect();
+        CellTimes { read: times(read), program: times(program), program_in: Time(page.0 * u64::from(pages_in)) }
+    }
+
+    /// Cell to register, of page number `page` of a block: the types of the pages of a wordline alternate.
+    #[inline]
+    pub fn read(&self, page: u32) -> Time {
+        self.read[page as usize % self.read.len()]
+    }
+
+    /// Register to cell, of page number `page` of a block.
+    #[inline]
+    pub fn program(&self, page: u32) -> Time {
+        self.program[page as usize % self.program.len()]
+    }
+
+    /// The mean over the page types.
+    pub fn mean_read(&self) -> Time {
+        mean(&self.read)
+    }
+
+    /// The mean over the page types.
+    pub fn mean_program(&self) -> Time {
+        mean(&self.program)
+    }
+}
+
 impl Timing {
     /// The durations of a device.
     pub fn new(device: &DeviceConfig) -> Timing {
@@ -48,24 +93,23 @@ impl Timing {
         let channel_switch_read = device.bus.channel_switch_read.map_or(channel_switch, |time| time.time());
         let cycles = device.bus.command_cycles;
         let page = device.geometry.page_size.0;
-        let page_time = device.data_time(page);
-        // Wordlines are programmed at once: their pages go in one after another. A unit that spans pages is programmed
-        // by one command per page.
-        let pages_in = if device.pages_per_unit() > 1 { 1 } else { device.geometry.pages_per_program };
-        let times = |of: Vec<crate::config::units::Duration>| of.iter().map(|d| d.time()).collect();
+        let (read, program) = (device.nand.read.values(), device.nand.program.values());
+        let native = CellTimes::new(device, CellMode::Native, &read, &program);
         Timing {
             read_command: device.command_time(cycles.read),
             program_command: device.command_time(cycles.program),
             erase_command: device.command_time(cycles.erase),
-            read: times(device.nand.read.values()),
-            program: times(device.nand.program.values()),
+            slc: match device.nand.slc_mode {
+                Some(mode) => CellTimes::new(device, CellMode::Slc, &[mode.read], &[mode.program]),
+                None => native.clone(),
+            },
+            native,
             erase: device.nand.erase.time(),
             units_out: (0..=u64::from(device.units_per_page()))
                 .map(|units| device.data_time((units * device.unit_bytes()).min(page)))
                 .collect(),
             sectors_out: sectors_out(device),
-            page_out: page_time,
-            program_in: Time(page_time.0 * u64::from(pages_in)),
+            page_out: device.data_time(page),
             summary_in: match device.mapping.block_summary {
                 BlockSummary::None => Time::ZERO,
                 BlockSummary::LastPage(bytes) => device.raw_data_time(bytes.0),
@@ -97,26 +141,13 @@ impl Timing {
         self.channel_switch.0 | self.channel_switch_read.0 > 0
     }
 
-    /// Cell to register, of page number `page` of a block: the types of the pages of a wordline alternate.
+    /// Returns the durations of blocks in a cell mode.
     #[inline]
-    pub fn read(&self, page: u32) -> Time {
-        self.read[page as usize % self.read.len()]
-    }
-
-    /// The mean over the page types.
-    pub fn mean_read(&self) -> Time {
-        mean(&self.read)
-    }
-
-    /// The mean over the page types.
-    pub fn mean_program(&self) -> Time {
-        mean(&self.program)
-    }
-
-    /// Register to cell, of page number `page` of a block.
-    #[inline]
-    pub fn program(&self, page: u32) -> Time {
-        self.program[page as usize % self.program.len()]
+    pub fn of(&self, cells: CellMode) -> &CellTimes {
+        match cells {
+            CellMode::Native => &self.native,
+            CellMode::Slc => &self.slc,
+        }
     }
 }
 

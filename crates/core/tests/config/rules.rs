@@ -41,6 +41,40 @@ const REFUSED: &[(&[&str], &str)] = &[
         "nand.program = [1us, 2us]: with geometry.pages_per_program above 1",
     ),
     (&["nand.read=[]"], "nand.read = []: one time"),
+    (
+        &["nand.slc_mode={ read = \"20us\", program = \"75us\" }"],
+        "nand.slc_mode = a table: with nand.cell = slc all blocks hold one bit per cell; leave the table out",
+    ),
+    (
+        &["nand.cell=tlc", "nand.slc_mode={ read = \"20us\", program = \"75us\" }"],
+        "geometry.pages = 64: must be a multiple of 3: with nand.slc_mode, a block of TLC cells may hold one page of",
+    ),
+    (
+        &["nand.cell=mlc", "nand.slc_mode={ read = \"20us\", program = \"1000s\" }"],
+        "nand.slc_mode.program = 1000s: must be from 0ps to 100s",
+    ),
+    (
+        &[
+            "nand.cell=tlc",
+            "geometry.pages=66",
+            "geometry.pages_per_program=2",
+            "nand.slc_mode={ read = \"20us\", program = \"75us\" }",
+        ],
+        "geometry.pages_per_program = 2: must be 1 or a multiple of 3: with nand.slc_mode",
+    ),
+    (
+        &[
+            "nand.cell=mlc",
+            "geometry.pages=2",
+            "mapping.block_summary.last_page=1KiB",
+            "nand.slc_mode={ read = \"20us\", program = \"75us\" }",
+        ],
+        "geometry.pages = 2: the summary of mapping.block_summary leaves no page for data in SLC mode",
+    ),
+    (
+        &["mapping.scheme.dftl.cells=slc", "capacity.spare=0.5"],
+        "mapping.scheme.dftl: cells = slc: needs nand.slc_mode, with the times of such blocks",
+    ),
     (&["nand.erase=1000s"], "nand.erase = 1000s: must be from 0ps to 100s"),
     (&["bus.width=12"], "bus.width = 12: 8 or 16"),
     (&["bus.protocol.sdr=0ns"], "bus.protocol.sdr = 0ps: must be from 1ps to"),

@@ -93,7 +93,7 @@ impl Ftl {
         self.counters.pages_programmed[ProgramCause::Gc as usize] += u64::from(pages * self.shape.pages_per_unit);
         self.counters.units_programmed += u64::from(count);
         self.note_run(run, cause);
-        self.close_if_full(Ppn(first.0 + count - 1), at);
+        self.close_if_full(Ppn(first.0 + count - 1), at, Role::Data);
     }
 
     /// Notes what each moved unit means to classes, contents, losses and the map in flash.

@@ -2,6 +2,7 @@
 
 use crate::config::DeviceConfig;
 use crate::config::advanced::Waste;
+use crate::config::cells::CellMode;
 use crate::config::units::Duration;
 use crate::ftl::allocation::AllocationConfig;
 
@@ -12,6 +13,8 @@ pub struct Translation {
     pub entries_per_page: u32,
     /// Spare share of the blocks that are kept for translation pages, beyond the least that works.
     pub spare: f64,
+    /// Cell mode of these blocks.
+    pub cells: CellMode,
 }
 
 /// What a mapping scheme needs of a device, and what it rules out. The reasons are parts of error messages.

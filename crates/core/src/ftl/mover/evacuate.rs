@@ -19,7 +19,7 @@ impl Walk {
     /// Starts at the first unit of a block.
     pub fn start(&mut self, ftl: &Ftl, block: BlockId) {
         let next = ftl.blocks.first_unit(block).0;
-        *self = Walk { block: Some(block), next, end: next + ftl.blocks.data_units() };
+        *self = Walk { block: Some(block), next, end: next + ftl.blocks.size_of(block).data_units };
     }
 
     /// Returns the block, unless the walk has ended.

@@ -17,7 +17,7 @@ impl Space {
             blocks: &self.blocks,
             per_plane: self.blocks_per_plane.divisor(),
             closed: self.victims[region.role as usize].as_ref().map(|victims| &victims.closed),
-            data_units: self.data_units,
+            size: *self.size(region.role),
             clock: self.clock,
         }
     }
@@ -26,7 +26,7 @@ impl Space {
     pub(super) fn add_candidate(&mut self, id: BlockId) {
         let Block { valid, role, .. } = self.blocks[id.index()];
         let (plane, valid, clock) = (self.plane_of(id), u32::from(valid), self.clock);
-        let invalid = self.data_units - valid;
+        let invalid = self.size(role).data_units - valid;
         let region = self.region_mut(plane, role);
         region.invalid += invalid;
         region.closed += 1;
@@ -45,7 +45,7 @@ impl Space {
     /// candidates anew. So are those that the wear policy refuses. A block that is to be migrated comes first.
     pub fn take_victim(&mut self, region: RegionId, least: u32) -> Option<BlockId> {
         let Region { role, invalid, closed, .. } = self.regions[region.0 as usize];
-        let in_vain = self.units_per_program - self.layout(role).granule;
+        let in_vain = self.size(role).program_units - self.layout(role).granule;
         if u64::from(invalid) <= u64::from(closed) * u64::from(in_vain) {
             return None;
         }
@@ -74,7 +74,7 @@ impl Space {
             blocks: &self.blocks,
             per_plane: self.blocks_per_plane.divisor(),
             closed: Some(closed),
-            data_units: self.data_units,
+            size: self.layouts[region.role as usize].size,
             clock: self.clock,
         };
         let block = policy.choose(&view)?;
@@ -85,7 +85,7 @@ impl Space {
     /// Takes a closed block out of the candidates of the victim policy.
     pub(super) fn remove_candidate(&mut self, id: BlockId) {
         let Block { valid, role, .. } = self.blocks[id.index()];
-        let (plane, invalid) = (self.plane_of(id), self.data_units - u32::from(valid));
+        let (plane, invalid) = (self.plane_of(id), self.size(role).data_units - u32::from(valid));
         if let Some(victims) = &mut self.victims[role as usize] {
             victims.closed.remove(plane, id);
         }
@@ -96,7 +96,8 @@ impl Space {
 
     /// Units that are free when a block has been moved, in whole programs.
     pub(super) fn gain_of(&self, id: BlockId) -> u32 {
-        self.data_units - u32::from(self.blocks[id.index()].valid).next_multiple_of(self.units_per_program)
+        let size = self.size_of(id);
+        size.data_units - u32::from(self.blocks[id.index()].valid).next_multiple_of(size.program_units)
     }
 
     /// Passes over `first`, and over others until one gains `least` units and suits the wear policy. If that refuses

@@ -30,12 +30,12 @@ enum Order {
 }
 
 impl ClosedBlocks {
-    /// Creates an index without blocks.
-    pub(super) fn new(device: &DeviceConfig, index: Index, has_ages: bool) -> ClosedBlocks {
+    /// Creates an index without blocks, each of which holds `units` units of data.
+    pub(super) fn new(device: &DeviceConfig, units: u32, index: Index, has_ages: bool) -> ClosedBlocks {
         let order = match index {
             Index::Array => Order::Array(Array::new(device)),
             Index::List => Order::Lists(Lists::new(device, 0)),
-            Index::Buckets => Order::Lists(Lists::new(device, device.data_units_per_block())),
+            Index::Buckets => Order::Lists(Lists::new(device, units)),
         };
         let aged = if has_ages { device.total_blocks() } else { 0 };
         ClosedBlocks { order, ages: vec![Age::default(); aged as usize] }

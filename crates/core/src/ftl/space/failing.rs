@@ -89,7 +89,7 @@ impl Space {
     pub(in crate::ftl) fn set_bad(&mut self, id: BlockId) {
         let first = self.first_unit(id).0;
         debug_assert!(
-            (first..first + self.data_units).all(|unit| !self.is_valid(Ppn(unit))),
+            (first..first + self.units_per_block()).all(|unit| !self.is_valid(Ppn(unit))),
             "nothing valid is given up"
         );
         let block = &mut self.blocks[id.index()];

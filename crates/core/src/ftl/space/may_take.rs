@@ -2,7 +2,7 @@
 
 use super::Space;
 use super::claim::{Claim, InHand, RESERVE};
-use super::region::{Region, RegionId};
+use super::region::{Layout, Region, RegionId};
 
 /// A row of the table.
 #[derive(Clone, Copy, Debug)]
@@ -17,6 +17,14 @@ struct Row {
     needs: u32,
 }
 
+impl Row {
+    /// Returns the units that the claim may use.
+    #[inline]
+    fn units(&self, layout: &Layout) -> u32 {
+        self.open + self.blocks * layout.size.data_units
+    }
+}
+
 impl Space {
     /// Returns `true` if a claim on a region finds the space that it needs.
     #[inline]
@@ -26,19 +34,19 @@ impl Space {
         if matches!(claim, Claim::Write { besides: 0 }) && region.free > region.reserve {
             return true;
         }
+        self.finds_room(region, claim)
+    }
+
+    fn finds_room(&self, region: &Region, claim: Claim) -> bool {
         let row = self.row(region, claim);
-        row.is_some_and(|row| self.units_of(row) >= row.left + row.needs)
+        row.is_some_and(|row| row.units(self.layout(region.role)) >= row.left + row.needs)
     }
 
     /// Returns the units that a claim may take.
     pub fn units_for(&self, region: RegionId, claim: Claim) -> u32 {
-        let row = self.row(&self.regions[region.0 as usize], claim);
-        row.map_or(0, |row| self.units_of(row).saturating_sub(row.left))
-    }
-
-    #[inline]
-    fn units_of(&self, row: Row) -> u32 {
-        row.open + row.blocks * self.data_units
+        let region = &self.regions[region.0 as usize];
+        let row = self.row(region, claim);
+        row.map_or(0, |row| row.units(self.layout(region.role)).saturating_sub(row.left))
     }
 
     /// Returns `true` if a claim may open a free block.
@@ -52,7 +60,7 @@ impl Space {
     #[inline]
     fn row(&self, region: &Region, claim: Claim) -> Option<Row> {
         let layout = self.layout(region.role);
-        let (data, program, free) = (self.data_units, self.units_per_program, region.free);
+        let (data, program, free) = (layout.size.data_units, layout.size.program_units, region.free);
         let writes = || self.units_left(region, 0..layout.writes);
         let moved = || self.units_left(region, layout.for_moved());
         let begun = |hand: InHand| if hand.read > 0 { program } else { 0 };
@@ -92,8 +100,9 @@ impl Space {
     /// Returns `true` if garbage collection of a region is sure to continue with what it has in hand: that finds room,
     /// and so do the units of a victim afterwards.
     pub fn is_sure(&self, region: RegionId, hand: InHand) -> bool {
-        let in_hand = hand.units.next_multiple_of(self.units_per_program) + hand.waste;
+        let size = self.layout(self.regions[region.0 as usize].role).size;
+        let in_hand = hand.units.next_multiple_of(size.program_units) + hand.waste;
         let left = self.units_for(region, Claim::Move).checked_sub(in_hand);
-        left.is_some_and(|left| left + hand.coming * self.data_units >= self.data_units)
+        left.is_some_and(|left| left + hand.coming * size.data_units >= size.data_units)
     }
 }

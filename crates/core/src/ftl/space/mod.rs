@@ -19,6 +19,7 @@ use std::collections::BTreeSet;
 
 use crate::config::DeviceConfig;
 use crate::config::advanced::Waste;
+use crate::config::cells::{BlockSize, CellMode};
 use crate::external::Fault;
 use crate::sim::id::{BlockId, PlaneId, Ppn};
 use crate::sim::memory::{Divider, zeroed_words};
@@ -60,9 +61,9 @@ pub struct Space {
     /// One bit for each physical unit.
     valid: Vec<u64>,
     units_per_block: Divider,
-    data_units: u32,
-    units_per_program: u32,
     blocks_per_plane: Divider,
+    /// True if the blocks of all regions are in native mode.
+    is_native: bool,
     /// Planes that open blocks of equal addresses where they can, because only those are programmed together.
     group: u32,
     /// Frontiers of a region of data.
@@ -116,9 +117,9 @@ impl Space {
         let layouts = Layout::of(device);
         let wear = Leveling::new(device, seed)?;
         let has_ages = has_ages || wear.as_ref().is_some_and(|wear| wear.policy.has_ages());
-        let victim = |role: Role| match layouts[role as usize].blocks {
-            0 => Ok(None),
-            _ => Victims::new(device, seed, has_ages).map(Some),
+        let victim = |role: Role| match layouts[role as usize] {
+            Layout { blocks: 0, .. } => Ok(None),
+            Layout { size, .. } => Victims::new(device, seed, size.data_units, has_ages).map(Some),
         };
         let plane = |p: u32| Plane {
             first_free: p * per_plane,
@@ -139,9 +140,8 @@ impl Space {
             victims: [victim(Role::Data)?, victim(Role::Map)?],
             wear,
             units_per_block: Divider::new(device.units_per_block()),
-            data_units: device.data_units_per_block(),
-            units_per_program: device.units_per_program(),
             blocks_per_plane: Divider::new(per_plane),
+            is_native: layouts.iter().all(|layout| layout.cells.is_native()),
             group: opening_group(device),
             data_frontiers: data.frontiers(),
             gc_frontier: if data.is_shared { 0 } else { data.writes },
@@ -176,16 +176,47 @@ impl Space {
         Ppn(block.0 * self.units_per_block.divisor())
     }
 
-    /// Units of a block, its summary included.
+    /// Physical addresses of a block: its units in native mode, its summary included. In another mode, it has only the
+    /// first of them.
     #[inline]
     pub fn units_per_block(&self) -> u32 {
         self.units_per_block.divisor()
     }
 
-    /// Units of data in a block.
+    /// Returns what a block of a role holds.
+    #[inline]
+    pub fn size(&self, role: Role) -> &BlockSize {
+        &self.layouts[role as usize].size
+    }
+
+    /// Returns what a block holds that has been opened. A free one counts as data.
+    #[inline]
+    pub fn size_of(&self, block: BlockId) -> &BlockSize {
+        self.size(self.block(block).role)
+    }
+
+    /// Units of data in a block of data.
     #[inline]
     pub fn data_units(&self) -> u32 {
-        self.data_units
+        self.size(Role::Data).data_units
+    }
+
+    /// Returns `true` if all blocks are in native mode.
+    #[inline]
+    pub fn is_native(&self) -> bool {
+        self.is_native
+    }
+
+    /// Returns the cell mode of the blocks of a role.
+    #[inline]
+    pub fn cells(&self, role: Role) -> CellMode {
+        self.layouts[role as usize].cells
+    }
+
+    /// Returns the cell mode of the block of a unit.
+    #[inline]
+    pub fn cells_at(&self, ppn: Ppn) -> CellMode {
+        if self.is_native { CellMode::Native } else { self.cells(self.block(self.block_of(ppn)).role) }
     }
 
     /// What is known of a block.
@@ -247,7 +278,8 @@ impl Space {
     fn open_block(&mut self, at: FrontierId) {
         let &Region { plane, role, first, .. } = self.region_at(at);
         let block = self.take_free_block(plane, role, at.0 - first);
-        self.frontiers[at.0 as usize] = Frontier { next: self.first_unit(block).0, left: self.data_units };
+        let left = self.size(role).data_units;
+        self.frontiers[at.0 as usize] = Frontier { next: self.first_unit(block).0, left };
         self.blocks[block.index()].state = BlockState::Open;
         self.blocks[block.index()].role = role;
     }
@@ -391,10 +423,10 @@ impl Space {
         }
     }
 
-    /// Whether the frontier places up to and with the unit before `end` are the last of their block's data.
+    /// Returns `true` if the unit before `end` is the last one of data in its block, which has a role.
     #[inline]
-    pub fn ends_data(&self, end: Ppn) -> bool {
-        self.offset_in_block(Ppn(end.0 - 1)) + 1 == self.data_units
+    pub fn ends_data(&self, end: Ppn, role: Role) -> bool {
+        self.offset_in_block(Ppn(end.0 - 1)) + 1 == self.size(role).data_units
     }
 
     /// The last program of a block has ended: cleaning may choose it.
@@ -496,8 +528,8 @@ impl Space {
     /// How many units of a block have been written; for devices at rest without logical blocks.
     pub fn written_of(&self, id: BlockId) -> u32 {
         match self.block(id).state {
-            BlockState::Closed => self.data_units,
-            BlockState::Open => self.frontier_in(id).map_or(0, |at| self.data_units - self.room(at)),
+            BlockState::Closed => self.size_of(id).data_units,
+            BlockState::Open => self.frontier_in(id).map_or(0, |at| self.size_of(id).data_units - self.room(at)),
             _ => 0,
         }
     }

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use crate::config::cells::{BlockSize, CellMode};
 use crate::config::{DeviceConfig, Frontiers};
 use crate::sim::id::PlaneId;
 
@@ -62,6 +63,10 @@ pub(super) struct Region {
 pub(super) struct Layout {
     /// Blocks of each region.
     pub(super) blocks: u32,
+    /// Cell mode of these blocks.
+    pub(super) cells: CellMode,
+    /// What each of them holds.
+    pub(super) size: BlockSize,
     /// Frontiers of writes, which are the first of a region: one for each class.
     pub(super) writes: u32,
     /// True if moved units go to the frontiers of writes, and false if they have one of their own behind those.
@@ -78,8 +83,11 @@ impl Layout {
     /// Layout of each role on a device.
     pub(super) fn of(device: &DeviceConfig) -> [Layout; Role::ALL.len()] {
         let (blocks, for_map) = (device.geometry.blocks, device.map_blocks());
+        let [data_size, map_size] = device.block_sizes();
         let data = Layout {
             blocks: blocks - for_map,
+            cells: CellMode::Native,
+            size: data_size,
             writes: device.temperature.classes(),
             is_shared: device.gc.frontiers == Frontiers::Single,
             granule: 1,
@@ -88,9 +96,11 @@ impl Layout {
         };
         let map = Layout {
             blocks: for_map,
+            cells: device.map_cells(),
+            size: map_size,
             writes: u32::from(for_map > 0),
             is_shared: true,
-            granule: device.units_per_program(),
+            granule: map_size.program_units,
             beside_failed: 1,
             first: device.total_planes() * data.frontiers(),
         };

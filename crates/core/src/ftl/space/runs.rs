@@ -36,7 +36,7 @@ impl Space {
     /// Marks all valid units of a victim as moved.
     pub fn invalidate_all(&mut self, id: BlockId) {
         let first = self.first_unit(id).0;
-        for (word, mask) in masks(first, self.data_units) {
+        for (word, mask) in masks(first, self.size_of(id).data_units) {
             self.valid[word] &= !mask;
         }
         let block = &mut self.blocks[id.index()];

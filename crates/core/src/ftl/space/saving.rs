@@ -31,8 +31,10 @@ impl Space {
             }
         }
         let begun = |region: &&Region| {
-            let range = region.first as usize..(region.first + self.layout(region.role).frontiers()) as usize;
-            self.frontiers[range].iter().any(|frontier| !frontier.left.is_multiple_of(self.units_per_program))
+            let layout = self.layout(region.role);
+            let range = region.first as usize..(region.first + layout.frontiers()) as usize;
+            let is_begun = |frontier: &Frontier| !frontier.left.is_multiple_of(layout.size.program_units);
+            self.frontiers[range].iter().any(is_begun)
         };
         if let Some(due) = self.first_due() {
             return Some(format!("wear leveling has to migrate block {}", due.0));
@@ -161,12 +163,14 @@ impl Space {
             let in_plane = block / per_plane == plane;
             let known = self.blocks.get(block as usize).filter(|known| in_plane && known.state == BlockState::Open);
             let at = at.filter(|&at| known.is_some_and(|known| known.role == self.region_at(at).role));
-            let whole = offset < self.data_units && (self.data_units - offset).is_multiple_of(self.units_per_program);
-            let Some(at) = at.filter(|_| whole && !opened.contains(&block)) else {
+            let size = |at| self.layout(self.region_at(at).role).size;
+            let left = |at| size(at).data_units.checked_sub(offset).filter(|left| *left > 0);
+            let whole = |at| left(at).filter(|left| left.is_multiple_of(size(at).program_units));
+            let Some((at, left)) = at.and_then(|at| Some((at, whole(at)?))).filter(|_| !opened.contains(&block)) else {
                 return Err(input.damaged(format!("plane {plane} goes on at {next}")));
             };
             opened.push(block);
-            self.frontiers[at.0 as usize] = Frontier { next, left: self.data_units - offset };
+            self.frontiers[at.0 as usize] = Frontier { next, left };
         }
         let of_plane = &self.blocks[(plane * per_plane) as usize..((plane + 1) * per_plane) as usize];
         match of_plane.iter().filter(|block| block.state == BlockState::Open).count() == opened.len() {
@@ -178,7 +182,7 @@ impl Space {
     /// By block, how many of its units have been written; those of logical blocks are not known here.
     pub(in crate::ftl) fn written(&self) -> Vec<u16> {
         let is_full = |block: &Block| matches!(block.state, BlockState::Closed | BlockState::Failed);
-        let count = |block: &Block| if is_full(block) { self.data_units } else { 0 };
+        let count = |block: &Block| if is_full(block) { self.size(block.role).data_units } else { 0 };
         let mut written: Vec<u16> = self.blocks.iter().map(|block| count(block) as u16).collect();
         for frontier in self.frontiers.iter().filter(|frontier| frontier.left > 0) {
             let (block, offset) = self.units_per_block.divide_with_rest(frontier.next);
@@ -207,7 +211,8 @@ impl Space {
         for number in 0..self.blocks.len() {
             let Block { state, role, valid, .. } = self.blocks[number];
             if state == BlockState::Closed {
-                let (plane, invalid) = (self.plane_of(BlockId(number as u32)), self.data_units - u32::from(valid));
+                let invalid = self.size(role).data_units - u32::from(valid);
+                let plane = self.plane_of(BlockId(number as u32));
                 let region = self.region_mut(plane, role);
                 region.invalid += invalid;
                 region.closed += 1;

@@ -14,10 +14,11 @@ pub(super) struct Victims {
 }
 
 impl Victims {
-    /// Builds the policy of a device. `has_ages` is true if another policy asks for ages of blocks.
-    pub(super) fn new(device: &DeviceConfig, seed: u64, has_ages: bool) -> Result<Victims, String> {
+    /// Builds the policy of a device, for blocks that hold `units` units of data. `has_ages` is true if another policy
+    /// asks for ages of blocks.
+    pub(super) fn new(device: &DeviceConfig, seed: u64, units: u32, has_ages: bool) -> Result<Victims, String> {
         let policy = device.gc.victim.build(device, seed).map_err(|e| format!("gc.victim: {e}"))?;
-        let closed = ClosedBlocks::new(device, policy.index(), has_ages || policy.has_ages());
+        let closed = ClosedBlocks::new(device, units, policy.index(), has_ages || policy.has_ages());
         Ok(Victims { policy, closed })
     }
 

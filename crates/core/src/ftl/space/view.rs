@@ -3,6 +3,7 @@
 use super::closed::{Age, ClosedBlocks};
 use super::region::Region;
 use super::{Block, Role};
+use crate::config::cells::BlockSize;
 use crate::sim::id::{BlockId, PlaneId};
 
 /// A region as policies see it.
@@ -14,7 +15,7 @@ pub struct RegionView<'a> {
     pub(super) blocks: &'a [Block],
     pub(super) per_plane: u32,
     pub(super) closed: Option<&'a ClosedBlocks>,
-    pub(super) data_units: u32,
+    pub(super) size: BlockSize,
     pub(super) clock: u64,
 }
 
@@ -75,7 +76,13 @@ impl<'a> RegionView<'a> {
     /// Returns the units of data in a block.
     #[inline]
     pub fn units(&self) -> u32 {
-        self.data_units
+        let BlockSize { data_units, .. } = self.size;
+        data_units
+    }
+
+    /// Returns the fewest invalid units with which collecting a block of data gains anything.
+    pub(in crate::ftl) fn least_gain(&self) -> u32 {
+        self.size.program_units
     }
 
     /// Returns the valid units of a block.

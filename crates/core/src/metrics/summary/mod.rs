@@ -347,7 +347,7 @@ pub struct MergedCommands {
     pub dies: u32,
     /// Planes that worked, of all those dies.
     pub planes: u32,
-    /// Pages that each command read or programmed; of an erase, blocks.
+    /// Pages that each command read or programmed, in blocks in native mode; of an erase, blocks.
     pub pages: u32,
     /// How many commands.
     pub commands: u64,

@@ -15,8 +15,6 @@ pub struct External {
     /// By plane: victims in succession that gained nothing.
     in_vain: Vec<u32>,
     most_in_vain: u32,
-    /// Invalid units without which a victim gains nothing.
-    least_gain: u32,
 }
 
 impl External {
@@ -28,7 +26,6 @@ impl External {
             guard: Guard::new(wanted, made),
             in_vain: vec![0; device.total_planes() as usize],
             most_in_vain: device.geometry.blocks.saturating_mul(64),
-            least_gain: device.units_per_program(),
         })
     }
 
@@ -41,7 +38,7 @@ impl External {
         let victim = view.closed_blocks().nth(position)?;
         let plane = view.plane();
         let in_vain = &mut self.in_vain[plane.index()];
-        let gains = view.units() - view.valid(victim) >= self.least_gain;
+        let gains = view.units() - view.valid(victim) >= view.least_gain();
         *in_vain = if gains { 0 } else { *in_vain + 1 };
         if *in_vain > self.most_in_vain {
             let what = format!(

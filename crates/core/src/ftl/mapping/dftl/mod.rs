@@ -12,6 +12,7 @@ use std::collections::VecDeque;
 
 use super::{Bound, Context, Hooks, Mapping, MappingInTime, Needs, SchemeOptions, TRANSLATION, Translation, Written};
 use crate::config::DeviceConfig;
+use crate::config::cells::CellMode;
 use crate::config::units::Bytes;
 use crate::ftl::Ftl;
 use crate::ftl::space::{InHand, Role};
@@ -45,6 +46,10 @@ pub struct DftlConfig {
     /// Spare share of the blocks that are kept for translation pages, beyond the least that works.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub map_spare: f64,
+    /// Cell mode of these blocks. `slc` needs the times of `nand.slc_mode`.
+    #[serde(skip_serializing_if = "CellMode::is_native")]
+    #[schemars(extend("default" = "native"))]
+    pub cells: CellMode,
 }
 
 impl Default for DftlConfig {
@@ -57,6 +62,7 @@ impl Default for DftlConfig {
             batch_updates: true,
             lazy_copies: true,
             map_spare: 0.25,
+            cells: CellMode::Native,
         }
     }
 }
@@ -69,10 +75,14 @@ const MOST_CACHED: u64 = 1 << 30;
 const MOST_UNITS_PER_BLOCK: u32 = 1 << 15;
 
 impl DftlConfig {
-    /// Entries of a translation page, which is as large as one program.
+    /// Bytes of a translation page, which is as large as one program.
+    fn bytes_per_page(&self, device: &DeviceConfig) -> u64 {
+        u64::from(device.block_size(self.cells).program_units) * device.unit_bytes()
+    }
+
+    /// Entries of a translation page.
     pub fn entries_per_page(&self, device: &DeviceConfig) -> u32 {
-        let bytes = u64::from(device.units_per_program()) * device.unit_bytes();
-        (bytes / self.entry.0.max(1)).clamp(1, MOST_ENTRIES) as u32
+        (self.bytes_per_page(device) / self.entry.0.max(1)).clamp(1, MOST_ENTRIES) as u32
     }
 
     /// Entries that the cache holds.
@@ -84,7 +94,8 @@ impl DftlConfig {
 impl SchemeOptions for DftlConfig {
     fn needs(&self, device: &DeviceConfig) -> Needs {
         let entries_per_page = self.entries_per_page(device);
-        Needs { translation: Some(Translation { entries_per_page, spare: self.map_spare }), ..Needs::default() }
+        let translation = Translation { entries_per_page, spare: self.map_spare, cells: self.cells };
+        Needs { translation: Some(translation), ..Needs::default() }
     }
 
     fn bytes(&self, device: &DeviceConfig) -> u64 {
@@ -127,7 +138,11 @@ impl Policy for Dftl {
     type Config = DftlConfig;
 
     fn check(options: &DftlConfig, device: &DeviceConfig) -> Result<(), String> {
-        let program = u64::from(device.units_per_program()) * device.unit_bytes();
+        if options.cells == CellMode::Slc && device.nand.slc_mode.is_none() {
+            let what = "needs nand.slc_mode, with the times of such blocks; add it, or take \"native\"";
+            return Err(format!("cells = slc: {what}"));
+        }
+        let program = options.bytes_per_page(device);
         if !(1..=program).contains(&options.entry.0) {
             return Err(format!("entry = {}: from 1 B to a translation page, which is {program} B", options.entry));
         }
@@ -207,7 +222,7 @@ impl Mapping for Dftl {
 
     fn load(&mut self, ftl: &mut Ftl, input: &mut Reader, written: &mut [u16]) -> Result<(), StateError> {
         self.state.load(input)?;
-        let group = ftl.shape().units_per_program;
+        let group = ftl.blocks.size(Role::Map).program_units;
         for page in 0..self.state.pages() {
             let Some(place) = self.state.place(page) else { continue };
             let units = place.0..place.0.saturating_add(group);

@@ -2,6 +2,7 @@
 //! timed part shares with that.
 
 use super::{Dftl, TRANSLATION};
+use crate::config::cells::BlockSize;
 use crate::ftl::Ftl;
 use crate::ftl::mapping::Written;
 use crate::ftl::mover::Walk;
@@ -18,13 +19,16 @@ impl Ftl {
 
     /// Gives a translation page its next place; there must be room in its plane.
     pub(super) fn bind_map(&mut self, page: u32, cause: MapCause) -> Ppn {
-        let group = self.shape().units_per_program;
-        let place = self.blocks.advance(self.blocks.map_frontier(self.map_home(page)), group);
-        for unit in place.0..place.0 + group {
+        let BlockSize { program_units, program_pages, .. } = *self.blocks.size(Role::Map);
+        let place = self.blocks.advance(self.blocks.map_frontier(self.map_home(page)), program_units);
+        for unit in place.0..place.0 + program_units {
             self.map.set_owner(Ppn(unit), TRANSLATION | page);
         }
-        self.note_program(ProgramCause::Map, group);
-        self.counters.map.programs[cause as usize] += 1;
+        let counters = &mut self.counters;
+        counters.program_commands += u64::from(self.shape.pages_per_unit);
+        counters.pages_programmed[ProgramCause::Map as usize] += u64::from(program_pages);
+        counters.units_programmed += u64::from(program_units);
+        counters.map.programs[cause as usize] += 1;
         place
     }
 }
@@ -32,7 +36,7 @@ impl Ftl {
 impl Dftl {
     /// A translation page has been programmed. Its old version is invalid.
     pub(super) fn note_programmed(&mut self, ftl: &mut Ftl, page: u32, place: Ppn) {
-        let group = ftl.shape().units_per_program;
+        let group = ftl.blocks.size(Role::Map).program_units;
         let old = self.state.set_place(page, place);
         if let Some(media) = &mut ftl.media {
             (place.0..place.0 + group).for_each(|unit| media.write(Ppn(unit), None, None));
@@ -61,8 +65,8 @@ impl Dftl {
     fn write_map_now(&mut self, ftl: &mut Ftl, page: u32, cause: MapCause) -> Ppn {
         let place = ftl.bind_map(page, cause);
         self.note_programmed(ftl, page, place);
-        let group = ftl.shape().units_per_program;
-        ftl.close_if_full(Ppn(place.0 + group - 1), ftl.blocks.map_frontier(ftl.map_home(page)));
+        let last = Ppn(place.0 + ftl.blocks.size(Role::Map).program_units - 1);
+        ftl.close_if_full(last, ftl.blocks.map_frontier(ftl.map_home(page)), Role::Map);
         place
     }
 
@@ -76,7 +80,7 @@ impl Dftl {
             walk.start(ftl, victim);
             // A page is invalid at its old place when it has been written again.
             while let Some(unit) = walk.next_valid(ftl) {
-                ftl.note_map_read(MapCause::MapCleaning, ftl.shape().pages_per_program);
+                ftl.note_map_read(MapCause::MapCleaning, ftl.blocks.size(Role::Map).program_pages);
                 self.write_map_now(ftl, ftl.map.owner(unit) & !TRANSLATION, MapCause::MapCleaning);
             }
             ftl.blocks.doom(victim);
@@ -87,7 +91,7 @@ impl Dftl {
     /// Checks that each translation page in flash is valid exactly once; for tests.
     pub(super) fn recount_map(&self, ftl: &Ftl) -> Result<(), String> {
         let state = &self.state;
-        let group = ftl.shape().units_per_program;
+        let group = ftl.blocks.size(Role::Map).program_units;
         let mut held = 0;
         for page in 0..state.pages() {
             let Some(place) = state.place(page) else { continue };

@@ -90,7 +90,7 @@ impl Dftl {
 
     /// Returns the flash page, of those of its translation page, that holds an entry.
     fn flash_page_of(&mut self, cx: &mut (impl Context + ?Sized), lpn: Lpn) -> u32 {
-        let (pages, state) = (u64::from(cx.ftl().shape().pages_per_program), &self.state);
+        let (pages, state) = (u64::from(cx.ftl().blocks.size(Role::Map).program_pages), &self.state);
         (u64::from(state.entry_in_page(lpn)) * pages / u64::from(state.entries_per_page())) as u32
     }
 
@@ -125,7 +125,7 @@ impl Dftl {
             self.program_map(cx, page);
             return None;
         }
-        let is_whole = cx.ftl().shape().pages_per_program == 1;
+        let is_whole = cx.ftl().blocks.size(Role::Map).program_pages == 1;
         let arrived = self.take_readers(cx, page, Some(part).filter(|_| !is_whole));
         Some((arrived, fetched(page)))
     }
@@ -141,7 +141,7 @@ impl Dftl {
 
     /// Takes the next step of a page that has been fetched: another read, an update, or none.
     pub(super) fn map_fetched(&mut self, cx: &mut (impl Context + ?Sized), page: u32) {
-        let is_whole = cx.ftl().shape().pages_per_program == 1;
+        let is_whole = cx.ftl().blocks.size(Role::Map).program_pages == 1;
         let next = self.page(page).readers.first();
         if next.is_some() {
             let lpn = cx.ops()[next].lpn;
@@ -222,7 +222,7 @@ impl Dftl {
         let is_known = self.state.is_wholly_cached(page);
         let Some(place) = self.state.place(page).filter(|_| !is_known) else { return false };
         self.page(page).state = State::Reading;
-        let (pages, cause) = (cx.ftl().shape().pages_per_program, self.update_cause(cx, page));
+        let (pages, cause) = (cx.ftl().blocks.size(Role::Map).program_pages, self.update_cause(cx, page));
         self.read_map(cx, page, place, pages, cause);
         true
     }
@@ -294,7 +294,7 @@ impl Dftl {
         let victim = self.jobs[plane].walk.block().map(|victim| blocks.block(victim));
         let kept = victim.filter(|block| block.failed).map_or(0, |block| u32::from(block.valid));
         let room = blocks.units_for(blocks.region(plane, Role::Map), Claim::Write { besides: kept });
-        room / ftl.shape().units_per_program
+        room / blocks.size(Role::Map).program_units
     }
 
     /// Binds an update of a translation page, which serves all operations that have requested one by now. Without room,
