@@ -25,7 +25,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     engine.watch();
     let mut look = Look::default();
     tell("look", (0..LOOKS).map(|_| timed(|| engine.look(Wall::now(), &mut look))));
-    let mut painter = Painter::new(config.total_planes(), config.geometry.blocks, config.data_units_per_block());
+    let sizes = config.block_sizes();
+    let mut painter = Painter::new(config.total_planes(), config.geometry.blocks, sizes.map(|size| size.data_units));
     let mut slice = Vec::new();
     let (mut locked, began) = (Vec::new(), Wall::now());
     loop {

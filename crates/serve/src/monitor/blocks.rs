@@ -46,6 +46,8 @@ pub struct BlockMap {
 struct Cell {
     blocks: u32,
     free: u32,
+    /// What the blocks that are not free hold.
+    units: u64,
     valid: u64,
     erases: u64,
     marks: u8,
@@ -55,7 +57,8 @@ struct Cell {
 pub struct Painter {
     planes: usize,
     blocks_per_plane: usize,
-    units_per_block: u64,
+    /// By role.
+    units_per_block: [u64; Role::ALL.len()],
     planes_per_row: usize,
     blocks_per_cell: usize,
     rows: usize,
@@ -68,8 +71,8 @@ pub struct Painter {
 }
 
 impl Painter {
-    /// Of a device of so many planes and blocks.
-    pub fn new(planes: u32, blocks_per_plane: u32, units_per_block: u32) -> Painter {
+    /// Of a device of so many planes and blocks. Blocks hold so many units, by role.
+    pub fn new(planes: u32, blocks_per_plane: u32, units_per_block: [u32; Role::ALL.len()]) -> Painter {
         let (planes, blocks_per_plane) = (planes.max(1) as usize, blocks_per_plane.max(1) as usize);
         let planes_per_row = planes.div_ceil(MOST_ROWS);
         let rows = planes.div_ceil(planes_per_row);
@@ -77,7 +80,7 @@ impl Painter {
         let columns = blocks_per_plane.div_ceil(blocks_per_cell);
         let cells = vec![Cell::default(); rows * columns];
         let erased = vec![(0, -1.0); cells.len()];
-        let units_per_block = u64::from(units_per_block.max(1));
+        let units_per_block = units_per_block.map(|units| u64::from(units.max(1)));
         Painter {
             planes,
             blocks_per_plane,
@@ -105,6 +108,9 @@ impl Painter {
             let cell = &mut self.cells[plane / self.planes_per_row * self.columns + index / self.blocks_per_cell];
             cell.blocks += 1;
             cell.free += u32::from(block.state == BlockState::Free);
+            if block.state != BlockState::Free {
+                cell.units += self.units_per_block[block.role as usize];
+            }
             cell.valid += u64::from(block.valid);
             cell.erases += u64::from(block.erases);
             cell.marks |= match block.state {
@@ -129,9 +135,8 @@ impl Painter {
         };
         for (cell, erased) in self.cells.iter_mut().zip(&mut self.erased) {
             let cell = std::mem::take(cell);
-            let used = u64::from(cell.blocks - cell.free) * self.units_per_block;
             let percent = |part: u64, of: u64| ((part * 100 + of / 2) / of).min(100) as u8;
-            map.valid.push(if used > 0 { percent(cell.valid, used) } else { FREE });
+            map.valid.push(if cell.units > 0 { percent(cell.valid, cell.units) } else { FREE });
             map.free.push(percent(u64::from(cell.free), u64::from(cell.blocks.max(1))));
             map.erases.push((cell.erases / u64::from(cell.blocks.max(1))) as u32);
             let grown = cell.erases > erased.0 && !first;
@@ -154,7 +159,7 @@ mod tests {
 
     #[test]
     fn a_small_device_has_a_cell_for_each_block() {
-        let mut painter = Painter::new(2, 2, 10);
+        let mut painter = Painter::new(2, 2, [10, 5]);
         let mut blocks = vec![
             block(0, 3, BlockState::Free),
             block(5, 1, BlockState::Closed),
@@ -172,12 +177,16 @@ mod tests {
         assert_eq!((map.marks[3], map.age_s[3], map.valid[3]), (4, 0.0, FREE));
         let map = painter.add(&blocks, 3.5).unwrap();
         assert_eq!((map.marks[3], map.age_s[3]), (0, 1.5));
+        // A block of the map holds half of what others do here.
+        blocks[1].role = Role::Map;
+        let map = painter.add(&blocks, 4.0).unwrap();
+        assert_eq!((map.marks[1], map.valid[1]), (8, 100));
     }
 
     #[test]
     fn pictures_are_bounded_and_no_block_is_left_out() {
         for (planes, blocks) in [(1, 1), (1, 1_000_003), (3, 4097), (64, 64), (65, 7), (4096, 2), (1000, 999)] {
-            let mut painter = Painter::new(planes, blocks, 4);
+            let mut painter = Painter::new(planes, blocks, [4, 4]);
             let all = (planes * blocks) as usize;
             let mut picture = None;
             while picture.is_none() {

@@ -339,7 +339,8 @@ async fn paint(shared: Arc<Shared>) {
     /// After so many slices front ends get a millisecond for themselves.
     const AT_ONCE: usize = 16;
     let info = &shared.info;
-    let mut painter = Painter::new(info.planes, info.blocks_per_plane, shared.config.data_units_per_block());
+    let sizes = shared.config.block_sizes();
+    let mut painter = Painter::new(info.planes, info.blocks_per_plane, sizes.map(|size| size.data_units));
     let mut interval = tokio::time::interval(TICK);
     interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
     let mut slice = Vec::with_capacity(SLICE);
