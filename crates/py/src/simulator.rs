@@ -360,13 +360,12 @@ fn units(ftl: &Ftl) -> (Vec<u8>, Vec<i64>) {
     for (index, block) in blocks.all().iter().enumerate() {
         let id = BlockId(index as u32);
         let first = blocks.first_unit(id).0;
+        let units = blocks.size_of(id).data_units;
         let written = match block.state {
             BlockState::Free | BlockState::Bad => 0,
             BlockState::Logical => current[index],
-            BlockState::Open => {
-                blocks.frontier_in(id).map_or(blocks.data_units(), |at| blocks.data_units() - blocks.room(at))
-            }
-            BlockState::Closed | BlockState::Victim | BlockState::Doomed | BlockState::Failed => blocks.data_units(),
+            BlockState::Open => blocks.frontier_in(id).map_or(units, |at| units - blocks.room(at)),
+            BlockState::Closed | BlockState::Victim | BlockState::Doomed | BlockState::Failed => units,
         };
         for place in first..first + written {
             states[place as usize] = if blocks.is_valid(Ppn(place)) { 1 } else { 2 };
