@@ -49,6 +49,7 @@ pub enum Kind {
 
 /// One transaction: a cache line.
 #[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
 pub struct Transaction {
     /// Kind of the transaction.
     pub kind: Kind,

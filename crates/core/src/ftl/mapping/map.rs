@@ -100,6 +100,12 @@ impl PageMap {
         self.owner[ppn.index()] = lpn;
     }
 
+    /// Prefetches which logical page was programmed at `ppn`.
+    #[inline]
+    pub fn prefetch_owner(&self, ppn: Ppn) {
+        prefetch(&self.owner, ppn.index());
+    }
+
     /// Asks for the entry of `lpn` ahead of time.
     #[inline]
     pub fn prefetch(&self, lpn: Lpn) {

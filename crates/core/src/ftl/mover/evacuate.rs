@@ -102,6 +102,7 @@ impl Evacuation {
         let end = ((last + 1) * per_page.divisor()).min(self.walk.end);
         let invalid = end - self.walk.next - units;
         self.walk.next = end;
+        ftl.map.prefetch_owner(Ppn(end));
         ftl.blocks.depend_on(block, units);
         Some(PagesRead { first, units, pages, invalid })
     }
