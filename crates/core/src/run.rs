@@ -485,7 +485,9 @@ impl<'a, S: Ssd + ?Sized> Runner<'a, S> {
             self.count_outstanding(now);
             let feed = &mut self.feeds[index];
             if let Some(request) = feed.take(now) {
-                feed.source.issued(&request)?;
+                // A copy, so that the request itself stays in registers.
+                let issued = request;
+                feed.source.issued(&issued)?;
                 let request = Request { tag: self.submitted, ..request };
                 self.submitted += 1;
                 self.work += request.work();

@@ -51,7 +51,8 @@ impl Device {
     #[inline(always)]
     pub(super) fn enter(&mut self, at: Time, request: Request) {
         if !self.front.is_in_range(&request) {
-            return self.refuse(request);
+            let refused = request;
+            return self.refuse(&refused);
         }
         let id = self.front.enter(request);
         self.observe_entered(id, at);
@@ -66,9 +67,9 @@ impl Device {
 
     /// A request goes beyond the last sector.
     #[cold]
-    fn refuse(&mut self, request: Request) {
-        self.observe_refused(&request);
-        self.front.refuse(request, Status::OutOfRange, self.now);
+    fn refuse(&mut self, request: &Request) {
+        self.observe_refused(request);
+        self.front.refuse(*request, Status::OutOfRange, self.now);
     }
 
     /// One step of a request has crossed the link.
@@ -151,6 +152,7 @@ impl Device {
     }
 
     /// Work on units of a write that have arrived.
+    #[inline]
     fn work_on_write(&mut self, id: RequestId, units: Range<u32>) {
         if !self.queue_by_page(id, &units, |id, _, count| Work::Admit(id, count)) {
             self.bring(id, units.len() as u32);
@@ -409,6 +411,7 @@ impl Device {
     }
 
     /// Takes a unit of a write that has a place, into the buffer where that takes writes `back`.
+    #[inline(always)]
     fn admit_unit(&mut self, id: RequestId, part: Part, back: bool) {
         let pending = &mut self.front.requests[id];
         pending.admitted += 1;
@@ -428,6 +431,7 @@ impl Device {
     }
 
     /// Accepts a unit's write: from here on reads see it.
+    #[inline(always)]
     fn accept_write(&mut self, id: RequestId, request: &Request, part: Part) {
         self.slots_free -= 1;
         self.front.requests[id].remaining += 1;
@@ -477,6 +481,7 @@ impl Device {
     }
 
     /// A write takes its slot: the map shows it, and it waits for what it needs.
+    #[inline(always)]
     fn start_on_write(&mut self, mut write: Transaction, lpn: Lpn, before: Location, origin: Origin) {
         self.ftl.blocks.clock += 1;
         write.lpn = lpn;
@@ -485,6 +490,7 @@ impl Device {
             Location::Flash(ppn) => {
                 write.source = ppn;
                 self.ftl.blocks.prefetch(ppn);
+                self.ftl.blocks.prefetch_candidate(ppn);
             }
             Location::Slot(older) => write.older = older,
         }
@@ -529,6 +535,7 @@ impl Device {
     }
 
     /// A write has all its data: it waits for a place.
+    #[inline]
     pub(super) fn queue_write(&mut self, id: TransactionId) {
         if self.ftl.shape().hooks.places {
             return self.with_scheme(|scheme, device| scheme.place(device, id));

@@ -8,7 +8,7 @@ use crate::ftl::gc::job::Step;
 use crate::ftl::space::{Claim, Role};
 use crate::host::cores::Work;
 use crate::nand::array::LunState;
-use crate::sim::id::{BlockId, PlaneId, TransactionId};
+use crate::sim::id::{BlockId, PlaneId, Ppn, TransactionId};
 use crate::work::{Class, Fifo, Kind, Task, Transaction};
 
 impl Device {
@@ -152,7 +152,7 @@ impl Device {
         if !matches!(step, Step::Erase(_)) {
             self.jobs[plane].granted = false;
         }
-        let mut transaction = match step {
+        let (kind, place, units) = match step {
             Step::Rest => {
                 self.go_again(plane);
                 self.journal_for_resting();
@@ -168,23 +168,15 @@ impl Device {
                 self.jobs[plane].busy = false;
                 return true;
             }
-            Step::Write => Transaction::new(Kind::GcWrite, Class::Gc),
-            Step::CopyBack { first } => {
-                let mut move_back = Transaction::new(Kind::CopyBack, Class::Gc);
-                move_back.place = first;
-                move_back.units = self.jobs[plane].moving.back.len() as u16;
-                move_back
-            }
+            Step::Write => (Kind::GcWrite, Ppn(0), 1),
+            Step::CopyBack { first } => (Kind::CopyBack, first, self.jobs[plane].moving.back.len() as u16),
             Step::Read { first, units } => {
                 let spans = self.ftl.shape().pages_per_unit;
-                let mut read = Transaction::new(Kind::GcRead, Class::Gc);
-                read.place = first;
-                read.units = if spans > 1 { spans as u16 } else { units as u16 };
-                read
+                (Kind::GcRead, first, if spans > 1 { spans as u16 } else { units as u16 })
             }
         };
-        transaction.class = class;
-        transaction.plane = plane;
+        let mut transaction = Transaction::new(kind, class);
+        (transaction.plane, transaction.place, transaction.units) = (plane, place, units);
         self.dispatch(transaction);
         false
     }

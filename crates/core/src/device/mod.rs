@@ -473,8 +473,15 @@ impl Device {
     }
 
     /// Lets requests in for which a place in the queue has become free.
-    #[inline]
+    #[inline(always)]
     fn admit_from_host(&mut self) {
+        if self.front.waiting() > 0 {
+            self.admit_waiting();
+        }
+    }
+
+    #[inline(never)]
+    fn admit_waiting(&mut self) {
         while let Some(request) = self.front.next_waiting() {
             self.enter(self.now, request);
             self.run_tasks();

@@ -61,6 +61,7 @@ impl Front {
     }
 
     /// Returns the number of requests that wait for a place in the queue.
+    #[inline]
     pub fn waiting(&self) -> usize {
         self.waiting.len()
     }
