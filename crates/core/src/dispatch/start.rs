@@ -158,7 +158,7 @@ fn granted(b: &mut impl Binder, unit: UnitId) {
 }
 
 /// Continues an execution unit that needs its channel in the middle of an operation.
-#[inline]
+#[inline(never)]
 pub(crate) fn go_on(b: &mut impl Binder, unit: UnitId, rank: u8) {
     let Parts { array, now, .. } = b.parts();
     let channel = array.channel_of_unit(unit);
@@ -170,7 +170,7 @@ pub(crate) fn go_on(b: &mut impl Binder, unit: UnitId, rank: u8) {
 }
 
 /// Continues an execution unit that has its channel in the middle of an operation.
-#[inline]
+#[inline(always)]
 fn resume(b: &mut impl Binder, unit: UnitId) {
     if b.view().dispatch.overlapping.read {
         read_ahead(b, unit);

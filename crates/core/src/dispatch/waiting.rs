@@ -66,7 +66,7 @@ impl Waiting {
     }
 
     /// Joins at the end of the line of a LUN and its plane.
-    #[inline]
+    #[inline(always)]
     pub fn push(&mut self, lun: LunId, plane: PlaneId, rank: u8, links: &mut impl Ordered, id: TransactionId) {
         let (index, rank) = (self.index(lun, plane), usize::from(rank));
         let line = &mut self.lines[index][rank];
@@ -100,7 +100,7 @@ impl Waiting {
     }
 
     /// Removes and returns the oldest with `rank` in the queue of a LUN and its plane, or [`TransactionId::NONE`].
-    #[inline]
+    #[inline(always)]
     pub fn pop(&mut self, lun: LunId, plane: PlaneId, rank: u8, links: &mut impl Ordered) -> TransactionId {
         let id = self.change((lun, plane, rank), links, |line, links| line.pop(links));
         self.counts[lun.index()][usize::from(rank)] -= u32::from(id != NONE);

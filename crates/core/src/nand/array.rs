@@ -72,8 +72,9 @@ struct Lun {
 }
 
 /// What executes one operation at a time. Where its LUN waits for the channel to start a command, that is noted at the
-/// LUN's first unit.
+/// LUN's first unit. Two cache lines.
 #[derive(Clone, Debug)]
+#[repr(align(64))]
 struct Unit {
     phase: Phase,
     /// The one behind it in the channel's line.
@@ -535,7 +536,7 @@ impl Array {
 
     /// Takes the channel of `unit` for what it does in a plane, from `from` on, for so many turns of command cycles and
     /// data, after what turning to its chip costs; returns when that has ended.
-    #[inline]
+    #[inline(always)]
     fn seize(
         &mut self,
         unit: UnitId,
@@ -696,7 +697,7 @@ impl Array {
     }
 
     /// Goes on with a unit that has been granted its channel in the middle of an operation.
-    #[inline]
+    #[inline(always)]
     pub fn resume(&mut self, unit: UnitId, now: Time) {
         let state = &mut self.units[unit];
         if state.phase == Phase::NextPage {
