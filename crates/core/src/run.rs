@@ -485,7 +485,7 @@ impl<'a, S: Ssd + ?Sized> Runner<'a, S> {
             self.count_outstanding(now);
             let feed = &mut self.feeds[index];
             if let Some(request) = feed.take(now) {
-                // A copy, so that the request itself stays in registers.
+                // Others look at copies, so that the request itself stays in registers.
                 let issued = request;
                 feed.source.issued(&issued)?;
                 let request = Request { tag: self.submitted, ..request };
@@ -494,7 +494,8 @@ impl<'a, S: Ssd + ?Sized> Runner<'a, S> {
                 if let Some(profile) = &mut self.seen.profile
                     && request.arrival >= feed.measure_from
                 {
-                    profile.issued(&request);
+                    let issued = request;
+                    profile.issued(&issued);
                 }
                 self.ssd.submit(now, request);
             }
