@@ -12,7 +12,7 @@ use std::ops::Range;
 use floatgate_core::config::DeviceConfig;
 use floatgate_core::external::ExternalMapping;
 use floatgate_core::ftl::Ftl;
-use floatgate_core::ftl::mapping::{Bound, Context, Hooks, Location, Mapping, MappingInTime, PADDING, Written};
+use floatgate_core::ftl::mapping::{Bound, Context, Hooks, Location, Mapping, MappingInTime, Now, PADDING};
 use floatgate_core::ftl::mover::Gather;
 use floatgate_core::ftl::space::Role;
 use floatgate_core::metrics::counters::{MergeKind, ProgramCause};
@@ -245,36 +245,6 @@ impl LogBlocks {
     }
 }
 
-/// Without time.
-impl LogBlocks {
-    fn empty_oldest_now(&mut self, ftl: &mut Ftl, plane: PlaneId) {
-        let Some(number) = self.next_to_merge(ftl, plane) else {
-            if let Some(oldest) = self.plane(plane).logs.pop_front() {
-                ftl.blocks.doom(oldest.block);
-                ftl.erase_now(oldest.block);
-            }
-            return;
-        };
-        let mut merge = self.begin_merge(ftl, number);
-        let (first, mut last_page) = (ftl.blocks.first_unit(merge.into.block).0, u32::MAX);
-        for (offset, from) in (0..merge.end).zip(self.sources(ftl, number, 0..merge.end)) {
-            let to = Ppn(first + offset);
-            match from {
-                Some(from) => {
-                    ftl.program_in_block_now(to, ProgramCause::Merge, ftl.map.owner(from));
-                    ftl.copy_now(from, to, &mut last_page);
-                }
-                None => ftl.program_in_block_now(to, ProgramCause::Padding, PADDING),
-            }
-        }
-        merge.into.next = merge.end;
-        if let Some(old) = self.end_merge(ftl, &merge) {
-            ftl.blocks.doom(old);
-            ftl.erase_now(old);
-        }
-    }
-}
-
 impl Mapping for LogBlocks {
     fn hooks(&self) -> Hooks {
         Hooks { entries: false, places: true }
@@ -323,26 +293,8 @@ impl Mapping for LogBlocks {
         self.unwritten
     }
 
-    fn write_now(&mut self, ftl: &mut Ftl, lpn: Lpn, old: Location, contents: Option<(u32, u32, u32)>) {
-        let plane = LogBlocks::plane_of(ftl, self.number(lpn));
-        while !self.has_room(ftl, plane) {
-            self.empty_oldest_now(ftl, plane);
-        }
-        let Some(log) = self.log(plane) else { return };
-        let place = Ppn(ftl.blocks.first_unit(log.block).0 + log.next);
-        log.next += 1;
-        ftl.program_in_block_now(place, ProgramCause::Host, lpn.0);
-        ftl.written_now(lpn, old, place, contents);
-    }
-
-    fn seal(&mut self, ftl: &mut Ftl, _: &mut Written) {
-        for log in self.planes.iter_mut().flat_map(|plane| &mut plane.logs) {
-            while !log.next.is_multiple_of(self.group) {
-                let place = Ppn(ftl.blocks.first_unit(log.block).0 + log.next);
-                ftl.program_in_block_now(place, ProgramCause::Padding, PADDING);
-                log.next += 1;
-            }
-        }
+    fn write_now(&mut self, ftl: &mut Ftl, lpn: Lpn, _: Location, contents: Option<(u32, u32, u32)>) {
+        Now::write(self, ftl, lpn, contents);
     }
 
     fn recount(&self, ftl: &Ftl) -> Result<(), String> {

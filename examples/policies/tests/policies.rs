@@ -8,7 +8,10 @@ use floatgate_core::contract::{self, close};
 use floatgate_core::device::{Device, Options};
 use floatgate_core::external::Externals;
 use floatgate_core::ftl::space::{Role, Space};
-use floatgate_core::sim::id::{LunId, PlaneId, TransactionId};
+use floatgate_core::metrics::counters::MergeKind;
+use floatgate_core::sim::id::{Lpn, LunId, PlaneId, TransactionId};
+use floatgate_core::sim::request::{Operation, Request};
+use floatgate_core::sim::rng::Rng;
 use floatgate_core::sim::time::Time;
 use floatgate_core::work::{Class, LunQueue, Queued};
 use floatgate_run::chosen::DeviceSpec;
@@ -44,6 +47,35 @@ fn log_blocks_lose_nothing() {
     let refused = device(&["gc.soft_threshold=4", "mapping.scheme={ log-blocks = { logs = 4 } }"]);
     let built = Device::new(refused.unwrap(), Options::default()).unwrap_err();
     assert!(built.contains("logs = 4: from 1 to 3, which is below gc.soft_threshold = 4"), "{built}");
+}
+
+/// A scheme runs from the same code in time and without: writes one after the other have the same effects.
+#[test]
+fn log_blocks_do_the_same_without_time() {
+    for overrides in [&[][..], &["geometry.pages_per_program=2", "mapping.block_summary.last_page=2KiB"]] {
+        let set = ["geometry.blocks=16", "capacity={ spare = 0.5 }", "gc.soft_threshold=4"];
+        let config =
+            device(&[&set[..], overrides, &["mapping.scheme={ log-blocks = { logs = 3 } }"]].concat()).unwrap();
+        let new = || Device::new(config.clone(), Options::default()).unwrap();
+        let (mut in_time, mut without, mut rng) = (new(), new(), Rng::new(11, "log-blocks"));
+        for tag in 0..20_000 {
+            let lpn = rng.below(config.logical_units());
+            without.ftl_mut().write_whole(Lpn(lpn as u32));
+            let (now, sectors) = (in_time.now(), config.sectors_per_unit());
+            let lba = lpn * u64::from(sectors);
+            in_time.submit(now, Request { tag, ..Request::new(now, Operation::Write, lba, sectors) });
+            while let Some(time) = in_time.next_event_time() {
+                in_time.advance_to(time);
+            }
+        }
+        let effects = |device: &Device| {
+            let counters = &device.ftl().counters;
+            let (pages, merges) = (counters.pages_programmed, counters.merges);
+            (pages, counters.pages_read, counters.blocks_erased, counters.moved, merges, counters.units_superseded)
+        };
+        assert!(in_time.ftl().counters.merges[MergeKind::Full as usize] > 500);
+        assert_eq!(effects(&in_time), effects(&without));
+    }
 }
 
 /// Which of two blocks with 16 and 32 valid units of 64 is taken first. The second one is closed `younger` writes

@@ -2,7 +2,8 @@
 
 use super::{Device, Mutant};
 use crate::durability::flash::FlashEvent;
-use crate::ftl::mover::Copy;
+use crate::ftl::mapping::Location;
+use crate::ftl::mover::copy::Copy;
 use crate::ftl::space::{BlockState, Role};
 use crate::metrics::attribution::Part as TimePart;
 use crate::metrics::counters::CopyCause;
@@ -381,16 +382,27 @@ impl Device {
     /// Moves the map to a copy, unless its unit was overwritten or trimmed in the meantime. Returns `true` if it did.
     pub(super) fn move_in_map(&mut self, copy: &Copy, cause: CopyCause) -> bool {
         let lpn = Lpn(copy.lpn);
-        let is_moved = self.ftl.end_copy(copy, cause, &mut self.transactions);
-        match self.options.mutant {
-            Mutant::RenumberCopies if !is_moved => self.ftl.map.set_flash(lpn, copy.to),
-            Mutant::IgnoreOverwrite if is_moved => self.ftl.map.set_flash(lpn, copy.to),
-            _ => {}
+        let Some(before) = self.ftl.end_copy(copy, cause) else {
+            if self.options.mutant == Mutant::RenumberCopies {
+                self.ftl.map.set_flash(lpn, copy.to);
+            }
+            return false;
+        };
+        if let Location::Slot(newest) = before {
+            let mut id = newest;
+            while self.transactions[id].older.is_some() {
+                id = self.transactions[id].older;
+            }
+            debug_assert_eq!(self.transactions[id].source, copy.from);
+            self.transactions[id].source = copy.to;
+            if self.options.mutant == Mutant::IgnoreOverwrite {
+                self.ftl.map.set_flash(lpn, copy.to);
+            }
         }
-        if is_moved && self.durability.is_some() {
+        if self.durability.is_some() {
             self.anchor(lpn, copy.to);
         }
-        is_moved
+        true
     }
 
     fn finish_erase(&mut self, id: TransactionId) {

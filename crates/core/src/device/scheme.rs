@@ -3,7 +3,7 @@
 use super::Device;
 use crate::ftl::Ftl;
 use crate::ftl::mapping::{Bound, Context, MappingInTime, PADDING};
-use crate::ftl::mover::Copy;
+use crate::ftl::mover::copy::Copy;
 use crate::ftl::space::Role;
 use crate::metrics::attribution::Part as TimePart;
 use crate::metrics::counters::CopyCause;

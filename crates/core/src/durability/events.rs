@@ -6,7 +6,7 @@ use super::log::{Buffered, FlashLog, Slot};
 use crate::cache::Buffer;
 use crate::ftl::Ftl;
 use crate::ftl::mapping::{Location, PADDING};
-use crate::ftl::mover::Copy;
+use crate::ftl::mover::copy::Copy;
 use crate::host::requests::Part;
 use crate::metrics::counters::ProgramCause;
 use crate::sim::id::{Lpn, Ppn, TransactionId};

@@ -19,7 +19,7 @@ use allocation::{Allocation, AllocationConfig, PlaneSet};
 use faults::Faults;
 use gc::trigger::Trigger;
 use mapping::{Hooks, Location, MappingScheme, PADDING, PageMap};
-use mover::Evacuation;
+use mover::copy::Copy;
 use partial::{PartialUnits, Update};
 use space::{FrontierId, Role, Space};
 use temperature::Classes;
@@ -67,8 +67,8 @@ pub struct Ftl {
     least_erased: PlaneSet,
     /// By pool of the allocation and class: the plane of the last functional write.
     filling: Vec<PlaneId>,
-    /// The evacuation of functional garbage collection.
-    moving: Evacuation,
+    /// Memory for the copies of functional garbage collection.
+    copies: Vec<Copy>,
 }
 
 /// Numbers of the device that the FTL needs all the time.
@@ -166,7 +166,7 @@ impl Ftl {
             host_units: device.logical_units() as u32,
             least_erased: PlaneSet::new(planes),
             ready,
-            moving: Evacuation::default(),
+            copies: Vec::with_capacity(device.units_per_block() as usize),
         };
         ftl.mark_factory_bad(device);
         Ok(ftl)

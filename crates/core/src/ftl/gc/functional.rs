@@ -1,11 +1,12 @@
 //! Garbage collection without time: all valid units of a victim move at once.
 //!
-//! Functional writes ([`Ftl::write`]) call it. The steps are those in time, but a victim is read and programmed in runs,
-//! so that the bits and counts of a run change together.
+//! Functional writes ([`Ftl::write`]) call it. The steps are those in time, but a victim is read and programmed in
+//! runs, so that the bits and counts of a run change together.
 
 use super::job::Job;
 use crate::ftl::Ftl;
-use crate::ftl::mover::Copy;
+use crate::ftl::mover::Evacuation;
+use crate::ftl::mover::copy::Copy;
 use crate::ftl::space::{FrontierId, Role};
 use crate::metrics::counters::{CopyCause, ProgramCause, ReadCause};
 use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn};
@@ -54,7 +55,7 @@ impl Ftl {
     /// Moves all valid units of a block, in runs that each lie in one block.
     fn evacuate_now(&mut self, plane: PlaneId, victim: BlockId) {
         let cause = self.blocks.block(victim).moved_for;
-        let mut moving = std::mem::take(&mut self.moving);
+        let mut moving = Evacuation::with_memory(std::mem::take(&mut self.copies));
         moving.start(self, victim);
         if let Some(read) = moving.read(self, u32::MAX) {
             self.note_read(ReadCause::Gc, read.pages * self.shape.pages_per_unit);
@@ -76,8 +77,7 @@ impl Ftl {
             left = later;
         }
         moving.copies.clear();
-        moving.end();
-        self.moving = moving;
+        self.copies = moving.copies;
     }
 
     /// Programs a run of moved units at a frontier whose block has room for all of them.

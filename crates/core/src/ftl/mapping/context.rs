@@ -1,7 +1,7 @@
 //! The part of the device that a mapping scheme may use.
 
 use crate::ftl::Ftl;
-use crate::ftl::mover::Copy;
+use crate::ftl::mover::copy::Copy;
 use crate::sim::id::{BlockId, PlaneId, Ppn, TransactionId};
 use crate::work::{Tasks, Transaction, Transactions};
 

@@ -7,6 +7,7 @@ mod context;
 pub mod external;
 mod map;
 mod needs;
+mod now;
 
 use std::ops::Range;
 
@@ -20,6 +21,7 @@ use crate::work::{Call, Class, Fifo};
 pub use context::Context;
 pub use map::{Location, PADDING, PageMap, TRANSLATION};
 pub use needs::{Needs, SchemeOptions, Translation, check_places};
+pub use now::Now;
 
 /// The stages of the device in which a scheme takes part. Page mapping takes part in none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! Evacuation of blocks: the valid units of a block are read page by page, in the order of their addresses, and are
 //! programmed elsewhere in that order.
 
-use super::Copy;
+use super::copy::Copy;
 use crate::ftl::Ftl;
 use crate::ftl::mapping::PADDING;
 use crate::ftl::space::FrontierId;
@@ -67,6 +67,11 @@ pub struct Evacuation {
 }
 
 impl Evacuation {
+    /// Returns an evacuation that keeps its copies in a vector which has been used before.
+    pub fn with_memory(copies: Vec<Copy>) -> Evacuation {
+        Evacuation { copies, ..Evacuation::default() }
+    }
+
     /// Starts with a block.
     pub fn start(&mut self, ftl: &Ftl, block: BlockId) {
         self.walk.start(ftl, block);

@@ -3,7 +3,7 @@
 
 use crate::ftl::Ftl;
 use crate::ftl::mapping::{Context, PADDING};
-use crate::ftl::mover::Copy;
+use crate::ftl::mover::copy::Copy;
 use crate::metrics::counters::{CopyCause, ReadCause};
 use crate::sim::id::{Lpn, Ppn, TransactionId};
 use crate::work::{Class, Kind, Transaction};
@@ -101,13 +101,9 @@ impl Ftl {
         if std::mem::replace(last_page, page) != page {
             self.note_read(ReadCause::Merge, self.shape().pages_per_unit);
         }
-        let lpn = self.map.owner(from);
         if let Some(media) = &mut self.media {
             media.copy(from, to);
         }
-        self.blocks.invalidate(from);
-        self.map.set_flash(Lpn(lpn), to);
-        self.blocks.validate(to);
-        self.counters.moved[CopyCause::Merge as usize] += 1;
+        self.end_copy(&Copy { lpn: self.map.owner(from), from, to }, CopyCause::Merge);
     }
 }

@@ -1,0 +1,190 @@
+//! A mapping scheme without time: operations end at once, in the order in which the scheme has queued them. A scheme
+//! with blocks of its own needs no other code for functional mode.
+
+use std::collections::VecDeque;
+
+use super::{Context, MappingInTime};
+use crate::ftl::Ftl;
+use crate::ftl::mover::copy::Copy;
+use crate::ftl::space::Role;
+use crate::metrics::counters::{CopyCause, ReadCause};
+use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn, TransactionId};
+use crate::work::{Class, Kind, Task, Tasks, Transaction, Transactions};
+
+/// The device without time, as a mapping scheme sees it.
+#[derive(Debug)]
+pub struct Now<'a> {
+    ftl: &'a mut Ftl,
+    ops: Transactions,
+    tasks: Tasks,
+    queue: VecDeque<TransactionId>,
+    /// First sector, sector behind the last one, and version of what the host writes.
+    contents: Option<(u32, u32, u32)>,
+}
+
+impl Now<'_> {
+    /// Writes a unit, and runs all operations and tasks that this sets off. See [`super::Mapping::write_now`].
+    ///
+    /// # Panics
+    ///
+    /// The scheme has not written the unit, although nothing is in progress any more.
+    pub fn write<S>(scheme: &mut S, ftl: &mut Ftl, lpn: Lpn, contents: Option<(u32, u32, u32)>)
+    where
+        S: for<'a> MappingInTime<Now<'a>>,
+    {
+        let mut write = Transaction::new(Kind::Write, Class::HostProgram);
+        (write.lpn, write.complete) = (lpn, true);
+        Now::run(scheme, ftl, contents, |scheme, now| {
+            let id = now.ops.insert(write);
+            scheme.place(now, id);
+        });
+    }
+
+    /// Trims a unit in flash, and runs all operations and tasks that this sets off.
+    pub fn trim<S>(scheme: &mut S, ftl: &mut Ftl, lpn: Lpn)
+    where
+        S: for<'a> MappingInTime<Now<'a>>,
+    {
+        Now::run(scheme, ftl, None, |scheme, now| scheme.trimmed(now, lpn));
+    }
+
+    fn run<S>(
+        scheme: &mut S,
+        ftl: &mut Ftl,
+        contents: Option<(u32, u32, u32)>,
+        first: impl FnOnce(&mut S, &mut Now<'_>),
+    ) where
+        S: for<'a> MappingInTime<Now<'a>>,
+    {
+        let (ops, tasks, queue) = Default::default();
+        let mut now = Now { ftl, ops, tasks, queue, contents };
+        first(scheme, &mut now);
+        loop {
+            if let Some(task) = now.tasks.pop() {
+                if let Task::Scheme(call) = task {
+                    scheme.call(&mut now, call);
+                }
+            } else if let Some(id) = now.queue.pop_front() {
+                now.end(scheme, id);
+            } else {
+                break;
+            }
+        }
+        assert!(now.ops.is_empty(), "mapping.scheme: operations wait for ever: {}", scheme.describe());
+    }
+
+    /// Starts and ends an operation.
+    fn end<S: for<'a> MappingInTime<Now<'a>>>(&mut self, scheme: &mut S, id: TransactionId) {
+        let operation = self.ops[id];
+        match operation.kind {
+            Kind::MergeRead => {
+                self.ops.remove(id);
+                let spans = self.ftl.shape().pages_per_unit > 1;
+                self.ftl.note_read(ReadCause::Merge, if spans { u32::from(operation.units) } else { 1 });
+                scheme.copy_read(self, operation.logical_block());
+            }
+            Kind::MergeWrite => {
+                let bound = scheme.bind_copies(self, id);
+                self.ops.remove(id);
+                if let Some(bound) = bound {
+                    self.program(scheme, bound.place, TransactionId::NONE);
+                    scheme.copies_ended(self, operation.logical_block(), bound.place);
+                }
+            }
+            Kind::Write => {
+                if let Some(bound) = scheme.bind_write(self, id) {
+                    self.program(scheme, bound.place, id);
+                    scheme.write_ended(self, operation.lpn, bound.place);
+                }
+            }
+            Kind::Erase => {
+                self.ops.remove(id);
+                self.ftl.erase_now(operation.block());
+                scheme.erased(self, operation.plane);
+            }
+            kind => unreachable!("a scheme with blocks of its own queues no {kind:?}"),
+        }
+    }
+
+    /// Programs what has been bound: the copies, then the host writes that are chained behind `id`.
+    fn program<S: for<'a> MappingInTime<Now<'a>>>(&mut self, scheme: &S, start: Ppn, mut id: TransactionId) {
+        for place in (start.0..start.0 + self.ftl.shape().units_per_program).map(Ppn) {
+            if let Some(from) = scheme.source_of(self.ftl, place)
+                && let Some(media) = &mut self.ftl.media
+            {
+                media.copy(from, place);
+            }
+        }
+        while id.is_some() {
+            let Transaction { lpn, place, next, .. } = self.ops.remove(id);
+            self.ftl.written_now(lpn, self.ftl.map.get(lpn), place, self.contents);
+            id = next;
+        }
+    }
+}
+
+impl Context for Now<'_> {
+    fn ftl(&mut self) -> &mut Ftl {
+        self.ftl
+    }
+
+    fn ops(&mut self) -> &mut Transactions {
+        &mut self.ops
+    }
+
+    fn tasks(&mut self) -> &mut Tasks {
+        &mut self.tasks
+    }
+
+    fn queue(&mut self, operation: Transaction) {
+        let id = self.ops.insert(operation);
+        self.queue.push_back(id);
+    }
+
+    fn line_up(&mut self, id: TransactionId) {
+        self.queue.push_back(id);
+    }
+
+    fn note_waiting(&mut self, _id: TransactionId) {}
+
+    fn note_resumed(&mut self, _id: TransactionId) {}
+
+    fn bind(&mut self, id: TransactionId, place: Ppn) {
+        self.ops[id].place = place;
+        self.ftl.map.set_owner(place, self.ops[id].lpn.0);
+    }
+
+    // One host write is in progress at a time, so none waits for another one.
+    fn take_over(&mut self, _older: TransactionId, _newer: TransactionId) {}
+
+    fn drop_write(&mut self, id: TransactionId) {
+        self.ops.remove(id);
+    }
+
+    fn end_copy(&mut self, copy: &Copy) {
+        self.ftl.end_copy(copy, CopyCause::Merge);
+        self.release(self.ftl.blocks.block_of(copy.from));
+    }
+
+    fn program_ended(&mut self, place: Ppn) {
+        let end = Ppn(place.0 + self.ftl.shape().units_per_program);
+        if self.ftl.shape().summary && self.ftl.blocks.ends_data(end, Role::Data) {
+            self.ftl.note_summary(Role::Data);
+        }
+    }
+
+    fn is_moving(&self, _plane: PlaneId, _block: BlockId) -> bool {
+        false
+    }
+
+    fn release(&mut self, block: BlockId) {
+        if self.ftl.blocks.release(block) {
+            self.erase(block);
+        }
+    }
+
+    fn erase(&mut self, block: BlockId) {
+        let plane = self.ftl.blocks.plane_of(block);
+        self.queue(Transaction::erase(Class::Gc, plane, block));
+    }
+}
