@@ -134,6 +134,7 @@ impl Device {
                 && self.retry_of(id, plane).is_none()
             {
                 self.put_back(id);
+                self.clean_for(id);
             } else {
                 self.dispatch.put_first(&mut self.transactions, (lun, plane), id);
                 self.observe_unstalled(id, lun);
@@ -142,6 +143,14 @@ impl Device {
         }
         if self.dispatch.has_pools() && !self.tasks.holds() {
             self.tasks.push(Task::Offer(self.ftl.allocation.pool_of(plane)));
+        }
+    }
+
+    /// Continues garbage collection in the plane of the block that waits for a write.
+    fn clean_for(&mut self, id: TransactionId) {
+        let block = self.transactions[id].dependency;
+        if block.is_some() {
+            self.tasks.push(Task::Clean(self.ftl.blocks.plane_of(block)));
         }
     }
 
@@ -206,34 +215,57 @@ impl Device {
             return self.freeing_of_journal(plane);
         }
         let dependency = self.transactions[id].dependency;
-        let frees = self.ftl.faults.is_some() && dependency.is_some() && self.waits_for_one(plane, dependency);
-        frees.then(|| self.freeing(plane))?
+        if self.ftl.faults.is_none() || dependency.is_none() {
+            return None;
+        }
+        let dependants = self.dependants_of_doomed(plane, dependency)?;
+        // Several that wait like this one must not wait for each other once garbage collection rests.
+        let all_wait = || !self.jobs[plane].busy && dependants == 1 + self.count_waiting_on(dependency, id);
+        (dependants == 1 || all_wait()).then(|| self.freeing(plane, dependants))?
     }
 
-    /// Cleaning of a plane rests: writes whose programs have failed may have room that was in use, and must not wait
-    /// for an erase. There are few.
+    /// Returns the number of writes other than `id` whose programs have failed, that wait for room or for their LUN,
+    /// and that a block waits for.
+    fn count_waiting_on(&self, block: BlockId, id: TransactionId) -> u32 {
+        let plane = self.ftl.blocks.plane_of(block);
+        let waits = |&other: &TransactionId| other != id && self.transactions[other].dependency == block;
+        let lun = self.array.lun_of(plane);
+        let without_room = self.dispatch.without_room(&self.transactions, plane).filter(waits).count();
+        let queued = self.dispatch.queued_writes(&self.transactions, lun).into_iter().filter(waits).count();
+        (without_room + queued) as u32
+    }
+
+    /// Garbage collection of a plane rests, or a dependant of a block has ended: writes whose programs have failed may
+    /// have room that was in use, and must not wait for an erase. There are few.
     pub(super) fn go_again(&mut self, plane: PlaneId) {
-        if self.ftl.faults.is_none() || !self.dispatch.has_parked(plane) {
+        if self.ftl.faults.is_none() {
             return;
         }
-        let (mut again, mut others, mut count) = (Fifo::default(), Fifo::default(), 0);
-        let lun = self.array.lun_of(plane);
-        while self.dispatch.has_parked(plane) {
-            let id = self.dispatch.unpark(&mut self.transactions, plane);
-            if self.retry_of(id, plane).or_else(|| self.freeing_of(id, plane)).is_some() {
-                again.push(&mut self.transactions, id);
-                count += 1;
-                self.observe_unstalled(id, lun);
-            } else {
-                others.push(&mut self.transactions, id);
+        let has_pools = self.dispatch.has_pools();
+        let may_go = |&id: &TransactionId| {
+            let retry = if has_pools { None } else { self.retry_of(id, plane) };
+            retry.or_else(|| self.freeing_of(id, plane)).is_some()
+        };
+        let again: Vec<TransactionId> = self.dispatch.without_room(&self.transactions, plane).filter(may_go).collect();
+        let (mut writes, lun) = (Fifo::default(), self.array.lun_of(plane));
+        for &id in &again {
+            self.dispatch.take_without_room(&mut self.transactions, plane, id);
+            writes.push(&mut self.transactions, id);
+            self.observe_unstalled(id, lun);
+            if has_pools {
+                self.ftl.allocation.took(plane);
             }
         }
-        while !others.is_empty() {
-            let id = others.pop(&mut self.transactions);
-            self.dispatch.park(&mut self.transactions, plane, id);
+        if !again.is_empty() {
+            self.put_first(plane, (writes, again.len() as u32));
         }
-        if count > 0 {
-            self.put_first(plane, (again, count));
+    }
+
+    /// A dependant of a block has ended that awaits its erase: writes that the block still waits for may go now.
+    #[cold]
+    pub(super) fn go_again_for(&mut self, block: BlockId) {
+        if self.ftl.blocks.block(block).state == BlockState::Doomed {
+            self.go_again(self.ftl.blocks.plane_of(block));
         }
     }
 

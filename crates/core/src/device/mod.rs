@@ -434,6 +434,8 @@ impl Device {
         if self.ftl.blocks.release(block) {
             self.note_released(block);
             self.erase(block);
+        } else if self.ftl.faults.is_some() {
+            self.go_again_for(block);
         }
     }
 

@@ -205,24 +205,28 @@ impl Device {
     /// it is in no one's way, and from then on that block holds nothing newest.
     pub(super) fn freeing_of_journal(&self, plane: PlaneId) -> Option<Claim> {
         let journal = self.durability.as_ref()?.journal.as_ref()?;
-        let claim = self.freeing(plane)?;
+        let claim = self.freeing(plane, 1)?;
         let gained = |block: BlockId| self.waits_for_one(plane, block) && journal.writes_all_of(block);
         self.ftl.blocks.doomed().any(gained).then_some(claim)
     }
 
-    /// Returns the claim of a write that frees a block of the plane, if there is room for it.
-    pub(super) fn freeing(&self, plane: PlaneId) -> Option<Claim> {
-        let claim = Claim::Freeing(self.jobs[plane].in_hand(&self.ftl));
+    /// Returns the claim of a number of programs that together free a block of the plane, if there is room for them.
+    pub(super) fn freeing(&self, plane: PlaneId, programs: u32) -> Option<Claim> {
+        let claim = Claim::Freeing { hand: self.jobs[plane].in_hand(&self.ftl), programs };
         self.ftl.blocks.may_take(self.ftl.blocks.region(plane, Role::Data), claim).then_some(claim)
     }
 
     /// Returns `true` if a block of a plane awaits its erase and has one dependant left.
-    pub(super) fn waits_for_one(&self, plane: PlaneId, block: BlockId) -> bool {
+    fn waits_for_one(&self, plane: PlaneId, block: BlockId) -> bool {
+        self.dependants_of_doomed(plane, block) == Some(1)
+    }
+
+    /// Returns the number of dependants of a block of a plane that awaits its erase and can be used after that.
+    pub(super) fn dependants_of_doomed(&self, plane: PlaneId, block: BlockId) -> Option<u32> {
         let state = self.ftl.blocks.block(block);
-        self.ftl.blocks.plane_of(block) == plane
-            && state.state == BlockState::Doomed
-            && !state.failed
-            && state.dependants == 1
+        let awaits_erase =
+            self.ftl.blocks.plane_of(block) == plane && state.state == BlockState::Doomed && !state.failed;
+        awaits_erase.then_some(state.dependants.into())
     }
 
     /// A plane may have room for units of the device's own that found none.

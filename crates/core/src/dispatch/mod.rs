@@ -217,6 +217,32 @@ impl Dispatch {
         self.stalled[plane].pop(transactions)
     }
 
+    /// Returns the writes that wait for room: in the pool of a plane, or parked for it. Oldest first.
+    pub(crate) fn without_room<'a>(
+        &self,
+        transactions: &'a Transactions,
+        plane: PlaneId,
+    ) -> impl Iterator<Item = TransactionId> + use<'a> {
+        let queue = if self.dynamic { self.pool.of(plane) } else { &self.stalled[plane] };
+        queue.iter(transactions)
+    }
+
+    /// Removes a write from those that wait for room, for a plane.
+    pub(crate) fn take_without_room(&mut self, transactions: &mut Transactions, plane: PlaneId, id: TransactionId) {
+        if self.dynamic {
+            self.pool.remove(transactions, plane, id);
+        } else {
+            self.stalled[plane].remove(transactions, id);
+        }
+    }
+
+    /// Returns the transactions with the rank of host writes that wait for a LUN.
+    pub(crate) fn queued_writes(&self, transactions: &Transactions, lun: LunId) -> Vec<TransactionId> {
+        let mut writes = Vec::new();
+        self.waiting.for_each(lun, self.rank_of_writes(), transactions, |_, id| writes.push(id));
+        writes
+    }
+
     /// Removes all writes that wait in pools and for planes to have room, and returns their queues.
     pub(crate) fn take_without_place(&mut self) -> Vec<Fifo> {
         self.pool.lines.iter_mut().chain(&mut self.stalled).map(std::mem::take).collect()

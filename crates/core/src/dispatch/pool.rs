@@ -3,9 +3,9 @@
 use crate::config::DeviceConfig;
 use crate::ftl::allocation::{Allocation, PlaneSet};
 use crate::nand::array::Array;
-use crate::sim::id::{LunId, PlaneId};
+use crate::sim::id::{LunId, PlaneId, TransactionId};
 use crate::sim::table::Table;
-use crate::work::Fifo;
+use crate::work::{Fifo, Transactions};
 
 /// Distance in the order between what is queued for LUNs during a hold and the writes of a pool that are queued with
 /// it. Each LUN serves the former first, because only the latter can go elsewhere.
@@ -78,5 +78,23 @@ impl Pool {
             dealt: Vec::with_capacity(planes as usize),
             lining_up: Vec::with_capacity(planes as usize),
         }
+    }
+
+    /// Returns the writes of the pool of a plane.
+    pub(super) fn of(&self, plane: PlaneId) -> &Fifo {
+        &self.lines[self.of_plane[plane] as usize]
+    }
+
+    /// Takes a write of the pool of a plane for that plane.
+    pub(super) fn remove(&mut self, transactions: &mut Transactions, plane: PlaneId, id: TransactionId) {
+        self.lines[self.of_plane[plane] as usize].remove(transactions, id);
+        self.note_taken(transactions, plane, id);
+    }
+
+    /// Notes that a plane takes a write of its pool.
+    pub(super) fn note_taken(&mut self, transactions: &mut Transactions, plane: PlaneId, id: TransactionId) {
+        transactions[id].plane = plane;
+        self.uses += 1;
+        self.used[plane] = self.uses;
     }
 }

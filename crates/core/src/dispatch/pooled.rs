@@ -45,9 +45,7 @@ impl Dispatch {
     pub(super) fn take_from_pool(&mut self, transactions: &mut Transactions, plane: PlaneId) -> TransactionId {
         let id = self.pool.lines[self.pool.of_plane[plane] as usize].pop(transactions);
         if id.is_some() {
-            transactions[id].plane = plane;
-            self.pool.uses += 1;
-            self.pool.used[plane] = self.pool.uses;
+            self.pool.note_taken(transactions, plane, id);
         }
         id
     }

@@ -39,6 +39,9 @@ pub trait SchedulerPolicy {
     /// works may change the choice. A transaction that turns out to need no operation, or for which there is no room,
     /// leaves the queue. The queue of the next call does not contain it. docs/model/timing.md says what is decided
     /// here.
+    ///
+    /// Any choice is safe: no transaction of the queue has to start before another one. A transaction that is always
+    /// passed over starts when nothing else waits.
     fn pick(&mut self, _queue: &LunQueue, _now: Time) -> Option<TransactionId> {
         None
     }

@@ -95,6 +95,12 @@ impl Fifo {
         id
     }
 
+    /// Returns the transactions of the queue, oldest first.
+    pub fn iter<'a, L: Links>(&self, links: &'a L) -> impl Iterator<Item = TransactionId> + use<'a, L> {
+        let present = |id: TransactionId| (id != NONE).then_some(id);
+        std::iter::successors(present(self.first), move |&id| present(links.next(id)))
+    }
+
     /// Removes `id`, which is in the queue.
     pub fn remove(&mut self, links: &mut impl Links, id: TransactionId) {
         let removed = self.pop_suitable(links, u32::MAX, |_, other| other == id);

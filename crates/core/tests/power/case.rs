@@ -152,12 +152,6 @@ impl Case {
         }
     }
 
-    /// The same device, of which nothing fails.
-    pub fn without_faults(mut self) -> Case {
-        self.overrides.retain(|text| !text.starts_with("faults."));
-        self
-    }
-
     pub fn config(&self) -> DeviceConfig {
         looking(device_config(&self.overrides), self.looks)
     }

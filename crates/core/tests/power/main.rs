@@ -78,19 +78,40 @@ fn what_was_trimmed_with_fua_outlives_every_power_cut() {
     cut_for(wanted() / 5, case_of, None);
 }
 
-/// A scheduler may start operations in any order. Where blocks fail, writes may wait for an erase that does not come:
-/// rarely, and in the order of the ranks, too.
+/// A scheduler may start operations in any order, also where blocks fail.
 #[test]
 fn any_order_of_operations_outlives_power_cuts() {
-    cut_for(wanted() / 5, |seed| Case { looks: Looks::AtRandom, ..Case::new(seed) }.without_faults(), None);
+    cut_for(wanted() / 5, in_any_order, None);
+}
+
+fn in_any_order(seed: u64) -> Case {
+    Case { looks: Looks::AtRandom, ..Case::new(seed) }
+}
+
+fn assert_survives_in_any_order(seed: u64) {
+    let case = in_any_order(seed);
+    let stalled = Bench::new(&case, Mutant::None, None).run(CUTS_OF_A_CASE, &mut Hits::default());
+    assert_eq!(stalled, Ok(()), "{case:?}");
 }
 
 /// A write whose program had failed opened a block, and the writes that waited for room were not told of the rest.
 #[test]
 fn what_a_failed_write_leaves_of_a_block_is_for_those_that_wait() {
-    let case = Case { looks: Looks::AtRandom, ..Case::new(1282) };
-    let stalled = Bench::new(&case, Mutant::None, None).run(CUTS_OF_A_CASE, &mut Hits::default());
-    assert_eq!(stalled, Ok(()), "{case:?}");
+    assert_survives_in_any_order(1282);
+}
+
+/// Two programs of a block had failed. Both writes replaced data of the block that was to be erased next, and each
+/// waited for the other one.
+#[test]
+fn writes_that_keep_a_block_together_go_again_together() {
+    assert_survives_in_any_order(5073);
+}
+
+/// A write whose program had failed waited in the pool while a read of the block that waited for this write was in
+/// flight. Its end did not notify the write, and no plane of the pool had room for it.
+#[test]
+fn a_write_of_the_pool_that_keeps_a_block_goes_again() {
+    assert_survives_in_any_order(7174);
 }
 
 /// Repeats a case of a seed beyond those that are always tried.

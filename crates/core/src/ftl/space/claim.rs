@@ -31,8 +31,13 @@ pub enum Claim {
     /// A write whose program has failed. It must not wait for an erase, because the block of the old copy is not erased
     /// before it is programmed.
     Retry(InHand),
-    /// A write whose program frees a block of the region. It goes to the frontier of moved units.
-    Freeing(InHand),
+    /// A number of programs that together free a block of the region. They go to the frontier of moved units.
+    Freeing {
+        /// What garbage collection has in hand.
+        hand: InHand,
+        /// Number of programs.
+        programs: u32,
+    },
     /// A program of moved units.
     Move,
     /// All valid units of the next victim.

@@ -77,11 +77,11 @@ impl Space {
                 let in_hand = hand.units.next_multiple_of(program) + hand.waste;
                 (free > 0).then(|| Row { open: moved(), blocks: free, left: in_hand + data, needs: data })
             }
-            // Until its program frees the block, what is in hand finds room, and one program more.
-            Claim::Freeing(hand) => {
+            // Until the programs free the block, what is in hand finds room, and one program more.
+            Claim::Freeing { hand, programs } => {
                 let left = if hand.units == 0 { 0 } else { hand.units.next_multiple_of(program) + program };
                 let open = self.units_left(region, layout.for_moved().start..layout.for_moved().start + 1);
-                (hand.awaiting_erase > 0).then_some(Row { open, blocks: free, left, needs: program })
+                (hand.awaiting_erase > 0).then_some(Row { open, blocks: free, left, needs: programs * program })
             }
             Claim::Move => Some(Row { open: moved(), blocks: free, left: 0, needs: 1 }),
             Claim::Victim(hand) if is_refused(hand) => None,
