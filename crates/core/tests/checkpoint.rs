@@ -12,6 +12,7 @@ use floatgate_core::config::{DeviceConfig, load};
 use floatgate_core::device::{Device, Options};
 use floatgate_core::durability::Recovery;
 use floatgate_core::durability::flash::{Bad, FlashEvent, FlashImage, Source, UnitState};
+use floatgate_core::ftl::space::{BlockState, Role};
 use floatgate_core::metrics::counters::ProgramCause;
 use floatgate_core::precondition::{Precondition, precondition};
 use floatgate_core::sim::id::{BlockId, Lpn, Ppn};
@@ -189,6 +190,38 @@ fn summaries_count_with_all_that_they_hold() {
     let [spare, whole] = [128, 4096].map(|bytes| 25_000_000 + command + bytes * 25_000);
     assert!(found.summaries_used > 20, "{found:?}");
     assert_eq!(found.time_ps, found.summaries_used * whole + (found.pages_read - found.summaries_used) * spare);
+}
+
+#[test]
+fn blocks_in_slc_mode_have_fewer_pages_and_are_read_faster() {
+    let config = device_config(&[
+        "geometry.channels=1",
+        "geometry.chips=1",
+        "geometry.pages=66",
+        "nand.cell=tlc",
+        "nand.slc_mode={ read = \"20us\", program = \"75us\" }",
+        "mapping.scheme.dftl={ cache = \"64B\", entry = \"256B\", cells = \"slc\" }",
+        "capacity.spare=0.4",
+    ]);
+    let (device, flash) = used(&config, 2000);
+    let blocks = device.ftl().blocks.all();
+    let in_use = |role: Role| {
+        let used = blocks.iter().filter(|block| block.state != BlockState::Free && block.role == role);
+        used.count() as u64
+    };
+    let (slc, native) = (in_use(Role::Map), in_use(Role::Data));
+    let (recovered, found) = recover(&config, &flash, Trouble::None);
+    assert_eq!((found.blocks_scanned, found.blocks_empty), (slc + native, blocks.len() as u64 - slc - native));
+    assert!(slc > 5 && native > 20, "{slc} blocks of the map, {native} of data");
+    assert_eq!(found.pages_read, 22 * slc + 66 * native + found.blocks_empty);
+    // The blocks of the map are erased, and it is written anew, all in one plane without command cycles.
+    let [read, slc_read] = [25_000_000, 20_000_000].map(|cells| cells + 128 * 25_000);
+    let program = 4096 * 25_000 + 75_000_000;
+    let reads = 22 * slc * slc_read + (66 * native + found.blocks_empty) * read;
+    let erases = found.blocks_erased * 1_500_000_000;
+    assert_eq!(found.time_ps, reads + erases + found.map_pages_written * program);
+    assert!(found.blocks_erased >= slc && found.map_pages_written > 100, "{found:?}");
+    recovered.check_invariants().expect("its books add up");
 }
 
 #[test]
