@@ -64,7 +64,23 @@ pub fn check_blocks(device: &Device, functional: bool) -> Result<(), String> {
             ftl.counters.blocks_erased, ftl.counters.victims
         ));
     }
+    check_map_blocks(device)?;
     check_programs(device)
+}
+
+/// Nothing is valid behind what a block of translation pages holds in its cell mode.
+fn check_map_blocks(device: &Device) -> Result<(), String> {
+    let (config, blocks) = (device.config(), &device.ftl().blocks);
+    let bits = if config.map_cells().is_native() { 1 } else { config.nand.cell.bits() };
+    let held = config.geometry.pages / bits / config.pages_per_unit() * config.units_per_page();
+    for (number, _) in (0..).zip(blocks.all()).filter(|(_, block)| block.role == Role::Map) {
+        let first = blocks.first_unit(BlockId(number)).0;
+        if let Some(place) = (first + held..first + blocks.units_per_block()).find(|&place| blocks.is_valid(Ppn(place)))
+        {
+            return Err(format!("unit {place} is valid, behind the {held} units of block {number}"));
+        }
+    }
+    Ok(())
 }
 
 /// With block mapping: every block is free or a logical block's, and as many are free as the threshold asks for.
@@ -104,7 +120,9 @@ fn check_programs(device: &Device) -> Result<(), String> {
     // What the buffer took is programmed when, and as often as, it writes it out.
     let buffer = device.buffer().map_or_else(Default::default, |buffer| buffer.counts);
     let written = counters.host_units - buffer.writes_back + buffer.written_out;
-    let of_map = counters.map.programs.iter().sum::<u64>() * u64::from(config.units_per_program());
+    let bits = if config.map_cells().is_native() { 1 } else { config.nand.cell.bits() };
+    let map_program = config.units_per_page() * (config.geometry.pages_per_program / bits).max(1);
+    let of_map = counters.map.programs.iter().sum::<u64>() * u64::from(map_program);
     // With block mapping a write that is trimmed while it waits is never programmed.
     let dropped = if let MappingScheme::Block(scheme) = device.ftl().scheme() { scheme.map.dropped } else { 0 };
     // Of a map in flash those programs that failed are counted with the others.

@@ -1,13 +1,13 @@
 //! The cases: random devices, and what the host does with them.
 
-use floatgate_core::config::DeviceConfig;
 use floatgate_core::config::advanced::Waste;
+use floatgate_core::config::{DeviceConfig, from_toml};
 use floatgate_core::sim::request::{Operation, Request};
 use floatgate_core::sim::rng::Rng;
 use floatgate_core::sim::time::Time;
 
-use crate::common::device_config;
 use crate::common::looking::{Looks, looking};
+use crate::common::{BASE, device_config};
 
 /// Triggers: a plane is cleaned as soon as it may be, later, and not before it has to be.
 const TRIGGERS: [&str; 4] = ["threshold", "threshold", "lazy", "{ lazy = { stale = 1.0 } }"];
@@ -164,7 +164,10 @@ impl Case {
         overrides.push(format!("bus.order={}", pick(&mut Rng::new(seed, "model/bus"), &["fcfs", "commands-first"])));
         match scheme {
             Scheme::Page => {}
-            Scheme::Dftl => overrides.extend(map_in_flash(rng)),
+            Scheme::Dftl => {
+                overrides.extend(map_in_flash(rng));
+                map_cells(&mut Rng::new(seed, "model/modes"), &mut overrides);
+            }
             Scheme::Block => {
                 overrides.push("mapping.scheme=block".to_owned());
                 overrides.push(format!("allocation.static.order={}", pick(rng, &ORDERS)));
@@ -334,6 +337,21 @@ fn map_in_flash(rng: &mut Rng) -> Vec<String> {
         !one_in(rng, 4),
     );
     vec![scheme, format!("geometry.blocks={}", between(rng, 18, 30))]
+}
+
+/// The blocks of the map in SLC mode, in one case of three, where the device can have that.
+fn map_cells(rng: &mut Rng, overrides: &mut Vec<String>) {
+    let (drawn, cell) = (one_in(rng, 3), *pick(rng, &["mlc", "tlc", "qlc"]));
+    let slc_mode = format!("{{ read = \"{}us\", program = \"{}us\" }}", between(rng, 1, 30), between(rng, 1, 200));
+    if !drawn {
+        return;
+    }
+    let mode =
+        [format!("nand.cell={cell}"), format!("nand.slc_mode={slc_mode}"), "mapping.scheme.dftl.cells=slc".to_owned()];
+    let all = [&overrides[..], &mode].concat();
+    if from_toml(BASE, "test.toml", &all).is_ok() {
+        *overrides = all;
+    }
 }
 
 fn times(rng: &mut Rng) -> Vec<String> {

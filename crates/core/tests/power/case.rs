@@ -67,6 +67,7 @@ impl Case {
         if one_in(rng, 3) {
             overrides.push("mapping.scheme={ dftl = { cache = \"64B\", entry = \"64B\" } }".to_owned());
             overrides.push(format!("geometry.blocks={}", 14 + rng.below(10)));
+            Case::map_cells(seed, per_program, &mut overrides);
         }
         if one_in(rng, 3) {
             overrides.push("allocation={ dynamic = {} }".to_owned());
@@ -97,6 +98,17 @@ impl Case {
         let rng = &mut Rng::new(seed, "power/checkpoint");
         if one_in(rng, 2) {
             overrides.push(format!("durability.checkpoint={}KiB", unit * (1 + rng.below(12))));
+        }
+    }
+
+    /// The blocks of the map in SLC mode, in one case of three with a map in flash.
+    fn map_cells(seed: u64, per_program: u64, overrides: &mut Vec<String>) {
+        let rng = &mut Rng::new(seed, "power/modes");
+        if one_in(rng, 3) {
+            let cell = if per_program == 3 { "tlc" } else { ["mlc", "tlc", "qlc"][rng.below(3) as usize] };
+            overrides.push(format!("nand.cell={cell}"));
+            overrides.push(format!("nand.slc_mode={{ read = \"20us\", program = \"{}us\" }}", 50 + rng.below(100)));
+            overrides.push("mapping.scheme.dftl.cells=slc".to_owned());
         }
     }
 
