@@ -111,7 +111,13 @@ impl Journal {
 
     /// A newer write of a unit is in flash, or a newer trim came.
     pub fn forget(&mut self, lpn: Lpn) {
-        let Some(Trim { sequence, slot }) = self.trims.remove(lpn) else { return };
+        if let Some(trim) = self.trims.remove(lpn) {
+            self.outdate(trim);
+        }
+    }
+
+    /// Drops the record of a trim that does not matter anymore.
+    fn outdate(&mut self, Trim { sequence, slot }: Trim) {
         self.count(slot, -1);
         // A block cannot be erased before its records are written, so those stay.
         if self.waiting.get(sequence).is_some_and(|record| record.block.is_none()) {
@@ -253,8 +259,9 @@ impl Journal {
     /// Adds the record of a trim. `block` holds the trimmed data, or is `NONE`. Returns `true` if it is the first
     /// record that the block waits for.
     pub fn trim(&mut self, lpn: Lpn, sequence: u64, block: BlockId) -> bool {
-        self.forget(lpn);
-        self.trims.insert(lpn, Trim { sequence, slot: NO_SLOT });
+        if let Some(before) = self.trims.insert(lpn, Trim { sequence, slot: NO_SLOT }) {
+            self.outdate(before);
+        }
         self.waiting.push(Waiting { sequence, lpn, block });
         if block.is_none() {
             return false;

@@ -21,29 +21,41 @@ const PAGE: usize = 1024;
 /// A host may trim a whole device at once: a search tree took most of the time of that.
 #[derive(Clone, Debug, Default)]
 pub struct Trims {
-    pages: Vec<Option<Box<[Trim; PAGE]>>>,
+    pages: Vec<Option<Box<Page>>>,
+}
+
+/// Fields of [`Trim`] in arrays of their own, which take a quarter less memory.
+#[derive(Clone, Debug)]
+struct Page {
+    sequences: [u64; PAGE],
+    slots: [u32; PAGE],
+}
+
+impl Page {
+    const EMPTY: Page = Page { sequences: [0; PAGE], slots: [0; PAGE] };
+
+    fn trim(&self, index: usize) -> Option<Trim> {
+        let (sequence, slot) = (self.sequences[index], self.slots[index]);
+        (sequence > 0).then_some(Trim { sequence, slot })
+    }
 }
 
 impl Trims {
-    fn entry(&self, lpn: Lpn) -> Option<&Trim> {
-        let page = self.pages.get(lpn.index() / PAGE)?.as_ref()?;
-        Some(&page[lpn.index() % PAGE])
-    }
-
     /// Returns the last trim of a unit, if it is trimmed.
     pub fn get(&self, lpn: Lpn) -> Option<Trim> {
-        self.entry(lpn).copied().filter(|trim| trim.sequence > 0)
+        self.pages.get(lpn.index() / PAGE)?.as_ref()?.trim(lpn.index() % PAGE)
     }
 
     /// Sets the last trim of a unit, and returns the one before.
     pub fn insert(&mut self, lpn: Lpn, trim: Trim) -> Option<Trim> {
-        let page = lpn.index() / PAGE;
+        let (page, index) = (lpn.index() / PAGE, lpn.index() % PAGE);
         if self.pages.len() <= page {
             self.pages.resize(page + 1, None);
         }
-        let page = self.pages[page].get_or_insert_with(|| Box::new([Trim::default(); PAGE]));
-        let before = std::mem::replace(&mut page[lpn.index() % PAGE], trim);
-        (before.sequence > 0).then_some(before)
+        let page = self.pages[page].get_or_insert_with(|| Box::new(Page::EMPTY));
+        let before = page.trim(index);
+        (page.sequences[index], page.slots[index]) = (trim.sequence, trim.slot);
+        before
     }
 
     /// Forgets the last trim of a unit, and returns it.
