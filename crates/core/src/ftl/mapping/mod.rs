@@ -8,6 +8,8 @@ pub mod external;
 mod map;
 mod needs;
 mod now;
+#[cfg(test)]
+mod stub;
 
 use std::ops::Range;
 

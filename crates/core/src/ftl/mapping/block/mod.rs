@@ -7,6 +7,8 @@
 mod map;
 mod now;
 mod programs;
+#[cfg(test)]
+mod tests;
 
 use std::collections::VecDeque;
 use std::ops::Range;

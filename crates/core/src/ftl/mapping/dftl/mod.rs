@@ -7,6 +7,8 @@ mod entries;
 mod now;
 mod pages;
 mod reclaim;
+#[cfg(test)]
+mod tests;
 
 use std::collections::VecDeque;
 

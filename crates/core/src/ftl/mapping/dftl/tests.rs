@@ -1,0 +1,76 @@
+use crate::ftl::mapping::Location;
+use crate::ftl::mapping::stub::Bench;
+use crate::sim::id::{Lpn, Ppn};
+use crate::work::Kind;
+
+/// Entries of a translation page.
+const PER_PAGE: u32 = 1024;
+
+/// A cache of so many entries, and the first two translation pages in flash, at these places.
+fn bench(entries: u32) -> (Bench, [Ppn; 2]) {
+    let scheme = format!("mapping.scheme={{ dftl = {{ cache = \"{}B\", cached_entry = \"8B\" }} }}", 8 * entries);
+    let (mut bench, mut places) = (Bench::new(&[&scheme, "capacity.spare=0.3"]), Vec::new());
+    [0, PER_PAGE].into_iter().for_each(|lpn| bench.scheme.change_entry_now(Lpn(lpn)));
+    bench.scheme.seal(&mut bench.cx.ftl, &mut |_, _, place| places.push(place));
+    (bench, places.try_into().unwrap())
+}
+
+/// Translation pages of the queued operations, with the kinds of these.
+fn queued(bench: &Bench) -> Vec<(Kind, u32)> {
+    let page = |&id| (bench.cx.ops[id].kind, bench.cx.ops[id].map_page());
+    bench.cx.queued.iter().map(page).collect()
+}
+
+#[test]
+fn a_missing_page_is_fetched_once_for_all_that_wait() {
+    let (mut bench, [place, _]) = bench(2);
+    let waiting = [5, 6, 5].map(|lpn| bench.await_entry(lpn));
+    assert_eq!((queued(&bench), bench.resumed.len()), (vec![(Kind::MapRead, 0)], 0));
+    assert_eq!(bench.scheme.describe(), "1 translation pages in use, 0 without room");
+    assert_eq!(bench.end_all(), [(Kind::MapRead, place)]);
+    assert_eq!(bench.resumed, waiting);
+    assert!(bench.scheme.use_entry(Lpn(5)) && bench.scheme.use_entry(Lpn(6)) && !bench.scheme.use_entry(Lpn(7)));
+    assert_eq!(bench.scheme.describe(), "0 translation pages in use, 0 without room");
+}
+
+#[test]
+fn an_operation_without_a_cache_entry_waits_for_one_that_is_loaded() {
+    let (mut bench, [first, second]) = bench(1);
+    let waiting = [5, PER_PAGE].map(|lpn| bench.await_entry(lpn));
+    assert_eq!(queued(&bench), [(Kind::MapRead, 0)], "the only entry is being loaded");
+    assert_eq!(bench.end_all(), [(Kind::MapRead, first), (Kind::MapRead, second)]);
+    assert_eq!(bench.resumed, waiting);
+}
+
+#[test]
+fn the_eviction_of_a_dirty_entry_writes_its_page_first() {
+    let (mut bench, [first, second]) = bench(1);
+    bench.call(|scheme, cx| scheme.change_entry(cx, Lpn(5)));
+    assert_eq!(queued(&bench), [], "the changed entry is in the cache only");
+
+    // The page is read as a whole, since the cache does not hold all of it, and written elsewhere.
+    let waiting = bench.await_entry(PER_PAGE);
+    assert_eq!(bench.end_next(), (Kind::MapRead, first));
+    assert_eq!(queued(&bench), [(Kind::MapWrite, 0)]);
+    let (_, moved) = bench.end_next();
+    assert_ne!(moved, first);
+    let blocks = &bench.cx.ftl.blocks;
+    assert_eq!([blocks.is_valid(first), blocks.is_valid(moved)], [false, true]);
+    assert_eq!((queued(&bench), bench.resumed.len()), (vec![(Kind::MapRead, 1)], 0));
+    assert_eq!(bench.end_all(), [(Kind::MapRead, second)]);
+    assert_eq!(bench.resumed, [waiting]);
+
+    // The entry that replaced it is clean: its eviction writes nothing.
+    bench.await_entry(5);
+    assert_eq!(bench.end_all(), [(Kind::MapRead, moved)]);
+    let map = &bench.cx.ftl.counters.map;
+    assert_eq!([map.evictions_dirty, map.evictions_clean], [1, 1]);
+}
+
+#[test]
+fn pages_that_are_not_in_flash_need_no_read() {
+    let (mut bench, _) = bench(2);
+    let waiting = bench.await_entry(2 * PER_PAGE);
+    assert_eq!((queued(&bench), bench.resumed.clone()), (vec![], vec![waiting]));
+    assert_eq!(bench.cx.ftl.map.get(Lpn(2 * PER_PAGE)), Location::Unmapped);
+}

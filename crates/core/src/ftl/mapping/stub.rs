@@ -1,0 +1,221 @@
+//! A context for unit tests: an FTL, operations and tasks, without dispatch and flash.
+//!
+//! Operations wait in the order in which the scheme queued them, until a test ends them.
+
+use super::{Bound, Context, Location, MappingInTime, MappingScheme};
+use crate::config::DeviceConfig;
+use crate::ftl::Ftl;
+use crate::ftl::mover::copy::Copy;
+use crate::metrics::counters::CopyCause;
+use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn, TransactionId};
+use crate::work::{Class, Kind, Task, Tasks, Transaction, Transactions};
+
+/// What a scheme sees, and what it has asked for.
+pub(super) struct Stub {
+    pub(super) ftl: Ftl,
+    pub(super) ops: Transactions,
+    tasks: Tasks,
+    /// Operations that were queued and have not ended, oldest first.
+    pub(super) queued: Vec<TransactionId>,
+    /// Blocks whose erase was queued.
+    pub(super) erases: Vec<BlockId>,
+}
+
+impl Context for Stub {
+    fn ftl(&mut self) -> &mut Ftl {
+        &mut self.ftl
+    }
+
+    fn ops(&mut self) -> &mut Transactions {
+        &mut self.ops
+    }
+
+    fn tasks(&mut self) -> &mut Tasks {
+        &mut self.tasks
+    }
+
+    fn queue(&mut self, operation: Transaction) {
+        let id = self.ops.insert(operation);
+        self.queued.push(id);
+    }
+
+    fn line_up(&mut self, id: TransactionId) {
+        self.queued.push(id);
+    }
+
+    fn note_waiting(&mut self, _: TransactionId) {}
+
+    fn note_resumed(&mut self, _: TransactionId) {}
+
+    fn bind(&mut self, id: TransactionId, place: Ppn) {
+        let write = &mut self.ops[id];
+        write.place = place;
+        self.ftl.map.set_owner(place, write.lpn.0);
+        if let Some(old) = std::mem::replace(&mut write.source, Ppn::NONE).get() {
+            self.ftl.blocks.invalidate(old);
+            write.dependency = self.ftl.blocks.depend(old);
+        }
+    }
+
+    fn take_over(&mut self, _: TransactionId, _: TransactionId) {}
+
+    fn drop_write(&mut self, id: TransactionId) {
+        self.ops.remove(id);
+    }
+
+    fn end_copy(&mut self, copy: &Copy) {
+        self.ftl.end_copy(copy, CopyCause::Merge);
+        self.release(self.ftl.blocks.block_of(copy.from));
+    }
+
+    fn program_ended(&mut self, _: Ppn) {}
+
+    fn is_moving(&self, _: PlaneId, _: BlockId) -> bool {
+        false
+    }
+
+    fn release(&mut self, block: BlockId) {
+        if self.ftl.blocks.release(block) {
+            self.erase(block);
+        }
+    }
+
+    fn erase(&mut self, block: BlockId) {
+        self.erases.push(block);
+    }
+}
+
+/// A scheme and its context.
+pub(super) struct Bench {
+    pub(super) scheme: Box<MappingScheme>,
+    pub(super) cx: Stub,
+    /// Operations whose map entries have arrived, in order.
+    pub(super) resumed: Vec<TransactionId>,
+}
+
+impl Bench {
+    /// Builds the scheme of `tiny` with options.
+    pub(super) fn new(options: &[&str]) -> Bench {
+        let options: Vec<String> = options.iter().map(|option| (*option).to_owned()).collect();
+        let config: DeviceConfig = crate::config::load("tiny", &options).unwrap();
+        let mut ftl = Ftl::new(&config, 1, false).unwrap();
+        let scheme = ftl.take_scheme();
+        let (ops, tasks) = (Transactions::default(), Tasks::default());
+        Bench { scheme, cx: Stub { ftl, ops, tasks, queued: Vec::new(), erases: Vec::new() }, resumed: Vec::new() }
+    }
+
+    /// Calls the scheme, then runs all tasks.
+    pub(super) fn call<T>(&mut self, call: impl FnOnce(&mut dyn MappingInTime<Stub>, &mut Stub) -> T) -> T {
+        let result = call(self.scheme.in_time(), &mut self.cx);
+        while let Some(task) = self.cx.tasks.pop() {
+            match task {
+                Task::Scheme(call) => self.scheme.in_time().call(&mut self.cx, call),
+                Task::MapProgrammed(page, place) => self.scheme.in_time().map_programmed(&mut self.cx, page, place),
+                Task::Translate(mut arrived, _) => {
+                    while !arrived.is_empty() {
+                        let id = arrived.pop(&mut self.cx.ops);
+                        self.scheme.load_entry(self.cx.ops[id].lpn);
+                        self.resumed.push(id);
+                    }
+                }
+                other => panic!("no scheme pushes {other:?}"),
+            }
+        }
+        result
+    }
+
+    /// Has a read of `lpn` wait for its map entry.
+    pub(super) fn await_entry(&mut self, lpn: u32) -> TransactionId {
+        let mut read = Transaction::new(Kind::Translate, Class::HostRead);
+        read.lpn = Lpn(lpn);
+        let id = self.cx.ops.insert(read);
+        self.call(|scheme, cx| scheme.await_entry(cx, id));
+        id
+    }
+
+    /// Has writes of the host wait for their places, then runs all tasks.
+    pub(super) fn write(&mut self, lpns: impl IntoIterator<Item = u32>) {
+        let ids: Vec<TransactionId> = lpns.into_iter().map(|lpn| self.accept(Lpn(lpn))).collect();
+        self.call(|scheme, cx| ids.into_iter().for_each(|id| scheme.place(cx, id)));
+    }
+
+    fn accept(&mut self, lpn: Lpn) -> TransactionId {
+        let mut write = Transaction::new(Kind::Write, Class::HostProgram);
+        (write.lpn, write.complete) = (lpn, true);
+        if let Location::Flash(place) = self.cx.ftl.map.get(lpn) {
+            write.source = place;
+        }
+        let id = self.cx.ops.insert(write);
+        self.cx.ftl.map.set_slot(lpn, id);
+        id
+    }
+
+    /// Starts and ends the operation that was queued first. Returns the kind of the operation and its first unit.
+    pub(super) fn end_next(&mut self) -> (Kind, Ppn) {
+        let id = self.cx.queued.remove(0);
+        let kind = self.cx.ops[id].kind;
+        let place = match kind {
+            Kind::MapRead => self.end_map_read(id),
+            Kind::MergeRead => {
+                let read = self.cx.ops.remove(id);
+                self.call(|scheme, cx| scheme.copy_read(cx, read.logical_block()));
+                read.place
+            }
+            Kind::MapWrite => {
+                let bound = self.bind(|scheme, cx| scheme.bind_map_write(cx, id));
+                self.call(|scheme, cx| scheme.map_write_ended(cx, id));
+                bound.place
+            }
+            Kind::MergeWrite => {
+                let bound = self.bind(|scheme, cx| scheme.bind_copies(cx, id));
+                let number = self.cx.ops.remove(id).logical_block();
+                self.call(|scheme, cx| scheme.copies_ended(cx, number, bound.place));
+                bound.place
+            }
+            Kind::Write => self.end_write(id),
+            other => panic!("no scheme queues {other:?}"),
+        };
+        (kind, place)
+    }
+
+    /// Ends operations until none is queued. Returns them, as [`Bench::end_next`] does.
+    pub(super) fn end_all(&mut self) -> Vec<(Kind, Ppn)> {
+        let mut ended = Vec::new();
+        while !self.cx.queued.is_empty() {
+            ended.push(self.end_next());
+        }
+        ended
+    }
+
+    fn bind(&mut self, bind: impl FnOnce(&mut dyn MappingInTime<Stub>, &mut Stub) -> Option<Bound>) -> Bound {
+        self.call(bind).expect("there is room, and something to program")
+    }
+
+    fn end_map_read(&mut self, id: TransactionId) -> Ppn {
+        let place = self.cx.ops[id].place;
+        self.call(|scheme, cx| {
+            scheme.map_read_started(cx, id);
+            if let Some((arrived, then)) = scheme.map_read_ended(cx, id) {
+                cx.tasks.push(Task::Translate(arrived, TransactionId::NONE));
+                cx.tasks.push(Task::Scheme(then));
+            }
+        });
+        place
+    }
+
+    fn end_write(&mut self, first: TransactionId) -> Ppn {
+        let Bound { place, .. } = self.bind(|scheme, cx| scheme.bind_write(cx, first));
+        let (lpn, mut id) = (self.cx.ops[first].lpn, first);
+        while id.is_some() {
+            let write = self.cx.ops.remove(id);
+            self.cx.ftl.blocks.validate(write.place);
+            self.cx.ftl.map.set_flash(write.lpn, write.place);
+            if write.dependency.is_some() {
+                self.cx.release(write.dependency);
+            }
+            id = write.next;
+        }
+        self.call(|scheme, cx| scheme.write_ended(cx, lpn, place));
+        place
+    }
+}
