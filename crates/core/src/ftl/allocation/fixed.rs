@@ -4,7 +4,6 @@ use super::{AllocationPolicy, LevelOrder, Order, PlaneSet};
 use crate::config::DeviceConfig;
 use crate::policy::Policy;
 use crate::sim::id::PlaneId;
-use crate::state::{Reader, StateError, Writer};
 
 /// Options of static allocation.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
@@ -38,14 +37,5 @@ impl AllocationPolicy for Static {
 
     fn order(&self) -> &Order {
         &self.order
-    }
-
-    /// All that it knows follows from its options.
-    fn save(&self, _: &mut Writer) -> Result<(), StateError> {
-        Ok(())
-    }
-
-    fn load(&mut self, _: &mut Reader) -> Result<(), StateError> {
-        Ok(())
     }
 }

@@ -4,7 +4,6 @@ use super::TemperaturePolicy;
 use crate::config::DeviceConfig;
 use crate::ftl::temperature::written::Written;
 use crate::policy::Policy;
-use crate::state::{Reader, StateError, Writer};
 
 /// There are no options.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
@@ -25,13 +24,5 @@ impl Policy for Single {
 impl TemperaturePolicy for Single {
     fn classify(&mut self, _: Written) -> u8 {
         0
-    }
-
-    fn save(&self, _: &mut Writer) -> Result<(), StateError> {
-        Ok(())
-    }
-
-    fn load(&mut self, _: &mut Reader) -> Result<(), StateError> {
-        Ok(())
     }
 }
