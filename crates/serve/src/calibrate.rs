@@ -1,12 +1,12 @@
-//! What the host takes by itself: found out at the start, for each front end.
+//! Calibration: measures the overhead of the host for each frontend when the server starts.
 //!
-//! A client in this process asks the real loop for sectors of a device that answers at once, over a pair of sockets, or
-//! by rings in memory that it shares. What that takes is what a request takes beyond the device: to be sent, to wake
-//! the server, to be answered and to wake the client. It is deducted from the time of later answers.
+//! A client in this process sends requests through the real loop to a device without delays, over a socket pair or over
+//! rings in shared memory. The measured time is what a request costs in addition to the device: sending it, waking the
+//! server, replying and waking the client. This cost is deducted from the due time of later replies.
 //!
-//! Who has slept for longer wakes more slowly, above all on a virtual machine. So the same is then done with a device
-//! that takes as long as flash, for reads and for writes, whose answers go out earlier by what was found; what is left
-//! of the difference between the client's stopwatch and the model is how much more it takes after that long.
+//! A client that has slept longer wakes more slowly, especially on a virtual machine. Therefore a second measurement
+//! uses a device with the latency of flash, separately for reads and writes, with the measured cost already deducted.
+//! The remaining difference between the client's stopwatch and the model is the additional cost at that latency.
 
 use std::cmp::Ordering;
 use std::io;
@@ -31,47 +31,49 @@ use crate::threads::{Bell, spawn};
 use crate::vhost::blk::Disk;
 use crate::{nbd, vhost};
 
-/// What was found out of the host.
+/// Measured properties of the host.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Calibration {
-    /// How much before its time a wait has to end so that it does not end too late; 0 where no processor can be spared
-    /// to look at the clock from then on.
+    /// Time before the end of a wait at which to wake up and busy-wait, so that the wait does not end late. 0 if no
+    /// processor can be spared for busy-waiting.
     pub spin: Wall,
-    /// How much later than asked for a wait ended, at worst of a hundred but one.
+    /// Delay of waits, as the 90th percentile.
     pub overslept: Wall,
 }
 
-/// Requests that are timed, of each kind; the first quarter of them warms up.
+/// Number of timed requests of each kind. The first quarter warms up.
 const REQUESTS: usize = 1600;
 
-/// Requests to a device that takes its time, of each kind, and how often that is done by other threads: what it takes
-/// to wake one differs by some us from thread to thread, and hardly within the life of one. The median counts.
+/// Number of requests of each kind to a device with latency, and number of repetitions with other threads. The time to
+/// wake a thread differs by some us from thread to thread, but hardly varies within the life of one. The median counts.
 const IN_TIME: usize = 250;
 const ROUNDS: usize = 5;
 
-/// Sizes that are timed: the cost of a byte is the slope between them.
+/// Timed sizes. The cost of a byte is the slope between them.
 const SIZES: [u32; 2] = [4096, 131_072];
 
-/// Bytes of the device that is asked.
+/// Capacity of the test device in bytes.
 const BYTES: u64 = 1 << 20;
 
-/// Finds out what the host takes.
+/// Measures the host's wake-up delay, and chooses how long to busy-wait.
 pub fn calibrate(no_spin: bool) -> io::Result<Calibration> {
     let overslept = oversleeping();
     let spin = if can_spare() && !no_spin { overslept.clamp(Wall::from_us(20), Wall::from_us(200)) } else { Wall(0) };
     Ok(Calibration { spin, overslept })
 }
 
-/// Whether clients have a processor while the server looks at the clock: there is more than one for it, or it was given
-/// one of several.
+/// Returns `true` if clients have a processor while the server busy-waits: the server may use several processors, or it
+/// is bound to one of several.
 fn can_spare() -> bool {
     let several = std::thread::available_parallelism().is_ok_and(|processors| processors.get() > 1);
     several || apart().is_some()
 }
 
-/// A processor for the server and those for its client; none where there is only one for both. Of several that this
-/// thread may use, the server has the first: a server that looks keeps its own, and leaves others to clients. Left to
-/// the system, both ends of the self-test share one at times, and wake each other in half the time.
+/// Returns a processor for the server and the processors for its client. `None` if both have to share one.
+///
+/// If this thread may use several processors, the server gets the first: a busy-waiting server stays on its processor
+/// and leaves the others to clients. Without this, the system sometimes puts both ends of the self-test on one
+/// processor, where they wake each other in half the time.
 fn apart() -> Option<(CpuSet, CpuSet)> {
     let own = sched_getaffinity(None).ok()?;
     let first = (0..CpuSet::MAX_CPU).find(|&processor| own.is_set(processor))?;
@@ -82,7 +84,7 @@ fn apart() -> Option<(CpuSet, CpuSet)> {
     (theirs.count() > 0).then_some((ours, theirs))
 }
 
-/// The processors of the machine.
+/// Returns the processors of the machine that are online.
 fn online() -> Option<CpuSet> {
     let text = std::fs::read_to_string("/sys/devices/system/cpu/online").ok()?;
     let mut online = CpuSet::new();
@@ -95,14 +97,14 @@ fn online() -> Option<CpuSet> {
     Some(online)
 }
 
-/// Runs this thread on some processors only. Where that is not allowed, it runs where it did.
+/// Restricts this thread to some processors. If the system refuses, its affinity does not change.
 fn stay_on(processors: Option<CpuSet>) {
     if let Some(processors) = processors {
         let _ = sched_setaffinity(None, &processors);
     }
 }
 
-/// How late waits end.
+/// Returns the 90th percentile of the delay of waits.
 fn oversleeping() -> Wall {
     const WAITS: usize = 100;
     const SPAN: Wall = Wall::from_us(200);
@@ -111,7 +113,7 @@ fn oversleeping() -> Wall {
     let mut late: Vec<Wall> = (0..WAITS)
         .map(|_| {
             let start = Wall::now();
-            // A wait that a signal cuts short is none too late.
+            // A wait that a signal cuts short is not late.
             let _ = rustix::event::poll(&mut [], Some(&timeout));
             Wall::now().since(start).since(SPAN)
         })
@@ -120,7 +122,7 @@ fn oversleeping() -> Wall {
     late[WAITS * 9 / 10]
 }
 
-/// What requests take that come by NBD.
+/// Measures the cost of requests over NBD.
 pub fn nbd_cost(spin: Wall) -> io::Result<Cost> {
     cost(&|bench| {
         let (ours, theirs) = UnixStream::pair()?;
@@ -145,7 +147,7 @@ pub fn nbd_cost(spin: Wall) -> io::Result<Cost> {
     })
 }
 
-/// What requests take that come by vhost-user, from clients that sleep and from those that look.
+/// Measures the cost of requests over vhost-user, from clients that sleep and from clients that poll.
 pub fn vhost_cost(spin: Wall) -> io::Result<Cost> {
     let ends = |bench: &Bench, looks: bool| {
         let (ours, theirs) = UnixStream::pair()?;
@@ -172,12 +174,13 @@ pub fn vhost_cost(spin: Wall) -> io::Result<Cost> {
         excesses.iter_mut().zip(found).for_each(|(excesses, found)| excesses.push(found));
     }
     let [read, write] = excesses.each_mut().map(|excesses| middle(excesses));
-    // Where looking takes longer than being woken, clients have no processor to look with: then nothing is told apart.
+    // If polling is slower than being woken, clients have no processor for polling. The result is then the same for
+    // both.
     let more = asleep.asleep.map(|(_, more)| more).iter().sum::<f64>() / 2.0;
     Ok(Cost { waking: Some((-(read + write) / 2.0).max(-more)), ..asleep })
 }
 
-/// Both ends of a connection, each to be run by a thread.
+/// Both ends of a connection, each to run in its own thread.
 struct Ends {
     server: Box<dyn FnOnce() + Send>,
     client: Box<dyn FnOnce() -> io::Result<Box<dyn Asks>> + Send>,
@@ -187,8 +190,8 @@ fn boxed(client: impl Asks + 'static) -> io::Result<Box<dyn Asks>> {
     Ok(Box::new(client))
 }
 
-/// What a front end takes: found over a device that answers at once, and put right over one that takes as long as flash
-/// does, for a client that has slept longer is slower to wake.
+/// Measures the cost of a frontend over a device without delays, then corrects it over a device with the latency of
+/// flash, because a client that has slept longer wakes more slowly.
 fn cost(ends: &dyn Fn(&Bench) -> io::Result<Ends>) -> io::Result<Cost> {
     let bench = Bench::at_once()?;
     let mut cost = bench.measure(ends(&bench)?, lines)?;
@@ -204,23 +207,23 @@ fn cost(ends: &dyn Fn(&Bench) -> io::Result<Ends>) -> io::Result<Cost> {
     Ok(cost)
 }
 
-/// A device to ask, and what a loop over it needs.
+/// A device under test, and what a frontend's loop over it needs.
 struct Bench {
     engine: Arc<Mutex<Engine>>,
     port: Port,
     bell: Arc<Bell>,
     stop: Arc<AtomicBool>,
-    /// What a read and a write of 4 KiB take the device.
+    /// Latency of the device for a read and a write of 4 KiB.
     model: [Wall; 2],
 }
 
 impl Bench {
-    /// A device that answers at once.
+    /// Creates a device without delays.
     fn at_once() -> io::Result<Bench> {
         Bench::new(device()?, Pace::AtOnce, Cost::default(), [Wall(0); 2])
     }
 
-    /// A device that takes its time, from which the front end's cost is deducted.
+    /// Creates a device with latency, from which the cost of the frontend is deducted.
     fn in_time(cost: Cost) -> io::Result<Bench> {
         let mut device = device()?;
         precondition(&mut device, Precondition::Fill, 1, &mut |_| true).map_err(io::Error::other)?;
@@ -238,7 +241,7 @@ impl Bench {
         Ok(Bench { engine: Arc::new(Mutex::new(engine)), port, bell, stop: Arc::default(), model })
     }
 
-    /// How much longer than the device a read and a write of 4 KiB take, in ns.
+    /// Measures how much longer than the device's latency a read and a write of 4 KiB take, in ns.
     fn excess(&self, ends: Ends) -> io::Result<[f64; 2]> {
         let [read, write] = self.model.map(|time| time.0 as f64);
         self.measure(ends, move |client| {
@@ -272,15 +275,15 @@ impl Bench {
     }
 }
 
-/// A device whose times are those of usual flash: 65 us for a read, 260 us for a write. Its last transfer, 60 us for 4
-/// KiB, is longer than any front end takes, so that the whole cost can be deducted.
+/// Creates a device with the latency of typical flash: 65 us for a read, 260 us for a write. Its last transfer takes 60
+/// us for 4 KiB. This is longer than the cost of any frontend, so the whole cost can be deducted.
 fn device() -> io::Result<Device> {
     let slow = ["nand.read=5us", "bus.protocol.nv-ddr=68MT/s"].map(str::to_owned);
     let config = config::load("tiny", &slow).map_err(|error| io::Error::other(error.to_string()))?;
     Device::new(config, Options { attribution: true, ..Options::default() }).map_err(io::Error::other)
 }
 
-/// What a request of 4 KiB takes a device that does nothing else.
+/// Returns the latency of a request of 4 KiB on an idle device.
 fn alone(device: &mut Device, operation: Operation) -> Wall {
     device.submit(device.now(), Request::new(device.now(), operation, 0, SIZES[0] / 512));
     let mut completions = Vec::new();
@@ -288,13 +291,13 @@ fn alone(device: &mut Device, operation: Operation) -> Wall {
         device.advance_to_completion(Time::NEVER);
         device.take_completions(&mut completions);
     }
-    // They belong to each other: what is left would go with the next completion.
+    // Discard the breakdown together with its completion. Otherwise it would be paired with the next completion.
     device.take_breakdowns(&mut Vec::new());
     let taken = |completion: &Completion| completion.finish.since(completion.request.arrival);
     Wall(completions.first().map_or(0, |completion| taken(completion).ps() / 1000))
 }
 
-/// A client that waits for each of its requests.
+/// A client that sends one request at a time.
 trait Asks {
     fn read(&mut self, at: u64, into: &mut [u8]) -> io::Result<()>;
     fn write(&mut self, at: u64, data: &[u8]) -> io::Result<()>;
@@ -318,11 +321,11 @@ impl Asks for vhost::client::Client {
     }
 }
 
-/// What a request takes by itself, and what each of its bytes does.
+/// Measures the fixed cost of a request and the cost of each of its bytes.
 fn lines(client: &mut dyn Asks) -> io::Result<Cost> {
     let mut bytes = vec![0; SIZES[1] as usize];
     let mut medians = [[0.0; 2]; 2];
-    // Large requests are slow, and vary less.
+    // Large requests take longer and vary less, so fewer of them suffice.
     for (index, (size, requests)) in SIZES.into_iter().zip([REQUESTS, REQUESTS / 8]).enumerate() {
         let bytes = &mut bytes[..size as usize];
         // Writes first, so that reads find payload to copy.
@@ -336,7 +339,7 @@ fn lines(client: &mut dyn Asks) -> io::Result<Cost> {
     Ok(Cost { read: line(medians[0]), write: line(medians[1]), ..Cost::default() })
 }
 
-/// The median time of so many requests of that size, in ns.
+/// Returns the median time of `requests` requests of `size` bytes, in ns.
 fn median(mut request: impl FnMut(u64) -> io::Result<()>, size: u32, requests: usize) -> io::Result<f64> {
     let mut times = Vec::with_capacity(requests);
     for index in 0..requests {
@@ -348,7 +351,7 @@ fn median(mut request: impl FnMut(u64) -> io::Result<()>, size: u32, requests: u
     Ok(middle(&mut times[requests / 4..]) as f64)
 }
 
-/// The median of some values, of which there is one at least.
+/// Returns the median of `values`, which must not be empty.
 fn middle<T: Copy + PartialOrd>(values: &mut [T]) -> T {
     values.sort_unstable_by(|one, other| one.partial_cmp(other).unwrap_or(Ordering::Equal));
     values[values.len() / 2]

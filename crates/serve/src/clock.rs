@@ -1,4 +1,4 @@
-//! The clock on the wall, and what simulated time it is by it.
+//! Real time, and its conversion to simulated time.
 
 use std::fmt;
 use std::num::NonZeroU64;
@@ -12,63 +12,63 @@ use rustix::time::{ClockId, clock_gettime};
 pub struct Wall(pub u64);
 
 impl Wall {
-    /// Later than anything.
+    /// A time that is never reached.
     pub const NEVER: Wall = Wall(u64::MAX);
 
-    /// The clock now.
+    /// Returns the current time.
     #[inline]
     pub fn now() -> Wall {
         let now = clock_gettime(ClockId::Monotonic);
         Wall(now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64)
     }
 
-    /// A span of whole microseconds.
+    /// Creates a span of whole microseconds.
     pub const fn from_us(us: u64) -> Wall {
         Wall(us * 1000)
     }
 
-    /// The span from `earlier` to `self`, zero if it would be negative.
+    /// Returns the span from `earlier` to `self`, or zero if it would be negative.
     #[inline]
     pub fn since(self, earlier: Wall) -> Wall {
         Wall(self.0.saturating_sub(earlier.0))
     }
 
-    /// `span` later.
+    /// Returns the time `span` later.
     #[inline]
     pub fn later(self, span: Wall) -> Wall {
         Wall(self.0.saturating_add(span.0))
     }
 
-    /// `span` earlier, or the start of the clock.
+    /// Returns the time `span` earlier, or 0 if the result would be negative.
     #[inline]
     pub fn earlier(self, span: Wall) -> Wall {
         Wall(self.0.saturating_sub(span.0))
     }
 
-    /// In microseconds, for reports only.
+    /// Converts to microseconds, for reports only.
     pub fn as_us(self) -> f64 {
         self.0 as f64 / 1e3
     }
 
-    /// As a span in the unit of simulated time, for distributions.
+    /// Converts to the unit of simulated time, for distributions.
     pub fn as_time(self) -> Time {
         Time(self.0.saturating_mul(1000))
     }
 }
 
-/// The processor time that this thread has used.
+/// Returns the processor time used by this thread.
 pub fn thread_time() -> Wall {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     Wall(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
 }
 
-/// Has the kernel end this thread's waits at their time, and not up to 50 us later, as it may by default.
+/// Makes the kernel end this thread's waits on time. By default, it may end them up to 50 us late.
 pub fn set_timer_slack() {
-    // A refusal leaves the waits as they are, which calibration finds out.
+    // If the system refuses, waits end later, and calibration measures that.
     let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
 }
 
-/// Simulated time that passes in a unit of real time, as an exact fraction.
+/// Simulated time that passes per unit of real time, as an exact fraction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Speed {
     numerator: u64,
@@ -82,7 +82,7 @@ impl Default for Speed {
 }
 
 impl Speed {
-    /// As a number, for reports only.
+    /// Converts to a number, for reports only.
     pub fn as_f64(self) -> f64 {
         self.numerator as f64 / self.denominator as f64
     }
@@ -108,7 +108,7 @@ impl fmt::Display for Speed {
     }
 }
 
-/// A line from real to simulated time.
+/// A linear function from real time to simulated time.
 #[derive(Clone, Copy, Debug)]
 struct Line {
     wall: Wall,
@@ -142,51 +142,51 @@ impl Line {
     }
 }
 
-/// Which simulated time it is.
+/// Clock of simulated time.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     line: Line,
-    /// How it was before its speed was changed last: for what began before that.
+    /// The function before the last change of speed, for times before that change.
     before: Line,
 }
 
 impl Clock {
-    /// Simulated time 0 is at `start`.
+    /// Creates a clock whose simulated time 0 is at `start`.
     pub fn new(start: Wall, speed: Speed) -> Clock {
         let line = Line { wall: start, time: Time::ZERO, speed };
         Clock { line, before: line }
     }
 
-    /// The same up to `now`, where it goes on at another speed: simulated time does not jump.
+    /// Returns a clock that changes to another speed at `now`. Simulated time does not jump.
     pub fn at_speed(&self, now: Wall, speed: Speed) -> Clock {
         let now = now.max(self.line.wall);
         Clock { line: Line { wall: now, time: self.simulated(now), speed }, before: self.line }
     }
 
-    /// How fast it goes.
+    /// Returns the current speed.
     pub fn speed(&self) -> Speed {
         self.line.speed
     }
 
-    /// The simulated time at a real one, rounded down: the simulation never runs ahead.
+    /// Converts real time to simulated time, rounded down: the simulation never runs ahead.
     #[inline]
     pub fn simulated(&self, wall: Wall) -> Time {
         if wall < self.line.wall { self.before.simulated(wall) } else { self.line.simulated(wall) }
     }
 
-    /// The first real time at which a simulated one has come.
+    /// Returns the first real time at which a simulated time is reached.
     #[inline]
     pub fn wall(&self, time: Time) -> Wall {
         if time < self.line.time { self.before.wall(time) } else { self.line.wall(time) }
     }
 
-    /// The real span in which a simulated one passes at the present speed, rounded up.
+    /// Returns the real span in which a simulated span passes at the current speed, rounded up.
     #[inline]
     pub fn span(&self, span: Time) -> Wall {
         self.line.span(span)
     }
 
-    /// The real span between two simulated times, whatever the speed was, rounded up.
+    /// Returns the real span between two simulated times across changes of speed, rounded up.
     #[inline]
     pub fn between(&self, from: Time, to: Time) -> Wall {
         if from >= self.line.time { self.line.span(to.since(from)) } else { self.wall(to).since(self.wall(from)) }
@@ -234,7 +234,7 @@ mod tests {
         assert_eq!(slow.simulated(Wall(61_000)), Time::from_us(60));
         assert_eq!(slow.wall(Time::from_us(120)), Wall(661_000));
         assert_eq!(slow.between(Time::from_us(30), Time::from_us(120)), Wall(630_000));
-        // What lies before the change stays where it was.
+        // Times before the change do not move.
         assert_eq!((slow.simulated(Wall(31_000)), slow.wall(Time::from_us(30))), (Time::from_us(30), Wall(31_000)));
         assert_eq!(slow.between(Time::from_us(10), Time::from_us(30)), Wall(20_000));
         let fast = slow.at_speed(Wall(661_000), speed("10"));
@@ -250,7 +250,7 @@ mod tests {
         ) {
             let mut clock = Clock::new(Wall(77), Speed::default());
             let (mut now, mut time) = (Wall(77), Time::ZERO);
-            // Simulated time at most, without any rounding: in units of a millionth of a picosecond.
+            // Upper limit of simulated time, without any rounding, in units of a millionth of a picosecond.
             let mut most = 0u128;
             let mut speed = 10_000u64;
             for (span, next) in changes {
@@ -262,7 +262,7 @@ mod tests {
                 proptest::prop_assert!(u128::from(found.ps()) * 1_000_000 <= most);
                 clock = clock.at_speed(now, format!("{}.{:04}", next / 10_000, next % 10_000).parse().unwrap());
                 proptest::prop_assert_eq!(clock.simulated(now), found);
-                // What comes next is awaited no earlier than it comes.
+                // The real time computed for a future event is never too early.
                 let later = found + Time(123_457);
                 proptest::prop_assert!(clock.simulated(clock.wall(later)) >= later);
                 proptest::prop_assert!(clock.simulated(Wall(clock.wall(later).0 - 1)) < later);

@@ -1,8 +1,8 @@
-//! The device, its clock, its payload and its books, behind which front ends stand.
+//! The engine: holds the device, its clock, its payload and the measurements, and is shared by all frontends.
 //!
-//! A front end submits what it has read, lets the engine catch up with the clock, and takes what is due. It locks the
-//! engine for that, and for nothing else: sockets are read and written without the lock. Several front ends have a
-//! port each; whichever of them is awake moves the device on for all.
+//! A frontend submits the requests that it has read, advances the engine to the current time, and takes the replies
+//! that are due. It holds the engine's lock only for that: sockets are read and written without the lock. Each frontend
+//! has its own port. Any frontend that is awake advances the device for all of them.
 
 mod steps;
 mod watch;
@@ -39,56 +39,56 @@ use steps::Steps;
 pub use watch::{Look, NotTimed, Totals};
 use watched::Watch;
 
-/// Which front end.
+/// Identifies a frontend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Port(usize);
 
-/// Wakes a front end that waits for its sockets.
+/// Wakes a frontend that is waiting on its sockets.
 pub type Waker = Arc<dyn Fn() + Send + Sync>;
 
-/// What a front end asks for.
+/// A request from a frontend.
 #[derive(Clone, Copy, Debug)]
 pub struct Order<'a> {
-    /// The front end's own mark; comes back with the answer.
+    /// The frontend's own identifier, returned with the reply.
     pub token: u64,
-    /// What to do. [`Operation::WriteZeroes`] leaves the range unallocated.
+    /// Operation. [`Operation::WriteZeroes`] leaves the range unallocated.
     pub operation: Operation,
     /// First sector.
     pub lba: u64,
     /// Length in sectors; 0 only for a flush.
     pub sectors: u32,
-    /// Complete only when durable.
+    /// True if the request may complete only when it is durable.
     pub fua: bool,
-    /// Of a write, its payload; without one it writes zeros.
+    /// Payload of a write. A write without payload writes zeros.
     pub data: Option<&'a [u8]>,
-    /// Bytes that the answer to a read has before its payload, for the front end to fill in.
+    /// Number of bytes to reserve before the payload in the reply to a read. The frontend fills them in.
     pub headroom: usize,
-    /// The client looks for its answers: it need not be woken.
+    /// True if the client polls for replies and does not have to be woken.
     pub is_awake: bool,
-    /// What is known of the client.
+    /// Information about the client.
     pub asking: Asking,
 }
 
 impl Order<'_> {
-    /// Of a range of sectors, without more.
+    /// Creates a request for a range of sectors, with defaults for all other fields.
     pub fn of(operation: Operation, lba: u64, sectors: u32) -> Order<'static> {
         let (fua, data, headroom, is_awake, asking) = (false, None, 0, false, Asking::default());
         Order { token: 0, operation, lba, sectors, fua, data, headroom, is_awake, asking }
     }
 }
 
-/// What a front end has to answer.
+/// A reply for a frontend to send.
 #[derive(Debug)]
 pub struct Answer {
-    /// Of the order.
+    /// Token of the [`Order`].
     pub token: u64,
-    /// How it ended.
+    /// Status of the completed request.
     pub status: Status,
-    /// Why its payload could not be kept or fetched, where only that went wrong.
+    /// Error if storing or fetching the payload failed. The device itself may have succeeded.
     pub failed: Option<PayloadError>,
-    /// Of a read that ended well: the room asked for, and the payload.
+    /// For a successful read, the reserved headroom followed by the payload.
     pub bytes: Vec<u8>,
-    /// When.
+    /// Time at which the reply is due.
     pub due: Due,
 }
 
@@ -101,11 +101,11 @@ struct InFlight {
     scale: f32,
     request: Request,
     number: u64,
-    /// It was answered before its completion, which was certain.
+    /// Completion time, if the reply was issued before the completion because the completion was certain.
     answered: Option<Time>,
 }
 
-/// In a heap: the earliest first, and those of one instant in their order.
+/// Entry of a heap of replies, ordered by due time and then by order of publication.
 #[derive(Debug)]
 struct Waiting {
     at: Reverse<(Wall, u64)>,
@@ -133,21 +133,21 @@ impl Ord for Waiting {
     }
 }
 
-/// A front end, as the engine knows it.
+/// The engine's state of one frontend.
 struct PortState {
     due: BinaryHeap<Waiting>,
     in_flight: u32,
-    /// What receiving and sending take it.
+    /// Real time that the frontend needs to receive a request and send its reply.
     cost: Cost,
     lateness: Lateness,
-    /// When it will look again by itself.
+    /// Time at which the frontend polls next without being woken.
     looks_at: Wall,
     waker: Waker,
 }
 
-/// What is kept of a run for its result.
+/// Measurements of a run, from which its results are built.
 struct Books {
-    /// Of the streams.
+    /// Names of the streams.
     names: Vec<String>,
     results: Results,
     profile: Profile,
@@ -160,28 +160,28 @@ struct Books {
     damaged: u64,
 }
 
-/// Where payload is.
+/// Location of the payload.
 enum Kept {
-    /// Beside the device, which does not know of it.
+    /// Outside the device, which does not know about it.
     Apart(Box<dyn Payload>),
-    /// Where the device puts it, and how to make the device again.
+    /// In the flash pages to which the device writes it. The options are needed to rebuild the device.
     InFlash(Box<Store>, DeviceOptions),
 }
 
-/// What a power cut did.
+/// Effects of a power cut.
 #[derive(Clone, Debug)]
 pub struct PowerCut {
-    /// When, in simulated time.
+    /// Simulated time of the power cut.
     pub at: Time,
-    /// Requests that were in progress, and are not answered.
+    /// Outstanding requests, which get no reply.
     pub requests_lost: usize,
-    /// Units that were accepted and were not in flash.
+    /// Mapping units that the device had accepted but not yet written to flash.
     pub units_lost: usize,
-    /// Trimmed units whose records were not in flash; `None` if trims are never recorded there.
+    /// Trimmed mapping units whose records were not in flash. `None` if trims are never recorded in flash.
     pub trims_lost: Option<u64>,
-    /// The memory outlives power cuts (`buffer.power_loss_protection`).
+    /// True if the memory is protected against power loss (`buffer.power_loss_protection`).
     pub protected: bool,
-    /// What recovery found.
+    /// Result of the recovery.
     pub recovered: Recovered,
 }
 
@@ -199,43 +199,43 @@ impl Display for PowerCut {
     }
 }
 
-/// What was served.
+/// Results of a finished run.
 pub struct Served {
-    /// The device as it is now.
+    /// The device in its final state.
     pub device: Device,
-    /// What was measured.
+    /// Measurements.
     pub outcome: Outcome,
-    /// How late answers were.
+    /// Lateness of all replies.
     pub lateness: Lateness,
-    /// The same of each front end, with its name.
+    /// Lateness of each frontend's replies, with the name of the frontend.
     pub fronts: Vec<(String, Lateness)>,
-    /// How often the speed was changed.
+    /// Number of speed changes.
     pub speed_changes: u64,
-    /// Requests that failed because their payload could not be kept or fetched.
+    /// Requests that failed because their payload could not be stored or fetched.
     pub payload_errors: u64,
-    /// Requests in the recording, or why it is not whole; `None` without one.
+    /// Number of requests in the recording, or the reason why it is incomplete. `None` without a recording.
     pub recorded: Option<Result<u64, String>>,
-    /// A digest of the requests: that of a recording of them.
+    /// Digest of the requests, equal to the digest of a recording of them.
     pub digest: u64,
-    /// Bytes of payload that were held at the end; of an image what it takes on its disk.
+    /// Bytes of payload held at the end. For an image, the disk space that it takes.
     pub payload_bytes: u64,
-    /// Of an image: whether it has all that was accepted, or why not.
+    /// `Ok` if the image contains all accepted data, otherwise the reason. `None` without an image.
     pub image: Option<Result<(), String>>,
-    /// Units of an image that could not be read.
+    /// Mapping units of the image that could not be read.
     pub unreadable: u64,
-    /// Those of `payload_errors` that failed because units of the image are damaged.
+    /// The part of `payload_errors` that was caused by damaged mapping units of the image.
     pub damaged: u64,
-    /// Lasting troubles of the device and its image.
+    /// Permanent problems of the device and its image.
     pub warnings: Vec<String>,
-    /// Power cuts.
+    /// Number of power cuts.
     pub power_cuts: u64,
-    /// Operations that were asked to fail.
+    /// Number of operations that a monitor requested to fail.
     pub faults_asked: u64,
-    /// The recovery after the last of them.
+    /// The recovery after the last power cut.
     pub recovered: Option<Recovered>,
 }
 
-/// The device and all that is around it.
+/// The device and everything needed to serve it.
 pub struct Engine {
     device: Device,
     kept: Kept,
@@ -244,10 +244,10 @@ pub struct Engine {
     ports: Vec<PortState>,
     in_flight: Slab<u32, InFlight>,
     steps: Steps,
-    /// When the last of those requests completes that were answered ahead of their time.
+    /// Completion time of the last request that was replied to before it completed.
     foreseen_until: Time,
     published: u64,
-    /// Operations that the device works on at once.
+    /// Number of operations that the device can execute at once.
     at_once: usize,
     books: Books,
     spare: Vec<Vec<u8>>,
@@ -255,20 +255,20 @@ pub struct Engine {
     power_cuts: u64,
     faults_asked: u64,
     recovered: Option<Recovered>,
-    /// What a monitor wants to know.
+    /// Data collected for a monitor. `None` without a monitor.
     watch: Option<Box<Watch>>,
 }
 
-/// Buffers that are kept to be used again.
+/// Maximum number of buffers kept for reuse.
 const SPARE: usize = 64;
 
 impl Engine {
-    /// A device that begins to serve.
+    /// Creates an engine whose payload is stored outside the device.
     pub fn new(device: Device, payload: Box<dyn Payload>, pace: Pace, recorder: Option<Recorder>) -> Engine {
         Engine::over(device, Kept::Apart(payload), pace, recorder)
     }
 
-    /// A device that begins to serve from its image; `options` are those it was made with.
+    /// Creates an engine on a flash image. `options` are the options with which the device was built.
     pub fn on_image(
         device: Device,
         store: Store,
@@ -313,7 +313,7 @@ impl Engine {
         }
     }
 
-    /// Adds a front end, whose requests are a stream of that name.
+    /// Adds a frontend, whose requests form the stream `name`.
     pub fn add_port(&mut self, name: &str, waker: Waker) -> Port {
         self.books.names.push(name.to_owned());
         self.books.results.streams.append(&mut Results::new(vec![name.to_owned()]).streams);
@@ -322,22 +322,22 @@ impl Engine {
         Port(self.ports.len() - 1)
     }
 
-    /// What receiving and sending take a front end; nothing where that was not measured.
+    /// Sets the real time that a frontend needs for receiving and sending. The default is no cost.
     pub fn set_cost(&mut self, port: Port, cost: Cost) {
         self.ports[port.0].cost = cost;
     }
 
-    /// The device, to look at.
+    /// Returns the device.
     pub fn device(&self) -> &Device {
         &self.device
     }
 
-    /// Requests in progress, of all front ends.
+    /// Returns the number of outstanding requests of all frontends.
     pub fn outstanding(&self) -> usize {
         self.in_flight.len()
     }
 
-    /// Why it cannot go on, if that is so.
+    /// Returns the reason why the engine cannot continue. `None` if it can.
     pub fn trouble(&self) -> Option<String> {
         let breach = || match &self.kept {
             Kept::InFlash(store, _) => store.breach().map(|what| format!("{what}, which is a defect of the simulator")),
@@ -351,7 +351,7 @@ impl Engine {
         self.books.recorder.iter_mut().for_each(Recorder::tick);
     }
 
-    /// What is wrong although it can go on.
+    /// Returns the problems that do not stop the engine.
     pub fn warnings(&self) -> Vec<String> {
         let image = match &self.kept {
             Kept::InFlash(store, _) => store.failure_text(),
@@ -363,7 +363,7 @@ impl Engine {
         image.into_iter().chain(recording).chain(self.condition()).collect()
     }
 
-    /// Describes the lasting troubles of the device and its image: damage, and that it is read-only.
+    /// Describes the permanent problems of the device and its image: damage, and read-only state.
     fn condition(&self) -> Vec<String> {
         let damage = match &self.kept {
             Kept::InFlash(store, _) => store.damage(),
@@ -376,12 +376,12 @@ impl Engine {
         damage.into_iter().chain(read_only).collect()
     }
 
-    /// Requests that failed because their payload could not be kept or fetched.
+    /// Returns the number of requests that failed because their payload could not be stored or fetched.
     pub fn payload_errors(&self) -> u64 {
         self.books.payload_errors
     }
 
-    /// What payload is at the start of a range of bytes, and up to where within it.
+    /// Returns the kind of payload at the start of a range of bytes, and the end of the extent within the range.
     pub fn extent(&self, range: std::ops::Range<u64>) -> (Extent, u64) {
         match &self.kept {
             Kept::Apart(payload) => payload.extent(range),
@@ -389,7 +389,8 @@ impl Engine {
         }
     }
 
-    /// A request that was read at `at`. It has not been submitted where its payload cannot be kept.
+    /// Submits a request that was read at `at`. If its payload cannot be stored, returns an error without submitting
+    /// it.
     pub fn submit(&mut self, port: Port, at: Wall, order: &Order) -> Result<(), PayloadError> {
         self.books.lateness.note_turn(&order.asking);
         self.ports[port.0].lateness.note_turn(&order.asking);
@@ -434,7 +435,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Does to the image what the device has told. Returns how many sectors of the arriving request were accepted.
+    /// Applies the device's flash events to the image. Returns the number of accepted sectors of the arriving request.
     fn apply_flash(&mut self, arriving: Option<&Arriving>) -> u32 {
         let Kept::InFlash(store, _) = &mut self.kept else { return 0 };
         self.device.take_flash(&mut self.outbox);
@@ -443,11 +444,11 @@ impl Engine {
         accepted
     }
 
-    /// Puts the payload of a request where it is kept, or sees that it can be kept in flash.
+    /// Stores the payload of a request, or checks that the image can store it.
     fn keep(&mut self, at: Wall, order: &Order) -> Result<(), PayloadError> {
         let read_only = self.device.read_only_since().is_some();
         let payload = match &mut self.kept {
-            // What the device will not take is not to be read.
+            // The device will reject this write, so its payload must not become readable.
             _ if read_only => return Ok(()),
             Kept::Apart(payload) => payload,
             Kept::InFlash(..) if order.operation == Operation::Read => return Ok(()),
@@ -459,7 +460,7 @@ impl Engine {
             (Operation::Write, Some(data)) => payload.write(offset, data),
             (Operation::Write, None) => payload.zero(range),
             (Operation::Trim, _) => {
-                // The FTL keeps the mapping of a unit that is covered in part, so its data stay, too.
+                // The FTL keeps the mapping of a partially covered unit, so the data of that unit stay as well.
                 let unit = self.device.config().unit_bytes();
                 let whole = range.start.next_multiple_of(unit)..range.end / unit * unit;
                 if !whole.is_empty() {
@@ -475,7 +476,7 @@ impl Engine {
         }
     }
 
-    /// Lets everything happen up to now: by the clock, or as far as it takes for something to be due.
+    /// Advances the device to the current time. Without a clock, advances it until a reply is due.
     pub fn advance(&mut self, now: Wall) {
         match self.pace {
             Pace::Timed(clock) => {
@@ -497,7 +498,7 @@ impl Engine {
         }
     }
 
-    /// Moves the device on, from one instant with completions to the next, so that it is known when each was decided.
+    /// Advances the device from one instant with completions to the next, to record when each completion was decided.
     fn catch_up(&mut self, until: Time) {
         while self.steps.next(&mut self.device, until) {
             self.collect();
@@ -506,12 +507,12 @@ impl Engine {
         self.apply_flash(None);
     }
 
-    /// Takes what the device has decided at its present instant.
+    /// Publishes the completions that the device has decided at its current time.
     fn collect(&mut self) {
         if !self.device.has_completions() {
             return;
         }
-        // What the host will be told is in flash first.
+        // Update the image first, so that everything reported to the host as durable is in it.
         self.apply_flash(None);
         let batch = self.steps.take(&mut self.device);
         for (completion, breakdown) in batch.iter() {
@@ -520,7 +521,7 @@ impl Engine {
         self.steps.reuse(batch);
     }
 
-    /// Puts answers on their way whose completion lies ahead and is certain.
+    /// Issues replies whose completion lies in the future and is certain.
     fn foresee(&mut self) {
         let costs_nothing = |port: &PortState| port.cost == Cost::default();
         if self.is_saturated() || self.in_flight.is_empty() || self.ports.iter().all(costs_nothing) {
@@ -529,7 +530,7 @@ impl Engine {
         let committed = self.steps.committed(&self.device);
         for &(tag, finish) in &committed {
             let in_flight = self.in_flight[tag as u32];
-            // What is durable in a moment is not yet: a cut may come before.
+            // Data that become durable at the completion are not durable yet: power may be cut before it.
             let is_certain = in_flight.request.operation == Operation::Read || matches!(self.kept, Kept::Apart(_));
             if in_flight.answered.is_none() && is_certain {
                 self.in_flight[tag as u32].answered = Some(finish);
@@ -541,7 +542,7 @@ impl Engine {
         self.steps.reuse_committed(committed);
     }
 
-    /// How long the file of the image, if there is one, has kept this thread since this was asked last.
+    /// Returns the time that calls for the image's file have taken since the last call of this function.
     pub fn take_disk_time(&mut self) -> Wall {
         match &mut self.kept {
             Kept::InFlash(store, _) => store.take_disk_time(),
@@ -549,13 +550,13 @@ impl Engine {
         }
     }
 
-    /// Whether there are more requests than the device works on at once: they wait for each other, and what the front
-    /// end takes is hidden by that.
+    /// Returns `true` if there are more requests than the device can execute at once. Requests then wait for each
+    /// other, which hides the cost of the frontend.
     fn is_saturated(&self) -> bool {
         self.in_flight.len() > self.at_once
     }
 
-    /// Books a completion, and answers it unless that has been done.
+    /// Records a completion, and replies to it unless a reply was already issued.
     fn publish(&mut self, completion: &Completion, breakdown: Option<&Breakdown>) {
         let in_flight = self.in_flight[completion.request.tag as u32];
         self.books.results.record(completion, breakdown);
@@ -580,7 +581,7 @@ impl Engine {
         self.ports[in_flight.port.0].in_flight -= 1;
     }
 
-    /// Puts an answer on its way.
+    /// Adds a reply to the queue of its frontend, and wakes the frontend if necessary.
     fn answer(&mut self, in_flight: &InFlight, completion: &Completion) {
         let InFlight { port, token, headroom, .. } = *in_flight;
         let fetched = self.fetch(completion, headroom);
@@ -599,7 +600,8 @@ impl Engine {
         }
     }
 
-    /// The payload of a read that went well; of others nothing, where the image has what they brought.
+    /// Returns the payload of a successful read. For other operations, returns no data once the image contains their
+    /// changes.
     fn fetch(&mut self, completion: &Completion, headroom: usize) -> Result<Vec<u8>, PayloadError> {
         let request = &completion.request;
         if completion.status != Status::Ok {
@@ -618,7 +620,8 @@ impl Engine {
         Ok(bytes)
     }
 
-    /// Whether what a request changed is in the file of the image, if there is one; on its disk, where that was asked.
+    /// Checks that the changes of a request are in the image's file, or on its disk if the request asked for
+    /// durability.
     fn reached_image(&mut self, request: &Request) -> Result<(), PayloadError> {
         let Kept::InFlash(store, _) = &mut self.kept else { return Ok(()) };
         if request.operation == Operation::Flush || request.fua {
@@ -627,7 +630,7 @@ impl Engine {
         store.failure().map_or(Ok(()), Err)
     }
 
-    /// When a completion is to be answered.
+    /// Returns the time at which the reply to a completion is due.
     fn due(&self, in_flight: &InFlight, completion: &Completion) -> Due {
         let Pace::Timed(clock) = self.pace else {
             return Due::default();
@@ -638,7 +641,7 @@ impl Engine {
         let cost = self.ports[port.0].cost.of(request.operation, request.bytes(), latency, is_awake);
         let scale = if self.ports[port.0].cost.is_provisional { 1.0 } else { scale };
         let own = Wall((cost.0 as f32 * scale) as u64);
-        // What has to be in the image before it is answered cannot be answered ahead of its time.
+        // Changes that must be in the image before the reply cannot be replied to ahead of their completion.
         let is_held = matches!(self.kept, Kept::InFlash(..)) && request.operation != Operation::Read;
         let is_held = is_held && completion.finish <= self.device.now();
         let deducted = if self.is_saturated() || is_held { Wall(0) } else { own };
@@ -653,12 +656,12 @@ impl Engine {
         self.trouble = Some(format!("requests do not complete, which is a defect of the simulator: {stall}"));
     }
 
-    /// A front end looks, and needs not be woken for what it will find.
+    /// Records that a frontend is awake and will poll, so that it need not be woken.
     pub fn awake(&mut self, port: Port) {
         self.ports[port.0].looks_at = Wall(0);
     }
 
-    /// Takes the answers that are due.
+    /// Moves the replies that are due to `into`.
     pub fn take_due(&mut self, port: Port, now: Wall, into: &mut Vec<Answer>) {
         let due = &mut self.ports[port.0].due;
         while due.peek().is_some_and(|waiting| waiting.at.0.0 <= now) {
@@ -666,7 +669,7 @@ impl Engine {
         }
     }
 
-    /// When a front end has to look again, if by then none of its sockets has called; [`Wall::NEVER`] for not at all.
+    /// Returns the time at which a frontend has to poll again if its sockets stay silent. [`Wall::NEVER`] means never.
     pub fn next_look(&mut self, port: Port) -> Wall {
         let state = &self.ports[port.0];
         let due = state.due.peek().map_or(Wall::NEVER, |waiting| waiting.at.0.0);
@@ -686,7 +689,7 @@ impl Engine {
         next
     }
 
-    /// A front end has sent answers.
+    /// Records the lateness of sent replies, and recycles their buffers.
     pub fn sent(&mut self, port: Port, answers: &mut Vec<Answer>, turn: &Turn) {
         for answer in answers.drain(..) {
             if let Pace::Timed(_) = self.pace {
@@ -702,26 +705,28 @@ impl Engine {
         }
     }
 
-    /// Whether the device takes no writes any more.
+    /// Returns `true` if the device no longer accepts writes.
     pub fn is_read_only(&self) -> bool {
         self.device.read_only_since().is_some()
     }
 
-    /// Has the next operation of a kind at a place fail: see [`Device::fail_next`].
+    /// Makes the next operation of a kind at a location fail: see [`Device::fail_next`].
     pub fn fail_next(&mut self, place: FaultPlace) -> Result<(), String> {
         self.device.fail_next(place)?;
         self.faults_asked += 1;
         Ok(())
     }
 
-    /// Cuts the power of a device that is served from its image, and lets it come again. All that is in memory goes:
-    /// requests in progress, what was accepted and is not in flash, the map. The device is what recovery makes of the
-    /// image, ready as soon as the simulated time of that has passed. Front ends part with their clients: they see that
-    /// [`Engine::power_cuts`] has changed, and forget the orders that were in progress, which are not answered. What
-    /// was measured begins anew, but for lateness.
+    /// Cuts the power of a device that is served from its image, and restores it.
+    ///
+    /// All contents of memory are lost: outstanding requests, accepted data that are not yet in flash, and the map.
+    /// Recovery rebuilds the device from the image. The device is ready when the simulated time of the recovery has
+    /// passed. Frontends disconnect their clients when [`Engine::power_cuts`] changes, and drop their outstanding
+    /// requests without a reply. All measurements restart, except lateness.
     pub fn power_cut(&mut self, now: Wall) -> Result<PowerCut, String> {
         if let Pace::Timed(clock) = self.pace {
-            // What was answered ahead of its time happened: the cut comes those microseconds later.
+            // Early replies promise completions in the near future, so delay the cut by microseconds until these have
+            // happened.
             self.catch_up(clock.simulated(now).max(self.device.now()).max(self.answered_until()));
         }
         let Kept::InFlash(store, options) = &mut self.kept else {
@@ -742,7 +747,7 @@ impl Engine {
         Ok(PowerCut { at, requests_lost, units_lost, trims_lost, protected, recovered })
     }
 
-    /// Forgets requests and what was measured.
+    /// Drops outstanding requests and restarts measurements.
     fn begin_anew(&mut self) {
         self.in_flight = Slab::default();
         self.outbox.clear();
@@ -760,7 +765,7 @@ impl Engine {
         }
     }
 
-    /// Bytes of payload that are held; of an image what it takes on its disk.
+    /// Returns the bytes of payload held. For an image, returns the disk space that it takes.
     pub fn payload_bytes(&self) -> u64 {
         match &self.kept {
             Kept::Apart(payload) => payload.bytes_held(),
@@ -768,27 +773,27 @@ impl Engine {
         }
     }
 
-    /// How often the power was cut.
+    /// Returns the number of power cuts.
     pub fn power_cuts(&self) -> u64 {
         self.power_cuts
     }
 
-    /// Ends as a host does that shuts down: with a flush, the last request of the run. Only for an image, which has all
-    /// that was accepted then.
+    /// Shuts the device down like a host: with a flush as the last request of the run. Does nothing without an image.
+    /// The image contains all accepted data afterwards.
     pub fn shut_down(&mut self) {
         if matches!(self.kept, Kept::Apart(_)) || self.ports.is_empty() {
             return;
         }
         let order = Order::of(Operation::Flush, 0, 0);
-        // Where the image cannot be written, it is told when it is closed.
+        // If the image cannot be written, closing it reports the error.
         if self.submit(Port(0), Wall::now(), &order).is_ok() {
             self.hurry();
         }
         self.ports[0].due.clear();
     }
 
-    /// Moves the device on, and takes the answers of a front end that are due; all there are where it `hurries`, for
-    /// which the device does at once what it has taken, however long that would take by the clock.
+    /// Advances the device, and takes the replies of a frontend that are due. If `hurries` is set, completes all
+    /// outstanding requests at once, regardless of the clock, and takes all replies.
     pub fn take(&mut self, port: Port, now: Wall, hurries: bool, into: &mut Vec<Answer>) {
         if hurries {
             self.hurry();
@@ -805,22 +810,22 @@ impl Engine {
         }
     }
 
-    /// How late answers have been so far.
+    /// Returns the lateness of replies so far.
     pub fn lateness(&self) -> &Lateness {
         &self.books.lateness
     }
 
-    /// The name of the pace, and its speed.
+    /// Returns the pace, which contains the clock.
     pub fn pace(&self) -> Pace {
         self.pace
     }
 
-    /// Until when requests have been answered that are still in progress.
+    /// Returns the time up to which outstanding requests have already been replied to.
     fn answered_until(&self) -> Time {
         if self.in_flight.is_empty() { Time::ZERO } else { self.foreseen_until }
     }
 
-    /// Ends the run; all must be answered, some perhaps ahead of their time, which comes now.
+    /// Ends the run. All requests must have been replied to. Advances the device past the completions of early replies.
     pub fn finish(mut self, complete: bool) -> Served {
         let answered = self.books.results.streams.iter().map(|stream| stream.last).max().unwrap_or(Time::ZERO);
         let end = answered.max(self.device.now()).max(self.answered_until());

@@ -1,4 +1,4 @@
-//! How late answers were, and why.
+//! Lateness of replies, and its causes.
 
 use floatgate_core::metrics::latency::Latency;
 use floatgate_core::metrics::summary::{LateCauses, Live, LiveFront};
@@ -6,54 +6,55 @@ use floatgate_core::metrics::summary::{LateCauses, Live, LiveFront};
 use crate::clock::Wall;
 use crate::cost::Cost;
 
-/// An answer counts as late when it was sent later than its time by more than this share of its own latency.
+/// Share of its own latency by which a reply may exceed its due time without counting as late.
 pub const TOLERANCE: f64 = 0.05;
 
-/// What no answer is late by: what it takes to look at the clock and the sockets once.
+/// Delay that never counts as late: the time for polling the clock and the sockets once.
 pub const LEAST: Wall = Wall(2000);
 
-/// The share of late answers beyond which a run is not faithful to its device.
+/// Share of late replies above which a run is not faithful to its device.
 pub const LIMIT: f64 = 0.01;
 
-/// What an answer waited for longest when it should have been sent.
+/// The main reason why a reply was not sent in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// The device decided it later than the front end needs to send it in time.
+    /// The device decided the completion too late for the frontend to send the reply in time.
     Phase,
-    /// The host: it woke the server late, or gave the processor to something else.
+    /// The host woke the server late, or gave the processor to another task.
     Host,
-    /// Another thread was at the device.
+    /// Another thread held the device's lock.
     Lock,
-    /// The file of the flash image: the kernel's page cache, or the disk behind it.
+    /// The flash image's file: the kernel's page cache, or the disk.
     Disk,
-    /// The server was at work on other requests.
+    /// The server was processing other requests.
     Work,
 }
 
-/// When an answer was due.
+/// Due time of a reply.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Due {
-    /// When it should be sent; before its request has come where that takes less than the sending.
+    /// Time at which the reply should be sent. Before the arrival of the request if its latency is below the frontend's
+    /// cost.
     pub target: Wall,
-    /// The earliest time at which it could be: when the device had decided it.
+    /// Earliest possible time: when the device decided the completion.
     pub possible: Wall,
-    /// The request's latency, in real time.
+    /// Latency of the request in real time.
     pub latency: Wall,
-    /// What receiving and sending take by the self-test.
+    /// Cost of receiving the request and sending the reply, as measured by the self-test.
     pub cost: Wall,
-    /// What of that is deducted, as it is for this client and at this load.
+    /// Part of the cost that is deducted, adjusted to this client and the current load.
     pub deducted: Wall,
-    /// It moves no data, and takes less than receiving and sending: nobody could be in time, and no figure of a device
-    /// is about it.
+    /// True if the request moves no data and its latency is below the frontend's cost. Such a reply cannot be sent in
+    /// time by any server, and no specification of a device covers it, so it is not judged.
     pub too_short: bool,
 }
 
-/// A request as the client's side tells of it.
+/// Information about the client that sent a request.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Asking {
-    /// What the front end takes for the client, in times of its own [`Cost`].
+    /// Cost of the frontend for this client, as a multiple of its measured [`Cost`].
     pub scale: f32,
-    /// True if the client came back late after its last answer. `None` if that is not known.
+    /// True if the client sent its request late after its last reply. `None` if unknown.
     pub is_late: Option<bool>,
 }
 
@@ -63,55 +64,56 @@ impl Default for Asking {
     }
 }
 
-/// Counts of turns of clients: from the sending of an answer until the client's next request is read.
+/// Counts of client turnarounds: the time from sending a reply to reading the client's next request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClientTurns {
-    /// Turns that were compared with the client's usual turn.
+    /// Turnarounds that were compared with the client's usual one.
     pub judged: u64,
-    /// Turns that took longer than is usual.
+    /// Turnarounds that took longer than usual.
     pub late: u64,
 }
 
 impl ClientTurns {
-    /// Counts a turn: `is_late` as in [`Asking`].
+    /// Counts a turnaround. `is_late` has the same meaning as in [`Asking`].
     pub fn note(&mut self, is_late: Option<bool>) {
         self.judged += u64::from(is_late.is_some());
         self.late += u64::from(is_late == Some(true));
     }
 
-    /// Returns the share of late turns. `None` if no turn was judged.
+    /// Returns the share of late turnarounds. `None` if no turnaround was judged.
     pub fn share(&self) -> Option<f64> {
         (self.judged > 0).then(|| self.late as f64 / self.judged as f64)
     }
 }
 
-/// What kept the server between an answer's time and its sending.
+/// Times of a loop iteration that explain a delay between the due time of a reply and its sending.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Turn {
-    /// When it began to look at what is due.
+    /// Time at which the iteration started to check for due replies.
     pub awake: Wall,
-    /// Whether it had waited for that, or had been at work.
+    /// True if the loop had been waiting before the iteration. False if it had been working.
     pub waited: bool,
-    /// Of the time since then, without the processor.
+    /// Time without the processor since then.
     pub preempted: Wall,
-    /// Delay by the host in the earlier turns since the loop last waited. The weight of a turn halves with each later
-    /// turn, because the backlog that it caused has been worked off by then.
+    /// Delay by the host in the earlier iterations since the loop last waited. The weight of an iteration halves with
+    /// each later iteration, because the backlog that it caused shrinks.
     pub preempted_before: Wall,
-    /// Of the time since then, for the lock of the device.
+    /// Time spent waiting for the device's lock since then.
     pub locked: Wall,
-    /// In calls for the file of the flash image: since then, and in the turn before where this one followed at once.
+    /// Time spent in calls for the flash image's file in this iteration. If the previous iteration followed without a
+    /// wait, at least the time spent in that one.
     pub disk: Wall,
-    /// When the answers were sent.
+    /// Time at which the replies were sent.
     pub sent: Wall,
 }
 
 impl Due {
-    /// How late it was sent.
+    /// Returns the delay of a reply that was sent at `sent`.
     pub fn late_by(&self, sent: Wall) -> Wall {
         sent.since(self.target)
     }
 
-    /// When it can be sent at best.
+    /// Returns the earliest time at which the reply can be sent.
     pub fn at_best(&self) -> Wall {
         self.target.max(self.possible)
     }
@@ -121,12 +123,12 @@ impl Due {
         Wall((self.latency.0 as f64 * TOLERANCE) as u64).max(LEAST)
     }
 
-    /// Whether that is later than is tolerated.
+    /// Returns `true` if a reply that was sent at `sent` is late.
     pub fn is_late(&self, sent: Wall) -> bool {
         self.late_by(sent) > self.tolerance()
     }
 
-    /// What most of it went into.
+    /// Returns the cause of the largest part of the delay.
     pub fn cause(&self, turn: &Turn) -> Cause {
         let best = self.at_best();
         let overslept = if turn.waited { turn.awake.since(best) } else { Wall(0) };
@@ -145,35 +147,35 @@ impl Due {
     }
 }
 
-/// How many answers were late.
+/// Numbers of replies by lateness.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Answers that are judged.
+    /// Judged replies.
     pub answers: u64,
-    /// Others, to requests without data, faster than any can be sent.
+    /// Replies that are not judged: the request moved no data and was faster than any reply can be.
     pub too_short: u64,
-    /// Answers that were late.
+    /// Late replies.
     pub late: u64,
-    /// Those, by what kept them.
+    /// Late replies by cause.
     pub causes: LateCauses,
-    /// Turns of clients.
+    /// Turnarounds of clients.
     pub turns: ClientTurns,
 }
 
-/// Counts of answers.
+/// Lateness statistics of replies.
 #[derive(Clone, Debug, Default)]
 pub struct Lateness {
     all: Latency,
     too_short: u64,
     late: u64,
     causes: [u64; 5],
-    /// Of all answers that are counted.
+    /// Sum of the deductions of all judged replies, in ns.
     deducted: u64,
     turns: ClientTurns,
 }
 
 impl Lateness {
-    /// An answer has been sent.
+    /// Records a reply that was sent.
     pub fn record(&mut self, due: &Due, turn: &Turn) {
         if due.too_short {
             self.too_short += 1;
@@ -187,33 +189,33 @@ impl Lateness {
         }
     }
 
-    /// Counts a turn of a client, before it asks.
+    /// Counts the turnaround of a client before its request is submitted.
     pub fn note_turn(&mut self, asking: &Asking) {
         self.turns.note(asking.is_late);
     }
 
-    /// How many there are of each sort.
+    /// Returns the counts of replies.
     pub fn counts(&self) -> Counts {
         let (too_short, late, turns) = (self.too_short, self.late, self.turns);
         Counts { answers: self.answers(), too_short, late, causes: self.causes(), turns }
     }
 
-    /// Answers counted.
+    /// Returns the number of judged replies.
     pub fn answers(&self) -> u64 {
         self.all.count()
     }
 
-    /// Share of them that were late.
+    /// Returns the share of late replies. `None` if no reply was judged.
     pub fn share(&self) -> Option<f64> {
         (self.answers() > 0).then(|| self.late as f64 / self.answers() as f64)
     }
 
-    /// Whether so few were late that the host saw the device's time.
+    /// Returns `true` if few enough replies were late for the host to see the device's timing.
     pub fn is_faithful(&self) -> Option<bool> {
         self.share().map(|share| share <= LIMIT)
     }
 
-    /// What was deducted on average, in microseconds.
+    /// Returns the mean deduction in microseconds.
     fn deducted_mean_us(&self) -> Option<f64> {
         (self.answers() > 0).then(|| self.deducted as f64 / self.answers() as f64 / 1e3)
     }
@@ -223,7 +225,7 @@ impl Lateness {
         LateCauses { phase, host, lock, disk, work }
     }
 
-    /// That of a front end, from whose answers so much was deducted.
+    /// Returns the statistics of a frontend with this cost.
     pub fn front(&self, name: &str, cost: &Cost) -> LiveFront {
         let ([deducted_read_us, deducted_write_us], waking_us) = (cost.us(), cost.waking_us());
         let (name, too_short, late, late_share) = (name.to_owned(), self.too_short, self.late, self.share());
@@ -235,7 +237,7 @@ impl Lateness {
         LiveFront::new(&self.all, LiveFront { deducted_mean_us, late_share, causes: self.causes(), ..about })
     }
 
-    /// As a section of a result.
+    /// Returns the section of the results.
     pub fn section(&self, pace: &str, speed: f64, fronts: Vec<LiveFront>) -> Live {
         Live::new(
             &self.all,
@@ -284,23 +286,23 @@ mod tests {
             sent: us(sent),
             ..Turn::default()
         };
-        // Decided 10 us after it should have been sent, and sent at once.
+        // Decided 10 us after its due time, and sent immediately.
         assert_eq!(due(1000, 1010).cause(&turn(1010, true, 0, 0, 1011)), Cause::Phase);
-        // Awake 30 us after its time, after a wait.
+        // Awake 30 us after the due time, after a wait.
         assert_eq!(due(1000, 900).cause(&turn(1030, true, 0, 0, 1032)), Cause::Host);
-        // Awake as late, but from other work.
+        // Awake just as late, but because of other work.
         assert_eq!(due(1000, 900).cause(&turn(1030, false, 0, 0, 1032)), Cause::Work);
-        // Awake in time, and then not on the processor.
+        // Awake in time, then preempted.
         assert_eq!(due(1000, 900).cause(&turn(1000, true, 4000, 0, 5000)), Cause::Host);
-        // Awake late from a turn in which the processor was taken away, for most of that time or for little of it.
+        // Awake late after an iteration that was preempted, for most of that time or for a small part of it.
         let taken_before = |us| Turn { preempted_before: Wall::from_us(us), ..turn(1030, false, 0, 0, 1032) };
         assert_eq!(due(1000, 900).cause(&taken_before(4000)), Cause::Host);
         assert_eq!(due(1000, 900).cause(&taken_before(12)), Cause::Work);
-        // It was taken away before the answer was due.
+        // Preempted before the reply was due.
         assert_eq!(due(1030, 900).cause(&Turn { sent: us(1050), ..taken_before(4000) }), Cause::Work);
         assert_eq!(due(1000, 900).cause(&turn(1000, true, 0, 40, 1050)), Cause::Lock);
         assert_eq!(due(1000, 900).cause(&turn(1000, true, 0, 0, 1050)), Cause::Work);
-        // Awake late from other work, most of which was a flush of the image's file; then, less of it was.
+        // Awake late because of other work, most of which was a flush of the image's file. Then a smaller part of it.
         let from_disk = |disk| Turn { disk: us(disk), ..turn(1030, false, 0, 0, 1032) };
         assert_eq!(due(1000, 900).cause(&from_disk(5000)), Cause::Disk);
         assert_eq!(due(1000, 900).cause(&from_disk(20)), Cause::Disk);

@@ -1,15 +1,16 @@
-//! The simulated SSD as a real block device, in real time.
+//! Exposes the simulated SSD as a block device in real time.
 //!
-//! The only crate with sockets, threads and clocks. A request's way through it:
+//! This is the only crate that uses sockets, threads and clocks. A request passes through it as follows:
 //!
-//! 1. a front end ([`nbd`], [`vhost`]) reads it from its socket or ring, and stamps it with the clock on the wall;
-//! 2. the [`engine`] puts its data where they are kept ([`payload`]), and submits it to the device at the stamp;
-//! 3. the engine lets the device catch up with the clock, and learns when the request is done;
-//! 4. the front end answers it then, no earlier, and notes how much later ([`lateness`]).
+//! 1. A frontend ([`nbd`], [`vhost`]) reads the request from its socket or ring and records the real time of its
+//!    arrival.
+//! 2. The [`engine`] stores its data ([`payload`]) and submits it to the device at the simulated time of its arrival.
+//! 3. The engine advances the device to the current time and receives the completion time of the request.
+//! 4. The frontend sends the reply at that time, never earlier, and records how late it was ([`lateness`]).
 //!
-//! A [`monitor`] beside it shows what goes on, and changes what can be changed.
+//! A [`monitor`] shows the state of the device and accepts control commands.
 //!
-//! `docs/live.md` says how time works, `docs/decisions/0015-live.md` why it is like this.
+//! `docs/live.md` explains the handling of time. `docs/decisions/0015-live.md` gives the reasons for this design.
 
 pub mod address;
 mod calibrate;

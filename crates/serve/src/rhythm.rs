@@ -1,4 +1,4 @@
-//! How a front end's loop spends its time: waits that end in looking, and what kept an answer.
+//! Timing of a frontend's loop: sleeps that end in busy-waiting, and the causes of late replies.
 
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
@@ -8,40 +8,41 @@ use crate::clock::{Wall, thread_time};
 use crate::engine::Engine;
 use crate::lateness::Turn;
 
-/// How long the next request is looked for after an answer, where a processor is to be spared: a client needs as long
-/// to wake, on another processor of a virtual machine, and to ask.
+/// Time for which the loop busy-waits for the next request after a reply, if a processor can be spared. On another
+/// processor of a virtual machine, a client needs about this long to wake up and send its next request.
 const LINGER: Wall = Wall::from_us(100);
 
-/// How long what is in progress may take when the server ends, and how long clients have to take their last answers.
+/// Time that outstanding requests have at shutdown, and then time that clients have to receive their last replies.
 const FAREWELL: Wall = Wall(5_000_000_000);
 
-/// The end of a loop. What is in progress has its time; then it is done ahead of it, for a device that is slowed down
-/// may take minutes, and nobody waits for that.
+/// Shutdown of a loop. Outstanding requests first get some time to complete normally. Then they complete immediately,
+/// because a slowed-down device might take minutes.
 #[derive(Clone, Copy, Debug)]
 pub struct Farewell {
-    /// [`Wall::NEVER`] until it begins.
+    /// End of the current phase, [`Wall::NEVER`] before the shutdown begins.
     pub until: Wall,
-    /// What is in progress need not take its time any more.
+    /// True if outstanding requests complete immediately, regardless of the clock.
     pub hurries: bool,
 }
 
 impl Farewell {
-    /// Not begun.
+    /// Creates the state before the shutdown.
     pub fn new() -> Farewell {
         Farewell { until: Wall::NEVER, hurries: false }
     }
 
-    /// The server ends.
+    /// Starts the shutdown.
     pub fn begin(&mut self, now: Wall) {
         self.until = now.later(FAREWELL);
     }
 
-    /// Whether the server is about to end.
+    /// Returns `true` if the shutdown has begun.
     pub fn has_begun(&self) -> bool {
         self.until < Wall::NEVER
     }
 
-    /// Whether clients have had all the time that they get. Before that comes the time that the device has.
+    /// Returns `true` if the time for clients is over. If only the time for the device is over, starts the time for
+    /// clients.
     pub fn is_over(&mut self, now: Wall) -> bool {
         if now <= self.until || self.hurries {
             return now > self.until;
@@ -51,27 +52,28 @@ impl Farewell {
     }
 }
 
-/// The times of a loop.
+/// Timing state of a loop.
 #[derive(Debug)]
 pub struct Rhythm {
-    /// How long before its time a wait ends and looking begins; none where no processor is to be spared for that.
+    /// Time before the end of a wait at which to stop sleeping and busy-wait. 0 if no processor can be spared.
     spin: Wall,
-    /// Until when to look for the next request, which often comes as soon as an answer has gone.
+    /// Time until which to busy-wait for the next request, which often follows a reply immediately.
     linger: Wall,
-    /// What is known of the present turn, or of the last one.
+    /// Measurements of the current iteration, or of the last one.
     pub turn: Turn,
-    /// When the last turn ended: by the clock, and in the thread's processor time; and what was slept since.
+    /// End of the last iteration, in real time and in the thread's processor time. `slept` is the time slept since
+    /// then.
     ended: (Wall, Wall),
     slept: Wall,
-    /// How long the last turn was in calls for the file of the flash image.
+    /// Time that the last iteration spent in calls for the flash image's file.
     disk: Wall,
-    /// Time at which the last wait was to end.
+    /// Planned end of the last wait.
     due: Wall,
-    /// Delay of the last turn by the host: late wake-up, and time without the processor.
+    /// Delay of the last iteration by the host: late wake-up, and time without the processor.
     kept: Wall,
 }
 
-/// A turn that has begun.
+/// Start of an iteration.
 #[derive(Clone, Copy, Debug)]
 pub struct Begun {
     now: Wall,
@@ -80,7 +82,7 @@ pub struct Begun {
 }
 
 impl Rhythm {
-    /// Of a loop that has not begun.
+    /// Creates the state of a loop that has not started.
     pub fn new(spin: Wall) -> Rhythm {
         Rhythm {
             spin,
@@ -94,7 +96,7 @@ impl Rhythm {
         }
     }
 
-    /// How long to sleep of a wait until something is due, or until a limit; `None` for as long as nobody calls.
+    /// Returns how long to sleep until something is due or until `limit`. `None` means until an event on a socket.
     pub fn sleep(&mut self, now: Wall, due: Wall, limit: Wall) -> Option<Wall> {
         (self.turn.waited, self.due) = (due > now, due);
         if now < self.linger {
@@ -104,12 +106,12 @@ impl Rhythm {
         (until < Wall::NEVER).then(|| until.since(now).since(self.spin))
     }
 
-    /// It has slept since then.
+    /// Records that the loop has slept since `then`.
     pub fn slept_since(&mut self, then: Wall) {
         self.slept = self.slept.later(Wall::now().since(then));
     }
 
-    /// A turn begins.
+    /// Starts an iteration.
     pub fn begin(&mut self, now: Wall) -> Begun {
         let cpu = thread_time();
         let taken_away = now.since(self.ended.0).since(cpu.since(self.ended.1)).since(self.slept);
@@ -117,15 +119,15 @@ impl Rhythm {
         Begun { now, cpu, taken_away }
     }
 
-    /// A turn ends, in which answers were sent or not, and which has waited so long for the device, and for the file of
-    /// its image.
+    /// Ends an iteration. `answered` is true if replies were sent. `locked` and `disk` are the times spent waiting for
+    /// the device's lock and for the image's file.
     pub fn end(&mut self, begun: Begun, answered: bool, locked: Wall, disk: Wall) {
         let sent = Wall::now();
         if answered && self.spin > Wall(0) {
             self.linger = sent.later(LINGER);
         }
         self.ended = (sent, thread_time());
-        // Looking at the clocks takes a moment, too.
+        // Reading the clocks takes time as well, so 1 us is not counted.
         let in_turn =
             sent.since(begun.now).since(self.ended.1.since(begun.cpu)).since(locked).since(disk).since(Wall(1000));
         let preempted = begun.taken_away.later(in_turn);
@@ -139,12 +141,12 @@ impl Rhythm {
     }
 }
 
-/// A span as the system takes it.
+/// Converts a span to the system's type.
 pub fn timeout(span: Wall) -> Timespec {
     Timespec { tv_sec: (span.0 / 1_000_000_000) as i64, tv_nsec: (span.0 % 1_000_000_000) as i64 }
 }
 
-/// Locks the engine; tells how long that took where another had it.
+/// Locks the engine. Returns the time spent waiting if another thread held the lock.
 pub fn lock(engine: &Mutex<Engine>) -> (MutexGuard<'_, Engine>, Wall) {
     match engine.try_lock() {
         Ok(engine) => (engine, Wall(0)),

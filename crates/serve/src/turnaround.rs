@@ -1,42 +1,45 @@
-//! What the host takes for one client, found out while it is served.
+//! Turnaround of a client: measures the host's overhead for one client while it is served.
 //!
-//! A client that waits for each of its answers asks again as soon as it has one. From when that was to be sent, or
-//! could be at best, until the next request is read, the answer is received, the client wakes, and asks: all that a
-//! front end takes, and what the client does in between. The self-test ([`crate::calibrate`]) found the same for a
-//! client of its own; but what it takes to wake a thread differs from one to the next by a fifth, so that of the one
-//! that is served is deducted.
+//! A client that waits for each reply sends its next request as soon as it has the reply. The turnaround starts when
+//! the reply was due, or at the earliest possible time if that was later. It ends when the next request is read. In
+//! between, the reply is received, and the client wakes up and sends its request. The turnaround therefore consists of
+//! the full cost of the frontend and of the client's own work. The self-test ([`crate::calibrate`]) measures the same
+//! for its own client. But the time to wake a thread differs by a fifth between threads, so the cost measured for the
+//! actual client is deducted.
 //!
-//! A turn that is much longer than the client's usual one is late: the client collected its answer late, did something
-//! else first, or the server read the request late. The server's own lateness ([`crate::lateness`]) has none of that.
+//! A turnaround that is much longer than the client's usual one is late: the client received its reply late, did
+//! something else first, or the server read the request late. The server's own lateness ([`crate::lateness`]) does not
+//! include this.
 
 use crate::clock::Wall;
 use crate::lateness::{Asking, ClientTurns, Due};
 
-/// Turns of which the median counts.
+/// Number of turnarounds from which the median is taken.
 const TURNS: usize = 32;
 
-/// Times of the self-test's cost up to which a turn is taken for the front end's. A client that needs longer does
-/// something of its own in between, and how much of that it is cannot be known. A turn that takes longer than so many
-/// times the usual one is late.
+/// Largest turnaround, as a multiple of the self-test's cost, that is attributed to the frontend. A client that needs
+/// longer does work of its own in between, of unknown length. A turnaround longer than this multiple of the usual one
+/// is late.
 const MOST: f32 = 1.25;
 
-/// The turns of a client.
+/// Turnarounds of one client.
 #[derive(Clone, Debug)]
 pub struct Turnaround {
-    /// No other request was in progress together with the last one.
+    /// True if the last request was the only outstanding one.
     is_alone: bool,
-    /// The answer to that.
+    /// Reply to the last request.
     answered: Option<Answered>,
-    /// How long turns were, in times of what the front end takes by the self-test.
+    /// Turnarounds, as multiples of the frontend's cost according to the self-test.
     turns: [f32; TURNS],
     count: usize,
     scale: f32,
-    /// Median of the last [`TURNS`] turns in the same unit, however long they were. `None` before there were as many.
+    /// Median of the last [`TURNS`] turnarounds in the same unit, of any length. `None` until there are [`TURNS`] of
+    /// them.
     usual: Option<f32>,
     counts: ClientTurns,
 }
 
-/// An answer, after which the client asks again.
+/// A reply, after which the client sends its next request.
 #[derive(Clone, Copy, Debug)]
 struct Answered {
     due: Due,
@@ -44,10 +47,10 @@ struct Answered {
 }
 
 impl Answered {
-    /// Returns `true` if a client that asks at `at` comes back late.
+    /// Returns `true` if the turnaround of a client that sends its next request at `at` is late.
     ///
-    /// It is late beyond [`MOST`] times its usual turn. In addition, as for an answer, what is small beside the
-    /// request's latency does not count.
+    /// The limit is [`MOST`] times the client's usual turnaround. In addition, as for replies, an excess within the
+    /// tolerance of the request's latency does not count.
     fn is_late(&self, at: Wall, usual: f32) -> bool {
         let turn = at.since(self.due.at_best().max(self.sent));
         let usual = |times: f32| Wall((self.due.cost.0 as f32 * usual * times) as u64);
@@ -70,7 +73,7 @@ impl Default for Turnaround {
 }
 
 impl Turnaround {
-    /// The client asks while others of its requests are in progress, or none.
+    /// Records a request of the client, which has `in_progress` other requests outstanding.
     pub fn asks(&mut self, at: impl FnOnce() -> Wall, in_progress: u32) -> Asking {
         self.is_alone = in_progress == 0;
         let answered = self.answered.take().filter(|_| self.is_alone);
@@ -78,7 +81,7 @@ impl Turnaround {
         Asking { scale: self.scale, is_late }
     }
 
-    /// Counts a turn. Returns `true` if it was late, `None` if no turn is usual yet.
+    /// Counts a turnaround. Returns `true` if it was late, `None` if the usual turnaround is not known yet.
     fn note_turn(&mut self, answered: &Answered, at: Wall) -> Option<bool> {
         let is_late = self.usual.map(|usual| answered.is_late(at, usual));
         self.counts.note(is_late);
@@ -95,13 +98,14 @@ impl Turnaround {
         is_late
     }
 
-    /// The client is answered, at a time that is asked for only if it counts.
+    /// Records a reply to the client. `sent` returns the time at which it was sent, and is called only if this is
+    /// needed.
     pub fn note_answer(&mut self, due: &Due, sent: impl FnOnce() -> Wall) {
         let is_known = self.is_alone && due.cost > Wall(0);
         self.answered = is_known.then(|| Answered { due: *due, sent: sent() });
     }
 
-    /// Returns how many turns were judged, and how many of them were late.
+    /// Returns the counts of judged and late turnarounds.
     pub fn counts(&self) -> ClientTurns {
         self.counts
     }
@@ -111,7 +115,8 @@ impl Turnaround {
 mod tests {
     use super::*;
 
-    /// A client that asks `turns` times, each so many us after it was answered; what is to be deducted then.
+    /// Simulates a client that sends `turns` requests, each `us` microseconds after its last reply. Returns the
+    /// resulting scale.
     fn after(client: &mut Turnaround, turns: usize, us: u64, in_progress: u32) -> f32 {
         let mut asking = Asking::default();
         for turn in 0..=turns as u64 {
@@ -153,7 +158,7 @@ mod tests {
     fn requests_beside_others_tell_nothing() {
         let client = &mut Turnaround::default();
         assert_eq!(after(client, 3 * TURNS, 5, 1), 1.0);
-        // The first of two is alone until the second comes.
+        // The first of two requests is the only outstanding one until the second arrives.
         for turn in 0..3 * TURNS as u64 {
             let at = Wall::from_us(1000 * turn);
             client.asks(|| at, 0);
@@ -165,8 +170,8 @@ mod tests {
         assert_eq!(client.counts(), ClientTurns::default());
     }
 
-    /// A request with this latency that is answered `late` us too late, and after which the client asks `us` later;
-    /// the client's usual turn takes 40 us times `usual`.
+    /// Returns whether the client is late with a request that it sends `us` us after a reply. That reply had this
+    /// latency and was sent `late` us after its due time. The client's usual turnaround takes 40 us times `usual`.
     fn is_late(usual: f32, latency: u64, late: u64, us: u64) -> Option<bool> {
         let mut client = Turnaround { usual: Some(usual), is_alone: true, ..Turnaround::default() };
         let [target, latency, cost, sent] = [1000, latency, 40, 1000 + late].map(Wall::from_us);
@@ -177,12 +182,12 @@ mod tests {
     #[test]
     fn a_client_is_late_beyond_its_usual_turn() {
         assert_eq!([49, 50, 51, 5000].map(|us| is_late(1.0, 60, 0, us).unwrap()), [false, false, true, true]);
-        // A client that needs longer as a rule, and one that needs less.
+        // A client that usually needs longer, and one that needs less.
         assert_eq!([51, 100, 101].map(|us| is_late(2.0, 60, 0, us).unwrap()), [false, false, true]);
         assert_eq!([25, 26].map(|us| is_late(0.5, 60, 0, us).unwrap()), [false, true]);
-        // 5 % of the latency are tolerated, as of an answer.
+        // 5% of the latency are tolerated, as for a reply.
         assert_eq!([140, 141].map(|us| is_late(1.0, 2000, 0, us).unwrap()), [false, true]);
-        // The server's own lateness is not the client's.
+        // The server's own lateness is not attributed to the client.
         assert_eq!([50, 51].map(|us| is_late(1.0, 60, 300, us).unwrap()), [false, true]);
     }
 

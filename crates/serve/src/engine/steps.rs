@@ -8,7 +8,7 @@ use floatgate_core::ssd::{Room, Ssd};
 /// Steps of an SSD. The vectors are kept, so that a step does not allocate.
 #[derive(Debug, Default)]
 pub struct Steps {
-    /// Time of the last change: what is certain now was decided then.
+    /// Time of the last change, at which everything that is certain now was decided.
     pub changed: Time,
     batch: Batch,
     room: Room,
@@ -23,7 +23,7 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// Returns the completions, each with its latency breakdown if the SSD makes them.
+    /// Returns the completions, each with its latency breakdown if the SSD records breakdowns.
     pub fn iter(&self) -> impl Iterator<Item = (&Completion, Option<&Breakdown>)> {
         self.completions.iter().enumerate().map(|(index, completion)| (completion, self.breakdowns.get(index)))
     }
@@ -41,7 +41,7 @@ impl Steps {
         is_due
     }
 
-    /// Takes the completions. Hand the batch back to [`Steps::reuse`].
+    /// Takes the completions. Return the batch to [`Steps::reuse`].
     pub fn take(&mut self, ssd: &mut impl Ssd) -> Batch {
         let mut batch = std::mem::take(&mut self.batch);
         ssd.take_completions(&mut batch.completions);
@@ -56,8 +56,8 @@ impl Steps {
         self.batch = batch;
     }
 
-    /// Returns tag and time of the requests whose completion is certain, although it is later than the clock. Hand the
-    /// vector back to [`Steps::reuse_committed`].
+    /// Returns tag and completion time of the requests whose completion is certain but lies in the future. Return the
+    /// vector to [`Steps::reuse_committed`].
     pub fn committed(&mut self, ssd: &impl Ssd) -> Vec<(u64, Time)> {
         let mut committed = std::mem::take(&mut self.committed);
         ssd.committed_completions(&mut self.room, &mut |tag, finish| committed.push((tag, finish)));
@@ -166,7 +166,7 @@ mod tests {
         }
         let [first, second] = [10, 14].map(Time::from_us);
         assert_eq!(seen, [(0, first, first), (1, second, second)]);
-        // No event is left: the clock stays, and nothing is certain any more.
+        // No event is left: the clock stays, and no completion is committed any more.
         assert_eq!((ssd.now(), ssd.outstanding(), steps.committed(&ssd).len()), (second, 0, 0));
     }
 }

@@ -1,7 +1,7 @@
-//! What a monitor sees of the engine, and how it changes the speed.
+//! The monitor's view of the engine, and changes of speed.
 //!
-//! A monitor locks the engine as front ends do. What it takes then is copied, not worked out: figures are made of it
-//! without the lock, so that no answer waits for a picture.
+//! A monitor locks the engine like a frontend. Under the lock it only copies data. It computes values from the copy
+//! after releasing the lock, so that no reply waits for the display.
 
 use std::collections::BinaryHeap;
 
@@ -17,61 +17,61 @@ use super::{Engine, Pace, Port, Waiting};
 use crate::clock::{Speed, Wall};
 use crate::lateness::Counts;
 
-/// What a monitor sees at an instant.
+/// A sample of the engine for a monitor.
 #[derive(Default)]
 pub struct Look {
-    /// By the clock.
+    /// Real time of the sample.
     pub now: Wall,
-    /// The device.
+    /// Sample of the device.
     pub sample: Sample,
-    /// What it had counted at the first request.
+    /// Counters of the device at the first request.
     pub first: Counters,
-    /// What has happened since the last look; `None` where no simulated time passed.
+    /// Events since the last sample. `None` if no simulated time has passed.
     pub window: Option<Window>,
-    /// All requests, by [`Operation::index`].
+    /// Totals of all requests, indexed by [`Operation::index`].
     pub totals: [Totals; 5],
-    /// Requests in progress.
+    /// Outstanding requests.
     pub outstanding: u64,
-    /// All answers, by how late they were.
+    /// Lateness of all replies.
     pub lateness: Counts,
-    /// How late those were that have been sent since the last look, and are judged.
+    /// Lateness of the replies sent since the last sample, without those that are not judged.
     pub late: Answered,
-    /// How fast simulated time passes; `None` where it does as fast as it can.
+    /// Speed of simulated time. `None` if it runs as fast as possible.
     pub speed: Option<Speed>,
-    /// Bytes of payload that are held.
+    /// Bytes of payload held.
     pub payload_bytes: u64,
-    /// Requests that failed because their payload could not be kept or fetched.
+    /// Requests that failed because their payload could not be stored or fetched.
     pub payload_errors: u64,
-    /// Why it cannot go on, if that is so.
+    /// Reason why the engine cannot continue. `None` if it can.
     pub trouble: Option<String>,
-    /// What is wrong although it can.
+    /// Problems that do not stop the engine.
     pub warnings: Vec<String>,
 }
 
 /// Counts of the requests of one operation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
-    /// Requests that were served.
+    /// Completed requests.
     pub count: u64,
-    /// Bytes of the requests that were served.
+    /// Bytes of the completed requests.
     pub bytes: u64,
-    /// Requests that failed.
+    /// Failed requests.
     pub errors: u64,
 }
 
-/// There is no clock whose speed could be changed.
+/// Error: the engine runs without a clock, so it has no speed to change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("this server answers as fast as it can and has no clock; start it without --no-delay")]
 pub struct NotTimed;
 
 impl Engine {
-    /// Begins to note what a monitor wants to know; anew, where it has begun.
+    /// Starts, or restarts, collecting data for a monitor.
     pub fn watch(&mut self) {
         self.watch = Some(Box::new(Watch::new()));
         self.watch_anew();
     }
 
-    /// Begins anew with a device that has taken the place of the one before, if somebody watches.
+    /// Restarts the collected data after the device was replaced. Does nothing without a monitor.
     pub(super) fn watch_anew(&mut self) {
         let Some(mut watch) = self.watch.take() else { return };
         self.device.sample(self.device.now(), &mut watch.sample);
@@ -80,7 +80,7 @@ impl Engine {
         self.watch = Some(watch);
     }
 
-    /// Adds up how long requests have been in progress, before their number changes.
+    /// Adds up the outstanding time of requests. Must be called before their number changes.
     #[inline]
     pub(super) fn count_outstanding(&mut self, now: Time) {
         if let Some(watch) = &mut self.watch {
@@ -90,13 +90,14 @@ impl Engine {
         }
     }
 
-    /// Takes what there is to see now, and what has happened since the last look. Watching must have begun.
+    /// Samples the current state, and takes what was collected since the last sample. [`Engine::watch`] must have been
+    /// called.
     pub fn look(&mut self, now: Wall, into: &mut Look) {
         let at = match self.pace {
             Pace::Timed(clock) => clock.simulated(now).max(self.device.now()),
             Pace::AtOnce => self.device.now(),
         };
-        // The clock of an idle device stays where it is: the result of a run is the same whether somebody looks.
+        // Do not advance the clock of an idle device: sampling must not change the results of a run.
         while matches!(self.pace, Pace::Timed(_)) && self.steps.next(&mut self.device, at) {
             self.collect();
         }
@@ -139,7 +140,7 @@ impl Engine {
         totals
     }
 
-    /// Copies what is known of the blocks from `first` on, at most `count`.
+    /// Copies the states of at most `count` blocks, starting at `first`.
     pub fn copy_blocks(&self, first: usize, count: usize, into: &mut Vec<Block>) {
         let blocks = self.device.ftl().blocks.all();
         let end = first.saturating_add(count).min(blocks.len());
@@ -147,19 +148,19 @@ impl Engine {
         into.extend_from_slice(&blocks[first.min(end)..end]);
     }
 
-    /// Whether a front end has requests that are in progress, or answers that it has not taken.
+    /// Returns `true` if a frontend has outstanding requests, or replies that it has not taken.
     pub fn waits(&self, port: Port) -> bool {
         let state = &self.ports[port.0];
         state.in_flight > 0 || !state.due.is_empty()
     }
 
-    /// What the device is made of.
+    /// Returns the configuration of the device.
     pub fn config(&self) -> &DeviceConfig {
         self.device.config()
     }
 
-    /// Lets simulated time go on at another speed from now on. What is in progress goes on where it is; its answers
-    /// come when the new speed makes it.
+    /// Changes the speed of simulated time. Outstanding requests continue, and their replies become due when simulated
+    /// time reaches their completion at the new speed.
     pub fn set_speed(&mut self, now: Wall, speed: Speed) -> Result<(), NotTimed> {
         let Pace::Timed(old) = self.pace else { return Err(NotTimed) };
         self.catch_up(old.simulated(now).max(self.device.now()));
@@ -171,7 +172,7 @@ impl Engine {
                 let Waiting { at, finish, mut answer } = waiting;
                 let due = &mut answer.due;
                 let (before, after) = (old.wall(finish), new.wall(finish));
-                // What was deducted stays.
+                // The deduction is in real time, so the new speed does not scale it.
                 due.target = after.earlier(before.since(due.target));
                 due.latency = Wall((due.latency.0 + after.0).saturating_sub(before.0));
                 Waiting { at: std::cmp::Reverse((due.target, at.0.1)), finish, answer }
@@ -197,10 +198,10 @@ mod tests {
     use crate::engine::{Answer, Cost, Order};
     use crate::payload::memory::Memory;
 
-    /// When the request arrives.
+    /// Arrival time of the request.
     const START: Wall = Wall(1_000_000);
 
-    /// An engine with a read of 4 KiB in progress.
+    /// Creates an engine with an outstanding read of 4 KiB.
     fn reading(speed: &str, deducted: f64) -> (Engine, Port) {
         let options = Options { attribution: true, ..Options::default() };
         let mut device = Device::new(config::load("tiny", &[]).unwrap(), options).unwrap();
@@ -216,7 +217,7 @@ mod tests {
         (engine, port)
     }
 
-    /// Goes on until there is an answer, whether or not its time has come; returns when that was known.
+    /// Advances the engine until a reply is decided, even if it is not due yet. Returns the time of the decision.
     fn until_decided(engine: &mut Engine, port: Port) -> Wall {
         let mut now = START;
         while engine.ports[port.0].due.is_empty() {
@@ -246,7 +247,7 @@ mod tests {
         let latency = taken(&mut engine, port).due.latency;
         assert!(latency > Wall::from_us(20), "{latency:?}");
 
-        // 10 us at full speed, and the rest at a tenth.
+        // 10 us at full speed, and the rest at a tenth of it.
         let (mut engine, port) = reading("1", 0.0);
         engine.set_speed(START.later(Wall::from_us(10)), "0.1".parse().unwrap()).unwrap();
         until_decided(&mut engine, port);
@@ -255,7 +256,7 @@ mod tests {
         assert!(due.target.since(START).0.abs_diff(wanted) <= 10, "{due:?} for {wanted}");
         assert!(due.latency.0.abs_diff(wanted) <= 10, "{due:?} for {wanted}");
 
-        // 100 us at a tenth, and the rest ten times as fast.
+        // 100 us at a tenth of full speed, and the rest ten times as fast.
         let (mut engine, port) = reading("0.1", 0.0);
         engine.set_speed(START.later(Wall::from_us(100)), "1".parse().unwrap()).unwrap();
         until_decided(&mut engine, port);
@@ -268,7 +269,7 @@ mod tests {
         let (mut engine, port) = reading("1", 0.0);
         until_decided(&mut engine, port);
         let finish = target(&engine, port);
-        // It is known as soon as the last data leave, and waits for its time, 1 us before it is finished.
+        // The completion is decided when the last data leave the device. The reply is due 1 us before the completion.
         let (mut engine, port) = reading("1", 1000.0);
         let now = until_decided(&mut engine, port);
         assert_eq!(target(&engine, port), finish.earlier(Wall(1000)));
@@ -286,7 +287,7 @@ mod tests {
         let mut look = Look::default();
         engine.look(START.later(Wall::from_us(1)), &mut look);
         assert_eq!((look.outstanding, look.totals[0]), (1, Totals::default()));
-        // The measured part began with the request.
+        // Measurement started with the request.
         assert_eq!(look.window.as_ref().unwrap().width(), Time::from_us(1));
         assert_eq!(look.window.as_ref().unwrap().outstanding, u128::from(Time::from_us(1).ps()));
         until_decided(&mut engine, port);
@@ -297,7 +298,7 @@ mod tests {
         assert_eq!(window.end, Time(end.later(Wall::from_us(5)).0 * 1000));
         let in_progress = end.since(START).0 - 1000;
         assert!((window.outstanding as f64 / 1e3 - in_progress as f64).abs() < 2.0, "{window:?}");
-        // The clock of the device stays where it was: looking changes no result.
+        // The clock of the device did not advance, so sampling changes no results.
         assert!(engine.device.now() <= Time(end.0 * 1000));
         engine.look(end.later(Wall::from_us(6)), &mut look);
         assert_eq!(look.window.as_ref().unwrap().of(Operation::Read), None);

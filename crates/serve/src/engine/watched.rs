@@ -1,4 +1,4 @@
-//! What is noted for a monitor between two looks.
+//! Data collected for a monitor between two samples.
 
 use floatgate_core::metrics::attribution::Breakdown;
 use floatgate_core::metrics::series::{Answered, Sample, Series, Width};
@@ -7,14 +7,14 @@ use floatgate_core::sim::time::Time;
 
 use crate::clock::Wall;
 
-/// A window ends when it is looked at, not by itself.
+/// Width of a window that never closes by itself. Each sample closes it.
 pub(super) const ENDLESS: Time = Time(1 << 62);
 
-/// What is noted between two looks.
+/// Data collected between two samples.
 pub(super) struct Watch {
     pub(super) series: Series,
     pub(super) sample: Sample,
-    /// Request times picoseconds, and up to when they were counted.
+    /// Sum over all requests of their outstanding time in picoseconds, up to `counted_until`.
     pub(super) outstanding: u128,
     pub(super) counted_until: Time,
     pub(super) late: Answered,
@@ -31,7 +31,7 @@ impl Watch {
         }
     }
 
-    /// Begins anew, with the device of now.
+    /// Restarts with the current state of the device.
     pub(super) fn begin(&mut self, sample: &Sample) {
         self.series = Series::new(Width::Fixed(ENDLESS));
         self.series.look(sample);
