@@ -1,25 +1,26 @@
-//! Damage that a recovery found in an image.
+//! Damage that recoveries found in an image.
 
-/// Damage that recoveries found in a file.
+/// Counts of the damage that recoveries found in a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Damage {
-    /// Records of which one or two bits were wrong, and that were restored.
+    /// Restored records, in which one or two bits were wrong.
     pub repaired: u64,
-    /// Records that could not be restored; only with salvage.
+    /// Records that could not be restored. Nonzero only with salvage.
     pub records_lost: u64,
-    /// Units with damaged payload; only where all payload was checked.
+    /// Mapping units with damaged payload. Nonzero only if all payload was checked.
     pub payload_lost: u64,
 }
 
 impl Damage {
-    /// Takes over what a further recovery found. What could not be restored is found again each time.
+    /// Merges the result of a further recovery. Damage that cannot be repaired is found again each time, so it is not
+    /// added up.
     pub(super) fn update(&mut self, other: Damage) {
         self.repaired += other.repaired;
         self.records_lost = self.records_lost.max(other.records_lost);
         self.payload_lost = self.payload_lost.max(other.payload_lost);
     }
 
-    /// Describes each kind of damage that there is.
+    /// Describes each kind of damage that was found.
     pub fn warnings(&self) -> impl Iterator<Item = String> {
         let Damage { repaired, records_lost, payload_lost } = *self;
         let of = |count: u64, what: &str| (count > 0).then(|| format!("{what}: {count}"));

@@ -1,4 +1,4 @@
-//! The file below an image: bytes at places, holes, and nothing else.
+//! The file that stores an image: reads, writes, and holes.
 
 use std::cell::Cell;
 use std::fs::{File, OpenOptions};
@@ -11,41 +11,41 @@ use rustix::io::Errno;
 
 use crate::clock::Wall;
 
-/// A file of fixed size, sparse: what was never written, or was punched, reads as zeros and takes no room.
+/// A sparse file. Ranges that were never written, or were punched, read as zeros and take no space.
 pub trait Disk: Send {
     /// Fills `into` with the bytes at `offset`.
     fn read(&self, offset: u64, into: &mut [u8]) -> io::Result<()>;
 
-    /// Writes at `offset`. Where it fails, part of it may have been written.
+    /// Writes at `offset`. On failure, a part may have been written.
     fn write(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()>;
 
-    /// Makes a hole.
+    /// Deallocates a range.
     fn punch(&mut self, offset: u64, length: u64) -> io::Result<()>;
 
-    /// Has the kernel bring all that was written to the medium.
+    /// Makes the kernel write all changes to the medium.
     fn sync(&mut self) -> io::Result<()>;
 
-    /// Bytes that the file takes on its medium.
+    /// Returns the number of bytes that the file takes on its medium.
     fn allocated(&self) -> io::Result<u64>;
 
-    /// Bytes from the start to the end.
+    /// Returns the size of the file in bytes.
     fn size(&self) -> io::Result<u64>;
 
-    /// Gives it a size.
+    /// Sets the size of the file.
     fn resize(&mut self, bytes: u64) -> io::Result<()>;
 }
 
-/// A file of the system.
+/// A file of the operating system.
 #[derive(Debug)]
 pub struct SystemFile {
     file: File,
-    /// Its file system makes no holes.
+    /// True if the file system does not support holes.
     solid: bool,
 }
 
 impl SystemFile {
-    /// Opens a file, or makes one that only its owner can use, and locks it: two servers cannot have it at once.
-    /// `None` where another has it.
+    /// Opens a file, or creates one that only its owner can access, and locks it against other servers. Returns `None`
+    /// if another server has locked it.
     pub fn open(path: &Path) -> io::Result<Option<SystemFile>> {
         let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)?;
         if !file.metadata()?.is_file() {
@@ -58,7 +58,7 @@ impl SystemFile {
         }
     }
 
-    /// A file in memory, without a name, that goes with the program.
+    /// Creates an anonymous file in memory, which exists until the program ends.
     pub fn in_memory() -> io::Result<SystemFile> {
         let file = memfd_create("floatgate-image", MemfdFlags::CLOEXEC)?;
         Ok(SystemFile { file: file.into(), solid: false })
@@ -83,7 +83,7 @@ impl Disk for SystemFile {
                 Err(error) => return Err(error.into()),
             }
         }
-        // Zeros in place of a hole: they take room, and mean the same.
+        // Write zeros in place of a hole. They have the same meaning, but take space.
         const PIECE: u64 = 1 << 20;
         let zeros = vec![0; length.min(PIECE) as usize];
         let mut done = 0;
@@ -100,7 +100,7 @@ impl Disk for SystemFile {
     }
 
     fn allocated(&self) -> io::Result<u64> {
-        /// `stat` counts in it, whatever the file system's own blocks are.
+        /// Unit of the block count of `stat`, regardless of the block size of the file system.
         const STAT_BLOCK: u64 = 512;
         Ok(self.file.metadata()?.blocks() * STAT_BLOCK)
     }
@@ -114,25 +114,25 @@ impl Disk for SystemFile {
     }
 }
 
-/// A file, and how long it keeps who uses it: in the page cache, or for the medium behind that.
+/// A file that measures the time its callers spend on it, in the page cache or waiting for the medium.
 pub struct Clocked {
     disk: Box<dyn Disk>,
     spent: Cell<Wall>,
 }
 
 impl Clocked {
-    /// That file, which has kept nobody yet.
+    /// Wraps a file, with a measured time of zero.
     pub fn new(disk: Box<dyn Disk>) -> Clocked {
         Clocked { disk, spent: Cell::default() }
     }
 
-    /// How long it has taken since this was asked last.
+    /// Returns the time spent since the last call of this function.
     pub fn take_spent(&mut self) -> Wall {
         self.spent.take()
     }
 }
 
-/// Does something with a file, and adds the time that it takes.
+/// Performs a call, and adds its duration to `spent`.
 fn clocked<T>(spent: &Cell<Wall>, call: impl FnOnce() -> T) -> T {
     let start = Wall::now();
     let done = call();

@@ -1,4 +1,4 @@
-//! Why an image cannot be used.
+//! Errors of opening and recovering an image.
 
 use std::io;
 
@@ -6,39 +6,39 @@ use floatgate_core::state::Difference;
 
 use super::layout::VERSION;
 
-/// Why an image cannot be used.
+/// Reason why an image cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ImageError {
     /// The file cannot be read or written.
     #[error("{0}")]
     Io(#[from] io::Error),
-    /// It is something else.
+    /// The file is not an image.
     #[error(
         "it is no image: it does not begin with FGIMAGE, and it is not empty; name a file that is not there to begin one"
     )]
     NoImage,
-    /// It is one of another version.
+    /// The image has another format version.
     #[error(
         "it has version {0} of the form, and this program reads version {version}: use the Floatgate that made it",
         version = VERSION
     )]
     Version(u32),
-    /// It is damaged, or was not written by this program.
+    /// The image is damaged, or was not written by this program.
     #[error("it is damaged: {0}")]
     Damaged(String),
-    /// Records cannot be read.
+    /// Records of the image cannot be read.
     #[error(
         "it is damaged: {0} records cannot be read, so that it is not known whose data are lost; restore a copy of it, or \
          add --image-salvage to serve the rest: what is lost then reads as older data, or as zeros"
     )]
     Lost(u64),
-    /// It is that of another device.
+    /// The image belongs to another device.
     #[error("it is the image of another device: {}", listed(.0))]
     Differs(Vec<Difference>),
-    /// The device has no way to outlive a power cut.
+    /// The device cannot survive a power cut.
     #[error("{0}")]
     Device(String),
-    /// Another program has it.
+    /// Another server is using the image.
     #[error("it is in use by another server: end that first")]
     InUse,
 }

@@ -1,9 +1,9 @@
-//! Units and their records in the file, by the rules of flash: a unit is programmed once between erases, in the order
-//! of its block, and is erased with its block.
+//! Flash contents in the file, under the rules of flash: each mapping unit is programmed once between erases, in order
+//! within its block, and is erased with its block.
 //!
-//! Changes reach the file in the order in which they are told. Where one fails, as on a full disk, it and all behind it
-//! wait in memory, where they are read from, until it can be done: what is in the file is always what flash held at
-//! some instant, whenever the program is killed.
+//! Changes reach the file in the order of the device's events. If a change fails, for example on a full disk, this
+//! change and all later ones are kept in memory until they can be performed. Reads take them into account. The file
+//! therefore always holds a state that flash had at some instant, even if the program is killed.
 
 use std::collections::VecDeque;
 use std::io;
@@ -23,29 +23,29 @@ use super::layout::{
 use super::repair::repair;
 use crate::clock::Wall;
 
-/// What goes into a unit.
+/// Payload of a mapping unit to be programmed.
 #[derive(Clone, Copy, Debug)]
 pub enum Content<'a> {
-    /// Zeros, which take no room.
+    /// Zeros, which take no space in the file.
     Zeros,
-    /// Bytes; behind them zeros.
+    /// Bytes, followed by zeros up to the size of the unit.
     Bytes(&'a [u8]),
-    /// What could not be read.
+    /// Payload that could not be read.
     Lost,
 }
 
-/// Why a unit cannot be read.
+/// Reason why a unit cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
-    /// By the system.
+    /// Error of the operating system.
     #[error("{0}")]
     Io(#[from] io::Error),
-    /// It holds something else than it should, or nothing.
+    /// The address holds nothing, or something else than expected.
     #[error("unit {0} does not hold what it should")]
     Unreadable(u32),
 }
 
-/// Something to be done to the file.
+/// A change of the file.
 #[derive(Debug)]
 enum Change {
     Program { place: u32, slots: Vec<u8>, payload: Vec<u8> },
@@ -57,15 +57,15 @@ enum Change {
     Free { number: u32 },
 }
 
-/// The next unit of a block of which that is not known yet.
+/// Value of [`Flash::next`] for a block whose next unit has to be read from the file.
 const UNKNOWN: u32 = u32::MAX;
 
-/// The machine's run in which the file was last in use, and whether that ended well.
+/// State of the file: the boot of the machine in which it was last used, and how that use ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct State {
-    /// Which run of the machine.
+    /// Identifies the boot of the machine.
     pub boot: u128,
-    /// All that was accepted is in flash, or saved.
+    /// True if all accepted data are in flash or saved.
     pub clean: bool,
 }
 
@@ -88,35 +88,35 @@ impl State {
     }
 }
 
-/// The flash of a device, in a file.
+/// Flash of a device, stored in a file.
 pub struct Flash {
     disk: Clocked,
     layout: Layout,
-    /// By block: the next unit to be programmed.
+    /// Next unit to be programmed. Indexed by block.
     next: Vec<u32>,
     erases: Vec<u32>,
-    /// By block: whether it is bad.
+    /// Kind of bad block. Indexed by block.
     bad: Vec<Option<Bad>>,
-    /// What is not in the file yet, since the first of it fails.
+    /// Changes that are not in the file yet. The first of them has failed.
     late: VecDeque<Change>,
     failure: Option<io::Error>,
-    /// Written since the file was last synchronised.
+    /// True if the file was written since the last sync.
     dirty: bool,
-    /// Synchronising failed: what the kernel could not write it may have forgotten, and what is read may not be what is
-    /// on the disk. Nothing is accepted until the file is opened anew.
+    /// True after a failed sync. The kernel may have dropped what it could not write, so reads may return data that are
+    /// not on the disk. The image accepts nothing more until the file is reopened.
     unsure: bool,
-    /// Records that were damaged and have been restored since this was last asked.
+    /// Number of damaged records restored since the last call of [`Flash::take_repaired`].
     repaired: u64,
-    /// Further damaged records for which pairs of bits are tried, which takes some milliseconds each.
+    /// Number of damaged records for which pairs of bits may still be tried. Each takes some milliseconds.
     pairs_left: u32,
     spare: (Vec<u8>, Vec<u8>),
 }
 
-/// Damaged records of an image for which pairs of bits are tried: seconds in all, however much is damaged.
+/// Number of damaged records per image for which pairs of bits are tried. Limits the total to seconds.
 const PAIRS: u32 = 1000;
 
 impl Flash {
-    /// The flash in a file; with what the file says of its last use, or without where it is a new one.
+    /// Opens the flash in a file. Returns the state that the file had after its last use, or `None` for a new file.
     pub fn open(mut disk: Box<dyn Disk>, config: &DeviceConfig) -> Result<(Flash, Option<State>), ImageError> {
         let layout = Layout::of(config);
         let (state, repaired) = match is_new(&*disk, &layout)? {
@@ -127,7 +127,7 @@ impl Flash {
             disk.resize(0)?;
             disk.resize(layout.end())?;
             let header = Header::of(config)?.bytes()?;
-            // What makes it an image comes last.
+            // Write the magic bytes last, because they make the file a valid image.
             disk.write(header::MAGIC.len() as u64, &header[header::MAGIC.len()..])?;
             disk.write(0, &header::MAGIC)?;
         }
@@ -154,33 +154,33 @@ impl Flash {
         Ok((flash, state))
     }
 
-    /// Writes down in which run of the machine it is in use, and whether that has ended well.
+    /// Writes the state of the file.
     pub fn note(&mut self, state: State) -> Result<(), ImageError> {
         Ok(self.disk.write(self.layout.state(), &state.bytes())?)
     }
 
-    /// Where everything is.
+    /// Returns the layout of the file.
     pub fn layout(&self) -> &Layout {
         &self.layout
     }
 
-    /// The file.
+    /// Returns the file.
     pub fn disk(&self) -> &dyn Disk {
         &self.disk
     }
 
-    /// How long it has kept who uses it since this was asked last.
+    /// Returns the time that callers have spent on the file since the last call of this function.
     pub fn take_disk_time(&mut self) -> Wall {
         self.disk.take_spent()
     }
 
-    /// How often each block was erased. What was being erased when the program ended, or the power was cut, is erased
-    /// now, and that counts.
+    /// Reads the erase counts. An erase that was interrupted when the program ended or the power was cut is completed
+    /// and counted.
     fn read_table(&mut self) -> Result<(), ImageError> {
         let mut table = vec![0; self.layout.table()];
         self.disk.read(self.layout.entry(0), &mut table)?;
         for (block, bytes) in (0..).zip(table.as_chunks_mut::<8>().0) {
-            // A digest of 24 bits is too short to try pairs of bits.
+            // A digest of 24 bits is too short for trying pairs of bits.
             let is_valid = |bytes: &[u8]| bytes.try_into().is_ok_and(|bytes| read_entry(block, bytes).is_some());
             if !is_valid(bytes) && repair(bytes, false, is_valid) {
                 self.disk.write(self.layout.entry(block), bytes)?;
@@ -199,17 +199,17 @@ impl Flash {
         Ok(())
     }
 
-    /// How often a block was erased.
+    /// Returns the erase count of a block.
     pub fn erases(&self, block: BlockId) -> u32 {
         self.erases[block.index()]
     }
 
-    /// Whether a block is bad.
+    /// Returns the kind of bad block. `None` for a good block.
     pub fn bad(&self, block: BlockId) -> Option<Bad> {
         self.bad[block.index()]
     }
 
-    /// A block is bad from now on.
+    /// Marks a block as bad.
     pub fn mark_bad(&mut self, block: BlockId, bad: Bad) -> Result<(), String> {
         let place = self.bad.get_mut(block.index());
         *place.ok_or_else(|| format!("block {} lies beyond the device", block.0))? = Some(bad);
@@ -218,7 +218,7 @@ impl Flash {
         Ok(())
     }
 
-    /// The program of so many units from `place` on has failed: they are unreadable.
+    /// Marks `units` units from `place` on as unreadable, because their program operation failed.
     pub fn fail(&mut self, place: Ppn, units: u32) -> Result<(), String> {
         self.check_order(place, units)?;
         let slots = TORN.repeat(units as usize);
@@ -227,7 +227,7 @@ impl Flash {
         Ok(())
     }
 
-    /// Programs units from `place` on, in one command. An error is a breach of the rules of flash.
+    /// Programs units from `place` on, in one operation. Returns an error if this violates the rules of flash.
     pub fn program(&mut self, place: Ppn, units: &[(Record, Content)]) -> Result<(), String> {
         self.check_order(place, units.len() as u32)?;
         let (mut slots, mut payload) = std::mem::take(&mut self.spare);
@@ -272,7 +272,7 @@ impl Flash {
         Ok(())
     }
 
-    /// The unit of a block behind the last that holds anything.
+    /// Returns the index of the first unit of a block after all units that hold anything.
     fn first_unwritten(&mut self, block: u32) -> io::Result<u32> {
         let mut slots = vec![0; self.layout.units as usize * SLOT];
         self.disk.read(self.layout.block(block).0, &mut slots)?;
@@ -300,7 +300,7 @@ impl Flash {
         Ok(SlotState::parse(place, &bytes))
     }
 
-    /// Returns `true` if pairs of bits are to be tried for a damaged record, and counts it.
+    /// Returns `true` if pairs of bits may be tried for a damaged record, and counts the record.
     fn may_try_pairs(&mut self) -> bool {
         let may = self.pairs_left > 0;
         self.pairs_left = self.pairs_left.saturating_sub(1);
@@ -344,12 +344,12 @@ impl Flash {
         Ok(true)
     }
 
-    /// Returns how many records were damaged and have been restored since this was last called.
+    /// Returns the number of damaged records restored since the last call of this function.
     pub fn take_repaired(&mut self) -> u64 {
         std::mem::take(&mut self.repaired)
     }
 
-    /// Begins to erase a block: what it held is gone, and it takes nothing until [`Flash::erased`].
+    /// Starts to erase a block. Its contents are lost, and it cannot be programmed until [`Flash::erased`].
     pub fn erase(&mut self, block: BlockId) -> Result<(), String> {
         self.set_next(block, self.layout.units)?;
         if self.bad[block.index()].is_some() {
@@ -359,7 +359,7 @@ impl Flash {
         Ok(())
     }
 
-    /// A block is erased, and has been so often.
+    /// Completes the erase of a block, and sets its erase count.
     pub fn erased(&mut self, block: BlockId, erases: u32) -> Result<(), String> {
         self.set_next(block, 0)?;
         self.erases[block.index()] = erases;
@@ -373,7 +373,7 @@ impl Flash {
         Ok(())
     }
 
-    /// A part of the checkpoint is at a place.
+    /// Records the physical address of a part of the checkpoint.
     pub fn anchored(&mut self, part: u32, place: Ppn) -> Result<(), String> {
         if part >= self.layout.parts {
             return Err(format!("part {part} lies beyond the checkpoint"));
@@ -382,7 +382,8 @@ impl Flash {
         Ok(())
     }
 
-    /// Where a part of the checkpoint was last. A place that is damaged is none: the checkpoint is not needed.
+    /// Returns the last recorded address of a part of the checkpoint. A damaged entry returns `None`, because recovery
+    /// does not need the checkpoint.
     pub fn anchor(&self, part: u32) -> io::Result<Option<Ppn>> {
         let mut bytes = [0; 8];
         if part < self.layout.parts {
@@ -391,12 +392,12 @@ impl Flash {
         Ok(read_anchor(part, bytes).map(Ppn))
     }
 
-    /// Keeps something that is not in flash: see [`super::saved`].
+    /// Saves an entry that is not in flash: see [`super::saved`].
     pub fn save(&mut self, number: u32, head: [u8; SAVED_HEAD], payload: Vec<u8>) {
         self.change(Change::Save { number, head: Box::new(head), payload });
     }
 
-    /// Forgets it.
+    /// Frees the slot of a saved entry.
     pub fn free(&mut self, number: u32) {
         self.change(Change::Free { number });
     }
@@ -420,12 +421,12 @@ impl Flash {
         }
     }
 
-    /// Why the file does not have everything, where that is so.
+    /// Returns the error because of which changes are missing from the file. `None` if the file is complete.
     pub fn failure(&self) -> Option<&io::Error> {
         self.failure.as_ref()
     }
 
-    /// Tries again what failed.
+    /// Tries again to perform the changes that failed.
     pub fn retry(&mut self) {
         while let Some(change) = self.late.pop_front() {
             match perform(&mut self.disk, &self.layout, &change) {
@@ -441,7 +442,7 @@ impl Flash {
         }
     }
 
-    /// Has the kernel bring everything to the medium.
+    /// Makes the kernel write all changes to the medium.
     pub fn sync(&mut self) {
         if self.dirty && self.failure.is_none() {
             match self.disk.sync() {
@@ -451,8 +452,8 @@ impl Flash {
         }
     }
 
-    /// The power is cut: what waits is lost, and only the file knows what flash holds. Where that could not be
-    /// synchronised it cannot be believed either, and remains failed.
+    /// Cuts the power. Pending changes are lost, and the state of flash is read from the file again. If an earlier sync
+    /// failed, the file is not reliable, and the failure remains.
     pub fn cut(&mut self) -> Result<(), ImageError> {
         self.late.clear();
         if !self.unsure {
@@ -462,17 +463,17 @@ impl Flash {
         self.read_table()
     }
 
-    /// What was being programmed is unreadable; so much of it as an unlucky instant leaves.
+    /// Makes units of an interrupted program operation unreadable. Their payload is half written.
     pub fn tear(&mut self, place: Ppn, units: u32) {
         let unit = self.layout.unit as usize;
         let torn = vec![0xa5; (unit * units as usize) / 2];
         let slots = TORN.repeat(units as usize);
-        // Where that fails, the power was cut a moment earlier.
+        // If these writes fail, the result is the same as if the power had been cut a moment earlier.
         let _ = self.disk.write(self.layout.payload(place.0), &torn);
         let _ = self.disk.write(self.layout.slot(place.0), &slots);
     }
 
-    /// The slot of a unit as the file has it or will have it.
+    /// Returns the record of a unit, including changes that are not in the file yet.
     fn slot(&self, place: u32) -> io::Result<[u8; SLOT]> {
         let mut bytes = [0; SLOT];
         for change in self.late.iter().rev() {
@@ -506,8 +507,8 @@ impl Flash {
         self.disk.read(self.layout.payload(place), into)
     }
 
-    /// Reads units that lie one behind the other, and those of the address space from `lpn` on, where that is to be
-    /// checked. `into` has room for them. Whether there is anything but zeros.
+    /// Reads the consecutive units from `place` on that fill `into`. If `lpn` is given, checks that they are the
+    /// consecutive logical units from `lpn` on. Returns `false` if all of them are stored as zeros.
     pub fn read(&self, place: Ppn, lpn: Option<Lpn>, into: &mut [u8]) -> Result<bool, ReadError> {
         let unit = self.layout.unit as usize;
         let count = into.len() / unit;
@@ -543,7 +544,8 @@ impl Flash {
     }
 }
 
-/// Whether a file is to be made an image: it is empty, or its making was interrupted before anything was in it.
+/// Returns `true` for an empty file, and for a new image whose creation was interrupted before anything was stored in
+/// it.
 fn is_new(disk: &dyn Disk, layout: &Layout) -> Result<bool, ImageError> {
     let size = disk.size()?;
     if size == 0 {
@@ -554,8 +556,8 @@ fn is_new(disk: &dyn Disk, layout: &Layout) -> Result<bool, ImageError> {
     Ok(is_erased(&magic) && size == layout.end() && disk.allocated()? < ROOM)
 }
 
-/// Checks that a file is the image of a device. Returns its last use, `None` if its making was interrupted, and how
-/// many records were restored.
+/// Checks that a file is an image of the device. Returns the state of the file, or `None` if its creation was
+/// interrupted, and the number of restored records.
 fn check(disk: &mut dyn Disk, layout: &Layout, config: &DeviceConfig) -> Result<(Option<State>, u64), ImageError> {
     let size = disk.size()?;
     let mut bytes = vec![0; size.min(ROOM - GRAIN) as usize];
@@ -578,12 +580,12 @@ fn check(disk: &mut dyn Disk, layout: &Layout, config: &DeviceConfig) -> Result<
     Ok((Some(State::parse(&state).ok_or_else(wrong)?), u64::from(is_restored)))
 }
 
-/// Does something to the file. Doing it again after it failed, or was interrupted, does the same.
+/// Performs a change of the file. Idempotent, so that a failed or interrupted change can be repeated.
 fn perform(disk: &mut dyn Disk, layout: &Layout, change: &Change) -> io::Result<()> {
     match change {
         Change::Program { place, slots, payload } => {
             write_payload(disk, layout, *place, slots, payload)?;
-            // The records make it count, so they come last.
+            // Write the records last, because they make the payload valid.
             disk.write(layout.slot(*place), slots)
         }
         Change::Empty { block, erases } => {
@@ -604,7 +606,7 @@ fn perform(disk: &mut dyn Disk, layout: &Layout, change: &Change) -> io::Result<
     }
 }
 
-/// Writes those units that have payload, those in a row at once.
+/// Writes the payload of the units that have any, with one call for each run of consecutive units.
 fn write_payload(disk: &mut dyn Disk, layout: &Layout, place: u32, slots: &[u8], payload: &[u8]) -> io::Result<()> {
     let unit = layout.unit as usize;
     let has_bytes = |index: usize| slots[index * SLOT + 32] == 1;

@@ -1,4 +1,4 @@
-//! The first bytes of an image: what it is, and of which device.
+//! Header of an image: file type, version and device.
 
 use floatgate_core::config::{DeviceConfig, Shape, from_toml};
 use serde::{Deserialize, Serialize};
@@ -8,28 +8,28 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::ImageError;
 use super::layout::{GRAIN, ROOM, VERSION};
 
-/// The first bytes of a file.
+/// Magic bytes at the start of the file.
 pub const MAGIC: [u8; 8] = *b"FGIMAGE\n";
 
 /// Bytes before the text of the header: magic, version, length.
 const FIXED: usize = 16;
 
-/// What a file says of itself.
+/// Description of an image.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Header {
-    /// The version of Floatgate that made it.
+    /// Version of Floatgate that created the image.
     pub floatgate: String,
-    /// The device's name.
+    /// Name of the device.
     pub device: String,
-    /// The digest of the options that shape what is in flash.
+    /// Digest of the options that determine the contents of flash.
     pub media_digest: String,
-    /// The device file, with defaults written down.
+    /// Device file, with all defaults filled in.
     pub config: String,
 }
 
 impl Header {
-    /// Of a device's new image.
+    /// Creates the header of a new image.
     pub fn of(config: &DeviceConfig) -> Result<Header, ImageError> {
         let text = toml::to_string(&config.resolved()).map_err(|error| ImageError::Damaged(error.to_string()))?;
         Ok(Header {
@@ -40,7 +40,7 @@ impl Header {
         })
     }
 
-    /// The bytes of the file.
+    /// Returns the header in the file's format.
     pub fn bytes(&self) -> Result<Vec<u8>, ImageError> {
         let text = serde_json::to_string(self).map_err(|error| ImageError::Damaged(error.to_string()))?;
         let mut bytes = MAGIC.to_vec();
@@ -54,7 +54,7 @@ impl Header {
         Ok(bytes)
     }
 
-    /// Reads the bytes of a file, of which there are up to [`ROOM`].
+    /// Parses the start of a file. `bytes` holds at most [`ROOM`] bytes.
     pub fn parse(bytes: &[u8]) -> Result<Header, ImageError> {
         let ends = || ImageError::Damaged("it ends in its header".to_owned());
         if !bytes.starts_with(&MAGIC) {
@@ -74,7 +74,7 @@ impl Header {
             .map_err(|error| ImageError::Damaged(format!("the JSON of its header: {error}")))
     }
 
-    /// Whether a device may go on with it: what shapes flash is as it was.
+    /// Checks that a device can use the image: the options that determine the contents of flash must be the same.
     pub fn check(&self, config: &DeviceConfig) -> Result<(), ImageError> {
         if self.media_digest == digest(config) {
             return Ok(());
@@ -89,7 +89,7 @@ impl Header {
     }
 }
 
-/// The options that shape what is in flash. Other policies may go on with what those before them have left.
+/// Returns the options that determine the contents of flash. Policies are not among them, so they may change.
 fn media(config: &DeviceConfig) -> Shape {
     Shape { policy: Value::Null, ..config.shape() }
 }

@@ -1,4 +1,4 @@
-//! Where everything is in the file, and how it is written down. `docs/reference/image.md` says the same in words.
+//! Layout of the file and format of its records. `docs/reference/image.md` describes both in words.
 
 use floatgate_core::config::DeviceConfig;
 use floatgate_core::config::checkpoint::Parts;
@@ -6,45 +6,45 @@ use floatgate_core::durability::flash::{Bad, Record};
 use floatgate_core::sim::id::{BlockId, Ppn};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-/// The form of the file, raised when older programs cannot read it any more.
+/// Version of the format. It is raised when older programs can no longer read new files.
 pub const VERSION: u32 = 2;
 
-/// Where the table of erase counts begins. The header has the room before it but its last grain.
+/// Offset of the table of erase counts. The header takes the space before it, except the last grain.
 pub const ROOM: u64 = 1 << 20;
 
-/// Files take room in pieces of this size, and holes are made of whole ones.
+/// Allocation granularity of files. Holes consist of whole grains.
 pub const GRAIN: u64 = 4096;
 
-/// Bytes of the record of a unit, with what the file adds to it.
+/// Bytes of the record of a mapping unit, including the fields that the file adds.
 pub const SLOT: usize = 64;
 
-/// Bytes of a block's entry in the table of erase counts, and of a part's in that of the checkpoint.
+/// Bytes of a block's entry in the table of erase counts, and of a part's entry in the checkpoint table.
 const ENTRY: u64 = 8;
 
-/// Bytes before the payload of what is saved.
+/// Bytes of the head of a saved entry, before its payload.
 pub const SAVED_HEAD: usize = 512;
 
-/// Where everything is.
+/// Layout of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
-    /// Bytes of a unit.
+    /// Bytes per mapping unit.
     pub unit: u64,
-    /// Units of a block.
+    /// Mapping units per block.
     pub units: u32,
-    /// Blocks.
+    /// Number of blocks.
     pub blocks: u32,
-    /// Parts of a checkpoint, whether or not one is kept.
+    /// Number of parts of a checkpoint, even if no checkpoint is kept.
     pub parts: u32,
-    /// Bytes of a block's records, in whole grains.
+    /// Bytes of a block's records, rounded up to whole grains.
     slots: u64,
-    /// Bytes of a block.
+    /// Bytes of a block in the file.
     stride: u64,
-    /// Where the first block begins.
+    /// Offset of the first block.
     first: u64,
 }
 
 impl Layout {
-    /// Of a device.
+    /// Computes the layout for a device.
     pub fn of(config: &DeviceConfig) -> Layout {
         let (unit, units, blocks) = (config.unit_bytes(), config.units_per_block(), config.total_blocks());
         let grains = |bytes: u64| bytes.next_multiple_of(GRAIN);
@@ -55,85 +55,85 @@ impl Layout {
         Layout { unit, units, blocks, parts, slots, stride, first: ROOM + tables }
     }
 
-    /// What the file says of its state: the last grain before the table.
+    /// Returns the offset of the state of the file: the last grain before the table.
     pub fn state(&self) -> u64 {
         ROOM - GRAIN
     }
 
-    /// The entry of a block in the table.
+    /// Returns the offset of a block's entry in the table.
     pub fn entry(&self, block: u32) -> u64 {
         ROOM + u64::from(block) * ENTRY
     }
 
-    /// Bytes of the table.
+    /// Returns the size of the table in bytes.
     pub fn table(&self) -> usize {
         (u64::from(self.blocks) * ENTRY) as usize
     }
 
-    /// Where it is written down where a part of the checkpoint is: behind the erase counts.
+    /// Returns the offset of the entry with the physical address of a part of the checkpoint, after the erase counts.
     pub fn anchor(&self, part: u32) -> u64 {
         self.entry(0) + (self.table() as u64).next_multiple_of(GRAIN) + u64::from(part) * ENTRY
     }
 
-    /// A block: where it begins, and its bytes.
+    /// Returns the offset and the size of a block.
     pub fn block(&self, block: u32) -> (u64, u64) {
         (self.first + u64::from(block) * self.stride, self.stride)
     }
 
-    /// The block of a unit.
+    /// Returns the block that contains a physical address.
     pub fn block_of(&self, place: Ppn) -> BlockId {
         BlockId(place.0 / self.units)
     }
 
-    /// The record of a unit.
+    /// Returns the offset of the record at a physical address.
     pub fn slot(&self, place: u32) -> u64 {
         let (start, _) = self.block(place / self.units);
         start + u64::from(place % self.units) * SLOT as u64
     }
 
-    /// The payload of a unit.
+    /// Returns the offset of the payload at a physical address.
     pub fn payload(&self, place: u32) -> u64 {
         let (start, _) = self.block(place / self.units);
         start + self.slots + u64::from(place % self.units) * self.unit
     }
 
-    /// Where the last block ends, and what is saved begins.
+    /// Returns the end of the last block, which is the start of the saved entries.
     pub fn end(&self) -> u64 {
         self.block(self.blocks).0
     }
 
-    /// A place for what is saved.
+    /// Returns the offset of a slot for a saved entry.
     pub fn saved(&self, number: u32) -> u64 {
         self.end() + u64::from(number) * (SAVED_HEAD as u64 + self.unit)
     }
 
-    /// Places for what is saved, in a file of so many bytes.
+    /// Returns the number of slots for saved entries in a file of `size` bytes.
     pub fn places_saved(&self, size: u64) -> u32 {
         let places = size.saturating_sub(self.end()).div_ceil(SAVED_HEAD as u64 + self.unit);
         u32::try_from(places).unwrap_or(u32::MAX)
     }
 }
 
-/// What a block is, beside how often it was erased.
+/// State of a block, in addition to its erase count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Mark {
     /// A good block.
     #[default]
     Good,
-    /// It is just being erased.
+    /// An erase is in progress.
     Erasing,
-    /// A program or an erase of it has failed.
+    /// A program or erase operation of the block has failed.
     GrownBad,
-    /// It was bad when the device was new.
+    /// The block was bad when the device was new.
     FactoryBad,
 }
 
 impl Mark {
-    /// All marks, by their numbers.
+    /// All states, in the order of their numbers.
     const ALL: [Mark; 4] = [Mark::Good, Mark::Erasing, Mark::GrownBad, Mark::FactoryBad];
 
-    /// Whether the block is bad.
+    /// Returns the kind of bad block. `None` for a good block.
     pub fn bad(self) -> Option<Bad> {
         match self {
             Mark::Good | Mark::Erasing => None,
@@ -143,7 +143,7 @@ impl Mark {
     }
 }
 
-/// The entry of a block: how often it was erased, and what it is.
+/// Encodes the entry of a block: its erase count and state.
 pub fn entry(block: u32, erases: u32, mark: Mark) -> [u8; 8] {
     let mut bytes = [0; 8];
     bytes[..4].copy_from_slice(&erases.to_le_bytes());
@@ -153,7 +153,7 @@ pub fn entry(block: u32, erases: u32, mark: Mark) -> [u8; 8] {
     bytes
 }
 
-/// What [`entry`] wrote; none where it is damaged. All zeros is a block that was never erased.
+/// Decodes an [`entry`]. `None` if it is damaged. All zeros stand for a block that was never erased.
 pub fn read_entry(block: u32, bytes: [u8; 8]) -> Option<(u32, Mark)> {
     if bytes == [0; 8] {
         return Some((0, Mark::Good));
@@ -163,7 +163,7 @@ pub fn read_entry(block: u32, bytes: [u8; 8]) -> Option<(u32, Mark)> {
     (entry(block, erases, mark) == bytes).then_some((erases, mark))
 }
 
-/// The entry of a part of the checkpoint: its place plus one, and the digest of that.
+/// Encodes the entry of a part of the checkpoint: its physical address plus one, and a digest.
 pub fn anchor(part: u32, place: u32) -> [u8; 8] {
     let mut bytes = [0; 8];
     bytes[..4].copy_from_slice(&(place + 1).to_le_bytes());
@@ -172,36 +172,36 @@ pub fn anchor(part: u32, place: u32) -> [u8; 8] {
     bytes
 }
 
-/// What [`anchor`] wrote; none where it is damaged, or was never written.
+/// Decodes an [`anchor`]. `None` if it is damaged or was never written.
 pub fn read_anchor(part: u32, bytes: [u8; 8]) -> Option<u32> {
     let place = u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]).checked_sub(1)?;
     (place < u32::MAX - 1 && anchor(part, place) == bytes).then_some(place)
 }
 
-/// What the file says of a unit.
+/// Record of a mapping unit in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slot {
-    /// The record of the device.
+    /// Record of the device.
     pub record: Record,
-    /// Its payload.
+    /// State of the payload.
     pub payload: Stored,
-    /// Which unit of its program it is, and how many there are.
+    /// Index of the unit within its program operation, and number of units of that operation.
     pub part: (u32, u32),
 }
 
-/// What is known of a payload.
+/// State of a payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stored {
-    /// None is in the file: it reads as zeros.
+    /// The file contains no payload, and the unit reads as zeros.
     Zeros,
-    /// Bytes with this digest.
+    /// The file contains bytes with this digest.
     Bytes(u64),
-    /// It could not be read when it was moved here.
+    /// The payload could not be read when the unit was moved to this address.
     Lost,
 }
 
 impl Slot {
-    /// The bytes of the slot of a unit.
+    /// Encodes the record for a physical address.
     pub fn bytes(&self, place: u32) -> [u8; SLOT] {
         let mut bytes = [0; SLOT];
         bytes[..Record::BYTES].copy_from_slice(&self.record.to_bytes());
@@ -219,7 +219,7 @@ impl Slot {
         bytes
     }
 
-    /// What [`Slot::bytes`] wrote; none where it is damaged, or belongs elsewhere.
+    /// Decodes a record. `None` if it is damaged or belongs to another address.
     pub fn parse(place: u32, bytes: &[u8]) -> Option<Slot> {
         let long = |at: usize| Some(u64::from_le_bytes(bytes.get(at..at + 8)?.try_into().ok()?));
         let short = |at: usize| Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
@@ -241,13 +241,13 @@ impl Slot {
 /// State of a unit's record in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SlotState {
-    /// Nothing was programmed since the last erase of the block.
+    /// Nothing has been programmed since the last erase of the block.
     Erased,
     /// The program failed, or the power was cut during the program: see [`TORN`].
     Torn,
-    /// A record that fits its digest.
+    /// A record that matches its digest.
     Holds(Slot),
-    /// Damaged: none of the others.
+    /// The record is in none of the other states.
     Damaged,
 }
 
@@ -255,8 +255,8 @@ pub enum SlotState {
 pub const TORN: [u8; SLOT] = [0xff; SLOT];
 
 impl SlotState {
-    /// Reads the record of the unit at `place`. Records do not straddle pages of the kernel's page cache, so that a
-    /// kill leaves each of them whole or unwritten: what fits none of the other states is damaged.
+    /// Decodes the record at `place`. Records never straddle pages of the kernel's page cache, so a kill leaves each
+    /// record either whole or unwritten. A record in no other state is therefore damaged.
     pub fn parse(place: u32, bytes: &[u8]) -> SlotState {
         match Slot::parse(place, bytes) {
             Some(slot) => SlotState::Holds(slot),
@@ -267,7 +267,7 @@ impl SlotState {
     }
 }
 
-/// Whether a slot was never written since its block was erased.
+/// Returns `true` if a record has not been written since its block was erased.
 pub fn is_erased(bytes: &[u8]) -> bool {
     bytes.iter().all(|byte| *byte == 0)
 }
@@ -280,7 +280,7 @@ mod tests {
 
     #[test]
     fn blocks_lie_one_behind_the_other() {
-        // 128 blocks of 128 units of 4 KiB, by hand: 8 KiB of records and 512 KiB of payload.
+        // 128 blocks of 128 units of 4 KiB, computed by hand: 8 KiB of records and 512 KiB of payload.
         let config = load(
             "tiny",
             &["geometry={ channels=2, chips=1, dies=1, planes=1, blocks=64, pages=128, page_size=\"4KiB\" }"
@@ -288,7 +288,7 @@ mod tests {
         );
         let layout = Layout::of(&config.unwrap());
         assert_eq!((layout.unit, layout.units, layout.blocks), (4096, 128, 128));
-        // Accounts of 128 units take 1,052 bytes: 3 blocks share a part, and 43 parts a grain.
+        // The checkpoint data of 128 units take 1,052 bytes: 3 blocks share a part, which makes 43 parts.
         assert_eq!((layout.parts, layout.anchor(2)), (43, (1 << 20) + 4096 + 16));
         let first = (1 << 20) + 2 * 4096;
         assert_eq!(layout.block(0), (first, 8192 + (512 << 10)));

@@ -1,10 +1,12 @@
-//! The flash image: payload at the physical places that the FTL chose, in a file that outlives the program.
+//! The flash image: stores payload at the physical addresses that the FTL chose, in a file that outlives the program.
 //!
-//! [`disk`] is the file, [`header`] says whose it is, [`layout`] where everything is in it. [`flash`] keeps units and
-//! their records by the rules of flash, [`waiting`] what is in the controller's memory meanwhile and [`saved`] what of
-//! that outlives a power cut. [`store`] does to them what the device tells; [`recovery`] begins and begins again, and
-//! [`repair`] restores damaged records.
-//! `docs/reference/image.md` has the form of the file, `docs/decisions/0019-image.md` why it is like this.
+//! [`disk`] is the file, [`header`] identifies its device, and [`layout`] defines the position of everything in it.
+//! [`flash`] stores mapping units and their records by the rules of flash. [`waiting`] holds the data that are only in
+//! the controller's memory, and [`saved`] the part of these data that survives a power cut. [`store`] applies the
+//! device's flash events, [`recovery`] starts a new or an existing image, and [`repair`] restores damaged records.
+//!
+//! `docs/reference/image.md` describes the file format. `docs/decisions/0019-image.md` gives the reasons for this
+//! design.
 
 mod damage;
 pub mod disk;

@@ -1,4 +1,4 @@
-//! Beginning: a new image, or what a power cut has left of one.
+//! Opening an image: starts a new one, or recovers the device from an existing one.
 
 use std::collections::BTreeSet;
 use std::fmt::{self, Display, Formatter};
@@ -21,33 +21,33 @@ use super::store::Store;
 use super::waiting::Version;
 use crate::clock::Wall;
 
-/// Where an image is.
+/// Location of an image.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ImageAt {
-    /// In memory: it goes with the program, and outlives power cuts.
+    /// In memory: the image survives power cuts of the device, but not the end of the program.
     Memory,
     /// In a file.
     File(PathBuf),
 }
 
-/// An image that was opened.
+/// An open image.
 pub struct Opened {
     store: Store,
     state: Option<State>,
 }
 
-/// What a recovery found, and what it took.
+/// Result of a recovery, and the time that it took.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Recovered {
-    /// As the device has it.
+    /// Result of the device's recovery.
     pub device: floatgate_core::durability::Recovery,
-    /// What it took here.
+    /// Real time of the recovery.
     pub wall: Wall,
-    /// The device had been shut down: all that was accepted was in flash.
+    /// True after a shutdown, which leaves all accepted data in flash.
     pub after_shutdown: bool,
-    /// The payload of each unit was checked, because the machine itself may have stopped meanwhile.
+    /// True if the payload of each unit was checked, because the machine may have stopped since the last use.
     pub payload_checked: bool,
-    /// Damage that was found in the file.
+    /// Damage found in the file.
     pub damage: Damage,
 }
 
@@ -66,14 +66,14 @@ impl Display for Recovered {
     }
 }
 
-/// Which run of the machine this is. None where the system does not tell.
+/// Returns an identifier of this boot of the machine. `None` if the system does not provide one.
 fn boot() -> Option<u128> {
     let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
     Some(xxh3_128(text.trim().as_bytes()))
 }
 
 impl Opened {
-    /// Opens an image of a device, or makes one. With `syncs` what is flushed is brought to the machine's own disk.
+    /// Opens the image of a device, or creates one. With `syncs`, flushes wait for the machine's disk.
     pub fn open(at: &ImageAt, config: &DeviceConfig, syncs: bool) -> Result<Opened, ImageError> {
         let disk = match at {
             ImageAt::Memory => SystemFile::in_memory()?,
@@ -82,19 +82,19 @@ impl Opened {
         Opened::on(Box::new(disk), config, syncs)
     }
 
-    /// The same on a disk of any kind.
+    /// Opens an image on any kind of disk.
     pub fn on(disk: Box<dyn Disk>, config: &DeviceConfig, syncs: bool) -> Result<Opened, ImageError> {
         let protects = config.active_buffer().is_some_and(|buffer| buffer.power_loss_protection);
         let (flash, state) = Flash::open(disk, config)?;
         Ok(Opened { store: Store::over(flash, protects, syncs), state })
     }
 
-    /// Whether nothing was ever in it: it begins with a new device.
+    /// Returns `true` if the image has never held a device.
     pub fn is_new(&self) -> bool {
         self.state.is_none()
     }
 
-    /// Begins with a new device: what preconditioning has left in flash is written down.
+    /// Starts the image with a new device, and writes the contents of its flash after preconditioning.
     pub fn begin(self, device: &mut Device) -> Result<Store, ImageError> {
         let mut store = self.store;
         let told = device.make_durable_with(|event, own| store.event(*event, own, None));
@@ -107,8 +107,8 @@ impl Opened {
         }
     }
 
-    /// Goes on with the device that the file holds. With `salvages` also if records cannot be read, and it is not known
-    /// whose data are lost.
+    /// Recovers the device from the image. With `salvages`, continues even if records cannot be read, although it is
+    /// unknown which data are then lost.
     pub fn recover(
         self,
         config: DeviceConfig,
@@ -130,12 +130,12 @@ impl Opened {
 }
 
 impl Store {
-    /// Notes that the file is in use, or that it is left with all that was accepted.
+    /// Writes the state of the file: in use, or closed with all accepted data (`clean`).
     fn use_file(&mut self, clean: bool) -> Result<(), ImageError> {
         self.flash.note(State { boot: boot().unwrap_or_default(), clean })
     }
 
-    /// Ends: all that was accepted is in flash, or saved by the power-loss protection, unless there is a failure.
+    /// Closes the image. On success, all accepted data are in flash or saved by the power-loss protection.
     pub fn close(mut self) -> Result<(), String> {
         self.flash.retry();
         self.flash.sync();
@@ -146,7 +146,7 @@ impl Store {
         self.use_file(is_clean).map_err(|error| error.to_string())
     }
 
-    /// The power is cut and comes again: the device is what recovery makes of the file.
+    /// Cuts the power and restores it. Returns the device that was recovered from the file.
     pub fn power_cycle(
         &mut self,
         config: DeviceConfig,
@@ -185,7 +185,7 @@ impl Store {
         Ok((device, Recovered { device: recovery, wall, after_shutdown, payload_checked, damage }))
     }
 
-    /// Reads the entries of a memory with power-loss protection, and reports the damage to them.
+    /// Reads the entries saved by power-loss protection. Returns them with the damage that was found.
     fn load_saved(&mut self, after: After) -> Result<(Vec<Saved>, Damage), ImageError> {
         let layout = *self.flash.layout();
         let size = self.flash.disk().size()?;
@@ -207,7 +207,8 @@ impl Store {
                         self.flash.disk().read(layout.saved(number) + SAVED_HEAD as u64, bytes)?;
                     }
                     if digest != bytes.as_deref().map(xxh3_64) && after != After::Crash {
-                        // The payload is written first, so it was there: reads of it get an error.
+                        // The payload is written before the head, so it was complete once and is now damaged: reads of
+                        // it get an error.
                         damage.payload_lost += u64::from(bytes.take().is_some());
                     }
                     if bytes.is_none() || digest == bytes.as_deref().map(xxh3_64) {
@@ -231,7 +232,7 @@ impl Store {
     }
 }
 
-/// Records that lie together and were read at once.
+/// A cached range of adjacent records.
 #[derive(Default)]
 struct Window {
     start: u64,
@@ -249,18 +250,18 @@ enum After {
     Crash,
 }
 
-/// The file as a recovery reads it.
+/// Access of a recovery to the file.
 struct Reading<'a> {
     store: &'a mut Store,
     saved: Vec<Saved>,
     window: Window,
     after: After,
     payload_checked: bool,
-    /// Places whose records are damaged.
+    /// Physical addresses of damaged records.
     damaged: BTreeSet<u32>,
-    /// Units of the trim journal with damaged payload.
+    /// Number of trim journal units with damaged payload.
     journal_lost: u64,
-    /// Units of the host with damaged payload.
+    /// Number of host data units with damaged payload.
     payload_lost: u64,
 }
 
@@ -295,7 +296,7 @@ impl<'a> Reading<'a> {
         Ok(state)
     }
 
-    /// Whether the payload is what was programmed.
+    /// Returns `true` if the payload matches its digest.
     fn is_right(&mut self, place: u32, slot: &Slot) -> Result<bool, String> {
         let Stored::Bytes(digest) = slot.payload else { return Ok(true) };
         let layout = *self.store.flash.layout();
@@ -334,7 +335,7 @@ impl FlashImage for Reading<'_> {
             }
             self.payload_lost += u64::from(slot.record.kind == RecordKind::Data);
         }
-        // A program is one: where the kernel was stopped between its records, none of its units counts.
+        // A program operation is atomic: if the kernel stopped between its records, none of its units is valid.
         let (part, parts) = slot.part;
         let within = place.0 % self.store.flash.layout().units;
         if parts > 1 && (part > within || within - part + parts > self.store.flash.layout().units) {
@@ -343,7 +344,7 @@ impl FlashImage for Reading<'_> {
         for index in (0..parts).filter(|index| *index != part) {
             match self.state(place.0 - part + index)? {
                 SlotState::Holds(other) if other.part == (index, parts) => {}
-                // It was written with the others.
+                // The damaged record was written together with the others.
                 SlotState::Damaged => {}
                 _ => return Ok(UnitState::Torn),
             }
@@ -357,7 +358,7 @@ impl FlashImage for Reading<'_> {
             Ok(bytes) => into.extend_from_slice(&bytes),
             Err(_) if is_journal(self.state(place.0)?) => {
                 self.journal_lost += 1;
-                // No records.
+                // Zeros contain no journal records.
                 into.resize(into.len() + self.store.flash.layout().unit as usize, 0);
             }
             Err(error) => return Err(format!("the image: {error}")),

@@ -1,8 +1,8 @@
 //! Repair of damaged records: restores a record in which one or two bits have changed.
 //!
-//! Every record in the file carries a digest. A record that was read with a wrong bit fits its digest again when that
-//! bit is inverted, and nothing else close to it does: of the 130,816 records that differ from a damaged one of 64
-//! bytes in two bits, one would fit a 64-bit digest by chance once in 10^14 times.
+//! Every record in the file carries a digest. If one bit of a record was read wrong, inverting that bit makes the
+//! record match its digest again. A false match is practically impossible: of the 130,816 records that differ from a
+//! damaged one of 64 bytes in two bits, one matches a 64-bit digest by chance once in 10^14 times.
 
 /// Inverts one bit of `bytes`, or two bits if `tries_pairs`, so that `is_valid` accepts them. Returns `false` and
 /// leaves `bytes` unchanged if there is no such bit.

@@ -1,8 +1,8 @@
-//! What a memory with power-loss protection holds: behind the flash in the file, written before the host has its
-//! answer.
+//! Saved contents of a memory with power-loss protection, written to the file before the host gets its reply.
 //!
-//! A capacitor would keep the memory alive until all is in flash; a program that is killed has no such time. Places are
-//! of one size, taken and freed one by one.
+//! In a real device, a capacitor supplies the memory until everything is in flash. A killed program has no such time,
+//! so the contents are saved in advance. They are stored after the flash in the file, in slots of one size that are
+//! allocated and freed individually.
 
 use std::collections::BTreeSet;
 
@@ -11,36 +11,36 @@ use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 use super::layout::SAVED_HEAD;
 
-/// Something that is saved.
+/// A saved entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Entry {
-    /// A unit as of a write; the digest of its bytes, or none where they were lost.
+    /// Contents of a mapping unit after a write.
     Write {
-        /// The unit.
+        /// Mapping unit.
         lpn: Lpn,
-        /// The number of the write.
+        /// Sequence number of the write.
         sequence: u64,
-        /// The digest.
+        /// Digest of the contents. `None` if the contents were lost.
         digest: Option<u64>,
     },
-    /// Trims of units one behind the other, each with the next number.
+    /// Trims of consecutive mapping units with consecutive sequence numbers.
     Trims {
-        /// The first unit.
+        /// First mapping unit.
         lpn: Lpn,
-        /// How many.
+        /// Number of units.
         count: u32,
-        /// The number of the first.
+        /// Sequence number of the first trim.
         sequence: u64,
     },
 }
 
 impl Entry {
-    /// Of a write.
+    /// Creates the entry of a write.
     pub fn of_write(lpn: Lpn, sequence: u64, bytes: Option<&[u8]>) -> Entry {
         Entry::Write { lpn, sequence, digest: bytes.map(xxh3_64) }
     }
 
-    /// What is written at a place.
+    /// Returns the head of the entry for the slot `number`.
     pub fn head(&self, number: u32) -> [u8; SAVED_HEAD] {
         let (kind, lpn, count, sequence, digest) = match *self {
             Entry::Write { lpn, sequence, digest: Some(digest) } => (1, lpn, 1, sequence, digest),
@@ -58,7 +58,7 @@ impl Entry {
         bytes
     }
 
-    /// What [`Entry::head`] wrote at that place; none where it is free, or was being written when the program ended.
+    /// Parses the head in the slot `number`. `None` if the slot is free, or if writing it was interrupted.
     pub fn parse(number: u32, bytes: &[u8]) -> Option<Entry> {
         let long = |at: usize| Some(u64::from_le_bytes(bytes.get(at..at + 8)?.try_into().ok()?));
         let short = |at: usize| Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
@@ -75,26 +75,27 @@ impl Entry {
     }
 }
 
-/// Which places are taken.
+/// Allocation of the slots.
 #[derive(Debug, Default)]
 pub struct Places {
     free: BTreeSet<u32>,
-    /// Places so far.
+    /// Number of slots in the file.
     count: u32,
-    /// Those of trims: the last number in each.
+    /// Slots that hold trims, each with the last sequence number in the slot.
     trims: Vec<(u64, u32)>,
-    /// Trims that are one entry so far.
+    /// Consecutive trims that are being collected into one entry.
     run: Option<(Lpn, u32, u64)>,
 }
 
 impl Places {
-    /// As found in a file of so many places, of which these are taken; and the trims in them, by the last number.
+    /// Creates the allocation of an existing file. `count` is the number of slots, `taken` lists the used ones in
+    /// ascending order, and `trims` lists the slots that hold trims, each with its last sequence number.
     pub fn found(count: u32, taken: &[u32], trims: Vec<(u64, u32)>) -> Places {
         let free = (0..count).filter(|number| taken.binary_search(number).is_err()).collect();
         Places { free, count, trims, run: None }
     }
 
-    /// A place.
+    /// Allocates a slot.
     pub fn take(&mut self) -> u32 {
         self.free.pop_first().unwrap_or_else(|| {
             self.count += 1;
@@ -102,12 +103,13 @@ impl Places {
         })
     }
 
-    /// It is free again.
+    /// Frees a slot.
     pub fn free(&mut self, number: u32) {
         self.free.insert(number);
     }
 
-    /// Adds a trim to those before it, where it is the next; returns what is complete by that.
+    /// Adds a trim to the collected ones if it is consecutive to them. Otherwise returns the collected ones as an entry
+    /// and starts a new collection.
     pub fn trim(&mut self, lpn: Lpn, sequence: u64) -> Option<Entry> {
         if let Some((first, count, number)) = &mut self.run
             && (first.0 + *count, *number + u64::from(*count)) == (lpn.0, sequence)
@@ -120,19 +122,20 @@ impl Places {
         complete
     }
 
-    /// The trims that were together so far.
+    /// Returns the collected trims as an entry, and ends the collection.
     pub fn end_run(&mut self) -> Option<Entry> {
         self.run.take().map(|(lpn, count, sequence)| Entry::Trims { lpn, count, sequence })
     }
 
-    /// A place for trims up to a number.
+    /// Allocates a slot for trims up to the sequence number `last`.
     pub fn take_for_trims(&mut self, last: u64) -> u32 {
         let number = self.take();
         self.trims.push((last, number));
         number
     }
 
-    /// All trims up to a number are in flash: frees their places, and tells of each.
+    /// Frees the slots of trims up to a sequence number, because these trims are in flash. Calls `freed` with each
+    /// slot.
     pub fn journalled(&mut self, up_to: u64, mut freed: impl FnMut(u32)) {
         let Places { trims, free, .. } = self;
         trims.retain(|(last, number)| {

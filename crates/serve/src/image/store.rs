@@ -1,4 +1,4 @@
-//! Payload between the host and flash: what the device tells of its flash is done to the file, in order.
+//! Payload between the host and flash: applies the flash events of the device to the file, in their order.
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
@@ -18,21 +18,21 @@ use super::waiting::{Version, Waiting};
 use crate::clock::Wall;
 use crate::payload::{Extent, PayloadError};
 
-/// How long a file that cannot be written is left alone before it is tried again.
+/// Time between retries after a write to the file has failed.
 const PATIENCE: Wall = Wall(50_000_000);
 
-/// A write whose payload is at hand.
+/// A write request that has just been submitted, with its payload.
 #[derive(Debug)]
 pub struct Arriving<'a> {
-    /// The tag of its request.
+    /// Tag of the request.
     pub tag: u64,
-    /// Its payload; without one it writes zeros.
+    /// Payload. `None` writes zeros.
     pub data: Option<&'a [u8]>,
-    /// Its sectors.
+    /// Number of sectors.
     pub sectors: u32,
 }
 
-/// The payload of a request that the device has not accepted all of.
+/// Remaining payload of a request that the device has accepted only in part.
 #[derive(Debug, Default)]
 enum Incoming {
     #[default]
@@ -41,7 +41,7 @@ enum Incoming {
     Bytes(Vec<u8>),
 }
 
-/// A unit of a program that has begun.
+/// A unit of a program operation in progress.
 #[derive(Debug)]
 struct Captured {
     place: Ppn,
@@ -68,46 +68,46 @@ impl Kept {
     }
 }
 
-/// What an accepted event says.
+/// Contents of an accept event.
 struct Part {
     lpn: Lpn,
-    /// Bytes within the unit.
+    /// Byte range within the mapping unit.
     range: Range<usize>,
-    /// Bytes of the request before these.
+    /// Offset of the range in the payload of the request.
     offset: usize,
     zeroes: bool,
     sequence: u64,
     before: Before,
 }
 
-/// The payload of a device in a flash image.
+/// Payload of a device that is stored in a flash image.
 pub struct Store {
     pub(super) flash: Flash,
     pub(super) waiting: Waiting,
     pub(super) places: Places,
-    /// What is in memory outlives a power cut.
+    /// True if the contents of memory survive a power cut.
     pub(super) protects: bool,
-    /// Flushes wait for the machine's own disk.
+    /// True if flushes wait for the machine's disk.
     pub(super) syncs: bool,
-    /// By tag.
+    /// Indexed by tag.
     incoming: Vec<Incoming>,
-    /// Programs in progress, by their first unit.
+    /// Program operations in progress, by their first unit.
     begun: BTreeMap<u32, Vec<Captured>>,
-    /// That whose units are being told.
+    /// Key in `begun` of the program operation to which the next unit events belong.
     told: u32,
-    /// Places that are free as soon as the trims before that are saved.
+    /// Slots to free once the collected trims are saved.
     freed: Vec<u32>,
     breach: Option<String>,
     tried: Wall,
     unreadable: u64,
-    /// Damage that recoveries found.
+    /// Damage found by recoveries.
     pub(super) damage: Damage,
     /// True if recoveries continue although records cannot be read.
     pub(super) salvages: bool,
 }
 
 impl Store {
-    /// Over a flash.
+    /// Creates a store on a flash.
     pub(super) fn over(flash: Flash, protects: bool, syncs: bool) -> Store {
         Store {
             flash,
@@ -131,8 +131,8 @@ impl Store {
         self.flash.layout().unit as usize
     }
 
-    /// Does what the device has told; `arriving` is the request that it was just given. Returns how many sectors of
-    /// that it has accepted.
+    /// Applies the events of the device. `arriving` is the write that was just submitted. Returns the number of its
+    /// sectors that the device has accepted.
     pub fn apply(&mut self, outbox: &Outbox, arriving: Option<&Arriving>) -> u32 {
         let mut accepted = 0;
         for event in &outbox.events {
@@ -152,12 +152,12 @@ impl Store {
         self.protects
     }
 
-    /// Units that were accepted and are not in flash.
+    /// Returns the number of units that were accepted and are not in flash yet.
     pub fn units_waiting(&self) -> usize {
         self.waiting.count()
     }
 
-    /// Does one thing that the device has told, with the bytes of its own that go with it.
+    /// Applies one event. `own` holds the bytes that the device itself writes to flash.
     pub fn event(&mut self, event: FlashEvent, own: &[u8], arriving: Option<&Arriving>) {
         match event {
             FlashEvent::Accepted { tag, lpn, first, end, offset, zeroes, sequence, before } => {
@@ -202,7 +202,7 @@ impl Store {
             }
             FlashEvent::EraseBegun { block } => {
                 if self.syncs {
-                    // What was moved out of the block has to be elsewhere before it goes.
+                    // Data moved out of the block must be on the disk before the block is erased.
                     self.flash.sync();
                 }
                 let begun = self.flash.erase(block);
@@ -215,14 +215,14 @@ impl Store {
         }
     }
 
-    /// Notes that the device broke a rule.
+    /// Records a violation of the rules of flash by the device.
     fn hold(&mut self, kept: Result<(), String>) {
         if let Err(breach) = kept {
             self.breach.get_or_insert(breach);
         }
     }
 
-    /// The payload of a unit that is about to be programmed.
+    /// Returns the payload of a unit that is being programmed.
     fn capture(&mut self, source: Source, own: &[u8]) -> Kept {
         match source {
             Source::Write { lpn, sequence } => match self.waiting.get(lpn.0, sequence) {
@@ -248,7 +248,7 @@ impl Store {
         }
     }
 
-    /// A program has ended: its units are in flash.
+    /// Completes a program operation and writes its units to flash.
     fn program(&mut self, place: Ppn) {
         let Some(mut units) = self.begun.remove(&place.0) else {
             return self.hold(Err(format!("a program at unit {} ends that never began", place.0)));
@@ -270,7 +270,7 @@ impl Store {
         }
     }
 
-    /// The device has accepted a part of a unit.
+    /// Adds the version of a mapping unit that results from an accepted write.
     fn accept(&mut self, tag: u64, part: Part, arriving: Option<&Arriving>) {
         let incoming = self.incoming.get_mut(tag as usize).map(std::mem::take).unwrap_or_default();
         let data = match (arriving.filter(|request| request.tag == tag), &incoming) {
@@ -298,7 +298,7 @@ impl Store {
         }
     }
 
-    /// A unit with a part of it written over what was there; none where that cannot be read.
+    /// Returns the contents of a unit after a partial or full write. `None` if the remaining part cannot be read.
     fn overlay(&mut self, part: &Part, merged: Option<Version>, data: Option<&[u8]>) -> Option<Arc<[u8]>> {
         let unit = self.unit();
         if part.range == (0..unit) {
@@ -334,7 +334,7 @@ impl Store {
         version?.bytes
     }
 
-    /// A unit reads as zeros from now on.
+    /// Trims a mapping unit.
     fn trim(&mut self, lpn: Lpn, sequence: u64) {
         if self.protects
             && let Some(complete) = self.places.trim(lpn, sequence)
@@ -345,7 +345,7 @@ impl Store {
         waiting.forget(lpn.0, sequence, |number| freed.push(number));
     }
 
-    /// Saves the trims that are put together, and frees what they made superfluous.
+    /// Saves the collected trims, and frees the slots that became unnecessary.
     fn save_trims(&mut self) {
         if let Some(complete) = self.places.end_run() {
             self.save(complete);
@@ -362,7 +362,7 @@ impl Store {
         self.flash.save(number, entry.head(number), Vec::new());
     }
 
-    /// Keeps the payload of a request of which the device has not accepted all at once.
+    /// Keeps the payload of a request that the device has not accepted completely.
     pub fn keep(&mut self, arriving: &Arriving, accepted: u32) {
         if accepted >= arriving.sectors {
             return;
@@ -374,21 +374,22 @@ impl Store {
         self.incoming[tag] = arriving.data.map_or(Incoming::Zeros, |data| Incoming::Bytes(data.to_vec()));
     }
 
-    /// A request has completed.
+    /// Drops the payload that was kept for a request.
     pub fn settle(&mut self, tag: u64) {
         if let Some(incoming) = self.incoming.get_mut(tag as usize) {
             *incoming = Incoming::Nothing;
         }
     }
 
-    /// All that was acknowledged as durable is in flash; where that was asked for, on the machine's disk as well.
+    /// Completes a flush. If the store was opened with `syncs`, waits until the file is on the machine's disk.
     pub fn flushed(&mut self) {
         if self.syncs {
             self.flash.sync();
         }
     }
 
-    /// Whether the file has all that it should; where it has not, it is tried again once in a while.
+    /// Checks that the file is complete. After a failure, tries again to write the missing changes, once per
+    /// [`PATIENCE`].
     pub fn check(&mut self, now: Wall) -> Result<(), PayloadError> {
         if self.flash.failure().is_some() && now.since(self.tried) >= PATIENCE {
             self.tried = now;
@@ -397,12 +398,12 @@ impl Store {
         self.failure().map_or(Ok(()), Err)
     }
 
-    /// How long the file has kept this thread since this was asked last.
+    /// Returns the time that this thread has spent on the file since the last call of this function.
     pub fn take_disk_time(&mut self) -> Wall {
         self.flash.take_disk_time()
     }
 
-    /// What to tell the host where the file has not all that it should.
+    /// Returns the error that host requests get while the file is incomplete. `None` if it is complete.
     pub fn failure(&self) -> Option<PayloadError> {
         self.flash.failure().map(|error| match error.kind() {
             ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => PayloadError::NoRoom,
@@ -410,33 +411,33 @@ impl Store {
         })
     }
 
-    /// Why the file has not all that it should, in words.
+    /// Returns the reason why the file is incomplete, as text.
     pub fn failure_text(&self) -> Option<String> {
         self.flash.failure().map(ToString::to_string)
     }
 
-    /// A rule of flash that the device broke.
+    /// Returns a description of the first violation of the rules of flash by the device.
     pub fn breach(&self) -> Option<&str> {
         self.breach.as_deref()
     }
 
-    /// Describes the damage that was found in the file.
+    /// Describes the damage found in the file.
     pub fn damage(&self) -> Vec<String> {
         let unreadable = "units of the image are damaged: reads of them get an I/O error; check its disk".to_owned();
         self.damage.warnings().chain((self.unreadable > 0).then_some(unreadable)).collect()
     }
 
-    /// Units that could not be read.
+    /// Returns the number of units that could not be read.
     pub fn unreadable(&self) -> u64 {
         self.unreadable
     }
 
-    /// Bytes that the file takes on its disk.
+    /// Returns the number of bytes that the file takes on its disk.
     pub fn bytes_held(&self) -> u64 {
         self.flash.disk().allocated().unwrap_or_default()
     }
 
-    /// Fetches what a read at `offset` returns; `place_of` says where the device has a unit.
+    /// Reads the payload at `offset`. `place_of` returns the location of a mapping unit.
     pub fn read(&mut self, offset: u64, into: &mut [u8], place_of: impl Fn(Lpn) -> Place) -> Result<(), PayloadError> {
         let unit = self.unit();
         let mut at = 0;
@@ -477,7 +478,8 @@ impl Store {
         Ok(())
     }
 
-    /// How many units lie in flash as in the address space, one behind the other.
+    /// Returns the number of units from `lpn` on, at most `most`, that are consecutive both in flash and in the address
+    /// space.
     fn run(&self, lpn: u32, place: Ppn, most: usize, place_of: &impl Fn(Lpn) -> Place) -> usize {
         let units = self.flash.layout().units;
         let most = most.min((units - place.0 % units) as usize);
@@ -498,7 +500,7 @@ impl Store {
         })
     }
 
-    /// What payload is at the start of a range of bytes, and up to where within it.
+    /// Returns the kind of payload at the start of a range of bytes, and the end of the extent within the range.
     pub fn extent(&self, range: Range<u64>, place_of: impl Fn(Lpn) -> Place) -> (Extent, u64) {
         let unit = self.unit() as u64;
         let held = |lpn: u64| self.waiting.newest(lpn as u32).is_some() || place_of(Lpn(lpn as u32)) != Place::Nothing;
@@ -509,14 +511,15 @@ impl Store {
         (if what { Extent::Data } else { Extent::Hole }, end)
     }
 
-    /// The power is cut: all that is in memory goes. Of the programs in progress some leave their units unreadable.
+    /// Cuts the power. Everything in memory is lost, and some program operations in progress leave their units
+    /// unreadable.
     pub(super) fn cut(&mut self, seed: u64) -> Result<(), ImageError> {
         let is_whole = self.flash.failure().is_none();
         self.flash.cut()?;
         let mut hit = None;
         for (place, units) in std::mem::take(&mut self.begun) {
             let luck = xxh3_64(&[seed.to_le_bytes(), u64::from(place).to_le_bytes()].concat());
-            // Of several programs of a block the cells have only begun with the first.
+            // Operations in one block run one after the other, so only the first has changed cells.
             let block = Some(self.flash.layout().block_of(Ppn(place)));
             if is_whole && hit != block && luck.is_multiple_of(2) && !units.is_empty() {
                 self.flash.tear(Ppn(place), units.len() as u32);

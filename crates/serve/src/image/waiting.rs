@@ -1,49 +1,49 @@
-//! Payload that waits in the controller's memory, from the acceptance of a write until its program has ended.
+//! Payload in the controller's memory, from the acceptance of a write until its program operation completes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// A unit as of an accepted write.
+/// Contents of a mapping unit after an accepted write.
 #[derive(Clone, Debug)]
 pub struct Version {
-    /// The number of the write.
+    /// Sequence number of the write.
     pub sequence: u64,
-    /// All of the unit; none where a part of it was written over what cannot be read.
+    /// Contents of the whole unit. `None` if only a part was written and the rest could not be read.
     pub bytes: Option<Arc<[u8]>>,
-    /// Where it is saved, in a memory that outlives a power cut.
+    /// Slot in which the contents are saved, for a memory with power-loss protection.
     pub saved: Option<u32>,
 }
 
-/// Units that were accepted, by their logical number.
+/// Accepted versions of mapping units, by logical number.
 #[derive(Debug, Default)]
 pub struct Waiting {
-    /// In the order of their writes.
+    /// The versions of each unit are sorted by sequence number.
     units: BTreeMap<u32, Vec<Version>>,
     count: usize,
 }
 
 impl Waiting {
-    /// How many versions there are.
+    /// Returns the number of versions.
     pub fn count(&self) -> usize {
         self.count
     }
 
-    /// Whether none would be lost in a power cut: what is left is saved.
+    /// Returns `true` if a power cut loses nothing, because all versions are saved.
     pub fn is_safe(&self) -> bool {
         self.units.values().flatten().all(|version| version.saved.is_some())
     }
 
-    /// The newest version of a unit.
+    /// Returns the newest version of a unit.
     pub fn newest(&self, lpn: u32) -> Option<&Version> {
         self.units.get(&lpn)?.last()
     }
 
-    /// The version of a unit as of a write.
+    /// Returns the version of a unit that a given write created.
     pub fn get(&self, lpn: u32, sequence: u64) -> Option<&Version> {
         self.units.get(&lpn)?.iter().find(|version| version.sequence == sequence)
     }
 
-    /// Takes out a version that will not be programmed.
+    /// Removes and returns a version that will not be programmed.
     pub fn take(&mut self, lpn: u32, sequence: u64) -> Option<Version> {
         let versions = self.units.get_mut(&lpn)?;
         let at = versions.iter().position(|version| version.sequence == sequence)?;
@@ -63,7 +63,7 @@ impl Waiting {
         self.count += 1;
     }
 
-    /// Forgets the versions of a unit up to a write; tells of each where it is saved.
+    /// Removes the versions of a unit up to a sequence number. Calls `saved` with the slot of each saved version.
     pub fn forget(&mut self, lpn: u32, up_to: u64, mut saved: impl FnMut(u32)) {
         let Some(versions) = self.units.get_mut(&lpn) else { return };
         let older = versions.partition_point(|version| version.sequence <= up_to);
@@ -74,7 +74,7 @@ impl Waiting {
         }
     }
 
-    /// Forgets all.
+    /// Removes all versions.
     pub fn clear(&mut self) {
         *self = Waiting::default();
     }
