@@ -1,44 +1,45 @@
-//! The block map: what each block is like, in a picture of bounded size.
+//! The block map: states of all blocks, summarized in a grid of bounded size.
 //!
-//! A device of a terabyte has millions of blocks. They are copied slice by slice, each under the lock for some
-//! microseconds, and taken together in cells: a row is a plane or several, a cell some neighbouring blocks of it.
+//! A device of a terabyte has millions of blocks. They are copied in slices, each of which holds the lock for some
+//! microseconds, and are summarized in cells. A row stands for one or several planes, a cell for some neighboring
+//! blocks.
 
 use floatgate_core::ftl::space::{Block, BlockState, Role};
 use serde::{Deserialize, Serialize};
 
-/// Cells of a picture at most.
+/// Maximum number of cells.
 const MOST_CELLS: usize = 4096;
 
-/// Rows at most.
+/// Maximum number of rows.
 const MOST_ROWS: usize = 64;
 
-/// Blocks that are copied at a time.
+/// Number of blocks copied at a time.
 pub const SLICE: usize = 4096;
 
-/// What is in the place of a share where there is none: no block of the cell holds anything.
+/// Value in place of a share if no block of the cell is in use.
 pub const FREE: u8 = 255;
 
-/// A picture of all blocks. Each list has a number for each cell, row by row.
+/// States of all blocks. Each list has one number per cell, row by row.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct BlockMap {
-    /// Rows of cells.
+    /// Number of rows.
     pub rows: u32,
-    /// Cells of a row.
+    /// Number of cells per row.
     pub columns: u32,
-    /// Planes that a row stands for.
+    /// Number of planes per row.
     pub planes_per_row: u32,
-    /// Blocks that a cell stands for, of each plane.
+    /// Number of blocks per cell in each plane.
     pub blocks_per_cell: u32,
-    /// Valid units of the blocks in use, in percent of what they hold; 255 where none is in use.
+    /// Percentage of valid mapping units in the blocks that are in use. 255 if none is in use.
     pub valid: Vec<u8>,
-    /// Erases of a block so far, the mean.
+    /// Mean erase count of the cell's blocks.
     pub erases: Vec<u32>,
-    /// Simulated seconds since a block of the cell was erased; -1 where none was since the monitor began.
+    /// Simulated time in seconds since a block of the cell was erased. -1 if none was erased since the monitor started.
     pub age_s: Vec<f32>,
-    /// How many blocks are free, in percent.
+    /// Percentage of free blocks.
     pub free: Vec<u8>,
-    /// 1 where a block is being written, 2 where cleaning is at work on one, 4 where one was erased since the picture
-    /// before, 8 where one holds a part of the map; added up.
+    /// Sum of 1 if a block is being written, 2 if garbage collection is working on a block, 4 if a block was erased
+    /// since the last block map, and 8 if a block holds a part of the map.
     pub marks: Vec<u8>,
 }
 
@@ -46,32 +47,32 @@ pub struct BlockMap {
 struct Cell {
     blocks: u32,
     free: u32,
-    /// What the blocks that are not free hold.
+    /// Capacity in mapping units of the blocks that are not free.
     units: u64,
     valid: u64,
     erases: u64,
     marks: u8,
 }
 
-/// Makes pictures, one after the other.
+/// Creates block maps, one after the other.
 pub struct Painter {
     planes: usize,
     blocks_per_plane: usize,
-    /// By role.
+    /// Indexed by role.
     units_per_block: [u64; Role::ALL.len()],
     planes_per_row: usize,
     blocks_per_cell: usize,
     rows: usize,
     columns: usize,
     cells: Vec<Cell>,
-    /// Of each cell in the picture before: erases, and when they last grew.
+    /// Erase count of each cell in the last block map, and the time of its last increase. Indexed by cell.
     erased: Vec<(u64, f64)>,
     next: usize,
     pictures: u64,
 }
 
 impl Painter {
-    /// Of a device of so many planes and blocks. Blocks hold so many units, by role.
+    /// Creates a painter for a device. `units_per_block` is the number of mapping units of a block, indexed by role.
     pub fn new(planes: u32, blocks_per_plane: u32, units_per_block: [u32; Role::ALL.len()]) -> Painter {
         let (planes, blocks_per_plane) = (planes.max(1) as usize, blocks_per_plane.max(1) as usize);
         let planes_per_row = planes.div_ceil(MOST_ROWS);
@@ -96,12 +97,12 @@ impl Painter {
         }
     }
 
-    /// The first block that the picture in the making needs next.
+    /// Returns the first block that the current block map still needs.
     pub fn next(&self) -> usize {
         self.next
     }
 
-    /// Adds the blocks from [`Painter::next`] on; returns the picture where they were the last.
+    /// Adds blocks, starting at [`Painter::next`]. Returns the block map if these were the last blocks.
     pub fn add(&mut self, blocks: &[Block], now_s: f64) -> Option<BlockMap> {
         for block in blocks {
             let (plane, index) = (self.next / self.blocks_per_plane, self.next % self.blocks_per_plane);
@@ -177,7 +178,7 @@ mod tests {
         assert_eq!((map.marks[3], map.age_s[3], map.valid[3]), (4, 0.0, FREE));
         let map = painter.add(&blocks, 3.5).unwrap();
         assert_eq!((map.marks[3], map.age_s[3]), (0, 1.5));
-        // A block of the map holds half of what others do here.
+        // In this test, a block of the map holds half as many units as other blocks.
         blocks[1].role = Role::Map;
         let map = painter.add(&blocks, 4.0).unwrap();
         assert_eq!((map.marks[1], map.valid[1]), (8, 100));

@@ -1,4 +1,4 @@
-//! The other end of the control socket, for programs: `floatgate ctl` and `floatgate top`.
+//! Client of the control socket, used by `floatgate ctl` and `floatgate top`.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -12,40 +12,40 @@ use serde_json::Value;
 
 use super::control::Command;
 
-/// Bytes of an answer at most; a picture of the blocks is some ten thousand.
+/// Maximum length of a response in bytes. A block map takes some ten thousand.
 const LONGEST_ANSWER: u64 = 4 << 20;
 
-/// The end of the names of control sockets.
+/// File extension of control sockets.
 pub const SUFFIX: &str = "ctl";
 
 /// Prefix of the name of a control socket without an NBD socket next to it. The process ID of the server follows.
 pub const PREFIX: &str = "floatgate-";
 
-/// Who asks a server.
+/// A connection to a server's control socket.
 pub struct Asker {
     stream: BufReader<UnixStream>,
 }
 
 impl Asker {
-    /// Connects to a control socket, or to the one beside an NBD socket.
+    /// Connects to a control socket, or to the control socket that belongs to an NBD socket.
     pub fn connect(path: &Path) -> io::Result<Asker> {
         let stream = UnixStream::connect(beside(path))?;
         Ok(Asker { stream: BufReader::new(stream) })
     }
 
-    /// Gives up waiting for an answer after so long; `None` for never.
+    /// Sets the time after which waiting for a response fails. `None` waits forever.
     pub fn set_patience(&self, patience: Option<Duration>) -> io::Result<()> {
         self.stream.get_ref().set_read_timeout(patience)
     }
 
-    /// Asks, and returns the answer.
+    /// Sends a command, and returns the response.
     pub fn ask(&mut self, command: &Command) -> io::Result<Value> {
         let text = serde_json::to_string(command)? + "\n";
         self.stream.get_mut().write_all(text.as_bytes())?;
         self.hear()
     }
 
-    /// The next line that the server says.
+    /// Returns the next line from the server.
     pub fn hear(&mut self) -> io::Result<Value> {
         let mut line = String::new();
         (&mut self.stream).take(LONGEST_ANSWER).read_line(&mut line)?;
@@ -56,13 +56,13 @@ impl Asker {
     }
 }
 
-/// The control socket that belongs to a path, which may be that of the NBD socket.
+/// Returns the control socket that belongs to a path. The path may be that of an NBD socket.
 fn beside(path: &Path) -> PathBuf {
     let control = path.with_extension(SUFFIX);
     if control.exists() { control } else { path.to_owned() }
 }
 
-/// Where control sockets are when nobody says where.
+/// Returns the directories to search for control sockets by default.
 pub fn usual_places() -> Vec<PathBuf> {
     let mut places = vec![PathBuf::from(".")];
     places.extend(std::env::var_os("XDG_RUNTIME_DIR").filter(|place| !place.is_empty()).map(PathBuf::from));
@@ -70,8 +70,8 @@ pub fn usual_places() -> Vec<PathBuf> {
     places
 }
 
-/// Removes the control sockets that servers of this user have left in `place` because they were killed: nobody listens
-/// there, and their process is gone.
+/// Removes the control sockets in `place` that killed servers of this user have left: no process accepts connections
+/// there, and the server's process no longer exists.
 pub fn remove_dead(place: &Path) {
     let me = rustix::process::geteuid().as_raw();
     for path in std::fs::read_dir(place).into_iter().flatten().flatten().map(|entry| entry.path()) {
@@ -81,7 +81,7 @@ pub fn remove_dead(place: &Path) {
         let is_gone = |process| matches!(test_kill_process(process), Err(Errno::SRCH));
         let is_mine =
             || std::fs::symlink_metadata(&path).is_ok_and(|found| found.file_type().is_socket() && found.uid() == me);
-        // One that is bound does not listen yet for a moment, so that its process is asked for as well.
+        // A socket refuses connections for a moment between bind and listen. Therefore its process is checked as well.
         let refuses =
             || UnixStream::connect(&path).is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused);
         if process.is_some_and(is_gone) && is_mine() && refuses() {
@@ -90,9 +90,9 @@ pub fn remove_dead(place: &Path) {
     }
 }
 
-/// Control sockets of this user in these places, at which a server listens.
+/// Returns this user's control sockets in `places` that accept connections.
 pub fn running(places: &[PathBuf]) -> Vec<PathBuf> {
-    /// Files of a directory that are looked at.
+    /// Maximum number of directory entries to check.
     const MOST: usize = 10_000;
     let me = rustix::process::geteuid().as_raw();
     let is_mine = |path: &PathBuf| {

@@ -1,6 +1,6 @@
-//! What can be asked of a server, and the private socket at which programs of the same user ask.
+//! Commands of a server, and the private control socket for programs of the same user.
 //!
-//! A line of JSON is a command, a line of JSON the answer: `docs/reference/control.md`.
+//! Each command and each response is one line of JSON: `docs/reference/control.md`.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -21,52 +21,52 @@ use super::{Shared, lock};
 use crate::clock::{Speed, Wall};
 use crate::engine::{Engine, Order, Port};
 
-/// Programs that may ask at a time. Of a further one, the program that has been idle longest gives way.
+/// Maximum number of clients. A further client replaces the one that has been idle longest.
 const MOST_CLIENTS: usize = 16;
 
-/// Programs that may follow the frames at a time; another one is refused.
+/// Maximum number of clients that follow the frames. Further ones are refused.
 const MOST_FOLLOWERS: usize = 64;
 
-/// Bytes of a command.
+/// Maximum length of a command in bytes.
 const LONGEST_LINE: u64 = 4096;
 
-/// How long a client may be silent.
+/// Time after which a silent client is disconnected.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What can be asked.
+/// A command.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "command", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Command {
-    /// What is served, and how it is now.
+    /// Returns the properties of the device and its current state.
     Status,
-    /// Frames as they come, and pictures of the blocks where they are wanted.
+    /// Sends new frames, and new block maps if requested.
     Watch {
-        /// Whether pictures are.
+        /// True to send block maps.
         #[serde(default)]
         blocks: bool,
     },
-    /// Another speed of simulated time.
+    /// Changes the speed of simulated time.
     Speed {
-        /// As `--speed` has it.
+        /// New speed, in the syntax of `--speed`.
         value: String,
     },
     /// Trims the whole device.
     TrimAll,
-    /// Cuts its power.
+    /// Cuts the power of the device.
     PowerCut,
-    /// Has the next operation at a place fail.
+    /// Makes the next operation at a location fail.
     Fail {
-        /// As `faults.places` has it.
+        /// Location, in the syntax of `faults.places`.
         place: String,
     },
 }
 
-/// Carries out what changes something.
+/// Performs the commands that change something.
 pub struct Control {
     engine: Arc<Mutex<Engine>>,
-    /// Where its own requests go; it comes into being with the first of them.
+    /// Port for the requests of commands. Created for the first of them.
     port: OnceLock<Port>,
-    /// Held by the one trim-all at a time.
+    /// Held while a trim of the whole device is in progress. Only one can run at a time.
     trims: AsyncMutex<()>,
     ends: AtomicBool,
 }
@@ -77,7 +77,7 @@ impl Control {
         Control { engine, port, trims, ends }
     }
 
-    /// Does what is asked; the answer is for people.
+    /// Performs a command. Returns a message for people.
     pub(super) async fn carry_out(&self, command: &Command) -> Result<String, String> {
         match command {
             Command::Speed { value } => {
@@ -97,10 +97,10 @@ impl Control {
         }
     }
 
-    /// Trims all of the device and flushes that, as a host would: piece by piece, so that others' requests come in
+    /// Trims the whole device and flushes it, like a host. Works in pieces, so that requests of clients are served in
     /// between.
     async fn trim_all(&self) -> Result<String, String> {
-        /// Of a piece, rounded up to whole units: what the FTL does in well under a millisecond.
+        /// Size of a piece, rounded up to whole mapping units. The FTL trims a piece in well under a millisecond.
         const PIECE: u64 = 16 << 20;
         let Ok(_one) = self.trims.try_lock() else { return Err("a trim-all is at work already".to_owned()) };
         let (bytes, unit) = {
@@ -134,7 +134,7 @@ impl Control {
         Ok(format!("trimmed all {bytes} bytes"))
     }
 
-    /// Waits until a request of `port` is answered, and returns how it ended; `None` if a power cut ends it.
+    /// Waits for the reply to a request of `port`, and returns its status. `None` if a power cut drops the request.
     async fn answered(&self, port: Port) -> Option<Status> {
         let mut answers = Vec::new();
         loop {
@@ -156,21 +156,21 @@ impl Control {
         }
     }
 
-    /// Ends what it does; its last request has been answered afterwards.
+    /// Stops a trim in progress, and waits until its last request has been replied to.
     pub(super) async fn end(&self) {
         self.ends.store(true, Ordering::Release);
-        // Where a request hangs, the server says so itself.
+        // If a request never completes, the server reports that itself.
         let _ = tokio::time::timeout(Duration::from_secs(5), self.trims.lock()).await;
     }
 }
 
-/// Serves programs at the control socket.
+/// Serves clients of the control socket.
 pub(super) async fn listen(shared: Arc<Shared>, listener: UnixListener) {
     let places = Places::new(MOST_CLIENTS);
     let followers = Arc::new(Semaphore::new(MOST_FOLLOWERS));
     loop {
         let Ok((stream, _)) = listener.accept().await else {
-            // No descriptor is left: later there may be.
+            // The process has no free file descriptor. Try again later.
             tokio::time::sleep(Duration::from_millis(100)).await;
             continue;
         };
@@ -180,19 +180,19 @@ pub(super) async fn listen(shared: Arc<Shared>, listener: UnixListener) {
         };
         let (shared, followers) = (Arc::clone(&shared), Arc::clone(&followers));
         tokio::spawn(async move {
-            // Who has gone needs no answer.
+            // A client that has disconnected needs no response.
             let _ = converse(&shared, stream, &place, &followers).await;
         });
     }
 }
 
-/// Refuses a program because all places are taken, without waiting for it.
+/// Refuses a client because all slots are taken, without waiting for it.
 fn refuse(stream: &UnixStream, most: usize) {
     let told = failed(&format!("{most} programs wait for answers of this server already; try again"));
     let _ = stream.try_write(format!("{told}\n").as_bytes());
 }
 
-/// Reads a line. `None` if the client is silent for too long, has gone, or lost its place to another one.
+/// Reads a line. `None` if the client is silent for too long, has disconnected, or lost its slot to another one.
 async fn read(input: &mut (impl AsyncBufRead + Unpin), place: &Place) -> std::io::Result<Option<Vec<u8>>> {
     let mut line = Vec::new();
     let mut limited = input.take(LONGEST_LINE);
@@ -226,7 +226,7 @@ async fn converse(
                 return follow(shared, &mut output, blocks).await;
             }
             Ok(Command::Status) => {
-                // What was done before the question is in the answer: it is of the next look.
+                // Wait for the next sample, so that the response includes everything that happened before the command.
                 let _ = tokio::time::timeout(PATIENCE, shared.frames.subscribe().changed()).await;
                 let status = json!({ "ok": true, "info": &shared.info, "frame": &*shared.frame() });
                 say(&mut output, &status).await?;
@@ -242,7 +242,7 @@ async fn converse(
     Ok(())
 }
 
-/// Does what is asked, even where the one who asks does not wait for it; the answer as JSON.
+/// Performs a command, even if the client disconnects. Returns the response as JSON.
 pub(super) async fn carry_out(shared: &Arc<Shared>, command: Command) -> Value {
     if shared.served.get().is_none() {
         return failed(&format!("the device is not served yet ({}); ask again when it is", shared.preparing()));
@@ -262,7 +262,7 @@ pub(super) async fn carry_out(shared: &Arc<Shared>, command: Command) -> Value {
     }
 }
 
-/// An answer that is an error.
+/// Returns an error response.
 pub(super) fn failed(error: &str) -> Value {
     json!({ "ok": false, "error": error })
 }
@@ -271,12 +271,12 @@ async fn say(output: &mut (impl AsyncWriteExt + Unpin), value: &Value) -> std::i
     write(output, &format!("{value}\n")).await
 }
 
-/// Writes to one who reads; gives up on one who does not.
+/// Writes to a client. Fails if the client does not read in time.
 async fn write(output: &mut (impl AsyncWriteExt + Unpin), text: &str) -> std::io::Result<()> {
     tokio::time::timeout(PATIENCE, output.write_all(text.as_bytes())).await?
 }
 
-/// Sends what is new until the client leaves. One that reads slowly misses some.
+/// Sends new data until the client disconnects. A client that reads slowly misses some.
 async fn follow(shared: &Shared, output: &mut (impl AsyncWriteExt + Unpin), blocks: bool) -> std::io::Result<()> {
     say(output, &json!({ "ok": true, "info": &shared.info })).await?;
     let mut news = std::pin::pin!(shared.news(blocks));

@@ -1,7 +1,7 @@
-//! What a monitor shows: one shape for the page, the terminal, the control socket and the metrics.
+//! Data that a monitor shows, in one format for the page, the terminal, the control socket and the metrics.
 //!
-//! `docs/reference/control.md` has every field. Latencies, rates and shares are of simulated time, in which the device
-//! works; how late answers were is of real time, in which the host waits.
+//! `docs/reference/control.md` documents every field. Latencies, rates and shares refer to simulated time, because the
+//! device works in simulated time. Lateness refers to real time, because the host waits in real time.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -19,42 +19,42 @@ use crate::engine::{Look, Totals};
 use crate::lateness::LIMIT;
 use crate::roster;
 
-/// The shape of [`Info`] and [`Frame`]; it changes when a field goes or comes to mean something else.
+/// Version of the format of [`Info`] and [`Frame`]. It changes when a field is removed or changes its meaning.
 pub const SCHEMA: &str = "floatgate-monitor-1";
 
-/// Dies, and channels, that are told one by one. Of more, neighbours are taken together.
+/// Maximum number of dies, or channels, in a frame. If there are more, neighbors are averaged.
 const MOST_BARS: usize = 256;
 
-/// What does not change while a device is served.
+/// Properties that do not change while a device is served.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Info {
     /// [`SCHEMA`].
     pub schema: String,
-    /// Of Floatgate.
+    /// Version of Floatgate.
     pub version: String,
-    /// The device's name.
+    /// Name of the device.
     pub device: String,
-    /// The digest of its configuration.
+    /// Digest of the device's configuration.
     pub config_digest: String,
-    /// What clients see.
+    /// Capacity visible to clients.
     pub logical_bytes: u64,
-    /// What there is.
+    /// Physical capacity.
     pub physical_bytes: u64,
-    /// Channels.
+    /// Number of channels.
     pub channels: u32,
-    /// Dies of all channels.
+    /// Number of dies of all channels.
     pub dies: u32,
-    /// Planes of all dies.
+    /// Number of planes of all dies.
     pub planes: u32,
-    /// Blocks of a plane.
+    /// Number of blocks per plane.
     pub blocks_per_plane: u32,
-    /// Erases that a block endures.
+    /// Erase cycles that a block endures.
     pub endurance: u32,
-    /// Where NBD clients connect.
+    /// Addresses for NBD clients.
     pub addresses: Vec<String>,
-    /// The socket at which vhost-user clients connect.
+    /// Path of the socket for vhost-user clients.
     pub vhost_user: Option<String>,
-    /// True if the device comes back after a power cut: it has an image, in a file or in memory.
+    /// True if the device can recover from a power cut, because it has an image in a file or in memory.
     #[serde(default)]
     pub power_cut: bool,
     /// True if operations can be made to fail: the device has a table `[faults]`.
@@ -65,7 +65,7 @@ pub struct Info {
 /// A connected client.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Client {
-    /// Front end: `nbd` or `vhost-user`.
+    /// Frontend: `nbd` or `vhost-user`.
     pub front: String,
     /// `unix`, or the address of a TCP client.
     pub address: String,
@@ -73,14 +73,14 @@ pub struct Client {
     pub pid: Option<u32>,
     /// Name of that process.
     pub process: Option<String>,
-    /// Real seconds since it connected.
+    /// Real time since the client connected, in seconds.
     pub connected_s: f64,
-    /// Requests in progress.
+    /// Outstanding requests.
     pub in_progress: u32,
-    /// Turns that were compared with the client's usual turn: see [`crate::lateness::ClientTurns`].
+    /// Turnarounds that were compared with the client's usual one: see [`crate::lateness::ClientTurns`].
     #[serde(default)]
     pub turns: u64,
-    /// Those that took longer than is usual.
+    /// Turnarounds that took longer than usual.
     #[serde(default)]
     pub late_turns: u64,
 }
@@ -90,7 +90,7 @@ pub struct Client {
 pub struct Preparing {
     /// The work, such as "filling the device".
     pub what: String,
-    /// Share of it that is done, from 0 to 1. `None` if that is not known.
+    /// Completed share, from 0 to 1. `None` if unknown.
     pub share: Option<f64>,
 }
 
@@ -103,187 +103,187 @@ impl std::fmt::Display for Preparing {
     }
 }
 
-/// Requests of an operation: all of them, and what those of the frame's window were like.
+/// Requests of an operation: totals, and rates and latencies in the frame's window.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Requests {
-    /// All so far.
+    /// Requests so far.
     pub count: u64,
-    /// Their bytes.
+    /// Bytes of these requests.
     pub bytes: u64,
-    /// Their sectors, of 512 B.
+    /// Sectors of 512 B of these requests.
     pub sectors: u64,
-    /// Those that did not end well.
+    /// Failed requests.
     pub errors: u64,
-    /// In the window: answered a second.
+    /// Completions per second in the window.
     pub iops: f64,
-    /// In the window: MiB a second.
+    /// MiB per second in the window.
     pub mib_per_s: f64,
-    /// In the window: the mean latency; none without requests.
+    /// Mean latency in the window. `None` without requests.
     pub mean_us: Option<f64>,
-    /// In the window: half took no longer.
+    /// Median latency in the window.
     pub p50_us: Option<f64>,
-    /// In the window: one in a hundred took longer.
+    /// 99th percentile of the latency in the window.
     pub p99_us: Option<f64>,
-    /// In the window: one in a thousand took longer.
+    /// 99.9th percentile of the latency in the window.
     pub p99_9_us: Option<f64>,
-    /// In the window: the longest.
+    /// Maximum latency in the window.
     pub max_us: Option<f64>,
 }
 
-/// Commands that made several planes or dies work together.
+/// Multi-plane and multi-die commands of one shape.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Merged {
     /// `read`, `program`, `erase` or `copy_back`.
     pub kind: String,
-    /// Dies of a command.
+    /// Dies per command.
     pub dies: u32,
-    /// Planes of a command.
+    /// Planes per command.
     pub planes: u32,
-    /// How many commands.
+    /// Number of commands.
     pub commands: u64,
 }
 
-/// What flash did since the first request.
+/// Activity of flash since the first request.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Flash {
-    /// Mapping units programmed for each that the host wrote; none without writes.
+    /// Mapping units programmed per unit that the host wrote. `None` without writes.
     pub write_amplification: Option<f64>,
-    /// The same in the window.
+    /// Write amplification in the window.
     pub write_amplification_now: Option<f64>,
-    /// Victims that cleaning has chosen.
+    /// Victims that garbage collection has chosen.
     pub cleanings: u64,
     /// Blocks erased.
     pub blocks_erased: u64,
-    /// Valid units moved by cleaning.
+    /// Valid mapping units moved by garbage collection.
     pub units_moved: u64,
-    /// Units that the host trimmed.
+    /// Mapping units that the host trimmed.
     pub units_trimmed: u64,
     /// Pages read.
     pub pages_read: u64,
     /// Pages programmed.
     pub pages_programmed: u64,
-    /// Those, by cause.
+    /// Pages programmed by cause.
     pub programs: BTreeMap<String, u64>,
     /// Pages moved within their plane.
     pub copy_backs: u64,
-    /// Logical blocks whose two blocks became one, by kind; empty if the mapping scheme does not merge.
+    /// Merges of the two blocks of a logical block, by kind. Empty if the mapping scheme does not merge.
     #[serde(default)]
     pub merges: BTreeMap<String, u64>,
-    /// Commands of several planes or dies, by kind.
+    /// Commands on several planes or dies, by kind.
     pub merged: Vec<Merged>,
-    /// The least number of free blocks of a plane.
+    /// Smallest number of free blocks of any plane.
     pub free_blocks_min: u32,
     /// Free blocks of all planes.
     pub free_blocks: u64,
-    /// Entries of the map found in its cache; 0 where the map is in memory.
+    /// Hits in the mapping cache. 0 if the whole map is in memory.
     pub map_hits: u64,
-    /// Entries that were fetched.
+    /// Misses in the mapping cache.
     pub map_misses: u64,
-    /// Programs that failed.
+    /// Failed program operations.
     #[serde(default)]
     pub programs_failed: u64,
-    /// Erases that failed.
+    /// Failed erase operations.
     #[serde(default)]
     pub erases_failed: u64,
-    /// Reads of pages that could not be corrected, of the host and of others.
+    /// Uncorrectable page reads, for the host and for other causes.
     #[serde(default)]
     pub uncorrectable_reads: u64,
     /// Bad blocks.
     #[serde(default)]
     pub bad_blocks: u64,
-    /// Whether the device takes no writes any more.
+    /// True if the device no longer accepts writes.
     #[serde(default)]
     pub read_only: bool,
 }
 
-/// The controller's buffer; all 0 without one.
+/// The controller's buffer. All fields are 0 without a buffer.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Buffer {
-    /// Units in it.
+    /// Mapping units in the buffer.
     pub units: u64,
-    /// Those that flash does not have in full.
+    /// Dirty mapping units.
     pub dirty: u64,
-    /// Units of reads that were found in full.
+    /// Mapping units of reads that were completely in the buffer.
     pub read_hits: u64,
-    /// Units of writes that found their unit there.
+    /// Mapping units of writes that were already in the buffer.
     pub write_hits: u64,
 }
 
-/// How late answers were, in real time.
+/// Lateness of replies, in real time.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Late {
-    /// Answers judged so far.
+    /// Judged replies so far.
     pub answers: u64,
-    /// Further ones, to requests without data, that are faster than any can be sent.
+    /// Replies that are not judged: the request moved no data and was faster than any reply can be.
     pub too_short: u64,
-    /// Answers that were late.
+    /// Late replies.
     pub late: u64,
-    /// Their share; none without answers.
+    /// Share of late replies. `None` without replies.
     pub share: Option<f64>,
-    /// Whether so few were late that the host saw the device's time; none without answers.
+    /// True if few enough replies were late for the host to see the device's timing. `None` without replies.
     pub faithful: Option<bool>,
-    /// What the late ones waited for longest: `phase`, `host`, `lock` and `work`.
+    /// Late replies by main cause: `phase`, `host`, `lock`, `disk` and `work`.
     pub causes: BTreeMap<String, u64>,
-    /// Since the frame before, half were sent at most so late.
+    /// Median lateness since the last frame.
     pub p50_us: Option<f64>,
-    /// And all but one in a hundred.
+    /// 99th percentile of the lateness since the last frame.
     pub p99_us: Option<f64>,
-    /// And all.
+    /// Maximum lateness since the last frame.
     pub max_us: Option<f64>,
-    /// Of all clients so far, turns that were compared with the client's usual turn.
+    /// Turnarounds of all clients so far that were compared with the client's usual one.
     #[serde(default)]
     pub client_turns: u64,
-    /// Those that took longer than is usual.
+    /// Turnarounds that took longer than usual.
     #[serde(default)]
     pub client_late: u64,
-    /// Their share; none without such turns.
+    /// Share of late turnarounds. `None` if no turnaround was judged.
     #[serde(default)]
     pub client_late_share: Option<f64>,
 }
 
-/// A look at the device, and what has happened since the one before.
+/// State of the device, and activity since the last frame.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Frame {
-    /// Counts frames, from 1.
+    /// Number of the frame, starting at 1.
     pub number: u64,
-    /// Real seconds since the monitor began.
+    /// Real time since the monitor started, in seconds.
     pub wall_s: f64,
-    /// Real seconds since the frame before.
+    /// Real time since the last frame, in seconds.
     pub wall_span_s: f64,
     /// Time of day: seconds since 1970, UTC.
     #[serde(default)]
     pub unix_s: f64,
     /// Simulated time, in seconds.
     pub simulated_s: f64,
-    /// Simulated seconds since the frame before: the window.
+    /// Simulated time since the last frame, in seconds: the window.
     pub span_s: f64,
-    /// Simulated time that passes in a unit of real time; none where it is as fast as it can be.
+    /// Simulated time per unit of real time. `None` if the server runs as fast as possible.
     pub speed: Option<f64>,
     /// Requests by operation: `read`, `write`, `trim`, `write_zeroes` and `flush`.
     pub requests: BTreeMap<String, Requests>,
-    /// Requests in progress now.
+    /// Outstanding requests.
     pub outstanding: u64,
-    /// Their mean number in the window.
+    /// Mean number of outstanding requests in the window.
     pub queue_mean: f64,
-    /// What flash did.
+    /// Activity of flash.
     pub flash: Flash,
     /// The controller's buffer.
     pub buffer: Buffer,
-    /// In the window, by channel: shares of time with data, and with commands.
+    /// Shares of the window in which data and commands are transferred. Indexed by channel.
     pub channels: Vec<[f32; 2]>,
-    /// In the window, by die: shares of time in which cells work, and in which it is held otherwise.
+    /// Shares of the window in which cells work, and in which the die is held for another reason. Indexed by die.
     pub dies: Vec<[f32; 2]>,
-    /// How late answers were.
+    /// Lateness of replies.
     pub lateness: Late,
-    /// Bytes of payload that are held.
+    /// Bytes of payload held.
     pub payload_bytes: u64,
-    /// Requests that failed because their payload could not be kept or fetched: memory or the disk of the image is
-    /// full, or broken.
+    /// Requests that failed because their payload could not be stored or fetched: memory or the disk of the image is
+    /// full or defective.
     #[serde(default)]
     pub payload_errors: u64,
-    /// Why the server cannot go on, if that is so.
+    /// Reason why the server cannot continue. `None` if it can.
     pub trouble: Option<String>,
-    /// What is wrong although it can.
+    /// Problems that do not stop the server.
     #[serde(default)]
     pub warnings: Vec<String>,
     /// Preparation in progress. `None` once the device is served.
@@ -295,7 +295,7 @@ pub struct Frame {
 }
 
 impl Info {
-    /// Of a device that clients reach there; `power_cut` if it comes back after one.
+    /// Creates the properties of a device. `power_cut` is true if it can recover from a power cut.
     pub fn new(config: &DeviceConfig, addresses: &[Address], vhost_user: Option<&Path>, power_cut: bool) -> Info {
         let geometry = &config.geometry;
         let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
@@ -320,7 +320,7 @@ impl Info {
 }
 
 impl Frame {
-    /// Of a look. `began` is when the monitor did, `before` when it looked last.
+    /// Creates a frame from a sample. `began` is the start of the monitor, `before` the time of the last sample.
     pub fn new(config: &DeviceConfig, look: &Look, number: u64, began: Wall, before: Wall) -> Frame {
         let seconds = |span: Wall| span.0 as f64 / 1e9;
         let span_s = look.window.as_ref().map_or(0.0, |window| window.width().as_s());
@@ -348,7 +348,7 @@ impl Frame {
                 read_hits: look.sample.buffer.reads_hit,
                 write_hits: look.sample.buffer.writes_hit,
             },
-            // Without a window nothing worked: shares of no time are 0.
+            // Without a window there was no activity: all shares of an empty span are 0.
             channels: shares(window.map_or(&look.sample.channels, |window| &window.channels), span_s),
             dies: shares(window.map_or(&look.sample.dies, |window| &window.dies), span_s),
             lateness: Late::new(look),
@@ -368,23 +368,23 @@ impl Frame {
         Frame { preparing: Some(what), speed: None, ..frame }
     }
 
-    /// Adds who is connected.
+    /// Adds the connected clients.
     pub fn with_clients(self, clients: &[roster::Client], now: Wall) -> Frame {
         Frame { clients: clients.iter().map(|client| Client::new(client, now)).collect(), ..self }
     }
 
-    /// All requests that failed.
+    /// Returns the number of failed requests of all operations.
     pub fn errors(&self) -> u64 {
         self.requests.values().map(|requests| requests.errors).sum()
     }
 
-    /// Of all operations: requests so far, and in the window requests and MiB a second.
+    /// Returns the requests so far, and the requests and MiB per second in the window, over all operations.
     pub fn all(&self) -> (u64, f64, f64) {
         let sum = |of: fn(&Requests) -> f64| self.requests.values().map(of).sum::<f64>();
         (self.requests.values().map(|r| r.count).sum(), sum(|r| r.iops), sum(|r| r.mib_per_s))
     }
 
-    /// The same without what is of each channel and die: for histories.
+    /// Returns the frame without the lists of channels, dies, multi-plane commands and clients, for the history.
     pub fn short(&self) -> Frame {
         let mut frame = self.clone();
         frame.channels.clear();
@@ -395,7 +395,7 @@ impl Frame {
     }
 }
 
-/// The time of day, in seconds since 1970.
+/// Returns the time of day, in seconds since 1970.
 fn time_of_day() -> f64 {
     #[expect(clippy::disallowed_methods, reason = "shown to people beside the figures, and no input of anything")]
     let now = std::time::SystemTime::now();
@@ -428,7 +428,7 @@ impl std::fmt::Display for Client {
     }
 }
 
-/// The name of an operation, as results have it.
+/// Returns the name of an operation in the results.
 fn name_of(operation: Operation) -> &'static str {
     match operation {
         Operation::Read => "read",
@@ -439,13 +439,13 @@ fn name_of(operation: Operation) -> &'static str {
     }
 }
 
-/// Times as shares of a span; of many, means of neighbours.
+/// Converts times to shares of a span. If there are more than [`MOST_BARS`], averages neighbors.
 fn shares(times: &[[i64; 2]], span_s: f64) -> Vec<[f32; 2]> {
     let group = times.len().div_ceil(MOST_BARS).max(1);
     let share = |times: &[[i64; 2]], which: usize| {
         let sum: i64 = times.iter().map(|time| time[which]).sum();
         let all = span_s * 1e12 * times.len() as f64;
-        // What is booked ahead may be a little less or more than there is.
+        // Time accounted in advance can make the share slightly negative or larger than 1.
         if all > 0.0 { (sum as f64 / all).clamp(0.0, 1.0) as f32 } else { 0.0 }
     };
     times.chunks(group).map(|times| [share(times, 0), share(times, 1)]).collect()
@@ -540,7 +540,8 @@ mod tests {
 
     #[test]
     fn shares_are_of_the_window_and_bounded() {
-        // Two channels in a window of 1 us: 500 ns with data and 250 ns with commands; more than there is, and less.
+        // Two channels in a window of 1 us: 500 ns with data and 250 ns with commands. Then values outside the window's
+        // limits.
         let times = [[500_000, 250_000], [1_100_000, -5]];
         assert_eq!(shares(&times, 1e-6), [[0.5, 0.25], [1.0, 0.0]]);
         assert_eq!(shares(&times, 0.0), [[0.0, 0.0], [0.0, 0.0]]);

@@ -1,19 +1,20 @@
-//! Who may ask what: names of this server, and the token.
+//! Access control for the dashboard: checks of the host name and of the token.
 //!
-//! A page of another site may make a browser send requests here, by a name of its own that leads to this machine (DNS
-//! rebinding), or blindly (CSRF). The first is told by the `Host` header, the second by the token, which stands in a
-//! header that no browser adds by itself, and by `Origin`.
+//! A page of another site may make a browser send requests to this server, through a host name of its own that resolves
+//! to this machine (DNS rebinding), or without seeing the response (CSRF). The check of the `Host` header prevents the
+//! first. The second is prevented by the token, which is sent in a header that no browser adds by itself, and by a
+//! check of `Origin`.
 
 use std::net::SocketAddr;
 
 use axum::http::HeaderMap;
 use axum::http::header::{AUTHORIZATION, HOST, ORIGIN};
 
-/// The names by which browsers reach the dashboard.
+/// Host names of the dashboard.
 pub struct Hosts(Vec<String>);
 
 impl Hosts {
-    /// Those of an address; none without one.
+    /// Returns the host names of an address.
     pub fn new(at: Option<SocketAddr>) -> Hosts {
         let Some(at) = at else { return Hosts(Vec::new()) };
         let mut names = vec![at.to_string()];
@@ -26,8 +27,8 @@ impl Hosts {
         Hosts(names)
     }
 
-    /// Whether a request is meant for this server. One that is meant for all addresses of a machine may go by any
-    /// address, and by no name.
+    /// Returns `true` if the host name of a request belongs to this server. If the server listens on all addresses of
+    /// the machine, accepts any IP address, but no name.
     fn has(&self, host: &str) -> bool {
         let by_address = |name: &String| {
             let (ours, asked) = (name.parse::<SocketAddr>(), host.parse::<SocketAddr>());
@@ -36,7 +37,7 @@ impl Hosts {
         self.0.iter().any(|name| name.eq_ignore_ascii_case(host) || by_address(name))
     }
 
-    /// Whether the headers of a request name this server, and no other one as its origin.
+    /// Checks that the headers of a request name this server as the host, and name no other origin.
     pub fn allow(&self, headers: &HeaderMap) -> bool {
         let mut hosts = headers.get_all(HOST).iter();
         let host = hosts.next().and_then(|host| host.to_str().ok());
@@ -46,7 +47,7 @@ impl Hosts {
     }
 }
 
-/// Whether a request has the token; the time that this takes does not tell how much of it is right.
+/// Checks the token of a request, in constant time for tokens of the right length.
 pub fn has_token(headers: &HeaderMap, token: &str) -> bool {
     let given = headers.get(AUTHORIZATION).and_then(|value| value.as_bytes().strip_prefix(b"Bearer "));
     let Some(given) = given.filter(|given| given.len() == token.len()) else { return false };

@@ -1,7 +1,7 @@
-//! The monitor: a page, metrics and a control socket, on a thread of their own.
+//! The monitor: a web page, metrics and a control socket, on a separate thread.
 //!
-//! It looks at the engine twice a second. What it takes under the lock is copied; figures, pictures and texts are made
-//! without it. `docs/decisions/0021-monitor.md` says why it is like this.
+//! It samples the engine twice a second. Under the engine's lock it only copies data. It computes values, block maps
+//! and texts after releasing the lock. `docs/decisions/0021-monitor.md` gives the reasons for this design.
 
 pub mod blocks;
 pub mod client;
@@ -40,34 +40,34 @@ use crate::threads::spawn;
 use blocks::{Painter, SLICE};
 use frame::{Frame, Info, Preparing};
 
-/// Between two looks.
+/// Interval between samples.
 const TICK: Duration = Duration::from_millis(500);
 
-/// Frames that a page gets to begin with: five minutes.
+/// Number of past frames that a page gets when it connects: five minutes.
 const HISTORY: usize = 600;
 
-/// What a monitor offers, and to whom.
+/// Interfaces of a monitor, and access to them.
 pub struct Options {
-    /// Where programs of this user control the server.
+    /// Path of the control socket, for programs of this user.
     pub control: Option<PathBuf>,
-    /// Where browsers see it.
+    /// Address of the dashboard, for browsers.
     pub dashboard: Option<SocketAddr>,
-    /// An address beyond this machine's own at which browsers may see it.
+    /// Address other than loopback at which the dashboard may be served.
     pub allow_remote: Option<IpAddr>,
-    /// What a browser has to know to change anything; without one, none can.
+    /// Token that a browser must send to change anything. `None` makes the dashboard read-only.
     pub token: Option<String>,
-    /// The plotting library of the page, packed by gzip.
+    /// Plotting library of the page, compressed with gzip.
     pub plotting_library: &'static [u8],
 }
 
-/// Open sockets of a monitor that does not answer yet.
+/// Open sockets of a monitor that has not started yet.
 pub struct Doors {
     control: Option<Private>,
     dashboard: Option<TcpListener>,
     options: Options,
 }
 
-/// A Unix socket, whose file goes with it.
+/// A Unix socket. Its file is removed on drop.
 struct Private {
     listener: UnixListener,
     path: PathBuf,
@@ -75,13 +75,13 @@ struct Private {
 
 impl Drop for Private {
     fn drop(&mut self) {
-        // Somebody may have removed it already.
+        // The file may already have been removed.
         let _ = std::fs::remove_file(&self.path);
     }
 }
 
 impl Doors {
-    /// Opens them, so that what is wrong with them is known before a device is made.
+    /// Opens the sockets, so that their errors are reported before a device is built.
     pub fn open(options: Options) -> Result<Doors, ServeError> {
         let control = options.control.as_deref().map(|path| {
             let told = |error| ServeError::Listen(Address::Unix(path.to_owned()), error);
@@ -102,8 +102,8 @@ impl Doors {
         Ok(Doors { control, dashboard: dashboard.transpose()?, options })
     }
 
-    /// Begins to answer, before there is a server: it says what is being prepared until [`Monitor::attach`]. With
-    /// `power_cut`, the device comes back after one.
+    /// Starts the monitor before the server. Until [`Monitor::attach`], it reports the preparation of the server.
+    /// `power_cut` is true if the device can recover from a power cut.
     pub fn start(self, config: &DeviceConfig, sockets: &Sockets, power_cut: bool) -> io::Result<Monitor> {
         let Doors { control, dashboard, options } = self;
         let at = dashboard.as_ref().map(TcpListener::local_addr).transpose()?;
@@ -117,7 +117,7 @@ impl Doors {
     }
 }
 
-/// A monitor at work.
+/// A running monitor.
 pub struct Monitor {
     thread: Option<JoinHandle<()>>,
     shared: Option<Arc<Shared>>,
@@ -143,49 +143,49 @@ impl Monitor {
             let engine = server.engine();
             lock(&engine).watch();
             let control = control::Control::new(Arc::clone(&engine));
-            // A second server is not watched.
+            // Only the first server is monitored.
             let _ = shared.served.set(Served { engine, roster: server.roster(), control });
         }
     }
 
-    /// Where browsers see it, with the port that the system has chosen.
+    /// Returns the address of the dashboard, with the port that the system has chosen.
     pub fn dashboard(&self) -> Option<SocketAddr> {
         self.dashboard
     }
 
-    /// The control socket.
+    /// Returns the path of the control socket.
     pub fn control(&self) -> Option<&Path> {
         self.control.as_deref()
     }
 }
 
 impl Drop for Monitor {
-    /// Ends it, and lets go of the engine.
+    /// Stops the monitor's thread, and releases the engine.
     fn drop(&mut self) {
         if let Some(shared) = self.shared.take() {
             shared.ends.store(true, Ordering::Release);
             shared.end.notify_one();
         }
-        // A panic there has been told, and harms no answer.
+        // The panic hook has already reported a panic of this thread, and the server works without the monitor.
         let _ = self.thread.take().map(JoinHandle::join);
     }
 }
 
-/// What the tasks of the monitor share.
+/// State shared by the tasks of the monitor.
 struct Shared {
-    /// What is served, once it is.
+    /// The server, once it has started.
     served: OnceLock<Served>,
-    /// What is done before that.
+    /// Preparation before the server starts.
     preparing: Mutex<Preparing>,
     info: Info,
     config: DeviceConfig,
     began: Wall,
-    /// The newest frame, for whoever asks, and as text, for those who follow.
+    /// Newest frame. `frames` sends it as text to followers.
     frame: Mutex<Arc<Frame>>,
     frames: watch::Sender<Arc<str>>,
-    /// Frames of the last minutes, without what is of each channel and die.
+    /// Frames of the last minutes, without the lists of channels and dies.
     history: Mutex<VecDeque<Arc<str>>>,
-    /// Pictures of the blocks; none are made while nobody follows them.
+    /// Block maps. None are created while there is no follower.
     pictures: watch::Sender<Arc<str>>,
     token: Option<String>,
     hosts: guard::Hosts,
@@ -194,7 +194,7 @@ struct Shared {
     ends: AtomicBool,
 }
 
-/// A server at work.
+/// A running server.
 struct Served {
     engine: Arc<Mutex<Engine>>,
     roster: Roster,
@@ -221,32 +221,32 @@ impl Shared {
         }
     }
 
-    /// The newest frame.
+    /// Returns the newest frame.
     fn frame(&self) -> Arc<Frame> {
         Arc::clone(&self.frame.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// The frames of the last minutes, as the text of a list.
+    /// Returns the frames of the last minutes as a JSON list.
     fn history(&self) -> String {
         let history = self.history.lock().unwrap_or_else(PoisonError::into_inner);
         let frames: Vec<&str> = history.iter().map(|frame| &**frame).collect();
         format!("[{}]", frames.join(","))
     }
 
-    /// What is done before there is a server.
+    /// Returns the current preparation.
     fn preparing(&self) -> Preparing {
         self.preparing.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// What comes from now on, with the name of each: frames, and pictures of the blocks where they are wanted. Who
-    /// does not keep up misses some.
+    /// Returns a stream of new frames, and of new block maps if `blocks` is set, each with its name. Slow readers miss
+    /// some.
     fn news(&self, blocks: bool) -> impl Stream<Item = (&'static str, Arc<str>)> + Send + use<> {
         let pictures = blocks.then(|| changes("blocks", self.pictures.subscribe()));
         let pictures = futures_util::stream::iter(pictures).flatten();
         futures_util::stream::select(changes("frame", self.frames.subscribe()), pictures)
     }
 
-    /// Takes a look, and tells those who follow.
+    /// Samples the engine, and publishes the frame.
     fn tick(&self, look: &mut Look, number: u64) {
         let now = Wall::now();
         let Some(Served { engine, roster, .. }) = self.served.get() else {
@@ -266,14 +266,14 @@ impl Shared {
         self.publish(frame);
     }
 
-    /// Sends a frame to those who follow, and keeps it for those who ask.
+    /// Sends a frame to all followers, and keeps it for status requests.
     fn publish(&self, frame: Frame) {
         self.frames.send_replace(text(&frame));
         *self.frame.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(frame);
     }
 }
 
-/// The texts that a channel comes to hold.
+/// Returns a stream of the new values of a channel.
 fn changes(
     name: &'static str,
     receiver: watch::Receiver<Arc<str>>,
@@ -287,7 +287,7 @@ fn changes(
 }
 
 impl Served {
-    /// Copies some blocks, the first of which is `first`; returns the simulated time.
+    /// Copies blocks, starting at `first`. Returns the simulated time.
     fn copy_blocks(&self, first: usize, into: &mut Vec<Block>) -> f64 {
         let engine = lock(&self.engine);
         engine.copy_blocks(first, SLICE, into);
@@ -299,12 +299,12 @@ fn lock(engine: &Mutex<Engine>) -> MutexGuard<'_, Engine> {
     engine.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// As JSON. What has no JSON is not made here.
+/// Serializes a value as JSON. Only used with types that cannot fail.
 fn text<T: serde::Serialize>(value: &T) -> Arc<str> {
     Arc::from(serde_json::to_string(value).unwrap_or_default())
 }
 
-/// All that the thread does.
+/// Runs all tasks of the monitor's thread.
 async fn serve(shared: Arc<Shared>, control: Option<Private>, dashboard: Option<TcpListener>) {
     tokio::spawn(watch_device(Arc::clone(&shared)));
     tokio::spawn(paint(Arc::clone(&shared)));
@@ -334,9 +334,9 @@ async fn watch_device(shared: Arc<Shared>) {
     }
 }
 
-/// Makes pictures of the blocks while somebody follows them.
+/// Creates block maps while there are followers.
 async fn paint(shared: Arc<Shared>) {
-    /// After so many slices front ends get a millisecond for themselves.
+    /// Number of slices after which to pause for a millisecond, so that frontends get the engine's lock.
     const AT_ONCE: usize = 16;
     let info = &shared.info;
     let sizes = shared.config.block_sizes();

@@ -1,6 +1,6 @@
-//! A connection whose client has to take what is sent to it within a bounded time.
+//! A connection whose client has to receive what is sent to it within a bounded time.
 //!
-//! An event stream never ends by itself: without a bound, clients that read nothing would keep their places forever.
+//! An event stream never ends by itself. Without a limit, clients that read nothing would keep their slots forever.
 
 use std::io;
 use std::pin::Pin;
@@ -14,7 +14,7 @@ use tokio::time::{Instant, Sleep, sleep};
 pub struct Patient<S> {
     stream: S,
     patience: Duration,
-    /// Ends when patience does; started by a write that has to wait.
+    /// Expires when the client has to be disconnected. Started by a write that has to wait.
     deadline: Pin<Box<Sleep>>,
     waits: bool,
 }

@@ -1,33 +1,33 @@
-//! Places for clients of the monitor: a bounded number, which idle clients do not block.
+//! Slots for clients of the monitor: a bounded number, which idle clients cannot block.
 //!
-//! If all places are taken, the client that has been idle longest loses its place to the new one. Clients that are
-//! silent therefore cannot lock others out.
+//! If all slots are taken, the client that has been idle longest loses its slot to the new one. Silent clients
+//! therefore cannot lock others out.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
-/// A bounded number of places.
+/// A bounded number of slots.
 #[derive(Clone)]
 pub struct Places {
     seats: Arc<Mutex<Vec<Seat>>>,
     most: usize,
 }
 
-/// A place that is taken. Of idle clients, the one that has been idle longest comes first.
+/// A slot that is taken. Idle clients are ordered by idle time, longest first.
 struct Seat {
     lost: Arc<Notify>,
     is_idle: bool,
 }
 
-/// The place of a client, which it may lose while it is idle.
+/// The slot of a client, which the client may lose while it is idle.
 pub struct Place {
     places: Places,
     lost: Arc<Notify>,
 }
 
 impl Places {
-    /// Creates `most` places.
+    /// Creates `most` slots.
     pub fn new(most: usize) -> Places {
         Places { seats: Arc::default(), most }
     }
@@ -36,8 +36,8 @@ impl Places {
         self.seats.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes a place for a client that is idle: a free one, or that of the client that has been idle longest. Returns
-    /// `None` if all clients are busy.
+    /// Takes a slot for a client that is idle: a free one, or the slot of the client that has been idle longest.
+    /// Returns `None` if all clients are busy.
     pub fn take(&self) -> Option<Place> {
         let mut seats = self.lock();
         if seats.len() >= self.most {
@@ -51,12 +51,12 @@ impl Places {
 }
 
 impl Place {
-    /// Waits until the place is lost to another client.
+    /// Waits until the slot is lost to another client.
     pub async fn lost(&self) {
         self.lost.notified().await;
     }
 
-    /// Keeps the place, because the client has a request in progress. Returns `false` if the place is lost already.
+    /// Keeps the slot, because the client has an outstanding request. Returns `false` if the slot is already lost.
     pub fn keep(&self) -> bool {
         let mut seats = self.places.lock();
         let seat = seats.iter_mut().find(|seat| Arc::ptr_eq(&seat.lost, &self.lost));
@@ -70,7 +70,7 @@ impl Place {
         }
     }
 
-    /// Gives the place back. Returns `false` if it is lost already.
+    /// Releases the slot. Returns `false` if it is already lost.
     pub fn leave(&self) -> bool {
         let mut seats = self.places.lock();
         let before = seats.len();

@@ -1,25 +1,25 @@
-//! A frame as metrics, in the text format of Prometheus.
+//! Metrics of a frame, in the text format of Prometheus.
 //!
-//! Source: Prometheus documentation, "Exposition formats", text format 0.0.4: a line of help and one of the type, then
-//! the samples of that name together; in values of labels, backslash, quote and line feed are escaped.
+//! Source: Prometheus documentation, "Exposition formats", text format 0.0.4. Each metric consists of a help line and a
+//! type line, followed by all its samples. In label values, backslash, quote and line feed are escaped.
 
 use std::fmt::Write;
 
 use super::frame::{Frame, Info};
 
-/// Metrics in the making.
+/// The text of the metrics, while it is being built.
 struct Metrics {
     text: String,
 }
 
 impl Metrics {
-    /// Begins the samples of a name.
+    /// Starts the samples of a metric.
     fn begin(&mut self, name: &str, kind: &str, help: &str) {
         debug_assert!(!help.contains(['\\', '\n']), "help is one plain line");
         let _ = write!(self.text, "# HELP floatgate_{name} {help}\n# TYPE floatgate_{name} {kind}\n");
     }
 
-    /// Adds a sample. What is not known has none.
+    /// Adds a sample. Does nothing if the value is unknown.
     fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: Option<f64>) {
         let Some(value) = value else { return };
         let labels: Vec<String> = labels.iter().map(|(key, value)| format!("{key}=\"{}\"", escaped(value))).collect();
@@ -37,7 +37,7 @@ fn escaped(value: &str) -> String {
     value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
 
-/// All metrics.
+/// Returns all metrics.
 pub fn text(info: &Info, frame: &Frame) -> String {
     let mut metrics = Metrics { text: String::new() };
     device(&mut metrics, info, frame);

@@ -1,6 +1,6 @@
-//! The page and what it is made of, over HTTP.
+//! The dashboard, over HTTP.
 //!
-//! Whatever a client sends is bounded: connections, headers, bodies, and how long it may take over them.
+//! All input from clients is bounded: connections, headers, bodies, and the time to send them.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -38,29 +38,29 @@ const PAGE: &str = include_str!("../../assets/monitor.html");
 const STYLE: &str = include_str!("../../assets/monitor.css");
 const SCRIPT: &str = include_str!("../../assets/monitor.js");
 
-/// Connections at a time whose request is not an event stream. Of a further one, the connection that has been silent
-/// longest gives way.
+/// Maximum number of connections without event streams. A further client replaces the one that has been silent longest.
 const MOST_CLIENTS: usize = 64;
 
-/// Event streams at a time; another one is refused.
+/// Maximum number of event streams. Further ones are refused.
 const MOST_STREAMS: usize = 64;
 
-/// Clients that may be refused with a message at a time.
+/// Maximum number of clients that are being refused with a message at the same time.
 const MOST_REFUSALS: usize = 16;
 
-/// Bytes of a request's head.
+/// Maximum length of a request's head in bytes.
 const LONGEST_HEAD: usize = 16 << 10;
 
-/// Bytes of a command.
+/// Maximum length of a command in bytes.
 const LONGEST_BODY: usize = 4096;
 
-/// How long a client may take over its head, and over its body.
+/// Time limit for a client to send the head, and the body, of a request.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Time after which a client that reads nothing is disconnected.
 const STALL: Duration = Duration::from_secs(60);
 
-/// What the page may do: run its own script, and ask this server. The plotting library sets styles of its own.
+/// Content security policy of the page: it may run its own script and send requests to this server. The plotting
+/// library sets styles by itself.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; \
                       connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
@@ -70,11 +70,11 @@ pub(super) async fn listen(shared: Arc<Shared>, listener: TcpListener) {
     let places = Places::new(MOST_CLIENTS);
     let (streams, refusals) = (Arc::new(Semaphore::new(MOST_STREAMS)), Arc::new(Semaphore::new(MOST_REFUSALS)));
     let mut http = http1::Builder::new();
-    // A connection serves one request: one that is idle would hold its place.
+    // A connection serves one request, because an idle connection would hold a slot.
     http.timer(TokioTimer::new()).header_read_timeout(PATIENCE).max_buf_size(LONGEST_HEAD).keep_alive(false);
     loop {
         let Ok((stream, _)) = listener.accept().await else {
-            // No descriptor is left: later there may be.
+            // The process has no free file descriptor. Try again later.
             tokio::time::sleep(Duration::from_millis(100)).await;
             continue;
         };
@@ -90,27 +90,27 @@ pub(super) async fn listen(shared: Arc<Shared>, listener: TcpListener) {
         let admission = Admission { place: Arc::clone(&place), streams: Arc::clone(&streams) };
         let service = service.clone();
         let admitted = service_fn(move |mut request: hyper::Request<hyper::body::Incoming>| {
-            // A client that lost its place at the same moment is answered all the same.
+            // A client that has just lost its slot still gets a response.
             admission.place.keep();
             request.extensions_mut().insert(admission.clone());
             hyper::service::Service::call(&service, request)
         });
         let connection = http.serve_connection(TokioIo::new(Patient::new(stream, STALL)), admitted);
         tokio::spawn(async move {
-            // What makes no sense is answered by the library, or not at all.
+            // The library replies to malformed requests, or closes the connection.
             select(connection, std::pin::pin!(place.lost())).await;
         });
     }
 }
 
-/// What a request needs to become an event stream, which gives its place back and takes one of the streams'.
+/// What a request needs to become an event stream, which releases its slot and takes one for streams.
 #[derive(Clone)]
 struct Admission {
     place: Arc<Place>,
     streams: Arc<Semaphore>,
 }
 
-/// Refuses a client because all places are taken.
+/// Refuses a client because all slots are taken.
 async fn refuse(mut stream: TcpStream) {
     let body = format!("{MOST_CLIENTS} requests are in progress at this server already; try again\n");
     let head = "HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/plain\r\nConnection: close\r\nRetry-After: 1";
@@ -118,7 +118,7 @@ async fn refuse(mut stream: TcpStream) {
     let told = async {
         stream.write_all(text.as_bytes()).await?;
         stream.shutdown().await?;
-        // What was not read would reset the connection, and take the answer with it.
+        // Closing with unread input would reset the connection, and the client would lose the response.
         tokio::io::copy(&mut (&mut stream).take(LONGEST_HEAD as u64), &mut tokio::io::sink()).await
     };
     let _ = tokio::time::timeout(Duration::from_secs(1), told).await;
@@ -140,7 +140,7 @@ fn router(shared: Arc<Shared>) -> Router {
         .with_state(shared)
 }
 
-/// Lets pass what is meant for this server, and says what browsers may make of the answer.
+/// Rejects requests that are not meant for this server, and sets the security headers of the response.
 async fn guarded(State(shared): State<Arc<Shared>>, request: Request, next: Next) -> Response {
     let mut response = match shared.hosts.allow(request.headers()) {
         true => next.run(request).await,
@@ -197,7 +197,7 @@ async fn events(
     Ok(Sse::new(shared.news(true).map(event)))
 }
 
-/// A command, from who has the token.
+/// Performs a command if the client has the token.
 async fn control(State(shared): State<Arc<Shared>>, headers: HeaderMap, body: Body) -> Response {
     let refuse = |status: StatusCode, error: &str| {
         let mut response = as_json(failed(error).to_string());
@@ -208,7 +208,7 @@ async fn control(State(shared): State<Arc<Shared>>, headers: HeaderMap, body: Bo
         return refuse(StatusCode::FORBIDDEN, "the dashboard is read-only; start the server with --dashboard-token");
     };
     if !guard::has_token(&headers, token) {
-        // Who guesses has to wait.
+        // Slow down guesses of the token.
         tokio::time::sleep(Duration::from_millis(500)).await;
         let mut response = refuse(StatusCode::UNAUTHORIZED, "that is not the token of this server");
         response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
