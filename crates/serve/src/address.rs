@@ -1,11 +1,11 @@
-//! Where clients find the device.
+//! Addresses at which clients connect.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 use std::str::FromStr;
 
-/// A place to listen at.
+/// An address to listen on.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Address {
     /// A Unix socket.
@@ -17,10 +17,10 @@ pub enum Address {
 impl FromStr for Address {
     type Err = String;
 
-    /// Reads `unix:PATH` or `HOST:PORT`.
+    /// Parses `unix:PATH` or `HOST:PORT`.
     fn from_str(text: &str) -> Result<Address, String> {
         if let Some(path) = text.strip_prefix("unix:") {
-            /// Bytes of a path that the kernel takes, less the one that ends it.
+            /// Maximum length of a socket path in bytes, without the terminating zero.
             const LONGEST: usize = 107;
             return match path.len() {
                 0 => Err("`unix:` needs the path of a socket, like unix:/tmp/ssd.sock".to_owned()),
@@ -42,7 +42,7 @@ impl FromStr for Address {
 }
 
 impl Address {
-    /// Whether only this machine can reach it, or `allowed` names the very address.
+    /// Returns `true` if the address is local to this machine or equals `allowed`.
     pub fn is_allowed(&self, allowed: Option<IpAddr>) -> bool {
         match self {
             Address::Unix(_) => true,
@@ -50,7 +50,7 @@ impl Address {
         }
     }
 
-    /// The address as it is wherever its client is started.
+    /// Returns the address with an absolute path, so that it does not depend on the working directory.
     pub fn absolute(&self) -> Address {
         match self {
             Address::Unix(path) => Address::Unix(std::path::absolute(path).unwrap_or_else(|_| path.clone())),
@@ -58,7 +58,7 @@ impl Address {
         }
     }
 
-    /// The address as NBD's URI has it.
+    /// Returns the address as an NBD URI.
     pub fn nbd_uri(&self) -> String {
         match self {
             Address::Unix(path) => format!("nbd+unix:///?socket={}", escaped(&path.to_string_lossy())),
@@ -76,7 +76,7 @@ impl fmt::Display for Address {
     }
 }
 
-/// A path in the query of a URI.
+/// Escapes a path for the query of a URI.
 fn escaped(path: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/-._~".contains(&byte);
     path.bytes().map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()

@@ -1,4 +1,4 @@
-//! A small NBD client: for the self-test at the start, for the tests, and to load a server (`examples/nbd_load.rs`).
+//! A small NBD client, for calibration, tests and load generation (`examples/nbd_load.rs`).
 
 use std::io::{self, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -18,14 +18,14 @@ pub struct Client {
     scratch: Vec<u8>,
 }
 
-/// A reply that has come.
+/// A reply from the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reply {
-    /// Of the request.
+    /// Cookie of the request.
     pub cookie: u64,
-    /// 0 where it went well.
+    /// Error number, 0 for success.
     pub error: u32,
-    /// What was read, or the block status.
+    /// Data of a read, or block status.
     pub data: Vec<u8>,
 }
 
@@ -34,7 +34,7 @@ fn broken(what: impl Into<String>) -> io::Error {
 }
 
 impl Client {
-    /// Connects with structured replies and block status.
+    /// Connects, with structured replies and block status.
     pub fn connect(address: &Address) -> io::Result<Client> {
         match address {
             Address::Unix(path) => Client::over(UnixStream::connect(path)?),
@@ -46,14 +46,14 @@ impl Client {
         }
     }
 
-    /// The same, with simple replies.
+    /// Connects, with simple replies.
     pub fn connect_simple(address: &Address) -> io::Result<Client> {
         let Address::Unix(path) = address else { return Err(broken("simple replies are tried over a Unix socket")) };
         let stream = UnixStream::connect(path)?;
         Client::greet(Box::new(stream.try_clone()?), Box::new(stream), false)
     }
 
-    /// Over a socket that is connected.
+    /// Starts a session over a connected socket.
     pub fn over(stream: UnixStream) -> io::Result<Client> {
         Client::greet(Box::new(stream.try_clone()?), Box::new(stream), true)
     }
@@ -88,7 +88,7 @@ impl Client {
         Ok(bytes)
     }
 
-    /// Asks for an option; returns the data of its answers but the last, or its error.
+    /// Negotiates an option. Returns the data of all replies except the last, or the server's error.
     pub fn option(&mut self, option: u32, data: &[u8]) -> io::Result<Vec<Vec<u8>>> {
         let head = [&wire::OPTION.to_be_bytes()[..], &option.to_be_bytes(), &(data.len() as u32).to_be_bytes(), data];
         self.to.write_all(&head.concat())?;
@@ -112,17 +112,17 @@ impl Client {
         }
     }
 
-    /// Bytes of the export.
+    /// Returns the size of the export in bytes.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// What the export can.
+    /// Returns the transmission flags of the export.
     pub fn flags(&self) -> u16 {
         self.flags
     }
 
-    /// Adds a request to those that [`Client::send`] sends; returns its mark.
+    /// Queues a request for [`Client::send`]. Returns its cookie.
     pub fn ask(&mut self, kind: u16, flags: u16, offset: u64, length: u32, data: &[u8]) -> u64 {
         self.cookie += 1;
         let out = &mut self.scratch;
@@ -136,19 +136,19 @@ impl Client {
         self.cookie
     }
 
-    /// Sends what was asked.
+    /// Sends the queued requests.
     pub fn send(&mut self) -> io::Result<()> {
         self.to.write_all(&self.scratch)?;
         self.scratch.clear();
         Ok(())
     }
 
-    /// Whether a reply has begun to come, so that reading it does not wait.
+    /// Returns `true` if part of a reply has arrived, so that reading it does not have to wait.
     pub fn has_reply(&self) -> bool {
         !self.from.buffer().is_empty()
     }
 
-    /// The next reply; that to a read has `bytes` of data.
+    /// Receives the next reply. `bytes` returns the length of the data in a simple reply to the request with a cookie.
     pub fn reply(&mut self, bytes: impl Fn(u64) -> usize) -> io::Result<Reply> {
         let magic = u32::from_be_bytes(self.receive()?);
         if magic == wire::SIMPLE_REPLY {
@@ -178,7 +178,7 @@ impl Client {
         Ok(Reply { cookie, error, data })
     }
 
-    /// Asks, and waits for the reply.
+    /// Sends a request, and waits for its reply.
     pub fn call(&mut self, kind: u16, flags: u16, offset: u64, length: u32, data: &[u8]) -> io::Result<Reply> {
         let cookie = self.ask(kind, flags, offset, length, data);
         self.send()?;
@@ -197,35 +197,35 @@ impl Client {
         }
     }
 
-    /// Reads.
+    /// Reads a range.
     pub fn read(&mut self, offset: u64, into: &mut [u8]) -> io::Result<()> {
         let reply = self.call(command::READ, 0, offset, into.len() as u32, &[])?;
         into.copy_from_slice(&Client::done(reply)?);
         Ok(())
     }
 
-    /// Writes.
+    /// Writes a range.
     pub fn write(&mut self, offset: u64, data: &[u8], fua: bool) -> io::Result<()> {
         let flags = if fua { flag::FUA } else { 0 };
         Client::done(self.call(command::WRITE, flags, offset, data.len() as u32, data)?).map(drop)
     }
 
-    /// Trims.
+    /// Trims a range.
     pub fn trim(&mut self, offset: u64, length: u32) -> io::Result<()> {
         Client::done(self.call(command::TRIM, 0, offset, length, &[])?).map(drop)
     }
 
-    /// Writes zeroes.
+    /// Writes zeroes to a range.
     pub fn write_zeroes(&mut self, offset: u64, length: u32, flags: u16) -> io::Result<()> {
         Client::done(self.call(command::WRITE_ZEROES, flags, offset, length, &[])?).map(drop)
     }
 
-    /// Flushes.
+    /// Flushes the device.
     pub fn flush(&mut self) -> io::Result<()> {
         Client::done(self.call(command::FLUSH, 0, 0, 0, &[])?).map(drop)
     }
 
-    /// Lengths and flags of what is allocated in a range.
+    /// Returns the lengths and flags of the extents in a range.
     pub fn status(&mut self, offset: u64, length: u32, one: bool) -> io::Result<Vec<(u32, u32)>> {
         let flags = if one { flag::REQ_ONE } else { 0 };
         let data = Client::done(self.call(command::BLOCK_STATUS, flags, offset, length, &[])?)?;
@@ -233,7 +233,7 @@ impl Client {
         Ok(std::iter::from_fn(|| Some((reader.u32()?, reader.u32()?))).collect())
     }
 
-    /// Leaves.
+    /// Disconnects.
     pub fn disconnect(mut self) -> io::Result<()> {
         self.ask(command::DISCONNECT, 0, 0, 0, &[]);
         self.send()

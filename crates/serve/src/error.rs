@@ -1,29 +1,29 @@
-//! Why a device cannot be served.
+//! Errors of starting a server.
 
 use std::io;
 
 use crate::address::Address;
 
-/// Why a device cannot be served.
+/// Reason why a device cannot be served.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
-    /// The address can be reached from other machines.
+    /// The address is reachable from other machines.
     #[error(
         "{address} can be reached from other machines, which are not asked who they are; if that is wanted, add \
          --allow-remote {}",
         ip_of(address)
     )]
     Remote {
-        /// Which.
+        /// The address.
         address: Address,
     },
     /// The socket cannot be opened.
     #[error("cannot listen at {0}: {1}")]
     Listen(Address, io::Error),
-    /// The device tells nothing about the time of requests.
+    /// The device does not record latency breakdowns.
     #[error("a device has to be made with attribution to be served")]
     NoAttribution,
-    /// The system has no thread, socket or descriptor left.
+    /// The system has no thread, socket or file descriptor left.
     #[error("cannot serve: {0}")]
     System(#[from] io::Error),
 }

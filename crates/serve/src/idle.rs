@@ -1,16 +1,16 @@
-//! Clients that give way: if all places of a front end are taken, the client that has been idle longest loses its place
-//! to a new one.
+//! Replacement of idle clients: if all slots of a frontend are taken, the client that has been idle longest loses its
+//! slot to a new one.
 
 use crate::clock::Wall;
 
-/// Idle time after which a client may lose its place, unless a server has another limit.
+/// Default idle time after which a client may lose its slot.
 pub const LIMIT: Wall = Wall(30_000_000_000);
 
-/// The place of a client, with the number of clients before it; `None` if it is free.
+/// The slot of a client, with the number of earlier clients. `None` if the slot is free.
 pub type Slot<C> = Option<(u64, C)>;
 
-/// Frees the place of the client that has been idle longest, if that is at least `limit`. Returns `true` if there is
-/// one.
+/// Frees the slot of the client that has been idle longest, if it has been idle for at least `limit`. Returns `true` if
+/// a slot was freed.
 pub fn part_with_idlest<C>(places: &mut [Slot<C>], limit: Wall, idle_for: impl Fn(&C) -> Wall) -> bool {
     let idle = |place: &Slot<C>| place.as_ref().map(|(_, client)| idle_for(client));
     let idlest = places.iter_mut().filter(|place| idle(place) >= Some(limit)).max_by_key(|place| idle(place));

@@ -1,11 +1,11 @@
-//! The pages of the program's own memory.
+//! Memory pages of this process.
 
-/// Keeps the system from giving this program huge pages.
+/// Disables transparent huge pages for this process.
 ///
-/// A simulation that goes through all of a large device is faster with them. A device that is served empty is touched
-/// here and there: of `bench-1t` the first 2 MiB that a client wrote brought 2 GiB of maps into being, 2 MiB at a time,
-/// for 5.7 s in which nobody was answered (0.02 s without).
+/// Huge pages speed up a simulation that accesses all of a large device. A live device that starts empty is accessed
+/// only here and there. When a client wrote the first 2 MiB to `bench-1t`, huge pages allocated 2 GiB of maps, in
+/// pieces of 2 MiB. This took 5.7 s, without any reply in that time (0.02 s without huge pages).
 pub fn forgo_huge_pages() {
-    // Where the system cannot be asked it is slower for a moment, and not wrong.
+    // If the system refuses, the server is slow for a moment, but still correct.
     let _ = rustix::thread::disable_transparent_huge_pages(true);
 }

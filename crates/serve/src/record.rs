@@ -1,8 +1,8 @@
-//! The requests of a live run as a trace that `floatgate run` replays.
+//! Recording of a live run as a trace, which `floatgate run` can replay.
 //!
-//! They stand in the order in which they arrived, each with the latency that the device gave it, so that a request
-//! waits here until those before it are answered. The file is written by a thread of its own: a disk that is slow must
-//! not make answers late.
+//! Requests are recorded in order of arrival, each with the latency that the device gave it. A completed request is
+//! therefore held back until all earlier ones have completed. A separate thread writes the file, so that a slow disk
+//! does not delay replies.
 
 use std::collections::VecDeque;
 use std::io::{self, Write};
@@ -14,35 +14,35 @@ use std::thread::JoinHandle;
 use floatgate_core::sim::request::{Completion, Request};
 use floatgate_workload::trace::RecordedRequest;
 
-/// Bytes that are handed to the writing thread at once.
+/// Bytes handed to the writing thread at once.
 const BLOCK: usize = 1 << 16;
 
-/// Blocks that may wait for the disk. A disk that is further behind ends the recording.
+/// Maximum number of blocks that wait for the disk. If the disk falls further behind, the recording ends.
 const BLOCKS: usize = 1024;
 
-/// Calls of [`Recorder::tick`] after which a recording that is never idle is flushed. Each flush ends a block of a
-/// compressed file, which makes it larger.
+/// Number of calls of [`Recorder::tick`] after which a recording that is never idle is flushed. Each flush ends a block
+/// of a compressed file, which makes the file larger.
 const TICKS: u32 = 10;
 
-/// Order to the writing thread.
+/// A command for the writing thread.
 enum Order {
     /// Write these bytes.
     Write(Vec<u8>),
-    /// Make everything written so far readable, also in a file that is never finished.
+    /// Make everything written so far readable, even if the file is never finished.
     Flush,
 }
 
-/// Takes the bytes of the trace, and ends it when it is dropped.
+/// Destination of the trace. Dropping it ends the trace.
 pub trait Sink: Write + Send {
-    /// Brings all that was written to its place.
+    /// Completes the trace, and moves it to its final place.
     fn finish(self: Box<Self>) -> io::Result<()>;
 }
 
-/// Writes a recording.
+/// Records the requests of a run.
 pub struct Recorder {
-    /// By order of arrival: those that are not written yet.
+    /// Requests that are not written yet, in order of arrival. `None` for outstanding ones.
     open: VecDeque<Option<Completion>>,
-    /// How many were taken from the front of `open`, and how many of these were never done.
+    /// Number of requests removed from the front of `open`, and the number of these that never completed.
     written: u64,
     lost: u64,
     text: Vec<u8>,
@@ -58,7 +58,7 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Begins a recording; `head` is what stands before it, for people.
+    /// Starts a recording. `head` is written as comment lines at its start.
     pub fn begin(mut sink: Box<dyn Sink>, head: &[String]) -> io::Result<Recorder> {
         let (sender, orders) = sync_channel::<Order>(BLOCKS);
         let (failed, error) = (Arc::new(AtomicBool::new(false)), Arc::new(Mutex::new(None)));
@@ -68,7 +68,7 @@ impl Recorder {
                 Order::Write(block) => sink.write_all(&block),
                 Order::Flush => sink.flush(),
             });
-            // What has lost a part does not come to its place.
+            // An incomplete recording is not moved to its final place.
             let is_whole = || !has_failed.load(Ordering::Acquire);
             let written = written.and_then(|()| if is_whole() { sink.finish() } else { Ok(()) });
             if let Err(error) = written {
@@ -96,13 +96,13 @@ impl Recorder {
         })
     }
 
-    /// A request has arrived; returns its number.
+    /// Adds a request. Returns its number.
     pub fn arrived(&mut self, _: &Request) -> u64 {
         self.open.push_back(None);
         self.written + self.open.len() as u64 - 1
     }
 
-    /// The request of that number is done.
+    /// Adds the completion of a request, and writes all requests that are ready.
     pub fn completed(&mut self, number: u64, completion: &Completion) {
         if let Some(place) = self.open.get_mut((number - self.written) as usize) {
             *place = Some(*completion);
@@ -117,7 +117,7 @@ impl Recorder {
         }
     }
 
-    /// What is in progress will never be done, as after a power cut, and is left out.
+    /// Drops the outstanding requests, which will never complete after a power cut.
     pub fn cut(&mut self) {
         for completion in self.open.drain(..) {
             self.written += 1;
@@ -128,8 +128,8 @@ impl Recorder {
         }
     }
 
-    /// Flushes the recording if no request has completed since the last call, or after `TICKS` calls otherwise: what
-    /// was recorded outlives a server that is killed. To be called about twice a second.
+    /// Flushes the recording if no request has completed since the last call, or else after `TICKS` calls. The flushed
+    /// part survives if the server is killed. Should be called about twice a second.
     pub fn tick(&mut self) {
         let is_idle = self.at_tick == self.written;
         self.at_tick = self.written;
@@ -142,7 +142,7 @@ impl Recorder {
         if !self.text.is_empty() {
             self.hand_over();
         }
-        // A full queue is a slow disk, which the next block finds out.
+        // The queue is full only if the disk is slow. In that case, handing over the next block fails as well.
         let _ = self.sender.as_ref().map(|sender| sender.try_send(Order::Flush));
     }
 
@@ -153,12 +153,12 @@ impl Recorder {
             let behind = format!("the disk is {} MiB behind", (BLOCK * BLOCKS) >> 20);
             *self.error.lock().unwrap_or_else(PoisonError::into_inner) = Some(behind);
             self.failed.store(true, Ordering::Release);
-            // Nothing may come behind what is missing.
+            // Write nothing after a gap.
             self.sender = None;
         }
     }
 
-    /// Why the recording cannot go on, if that is so.
+    /// Returns the reason why the recording has failed. `None` if it has not.
     pub fn trouble(&self) -> Option<String> {
         if !self.failed.load(Ordering::Acquire) {
             return None;
@@ -166,7 +166,7 @@ impl Recorder {
         self.error.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Writes what is left, and waits until it is in its place. Returns how many requests there are.
+    /// Writes the remaining requests, and completes the trace. Returns the number of recorded requests.
     pub fn finish(mut self) -> Result<u64, String> {
         self.cut();
         self.hand_over();

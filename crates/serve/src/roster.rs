@@ -1,7 +1,7 @@
-//! Connected clients: front ends enter each one when it connects, and a monitor lists them.
+//! Roster of connected clients: frontends add each client when it connects, and a monitor lists them.
 //!
-//! A front end locks the list only when a client comes or goes. The numbers that change are atomics, which the front
-//! end stores once per loop iteration.
+//! A frontend locks the list only when a client connects or disconnects. The counters are atomics, which the frontend
+//! updates once per loop iteration.
 
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
@@ -18,7 +18,7 @@ use crate::lateness::ClientTurns;
 pub struct Peer {
     /// Address of a TCP client. `None` for a Unix socket.
     pub address: Option<SocketAddr>,
-    /// Process at the other end of a Unix socket. `None` if the system does not tell.
+    /// Process at the other end of a Unix socket. `None` if the system does not report it.
     pub pid: Option<u32>,
     /// Name of that process, as `ps` shows it, without control characters.
     pub process: Option<String>,
@@ -42,15 +42,15 @@ impl Peer {
 /// A connected client.
 #[derive(Clone, Debug)]
 pub struct Client {
-    /// Name of the front end.
+    /// Name of the frontend.
     pub front: &'static str,
     /// Other end of the connection.
     pub peer: Peer,
-    /// When it connected.
+    /// Time at which the client connected.
     pub since: Wall,
-    /// Requests in progress after the last loop iteration of its front end.
+    /// Outstanding requests after the last loop iteration of the frontend.
     pub in_progress: u32,
-    /// Its turns.
+    /// Turnarounds of the client.
     pub turns: ClientTurns,
 }
 
@@ -60,7 +60,7 @@ struct Entry {
     numbers: Arc<Numbers>,
 }
 
-/// Numbers of a client that change.
+/// Counters of a client.
 #[derive(Debug, Default)]
 struct Numbers {
     in_progress: AtomicU32,
@@ -76,7 +76,7 @@ impl Entry {
     }
 }
 
-/// The list of connected clients.
+/// List of connected clients.
 #[derive(Clone, Debug, Default)]
 pub struct Roster(Arc<Mutex<Vec<Entry>>>);
 
@@ -85,7 +85,7 @@ impl Roster {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Enters a client, until the returned seat is dropped.
+    /// Adds a client. Dropping the returned seat removes it.
     pub fn enter(&self, front: &'static str, peer: Peer, since: Wall) -> Seat {
         let numbers = Arc::new(Numbers::default());
         let client = Client { front, peer, since, in_progress: 0, turns: ClientTurns::default() };
@@ -107,7 +107,7 @@ pub struct Seat {
 }
 
 impl Seat {
-    /// Notes how many requests of the client are in progress, and its turns.
+    /// Updates the number of outstanding requests and the turnarounds of the client.
     pub fn note(&self, in_progress: u32, turns: ClientTurns) {
         let numbers = &self.numbers;
         numbers.in_progress.store(in_progress, Ordering::Relaxed);

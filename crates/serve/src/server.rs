@@ -1,4 +1,4 @@
-//! Starting and ending: the threads that serve sockets, and what is left afterwards.
+//! The server: starts the threads of the frontends, and collects the results when it stops.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -26,30 +26,30 @@ use crate::threads::{Bell, spawn};
 use crate::vhost::blk::Disk;
 use crate::{nbd, vhost};
 
-/// How a device is served.
+/// Options of a server.
 pub struct Options {
     /// Queues that each vhost-user client may use.
     pub vhost_queues: u16,
-    /// Answer as soon as possible.
+    /// True to reply as soon as possible, without a clock.
     pub no_delay: bool,
-    /// Simulated time that passes in a unit of real time.
+    /// Simulated time per unit of real time.
     pub speed: Speed,
-    /// Never spend the end of a wait looking at the clock.
+    /// True to disable busy-waiting.
     pub no_spin: bool,
-    /// Idle time after which a client may lose its place to a new one if all places are taken.
+    /// Idle time after which a client may lose its slot to a new one if all slots are taken.
     pub idle_limit: Wall,
-    /// Bytes of payload that may be held in memory.
+    /// Maximum number of payload bytes in memory.
     pub memory: u64,
-    /// Where requests are recorded.
+    /// Destination of the recording of requests.
     pub recorder: Option<Recorder>,
-    /// The image that the device is in, and the options that it was made with.
+    /// Flash image of the device, and the options with which the device was built.
     pub image: Option<(Store, DeviceOptions)>,
 }
 
-/// A device that is being served.
+/// A running server.
 pub struct Server {
     engine: Arc<Mutex<Engine>>,
-    /// Of each front end, its thread and what wakes it.
+    /// Thread of each frontend, and the bell that wakes it.
     fronts: Vec<(JoinHandle<()>, Arc<Bell>)>,
     stop: Arc<AtomicBool>,
     addresses: Vec<Address>,
@@ -60,51 +60,51 @@ pub struct Server {
     roster: Roster,
 }
 
-/// What was served.
+/// Results of a server that has stopped.
 pub struct Finished {
-    /// The device as it is now.
+    /// The device in its final state.
     pub device: Device,
-    /// What was measured: the device's own times.
+    /// Measurements in simulated time.
     pub outcome: Outcome,
-    /// How well the host was shown them.
+    /// Timing accuracy of replies in real time.
     pub live: Live,
-    /// How often the speed was changed meanwhile.
+    /// Number of speed changes.
     pub speed_changes: u64,
-    /// Requests in the recording, or why it is not whole; `None` without one.
+    /// Number of requests in the recording, or the reason why it is incomplete. `None` without a recording.
     pub recorded: Option<Result<u64, String>>,
-    /// A digest of the requests: that of a recording of them.
+    /// Digest of the requests, equal to the digest of a recording of them.
     pub digest: u64,
-    /// Bytes of payload that were held at the end; of an image what it takes on its disk.
+    /// Bytes of payload held at the end. For an image, the disk space that it takes.
     pub payload_bytes: u64,
-    /// Of an image: whether it has all that was accepted, or why not.
+    /// `Ok` if the image contains all accepted data, otherwise the reason. `None` without an image.
     pub image: Option<Result<(), String>>,
-    /// Units of an image that could not be read.
+    /// Mapping units of the image that could not be read.
     pub unreadable: u64,
-    /// Requests that failed because units of the image are damaged.
+    /// Requests that failed because mapping units of the image are damaged.
     pub damaged: u64,
-    /// Lasting troubles of the device and its image.
+    /// Permanent problems of the device and its image.
     pub warnings: Vec<String>,
-    /// Power cuts.
+    /// Number of power cuts.
     pub power_cuts: u64,
-    /// Operations that were asked to fail.
+    /// Number of operations that a monitor requested to fail.
     pub faults_asked: u64,
-    /// The recovery after the last of them.
+    /// The recovery after the last power cut.
     pub recovered: Option<Recovered>,
-    /// What was found out of the host at the start.
+    /// Properties of the host, measured at the start.
     pub calibration: Calibration,
 }
 
-/// What sending and receiving take each front end; nothing where nothing is deducted.
+/// Costs of the frontends, which are deducted from the due times of replies. The default is no deduction.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Costs {
-    /// Of NBD.
+    /// Cost of NBD.
     pub nbd: Cost,
-    /// Of vhost-user.
+    /// Cost of vhost-user.
     pub vhost_user: Cost,
 }
 
 impl Server {
-    /// Begins to serve a device to who connects to these sockets, or has done so.
+    /// Starts to serve a device to the clients of these sockets, including those that have already connected.
     pub fn start(device: Device, sockets: Sockets, options: Options) -> Result<Server, ServeError> {
         if !device.attributes() {
             return Err(ServeError::NoAttribution);
@@ -125,7 +125,7 @@ impl Server {
         let export = export_of(&device);
         let start = Wall::now();
         let clock = Clock::new(start, options.speed);
-        // Where preconditioning took time, the clock goes on from there.
+        // The clock continues at the simulated time that preconditioning has reached.
         let clock = Clock::new(start.earlier(clock.span(device.now())), options.speed);
         let pace = if options.no_delay { Pace::AtOnce } else { Pace::Timed(clock) };
         let engine = match options.image {
@@ -151,7 +151,7 @@ impl Server {
         Ok(server)
     }
 
-    /// Starts the threads of the front ends that have somewhere to listen. All have their ports before any request.
+    /// Starts the threads of the frontends that have a listener. All ports are added before the first request.
     fn start_fronts(
         &mut self,
         export: Export,
@@ -195,32 +195,32 @@ impl Server {
         Ok(())
     }
 
-    /// Where NBD clients connect, with the ports that the system has chosen.
+    /// Returns the addresses for NBD clients, with the ports that the system has chosen.
     pub fn addresses(&self) -> &[Address] {
         &self.addresses
     }
 
-    /// Where vhost-user clients connect.
+    /// Returns the path of the socket for vhost-user clients.
     pub fn vhost_user(&self) -> Option<&Path> {
         self.vhost_user.as_deref()
     }
 
-    /// What is deducted from the time of answers.
+    /// Returns the costs of the frontends.
     pub fn costs(&self) -> &Costs {
         &self.costs
     }
 
-    /// What was found out of the host at the start.
+    /// Returns the properties of the host that were measured at the start.
     pub fn calibration(&self) -> &Calibration {
         &self.calibration
     }
 
-    /// Returns the list of connected clients, which stays up to date.
+    /// Returns the list of connected clients, which is updated continuously.
     pub fn roster(&self) -> Roster {
         self.roster.clone()
     }
 
-    /// The device and all that is around it, for a monitor; it has to let go of it before the server ends.
+    /// Returns the engine, for a monitor. The monitor must drop it before the server stops.
     pub fn engine(&self) -> Arc<Mutex<Engine>> {
         Arc::clone(&self.engine)
     }
@@ -230,11 +230,12 @@ impl Server {
         self.engine.lock().unwrap_or_else(PoisonError::into_inner).power_cut(Wall::now())
     }
 
-    /// Waits until `ends`, or until the server cannot go on: the text says why. What goes wrong meanwhile is told.
+    /// Waits until `ends` returns `true`. Returns an error if the server cannot continue. Reports new warnings through
+    /// `tell`.
     pub fn wait(&self, ends: impl Fn() -> bool, tell: impl Fn(&str)) -> Result<(), String> {
-        /// How soon a wish to end is heard.
+        /// Interval at which `ends` is called.
         const PATIENCE: std::time::Duration = std::time::Duration::from_millis(50);
-        /// Rounds between two ticks of the recording, which are half a second apart.
+        /// Number of loop iterations between two ticks of the recording, which are half a second apart.
         const ROUNDS: u32 = 10;
         let mut told = Vec::new();
         let mut round = 0_u32;
@@ -262,7 +263,7 @@ impl Server {
         }
     }
 
-    /// Ends: no more is read, what is in progress is answered, and the sockets are removed.
+    /// Stops the server: reads no more requests, replies to outstanding ones, and removes the sockets.
     pub fn stop(self, complete: bool) -> Result<Finished, String> {
         let Server { engine, calibration, speed, costs, fronts, stop, .. } = self;
         stop.store(true, Ordering::Release);
@@ -307,7 +308,7 @@ impl Server {
     }
 }
 
-/// What clients see of a device.
+/// Returns the NBD export of a device.
 fn export_of(device: &Device) -> Export {
     let config = device.config();
     Export {
@@ -319,7 +320,7 @@ fn export_of(device: &Device) -> Export {
     }
 }
 
-/// The same as a virtio block device.
+/// Returns the virtio block device for an export.
 fn disk_of(export: &Export, queues: u16) -> Disk {
     let Export { name, bytes, unit, read_only, .. } = export.clone();
     Disk { name, bytes, unit, queues: queues.max(1), read_only }

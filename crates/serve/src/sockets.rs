@@ -1,5 +1,5 @@
-//! Where clients connect. NBD sockets are open before there is a device, so that clients of one that is being filled
-//! wait for it; that for vhost-user is opened when the device can be served.
+//! Sockets for clients. NBD sockets are opened before the device is built, so that clients can connect while it is
+//! being filled. The vhost-user socket is opened when the device is ready.
 
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -8,18 +8,18 @@ use crate::address::Address;
 use crate::error::ServeError;
 use crate::nbd::listen::{Listener, check_path};
 
-/// Which sockets there are to be.
+/// Addresses of the sockets.
 #[derive(Clone, Debug, Default)]
 pub struct Places {
-    /// Where NBD clients connect.
+    /// Addresses for NBD clients.
     pub nbd: Vec<Address>,
-    /// Where vhost-user clients connect.
+    /// Path of the socket for vhost-user clients.
     pub vhost_user: Option<PathBuf>,
-    /// An address beyond this machine's own at which to listen, where that is wanted.
+    /// Address other than loopback at which listening is allowed.
     pub allow_remote: Option<IpAddr>,
 }
 
-/// Sockets that are open: who connects is served once there is a device, [`Server::start`](crate::Server::start).
+/// Open sockets. [`Server::start`](crate::Server::start) serves the clients that connect to them.
 #[derive(Debug)]
 pub struct Sockets {
     pub(crate) nbd: Vec<Listener>,
@@ -27,7 +27,7 @@ pub struct Sockets {
 }
 
 impl Sockets {
-    /// Opens them, so that what is wrong with them is known before a device is made.
+    /// Opens the sockets, so that their errors are reported before a device is built.
     pub fn open(places: &Places) -> Result<Sockets, ServeError> {
         if let Some(remote) = places.nbd.iter().find(|address| !address.is_allowed(places.allow_remote)) {
             return Err(ServeError::Remote { address: remote.clone() });
@@ -42,20 +42,21 @@ impl Sockets {
         Ok(Sockets { nbd, places: Places { nbd: addresses, ..places.clone() } })
     }
 
-    /// Opens the socket for vhost-user clients. It is not there before the device is: a QEMU whose server is killed
-    /// before it has answered the first message waits for the answer forever, even if it is to reconnect.
+    /// Opens the socket for vhost-user clients. This must not happen before the device is ready: if a server is killed
+    /// before it has replied to the first message, QEMU waits for the reply forever, even if it is configured to
+    /// reconnect.
     pub(crate) fn listen_vhost_user(&self) -> Result<Option<Listener>, ServeError> {
         let address = self.places.vhost_user.clone().map(Address::Unix);
         let open = |address: Address| Listener::open(&address).map_err(|error| ServeError::Listen(address, error));
         address.map(open).transpose()
     }
 
-    /// Where NBD clients connect, with the ports that the system has chosen.
+    /// Returns the addresses for NBD clients, with the ports that the system has chosen.
     pub fn addresses(&self) -> &[Address] {
         &self.places.nbd
     }
 
-    /// Where vhost-user clients connect.
+    /// Returns the path of the socket for vhost-user clients.
     pub fn vhost_user(&self) -> Option<&Path> {
         self.places.vhost_user.as_deref()
     }

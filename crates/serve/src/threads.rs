@@ -1,4 +1,4 @@
-//! Threads that wait for sockets.
+//! Threads that wait for sockets, and their wake-up.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -6,23 +6,23 @@ use std::thread::JoinHandle;
 
 use rustix::event::{EventfdFlags, eventfd};
 
-/// Wakes a thread that waits for sockets.
+/// Wakes a thread that is waiting for sockets.
 #[derive(Debug)]
 pub struct Bell(OwnedFd);
 
 impl Bell {
-    /// A bell that does not ring.
+    /// Creates a bell that is not ringing.
     pub fn new() -> io::Result<Bell> {
         Ok(Bell(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?))
     }
 
     /// Wakes the thread, now or when it waits next.
     pub fn ring(&self) {
-        // It can only fail where it rings already.
+        // This can fail only if the bell is already ringing.
         let _ = rustix::io::write(&self.0, &1u64.to_ne_bytes());
     }
 
-    /// Ends the ringing.
+    /// Stops the ringing.
     pub fn silence(&self) {
         let _ = rustix::io::read(&self.0, &mut [0; 8]);
     }

@@ -1,22 +1,22 @@
 //! Memory for the requests and replies of NBD clients: one budget for all of them.
 //!
-//! Each client has a share that nobody can take from it, so that small requests always go on. What a client needs
-//! beyond its share comes from a pool. A request that does not fit waits in its socket until others have been served.
+//! Each client has a share that no other client can use, so that small requests can always proceed. Memory beyond the
+//! share comes from a pool. A request that does not fit waits in its socket until other requests have completed.
 
-/// Bytes that a client may use whatever the others do.
+/// Bytes that a client may always use.
 pub const SHARE: usize = 1 << 20;
 
-/// Bytes that all clients together may use beyond their shares: four requests of the longest payload.
+/// Bytes that all clients together may use beyond their shares: four requests of the maximum payload.
 const POOL: usize = 128 << 20;
 
-/// Bytes left in the pool.
+/// Remaining bytes in the pool.
 #[derive(Clone, Copy, Debug)]
 pub struct Budget {
     left: usize,
 }
 
 impl Budget {
-    /// Returns what the clients leave, of which each uses so many bytes.
+    /// Returns the remaining budget, given the bytes that each client uses.
     pub fn beside(used: impl Iterator<Item = usize>) -> Budget {
         Budget { left: POOL.saturating_sub(used.map(beyond_share).sum()) }
     }

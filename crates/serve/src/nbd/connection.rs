@@ -1,4 +1,4 @@
-//! A client and its socket: bytes on their way in and out.
+//! A client's connection: its socket, and the buffers for requests and replies.
 
 use std::collections::VecDeque;
 use std::io::{self, IoSlice, Read, Write};
@@ -16,14 +16,14 @@ use crate::turnaround::Turnaround;
 /// A socket.
 #[derive(Debug)]
 pub enum Stream {
-    /// On this machine.
+    /// A Unix socket.
     Unix(UnixStream),
     /// TCP.
     Tcp(TcpStream),
 }
 
 impl Stream {
-    /// Returns who is at the other end.
+    /// Returns information about the other end.
     pub fn peer(&self) -> Peer {
         match self {
             Stream::Unix(stream) => Peer::of_unix(stream),
@@ -55,58 +55,58 @@ impl AsFd for Stream {
     }
 }
 
-/// Bytes that are read at once; the room for input where no single request needs more.
+/// Bytes to read at once, and size of the input buffer unless a single request needs more.
 const INPUT: usize = 256 << 10;
 
-/// Replies up to this size are put together and sent at once; longer ones are sent from where they are.
+/// Replies up to this size are collected and sent together. Longer ones are sent from their own buffer.
 const SMALL: usize = 32 << 10;
 
-/// Bytes of replies that are put together.
+/// Maximum number of collected bytes.
 const TOGETHER: usize = 128 << 10;
 
-/// Requests of a client that may be in progress.
+/// Maximum number of outstanding requests of a client.
 const MOST_IN_FLIGHT: u32 = 1024;
 
-/// Bytes of replies that may be on their way to a client, in progress or waiting for it to read.
+/// Maximum number of reply bytes of a client, for outstanding requests and for replies that the client has not read.
 const MOST_PROMISED: usize = 64 << 20;
 
-/// A client.
+/// A connected client.
 #[derive(Debug)]
 pub struct Connection {
     stream: Stream,
-    /// What was said so far.
+    /// State of the protocol.
     pub session: Session,
-    /// When it connected.
+    /// Time at which the client connected.
     pub since: Wall,
-    /// Its entry in the list of clients. `None` if nobody lists them.
+    /// Entry in the roster. `None` if there is no roster.
     pub seat: Option<Seat>,
     input: Vec<u8>,
-    /// Of `input`: bytes that were taken, and bytes that are there.
+    /// Number of consumed bytes in `input`, and number of received bytes in it.
     taken: usize,
     filled: usize,
-    /// Bytes from `taken` on that it needs to go on.
+    /// Number of bytes from `taken` on that the session needs to continue.
     needs: usize,
-    /// Bytes of `needs` that the budget has granted; 0 where it needs no more than [`INPUT`].
+    /// Part of `needs` that the budget has granted. 0 if no more than [`INPUT`] is needed.
     granted: usize,
     output: VecDeque<Vec<u8>>,
-    /// Bytes of the first of them that were sent, and of all that were not.
+    /// Number of sent bytes of the first buffer, and number of unsent bytes in all buffers.
     sent: usize,
     waiting: usize,
-    /// Requests in progress, and bytes that they will be answered with.
+    /// Number of outstanding requests, and number of bytes of their replies.
     in_flight: u32,
     promised: usize,
     turnaround: Turnaround,
-    /// When bytes last went in or out.
+    /// Time of the last transfer in either direction.
     active: Wall,
-    /// True if a request that has arrived waits for memory for it or its reply.
+    /// True if a request that has arrived is waiting for memory.
     is_held: bool,
-    /// Nothing more is read; it is closed when all is sent.
+    /// True if no more requests are read, and the connection closes when everything is sent.
     ending: bool,
     broken: bool,
 }
 
 impl Connection {
-    /// A client that has just connected.
+    /// Creates the connection of a new client.
     pub fn new(stream: Stream, export: Export, now: Wall) -> Connection {
         let mut greeting = Vec::with_capacity(TOGETHER);
         let session = Session::new(export, &mut greeting);
@@ -133,12 +133,12 @@ impl Connection {
         }
     }
 
-    /// Whether more may be asked for: its answers fit into what it is given.
+    /// Returns `true` if the client may submit another request: its replies fit into the limits.
     fn has_room(&self) -> bool {
         self.in_flight < MOST_IN_FLIGHT && self.promised + self.waiting < MOST_PROMISED
     }
 
-    /// Returns the bytes of memory that its requests and replies take, or may come to take.
+    /// Returns the bytes of memory that the client's requests and replies take or may take.
     pub fn used(&self) -> usize {
         self.input.len().max(self.granted).saturating_sub(INPUT) + self.promised + self.waiting
     }
@@ -148,8 +148,8 @@ impl Connection {
         self.is_held
     }
 
-    /// Returns how long the client has been idle; 0 while a request is outstanding or a reply is not collected, and
-    /// before it is served.
+    /// Returns the time for which the client has been idle. 0 while a request is outstanding or a reply is not
+    /// collected, and before the client is served.
     pub fn idle_for(&self, now: Wall) -> Wall {
         let is_idle = self.session.is_serving() && self.in_flight == 0 && self.waiting == 0;
         if is_idle { now.since(self.active) } else { Wall(0) }
@@ -162,38 +162,38 @@ impl Connection {
         if is_slow && self.used() > SHARE { now.since(self.active) } else { Wall(0) }
     }
 
-    /// Whether to wait for its bytes.
+    /// Returns `true` if the loop should wait for input.
     pub fn wants_input(&self) -> bool {
         !self.ending && self.has_room() && self.needs <= INPUT.max(self.granted)
     }
 
-    /// Whether to wait until it takes bytes.
+    /// Returns `true` if the loop should wait until the client accepts output.
     pub fn wants_output(&self) -> bool {
         self.waiting > 0 && !self.broken
     }
 
-    /// Whether there is nothing left to do with it.
+    /// Returns `true` if the connection is finished and can be dropped.
     pub fn is_over(&self) -> bool {
         self.broken || (self.ending && self.waiting == 0 && self.in_flight == 0)
     }
 
-    /// Reads no more; what is in progress is answered.
+    /// Stops reading. Outstanding requests still get their replies.
     pub fn end(&mut self) {
         self.ending = true;
     }
 
-    /// The client is gone, and nothing more can be sent.
+    /// Marks the connection as lost. Nothing more can be sent.
     pub fn lose(&mut self) {
         self.broken = true;
     }
 
-    /// Reads what has come.
+    /// Reads the available input.
     pub fn receive(&mut self, now: Wall) {
         self.make_room();
         self.active = now;
         match self.stream.read(&mut self.input[self.filled..]) {
             Ok(0) => {
-                // Who has left does not want answers; who has only stopped asking gets them.
+                // The client has disconnected or closed its sending side. In the second case it still gets its replies.
                 self.ending = true;
             }
             Ok(count) => self.filled += count,
@@ -202,7 +202,7 @@ impl Connection {
         }
     }
 
-    /// Room for what is needed next. The longest request and its payload is the most that there will be.
+    /// Makes room in the input buffer for what the session needs next, at most the longest request with its payload.
     fn make_room(&mut self) {
         if self.taken == self.filled {
             (self.taken, self.filled) = (0, 0);
@@ -212,14 +212,14 @@ impl Connection {
             (self.taken, self.filled) = (0, self.filled - self.taken);
         }
         if self.needs.max(self.filled + 1) > self.input.len() {
-            // Memory that nothing is written to takes no room: a client may never send the rest.
+            // Untouched memory takes no space: a client may never send the rest of its request.
             let mut larger = vec![0; self.needs.max(2 * INPUT)];
             larger[..self.filled].copy_from_slice(&self.input[..self.filled]);
             self.input = larger;
         }
     }
 
-    /// Gives back the room of a long request that was taken.
+    /// Releases the buffer of a long request that was consumed.
     fn shrink(&mut self) {
         if self.input.len() > INPUT && self.taken == self.filled && self.granted == 0 {
             (self.taken, self.filled) = (0, 0);
@@ -227,7 +227,7 @@ impl Connection {
         }
     }
 
-    /// Takes the next request that is there, with what is known of the client. Returns `true` if one was whole.
+    /// Processes the next request that has arrived, if it is complete. Returns `true` if it was.
     pub fn next_request(
         &mut self,
         now: Wall,
@@ -281,12 +281,12 @@ impl Connection {
         true
     }
 
-    /// A request in progress has an answer that is to be sent then.
+    /// Records the reply to a request, for the client's turnaround.
     pub fn note_answer(&mut self, due: &Due) {
         self.turnaround.note_answer(due, Wall::now);
     }
 
-    /// A request that was in progress is answered by `head`, and by `bytes` where there are more.
+    /// Replies to an outstanding request with the bytes that `write` appends.
     pub fn answer(&mut self, promised: usize, write: impl FnOnce(&mut Vec<u8>)) {
         self.in_flight -= 1;
         self.promised -= promised;
@@ -296,7 +296,7 @@ impl Connection {
         self.waiting += out.len() - before;
     }
 
-    /// The same by bytes that are complete; they are taken where they are many.
+    /// Replies to an outstanding request with a complete reply. If it is long, takes the buffer instead of copying.
     pub fn answer_with(&mut self, promised: usize, bytes: &mut Vec<u8>) {
         if bytes.len() <= SMALL {
             return self.answer(promised, |out| out.extend_from_slice(bytes));
@@ -307,7 +307,7 @@ impl Connection {
         self.output.push_back(std::mem::take(bytes));
     }
 
-    /// Sends what the socket takes. Returns `true` if that was anything.
+    /// Sends as much as the socket accepts. Returns `true` if anything was sent.
     pub fn send(&mut self, now: Wall) -> bool {
         if let Some(seat) = &self.seat {
             seat.note(self.in_flight, self.turnaround.counts());
@@ -344,7 +344,7 @@ impl Connection {
             self.sent -= first.len();
             left -= 1;
             if left == 0 && first.capacity() <= 2 * TOGETHER {
-                first.clear(); // To be used again.
+                first.clear(); // Reuse the buffer.
                 break;
             }
             self.output.pop_front();
@@ -352,15 +352,15 @@ impl Connection {
     }
 }
 
-/// What became of a request that was taken.
+/// Result of processing a request.
 pub enum Begun {
-    /// It is answered already.
+    /// The request was replied to.
     Answered,
-    /// It is in progress, and will be answered by about so many bytes.
+    /// The request is outstanding. The number is the estimated size of its reply in bytes.
     InProgress(usize),
 }
 
-/// Where small replies are put together.
+/// Returns the buffer in which short replies are collected.
 fn place(output: &mut VecDeque<Vec<u8>>) -> &mut Vec<u8> {
     let has_room = output.back().is_some_and(|last| last.capacity() >= TOGETHER && last.len() + SMALL < TOGETHER);
     if !has_room {

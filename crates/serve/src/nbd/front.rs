@@ -1,8 +1,8 @@
-//! The loop that serves all NBD clients: one thread, which reads requests, moves the device on, and answers.
+//! The loop that serves all NBD clients. Its thread reads requests, advances the device, and sends replies.
 //!
-//! One thread, because a request then changes hands nowhere: a second thread to wake costs as much as the whole of a
-//! fast answer does (`docs/decisions/0015-live.md`). It waits for its sockets and for what the engine is to do next;
-//! the last stretch of a wait it spends looking, since sleeping ends too late.
+//! There is only one thread, so that a request never passes from one thread to another: waking a second thread costs as
+//! much as a fast reply takes in total (`docs/decisions/0015-live.md`). The loop waits for its sockets and for the next
+//! event of the engine. It busy-waits at the end of a wait, because sleeping ends too late.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -28,26 +28,26 @@ use crate::threads::Bell;
 /// Name of this frontend in results.
 pub(crate) const NBD: &str = "nbd";
 
-/// Clients that are served at a time. Another one takes the place of one that is idle, or is refused.
+/// Maximum number of clients. A further client replaces one that is idle, or is refused.
 const MOST_CLIENTS: usize = 64;
 
-/// Further connections that may negotiate, so that a refused client learns the reason.
+/// Number of further connections that may negotiate, so that a refused client can be told the reason.
 const MOST_ASKING: usize = 8;
 
-/// How long a client may hold memory that others wait for, while it neither collects its replies nor sends the rest of
-/// its request.
+/// Time for which a client may hold memory that other clients need, if it neither collects its replies nor sends the
+/// rest of its request.
 const STALL: Wall = Wall(10_000_000_000);
 
 /// Interval at which clients with a time limit are checked if no socket is ready.
 const SOON: Wall = Wall(1_000_000_000);
 
-/// A client has to have chosen its export by then.
+/// Time limit for a client to choose its export.
 const HANDSHAKE: Wall = Wall(30_000_000_000);
 
-/// How long no client is accepted where the system has no room for one.
+/// Pause after the system could not accept a client for lack of resources.
 const PAUSE: Wall = Wall(100_000_000);
 
-/// A request in progress.
+/// An outstanding request.
 #[derive(Clone, Copy, Debug)]
 struct Pending {
     client: usize,
@@ -57,7 +57,7 @@ struct Pending {
     promised: usize,
 }
 
-/// The loop and what it holds.
+/// The loop and its state.
 pub struct Front {
     engine: Arc<Mutex<Engine>>,
     port: Port,
@@ -73,35 +73,35 @@ pub struct Front {
     ready: Vec<(bool, bool)>,
     answers: Vec<Answer>,
     accept_after: Wall,
-    /// A client has to have done something by some time.
+    /// True if a client has a time limit.
     is_timed: bool,
-    /// Of the device, when last looked.
+    /// Power cuts of the device when it was last checked.
     power_cuts: u64,
     roster: Option<Roster>,
 }
 
-/// What a loop is made of.
+/// Parts of a loop.
 pub struct Parts {
-    /// The device, with others' front ends.
+    /// The engine, which all frontends share.
     pub engine: Arc<Mutex<Engine>>,
-    /// This one's place at it.
+    /// Port of this frontend.
     pub port: Port,
-    /// What clients see.
+    /// The NBD export.
     pub export: Export,
-    /// Where clients connect.
+    /// Sockets for clients.
     pub listeners: Vec<Listener>,
-    /// Wakes the loop.
+    /// Bell that wakes the loop.
     pub bell: Arc<Bell>,
-    /// Set when the server ends.
+    /// Set when the server stops.
     pub stop: Arc<AtomicBool>,
-    /// The last stretch of a wait.
+    /// Time to busy-wait at the end of a wait.
     pub spin: Wall,
-    /// Idle time after which a client may lose its place to a new one if all places are taken.
+    /// Idle time after which a client may lose its slot to a new one if all slots are taken.
     pub idle_limit: Wall,
 }
 
 impl Front {
-    /// A loop, to be run by a thread of its own.
+    /// Creates a loop, to be run in its own thread.
     pub fn new(parts: Parts) -> Front {
         let Parts { engine, port, export, listeners, bell, stop, spin, idle_limit } = parts;
         Front {
@@ -125,19 +125,19 @@ impl Front {
         }
     }
 
-    /// Lists its clients there from now on.
+    /// Starts to add clients to a roster.
     pub fn enter_clients(&mut self, roster: Roster) {
         self.roster = Some(roster);
     }
 
-    /// Adds a client that is connected already, as by a pair of sockets.
+    /// Adds a client that is already connected, for example over a socket pair.
     pub fn add(&mut self, stream: std::os::unix::net::UnixStream) -> std::io::Result<()> {
         stream.set_nonblocking(true)?;
         self.welcome(super::connection::Stream::Unix(stream), Wall::now());
         Ok(())
     }
 
-    /// Serves until the server is to end, and what is in progress then is answered.
+    /// Serves clients until the server stops and the outstanding requests have been replied to.
     pub fn run(mut self) {
         set_timer_slack();
         self.send(Wall::now());
@@ -159,7 +159,7 @@ impl Front {
                     continue;
                 }
             }
-            // Requests arrive when they have been read.
+            // A request arrives at the time at which it has been read.
             let now = if called { Wall::now() } else { now };
             if farewell.is_over(now) {
                 break;
@@ -167,7 +167,7 @@ impl Front {
             next = self.serve(now, farewell.hurries);
             let has_sent = self.send(now);
             if (self.part(now) || has_sent) && self.clients.iter().flatten().any(|(_, client)| client.is_held()) {
-                // There may be room for its request now.
+                // A client's waiting request may fit now.
                 next = Wall(0);
             }
             if farewell.has_begun() && self.is_done() {
@@ -182,7 +182,7 @@ impl Front {
         self.pending.is_empty() && self.clients.iter().flatten().all(|(_, client)| !client.wants_output())
     }
 
-    /// Waits until a socket calls, or until `until`; whether one called.
+    /// Waits until a socket is ready or until `until`. Returns `true` if a socket is ready.
     fn wait(&mut self, until: Wall) -> bool {
         let now = Wall::now();
         let is_timed = |client: &Connection| !client.session.is_serving() || client.is_held();
@@ -215,7 +215,7 @@ impl Front {
         called > 0
     }
 
-    /// Reads from the sockets that have called, and accepts new clients.
+    /// Reads from the sockets that are ready, and accepts new clients.
     fn receive(&mut self, now: Wall) {
         let mut ready = self.ready.iter().copied();
         if ready.next().is_some_and(|(rang, _)| rang) {
@@ -229,7 +229,8 @@ impl Front {
                 client.lose();
             }
         }
-        // Who has left makes room for who has come; who comes after a power cut is not taken for one before it.
+        // Drop disconnected clients first, to make room for new ones. After a power cut, drop the old clients before
+        // accepting new ones, because all clients present then are disconnected.
         if listeners.contains(&true) {
             let (engine, _) = lock(&self.engine);
             part_after_cut(&engine, &mut self.power_cuts, &mut self.pending, &mut self.clients);
@@ -245,7 +246,7 @@ impl Front {
     fn accept(&mut self, listener: usize, now: Wall) {
         loop {
             match self.listeners[listener].accept() {
-                // Without a place it is closed at once.
+                // Without a free slot, the stream is closed immediately.
                 Ok(Some(stream)) => {
                     if self.has_place(now) {
                         self.welcome(stream, now);
@@ -272,8 +273,8 @@ impl Front {
         })
     }
 
-    /// If all places are taken and another client asks for one, disconnects the client that has been idle longest. If
-    /// no client has been idle long enough, the new one is refused.
+    /// If all slots are taken and another client requests one, disconnects the client that has been idle longest. If no
+    /// client has been idle long enough, the new one is refused.
     fn share_places(&mut self, now: Wall) {
         let clients = self.clients.iter().flatten().count();
         let mut serving = self.clients.iter().flatten().filter(|(_, client)| client.session.is_serving()).count();
@@ -300,8 +301,8 @@ impl Front {
         }
     }
 
-    /// Submits what was read, moves the device on and takes what is due; or all there is, where it `hurries`. Returns
-    /// when to look again.
+    /// Submits the requests that have been read, advances the device, and takes the replies that are due. If `hurries`
+    /// is set, takes all replies. Returns the time for the next iteration.
     fn serve(&mut self, now: Wall, hurries: bool) -> Wall {
         let begun = self.rhythm.begin(now);
         let Front { engine, port, clients, pending, answers, rhythm, power_cuts, .. } = self;
@@ -336,13 +337,13 @@ impl Front {
         next
     }
 
-    /// Sends what sockets take. Returns `true` if that was anything.
+    /// Sends as much as the sockets accept. Returns `true` if anything was sent.
     fn send(&mut self, now: Wall) -> bool {
         self.clients.iter_mut().flatten().fold(false, |any, (_, client)| client.send(now) || any)
     }
 
-    /// Parts with clients that are gone, that never say what they want, or that hold memory that others wait for.
-    /// Returns `true` if there was one.
+    /// Drops clients that have disconnected, do not choose an export in time, or hold memory that other clients need.
+    /// Returns `true` if a client was dropped.
     fn part(&mut self, now: Wall) -> bool {
         let is_short = self.clients.iter().flatten().any(|(_, client)| client.is_held());
         let mut any = false;
@@ -361,7 +362,7 @@ impl Front {
     }
 }
 
-/// Parts with all clients where the power was cut: what was in progress will not be answered.
+/// Drops all clients after a power cut, because their outstanding requests will not be replied to.
 fn part_after_cut(
     engine: &Engine,
     known: &mut u64,
@@ -377,7 +378,7 @@ fn part_after_cut(
 
 impl Pending {
     fn of(session: &Session, command: &Command) -> Pending {
-        // Payload takes memory on its way in, too.
+        // The payload of a write takes memory, too, until it has been received.
         let has_payload = matches!(command.kind, Kind::Read | Kind::Write(_));
         let payload = if has_payload { command.length as usize } else { 0 };
         let promised = payload + headroom(session);
@@ -385,12 +386,12 @@ impl Pending {
     }
 }
 
-/// Bytes before the payload of a read.
+/// Returns the number of bytes before the payload of a read.
 fn headroom(session: &Session) -> usize {
     if session.is_structured() { wire::DATA_HEAD } else { wire::SIMPLE_HEAD }
 }
 
-/// Begins a request, or answers it where the device has no part in it.
+/// Submits a request, or replies to it if it does not involve the device.
 #[expect(clippy::too_many_arguments, reason = "what a request needs, borrowed one by one from the loop")]
 fn begin(
     engine: &mut Engine,
@@ -444,7 +445,7 @@ fn errno_of(error: PayloadError) -> Errno {
     }
 }
 
-/// Puts the reply to a request on its way.
+/// Queues the reply to a request.
 fn reply(client: &mut Connection, asked: &Pending, answer: &mut Answer) {
     client.note_answer(&answer.due);
     let structured = client.session.is_structured();

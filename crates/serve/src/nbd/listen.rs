@@ -1,4 +1,4 @@
-//! Sockets that clients connect to.
+//! Sockets to which clients connect.
 
 use std::io;
 use std::net::{TcpListener, TcpStream};
@@ -13,10 +13,10 @@ use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, 
 use super::connection::Stream;
 use crate::address::Address;
 
-/// Connections that may wait to be accepted.
+/// Maximum number of connections that wait to be accepted.
 const BACKLOG: i32 = 64;
 
-/// A socket that clients connect to. That of a file system goes with it.
+/// A listening socket. The file of a Unix socket is removed on drop.
 #[derive(Debug)]
 pub struct Listener {
     socket: Socket,
@@ -30,7 +30,7 @@ enum Socket {
 }
 
 impl Listener {
-    /// Listens at an address. A socket file that nobody listens at any more is replaced.
+    /// Listens at an address. Replaces a socket file at which no process listens any more.
     pub fn open(address: &Address) -> io::Result<Listener> {
         match address {
             Address::Unix(path) => {
@@ -41,19 +41,19 @@ impl Listener {
             Address::Tcp(wanted) => {
                 let listener = TcpListener::bind(wanted)?;
                 listener.set_nonblocking(true)?;
-                // The port may have been left to the system.
+                // The system may have chosen the port.
                 let address = Address::Tcp(listener.local_addr()?);
                 Ok(Listener { socket: Socket::Tcp(listener), address })
             }
         }
     }
 
-    /// Where it listens.
+    /// Returns the address of the socket.
     pub fn address(&self) -> &Address {
         &self.address
     }
 
-    /// The next client that has connected, if there is one.
+    /// Returns the next client that has connected. `None` if there is none.
     pub(crate) fn accept(&self) -> io::Result<Option<Stream>> {
         let accepted = match &self.socket {
             Socket::Unix(listener, _) => listener.accept().map(|(stream, _)| Stream::Unix(stream)),
@@ -79,26 +79,26 @@ impl AsFd for Listener {
 impl Drop for Listener {
     fn drop(&mut self) {
         if let Socket::Unix(_, path) = &self.socket {
-            // Somebody may have removed it already.
+            // The file may already have been removed.
             let _ = std::fs::remove_file(path);
         }
     }
 }
 
-/// A Unix socket that only this user can connect to, from the moment on at which it is there.
+/// Creates a Unix socket to which only this user can connect, from the moment at which it exists.
 pub(crate) fn private_socket(path: &Path) -> io::Result<UnixListener> {
     let socket = bound_socket(path)?;
     listen(&socket, BACKLOG)?;
     Ok(UnixListener::from(socket))
 }
 
-/// Checks the path of a socket without listening.
+/// Checks that a socket can be created at a path, without listening.
 pub(crate) fn check_path(path: &Path) -> io::Result<()> {
     drop(bound_socket(path)?);
     std::fs::remove_file(path)
 }
 
-/// A socket at a path that does not listen yet.
+/// Creates a socket at a path, without listening.
 fn bound_socket(path: &Path) -> io::Result<OwnedFd> {
     make_room(path)?;
     let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
@@ -110,7 +110,7 @@ fn bound_socket(path: &Path) -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
-/// Removes a socket that a server has left behind; says what else is in the way.
+/// Removes the socket of a server that no longer runs. Returns an error if something else is at the path.
 fn make_room(path: &Path) -> io::Result<()> {
     let Ok(found) = std::fs::symlink_metadata(path) else {
         return Ok(());
@@ -126,7 +126,7 @@ fn make_room(path: &Path) -> io::Result<()> {
 }
 
 impl Stream {
-    /// Ready for the loop.
+    /// Sets the options of the socket for the loop.
     fn prepared(self) -> io::Result<Stream> {
         match &self {
             Stream::Unix(stream) => stream.set_nonblocking(true)?,
@@ -136,7 +136,7 @@ impl Stream {
     }
 }
 
-/// A reply must not wait for the next one.
+/// Disables Nagle's algorithm, so that a reply does not wait for the next one.
 fn prepare_tcp(stream: &TcpStream) -> io::Result<()> {
     stream.set_nonblocking(true)?;
     stream.set_nodelay(true)

@@ -1,64 +1,63 @@
-//! One client's conversation, without its socket: bytes go in, answers and requests come out.
+//! Session of an NBD client, without its socket: consumes bytes, and produces replies and requests.
 //!
-//! What a client may say is bounded here: options and names have a longest length, payload has one, and what is longer
-//! is passed over without being kept. A message that breaks the protocol ends the conversation; one that only asks for
-//! what cannot be is answered with the protocol's error.
+//! All input is bounded: options, names and payload have maximum lengths, and longer input is skipped without storing
+//! it. A violation of the protocol ends the session. A request that cannot be performed gets an error reply.
 
 use super::wire::{self, Errno, Reader, allocation, command, export, flag, handshake, info, option, reply};
 use crate::payload::Extent;
 
-/// The longest payload of a request, which clients are told: 32 MiB, as the protocol has it where nothing is said.
+/// Maximum payload of a request. Clients are told this limit: 32 MiB, which is also the default of the protocol.
 pub const LONGEST_PAYLOAD: u32 = 32 << 20;
 
-/// The longest data of an option: a name has at most 4096 bytes, and queries are short.
+/// Maximum length of an option's data. A name has at most 4096 bytes, and queries are short.
 const LONGEST_OPTION: u32 = 16 << 10;
 
-/// Options that a client may ask for before it chooses an export.
+/// Maximum number of options that a client may negotiate.
 const MOST_OPTIONS: u32 = 256;
 
-/// Extents in one answer to a request for block status.
+/// Maximum number of extents in one block status reply.
 const MOST_EXTENTS: usize = 1024;
 
-/// The number of the one kind of block status.
+/// ID of the only metadata context.
 const ALLOCATION_ID: u32 = 1;
 
-/// Its name.
+/// Name of the only metadata context.
 const ALLOCATION: &str = "base:allocation";
 
-/// Bytes of a sector: requests are of whole ones.
+/// Bytes per sector. Requests must consist of whole sectors.
 const SECTOR: u64 = 512;
 
-/// What is exported.
+/// The exported device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Export {
-    /// Its name. The empty name means it, too.
+    /// Name of the export. The empty name stands for it as well.
     pub name: String,
-    /// Words for people.
+    /// Description for people.
     pub description: String,
-    /// Its size.
+    /// Size in bytes.
     pub bytes: u64,
-    /// Bytes of a mapping unit: requests of whole ones are the fastest.
+    /// Bytes of a mapping unit. Requests of whole mapping units are the fastest.
     pub unit: u32,
-    /// The device takes no writes any more.
+    /// True if the device no longer accepts writes.
     pub read_only: bool,
 }
 
 /// A request of the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Command<'a> {
-    /// The client's mark.
+    /// The client's identifier of the request.
     pub cookie: u64,
-    /// What to do.
+    /// Operation.
     pub kind: Kind<'a>,
-    /// First byte.
+    /// First byte of the range.
     pub offset: u64,
-    /// Bytes.
+    /// Length of the range in bytes.
     pub length: u32,
     /// Force unit access.
     pub fua: bool,
 }
 
-/// What a request does. Ranges lie within the export, and are of whole sectors.
+/// Operation of a request. Its range lies within the export, and consists of whole sectors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind<'a> {
     /// Read.
@@ -73,37 +72,37 @@ pub enum Kind<'a> {
     Zero,
     /// Write zeroes that stay allocated.
     ZeroAllocated,
-    /// Tell what is allocated, of the first extent only or of as many as there are.
+    /// Query the allocation status.
     Status {
-        /// Of the first only.
+        /// True to report only the first extent.
         one: bool,
     },
 }
 
-/// What came of some bytes.
+/// Result of processing input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Taken<'a> {
-    /// So many bytes were taken, and answered if that was needed. Call again with what follows.
+    /// This number of bytes was consumed, and replied to if necessary. Call again with the following input.
     Bytes(usize),
-    /// So many bytes were a request.
+    /// This number of bytes contained a request.
     Command(usize, Command<'a>),
-    /// There have to be so many bytes before something can be taken.
+    /// The input has to have at least this number of bytes.
     Needs(usize),
-    /// The conversation is over.
+    /// The session is over.
     End,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// The client's flags are to come.
+    /// Expecting the client's flags.
     Greeting,
-    /// Options are haggled over.
+    /// Negotiating options.
     Options,
-    /// So many bytes of an option or a payload are passed over; then the next state follows.
+    /// Skipping this number of bytes of an option or a payload, before the following state.
     Skipping(u64, After),
-    /// Requests are served.
+    /// Serving requests.
     Serving,
-    /// It is over.
+    /// The session is over.
     Ended,
 }
 
@@ -113,7 +112,7 @@ enum After {
     Request(u64, Errno),
 }
 
-/// A conversation.
+/// A session.
 #[derive(Clone, Debug)]
 pub struct Session {
     export: Export,
@@ -122,15 +121,15 @@ pub struct Session {
     no_zeroes: bool,
     structured: bool,
     allocation: bool,
-    /// No more clients are served now.
+    /// True if no more clients can be served.
     is_full: bool,
 }
 
-/// The answer to a client for which there is no place.
+/// Message for a client for which there is no free slot.
 const FULL: &str = "64 clients are connected, and none of them has been idle for 30 s: disconnect one, or try again";
 
 impl Session {
-    /// Begins a conversation, with what the server says first.
+    /// Starts a session, and appends the server's greeting to `out`.
     pub fn new(export: Export, out: &mut Vec<u8>) -> Session {
         out.extend_from_slice(&wire::GREETING.to_be_bytes());
         out.extend_from_slice(&wire::OPTION.to_be_bytes());
@@ -139,27 +138,27 @@ impl Session {
         Session { export, state, options, no_zeroes: false, structured: false, allocation: false, is_full: false }
     }
 
-    /// Refuses to serve a client that has not chosen its export yet, or no longer does.
+    /// Sets whether the session refuses to be served. Affects only a client that has not chosen its export.
     pub fn set_full(&mut self, is_full: bool) {
         self.is_full = is_full;
     }
 
-    /// Whether requests are served: the export is chosen.
+    /// Returns `true` if the client has chosen its export.
     pub fn is_serving(&self) -> bool {
         self.state == State::Serving || matches!(self.state, State::Skipping(_, After::Request(..)))
     }
 
-    /// Whether replies are structured.
+    /// Returns `true` if replies are structured.
     pub fn is_structured(&self) -> bool {
         self.structured
     }
 
-    /// The export.
+    /// Returns the export.
     pub fn export(&self) -> &Export {
         &self.export
     }
 
-    /// Takes one message from the front of `input`, as far as it is there, and appends what is said at once to `out`.
+    /// Processes one message at the front of `input`, if it is complete. Appends immediate replies to `out`.
     pub fn take<'a>(&mut self, input: &'a [u8], out: &mut Vec<u8>) -> Taken<'a> {
         match self.state {
             State::Greeting => self.greeting(input),
@@ -178,7 +177,7 @@ impl Session {
     fn greeting<'a>(&mut self, input: &'a [u8]) -> Taken<'a> {
         let Some(flags) = Reader(input).u32() else { return Taken::Needs(4) };
         let known = u32::from(handshake::FIXED | handshake::NO_ZEROES);
-        // Without fixed newstyle a client could not be told of an error; there is none left that lacks it.
+        // Without fixed newstyle, the client could not receive errors. All clients in use support it.
         if flags & !known != 0 || flags & u32::from(handshake::FIXED) == 0 {
             return self.end();
         }
@@ -219,7 +218,7 @@ impl Session {
         }
         if length > LONGEST_OPTION {
             self.state = State::Skipping(u64::from(length), After::Option(option));
-            // The old way to choose an export has no errors.
+            // The obsolete way to choose an export has no error reply.
             return if option == option::EXPORT_NAME { self.end() } else { Taken::Bytes(wire::OPTION_HEAD) };
         }
         let whole = wire::OPTION_HEAD + length as usize;
@@ -241,7 +240,7 @@ impl Session {
         if goes_on { Taken::Bytes(whole) } else { self.end() }
     }
 
-    /// The old way to choose the export; false where there is no such one.
+    /// Chooses the export, the obsolete way. Returns `false` if there is no such export.
     fn export_name(&mut self, data: &[u8], out: &mut Vec<u8>) -> bool {
         if self.is_full || !std::str::from_utf8(data).is_ok_and(|name| self.is_named(name)) {
             return false;
@@ -292,13 +291,13 @@ impl Session {
 
     fn flags(&self) -> u16 {
         let always = export::HAS_FLAGS | export::FLUSH | export::FUA | export::TRIM | export::WRITE_ZEROES;
-        // All connections reach one device, whose flush knows of no connection.
+        // All connections reach one device, whose flush covers all requests.
         let always = always | export::MULTI_CONN | export::FAST_ZERO;
         let always = if self.export.read_only { always | export::READ_ONLY } else { always };
         if self.structured { always | export::DF } else { always }
     }
 
-    /// Describes the export, as `INFO` and `GO` ask for.
+    /// Describes the export, for `INFO` and `GO`.
     fn describe(&self, option: u32, data: &[u8], out: &mut Vec<u8>) -> Result<(), (u32, &'static str)> {
         let wrong = (reply::ERR_INVALID, "the data of this option make no sense");
         let mut reader = Reader(data);
@@ -325,13 +324,13 @@ impl Session {
         if asked[usize::from(info::DESCRIPTION)] {
             told(info::DESCRIPTION, self.export.description.as_bytes());
         }
-        // Told unasked, too: a client that does not know it passes over it.
+        // Sent even if not requested, because clients ignore information that they do not know.
         let sizes = [SECTOR as u32, self.export.unit.next_power_of_two().clamp(512, LONGEST_PAYLOAD), LONGEST_PAYLOAD];
         told(info::BLOCK_SIZE, &sizes.map(u32::to_be_bytes).concat());
         Ok(())
     }
 
-    /// Names or chooses kinds of block status.
+    /// Lists or chooses metadata contexts.
     fn contexts(&mut self, option: u32, data: &[u8], out: &mut Vec<u8>) -> Result<(), (u32, &'static str)> {
         let wrong = (reply::ERR_INVALID, "the data of this option make no sense");
         if !self.structured {
@@ -375,7 +374,7 @@ impl Session {
         if kind != command::WRITE || length == 0 {
             return match checked {
                 Ok(kind) => {
-                    // A flush is of all, whatever range came with it.
+                    // A flush covers the whole device, regardless of the range in the request.
                     let (offset, length) = if kind == Kind::Flush { (0, 0) } else { (offset, length) };
                     let fua = flags & flag::FUA != 0;
                     Taken::Command(wire::REQUEST_HEAD, Command { cookie, kind, offset, length, fua })
@@ -399,9 +398,9 @@ impl Session {
         }
     }
 
-    /// Whether a request can be done at all; of a write the payload is still to come.
+    /// Checks that a request is valid. The payload of a write may not have arrived yet.
     fn check(&self, kind: u16, flags: u16, offset: u64, length: u32) -> Result<Kind<'static>, Errno> {
-        // Clients are known to set FUA on requests that write nothing.
+        // Some clients set FUA on requests that write nothing.
         let (what, allowed) = match kind {
             command::READ => (Kind::Read, if self.structured { flag::DF } else { 0 }),
             command::WRITE => (Kind::Write(&[]), 0),
@@ -438,13 +437,13 @@ impl Session {
         Ok(what)
     }
 
-    /// Whether the device writes these zeroes by forgetting units, and not by programming any.
+    /// Returns `true` if the device performs this zeroing by unmapping units, without programming any.
     fn zeroes_fast(&self, what: Kind, offset: u64, length: u32) -> bool {
         let unit = u64::from(self.export.unit);
         what == Kind::Zero && offset.is_multiple_of(unit) && u64::from(length).is_multiple_of(unit)
     }
 
-    /// Appends the answer to a request for block status, of which `extent` tells what is at the start of a range.
+    /// Appends the reply to a block status request. `extent` returns the kind of payload at the start of a range.
     pub fn status(
         &self,
         command: &Command,

@@ -1,46 +1,46 @@
-//! The numbers of the NBD protocol, and how its messages lie in bytes.
+//! Constants and message formats of the NBD protocol.
 //!
-//! After the protocol's description, `doc/proto.md` of the NBD project. All numbers are big-endian.
+//! Source: the description of the protocol, `doc/proto.md` of the NBD project. All numbers are big-endian.
 
-/// "NBDMAGIC": the first thing that a server says.
+/// "NBDMAGIC": the start of the server's greeting.
 pub const GREETING: u64 = 0x4e42_444d_4147_4943;
-/// "IHAVEOPT": the newstyle negotiation, and the head of each option.
+/// "IHAVEOPT": newstyle negotiation, and the header of each option.
 pub const OPTION: u64 = 0x4948_4156_454f_5054;
-/// The head of each answer to an option.
+/// Magic number of the reply to an option.
 pub const OPTION_REPLY: u64 = 0x0003_e889_0455_65a9;
-/// The head of a request.
+/// Magic number of a request.
 pub const REQUEST: u32 = 0x2560_9513;
-/// The head of a simple reply.
+/// Magic number of a simple reply.
 pub const SIMPLE_REPLY: u32 = 0x6744_6698;
-/// The head of a chunk of a structured reply.
+/// Magic number of a chunk of a structured reply.
 pub const STRUCTURED_REPLY: u32 = 0x668e_33ef;
 
-/// Bytes of the head of an option.
+/// Bytes of an option header.
 pub const OPTION_HEAD: usize = 16;
-/// Bytes of the head of an answer to an option.
+/// Bytes of the header of a reply to an option.
 pub const OPTION_REPLY_HEAD: usize = 20;
 /// Bytes of a request without payload.
 pub const REQUEST_HEAD: usize = 28;
 /// Bytes of a simple reply without payload.
 pub const SIMPLE_HEAD: usize = 16;
-/// Bytes of the head of a chunk.
+/// Bytes of a chunk header.
 pub const CHUNK_HEAD: usize = 20;
-/// Bytes before the data of a read, in a structured reply: the chunk's head and the offset.
+/// Bytes before the data of a read in a structured reply: the chunk header and the offset.
 pub const DATA_HEAD: usize = CHUNK_HEAD + 8;
 
-/// Flags of the handshake, of both sides.
+/// Handshake flags, of both sides.
 pub mod handshake {
-    /// Fixed newstyle: errors in answer to options are understood.
+    /// Fixed newstyle: replies to options may be errors.
     pub const FIXED: u16 = 1;
-    /// No 124 zeros at the end of the old way to choose an export.
+    /// Omits the 124 zeros after the reply to `EXPORT_NAME`.
     pub const NO_ZEROES: u16 = 2;
 }
 
-/// What an export can.
+/// Transmission flags, which describe the features of an export.
 pub mod export {
-    /// The flags mean something.
+    /// The other flags are valid.
     pub const HAS_FLAGS: u16 = 1;
-    /// Writes are refused.
+    /// The export is read-only.
     pub const READ_ONLY: u16 = 1 << 1;
     /// Flush.
     pub const FLUSH: u16 = 1 << 2;
@@ -50,77 +50,77 @@ pub mod export {
     pub const TRIM: u16 = 1 << 5;
     /// Write zeroes.
     pub const WRITE_ZEROES: u16 = 1 << 6;
-    /// Reads that are not to be answered in several chunks.
+    /// Supports reads with a reply in a single chunk.
     pub const DF: u16 = 1 << 7;
-    /// A flush on one connection is one on all.
+    /// A flush on one connection covers all connections.
     pub const MULTI_CONN: u16 = 1 << 8;
-    /// Zeroes that are only to be written where that is fast.
+    /// Supports zeroing only if it is fast.
     pub const FAST_ZERO: u16 = 1 << 11;
 }
 
-/// What a client asks for before it has chosen an export.
+/// Options, which a client negotiates before it chooses an export.
 pub mod option {
-    /// Choose an export, the old way.
+    /// Choose an export, the obsolete way.
     pub const EXPORT_NAME: u32 = 1;
-    /// Leave.
+    /// End the session.
     pub const ABORT: u32 = 2;
-    /// Name the exports.
+    /// List the exports.
     pub const LIST: u32 = 3;
-    /// Encrypt.
+    /// Start encryption.
     pub const STARTTLS: u32 = 5;
     /// Describe an export.
     pub const INFO: u32 = 6;
     /// Describe an export, and choose it.
     pub const GO: u32 = 7;
-    /// Answer in chunks.
+    /// Use structured replies.
     pub const STRUCTURED_REPLY: u32 = 8;
-    /// Name the kinds of block status.
+    /// List the metadata contexts.
     pub const LIST_META_CONTEXT: u32 = 9;
-    /// Choose kinds of block status.
+    /// Choose metadata contexts.
     pub const SET_META_CONTEXT: u32 = 10;
 }
 
-/// How an option is answered.
+/// Replies to options.
 pub mod reply {
-    /// Done.
+    /// Success.
     pub const ACK: u32 = 1;
     /// The name of an export.
     pub const SERVER: u32 = 2;
-    /// A description.
+    /// Information about an export.
     pub const INFO: u32 = 3;
-    /// A kind of block status.
+    /// A metadata context.
     pub const META_CONTEXT: u32 = 4;
-    /// The option is not known.
+    /// Unknown option.
     pub const ERR_UNSUP: u32 = 1 << 31 | 1;
-    /// The server does not allow it now.
+    /// Not allowed by the server at this time.
     pub const ERR_POLICY: u32 = 1 << 31 | 2;
-    /// Its data make no sense.
+    /// Invalid data.
     pub const ERR_INVALID: u32 = 1 << 31 | 3;
-    /// There is no such export.
+    /// Unknown export.
     pub const ERR_UNKNOWN: u32 = 1 << 31 | 6;
-    /// Its data are too long.
+    /// Data too long.
     pub const ERR_TOO_BIG: u32 = 1 << 31 | 9;
 }
 
-/// Kinds of description.
+/// Kinds of information about an export.
 pub mod info {
     /// Size and flags.
     pub const EXPORT: u16 = 0;
     /// The name.
     pub const NAME: u16 = 1;
-    /// Words for people.
+    /// Description for people.
     pub const DESCRIPTION: u16 = 2;
-    /// Sizes of blocks.
+    /// Block sizes.
     pub const BLOCK_SIZE: u16 = 3;
 }
 
-/// What a client asks for.
+/// Commands.
 pub mod command {
     /// Read.
     pub const READ: u16 = 0;
-    /// Write; its payload follows.
+    /// Write. The payload follows.
     pub const WRITE: u16 = 1;
-    /// Leave.
+    /// End the session.
     pub const DISCONNECT: u16 = 2;
     /// Flush.
     pub const FLUSH: u16 = 3;
@@ -128,29 +128,29 @@ pub mod command {
     pub const TRIM: u16 = 4;
     /// Write zeroes.
     pub const WRITE_ZEROES: u16 = 6;
-    /// Tell what is allocated.
+    /// Query the allocation status.
     pub const BLOCK_STATUS: u16 = 7;
 }
 
-/// How a request is to be done.
+/// Command flags.
 pub mod flag {
     /// Force unit access.
     pub const FUA: u16 = 1;
-    /// Zeroes that stay allocated.
+    /// Zero without leaving a hole.
     pub const NO_HOLE: u16 = 1 << 1;
-    /// A read in one chunk.
+    /// Reply to a read in one chunk.
     pub const DF: u16 = 1 << 2;
-    /// Block status of the first extent only.
+    /// Query only the first extent.
     pub const REQ_ONE: u16 = 1 << 3;
-    /// Zeroes only if that is fast.
+    /// Zero only if it is fast.
     pub const FAST_ZERO: u16 = 1 << 4;
 }
 
-/// Kinds of chunks.
+/// Chunk flags and types.
 pub mod chunk {
-    /// The chunk is the last of its reply.
+    /// Flag: last chunk of the reply.
     pub const DONE: u16 = 1;
-    /// Nothing.
+    /// No content.
     pub const NONE: u16 = 0;
     /// Data.
     pub const OFFSET_DATA: u16 = 1;
@@ -160,34 +160,34 @@ pub mod chunk {
     pub const ERROR: u16 = 1 << 15 | 1;
 }
 
-/// Flags of block status in `base:allocation`.
+/// Status flags of `base:allocation`.
 pub mod allocation {
-    /// Not allocated.
+    /// The extent is not allocated.
     pub const HOLE: u32 = 1;
-    /// Reads as zeros.
+    /// The extent reads as zeros.
     pub const ZERO: u32 = 2;
 }
 
-/// Why a request failed.
+/// Errors of requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Errno {
-    /// Not allowed: the device is read-only.
+    /// Not permitted: the device is read-only.
     Perm = 1,
-    /// The data are lost.
+    /// Data are lost.
     Io = 5,
-    /// The request makes no sense.
+    /// Invalid request.
     Invalid = 22,
-    /// It ends behind the device, or there is no room.
+    /// Beyond the end of the device, or no space left.
     NoSpace = 28,
-    /// It cannot be done as asked.
+    /// Not supported as requested.
     NotSupported = 95,
-    /// The server ends.
+    /// The server is shutting down.
     Shutdown = 108,
 }
 
 impl Errno {
-    /// In words, for a client that shows them.
+    /// Returns a message for clients that show it.
     pub const fn message(self) -> &'static str {
         match self {
             Errno::Perm => "the device takes no more writes",
@@ -200,7 +200,7 @@ impl Errno {
     }
 }
 
-/// Appends the answer to an option.
+/// Appends the reply to an option.
 pub fn option_reply(out: &mut Vec<u8>, option: u32, kind: u32, data: &[u8]) {
     out.extend_from_slice(&OPTION_REPLY.to_be_bytes());
     out.extend_from_slice(&option.to_be_bytes());
@@ -214,7 +214,7 @@ pub fn simple_reply(out: &mut Vec<u8>, error: u32, cookie: u64) {
     out.extend_from_slice(&simple_head(error, cookie));
 }
 
-/// A simple reply, without payload.
+/// Returns a simple reply without payload.
 pub fn simple_head(error: u32, cookie: u64) -> [u8; SIMPLE_HEAD] {
     let mut head = [0; SIMPLE_HEAD];
     head[..4].copy_from_slice(&SIMPLE_REPLY.to_be_bytes());
@@ -223,7 +223,7 @@ pub fn simple_head(error: u32, cookie: u64) -> [u8; SIMPLE_HEAD] {
     head
 }
 
-/// The head of the last chunk of a reply.
+/// Returns the header of the last chunk of a reply.
 pub fn chunk_head(kind: u16, cookie: u64, length: u32) -> [u8; CHUNK_HEAD] {
     let mut head = [0; CHUNK_HEAD];
     head[..4].copy_from_slice(&STRUCTURED_REPLY.to_be_bytes());
@@ -234,7 +234,7 @@ pub fn chunk_head(kind: u16, cookie: u64, length: u32) -> [u8; CHUNK_HEAD] {
     head
 }
 
-/// What stands before the data of a read, in a structured reply.
+/// Returns the bytes before the data of a read in a structured reply.
 pub fn data_head(cookie: u64, offset: u64, bytes: u32) -> [u8; DATA_HEAD] {
     let mut head = [0; DATA_HEAD];
     head[..CHUNK_HEAD].copy_from_slice(&chunk_head(chunk::OFFSET_DATA, cookie, bytes + 8));
@@ -242,7 +242,7 @@ pub fn data_head(cookie: u64, offset: u64, bytes: u32) -> [u8; DATA_HEAD] {
     head
 }
 
-/// Appends the reply to a request that failed, as the client understands it.
+/// Appends the reply to a failed request, structured if the client negotiated that.
 pub fn error_reply(out: &mut Vec<u8>, structured: bool, error: Errno, cookie: u64) {
     if !structured {
         return simple_reply(out, error as u32, cookie);
@@ -254,12 +254,12 @@ pub fn error_reply(out: &mut Vec<u8>, structured: bool, error: Errno, cookie: u6
     out.extend_from_slice(message);
 }
 
-/// Bytes that are read from the front.
+/// Reads values from the front of a slice.
 #[derive(Clone, Copy, Debug)]
 pub struct Reader<'a>(pub &'a [u8]);
 
 impl<'a> Reader<'a> {
-    /// So many bytes, if there are.
+    /// Takes `count` bytes. `None` if there are fewer.
     pub fn bytes(&mut self, count: usize) -> Option<&'a [u8]> {
         let (now, rest) = self.0.split_at_checked(count)?;
         self.0 = rest;
@@ -272,22 +272,22 @@ impl<'a> Reader<'a> {
         Some(*now)
     }
 
-    /// A number of 16 bits.
+    /// Takes a 16-bit number.
     pub fn u16(&mut self) -> Option<u16> {
         self.array().map(u16::from_be_bytes)
     }
 
-    /// A number of 32 bits.
+    /// Takes a 32-bit number.
     pub fn u32(&mut self) -> Option<u32> {
         self.array().map(u32::from_be_bytes)
     }
 
-    /// A number of 64 bits.
+    /// Takes a 64-bit number.
     pub fn u64(&mut self) -> Option<u64> {
         self.array().map(u64::from_be_bytes)
     }
 
-    /// A text behind its length in 32 bits.
+    /// Takes a string that follows its length in 32 bits.
     pub fn text(&mut self) -> Option<&'a str> {
         let length = self.u32()?;
         std::str::from_utf8(self.bytes(length as usize)?).ok()

@@ -1,17 +1,17 @@
-//! Payload in memory only: it goes when the program ends.
+//! Payload in memory, which is lost when the program ends.
 //!
-//! Sparse, by unit: a unit that holds nothing, or zeros, takes sixteen bytes in a leaf of 512, a leaf that holds
-//! nothing takes as many, so that a device of a terabyte starts at once. Units are those of the device's map, so that
-//! what is allocated here is what is mapped there.
+//! The store is sparse. Each unit that is a hole or holds zeros takes sixteen bytes in a leaf of 512 units. A leaf
+//! without units takes sixteen bytes, so that a device of a terabyte starts immediately. The units are the mapping
+//! units of the device, so that a unit is allocated here if it is mapped in the device.
 
 use std::ops::Range;
 
 use super::{Extent, Payload, PayloadError};
 
-/// Units in a leaf.
+/// Units per leaf.
 const LEAF: u64 = 512;
 
-/// None where it is a hole, and no bytes where it is known to hold zeros.
+/// `None` for a hole. An empty slice for a unit that is known to hold zeros.
 type Unit = Option<Box<[u8]>>;
 
 /// A sparse store in memory.
@@ -24,7 +24,7 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// An empty store for `bytes`, in units of `unit` bytes, that holds at most `limit` bytes of payload.
+    /// Creates an empty store for `bytes`, with units of `unit` bytes, that holds at most `limit` bytes of payload.
     pub fn new(bytes: u64, unit: u32, limit: u64) -> Memory {
         let leaves = bytes.div_ceil(u64::from(unit) * LEAF);
         Memory { unit: u64::from(unit), leaves: (0..leaves).map(|_| None).collect(), held: 0, limit }
@@ -35,7 +35,7 @@ impl Memory {
         leaf[(unit % LEAF) as usize].as_deref()
     }
 
-    /// The bytes of a unit, which holds zeros if it held nothing.
+    /// Returns the bytes of a unit. Allocates them as zeros if necessary.
     fn get_or_make(&mut self, unit: u64) -> Result<&mut [u8], PayloadError> {
         let (size, limit) = (self.unit, self.limit);
         let leaf = self.leaves.get_mut((unit / LEAF) as usize).ok_or(PayloadError::NoRoom)?;
@@ -51,7 +51,7 @@ impl Memory {
         Ok(place)
     }
 
-    /// Forgets the bytes of a unit; it is a hole then, or zeros without bytes.
+    /// Drops the bytes of a unit, and replaces them by a hole or by zeros without bytes.
     fn drop_bytes(&mut self, unit: u64, to: Unit) {
         let Some(leaf) = self.leaves.get_mut((unit / LEAF) as usize) else { return };
         if leaf.is_none() && to.is_none() {
@@ -66,13 +66,13 @@ impl Memory {
         self.get(unit).is_some_and(|bytes| !bytes.is_empty())
     }
 
-    /// Bytes that a write of a range would add.
+    /// Returns the number of bytes that a write of a range would allocate.
     fn missing(&self, range: &Range<u64>) -> u64 {
         let units = range.start / self.unit..range.end.div_ceil(self.unit);
         units.filter(|unit| !self.has_bytes(*unit)).count() as u64 * self.unit
     }
 
-    /// The parts of a range by unit: the unit, and the bytes in it.
+    /// Splits a range by unit. Returns each unit with the byte range in it.
     fn parts(&self, range: Range<u64>) -> impl Iterator<Item = (u64, Range<usize>)> + use<> {
         let size = self.unit;
         let units = if range.is_empty() { 0..0 } else { range.start / size..range.end.div_ceil(size) };
@@ -83,7 +83,7 @@ impl Memory {
         })
     }
 
-    /// Writes all of a range, or nothing of it.
+    /// Writes a whole range. On failure, changes nothing.
     fn fill(&mut self, range: Range<u64>, mut bytes: impl FnMut(&mut [u8])) -> Result<(), PayloadError> {
         if self.held + self.missing(&range) > self.limit {
             return Err(PayloadError::NoRoom);
@@ -119,7 +119,7 @@ impl Payload for Memory {
     }
 
     fn zero(&mut self, range: Range<u64>) -> Result<(), PayloadError> {
-        // Gigabytes may be zeroed by one request, while which nobody else is served.
+        // Do not allocate: one request may zero gigabytes, and no other request is served in the meantime.
         let size = self.unit as usize;
         for (unit, part) in self.parts(range) {
             if part == (0..size) || !self.has_bytes(unit) {
@@ -150,7 +150,7 @@ impl Payload for Memory {
         let what = held(first);
         let mut unit = first + 1;
         while unit * self.unit < range.end && held(unit) == what {
-            // A leaf without units is passed over at once.
+            // Skip a leaf without units.
             let empty_leaf = !what && unit.is_multiple_of(LEAF) && self.leaf_is_absent(unit);
             unit += if empty_leaf { LEAF } else { 1 };
         }
@@ -217,7 +217,7 @@ mod tests {
     }
 
     proptest! {
-        /// As a plain array of bytes does, whatever the requests; and what is a hole reads as zeros.
+        /// The store behaves like a plain array of bytes for all requests, and holes read as zeros.
         #[test]
         fn behaves_as_an_array(steps in prop::collection::vec((0..4, 0..128u64, 1..24u64, any::<u8>()), 1..60)) {
             let mut store = Memory::new(SIZE as u64, 4096, u64::MAX);

@@ -1,53 +1,54 @@
-//! What the host wrote: the bytes themselves. What they mean to timing is the device's business; it never sees them.
+//! Payload: the bytes that the host wrote. The device, which models timing, never sees them.
 //!
-//! A request touches its payload at two instants. When it arrives, a write hands over its bytes, and a trim drops
-//! some. When the device has decided its completion, a read fetches. Between these instants the device says where the
-//! bytes lie, so that a store which keeps them at physical pages can take the place of the one in [`memory`].
+//! A request accesses its payload twice. On arrival, a write stores its bytes, and a trim drops some. When the device
+//! has decided the completion, a read fetches its bytes. In between, the device reports the location of the bytes, so
+//! that the store in [`memory`] can be replaced by a store that keeps them at physical addresses.
 
 pub mod memory;
 
 use std::ops::Range;
 
-/// Why payload cannot be kept or fetched. The host gets an error, and the store stays as it was.
+/// Reason why payload cannot be stored or fetched. The host gets an error, and the store does not change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PayloadError {
-    /// There is no room for more, though the device has some.
+    /// The store is full, although the device has free space.
     #[error("no room is left for payload")]
     NoRoom,
-    /// What it is kept in cannot be read or written.
+    /// The underlying storage cannot be read or written.
     #[error("payload cannot be read or written")]
     Failed,
-    /// The image holds something else than was written.
+    /// The image does not contain the data that were written.
     #[error("payload is damaged")]
     Damaged,
 }
 
-/// What a store knows of a range.
+/// Kind of payload in a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Extent {
-    /// It holds data.
+    /// The range holds data.
     Data,
-    /// It was never written, or was trimmed or zeroed: it reads as zeros.
+    /// The range was never written, or was trimmed or zeroed: it reads as zeros.
     Hole,
 }
 
-/// Keeps the payload of a device. Ranges are in bytes, lie within the device and begin and end at sectors.
+/// Stores the payload of a device. Ranges are in bytes, lie within the device, and start and end at sector boundaries.
 pub trait Payload: Send {
-    /// A write of `data` at `offset` has arrived.
+    /// Stores the data of a write.
     fn write(&mut self, offset: u64, data: &[u8]) -> Result<(), PayloadError>;
 
-    /// A trim has arrived, or a write of zeros that need not stay allocated: the range reads as zeros.
+    /// Discards a range, for a trim or for a write of zeros that need not stay allocated. The range then reads as
+    /// zeros.
     fn discard(&mut self, range: Range<u64>);
 
-    /// A write of zeros has arrived that is to stay allocated.
+    /// Writes zeros that stay allocated.
     fn zero(&mut self, range: Range<u64>) -> Result<(), PayloadError>;
 
-    /// Fetches what a read at `offset` returns.
+    /// Reads the data at `offset`.
     fn read(&mut self, offset: u64, into: &mut [u8]) -> Result<(), PayloadError>;
 
-    /// What is at the start of `range`, and up to where within it the same is. The range is not empty.
+    /// Returns the kind of payload at the start of `range`, and the end of the extent. The range must not be empty.
     fn extent(&self, range: Range<u64>) -> (Extent, u64);
 
-    /// Bytes of memory that payload takes.
+    /// Returns the bytes of memory that the payload takes.
     fn bytes_held(&self) -> u64;
 }
