@@ -1,6 +1,6 @@
-//! Requests of a virtio block device, and what the device says of itself.
+//! Requests and configuration space of the virtio block device.
 //!
-//! After "Virtual I/O Device (VIRTIO) Version 1.2", section 5.2. All numbers are little-endian.
+//! Source: "Virtual I/O Device (VIRTIO) Version 1.2", section 5.2. All numbers are little-endian.
 
 use floatgate_core::sim::request::SECTOR;
 use virtio_bindings::virtio_blk::{
@@ -16,43 +16,43 @@ use vm_memory::{Address, GuestAddress, GuestMemory, Permissions};
 use super::Memory;
 use super::chain::{Broken, Chain, Piece, gather, part};
 
-/// The disk that clients see.
+/// The virtio block device that clients see.
 #[derive(Clone, Debug)]
 pub struct Disk {
-    /// What it is called, of which a client sees 20 bytes.
+    /// Name of the device. Clients see its first 20 bytes.
     pub name: String,
-    /// Its size.
+    /// Size in bytes.
     pub bytes: u64,
     /// Bytes of a mapping unit.
     pub unit: u32,
-    /// Queues that a client may use.
+    /// Number of queues that a client may use.
     pub queues: u16,
-    /// The device takes no writes any more.
+    /// True if the device no longer accepts writes.
     pub read_only: bool,
 }
 
-/// Pieces of payload that a request may have.
+/// Maximum number of payload segments of a request.
 const PIECES: u32 = 126;
 
-/// Bytes that a client should put into a piece at most.
+/// Maximum number of bytes in a segment.
 const PIECE_BYTES: u32 = 256 << 10;
 
-/// Bytes of payload of a request, at most: somewhat more than clients who keep to the two above send.
+/// Maximum payload of a request in bytes. Slightly more than clients send that comply with the two limits above.
 pub const LONGEST_PAYLOAD: u64 = 32 << 20;
 
-/// Sectors that a request may write zeroes to and keep allocated. They are programmed as data are.
+/// Maximum number of sectors in a request that writes zeroes and keeps them allocated. They are programmed like data.
 const MOST_ZEROES: u32 = (LONGEST_PAYLOAD / SECTOR) as u32;
 
-/// Bytes of the head of a request: kind, reserved, sector.
+/// Bytes of a request header: type, reserved, sector.
 pub const HEAD: u64 = 16;
 
-/// Bytes that name a range to discard: sector, length, flags.
+/// Bytes of the description of a range to discard: sector, length, flags.
 pub const RANGE: u64 = 16;
 
-/// Bytes of the configuration space, up to the fields of discarding and writing zeroes.
+/// Bytes of the configuration space, up to and including the fields for discarding and writing zeroes.
 pub const CONFIG: usize = 60;
 
-/// What the device can.
+/// Features of the device.
 pub const FEATURES: u64 = 1 << VIRTIO_F_VERSION_1
     | 1 << VIRTIO_RING_F_INDIRECT_DESC
     | 1 << VIRTIO_RING_F_EVENT_IDX
@@ -66,7 +66,7 @@ pub const FEATURES: u64 = 1 << VIRTIO_F_VERSION_1
     | 1 << VIRTIO_BLK_F_WRITE_ZEROES;
 
 impl Disk {
-    /// Features that a client is offered.
+    /// Returns the features that a client is offered.
     pub fn features(&self) -> u64 {
         FEATURES | u64::from(self.read_only) << VIRTIO_BLK_F_RO
     }
@@ -75,15 +75,15 @@ impl Disk {
         self.bytes / SECTOR
     }
 
-    /// Sectors that a request may discard, in whole units.
+    /// Returns the maximum number of sectors in a discard request, in whole mapping units.
     fn most_discarded(&self) -> u32 {
         let unit = (u64::from(self.unit) / SECTOR).max(1);
         let most = self.sectors().min(u64::from(u32::MAX) / SECTOR);
-        // A device smaller than a unit is none; this keeps the limit from being zero all the same.
+        // A device smaller than a mapping unit does not make sense, but the limit must not be zero.
         (most - most % unit).max(1) as u32
     }
 
-    /// The configuration space, `struct virtio_blk_config`.
+    /// Returns the configuration space, `struct virtio_blk_config`.
     pub fn config(&self) -> [u8; CONFIG] {
         let unit = (u64::from(self.unit) / SECTOR).max(1);
         let exponent = if unit.is_power_of_two() { unit.trailing_zeros() as u8 } else { 0 };
@@ -96,7 +96,8 @@ impl Disk {
         put(24, &[exponent, 0]);
         put(26, &u16::try_from(unit).unwrap_or(1).to_le_bytes());
         put(28, &(unit as u32).to_le_bytes());
-        // A cache of the host is not told apart from the device's own buffer: a flush is needed (32: write back).
+        // Cache mode at offset 32: write-back. Clients must flush, because a cache of the host and the device's own
+        // buffer are not distinguished.
         put(32, &[1]);
         put(34, &self.queues.to_le_bytes());
         let discard = [self.most_discarded(), 1, unit as u32];
@@ -104,12 +105,12 @@ impl Disk {
         for (index, value) in discard.into_iter().chain(zeroes).enumerate() {
             put(36 + 4 * index, &value.to_le_bytes());
         }
-        // Zeroes may be written by forgetting.
+        // Writing zeroes may unmap.
         put(56, &[1]);
         space
     }
 
-    /// What it is called, in the form that clients are told.
+    /// Returns the device ID, padded with zeros.
     fn id(&self) -> [u8; VIRTIO_BLK_ID_BYTES as usize] {
         let mut id = [0; VIRTIO_BLK_ID_BYTES as usize];
         for (place, byte) in id.iter_mut().zip(self.name.bytes()) {
@@ -119,57 +120,57 @@ impl Disk {
     }
 }
 
-/// What is asked for.
+/// Operation of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Read into the pieces.
+    /// Read into the writable segments.
     Read,
-    /// Write what was gathered.
+    /// Write the gathered payload.
     Write,
-    /// Make all that was acknowledged durable.
+    /// Make all completed writes durable.
     Flush,
-    /// The range is not needed any more.
+    /// Discard a range.
     Discard,
-    /// The range reads as zeros, and need not stay allocated.
+    /// Make a range read as zeros. It need not stay allocated.
     Zero,
-    /// The range reads as zeros, and stays allocated.
+    /// Make a range read as zeros. It stays allocated.
     ZeroAllocated,
-    /// What the disk is called; the answer is known.
+    /// Return the device ID.
     Id([u8; VIRTIO_BLK_ID_BYTES as usize]),
 }
 
-/// A request that can be done.
+/// A valid request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// What.
+    /// Operation.
     pub kind: Kind,
-    /// The first sector.
+    /// First sector.
     pub sector: u64,
-    /// Sectors; none of a flush.
+    /// Number of sectors, 0 for a flush.
     pub sectors: u32,
 }
 
-/// How requests fail that cannot be done; as statuses.
+/// Status of a request that cannot be performed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Refused {
-    /// It is malformed, out of range, too long, or lies outside of the memory.
+    /// The request is malformed, out of range, too long, or refers to addresses outside the memory.
     Error = VIRTIO_BLK_S_IOERR as u8,
-    /// It is unknown.
+    /// The request type is unknown.
     Unsupported = VIRTIO_BLK_S_UNSUPP as u8,
 }
 
-/// A chain as a request.
+/// A parsed descriptor chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Asked {
-    /// Where its status belongs.
+    /// Address of the status byte.
     pub status: GuestAddress,
-    /// What it is.
+    /// The request, or the status with which it fails.
     pub what: Result<Request, Refused>,
 }
 
-/// Makes a request of a chain. The payload of a write is put behind what is in `payload`, and the pieces that a read
-/// goes into are left in `chain.writable`.
+/// Parses the request in a chain. Appends the payload of a write to `payload`, and leaves the destination of a read in
+/// `chain.writable`.
 pub fn request(memory: &Memory, disk: &Disk, chain: &mut Chain, payload: &mut Vec<u8>) -> Result<Asked, Broken> {
     let status = take_status(memory, &mut chain.writable)?;
     let before = payload.len();
@@ -180,7 +181,8 @@ pub fn request(memory: &Memory, disk: &Disk, chain: &mut Chain, payload: &mut Ve
     Ok(Asked { status, what })
 }
 
-/// The last byte that the device may write, which does not belong to the payload.
+/// Removes the status byte from the writable segments, and returns its address. It is the last byte that the device may
+/// write.
 fn take_status(memory: &Memory, writable: &mut Vec<Piece>) -> Result<GuestAddress, Broken> {
     let last = writable.last_mut().ok_or(Broken::NoStatus)?;
     last.bytes -= 1;
@@ -221,7 +223,7 @@ fn parse(memory: &Memory, disk: &Disk, chain: &Chain, payload: &mut Vec<u8>) -> 
         VIRTIO_BLK_T_FLUSH => Ok(Request { kind: Kind::Flush, sector: 0, sectors: 0 }),
         kind @ (VIRTIO_BLK_T_DISCARD | VIRTIO_BLK_T_WRITE_ZEROES) => {
             let mut range = [0; RANGE as usize];
-            // One range in a request, as the configuration space says.
+            // A request has one range, as specified in the configuration space.
             if out != RANGE || !gather(memory, part(&chain.readable, HEAD, RANGE), &mut range) {
                 return Err(Refused::Error);
             }
@@ -235,9 +237,9 @@ fn parse(memory: &Memory, disk: &Disk, chain: &Chain, payload: &mut Vec<u8>) -> 
     }
 }
 
-/// The sectors of a payload, if it is whole ones and they lie on the disk.
+/// Returns the number of sectors of a payload. Fails if it is not whole sectors within the device.
 fn payload_sectors(disk: &Disk, sector: u64, bytes: u64, pieces: &[Piece]) -> Result<u32, Refused> {
-    // The head of a write may be a piece of its own.
+    // The header of a write may be a separate segment.
     let is_fit = bytes > 0 && bytes.is_multiple_of(SECTOR) && bytes <= LONGEST_PAYLOAD;
     if !is_fit || pieces.len() > PIECES as usize + 1 {
         return Err(Refused::Error);
@@ -250,7 +252,7 @@ fn on_disk(disk: &Disk, sector: u64, sectors: u32) -> Result<u32, Refused> {
     end.map(|_| sectors).ok_or(Refused::Error)
 }
 
-/// A range that is discarded or zeroed.
+/// Parses a request to discard or zero a range.
 fn forgotten(disk: &Disk, discard: bool, range: &[u8; RANGE as usize]) -> Result<Request, Refused> {
     let number = |at: usize| u32::from_le_bytes([range[at], range[at + 1], range[at + 2], range[at + 3]]);
     let (sector, sectors, flags) = (u64::from(number(0)) | u64::from(number(4)) << 32, number(8), number(12));

@@ -1,37 +1,37 @@
-//! A chain of descriptors, as a client has laid it out in its memory.
+//! A descriptor chain in the client's memory.
 //!
-//! Everything in that memory may be wrong, and may change while it is read: each descriptor is read once.
+//! The memory may contain anything, and may change while it is read. Therefore each descriptor is read only once.
 
 use virtio_queue::desc::split::Descriptor;
 use vm_memory::{Address, Bytes, GuestAddress};
 
 use super::Memory;
 
-/// A piece of the client's memory.
+/// A segment of the client's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Piece {
-    /// Where it begins.
+    /// Start address.
     pub at: GuestAddress,
-    /// Its length.
+    /// Length in bytes.
     pub bytes: u32,
 }
 
-/// A chain cannot be followed to its end; what it asked for is not known, not even where its status belongs.
+/// Error: a chain cannot be followed to its end. Its request is unknown, and so is the address of its status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Broken {
-    /// A descriptor has a number that its table does not have.
+    /// A descriptor index is outside the table.
     #[error("a descriptor lies outside of its table")]
     Outside,
-    /// The chain has more descriptors than its table: it comes back to itself.
+    /// The chain has more descriptors than its table, so it contains a loop.
     #[error("a chain of descriptors is a loop")]
     Loop,
-    /// A table within a table, of an odd size, or of no descriptors.
+    /// An indirect table is nested, empty, or has an invalid size.
     #[error("an indirect table of descriptors is malformed")]
     Table,
-    /// A table lies outside of the client's memory.
+    /// A table is outside the client's memory.
     #[error("a table of descriptors lies outside of the memory")]
     Memory,
-    /// No byte of it may be written: nobody could be told how it ended.
+    /// The chain has no writable byte, so there is no place for a status.
     #[error("a chain of descriptors has no room for a status")]
     NoStatus,
 }
@@ -39,12 +39,12 @@ pub enum Broken {
 /// Bytes of a descriptor.
 const DESCRIPTOR: u64 = 16;
 
-/// A table of descriptors.
+/// A descriptor table.
 #[derive(Clone, Copy, Debug)]
 pub struct Table {
-    /// Where it begins.
+    /// Start address.
     pub at: GuestAddress,
-    /// Its descriptors.
+    /// Number of descriptors.
     pub size: u16,
 }
 
@@ -57,7 +57,7 @@ impl Table {
         memory.read_obj(at).map_err(|_| Broken::Memory)
     }
 
-    /// The table that a descriptor stands for.
+    /// Returns the table to which an indirect descriptor refers.
     fn indirect(descriptor: &Descriptor) -> Result<Table, Broken> {
         let bytes = u64::from(descriptor.len());
         let size = u16::try_from(bytes / DESCRIPTOR).map_err(|_| Broken::Table)?;
@@ -66,22 +66,22 @@ impl Table {
     }
 }
 
-/// What a chain is made of; pieces without bytes are left out.
+/// Segments of a chain, without empty ones.
 #[derive(Clone, Debug, Default)]
 pub struct Chain {
-    /// For the device to read.
+    /// Segments that the device reads.
     pub readable: Vec<Piece>,
-    /// For the device to write.
+    /// Segments that the device writes.
     pub writable: Vec<Piece>,
-    /// All that is readable comes first, as it has to.
+    /// True if all readable segments precede the writable ones, as required.
     pub is_ordered: bool,
 }
 
-/// Descriptors of a chain that are looked at; longer ones are broken. No ring is as long.
+/// Maximum number of descriptors of a chain. Longer chains are invalid. No ring is longer than this.
 const LONGEST: usize = 1024;
 
 impl Chain {
-    /// Follows the chain that begins at `head`, in place of what was there.
+    /// Reads the chain that starts at `head`, and replaces the previous contents.
     pub fn read(&mut self, memory: &Memory, mut table: Table, head: u16) -> Result<(), Broken> {
         self.readable.clear();
         self.writable.clear();
@@ -117,14 +117,14 @@ impl Chain {
         }
     }
 
-    /// Bytes for the device to read, and to write.
+    /// Returns the total number of readable and of writable bytes.
     pub fn bytes(&self) -> (u64, u64) {
         let sum = |pieces: &[Piece]| pieces.iter().map(|piece| u64::from(piece.bytes)).sum();
         (sum(&self.readable), sum(&self.writable))
     }
 }
 
-/// The part of `pieces` from byte `skip` on, `bytes` long or as far as they go.
+/// Returns up to `bytes` bytes of `pieces`, starting at offset `skip`.
 pub fn part(pieces: &[Piece], mut skip: u64, mut bytes: u64) -> impl Iterator<Item = Piece> {
     pieces.iter().filter_map(move |piece| {
         let skipped = skip.min(u64::from(piece.bytes));
@@ -136,7 +136,7 @@ pub fn part(pieces: &[Piece], mut skip: u64, mut bytes: u64) -> impl Iterator<It
     })
 }
 
-/// Reads pieces one behind the other; false where one of them lies outside of the memory.
+/// Reads consecutive segments. Returns `false` if one of them is outside the memory.
 pub fn gather(memory: &Memory, pieces: impl Iterator<Item = Piece>, into: &mut [u8]) -> bool {
     let mut rest = into;
     for piece in pieces {
@@ -149,7 +149,7 @@ pub fn gather(memory: &Memory, pieces: impl Iterator<Item = Piece>, into: &mut [
     rest.is_empty()
 }
 
-/// Writes bytes into pieces one behind the other; false where one of them lies outside of the memory.
+/// Writes bytes to consecutive segments. Returns `false` if one of them is outside the memory.
 pub fn scatter(memory: &Memory, pieces: &[Piece], bytes: &[u8]) -> bool {
     let mut rest = bytes;
     for piece in pieces {

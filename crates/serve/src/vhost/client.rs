@@ -1,8 +1,7 @@
-//! A small vhost-user-blk client: for the self-test at the start, for the tests, and to load a server
-//! (`examples/vhost_load.rs`).
+//! A small vhost-user-blk client, for calibration, tests and load generation (`examples/vhost_load.rs`).
 //!
-//! What QEMU and its guest do together, in a few lines: memory that both sides map, rings in it, and a driver's side
-//! of them. Every request has a place of its own in that memory and three descriptors: head, payload, status.
+//! It does in a few lines what QEMU and its guest do together: it shares memory, creates rings in it, and implements
+//! the driver's side of the rings. Each request slot has its own memory and three descriptors: header, payload, status.
 
 use std::fs::File;
 use std::io;
@@ -31,28 +30,28 @@ use vmm_sys_util::eventfd::{EFD_NONBLOCK, EventFd};
 use super::Memory;
 use super::blk::{CONFIG, FEATURES, HEAD};
 
-/// Where the memory begins, for the device.
+/// Guest address of the memory.
 const BASE: u64 = 1 << 32;
 
-/// Bytes of the rings of a queue: enough for 1024 descriptors.
+/// Bytes for the rings of a queue, enough for 1024 descriptors.
 const RINGS: u64 = 64 << 10;
 
-/// Bytes before the payload of a request: its head and its status.
+/// Bytes before the payload of a request, for the header and the status.
 const FRONT: u64 = 64;
 
-/// The mark of the end of a connection.
+/// Epoll data of the socket.
 const SOCKET: u64 = 1;
 
-/// What a client is to have.
+/// Parameters of a client.
 #[derive(Clone, Copy, Debug)]
 pub struct Shape {
-    /// Queues.
+    /// Number of queues.
     pub queues: u16,
-    /// Descriptors of each, a power of two up to 1024.
+    /// Number of descriptors per queue, a power of two up to 1024.
     pub size: u16,
-    /// Bytes of payload that a request may have.
+    /// Maximum payload of a request in bytes.
     pub bytes: u32,
-    /// It looks for answers without a break, rather than sleep until it is woken.
+    /// True to busy-wait for replies instead of sleeping.
     pub looks: bool,
 }
 
@@ -76,7 +75,7 @@ impl Shape {
     }
 }
 
-/// The driver's side of a ring.
+/// Driver's side of a ring.
 #[derive(Debug)]
 struct Queue {
     table: u64,
@@ -84,22 +83,22 @@ struct Queue {
     used: u64,
     kick: EventFd,
     call: EventFd,
-    /// Requests put into the ring, and of them those that the device was told of.
+    /// Number of requests added to the ring, and number of these that were made visible to the device.
     offered: u16,
     told: u16,
-    /// Answers taken.
+    /// Number of replies taken.
     seen: u16,
     free: Vec<u16>,
 }
 
-/// An answer that has come.
+/// A reply from the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reply {
-    /// The place of its request.
+    /// Slot of the request.
     pub slot: u16,
-    /// How it ended: 0 is well.
+    /// Status, 0 for success.
     pub status: u8,
-    /// Bytes that the device says it wrote.
+    /// Number of bytes that the device reports as written.
     pub bytes: u32,
 }
 
@@ -111,7 +110,7 @@ pub struct Client {
     region: VhostUserMemoryRegionInfo,
     _file: File,
     queues: Vec<Queue>,
-    /// For each queue what it waits for: answers, or the end of the connection.
+    /// Waits for replies, or for the end of the connection. Indexed by queue.
     epolls: Vec<Epoll>,
     config: Vec<u8>,
     inflight: Option<(VhostUserInflight, File)>,
@@ -122,12 +121,12 @@ fn told(error: impl std::fmt::Debug) -> io::Error {
 }
 
 impl Client {
-    /// Connects, shares memory and starts its queues.
+    /// Connects, shares memory, and starts the queues.
     pub fn connect(path: &Path, shape: Shape) -> io::Result<Client> {
         Client::over(UnixStream::connect(path)?, shape)
     }
 
-    /// Over a socket that is connected.
+    /// Starts a session over a connected socket.
     pub fn over(socket: UnixStream, shape: Shape) -> io::Result<Client> {
         let bytes = u64::from(shape.queues) * shape.queue_bytes();
         let file = File::from(memfd_create("floatgate-client", MemfdFlags::CLOEXEC)?);
@@ -147,14 +146,14 @@ impl Client {
         Ok(client)
     }
 
-    /// Goes on with another server, as QEMU does when its server was started again: what is in the rings stays there.
+    /// Continues with another server, like QEMU after a restart of its server. The contents of the rings stay.
     pub fn reconnect(&mut self, path: &Path) -> io::Result<()> {
         let socket = UnixStream::connect(path)?;
         self.frontend = Frontend::from_stream(socket.try_clone()?, u64::from(self.shape.queues));
         self.attach(&socket)
     }
 
-    /// Says what there is to say.
+    /// Negotiates features, and sets up the memory and the rings.
     fn attach(&mut self, socket: &UnixStream) -> io::Result<()> {
         self.epolls.clear();
         for queue in &self.queues {
@@ -167,7 +166,7 @@ impl Client {
         let protocol = VhostUserVirtioFeatures::PROTOCOL_FEATURES.bits();
         let features = self.frontend.get_features().map_err(told)?;
         self.frontend.set_owner().map_err(told)?;
-        // The library speaks of the protocol's features once it has heard that there are some.
+        // The library negotiates protocol features only after the features were set.
         self.frontend.set_features(features & (FEATURES | protocol)).map_err(told)?;
         let can = self.frontend.get_protocol_features().map_err(told)?;
         let wanted = VhostUserProtocolFeatures::MQ
@@ -199,7 +198,7 @@ impl Client {
     fn start(&mut self, index: usize) -> io::Result<()> {
         let queue = &self.queues[index];
         let base: u16 = self.memory.load(GuestAddress(queue.used + 2), Ordering::Acquire).map_err(told)?;
-        // The library wants addresses of this process.
+        // The library expects addresses of this process.
         let here = |at: u64| at - BASE + self.region.userspace_addr;
         let rings = VringConfigData {
             queue_max_size: self.shape.size,
@@ -218,38 +217,38 @@ impl Client {
         self.frontend.set_vring_enable(index, true).map_err(told)
     }
 
-    /// Stops a queue; returns how many requests the device has taken from it, modulo 65536.
+    /// Stops a queue. Returns the number of requests that the device has taken from it, modulo 65536.
     pub fn stop(&mut self, queue: usize) -> io::Result<u32> {
         self.frontend.get_vring_base(queue).map_err(told)
     }
 
-    /// The configuration space.
+    /// Returns the configuration space.
     pub fn config(&self) -> &[u8] {
         &self.config
     }
 
-    /// How many queues it has.
+    /// Returns the number of queues.
     pub fn queues(&self) -> usize {
         self.queues.len()
     }
 
-    /// Bytes of the disk.
+    /// Returns the capacity of the device in bytes.
     pub fn bytes(&self) -> u64 {
         self.config.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes)) * SECTOR
     }
 
-    /// The memory that is shared.
+    /// Returns the shared memory.
     pub fn memory(&self) -> &Memory {
         &self.memory
     }
 
-    /// Where the head of a request is in it; its status follows 16 bytes on, and its payload 64.
+    /// Returns the address of a request header. The status follows at offset 16, the payload at offset 64.
     pub fn slot(&self, queue: usize, slot: u16) -> u64 {
         self.queues[queue].table + RINGS + u64::from(slot) * self.shape.slot_bytes()
     }
 
-    /// Puts a request into the ring, to be sent by [`Client::send`]; `None` where there is no place left. A read is of
-    /// `length` bytes, all else has `data`.
+    /// Adds a request to the ring, to be sent by [`Client::send`]. Returns `None` if all slots are in use. `length` is
+    /// the number of bytes to read, `data` is the payload of other requests.
     pub fn ask(&mut self, queue: usize, kind: u32, sector: u64, length: u32, data: &[u8]) -> io::Result<Option<u16>> {
         let Some(slot) = self.queues[queue].free.pop() else { return Ok(None) };
         let at = self.slot(queue, slot);
@@ -276,7 +275,7 @@ impl Client {
         self.memory.write_obj(Descriptor::new(at, bytes, flags, next), place).map_err(told)
     }
 
-    /// Puts the head of a chain into the ring.
+    /// Adds the head of a chain to the ring.
     pub fn offer(&mut self, queue: usize, head: u16) -> io::Result<()> {
         let queue = &mut self.queues[queue];
         let place = queue.available + 4 + 2 * u64::from(queue.offered % self.shape.size);
@@ -285,7 +284,7 @@ impl Client {
         Ok(())
     }
 
-    /// Tells the device of what was asked, and wakes it if it wants to be.
+    /// Makes the added requests visible to the device, and notifies it if it has asked for that.
     pub fn send(&mut self, queue: usize) -> io::Result<()> {
         let size = u64::from(self.shape.size);
         let queue = &mut self.queues[queue];
@@ -299,7 +298,8 @@ impl Client {
         Ok(())
     }
 
-    /// The next answer as the ring has it, if one has come: the head of its chain, and bytes written.
+    /// Returns the next entry of the used ring: the head of the chain and the number of bytes written. `None` if there
+    /// is none.
     pub fn used(&mut self, queue: usize) -> io::Result<Option<(u32, u32)>> {
         let queue = &mut self.queues[queue];
         let index: u16 = self.memory.load(GuestAddress(queue.used + 2), Ordering::Acquire).map_err(told)?;
@@ -313,7 +313,7 @@ impl Client {
         Ok(Some((head, bytes)))
     }
 
-    /// The next answer, if one has come. Its place may be taken by the next request.
+    /// Returns the next reply, if there is one, and frees its slot.
     pub fn reply(&mut self, queue: usize) -> io::Result<Option<Reply>> {
         let Some((head, bytes)) = self.used(queue)? else { return Ok(None) };
         let slot = (head / 3) as u16;
@@ -322,12 +322,12 @@ impl Client {
         Ok(Some(Reply { slot, status, bytes }))
     }
 
-    /// What a read has brought.
+    /// Copies the data of a read.
     pub fn payload(&self, queue: usize, slot: u16, into: &mut [u8]) -> io::Result<()> {
         self.memory.read_slice(into, GuestAddress(self.slot(queue, slot) + FRONT)).map_err(told)
     }
 
-    /// Sleeps until there is an answer, or until the server has hung up.
+    /// Sleeps until there is a reply. Returns an error if the server disconnects.
     pub fn wait(&mut self, index: usize) -> io::Result<()> {
         let queue = &self.queues[index];
         loop {
@@ -343,12 +343,12 @@ impl Client {
             if called[..count].iter().any(|event| event.data() == SOCKET) {
                 return Err(io::ErrorKind::BrokenPipe.into());
             }
-            // Somebody else may have been faster, which does no harm.
+            // Another thread may have read the event first, which does no harm.
             let _ = queue.call.read();
         }
     }
 
-    /// Asks, waits for the answer, and reads into `into` what it brought; returns the status.
+    /// Sends a request, waits for its reply, and copies its data to `into`. Returns the status.
     pub fn call(&mut self, kind: u32, sector: u64, into: &mut [u8], data: &[u8]) -> io::Result<u8> {
         let slot = self.ask(0, kind, sector, into.len() as u32, data)?.ok_or_else(|| told("no place is left"))?;
         self.send(0)?;
@@ -367,32 +367,32 @@ impl Client {
         if u32::from(status) == VIRTIO_BLK_S_OK { Ok(()) } else { Err(told(format!("status {status}"))) }
     }
 
-    /// Reads.
+    /// Reads a range.
     pub fn read(&mut self, offset: u64, into: &mut [u8]) -> io::Result<()> {
         Client::done(self.call(VIRTIO_BLK_T_IN, offset / SECTOR, into, &[])?)
     }
 
-    /// Writes.
+    /// Writes a range.
     pub fn write(&mut self, offset: u64, data: &[u8]) -> io::Result<()> {
         Client::done(self.call(VIRTIO_BLK_T_OUT, offset / SECTOR, &mut [], data)?)
     }
 
-    /// Flushes.
+    /// Flushes the device.
     pub fn flush(&mut self) -> io::Result<()> {
         Client::done(self.call(VIRTIO_BLK_T_FLUSH, 0, &mut [], &[])?)
     }
 
-    /// Discards.
+    /// Discards a range.
     pub fn discard(&mut self, offset: u64, length: u64) -> io::Result<()> {
         Client::done(self.call(VIRTIO_BLK_T_DISCARD, 0, &mut [], &range(offset, length, 0))?)
     }
 
-    /// Writes zeroes, which may be forgotten units (`unmap`).
+    /// Writes zeroes to a range. With `unmap`, the device may unmap it.
     pub fn write_zeroes(&mut self, offset: u64, length: u64, unmap: bool) -> io::Result<()> {
         Client::done(self.call(VIRTIO_BLK_T_WRITE_ZEROES, 0, &mut [], &range(offset, length, u32::from(unmap)))?)
     }
 
-    /// What the disk is called.
+    /// Returns the device ID.
     pub fn id(&mut self) -> io::Result<String> {
         let mut id = [0; VIRTIO_BLK_ID_BYTES as usize];
         Client::done(self.call(VIRTIO_BLK_T_GET_ID, 0, &mut id, &[])?)?;
@@ -412,7 +412,7 @@ impl Queue {
     }
 }
 
-/// A range to discard or to zero, as it lies in memory.
+/// Encodes a range to discard or to zero.
 pub fn range(offset: u64, length: u64, flags: u32) -> [u8; 16] {
     let mut range = [0; 16];
     range[..8].copy_from_slice(&(offset / SECTOR).to_le_bytes());

@@ -1,7 +1,7 @@
-//! A client and its socket. The rings need no socket; it carries messages that lay them out.
+//! A client's connection, which carries the messages that set up the rings.
 //!
-//! The `vhost` crate reads a message as a blocking call, and answers it as another. A message is therefore only read
-//! when all of it is there, and when there is room for an answer: the loop never waits for a client.
+//! The `vhost` crate reads a message with a blocking call, and replies with another one. A message is therefore read
+//! only when it has arrived completely and the socket has space for a reply, so that the loop never waits for a client.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -21,25 +21,25 @@ use crate::lateness::{Asking, Due};
 use crate::roster::Seat;
 use crate::turnaround::Turnaround;
 
-/// Bytes of the head of a message: what, how, and how many bytes follow.
+/// Bytes of a message header: request, flags, size.
 const HEAD: usize = 12;
 
-/// Messages that are read in one turn.
+/// Maximum number of messages read per loop iteration.
 const MESSAGES: usize = 64;
 
-/// A client has to have said something by then.
+/// Time limit for a client to send its first message.
 const FIRST_WORD: Wall = Wall(30_000_000_000);
 
-/// A message that has begun has to be whole by then.
+/// Time limit for the rest of a message that has arrived in part.
 const WHOLE: Wall = Wall(1_000_000_000);
 
-/// Requests of a client that may be in progress.
+/// Maximum number of outstanding requests of a client.
 const MOST_IN_FLIGHT: u32 = 4096;
 
-/// Bytes of payload of a client that may be in progress.
+/// Maximum payload in bytes of a client's outstanding requests.
 const MOST_PROMISED: usize = 64 << 20;
 
-/// Messages that change what requests in progress stand on; they wait until there are none.
+/// Messages that change what outstanding requests depend on. They are delayed until no request is outstanding.
 const QUIET: [FrontendReq; 11] = [
     FrontendReq::RESET_OWNER,
     FrontendReq::RESET_DEVICE,
@@ -54,28 +54,28 @@ const QUIET: [FrontendReq; 11] = [
     FrontendReq::SET_INFLIGHT_FD,
 ];
 
-/// What keeps the next message from being read.
+/// Reason why the next message is not read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Held {
-    /// Nothing but that there is none.
+    /// No message has arrived.
     No,
-    /// The rest of it is not there, since then.
+    /// Only a part of the message has arrived. The time is that of its first part.
     Partial(Wall),
-    /// Requests are in progress.
+    /// Requests are outstanding.
     Busy,
-    /// The client does not read our answers.
+    /// The client does not read the replies to its messages.
     Clogged,
 }
 
-/// A client.
+/// A connected client.
 pub struct Connection {
     socket: UnixStream,
     handler: BackendReqHandler<Mutex<Session>>,
     session: Arc<Mutex<Session>>,
     since: Wall,
-    /// When it last said something.
+    /// Time of the last message.
     active: Wall,
-    /// Its entry in the list of clients. `None` if nobody lists them.
+    /// Entry in the roster. `None` if there is no roster.
     pub seat: Option<Seat>,
     has_spoken: bool,
     held: Held,
@@ -86,7 +86,7 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// A client that has just connected.
+    /// Creates the connection of a new client.
     pub fn new(socket: UnixStream, disk: Disk, now: Wall) -> io::Result<Connection> {
         socket.set_nonblocking(false)?;
         let session = Arc::new(Mutex::new(Session::new(disk)));
@@ -107,24 +107,24 @@ impl Connection {
         })
     }
 
-    /// Publishes how many requests are in progress, and how many turns were late.
+    /// Updates the client's entry in the roster.
     pub fn publish(&self) {
         if let Some(seat) = &self.seat {
             seat.note(self.in_flight, self.turnaround.counts());
         }
     }
 
-    /// What was said so far.
+    /// Returns the state of the protocol.
     pub fn session(&self) -> MutexGuard<'_, Session> {
         self.session.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The client is gone, or has to go.
+    /// Marks the connection as lost.
     pub fn lose(&mut self) {
         self.broken = true;
     }
 
-    /// Whether there is nothing left to do with it.
+    /// Returns `true` if the connection is finished and can be dropped.
     pub fn is_over(&self, now: Wall) -> bool {
         let too_slow = match self.held {
             Held::Partial(since) => now.since(since) > WHOLE,
@@ -133,14 +133,14 @@ impl Connection {
         self.broken || too_slow
     }
 
-    /// Returns how long the client has been idle: without a running ring and silent. 0 while a ring runs, because the
-    /// machine that it belongs to uses the disk, however rarely.
+    /// Returns the time for which the client has been idle: without a running ring, and without messages. 0 while a
+    /// ring runs, because its machine uses the device, even if rarely.
     pub fn idle_for(&self, now: Wall) -> Wall {
         let is_used = self.session().rings.iter().any(Ring::is_running);
         if is_used { Wall(0) } else { now.since(self.active) }
     }
 
-    /// Whether time alone may end it, or bring more of a message; then how soon to look.
+    /// Returns the time at which to check the connection again, because of a time limit or a partial message.
     pub fn looks_at(&self, now: Wall) -> Wall {
         match self.held {
             Held::Partial(_) => now.later(Wall::from_us(1000)),
@@ -150,7 +150,7 @@ impl Connection {
         }
     }
 
-    /// What to wait for at its socket.
+    /// Returns the events to wait for at the socket.
     pub fn wants(&self) -> PollFlags {
         match self.held {
             Held::No => PollFlags::IN,
@@ -159,13 +159,13 @@ impl Connection {
         }
     }
 
-    /// Whether requests are taken from its rings.
+    /// Returns `true` if requests may be taken from the rings.
     pub fn takes_requests(&self) -> bool {
         let has_room = self.in_flight < MOST_IN_FLIGHT && self.promised < MOST_PROMISED;
         has_room && !self.broken && self.held != Held::Busy
     }
 
-    /// A request is in progress, with so many bytes of payload. Returns what is known of the client.
+    /// Adds an outstanding request with `promised` bytes of payload. Returns information about the client.
     pub fn begin(&mut self, promised: usize) -> Asking {
         let asking = self.turnaround.asks(Wall::now, self.in_flight);
         self.in_flight += 1;
@@ -173,19 +173,19 @@ impl Connection {
         asking
     }
 
-    /// It is answered.
+    /// Removes an outstanding request after its reply.
     pub fn end(&mut self, due: &Due, promised: usize) {
         self.turnaround.note_answer(due, Wall::now);
         self.in_flight -= 1;
         self.promised -= promised;
     }
 
-    /// Whether something keeps a message that may have passed.
+    /// Returns `true` if the reason for not reading the next message may have ended.
     pub fn is_held(&self) -> bool {
         matches!(self.held, Held::Partial(_)) || (self.held == Held::Busy && self.in_flight == 0)
     }
 
-    /// Reads the messages that are there.
+    /// Reads the messages that have arrived.
     pub fn receive(&mut self, now: Wall) {
         for _ in 0..MESSAGES {
             match self.next_message(now) {
@@ -203,7 +203,8 @@ impl Connection {
         self.held = Held::No;
     }
 
-    /// What keeps the next message from being read, or nothing; an error where there will be none.
+    /// Returns the reason why the next message cannot be read, `None` if it can, or an error if the connection has
+    /// ended.
     fn next_message(&self, now: Wall) -> Result<Option<Held>, ()> {
         let mut head = [0; HEAD];
         let seen = match recv(&self.socket, &mut head[..], RecvFlags::PEEK | RecvFlags::DONTWAIT) {
@@ -227,7 +228,7 @@ impl Connection {
         if self.in_flight > 0 && FrontendReq::try_from(code).is_ok_and(|code| QUIET.contains(&code)) {
             return Ok(Some(Held::Busy));
         }
-        // A quarter of the buffer is free then, which the longest answer fits into.
+        // A writable socket has a quarter of its buffer free, which is enough for the longest reply.
         let mut fds = [PollFd::new(&self.socket, PollFlags::OUT)];
         let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
         let is_free = poll(&mut fds, Some(&at_once)).is_ok_and(|ready| ready > 0);

@@ -1,8 +1,7 @@
-//! The loop that serves all vhost-user clients: one thread, which looks at their rings, moves the device on, and
-//! answers.
+//! The loop that serves all vhost-user clients. Its thread polls their rings, advances the device, and sends replies.
 //!
-//! It is the loop of NBD ([`crate::nbd::front`]) with rings in place of sockets: those cost no call of the system to
-//! look at. Clients wake it by an event only when it sleeps.
+//! It resembles the loop of NBD ([`crate::nbd::front`]), with rings in place of sockets. Polling a ring takes no system
+//! call. Clients wake the loop by an event only when it sleeps.
 
 use std::ops::Range;
 use std::os::fd::AsFd;
@@ -33,22 +32,22 @@ use crate::threads::Bell;
 /// Name of this frontend in results.
 pub(crate) const VHOST_USER: &str = "vhost-user";
 
-/// Clients at a time. Another one takes the place of one that is idle, or is turned away.
+/// Maximum number of clients. A further client replaces one that is idle, or is refused.
 const MOST_CLIENTS: usize = 8;
 
-/// How long no client is accepted where the system has no room for one.
+/// Pause after the system could not accept a client for lack of resources.
 const PAUSE: Wall = Wall(100_000_000);
 
-/// How often sockets are looked at while the rings leave no time to wait.
+/// Interval of polling the sockets while there are requests in the rings.
 const SOCKETS: Wall = Wall::from_us(50);
 
-/// How often they are looked at while the clock and the rings are.
+/// Interval of polling the sockets while busy-waiting.
 const GLANCE: Wall = Wall::from_us(5);
 
-/// Room for payload that is kept from turn to turn.
+/// Capacity of the payload buffer that is kept between loop iterations.
 const PAYLOAD: usize = 1 << 20;
 
-/// A request in progress.
+/// An outstanding request.
 #[derive(Clone, Copy, Debug)]
 struct Pending {
     client: usize,
@@ -59,50 +58,50 @@ struct Pending {
     promised: usize,
 }
 
-/// A request that was taken from its ring, and is to be submitted.
+/// A request that was taken from its ring and has not been submitted yet.
 #[derive(Debug)]
 struct Taken {
     token: u32,
     request: Request,
-    /// Of a write, its payload.
+    /// Payload of a write, as a range of the payload buffer.
     payload: Range<usize>,
-    /// Its client looks for answers.
+    /// True if the client polls for replies.
     is_awake: bool,
-    /// What is known of its client.
+    /// Information about the client.
     asking: Asking,
 }
 
-/// What a descriptor belongs to that the system is asked about.
+/// Owner of a polled file descriptor.
 #[derive(Clone, Copy, Debug)]
 enum Place {
     Bell,
     Listener,
-    /// Of a client; it has hung up.
+    /// Socket of a client, and whether it was disconnected.
     Socket(usize, bool),
     Kick(usize, usize),
 }
 
-/// What a loop is made of.
+/// Parts of a loop.
 pub struct Parts {
-    /// The device, with others' front ends.
+    /// The engine, which all frontends share.
     pub engine: Arc<Mutex<Engine>>,
-    /// This one's place at it.
+    /// Port of this frontend.
     pub port: Port,
-    /// What clients see.
+    /// The virtio block device.
     pub disk: Disk,
-    /// Where clients connect.
+    /// Socket for clients.
     pub listener: Option<Listener>,
-    /// Wakes the loop.
+    /// Bell that wakes the loop.
     pub bell: Arc<Bell>,
-    /// Set when the server ends.
+    /// Set when the server stops.
     pub stop: Arc<AtomicBool>,
-    /// The last stretch of a wait.
+    /// Time to busy-wait at the end of a wait.
     pub spin: Wall,
-    /// Idle time after which a client may lose its place to a new one if all places are taken.
+    /// Idle time after which a client may lose its slot to a new one if all slots are taken.
     pub idle_limit: Wall,
 }
 
-/// The loop and what it holds.
+/// The loop and its state.
 pub struct Front {
     engine: Arc<Mutex<Engine>>,
     port: Port,
@@ -115,7 +114,7 @@ pub struct Front {
     clients: Vec<Slot<Connection>>,
     generations: u64,
     pending: Slab<u32, Pending>,
-    /// By their numbers, where the payloads of reads go.
+    /// Destinations of reads. Indexed by the token of the request.
     pieces: Vec<Vec<Piece>>,
     taken: Vec<Taken>,
     payload: Vec<u8>,
@@ -123,15 +122,15 @@ pub struct Front {
     ready: Vec<Place>,
     answers: Vec<Answer>,
     accept_after: Wall,
-    /// When the sockets were looked at.
+    /// Time at which the sockets were last polled.
     asked: Wall,
-    /// Of the device, that are known of.
+    /// Power cuts of the device when it was last checked.
     power_cuts: u64,
     roster: Option<Roster>,
 }
 
 impl Front {
-    /// A loop, to be run by a thread of its own.
+    /// Creates a loop, to be run in its own thread.
     pub fn new(parts: Parts) -> Front {
         let Parts { engine, port, disk, listener, bell, stop, spin, idle_limit } = parts;
         Front {
@@ -159,12 +158,12 @@ impl Front {
         }
     }
 
-    /// Lists its clients there from now on.
+    /// Starts to add clients to a roster.
     pub fn enter_clients(&mut self, roster: Roster) {
         self.roster = Some(roster);
     }
 
-    /// Adds a client that is connected already, as by a pair of sockets.
+    /// Adds a client that is already connected, for example over a socket pair.
     pub fn add(&mut self, socket: UnixStream) -> std::io::Result<()> {
         let now = Wall::now();
         let seat = self.roster.as_ref().map(|roster| roster.enter(VHOST_USER, Peer::of_unix(&socket), now));
@@ -179,7 +178,7 @@ impl Front {
         Ok(())
     }
 
-    /// Serves until the server is to end, and what is in progress then is answered.
+    /// Serves clients until the server stops and the outstanding requests have been replied to.
     pub fn run(mut self) {
         set_timer_slack();
         let mut next = Wall::NEVER;
@@ -197,7 +196,7 @@ impl Front {
             if !farewell.has_begun() {
                 self.take();
             }
-            // Requests arrive when they have been read.
+            // A request arrives at the time at which it has been read.
             let now = if self.taken.is_empty() { now } else { Wall::now() };
             if farewell.is_over(now) {
                 break;
@@ -213,7 +212,7 @@ impl Front {
         engine.lock().unwrap_or_else(PoisonError::into_inner).sent(port, &mut answers, &rhythm.turn);
     }
 
-    /// Whether a ring has a request to take.
+    /// Returns `true` if a ring has a request to take.
     fn has_requests(&self) -> bool {
         self.clients.iter().flatten().any(|(_, client)| {
             let ready =
@@ -222,7 +221,7 @@ impl Front {
         })
     }
 
-    /// Has clients wake us for what they add from now on, or not; whether there is something already.
+    /// Enables or disables the clients' events for new requests. Returns `true` if there already is a request.
     fn arm(&mut self, on: bool) -> bool {
         let mut found = false;
         for (_, client) in self.clients.iter_mut().flatten() {
@@ -248,7 +247,7 @@ impl Front {
         found
     }
 
-    /// Waits until somebody calls, or until `until`; whether somebody called.
+    /// Waits until there is an event or a request, or until `until`. Returns `true` if there is an event or a request.
     fn wait(&mut self, until: Wall) -> bool {
         let now = Wall::now();
         self.ready.clear();
@@ -280,7 +279,7 @@ impl Front {
         called || has_requests || (sleeps && !is_armed)
     }
 
-    /// Asks the system who has called, which is left in `ready`.
+    /// Polls all file descriptors, and stores the owners of the ready ones in `ready`.
     fn poll(&mut self, accepts: bool, sleep: Option<Wall>) -> bool {
         let sessions: Vec<MutexGuard<Session>> =
             self.clients.iter().flatten().map(|(_, client)| client.session()).collect();
@@ -318,7 +317,7 @@ impl Front {
         called > 0
     }
 
-    /// Hears who has called: events, messages, new clients.
+    /// Processes the events that are ready: notifications, messages and new clients.
     fn receive(&mut self, now: Wall) {
         let mut accepts = false;
         for place in std::mem::take(&mut self.ready) {
@@ -342,7 +341,7 @@ impl Front {
         for (_, client) in self.clients.iter_mut().flatten().filter(|(_, client)| client.is_held()) {
             client.receive(now);
         }
-        // Who has left makes room for who has come.
+        // Drop disconnected clients first, to make room for new ones.
         self.part(now);
         if accepts {
             self.accept(now);
@@ -356,7 +355,7 @@ impl Front {
                 Ok(Some(Stream::Unix(socket))) if has_place(&mut self.clients, self.idle_limit, now) => {
                     self.add(socket)
                 }
-                Ok(Some(_)) => Ok(()), // Closed at once.
+                Ok(Some(_)) => Ok(()), // Closed immediately.
                 Ok(None) => return,
                 Err(error) => Err(error),
             };
@@ -367,7 +366,7 @@ impl Front {
         }
     }
 
-    /// Takes what is in the rings. The device is not needed for that, and not locked.
+    /// Takes the requests from all rings, without locking the engine.
     fn take(&mut self) {
         if self.payload.capacity() > PAYLOAD {
             self.payload = Vec::new();
@@ -382,7 +381,7 @@ impl Front {
         }
     }
 
-    /// Takes what is in the rings of a client; an error where it cannot be understood.
+    /// Takes the requests from the rings of a client. Returns an error if one cannot be parsed.
     fn take_of(&mut self, client: usize, generation: u64, connection: &mut Connection) -> Result<(), ()> {
         let rings = connection.session().rings.len();
         for ring in 0..rings {
@@ -399,7 +398,7 @@ impl Front {
         Ok(())
     }
 
-    /// Notes a request that is to be submitted, or answers it where the device has no part in it.
+    /// Prepares a request for submission, or replies to it if it does not involve the device.
     fn begin(
         &mut self,
         client: usize,
@@ -452,14 +451,14 @@ impl Front {
         self.taken.push(Taken { token, request, payload, is_awake, asking });
     }
 
-    /// Submits what was taken, moves the device on and answers what is due; or all there is, where it `hurries`.
-    /// Returns when to look again.
+    /// Submits the requests that were taken, advances the device, and replies to those that are due. If `hurries` is
+    /// set, replies to all. Returns the time for the next iteration.
     fn serve(&mut self, now: Wall, hurries: bool) -> Wall {
         let begun = self.rhythm.begin(now);
         let Front { engine, port, taken, payload, answers, rhythm, clients, pending, power_cuts, .. } = self;
         let (mut engine, locked) = lock(engine);
         if engine.power_cuts() != *power_cuts {
-            // What was in progress will not be answered: clients connect again, and do it again.
+            // Outstanding requests get no reply. Clients reconnect and repeat them.
             *power_cuts = engine.power_cuts();
             *pending = Slab::default();
             taken.clear();
@@ -467,7 +466,7 @@ impl Front {
         }
         engine.sent(*port, answers, &rhythm.turn);
         engine.awake(*port);
-        // What cannot be kept stays behind.
+        // Keep the requests whose payload could not be stored.
         taken.retain(|taken| {
             let order = order(taken, payload);
             engine.submit(*port, now, &order).is_err()
@@ -488,7 +487,7 @@ impl Front {
         next
     }
 
-    /// Answers a request, if its client is still there.
+    /// Replies to a request if its client is still connected.
     fn answer(&mut self, token: u32, due: &Due, status: Status, bytes: &[u8]) {
         let asked = self.pending.remove(token);
         let pieces = &self.pieces[token as usize];
@@ -506,7 +505,7 @@ impl Front {
         }
     }
 
-    /// Wakes clients for their answers.
+    /// Notifies clients about their replies.
     fn notify(&mut self) {
         for (_, client) in self.clients.iter_mut().flatten() {
             client.publish();
@@ -520,7 +519,7 @@ impl Front {
         }
     }
 
-    /// Parts with clients that are gone, or have to go.
+    /// Drops clients that have disconnected or must be disconnected.
     fn part(&mut self, now: Wall) {
         for place in &mut self.clients {
             if place.as_ref().is_some_and(|(_, client)| client.is_over(now)) {
@@ -530,20 +529,20 @@ impl Front {
     }
 }
 
-/// Makes room for another client, if necessary by parting with the one that has been idle longest. Returns `false` if
-/// there is no room.
+/// Makes room for another client, if necessary by dropping the one that has been idle longest. Returns `false` if there
+/// is no room.
 fn has_place(clients: &mut [Slot<Connection>], idle_limit: Wall, now: Wall) -> bool {
     let is_full = clients.iter().flatten().count() >= MOST_CLIENTS;
     !is_full || part_with_idlest(clients, idle_limit, |client| client.idle_for(now))
 }
 
-/// Writes the status of a request and puts it into the ring of answers.
+/// Writes the status of a request, and adds it to the used ring.
 fn end(session: &mut Session, (ring, head): (u16, u16), at: GuestAddress, status: u32, payload: u32) -> Result<(), ()> {
     session.memory.write_obj(status as u8, at).map_err(drop)?;
     session.answer(ring, head, payload + 1).map_err(drop)
 }
 
-/// The request as the engine takes it.
+/// Converts a request for the engine.
 fn order<'a>(taken: &Taken, payload: &'a [u8]) -> Order<'a> {
     let (operation, data) = match taken.request.kind {
         Kind::Read | Kind::Id(_) => (Operation::Read, None),
@@ -558,7 +557,7 @@ fn order<'a>(taken: &Taken, payload: &'a [u8]) -> Order<'a> {
         operation,
         lba: taken.request.sector,
         sectors: taken.request.sectors,
-        // A virtio block device has no such thing: clients send a flush.
+        // Virtio block devices do not have FUA. Clients send a flush instead.
         fua: false,
         data,
         headroom: 0,

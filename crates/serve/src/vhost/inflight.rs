@@ -1,9 +1,9 @@
-//! What outlives a server that is killed: which requests it had taken and not answered.
+//! Record of the requests that were taken but not replied to, which survives the death of the server.
 //!
-//! The client keeps this memory and hands it to the next server, which does those requests again. Without it they
-//! would be lost: answers come out of order, so the rings alone do not tell which are missing. The layout is that of
-//! the vhost-user protocol, "Inflight I/O tracking", for split rings:
-//! a head (features, version, length, last, used) and for each descriptor whether it is in progress, and since when.
+//! The client keeps this memory and passes it to the next server, which performs these requests again. Without it the
+//! requests would be lost: replies are sent out of order, so the rings alone do not show which ones are missing. The
+//! layout follows the vhost-user protocol, "Inflight I/O tracking", for split rings. It consists of a header (features,
+//! version, length, last, used) and, for each descriptor, an in-flight flag and a sequence number.
 
 use std::fs::File;
 use std::sync::atomic::Ordering;
@@ -11,19 +11,19 @@ use std::sync::atomic::Ordering;
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
 use vm_memory::{Bytes, FileOffset, MmapRegion, VolatileMemory, VolatileSlice};
 
-/// Bytes of the head of a ring.
+/// Bytes of the header of a ring.
 const HEAD: usize = 16;
 
-/// Bytes for each descriptor.
+/// Bytes per descriptor.
 const ENTRY: usize = 16;
 
-/// The parts of rings begin at multiples of this.
+/// Alignment of the parts of rings.
 const ALIGNMENT: usize = 64;
 
-/// The version of the layout.
+/// Version of the layout.
 const VERSION: u16 = 1;
 
-/// Bytes for rings of so many descriptors.
+/// Returns the number of bytes for `rings` rings with `size` descriptors each.
 pub fn bytes(rings: u16, size: u16) -> usize {
     usize::from(rings) * stride(size)
 }
@@ -32,7 +32,7 @@ fn stride(size: u16) -> usize {
     (HEAD + ENTRY * usize::from(size)).next_multiple_of(ALIGNMENT)
 }
 
-/// Memory of so many bytes that both sides can map.
+/// Creates shared memory that both sides can map.
 pub fn memory(bytes: usize) -> std::io::Result<File> {
     let file = memfd_create("floatgate-inflight", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
     ftruncate(&file, bytes as u64)?;
@@ -40,22 +40,22 @@ pub fn memory(bytes: usize) -> std::io::Result<File> {
     Ok(File::from(file))
 }
 
-/// That memory, mapped.
+/// The mapped record.
 #[derive(Debug)]
 pub struct Inflight {
     region: MmapRegion<()>,
     rings: u16,
     size: u16,
-    /// The number of the next request, by which they are put in order.
+    /// Sequence number of the next request, which preserves their order.
     next: u64,
 }
 
-/// The memory is not what it should be.
+/// Error: the memory does not have the expected contents.
 #[derive(Debug)]
 pub struct Unfit;
 
 impl Inflight {
-    /// Maps what a client has handed over, new or from an earlier server.
+    /// Maps memory from a client. It may be new, or come from an earlier server.
     pub fn open(file: File, offset: u64, bytes: u64, rings: u16, size: u16) -> Result<Inflight, Unfit> {
         let length = file.metadata().map_err(|_| Unfit)?.len();
         let is_there = offset.checked_add(bytes).is_some_and(|end| end <= length);
@@ -81,7 +81,7 @@ impl Inflight {
         Ok(inflight)
     }
 
-    /// Whether it has room for that ring.
+    /// Returns `true` if the record has space for a ring.
     pub fn fits(&self, ring: u16, size: u16) -> bool {
         ring < self.rings && size <= self.size
     }
@@ -110,28 +110,28 @@ impl Inflight {
         self.slice(ring)?.store(value, Inflight::entry(head), Ordering::Release).map_err(|_| Unfit)
     }
 
-    /// A request has been taken.
+    /// Records that a request was taken.
     pub fn begin(&mut self, ring: u16, head: u16) -> Result<(), Unfit> {
         self.slice(ring)?.store(self.next, Inflight::entry(head) + 8, Ordering::Release).map_err(|_| Unfit)?;
         self.next += 1;
         self.mark(ring, head, 1)
     }
 
-    /// A request is about to be put into the ring of answers.
+    /// Records that a request is about to be added to the used ring.
     pub fn ending(&self, ring: u16, head: u16) -> Result<(), Unfit> {
         self.store16(ring, 12, head)
     }
 
-    /// It is there.
+    /// Records that a request was added to the used ring.
     pub fn ended(&self, ring: u16, head: u16, used: u16) -> Result<(), Unfit> {
         self.mark(ring, head, 0)?;
         self.store16(ring, 14, used)
     }
 
-    /// The requests that an earlier server has left, in the order in which it took them; its ring of answers is at
-    /// `used`.
+    /// Returns the requests that an earlier server has left, in the order in which it took them. `used` is the index of
+    /// the used ring.
     pub fn left(&self, ring: u16, size: u16, used: u16) -> Result<Vec<u16>, Unfit> {
-        // It ended between the answer and the mark: the last one is answered.
+        // The server died after adding the last reply and before clearing its flag.
         if self.load16(ring, 14)? != used {
             let last = self.load16(ring, 12)?;
             if last < size {
@@ -173,7 +173,7 @@ mod tests {
         assert_eq!(second.left(1, 8, 1).unwrap(), [5, 7]);
         assert_eq!(second.left(0, 8, 0).unwrap(), [0; 0]);
         second.begin(1, 2).unwrap();
-        // Killed between the answer and its mark: the ring of answers is one further.
+        // The server dies after adding the reply and before clearing its flag: the used ring is one entry ahead.
         second.ending(1, 5).unwrap();
         assert_eq!(open(&file).left(1, 8, 2).unwrap(), [7, 2]);
     }

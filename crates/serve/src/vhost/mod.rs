@@ -1,9 +1,9 @@
-//! The vhost-user front end: a virtio block device whose rings lie in the client's memory.
+//! The vhost-user frontend: a virtio block device whose rings are in the client's memory.
 //!
-//! A client, QEMU or a program with libblkio, sends its memory and events over a Unix socket (`connection`, whose
-//! messages the `vhost` crate reads; `session` has what they say). Requests then come and go without the socket:
-//! chains of descriptors in a ring (`ring`), which [`chain`] and [`blk`] make requests of. `inflight` is what
-//! outlives a server that is killed.
+//! A client (QEMU, or a program with libblkio) sends its memory and events over a Unix socket. `connection` receives
+//! these messages with the `vhost` crate, and `session` applies them. Requests and replies do not pass through the
+//! socket. They are descriptor chains in a ring (`ring`), which [`chain`] and [`blk`] parse. `inflight` records
+//! outstanding requests, and survives the death of the server.
 
 pub mod blk;
 pub mod chain;
@@ -16,5 +16,5 @@ mod session;
 
 use vm_memory::GuestMemoryMmap;
 
-/// The memory of a client, which holds rings and payload.
+/// Memory of a client, which contains rings and payload.
 pub type Memory = GuestMemoryMmap<()>;

@@ -1,4 +1,4 @@
-//! A ring of a client: where its requests come from and its answers go.
+//! A client's ring, from which requests are taken and to which replies are added.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -12,36 +12,36 @@ use vm_memory::GuestAddress;
 use super::Memory;
 use super::chain::Table;
 
-/// Descriptors of a ring, at most.
+/// Maximum number of descriptors of a ring.
 pub const LARGEST: u16 = 1024;
 
-/// A ring cannot be used any more: it lies outside of the memory, or makes no sense.
+/// Error: the ring is outside the memory, or its contents are invalid.
 #[derive(Debug)]
 pub struct Lost;
 
 /// A ring.
 #[derive(Debug)]
 pub struct Ring {
-    /// Its place in memory, and how far it has come.
+    /// Addresses of the ring, and current indices.
     pub queue: Queue,
     kick: Option<File>,
     call: Option<File>,
-    /// The client lets it be used.
+    /// True if the client has enabled the ring.
     pub enabled: bool,
-    /// Requests of it in progress.
+    /// Outstanding requests of the ring.
     pub in_flight: u16,
-    /// Requests to do again, that an earlier server has left.
+    /// Requests of an earlier server that have to be repeated.
     again: VecDeque<u16>,
-    /// The client wakes us for what it adds.
+    /// True if the client notifies the server about new requests.
     armed: bool,
-    /// Answers were added that the client has not been woken for.
+    /// True if replies were added without notifying the client.
     answered: bool,
-    /// The client did not want to be woken for the last ones.
+    /// True if the client did not request a notification for the last replies.
     awake: bool,
 }
 
 impl Ring {
-    /// A ring that the client has not yet laid out.
+    /// Creates a ring that the client has not set up yet.
     pub fn new() -> Ring {
         Ring {
             queue: Queue::new(LARGEST).unwrap_or_default(),
@@ -56,17 +56,17 @@ impl Ring {
         }
     }
 
-    /// As at the start.
+    /// Resets the ring to its initial state.
     pub fn reset(&mut self) {
         *self = Ring::new();
     }
 
-    /// The event that the client wakes us by.
+    /// Returns the kick eventfd, by which the client notifies the server.
     pub fn kick(&self) -> Option<&File> {
         self.kick.as_ref().filter(|_| self.is_running())
     }
 
-    /// Begins, if it makes sense and lies in memory; goes on with what an earlier server has left.
+    /// Starts the ring if it is valid. Repeats the requests in `again`, which an earlier server has left.
     pub fn start(&mut self, memory: &Memory, kick: File, again: Vec<u16>) -> Result<(), Lost> {
         make_patient(&kick)?;
         self.kick = Some(kick);
@@ -82,52 +82,53 @@ impl Ring {
         }
         self.queue.set_next_used(self.used(memory)?);
         if !again.is_empty() {
-            // Those were taken from the ring already, and so was all before them.
+            // These requests, and all before them, were already taken from the available ring.
             self.queue.set_next_avail(self.queue.next_used().wrapping_add(again.len() as u16));
         }
         self.again = again.into();
         Ok(())
     }
 
-    /// Ends, and says where to go on.
+    /// Stops the ring. Returns the index of the next available entry.
     pub fn stop(&mut self) -> u16 {
         self.queue.set_ready(false);
         (self.kick, self.call) = (None, None);
-        // What was to be done again has not been taken from here.
+        // The requests to be repeated have not been taken from this ring.
         self.queue.next_avail().wrapping_sub(self.again.len() as u16)
     }
 
-    /// Who is woken by answers, if anybody wants to be.
+    /// Sets the call eventfd, by which the server notifies the client.
     pub fn set_call(&mut self, call: Option<File>) {
         self.call = call;
     }
 
-    /// Answers there are by the client's memory.
+    /// Returns the index of the used ring in the client's memory.
     pub fn used(&self, memory: &Memory) -> Result<u16, Lost> {
         self.queue.used_idx(memory, Ordering::Acquire).map(|index| index.0).map_err(|_| Lost)
     }
 
-    /// Whether requests are taken from it.
+    /// Returns `true` if requests are taken from the ring.
     pub fn is_running(&self) -> bool {
         self.enabled && self.queue.ready()
     }
 
-    /// Whether one more may be taken. An honest client has no more in progress than its ring has room for.
+    /// Returns `true` if another request may be taken. A correct client never has more requests outstanding than
+    /// descriptors.
     pub fn has_room(&self) -> bool {
         self.in_flight < self.queue.size()
     }
 
-    /// Whether there is a request to take.
+    /// Returns `true` if there is a request to take.
     pub fn has_requests(&self, memory: &Memory) -> bool {
         let is_ahead = || match self.queue.avail_idx(memory, Ordering::Acquire) {
             Ok(index) => index.0 != self.queue.next_avail(),
-            // The ring is gone, which is found out when it is asked.
+            // The ring cannot be read. Taking the request returns the error.
             Err(_) => true,
         };
         self.is_running() && self.has_room() && (!self.again.is_empty() || is_ahead())
     }
 
-    /// Takes a request: the head of its chain.
+    /// Takes a request. Returns the head of its chain.
     pub fn take(&mut self, memory: &Memory) -> Result<Option<u16>, Lost> {
         if !self.is_running() || !self.has_room() {
             return Ok(None);
@@ -141,19 +142,19 @@ impl Ring {
         Ok(Some(head))
     }
 
-    /// The table of its descriptors.
+    /// Returns the descriptor table.
     pub fn table(&self) -> Table {
         Table { at: GuestAddress(self.queue.desc_table()), size: self.queue.size() }
     }
 
-    /// Adds an answer, of which `bytes` were written into the client's memory.
+    /// Adds a reply to the used ring. `bytes` is the number of bytes written into the client's memory.
     pub fn answer(&mut self, memory: &Memory, head: u16, bytes: u32) -> Result<(), Lost> {
         self.in_flight = self.in_flight.saturating_sub(1);
         self.answered = true;
         self.queue.add_used(memory, head, bytes).map_err(|_| Lost)
     }
 
-    /// Wakes the client for its answers, if it wants to be woken.
+    /// Notifies the client about its replies, if it has requested that.
     pub fn notify(&mut self, memory: &Memory) -> Result<(), Lost> {
         if !std::mem::take(&mut self.answered) {
             return Ok(());
@@ -163,8 +164,9 @@ impl Ring {
             return Ok(());
         }
         if let Some(call) = &self.call {
-            // The event stays the client's, who may want to wait at it: we look whether writing waits. It does where
-            // the client has not looked at it for ages, or is awake already.
+            // The event belongs to the client, which may rely on blocking reads, so it cannot be set to non-blocking.
+            // Check instead that writing would not block. It would block only if the client has not read the event for
+            // a very long time, in which case the client is notified already.
             let mut fds = [PollFd::new(call, PollFlags::OUT)];
             let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
             if poll(&mut fds, Some(&at_once)).is_ok_and(|ready| ready > 0) {
@@ -174,12 +176,12 @@ impl Ring {
         Ok(())
     }
 
-    /// Whether the client looks for its answers, by what it wanted last.
+    /// Returns `true` if the client polls for replies, judged by its last request for a notification.
     pub fn is_awake(&self) -> bool {
         self.awake
     }
 
-    /// Has the client wake us for what it adds from now on; whether there is something already.
+    /// Makes the client notify the server about new requests. Returns `true` if there already is a request.
     pub fn arm(&mut self, memory: &Memory) -> Result<bool, Lost> {
         if !self.is_running() || !self.has_room() {
             return Ok(false);
@@ -188,7 +190,7 @@ impl Ring {
         Ok(self.queue.enable_notification(memory).map_err(|_| Lost)? || !self.again.is_empty())
     }
 
-    /// We look by ourselves.
+    /// Stops the client from notifying the server.
     pub fn disarm(&mut self, memory: &Memory) -> Result<(), Lost> {
         if std::mem::take(&mut self.armed) && self.is_running() {
             self.queue.disable_notification(memory).map_err(|_| Lost)?;
@@ -196,7 +198,8 @@ impl Ring {
         Ok(())
     }
 
-    /// The client has woken us. What it woke us by has to be an event, or it would wake us for ever.
+    /// Reads the kick eventfd after a notification. Fails if it is not an eventfd, because it might then stay ready
+    /// forever.
     pub fn silence(&mut self) -> Result<(), Lost> {
         let Some(kick) = &self.kick else { return Ok(()) };
         match rustix::io::read(kick, &mut [0; 8]) {
@@ -206,7 +209,7 @@ impl Ring {
     }
 }
 
-/// Reading an event must not wait for the client, who only writes it.
+/// Makes reading an event non-blocking. The client only writes it, so this does not affect the client.
 fn make_patient(event: &File) -> Result<(), Lost> {
     let flags = fcntl_getfl(event).map_err(|_| Lost)?;
     fcntl_setfl(event, flags | OFlags::NONBLOCK).map_err(|_| Lost)

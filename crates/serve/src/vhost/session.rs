@@ -1,7 +1,7 @@
-//! What a client has said: its memory, its rings, what it can.
+//! State that a client has set up: memory, rings and features.
 //!
-//! The `vhost` crate reads messages and checks their form; here is what they mean. A message that makes no sense ends
-//! the connection.
+//! The `vhost` crate receives messages and checks their format. This module applies them. An invalid message ends the
+//! connection.
 
 use std::fs::File;
 use std::io;
@@ -22,33 +22,33 @@ use super::blk::Disk;
 use super::inflight::{self, Inflight};
 use super::ring::{LARGEST, Lost, Ring};
 
-/// Pieces of memory that a client may share; each takes a descriptor of ours.
+/// Maximum number of memory regions of a client. Each takes a file descriptor of the server.
 const MOST_REGIONS: usize = 32;
 
-/// The client speaks of more than features.
+/// Feature bit for the negotiation of protocol features.
 const PROTOCOL: u64 = VhostUserVirtioFeatures::PROTOCOL_FEATURES.bits();
 
-/// A piece of the client's memory.
+/// A region of the client's memory.
 #[derive(Clone, Copy, Debug)]
 struct Region {
-    /// Where the client has it.
+    /// Address in the client.
     client: u64,
-    /// Where its guest has it.
+    /// Address in the client's guest.
     guest: u64,
     bytes: u64,
 }
 
-/// What a client has said.
+/// State of a client.
 #[derive(Debug)]
 pub struct Session {
     disk: Disk,
     features: u64,
     regions: Vec<Region>,
-    /// The client's memory.
+    /// Memory of the client.
     pub memory: Memory,
-    /// Its rings.
+    /// Rings of the client.
     pub rings: Vec<Ring>,
-    /// What it keeps for the next server.
+    /// Record of outstanding requests, which the client keeps for the next server.
     pub inflight: Option<Inflight>,
 }
 
@@ -57,7 +57,7 @@ fn refuse<T>(why: impl Into<String>) -> Result<T> {
 }
 
 impl Session {
-    /// A client that has said nothing.
+    /// Creates the state of a new client.
     pub fn new(disk: Disk) -> Session {
         let rings = (0..disk.queues).map(|_| Ring::new()).collect();
         Session { disk, features: 0, regions: Vec::new(), memory: Memory::new(), rings, inflight: None }
@@ -67,20 +67,20 @@ impl Session {
         self.rings.get_mut(index as usize).ok_or(Error::InvalidParam)
     }
 
-    /// A ring that is laid out, which it must not be while it is used.
+    /// Returns a ring for a change of its layout. Fails if the ring is running.
     fn stopped_ring(&mut self, index: u32) -> Result<&mut Ring> {
         let ring = self.ring(index)?;
         if ring.queue.ready() { refuse("the ring is in use") } else { Ok(ring) }
     }
 
-    /// Where the guest has what the client has at `address`.
+    /// Converts an address of the client to an address of its guest.
     fn guest_address(&self, address: u64) -> Result<u64> {
         let within = |region: &&Region| address >= region.client && address - region.client < region.bytes;
         let region = self.regions.iter().find(within).ok_or(Error::InvalidParam)?;
         region.guest.checked_add(address - region.client).ok_or(Error::InvalidParam)
     }
 
-    /// Takes a request from a ring: the head of its chain.
+    /// Takes a request from a ring. Returns the head of its chain.
     pub fn take(&mut self, ring: u16) -> std::result::Result<Option<u16>, Lost> {
         let Session { rings, inflight, memory, .. } = self;
         let place = rings.get_mut(usize::from(ring)).ok_or(Lost)?;
@@ -94,7 +94,7 @@ impl Session {
         Ok(Some(head))
     }
 
-    /// Puts an answer into its ring.
+    /// Adds a reply to its ring.
     pub fn answer(&mut self, ring: u16, head: u16, bytes: u32) -> std::result::Result<(), Lost> {
         let Session { rings, inflight, memory, .. } = self;
         let place = rings.get_mut(usize::from(ring)).ok_or(Lost)?;
@@ -110,15 +110,15 @@ impl Session {
     }
 }
 
-/// Maps a piece of the client's memory.
+/// Maps a region of the client's memory.
 fn map(region: &VhostUserMemoryRegion, file: File) -> Result<GuestRegionMmap<()>> {
     let length = file.metadata().map_err(Error::ReqHandlerError)?.len();
     let end = region.mmap_offset.checked_add(region.memory_size);
-    // Memory behind the end of its file would end this process when it is touched.
+    // Accessing memory beyond the end of its file would terminate this process.
     if end.is_none_or(|end| end > length) {
         return refuse("a piece of memory is longer than its file");
     }
-    // So would memory that becomes shorter. Where that cannot be sealed off, the client is trusted with it.
+    // The same applies if the file shrinks. If that cannot be prevented by a seal, the client is trusted not to do it.
     let _ = fcntl_add_seals(&file, SealFlags::SHRINK);
     let mapped = region.mmap_region(file)?;
     GuestRegionMmap::new(mapped, GuestAddress(region.guest_phys_addr)).ok_or(Error::InvalidParam)
@@ -156,7 +156,7 @@ impl VhostUserBackendReqHandlerMut for Session {
         self.features = features;
         for ring in &mut self.rings {
             ring.queue.set_event_idx(features >> VIRTIO_RING_F_EVENT_IDX & 1 == 1);
-            // Who does not speak of enabling has all rings enabled.
+            // Without protocol features, all rings are enabled.
             ring.enabled |= features & PROTOCOL == 0;
         }
         Ok(())
@@ -213,7 +213,7 @@ impl VhostUserBackendReqHandlerMut for Session {
     }
 
     fn get_vring_base(&mut self, index: u32) -> Result<VhostUserVringState> {
-        // Nothing is in progress: the connection has waited for that.
+        // No request is outstanding, because the connection has delayed the message until then.
         let next = self.ring(index)?.stop();
         Ok(VhostUserVringState::new(index, u32::from(next)))
     }
@@ -241,7 +241,7 @@ impl VhostUserBackendReqHandlerMut for Session {
     }
 
     fn set_vring_err(&mut self, _index: u8, _fd: Option<File>) -> Result<()> {
-        // A ring that has gone wrong ends its connection, which tells more.
+        // The event is not needed: an invalid ring ends the connection.
         Ok(())
     }
 
@@ -269,7 +269,7 @@ impl VhostUserBackendReqHandlerMut for Session {
     }
 
     fn get_config(&mut self, offset: u32, size: u32, _flags: VhostUserConfigFlags) -> Result<Vec<u8>> {
-        // What lies behind the fields that are known reads as zeros: of features that are not there.
+        // Fields beyond the known ones read as zeros, because their features are not offered.
         let mut space = self.disk.config().to_vec();
         let (start, end) = (offset as usize, (offset as usize).saturating_add(size as usize));
         if end > vhost::vhost_user::message::VHOST_USER_CONFIG_SIZE as usize {
