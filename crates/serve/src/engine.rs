@@ -86,7 +86,7 @@ pub struct Answer {
     pub status: Status,
     /// Error if storing or fetching the payload failed. The device itself may have succeeded.
     pub failed: Option<PayloadError>,
-    /// For a successful read, the reserved headroom followed by the payload.
+    /// Reserved headroom followed by the payload, for a successful read.
     pub bytes: Vec<u8>,
     /// Time at which the reply is due.
     pub due: Due,
@@ -164,7 +164,7 @@ struct Books {
 enum Kept {
     /// Outside the device, which does not know about it.
     Apart(Box<dyn Payload>),
-    /// In the flash pages to which the device writes it. The options are needed to rebuild the device.
+    /// Flash pages to which the device writes it. The options are needed to rebuild the device.
     InFlash(Box<Store>, DeviceOptions),
 }
 

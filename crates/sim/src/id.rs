@@ -1,6 +1,6 @@
-//! Typed `u32` ids, so that a block is never taken for a plane.
+//! Typed `u32` ids, so that a block cannot be confused with a plane.
 
-/// A number that names one thing of a kind.
+/// An id: the number of an item of one kind.
 pub trait Id: Copy {
     /// Creates the id with a number.
     fn new(number: u32) -> Self;
@@ -29,10 +29,10 @@ macro_rules! ids {
         pub struct $name(pub u32);
 
         impl $name {
-            /// No id of this kind, where one may be missing. Unlike `None`, it takes no room of its own.
+            /// Stands for no id. Unlike `None`, takes no additional space.
             pub const NONE: $name = $name(u32::MAX);
 
-            /// The id as an index.
+            /// Returns the id as an index.
             #[inline]
             pub const fn index(self) -> usize {
                 self.0 as usize
@@ -74,21 +74,21 @@ macro_rules! ids {
 ids! {
     /// A channel of the device.
     ChannelId;
-    /// What takes one command at a time: a package, chip, die or plane, as `nand.concurrency` says. ONFI's word is
-    /// logical unit, the smallest unit that takes commands by itself.
+    /// A logical unit (ONFI: the smallest unit that executes commands by itself). `nand.concurrency` selects whether
+    /// this is a package, chip, die or plane. It accepts one command at a time.
     LunId;
-    /// What executes one operation at a time: a die, or a plane where planes are independent. A LUN has several where
-    /// one command may set several dies to work.
+    /// An execution unit, which executes one operation at a time: a die, or a plane if planes are independent. A LUN
+    /// has several of them if one command may start operations on several dies.
     UnitId;
-    /// A plane, counted over the whole device: ((channel * chips + chip) * dies + die) * planes + plane.
+    /// A plane, numbered across the device: ((channel * chips + chip) * dies + die) * planes + plane.
     PlaneId;
-    /// A block, counted over the whole device, plane by plane.
+    /// A block, numbered across the device, plane by plane.
     BlockId;
     /// A logical page number: the number of a mapping unit in the host's address space.
     Lpn;
-    /// A physical page number, in mapping units: the place of a unit, counted block by block.
+    /// A physical page number: the physical address of a mapping unit, counted block by block.
     Ppn;
-    /// A request that the device works on.
+    /// An outstanding request of the device.
     RequestId;
     /// A transaction: an operation on the flash, or a mapping unit that waits for one.
     TransactionId;

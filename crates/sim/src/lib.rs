@@ -1,7 +1,7 @@
-//! What devices and workloads have in common: time, events, random numbers, ids, requests and their sources, texts.
+//! Types shared by devices and workloads: time, events, random numbers, ids, requests and their sources, and text.
 //!
-//! Ids name the parts of a device. Nothing else here is about flash, and nothing is about particular workloads. The
-//! core and the workloads re-export this crate as `sim`.
+//! Only the ids name parts of a device. Nothing else here depends on flash, and nothing depends on particular
+//! workloads. The core and the workloads re-export this crate as `sim`.
 
 pub mod id;
 pub mod list;

@@ -1,34 +1,34 @@
-//! Doubly linked lists over numbers: joining, leaving and moving take a step each and allocate nothing.
+//! Doubly linked lists of numbers. Inserting, removing and moving take constant time, and never allocate.
 
-/// No member.
+/// No member, or the end of a list.
 pub const NONE: u32 = u32::MAX;
 
-/// Where the neighbours of each number are kept: the one in front of it in its list and the one behind, or [`NONE`]. A
-/// number is in at most one of the lists that share these.
+/// Storage of the neighbors of each number in its list: the previous and the next member, or [`NONE`]. Lists may share
+/// a storage if each number is in at most one of them.
 pub trait Linked {
-    /// Those of a number.
+    /// Returns the neighbors of a number.
     fn of(&self, id: u32) -> [u32; 2];
-    /// To change those of a number.
+    /// Returns the neighbors of a number for modification.
     fn of_mut(&mut self, id: u32) -> &mut [u32; 2];
 
-    /// The one in front of `id` in its list, or [`NONE`].
+    /// Returns the member before `id`, or [`NONE`].
     #[inline]
     fn before(&self, id: u32) -> u32 {
         self.of(id)[0]
     }
 
-    /// The one behind `id` in its list, or [`NONE`].
+    /// Returns the member after `id`, or [`NONE`].
     #[inline]
     fn behind(&self, id: u32) -> u32 {
         self.of(id)[1]
     }
 }
 
-/// An entry of a vector that holds the neighbors of its own number.
+/// A vector entry that contains its own neighbors.
 pub trait Member {
     /// Returns the neighbors.
     fn links(&self) -> [u32; 2];
-    /// Returns the neighbors to change them.
+    /// Returns the neighbors for modification.
     fn links_mut(&mut self) -> &mut [u32; 2];
 }
 
@@ -44,12 +44,12 @@ impl<M: Member> Linked for Vec<M> {
     }
 }
 
-/// Neighbours by themselves.
+/// Neighbors in a vector of their own.
 #[derive(Clone, Debug)]
 pub struct Links(Vec<[u32; 2]>);
 
 impl Links {
-    /// For the numbers `0..count`.
+    /// Creates the storage for the numbers `0..count`.
     pub fn new(count: u32) -> Links {
         Links(vec![[NONE; 2]; count as usize])
     }
@@ -67,7 +67,7 @@ impl Linked for Links {
     }
 }
 
-/// A list from its first to its last member.
+/// A list.
 #[derive(Clone, Copy, Debug)]
 pub struct List {
     first: u32,
@@ -81,49 +81,49 @@ impl Default for List {
 }
 
 impl List {
-    /// The first member, or [`NONE`].
+    /// Returns the first member, or [`NONE`].
     #[inline]
     pub fn first(&self) -> u32 {
         self.first
     }
 
-    /// The last member, or [`NONE`].
+    /// Returns the last member, or [`NONE`].
     #[inline]
     pub fn last(&self) -> u32 {
         self.last
     }
 
-    /// The member so many steps in front of the last, or [`NONE`].
+    /// Returns the member `steps` before the last, or [`NONE`].
     #[inline]
     pub fn nth_from_last(&self, links: &impl Linked, steps: u32) -> u32 {
         (0..steps).fold(self.last, |id, _| if id == NONE { NONE } else { links.before(id) })
     }
 
-    /// The member so many steps behind the first, or [`NONE`].
+    /// Returns the member `steps` after the first, or [`NONE`].
     #[inline]
     pub fn nth_from_first(&self, links: &impl Linked, steps: u32) -> u32 {
         (0..steps).fold(self.first, |id, _| if id == NONE { NONE } else { links.behind(id) })
     }
 
-    /// Whether there is no member.
+    /// Returns `true` if the list is empty.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.first == NONE
     }
 
-    /// `id` joins in front of all.
+    /// Inserts `id` at the front.
     #[inline]
     pub fn push_first(&mut self, links: &mut impl Linked, id: u32) {
         self.insert(links, id, NONE, self.first);
     }
 
-    /// `id` joins behind all.
+    /// Appends `id` at the end.
     #[inline]
     pub fn push_last(&mut self, links: &mut impl Linked, id: u32) {
         self.insert(links, id, self.last, NONE);
     }
 
-    /// `id` joins in front of the member `behind`.
+    /// Inserts `id` before the member `behind`.
     #[inline]
     pub fn insert_before(&mut self, links: &mut impl Linked, id: u32, behind: u32) {
         self.insert(links, id, links.before(behind), behind);
@@ -141,7 +141,7 @@ impl List {
         }
     }
 
-    /// The member `id` leaves.
+    /// Removes the member `id`.
     #[inline]
     pub fn remove(&mut self, links: &mut impl Linked, id: u32) {
         let [before, behind] = links.of(id);
@@ -156,7 +156,7 @@ impl List {
         *links.of_mut(id) = [NONE; 2];
     }
 
-    /// The member `id` becomes the first.
+    /// Moves the member `id` to the front.
     #[inline]
     pub fn move_first(&mut self, links: &mut impl Linked, id: u32) {
         if self.first != id {
@@ -165,7 +165,7 @@ impl List {
         }
     }
 
-    /// The first member leaves.
+    /// Removes and returns the first member.
     #[inline]
     pub fn pop_first(&mut self, links: &mut impl Linked) -> Option<u32> {
         let id = self.first;
@@ -173,7 +173,7 @@ impl List {
         Some(id)
     }
 
-    /// The last member leaves.
+    /// Removes and returns the last member.
     #[inline]
     pub fn pop_last(&mut self, links: &mut impl Linked) -> Option<u32> {
         let id = self.last;

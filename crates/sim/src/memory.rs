@@ -1,15 +1,15 @@
-//! Large arrays, prefetching and division: where the simulator meets the machine. The only unsafe code of the core.
+//! Large arrays, prefetching and fast division. Contains the only unsafe code of the core.
 #![allow(unsafe_code)]
 
-/// `len` zeros, on huge pages where the system has them: the maps of a device are read at random, and with small
-/// pages half of the misses would be those of the address translation.
+/// Returns `len` zeros, on huge pages if available. The maps of a device are accessed at random. With small pages, half
+/// of the cache misses would be caused by address translation.
 pub fn zeroed(len: usize) -> Vec<u32> {
     let array = vec![0u32; len];
     advise_huge_pages(array.as_ptr().cast_mut().cast(), len * size_of::<u32>());
     array
 }
 
-/// Like [`zeroed`], of 64-bit words.
+/// Returns `len` 64-bit zeros, like [`zeroed`].
 pub fn zeroed_words(len: usize) -> Vec<u64> {
     let array = vec![0u64; len];
     advise_huge_pages(array.as_ptr().cast_mut().cast(), len * size_of::<u64>());
@@ -26,32 +26,33 @@ fn advise_huge_pages(start: *mut std::ffi::c_void, bytes: usize) {
     }
     let skip = start.align_offset(PAGE);
     let length = (bytes - skip) & !(PAGE - 1);
-    // SAFETY: the range lies within a live allocation of ours, and this advice changes no contents. An error only
-    // means that the system has no huge pages.
+    // SAFETY: the range lies within a live allocation owned by the caller, and this advice does not change its
+    // contents. An error only means that huge pages are not available.
     let _ = unsafe { madvise(start.byte_add(skip), length, Advice::LinuxHugepage) };
 }
 
 #[cfg(not(target_os = "linux"))]
 fn advise_huge_pages(_: *mut std::ffi::c_void, _: usize) {}
 
-/// Asks for the cache line of `array[index]`, if there is one.
+/// Prefetches the cache line of `array[index]`, if the index is valid.
 #[inline]
 pub fn prefetch<T>(array: &[T], index: usize) {
     #[cfg(target_arch = "x86_64")]
     if index < array.len() {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: the address is within the array, and a prefetch has no effect but on the cache.
+        // SAFETY: the address is within the array, and a prefetch only affects the cache.
         unsafe { _mm_prefetch(array.as_ptr().add(index).cast(), _MM_HINT_T0) };
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = (array, index);
 }
 
-/// Division by a number that is fixed at start: a multiplication.
+/// Division by a number that is fixed when the simulation starts, implemented as a multiplication.
 ///
 /// The reciprocal is 2^64 / divisor, rounded down, and the numerator is rounded up by one (Robison, "N-bit unsigned
-/// division via N-bit multiply-add", ARITH 2005): so 1 is a divisor like any other. Let `d` be the divisor. The product
-/// lacks less than `(n + 1) / 2^64` of `(n + 1) / d`, which is exact while that is at most `1 / d`.
+/// division via N-bit multiply-add", ARITH 2005). Therefore 1 needs no special case. Let `d` be the divisor. The
+/// product is smaller than `(n + 1) / d` by less than `(n + 1) / 2^64`. The quotient is exact while this error is at
+/// most `1 / d`.
 #[derive(Clone, Copy, Debug)]
 pub struct Divider {
     reciprocal: u64,
@@ -65,27 +66,27 @@ impl Divider {
         Divider { reciprocal: u64::MAX / divisor as u64, divisor }
     }
 
-    /// `n / divisor`.
+    /// Returns `n / divisor`.
     #[inline]
     pub const fn divide(self, n: u32) -> u32 {
         self.divide_long(n as u64) as u32
     }
 
-    /// `n / divisor` for longer numerators: exact while `(n + 1) * divisor` fits in 64 bits.
+    /// Returns `n / divisor` for longer numerators. Exact while `(n + 1) * divisor` fits in 64 bits.
     #[inline]
     pub const fn divide_long(self, n: u64) -> u64 {
         debug_assert!((n + 1).checked_mul(self.divisor as u64).is_some());
         ((self.reciprocal as u128 * (n + 1) as u128) >> 64) as u64
     }
 
-    /// `n / divisor` and `n % divisor`.
+    /// Returns `n / divisor` and `n % divisor`.
     #[inline]
     pub const fn divide_with_rest(self, n: u32) -> (u32, u32) {
         let quotient = self.divide(n);
         (quotient, n - quotient * self.divisor)
     }
 
-    /// The divisor.
+    /// Returns the divisor.
     #[inline]
     pub const fn divisor(self) -> u32 {
         self.divisor

@@ -1,43 +1,44 @@
-//! The event queue: at most one event per resource, kept in lanes that are in order by themselves.
+//! The event queue: at most one event per resource, kept in a few sorted lanes.
 
 use std::collections::VecDeque;
 use std::hint::select_unpredictable;
 
 use crate::time::Time;
 
-/// The next event of each resource (a die, a channel, a link), and the earliest of all.
+/// The next event of each resource (a die, a channel, a link), and the earliest of all events.
 ///
-/// A resource is busy with one thing at a time, so it has at most one event: setting it again replaces it.
+/// A resource does one thing at a time, so it has at most one event. Setting the event again replaces it.
 ///
-/// Most events are due a fixed time after they are set: a read, a program, a transfer. Those of one duration come in
-/// order, so a lane of them needs no sorting. An event joins the first lane whose latest event is not later (patience
-/// sorting), and the earliest event is the first one of a lane. An event that fits no lane is sorted into the last one,
-/// which holds what is due soonest. Events at one instant come in the order in which they were set, so that no resource
-/// is preferred. The order is total, and does not depend on the lanes.
+/// Most events are due a fixed time after they are set, such as the end of a read, a program operation, or a transfer.
+/// Events with the same duration are set in order of their due time, so a lane for them needs no sorting. An event
+/// joins the first lane whose latest event is not later (patience sorting). The earliest event is the first event of a
+/// lane. An event that fits no lane is sorted into the last one, which holds the events that are due soonest. Events at
+/// the same time are processed in the order in which they were set, so that no resource is preferred. The order is
+/// total, and does not depend on the lanes.
 #[derive(Clone, Debug)]
 pub struct EventQueue {
     /// First event of each lane, or [`NO_EVENT`].
     heads: [Event; LANES],
     /// Time of the latest event that each lane has had, in descending order.
     tails: [u64; LANES],
-    /// Events of each lane after its first one, in their order.
+    /// Remaining events of each lane, in order.
     rest: [VecDeque<Event>; LANES],
     /// Event of each resource, or [`NO_EVENT`].
     events: Vec<Event>,
-    /// Bits of a resource's number.
+    /// Number of bits for the resource.
     bits: u32,
     sets: u64,
 }
 
-/// An event, from the highest bits to the lowest: 64 for the time when it is due, 40 or more for the running number of
-/// when it was set, its lane, and its resource. The running number decides between events of one instant.
+/// An event, from the highest bits to the lowest: due time (64 bits), sequence number (40 bits or more), lane, and
+/// resource. The sequence number orders events at the same time by when they were set.
 type Event = u128;
 
-/// Number of lanes: for erases, programs, reads, and what takes less time.
+/// Number of lanes: for erases, programs, reads, and shorter operations.
 const LANES: usize = 1 << LANE_BITS;
 const LANE_BITS: u32 = 2;
 
-/// Later than any event.
+/// No event. Later than any event.
 const NO_EVENT: Event = Event::MAX;
 
 #[inline]
@@ -45,14 +46,14 @@ fn time(event: Event) -> u64 {
     (event >> 64) as u64
 }
 
-/// Returns `true` for [`NO_EVENT`]. Reads one word, because it is slow to read two words at once that were just written
-/// one by one.
+/// Returns `true` for [`NO_EVENT`]. Reads only one word, because reading two words at once is slow if they were just
+/// written separately.
 #[inline]
 fn is_none(event: Event) -> bool {
     time(event) == u64::MAX
 }
 
-/// Returns the earlier of two events. Has no branch, because that could hardly be predicted.
+/// Returns the earlier of two events. Avoids a branch, because it would be hard to predict.
 #[inline]
 fn earlier(one: Event, other: Event) -> Event {
     let is_other = other < one;
@@ -62,7 +63,7 @@ fn earlier(one: Event, other: Event) -> Event {
 }
 
 impl EventQueue {
-    /// An empty queue for resources `0..resources`.
+    /// Creates an empty queue for resources `0..resources`.
     pub fn new(resources: u32) -> EventQueue {
         EventQueue {
             heads: [NO_EVENT; LANES],
@@ -84,35 +85,36 @@ impl EventQueue {
         (event as u64 >> self.bits) as usize % LANES
     }
 
-    /// The earliest event, or [`NO_EVENT`].
+    /// Returns the earliest event, or [`NO_EVENT`].
     #[inline]
     fn first(&self) -> Event {
         let [a, b, c, d] = self.heads;
         earlier(earlier(a, b), earlier(c, d))
     }
 
-    /// The place in the order of an event that is set now.
+    /// Returns the sequence number of an event that is set now.
     #[inline]
     pub fn stamp(&mut self) -> u64 {
         self.sets += 1;
         self.sets
     }
 
-    /// Sets the event of `resource`, replacing the one it had.
+    /// Sets the event of `resource`, and replaces its previous event.
     #[inline(always)]
     pub fn set(&mut self, resource: u32, at: Time) {
         let order = self.stamp();
         self.set_stamped(resource, at, order);
     }
 
-    /// Sets the event of `resource` as if that had been done when `order` was stamped.
+    /// Sets the event of `resource` as if it had been set when the sequence number `order` was taken.
     #[inline(always)]
     pub fn set_stamped(&mut self, resource: u32, at: Time, order: u64) {
         debug_assert!(at < Time::NEVER);
         if !is_none(self.events[resource as usize]) {
             self.clear(resource);
         }
-        // The tails descend, so the number of later ones is that of the first lane that takes the event.
+        // The tails are in descending order, so the number of later tails is the index of the first lane that accepts
+        // the event.
         let later = self.tails[..LANES - 1].iter().map(|&tail| usize::from(tail > at.0));
         let lane = later.sum::<usize>() % LANES;
         let tag = (order << LANE_BITS | lane as u64) << self.bits | u64::from(resource);
@@ -128,7 +130,7 @@ impl EventQueue {
         self.tails[lane] = self.tails[lane].max(at.0);
     }
 
-    /// Sorts an event into a lane that has later ones.
+    /// Inserts an event into a lane that contains later events.
     #[inline(never)]
     fn sort_in(&mut self, lane: usize, mut event: Event) {
         if event < self.heads[lane] {
@@ -139,7 +141,7 @@ impl EventQueue {
         rest.insert(rest.partition_point(|&other| other < event), event);
     }
 
-    /// Takes the event of `resource` away.
+    /// Removes the event of `resource`.
     #[inline(never)]
     pub fn clear(&mut self, resource: u32) {
         let event = std::mem::replace(&mut self.events[resource as usize], NO_EVENT);
@@ -155,27 +157,27 @@ impl EventQueue {
         }
     }
 
-    /// Whether `resource` has an event.
+    /// Returns `true` if `resource` has an event.
     #[inline]
     pub fn is_set(&self, resource: u32) -> bool {
         !is_none(self.events[resource as usize])
     }
 
-    /// When the event of `resource` is due, if it has one.
+    /// Returns the time of the event of `resource`, if there is one.
     #[inline]
     pub fn time_of(&self, resource: u32) -> Option<Time> {
         let event = self.events[resource as usize];
         self.is_set(resource).then(|| Time(time(event)))
     }
 
-    /// The earliest event.
+    /// Returns the earliest event.
     #[inline]
     pub fn peek(&self) -> Option<(Time, u32)> {
         let first = self.first();
         (time(first) < u64::MAX).then(|| (Time(time(first)), self.resource(first)))
     }
 
-    /// Takes the earliest event if it is not later than `until`.
+    /// Removes and returns the earliest event if it is not later than `until`.
     #[inline]
     pub fn pop(&mut self, until: Time) -> Option<(Time, u32)> {
         let first = self.first();

@@ -1,23 +1,23 @@
-//! What a host asks of the device, and what it gets back.
+//! Requests of the host, and their completions.
 
 use crate::time::Time;
 
 /// Bytes in a sector, the unit of host addresses.
 pub const SECTOR: u64 = 512;
 
-/// What a request does. The set is open: zone and copy operations come with their interfaces.
+/// Operation of a request. More may be added: zone and copy operations come with their interfaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Operation {
-    /// Return the last acknowledged data.
+    /// Return the most recently written data.
     Read,
     /// Store data.
     Write,
-    /// Deallocate: the data is not needed any more (ATA TRIM, NVMe Dataset Management).
+    /// Deallocate a range that is no longer needed (ATA TRIM, NVMe Dataset Management).
     Trim,
     /// Make the range read as zeros.
     WriteZeroes,
-    /// Make all acknowledged writes durable.
+    /// Make all completed writes durable.
     Flush,
 }
 
@@ -26,13 +26,13 @@ impl Operation {
     pub const ALL: [Operation; 5] =
         [Operation::Read, Operation::Write, Operation::Trim, Operation::WriteZeroes, Operation::Flush];
 
-    /// The position in [`Operation::ALL`], for arrays by operation.
+    /// Returns the position in [`Operation::ALL`], for arrays indexed by operation.
     #[inline]
     pub const fn index(self) -> usize {
         self as usize
     }
 
-    /// The name in results and in the options of workloads.
+    /// Returns the name in results and in workload options.
     #[inline]
     pub const fn name(self) -> &'static str {
         match self {
@@ -45,25 +45,25 @@ impl Operation {
     }
 }
 
-/// One host command.
+/// A host request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// The host's own mark; comes back with the completion.
+    /// The host's identifier, returned with the completion.
     pub tag: u64,
-    /// When the host issued it; latency counts from here. May lie before the call of `submit`, when the request
-    /// waited for a place in the device's queue.
+    /// Time at which the host issued the request. Latency counts from here. May be earlier than the call of `submit` if
+    /// the request waited for a slot in the device's queue.
     pub arrival: Time,
-    /// What to do.
+    /// Operation.
     pub operation: Operation,
     /// First sector.
     pub lba: u64,
     /// Length in sectors; 0 only for a flush.
     pub sectors: u32,
-    /// Which stream of the workload it belongs to; each has results of its own.
+    /// Stream of the workload. Each stream has its own results.
     pub stream: u16,
-    /// NVMe namespace; one for now.
+    /// NVMe namespace. Only one is supported.
     pub namespace: u16,
-    /// Placement hint (NVMe streams, FDP handle); carried, read by placement policies.
+    /// Placement hint (NVMe streams, FDP handle), used by placement policies.
     pub placement: u16,
     /// Force unit access: complete only when durable.
     pub fua: bool,
@@ -76,43 +76,43 @@ impl Request {
         1 + u64::from(self.sectors / 64)
     }
 
-    /// A request without flags, of stream 0.
+    /// Creates a request of stream 0 without flags.
     #[inline]
     pub const fn new(arrival: Time, operation: Operation, lba: u64, sectors: u32) -> Request {
         Request { tag: 0, arrival, operation, lba, sectors, stream: 0, namespace: 1, placement: 0, fua: false }
     }
 
-    /// Length in bytes.
+    /// Returns the length in bytes.
     #[inline]
     pub const fn bytes(&self) -> u64 {
         self.sectors as u64 * SECTOR
     }
 }
 
-/// How a request ended.
+/// Result of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
-    /// Done.
+    /// Success.
     Ok,
-    /// The address range is not in the device.
+    /// The address range is not within the device.
     OutOfRange,
-    /// The device takes no more writes.
+    /// The device no longer accepts writes.
     ReadOnly,
-    /// Data lost beyond correction.
+    /// Data are uncorrectable.
     Uncorrectable,
 }
 
-/// The answer to a request.
+/// Completion of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Completion {
     /// The request, as submitted.
     pub request: Request,
-    /// How it ended.
+    /// Result.
     pub status: Status,
-    /// When it was first served: the first grant of a channel, or the hit in the controller's memory.
-    /// Waiting time is `start - arrival`, service time `finish - start`.
+    /// Time of the first service: the first grant of a channel, or the hit in the controller's memory. Waiting time is
+    /// `start - arrival`, service time is `finish - start`.
     pub start: Time,
-    /// When the host has the answer. May lie ahead of the device's clock.
+    /// Time at which the host receives the completion. May be later than the device's clock.
     pub finish: Time,
 }

@@ -1,21 +1,21 @@
-//! Random numbers that never change: xoshiro256++ with named streams.
+//! Reproducible random numbers: xoshiro256++ with named streams.
 //!
-//! Results must be the same bytes for the same seed in every version (design decision 14); the streams of the
-//! `rand` crate may change between its versions, so the thirty lines are our own. Algorithms: Blackman and Vigna,
-//! "Scrambled linear pseudorandom number generators", ACM TOMS 47(4), 2021; seeding by splitmix64 as they advise.
-//! Bounded integers: Lemire, "Fast random integer generation in an interval", ACM TOMACS 29(1), 2019.
+//! Results for a seed must be identical in every version (design decision 14). The streams of the `rand` crate may
+//! change between its versions, so the generator is implemented here. Algorithms: Blackman and Vigna, "Scrambled linear
+//! pseudorandom number generators", ACM TOMS 47(4), 2021, seeded by splitmix64 as they recommend. Bounded integers:
+//! Lemire, "Fast random integer generation in an interval", ACM TOMACS 29(1), 2019.
 
-/// One stream of random numbers.
+/// A stream of random numbers.
 #[derive(Clone, Debug)]
 pub struct Rng {
     state: [u64; 4],
 }
 
 impl Rng {
-    /// The stream `name` of `seed`. Different names give independent streams, so that a draw more in one part of
-    /// the model never shifts those of another.
+    /// Creates the stream `name` of `seed`. Different names give independent streams, so that an additional draw in one
+    /// part of the model does not affect another part.
     pub fn new(seed: u64, name: &str) -> Rng {
-        // FNV-1a: stable, and only has to tell a handful of names apart.
+        // FNV-1a: stable, and sufficient to distinguish a few names.
         let hash =
             name.bytes().fold(0xcbf2_9ce4_8422_2325, |h: u64, b| (h ^ u64::from(b)).wrapping_mul(0x100_0000_01b3));
         let mut x = seed ^ hash;
@@ -29,18 +29,18 @@ impl Rng {
         Rng { state: [splitmix(), splitmix(), splitmix(), splitmix()] }
     }
 
-    /// Where the stream is.
+    /// Returns the state of the stream.
     #[inline]
     pub fn words(&self) -> [u64; 4] {
         self.state
     }
 
-    /// The stream that goes on there; `None` for zeros, from which the generator never comes away.
+    /// Creates a stream from a state. `None` for all zeros, which the generator could never leave.
     pub fn from_words(state: [u64; 4]) -> Option<Rng> {
         (state != [0; 4]).then_some(Rng { state })
     }
 
-    /// 64 random bits.
+    /// Returns 64 random bits.
     #[inline]
     pub fn next_u64(&mut self) -> u64 {
         let [s0, s1, s2, s3] = self.state;
@@ -50,7 +50,7 @@ impl Rng {
         result
     }
 
-    /// Uniform in `0..bound`, without bias. `bound` must not be 0.
+    /// Returns a uniform number in `0..bound`, without bias. `bound` must not be 0.
     #[inline]
     pub fn below(&mut self, bound: u64) -> u64 {
         debug_assert!(bound > 0);
@@ -64,21 +64,21 @@ impl Rng {
         (wide >> 64) as u64
     }
 
-    /// Uniform in [0, 1), with 53 random bits.
+    /// Returns a uniform number in [0, 1), with 53 random bits.
     #[inline]
     pub fn unit(&mut self) -> f64 {
         (self.next_u64() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
     }
 
-    /// Normal with mean 0 and deviation 1, by the transformation of Box and Muller (Annals of Mathematical Statistics
-    /// 29(2), 1958).
+    /// Returns a normal number with mean 0 and standard deviation 1, by the method of Box and Muller (Annals of
+    /// Mathematical Statistics 29(2), 1958).
     #[inline]
     pub fn normal(&mut self) -> f64 {
         let radius = libm::sqrt(-2.0 * libm::log(1.0 - self.unit()));
         radius * libm::cos(std::f64::consts::TAU * self.unit())
     }
 
-    /// Exponential with the given mean. Uses `libm`, whose results do not depend on the machine.
+    /// Returns an exponential number with the given mean. Uses `libm`, whose results do not depend on the machine.
     #[inline]
     pub fn exponential(&mut self, mean: f64) -> f64 {
         -mean * libm::log(1.0 - self.unit())
@@ -104,7 +104,7 @@ mod tests {
         for _ in 0..70_000 {
             counts[rng.below(7) as usize] += 1;
         }
-        // Standard deviation of each count is about 93.
+        // The standard deviation of each count is about 93.
         assert!(counts.iter().all(|&c| c.abs_diff(10_000) < 400), "{counts:?}");
     }
 

@@ -1,11 +1,11 @@
-//! Things in progress, by number: adding and removing take a step each and, once there is room, allocate nothing.
+//! Table of outstanding items by number. Adding and removing take constant time, and allocate only to grow.
 
 use crate::id::Id;
 
-/// A table of small values whose places are used again.
+/// A table of small values that reuses its entries.
 ///
-/// Unlike those of the `slab` crate its entries carry no mark of being in use, so that one fits a cache line; a number
-/// that was removed must not be used any more.
+/// Unlike in the `slab` crate, entries carry no in-use flag, so that an entry can fill a cache line exactly. The number
+/// of a removed entry must no longer be used.
 #[derive(Clone, Debug)]
 pub struct Slab<I, T> {
     entries: Vec<T>,
@@ -19,19 +19,19 @@ impl<I, T> Default for Slab<I, T> {
 }
 
 impl<I: Id, T: Copy> Slab<I, T> {
-    /// How many there are.
+    /// Returns the number of entries.
     #[inline]
     pub fn len(&self) -> usize {
         self.entries.len() - self.free.len()
     }
 
-    /// Whether there is none.
+    /// Returns `true` if there is no entry.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Adds one; returns its number.
+    /// Adds an entry. Returns its number.
     #[inline]
     pub fn insert(&mut self, entry: T) -> I {
         match self.free.pop() {
@@ -46,13 +46,13 @@ impl<I: Id, T: Copy> Slab<I, T> {
         }
     }
 
-    /// Asks for one ahead of time.
+    /// Prefetches an entry.
     #[inline]
     pub fn prefetch(&self, id: I) {
         crate::memory::prefetch(&self.entries, id.number() as usize);
     }
 
-    /// Takes one out.
+    /// Removes and returns an entry.
     #[inline]
     pub fn remove(&mut self, id: I) -> T {
         self.free.push(id);

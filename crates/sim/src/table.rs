@@ -1,11 +1,11 @@
-//! Tables indexed by ids, so that what belongs to planes cannot be looked up by a block.
+//! Tables indexed by ids, so that a table of planes cannot be indexed by a block.
 
 use std::marker::PhantomData;
 use std::ops::{Index, IndexMut};
 
 use crate::id::Id;
 
-/// A vector whose index is an id.
+/// A vector that is indexed by an id.
 #[derive(Clone, Debug)]
 pub struct Table<I, T> {
     entries: Vec<T>,
@@ -27,7 +27,7 @@ impl<I: Id, T> Table<I, T> {
         Table { entries: vec![entry; count as usize], id: PhantomData }
     }
 
-    /// Returns the entry of an id, after adding default ones up to it if it has none.
+    /// Returns the entry of an id. Adds default entries up to the id if necessary.
     #[inline]
     pub fn entry(&mut self, id: I) -> &mut T
     where
@@ -54,7 +54,7 @@ impl<I: Id, T> Table<I, T> {
         self.entries.get(id.number() as usize)
     }
 
-    /// Returns the entry of an id to change it, if it has one.
+    /// Returns the entry of an id for modification, if it has one.
     #[inline]
     pub fn get_mut(&mut self, id: I) -> Option<&mut T> {
         self.entries.get_mut(id.number() as usize)
@@ -78,7 +78,7 @@ impl<I: Id, T> Table<I, T> {
         self.entries.iter()
     }
 
-    /// Returns all entries to change them, in the order of their ids.
+    /// Returns all entries for modification, in the order of their ids.
     #[inline]
     pub fn iter_mut(&mut self) -> std::slice::IterMut<'_, T> {
         self.entries.iter_mut()

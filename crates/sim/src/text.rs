@@ -1,17 +1,18 @@
-//! Texts from outside: read up to a limit, and shown so that they can do no harm.
+//! Text from outside: reads it up to a limit, and quotes it safely in messages.
 //!
-//! A path may name an endless file, and a text may hold control characters that change what a terminal shows. So a file
-//! that is held in memory as a whole has a limit, and messages show what they quote by [`shown`] or [`escaped`].
+//! A path may name an endless file, and a text may contain control characters that affect a terminal. Therefore a file
+//! that is read into memory as a whole has a size limit, and messages quote text through [`shown`] or [`escaped`].
 
 use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, BufRead, Read};
 use std::path::Path;
 
-/// Most characters of a text that a message quotes.
+/// Maximum number of characters that a message quotes.
 pub const SHOWN: usize = 60;
 
-/// Returns a text as messages quote it: in one line, without control characters, cut off after [`SHOWN`] characters.
+/// Returns a text for quoting in a message: in one line, without control characters, truncated after [`SHOWN`]
+/// characters.
 pub fn shown(text: &str) -> Cow<'_, str> {
     match text.char_indices().nth(SHOWN) {
         None => escaped(text),
@@ -19,9 +20,9 @@ pub fn shown(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Returns a message of a library, which may quote any length of its input, without its middle if it is long.
+/// Shortens a message of a library, which may quote input of any length, by removing its middle.
 pub fn shortened(message: &str) -> Cow<'_, str> {
-    /// Characters at the start and at the end that stay.
+    /// Number of characters kept at the start and at the end.
     const START: usize = 240;
     const END: usize = 160;
     let count = message.chars().count();
@@ -33,12 +34,12 @@ pub fn shortened(message: &str) -> Cow<'_, str> {
     Cow::Owned(format!("{start} ... {end}"))
 }
 
-/// Returns a text in which control characters are escaped as in Rust, and so are those that turn the direction of text.
+/// Escapes control characters as in Rust, including those that change the direction of text.
 pub fn escaped(text: &str) -> Cow<'_, str> {
     escaped_except(text, &[])
 }
 
-/// Escapes control characters as [`escaped`] does, except line feeds and tabs.
+/// Escapes control characters like [`escaped`], except line feeds and tabs.
 pub fn escaped_lines(text: &str) -> Cow<'_, str> {
     escaped_except(text, &['\n', '\t'])
 }
@@ -56,7 +57,7 @@ fn escaped_except<'t>(text: &'t str, kept: &[char]) -> Cow<'t, str> {
     Cow::Owned(escaped)
 }
 
-/// Reads a file that is a text as a whole. One of more than `most` bytes is an error that names the limit.
+/// Reads a whole text file. Returns an error with the limit if the file has more than `most` bytes.
 pub fn read_text(path: &Path, most: u64) -> io::Result<String> {
     let mut bytes = Vec::new();
     File::open(path)?.take(most + 1).read_to_end(&mut bytes)?;
@@ -66,8 +67,8 @@ pub fn read_text(path: &Path, most: u64) -> io::Result<String> {
     String::from_utf8(bytes).map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not text in UTF-8"))
 }
 
-/// Adds a line with its end to `line`, as [`BufRead::read_line`] does. One of more than `most` bytes is an error that
-/// names the limit.
+/// Appends a line with its line ending to `line`, like [`BufRead::read_line`]. Returns an error with the limit if the
+/// line has more than `most` bytes.
 pub fn read_line(input: &mut impl BufRead, line: &mut String, most: u64) -> io::Result<usize> {
     let length = input.take(most + 1).read_line(line)?;
     if length as u64 > most { Err(too_long("a line", most)) } else { Ok(length) }

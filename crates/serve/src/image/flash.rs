@@ -421,7 +421,7 @@ impl Flash {
         }
     }
 
-    /// Returns the error because of which changes are missing from the file. `None` if the file is complete.
+    /// Returns the error that keeps changes from the file. `None` if the file is complete.
     pub fn failure(&self) -> Option<&io::Error> {
         self.failure.as_ref()
     }

@@ -239,7 +239,7 @@ struct Window {
     bytes: Vec<u8>,
 }
 
-/// How the last use of a file ended.
+/// End of the last use of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum After {
     /// A shutdown: everything is on the disk of the machine.

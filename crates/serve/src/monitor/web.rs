@@ -103,7 +103,7 @@ pub(super) async fn listen(shared: Arc<Shared>, listener: TcpListener) {
     }
 }
 
-/// What a request needs to become an event stream, which releases its slot and takes one for streams.
+/// Resources for turning a request into an event stream, which releases its slot and takes one for streams.
 #[derive(Clone)]
 struct Admission {
     place: Arc<Place>,
