@@ -78,7 +78,7 @@ impl Stoppable {
         Ok(Stoppable { file, stop: stop.clone(), waits })
     }
 
-    /// The file.
+    /// Returns the file.
     pub fn file(&self) -> &File {
         &self.file
     }
@@ -92,7 +92,7 @@ impl Read for Stoppable {
                 continue;
             }
             match self.file.read(buffer) {
-                // Another process took what there was to read.
+                // Another process has read the data first.
                 Err(error) if self.waits && error.kind() == io::ErrorKind::WouldBlock => {}
                 read => return read,
             }
@@ -107,7 +107,7 @@ fn open_waiting(path: &Path) -> io::Result<File> {
     File::options().read(true).custom_flags(flags).open(path)
 }
 
-/// Waits for data or an end for a tenth of a second, and returns `true` if there is either.
+/// Waits up to a tenth of a second for data or the end of the file. Returns `true` if there is either.
 #[cfg(target_os = "linux")]
 pub fn is_readable(file: &impl std::os::fd::AsFd) -> io::Result<bool> {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -124,7 +124,7 @@ fn open_waiting(path: &Path) -> io::Result<File> {
     File::open(path)
 }
 
-/// Returns `true`: reading waits here.
+/// Returns `true`: on this system, a read waits by itself.
 #[cfg(not(target_os = "linux"))]
 pub fn is_readable<T>(_: &T) -> io::Result<bool> {
     Ok(true)

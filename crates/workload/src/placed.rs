@@ -1,4 +1,4 @@
-//! A workload put at a place and a time of its own, so that several can run beside each other.
+//! A workload with an address offset and a start time, so that several workloads can run on one device.
 
 use std::ops::Range;
 
@@ -7,33 +7,34 @@ use crate::sim::request::{Operation, Request, SECTOR};
 use crate::sim::source::{Pace, Source, SourceError};
 use crate::sim::time::Time;
 
-/// Where and when a source works.
+/// Placement of a source.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Place {
-    /// Sectors that are added to all addresses.
+    /// Number of sectors added to all addresses.
     pub offset: u64,
-    /// Time that is added to all arrivals, to the end, and to where measuring starts. In a closed loop, nothing is
-    /// issued before it.
+    /// Time added to all arrivals, to the end, and to the start of the measurement. In a closed loop, no request is
+    /// issued before this time.
     pub start: Time,
-    /// The name of its stream; of several streams, what stands before their names and a point. `None`: as they are.
+    /// Name of the stream. If there are several streams, a prefix of their names, followed by a dot. `None` keeps the
+    /// names.
     pub name: Option<String>,
-    /// What is said behind the errors of the source, where it knows less than the whole device.
+    /// Text appended to errors of the source, if the source sees only a part of the device.
     pub space: Option<String>,
 }
 
-/// A source, moved.
+/// A source with a placement.
 pub struct Placed {
     source: Box<dyn Source>,
     place: Place,
 }
 
 impl Placed {
-    /// Moves a source, which has to keep within what the device has behind the offset.
+    /// Places a source. The source must fit into the part of the device after the offset.
     pub fn new(source: Box<dyn Source>, place: Place) -> Placed {
         Placed { source, place }
     }
 
-    /// An error of the source, with what it was given of the device.
+    /// Appends a description of the source's part of the device to an error.
     pub fn explain(space: Option<&str>, error: SourceError) -> SourceError {
         match space {
             Some(space) => SourceError(format!("{error} ({space})")),
@@ -78,7 +79,7 @@ impl Source for Placed {
 
     fn measure_from(&self) -> Time {
         match self.source.measure_from() {
-            // Nothing is left out: neither is the time before the start, in which others may be at work.
+            // The whole run is measured, including the time before the start, in which other sources may run.
             Time::ZERO => Time::ZERO,
             from => Time(from.ps().saturating_add(self.place.start.ps())),
         }

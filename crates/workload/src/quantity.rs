@@ -1,9 +1,9 @@
-//! Sizes and times as they are written in the words of a workload, and sizes for people.
+//! Parsing of sizes and times in workloads, and formatting of sizes.
 
 use crate::sim::request::SECTOR;
 
-/// The units of sizes, in bytes. `KB` and so on are powers of 1000, as in device files; a single letter is a power of
-/// 1024, as in jobs.
+/// Units of sizes, in bytes. `KB` and similar units are powers of 1000, as in device files. Single letters are powers
+/// of 1024, as in jobs.
 const SIZES: &[(&str, u64)] = &[
     ("", 1),
     ("b", 1),
@@ -21,7 +21,7 @@ const SIZES: &[(&str, u64)] = &[
     ("tb", 1_000_000_000_000),
 ];
 
-/// The units of times, in ps.
+/// Units of times, in ps.
 const TIMES: &[(&str, u64)] = &[
     ("ps", 1),
     ("ns", 1_000),
@@ -34,7 +34,7 @@ const TIMES: &[(&str, u64)] = &[
     ("d", 86_400_000_000_000_000),
 ];
 
-/// A non-negative decimal number and a unit, as a number of the least unit; what is less than one is rounded half up.
+/// Parses a non-negative decimal number with a unit. Returns it in the smallest unit, with halves rounded up.
 fn scaled(text: &str, units: &[(&str, u64)]) -> Option<u64> {
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(end);
@@ -50,13 +50,14 @@ fn scaled(text: &str, units: &[(&str, u64)]) -> Option<u64> {
     u64::try_from((product + over / 2) / over).ok()
 }
 
-/// A number of bytes, like `10GiB`, `4k` or `512`.
+/// Parses a number of bytes, such as `10GiB`, `4k` or `512`.
 pub fn bytes(text: &str) -> Result<u64, String> {
     scaled(text, SIZES)
         .ok_or_else(|| format!("`{text}` is no size: write bytes, or a number with KiB, MiB, GiB or TiB, like 10GiB"))
 }
 
-/// A number of sectors: whole ones, or a percentage of `whole` sectors; less than 100 % is rounded down to 1 MiB.
+/// Parses a size as a number of sectors. A percentage refers to `whole` sectors, and less than 100% is rounded down to
+/// 1 MiB.
 pub fn sectors(text: &str, whole: u64) -> Result<u64, String> {
     const MEBIBYTE: u64 = (1 << 20) / SECTOR;
     if let Some(percent) = text.strip_suffix('%') {
@@ -75,7 +76,7 @@ pub fn sectors(text: &str, whole: u64) -> Result<u64, String> {
     Err(format!("`{text}` is {}, which is no whole number of sectors of 512 B", readable(u128::from(bytes))))
 }
 
-/// A time in ps, like `5s` or `8.19ms`; without a unit, in seconds.
+/// Parses a time in ps, such as `5s` or `8.19ms`. Without a unit, the number is in seconds.
 pub fn time(text: &str) -> Result<u64, String> {
     scaled(text, TIMES).ok_or_else(|| {
         format!(
@@ -84,8 +85,8 @@ pub fn time(text: &str) -> Result<u64, String> {
     })
 }
 
-/// A number of bytes for people: in the largest unit of which there is one, whole or with two decimals, like `32 GiB`
-/// or `14.40 GiB`.
+/// Formats a number of bytes in the largest unit that does not exceed it, as a whole number or with two decimals, such
+/// as `32 GiB` or `14.40 GiB`.
 pub fn readable(bytes: u128) -> String {
     let units = [("EiB", 60), ("PiB", 50), ("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10), ("B", 0)];
     let (unit, shift) = units.into_iter().find(|(_, shift)| bytes >> shift > 0).unwrap_or(("B", 0));

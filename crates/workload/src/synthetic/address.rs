@@ -1,6 +1,6 @@
-//! Where requests go: sequential, random by any of fio's distributions, and in strides.
+//! Addresses of requests: sequential, random with fio's distributions, and in strides.
 //!
-//! All addresses here are counted in sectors from the start of the device.
+//! All addresses are sectors, counted from the start of the device.
 
 pub mod choice;
 pub mod permutation;
@@ -9,74 +9,74 @@ pub mod zipf;
 use crate::sim::rng::Rng;
 use choice::Choice;
 
-/// How one direction of a random job finds its addresses: one of `positions` every `align` sectors.
+/// Possible addresses for one direction of a random job: `positions` addresses at a distance of `align` sectors.
 #[derive(Clone, Debug)]
 pub struct Grid {
-    /// Distance of the positions, in sectors.
+    /// Distance between positions, in sectors.
     pub align: u64,
-    /// How many there are in the window.
+    /// Number of positions in the window.
     pub positions: u64,
-    /// How one is chosen.
+    /// Choice of a position.
     pub choice: Choice,
 }
 
-/// The order of addresses in the window.
+/// Order of the addresses in the window.
 #[derive(Clone, Debug)]
 pub enum Order {
-    /// Each direction continues where it was, and at the end of the window from its start: by direction, the next
-    /// request's distance from the start of the window, in sectors; and how many sectors are left out between two
-    /// requests, negative for going back.
+    /// Sequential. Each direction continues after its last request, and restarts at the end of the window. The array
+    /// holds the offset of the next request in the window in sectors, by direction. The number is the distance between
+    /// two requests in sectors, negative for backward jobs.
     Sequential([u64; 3], i64),
-    /// Random: the grids, and by direction which of them it uses. Directions that share a grid share its passes.
+    /// Random: the grids, and the index of the grid of each direction. Directions with the same grid share its passes.
     Random(Vec<Grid>, [usize; 3]),
 }
 
-/// The part of the device where requests go at a time, and how it moves: fio's `zonemode=strided`. A job without
-/// zones has one window that never moves.
+/// The part of the device that requests use at a time, and its movement: fio's `zonemode=strided`. A job without zones
+/// has one window that never moves.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Window {
     /// First sector of the first window.
     pub first: u64,
-    /// The sector after the last that a window may hold.
+    /// End of the region, in sectors. A window must not extend beyond it.
     pub end: u64,
-    /// Sectors in a window (`zonerange`).
+    /// Sectors per window (`zonerange`).
     pub range: u64,
     /// Sectors between two windows (`zoneskip`).
     pub skip: u64,
-    /// Move on after so many sectors (`zonesize`); `u64::MAX` for never.
+    /// Sectors to transfer before the window moves (`zonesize`). `u64::MAX` means never.
     pub size: u64,
 }
 
-/// Requests of a random job that follow others instead: fio's `rw=randread:8`, `rw_sequencer`, `percentage_random`.
+/// Non-random requests of a random job: fio's `rw=randread:8`, `rw_sequencer` and `percentage_random`.
 #[derive(Clone, Debug)]
 pub struct Follow {
-    /// A new random address every so many requests.
+    /// Number of requests per random address.
     pub run: u32,
-    /// Those between have the same address, instead of one after the other.
+    /// True if the other requests repeat the random address. Otherwise they follow it sequentially.
     pub identical: bool,
-    /// By direction, percent of the requests that are at random where they may be.
+    /// Percentage of random requests among those that may be random, by direction.
     pub percent: [u32; 3],
-    /// What the percentage is drawn from.
+    /// Random numbers for the percentage.
     pub rng: Rng,
-    /// Requests until the next random one.
+    /// Number of requests until the next random one.
     left: u32,
-    /// By direction, start and end of the last request in the window.
+    /// Start and end of the last request in the window, by direction.
     last: [(u64, u64); 3],
 }
 
 impl Follow {
-    /// At the start of a window.
+    /// Creates the state at the start of a window.
     pub fn new(run: u32, identical: bool, percent: [u32; 3], rng: Rng) -> Follow {
         Follow { run, identical, percent, rng, left: 0, last: [(0, 0); 3] }
     }
 
-    /// Where the next request of this direction goes, if not to a random place.
+    /// Returns the offset of the next request of a direction, or `None` if it is random.
     fn next(&mut self, direction: usize, length: u64, range: u64) -> Option<u64> {
         let (start, end) = self.last[direction];
         if self.left > 0 {
             self.left -= 1;
             let next = if self.identical { start } else { end };
-            // As in fio, what would reach beyond the end goes to a random place.
+            // As in fio, a request that would extend beyond the end gets a random address.
             return (next + length <= range).then_some(next);
         }
         self.left = self.run - 1;
@@ -90,39 +90,38 @@ impl Follow {
     }
 }
 
-/// The start of a sequential request: `skip` behind the `end` of the last one, or from the window's other end.
+/// Returns the start of a sequential request: `skip` after `end`, or at the other end of the window.
 fn after(end: u64, skip: i64, length: u64, range: u64) -> u64 {
     let next = if end == 0 { Some(0) } else { end.checked_add_signed(skip) };
     match next.filter(|next| next.checked_add(length).is_some_and(|end| end <= range)) {
         Some(next) => next,
         None if skip >= 0 => 0,
-        // Going back begins as far before the end as it goes.
+        // A backward job starts at a distance of one step before the end.
         None => range.saturating_sub(skip.unsigned_abs().max(length)),
     }
 }
 
-/// The addresses of a job.
+/// Addresses of a job.
 #[derive(Clone, Debug)]
 pub struct Addresses {
     window: Window,
-    /// The current window's first sector.
+    /// First sector of the current window.
     start: u64,
     /// Sectors requested in the current window.
     done: u64,
     order: Order,
-    /// Of a random job.
+    /// Non-random requests of a random job.
     follow: Option<Box<Follow>>,
     rng: Rng,
 }
 
 impl Addresses {
-    /// Addresses in `window`; the random ones are drawn from `rng`.
+    /// Creates the addresses in `window`. Random addresses are drawn from `rng`.
     pub fn new(window: Window, order: Order, follow: Option<Follow>, rng: Rng) -> Addresses {
         Addresses { start: window.first, window, done: 0, order, follow: follow.map(Box::new), rng }
     }
 
-    /// The first sector of the next request: `sectors` long, which must not exceed the window, in the direction of
-    /// this index.
+    /// Returns the first sector of the next request of a direction. Its length, `sectors`, must not exceed the window.
     #[inline]
     pub fn next(&mut self, direction: usize, sectors: u32) -> u64 {
         let length = u64::from(sectors);
@@ -223,8 +222,8 @@ mod tests {
         let window = Window { first: 100, end: 165, range: 20, skip: 5, size: 24 };
         let mut addresses = Addresses::new(window, Order::Sequential([0; 3], 0), None, rng());
         let lbas: Vec<u64> = (0..10).map(|_| addresses.next(0, 8)).collect();
-        // Two blocks of 8 fit a window of 20; the third starts again. After 24 sectors comes the window at 125; the
-        // one at 150 would reach beyond 165.
+        // Two blocks of 8 fit into a window of 20, and the third starts again. After 24 sectors, the window moves to
+        // 125. The next one at 150 would extend beyond 165.
         assert_eq!(lbas, [100, 108, 100, 125, 133, 125, 100, 108, 100, 125]);
     }
 }

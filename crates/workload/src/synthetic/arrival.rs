@@ -1,26 +1,26 @@
-//! When the requests of an open-loop job arrive: fio's `rate`, `rate_iops` and `rate_process`.
+//! Arrivals of the requests of an open-loop job: fio's `rate`, `rate_iops` and `rate_process`.
 //!
-//! Both processes count in integer picoseconds and carry what is left of each gap into the next, so that after any
-//! number of requests an arrival is within a picosecond of where the formula puts it.
+//! Both processes count in integer picoseconds, and carry the remainder of each gap into the next one. The deviation
+//! from the formula is therefore below a picosecond after any number of requests.
 
 use crate::sim::rng::Rng;
 use crate::sim::time::Time;
 
-/// Picoseconds in a second.
+/// Picoseconds per second.
 const SECOND: u64 = 1_000_000_000_000;
 
-/// fio's `rate_process`: how the gaps between arrivals are distributed.
+/// Distribution of the gaps between arrivals, fio's `rate_process`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Process {
-    /// Equal gaps; the first request at 0.
+    /// Equal gaps. The first request arrives at 0.
     #[default]
     Linear,
-    /// Exponential gaps, that is, a Poisson process; the first request after the first gap.
+    /// Exponential gaps, that is, a Poisson process. The first request arrives after the first gap.
     Poisson,
 }
 
 impl Process {
-    /// The value of `rate_process` that names it.
+    /// Returns the value of `rate_process` for this process.
     pub const fn name(self) -> &'static str {
         match self {
             Process::Linear => "linear",
@@ -29,38 +29,39 @@ impl Process {
     }
 }
 
-/// The instants at which requests arrive, one after the other.
+/// Arrival times of requests, in order.
 #[derive(Clone, Debug)]
 pub struct Arrivals {
     due: Option<Time>,
     gaps: Gaps,
 }
 
-/// What lies between two arrivals.
+/// Gaps between arrivals.
 #[derive(Clone, Debug)]
 enum Gaps {
-    /// Time by what is transferred: after `n` units, `n * 10^12 / rate`, rounded to the nearest picosecond, halves up.
+    /// Time proportional to the transferred amount: `n * 10^12 / rate` after `n` units, rounded to the nearest
+    /// picosecond, halves up.
     Linear {
-        /// What the last arrival was rounded by, plus a half: in parts of a picosecond of which `rate` make one.
+        /// Rounding error of the last arrival plus a half, in units of `1 / rate` picoseconds.
         part: u64,
         /// Units per second.
         rate: u64,
-        /// A unit is a byte; else, a request.
+        /// True if a unit is a byte, false if it is a request.
         bytes: bool,
     },
     /// Exponential gaps.
     Poisson {
-        /// What was cut off to make the last arrival whole, below 1.
+        /// Fraction of a picosecond that was cut off at the last arrival, below 1.
         part: f64,
-        /// The mean gap in picoseconds.
+        /// Mean gap in picoseconds.
         mean: f64,
-        /// The gaps' own stream.
+        /// Random numbers for the gaps.
         rng: Rng,
     },
 }
 
 impl Arrivals {
-    /// Arrivals at `rate` requests per second, 1 to 10^12. `rng` is drawn from by [`Process::Poisson`] only.
+    /// Creates arrivals at `rate` requests per second, from 1 to 10^12. `rng` is used only by [`Process::Poisson`].
     pub fn new(process: Process, rate: u64, rng: Rng) -> Arrivals {
         debug_assert!((1..=SECOND).contains(&rate));
         match process {
@@ -71,8 +72,8 @@ impl Arrivals {
         }
     }
 
-    /// Arrivals at so many bytes per second: each as much later than the one before as that one's bytes take. By
-    /// [`Process::Poisson`], as many as there would be of `smallest` bytes, as fio has it.
+    /// Creates arrivals at `rate` bytes per second. Each gap is the time that the bytes of the earlier request take.
+    /// With [`Process::Poisson`], the number of requests is that of requests with `smallest` bytes, as in fio.
     pub fn by_bytes(process: Process, rate: u64, smallest: u64, rng: Rng) -> Arrivals {
         match process {
             Process::Linear => {
@@ -88,13 +89,13 @@ impl Arrivals {
         arrivals
     }
 
-    /// The next arrival; `None` when it lies beyond what [`Time`] holds (213 days).
+    /// Returns the next arrival, or `None` if it exceeds the range of [`Time`] (213 days).
     #[inline]
     pub fn due(&self) -> Option<Time> {
         self.due
     }
 
-    /// The request that was due has come, with so many bytes.
+    /// Advances to the next arrival, after a request of `size` bytes.
     #[inline]
     pub fn advance(&mut self, size: u64) {
         let Some(Time(due)) = self.due else { return };
@@ -155,7 +156,8 @@ mod tests {
             let average = gaps.iter().sum::<f64>() / count;
             let variance = gaps.iter().map(|g| (g - average) * (g - average)).sum::<f64>() / count;
             let long = gaps.iter().filter(|g| **g > 1.0).count() as f64 / count;
-            // Standard errors: 0.0022 of the mean, 0.0063 of the variance, 0.0011 of the share above the mean, 1/e.
+            // Standard errors: 0.0022 for the mean, 0.0063 for the variance, 0.0011 for the share above the mean, which
+            // is 1/e.
             assert!((average - 1.0).abs() < 0.01, "mean {average}");
             assert!((variance - 1.0).abs() < 0.03, "variance {variance}");
             assert!((long - 0.367_879).abs() < 0.005, "share of gaps above the mean {long}");
@@ -164,7 +166,7 @@ mod tests {
 
     #[test]
     fn poisson_gaps_below_a_picosecond_keep_the_rate() {
-        // Cutting each gap to whole picoseconds would lose more than half of the time.
+        // Truncating each gap to whole picoseconds would lose more than half of the time.
         let times = arrivals(Process::Poisson, SECOND, 100_001);
         assert!(times[100_000].abs_diff(100_000) < 1_500, "{}", times[100_000]);
     }
@@ -172,7 +174,7 @@ mod tests {
     #[test]
     fn bytes_take_their_time() {
         let mut arrivals = Arrivals::by_bytes(Process::Linear, 3_000, 512, Rng::new(1, "test"));
-        // 512 B at 3000 B/s are 0.170666... s, 1024 B twice that: nothing is lost in the sum.
+        // 512 B at 3000 B/s take 0.170666... s, and 1024 B take twice that. The sum has no rounding error.
         let mut at = Vec::new();
         for size in [512, 512, 1024, 1024, 512] {
             at.push(arrivals.due().unwrap().ps());

@@ -1,4 +1,4 @@
-//! What is said of a job: a line of what it does, and what was given to no effect.
+//! Description of a job in one line, and warnings about options without effect.
 
 use super::SECTOR;
 use super::directions::directions;
@@ -8,7 +8,7 @@ use super::region::{Region, region_text};
 use super::size::Sizes;
 use super::texts::bytes_text;
 
-/// What was given and has no effect, or not the one that it seems to have.
+/// Returns warnings about options without effect, or with another effect than expected.
 pub(super) fn warnings(options: &Options, name: &str, pattern: Pattern, limits: Limits, unit: u64) -> Vec<String> {
     let mut warnings = Vec::new();
     let mut warn = |when: bool, text: String| {
@@ -62,7 +62,7 @@ pub(super) fn warnings(options: &Options, name: &str, pattern: Pattern, limits: 
     warnings
 }
 
-/// The line of [`Synthetic::description`].
+/// Returns the text of [`Synthetic::description`].
 pub(super) fn describe(name: &str, options: &Options, pattern: Pattern, sizes: &Sizes, region: &Region) -> String {
     let size = match sizes {
         Sizes::Fixed(sectors) => bytes_text(u64::from(*sectors) * SECTOR),

@@ -3,12 +3,12 @@
 use super::options::Kind;
 use crate::sim::request::Operation;
 
-/// The directions, as fio counts them: reads, writes, trims; the same as [`Operation::index`].
+/// Directions, numbered as in fio: reads, writes, trims. Equal to [`Operation::index`].
 pub(super) const READ: usize = Operation::Read.index();
 pub(super) const WRITE: usize = Operation::Write.index();
 pub(super) const TRIM: usize = Operation::Trim.index();
 
-/// The directions that a job's addresses and sizes are drawn for; the write of a pair takes those of its trim.
+/// Returns the directions for which a job draws addresses and sizes. The write of a pair uses those of its trim.
 pub(super) fn directions(kind: Kind) -> &'static [usize] {
     match kind {
         Kind::Read => &[READ],

@@ -1,4 +1,4 @@
-//! What the addresses and sizes of a job are drawn from.
+//! Distributions of the addresses and sizes of a job.
 
 use super::SECTOR;
 use super::address::choice::{Choice, Zone};
@@ -14,7 +14,7 @@ use crate::sim::rng::Rng;
 /// fio's default of `bs`.
 const DEFAULT_BLOCK: u64 = 4096;
 
-/// How many sectors a sequential job leaves out between two requests.
+/// Returns the number of sectors that a sequential job skips between two requests.
 pub(super) fn skip(modifier: Modifier) -> i64 {
     match modifier {
         Modifier::Skip(bytes) => bytes / SECTOR as i64,
@@ -22,7 +22,7 @@ pub(super) fn skip(modifier: Modifier) -> i64 {
     }
 }
 
-/// What follows others in a random job; `None` where every address is drawn.
+/// Returns the state for non-random requests of a random job. `None` if all addresses are random.
 pub(super) fn follow(options: &Options, modifier: Modifier, rng: Rng) -> Option<Follow> {
     let run = if let Modifier::Run(run) = modifier { run } else { 1 };
     let given = options.percentage_random.unwrap_or_default();
@@ -30,7 +30,7 @@ pub(super) fn follow(options: &Options, modifier: Modifier, rng: Rng) -> Option<
     let identical = options.rw_sequencer == Some(Sequencer::Identical);
     (run > 1 || percent != [100; 3]).then(|| Follow::new(run, identical, percent, rng))
 }
-/// By direction, the sizes of `bssplit`, else of `bsrange`, else of `bs`.
+/// Returns the sizes by direction, from `bssplit`, or else `bsrange`, or else `bs`.
 pub(super) fn sizes(options: &Options) -> Result<[Sizes; 3], String> {
     let sectors = |bytes: u64| {
         u32::try_from(bytes / SECTOR)
@@ -51,8 +51,8 @@ pub(super) fn sizes(options: &Options) -> Result<[Sizes; 3], String> {
     Ok([of(READ)?, of(WRITE)?, of(TRIM)?])
 }
 
-/// The grids and choices of a random job. Directions whose grids are alike share one, as they share the random map in
-/// fio: a block that was read is not written in the same pass.
+/// Creates the grids of a random job. Directions with equal grids share one, like the random map in fio: a block that
+/// was read is not written in the same pass.
 pub(super) fn random_order(
     options: &Options,
     directions: &[usize],
@@ -66,7 +66,7 @@ pub(super) fn random_order(
     for &direction in directions {
         let block = u64::from(sizes[direction].min());
         let align = options.blockalign.and_then(|align| align[direction]).map_or(block, |bytes| bytes / SECTOR);
-        // As in fio's `last_block`: the smallest block fits at the last position.
+        // As in fio's `last_block`, the smallest block fits at the last position.
         let positions = (window.range - block.saturating_sub(align).min(window.range)) / align;
         if positions == 0 {
             return Err(format!("`blockalign` of {} leaves no place for a block", bytes_text(align * SECTOR)));
@@ -89,7 +89,8 @@ pub(super) fn random_order(
     Ok(Order::Random(grids, by_direction))
 }
 
-/// How a grid of `align` sectors with so many positions, and zones if any, is drawn from.
+/// Returns the choice of positions in a grid of `positions` positions at a distance of `align` sectors, with optional
+/// zones.
 fn choice(
     options: &Options,
     &(align, positions, zones): &(u64, u64, Option<&Vec<ZoneShare>>),
@@ -98,7 +99,7 @@ fn choice(
     rng: &mut Rng,
 ) -> Result<Choice, String> {
     Ok(match options.random_distribution {
-        // fio has no random map with blockalign.
+        // fio does not use a random map with `blockalign`.
         None | Some(Distribution::Uniform) if options.norandommap || !aligned => Choice::Uniform,
         None | Some(Distribution::Uniform) => Choice::Passes(Passes::new(positions, rng)),
         Some(Distribution::Zipf(theta, centre)) => {
@@ -118,12 +119,12 @@ fn choice(
     })
 }
 
-/// The zones of `zoned` and `zoned_abs` as positions of a grid.
+/// Converts the zones of `zoned` and `zoned_abs` to positions of a grid.
 fn zone_table(shares: &[ZoneShare], align: u64, positions: u64, window: &Window) -> Result<Vec<Zone>, String> {
     let mut zones = Vec::with_capacity(shares.len());
     let (mut access, mut start, mut parts, mut bytes) = (0, 0, 0, 0u64);
     for (index, share) in shares.iter().enumerate() {
-        // The ends are computed from sums, so that what is rounded off one zone is in the next.
+        // Compute the ends from sums, so that what is rounded off one zone is part of the next.
         let end = match share.range {
             Amount::Share(part, of) => {
                 parts += part;

@@ -1,9 +1,9 @@
-//! fio's job files: sections of keys, as in INI files.
+//! fio job files: sections of keys, as in INI files.
 //!
-//! As fio reads them (HOWTO, "Job file format", and its `init.c`): `[global]` holds for the jobs after it; `;` and `#`
-//! start a comment anywhere in a line; a line is a key, with or without a value; `include FILE` stands for the lines of
-//! a file, which holds no sections; there is no continuation of lines. Not as in fio: nothing is taken from the
-//! environment, so that a file means the same everywhere.
+//! The syntax follows fio (HOWTO, "Job file format", and `init.c`). `[global]` applies to the jobs after it. `;` and
+//! `#` start a comment anywhere in a line. A line is a key, with or without a value. `include FILE` inserts the lines
+//! of a file without sections. Lines cannot be continued. Unlike in fio, nothing is taken from the environment, so that
+//! a file has the same meaning everywhere.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -14,20 +14,20 @@ use super::section::{MAX_JOBS, Section, too_many};
 use crate::sim::source::SourceError;
 use crate::sim::text::shown;
 
-/// Gives the text of a file.
+/// Returns the text of a file.
 pub type Files<'a> = &'a mut dyn FnMut(&Path) -> Result<String, String>;
 
-/// How deep files may include each other, how many are included, and how many lines and bytes there may be in all: more
-/// than any use, and an end to files that include themselves or each other.
+/// Limits on the depth and the number of included files, and on the total lines and bytes. They are far beyond
+/// practical use, and end recursive includes.
 const MAX_DEPTH: usize = 16;
 const MAX_INCLUDES: usize = 1000;
 const MAX_LINES: usize = 100_000;
 const MAX_BYTES: usize = 16 << 20;
 
-/// The length of a section's name, as in fio.
+/// Maximum length of a section name, as in fio.
 const MAX_NAME: usize = 255;
 
-/// A line that is not empty, without its comment.
+/// A line without its comment, if it is not empty.
 struct Line {
     /// `file:line`.
     place: String,
@@ -40,7 +40,7 @@ impl Line {
     }
 }
 
-/// The jobs of the file at `path`.
+/// Reads the jobs of the file at `path`.
 pub fn read(path: &Path, files: Files) -> Result<Vec<Section>, SourceError> {
     let mut read = Read { files, lines: Vec::new(), includes: 0, bytes: 0 };
     let text = (read.files)(path).map_err(SourceError)?;
@@ -48,18 +48,18 @@ pub fn read(path: &Path, files: Files) -> Result<Vec<Section>, SourceError> {
     sections(&path.display().to_string(), &read.lines)
 }
 
-/// Whether a text looks like a job file: its first line that is no comment is the head of a section.
+/// Returns `true` if a text looks like a job file: its first line other than comments is a section header.
 pub fn looks_like(text: &str) -> bool {
     let first = text.trim_start_matches('\u{feff}').lines().map(without_comment).find(|line| !line.is_empty());
     first.is_some_and(|line| line.starts_with('[') && line.ends_with(']') && !line.contains(','))
 }
 
-/// A line up to its comment, without the blanks around it.
+/// Removes the comment of a line, and surrounding blanks.
 fn without_comment(line: &str) -> &str {
     line.split([';', '#']).next().unwrap_or("").trim()
 }
 
-/// Lines read so far, and their limits.
+/// Lines read so far, and counts for the limits.
 struct Read<'a> {
     files: Files<'a>,
     lines: Vec<Line>,
@@ -111,12 +111,12 @@ impl Read<'_> {
     }
 }
 
-/// As in fio, a relative path counts from the folder of the file that includes it.
+/// Resolves the path of an included file. As in fio, it is relative to the directory of the including file.
 fn included(path: &Path, file: &str) -> PathBuf {
     path.parent().unwrap_or(Path::new("")).join(file)
 }
 
-/// The jobs of the lines.
+/// Parses the jobs of the lines.
 fn sections(file: &str, lines: &[Line]) -> Result<Vec<Section>, SourceError> {
     let mut global = Options::default();
     let mut global_keys = BTreeMap::new();

@@ -1,51 +1,51 @@
-//! Every key of a job, in one table: its names, how its value is read, and what the reference says of it.
+//! Table of all job keys: names, parsers, and texts for the reference.
 //!
-//! The reference of fio itself is its HOWTO, "Job file parameters", where each key stands under the same name.
+//! The reference of fio is its HOWTO, "Job file parameters", which lists each key under the same name.
 
 use super::options::Options;
 use super::values::*;
 use crate::sim::text::shown;
 
-/// A key that a job may have.
+/// A key of a job.
 pub struct Key {
-    /// Its name, then its aliases.
+    /// Name, followed by aliases.
     pub names: &'static [&'static str],
-    /// It may stand alone, which means 1.
+    /// True if the key may be given without a value, which means 1.
     flag: bool,
-    /// Where the reference has it.
+    /// Group in the reference.
     pub group: Group,
-    /// What holds where it is not given, in Markdown; empty for nothing.
+    /// Default, in Markdown. Empty if there is none.
     pub default: &'static str,
-    /// What it does, in Markdown.
+    /// Meaning, in Markdown.
     pub meaning: &'static str,
-    /// What is different in fio, in Markdown; empty for nothing.
+    /// Difference from fio, in Markdown. Empty if there is none.
     pub in_fio: &'static str,
-    /// Reads the value into the options; the error says what is allowed.
+    /// Parses the value into the options. The error states what is allowed.
     set: fn(&mut Options, &str, Base) -> Result<(), String>,
 }
 
-/// The tables of the reference.
+/// Groups of the reference, each with its own table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Group {
-    /// What is done where.
+    /// Operations and addresses.
     Where,
     /// Strides.
     Strides,
-    /// How much, and how long.
+    /// Amount and duration.
     HowMuch,
-    /// How fast.
+    /// Pace.
     HowFast,
     /// Durability.
     Flushes,
-    /// Which jobs run when.
+    /// Order of jobs.
     Jobs,
     /// Logs of requests.
     Logs,
-    /// Randomness and names.
+    /// Random numbers and names.
     Again,
 }
 
-/// Reads a value into its field.
+/// Parses a value into its field.
 macro_rules! into {
     ($field:ident, $read:expr) => {
         |options, value, base| {
@@ -55,14 +55,14 @@ macro_rules! into {
     };
 }
 
-/// Switches a field.
+/// Sets a switch.
 macro_rules! switch {
     ($field:ident) => {
         |options, value, base| switch(value, base).map(|on| options.$field = on)
     };
 }
 
-/// Declares the keys: names, default, meaning, difference, and what reads the value.
+/// Declares the keys with names, default, meaning, difference from fio, and parser.
 macro_rules! keys {
     ($($group:ident {
         $($kind:ident [$($name:literal),+] $default:literal $meaning:literal $in_fio:literal $set:expr;)+
@@ -237,7 +237,7 @@ keys! {
     }
 }
 
-/// Keys of the host's side: every job file has some, and a simulated device does not see them.
+/// Keys that concern the host. They are in every job file, but have no effect on a simulated device.
 pub const WITHOUT_MEANING: &[&str] = &[
     "allow_file_create",
     "allow_mounted_write",
@@ -329,7 +329,7 @@ pub const WITHOUT_MEANING: &[&str] = &[
     "zero_buffers",
 ];
 
-/// Keys of fio that would change what a device sees, and what to do without them.
+/// Keys of fio that would affect a device, and what to use instead.
 pub const NOT_SUPPORTED: &[(&str, &str)] = &[
     ("bs_is_seq_rand", "give reads and writes sizes of their own with bs=read,write"),
     ("bs_unaligned", "sizes are multiples of the smallest; list others in bssplit"),
@@ -362,20 +362,20 @@ pub const NOT_SUPPORTED: &[(&str, &str)] = &[
     ("write_barrier", "use fsync"),
 ];
 
-/// What setting a key came to.
+/// Result of setting a key.
 pub enum Set {
-    /// It is the key of this index in [`KEYS`].
+    /// The key has this index in [`KEYS`].
     Key(usize),
-    /// It has no meaning here.
+    /// The key has no meaning for a simulated device.
     WithoutMeaning,
 }
 
-/// The key of that name.
+/// Returns the index of the key with a name.
 pub fn find(name: &str) -> Option<usize> {
     KEYS.iter().position(|key| key.names.contains(&name))
 }
 
-/// Sets a key; the error tells key and value, and what is allowed.
+/// Sets a key. The error gives the key, the value, and what is allowed.
 pub fn set(options: &mut Options, name: &str, value: Option<&str>) -> Result<Set, String> {
     if let Some(known) = WITHOUT_MEANING.iter().find(|known| **known == name) {
         options.without_meaning.insert(known);
@@ -394,10 +394,10 @@ pub fn set(options: &mut Options, name: &str, value: Option<&str>) -> Result<Set
     Ok(Set::Key(index))
 }
 
-/// Keys that are proposed at most.
+/// Maximum number of suggested keys.
 const MOST_NEAR: usize = 3;
 
-/// The error for a key that is not supported.
+/// Returns the error for an unsupported key.
 fn unknown(name: &str) -> String {
     let without = |(known, _): &&(&str, &str)| {
         *known == name || (*known == "verify" && (name.starts_with("verify_") || name == "do_verify"))
@@ -406,7 +406,7 @@ fn unknown(name: &str) -> String {
         return format!("`{name}` of fio is not supported: {instead}");
     }
     let names = || KEYS.iter().flat_map(|key| key.names.iter().copied());
-    // The distance takes time by the product of the lengths, and nothing long resembles a key.
+    // The distance takes time proportional to the product of the lengths, and long names do not resemble a key.
     let mut near: Vec<(usize, &str)> = names()
         .chain(WITHOUT_MEANING.iter().copied())
         .filter(|_| name.len() <= 32)
@@ -414,7 +414,7 @@ fn unknown(name: &str) -> String {
         .filter(|(distance, known)| *distance <= known.len().min(name.len()) / 2)
         .collect();
     near.sort_unstable();
-    // Those that are as near as the nearest, or nearly so; further ones are noise.
+    // Suggest only the nearest keys and those that are nearly as close.
     let least = near.first().map_or(0, |(distance, _)| *distance);
     near.retain(|(distance, _)| *distance <= least + 1);
     let near: Vec<String> = near.into_iter().take(MOST_NEAR).map(|(_, known)| format!("`{known}`")).collect();
@@ -426,7 +426,7 @@ fn unknown(name: &str) -> String {
     format!("`{}` is not supported{near} The keys are in docs/reference/synthetic.md", shown(name))
 }
 
-/// Every name of every key.
+/// Returns all names of all keys.
 #[cfg(test)]
 pub fn all_names() -> impl Iterator<Item = &'static str> {
     KEYS.iter().flat_map(|key| key.names.iter().copied())

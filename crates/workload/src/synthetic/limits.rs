@@ -1,25 +1,25 @@
-//! What ends a job, and which part of it counts.
+//! Limits of a job, and the part that is measured.
 
 use super::SECTOR;
 use super::options::Options;
 use super::region::Region;
 use crate::sim::time::Time;
 
-/// What ends a job.
+/// Limits of a job.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
-    /// End after so many requests, or pairs of trim and write; `u64::MAX` for no such end.
+    /// Maximum number of requests, or of trim and write pairs. `u64::MAX` for no limit.
     pub(super) requests: u64,
-    /// End when so many bytes have been requested; `u64::MAX` for no such end.
+    /// Number of requested bytes after which the job ends. `u64::MAX` for no limit.
     pub(super) bytes: u64,
     pub(super) stop_at: Option<Time>,
     pub(super) measure_from: Time,
 }
 
 impl Limits {
-    /// After how many requests and bytes the job ends, `u64::MAX` for never. As in fio, after `io_size` bytes, else
-    /// after `size`, unless `time_based`. Unlike in fio, the size of the device ends a job only where nothing else is
-    /// given: `number_ios=2m` makes two million requests on a device of any size.
+    /// Computes the limits. As in fio, a job ends after `io_size` bytes, or else after `size`, unless `time_based` is
+    /// set. Unlike in fio, the size of the device limits a job only if there is no other limit: `number_ios=2m` issues
+    /// two million requests on a device of any size.
     pub(super) fn new(options: &Options, region: &Region, unit: u64, skip: i64) -> Result<Limits, String> {
         if options.time_based && options.runtime.is_none() {
             return Err("`time_based` needs runtime".to_owned());
@@ -43,8 +43,8 @@ impl Limits {
     }
 }
 
-/// How many bytes a job requests when it goes over its region once. What is left of a block at the end is never
-/// reached, nor, as in fio, what is left out between the requests.
+/// Returns the number of bytes that a job requests in one pass over its region. An incomplete block at the end is never
+/// reached. As in fio, neither are the bytes that are skipped between requests.
 fn once_over(size: u64, unit: u64, skip: i64) -> u64 {
     match u64::try_from(skip).unwrap_or(0).checked_mul(SECTOR).and_then(|skip| skip.checked_add(unit)) {
         Some(step) if size >= unit => ((size - unit) / step + 1) * unit,
@@ -52,7 +52,7 @@ fn once_over(size: u64, unit: u64, skip: i64) -> u64 {
     }
 }
 
-/// When the job stops, and from when on it is measured: as in fio, `ramp_time` comes before `runtime`.
+/// Returns the time at which a job stops, and the start of its measurement. As in fio, `ramp_time` precedes `runtime`.
 pub(super) fn times_of(options: &Options) -> Result<(Option<Time>, Time), String> {
     let ramp = options.ramp_time.unwrap_or(0);
     let stop = match options.runtime {

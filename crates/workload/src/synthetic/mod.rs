@@ -1,13 +1,13 @@
-//! Synthetic workloads in fio's vocabulary: `rw=randwrite bs=4k iodepth=32 number_ios=2m`, or a job file of fio's.
+//! Synthetic workloads in fio syntax: `rw=randwrite bs=4k iodepth=32 number_ios=2m`, or an fio job file.
 //!
-//! A text holds one job or several, separated by `;`, a file one in each section; each is a [`Source`] of its own.
-//! What each key means, and where a simulated job differs from fio's, is in `docs/reference/synthetic.md`, which is
-//! written from the table in `keys`. A job needs no memory for its blocks and allocates nothing while it runs.
+//! A text contains one or several jobs, separated by `;`. A file contains one job per section. Each job is a
+//! [`Source`]. `docs/reference/synthetic.md` explains each key, and how a simulated job differs from fio. It is
+//! generated from the table in `keys`. A job needs no memory for its blocks, and does not allocate while it runs.
 //!
-//! A job goes through these stages: `jobfile` or `oneline` finds the keys, `keys` and `values` read them into
-//! `options`, `plan` gives each job its place among the others, and `stream` makes requests of it: in its `region`, at
-//! addresses and of sizes that `draw` prepares, at the `pace` asked for, up to its `limits`. `replay` is a job that
-//! reads them from a trace instead.
+//! Jobs are built in these stages: `jobfile` or `oneline` finds the keys, `keys` and `values` parse them into
+//! `options`, `plan` determines the relations between the jobs, and `stream` generates the requests of a job. The
+//! requests lie in its `region`, with addresses and sizes from `draw`, at the requested `pace`, up to its `limits`.
+//! `replay` is a job that reads its requests from a trace.
 
 mod address;
 mod arrival;
@@ -48,21 +48,24 @@ use crate::sim::text::read_text;
 
 /// A job that is ready to run.
 pub struct Job {
-    /// Where its requests come from.
+    /// Source of its requests.
     pub source: Box<dyn Source>,
-    /// What `write_iolog` asks for.
+    /// Log requested by `write_iolog`.
     pub write_iolog: Option<Log>,
 }
 
-/// The jobs of `text`, for a device of `device_bytes`. `seed` is the run's; a job with `randseed` has its own.
+/// Parses the jobs of `text` for a device of `device_bytes`. `seed` is the seed of the run. A job with `randseed` has
+/// its own.
 ///
-/// An error names the job, the key and its value, and says what would be right.
+/// # Errors
+///
+/// The error names the job, the key and its value, and states what is allowed.
 pub fn parse(text: &str, device_bytes: u64, seed: u64) -> Result<Vec<Job>, SourceError> {
     parse_behind(0, text, device_bytes, seed, &Stop::default())
 }
 
-/// As [`parse`], where so many jobs stand before those of the text: jobs without a name have the numbers behind them.
-/// Reading of a trace ends when `stop` is requested.
+/// Parses jobs like [`parse`], after `others` jobs of other workloads, which affects the numbers of jobs without a
+/// name. Reading a trace ends when `stop` is requested.
 pub fn parse_behind(
     others: usize,
     text: &str,
@@ -73,13 +76,13 @@ pub fn parse_behind(
     open(plan::plan(oneline::read(text, others)?, device_bytes, seed)?, device_bytes, stop)
 }
 
-/// How many jobs a text holds, clones not counted.
+/// Returns the number of jobs in a text, without counting clones.
 pub fn jobs_in(text: &str) -> usize {
     oneline::parts(text).count()
 }
 
-/// The jobs of a job file, and a digest of all that was read and the seed. As [`parse_behind`]; errors name file and
-/// line.
+/// Reads the jobs of a job file like [`parse_behind`]. Also returns a digest of the seed and of everything that was
+/// read. Errors name file and line.
 pub fn read_file(path: &Path, device_bytes: u64, seed: u64, stop: &Stop) -> Result<(Vec<Job>, String), SourceError> {
     let mut all = String::new();
     let mut files = |path: &Path| {
@@ -92,7 +95,7 @@ pub fn read_file(path: &Path, device_bytes: u64, seed: u64, stop: &Stop) -> Resu
     Ok((open(planned, device_bytes, stop)?, digest(&all, seed)))
 }
 
-/// The largest job file.
+/// Maximum size of a job file.
 const MAX_FILE: u64 = 1 << 20;
 
 /// Returns the text of a job file.
@@ -109,13 +112,13 @@ pub fn text_of(path: &Path) -> Result<String, String> {
     })
 }
 
-/// As [`parse`], but opens no trace of `read_iolog`.
+/// Parses jobs like [`parse`], without opening the traces of `read_iolog`.
 pub fn plan_text(text: &str, device_bytes: u64, seed: u64) -> Result<Vec<Planned>, SourceError> {
     plan::plan(oneline::read(text, 0)?, device_bytes, seed)
 }
 
-/// As [`read_file`], but opens no trace of `read_iolog`, and no file by itself: `files` gives the text of the job file
-/// and of those that it includes.
+/// Reads a job file like [`read_file`], without opening the traces of `read_iolog` or any other file: `files` returns
+/// the text of the job file and of the files that it includes.
 pub fn plan_file(
     path: &Path,
     files: &mut dyn FnMut(&Path) -> Result<String, String>,
@@ -125,7 +128,7 @@ pub fn plan_file(
     plan::plan(jobfile::read(path, files)?, device_bytes, seed)
 }
 
-/// Opens what the jobs replay.
+/// Opens the traces that the jobs replay.
 fn open(planned: Vec<Planned>, device_bytes: u64, stop: &Stop) -> Result<Vec<Job>, SourceError> {
     let open = |planned| match planned {
         Planned::Made(job) => {
@@ -140,19 +143,20 @@ fn open(planned: Vec<Planned>, device_bytes: u64, stop: &Stop) -> Result<Vec<Job
     planned.into_iter().map(open).collect()
 }
 
-/// A digest of jobs: of their text, and the seed they run with. As hexadecimal digits.
+/// Returns a digest of the text of jobs and of their seed, in hexadecimal.
 pub fn digest(text: &str, seed: u64) -> String {
     format!("{:032x}", xxhash_rust::xxh3::xxh3_128(format!("{seed} {text}").as_bytes()))
 }
 
-/// Whether `text` looks like a job rather than the name of a file: one of its words starts with `rw=`, `readwrite=` or
-/// `read_iolog=`.
+/// Returns `true` if `text` looks like a job and not like a file name: one of its words starts with `rw=`, `readwrite=`
+/// or `read_iolog=`.
 pub fn looks_like_job(text: &str) -> bool {
     let starts = ["rw=", "readwrite=", "read_iolog="];
     text.split(|c: char| c.is_whitespace() || c == ';').any(|word| starts.iter().any(|start| word.starts_with(start)))
 }
 
-/// Whether the file at `path` is a job file: by its name, `*.fio`, `*.job` or `*.ini`, or its first line, `[...]`.
+/// Returns `true` if `path` is a job file, judged by its extension (`fio`, `job`, `ini`) or by its first line
+/// (`[...]`).
 pub fn is_job_file(path: &Path) -> bool {
     if !path.is_file() {
         return false;
@@ -170,7 +174,7 @@ pub fn is_job_file(path: &Path) -> bool {
     read.is_ok() && jobfile::looks_like(&text)
 }
 
-/// Whether `word` is a value of `rw`, like `randread`.
+/// Returns `true` if `word` is a value of `rw`, such as `randread`.
 pub fn is_pattern(word: &str) -> bool {
     options::PATTERNS.iter().any(|pattern| pattern.name == word)
 }

@@ -1,4 +1,4 @@
-//! Jobs in a line: words of `key=value`, jobs separated by `;`.
+//! Jobs in a single line: `key=value` words, with jobs separated by `;`.
 
 use std::collections::BTreeMap;
 
@@ -8,12 +8,12 @@ use super::section::{MAX_JOBS, Section, too_many};
 use crate::sim::source::SourceError;
 use crate::sim::text::shown;
 
-/// The texts of the jobs.
+/// Returns the texts of the jobs.
 pub fn parts(text: &str) -> impl Iterator<Item = &str> {
     text.split(';').filter(|part| !part.trim().is_empty())
 }
 
-/// The jobs of a text, before which there are `others`. Errors name the job, the key and the value.
+/// Parses the jobs of a text, after `others` jobs of other workloads. Errors name the job, the key and the value.
 pub fn read(text: &str, others: usize) -> Result<Vec<Section>, SourceError> {
     let mut jobs = Vec::new();
     for part in parts(text) {
@@ -31,11 +31,11 @@ pub fn read(text: &str, others: usize) -> Result<Vec<Section>, SourceError> {
     Ok(jobs)
 }
 
-/// One job: words of `key=value`.
+/// Parses one job.
 fn read_job(text: &str) -> Result<Options, String> {
     let mut options = Options::default();
     let mut seen = vec![None; keys::KEYS.len()];
-    // What suffixes mean holds for the whole job, wherever it stands there.
+    // The base of suffixes applies to the whole job, so it is parsed first.
     for base in [true, false] {
         for word in text.split_whitespace() {
             let (name, value) = word.split_once('=').map_or((word, None), |(name, value)| (name, Some(value)));

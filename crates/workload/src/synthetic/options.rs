@@ -1,31 +1,31 @@
-//! What is written in a job: each key's value, as it was read, before it meets a device.
+//! Options of a job: the parsed value of each key, independent of the device.
 
 use std::collections::BTreeSet;
 
 use super::arrival::Process;
 use super::base::Base;
 
-/// What a job does, by fio's names of `rw`.
+/// Access pattern of a job, with fio's names of `rw`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pattern {
-    /// The value of `rw`.
+    /// Value of `rw`.
     pub name: &'static str,
-    /// Which operations.
+    /// Operations.
     pub kind: Kind,
-    /// At random addresses.
+    /// True if the addresses are random.
     pub random: bool,
 }
 
-/// The operations of a job.
+/// Operations of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Reads only.
+    /// Only reads.
     Read,
-    /// Writes only.
+    /// Only writes.
     Write,
-    /// Trims only.
+    /// Only trims.
     Trim,
-    /// Reads and writes, drawn for each request.
+    /// Reads and writes, chosen at random for each request.
     Mixed,
     /// Pairs of a trim and a write of the same blocks.
     TrimWrite,
@@ -46,48 +46,49 @@ pub const PATTERNS: &[Pattern] = &[
     Pattern { name: "randtrimwrite", kind: Kind::TrimWrite, random: true },
 ];
 
-/// The value of `rw`.
+/// Parsed value of `rw`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rw {
-    /// What is done.
+    /// Access pattern.
     pub pattern: Pattern,
-    /// What stands behind the colon.
+    /// Modifier after the colon.
     pub modifier: Modifier,
 }
 
-/// What a number behind the colon of `rw` does to the addresses.
+/// Effect of the number after the colon of `rw` on the addresses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Modifier {
-    /// There is none.
+    /// No modifier.
     #[default]
     None,
-    /// Random: a new random address only every so many requests.
+    /// For random jobs: number of requests per random address.
     Run(u32),
-    /// Sequential: so many bytes between a request's end and the next one's start; negative for going back.
+    /// For sequential jobs: distance in bytes between the end of a request and the start of the next, negative for
+    /// backward jobs.
     Skip(i64),
 }
 
-/// fio's `rw_sequencer`: what the requests between two random addresses do.
+/// Addresses of the requests between two random ones, fio's `rw_sequencer`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Sequencer {
-    /// Each starts where the last one ended.
+    /// Each request starts at the end of the last one.
     #[default]
     Sequential,
-    /// All are at the same address.
+    /// All requests have the same address.
     Identical,
 }
 
-/// A number of bytes, given as such or as a share of something.
+/// A number of bytes, absolute or relative.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Amount {
-    /// So many bytes.
+    /// Number of bytes.
     Bytes(u64),
-    /// The first of these out of the second: `12.5%` is 125 out of 1000.
+    /// Numerator and denominator of a share: `12.5%` is 125 out of 1000.
     Share(u64, u64),
 }
 
 impl Amount {
-    /// In bytes, a share of `whole` rounded down; `None` beyond 64 bits.
+    /// Returns the number of bytes. A share of `whole` is rounded down. `None` if the result exceeds 64 bits.
     pub fn of(self, whole: u64) -> Option<u64> {
         match self {
             Amount::Bytes(bytes) => Some(bytes),
@@ -96,36 +97,36 @@ impl Amount {
     }
 }
 
-/// fio's `random_distribution`.
+/// Value of fio's `random_distribution`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Distribution {
-    /// `random`: all blocks alike.
+    /// `random`: uniform.
     Uniform,
-    /// `zipf:theta`, and where in the region the hottest block is, in parts of one.
+    /// `zipf:theta`, and the position of the hottest block in the region, from 0 to 1.
     Zipf(f64, Option<f64>),
-    /// `pareto:h`, and where in the region the hottest block is.
+    /// `pareto:h`, and the position of the hottest block in the region, from 0 to 1.
     Pareto(f64, Option<f64>),
-    /// `normal:deviation`, in percent of the region, and where in the region the mean is.
+    /// `normal:deviation` in percent of the region, and the position of the mean in the region, from 0 to 1.
     Normal(f64, Option<f64>),
-    /// `zoned`: by direction.
+    /// `zoned` or `zoned_abs`, by direction.
     Zoned(ByDirection<Vec<ZoneShare>>),
 }
 
-/// One zone of `zoned` and `zoned_abs`.
+/// A zone of `zoned` or `zoned_abs`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ZoneShare {
-    /// Percent of the requests.
+    /// Percentage of the requests.
     pub access: u32,
-    /// How much of the region.
+    /// Size of the zone.
     pub range: Amount,
 }
 
-/// fio's `zonemode`.
+/// Value of fio's `zonemode`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ZoneMode {
     /// No zones.
     None,
-    /// `zonesize` bytes in one zone, then on to the next.
+    /// `zonesize` bytes are transferred in each zone before the next one.
     Strided,
 }
 
@@ -135,56 +136,56 @@ pub type ByDirection<T> = [Option<T>; 3];
 /// Sizes in bytes and their weights.
 pub type SizeShares = Vec<(u64, u32)>;
 
-/// One job as written, each field by the name of its key; what is not given is `None`.
+/// A parsed job. Each field is named after its key, and is `None` if the key is not given.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// What is done.
+    /// Access pattern.
     pub rw: Option<Rw>,
-    /// What the requests between two random addresses do.
+    /// Addresses of the requests between two random ones.
     pub rw_sequencer: Option<Sequencer>,
     /// Block sizes in bytes.
     pub bs: Option<ByDirection<u64>>,
-    /// Smallest and largest block size in bytes.
+    /// Minimum and maximum block size in bytes.
     pub bsrange: Option<ByDirection<(u64, u64)>>,
-    /// Block sizes with their weights.
+    /// Block sizes with weights.
     pub bssplit: Option<ByDirection<SizeShares>>,
-    /// What random addresses are multiples of, in bytes.
+    /// Alignment of random addresses in bytes.
     pub blockalign: Option<ByDirection<u64>>,
-    /// Percent of reads in a mix; also from `rwmixwrite`.
+    /// Percentage of reads in a mix. Also set by `rwmixwrite`.
     pub rwmixread: Option<u32>,
-    /// How random addresses are distributed.
+    /// Distribution of random addresses.
     pub random_distribution: Option<Distribution>,
-    /// Percent of the requests of a random job that are at random addresses.
+    /// Percentage of random requests in a random job.
     pub percentage_random: Option<ByDirection<u32>>,
-    /// Whether random addresses may repeat at any time.
+    /// True if random addresses may repeat at any time.
     pub norandommap: bool,
-    /// Start of the region; a share is one of the device.
+    /// Start of the region. A share refers to the device.
     pub offset: Option<Amount>,
-    /// Each clone's region starts so much later; a share is one of the device.
+    /// Distance between the regions of clones. A share refers to the device.
     pub offset_increment: Option<Amount>,
-    /// The area that the job works on.
+    /// Name of the area that the job uses.
     pub filename: Option<String>,
-    /// How large that area is, in bytes.
+    /// Size of that area in bytes.
     pub filesize: Option<u64>,
-    /// Size of the region; a share is one of the device.
+    /// Size of the region. A share refers to the device.
     pub size: Option<Amount>,
-    /// How much to transfer; a share is one of the region.
+    /// Amount to transfer. A share refers to the region.
     pub io_size: Option<Amount>,
-    /// How many requests to make.
+    /// Number of requests.
     pub number_ios: Option<u64>,
-    /// How often all of it is done.
+    /// Number of repetitions.
     pub loops: Option<u32>,
-    /// How long to run, in picoseconds.
+    /// Duration in picoseconds.
     pub runtime: Option<u64>,
-    /// Whether only `runtime` ends the job.
+    /// True if only `runtime` ends the job.
     pub time_based: bool,
-    /// How long to run before measuring, in picoseconds.
+    /// Time before the measurement starts, in picoseconds.
     pub ramp_time: Option<u64>,
-    /// Requests outstanding.
+    /// Number of outstanding requests.
     pub iodepth: Option<u32>,
-    /// From a completion to the next request, in picoseconds.
+    /// Time from a completion to the next request, in picoseconds.
     pub thinktime: Option<u64>,
-    /// Requests between two think times.
+    /// Number of requests between two think times.
     pub thinktime_blocks: Option<u32>,
     /// Time between two think times, in picoseconds.
     pub thinktime_iotime: Option<u64>,
@@ -192,52 +193,52 @@ pub struct Options {
     pub rate: Option<ByDirection<u64>>,
     /// Requests per second.
     pub rate_iops: Option<ByDirection<u64>>,
-    /// How the requests of `rate_iops` are spaced.
+    /// Spacing of the requests of `rate_iops`.
     pub rate_process: Option<Process>,
-    /// How the job moves over its region.
+    /// Movement of the job over its region.
     pub zonemode: Option<ZoneMode>,
-    /// Bytes to transfer in a zone.
+    /// Bytes to transfer in each zone.
     pub zonesize: Option<u64>,
-    /// Bytes in a zone.
+    /// Size of a zone in bytes.
     pub zonerange: Option<u64>,
-    /// Bytes between zones.
+    /// Bytes between two zones.
     pub zoneskip: Option<u64>,
     /// Seed of the job's random numbers.
     pub randseed: Option<u64>,
     /// Name of the stream.
     pub name: Option<String>,
-    /// A sentence of the user's.
+    /// Description by the user.
     pub description: Option<String>,
-    /// A flush after so many writes; 0 for never.
+    /// Number of writes after which to flush. 0 for never.
     pub fsync: Option<u32>,
-    /// The same.
+    /// Number of writes after which to flush. 0 for never.
     pub fdatasync: Option<u32>,
-    /// A flush at the end.
+    /// True to flush at the end.
     pub end_fsync: bool,
-    /// Whether a write completes only when it is durable.
+    /// True if a write completes only when it is durable.
     pub sync: Option<bool>,
-    /// How many alike run at once.
+    /// Number of equal jobs that run at once.
     pub numjobs: Option<u32>,
-    /// Whether all jobs before this one end before it starts.
+    /// True if all earlier jobs must end before this one starts.
     pub stonewall: bool,
-    /// The job that ends before this one starts.
+    /// Name of the job that must end before this one starts.
     pub wait_for: Option<String>,
-    /// How long to wait before the start, in picoseconds.
+    /// Delay before the start, in picoseconds.
     pub startdelay: Option<u64>,
-    /// Where the requests that were issued are written.
+    /// Path of the log of issued requests.
     pub write_iolog: Option<String>,
-    /// The trace that is replayed.
+    /// Path of the trace to replay.
     pub read_iolog: Option<String>,
-    /// In percent, how fast.
+    /// Speed of the replay in percent.
     pub replay_time_scale: Option<u64>,
-    /// Whether the trace's times are passed over.
+    /// True to ignore the times of the trace.
     pub replay_no_stall: bool,
-    /// Whether all of the trace's devices are one.
+    /// True to treat all devices of the trace as one.
     pub replay_redirect: bool,
-    /// What suffixes mean.
+    /// Base of suffixes.
     pub kb_base: Option<Base>,
-    /// Keys that were given, by their first names.
+    /// Given keys, by their first names.
     pub given: BTreeSet<&'static str>,
-    /// Keys that were given and say nothing to a simulated device.
+    /// Given keys without a meaning for a simulated device.
     pub without_meaning: BTreeSet<&'static str>,
 }

@@ -1,4 +1,4 @@
-//! When the requests of a job are issued.
+//! Pace at which the requests of a job are issued.
 
 use super::SECTOR;
 use super::arrival::Arrivals;
@@ -9,7 +9,7 @@ use crate::sim::rng::Rng;
 use crate::sim::source::Pace;
 use crate::sim::time::Time;
 
-/// The arrivals of an open-loop job, by direction.
+/// Creates the arrivals of an open-loop job, by direction.
 pub(super) fn arrivals(
     options: &Options,
     kind: Kind,
@@ -46,7 +46,7 @@ pub(super) fn arrivals(
     Ok(Some(Box::new(arrivals)))
 }
 
-/// Open loop with a rate, else closed loop.
+/// Returns the pace of a job: an open loop if there is a rate, otherwise a closed loop.
 pub(super) fn pace(options: &Options) -> Result<Pace, String> {
     let think = Time(options.thinktime.unwrap_or(0));
     if options.rate.is_some() || options.rate_iops.is_some() {

@@ -1,31 +1,31 @@
-//! Place of a job among the others.
+//! Relation of a job to the other jobs.
 
 use std::ops::Range;
 
 use super::section::Log;
 use crate::sim::time::Time;
 
-/// Where a job stands among the others.
+/// Relation of a job to the other jobs.
 #[derive(Clone, Debug)]
 pub struct Place {
     /// Name of the stream.
     pub name: String,
     /// Number among the clones of `numjobs`, from 0.
     pub clone: u32,
-    /// What it works on.
+    /// Area of the device that the job uses.
     pub area: Area,
-    /// Which jobs end before it starts.
+    /// Positions of the jobs that must end before this one starts.
     pub waits_for: Range<usize>,
-    /// How long it waits then.
+    /// Delay after these jobs have ended.
     pub start_delay: Time,
-    /// Where the requests that were issued are to be written.
+    /// Log to which issued requests are written.
     pub write_iolog: Option<Log>,
-    /// What was noticed while it was read.
+    /// Warnings that occurred during parsing.
     pub warnings: Vec<String>,
 }
 
 impl Place {
-    /// So many sources of another workload come before the jobs.
+    /// Adjusts `waits_for` after `others` sources of another workload were inserted before the jobs.
     pub fn put_behind(&mut self, others: usize) {
         if !self.waits_for.is_empty() {
             self.waits_for = self.waits_for.start + others..self.waits_for.end + others;
@@ -36,10 +36,10 @@ impl Place {
 /// A part of the device, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Area {
-    /// Where it starts.
+    /// Start offset.
     pub start: u64,
-    /// How large it is.
+    /// Size.
     pub bytes: u64,
-    /// It is one of several that have names.
+    /// True if the job file declares several named areas.
     pub named: bool,
 }

@@ -1,4 +1,4 @@
-//! What a job is among others: its name, its clones, its part of the device, and which jobs end before it starts.
+//! Relations between jobs: names, clones, areas of the device, and the order of jobs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -13,17 +13,17 @@ use super::texts::bytes_text;
 use crate::sim::source::SourceError;
 use crate::sim::time::Time;
 
-/// A job before its trace is opened, if it has one.
+/// A job before its trace is opened.
 #[derive(Debug)]
 pub enum Planned {
-    /// It makes its requests up.
+    /// The job generates its requests.
     Made(Box<Synthetic>),
-    /// It replays a trace.
+    /// The job replays a trace.
     Replayed(Box<Recipe>),
 }
 
 impl Planned {
-    /// Returns where its requests are to be written; `None` if they are not.
+    /// Returns the log of the job's requests. `None` if they are not logged.
     pub fn log(&self) -> Option<&Log> {
         match self {
             Planned::Made(job) => job.place.write_iolog.as_ref(),
@@ -31,7 +31,7 @@ impl Planned {
         }
     }
 
-    /// Returns the path of the trace that it replays, if it does.
+    /// Returns the path of the trace that the job replays, if there is one.
     pub fn trace(&self) -> Option<&std::path::Path> {
         match self {
             Planned::Made(_) => None,
@@ -40,7 +40,7 @@ impl Planned {
     }
 }
 
-/// The jobs of the sections, for a device of `device_bytes`.
+/// Plans the jobs of the sections for a device of `device_bytes`.
 pub fn plan(sections: Vec<Section>, device_bytes: u64, seed: u64) -> Result<Vec<Planned>, SourceError> {
     let count: u64 = sections.iter().map(|section| u64::from(section.options.numjobs.unwrap_or(1))).sum();
     if count > MAX_JOBS as u64 {
@@ -51,7 +51,7 @@ pub fn plan(sections: Vec<Section>, device_bytes: u64, seed: u64) -> Result<Vec<
     let mut names = BTreeSet::new();
     let mut logs: BTreeMap<String, String> = BTreeMap::new();
     let mut planned = Vec::new();
-    // The jobs of each name, for `wait_for`.
+    // Jobs by name, for `wait_for`.
     let mut ranges: BTreeMap<String, Vec<Range<usize>>> = BTreeMap::new();
     let mut group = 0;
     let mut without_meaning = without_meaning(&sections);
@@ -96,14 +96,14 @@ pub fn plan(sections: Vec<Section>, device_bytes: u64, seed: u64) -> Result<Vec<
     Ok(planned)
 }
 
-/// Where a job's requests are to be written; `numbered` gives each clone its own.
+/// Returns the log of a job. `numbered` gives each clone its own path.
 fn log_of(section: &Section, numbered: impl Fn(&str) -> String) -> Option<Log> {
     let path = numbered(section.options.write_iolog.as_deref()?);
     let place = section.error(format!("`write_iolog={path}`")).0;
     Some(Log { path, place })
 }
 
-/// The jobs that end before one of these options starts; `group` is the number of its group's first job.
+/// Returns the jobs that must end before a job starts. `group` is the position of the first job in its group.
 fn waits_for(
     options: &Options,
     ranges: &BTreeMap<String, Vec<Range<usize>>>,
@@ -112,14 +112,14 @@ fn waits_for(
     let Some(name) = &options.wait_for else { return Ok(0..group) };
     match ranges.get(name).map(Vec::as_slice) {
         Some([range]) if range.end <= group => Ok(0..group),
-        // Jobs of its own group have waited for those before the group themselves.
+        // The other jobs of the group have waited for the jobs before the group.
         Some([range]) => Ok(range.clone()),
         Some(_) => Err(format!("`wait_for={name}`: several jobs have that name; give each its own with name=...")),
         None => Err(format!("`wait_for={name}`: no job before this one has that name")),
     }
 }
 
-/// The note on keys that say nothing to a simulated device.
+/// Returns a warning about keys without a meaning for a simulated device.
 fn without_meaning(sections: &[Section]) -> Option<String> {
     let keys: BTreeSet<&str> =
         sections.iter().flat_map(|section| section.options.without_meaning.iter().copied()).collect();
@@ -130,10 +130,10 @@ fn without_meaning(sections: &[Section]) -> Option<String> {
     })
 }
 
-/// Where named areas start: at multiples of this.
+/// Alignment of the start of named areas.
 const ALIGNMENT: u64 = 1 << 20;
 
-/// The areas by their names, side by side; none where all jobs work on the same.
+/// Returns the areas by name, placed one after the other. Empty if all jobs use the same area.
 fn areas(sections: &[Section], device_bytes: u64) -> Result<BTreeMap<String, Area>, SourceError> {
     let mut areas = BTreeMap::new();
     let jobs = || sections.iter().filter(|section| section.options.read_iolog.is_none());
@@ -174,7 +174,7 @@ fn areas(sections: &[Section], device_bytes: u64) -> Result<BTreeMap<String, Are
     Ok(areas)
 }
 
-/// How much of its area a job says there is.
+/// Returns the size of a job's area according to its options.
 fn extent(options: &Options) -> Result<u64, String> {
     if let Some(bytes) = options.filesize {
         return Ok(bytes);

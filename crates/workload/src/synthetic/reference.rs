@@ -1,10 +1,11 @@
-//! The reference of jobs: `docs/reference/synthetic.md`, from its text beside this file and the table of keys.
+//! Generator of the job reference, `docs/reference/synthetic.md`, from the text next to this file and the table of
+//! keys.
 
 use std::fmt::Write;
 
 use super::keys::{Group, KEYS, Key, NOT_SUPPORTED, WITHOUT_MEANING};
 
-/// The page.
+/// Returns the page.
 pub fn reference_page() -> String {
     let tables = [
         ("{where}", Group::Where),
@@ -28,7 +29,7 @@ pub fn reference_page() -> String {
     page.replace("{without-meaning}", &host).replace("{not-supported}", unsupported.trim_end())
 }
 
-/// The table of a group.
+/// Returns the table of a group.
 fn table(group: Group) -> String {
     let mut table = String::from("| key | default | meaning | in fio |\n|---|---|---|---|\n");
     for Key { names, default, meaning, in_fio, .. } in KEYS.iter().filter(|key| key.group == group) {

@@ -1,4 +1,4 @@
-//! The part of the device that a job works on.
+//! Region of the device that a job uses.
 
 use super::SECTOR;
 use super::address::Window;
@@ -7,18 +7,18 @@ use super::place::Place;
 use super::size::Sizes;
 use super::texts::{bytes_text, two_texts};
 
-/// The part of its area that a job works on, in bytes.
+/// Region of the job's area, in bytes.
 pub(super) struct Region {
-    /// Where the area starts on the device.
+    /// Start of the area on the device.
     pub(super) area: u64,
-    /// Where the region starts in the area.
+    /// Start of the region in the area.
     pub(super) offset: u64,
     pub(super) size: u64,
 }
 
 impl Region {
-    /// `offset` and `size`. As in fio, an offset by percentage is rounded up to the smallest block, `unit`, and a size
-    /// by percentage, which is of the whole area, ends with it and is rounded down.
+    /// Computes the region from `offset` and `size`. As in fio, an offset in percent is rounded up to the smallest
+    /// block, `unit`. A size in percent refers to the whole area, is cut at its end, and is rounded down.
     pub(super) fn new(options: &Options, place: &Place, unit: u64) -> Result<Region, String> {
         let all = options.filesize.unwrap_or(place.area.bytes);
         if all > place.area.bytes {
@@ -54,7 +54,7 @@ impl Region {
     }
 }
 
-/// Where requests go at a time: a zone of `zonemode=strided`, else the whole region.
+/// Returns the part of the region that requests use at a time: a zone of `zonemode=strided`, or else the whole region.
 pub(super) fn window(options: &Options, region: &Region) -> Result<Window, String> {
     let first = (region.area + region.offset) / SECTOR;
     let end = first + region.size / SECTOR;
@@ -71,7 +71,7 @@ pub(super) fn window(options: &Options, region: &Region) -> Result<Window, Strin
         }
         return Ok(Window { first, end, range: end - first, skip: 0, size: u64::MAX });
     };
-    // As in fio, zones are as large as what is transferred in each, unless zonerange says otherwise.
+    // As in fio, a zone is as large as the amount transferred in it, unless `zonerange` is given.
     let range = options.zonerange.unwrap_or(size);
     if range > region.size {
         return Err(format!("a zone of {} does not fit {}", bytes_text(range), region_text(region)));
@@ -80,7 +80,7 @@ pub(super) fn window(options: &Options, region: &Region) -> Result<Window, Strin
     Ok(Window { first, end, range: range / SECTOR, skip, size: size / SECTOR })
 }
 
-/// Every block must fit the window.
+/// Checks that every block fits into the window.
 pub(super) fn check_fit(directions: &[usize], sizes: &[Sizes; 3], window: &Window) -> Result<(), String> {
     let largest = directions.iter().map(|&d| u64::from(sizes[d].max())).max().unwrap_or(0);
     if largest <= window.range {

@@ -14,13 +14,13 @@ use crate::sim::source::{Pace, Source, SourceError};
 use crate::sim::time::Time;
 use crate::trace::{Devices, Replay, Trace, TraceOptions};
 
-/// What is replayed, and how.
+/// A trace to replay, and how to replay it.
 #[derive(Debug)]
 pub struct Recipe {
-    /// Where the job stands among the others.
+    /// Relation to the other jobs.
     pub place: Place,
     path: PathBuf,
-    /// The job, its key and the file, for errors.
+    /// Job, key and file, for errors.
     from: String,
     options: TraceOptions,
     depth: Option<u32>,
@@ -31,7 +31,7 @@ pub struct Recipe {
     said: Option<String>,
 }
 
-/// The keys that have a meaning for a replay.
+/// Keys that have an effect on a replay.
 const KEYS: &[&str] = &[
     "name",
     "description",
@@ -57,7 +57,7 @@ impl Recipe {
         &self.path
     }
 
-    /// Of a job with `read_iolog`.
+    /// Creates the recipe of a job with `read_iolog`.
     pub fn new(options: &Options, path: &str, from: String, mut place: Place) -> Result<Recipe, String> {
         let (stop_at, measure_from) = times_of(options)?;
         let idle: Vec<&str> = options.given.iter().copied().filter(|key| !KEYS.contains(key)).collect();
@@ -87,7 +87,7 @@ impl Recipe {
     }
 }
 
-/// A trace that is replayed as a job among others.
+/// A job that replays a trace.
 pub struct Replayed {
     recipe: Recipe,
     trace: Trace,
@@ -100,7 +100,7 @@ impl fmt::Debug for Replayed {
 }
 
 impl Replayed {
-    /// Opens the trace, for a device of so many bytes. When `stop` is requested, reading it ends.
+    /// Opens the trace for a device of `device_bytes`. Reading it ends when `stop` is requested.
     pub fn open(mut recipe: Recipe, device_bytes: u64, stop: &Stop) -> Result<Replayed, SourceError> {
         recipe.options.stop = stop.clone();
         let trace = Trace::open(Path::new(&recipe.path), &recipe.options, device_bytes / SECTOR)

@@ -1,33 +1,34 @@
-//! Jobs as they are written.
+//! Parsed sections of jobs.
 
 use std::collections::BTreeMap;
 
 use super::options::Options;
 use crate::sim::source::SourceError;
 
-/// How many jobs run at once, clones included: as many as in fio (its `REAL_MAX_JOBS`).
+/// Maximum number of jobs that run at once, including clones: the same as in fio (its `REAL_MAX_JOBS`).
 pub const MAX_JOBS: usize = 4096;
 
-/// The error for more jobs than that.
+/// Returns the error for more than [`MAX_JOBS`] jobs.
 pub(super) fn too_many() -> String {
     format!("there are more than {MAX_JOBS} jobs, clones by numjobs included; that is the most, as in fio")
 }
 
-/// One job as it is written.
+/// A parsed job.
 pub(super) struct Section {
     pub(super) options: Options,
-    /// What it is called where it has no `name`.
+    /// Name of a job without the key `name`.
     pub(super) name: String,
-    /// Where it stands, for errors.
+    /// Position of the job, for errors.
     pub(super) place: String,
-    /// Where its keys stand, by their names, where that is not all in one line.
+    /// Positions of the keys by name, unless the job is in one line.
     pub(super) keys: BTreeMap<&'static str, String>,
-    /// What was noticed while it was read.
+    /// Warnings that occurred during parsing.
     pub(super) warnings: Vec<String>,
 }
 
 impl Section {
-    /// An error of the job; where it begins with a key between backticks, at the place of that key.
+    /// Creates an error of the job. If the text starts with a key in backticks, the error gives the position of that
+    /// key.
     pub(super) fn error(&self, why: impl std::fmt::Display) -> SourceError {
         let why = why.to_string();
         let key = why.strip_prefix('`').and_then(|rest| rest.split(['=', '`']).next());
@@ -36,11 +37,11 @@ impl Section {
     }
 }
 
-/// A file that the requests of a job are to be written to when they are issued.
+/// A log to which the requests of a job are written when they are issued.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Log {
-    /// Its path.
+    /// Path of the log.
     pub path: String,
-    /// Where the job asks for it, for errors.
+    /// Position of the job's key, for errors.
     pub place: String,
 }

@@ -1,31 +1,31 @@
-//! How large requests are: fio's `bs`, `bsrange` and `bssplit`.
+//! Sizes of requests: fio's `bs`, `bsrange` and `bssplit`.
 
 use crate::sim::rng::Rng;
 
-/// The sizes of one direction's requests, in sectors.
+/// Sizes of the requests of one direction, in sectors.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Sizes {
-    /// All the same.
+    /// All equal.
     Fixed(u32),
-    /// Each drawn by its weight, independently.
+    /// Drawn independently by weight.
     Split(Vec<Part>),
-    /// Smallest and largest: the smallest plus a part of the largest, rounded down to a multiple of the smallest.
+    /// Minimum and maximum: the minimum plus a random part of the maximum, rounded down to a multiple of the minimum.
     Range(u32, u32),
 }
 
-/// One size of a [`Sizes::Split`].
+/// One size of [`Sizes::Split`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part {
-    /// The weights of this size and of all before it; the last part's is the sum of all weights.
+    /// Sum of the weights of this size and of all sizes before it.
     up_to: u32,
-    /// The size.
+    /// Size in sectors.
     sectors: u32,
 }
 
 impl Sizes {
-    /// Sizes with their weights, of which at least one is not 0.
+    /// Creates sizes with weights. At least one weight must not be 0.
     pub fn split(weighted: &[(u32, u32)]) -> Sizes {
-        // The heaviest first, so that the search of `next` mostly ends at once.
+        // Sort by descending weight, so that the search in `next` usually ends at the first entry.
         let mut sorted = weighted.to_vec();
         sorted.sort_by_key(|&(sectors, weight)| (std::cmp::Reverse(weight), sectors));
         let mut up_to = 0;
@@ -42,12 +42,12 @@ impl Sizes {
         }
     }
 
-    /// Sizes from `min` to `max` sectors, as fio's `get_next_buflen` draws them.
+    /// Creates sizes from `min` to `max` sectors, drawn like in fio's `get_next_buflen`.
     pub fn range(min: u32, max: u32) -> Sizes {
         if min == max { Sizes::Fixed(min) } else { Sizes::Range(min, max) }
     }
 
-    /// The next request's size, in sectors. `rng` is drawn from where there is a choice only.
+    /// Returns the size of the next request in sectors. `rng` is used only if there are several sizes.
     #[inline]
     pub fn next(&self, rng: &mut Rng) -> u32 {
         match self {
@@ -63,7 +63,7 @@ impl Sizes {
         }
     }
 
-    /// The smallest size, in sectors.
+    /// Returns the smallest size in sectors.
     pub fn min(&self) -> u32 {
         match self {
             Sizes::Fixed(sectors) => *sectors,
@@ -72,7 +72,7 @@ impl Sizes {
         }
     }
 
-    /// The largest size, in sectors.
+    /// Returns the largest size in sectors.
     pub fn max(&self) -> u32 {
         match self {
             Sizes::Fixed(sectors) => *sectors,
@@ -94,7 +94,7 @@ mod tests {
         for _ in 0..100_000 {
             *counts.entry(sizes.next(&mut rng)).or_insert(0u32) += 1;
         }
-        // Standard deviations are at most 158.
+        // The standard deviations are at most 158.
         for (sectors, expected) in [(8, 10_000), (128, 50_000), (64, 40_000)] {
             assert!(counts[&sectors].abs_diff(expected) < 700, "{counts:?}");
         }
@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn ranges_are_of_multiples_of_the_smallest() {
-        // 4 KiB plus up to 10 KiB: 4 of 10 parts round to 4 KiB, 4 to 8 KiB; 12 KiB and more is cut to 10 KiB.
+        // 4 KiB plus up to 10 KiB: 4 of 10 parts round to 4 KiB, and 4 to 8 KiB. 12 KiB and more are cut to 10 KiB.
         let sizes = Sizes::range(8, 20);
         let mut rng = Rng::new(1, "test");
         let mut counts = std::collections::BTreeMap::new();

@@ -1,4 +1,4 @@
-//! One job as a stream of requests.
+//! A job as a stream of requests.
 
 use std::ops::Range;
 
@@ -18,42 +18,42 @@ use crate::sim::rng::Rng;
 use crate::sim::source::{Pace, Source, SourceError};
 use crate::sim::time::Time;
 
-/// One job: a stream of requests made up as it goes. A clone continues on its own, with the same requests.
+/// A job that generates its requests on demand. A clone continues independently, with the same requests.
 #[derive(Clone, Debug)]
 pub struct Synthetic {
     pub(super) place: Place,
     description: String,
     warnings: Vec<String>,
     kind: Kind,
-    /// Percent of reads in a mix.
+    /// Percentage of reads in a mix.
     reads: u32,
-    /// By direction.
+    /// Indexed by direction.
     sizes: [Sizes; 3],
     addresses: Addresses,
-    /// Of an open-loop job, by direction.
+    /// Arrivals of an open-loop job, by direction.
     arrivals: Option<Box<[Option<Arrivals>; 3]>>,
     mix_rng: Rng,
     size_rng: Rng,
     pace: Pace,
     limits: Limits,
     flushes: Flushes,
-    /// Force unit access for writes.
+    /// True if writes have FUA.
     fua: bool,
     requests: u64,
     bytes: u64,
-    /// When the last request arrived.
+    /// Arrival of the last request.
     last: Time,
-    /// What was trimmed and is to be written next: first sector, sectors.
+    /// First sector and number of sectors of the last trim, if it has to be followed by a write.
     trimmed: Option<(u64, u32)>,
     out_of_time: bool,
 }
 
-/// When a job flushes.
+/// Flushes of a job.
 #[derive(Clone, Copy, Debug, Default)]
 struct Flushes {
-    /// After so many writes each; 0 for never.
+    /// Numbers of writes after which to flush. 0 for never.
     every: [u32; 2],
-    /// At the end, too.
+    /// True to flush at the end as well.
     at_end: bool,
     writes: u64,
     due: bool,
@@ -74,7 +74,7 @@ impl Flushes {
 }
 
 impl Synthetic {
-    /// What the job does, in a line for people.
+    /// Returns a description of the job in one line.
     pub fn description(&self) -> &str {
         &self.description
     }
@@ -126,7 +126,8 @@ impl Synthetic {
         })
     }
 
-    /// The operation of the next request at a new address, and when it arrives; `None` beyond the end of time.
+    /// Returns the operation and the arrival of the next request at a new address, or `None` beyond the end of
+    /// simulated time.
     #[inline]
     fn next_arrival(&mut self) -> Option<(Operation, Time)> {
         let by_kind = match self.kind {
@@ -134,7 +135,7 @@ impl Synthetic {
             Kind::Write => Operation::Write,
             Kind::Trim | Kind::TrimWrite => Operation::Trim,
             Kind::Mixed => match &self.arrivals {
-                // In an open loop, the rates make the mix.
+                // In an open loop, the rates determine the mix.
                 Some(arrivals) => {
                     let due = |direction: usize| arrivals[direction].as_ref().map(Arrivals::due);
                     return match (due(READ), due(WRITE)) {
@@ -255,7 +256,7 @@ impl Source for Synthetic {
         self.description.clone()
     }
 
-    /// By requests or bytes, whichever end is nearer; not known where time alone ends the job.
+    /// Returns the progress by requests or bytes, whichever is greater. `None` if only time ends the job.
     fn progress(&self) -> Option<f64> {
         let part = |done: u64, max: u64| (max != u64::MAX).then(|| done as f64 / max as f64);
         let parts = [part(self.requests, self.limits.requests), part(self.bytes, self.limits.bytes)];

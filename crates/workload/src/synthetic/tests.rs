@@ -1,4 +1,4 @@
-//! Whole jobs: what comes out for what is written.
+//! Tests of whole jobs: requests for given texts.
 
 use super::*;
 use crate::sim::request::{Operation, Request};
@@ -9,7 +9,7 @@ use proptest::prelude::*;
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
 
-/// Jobs that make their requests up.
+/// Parses jobs that generate their requests.
 fn made(text: &str, device_bytes: u64, seed: u64) -> Result<Vec<Synthetic>, SourceError> {
     let made = |planned| match planned {
         Planned::Made(job) => *job,
@@ -22,7 +22,7 @@ fn job(text: &str, device_bytes: u64) -> Synthetic {
     made(text, device_bytes, 1).unwrap().remove(0)
 }
 
-/// The first `max` requests.
+/// Returns the first `max` requests.
 fn requests(source: &mut Synthetic, max: usize) -> Vec<Request> {
     std::iter::from_fn(|| source.next_request().unwrap()).take(max).collect()
 }
@@ -98,7 +98,7 @@ fn without_the_map_all_blocks_are_alike() {
     run("rw=randread size=1m norandommap io_size=1g", MIB, usize::MAX)
         .iter()
         .for_each(|request| counts[request.lba as usize / 8] += 1);
-    // 1024 expected, standard deviation 32.
+    // 1024 expected, with a standard deviation of 32.
     assert!(counts.iter().all(|count| (count - 1024).abs() < 160), "{counts:?}");
 }
 
@@ -106,10 +106,10 @@ fn without_the_map_all_blocks_are_alike() {
 fn sequential_jobs_go_on_and_wrap() {
     let order = lbas(&run("rw=write bs=64k size=256k offset=1m io_size=512k", 4 * MIB, usize::MAX));
     assert_eq!(order, [2048, 2176, 2304, 2432, 2048, 2176, 2304, 2432]);
-    // The rest of 64 KiB does not hold a block of 48 KiB.
+    // The rest of 64 KiB has no room for a block of 48 KiB.
     let order = lbas(&run("rw=read bs=48k size=256k number_ios=7 io_size=1m", MIB, usize::MAX));
     assert_eq!(order, [0, 96, 192, 288, 384, 0, 96]);
-    // Reads and writes each have their own place, as fio's `last_pos`.
+    // Reads and writes each continue at their own address, like fio's `last_pos`.
     let all = run("rw=rw bs=4k,8k size=1m number_ios=200 io_size=4m", MIB, usize::MAX);
     for (operation, step) in [(Operation::Read, 8), (Operation::Write, 16)] {
         let ours: Vec<Request> = all.iter().filter(|request| request.operation == operation).copied().collect();
@@ -121,25 +121,25 @@ fn sequential_jobs_go_on_and_wrap() {
 #[test]
 fn jobs_end_as_in_fio() {
     for (text, expected) in [
-        // The device, or size, once.
+        // One pass over the device, or over `size`.
         ("rw=write bs=4k", 256),
         ("rw=randwrite bs=4k size=512k", 128),
         ("rw=randwrite bs=4k size=25%", 64),
         ("rw=randwrite bs=4k offset=768k", 64),
         ("rw=randwrite bs=4k offset=50% size=100%", 128),
         ("rw=write bs=12k", 85),
-        // io_size in its place: until so many bytes are reached.
+        // `io_size` instead: until this number of bytes is reached.
         ("rw=write bs=4k io_size=10k", 3),
         ("rw=write bs=4k io_size=2m", 512),
         ("rw=write bs=4k io_size=0.00000000000000001%", 1),
         ("rw=write bs=4k size=512k io_size=50%", 64),
-        // number_ios: before, not after size.
+        // `number_ios` requests, but not more than `size`.
         ("rw=write bs=4k number_ios=10", 10),
         ("rw=write bs=4k number_ios=10k", 10_240),
         ("rw=write bs=4k size=512k number_ios=1k", 128),
         ("rw=write bs=4k size=512k number_ios=1k io_size=8m", 1024),
         ("rw=write bs=4k time_based runtime=1s number_ios=1k", 1024),
-        // Pairs count once.
+        // A pair counts once.
         ("rw=trimwrite bs=4k", 512),
         ("rw=randtrimwrite bs=4k number_ios=10", 20),
     ] {
@@ -165,10 +165,10 @@ fn mixes_have_their_share() {
     for (text, reads) in [("rw=randrw", 50), ("rw=rw rwmixread=70", 70), ("rw=randrw rwmixwrite=90", 10)] {
         let all = run(&format!("{text} bs=4k number_ios=100000 norandommap"), GIB, usize::MAX);
         let count = all.iter().filter(|request| request.operation == Operation::Read).count();
-        // Standard deviation at most 158.
+        // The standard deviation is at most 158.
         assert!(count.abs_diff(reads * 1000) < 800, "{text}: {count}");
     }
-    // The later of the two holds.
+    // The later of the two keys applies.
     let all = run("rw=randrw rwmixread=80 rwmixwrite=100 number_ios=100", GIB, usize::MAX);
     assert!(all.iter().all(|request| request.operation == Operation::Write));
     let all = run("rw=readwrite rwmixwrite=100 rwmixread=100 number_ios=100", GIB, usize::MAX);
@@ -207,11 +207,11 @@ fn split_shares_are_by_count_and_missing_ones_are_shared() {
         ("4k:8k:16k", vec![(8, 100.0 / 3.0), (16, 100.0 / 3.0), (32, 100.0 / 3.0)]),
         ("4k/99:1m", vec![(8, 99.0), (2048, 1.0)]),
     ] {
-        // A small region, where large blocks often lie near the end: the shares must not suffer from that.
+        // In a small region, large blocks often lie near the end. This must not affect the shares.
         let all = run(&format!("rw=randwrite bssplit={split} size=2m io_size=1t number_ios=100000"), GIB, usize::MAX);
         for (sectors, percent) in shares {
             let count = all.iter().filter(|request| request.sectors == sectors).count() as f64;
-            // Standard deviation at most 158.
+            // The standard deviation is at most 158.
             assert!((count - percent * 1000.0).abs() < 700.0, "{split}: {count} of {sectors}");
         }
         assert!(all.iter().all(|request| request.lba + u64::from(request.sectors) <= 2 * MIB / SECTOR));
@@ -236,7 +236,7 @@ fn zipf_blocks_have_their_frequencies_wherever_they_lie() {
         let found = f64::from(counts[rank as usize - 1]);
         assert!((found - expected).abs() < 5.0 * libm::sqrt(expected), "rank {rank}: {found}, {expected}");
     }
-    // Another seed heats another block.
+    // Another seed makes another block the hottest.
     let mut other = vec![0u32; 1024];
     run(&format!("{text} randseed=5"), GIB, 10_000)
         .iter()
@@ -264,7 +264,7 @@ fn zones_of_random_jobs() {
         ends.iter().map(|&end| below(end) - std::mem::replace(&mut from, below(end))).collect()
     };
     let close = |found: Vec<f64>, expected: &[f64]| {
-        // Of 50 000 requests: a standard deviation of at most 0.23 percent.
+        // For 50 000 requests, the standard deviation is at most 0.23 percent.
         assert!(found.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1.2), "{found:?}, expected {expected:?}");
     };
     let text = "random_distribution=zoned:60/10:30/20:8/30:2/40";
@@ -279,7 +279,7 @@ fn zones_of_random_jobs() {
 
 #[test]
 fn strides_are_exact() {
-    // Every fourth unit of 4 KiB, once around.
+    // Every fourth unit of 4 KiB, in one pass.
     let all = lbas(&run("rw=write bs=4k zonemode=strided zonesize=4k zoneskip=12k size=64k", MIB, 6));
     assert_eq!(all, [0, 32, 64, 96, 0, 32]);
     // The first 8 KiB of each zone of 16 KiB.
@@ -288,13 +288,13 @@ fn strides_are_exact() {
     // Each zone of 8 KiB twice.
     let all = lbas(&run("rw=read bs=4k zonesize=16k zonerange=8k zoneskip=8k size=32k offset=64k", MIB, 8));
     assert_eq!(all, [128, 136, 128, 136, 160, 168, 160, 168]);
-    // In random order, but every block of a zone once.
+    // In random order, but each block of a zone once.
     for chunk in run("rw=randwrite bs=4k zonesize=64k zoneskip=192k", MIB, 256).chunks_exact(16).enumerate() {
         let (zone, mut order) = (chunk.0 as u64 % 4 * 512, lbas(chunk.1));
         order.sort_unstable();
         assert!(order.into_iter().eq((0..16).map(|i| zone + i * 8)));
     }
-    // A distribution is one of the zone.
+    // A distribution applies to each zone.
     for (i, request) in
         run("rw=randread zonesize=64k zoneskip=192k random_distribution=zipf", MIB, 256).iter().enumerate()
     {
@@ -319,7 +319,7 @@ fn open_loops() {
     let times: Vec<u64> = requests(&mut source, 4).iter().map(|request| request.arrival.ps()).collect();
     assert_eq!(times, [0, 1_000_000_000, 2_000_000_000, 3_000_000_000]);
     assert_eq!(job("rw=write rate_iops=1k iodepth=8", GIB).pace(), Pace::Timed { depth: Some(8) });
-    // Nothing at or after the end.
+    // No request at or after the end.
     assert_eq!(run("rw=write rate_iops=1000 runtime=2s", GIB, usize::MAX).len(), 2000);
     assert_eq!(run("rw=write rate_iops=1000 runtime=2s ramp_time=500ms", GIB, usize::MAX).len(), 2500);
     let count = run("rw=write rate_iops=100000 rate_process=poisson runtime=1s", GIB, usize::MAX).len();
@@ -360,7 +360,7 @@ fn the_seed_decides() {
     assert_ne!(first(text, 1), first(text, 2));
     let seeded = format!("{text} randseed=2");
     assert_eq!(first(&seeded, 1), first(text, 2));
-    // A clone goes on as the original does.
+    // A clone continues like the original.
     let mut original = job(text, GIB);
     requests(&mut original, 100);
     let mut clone = original.clone();
@@ -392,7 +392,7 @@ fn the_same_requests_in_every_version() {
     insta::assert_snapshot!(text.join(" "), @"416584 1573776 1536424 442264 478544 194496 726944 1935480");
 }
 
-/// What can be seen of jobs from outside, but for their descriptions and warnings.
+/// Returns the visible properties of jobs, except descriptions and warnings.
 fn visible(text: &str) -> impl PartialEq + std::fmt::Debug + use<> {
     let of_job = |planned| match planned {
         Planned::Made(mut source) => {
@@ -414,7 +414,7 @@ fn visible(text: &str) -> impl PartialEq + std::fmt::Debug + use<> {
 
 const RANDOM: &str = "rw=randrw bs=4k";
 
-/// Jobs, and a key that changes each of them.
+/// Jobs, with a key that changes each of them.
 const CHANGES: &[(&str, &str)] = &[
     ("", "rw=write"),
     ("", "readwrite=randread"),
@@ -485,7 +485,7 @@ fn every_key_changes_something() {
         let with = format!("{base} {key}");
         let base = match base {
             "" => "rw=read",
-            // What 4ki would be otherwise is no multiple of a sector.
+            // Without `kb_base`, 4ki would not be a multiple of a sector.
             "rw=randrw bs=4ki" => "rw=randrw bs=8k",
             base => base,
         };
@@ -495,7 +495,7 @@ fn every_key_changes_something() {
             assert!(warnings.iter().all(|warning| warning.contains("overridden")), "{with}: {warnings:?}");
         }
     }
-    // A sentence for people: it is in the description only.
+    // A text for people, which appears only in the description.
     assert!(job("rw=read description=mine", GIB).description().contains("mine"));
     for name in keys::all_names().filter(|name| *name != "description") {
         assert!(
@@ -549,7 +549,7 @@ fn errors_of_keys_name_them_and_what_is_near() {
         "#);
 }
 
-/// Each with something wrong in its value.
+/// Jobs with an invalid value.
 const WRONG_VALUES: &[&str] = &[
     "rw=randwrit",
     "rw=randread:0",
@@ -730,7 +730,7 @@ fn jobs_are_told_from_files() {
     }
 }
 
-/// Words of jobs, right and wrong ones.
+/// Generates words of jobs, valid and invalid ones.
 fn words() -> impl Strategy<Value = String> {
     let names: Vec<&str> = keys::all_names().collect();
     let value = prop_oneof![
@@ -744,7 +744,7 @@ fn words() -> impl Strategy<Value = String> {
     (proptest::sample::select(names), value).prop_map(|(name, value)| format!("{name}={value}"))
 }
 
-/// The requests of whatever is accepted lie in the device and are not empty.
+/// Checks that the requests of an accepted job lie in the device and are not empty.
 fn check(text: &str, device_bytes: u64) {
     let planned = plan_text(text, device_bytes, 1).into_iter().flatten();
     for mut job in planned.filter_map(|job| if let Planned::Made(job) = job { Some(job) } else { None }) {
@@ -775,7 +775,7 @@ proptest! {
         device in prop_oneof![Just(GIB), 0..(4 * MIB), any::<u64>()],
     ) {
         check(&words.join(" "), device);
-        // One word at a time, since most jobs of many words have an error in one of them.
+        // One word at a time, because most jobs of many words have an error in one of them.
         for word in &words {
             check(&format!("rw=randrw {word}"), device);
             check(word, device);

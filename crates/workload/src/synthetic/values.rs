@@ -1,14 +1,14 @@
-//! How the values of keys are written, and what is wrong with one that is not.
+//! Parsers for the values of keys.
 //!
-//! Nothing here knows the device; what must fit it is checked where a job is built.
+//! The values are independent of the device. Checks against the device are made when a job is built.
 
 use super::arrival::Process;
 pub use super::base::Base;
 use super::options::*;
 use crate::sim::text::shown;
 
-/// `first[,second][,third]` for reads, writes and trims. As in fio, an empty part is the default, and the last part
-/// holds for those after it, unless a comma ends it.
+/// Parses `first[,second][,third]` for reads, writes and trims. As in fio, an empty part selects the default, and the
+/// last part applies to the following ones, unless a comma follows it.
 pub fn by_direction<T>(value: &str, read: impl Fn(&str) -> Result<T, String>) -> Result<ByDirection<T>, String> {
     let parts: Vec<&str> = value.split(',').take(4).collect();
     if parts.len() > 3 {
@@ -22,8 +22,8 @@ pub fn by_direction<T>(value: &str, read: impl Fn(&str) -> Result<T, String>) ->
     Ok(values)
 }
 
-/// A decimal number: its digits, and how many of them stand behind the point, as the power of ten that they are over;
-/// and the rest of the text in lower case. At most 18 digits, so that products with 64 bits fit 128.
+/// Parses a decimal number. Returns its digits as a number, the power of ten by which to divide it, and the rest of the
+/// text in lowercase. At most 18 digits, so that products with 64-bit numbers fit into 128 bits.
 fn decimal(text: &str) -> Option<(u64, u64, String)> {
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, rest) = text.split_at(end);
@@ -36,7 +36,7 @@ fn decimal(text: &str) -> Option<(u64, u64, String)> {
     (rest.len() <= 8).then(|| (value, 10u64.pow(fraction.len() as u32), rest.to_ascii_lowercase()))
 }
 
-/// A number with one of the suffixes, exactly; `None` for anything else, and for fractions of one.
+/// Parses a number with a suffix exactly. `None` for anything else, and for results that are not whole.
 fn scaled(text: &str, factor: impl Fn(&str) -> Option<u64>) -> Option<u64> {
     if let Some(digits) = text.strip_prefix("0x").or(text.strip_prefix("0X")) {
         return u64::from_str_radix(digits, 16).ok().filter(|_| !digits.starts_with('+'));
@@ -47,7 +47,7 @@ fn scaled(text: &str, factor: impl Fn(&str) -> Option<u64>) -> Option<u64> {
 }
 
 impl Base {
-    /// A suffix's factor.
+    /// Returns the factor of a suffix.
     fn factor(self, suffix: &str) -> Option<u64> {
         let suffix = suffix.strip_suffix('b').unwrap_or(suffix);
         let (letter, other) = suffix.strip_suffix('i').map_or((suffix, false), |letter| (letter, true));
@@ -60,12 +60,12 @@ impl Base {
         }
     }
 
-    /// A number with a suffix, exactly; `None` for anything else, and for fractions of one.
+    /// Parses a number with a suffix exactly. `None` for anything else, and for results that are not whole.
     fn read(self, text: &str) -> Option<u64> {
         scaled(text, |suffix| self.factor(suffix))
     }
 
-    /// What `size` and its like accept.
+    /// Returns the accepted syntax of sizes, for errors.
     fn sizes(self) -> &'static str {
         match self {
             Base::Binary => "a number of bytes, with k, m, g, t or p for powers of 1024, like 4k",
@@ -73,7 +73,7 @@ impl Base {
         }
     }
 
-    /// What `k` means, for errors about whole numbers.
+    /// Returns the meaning of `k`, for errors about whole numbers.
     fn hint(self) -> &'static str {
         match self {
             Base::Binary => "k means 1024, m 1024*1024",
@@ -82,7 +82,7 @@ impl Base {
     }
 }
 
-/// `1024` or `1000`.
+/// Parses `1024` or `1000`.
 pub fn base(text: &str, _: Base) -> Result<Base, String> {
     match text {
         "1024" => Ok(Base::Binary),
@@ -91,7 +91,7 @@ pub fn base(text: &str, _: Base) -> Result<Base, String> {
     }
 }
 
-/// A whole number within limits.
+/// Parses a whole number within limits.
 fn integer(text: &str, base: Base, min: u64, max: u64) -> Result<u64, String> {
     base.read(text).filter(|n| (min..=max).contains(n)).ok_or_else(|| {
         let limit = if max == u64::MAX { String::new() } else { format!(" to {max}") };
@@ -112,19 +112,19 @@ fn multiple_of_sector(bytes: u64, text: &str, base: Base) -> Result<u64, String>
     Err(format!("must be a multiple of 512 bytes, is {bytes}{hint}"))
 }
 
-/// Bytes, whole sectors, at least one and at most what a request's 32 bits hold.
+/// Parses bytes in whole sectors, at least one, and at most the 32-bit limit of a request.
 pub fn block_size(text: &str, base: Base) -> Result<u64, String> {
     let bytes = sectors_or_none(text, base)?;
     if bytes == 0 { Err("must be at least 512 bytes".to_owned()) } else { Ok(bytes) }
 }
 
-/// Bytes, whole sectors, maybe none.
+/// Parses bytes in whole sectors, possibly none.
 pub fn sectors_or_none(text: &str, base: Base) -> Result<u64, String> {
     let bytes = base.read(text).ok_or_else(|| format!("must be {}", base.sizes()))?;
     multiple_of_sector(bytes, text, base)
 }
 
-/// Bytes, or a share of something.
+/// Parses bytes or a percentage.
 fn amount(text: &str, base: Base, max_percent: u64) -> Result<Amount, String> {
     if let Some((value, over, suffix)) = decimal(text)
         && suffix == "%"
@@ -153,7 +153,7 @@ pub fn region_size(text: &str, base: Base) -> Result<Amount, String> {
     amount(text, base, 100).and_then(more_than_nothing)
 }
 
-/// A job may transfer its region many times.
+/// Parses an amount of more than nothing. A job may transfer its region many times.
 pub fn io_size(text: &str, base: Base) -> Result<Amount, String> {
     amount(text, base, 1_000_000).and_then(more_than_nothing)
 }
@@ -170,7 +170,7 @@ pub fn depth(text: &str, base: Base) -> Result<u32, String> {
     integer(text, base, 1, 1 << 20).map(|depth| depth as u32)
 }
 
-/// Up to one request in each picosecond, the simulator's unit of time.
+/// Parses a rate, up to one request per picosecond, the simulator's unit of time.
 pub fn rate(text: &str, base: Base) -> Result<u64, String> {
     integer(text, base, 1, SECOND)
 }
@@ -180,11 +180,11 @@ pub fn percent(text: &str, _: Base) -> Result<u32, String> {
     number.map(|n| n as u32).ok_or_else(|| "must be a whole percentage from 0 to 100".to_owned())
 }
 
-/// Picoseconds in the units of time.
+/// Units of time, in picoseconds.
 pub const MICROSECOND: u64 = 1_000_000;
 pub const SECOND: u64 = 1_000_000_000_000;
 
-/// A time in picoseconds; without a unit, in `default`.
+/// Parses a time in picoseconds. Without a unit, the number is in units of `default`.
 pub fn time(text: &str, default: u64, min: u64) -> Result<u64, String> {
     let units = [
         ("", default),
@@ -215,7 +215,7 @@ pub fn switch(text: &str, _: Base) -> Result<bool, String> {
     }
 }
 
-/// The error for a value that is none of the allowed ones.
+/// Returns the error for a value that is not among the allowed ones.
 pub fn one_of(text: &str, allowed: &[&str]) -> String {
     let near = allowed
         .iter()
@@ -227,7 +227,7 @@ pub fn one_of(text: &str, allowed: &[&str]) -> String {
     format!("must be one of {}{near}", allowed.join(", "))
 }
 
-/// `pattern` or `pattern:n`.
+/// Parses `pattern` or `pattern:n`.
 pub fn rw(text: &str, base: Base) -> Result<Rw, String> {
     let (name, modifier) = text.split_once(':').map_or((text, None), |(name, modifier)| (name, Some(modifier)));
     let names: Vec<&str> = PATTERNS.iter().map(|pattern| pattern.name).collect();
@@ -250,7 +250,7 @@ pub fn rw(text: &str, base: Base) -> Result<Rw, String> {
     Ok(Rw { pattern, modifier })
 }
 
-/// `sequential` or `identical`.
+/// Parses `sequential` or `identical`.
 pub fn sequencer(text: &str, _: Base) -> Result<Sequencer, String> {
     match text {
         "sequential" => Ok(Sequencer::Sequential),
@@ -259,7 +259,7 @@ pub fn sequencer(text: &str, _: Base) -> Result<Sequencer, String> {
     }
 }
 
-/// fio's `sync`: whether writes are durable when they complete.
+/// Parses fio's `sync`. Returns `true` if writes are durable when they complete.
 pub fn sync(text: &str, _: Base) -> Result<bool, String> {
     match text {
         "none" | "0" => Ok(false),
@@ -268,7 +268,7 @@ pub fn sync(text: &str, _: Base) -> Result<bool, String> {
     }
 }
 
-/// `min-max` for each direction.
+/// Parses `min-max`, for each direction.
 pub fn size_range(text: &str, base: Base) -> Result<(u64, u64), String> {
     const FORM: &str = "write min-max, like 4k-64k";
     let (min, max) = text.split_once('-').or(text.split_once(':')).ok_or_else(|| format!("must be a range; {FORM}"))?;
@@ -277,32 +277,32 @@ pub fn size_range(text: &str, base: Base) -> Result<(u64, u64), String> {
     if min > max { Err(format!("the range ends below its start; {FORM}")) } else { Ok((min, max)) }
 }
 
-/// Bytes in a second.
+/// Parses bytes per second.
 pub fn bandwidth(text: &str, base: Base) -> Result<u64, String> {
     base.read(text).filter(|n| *n > 0).ok_or_else(|| format!("must be bytes a second, from 1: {}", base.sizes()))
 }
 
-/// How many of something that fits 32 bits, from 1.
+/// Parses a 32-bit count of at least 1.
 pub fn count_32(text: &str, base: Base) -> Result<u32, String> {
     integer(text, base, 1, u64::from(u32::MAX)).map(|n| n as u32)
 }
 
-/// As [`count_32`], or 0 for never.
+/// Parses a count like [`count_32`], or 0 for never.
 pub fn period(text: &str, base: Base) -> Result<u32, String> {
     integer(text, base, 0, u64::from(u32::MAX)).map(|n| n as u32)
 }
 
-/// A positive percentage of any size.
+/// Parses a positive percentage of any size.
 pub fn scale(text: &str, base: Base) -> Result<u64, String> {
     integer(text.strip_suffix('%').unwrap_or(text), base, 1, 1_000_000)
 }
 
-/// Any text but none, in one line.
+/// Parses a non-empty text in one line.
 pub fn text(text: &str, _: Base) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
-/// A single file: fio's lists are not for here.
+/// Parses a single file name. Lists of files, as in fio, are not supported.
 pub fn file(text: &str, _: Base) -> Result<String, String> {
     if text.contains(':') {
         return Err("must be a single file: a job works on one, and a colon separates several in fio".to_owned());
@@ -323,7 +323,7 @@ pub fn zone_mode(text: &str, _: Base) -> Result<ZoneMode, String> {
     }
 }
 
-/// `a/b:c/d:...`, with what stands behind the slash, or nothing.
+/// Parses `a/b:c/d:...`. Returns each entry with the part after the slash, if there is one.
 fn entries(text: &str, max: usize) -> Result<Vec<(&str, Option<&str>)>, String> {
     let entries: Vec<_> = text
         .split(':')
@@ -333,8 +333,8 @@ fn entries(text: &str, max: usize) -> Result<Vec<(&str, Option<&str>)>, String> 
     if entries.len() > max { Err(format!("at most {max} entries")) } else { Ok(entries) }
 }
 
-/// Completes percentages: those not given share what the others leave of 100. In parts of a percent, and how many
-/// parts make one.
+/// Completes percentages: the missing ones share the rest up to 100 equally. Returns them in parts of a percent, with
+/// the number of parts per percent.
 fn completed(percents: &[Option<u32>]) -> Result<(Vec<u32>, u32), String> {
     let given: u32 = percents.iter().flatten().sum();
     let missing = percents.iter().filter(|percent| percent.is_none()).count() as u32;
@@ -348,7 +348,7 @@ fn completed(percents: &[Option<u32>]) -> Result<(Vec<u32>, u32), String> {
     Ok((percents.iter().map(|percent| percent.map_or(100 - given, |percent| percent * parts)).collect(), parts))
 }
 
-/// The percentage of an entry.
+/// Parses the percentage of an entry.
 fn share(text: Option<&str>) -> Result<Option<u32>, String> {
     let read = |text| {
         let number = scaled(text, |suffix| suffix.is_empty().then_some(1)).filter(|n| (1..=100).contains(n));
@@ -357,7 +357,7 @@ fn share(text: Option<&str>) -> Result<Option<u32>, String> {
     text.map(read).transpose()
 }
 
-/// One direction of `bssplit`.
+/// Parses one direction of `bssplit`.
 pub fn size_shares(text: &str, base: Base) -> Result<SizeShares, String> {
     const FORM: &str = "write size/percentage:size/percentage, like 4k/10:64k/50:32k/40";
     let mut sizes = Vec::new();
@@ -380,7 +380,7 @@ pub fn distribution(text: &str, base: Base) -> Result<Distribution, String> {
     let centred = |default| {
         let argument = argument.unwrap_or(default);
         let (number, centre) = argument.split_once(':').map_or((argument, None), |(n, c)| (n, Some(c)));
-        // A centre of 0 is one, which `parameter` would refuse.
+        // A center of 0 is valid here, but `parameter` would reject it.
         let centre = centre.map(|c| if c.parse() == Ok(0.0) { Some(0.0) } else { parameter(c, 1.0) });
         match centre {
             Some(None) => None,
@@ -389,7 +389,7 @@ pub fn distribution(text: &str, base: Base) -> Result<Distribution, String> {
     };
     match name {
         "random" | "uniform" if argument.is_none() => Ok(Distribution::Uniform),
-        // The defaults are fio's, FIO_DEF_ZIPF and FIO_DEF_PARETO.
+        // The defaults are those of fio, FIO_DEF_ZIPF and FIO_DEF_PARETO.
         "zipf" => centred("1.1")
             .and_then(|(theta, centre)| Some(Distribution::Zipf(parameter(theta, 50.0)?, centre)))
             .ok_or_else(|| format!("zipf takes theta, above 0 and at most 50, like zipf:1.2; {CENTRE}")),
@@ -414,14 +414,14 @@ pub fn distribution(text: &str, base: Base) -> Result<Distribution, String> {
     }
 }
 
-/// A number above 0 and up to `max`. Plain decimals only: neither `inf` nor exponents.
+/// Parses a plain decimal number above 0 and up to `max`. Accepts neither `inf` nor exponents.
 fn parameter(text: &str, max: f64) -> Option<f64> {
     let (value, over, suffix) = decimal(text)?;
     let number = value as f64 / over as f64;
     (suffix.is_empty() && number > 0.0 && number <= max).then_some(number)
 }
 
-/// One direction of `zoned` or `zoned_abs`.
+/// Parses one direction of `zoned` or `zoned_abs`.
 fn zone_shares(text: &str, base: Base, absolute: bool) -> Result<Vec<ZoneShare>, String> {
     let form = match absolute {
         false => "write access%/range%:..., like zoned:60/10:30/20:8/30:2/40",

@@ -1,49 +1,49 @@
-//! How a random position is chosen: fio's `random_distribution`.
+//! Choice of random positions: fio's `random_distribution`.
 
 use super::permutation::{Passes, Scatter};
 use super::zipf::Zipf;
 use crate::sim::rng::Rng;
 
-/// How one direction of a random job chooses among the positions `0..n`.
+/// Choice of positions in `0..n` for one direction of a random job.
 #[derive(Clone, Debug)]
 pub enum Choice {
-    /// Every position once before any comes again.
+    /// Each position once before any position is repeated.
     Passes(Passes),
-    /// Each request for itself, all positions alike.
+    /// Independent and uniform.
     Uniform,
-    /// Zipf-distributed ranks, scattered over the positions.
+    /// Zipf-distributed ranks, mapped to scattered positions.
     Zipf(Zipf, Scatter),
-    /// Rank `n * u^power` for a uniform `u` (fio's `pareto_next`), scattered over the positions.
+    /// Rank `n * u^power` for a uniform `u` (fio's `pareto_next`), mapped to scattered positions.
     Pareto {
-        /// `log(h) / log(1 - h)`, with which the first `h * n` ranks get `1 - h` of the requests.
+        /// `log(h) / log(1 - h)`. The first `h * n` ranks then get `1 - h` of the requests.
         power: f64,
-        /// From ranks to positions.
+        /// Mapping of ranks to positions.
         scatter: Scatter,
     },
-    /// Normally distributed positions; those outside are drawn again.
+    /// Normally distributed positions. Positions outside the range are drawn again.
     Normal {
-        /// Mean and standard deviation, in positions.
+        /// Mean, in positions.
         mean: f64,
-        /// See above.
+        /// Standard deviation, in positions.
         deviation: f64,
     },
-    /// By zones, each uniform in itself.
+    /// Zones, each with a uniform distribution.
     Zoned(Vec<Zone>),
 }
 
-/// One zone of [`Choice::Zoned`].
+/// A zone of [`Choice::Zoned`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Zone {
-    /// Percent of the requests that go to this zone or one before it; the last zone's is 100.
+    /// Percentage of the requests in this zone and all zones before it. 100 for the last zone.
     pub up_to: u32,
-    /// The zone's first position.
+    /// First position of the zone.
     pub start: u64,
-    /// How many positions it has; not 0 where requests go.
+    /// Number of positions. Must not be 0 if the zone gets requests.
     pub positions: u64,
 }
 
 impl Choice {
-    /// The next of `0..positions`.
+    /// Returns the next position in `0..positions`.
     #[inline]
     pub fn next(&mut self, positions: u64, rng: &mut Rng) -> u64 {
         match self {
@@ -101,9 +101,9 @@ mod tests {
         let draws: Vec<f64> = (0..100_000).map(|_| choice.next(1000, &mut rng) as f64 + 0.5).collect();
         let mean = draws.iter().sum::<f64>() / 1e5;
         let variance = draws.iter().map(|x| (x - mean) * (x - mean)).sum::<f64>() / 1e5;
-        // Standard errors: 0.16 of the mean, 0.11 of the deviation.
+        // Standard errors: 0.16 for the mean, 0.11 for the deviation.
         assert!((mean - 400.0).abs() < 0.8 && (libm::sqrt(variance) - 50.0).abs() < 0.6, "{mean} {variance}");
-        // A deviation as large as the region, around its start: the half of it, cut off at the end.
+        // The mean is at the start of the region, and the deviation equals its size. Half of the draws are outside.
         let mut choice = Choice::Normal { mean: 0.0, deviation: 1000.0 };
         assert!((0..10_000).all(|_| choice.next(1000, &mut rng) < 1000));
     }

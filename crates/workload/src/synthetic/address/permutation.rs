@@ -1,15 +1,15 @@
-//! Random orders of the numbers from 0 to n in constant memory, and what is made of them.
+//! Random permutations of the numbers from 0 to n in constant memory, and orders based on them.
 
 use crate::sim::rng::Rng;
 
-/// A bijection of `0..n`, chosen by a key, in constant memory.
+/// A bijection of `0..n` that is chosen by a key, in constant memory.
 ///
-/// A five-round Feistel network over the two digits of a number with `columns` columns, whose round functions are added
+/// A five-round Feistel network over the two digits of a number with `columns` columns. Its round functions are added
 /// modulo the number of rows or columns (Black and Rogaway, "Ciphers with arbitrary finite domains", CT-RSA 2002).
-/// `rows * columns` exceeds `n` by less than a column, so that their cycle walking, which brings an image outside
-/// `0..n` back, happens about once in `sqrt(n)` calls; a network over powers of two would walk up to half of the time.
-/// Four rounds would leave numbers that are a row apart visibly correlated. The first round depends on the row alone,
-/// so that numbers in order cost only four.
+/// `rows * columns` exceeds `n` by less than a column. Cycle walking, which repeats the network for an image outside
+/// `0..n`, is therefore needed about once in `sqrt(n)` calls. A network over powers of two would need it up to half of
+/// the time. With four rounds, numbers at a distance of one row would be visibly correlated. The first round depends
+/// only on the row, so that consecutive numbers need only four.
 #[derive(Clone, Debug)]
 pub struct Permutation {
     n: u64,
@@ -19,7 +19,7 @@ pub struct Permutation {
 }
 
 impl Permutation {
-    /// A bijection of `0..n`, `n` from 1 to 2^55; the key is drawn from `rng`.
+    /// Creates a bijection of `0..n`, with `n` from 1 to 2^55. Draws the key from `rng`.
     pub fn new(n: u64, rng: &mut Rng) -> Permutation {
         debug_assert!(n > 0);
         let root = n.isqrt();
@@ -29,26 +29,26 @@ impl Permutation {
         permutation
     }
 
-    /// Becomes another bijection of the same numbers.
+    /// Changes to another bijection of the same numbers.
     pub fn rekey(&mut self, rng: &mut Rng) {
         for key in &mut self.keys {
             *key = rng.next_u64();
         }
     }
 
-    /// The image of `i`.
+    /// Returns the image of `i`.
     pub fn apply(&self, i: u64) -> u64 {
         let row = i / self.columns;
         self.image(row, i % self.columns, self.shift(row))
     }
 
-    /// The first round: by how much it moves the columns of a row.
+    /// Computes the first round: the amount by which the columns of a row are shifted.
     #[inline]
     fn shift(&self, row: u64) -> u64 {
         hash_below(row, self.keys[0], self.columns)
     }
 
-    /// The image of the number in this row and column, counted row by row; `shift` is the row's.
+    /// Returns the image of the number in this row and column, counted row by row. `shift` is the shift of the row.
     #[inline]
     fn image(&self, mut row: u64, mut column: u64, mut shift: u64) -> u64 {
         loop {
@@ -66,17 +66,17 @@ impl Permutation {
     }
 }
 
-/// `(a + b) % modulus` of two numbers below `modulus`.
+/// Returns `(a + b) % modulus` for two numbers below `modulus`.
 #[inline]
 fn add_modulo(a: u64, b: u64, modulus: u64) -> u64 {
     let sum = a + b;
     if sum >= modulus { sum - modulus } else { sum }
 }
 
-/// A round function: a keyed hash of `x` in `0..bound`.
+/// Round function: a keyed hash of `x` in `0..bound`.
 ///
-/// Two multiplications, with the upper bits brought down between them (the finalizer of MurmurHash3): with a single
-/// one, equal steps of `x` become equal steps of the hash, and neighbours keep their distance.
+/// Uses two multiplications, and mixes the upper bits down between them (the finalizer of MurmurHash3). With a single
+/// multiplication, equal steps of `x` would give equal steps of the hash, and neighbors would keep their distance.
 #[inline]
 fn hash_below(x: u64, key: u64, bound: u64) -> u64 {
     let hash = (x ^ key).wrapping_mul(0xff51_afd7_ed55_8ccd);
@@ -84,27 +84,28 @@ fn hash_below(x: u64, key: u64, bound: u64) -> u64 {
     ((u128::from(hash) * u128::from(bound)) >> 64) as u64
 }
 
-/// Every number of `0..n` once, in random order, then again in another: what fio's random map does, without the map.
+/// Passes over `0..n`: each number once in random order, then again in another order. Works like fio's random map, but
+/// needs no map.
 #[derive(Clone, Debug)]
 pub struct Passes {
     permutation: Permutation,
-    /// Row and column of the next number to be permuted.
+    /// Row and column of the next input of the permutation.
     row: u64,
     column: u64,
     /// [`Permutation::shift`] of the row.
     shift: u64,
-    /// How many are left of this pass.
+    /// Remaining numbers of this pass.
     left: u64,
 }
 
 impl Passes {
-    /// Passes over `0..n`; the first one's key is drawn from `rng`.
+    /// Creates passes over `0..n`. Draws the key of the first pass from `rng`.
     pub fn new(n: u64, rng: &mut Rng) -> Passes {
         let permutation = Permutation::new(n, rng);
         Passes { shift: permutation.shift(0), permutation, row: 0, column: 0, left: n }
     }
 
-    /// The next number; at the end of a pass, `rng` gives the key of the next one.
+    /// Returns the next number. Draws the key of a new pass from `rng`.
     #[inline]
     pub fn next(&mut self, rng: &mut Rng) -> u64 {
         if self.left == 0 {
@@ -120,7 +121,7 @@ impl Passes {
         image
     }
 
-    /// Forgets what was covered and starts a new pass.
+    /// Starts a new pass.
     pub fn restart(&mut self, rng: &mut Rng) {
         self.permutation.rekey(rng);
         (self.row, self.column, self.left) = (0, 0, self.permutation.n);
@@ -128,7 +129,7 @@ impl Passes {
     }
 }
 
-/// From ranks to positions: a permutation, turned so that the first rank is where it should be.
+/// Mapping of ranks to positions: a permutation, rotated so that the first rank has a given position.
 #[derive(Clone, Debug)]
 pub struct Scatter {
     permutation: Permutation,
@@ -136,7 +137,7 @@ pub struct Scatter {
 }
 
 impl Scatter {
-    /// Over `0..n`; the first rank at `centre`, in parts of one, or anywhere.
+    /// Creates a mapping over `0..n`. The first rank is at `centre`, from 0 to 1, or at a random position.
     pub fn new(n: u64, centre: Option<f64>, rng: &mut Rng) -> Scatter {
         let permutation = Permutation::new(n, rng);
         let turn = centre.map_or(0, |centre| {
@@ -146,7 +147,7 @@ impl Scatter {
         Scatter { permutation, turn }
     }
 
-    /// The position of a rank, from 0.
+    /// Returns the position of a rank, counted from 0.
     #[inline]
     pub fn apply(&self, rank: u64) -> u64 {
         add_modulo(self.permutation.apply(rank), self.turn, self.permutation.n)
@@ -197,8 +198,8 @@ mod tests {
 
     #[test]
     fn neighbours_are_scattered() {
-        // The distance from an address of a pass to one soon after it, and the places of addresses, in 64 classes,
-        // against independent uniform draws. A step of 1000 or so is one row down.
+        // Compares two values with independent uniform draws, in 64 classes: the distance between an address of a pass
+        // and one soon after it, and the position of the addresses. A step of about 1000 is one row down.
         for (n, step) in
             [(1 << 20, 1), (1 << 20, 2), (1 << 20, 1024), (1_000_003, 1), (1_000_003, 1001), (12_345, 1), (12_345, 112)]
         {

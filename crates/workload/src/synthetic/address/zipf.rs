@@ -2,23 +2,23 @@
 
 use crate::sim::rng::Rng;
 
-/// Ranks `1..=n` with probability proportional to `rank^-theta`, exactly and without tables.
+/// Zipf distribution: ranks `1..=n` with probability proportional to `rank^-theta`, exact and without tables.
 ///
-/// Rejection-inversion: W. Hörmann and G. Derflinger, "Rejection-inversion to generate variates from monotone discrete
-/// distributions", ACM TOMACS 6(3), 1996. fio's own generator (Gray et al., "Quickly generating billion-record
-/// synthetic databases", SIGMOD 1994) needs theta other than 1 and a sum over all blocks.
+/// Uses rejection-inversion: W. Hörmann and G. Derflinger, "Rejection-inversion to generate variates from monotone
+/// discrete distributions", ACM TOMACS 6(3), 1996. fio's own generator (Gray et al., "Quickly generating billion-record
+/// synthetic databases", SIGMOD 1994) does not support a theta of 1, and needs a sum over all blocks.
 #[derive(Clone, Debug)]
 pub struct Zipf {
     n: u64,
     theta: f64,
-    /// The integral of the hat at 3/2 less the first probability, and at `n + 1/2`.
+    /// Integral of the hat at 3/2, minus the first probability, and integral at `n + 1/2`.
     ends: (f64, f64),
-    /// Below this distance to the nearest integer a draw is accepted without computing the hat.
+    /// Distance to the nearest integer below which a draw is accepted without computing the hat.
     sure: f64,
 }
 
 impl Zipf {
-    /// For `n` ranks and `theta` above 0.
+    /// Creates a distribution of `n` ranks. `theta` must be above 0.
     pub fn new(n: u64, theta: f64) -> Zipf {
         let mut zipf = Zipf { n, theta, ends: (0.0, 0.0), sure: 0.0 };
         zipf.ends = (zipf.integral(1.5) - 1.0, zipf.integral(n as f64 + 0.5));
@@ -26,13 +26,13 @@ impl Zipf {
         zipf
     }
 
-    /// The next rank, from 1.
+    /// Returns the next rank, counted from 1.
     #[inline]
     pub fn next(&self, rng: &mut Rng) -> u64 {
         loop {
             let u = self.ends.1 + rng.unit() * (self.ends.0 - self.ends.1);
             let x = self.inverse(u);
-            // The cast cuts off, and takes what is negative to 0.
+            // The cast truncates, and converts negative values to 0.
             let rank = ((x + 0.5) as u64).clamp(1, self.n);
             let k = rank as f64;
             if k - x <= self.sure || u >= self.integral(k + 0.5) - self.density(k) {
@@ -41,26 +41,27 @@ impl Zipf {
         }
     }
 
-    /// `x^-theta`.
+    /// Returns `x^-theta`.
     fn density(&self, x: f64) -> f64 {
         libm::exp(-self.theta * libm::log(x))
     }
 
-    /// The integral of [`Zipf::density`] from 1: `(x^(1 - theta) - 1) / (1 - theta)`, and `log(x)` for theta 1.
+    /// Returns the integral of [`Zipf::density`] from 1: `(x^(1 - theta) - 1) / (1 - theta)`, or `log(x)` if theta is
+    /// 1.
     fn integral(&self, x: f64) -> f64 {
         let log = libm::log(x);
         log * over_argument(libm::expm1, (1.0 - self.theta) * log)
     }
 
-    /// The `x` at which [`Zipf::integral`] is `y`.
+    /// Returns the `x` at which [`Zipf::integral`] is `y`.
     fn inverse(&self, y: f64) -> f64 {
-        // Rounding may carry the argument of the logarithm below 0 where theta is large.
+        // If theta is large, rounding may make the argument of the logarithm negative.
         let t = (y * (1.0 - self.theta)).max(-1.0);
         libm::exp(y * over_argument(libm::log1p, t))
     }
 }
 
-/// `f(x) / x` for `expm1` and `log1p`, both of which are `x` to first order.
+/// Returns `f(x) / x` for `expm1` and `log1p`, both of which are `x` to first order.
 #[inline]
 fn over_argument(f: fn(f64) -> f64, x: f64) -> f64 {
     if x.abs() > 1e-300 { f(x) / x } else { 1.0 }
@@ -84,7 +85,7 @@ mod tests {
             for _ in 0..draws {
                 counts[zipf.next(&mut rng) as usize - 1] += 1;
             }
-            // Ranks that are expected fewer than ten times are one class.
+            // Ranks with fewer than ten expected draws form one class.
             let expected: Vec<f64> = weights.iter().map(|w| w / sum * f64::from(draws)).collect();
             let top = expected.iter().take_while(|e| **e >= 10.0).count();
             let mut counts = [&counts[..top], &[counts[top..].iter().sum()]].concat();
@@ -103,7 +104,7 @@ mod tests {
         let n = 1u64 << 32;
         for theta in [0.5, 0.9, 1.0, 1.1, 3.0, 30.0] {
             let zipf = Zipf::new(n, theta);
-            // The sum of k^-theta by Euler and Maclaurin, from 1000 on.
+            // The sum of k^-theta from 1000 on, by the Euler-Maclaurin formula.
             let integral = |x: f64| if theta == 1.0 { libm::log(x) } else { libm::pow(x, 1.0 - theta) / (1.0 - theta) };
             let head: f64 = (1..1000).map(|k| libm::pow(f64::from(k), -theta)).sum();
             let tail = integral(n as f64) - integral(1000.0);
