@@ -388,8 +388,7 @@ impl Store {
         }
     }
 
-    /// Checks that the file is complete. After a failure, tries again to write the missing changes, once per
-    /// [`PATIENCE`].
+    /// Checks that the file is complete. After a failure, writes the missing changes again, at most every 50 ms.
     pub fn check(&mut self, now: Wall) -> Result<(), PayloadError> {
         if self.flash.failure().is_some() && now.since(self.tried) >= PATIENCE {
             self.tried = now;
