@@ -145,8 +145,8 @@ impl Addresses {
                 let grid = &mut grids[by_direction[direction]];
                 let mut offset = grid.choice.next(grid.positions, &mut self.rng) * grid.align;
                 if offset + length > self.window.range {
-                    // A large block near the end: moved back to the last position where it fits, so that the shares
-                    // of the sizes stay exact.
+                    // Move a large block near the end back to the last position where it fits, so that the shares of
+                    // the sizes stay exact.
                     offset = (self.window.range - length) / grid.align * grid.align;
                 }
                 if let Some(follow) = &mut self.follow {
@@ -158,7 +158,7 @@ impl Addresses {
         self.start + offset
     }
 
-    /// On to the next window, or back to the first where the next one does not fit; passes and positions start anew.
+    /// Moves to the next window, or to the first one if the next does not fit. Restarts passes and positions.
     #[cold]
     fn move_on(&mut self) {
         let Window { first, end, range, skip, .. } = self.window;
@@ -191,7 +191,7 @@ mod tests {
         Rng::new(1, "test")
     }
 
-    /// Pearson's statistic, less its mean and in units of its standard deviation: below 5 where the counts fit.
+    /// Returns Pearson's statistic, minus its mean, in units of its standard deviation. Below 5 if the counts match.
     pub(super) fn misfit(counts: &[u64], expected: &[f64]) -> f64 {
         let chi: f64 = counts.iter().zip(expected).map(|(&c, e)| (c as f64 - e) * (c as f64 - e) / e).sum();
         let freedom = counts.len() as f64 - 1.0;
@@ -211,7 +211,7 @@ mod tests {
         };
         assert_eq!(starts(0, 9), [0, 8, 16, 24, 32, 40, 48, 56, 0]);
         assert_eq!(starts(8, 5), [0, 16, 32, 48, 0]);
-        // As fio 3.33 goes for rw=read:-8k and bs=4k.
+        // Addresses of fio 3.33 for rw=read:-8k and bs=4k.
         assert_eq!(starts(-16, 9), [0, 48, 40, 32, 24, 16, 8, 0, 48]);
         assert_eq!(starts(i64::MAX, 3), [0, 0, 0]);
         assert_eq!(starts(i64::MIN, 3), [0, 0, 0]);

@@ -151,7 +151,7 @@ fn sections(file: &str, lines: &[Line]) -> Result<Vec<Section>, SourceError> {
     Ok(jobs)
 }
 
-/// The name of the section that a line starts.
+/// Returns the name of the section that starts at a line.
 fn head_of(line: &Line) -> Result<&str, SourceError> {
     let Some(rest) = line.text.strip_prefix('[') else {
         return Err(line.error(format!(
@@ -172,7 +172,7 @@ fn head_of(line: &Line) -> Result<&str, SourceError> {
     Ok(name)
 }
 
-/// Sets the keys of a section's lines, and notes where they stand.
+/// Sets the keys of a section, and records their positions.
 fn apply(
     options: &mut Options,
     section: &str,
@@ -190,7 +190,7 @@ fn apply(
         Ok((name.to_owned(), value))
     };
     let mut seen: BTreeMap<usize, &Line> = BTreeMap::new();
-    // What suffixes mean holds for the whole section, wherever it stands there; so fio has it.
+    // As in fio, the base of suffixes applies to the whole section, so it is parsed first.
     for base in [true, false] {
         for line in lines {
             let (name, value) = entry(line)?;
@@ -213,7 +213,7 @@ fn apply(
     Ok(())
 }
 
-/// What no value may have.
+/// Rejects values that are not supported.
 fn in_line(value: Option<&str>) -> Result<(), String> {
     let Some(value) = value else { return Ok(()) };
     if value.contains("${") {

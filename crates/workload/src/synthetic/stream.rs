@@ -156,7 +156,7 @@ impl Synthetic {
         }
     }
 
-    /// A request at a new address.
+    /// Creates a request at a new address.
     #[inline]
     fn fresh(&mut self, operation: Operation, arrival: Time) -> Request {
         let direction = operation.index();
@@ -170,7 +170,7 @@ impl Synthetic {
         Request::new(arrival, operation, lba, sectors)
     }
 
-    /// A flush, where one is due.
+    /// Returns a flush if one is due.
     #[inline]
     fn flush(&mut self, at_end: bool) -> Option<Request> {
         let due = self.flushes.due || (at_end && self.flushes.at_end);

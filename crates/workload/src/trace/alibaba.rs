@@ -1,6 +1,6 @@
 //! Alibaba's block traces of 2020: CSV, `device_id,opcode,offset,length,timestamp`.
 //!
-//! `R` or `W`, offset and length in bytes, the time in us since 1970 (readme of the traces, alibaba/block-traces).
+//! `R` or `W`, offset and length in bytes, time in us since 1970 (readme of the traces, alibaba/block-traces).
 
 use super::convert::{Outgoing, Writer};
 use super::fields::{Decimal, Fields};

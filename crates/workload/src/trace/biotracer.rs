@@ -1,9 +1,10 @@
-//! Block traces of a Nexus 5 (eMMC) by BIOtracer: `lba sectors bytes type arrival fetch dispatch finish`.
+//! Block traces of a Nexus 5 (eMMC), recorded with BIOtracer: `lba sectors bytes type arrival fetch dispatch finish`.
 //!
-//! Separated by tabs; address and length in sectors, times in s with a fraction. Bit 0 of the type is set for a write,
-//! bit 2 where the request did not wait (readme of BIOtracer; Zhou et al., "I/O characteristics of smartphone
-//! applications and their implications for eMMC design", IISWC 2015). The arrival is the time; the bytes repeat the
-//! sectors, and what comes after the arrival is of the traced phone: both are read but not used.
+//! Separated by tabs, with address and length in sectors, and times in s with a fraction. Bit 0 of the type is set for
+//! a write, bit 2 if the request did not wait (readme of BIOtracer; Zhou et al., "I/O characteristics of smartphone
+//! applications and their implications for eMMC design", IISWC 2015). The arrival is the time of the request. The bytes
+//! repeat the sectors, and the columns after the arrival describe the traced phone. These columns are parsed, but not
+//! used.
 
 use super::fields::Fields;
 use super::{Expected, Format, Framing, Record, TimeUnit};

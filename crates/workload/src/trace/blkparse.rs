@@ -1,8 +1,9 @@
-//! The text that `blkparse` prints by default.
+//! Default text output of `blkparse`.
 //!
 //! `major,minor cpu sequence seconds.ns pid action RWBS sector + sectors [process]` (`blkparse_fmt.c`,
-//! `process_default`, and the manual page of blkparse). Of the events of a request one is read: see [`Action`]. Other
-//! events, messages and the summary at the end hold no request. What `-f`, `-t` or `-q` change is not known here.
+//! `process_default`, and the manual page of blkparse). One event per request is used: see [`Action`]. Other events,
+//! messages and the summary at the end contain no requests. Output that was changed by `-f`, `-t` or `-q` is not
+//! supported.
 
 use super::convert::{Outgoing, WriteRequest, Writer};
 use super::events::{Action, Asked, Events};
@@ -26,7 +27,7 @@ pub(super) static FORMAT: Format = Format {
     }),
 };
 
-/// How the lines of the summary begin, but for blanks (`show_stats` in blkparse.c).
+/// Starts of the lines of the summary, after blanks (`show_stats` in blkparse.c).
 const SUMMARY: [&[u8]; 14] = [
     b"CPU",
     b"Total (",
@@ -44,10 +45,10 @@ const SUMMARY: [&[u8]; 14] = [
     b"Discards ",
 ];
 
-/// Bits of a device number that are the minor number, in Linux.
+/// Number of bits for the minor number in a Linux device number.
 pub(super) const MINOR_BITS: u32 = 20;
 
-/// A device's name, from its number in Linux.
+/// Returns the name of a device for its Linux device number.
 pub(super) fn device_name(device: u32) -> DeviceName {
     DeviceName::MajorMinor(device >> MINOR_BITS, device & ((1 << MINOR_BITS) - 1))
 }
@@ -56,7 +57,7 @@ struct Blkparse {
     events: Events,
 }
 
-/// An event, up to what depends on its kind.
+/// The part of an event that does not depend on its kind.
 struct Event<'a> {
     record: Record,
     action: &'a [u8],
@@ -147,7 +148,7 @@ impl Parser for Blkparse {
     }
 }
 
-/// Writes the issue of each request. Devices without a major number are given 8, that of SCSI disks.
+/// Writes the issue event of each request. Devices without a major number get 8, the major number of SCSI disks.
 #[derive(Default)]
 struct Numbered {
     sequence: u64,

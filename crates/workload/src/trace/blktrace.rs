@@ -1,8 +1,8 @@
-//! blktrace's binary files: records of 48 B, each with data of its own length behind it.
+//! Binary files of blktrace: records of 48 B, each followed by data of variable length.
 //!
-//! `struct blk_io_trace` of `blktrace_api.h`, version 7, in the byte order of the machine that traced, which its magic
-//! number shows: time in ns since the start of the trace, first sector, length in bytes, action, device. The kernel
-//! writes a file for each processor; `blkparse -d` makes one of them, in order.
+//! The records are `struct blk_io_trace` of `blktrace_api.h`, version 7, in the byte order of the traced machine, which
+//! the magic number shows: time in ns since the start of the trace, first sector, length in bytes, action, device. The
+//! kernel writes one file per processor. `blkparse -d` merges them into one file in order.
 
 use super::blkparse::device_name;
 use super::events::{Action, Asked, Events};
@@ -23,10 +23,10 @@ pub(super) static FORMAT: Format = Format {
 };
 
 const MAGIC: u32 = 0x6561_7400 | 7;
-/// Bytes of a record without the data behind it.
+/// Bytes of a record without the data after it.
 const RECORD: usize = 48;
 
-/// Bits of the upper half of `action`, `BLK_TC_*` of the header.
+/// Bits of the upper half of `action`, named `BLK_TC_*` in the header file.
 const WRITE: u32 = 1 << 1;
 const READ: u32 = 1;
 const FLUSH: u32 = 1 << 2;
@@ -35,7 +35,7 @@ const NOTIFY: u32 = 1 << 10;
 const DISCARD: u32 = 1 << 13;
 const FUA: u32 = 1 << 15;
 
-/// A record's bytes, and their order.
+/// Bytes of a record, and their byte order.
 #[derive(Clone, Copy)]
 struct Raw<'a> {
     bytes: &'a [u8; RECORD],
@@ -70,13 +70,13 @@ impl<'a> Raw<'a> {
         if self.swapped { value.swap_bytes() } else { value }
     }
 
-    /// The action, if it can be a request.
+    /// Returns the action, if it can represent a request.
     fn action(self) -> Option<Action> {
         let action = self.u32(28);
         if (action >> 16) & NOTIFY != 0 {
             return None;
         }
-        // `__BLK_TA_QUEUE` and so on.
+        // Values of `__BLK_TA_QUEUE` and the following constants.
         match action & 0xffff {
             1 => Some(Action::Queue),
             7 => Some(Action::Issue),
@@ -91,7 +91,7 @@ impl<'a> Raw<'a> {
         let operation = match category {
             _ if category & DISCARD != 0 => Some(Operation::Trim),
             _ if category & WRITE != 0 => Some(Operation::Write),
-            // A flush counts as a read where it has no data: writes are what has the bit.
+            // Only writes have a bit, so a flush without data would count as a read.
             _ if category & FLUSH != 0 && self.u32(24) == 0 => Some(Operation::Flush),
             _ if category & READ != 0 => Some(Operation::Read),
             _ => None,
@@ -103,7 +103,7 @@ impl<'a> Raw<'a> {
 struct Blktrace {
     events: Events,
     requests: u64,
-    /// The processor of the requests, while all have been of one.
+    /// Processor of the requests, as long as all of them are from the same one.
     processor: Option<u32>,
 }
 
@@ -178,7 +178,7 @@ impl Parser for Blktrace {
 mod tests {
     use super::*;
 
-    /// A record, little endian.
+    /// Returns a record in little endian.
     fn record(action: u32, time: u64, sector: u64, bytes: u32, cpu: u32, pdu: u16) -> Vec<u8> {
         let mut record = Vec::new();
         for word in [MAGIC, 1] {

@@ -1,8 +1,8 @@
-//! Writing a trace in another format.
+//! Conversion of a trace to another format.
 //!
-//! What a format cannot hold is counted and told: operations that it does not have are left out, times finer than its
-//! own are rounded, ranges are widened where it counts in pages, and addresses beyond what its own reader takes are
-//! written nevertheless. Times are counted from the first request, for no simulator reads absolute ones.
+//! Losses are counted and reported. Operations that the format does not have are omitted. Times are rounded to its
+//! resolution. Ranges are widened if it counts in pages. Addresses beyond the limit of the format's own reader are
+//! written nevertheless. Times are counted from the first request, because no simulator reads absolute ones.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -15,31 +15,31 @@ use crate::sim::request::Operation;
 use crate::sim::source::SourceError;
 use crate::sim::time::Time;
 
-/// How a format is written.
+/// Describes how a format is written.
 pub(super) struct Writer {
-    /// The operations it has; others are left out.
+    /// Supported operations. Others are omitted.
     pub(super) operations: &'static [Operation],
-    /// The finest time that it holds.
+    /// Resolution of the times.
     pub(super) resolution: TimeUnit,
-    /// Its addresses and lengths are multiples of so many sectors.
+    /// Granularity of addresses and lengths in sectors.
     pub(super) granule: u64,
-    /// Bits of an address, in sectors, that the reader takes for which the format was made.
+    /// Number of bits of an address, in sectors, that the format's original reader supports.
     pub(super) address_bits: u32,
-    /// What stands before the first request.
+    /// Text before the first request.
     pub(super) header: &'static str,
-    /// What writes the requests of one trace.
+    /// Creates the writer for one trace.
     pub(super) start: fn() -> Box<dyn WriteRequest>,
 }
 
 impl Writer {
-    /// Reads and writes, in sectors, at times as exact as they are.
+    /// Creates a description for reads and writes, in sectors, with exact times.
     pub(super) const fn of(start: fn() -> Box<dyn WriteRequest>) -> Writer {
         let operations = &[Operation::Read, Operation::Write];
         Writer { operations, resolution: TimeUnit::Ps, granule: 1, address_bits: 64, header: "", start }
     }
 }
 
-/// Writes the requests of one trace, in order. A function does for a format whose lines stand alone.
+/// Writes the requests of one trace, in order. A function is sufficient if lines are independent.
 pub(super) trait WriteRequest {
     /// Appends the line of a request.
     fn write(&mut self, out: &mut Vec<u8>, request: &Outgoing);
@@ -51,13 +51,13 @@ impl<F: FnMut(&mut Vec<u8>, &Outgoing)> WriteRequest for F {
     }
 }
 
-/// A request to be written, as the format can hold it.
+/// A request to be written, adapted to the format.
 pub(super) struct Outgoing<'a> {
-    /// Its time, in ps since the first request: a multiple of the format's resolution.
+    /// Time in ps since the first request, a multiple of the format's resolution.
     ps: u128,
-    /// Its device's number: the trace's own, or the rank in which the device first occurred, where it has a name.
+    /// Number of its device: the number in the trace, or the order of first occurrence if the device has a name.
     pub(super) number: u64,
-    /// Its device's name.
+    /// Name of its device.
     pub(super) name: &'a DeviceName,
     pub(super) operation: Operation,
     pub(super) lba: u64,
@@ -65,38 +65,38 @@ pub(super) struct Outgoing<'a> {
 }
 
 impl Outgoing<'_> {
-    /// The time, in whole units.
+    /// Returns the time in whole units.
     pub(super) fn ticks(&self, unit: TimeUnit) -> u128 {
         self.ps / 10_u128.pow(unit.exponent())
     }
 
-    /// The time, exactly, with as many digits behind the point as it takes.
+    /// Returns the exact time as a decimal number.
     pub(super) fn decimal(&self, unit: TimeUnit) -> String {
         unit.decimal(self.ps)
     }
 
-    /// The time in s, with nine digits behind the point.
+    /// Returns the time in s, with nine decimals.
     pub(super) fn seconds(&self) -> String {
         let ns = self.ticks(TimeUnit::Ns);
         format!("{}.{:09}", ns / 1_000_000_000, ns % 1_000_000_000)
     }
 }
 
-/// What was written.
+/// Result of a conversion.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Converted {
-    /// How many requests.
+    /// Number of written requests.
     pub requests: u64,
-    /// How the trace was read.
+    /// Description of how the trace was read.
     pub description: String,
-    /// What the new format could not hold, and what was noticed while reading.
+    /// Warnings about losses, and warnings from reading.
     pub warnings: Vec<String>,
 }
 
-/// Why a trace was not written.
+/// Reason why a conversion failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ConvertError {
-    /// It cannot be read, or not be written in that format.
+    /// The trace cannot be read, or cannot be written in this format.
     #[error(transparent)]
     Source(#[from] SourceError),
     /// The new file cannot be written.
@@ -104,13 +104,13 @@ pub enum ConvertError {
     Write(#[from] io::Error),
 }
 
-/// Requests between two calls of `on_progress`.
+/// Number of requests between two calls of `on_progress`.
 const BATCH: u64 = 1 << 16;
 
-/// Writes the trace at `path` into `out`, in the format `to`; gives the share that is done to `on_progress`.
+/// Writes the trace at `path` to `out`, in the format `to`. Calls `on_progress` with the completed share.
 ///
-/// Of `options`, the placement on a device (`fit`) and the replay have no meaning here, and are not used; devices stay
-/// what they are, unless they are merged. The memory needed does not grow with the trace.
+/// The placement on a device (`fit`) and the replay in `options` are not used. Devices are preserved unless they are
+/// merged. Memory is independent of the length of the trace.
 pub fn convert(
     path: &Path,
     options: &TraceOptions,
@@ -152,13 +152,13 @@ pub fn convert(
     Ok(Converted { requests: conversion.written, description, warnings })
 }
 
-/// The state of a conversion: devices met, and what could not be held.
+/// State of a conversion: devices so far, and losses.
 struct Conversion {
     format: &'static Format,
     writer: &'static Writer,
     base: Option<u128>,
     gaps: Gaps,
-    /// Number and name, by device of the trace.
+    /// Number and name of each device, by device of the trace.
     devices: BTreeMap<u32, (u64, DeviceName)>,
     read: u64,
     written: u64,
@@ -185,7 +185,7 @@ impl Conversion {
         }
     }
 
-    /// The time since the first request, scaled.
+    /// Returns the time since the first request, scaled.
     fn time(&mut self, entry: &Entry, options: &TraceOptions) -> Option<u128> {
         let since = entry.ps.saturating_sub(*self.base.get_or_insert(entry.ps));
         let since = self.gaps.shorten(since, entry.line);
@@ -225,7 +225,7 @@ impl Conversion {
         self.written += 1;
     }
 
-    /// What the format could not hold.
+    /// Returns warnings about losses.
     fn warnings(&self) -> Vec<String> {
         let format = self.format.name;
         let mut warnings = Vec::new();
@@ -258,7 +258,7 @@ impl Conversion {
         };
         let named: Vec<String> = self.devices.values().filter_map(named).collect();
         if !named.is_empty() {
-            /// How many devices are listed.
+            /// Maximum number of devices to list.
             const LISTED: usize = 20;
             let more = if named.len() > LISTED { ", ..." } else { "" };
             let listed = named[..named.len().min(LISTED)].join(", ");

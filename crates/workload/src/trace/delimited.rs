@@ -1,4 +1,4 @@
-//! Any other text format of columns, described by the user: see [`Columns`].
+//! Text formats with columns that the user describes: see [`Columns`].
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -22,7 +22,7 @@ pub(super) static FORMAT: Format = Format {
     writer: None,
 };
 
-/// Columns are needed for `delimited`, and for nothing else.
+/// Checks that columns are given for `delimited`, and for no other format.
 pub(super) fn check(format: &Format, options: &TraceOptions) -> Result<(), String> {
     match (*format == FORMAT, options.columns.is_some()) {
         (true, false) => {
@@ -35,7 +35,7 @@ pub(super) fn check(format: &Format, options: &TraceOptions) -> Result<(), Strin
     }
 }
 
-/// What a column holds.
+/// Contents of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Column {
     Time,
@@ -43,9 +43,9 @@ enum Column {
     Offset,
     Size,
     Device,
-    /// Whether the line is a request: see `keep`.
+    /// Filter value, which decides if the line is a request: see `keep`.
     Filter,
-    /// Nothing that is used.
+    /// Unused.
     Other,
 }
 
@@ -59,7 +59,7 @@ const COLUMNS: [(&str, Column); 7] = [
     ("_", Column::Other),
 ];
 
-/// What stands between the columns.
+/// Separator of the columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Delimiter {
     Byte(u8),
@@ -69,20 +69,20 @@ enum Delimiter {
 
 /// The columns of a text format: their order, units and operation codes.
 ///
-/// Written in one line as `key=value;key=value`, or as a TOML file of the same keys:
+/// Written in one line as `key=value;key=value`, or as a TOML file with the same keys:
 ///
 /// | key | value |
 /// |---|---|
 /// | `columns` | the columns in order: `time`, `op`, `offset`, `size`, `device`, `filter`, and `_` for an unused one |
 /// | `delimiter` | `comma` (the default), `tab`, `semicolon`, `pipe`, `space` (any number of blanks), or a character |
 /// | `time` | unit of the time: `ps`, `ns`, `100ns`, `us`, `ms`, `s` |
-/// | `offset`, `size` | unit: `bytes`, `sectors`, `KiB`, `MiB`, or a number of bytes, like `4096` |
+/// | `offset`, `size` | unit: `bytes`, `sectors`, `KiB`, `MiB`, or a number of bytes, such as `4096` |
 /// | `read`, `write`, `trim`, `flush` | codes of the operation, several separated by commas |
-/// | `skip` | codes of lines that hold no request |
-/// | `keep` | values of the column `filter` of lines that hold one; all others are passed over |
-/// | `all` | `read` or `write`: what all requests do, where there is no column `op` |
-/// | `length` | the length of all requests, in the unit of `size`, where there is no column `size` |
-/// | `header` | lines to pass over at the start (0) |
+/// | `skip` | codes of lines that contain no request |
+/// | `keep` | values of the column `filter` of lines that contain a request; other lines are skipped |
+/// | `all` | `read` or `write`: the operation of all requests, if there is no column `op` |
+/// | `length` | the length of all requests, in the unit of `size`, if there is no column `size` |
+/// | `header` | number of lines to skip at the start (default 0) |
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Columns {
     columns: Vec<Column>,
@@ -90,9 +90,9 @@ pub struct Columns {
     time: Option<TimeUnit>,
     offset: u64,
     size: u64,
-    /// Code and operation; `None` for lines that are passed over.
+    /// Codes with their operation. `None` for lines that are skipped.
     codes: Vec<(String, Option<Operation>)>,
-    /// Values of the filter of lines that are not passed over.
+    /// Filter values of lines that are not skipped.
     keep: Vec<String>,
     all: Option<Operation>,
     length: Option<u64>,
@@ -116,7 +116,7 @@ const KEYS: [&str; 14] = [
     "header",
 ];
 
-/// The values of the keys.
+/// Values of the keys.
 type Values = BTreeMap<String, Vec<String>>;
 
 impl FromStr for Columns {
@@ -137,9 +137,9 @@ impl FromStr for Columns {
 }
 
 impl Columns {
-    /// Reads a TOML file of the same keys.
+    /// Parses a TOML file with the same keys.
     pub fn from_file(path: &Path) -> Result<Columns, String> {
-        /// Some keys, and names of operations.
+        /// Sufficient for a few keys and names of operations.
         const LONGEST: u64 = 1 << 20;
         let name = path.display();
         let text = read_text(path, LONGEST).map_err(|error| format!("{name}: cannot read the columns: {error}"))?;
@@ -185,7 +185,7 @@ impl Columns {
         columns.checked()
     }
 
-    /// What is there must fit together.
+    /// Checks that the keys are consistent.
     fn checked(self) -> Result<Columns, String> {
         let has = |column| self.columns.contains(&column);
         if !has(Column::Offset) {
@@ -257,7 +257,7 @@ fn delimiter(text: &str) -> Result<Delimiter, String> {
     }
 }
 
-/// Bytes of a unit of offset or size.
+/// Returns the number of bytes of a unit of offset or size.
 fn unit(key: &str, text: Option<&str>) -> Result<u64, String> {
     match text {
         Some("bytes") => Ok(1),
@@ -299,7 +299,7 @@ fn all(text: &str) -> Result<Operation, String> {
     }
 }
 
-/// Reads lines.
+/// Parser for the lines of a trace.
 struct Delimited {
     columns: Option<Columns>,
     lines: u64,
@@ -312,7 +312,7 @@ impl Delimited {
     }
 }
 
-/// The fields of a line that are used.
+/// Used fields of a line.
 #[derive(Default)]
 struct Placed<'a> {
     time: Option<&'a [u8]>,
@@ -323,7 +323,7 @@ struct Placed<'a> {
     filter: Option<&'a [u8]>,
 }
 
-/// What the columns of a line say.
+/// Parsed values of a line.
 struct Found<'a> {
     time: Decimal,
     operation: Operation,
@@ -333,12 +333,12 @@ struct Found<'a> {
 }
 
 impl Columns {
-    /// `None` for a line that is passed over.
+    /// Parses a line. Returns `None` if it is skipped.
     fn read<'a>(&self, line: &'a [u8]) -> Result<Option<Found<'a>>, Expected> {
         let mut fields = Placed::default();
         let is_whole = self.place(line, &mut fields);
         let is_kept = |field: &[u8]| self.keep.iter().any(|value| value.as_bytes() == field);
-        // The other columns of a line that is passed over may hold anything, or be missing.
+        // The other columns of a skipped line may contain anything, or be missing.
         if !self.keep.is_empty() && !fields.filter.is_some_and(is_kept) {
             return Ok(None);
         }
@@ -364,7 +364,7 @@ impl Columns {
         Ok(Some(Found { time, operation, offset, size, device: fields.device }))
     }
 
-    /// Finds the fields of a line. Returns whether it has all columns.
+    /// Finds the fields of a line. Returns `true` if it has all columns.
     fn place<'a>(&self, line: &'a [u8], fields: &mut Placed<'a>) -> bool {
         let mut rest = Some(line);
         for column in &self.columns {
@@ -385,7 +385,7 @@ impl Columns {
         true
     }
 
-    /// The next field, without blanks and quotes around it.
+    /// Returns the next field, without surrounding blanks and quotes.
     fn field<'a>(&self, rest: &mut Option<&'a [u8]>) -> Option<&'a [u8]> {
         let text = (*rest)?;
         let is_blank = |byte: &u8| matches!(byte, b' ' | b'\t');
@@ -452,7 +452,7 @@ mod tests {
     const SPEC: &str = "columns=time,op,offset,size,device;delimiter=comma;time=us;offset=bytes;size=sectors;\
                         read=R,Read;write=W,Write;trim=D;flush=F;skip=X;header=1";
 
-    /// Time, operation, first sector, sectors, device.
+    /// Returns time, operation, first sector, sectors and device.
     type Read = (u64, Operation, u64, u32, String);
 
     fn read(spec: &str, line: &str) -> Result<Option<Read>, &'static str> {
@@ -492,13 +492,13 @@ mod tests {
         let request = |operation, lba| Ok(Some((1, operation, lba, 8, "0".to_owned())));
         assert_eq!(read(spec, "1 D R x 16 8"), request(Operation::Read, 16));
         assert_eq!(read(spec, "1 I W x 16 8"), request(Operation::Write, 16));
-        // The rest of such lines need not be what it is in others, nor be there.
+        // The rest of such lines may differ from other lines, or be missing.
         for other in ["1 C R x 16 8", "1 P N [fio]", "? U none", "CPU0", "1 C W x 16"] {
             assert_eq!(read(spec, other), Ok(None), "{other}");
         }
         assert!(read(spec, "1 D Q x 16 8").unwrap_err().contains("codes"));
         assert!(read(spec, "1 D R x 16").unwrap_err().contains("as many columns"));
-        // The filter may stand behind the operation.
+        // The filter may follow the operation.
         let behind = "columns=op,offset,size,filter;offset=bytes;size=bytes;keep=D;read=R";
         assert_eq!(read(behind, "X,?,?,C"), Ok(None));
         assert_eq!(read(behind, "R,512,512,D"), Ok(Some((0, Operation::Read, 1, 1, "0".to_owned()))));

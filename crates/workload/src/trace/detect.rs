@@ -1,4 +1,4 @@
-//! Which format a trace has, told by its first lines or records.
+//! Detection of the format of a trace from its first lines or records.
 
 use std::fmt;
 use std::ops::Range;
@@ -8,41 +8,41 @@ use super::records::holds_nothing;
 use super::{FORMATS, Format, Framing, TraceOptions};
 use crate::sim::source::SourceError;
 
-/// Lines that should hold a request, or records, that are looked at.
+/// Number of records, or of lines that should contain a request, to check.
 const SAMPLE: usize = 200;
 
-/// Formats that are never found out, because others read their lines as well, in other units; they may be meant
-/// instead.
+/// Formats that are never detected, because other formats read their lines as well, with other units. They are reported
+/// as alternatives.
 const LOOK_ALIKES: [&Format; 1] = [&super::flashsim::FORMAT];
 
-/// How sure the format of a trace is.
+/// Confidence in the format of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Confidence {
-    /// The user named it.
+    /// The user selected the format.
     Given,
-    /// It alone reads the first lines, all of them.
+    /// Only this format reads the first lines, and it reads all of them.
     Certain,
-    /// It reads more of the first lines than any other format, but not all.
+    /// The format reads more of the first lines than any other, but not all.
     Likely,
     /// Other formats read the first lines as well.
     Ambiguous,
-    /// No other format reads them, but what this one reads looks like another unit.
+    /// No other format reads the first lines, but a unit seems to be wrong.
     Doubtful,
 }
 
-/// The format of a trace, and how it was found.
+/// The format of a trace, and how it was detected.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Detected {
-    /// The format that is used.
+    /// The format.
     pub format: &'static Format,
-    /// How sure it is.
+    /// Confidence in the format.
     pub confidence: Confidence,
-    /// The other formats that read the first lines as well, with what they would take the times for.
+    /// Other formats that read the first lines as well. They may use other time units.
     pub alternatives: Vec<&'static Format>,
 }
 
 impl Detected {
-    /// The same, where there is a doubt about a unit: the format that was found out is not certain then.
+    /// Returns the result with less confidence if `is_odd`, because a unit seems to be wrong.
     pub(super) fn in_doubt(self, is_odd: bool) -> Detected {
         match self.confidence {
             Confidence::Certain | Confidence::Likely if is_odd => Detected { confidence: Confidence::Doubtful, ..self },
@@ -68,7 +68,7 @@ impl fmt::Display for Detected {
     }
 }
 
-/// Options must be of use for the format.
+/// Checks that the options apply to the format.
 pub(super) fn check(format: &'static Format, options: &TraceOptions) -> Result<(), String> {
     if options.action.is_some() && !format.has_events {
         let names: Vec<&str> = FORMATS.iter().filter(|format| format.has_events).map(|format| format.name).collect();
@@ -81,8 +81,8 @@ pub(super) fn check(format: &'static Format, options: &TraceOptions) -> Result<(
     super::delimited::check(format, options)
 }
 
-/// The format of a trace: the one asked for, or a binary one that most of the first records are of, or the text format
-/// that reads the most of the first lines; of several such, the first in [`FORMATS`].
+/// Detects the format of a trace: the requested one, or a binary format that matches most of the first records, or the
+/// text format that reads most of the first lines. If there are several, returns the first in [`FORMATS`].
 pub(super) fn detect(frames: &Frames, options: &TraceOptions) -> Result<Detected, SourceError> {
     let name = frames.input().name();
     let asked = options.format.or_else(|| options.columns.as_ref().map(|_| &super::delimited::FORMAT));
@@ -119,8 +119,8 @@ pub(super) fn detect(frames: &Frames, options: &TraceOptions) -> Result<Detected
     }
 }
 
-/// The binary format that more than half of the first records are of, the very first among them. Such a record has a
-/// magic number, or fields that are never those of a line of text, so no other format comes into question.
+/// Returns the binary format that matches more than half of the first records, including the very first. Such records
+/// have a magic number, or fields that never occur in a line of text, so no other format is possible.
 fn detect_binary(frames: &Frames, options: &TraceOptions) -> Option<Detected> {
     let binary = FORMATS.iter().filter(|format| format.framing == Framing::Records);
     for format in binary {
@@ -137,7 +137,7 @@ fn detect_binary(frames: &Frames, options: &TraceOptions) -> Option<Detected> {
     None
 }
 
-/// The first lines that should hold a request.
+/// Returns the first lines that should contain a request.
 fn content(frames: &Frames) -> Vec<&[u8]> {
     let mut content: Vec<&[u8]> = Vec::new();
     for line in frames.sample_lines(usize::MAX) {
@@ -151,12 +151,12 @@ fn content(frames: &Frames) -> Vec<&[u8]> {
     content
 }
 
-/// How many of the lines are of the format.
+/// Returns the number of lines that match the format.
 fn readable(format: &Format, lines: &[&[u8]], head: &[u8], options: &TraceOptions) -> usize {
     parsed(format, lines, head, options, format.looks)
 }
 
-/// How many of the lines that look right the format reads.
+/// Returns the number of lines that pass `looks` and that the format can parse.
 fn parsed(
     format: &Format,
     lines: &[&[u8]],
@@ -169,7 +169,7 @@ fn parsed(
     lines.iter().filter(|line| looks(line) && parser.parse(line).is_ok()).count()
 }
 
-/// A trace in which no line holds a request: it is empty, or its one line with anything in it was taken for a header.
+/// Returns the error for a trace without requests: it is empty, or its only line was skipped as a header.
 #[cold]
 fn nothing_in(frames: &Frames) -> SourceError {
     let name = frames.input().name();
@@ -189,21 +189,21 @@ fn nothing_in(frames: &Frames) -> SourceError {
     })
 }
 
-/// Values of which one is of the kind that a column holds.
+/// Values of all kinds that a column may have.
 const PROBES: [&[u8]; 6] = [b"0", b"1", b"8", b"R", b"Read", b"0.5"];
-/// Formats that are told at most where a line is nearly of them.
+/// Maximum number of formats to suggest for a line that almost matches them.
 const NEAREST: usize = 3;
 
-/// A format that a line would be of, but for one field.
+/// A format that a line would match, except for one field.
 struct Near<'a> {
     format: &'static Format,
-    /// The field's place, from 1, and what it holds.
+    /// Position of the field, starting at 1, and its value.
     column: usize,
     value: &'a [u8],
     expected: &'static str,
 }
 
-/// What is wrong with the line for this format, if it is one field.
+/// Returns the invalid field of the line in this format, if there is exactly one.
 fn near<'a>(format: &'static Format, line: &'a [u8], options: &TraceOptions) -> Option<Near<'a>> {
     let reads = |line: &[u8]| (format.looks)(line) && format.parser(options).parse(line).is_ok();
     let expected = format.parser(options).parse(line).err()?.0;
@@ -216,7 +216,7 @@ fn near<'a>(format: &'static Format, line: &'a [u8], options: &TraceOptions) -> 
         }
         start = end + 1;
     }
-    // Of fewer fields anything can be made by changing one of them, and no format has as many as the limit.
+    // With few fields, changing one of them can match anything. No format has as many fields as the upper limit.
     if !(4..=32).contains(&fields.len()) {
         return None;
     }
@@ -293,7 +293,7 @@ mod tests {
         assert!(text.starts_with("mqsim (ambiguous: disksim in ms"), "{text}");
         let text = detected("0,1,512,R,0\n0,1,512,R,1\n?\n").unwrap();
         assert!(text.starts_with("spc (likely"), "{text}");
-        // Blocks of 512 B, or pages of 4 KiB: nothing tells.
+        // Blocks of 512 B or pages of 4 KiB: the file does not show it.
         for text in ["5265.313 0 6357144 8 0\n", "13\t30\t0\t5\t1\n"] {
             let text = detected(text).unwrap();
             assert!(text.starts_with("disksim (ambiguous: flashsim in us would fit as well"), "{text}");

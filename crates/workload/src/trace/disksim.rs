@@ -1,7 +1,7 @@
 //! DiskSim's ASCII traces: `time device block blocks flags`.
 //!
-//! Time in ms with a fraction, blocks of 512 B, flags in hexadecimal with bit 0 set for a read; separated by blanks
-//! or tabs (`disksim_iotrace.c`, `iotrace_ascii_get_ioreq_event`). The other flags (order, urgency) are not used.
+//! Time in ms with a fraction, blocks of 512 B, flags in hexadecimal with bit 0 set for a read, separated by blanks or
+//! tabs (`disksim_iotrace.c`, `iotrace_ascii_get_ioreq_event`). The other flags (order, urgency) are not used.
 
 use super::convert::{Outgoing, Writer};
 use super::fields::Fields;
@@ -18,7 +18,7 @@ pub(super) static FORMAT: Format = Format {
     has_events: false,
     parser: |_| Box::new(parse),
     writer: Some(Writer {
-        // `iotrace_ascii_get_ioreq_event` reads the block by `%d`.
+        // `iotrace_ascii_get_ioreq_event` reads the block with `%d`.
         address_bits: 31,
         ..Writer::of(|| Box::new(write))
     }),

@@ -1,13 +1,13 @@
-//! Traces of Windows servers as SNIA has them (Microsoft's production servers, TPC-C and TPC-E): text of Windows' event
-//! tracing, as `xperf` prints it.
+//! Traces of Windows servers at SNIA (Microsoft's production servers, TPC-C and TPC-E): event traces of Windows as
+//! text, as printed by `xperf`.
 //!
-//! A header between `BeginHeader` and `EndHeader` names the columns of each event; then each line is an event, with its
-//! name first: `DiskRead, TimeStamp, Process Name ( PID), ThreadID, IrpPtr, ByteOffset, IOSize, ElapsedTime, DiskNum,
-//! IrpFlags, DiskSvcTime, I/O Pri, VolSnap, FileObject, FileName`. Times are in us, offset and size in bytes, both in
-//! hexadecimal. `DiskRead`, `DiskWrite` and `DiskFlush` are requests; all other events are passed over.
+//! A header between `BeginHeader` and `EndHeader` names the columns of each event. Each following line is an event that
+//! starts with its name: `DiskRead, TimeStamp, Process Name ( PID), ThreadID, IrpPtr, ByteOffset, IOSize, ElapsedTime,
+//! DiskNum, IrpFlags, DiskSvcTime, I/O Pri, VolSnap, FileObject, FileName`. Times are in us, offset and size in bytes,
+//! both in hexadecimal. `DiskRead`, `DiskWrite` and `DiskFlush` are requests. All other events are skipped.
 //!
-//! These three are written when a request has ended, `ElapsedTime` after it was issued (`DiskIo_TypeGroup1` in the
-//! reference of Windows). So a request is issued at `TimeStamp - ElapsedTime`, and lines are not in the order of that.
+//! These events are written when a request has completed, `ElapsedTime` after it was issued (`DiskIo_TypeGroup1` in the
+//! reference of Windows). A request is therefore issued at `TimeStamp - ElapsedTime`, and lines are not in this order.
 
 use std::ops::Range;
 
@@ -27,13 +27,13 @@ pub(super) static FORMAT: Format = Format {
     writer: None,
 };
 
-/// Requests that may end before one that was issued earlier.
+/// Maximum number of requests that may complete before one that was issued earlier.
 const SORT_WINDOW: u32 = 10_000;
 
-/// Columns of a line that are looked at, at most.
+/// Maximum number of columns to read in a line.
 const MOST_COLUMNS: usize = 32;
 
-/// Where an event has what; 0 where it has none of that, since the first column is the event's name.
+/// Positions of the columns of an event. 0 for a missing column, because the first column is the name of the event.
 #[derive(Clone, Copy)]
 struct Layout {
     end: usize,
@@ -44,12 +44,12 @@ struct Layout {
 }
 
 impl Layout {
-    /// Of `DiskRead` and `DiskWrite` in the traces that SNIA has.
+    /// Columns of `DiskRead` and `DiskWrite` in the traces at SNIA.
     const TRANSFER: Layout = Layout { end: 1, offset: 5, size: 6, elapsed: 7, disk: 8 };
-    /// Of `DiskFlush`.
+    /// Columns of `DiskFlush`.
     const FLUSH: Layout = Layout { end: 1, offset: 0, size: 0, elapsed: 5, disk: 6 };
 
-    /// Reads the columns that a line of the header names.
+    /// Reads the positions of the columns from a line of the header.
     fn read(line: &[u8]) -> Layout {
         let place = |name: &[u8]| fields(line).take(MOST_COLUMNS).position(|field| field == name).unwrap_or(0);
         Layout {
@@ -62,13 +62,13 @@ impl Layout {
     }
 }
 
-/// The events that are requests.
+/// Events that are requests.
 const EVENTS: [(&[u8], Operation); 3] =
     [(b"DiskRead", Operation::Read), (b"DiskWrite", Operation::Write), (b"DiskFlush", Operation::Flush)];
 
-/// Reads lines.
+/// Parser for the lines of a trace.
 struct Etw {
-    /// By place in [`EVENTS`].
+    /// Indexed like [`EVENTS`].
     layouts: [Layout; EVENTS.len()],
     in_header: bool,
 }
@@ -80,7 +80,7 @@ impl Default for Etw {
 }
 
 impl Etw {
-    /// Whether a line is one of the header, or one that says where it begins or ends.
+    /// Returns `true` if a line is part of the header, including its start and its end.
     fn is_header(&mut self, line: &[u8]) -> bool {
         let name = fields(line).next().unwrap_or_default();
         let (begins, ends) = (name == b"BeginHeader", name == b"EndHeader");
@@ -96,7 +96,7 @@ impl Etw {
 
 impl Parser for Etw {
     fn begin(&mut self, head: &[u8]) {
-        // What finds the format out shows no line of the header: these have no number.
+        // Format detection does not pass the lines of the header, because these contain no numbers.
         for line in head.split(|byte| *byte == b'\n') {
             self.is_header(line);
         }
@@ -122,7 +122,7 @@ impl Parser for Etw {
         let elapsed = value(layout.elapsed, "the elapsed time in us, a whole number")?;
         let disk = value(layout.disk, "the number of the disk, a whole number below 2^32")?;
         let disk = u32::try_from(disk).map_err(|_| Expected("the number of the disk, a whole number below 2^32"))?;
-        // What was issued before the recording began is issued with it.
+        // Requests that were issued before the recording started are issued at its start.
         let stamp = Decimal::whole(end.saturating_sub(elapsed));
         if operation == Operation::Flush {
             return Record::in_sectors(stamp, disk, operation, 0, 0).map(Some);
@@ -140,12 +140,12 @@ impl Parser for Etw {
     }
 }
 
-/// The fields of a line, without the blanks around them.
+/// Returns the fields of a line, without surrounding blanks.
 fn fields(line: &[u8]) -> impl Iterator<Item = &[u8]> {
     line.split(|byte| *byte == b',').map(<[u8]>::trim_ascii)
 }
 
-/// Whether a line is an event: a name and a time; or one of those that stand around the header.
+/// Returns `true` if a line is an event with a name and a time, or one of the events around the header.
 fn looks(line: &[u8]) -> bool {
     let in_name = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_/ ".contains(byte);
     let mut columns = fields(line);
@@ -161,7 +161,7 @@ fn looks(line: &[u8]) -> bool {
     is_name && is_time && (is_first || columns.next().is_some_and(is_process))
 }
 
-/// Whether a field is the name of a process and its number in brackets, as each event has one.
+/// Returns `true` if a field is a process name followed by its number in parentheses, as in each event.
 fn is_process(field: &[u8]) -> bool {
     let inside: Option<Range<usize>> = field.iter().rposition(|byte| *byte == b'(').map(|at| at + 1..field.len() - 1);
     field.ends_with(b")")
@@ -202,7 +202,7 @@ mod tests {
         let line = b"DiskRead, 90, p1 ( 980), 6852, 3, 0xfffffade6b0a2010, 0x1000, 0x0200, 40, 7";
         let read = parser.parse(line).unwrap().unwrap();
         assert_eq!((read.device, read.lba, read.sectors, read.stamp), (7, 8, 1, Decimal::whole(50)));
-        // It is met again when the lines are read.
+        // The header is parsed again when the lines are read.
         assert!(header.lines().all(|line| parser.parse(line.as_bytes()) == Ok(None)));
         assert_eq!(parser.parse(line), Ok(Some(read)));
     }

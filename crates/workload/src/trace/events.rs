@@ -1,7 +1,7 @@
-//! Events of Linux's block layer: which of them are the requests of a trace, and what they do.
+//! Events of Linux's block layer: selection of the events that represent requests, and their operations.
 //!
-//! Each request leaves several events behind: it is queued (Q), inserted into the scheduler (I), issued to the driver
-//! (D) and completed (C), each with its time. Only one of them is the request that is replayed.
+//! Each request has several events: it is queued (Q), inserted into the scheduler (I), issued to the driver (D) and
+//! completed (C), each with its own time. Only one of them is replayed as the request.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,24 +9,24 @@ use std::str::FromStr;
 use super::counted;
 use crate::sim::request::Operation;
 
-/// The event that stands for the request in a trace of events.
+/// Event that represents a request in a trace of events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Q: handed to the block layer, before merging and splitting.
+    /// Q: passed to the block layer, before merging and splitting.
     Queue,
-    /// I: handed to the scheduler.
+    /// I: passed to the scheduler.
     Insert,
-    /// D: handed to the driver: what the device gets, and when.
+    /// D: passed to the driver. Shows what the device receives, and when.
     Issue,
-    /// C: ended.
+    /// C: completed.
     Complete,
 }
 
-/// Those that are taken where the user names none, the first that occurs.
+/// Order of preference if the user selects none. The first one that occurs is used.
 const PREFERRED: [Action; 3] = [Action::Issue, Action::Queue, Action::Insert];
 
 impl Action {
-    /// The letter that blkparse has for it.
+    /// Returns the letter in blkparse.
     pub const fn letter(self) -> char {
         match self {
             Action::Queue => 'Q',
@@ -36,7 +36,7 @@ impl Action {
         }
     }
 
-    /// The action of that letter, if it can be a request.
+    /// Returns the action for a letter, if it can represent a request.
     pub(super) fn of_letter(letter: &[u8]) -> Option<Action> {
         match letter {
             b"Q" => Some(Action::Queue),
@@ -62,18 +62,19 @@ impl fmt::Display for Action {
     }
 }
 
-/// What an event asks for.
+/// Operation of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Asked {
-    /// `None` where it is none that a trace of requests has.
+    /// `None` for an operation that requests of a trace do not have.
     pub(super) operation: Option<Operation>,
-    /// It also asks for a flush before it, or for its data to be durable when it ends.
+    /// True if the event also requests a preceding flush, or durability at its completion.
     pub(super) durable: bool,
 }
 
 impl Asked {
-    /// From blkparse's letters (`blk_fill_rwbs` in Linux, `fill_rwbs` in blkparse): F for a flush before, then R, W, D
-    /// (discard) or F (flush) or N (none of these), then F (FUA), S, M, A and others that change nothing here.
+    /// Parses the letters of blkparse (`blk_fill_rwbs` in Linux, `fill_rwbs` in blkparse): F for a preceding flush,
+    /// then R, W, D (discard), F (flush) or N (none of these), then F (FUA), and S, M, A and others, which have no
+    /// effect here.
     pub(super) fn of_letters(letters: &[u8]) -> Option<Asked> {
         if letters.is_empty() || !letters.iter().all(u8::is_ascii_uppercase) {
             return None;
@@ -94,11 +95,11 @@ impl Asked {
     }
 }
 
-/// Picks the requests out of the events, and counts what it leaves out.
+/// Selects the requests among the events, and counts the omitted ones.
 pub(super) struct Events {
     asked: Option<Action>,
     action: Action,
-    /// Events that would have been preferred, had the start of the trace had one.
+    /// Number of events of a more preferred action, which did not occur at the start of the trace.
     preferred: u64,
     passthrough: u64,
     other: u64,
@@ -111,13 +112,13 @@ impl Events {
         Events { asked, action, preferred: 0, passthrough: 0, other: 0, durable: 0 }
     }
 
-    /// Settles on an action, from those of the first events.
+    /// Selects the action, given the actions of the first events.
     pub(super) fn settle(&mut self, first: &[Action]) {
         let found = PREFERRED.into_iter().find(|action| first.contains(action));
         self.action = self.asked.or(found).unwrap_or(PREFERRED[0]);
     }
 
-    /// Whether events of that action are the requests.
+    /// Returns `true` if events of this action are the requests.
     #[inline]
     pub(super) fn wants(&mut self, action: Action) -> bool {
         if action == self.action {
@@ -130,16 +131,16 @@ impl Events {
         false
     }
 
-    /// A command that the block layer passed through to the device: its address is none of the device's sectors.
+    /// Counts a command that the block layer passed through to the device. Its address is not a sector of the device.
     pub(super) fn leave_out_passthrough(&mut self) {
         self.passthrough += 1;
     }
 
-    /// The operation of an event that is wanted, of so many sectors; `None` if it is left out.
+    /// Returns the operation of a selected event with `sectors` sectors. `None` if it is omitted.
     #[inline]
     pub(super) fn operation(&mut self, asked: Asked, sectors: u64) -> Option<Operation> {
         let operation = match asked.operation {
-            // An empty write is how a flush is asked for.
+            // An empty write is a request for a flush.
             Some(Operation::Write) if sectors == 0 && asked.durable => Some(Operation::Flush),
             Some(Operation::Flush) => Some(Operation::Flush),
             Some(operation) if sectors > 0 => {
@@ -152,7 +153,7 @@ impl Events {
         operation
     }
 
-    /// What was noticed.
+    /// Returns warnings about the events so far.
     pub(super) fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
         if self.preferred > 0 {

@@ -1,11 +1,11 @@
-//! Reading the fields of a line, byte by byte: no strings, no floats.
+//! Parsing of the fields of a line, byte by byte, without strings or floats.
 
 use super::Expected;
 
-/// Digits of a fraction that are kept: more than any unit needs to be rounded to picoseconds (13 for seconds).
+/// Number of stored digits of a fraction. More than any unit needs for rounding to picoseconds (13 for seconds).
 const KEPT: u32 = 18;
 
-/// The powers of ten that fit into 64 bits.
+/// Powers of ten that fit into 64 bits.
 const POWERS: [u64; 20] = {
     let mut powers = [1; 20];
     let mut i = 1;
@@ -16,27 +16,28 @@ const POWERS: [u64; 20] = {
     powers
 };
 
-/// A non-negative decimal number as written: the whole part, and up to 18 digits behind the point.
+/// A non-negative decimal number: the integer part, and up to 18 digits after the point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Decimal {
     whole: u64,
     fraction: u64,
-    /// How many digits `fraction` has.
+    /// Number of digits in `fraction`.
     digits: u32,
 }
 
 impl Decimal {
-    /// A number without a fraction.
+    /// Creates a number without a fraction.
     pub(super) const fn whole(whole: u64) -> Decimal {
         Decimal { whole, fraction: 0, digits: 0 }
     }
 
-    /// The number times 10^`exponent` (at most 12), rounded half up once. Exact but for that, and cannot overflow.
+    /// Returns the number times 10^`exponent` (at most 12), rounded once with halves up. Otherwise exact, and cannot
+    /// overflow.
     pub(super) fn scaled(self, exponent: u32) -> u128 {
         let fraction = if self.digits <= exponent {
             self.fraction * POWERS[(exponent - self.digits) as usize]
         } else {
-            // What was cut off behind the 18th digit cannot change a rounding at the 13th or before.
+            // Digits after the 18th cannot affect rounding at the 13th digit or before.
             let unit = POWERS[(self.digits - exponent) as usize];
             (self.fraction + unit / 2) / unit
         };
@@ -44,11 +45,11 @@ impl Decimal {
     }
 }
 
-/// What is left of a line.
+/// Rest of a line.
 pub(super) struct Fields<'a>(pub(super) &'a [u8]);
 
 impl<'a> Fields<'a> {
-    /// The value and number of the leading digits; the value wraps beyond 19 of them.
+    /// Returns the value and the number of the leading digits. The value wraps for more than 19 digits.
     #[inline(always)]
     fn digits(&mut self) -> (u64, usize) {
         let mut value = 0_u64;
@@ -64,7 +65,7 @@ impl<'a> Fields<'a> {
         (value, length)
     }
 
-    /// A whole number.
+    /// Parses an integer.
     // Forced, as each field is a few cycles and a call would cost as many again.
     #[inline(always)]
     pub(super) fn integer(&mut self, what: &'static str) -> Result<u64, Expected> {
@@ -77,14 +78,14 @@ impl<'a> Fields<'a> {
         Ok(value)
     }
 
-    /// A whole number below 2^32.
+    /// Parses an integer below 2^32.
     #[inline]
     pub(super) fn device(&mut self) -> Result<u32, Expected> {
         const WHAT: &str = "a device number below 2^32";
         u32::try_from(self.integer(WHAT)?).map_err(|_| Expected(WHAT))
     }
 
-    /// A decimal number, with or without a fraction.
+    /// Parses a decimal number, with or without a fraction.
     #[inline(always)]
     pub(super) fn decimal(&mut self, what: &'static str) -> Result<Decimal, Expected> {
         let whole = if self.0.first() == Some(&b'.') { 0 } else { self.integer(what)? };
@@ -102,7 +103,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// A whole number in hexadecimal, with or without `0x`.
+    /// Parses a hexadecimal integer, with or without `0x`.
     pub(super) fn hexadecimal(&mut self, what: &'static str) -> Result<u64, Expected> {
         let text = self.word();
         let digits = text.strip_prefix(b"0x").or(text.strip_prefix(b"0X")).unwrap_or(text);
@@ -117,7 +118,7 @@ impl<'a> Fields<'a> {
         Ok(value)
     }
 
-    /// The bytes up to the next comma, space or tab.
+    /// Returns the bytes up to the next comma, space or tab.
     #[inline]
     pub(super) fn word(&mut self) -> &'a [u8] {
         let end = self.0.iter().position(|byte| matches!(byte, b',' | b' ' | b'\t')).unwrap_or(self.0.len());
@@ -126,7 +127,7 @@ impl<'a> Fields<'a> {
         word
     }
 
-    /// Passes over spaces and tabs.
+    /// Skips spaces and tabs.
     #[inline]
     pub(super) fn blanks(&mut self) {
         while let Some((b' ' | b'\t', rest)) = self.0.split_first() {
@@ -134,7 +135,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Passes over a comma, and blanks around it.
+    /// Skips a comma, and blanks around it.
     #[inline(always)]
     pub(super) fn comma(&mut self) -> Result<(), Expected> {
         self.blanks();
@@ -146,13 +147,13 @@ impl<'a> Fields<'a> {
         Ok(())
     }
 
-    /// Passes over at least one space or tab, with a further one of five columns behind.
+    /// Skips at least one space or tab. Fails unless another one of five columns follows.
     #[inline]
     pub(super) fn gap(&mut self) -> Result<(), Expected> {
         self.space("five columns")
     }
 
-    /// Passes over at least one space or tab, with something behind.
+    /// Skips at least one space or tab. Fails at the end of the line.
     #[inline]
     pub(super) fn space(&mut self, what: &'static str) -> Result<(), Expected> {
         let before = self.0.len();
@@ -160,14 +161,14 @@ impl<'a> Fields<'a> {
         if self.0.len() == before || self.0.is_empty() { Err(Expected(what)) } else { Ok(()) }
     }
 
-    /// Nothing is left, or a comma and what is of no use.
+    /// Checks that nothing is left except a comma and unused fields.
     #[inline]
     pub(super) fn rest(&mut self, what: &'static str) -> Result<(), Expected> {
         self.blanks();
         if matches!(self.0.first(), None | Some(b',')) { Ok(()) } else { Err(Expected(what)) }
     }
 
-    /// Nothing more than blanks is left.
+    /// Checks that only blanks are left.
     #[inline]
     pub(super) fn end(&mut self) -> Result<(), Expected> {
         self.blanks();
@@ -175,20 +176,20 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// The whole number that a field is, in hexadecimal after `0x`.
+/// Parses a field as an integer, in hexadecimal after `0x`.
 pub(super) fn number(field: &[u8], what: &'static str) -> Result<u64, Expected> {
     let mut fields = Fields(field);
     let value = if field.starts_with(b"0x") { fields.hexadecimal(what)? } else { fields.integer(what)? };
     if fields.0.is_empty() { Ok(value) } else { Err(Expected(what)) }
 }
 
-/// The value of no digits (none) or of more than 19, which may or may not fit.
+/// Parses an integer with no digits (none) or with more than 19, which may not fit.
 #[cold]
 fn long_integer(digits: &[u8]) -> Option<u64> {
     std::str::from_utf8(digits).ok()?.parse().ok()
 }
 
-/// The first 18 digits of a longer fraction.
+/// Returns the first 18 digits of a longer fraction.
 #[cold]
 fn kept_fraction(digits: &[u8]) -> u64 {
     digits[..KEPT as usize].iter().fold(0, |value, digit| value * 10 + u64::from(digit - b'0'))
@@ -246,7 +247,7 @@ mod tests {
             prop_assert_eq!(Fields(text.as_bytes()).integer("a number").ok(), text.parse::<u64>().ok());
         }
 
-        /// Against the definition, in wide integers: floor(value * 10^exponent + 1/2).
+        /// Compares with the definition in wide integers: floor(value * 10^exponent + 1/2).
         #[test]
         fn scaling_agrees_with_the_definition(
             whole in 0..1_000_000_u64,

@@ -1,11 +1,11 @@
-//! fio's iologs, versions 2 and 3, told apart by their first line.
+//! fio iologs, versions 2 and 3, which are distinguished by their first line.
 //!
-//! Version 3: `time file action [offset length]`; version 2: the same without the time, and `file wait us 0` between
-//! (HOWTO, "Trace file format"; `iolog.c`). Offsets and lengths in bytes; actions read, write, trim, sync and datasync
-//! (both flush), add, open and close (no requests). The HOWTO does not say in which unit version 3 has its times: fio
-//! writes and replays us (`utime_since_now` in `log_io_u`, `iolog_delay`); other tools have written ms, which is what
-//! they are taken for where no host could make the first requests within as many us. A `wait` is taken as the HOWTO has
-//! it, in us after the previous one; fio itself replays it as ms since its start (`read_iolog_get`).
+//! Version 3: `time file action [offset length]`. Version 2 has no time, but lines with `file wait us 0` between the
+//! others (HOWTO, "Trace file format"; `iolog.c`). Offsets and lengths are in bytes. The actions are read, write, trim,
+//! sync and datasync (both flush), add, open and close (no requests). The HOWTO does not define the unit of the times
+//! in version 3. fio writes and replays us (`utime_since_now` in `log_io_u`, `iolog_delay`). Other tools have written
+//! ms, which is assumed if no host could issue the first requests within that number of us. A `wait` is in us after the
+//! previous one, as in the HOWTO. fio itself replays it as ms since its start (`read_iolog_get`).
 
 use super::convert::{Outgoing, WriteRequest, Writer};
 use super::fields::{Decimal, Fields};
@@ -30,22 +30,22 @@ pub(super) static FORMAT: Format = Format {
     }),
 };
 
-/// Reads lines.
+/// Parser for the lines of a trace.
 #[derive(Default)]
 struct Iolog {
     /// 2 or 3, once the first line has been read.
     version: Option<u8>,
-    /// The time of version 2: the sum of the waits.
+    /// Time in version 2: the sum of the waits.
     waited: u64,
-    /// The times are in ms, by the look of them.
+    /// True if the times are assumed to be in ms.
     in_ms: bool,
     unit_given: bool,
     names: Names,
 }
 
-/// Requests it takes to judge the unit of the times.
+/// Number of requests needed to judge the unit of the times.
 const ENOUGH: u64 = 16;
-/// What no host can make: 64 GB/s (16 lanes of PCIe 5.0), and 100 million requests per second, in a us.
+/// Limits that no host can exceed: 64 GB/s (16 lanes of PCIe 5.0), and 100 million requests per second, both per us.
 const MOST_BYTES: u64 = 64_000;
 const MOST_REQUESTS: u64 = 100;
 
@@ -118,7 +118,7 @@ impl Iolog {
         };
         let offset = fields.next(COLUMNS)?.integer("the offset in bytes, a whole number")?;
         let bytes = match operation {
-            // What stands there is of no use, and may be missing.
+            // The value is not used, and may be missing.
             None | Some(Operation::Flush) => 0,
             _ => fields.next(COLUMNS)?.integer("the length in bytes, a whole number")?,
         };
@@ -161,10 +161,10 @@ impl Word<'_> {
     }
 }
 
-/// Writes version 3.
+/// Writer for version 3.
 #[derive(Default)]
 struct Iolog3 {
-    /// The devices that have been added, by number.
+    /// Numbers of the devices that have been added.
     added: Vec<u64>,
 }
 
@@ -233,7 +233,7 @@ mod tests {
         assert_eq!(unit(1 << 20, 1), (Some(TimeUnit::Ms), 1));
         assert_eq!(unit(1 << 20, 100), (None, 0));
         assert_eq!(unit(4096, 1), (None, 0));
-        // Nothing is known of requests that all come at once.
+        // The unit of requests that all arrive at the same time cannot be judged.
         assert_eq!(unit(1 << 20, 0), (None, 0));
     }
 

@@ -1,7 +1,7 @@
 //! FIU traces (SNIA IOTTA 390 and 391): `time pid process lba sectors W|R major minor digest`.
 //!
-//! Time in ns, address and length in blocks of 512 B (readme of the traces). A digest of each 4 KiB (or 512 B) of the
-//! content stands last and may be missing; it and the process are not used.
+//! Time in ns, address and length in blocks of 512 B (readme of the traces). The last column is a digest of each 4 KiB
+//! (or 512 B) of the content, and may be missing. The digest and the process are not used.
 
 use super::blkparse::{MINOR_BITS, device_name};
 use super::fields::{Decimal, Fields};
@@ -32,7 +32,7 @@ impl Parser for Fiu {
         fields.space(COLUMNS)?;
         fields.integer("the process id, a whole number")?;
         fields.space(COLUMNS)?;
-        // The name of a process may hold blanks: what follows is found from the end.
+        // The name of a process may contain blanks, so the following columns are counted from the end.
         let words: Vec<&[u8]> =
             fields.0.split(|byte| matches!(byte, b' ' | b'\t')).filter(|word| !word.is_empty()).collect();
         let operation_at = |from_end: usize| {

@@ -1,9 +1,9 @@
 //! FlashSim traces: `time device page pages operation`.
 //!
-//! `run_trace.cpp` reads `%lf %u %lu %u %u`: 1 reads, 0 writes. What it hands on to `event_arrive` are page numbers,
-//! lengths in pages, and times in the unit of `ssd.conf`, whose delays are in us; a page has `PAGE_SIZE`, 4096 B. (It
-//! also takes addresses modulo 65536, which is not done here.) The lines look like DiskSim's and SSDsim's, so that
-//! this format is never found out: it has to be named.
+//! `run_trace.cpp` reads `%lf %u %lu %u %u`, with 1 for reads and 0 for writes. It passes page numbers and lengths in
+//! pages to `event_arrive`. Times are in the unit of `ssd.conf`, whose delays are in us. A page has `PAGE_SIZE`, 4096
+//! B. (It also takes addresses modulo 65536, which is not done here.) The lines look like those of DiskSim and SSDsim,
+//! so this format is never detected and has to be selected by name.
 
 use super::convert::{Outgoing, Writer};
 use super::fields::Fields;
@@ -22,7 +22,7 @@ pub(super) static FORMAT: Format = Format {
     writer: Some(Writer { granule: PAGE, ..Writer::of(|| Box::new(write)) }),
 };
 
-/// Sectors of a page.
+/// Sectors per page.
 const PAGE: u64 = 4096 / SECTOR;
 
 fn parse(line: &[u8]) -> Result<Option<Record>, Expected> {

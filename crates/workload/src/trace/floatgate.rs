@@ -1,8 +1,8 @@
-//! What a live device was asked for, as `floatgate serve --record` writes it: CSV,
+//! Recordings of the requests of a live device, written by `floatgate serve --record`: CSV,
 //! `arrival_ps,operation,lba,sectors,fua,latency_ps`.
 //!
-//! Nothing is rounded and nothing left out, so that a replay on the same device in the same state gives the same
-//! latencies. The latency that the live device gave stands beside each request; a replay does not use it.
+//! Nothing is rounded or omitted, so that a replay on the same device in the same state gives the same latencies. Each
+//! line contains the latency that the live device gave, which a replay does not use.
 
 use std::io::Write;
 
@@ -48,7 +48,7 @@ fn parse(line: &[u8]) -> Result<Option<Record>, Expected> {
     Ok(Some(Record { fua, ..Record::in_sectors(stamp, 0, operation, lba, sectors)? }))
 }
 
-/// A request of a live device, and how long it took: a line of a recording.
+/// A request of a live device with its latency: a line of a recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecordedRequest {
     request: Request,
@@ -56,16 +56,16 @@ pub struct RecordedRequest {
 }
 
 impl RecordedRequest {
-    /// The line above the first request.
+    /// Header line.
     pub const HEADER: &'static str = "arrival_ps,operation,lba,sectors,fua,latency_ps\n";
 
-    /// The request of a completion.
+    /// Creates the line of a completion.
     pub fn of(completion: &Completion) -> RecordedRequest {
         let Completion { request, finish, .. } = *completion;
         RecordedRequest { request, latency: finish.since(request.arrival) }
     }
 
-    /// Appends its line.
+    /// Appends the line to `out`.
     pub fn write(&self, out: &mut Vec<u8>) {
         let RecordedRequest { request, latency } = self;
         let (arrival, operation, fua) = (request.arrival.ps(), request.operation.name(), u8::from(request.fua));
@@ -74,7 +74,7 @@ impl RecordedRequest {
     }
 }
 
-/// A digest of requests as they come: that of the trace which a recording of them is.
+/// Digest of requests, equal to the digest of a trace that recorded them.
 #[derive(Clone, Debug)]
 pub struct RequestDigest {
     digest: Digest,
@@ -96,7 +96,7 @@ impl RequestDigest {
         self.digest.add(since, &record);
     }
 
-    /// The digest of those so far.
+    /// Returns the digest of the requests so far.
     pub fn value(&self) -> u64 {
         self.digest.0
     }

@@ -1,16 +1,16 @@
-//! Which 4 KiB pages a trace touches, and their dense numbering.
+//! 4 KiB pages that a trace touches, and their dense numbering.
 
 use std::collections::BTreeMap;
 
-/// Sectors of a page: alignment below it is kept when pages are moved.
+/// Sectors per page. Alignment below a page is preserved when pages are moved.
 pub(super) const PAGE: u64 = 8;
-/// Pages whose marks are kept together.
+/// Number of pages whose marks are stored together.
 const CHUNK: u64 = 512;
 
-/// The marks of the pages of one chunk, a bit each.
+/// Marks of the pages of a chunk, one bit each.
 type Marks = [u64; (CHUNK / 64) as usize];
 
-/// The pages touched so far, by device: memory for the chunks that hold any, not for requests.
+/// Pages touched so far, by device. Takes memory per touched chunk, not per request.
 #[derive(Default)]
 pub(super) struct Touched {
     chunks: BTreeMap<(u32, u64), Marks>,
@@ -26,7 +26,7 @@ impl Touched {
             let chunk_end = end.min((chunk + 1) * CHUNK);
             let marks = self.chunks.entry((device, chunk)).or_default();
             while page < chunk_end {
-                // The rest of this word, or what of it lies before the end.
+                // The rest of this word, up to the end.
                 let (word, bit) = ((page % CHUNK / 64) as usize, page % 64);
                 let count = (64 - bit).min(chunk_end - page);
                 marks[word] |= (u64::MAX >> (64 - count)) << bit;
@@ -35,7 +35,7 @@ impl Touched {
         }
     }
 
-    /// Numbers the pages densely: device by device in order of `slot`, then by address.
+    /// Numbers the pages densely: by device in the order of `slot`, then by address.
     pub(super) fn pack(self, slot: impl Fn(u32) -> u32) -> Packed {
         let mut chunks: Vec<Chunk> = self
             .chunks
@@ -57,30 +57,30 @@ fn ones(marks: &[u64]) -> u64 {
 }
 
 struct Chunk {
-    /// Slot of the device, number of the chunk in it.
+    /// Slot of the device, and number of the chunk in it.
     key: (u32, u64),
-    /// Touched pages before this chunk.
+    /// Number of touched pages before this chunk.
     before: u64,
     marks: Marks,
 }
 
-/// The dense numbering of the touched pages.
+/// Dense numbering of the touched pages.
 pub(super) struct Packed {
     chunks: Vec<Chunk>,
     pages: u64,
-    /// Where the previous request was found, often the place of the next one.
+    /// Chunk of the previous request, which is often that of the next one.
     recent: usize,
 }
 
 impl Packed {
-    /// Touched pages.
+    /// Returns the number of touched pages.
     pub(super) fn pages(&self) -> u64 {
         self.pages
     }
 
-    /// Where a sector comes to lie; `None` if its page was not touched.
+    /// Returns the new address of a sector, or `None` if its page was not touched.
     ///
-    /// The sectors of a request stay together: all its pages are touched, so their numbers follow one another.
+    /// The sectors of a request stay adjacent: all its pages are touched, so their numbers are consecutive.
     pub(super) fn place(&mut self, slot: u32, lba: u64) -> Option<u64> {
         let page = lba / PAGE;
         let key = (slot, page / CHUNK);
@@ -119,7 +119,7 @@ mod tests {
     }
 
     proptest! {
-        /// Against a plain set of pages.
+        /// Compares with a plain set of pages.
         #[test]
         fn pages_are_numbered_in_order(
             requests in proptest::collection::vec((0..3_u32, 0..40_000_u64, 1..9_000_u32), 1..40)

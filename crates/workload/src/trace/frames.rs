@@ -1,4 +1,4 @@
-//! An input cut into frames, which are lines or binary records, found in place in a block of it.
+//! Splits an input into frames, which are lines or binary records, without copying them.
 
 use std::ops::Range;
 
@@ -6,46 +6,46 @@ use super::input::Input;
 use super::{Expected, Parser};
 use crate::sim::source::SourceError;
 
-/// Bytes held at a time: large enough that system calls do not count, small enough for the second-level cache.
+/// Bytes in the buffer: large enough to make system calls rare, small enough for the second-level cache.
 const BLOCK: usize = 256 << 10;
-/// Longer lines are not read: the memory must not grow with the line, and no format has such lines.
+/// Maximum length of a line, which bounds the memory. No format has longer lines.
 const LONGEST: usize = 64 << 10;
-/// Bytes of a line that messages show.
+/// Maximum number of bytes of a line in messages.
 const SHOWN: usize = 120;
-/// Bytes of a binary record that messages show.
+/// Maximum number of bytes of a binary record in messages.
 const SHOWN_BYTES: usize = 48;
-/// Bytes that tell text from binary records.
+/// Number of bytes that distinguish text from binary records.
 const FIRST: usize = 32;
 const TOO_LONG: Expected = Expected("a line of at most 64 KiB");
 const CUT_OFF: Expected = Expected("a whole record, but the file ends in it");
 
-/// The lines or binary records of a file, one after the other.
+/// Lines or binary records of a file, in order.
 pub(super) struct Frames {
     input: Input,
     buffer: Vec<u8>,
-    /// What of the buffer has been filled and not yet given out.
+    /// Range of the buffer that is filled and not yet consumed.
     filled: Range<usize>,
     ended: bool,
     number: u64,
 }
 
-/// Where a line or record lies; [`Frames::bytes`] has its bytes until the next one is asked for.
+/// A line or record. [`Frames::bytes`] returns its bytes until the next one is read.
 pub(super) struct Frame {
-    /// Counted from 1.
+    /// Number, starting at 1.
     pub(super) number: u64,
-    /// What is wrong with it as a whole: it is longer than can be read, or the file ends in it. Its bytes are cut off.
+    /// Error of the whole frame: it is too long, or the file ends in it. Its bytes are truncated.
     pub(super) fault: Option<Expected>,
     range: Range<usize>,
 }
 
 impl Frames {
-    /// The frames of `input`; a byte-order mark in front of text is passed over.
+    /// Creates the frames of `input`. Skips a byte-order mark before text.
     pub(super) fn new(input: Input) -> Result<Frames, SourceError> {
         let mut frames = Frames { input, buffer: vec![0; BLOCK], filled: 0..0, ended: false, number: 0 };
         while !frames.ended && frames.filled.len() < LONGEST {
             frames.refill()?;
         }
-        // Zeros are in no text, and in the first record of each binary format.
+        // Text contains no zeros, and the first record of each binary format does.
         let is_text = !frames.head().iter().take(FIRST).any(|byte| *byte == 0);
         if is_text && frames.head().starts_with(b"\xef\xbb\xbf") {
             frames.filled.start += 3;
@@ -53,23 +53,23 @@ impl Frames {
         Ok(frames)
     }
 
-    /// The first bytes of the file, before any have been given out: all of them, or 64 KiB at least.
+    /// Returns the first bytes of the file: all of them, or at least 64 KiB. Must be called before any frame is read.
     pub(super) fn head(&self) -> &[u8] {
         &self.buffer[self.filled.clone()]
     }
 
-    /// Where the frames come from.
+    /// Returns the input.
     pub(super) fn input(&self) -> &Input {
         &self.input
     }
 
-    /// Returns `true` if nothing follows what is at hand.
+    /// Returns `true` if no data follow the buffered ones.
     pub(super) fn has_ended(&self) -> bool {
         self.ended
     }
 
-    /// Records from the start of the file, as a parser cuts them: as many as are at hand, at most `most`. What follows
-    /// the first that it cannot cut is one record.
+    /// Returns at most `most` buffered records from the start of the file, as a parser splits them. Everything after
+    /// the first error is one record.
     pub(super) fn sample_records(&self, most: usize, parser: &mut dyn Parser) -> Vec<&[u8]> {
         let mut records = Vec::new();
         let mut rest = self.head();
@@ -90,10 +90,10 @@ impl Frames {
         records
     }
 
-    /// Lines from the start of the file, before any has been given out: as many as are at hand, at most `most`.
+    /// Returns at most `most` buffered lines from the start of the file. Must be called before any frame is read.
     pub(super) fn sample_lines(&self, most: usize) -> Vec<&[u8]> {
         let mut lines: Vec<&[u8]> = self.head().split(|byte| *byte == b'\n').take(most.saturating_add(1)).collect();
-        // The last one may be cut off, or be the nothing behind the last line's end.
+        // The last line may be incomplete, or be the empty rest after the last line ending.
         let is_cut = lines.len() > most || !self.ended || self.input.is_cut();
         if lines.len() > 1 && (is_cut || lines.last().is_some_and(|line| line.is_empty())) {
             lines.pop();
@@ -101,12 +101,12 @@ impl Frames {
         lines.into_iter().map(without_return).collect()
     }
 
-    /// Returns `true` if this frame is the last line of the file, and has no line end.
+    /// Returns `true` if this frame is the last line of the file, and has no line ending.
     pub(super) fn is_unterminated(&self, frame: &Frame) -> bool {
         self.ended && frame.range.end == self.filled.end
     }
 
-    /// The next line, `None` at the end. A line in which compressed data is cut off is left out.
+    /// Returns the next line, or `None` at the end. Omits the line in which compressed data are truncated.
     #[inline]
     pub(super) fn next_line(&mut self) -> Result<Option<Frame>, SourceError> {
         loop {
@@ -126,8 +126,8 @@ impl Frames {
         }
     }
 
-    /// The next binary record, `None` at the end. What cannot be cut ends the reading: there is no telling where the
-    /// next record begins.
+    /// Returns the next binary record, or `None` at the end. Reading ends at an invalid record, because the start of
+    /// the next one is unknown.
     #[inline]
     pub(super) fn next_record(&mut self, parser: &mut dyn Parser) -> Result<Option<Frame>, SourceError> {
         loop {
@@ -162,7 +162,7 @@ impl Frames {
         SourceError(format!("{name}: record {number}: {what}"))
     }
 
-    /// The bytes of the frame that was given out last.
+    /// Returns the bytes of the last frame.
     #[inline]
     pub(super) fn bytes(&self, frame: &Frame) -> &[u8] {
         &self.buffer[frame.range.clone()]
@@ -175,7 +175,7 @@ impl Frames {
         Frame { number: self.number, fault, range: range.start..range.end - return_length }
     }
 
-    /// Moves what is left to the front of the buffer and reads more behind it.
+    /// Moves the rest of the data to the front of the buffer, and reads more.
     fn refill(&mut self) -> Result<(), SourceError> {
         self.buffer.copy_within(self.filled.clone(), 0);
         self.filled = 0..self.filled.len();
@@ -185,7 +185,7 @@ impl Frames {
         Ok(())
     }
 
-    /// Keeps the start of a line that is too long, and reads on behind it until its end.
+    /// Keeps the start of a line that is too long, and skips to its end.
     #[cold]
     fn pass_over_long_line(&mut self) -> Result<Frame, SourceError> {
         self.buffer.copy_within(self.filled.clone(), 0);
@@ -208,7 +208,7 @@ fn without_return(line: &[u8]) -> &[u8] {
     line.strip_suffix(b"\r").unwrap_or(line)
 }
 
-/// A line as messages show it: cut off after a while, and whatever its bytes are, in one line of text.
+/// Formats a line for messages: truncated, and as printable text in one line.
 pub(super) fn shown(line: &[u8]) -> String {
     let cut = &line[..line.len().min(SHOWN)];
     let mut text = String::new();
@@ -218,7 +218,7 @@ pub(super) fn shown(line: &[u8]) -> String {
     if cut.len() < line.len() { format!("`{text}...`") } else { format!("`{text}`") }
 }
 
-/// A binary record as messages show it: in hexadecimal, cut off after a while.
+/// Formats a binary record for messages: in hexadecimal, truncated.
 pub(super) fn shown_bytes(record: &[u8]) -> String {
     let words: Vec<String> = record.iter().take(SHOWN_BYTES).map(|byte| format!("{byte:02x}")).collect();
     let more = if record.len() > SHOWN_BYTES { " ..." } else { "" };
@@ -297,7 +297,7 @@ mod tests {
         assert!(long.ends_with("...`") && long.len() < 200);
     }
 
-    /// Records of a length byte and so many further bytes; 0 is no length.
+    /// Records with a length byte followed by that number of bytes. A length of 0 is invalid.
     struct Counted;
 
     impl Parser for Counted {

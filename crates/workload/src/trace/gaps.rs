@@ -1,36 +1,35 @@
-//! The time between the requests of a trace: gaps that are longer than wanted, and those that are no time in which
-//! somebody waited, but a clock that was set.
+//! Gaps between the requests of a trace: shortens long gaps, and detects jumps of the clock.
 
 use super::counted;
 use crate::sim::time::Time;
 
-/// A gap before a request.
+/// Gap before a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Gap {
-    /// How long it is, in ps.
+    /// Length in ps.
     pub(super) ps: u128,
-    /// The line of the request behind it.
+    /// Line of the request after the gap.
     pub(super) line: u64,
-    /// Requests before it.
+    /// Number of requests before the gap.
     before: u64,
 }
 
-/// Requests below which nothing can be said of what is usual.
+/// Number of requests below which the usual gap is unknown.
 const FEW: u64 = 16;
-/// Shorter gaps do no harm: an hour, in ps.
+/// Length below which a gap is harmless: one hour, in ps.
 const SHORT: u128 = 3_600 * 10_u128.pow(12);
-/// As little as that, 100 s, does harm where few requests are on one side of the gap: rates over the whole time are
-/// those of a trace that is nearly all gap.
+/// Length below which a gap is harmless if only few requests are on one side of it: 100 s, in ps. Such a gap can be
+/// nearly the whole length of the trace, which would make mean rates too low.
 const SHORT_AT_END: u128 = 100 * 10_u128.pow(12);
-/// One request in so many, or a single one, is few.
+/// Ratio below which the requests on one side of a gap are few. A single request is always few.
 const AT_END: u64 = 100;
-/// By how much a jump is longer than the mean of the other gaps.
+/// Ratio of a jump to the mean of the other gaps.
 const UNUSUAL: u128 = 1_000;
 
-/// Watches the times of a trace go by, and shortens what lies between them.
+/// Checks the times of a trace, and shortens its gaps.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Gaps {
-    /// The longest that a gap may be, in ps.
+    /// Maximum length of a gap in ps.
     most: Option<u128>,
     count: u64,
     last: u128,
@@ -40,13 +39,13 @@ pub(super) struct Gaps {
 }
 
 impl Gaps {
-    /// Gaps that become no longer than `most`, where that is given.
+    /// Creates a check that shortens gaps to `most`, if given.
     pub(super) fn new(most: Option<Time>) -> Gaps {
         Gaps { most: most.map(|most| u128::from(most.ps())), ..Gaps::default() }
     }
 
-    /// The time of a request, from its time since the first one, in ps; without what was taken out before it. Time that
-    /// runs backwards has no gap.
+    /// Returns the shortened time of a request since the first one, in ps. `since` is the original time. If time runs
+    /// backwards, there is no gap.
     #[inline]
     pub(super) fn shorten(&mut self, since: u128, line: u64) -> u128 {
         let gap = since.saturating_sub(self.last);
@@ -64,8 +63,9 @@ impl Gaps {
         since.saturating_sub(self.removed)
     }
 
-    /// The gap that is most of the trace, and longer than anyone waits: as a rule a clock that was set, or two
-    /// recordings in one file; or a few requests far from all others. Not one that is shortened.
+    /// Returns the gap that takes most of the trace's time and is too long for a real wait. It is usually caused by a
+    /// change of the clock, by two recordings in one file, or by a few requests far from all others. Shortened gaps do
+    /// not count.
     pub(super) fn jump(&self) -> Option<Gap> {
         let Gap { ps, .. } = self.longest;
         let others = self.last.saturating_sub(ps);
@@ -75,13 +75,13 @@ impl Gaps {
         (unusual && self.most.is_none_or(|most| ps <= most)).then_some(self.longest)
     }
 
-    /// Whether few requests are before or behind a gap.
+    /// Returns `true` if only few requests are before or after a gap.
     fn is_at_end(&self, gap: Gap) -> bool {
         let few = gap.before.min(self.count - gap.before);
         few == 1 || few <= self.count / AT_END
     }
 
-    /// What was done, or should be.
+    /// Returns a warning about shortened gaps, or about a gap that should be shortened.
     pub(super) fn warning(&self, word: &str) -> Option<String> {
         if self.shortened > 0 {
             let (gaps, removed) = (counted(self.shortened, "gap"), span(self.removed));
@@ -110,18 +110,18 @@ impl Gaps {
     }
 }
 
-/// What to do with a jump.
+/// Advice for jumps.
 pub(super) const ADVICE: &str = "if a clock was set there, `--max-gap 1s` shortens longer gaps to 1 s, and `--replay \
                                  depth=N` leaves the times out";
 
 impl Gap {
-    /// Where it is; `word` is what the trace is made of.
+    /// Describes the position of the gap. `word` is the name of a frame of the trace.
     pub(super) fn before(self, word: &str) -> String {
         format!("before {word} {}", self.line)
     }
 }
 
-/// A time for people, from ps.
+/// Formats a time in ps.
 pub(super) fn span(ps: u128) -> String {
     let s = ps as f64 / 1e12;
     match s {
@@ -143,7 +143,7 @@ mod tests {
     fn longer_gaps_are_shortened_and_shorter_ones_are_not() {
         let mut gaps = Gaps::new(Some(Time(2 * S as u64)));
         let times = [0, 1, 3, 13, 14, 10, 34].map(|s| gaps.shorten(s * S, 1) / S);
-        // 8 s go before 13, and 18 s before 34; what comes out of order is left where it is.
+        // 8 s are removed before 13, and 18 s before 34. Requests that are out of order keep their time.
         assert_eq!(times, [0, 1, 3, 5, 6, 2, 8]);
         let said = gaps.warning("line").unwrap();
         assert!(said.contains("2 gaps between requests shortened by --max-gap, by 26.000 s in all"), "{said}");
@@ -162,10 +162,10 @@ mod tests {
         };
         assert_eq!(jump(None, 100, 50, 86_400 * S), Some(51));
         assert_eq!(jump(Some(Time(S as u64)), 100, 50, 86_400 * S), None);
-        // Too few requests, half an hour only, and a gap as they all are.
+        // Too few requests, only half an hour, and a gap like all others.
         assert_eq!(jump(None, 10, 5, 86_400 * S), None);
         assert_eq!(jump(None, 100, 50, 1_800 * S), None);
-        // The last of 100 requests comes 1,000 s late, or all but the first; not 50 s.
+        // The last of 100 requests is 1,000 s late, or all but the first are. 50 s are not reported.
         assert_eq!(jump(None, 100, 99, 1_000 * S), Some(100));
         assert_eq!(jump(None, 100, 1, 1_000 * S), Some(2));
         assert_eq!(jump(None, 100, 99, 50 * S), None);

@@ -1,4 +1,4 @@
-//! The bytes of a trace file, decompressed.
+//! Bytes of a trace file, decompressed.
 
 use std::io::{self, BufReader, Cursor, Read};
 use std::path::Path;
@@ -8,13 +8,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::file::{Stop, Stoppable};
 use crate::sim::source::SourceError;
 
-/// Bytes asked of the file at a time.
+/// Number of bytes to read from the file at a time.
 const BLOCK: usize = 128 << 10;
 
-/// How a file is packed. Of a file that is read, its first bytes tell, and never its name.
+/// Compression format. For an input file it is detected from the first bytes, never from the name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Packing {
-    /// Not at all.
+    /// No compression.
     Plain,
     /// `.gz`
     Gzip,
@@ -48,25 +48,25 @@ impl Packing {
     }
 }
 
-/// A file being read and unpacked.
+/// A file that is being read and decompressed.
 pub(super) struct Input {
-    /// The file, for messages.
+    /// Name of the file in messages.
     name: String,
     packing: Packing,
-    /// The file's length, where it is a regular file.
+    /// Length of the file, if it is a regular file.
     size: Option<u64>,
     consumed: Arc<AtomicU64>,
     stream: Box<dyn Read + Send>,
     stop: Stop,
     /// True if any byte has been read.
     has_begun: bool,
-    /// True if the compressed data are cut off, such as those of a killed program.
+    /// True if the compressed data are truncated, for example because the writing program was killed.
     is_cut: bool,
 }
 
 impl Input {
-    /// Opens the file, which messages call `name`. Of several compressed streams one after the other, all are read.
-    /// When `stop` is requested, reading ends with an error, even while it waits for a pipe.
+    /// Opens a file, which messages call `name`. Reads all compressed streams in it. If `stop` is requested, reading
+    /// ends with an error, even while it waits for a pipe.
     pub(super) fn open(path: &Path, name: String, stop: &Stop) -> Result<Input, SourceError> {
         let error = |error: io::Error| SourceError(format!("{name}: cannot open the trace: {error}"));
         let file = Stoppable::open(path, stop).map_err(error)?;
@@ -82,37 +82,37 @@ impl Input {
         Ok(Input { name, packing, size, consumed, stream, stop, has_begun: false, is_cut: false })
     }
 
-    /// The file's name, for messages.
+    /// Returns the name of the file in messages.
     pub(super) fn name(&self) -> &str {
         &self.name
     }
 
-    /// Whether it can be opened again and gives the same.
+    /// Returns `true` if the file can be opened again with the same contents.
     pub(super) fn is_file(&self) -> bool {
         self.size.is_some()
     }
 
-    /// The share of the file that has been read.
+    /// Returns the share of the file that has been read.
     pub(super) fn progress(&self) -> Option<f64> {
         let size = self.size.filter(|size| *size > 0)?;
         Some((self.consumed.load(Ordering::Relaxed) as f64 / size as f64).min(1.0))
     }
 
-    /// Returns `true` if the compressed data turned out to be cut off; what precedes the cut was read.
+    /// Returns `true` if the compressed data are truncated. The data before the cut were read.
     pub(super) fn is_cut(&self) -> bool {
         self.is_cut
     }
 
-    /// Returns a warning if the file is cut off.
+    /// Returns a warning if the file is truncated.
     pub(super) fn warning(&self) -> Option<String> {
         let packing = self.packing.name();
         self.is_cut.then(|| format!("the {packing} data is cut off; the requests before the cut are read"))
     }
 
-    /// Reads into `buffer`; 0 at the end, and where compressed data is cut off after its first bytes.
+    /// Reads into `buffer`. Returns 0 at the end, and at the cut in truncated data, except at their very start.
     pub(super) fn read(&mut self, buffer: &mut [u8]) -> Result<usize, SourceError> {
         while !self.is_cut {
-            // Here, too: a block of a compressed file may become very many of these.
+            // Check here as well, because a block of a compressed file may expand to very many reads.
             self.stop.check().map_err(|error| SourceError(format!("{}: {error}", self.name)))?;
             match self.stream.read(buffer) {
                 Ok(length) => {
@@ -127,7 +127,7 @@ impl Input {
         Ok(0)
     }
 
-    /// Decoders report an unexpected end of file if the file ends inside compressed data.
+    /// Returns `true` if the file ends within compressed data, which decoders report as an unexpected end of file.
     fn ends_early(&self, error: &io::Error) -> bool {
         self.packing != Packing::Plain && error.kind() == io::ErrorKind::UnexpectedEof
     }
@@ -142,14 +142,14 @@ impl Input {
     }
 }
 
-/// Looks at the first bytes and puts the decoder for them in front.
+/// Detects the compression from the first bytes, and adds the decoder.
 fn unpack(mut file: impl Read + Send + 'static) -> io::Result<(Packing, Box<dyn Read + Send>)> {
     let mut head = Vec::with_capacity(6);
     file.by_ref().take(6).read_to_end(&mut head)?;
     let packing = Packing::of(&head);
     let whole = Cursor::new(head).chain(file);
     if packing == Packing::Plain {
-        // Read in blocks anyway: no buffer in between.
+        // The data are read in blocks anyway, so no buffer is needed.
         return Ok((packing, Box::new(whole)));
     }
     let buffered = BufReader::with_capacity(BLOCK, whole);
@@ -163,7 +163,7 @@ fn unpack(mut file: impl Read + Send + 'static) -> io::Result<(Packing, Box<dyn 
     Ok((packing, stream))
 }
 
-/// Counts what is read, for progress.
+/// Counts the bytes read, for progress reports.
 struct Counted<R> {
     inner: R,
     count: Arc<AtomicU64>,
@@ -255,7 +255,7 @@ mod tests {
     #[test]
     fn damage_is_not_taken_for_a_cut() {
         let text: Vec<u8> = (0..300_000_u32).flat_map(|n| format!("{n}\n").into_bytes()).collect();
-        // These have checksums throughout.
+        // These formats have checksums for all data.
         for packing in [Packing::Gzip, Packing::Xz, Packing::Bzip2] {
             let mut bytes = packed(packing, &text);
             let middle = bytes.len() / 2;

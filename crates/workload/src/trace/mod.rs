@@ -1,18 +1,18 @@
-//! Recorded workloads: one file per trace format.
+//! Recorded workloads, with one file per trace format.
 //!
-//! A trace goes through these stages, each a file here, one request at a time and in constant memory:
+//! A trace passes through these stages, each in its own file, one request at a time and in constant memory:
 //!
-//! 1. `input`: bytes of a file, decompressed as its first bytes say;
-//! 2. `frames`: lines or binary records of those bytes, in place;
-//! 3. a format's `Parser`: a frame becomes a `Record`, in the trace's own time and devices;
-//! 4. `records`: bad lines, selection of devices, order in time, limit; `units` watches over addresses and lengths;
-//! 5. `place`, `footprint`: the record's address on the simulated device;
-//! 6. `replay`: the [`Trace`], a [`Source`] of requests in simulated time; `rate` and `gaps` watch over it.
+//! 1. `input`: bytes of a file, decompressed if its first bytes identify a compression format
+//! 2. `frames`: lines or binary records of these bytes, in place
+//! 3. the `Parser` of a format: converts a frame to a `Record`, with the times and devices of the trace
+//! 4. `records`: bad lines, selection of devices, order in time, limit. `units` checks addresses and lengths.
+//! 5. `place`, `footprint`: the address of the record on the simulated device
+//! 6. `replay`: the [`Trace`], a [`Source`] of requests in simulated time. `rate` and `gaps` check it.
 //!
-//! To look at a trace there is `reader`, which stands on `records`, and `profile`, which says what it read.
+//! To inspect a trace, `reader` returns its requests from `records`, and `profile` summarizes them.
 //!
-//! A format is one file with a `FORMAT` in it, and its name in the list below. `convert` writes a trace in another
-//! format, by that format's `Writer`, packed by `output`.
+//! A format is one file with a `FORMAT`, and an entry in the list below. `convert` writes a trace in another format
+//! with that format's `Writer`, compressed by `output`.
 //!
 //! [`Source`]: crate::sim::source::Source
 
@@ -52,18 +52,18 @@ use convert::Writer;
 use fields::Decimal;
 use std::fmt;
 
-/// Declares the formats: each is a file with a `FORMAT`.
+/// Declares the formats. Each is a file with a `FORMAT`.
 macro_rules! formats {
     ($($format:ident),+ $(,)?) => {
         $(mod $format;)+
 
-        /// All formats. Of those that fit a trace equally well, detection takes the first in this list.
+        /// All formats. If several match a trace equally well, detection selects the first one in this list.
         pub static FORMATS: &[&Format] = &[$(&$format::FORMAT),+];
     };
 }
 
-// `ssdsim` stands before `mqsim`: of two that read a file alike, the stricter one is taken, so that a later line
-// which they would read differently is an error and not a guess.
+// `ssdsim` precedes `mqsim`: if both match, the stricter one is selected, so that a later line that they would read
+// differently is an error and not a guess.
 formats! {
     spc,
     msr,
@@ -88,37 +88,37 @@ formats! {
 
 /// A trace format.
 pub struct Format {
-    /// Its name in options.
+    /// Name in options.
     pub name: &'static str,
-    /// What it is, in a few words.
+    /// Short description.
     pub title: &'static str,
-    /// The columns of a line.
+    /// Columns of a line.
     pub columns: &'static str,
-    /// The unit of its times, unless the user says otherwise.
+    /// Unit of the times, unless the user specifies another.
     pub unit: TimeUnit,
-    /// What it is made of.
+    /// Kind of frames.
     framing: Framing,
-    /// It holds several events of each request: see [`Action`].
+    /// True if a trace contains several events per request: see [`Action`].
     has_events: bool,
-    /// What a line must look like, besides being readable, to be taken for this format unasked.
+    /// Additional condition on a line for automatic detection.
     looks: fn(&[u8]) -> bool,
-    /// A parser at the start of a trace.
+    /// Creates a parser for the start of a trace.
     parser: fn(&TraceOptions) -> Box<dyn Parser>,
-    /// How it is written, where it is.
+    /// Writer, if the format can be written.
     writer: Option<Writer>,
 }
 
-/// What a format is made of.
+/// Kind of frames of a format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Framing {
     /// Lines of text.
     Lines,
-    /// Binary records, which [`Parser::cut`] cuts.
+    /// Binary records, whose length [`Parser::cut`] determines.
     Records,
 }
 
 impl Format {
-    /// The format of that name.
+    /// Returns the format with a name.
     pub fn named(name: &str) -> Result<&'static Format, String> {
         FORMATS.iter().copied().find(|format| format.name == name).ok_or_else(|| {
             let names: Vec<&str> = FORMATS.iter().map(|format| format.name).collect();
@@ -126,12 +126,12 @@ impl Format {
         })
     }
 
-    /// Whether traces can be written in it.
+    /// Returns `true` if traces can be written in this format.
     pub const fn is_written(&self) -> bool {
         self.writer.is_some()
     }
 
-    /// The format of that name, to write traces in.
+    /// Returns the format with a name, for writing traces.
     pub fn written(name: &str) -> Result<&'static Format, String> {
         let format = Format::named(name)?;
         if format.is_written() {
@@ -158,38 +158,39 @@ impl fmt::Debug for Format {
     }
 }
 
-/// Reads the lines or records of one trace, in order.
+/// Parses the lines or records of one trace, in order.
 ///
-/// A function does for a format whose lines stand alone; a struct for one that remembers earlier lines.
+/// A function is sufficient if lines are independent. A struct is needed if a format depends on earlier lines.
 trait Parser: Send {
-    /// Looks at the first bytes of the trace, some 64 KiB of them, before anything else.
+    /// Receives the first bytes of the trace, about 64 KiB, before anything else.
     fn begin(&mut self, _head: &[u8]) {}
 
-    /// The length of the record at the start of `bytes`, as far as they tell: where it is more than there are, the
-    /// question comes again with so many (or the file ends). Formats of lines are not asked.
+    /// Returns the length of the record at the start of `bytes`, as far as it can be determined. If it is larger than
+    /// `bytes`, the function is called again with that many bytes, unless the file ends. Not called for formats of
+    /// lines.
     fn cut(&mut self, bytes: &[u8]) -> Result<usize, Expected> {
         Ok(bytes.len())
     }
 
-    /// What a line (without its end) or record says; `None` for one of the format that holds no request.
+    /// Parses a line without its line ending, or a record. Returns `None` if it is valid, but contains no request.
     fn parse(&mut self, frame: &[u8]) -> Result<Option<Record>, Expected>;
 
-    /// The unit of the times, where it is not the format's.
+    /// Returns the unit of the times, if it differs from the format's unit.
     fn unit(&self) -> Option<TimeUnit> {
         None
     }
 
-    /// The name of a device that occurred in a [`Record`].
+    /// Returns the name of a device in a [`Record`].
     fn device(&self, device: u32) -> DeviceName {
         DeviceName::Number(u64::from(device))
     }
 
-    /// Requests by which one may stand behind those that were issued later, unless the user says otherwise.
+    /// Returns the default sort window: the number of later requests that may precede a request in the trace.
     fn sort_window(&self) -> u32 {
         0
     }
 
-    /// What the user should know of what has been read so far.
+    /// Returns warnings about what has been read so far.
     fn warnings(&self) -> Vec<String> {
         Vec::new()
     }
@@ -201,31 +202,31 @@ impl<F: FnMut(&[u8]) -> Result<Option<Record>, Expected> + Send> Parser for F {
     }
 }
 
-/// What a line should have held where it did not.
+/// Error: the expected content of a line that could not be parsed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Expected(&'static str);
 
-/// One request as a trace tells it.
+/// A request of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Record {
-    /// When, in the trace's unit.
+    /// Time in the unit of the trace.
     stamp: Decimal,
-    /// Which of the trace's devices; [`Parser::device`] has its name.
+    /// Device of the trace. [`Parser::device`] returns its name.
     device: u32,
-    /// What to do.
+    /// Operation.
     operation: Operation,
     /// First sector, on that device.
     lba: u64,
-    /// Length in sectors; 0 only for a flush.
+    /// Length in sectors. 0 only for a flush.
     sectors: u32,
-    /// The trace's range was not one of whole sectors, and was widened to them.
+    /// True if the range in the trace was not in whole sectors, and was widened.
     widened: bool,
-    /// Complete only when durable.
+    /// True if the request may complete only when it is durable.
     fua: bool,
 }
 
 impl Record {
-    /// A request whose range is given in sectors.
+    /// Creates a request with a range in sectors.
     fn in_sectors(
         stamp: Decimal,
         device: u32,
@@ -233,7 +234,7 @@ impl Record {
         lba: u64,
         sectors: u64,
     ) -> Result<Record, Expected> {
-        /// 2^64 bytes: no host can address more, and sums of a few such ends stay far from overflow.
+        /// 2^64 bytes: no host can address more, and sums of a few such ends cannot overflow.
         const END: u64 = u64::MAX / SECTOR + 1;
         let end = lba.checked_add(sectors).filter(|end| *end <= END);
         let sectors = u32::try_from(sectors).map_err(|_| Expected("a length below 2 TiB"))?;
@@ -246,7 +247,7 @@ impl Record {
         Ok(Record { stamp, device, operation, lba, sectors, widened: false, fua: false })
     }
 
-    /// A request whose range is given in bytes: the sectors that it touches.
+    /// Creates a request with a range in bytes, which covers all sectors that it touches.
     fn in_bytes(
         stamp: Decimal,
         device: u32,
@@ -264,16 +265,16 @@ impl Record {
     }
 }
 
-/// The name of a device in a trace; its order is the order in which devices are laid side by side.
+/// Name of a device in a trace. Devices are placed side by side in the order of their names.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum DeviceName {
     /// A number.
     Number(u64),
-    /// The major and minor number of a device of Linux.
+    /// Major and minor number of a Linux device.
     MajorMinor(u32, u32),
-    /// A host, and the number of its disk.
+    /// Host, and number of its disk.
     Disk(String, u64),
-    /// A file, or another name.
+    /// File or other name.
     Named(String),
 }
 
@@ -288,7 +289,7 @@ impl fmt::Display for DeviceName {
     }
 }
 
-/// How many of something there are.
+/// Formats a number of things.
 fn counted(count: u64, thing: &str) -> String {
     if count == 1 { format!("1 {thing}") } else { format!("{count} {thing}s") }
 }

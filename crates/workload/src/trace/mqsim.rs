@@ -1,4 +1,4 @@
-//! MQSim traces: SSDsim's five columns, but any operation other than 0 reads (`host/ASCII_Trace_Definition.h`).
+//! MQSim traces: SSDsim's five columns, but any operation other than 0 is a read (`host/ASCII_Trace_Definition.h`).
 
 use super::convert::Writer;
 use super::{Expected, Format, Framing, Record, TimeUnit, ssdsim};

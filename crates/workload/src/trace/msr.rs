@@ -1,8 +1,8 @@
 //! MSR Cambridge traces (SNIA IOTTA 388): CSV with Windows file times.
 //!
 //! `Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime`: the time in 100 ns since 1601, offset and size in
-//! bytes, `Read` or `Write`. The response time is that of the traced machine and is not used. Host and disk together
-//! name a device: `rsrch_1`.
+//! bytes, `Read` or `Write`. The response time is that of the traced machine, and is not used. Host and disk together
+//! form the name of a device, such as `rsrch_1`.
 
 use super::convert::{Outgoing, Writer};
 use super::fields::{Decimal, Fields};
@@ -22,7 +22,7 @@ pub(super) static FORMAT: Format = Format {
     writer: Some(Writer { resolution: TimeUnit::HundredNs, ..Writer::of(|| Box::new(write)) }),
 };
 
-/// Reads lines.
+/// Parser for the lines of a trace.
 #[derive(Default)]
 struct Msr {
     names: Names,
@@ -62,7 +62,8 @@ impl Parser for Msr {
     }
 }
 
-/// Devices that are no disk of a host become disks of a host of the name `trace`. The response time is 0, unknown.
+/// Writes a request. Devices that are not disks of a host become disks of a host named `trace`. The response time is
+/// unknown, and written as 0.
 fn write(out: &mut Vec<u8>, request: &Outgoing) {
     let (host, disk) = match request.name {
         DeviceName::Disk(host, disk) => (host.as_str(), *disk),

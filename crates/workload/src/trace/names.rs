@@ -1,24 +1,24 @@
-//! The devices of a trace that have names: each name gets a number when it is first met.
+//! Named devices of a trace, numbered in the order of their first occurrence.
 
 use super::Expected;
 use super::records::MOST_DEVICES;
 
-/// Longer names are not read, so that the memory for all of them is bounded; fio reads as much.
+/// Maximum length of a name, which bounds the memory for all names. The same as in fio.
 const LONGEST: usize = 256;
 
-/// The names met so far; each is a text and a number, either of which may stand for nothing.
+/// Names so far. Each consists of a text and a number, either of which may be unused.
 #[derive(Default)]
 pub(super) struct Names {
-    /// By device.
+    /// Indexed by device.
     names: Vec<(Box<[u8]>, u64)>,
-    /// The devices, ordered by name.
+    /// Devices, sorted by name.
     sorted: Vec<u32>,
-    /// The device of the previous request, usually that of the next one too.
+    /// Device of the previous request, which is often that of the next one.
     recent: u32,
 }
 
 impl Names {
-    /// The device of that name.
+    /// Returns the device with a name.
     pub(super) fn device(&mut self, text: &[u8], number: u64) -> Result<u32, Expected> {
         let is = |(name, its): &(Box<[u8]>, u64)| **name == *text && *its == number;
         if self.names.get(self.recent as usize).is_some_and(is) {
@@ -42,7 +42,7 @@ impl Names {
         Ok(self.recent)
     }
 
-    /// The name of a device.
+    /// Returns the name of a device.
     pub(super) fn name(&self, device: u32) -> (String, u64) {
         let (text, number) = &self.names[device as usize];
         (String::from_utf8_lossy(text).into_owned(), *number)

@@ -1,4 +1,4 @@
-//! What the user may say about a trace.
+//! Options for reading a trace.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,46 +7,46 @@ use super::{Action, Columns, Format};
 use crate::file::Stop;
 use crate::sim::time::Time;
 
-/// How a trace is read. The default reads it as recorded: format detected, original times, nothing left out.
+/// Options for reading a trace. The default detects the format, keeps the original times, and reads all requests.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TraceOptions {
-    /// What messages call the trace; its path when `None`.
+    /// Name of the trace in messages. `None` for its path.
     pub called: Option<String>,
-    /// The format; detected from the first lines when `None`.
+    /// Format. `None` to detect it from the first lines.
     pub format: Option<&'static Format>,
-    /// The columns of a `delimited` trace, which is then the format.
+    /// Columns of a `delimited` trace, which is then the format.
     pub columns: Option<Columns>,
-    /// Which events of `blkparse` and `blktrace` are the requests; the first of D, Q and I that occurs when `None`.
+    /// Event of `blkparse` and `blktrace` that represents a request. `None` for the first of D, Q and I that occurs.
     pub action: Option<Action>,
-    /// The unit of the trace's times; the format's when `None`.
+    /// Unit of the trace's times. `None` for the unit of the format.
     pub time_unit: Option<TimeUnit>,
-    /// Times are multiplied by this: 0.5 offers the same requests twice as fast.
+    /// Factor for all times: 0.5 issues the same requests twice as fast.
     pub time_scale: TimeScale,
-    /// Requests that follow one another later than this, in the trace's own time, follow so late; above 0, and only
-    /// for a timed replay.
+    /// Maximum gap between two requests, in the trace's own time. Longer gaps are shortened. Above 0, and only for a
+    /// timed replay.
     pub max_gap: Option<Time>,
-    /// When requests are issued.
+    /// Pace of the replay.
     pub replay: Replay,
-    /// What is done with addresses that the device does not have.
+    /// Treatment of addresses beyond the end of the device.
     pub fit: Fit,
-    /// What is done with a trace of several devices.
+    /// Treatment of several devices in the trace.
     pub devices: Devices,
-    /// Stop after so many requests.
+    /// Maximum number of requests.
     pub limit: Option<u64>,
-    /// Put requests in order of time where one comes up to so many requests too late; 0: they must be in order.
+    /// Number of positions by which a request may be out of timestamp order to be sorted. 0 requires requests in order.
     pub sort_window: u32,
-    /// Leave out up to so many lines that cannot be read.
+    /// Maximum number of unreadable lines that are skipped.
     pub skip_bad_lines: u64,
-    /// Flag that stops reading early, with an error.
+    /// Flag that ends reading early, with an error.
     pub stop: Stop,
 }
 
-/// A format as the user names it: its name, for `delimited` with the columns behind it.
+/// Value of `--format`: a name, followed by columns for `delimited`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FormatChoice {
     /// The format.
     pub format: &'static Format,
-    /// The columns of `delimited:COLUMNS`.
+    /// Columns of `delimited:COLUMNS`.
     pub columns: Option<Columns>,
 }
 
@@ -60,7 +60,7 @@ impl FromStr for FormatChoice {
     }
 }
 
-/// The value of that name, or an error that lists the names.
+/// Returns the value with a name, or an error that lists all names.
 fn one_of<T: Copy>(what: &str, text: &str, names: &[(&str, T)], more: &str) -> Result<T, String> {
     names.iter().find(|(name, _)| *name == text).map(|(_, value)| *value).ok_or_else(|| {
         let names: Vec<&str> = names.iter().map(|(name, _)| *name).collect();
@@ -68,7 +68,7 @@ fn one_of<T: Copy>(what: &str, text: &str, names: &[(&str, T)], more: &str) -> R
     })
 }
 
-/// The unit of a trace's times.
+/// Unit of a trace's times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TimeUnit {
     /// Picoseconds.
@@ -95,7 +95,7 @@ impl TimeUnit {
         ("s", TimeUnit::S),
     ];
 
-    /// The unit is 10 to this power, in ps.
+    /// Returns the power of ten of this unit, in ps.
     pub const fn exponent(self) -> u32 {
         match self {
             TimeUnit::Ps => 0,
@@ -107,19 +107,19 @@ impl TimeUnit {
         }
     }
 
-    /// A time in ps, as a decimal number of this unit, exactly.
+    /// Formats a time in ps as an exact decimal number of this unit.
     pub(super) fn decimal(self, ps: u128) -> String {
         let unit = 10_u128.pow(self.exponent());
         let fraction = format!("{:0width$}", ps % unit, width = self.exponent() as usize);
-        // Padding to no digits still prints the remainder, 0.
+        // Padding to zero digits still prints the remainder, which is 0.
         let fraction = fraction.trim_end_matches('0');
         let point = if fraction.is_empty() { "" } else { "." };
         format!("{}{point}{fraction}", ps / unit)
     }
 
-    /// A time in ps, written in this unit, exactly.
+    /// Formats a time in ps exactly, with this unit.
     pub(super) fn write(self, ps: u128) -> String {
-        // `100ns` after a number would read as one number.
+        // `100ns` directly after a number would look like one number.
         let between = if self == TimeUnit::HundredNs { " x " } else { " " };
         format!("{}{between}{self}", self.decimal(ps))
     }
@@ -139,7 +139,7 @@ impl fmt::Display for TimeUnit {
     }
 }
 
-/// A positive factor on times, kept as the ratio of two whole numbers.
+/// A positive factor for times, stored as a ratio of two integers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimeScale {
     numerator: u64,
@@ -154,7 +154,7 @@ impl Default for TimeScale {
 }
 
 impl TimeScale {
-    /// A time, scaled and rounded half up; `None` beyond 64 bits.
+    /// Scales a time, and rounds halves up. `None` beyond 64 bits.
     #[inline]
     pub(super) fn apply(self, ps: u128) -> Option<u64> {
         if self == TimeScale::default() {
@@ -162,7 +162,7 @@ impl TimeScale {
         }
         let product = ps.checked_mul(u128::from(self.numerator))?.checked_add(u128::from(self.denominator / 2))?;
         match u64::try_from(product) {
-            // 64-bit division is much faster than 128-bit, and mostly enough.
+            // 64-bit division is much faster than 128-bit division, and usually sufficient.
             Ok(product) => Some(product / self.denominator),
             Err(_) => u64::try_from(product / u128::from(self.denominator)).ok(),
         }
@@ -197,15 +197,15 @@ impl fmt::Display for TimeScale {
     }
 }
 
-/// When a trace's requests are issued.
+/// Pace at which a trace's requests are issued.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Replay {
-    /// Each at its recorded time, whatever the device does.
+    /// Each request at its recorded time, regardless of the device.
     #[default]
     Timed,
-    /// All at once: as many outstanding as the device takes.
+    /// All requests as soon as possible, with as many outstanding as the device accepts.
     Asap,
-    /// So many outstanding at any time, the next one as soon as one has ended.
+    /// This number of requests outstanding at any time. The next one is issued after each completion.
     Depth(u32),
 }
 
@@ -230,15 +230,15 @@ impl fmt::Display for Replay {
     }
 }
 
-/// What is done with addresses that the device does not have.
+/// Treatment of addresses beyond the end of the device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Fit {
-    /// They are an error.
+    /// Report an error.
     #[default]
     Refuse,
-    /// They are taken modulo the device's size; a request that would then cross the device's end begins at 0 instead.
+    /// Take addresses modulo the device's size. A request that would then cross the end of the device starts at 0.
     Wrap,
-    /// The touched 4 KiB pages of the trace are laid densely from 0, in order of address; the trace is read twice.
+    /// Place the touched 4 KiB pages of the trace densely from 0, in order of address. The trace is read twice.
     Compact,
 }
 
@@ -259,15 +259,15 @@ impl fmt::Display for Fit {
     }
 }
 
-/// What is done with a trace of several devices.
+/// Treatment of several devices in a trace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Devices {
-    /// Each device's addresses follow those of the previous one, in order of their numbers; the trace is read twice.
+    /// Place the devices one after the other, in order of their names. The trace is read twice.
     #[default]
     SideBySide,
-    /// Only these are read, by name; several of them are laid side by side.
+    /// Read only the devices with these names. If there are several, place them one after the other.
     Select(Vec<String>),
-    /// All share one address space: addresses are used as they are.
+    /// Use one address space for all devices, with the original addresses.
     Merge,
 }
 

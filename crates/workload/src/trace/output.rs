@@ -1,4 +1,4 @@
-//! Writing a file packed.
+//! Compression of output files.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::path::Path;
 use super::input::Packing;
 
 impl Packing {
-    /// The packing that the end of a file's name asks for.
+    /// Returns the compression format for the extension of a file name.
     pub fn of_name(path: &Path) -> Packing {
         match path.extension().and_then(|end| end.to_str()) {
             Some("gz") => Packing::Gzip,
@@ -17,14 +17,14 @@ impl Packing {
         }
     }
 
-    /// Packs what is written, and hands it on to `inner`.
+    /// Wraps `inner` with a writer that compresses.
     pub fn writer<W: Write>(self, inner: W) -> io::Result<Packed<W>> {
         Ok(match self {
             Packing::Plain => Packed::Plain(inner),
             Packing::Gzip => Packed::Gzip(flate2::write::GzEncoder::new(inner, flate2::Compression::default())),
-            // The default of `xz`.
+            // Default of `xz`.
             Packing::Xz => Packed::Xz(liblzma::write::XzEncoder::new(inner, 6)),
-            // 0 is the default of `zstd`.
+            // 0 selects the default of `zstd`.
             Packing::Zstd => Packed::Zstd(zstd::stream::write::Encoder::new(inner, 0)?),
             Packing::Bzip2 => Packed::Bzip2(Some(bzip2_encoder(inner))),
         })
@@ -35,22 +35,22 @@ fn bzip2_encoder<W: Write>(inner: W) -> bzip2::write::BzEncoder<W> {
     bzip2::write::BzEncoder::new(inner, bzip2::Compression::default())
 }
 
-/// Packs what is written.
+/// A compressing writer.
 pub enum Packed<W: Write> {
-    /// Not at all.
+    /// No compression.
     Plain(W),
-    /// As `gzip` does.
+    /// gzip.
     Gzip(flate2::write::GzEncoder<W>),
-    /// As `xz` does.
+    /// xz.
     Xz(liblzma::write::XzEncoder<W>),
-    /// As `zstd` does.
+    /// zstd.
     Zstd(zstd::stream::write::Encoder<'static, W>),
-    /// As `bzip2` does. `None` if ending a stream failed.
+    /// bzip2. `None` if ending a stream failed.
     Bzip2(Option<bzip2::write::BzEncoder<W>>),
 }
 
 impl<W: Write> Packed<W> {
-    /// Writes what is still held back; without this the file is cut off.
+    /// Completes the file. Without this call, the file is truncated.
     pub fn finish(self) -> io::Result<W> {
         match self {
             Packed::Plain(inner) => Ok(inner),
@@ -72,7 +72,7 @@ impl<W: Write> Packed<W> {
     }
 }
 
-/// An error of writing after an error.
+/// Returns the error of writing after an earlier error.
 fn ended() -> io::Error {
     io::Error::other("writing has failed before")
 }
@@ -82,9 +82,9 @@ impl<W: Write> Write for Packed<W> {
         self.inner()?.write(bytes)
     }
 
-    /// Writes all buffered data, so that a file that is cut off here can be read up to here.
+    /// Writes all buffered data, so that a file that is truncated here can be read up to this point.
     fn flush(&mut self) -> io::Result<()> {
-        // The end of a block of bzip2 is not the end of a byte: only the end of a stream is.
+        // A bzip2 block may end within a byte. Only the end of a stream is at a byte boundary.
         if let Packed::Bzip2(encoder) = self
             && let Some(ending) = encoder.take_if(|encoder| encoder.total_in() > 0)
         {
@@ -128,7 +128,7 @@ mod tests {
                 packed.flush().unwrap();
             }
             packed.write_all(b"more").unwrap();
-            // As a program that is killed: nothing is finished.
+            // As if the program was killed: nothing is completed.
             let (read, is_cut) = read_all(&path);
             assert!(read.starts_with(&text.repeat(3)), "{name}: {}", read.len());
             assert_eq!(is_cut, packing != Packing::Plain, "{name}");

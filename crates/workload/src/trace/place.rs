@@ -1,4 +1,4 @@
-//! Where a trace's addresses come to lie on the simulated device.
+//! Mapping of a trace's addresses to the simulated device.
 
 use std::collections::BTreeMap;
 
@@ -9,19 +9,19 @@ use crate::quantity::readable;
 use crate::sim::request::SECTOR;
 use crate::sim::source::SourceError;
 
-/// Devices laid side by side begin at multiples of this many sectors (1 MiB), so that alignment to pages is kept.
+/// Alignment of devices that are placed side by side, in sectors (1 MiB). Preserves the alignment to pages.
 const BOUNDARY: u64 = 2048;
 
-/// The part of a device that a trace uses.
+/// Part of a device that a trace uses.
 #[derive(Clone, Copy)]
 struct Extent {
-    /// Behind its last sector.
+    /// End in sectors.
     end: u64,
-    /// The line that reaches there.
+    /// Line of the request that ends there.
     line: u64,
 }
 
-/// What a first pass over a trace learns.
+/// Results of a first pass over a trace.
 #[derive(Default)]
 struct Survey {
     extents: BTreeMap<u32, Extent>,
@@ -29,7 +29,7 @@ struct Survey {
 }
 
 impl Survey {
-    /// Reads the whole trace, as far as it will be replayed.
+    /// Reads the part of the trace that will be replayed.
     fn run(mut records: Records, options: &TraceOptions) -> Result<(Survey, Records), SourceError> {
         let mut survey = Survey::default();
         while let Some(Entry { line, record, .. }) = records.next()? {
@@ -50,12 +50,12 @@ impl Survey {
     }
 }
 
-/// A device's place.
+/// Position of a device of the trace.
 struct Base {
     device: u32,
-    /// Its rank among the devices.
+    /// Rank of the device.
     slot: u32,
-    /// Its first sector's place.
+    /// Position of its first sector.
     start: u64,
 }
 
@@ -63,14 +63,14 @@ struct Base {
 pub(super) struct Placement {
     fit: Fit,
     device_sectors: u64,
-    /// Ordered by device; empty where addresses are used as they are.
+    /// Sorted by device. Empty if addresses are not changed.
     bases: Vec<Base>,
     packed: Option<Packed>,
     wrapped: u64,
 }
 
 impl Placement {
-    /// Whether the trace has to be read once before the requests can be placed.
+    /// Returns `true` if the trace has to be read once before its requests can be placed.
     pub(super) fn needs_survey(options: &TraceOptions) -> bool {
         let several = match &options.devices {
             Devices::SideBySide => true,
@@ -80,12 +80,13 @@ impl Placement {
         several || options.fit == Fit::Compact
     }
 
-    /// Places that need no knowledge of the trace.
+    /// Creates a mapping that does not depend on the contents of the trace.
     pub(super) fn as_is(options: &TraceOptions, device_sectors: u64) -> Placement {
         Placement { fit: options.fit, device_sectors, bases: Vec::new(), packed: None, wrapped: 0 }
     }
 
-    /// Lays the trace's devices side by side, and packs what they touch where that is asked for.
+    /// Reads the trace, and creates a mapping that places its devices side by side, and compacts their pages if
+    /// requested.
     pub(super) fn survey(
         records: Records,
         options: &TraceOptions,
@@ -121,7 +122,7 @@ impl Placement {
         Ok(placement)
     }
 
-    /// The footprint must fit into the device.
+    /// Checks that the footprint fits into the device.
     fn checked(&self, packed: Packed, name: &str) -> Result<Packed, SourceError> {
         let needed = packed.pages().saturating_mul(PAGE);
         if needed <= self.device_sectors {
@@ -138,7 +139,7 @@ impl Placement {
         self.bases.binary_search_by_key(&device, |base| base.device).ok().map(|place| &self.bases[place])
     }
 
-    /// The address on the device of a request, or what is wrong with it.
+    /// Returns the address of a request on the device, or an error.
     #[inline]
     pub(super) fn place(&mut self, record: &Record, merge: bool) -> Result<u64, String> {
         let device = if merge { 0 } else { record.device };
@@ -158,7 +159,7 @@ impl Placement {
         self.outside(lba, sectors)
     }
 
-    /// A request that ends behind the device.
+    /// Handles a request that ends beyond the device.
     #[cold]
     fn outside(&mut self, lba: u64, sectors: u64) -> Result<u64, String> {
         let what = format!("the request at sector {lba}, {sectors} sectors long, ends behind the device:");
@@ -169,7 +170,7 @@ impl Placement {
             return Err(format!("{what} it is longer than the whole device, {}", size(self.device_sectors)));
         }
         self.wrapped += 1;
-        // A device of no sectors is left with flushes.
+        // A device without sectors only gets flushes.
         let lba = lba % self.device_sectors.max(1);
         Ok(if sectors <= self.device_sectors - lba { lba } else { 0 })
     }
@@ -183,13 +184,13 @@ impl Placement {
         )
     }
 
-    /// How many requests were moved into the device.
+    /// Returns the number of requests that were wrapped into the device.
     pub(super) fn wrapped(&self) -> u64 {
         self.wrapped
     }
 }
 
-/// An error of the size of a trace, which may be due to a unit that was not meant.
+/// Adds a note to an error about the size of a trace, if its addresses or lengths may have another unit.
 #[cold]
 fn with_doubt(error: SourceError, records: &Records) -> SourceError {
     match records.doubt() {
@@ -203,7 +204,7 @@ fn changed() -> String {
     "was not there in the first pass: the file changed while it was being read".to_owned()
 }
 
-/// A number of sectors, for people.
+/// Formats a number of sectors.
 fn size(sectors: u64) -> String {
     let bytes = u128::from(sectors) * u128::from(SECTOR);
     readable(bytes)

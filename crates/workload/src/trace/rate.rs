@@ -1,26 +1,27 @@
-//! Whether a trace's requests come at a rate that a host can have: a wrong time unit is the commonest mistake with
-//! traces, and shows here.
+//! Plausibility check of a trace's request rate. It detects wrong time units, which are the most common mistake with
+//! traces.
 
 use super::TimeUnit;
 use crate::sim::time::Time;
 
-/// Requests over which a burst is measured. Stamps may be coarse: a burst within one stamp says nothing.
+/// Number of requests over which a burst is measured. Times may be coarse, so a burst at a single time is not
+/// considered.
 const BURST: usize = 1024;
-/// Requests below which a mean says nothing.
+/// Number of requests below which a mean is not meaningful.
 const FEW: u64 = 16;
-/// No link of one drive carries more in a burst: 16 lanes of PCIe 5.0, in bytes per second.
+/// Maximum bandwidth of a burst on the link of one drive: 16 lanes of PCIe 5.0, in bytes per second.
 const BURST_BANDWIDTH: f64 = 64e9;
-/// No host offers more in the mean, in bytes per second.
+/// Maximum mean bandwidth of a host, in bytes per second.
 const MEAN_BANDWIDTH: f64 = 100e9;
-/// No host issues more, in requests per second.
+/// Maximum request rate of a host, in requests per second.
 const MOST_REQUESTS: f64 = 100e6;
-/// Nobody traces less, in requests per second: one an hour.
+/// Minimum request rate of a trace, in requests per second: one per hour.
 const FEWEST_REQUESTS: f64 = 1.0 / 3600.0;
-/// What another unit must give to be proposed.
+/// Limits that another unit must satisfy to be suggested.
 const ORDINARY_BANDWIDTH: f64 = 10e9;
 const ORDINARY_REQUESTS: f64 = 2e6;
 
-/// A number of requests over a span.
+/// Rate of a number of requests over a span.
 #[derive(Clone, Copy)]
 struct Rate {
     requests: f64,
@@ -41,15 +42,15 @@ impl Rate {
     }
 }
 
-/// Watches the requests of a trace go by.
+/// Checks the requests of a trace one by one.
 pub(super) struct RateCheck {
     count: u64,
     bytes: u64,
     first: Time,
     last: Time,
-    /// Arrivals of the last requests, and the bytes before each.
+    /// Arrivals of the last requests, and number of bytes before each.
     recent: Box<[(Time, u64); BURST]>,
-    /// The first impossible burst: the line that ends it, and its rate.
+    /// First impossible burst: the line at its end, and its rate.
     burst: Option<(u64, Rate)>,
 }
 
@@ -59,7 +60,7 @@ impl RateCheck {
         RateCheck { count: 0, bytes: 0, first: Time::ZERO, last: Time::ZERO, recent, burst: None }
     }
 
-    /// A request of so many bytes arrives.
+    /// Checks a request of `bytes` bytes.
     #[inline]
     pub(super) fn note(&mut self, line: u64, arrival: Time, bytes: u64) {
         if self.count == 0 {
@@ -69,8 +70,8 @@ impl RateCheck {
         let (earlier, bytes_before) = std::mem::replace(place, (arrival, self.bytes));
         if self.count >= BURST as u64 && self.burst.is_none() {
             let (span, moved) = (arrival.since(earlier), self.bytes - bytes_before);
-            // In whole numbers and on the safe side first, this being on the way of every request: a burst is
-            // impossible only if it is shorter than 1 us per request or 1 us per 64 KB.
+            // Fast integer check, because it runs for every request: a burst can be impossible only if it is shorter
+            // than 1 us per request or 1 us per 64 KB.
             let at_least_ps = (moved / 64_000).max(BURST as u64).saturating_mul(1_000_000);
             if span > Time::ZERO && span.ps() < at_least_ps {
                 self.note_burst(line, Rate::over(BURST as u64, moved, span));
@@ -88,8 +89,8 @@ impl RateCheck {
         }
     }
 
-    /// What is implausible, if anything; `unit` is that of the trace's times. Where a clock has jumped, a low mean says
-    /// nothing of the unit.
+    /// Returns a warning about an implausible rate. `unit` is the unit of the trace's times. After a jump of the clock,
+    /// a low mean does not indicate a wrong unit.
     pub(super) fn warning(&self, unit: TimeUnit, has_jump: bool) -> Option<String> {
         let span = self.last.since(self.first);
         if self.count < FEW || span == Time::ZERO {
@@ -120,9 +121,9 @@ impl RateCheck {
     }
 }
 
-/// The unit nearest to `unit` that makes both rates ordinary.
+/// Returns the unit nearest to `unit` with which both rates are ordinary.
 fn plausible(unit: TimeUnit, mean: Rate, peak: Rate) -> Option<TimeUnit> {
-    // 100 ns is the unit of Windows file times only, nothing that one would mistake another unit for.
+    // Only Windows file times use 100 ns, so it is not confused with other units.
     let mut others = [TimeUnit::Ps, TimeUnit::Ns, TimeUnit::Us, TimeUnit::Ms, TimeUnit::S];
     others.sort_by_key(|other| other.exponent().abs_diff(unit.exponent()));
     others.into_iter().find(|other| {
@@ -134,7 +135,7 @@ fn plausible(unit: TimeUnit, mean: Rate, peak: Rate) -> Option<TimeUnit> {
     })
 }
 
-/// By how much rates grow when times in `unit` are taken to be in `other`.
+/// Returns the factor by which rates grow if times in `unit` are read as `other`.
 fn factor(unit: TimeUnit, other: TimeUnit) -> f64 {
     libm::exp10(f64::from(unit.exponent()) - f64::from(other.exponent()))
 }
@@ -159,7 +160,7 @@ mod tests {
     fn ordinary_rates_pass() {
         assert_eq!(warning(TimeUnit::Us, 5000, 4096, |n| n * 1_000_000), None);
         assert_eq!(warning(TimeUnit::S, 5000, 131_072, |n| n * 10_000_000), None);
-        // A minute apart; two requests a day apart; all at once; stamps in whole seconds.
+        // One minute apart; two requests one day apart; all at the same time; times in whole seconds.
         assert_eq!(warning(TimeUnit::S, 5000, 4096, |n| n * 60_000_000_000_000), None);
         assert_eq!(warning(TimeUnit::S, 2, 4096, |n| n * 86_400_000_000_000_000), None);
         assert_eq!(warning(TimeUnit::S, 5000, 4096, |_| 0), None);
@@ -176,7 +177,7 @@ mod tests {
 
     #[test]
     fn an_impossible_burst_is_warned_of() {
-        // 64 KiB every 0.7 us is 94 GB/s, for 2000 requests after a calm second.
+        // 64 KiB every 0.7 us are 94 GB/s, for 2000 requests after one second without load.
         let arrival = |n| if n < 100 { n * 10_000_000_000 } else { 1_000_000_000_000 + n * 700_000 };
         let text = warning(TimeUnit::Ns, 2000, 65_536, arrival).unwrap();
         assert!(text.starts_with("1024 requests up to line 1125 "), "{text}");

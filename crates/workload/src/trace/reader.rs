@@ -1,4 +1,4 @@
-//! The requests of a trace as they stand in the file: for looking at a trace rather than replaying it.
+//! Requests of a trace in the order of the file, for inspecting a trace without replaying it.
 
 use std::path::Path;
 
@@ -7,48 +7,48 @@ use super::{Detected, Replay, TimeUnit, TraceOptions};
 use crate::sim::request::Operation;
 use crate::sim::source::SourceError;
 
-/// A request as a trace tells it.
+/// A request of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Item {
-    /// Picoseconds since the trace's first request; negative where a request stands behind one that came later.
+    /// Picoseconds since the trace's first request. Negative if the request is earlier than the first one in the file.
     pub ps: i128,
-    /// Which of the trace's devices; [`Reader::device`] has its name.
+    /// Device of the trace. [`Reader::device`] returns its name.
     pub device: u32,
-    /// What is done.
+    /// Operation.
     pub operation: Operation,
     /// First sector on that device.
     pub lba: u64,
-    /// Length in sectors; 0 only for a flush.
+    /// Length in sectors. 0 only for a flush.
     pub sectors: u32,
-    /// The line it stands in, counted from 1.
+    /// Line number, starting at 1.
     pub line: u64,
 }
 
 /// Reads the requests of a trace, one at a time and in constant memory.
 pub struct Reader {
     records: Records,
-    /// The stamp of the first request.
+    /// Time of the first request.
     base: Option<u128>,
 }
 
 impl Reader {
-    /// Opens a trace file, packed or not. Of `options`, those matter that say how the file is read; time scale, replay
-    /// and fit do not.
+    /// Opens a trace file, compressed or not. Uses only the `options` that affect how the file is read, which excludes
+    /// time scale, replay and fit.
     ///
-    /// Requests come in the order of the file, whatever their times, unless a sort window is asked for.
+    /// Requests are returned in the order of the file, regardless of their times, unless a sort window is set.
     pub fn open(path: &Path, options: &TraceOptions) -> Result<Reader, SourceError> {
-        // Only a timed replay insists on the order of time.
+        // Only a timed replay requires requests in the order of time.
         let options = TraceOptions { replay: Replay::Asap, ..options.clone() };
         Ok(Reader { records: Records::open(path, &options)?, base: None })
     }
 
-    /// The next request, `None` at the end or at the limit. An error names the file and the line.
+    /// Returns the next request, or `None` at the end or at the limit. Errors name the file and the line.
     pub fn next_item(&mut self) -> Result<Option<Item>, SourceError> {
         let Some(entry) = self.records.next()? else { return Ok(None) };
         let base = *self.base.get_or_insert(entry.ps);
         let record = entry.record;
         Ok(Some(Item {
-            // Stamps are below 2^104 ps.
+            // Times are below 2^104 ps.
             ps: entry.ps as i128 - base as i128,
             device: record.device,
             operation: record.operation,
@@ -58,27 +58,27 @@ impl Reader {
         }))
     }
 
-    /// The format, and how it was found.
+    /// Returns the format, and how it was detected.
     pub fn detected(&self) -> Detected {
         self.records.detected()
     }
 
-    /// The unit in which the trace's times are read.
+    /// Returns the unit of the trace's times.
     pub fn unit(&self) -> TimeUnit {
         self.records.unit()
     }
 
-    /// The name of a device that occurred.
+    /// Returns the name of a device that has occurred.
     pub fn device(&self, device: u32) -> String {
         self.records.device(device).to_string()
     }
 
-    /// The share of the file that has been read, where its length is known.
+    /// Returns the share of the file that has been read, if its length is known.
     pub fn progress(&self) -> Option<f64> {
         self.records.input().progress()
     }
 
-    /// What was noticed on the way.
+    /// Returns the warnings so far.
     pub fn warnings(&self) -> Vec<String> {
         self.records.warnings()
     }

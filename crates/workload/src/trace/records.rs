@@ -1,4 +1,4 @@
-//! The records of a trace, in order of time: bad lines, selection of devices, limit.
+//! Records of a trace, in order of time: bad lines, selection of devices, limit.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -11,16 +11,17 @@ use super::units::UnitCheck;
 use super::{DeviceName, Devices, Expected, Framing, Parser, Record, Replay, TimeUnit, TraceOptions};
 use crate::sim::source::SourceError;
 
-/// A trace with more devices than this has something else in that column; memory for them stays bounded.
+/// Maximum number of devices, which bounds the memory. A trace with more devices has other data in that column.
 pub(super) const MOST_DEVICES: usize = 65_536;
-/// How many devices a message lists.
+/// Maximum number of devices to list in a message.
 const LISTED: usize = 20;
 
-/// A record and where it stands.
+/// A record and its position.
 pub(super) struct Entry {
-    /// Its time, in ps since whatever the trace counts from: 2^64 s at most, so that nothing is lost before rebasing.
+    /// Time in ps since the trace's own origin. At most 2^64 s, so that no precision is lost before subtracting the
+    /// first time.
     pub(super) ps: u128,
-    /// Its line; in a binary format its number among the records of the file.
+    /// Line number. For a binary format, the number of the record.
     pub(super) line: u64,
     pub(super) record: Record,
 }
@@ -33,16 +34,16 @@ pub(super) struct Records {
     parser: Box<dyn Parser>,
     selection: Option<Selection>,
     bad: BadLines,
-    /// The line in which a recording ends, which was left out.
+    /// Line at which a recording is truncated, which was omitted.
     cut_line: Option<u64>,
     window: Option<Window>,
-    /// Records must come in order of time.
+    /// True if records must be in order of time.
     ordered: bool,
-    /// Time and line of the record given out last.
+    /// Time and line of the last returned record.
     last: (u128, u64),
-    /// How many more are wanted.
+    /// Remaining number of records up to the limit.
     left: u64,
-    /// Records read whose range was widened to sectors.
+    /// Number of records whose range was widened to sectors.
     widened: u64,
     units: UnitCheck,
 }
@@ -77,7 +78,7 @@ impl Records {
         })
     }
 
-    /// The next record, `None` at the end or at the limit.
+    /// Returns the next record, or `None` at the end or at the limit.
     #[inline]
     pub(super) fn next(&mut self) -> Result<Option<Entry>, SourceError> {
         if self.left == 0 {
@@ -99,7 +100,7 @@ impl Records {
         Ok(Some(entry))
     }
 
-    /// The next record of the file, of a device that is wanted.
+    /// Returns the next record of the file that belongs to a selected device.
     #[inline]
     fn read(&mut self) -> Result<Option<Entry>, SourceError> {
         while let Some(frame) = self.next_frame()? {
@@ -129,7 +130,7 @@ impl Records {
         }
     }
 
-    /// The earliest record of the window, which is filled first.
+    /// Fills the sort window, and returns its earliest record.
     fn next_sorted(&mut self) -> Result<Option<Entry>, SourceError> {
         while self.window.as_ref().is_some_and(|window| window.heap.len() <= window.size) {
             match self.read()? {
@@ -140,7 +141,8 @@ impl Records {
         Ok(self.window.as_mut().and_then(Window::pop))
     }
 
-    /// A line or record that cannot be read: passed over if it holds nothing or may be left out, otherwise an error.
+    /// Handles an unreadable line or record: skips it if it contains no request or may be skipped, otherwise returns an
+    /// error.
     #[cold]
     fn refuse(&mut self, frame: &Frame, expected: Expected) -> Result<(), SourceError> {
         let bytes = self.frames.bytes(frame);
@@ -151,7 +153,7 @@ impl Records {
             return Ok(());
         }
         let (format, word) = (self.detected.format, self.frame_word());
-        // A server that is killed while it records leaves a part of a line.
+        // A server that was killed while recording leaves a partial line.
         if *format == super::floatgate::FORMAT && !in_header && self.frames.is_unterminated(frame) {
             self.cut_line = Some(frame.number);
             return Ok(());
@@ -171,7 +173,7 @@ impl Records {
         Err(self.error(frame.number, &format!("{what}; {advice}")))
     }
 
-    /// What the trace is made of: lines or records.
+    /// Returns the name of a frame: line or record.
     pub(super) fn frame_word(&self) -> &'static str {
         match self.detected.format.framing {
             Framing::Lines => "line",
@@ -182,7 +184,7 @@ impl Records {
     #[cold]
     fn backwards(&self, entry: &Entry) -> SourceError {
         let (now, before, line) = (self.unit.write(entry.ps), self.unit.write(self.last.0), self.last.1);
-        /// What no queue delays by: an hour, in ps.
+        /// Delay that no queue causes: one hour, in ps.
         const FAR: u128 = 3_600 * 10_u128.pow(12);
         let advice = match &self.window {
             _ if self.last.0 - entry.ps >= FAR => {
@@ -195,12 +197,12 @@ impl Records {
         self.error(entry.line, &format!("time runs backwards: {now} comes after {before} of {word} {line}; {advice}"))
     }
 
-    /// An error at a line or record.
+    /// Creates an error at a line or record.
     pub(super) fn error(&self, line: u64, what: &str) -> SourceError {
         SourceError(format!("{}: {} {line}: {what}", self.name(), self.frame_word()))
     }
 
-    /// The file, for messages.
+    /// Returns the name of the file in messages.
     pub(super) fn name(&self) -> &str {
         self.frames.input().name()
     }
@@ -209,17 +211,18 @@ impl Records {
         self.frames.input()
     }
 
-    /// The format, and how it was found, in the light of what has been read so far.
+    /// Returns the format, and how it was detected, considering everything that has been read so far.
     pub(super) fn detected(&self) -> Detected {
         self.detected.clone().in_doubt(self.units.in_bytes(self.detected.format).is_some())
     }
 
-    /// What is odd about addresses and lengths, as far as the trace has been read.
+    /// Returns a warning if the unit of addresses or lengths seems to be wrong, considering everything that has been
+    /// read so far.
     pub(super) fn doubt(&self) -> Option<String> {
         self.units.warning(self.detected.format, self.unit, self.name())
     }
 
-    /// An error of the place of a request, which may be due to a unit that was not meant.
+    /// Creates an error about the address of a request, which may have a wrong unit.
     #[cold]
     pub(super) fn misplaced(&self, line: u64, what: &str) -> SourceError {
         match self.doubt() {
@@ -236,7 +239,7 @@ impl Records {
         self.parser.device(device)
     }
 
-    /// What was noticed on the way.
+    /// Returns the warnings so far.
     pub(super) fn warnings(&self) -> Vec<String> {
         let name = self.name();
         let mut warnings = Vec::new();
@@ -267,12 +270,12 @@ impl Records {
     }
 }
 
-/// Lines that could not be read.
+/// Unreadable lines.
 struct BadLines {
     allowed: u64,
     count: u64,
     first: Option<String>,
-    /// Nothing but empty lines has been met yet.
+    /// True while only empty lines have been read.
     in_header: bool,
 }
 
@@ -289,8 +292,8 @@ fn is_empty(line: &[u8]) -> bool {
         || line.starts_with(b"//")
 }
 
-/// Whether an unreadable line is no bad line: it is empty, a comment, or (as the `first` with anything in it) a header,
-/// which is a line in which no field begins like a number.
+/// Returns `true` if an unreadable line is acceptable: it is empty, a comment, or a header. A header is a line in which
+/// no field starts like a number, and must be the first line with content (`first`).
 pub(super) fn holds_nothing(line: &[u8], first: bool) -> bool {
     let numeric = |field: &[u8]| field.first().is_some_and(|byte| byte.is_ascii_digit() || b"+-.".contains(byte));
     let is_text = |field: &[u8]| field.iter().all(|byte| !byte.is_ascii_control() && *byte < 0x80);
@@ -301,10 +304,10 @@ pub(super) fn holds_nothing(line: &[u8], first: bool) -> bool {
     is_empty(line) || (first && is_header())
 }
 
-/// Which devices are read.
+/// Selection of devices.
 struct Selection {
     wanted: Vec<String>,
-    /// The devices met so far.
+    /// Devices that have occurred so far.
     known: BTreeMap<u32, bool>,
     recent: Option<(u32, bool)>,
 }
@@ -328,7 +331,7 @@ impl Selection {
             Some(taken) => *taken,
             None => {
                 let taken = is_wanted();
-                // Beyond that many the list is only of use for a message.
+                // Beyond this number, the list is only needed for messages.
                 if taken || self.known.len() < MOST_DEVICES {
                     self.known.insert(device, taken);
                 }
@@ -339,7 +342,7 @@ impl Selection {
         taken
     }
 
-    /// At the end of the trace: what is wrong if a device asked for did not occur.
+    /// Returns an error at the end of the trace if a selected device did not occur.
     fn missing(&self, parser: &dyn Parser) -> Option<String> {
         let mut known: Vec<DeviceName> = self.known.keys().map(|device| parser.device(*device)).collect();
         known.sort();
@@ -351,20 +354,20 @@ impl Selection {
     }
 }
 
-/// Records held back until those that belong before them have come.
+/// Records that are held back until earlier ones have been read.
 struct Window {
     size: usize,
     heap: BinaryHeap<Reverse<Held>>,
 }
 
-/// A record in the window; ordered by time, then by line, which keeps equal times as they stood.
+/// A record in the window, ordered by time and then by line, so that records with equal times keep their order.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Held {
     key: (u128, u64),
     record: Unordered,
 }
 
-/// A record that does not take part in the order of what holds it.
+/// A record that does not affect the order of its container.
 struct Unordered(Record);
 
 impl PartialEq for Unordered {

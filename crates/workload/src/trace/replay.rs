@@ -11,10 +11,10 @@ use crate::sim::request::Request;
 use crate::sim::source::{Pace, Source, SourceError};
 use crate::sim::time::Time;
 
-/// A trace being replayed.
+/// A trace that is being replayed.
 ///
-/// The first request arrives at 0, whatever its stamp. Memory does not grow with the trace, but for
-/// [`Fit::Compact`](super::Fit::Compact), where it grows with the range of addresses touched.
+/// The first request arrives at 0, whatever its time in the trace. Memory is independent of the length of the trace,
+/// except with [`Fit::Compact`](super::Fit::Compact), which takes memory for the touched address range.
 pub struct Trace {
     records: Records,
     placement: Placement,
@@ -24,16 +24,16 @@ pub struct Trace {
     replay: Replay,
     scale: TimeScale,
     merge: bool,
-    /// The first request's stamp.
+    /// Time of the first request in the trace.
     base: Option<u128>,
     count: u64,
 }
 
 impl Trace {
-    /// Opens a trace file, packed or not, for a device of so many sectors.
+    /// Opens a trace file, compressed or not, for a device of `device_sectors`.
     ///
-    /// It is read through once here where that is needed to place its requests: with several devices side by side, and
-    /// with [`Fit::Compact`](super::Fit::Compact). What is wrong with its lines then shows here already.
+    /// Reads the whole trace first if this is necessary to place its requests: for several devices side by side, and
+    /// for [`Fit::Compact`](super::Fit::Compact). Errors in its lines are then reported here.
     pub fn open(path: &Path, options: &TraceOptions, device_sectors: u64) -> Result<Trace, SourceError> {
         if let Some(what) = idle(options) {
             return Err(SourceError(format!(
@@ -68,47 +68,47 @@ impl Trace {
         })
     }
 
-    /// The format, and how it was found.
+    /// Returns the format, and how it was detected.
     pub fn detected(&self) -> Detected {
         self.records.detected().in_doubt(self.rate().is_some())
     }
 
-    /// What is implausible in the rate of the requests so far.
+    /// Returns a warning if the rate of the requests so far is implausible.
     fn rate(&self) -> Option<String> {
         self.rate.warning(self.records.unit(), self.gaps.jump().is_some())
     }
 
-    /// The unit in which the trace's times are read.
+    /// Returns the unit of the trace's times.
     pub fn unit(&self) -> TimeUnit {
         self.records.unit()
     }
 
-    /// Requests given out so far.
+    /// Returns the number of requests returned so far.
     pub fn requests(&self) -> u64 {
         self.count
     }
 
-    /// A digest of the requests given out so far, as the trace tells them: time since the first one, device,
-    /// operation, address and length, before scaling and placing. So it is the same for the same trace however it is
-    /// packed, whatever device it runs on and however it is paced.
+    /// Returns a digest of the requests so far, with the values in the trace: time since the first request, device,
+    /// operation, address and length, before scaling and placement. It is therefore independent of the compression of
+    /// the trace, of the device and of the pace.
     pub fn digest(&self) -> u64 {
         self.digest.0
     }
 
-    /// The format, its confidence, the unit of time, and how many requests were read.
+    /// Returns the format, its confidence, the unit of time, and the number of requests read.
     pub fn description(&self) -> String {
         let (detected, unit) = (self.detected(), self.records.unit());
         let requests = if self.count == 1 { "request" } else { "requests" };
         format!("format {detected}, times in {unit}, {} {requests} read", self.count)
     }
 
-    /// The time of a request, counted from the first one and scaled.
+    /// Returns the arrival of a request since the first one, scaled.
     #[inline]
     fn arrival(&mut self, entry: &Entry, base: u128) -> Result<Time, SourceError> {
         if self.replay != Replay::Timed {
             return Ok(Time::ZERO);
         }
-        // Records come in order, so nothing is before the first.
+        // Records are in order, so none is earlier than the first.
         let since = self.gaps.shorten(entry.ps.saturating_sub(base), entry.line);
         self.scale.apply(since).map(Time).ok_or_else(|| self.too_late(entry.line, since))
     }
@@ -189,7 +189,7 @@ impl Source for Trace {
     }
 }
 
-/// What is asked for and would do nothing.
+/// Returns an error text if an option has no effect.
 fn idle(options: &TraceOptions) -> Option<String> {
     (options.max_gap.is_some() && options.replay != Replay::Timed).then(|| {
         format!(
@@ -199,8 +199,8 @@ fn idle(options: &TraceOptions) -> Option<String> {
     })
 }
 
-/// A running 64-bit hash over the words of requests: FNV-1a's step on whole words, with a shift that brings the high
-/// bits down again. It tells traces apart; it does not withstand someone who wants two to collide.
+/// A running 64-bit hash of the words of requests: FNV-1a's step on whole words, followed by a shift that mixes the
+/// high bits down. It distinguishes traces, but does not resist deliberate collisions.
 #[derive(Clone, Debug)]
 pub(super) struct Digest(pub(super) u64);
 
@@ -214,7 +214,7 @@ impl Digest {
         let length_and_device = u64::from(record.sectors) << 32 | u64::from(record.device);
         let operation = record.operation.index() as u64 | u64::from(record.fua) << 8;
         for word in [ps, record.lba, length_and_device, operation] {
-            // Odd, and with as many ones as zeros: 2^64 divided by the golden ratio.
+            // 2^64 divided by the golden ratio: odd, and with as many ones as zeros.
             self.0 = (self.0 ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
             self.0 ^= self.0 >> 32;
         }

@@ -1,7 +1,7 @@
 //! The log of Huaicheng Li's replayer: CSV, `time,latency,operation,bytes,offset[,submitted,returned]`.
 //!
-//! Time in ms, 1 reads and 0 writes, length and offset in bytes (readme of huaicheng/replayer). Requests stand in the
-//! order in which they ended. The latency, and what the replay itself measured, are not used.
+//! Time in ms, 1 for reads and 0 for writes, length and offset in bytes (readme of huaicheng/replayer). Requests are in
+//! the order of their completion. The latency and the measurements of the replay are not used.
 
 use super::fields::Fields;
 use super::{Expected, Format, Framing, Record, TimeUnit};
@@ -14,7 +14,7 @@ pub(super) static FORMAT: Format = Format {
     unit: TimeUnit::Ms,
     framing: Framing::Lines,
     has_events: false,
-    // Five columns alone are also Tencent's.
+    // Tencent's format also has five columns.
     looks: |line| line.iter().filter(|byte| **byte == b',').count() == 6,
     parser: |_| Box::new(parse),
     writer: None,
@@ -36,7 +36,7 @@ fn parse(line: &[u8]) -> Result<Option<Record>, Expected> {
     let bytes = fields.integer("the length in bytes, a whole number")?;
     fields.comma()?;
     let offset = fields.integer("the offset in bytes, a whole number")?;
-    // A log that was cut off would otherwise give a request with a part of its offset.
+    // In a truncated log, the last request could otherwise have only a part of its offset.
     fields.comma().map_err(|_| Expected("a comma and the time of submission after the offset"))?;
     fields.decimal("the time of submission, a decimal number")?;
     fields.comma()?;

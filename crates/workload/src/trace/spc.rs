@@ -1,8 +1,8 @@
 //! SPC traces, as in the UMass Trace Repository (Financial1 and 2, WebSearch1 to 3).
 //!
-//! `ASU,LBA,Size,Opcode,Timestamp[,more]` after the SPC trace file specification, revision 1.0.1: the LBA is in
-//! blocks of the ASU (512 B in these traces), the size in bytes, the time in seconds from the start. Blanks may
-//! stand around the commas.
+//! `ASU,LBA,Size,Opcode,Timestamp[,more]` according to the SPC trace file specification, revision 1.0.1. The LBA is in
+//! blocks of the ASU (512 B in these traces), the size in bytes, the time in seconds from the start. There may be
+//! blanks around the commas.
 
 use super::convert::{Outgoing, Writer};
 use super::fields::Fields;

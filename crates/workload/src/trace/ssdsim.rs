@@ -1,7 +1,7 @@
 //! SSDsim traces: `time device lba sectors operation`, five whole numbers.
 //!
-//! Time in ns, addresses and lengths in sectors of 512 B, 1 reads and 0 writes (`ssd.c`, `get_requests`; there the
-//! address is read into 32 bits, here into 64).
+//! Time in ns, addresses and lengths in sectors of 512 B, 1 for reads and 0 for writes (`ssd.c`, `get_requests`, which
+//! reads the address into 32 bits; here it has 64).
 
 use super::convert::{Outgoing, Writer};
 use super::fields::{Decimal, Fields};
@@ -13,14 +13,14 @@ pub(super) static FORMAT: Format = Format {
     title: "SSDsim",
     columns: "time device lba sectors 1|0 (1 reads)",
     unit: TimeUnit::Ns,
-    // Tabs are DiskSim's.
+    // Tabs are used by DiskSim.
     looks: |line| !line.contains(&b'\t'),
     framing: Framing::Lines,
     has_events: false,
     parser: |_| Box::new(parse),
     writer: Some(Writer {
         resolution: TimeUnit::Ns,
-        // `get_requests` reads the address by `%d`.
+        // `get_requests` reads the address with `%d`.
         address_bits: 31,
         ..Writer::of(|| Box::new(write))
     }),
@@ -36,7 +36,7 @@ fn parse(line: &[u8]) -> Result<Option<Record>, Expected> {
     Ok(Some(Record { operation, ..record }))
 }
 
-/// The five columns, and the last one as it stands; MQSim's are the same.
+/// Parses the five columns, and returns the last one as a number. MQSim has the same columns.
 pub(super) fn columns(line: &[u8]) -> Result<(Record, u64), Expected> {
     let mut fields = Fields(line);
     fields.blanks();
@@ -69,7 +69,7 @@ mod tests {
         assert_eq!((read.device, read.lba, read.sectors, read.operation), (1, 240_840, 6, Operation::Read));
         assert_eq!(read.stamp, Decimal::whole(26_214_000));
         assert_eq!(parse(b"0 0 303567 7 0 ").unwrap().unwrap().operation, Operation::Write);
-        // Beyond SSDsim's own 32 bits.
+        // Larger than SSDsim's own limit of 32 bits.
         assert_eq!(parse(b"0 0 8589934592 1 0").unwrap().unwrap().lba, 1 << 33);
     }
 

@@ -2,7 +2,7 @@
 //! `Timestamp,Response,IOType,LUN,Offset,Size`.
 //!
 //! Times in s since 1970 with a fraction, `R` or `W`, offset and size in bytes (readme of the traces). The response
-//! time is not used and may be empty. Requests stand in the order in which they were answered.
+//! time is not used, and may be empty. Requests are in the order of their completion.
 
 use super::convert::{Outgoing, Writer};
 use super::fields::Fields;

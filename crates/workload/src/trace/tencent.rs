@@ -1,7 +1,7 @@
 //! Tencent's cloud block storage (SNIA IOTTA 28064): CSV, `Timestamp,Offset,Size,IOType,VolumeID`.
 //!
-//! Time in s since 1970, offset and size in sectors of 512 B, 0 reads and 1 writes (readme of the traces). Requests of
-//! one file are only roughly in order.
+//! Time in s since 1970, offset and size in sectors of 512 B, 0 for reads and 1 for writes (readme of the traces). The
+//! requests of a file are only roughly in order.
 
 use super::convert::{Outgoing, Writer};
 use super::fields::{Decimal, Fields};

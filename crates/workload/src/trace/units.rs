@@ -1,17 +1,18 @@
-//! Addresses and lengths that look like bytes where the format counts sectors, and how such a file is read.
+//! Detection of addresses and lengths in bytes in formats that count sectors, and advice on reading such files.
 
 use super::{Format, Framing, Record, TimeUnit};
 
-/// Requests below which regularities say nothing.
+/// Number of requests below which regularities are not meaningful.
 const FEW: u64 = 16;
-/// Bits that are 0 in a whole number of sectors of 512 B, counted in bytes.
+/// Bits that are 0 in a number of bytes that is a multiple of 512 B.
 const WITHIN_SECTOR: u64 = 511;
-/// Mean length in sectors from which on lengths are taken for bytes: 512 KiB, a request of 1 KiB.
+/// Mean length in sectors above which lengths are assumed to be bytes: 512 KiB, or 1 KiB if they are bytes.
 const LARGE: u64 = 1024;
 
-/// The columns of formats that count in sectors, as `delimited` reads them: all but the units of time, offset and size.
+/// Columns of the formats that count in sectors, in the syntax of `delimited`, without the units of time, offset and
+/// size.
 ///
-/// A test reads each format's sample by its columns, and finds the same requests.
+/// A test reads each format's sample with these columns, and checks that it gets the same requests.
 const COLUMNS: [(&str, Counted, &str); 8] = [
     ("spc", Counted::Addresses, "columns=device,offset,size,op,time;read=R,r;write=W,w"),
     ("ssdsim", Counted::Both, "columns=time,device,offset,size,op;delimiter=space;read=1;write=0"),
@@ -28,24 +29,24 @@ const COLUMNS: [(&str, Counted, &str); 8] = [
     ("biotracer", Counted::Both, "columns=offset,size,_,op,time;delimiter=space;read=0,2,4,6;write=1,3,5,7"),
 ];
 
-/// What a format counts in sectors.
+/// Fields that a format counts in sectors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Counted {
     Addresses,
     Both,
 }
 
-/// Watches the requests of a trace go by.
+/// Checks the requests of a trace one by one.
 #[derive(Clone, Debug, Default)]
 pub(super) struct UnitCheck {
     requests: u64,
-    /// All first sectors and all lengths, put together by bits: what is 0 here is 0 in each.
+    /// Bitwise OR of all first sectors, and of all lengths. A bit that is 0 here is 0 in all of them.
     lbas: u64,
     lengths: u64,
     sectors: u64,
 }
 
-/// What looks like bytes.
+/// Fields that look like bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct InBytes {
     addresses: bool,
@@ -53,7 +54,7 @@ pub(super) struct InBytes {
 }
 
 impl UnitCheck {
-    /// Takes a request in.
+    /// Adds a request.
     #[inline]
     pub(super) fn note(&mut self, record: &Record) {
         if record.sectors > 0 {
@@ -64,19 +65,19 @@ impl UnitCheck {
         }
     }
 
-    /// What looks like bytes, if anything: all of it is a multiple of 512.
+    /// Returns the fields that look like bytes because all their values are multiples of 512.
     pub(super) fn in_bytes(&self, format: &Format) -> Option<InBytes> {
         let (_, counted, _) = COLUMNS.iter().find(|(name, ..)| *name == format.name)?;
         let is_bytes = |bits: u64| bits != 0 && bits & WITHIN_SECTOR == 0;
         let lengths =
             *counted == Counted::Both && is_bytes(self.lengths) && self.sectors / self.requests.max(1) >= LARGE;
-        // Lengths that are large and round make round addresses.
+        // Large and round lengths cause round addresses.
         let addresses = is_bytes(self.lbas) && (lengths || !is_bytes(self.lengths));
         (self.requests >= FEW && (lengths || addresses)).then_some(InBytes { addresses, lengths })
     }
 
-    /// What is odd, and the command that reads the file as it seems to be meant. `name` is the file's, `unit` that in
-    /// which its times are read.
+    /// Returns a warning with a command that reads the file correctly. `name` is the name of the file, `unit` the unit
+    /// of its times.
     pub(super) fn warning(&self, format: &Format, unit: TimeUnit, name: &str) -> Option<String> {
         let found = self.in_bytes(format)?;
         let what = match (found.addresses, found.lengths) {
@@ -94,10 +95,10 @@ impl UnitCheck {
     }
 }
 
-/// What messages call standard input, which is `-` in commands.
+/// Name of standard input in messages. In commands it is `-`.
 const STANDARD_INPUT: &str = "standard input";
 
-/// Returns the name of a file as a shell reads it.
+/// Quotes the name of a file for a shell.
 fn quoted(name: &str) -> String {
     let is_plain = |c: char| c.is_alphanumeric() || "/._-+,:@%".contains(c);
     match name {
@@ -108,7 +109,7 @@ fn quoted(name: &str) -> String {
 }
 
 impl InBytes {
-    /// The value of `--format` that reads a file of `format` with these in bytes.
+    /// Returns the value of `--format` that reads a file of `format` with these fields in bytes.
     fn columns(self, format: &Format, unit: TimeUnit) -> String {
         debug_assert_eq!(format.framing, Framing::Lines);
         let (_, counted, columns) = COLUMNS.iter().find(|(name, ..)| *name == format.name).unwrap_or(&COLUMNS[0]);
@@ -134,7 +135,7 @@ mod tests {
         items.map(|item| (item.ps, item.operation, item.lba, item.sectors)).collect()
     }
 
-    /// A line as columns can tell it: with 1 or 0 for what is a bit of flags, or anything but 0.
+    /// Returns a line that columns can express, with 1 or 0 for a flag bit or a value other than 0.
     fn simple(format: &str, line: &str) -> String {
         let (columns, last) = line.rsplit_once([' ', '\t']).unwrap_or((line, ""));
         match format {
@@ -157,7 +158,7 @@ mod tests {
             let format = Format::named(name).unwrap();
             let ending = if name == "tencent" { "csv" } else { "txt" };
             let text = fs::read_to_string(folder.join(format!("{name}.{ending}"))).unwrap();
-            // Names of processes with blanks, and commands that are passed through.
+            // Omit process names with blanks, and commands that are passed through.
             let plain = text.lines().filter(|line| !line.contains("my app") && !line.contains("(12 00 00 00)"));
             let lines: Vec<String> = plain.map(|line| simple(name, line)).collect();
             let mut file = tempfile::NamedTempFile::new().unwrap();
@@ -168,7 +169,7 @@ mod tests {
                 found.columns(format, format.unit).strip_prefix("delimited:").unwrap().parse().unwrap();
             let described = TraceOptions { columns: Some(columns), ..TraceOptions::default() };
             let mut expected = requests(file.path(), &own);
-            // A flush of blkparse has no address.
+            // A flush in blkparse has no address.
             expected.retain(|(_, operation, ..)| *operation != Operation::Flush);
             assert!(expected.len() >= 10, "{name}: {} requests", expected.len());
             assert_eq!(requests(file.path(), &described), expected, "{name} ({counted:?})");

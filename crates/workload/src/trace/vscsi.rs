@@ -1,4 +1,4 @@
-//! Traces of VMware's vscsiStats, as CloudPhysics published them: binary records, little endian.
+//! Traces of VMware's vscsiStats, as published by CloudPhysics: binary records in little endian.
 //!
 //! Version 1 has 32 B: serial number, bytes, scatter-gather entries (4 B each), SCSI command, version (2 B each), block
 //! of 512 B, time in us (8 B each). Version 2 has 40 B: command, version, serial number, bytes, entries, block, time,
@@ -20,7 +20,7 @@ pub(super) static FORMAT: Format = Format {
     writer: None,
 };
 
-/// Where the fields of a version lie.
+/// Positions of the fields in a version.
 struct Layout {
     version: u8,
     length: usize,
@@ -36,7 +36,7 @@ const VERSIONS: [Layout; 2] = [
     Layout { version: 2, length: 40, command_at: 0, version_at: 2, bytes_at: 8, block_at: 16, time_at: 24 },
 ];
 
-/// Records that are looked at to find the version.
+/// Number of records to check for the version.
 const SAMPLE: usize = 64;
 
 impl Layout {
@@ -60,7 +60,8 @@ impl Layout {
             return Err(Expected("a record of VSCSI, version 1 or 2, all of one version"));
         }
         let operation = match Layout::u16(record, self.command_at) {
-            // READ and WRITE of 6, 10, 12 and 16 bytes; UNMAP has its ranges elsewhere, and is not in these traces.
+            // READ and WRITE with 6, 10, 12 and 16 bytes. UNMAP has its ranges elsewhere, and does not occur in these
+            // traces.
             0x08 | 0x28 | 0xa8 | 0x88 => Operation::Read,
             0x0a | 0x2a | 0xaa | 0x8a => Operation::Write,
             0x35 | 0x91 => Operation::Flush,
@@ -73,7 +74,7 @@ impl Layout {
         Ok(Some(Record { widened: !bytes.is_multiple_of(SECTOR), ..read }))
     }
 
-    /// How many of the first records read.
+    /// Returns how many of the first records are valid.
     fn fits(&self, head: &[u8]) -> usize {
         head.chunks_exact(self.length).take(SAMPLE).filter(|record| self.read(record).is_ok()).count()
     }

@@ -1,5 +1,5 @@
-//! A trace in words: `trace=PATH offset=10GiB start=5s name=db`, by which several traces run beside each other, each
-//! in its own way.
+//! Traces in `key=value` syntax: `trace=PATH offset=10GiB start=5s name=db`. Allows several traces to run on one
+//! device, each with its own options.
 
 use std::path::PathBuf;
 
@@ -11,24 +11,24 @@ use crate::sim::request::SECTOR;
 use crate::sim::source::SourceError;
 use crate::sim::time::Time;
 
-/// A trace, how it is read, and where and when it works.
+/// A trace with its options, its position on the device, and its start.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TraceWords {
-    /// The file.
+    /// Path of the file.
     pub path: PathBuf,
-    /// How it is read and replayed.
+    /// Options for reading and replaying.
     pub options: TraceOptions,
-    /// Where on the device it starts, as written.
+    /// Offset on the device, unparsed.
     pub offset: Option<String>,
-    /// How much of the device it may use, as written; all behind the offset where it is not.
+    /// Size of the part of the device that the trace may use, unparsed. `None` for everything after the offset.
     pub size: Option<String>,
-    /// When it starts.
+    /// Start time.
     pub start: Time,
-    /// The name of its stream.
+    /// Name of the stream.
     pub name: Option<String>,
 }
 
-/// The keys, in the order of the reference.
+/// Keys, in the order of the reference.
 const KEYS: [&str; 16] = [
     "trace",
     "offset",
@@ -48,20 +48,20 @@ const KEYS: [&str; 16] = [
     "skip_bad_lines",
 ];
 
-/// Whether `text` is a trace in words: its first word starts with `trace=`.
+/// Returns `true` if `text` is a trace in this syntax: its first word starts with `trace=`.
 pub fn are_words(text: &str) -> bool {
     text.trim_start().starts_with("trace=")
 }
 
 impl TraceWords {
-    /// The trace at a path, without words.
+    /// Creates the options for a trace at a path, without further keys.
     pub fn plain(path: impl Into<PathBuf>, options: &TraceOptions) -> TraceWords {
         let path = path.into();
         TraceWords { path, options: options.clone(), offset: None, size: None, start: Time::ZERO, name: None }
     }
 
-    /// Reads the words; what they do not say of the options is as in `defaults`. A value with blanks stands between
-    /// double quotes: `trace="my trace.csv"`.
+    /// Parses the keys. Options without a key are taken from `defaults`. A value with blanks is enclosed in double
+    /// quotes: `trace="my trace.csv"`.
     pub fn read(text: &str, defaults: &TraceOptions) -> Result<TraceWords, SourceError> {
         let mut words = TraceWords::plain("", defaults);
         let mut seen: Vec<&str> = Vec::new();
@@ -113,14 +113,14 @@ impl TraceWords {
         Ok(())
     }
 
-    /// The name of the file without what tells its form: of `dir/fin1.csv.xz`, `fin1`.
+    /// Returns the name of the file without extensions: `fin1` for `dir/fin1.csv.xz`.
     pub fn stem(&self) -> String {
         let name = self.path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         let stem = name.split('.').find(|part| !part.is_empty()).unwrap_or("trace");
         stem.to_owned()
     }
 
-    /// Opens the trace for a device of so many sectors; its stream is called `name`, where that is given.
+    /// Opens the trace for a device of `device_sectors`. `name` overrides the name of the stream.
     pub fn open(&self, device_sectors: u64, name: Option<&str>) -> Result<Placed, SourceError> {
         let (offset, space) = self.space(device_sectors).map_err(SourceError)?;
         let text = (space < device_sectors).then(|| {
@@ -133,7 +133,7 @@ impl TraceWords {
         Ok(Placed::new(Box::new(trace), place))
     }
 
-    /// First sector and sectors of the part of the device that it may use.
+    /// Returns the first sector and the number of sectors of the part of the device that the trace may use.
     fn space(&self, device_sectors: u64) -> Result<(u64, u64), String> {
         let read = |key: &str, text: &Option<String>| {
             text.as_deref()
@@ -157,7 +157,7 @@ impl TraceWords {
     }
 }
 
-/// The value of `--max-gap`.
+/// Parses the value of `--max-gap`.
 pub fn max_gap(text: &str) -> Result<Time, String> {
     match Time(quantity::time(text)?) {
         Time::ZERO => Err("without any gaps all requests come at once, which is `--replay asap`".to_owned()),
@@ -165,7 +165,7 @@ pub fn max_gap(text: &str) -> Result<Time, String> {
     }
 }
 
-/// The keys and values of a text.
+/// Returns the keys and values of a text.
 fn split(text: &str) -> Result<Vec<(String, String)>, String> {
     let mut words = Vec::new();
     let mut rest = text.trim();

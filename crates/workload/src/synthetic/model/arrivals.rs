@@ -1,6 +1,6 @@
-//! Gaps between requests: by classes, each drawn by the octave of the one before it.
+//! Gaps between requests: classes of gaps, drawn depending on the octave of the previous gap.
 //!
-//! Gaps that follow one another as a Markov chain keep what single gaps lose: that short ones come together.
+//! A Markov chain of gaps preserves bursts, which independent gaps would lose.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use super::{ArrivalModel, Gap};
 use crate::sim::rng::Rng;
 use crate::trace::profile::octave_of;
 
-/// What is wrong with arrivals, if anything.
+/// Checks the arrivals of a model.
 pub fn check(arrivals: &ArrivalModel) -> Result<(), String> {
     let is_gap = |gap: &Gap| {
         let (from, to) = (gap.from_ps as f64, gap.to_ps as f64);
@@ -32,7 +32,7 @@ fn octave(gap: &Gap) -> u8 {
     octave_of(gap.mean_ps as u64)
 }
 
-/// Values, and the weights of each and those before it.
+/// Values with cumulative weights.
 #[derive(Clone, Debug, Default)]
 struct Weighted<T> {
     values: Vec<(T, f64)>,
@@ -53,10 +53,10 @@ impl<T: Copy> Weighted<T> {
     }
 }
 
-/// The instants at which requests arrive, one after the other.
+/// Arrival times of requests, in order.
 #[derive(Clone, Debug)]
 pub struct Chain {
-    /// The last arrival in ps, and what was cut off to make it whole.
+    /// Last arrival in ps, and the fraction that was cut off.
     last: u64,
     rest: f64,
     octave: Option<u8>,
@@ -67,7 +67,7 @@ pub struct Chain {
 }
 
 impl Chain {
-    /// Arrivals by a model, which has been checked.
+    /// Creates the arrivals of a model that has been checked.
     pub fn new(model: &ArrivalModel, rng: Rng) -> Chain {
         let mut octaves = Weighted::default();
         let mut gaps: BTreeMap<u8, Weighted<Gap>> = BTreeMap::new();
@@ -82,7 +82,7 @@ impl Chain {
         Chain { last: 0, rest: 0.0, octave: None, octaves, after, gaps, rng }
     }
 
-    /// The next arrival in ps; `None` beyond 64 bits.
+    /// Returns the next arrival in ps, or `None` beyond 64 bits.
     pub fn next(&mut self) -> Option<u64> {
         let after = self.octave.and_then(|octave| self.after.get(&octave));
         let octave = after.unwrap_or(&self.octaves).draw(&mut self.rng)?;

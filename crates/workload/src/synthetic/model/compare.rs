@@ -1,37 +1,37 @@
-//! How well a made-up workload has the moments of the one that it was made for.
+//! Comparison of the moments of a generated workload with those of its trace.
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::trace::profile::{HotShares, OperationProfile, Profile};
 
-/// One moment of both.
+/// A moment of both workloads.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Moment {
-    /// What it is.
+    /// Name.
     pub name: String,
-    /// Of the trace.
+    /// Value in the trace.
     pub trace: f64,
-    /// Of what was made up.
+    /// Value in the generated workload.
     pub fit: f64,
-    /// Whether it is a share, whose deviation is a difference, or a quantity, whose deviation is relative.
+    /// True for a share, whose deviation is the difference. False for a quantity, whose deviation is relative.
     pub is_share: bool,
-    /// The deviation, in parts of one.
+    /// Deviation, as a fraction.
     pub deviation: f64,
-    /// Whether it is so large that results may differ for it.
+    /// True if the deviation is large enough to affect results.
     pub is_poor: bool,
 }
 
-/// A share may be off by so much.
+/// Tolerance for shares.
 const SHARE: f64 = 0.05;
-/// A quantity may be off by this part.
+/// Relative tolerance for quantities.
 const QUANTITY: f64 = 0.10;
-/// Measures of bursts may, being made by few events.
+/// Tolerance for measures of bursts, which few events determine.
 const BURSTS: f64 = 0.5;
-/// Measures of which one of a hundred values decides may.
+/// Tolerance for measures that one percent of the values determine.
 const TAILS: f64 = 0.25;
 
-/// Adds moments that both have.
+/// Collects the moments that both workloads have.
 struct Moments(Vec<Moment>);
 
 impl Moments {
@@ -52,10 +52,10 @@ impl Moments {
     }
 }
 
-/// The moments of a trace, and of what was made up for it.
+/// Compares the moments of a trace and of the workload generated for it.
 pub fn compare(trace: &Profile, fit: &Profile) -> Vec<Moment> {
     let mut moments = Moments(Vec::new());
-    // Pages tell nothing where the numbers of requests differ much.
+    // Pages are not comparable if the numbers of requests differ much.
     let is_whole = fit.requests * 10 >= trace.requests * 9 && fit.requests * 9 <= trace.requests * 10;
     for one in &trace.operations {
         let Some(other) = fit.operation(&one.operation) else {

@@ -1,8 +1,8 @@
-//! From the profile of a trace to a model.
+//! Fitting of a model to the profile of a trace.
 //!
-//! Mix, sizes and gaps are those of the trace. Sizes of the regions, the weights of the zones and the share of
-//! sequential requests are found by trial: what is made up is profiled as the trace was, and each of them is changed by
-//! how far its moment is off, a few times over; the best trial is taken.
+//! The mix, the sizes and the gaps are taken from the trace. The sizes of the regions, the weights of the zones and the
+//! share of sequential requests are found by trials. Each trial profiles the generated workload like the trace, and
+//! adjusts each parameter by the deviation of its moment. The best trial is used.
 
 use super::compare::{Moment, compare};
 use super::{ArrivalModel, Gap, Model, Modelled, OperationModel, PAGE, SCHEMA, Zone};
@@ -11,25 +11,25 @@ use crate::sim::time::Time;
 use crate::trace::Item;
 use crate::trace::profile::{GapClass, HotShares, OperationProfile, Profile, Profiler};
 
-/// The zones: parts of the pages, from the hottest on.
+/// Zones: shares of the pages, hottest first.
 const PARTS: [f64; 5] = [0.01, 0.04, 0.05, 0.1, 0.8];
-/// Trials for each place of the pages that are both read and written.
+/// Number of trials for each position of the pages that are both read and written.
 const FIRST_TRIALS: usize = 4;
-/// Trials with the best of these places.
+/// Number of further trials with the best of these positions.
 const LAST_TRIALS: usize = 10;
-/// Requests that a trial makes at most.
+/// Maximum number of requests in a trial.
 pub const TRIED: u64 = 1_000_000;
 
-/// A model, and how well it fits.
+/// A model, and the quality of its fit.
 #[derive(Clone, Debug)]
 pub struct Fitted {
     /// The model.
     pub model: Model,
-    /// Its moments beside those of the trace.
+    /// Its moments, compared with those of the trace.
     pub moments: Vec<Moment>,
 }
 
-/// What trials change of an operation.
+/// Parameters of an operation that trials adjust.
 #[derive(Clone, Copy, Debug)]
 struct Knobs {
     pages: f64,
@@ -38,8 +38,8 @@ struct Knobs {
     aligned: f64,
 }
 
-/// Fits a model to the profile of a trace. `on_trial` is called with the share of the work that is done, and says
-/// whether to go on; `None` where it said no.
+/// Fits a model to the profile of a trace. Calls `on_trial` with the completed share of the work before each trial.
+/// Returns `None` if `on_trial` returned `false`.
 pub fn fit(trace: &Profile, seed: u64, on_trial: &mut dyn FnMut(f64) -> bool) -> Result<Option<Fitted>, SourceError> {
     if trace.requests < 2 || trace.arrivals.histogram.is_empty() {
         return Err(SourceError("a trace of fewer than two requests has nothing that could be fitted".to_owned()));
@@ -47,7 +47,7 @@ pub fn fit(trace: &Profile, seed: u64, on_trial: &mut dyn FnMut(f64) -> bool) ->
     let mut hunts: Vec<Hunt> =
         [(true, true), (true, false), (false, true), (false, false)].map(|hottest| Hunt::new(trace, hottest)).into();
     if trace.footprint.both_pages < 1.0 {
-        // Where no page is both read and written, nothing depends on where these are.
+        // If no page is both read and written, the position of such pages does not matter.
         hunts.truncate(1);
     }
     let all = hunts.len() * FIRST_TRIALS + LAST_TRIALS;
@@ -66,7 +66,7 @@ pub fn fit(trace: &Profile, seed: u64, on_trial: &mut dyn FnMut(f64) -> bool) ->
     Ok(hunts.into_iter().next().and_then(|hunt| hunt.best).map(|(_, fitted)| fitted))
 }
 
-/// Trials with one place of the pages that are both read and written.
+/// Trials with one position of the pages that are both read and written.
 struct Hunt {
     hottest: Hottest,
     knobs: Vec<Knobs>,
@@ -97,7 +97,7 @@ impl Hunt {
     }
 }
 
-/// Changes all knobs by how far their moments are off.
+/// Adjusts all parameters by the deviations of their moments.
 fn turn(knobs: &mut [Knobs], both: &mut f64, trace: &Profile, made: &Profile) {
     let comparable = model_is_whole(trace);
     for (knobs, one) in knobs.iter_mut().zip(&trace.operations) {
@@ -110,20 +110,20 @@ fn turn(knobs: &mut [Knobs], both: &mut f64, trace: &Profile, made: &Profile) {
     }
 }
 
-/// Whether a trial makes as many requests as the trace has.
+/// Returns `true` if a trial has as many requests as the trace.
 fn model_is_whole(trace: &Profile) -> bool {
     trace.requests <= TRIED
 }
 
-/// What a model makes, profiled: as many requests as it says, but at most [`TRIED`].
+/// Profiles the requests of a model, but at most [`TRIED`] of them.
 pub fn profile(model: &Model, seed: u64) -> Result<Profile, SourceError> {
     let model = Model { requests: model.requests.min(TRIED), ..model.clone() };
-    // Room behind the end for the longest request; of a whole device, 32 GiB stand for it.
+    // Adds space after the end for the longest request. A whole device is represented by 32 GiB.
     let device = model.end().map_or(1 << 26, |end| end + (1 << 33));
     profile_of(&mut Modelled::new(&model, "fit", device, seed)?)
 }
 
-/// What a source makes, profiled, up to [`TRIED`] requests.
+/// Profiles the requests of a source, but at most [`TRIED`] of them.
 pub fn profile_of(source: &mut dyn Source) -> Result<Profile, SourceError> {
     let mut profiler = Profiler::default();
     let mut made = 0;
@@ -145,7 +145,7 @@ pub fn profile_of(source: &mut dyn Source) -> Result<Profile, SourceError> {
     Ok(profiler.finish())
 }
 
-/// How far off all is, the shares and quantities that trials change counting.
+/// Returns the total deviation of the shares and quantities that trials adjust.
 fn score(moments: &[Moment]) -> f64 {
     let off = |moment: &Moment| match moment.is_share {
         true => moment.deviation.abs(),
@@ -157,7 +157,7 @@ fn score(moments: &[Moment]) -> f64 {
     moments.iter().filter(counts).map(off).sum()
 }
 
-/// By how much a knob is turned at once.
+/// Limits the change of a parameter per trial.
 fn limited(factor: f64) -> f64 {
     if factor.is_finite() { factor.clamp(0.5, 2.0) } else { 1.0 }
 }
@@ -196,7 +196,7 @@ impl Knobs {
     ) {
         self.sequential = (self.sequential + one.sequential - other.sequential).clamp(0.0, 1.0);
         self.aligned = (self.aligned + one.aligned - other.aligned).clamp(0.0, 1.0);
-        // What is neither read nor written has no pages of its own to go by.
+        // Operations other than reads and writes have no page statistics.
         let (Some(wanted), Some(found)) = (one.hot, other.hot) else { return };
         if !comparable {
             return;
@@ -253,16 +253,17 @@ fn gap(class: &GapClass) -> Gap {
     Gap { from_ps: class.from_ps, to_ps: class.to_ps, mean_ps: class.mean_ps, weight: class.count as f64 }
 }
 
-/// Chunks hold a few runs of requests each.
+/// Returns the chunk size, which holds a few runs of requests.
 fn chunk(one: &OperationProfile) -> u64 {
     let sectors = one.size_kib.mean.unwrap_or(4.0) * 2.0 * one.run_mean.unwrap_or(1.0).min(64.0);
     ((sectors * 8.0 / PAGE as f64).round() as u64).max(64)
 }
 
-/// Whether the pages that are both read and written are the hottest of those read, and of those written.
+/// True if the pages that are both read and written are the hottest of the read pages, and of the written pages.
 type Hottest = (bool, bool);
 
-/// Pages that are both read and written lie before those that are only read, then come those only written.
+/// Returns the extents of an operation: pages that are both read and written, then pages that are only read, then pages
+/// that are only written.
 fn extents(operation: &str, read: u64, written: u64, both: u64, hottest: Hottest) -> Vec<(u64, u64)> {
     let (only_read, only_written) = (read - both, written - both);
     let (own, is_hottest) = match operation {
@@ -281,7 +282,7 @@ fn extents(operation: &str, read: u64, written: u64, both: u64, hottest: Hottest
     extents
 }
 
-/// Changes a model: so many requests, arrivals faster by a factor, a footprint larger by a factor.
+/// Scales a model: sets the number of requests, and multiplies the rate and the footprint by factors.
 pub fn scale(
     model: &mut Model,
     requests: Option<u64>,
@@ -309,7 +310,8 @@ pub fn scale(
 
 fn scale_gaps(arrivals: &mut ArrivalModel, factor: f64) {
     let octave = |gap: &Gap| crate::trace::profile::octave_of(gap.mean_ps as u64);
-    // A factor that is no power of two moves the borders of octaves; each old one goes to where most of it went.
+    // A factor that is not a power of two moves gaps across the borders of octaves. Each old octave is split
+    // accordingly.
     let mut moved: Vec<(u8, u8, f64)> = Vec::new();
     for gap in &mut arrivals.gaps {
         let before = octave(gap);
@@ -332,7 +334,7 @@ fn scale_gaps(arrivals: &mut ArrivalModel, factor: f64) {
             }
         }
     }
-    // Weights are whole numbers: a thousandth of a transition is kept.
+    // Weights are integers, so the scale of 1000 preserves fractions.
     arrivals.transitions = transitions
         .into_iter()
         .map(|((from, to), weight)| (from, to, (weight * 1000.0).round() as u64))

@@ -1,8 +1,8 @@
-//! Workloads by distributions: what jobs in fio's words cannot say, such as how gaps between requests are distributed
-//! and follow one another, and sizes and addresses that differ by operation.
+//! Workload models: distributions that jobs in fio syntax cannot express, such as the distribution and correlation of
+//! the gaps between requests, and sizes and addresses that depend on the operation.
 //!
-//! A [`Model`] is a JSON file, made from a trace (`fit`) or from a few moments (`moments`); run, it is a source like
-//! any other, made up as it goes. `docs/reference/model.md` says what its parts mean.
+//! A [`Model`] is a JSON file, built from a trace (`fit`) or from a few moments (`moments`). A running model is a
+//! source that generates its requests on demand. `docs/reference/model.md` explains the parts of a model.
 
 mod arrivals;
 pub mod compare;
@@ -28,53 +28,54 @@ use form::PAGE;
 pub use form::{ArrivalModel, Gap, OperationModel, Zone};
 use regions::Ranks;
 
-/// The value of `model` in models of this form; the number is raised when a field changes its meaning or goes.
+/// Value of `model` in models of this version. The number is raised when a field is removed or changes its meaning.
 pub const SCHEMA: &str = "floatgate-model-1";
 
-/// A workload by distributions. Weights are relative: only their ratios count. A sector has 512 B, a page 4 KiB.
+/// A workload described by distributions. Weights are relative: only their ratios matter. A sector has 512 B, a page 4
+/// KiB.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Model {
-    /// Which form this is: `floatgate-model-1`.
+    /// Format version: `floatgate-model-1`.
     pub model: String,
-    /// What it was made from, in words.
+    /// Description of the origin of the model.
     pub source: String,
-    /// How many requests it makes.
+    /// Number of requests.
     pub requests: u64,
-    /// By operation, each drawn by its weight, independently.
+    /// Operations. Each request draws one independently by weight.
     pub operations: Vec<OperationModel>,
-    /// When requests come.
+    /// Arrivals of the requests.
     pub arrivals: ArrivalModel,
 }
 
-/// Whether a file looks like a model: its name ends in `.json`.
+/// Returns `true` if a file looks like a model: its name ends with `.json`.
 pub fn looks_like_model(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "json") && path.is_file()
 }
 
 impl Model {
-    /// Reads a model. An error names the file, the place and what is wrong.
+    /// Reads a model. Errors name the file and the position.
     pub fn read(path: &Path) -> Result<Model, SourceError> {
-        /// A model holds some thousand numbers; a trace given by mistake must not fill the memory.
+        /// A model contains some thousand numbers. The limit prevents that a trace given by mistake fills the memory.
         const LONGEST: u64 = 64 << 20;
         let error = |what: String| SourceError(format!("{}: {what}", path.display()));
         let text = read_text(path, LONGEST).map_err(|why| error(format!("cannot read the model: {why}")))?;
         Model::parse(&text).map_err(error)
     }
 
-    /// A model from its JSON.
+    /// Parses a model from JSON.
     pub fn parse(text: &str) -> Result<Model, String> {
         let model: Model = serde_json::from_str(text).map_err(|why| format!("is no model: {why}"))?;
         model.check()?;
         Ok(model)
     }
 
-    /// The model as JSON, with a line feed at the end.
+    /// Returns the model as JSON, followed by a line feed.
     pub fn to_json(&self) -> String {
         serde_json::to_string_pretty(self).unwrap_or_default() + "\n"
     }
 
-    /// The JSON schema of models.
+    /// Returns the JSON schema of models.
     pub fn json_schema() -> serde_json::Value {
         schemars::schema_for!(Model).to_value()
     }
@@ -95,14 +96,14 @@ impl Model {
         arrivals::check(&self.arrivals)
     }
 
-    /// Where the addresses end that it uses, in sectors; `None` for one that uses the whole device.
+    /// Returns the end of the addresses that the model uses, in sectors. `None` if it uses the whole device.
     pub fn end(&self) -> Option<u64> {
         let ends = self.operations.iter().flat_map(|one| &one.extents).map(|(start, pages)| (start + pages) * PAGE);
         ends.max()
     }
 }
 
-/// A sum of weights; too large a one is an error.
+/// Returns the sum of weights. Fails on overflow.
 fn weight(mut weights: impl Iterator<Item = u64>) -> Result<u64, String> {
     let sum = weights.try_fold(0_u64, |sum, weight| sum.checked_add(weight));
     sum.ok_or_else(|| "the weights add up to more than 2^64".to_owned())
@@ -136,7 +137,7 @@ impl OperationModel {
         if (parts - 1.0).abs() > 1e-6 {
             return Err(format!("the parts of `zones` add up to {parts}, not to 1"));
         }
-        /// 2^64 bytes in pages.
+        /// 2^64 bytes, in pages.
         const MOST_PAGES: u64 = 1 << 52;
         let is_extent =
             |(start, pages): &(u64, u64)| *pages > 0 && start.checked_add(*pages).is_some_and(|end| end <= MOST_PAGES);
@@ -147,13 +148,13 @@ impl OperationModel {
     }
 }
 
-/// A model being run: a stream of requests made up as it goes.
+/// A running model, which generates its requests on demand.
 pub struct Modelled {
     name: String,
     requests: u64,
     made: u64,
     operations: Vec<Running>,
-    /// The weights of each operation and those before it.
+    /// Cumulative weights of the operations.
     mix: Vec<u64>,
     arrivals: Chain,
     mix_rng: Rng,
@@ -164,13 +165,13 @@ pub struct Modelled {
 /// An operation of a running model.
 struct Running {
     operation: Operation,
-    /// Sizes, and the weights of each and those before it.
+    /// Sizes, with cumulative weights.
     sizes: Vec<(u32, u64)>,
     ranks: Ranks,
 }
 
 impl Modelled {
-    /// Runs a model on a device of so many sectors. `name` is that of its stream, and a part of the seed.
+    /// Runs a model on a device of `device_sectors`. `name` is the name of the stream, and a part of the seed.
     pub fn new(model: &Model, name: &str, device_sectors: u64, seed: u64) -> Result<Modelled, SourceError> {
         let error = |what: String| SourceError(format!("{name}: {what}"));
         model.check().map_err(error)?;
@@ -210,7 +211,7 @@ impl Modelled {
     }
 }
 
-/// Weights replaced by their sums up to and with each.
+/// Replaces weights by cumulative weights.
 fn cumulated(weights: &[(u32, u64)]) -> Vec<(u32, u64)> {
     let mut sum = 0;
     weights

@@ -1,4 +1,4 @@
-//! A model from a few moments, as papers print them in tables.
+//! Models from a few moments, such as those that papers tabulate.
 
 use super::{ArrivalModel, Gap, Model, OperationModel, SCHEMA, Zone};
 use crate::quantity;
@@ -8,18 +8,18 @@ use crate::trace::profile::{self as report, Profile, class_ends, class_of};
 /// A workload that is known by its moments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Known {
-    /// Its name.
+    /// Name.
     pub name: &'static str,
-    /// Its moments, as [`read`] takes them.
+    /// Moments, in the syntax of [`read`].
     pub moments: &'static str,
-    /// What it is.
+    /// Description.
     pub title: &'static str,
 }
 
-/// Workloads of the SSD literature: read and write sizes, shares of reads and mean gaps as papers tabulate them for the
-/// traces of the UMass Trace Repository (the first three) and for Microsoft's production servers, SNIA IOTTA (the
-/// others). The tables print the gaps of the last four without a unit; they are microseconds, since the cut of Develop
-/// that is known to be 300 s long is so long only then.
+/// Workloads of the SSD literature: read and write sizes, shares of reads and mean gaps. Papers tabulate them for the
+/// traces of the UMass Trace Repository (the first three) and of Microsoft's production servers, SNIA IOTTA (the
+/// others). The tables give the gaps of the last four without a unit. They must be microseconds, because otherwise the
+/// part of Develop that is known to be 300 s long would have another length.
 pub const KNOWN: &[Known] = &[
     Known {
         name: "financial1",
@@ -58,27 +58,27 @@ pub const KNOWN: &[Known] = &[
     },
 ];
 
-/// Requests, unless the user says otherwise.
+/// Default number of requests.
 const REQUESTS: u64 = 1_000_000;
 
-/// What is known of a workload.
+/// Moments of a workload.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Moments {
     /// Share of reads.
     pub read: f64,
-    /// Mean sizes in sectors, of reads and writes.
+    /// Mean sizes of reads and writes in sectors.
     pub sectors: [f64; 2],
     /// Mean gap in ps.
     pub gap_ps: u64,
     /// Coefficient of variation of the gaps.
     pub variation: f64,
-    /// Pages used; `None` for the whole device.
+    /// Number of pages used. `None` for the whole device.
     pub pages: Option<u64>,
-    /// Share of the accesses that goes to the hottest fifth of the pages.
+    /// Share of the accesses to the hottest fifth of the pages.
     pub hot: f64,
-    /// Share of requests that continue the last one of their operation.
+    /// Share of requests that start at the end of the last one of their operation.
     pub sequential: f64,
-    /// Requests.
+    /// Number of requests.
     pub requests: u64,
 }
 
@@ -86,7 +86,7 @@ const KEYS: &str = "read=23.2% read_size=2.25KiB write_size=3.75KiB interarrival
                     cv=1 (of the gaps), footprint=10GiB, hot=80% (of the accesses, to 20 % of the pages), \
                     sequential=5%, requests=1000000";
 
-/// Reads moments: words of `key=value`, or the name of a known workload and words that add to it.
+/// Parses moments: `key=value` words, or the name of a known workload followed by further words.
 pub fn read(text: &str) -> Result<Moments, String> {
     let mut words: Vec<&str> = Vec::new();
     for word in text.split_whitespace() {
@@ -152,7 +152,7 @@ impl Moments {
         }
     }
 
-    /// They as the profile of a trace of which nothing else is known, to compare with what is made of them.
+    /// Returns the profile of a trace with only these moments, for comparison with the generated workload.
     pub fn profile(&self) -> Profile {
         let of = |mean: f64, variation: Option<f64>| report::Moments {
             mean: Some(mean),
@@ -180,10 +180,10 @@ impl Moments {
         }
     }
 
-    /// The model that has them. Sizes are the two whole numbers of sectors next to the mean, so that their mean is
-    /// exact to a millionth; gaps are exponential, or lognormal where their variation is not 1.
+    /// Builds a model with these moments. Sizes are the two whole numbers of sectors next to the mean, weighted so that
+    /// the mean is exact to a millionth. Gaps are exponential, or lognormal if their coefficient of variation is not 1.
     pub fn model(&self, source: &str) -> Model {
-        /// Weights are out of so many.
+        /// Sum of the weights.
         const PARTS: f64 = 1e6;
         let reads = (self.read * PARTS).round() as u64;
         let weights = [("read", reads), ("write", PARTS as u64 - reads)];
@@ -222,7 +222,7 @@ fn share(text: &str) -> Result<f64, String> {
     share.ok_or_else(|| "must be a share from 0 to 1, or a percentage like 23.2%".to_owned())
 }
 
-/// A mean size, in sectors.
+/// Parses a mean size, in sectors.
 fn size(text: &str) -> Result<f64, String> {
     let bytes = quantity::bytes(text)?;
     match bytes {
@@ -231,12 +231,13 @@ fn size(text: &str) -> Result<f64, String> {
     }
 }
 
-/// Classes of gaps with this mean and coefficient of variation: all the same for 0, exponential for 1, else lognormal.
+/// Returns classes of gaps with a mean and a coefficient of variation: constant for 0, exponential for 1, else
+/// lognormal.
 fn gaps(mean: f64, variation: f64) -> Vec<Gap> {
     if variation == 0.0 {
         return vec![Gap { from_ps: mean as u64, to_ps: mean as u64, mean_ps: mean, weight: 1.0 }];
     }
-    // The share of the gaps below a bound, and the share of their sum that these make.
+    // Returns the share of the gaps below a bound, and their share of the sum of all gaps.
     let below = |bound: f64| -> (f64, f64) {
         let x = bound / mean;
         if bound <= 0.0 {
@@ -255,7 +256,7 @@ fn gaps(mean: f64, variation: f64) -> Vec<Gap> {
         let (from_ps, to_ps) = class_ends(class);
         let ((count, sum), (count_to, sum_to)) = (below(from_ps as f64), below(to_ps as f64));
         let weight = count_to - count;
-        // Less than one gap in 10^12 is left out.
+        // Omit classes with less than one gap in 10^12.
         if weight > 1e-12 {
             let mean_ps = ((sum_to - sum) * mean / weight).clamp(from_ps as f64, to_ps as f64);
             gaps.push(Gap { from_ps, to_ps, mean_ps, weight });

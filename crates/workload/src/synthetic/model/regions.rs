@@ -1,33 +1,33 @@
-//! Where the requests of an operation of a model go.
+//! Addresses of the requests of a model's operation.
 //!
-//! A zone is filled chunk by chunk, many chunks at a time, so that requests of any size come to lie next to each other
-//! without overlapping, in random order, and every page is used once before any is used again.
+//! A zone is filled chunk by chunk, with many chunks open at a time. Requests of any size are therefore adjacent
+//! without overlapping, in random order, and every page is used once before any page is used again.
 
 use super::super::address::permutation::Passes;
 use super::{OperationModel, PAGE};
 use crate::sim::rng::Rng;
 
-/// Chunks that are filled at a time.
+/// Maximum number of open chunks.
 const OPEN: u64 = 256;
 
-/// A zone, laid out.
+/// A zone with its layout.
 #[derive(Clone, Debug)]
 struct Laid {
-    /// The weights of this zone and those before it.
+    /// Cumulative weight of the zones up to and including this one.
     up_to: f64,
-    /// Its first page in the numbering of the extents, and how many it has.
+    /// First page in the numbering of the extents, and number of pages.
     start: u64,
     pages: u64,
-    /// Pages of a chunk, and the order of the chunks.
+    /// Pages per chunk, and order of the chunks.
     chunk: u64,
     order: Passes,
-    /// The chunks that are being filled: next page and end, in the numbering of the extents.
+    /// Open chunks: next page and end, in the numbering of the extents.
     open: Vec<(u64, u64)>,
 }
 
 impl Laid {
     fn new(start: u64, pages: u64, up_to: f64, chunk: u64, rng: &mut Rng) -> Laid {
-        // Enough chunks that those being filled are not the next ones to each other.
+        // Use enough chunks so that the open ones are usually not adjacent.
         let chunk = chunk.min(pages.div_ceil(16)).max(1);
         let chunks = pages.div_ceil(chunk);
         let mut laid = Laid { up_to, start, pages, chunk, order: Passes::new(chunks, rng), open: Vec::new() };
@@ -38,19 +38,19 @@ impl Laid {
         laid
     }
 
-    /// The next chunk of the pass.
+    /// Returns the next chunk of the pass.
     fn fresh(&mut self, rng: &mut Rng) -> (u64, u64) {
         let first = self.order.next(rng) * self.chunk;
         (self.start + first, self.start + (first + self.chunk).min(self.pages))
     }
 
-    /// The place of a request, and the chunk that it is in.
+    /// Returns the address of a request, and the index of its chunk.
     fn next(&self, rng: &mut Rng) -> (u64, usize) {
         let index = rng.below(self.open.len() as u64) as usize;
         (self.open[index].0, index)
     }
 
-    /// So many pages of a chunk have been used. Returns whether some are left.
+    /// Marks pages of a chunk as used. Returns `true` if some are left.
     fn used(&mut self, index: usize, pages: u64, rng: &mut Rng) -> bool {
         let (page, end) = self.open[index];
         self.open[index].0 = page + pages;
@@ -61,24 +61,24 @@ impl Laid {
     }
 }
 
-/// The addresses of one operation.
+/// Addresses of one operation.
 #[derive(Clone, Debug)]
 pub struct Ranks {
     extents: Vec<(u64, u64)>,
     zones: Vec<Laid>,
     sequential: f64,
     aligned: f64,
-    /// Behind the last sector that may be used.
+    /// End of the usable sectors.
     end: u64,
-    /// Where the last request ended.
+    /// End of the last request.
     last: Option<u64>,
-    /// The zone and the chunk that it lies in, as long as that has room for one that follows.
+    /// Zone and chunk of the last request, while the chunk has space for a sequential request.
     at: Option<(usize, usize)>,
     rng: Rng,
 }
 
 impl Ranks {
-    /// The addresses of an operation, which has been checked, on a device of so many sectors.
+    /// Creates the addresses of an operation, which has been checked, on a device of `device_sectors`.
     pub fn new(model: &OperationModel, device_sectors: u64, mut rng: Rng) -> Ranks {
         let whole = [(0, (device_sectors / PAGE).max(1))];
         let extents = if model.extents.is_empty() { &whole[..] } else { &model.extents[..] };
@@ -88,7 +88,7 @@ impl Ranks {
         for zone in &model.zones {
             parts += zone.part;
             weights += zone.weight;
-            // From the sum of the parts, so that what is rounded off one zone is in the next.
+            // Compute the ends from the sum of the shares, so that what is rounded off one zone is part of the next.
             let end = ((pages as f64 * parts).round() as u64).min(pages);
             let first = start.min(pages - 1);
             let length = end.saturating_sub(first).max(1);
@@ -107,7 +107,7 @@ impl Ranks {
         }
     }
 
-    /// The first sector of the next request, so many sectors long, which the device has.
+    /// Returns the first sector of the next request. The device must have at least `sectors` sectors.
     pub fn next(&mut self, sectors: u32) -> u64 {
         let sectors = u64::from(sectors);
         let follows = self.rng.unit() < self.sequential;
@@ -125,7 +125,7 @@ impl Ranks {
         }
     }
 
-    /// A place of a zone.
+    /// Returns an address in a zone.
     fn fresh(&mut self, sectors: u64) -> u64 {
         let total = self.zones.last().map_or(1.0, |zone| zone.up_to);
         let draw = self.rng.unit() * total;
@@ -139,7 +139,8 @@ impl Ranks {
         if lba + sectors <= self.end { lba } else { (self.end - sectors) / PAGE * PAGE }
     }
 
-    /// What is used of a chunk is not used by others; what lies behind its end is theirs.
+    /// Marks pages of the current chunk as used, so that no other request uses them. Pages beyond its end stay
+    /// available.
     fn use_pages(&mut self, pages: u64) {
         if let Some((zone, chunk)) = self.at
             && !self.zones[zone].used(chunk, pages, &mut self.rng)
@@ -148,7 +149,7 @@ impl Ranks {
         }
     }
 
-    /// The page of the device that has this number in the extents.
+    /// Returns the page of the device for a number in the extents.
     fn page(&self, mut number: u64) -> u64 {
         for (start, pages) in &self.extents {
             if number < *pages {
@@ -156,7 +157,7 @@ impl Ranks {
             }
             number -= pages;
         }
-        // A zone has at least one page, also where its part of them is none.
+        // A zone has at least one page, even if its share of the pages is zero.
         self.extents.last().map_or(0, |(start, pages)| start + pages - 1)
     }
 }

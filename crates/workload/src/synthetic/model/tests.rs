@@ -22,7 +22,7 @@ fn the_workloads_of_the_papers_have_their_moments() {
         let (read, write) = (profile.operation("read").unwrap(), profile.operation("write").unwrap());
         assert!((read.share - moments.read).abs() < 0.006, "{}: {}", known.name, read.share);
         close(read.size_kib.mean, moments.sectors[0] / 2.0, 0.005);
-        // Of websearch's writes there are but a hundred.
+        // Websearch has only about a hundred writes.
         close(write.size_kib.mean, moments.sectors[1] / 2.0, 0.03);
         close(profile.arrivals.gap_us.mean, moments.gap_ps as f64 / 1e6, 0.015);
         close(profile.arrivals.gap_us.variation, 1.0, 0.02);
@@ -64,7 +64,7 @@ fn moments_that_are_none_are_told() {
     assert!(error("financial1 read_size=100").contains("from 512 B"));
 }
 
-/// A workload with all that a fit has to find.
+/// Returns a workload with everything that a fit has to find.
 fn known() -> Model {
     let mut model = moments::read("read=60% read_size=4KiB write_size=8KiB interarrival=2ms cv=2 requests=60000")
         .unwrap()
@@ -99,18 +99,18 @@ fn a_fit_recovers_known_parameters() {
     for name in ["read hottest 10 %", "read hottest 20 %", "write hottest 10 %", "write hottest 20 %"] {
         assert!(off(name) < 0.08, "{name}: {}", off(name));
     }
-    // Of a lognormal distribution, few gaps make most of the variance.
+    // In a lognormal distribution, few gaps cause most of the variance.
     assert!(off("gap CV") < 0.25, "{}", off("gap CV"));
     let sizes = &fitted.model.operations[0].sizes;
     assert_eq!(sizes.iter().map(|(sectors, _)| *sectors).collect::<Vec<_>>(), [8, 32]);
     assert!((fitted.model.operations[0].sequential - 0.1).abs() < 0.02);
-    // It survives being written down.
+    // The model is unchanged after a conversion to JSON and back.
     assert!(Model::parse(&fitted.model.to_json()) == Ok(fitted.model.clone()));
 }
 
 #[test]
 fn gaps_that_come_in_bursts_stay_in_bursts() {
-    // Short gaps follow short ones nine times out of ten.
+    // Nine of ten short gaps are followed by a short one.
     let mut model = known();
     let gap = |ps: u64| Gap { from_ps: ps, to_ps: ps + 1, mean_ps: ps as f64, weight: 1.0 };
     model.arrivals = ArrivalModel {

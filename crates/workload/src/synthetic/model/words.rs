@@ -1,12 +1,12 @@
-//! A model in fio's words, as far as these go: what a job cannot say is left out, and the comparison of its moments
-//! shows how much that is.
+//! Conversion of a model to a job in fio syntax. Properties that a job cannot express are lost, and the comparison of
+//! the moments shows the effect.
 
 use std::fmt::Write;
 
 use super::{Model, OperationModel};
 use crate::sim::source::SourceError;
 
-/// A model as a job: key and value. An error says what no job can do.
+/// Converts a model to the keys and values of a job. Errors name operations that a job cannot perform.
 pub fn words(model: &Model) -> Result<Vec<(&'static str, String)>, SourceError> {
     let of = |name: &str| model.operations.iter().find(|one| one.operation == name && one.weight > 0);
     let (reads, writes) = (of("read"), of("write"));
@@ -37,24 +37,24 @@ pub fn words(model: &Model) -> Result<Vec<(&'static str, String)>, SourceError> 
     let weight: f64 = model.arrivals.gaps.iter().map(|gap| gap.weight).sum();
     let mean = model.arrivals.gaps.iter().map(|gap| gap.weight * gap.mean_ps).sum::<f64>() / weight;
     let rate = |share: f64| if mean > 0.0 { (share * 1e12 / mean).round().clamp(1.0, 1e12) } else { 1e12 };
-    // In fio, the rate of a mix holds for each direction.
+    // In fio, a mixed job has a rate for each direction.
     let weights: u64 = both.iter().map(|one| one.weight).sum();
     let rates = joined(both.iter().map(|one| rate(one.weight as f64 / weights as f64).to_string()).collect());
     words.push(("rate_iops", rates));
     words.push(("rate_process", "poisson".to_owned()));
-    // So that the size of the region does not end the job before its requests do.
+    // Prevents the size of the region from ending the job before all requests are issued.
     let largest = both.iter().flat_map(|one| &one.sizes).map(|(sectors, _)| u64::from(*sectors)).max().unwrap_or(1);
     words.push(("io_size", format!("{}k", model.requests.saturating_mul(largest) / 2 + 1)));
     words.push(("number_ios", model.requests.to_string()));
     Ok(words)
 }
 
-/// The words in one line.
+/// Formats the keys in one line.
 pub fn line(words: &[(&'static str, String)]) -> String {
     words.iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(" ")
 }
 
-/// The words as a job file.
+/// Formats the keys as a job file.
 pub fn file(words: &[(&'static str, String)], name: &str, source: &str) -> String {
     let mut text = format!("; {source}\n[{name}]\n");
     for (key, value) in words {
@@ -63,7 +63,7 @@ pub fn file(words: &[(&'static str, String)], name: &str, source: &str) -> Strin
     text
 }
 
-/// Whole percentages that add up to 100, in proportion to weights, by the largest remainder.
+/// Returns whole percentages in proportion to weights that add up to 100, by the largest remainder method.
 fn percentages(weights: &[f64]) -> Vec<u32> {
     let total: f64 = weights.iter().sum();
     let exact: Vec<f64> = weights.iter().map(|weight| 100.0 * weight / total).collect();
@@ -75,7 +75,7 @@ fn percentages(weights: &[f64]) -> Vec<u32> {
     whole
 }
 
-/// Sizes of at least a percent, and all others together by their mean.
+/// Returns `bssplit` with the sizes of at least one percent, and the mean of all others.
 fn split(sizes: &[(u32, u64)]) -> String {
     let total: u64 = sizes.iter().map(|(_, weight)| weight).sum();
     let is_common = |(_, weight): &(u32, u64)| weight * 100 >= total;
@@ -92,7 +92,7 @@ fn split(sizes: &[(u32, u64)]) -> String {
     parts.iter().zip(percents).filter(|(_, percent)| *percent > 0).map(text).collect::<Vec<_>>().join(":")
 }
 
-/// The zones of an operation, in whole percents of the requests and of the region.
+/// Returns the zones of an operation, in whole percentages of the requests and of the region.
 fn zones(one: &OperationModel) -> String {
     let access = percentages(&one.zones.iter().map(|zone| zone.weight).collect::<Vec<_>>());
     let parts = percentages(&one.zones.iter().map(|zone| zone.part).collect::<Vec<_>>());

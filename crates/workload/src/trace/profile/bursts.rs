@@ -1,6 +1,6 @@
-//! How unevenly requests come: their numbers in windows of time.
+//! Burstiness of arrivals: numbers of requests in windows of time.
 
-/// The windows, in ps: 1 ms to 1000 s.
+/// Lengths of the windows in ps: 1 ms to 1000 s.
 pub const WINDOWS: [u64; 7] = [
     1_000_000_000,
     10_000_000_000,
@@ -11,40 +11,40 @@ pub const WINDOWS: [u64; 7] = [
     1_000_000_000_000_000,
 ];
 
-/// The numbers of requests in windows of one length, laid end to end from the first request on.
+/// Numbers of requests in consecutive windows of one length, starting at the first request.
 #[derive(Clone, Copy, Debug, Default)]
 struct Windows {
-    /// The window that is being filled, and what it holds.
+    /// Current window, and number of requests in it.
     current: u64,
     count: u64,
-    /// Over the windows before it: the sum of the squares, and the greatest.
+    /// Sum of squares and maximum of the numbers in the windows before the current one.
     squares: f64,
     most: u64,
-    /// Requests in the windows before it.
+    /// Number of requests in the windows before the current one.
     before: u64,
 }
 
-/// Watches the times of requests go by, in order of time.
+/// Collects the times of requests, in order of time.
 #[derive(Debug, Default)]
 pub struct Bursts {
     windows: [Windows; WINDOWS.len()],
 }
 
-/// How uneven a window's numbers are.
+/// Burstiness for windows of one length.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Burstiness {
     /// Length of the windows in ps.
     pub window: u64,
-    /// Whole windows.
+    /// Number of complete windows.
     pub windows: u64,
-    /// Variance of the numbers over their mean: the index of dispersion, 1 for a Poisson process.
+    /// Index of dispersion: variance of the numbers divided by their mean. 1 for a Poisson process.
     pub dispersion: f64,
-    /// The greatest number over the mean.
+    /// Maximum number divided by the mean.
     pub peak_to_mean: f64,
 }
 
 impl Bursts {
-    /// Takes the time of a request in, since the first one; times do not decrease.
+    /// Adds the time of a request since the first one. Times must not decrease.
     pub fn add(&mut self, ps: u128) {
         for (length, windows) in WINDOWS.iter().zip(&mut self.windows) {
             let window = u64::try_from(ps / u128::from(*length)).unwrap_or(u64::MAX);
@@ -58,7 +58,8 @@ impl Bursts {
         }
     }
 
-    /// Of each window of which at least ten have gone by; the last, which has not ended, is left out.
+    /// Returns the burstiness for each length of which at least ten windows are complete. The last, incomplete window
+    /// is ignored.
     pub fn finish(&self) -> Vec<Burstiness> {
         let of = |(length, windows): (&u64, &Windows)| {
             let number = windows.current as f64;
@@ -81,12 +82,12 @@ mod tests {
     #[test]
     fn numbers_in_windows_by_hand() {
         let mut bursts = Bursts::default();
-        // Three requests in the first millisecond of each two, and one that ends the last: 10 windows.
+        // Three requests in the first of every two milliseconds, and one that ends the last window: 10 windows.
         for n in 0..5_u128 {
             (0..3).for_each(|k| bursts.add(n * 2_000_000_000 + k * 1000));
         }
         bursts.add(10_000_000_000);
-        // 3 and 0 by turns: mean 1.5, variance 2.25.
+        // 3 and 0 alternate: mean 1.5, variance 2.25.
         let expected = Burstiness { window: WINDOWS[0], windows: 10, dispersion: 1.5, peak_to_mean: 2.0 };
         assert_eq!(bursts.finish(), [expected]);
     }

@@ -1,4 +1,4 @@
-//! What is implausible in a trace, and what it is likely to be instead.
+//! Plausibility checks of a trace, with likely explanations.
 
 use super::super::gaps::Gaps;
 use super::super::rate::RateCheck;
@@ -9,16 +9,16 @@ use crate::quantity::readable;
 use crate::sim::request::SECTOR;
 use crate::sim::time::Time;
 
-/// Requests below which regularities say nothing.
+/// Number of requests below which regularities are not meaningful.
 const FEW: u64 = 16;
-/// A drive of this many bytes is not built: 1 PiB.
+/// Capacity that no drive has: 1 PiB.
 const LARGEST_DRIVE: u64 = 1 << 50;
 
-/// Watches requests go by for what is odd.
+/// Checks the requests of a trace one by one.
 pub struct Doubts {
     rate: RateCheck,
     gaps: Gaps,
-    /// Greatest common divisor of times.
+    /// Greatest common divisor of all times.
     ps: u128,
 }
 
@@ -27,7 +27,7 @@ impl Doubts {
         Doubts { rate: RateCheck::new(), gaps: Gaps::default(), ps: 0 }
     }
 
-    /// Takes a request in; `since_start` is the time since the earliest, not decreasing.
+    /// Adds a request. `since_start` is the time since the earliest request, and does not decrease.
     pub fn add(&mut self, item: &Item, since_start: u128) {
         let arrival = Time(u64::try_from(since_start).unwrap_or(u64::MAX));
         self.gaps.shorten(since_start, item.line);
@@ -38,12 +38,12 @@ impl Doubts {
         }
     }
 
-    /// All times are multiples of this, in ps; 0 where all are the same.
+    /// Returns the greatest common divisor of all times in ps. 0 if all are equal.
     pub fn resolution_ps(&self) -> u128 {
         self.ps
     }
 
-    /// What is odd. `profile` is complete but for the warnings.
+    /// Returns all warnings. `profile` is complete except for the warnings.
     pub fn warnings(&self, profile: &Profile, format: &Format, unit: TimeUnit) -> Vec<String> {
         let mut warnings: Vec<String> = self.rate(unit).into_iter().collect();
         let word = if format.framing == Framing::Lines { "line" } else { "record" };
@@ -58,12 +58,12 @@ impl Doubts {
         warnings
     }
 
-    /// What is implausible in the rate of the requests.
+    /// Returns a warning about an implausible rate.
     pub fn rate(&self, unit: TimeUnit) -> Option<String> {
         self.rate.warning(unit, self.gaps.jump().is_some())
     }
 
-    /// Longer than simulated time.
+    /// Returns a warning if the trace is longer than the range of simulated time.
     fn too_long(&self, profile: &Profile, unit: TimeUnit) -> Option<String> {
         let days = profile.duration_s / 86_400.0;
         (profile.duration_s > u64::MAX as f64 / 1e12 && self.gaps.jump().is_none()).then(|| {
@@ -74,14 +74,14 @@ impl Doubts {
         })
     }
 
-    /// Stamps that are the same for many requests.
+    /// Returns a warning if many requests have the same time.
     fn coarse(&self, profile: &Profile) -> Option<String> {
         let zero = profile.arrivals.zero.filter(|share| *share >= 0.25)?;
         let resolution = self.ps as f64 / 1e12;
         let coarse = match self.ps {
             0 => "all times are the same".to_owned(),
             _ if resolution >= 1e-4 => format!("times are multiples of {resolution} s"),
-            // Requests that were issued together.
+            // The requests were issued together.
             _ if zero < 0.5 => return None,
             _ => format!("times are multiples of {} us", resolution * 1e6),
         };
@@ -93,7 +93,7 @@ impl Doubts {
     }
 }
 
-/// Out of order.
+/// Returns a warning if requests are out of order.
 fn order(profile: &Profile) -> Option<String> {
     let order = profile.order;
     (order.late > 0).then(|| {
@@ -106,7 +106,7 @@ fn order(profile: &Profile) -> Option<String> {
     })
 }
 
-/// Formats that differ in nothing but which number reads.
+/// Returns a warning for formats that differ only in the number that stands for a read.
 fn one_operation(profile: &Profile, format: &Format) -> Option<String> {
     let by_number = ["ssdsim", "mqsim", "disksim", "flashsim", "tencent", "replay-log"].contains(&format.name);
     let [only] = &profile.operations[..] else { return None };
@@ -120,7 +120,7 @@ fn one_operation(profile: &Profile, format: &Format) -> Option<String> {
     })
 }
 
-/// Addresses that no drive has.
+/// Returns a warning about addresses that no drive has.
 fn too_large(profile: &Profile, format: &Format) -> Option<String> {
     let device = profile.devices.iter().max_by_key(|device| device.end_sector)?;
     let end = device.end_sector.saturating_mul(SECTOR);
@@ -136,7 +136,7 @@ fn too_large(profile: &Profile, format: &Format) -> Option<String> {
 }
 
 fn is_multiple(value: u128, of: u128) -> bool {
-    // 64-bit division is much faster than 128-bit, and mostly enough.
+    // 64-bit division is much faster than 128-bit division, and usually sufficient.
     match (u64::try_from(value), u64::try_from(of)) {
         (Ok(value), Ok(of)) => value.is_multiple_of(of),
         _ => value.is_multiple_of(of),

@@ -1,4 +1,4 @@
-//! The times between requests.
+//! Gaps between requests.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use super::bursts::Bursts;
 use super::moments::{Gaps, Moments, class_ends, octave_of};
 use super::report::{Arrivals, Burst, GapClass};
 
-/// Takes gaps in, in order.
+/// Collects gaps in order.
 #[derive(Default)]
 pub struct GapMoments {
     us: Moments,
@@ -17,7 +17,7 @@ pub struct GapMoments {
     transitions: BTreeMap<(u8, u8), u64>,
 }
 
-/// Covariance of pairs, by Welford's method.
+/// Covariance of pairs, computed with Welford's method.
 #[derive(Default)]
 struct Pairs {
     count: f64,
@@ -44,7 +44,7 @@ impl Pairs {
 }
 
 impl GapMoments {
-    /// Takes a gap in, in ps.
+    /// Adds a gap in ps.
     pub fn add(&mut self, gap: u64) {
         self.us.add(gap as f64 / 1e6);
         self.gaps.add(gap);
@@ -55,7 +55,7 @@ impl GapMoments {
         }
     }
 
-    /// What has been found. `resolution_ps` is 0 where it is not known.
+    /// Returns the statistics. `resolution_ps` is 0 if the resolution is unknown.
     pub fn finish(&self, bursts: &Bursts, resolution_ps: u128) -> Arrivals {
         let count = self.us.count();
         let class = |(class, count, mean_ps): (usize, u64, f64)| {

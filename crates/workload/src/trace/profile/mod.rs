@@ -1,7 +1,7 @@
-//! What a trace is like: mix, sizes, arrivals, footprint, locality, order, and what is implausible about it.
+//! Profile of a trace: mix, sizes, arrivals, footprint, locality, order, and plausibility.
 //!
-//! One pass, one request at a time. Memory does not grow with the number of requests; it grows with the addresses that
-//! are touched, up to a limit beyond which they are sampled (`pages`).
+//! The trace is read in one pass, one request at a time. Memory is independent of the number of requests. It grows with
+//! the touched addresses up to a limit, beyond which they are sampled (`pages`).
 
 mod bursts;
 mod doubts;
@@ -26,10 +26,10 @@ use order::Order as OrderOfTime;
 use pages::{Pages, Touched, hot_share};
 use runs::Runs;
 
-/// A trace with more devices than this has something else in that column; those beyond are one.
+/// A trace with more devices has other data in that column. The devices beyond the limit are counted as one.
 const MOST_DEVICES: usize = super::records::MOST_DEVICES;
 
-/// What is counted of one operation.
+/// Counts of one operation.
 #[derive(Default)]
 struct OfOperation {
     sizes: moments::Sizes,
@@ -37,12 +37,12 @@ struct OfOperation {
     sectors: u64,
     aligned: u64,
     whole: u64,
-    /// Those that continue no other, and how many of these start at a page.
+    /// Number of requests that continue no other, and how many of these start at a page.
     starts: u64,
     aligned_starts: u64,
 }
 
-/// What is counted of one device.
+/// Counts of one device.
 struct OfDevice {
     requests: u64,
     reads: u64,
@@ -51,12 +51,12 @@ struct OfDevice {
     end: u64,
 }
 
-/// Takes the requests of a trace in, one after the other.
+/// Collects the profile of a trace, one request at a time.
 pub struct Profiler {
     requests: u64,
-    /// The time of the first request.
+    /// Time of the first request.
     first: Option<i128>,
-    /// The earliest and the latest time.
+    /// Earliest and latest time.
     ends: Option<(i128, i128)>,
     operations: [OfOperation; Operation::ALL.len()],
     devices: BTreeMap<u32, OfDevice>,
@@ -76,8 +76,8 @@ impl Default for Profiler {
 }
 
 impl Profiler {
-    /// A profiler that knows each page of so many regions of 256 KiB, and samples them where there are more; each takes
-    /// some 560 B.
+    /// Creates a profiler that counts each page of up to `most_regions` regions of 256 KiB, and samples the regions if
+    /// there are more. A region takes about 560 B.
     pub fn new(most_regions: usize) -> Profiler {
         Profiler {
             requests: 0,
@@ -95,7 +95,7 @@ impl Profiler {
         }
     }
 
-    /// Takes a request in.
+    /// Adds a request.
     pub fn add(&mut self, item: &Item) {
         self.requests += 1;
         let Item { device, operation, lba, sectors, ps, .. } = *item;
@@ -131,7 +131,7 @@ impl Profiler {
         }
     }
 
-    /// The profile of what a reader has given, with what is odd about it. `file` is its name.
+    /// Returns the profile of a trace from a reader, with warnings about the trace. `file` is the name of the trace.
     pub fn finish_trace(self, reader: &Reader, file: &str) -> Profile {
         let unit = reader.unit();
         let name = |device: u32| reader.device(device);
@@ -144,7 +144,7 @@ impl Profiler {
         profile
     }
 
-    /// The profile of requests that are made up.
+    /// Returns the profile of generated requests.
     pub fn finish(self) -> Profile {
         self.profile(&|device: u32| device.to_string()).0
     }
@@ -231,7 +231,7 @@ fn hot_shares(counts: &[(u64, u64)]) -> Option<HotShares> {
     })
 }
 
-/// The widest span of a device, in bytes.
+/// Returns the largest span of a device, in bytes.
 fn span<'a>(devices: impl Iterator<Item = &'a OfDevice>) -> u64 {
     devices.map(|device| device.end.saturating_sub(device.first)).max().unwrap_or(0).saturating_mul(SECTOR)
 }
@@ -239,7 +239,7 @@ fn span<'a>(devices: impl Iterator<Item = &'a OfDevice>) -> u64 {
 fn footprint(touched: &Touched, span_bytes: u64) -> Footprint {
     let accesses = touched.accesses;
     let share = |count: u64, of: u64| (of > 0).then(|| count as f64 / of as f64);
-    // Accesses are those of the sample.
+    // Accesses are counted only in the sample.
     let seen = touched.either * touched.sampled;
     Footprint {
         pages: touched.either,

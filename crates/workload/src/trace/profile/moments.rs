@@ -1,9 +1,9 @@
-//! Means, variances and histograms, one value at a time.
+//! Means, variances and histograms, updated with one value at a time.
 
 use std::collections::BTreeMap;
 
-/// Count, mean and variance, after B. P. Welford, "Note on a method for calculating corrected sums of squares and
-/// products", Technometrics 4(3), 1962: sums of squares would cancel where the values hardly differ.
+/// Count, mean and variance (B. P. Welford, "Note on a method for calculating corrected sums of squares and products",
+/// Technometrics 4(3), 1962). Plain sums of squares would lose precision if the values hardly differ.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Moments {
     count: u64,
@@ -13,7 +13,7 @@ pub struct Moments {
 }
 
 impl Moments {
-    /// Takes a value in.
+    /// Adds a value.
     pub fn add(&mut self, value: f64) {
         self.count += 1;
         let before = value - self.mean;
@@ -23,37 +23,37 @@ impl Moments {
         self.ends = Some((least.min(value), greatest.max(value)));
     }
 
-    /// How many values.
+    /// Returns the number of values.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// Their mean; `None` without values.
+    /// Returns the mean. `None` without values.
     pub fn mean(&self) -> Option<f64> {
         (self.count > 0).then_some(self.mean)
     }
 
-    /// Their variance, that of the values themselves and not of what they are a sample of; `None` without values.
+    /// Returns the population variance. `None` without values.
     pub fn variance(&self) -> Option<f64> {
         (self.count > 0).then(|| self.squares / self.count as f64)
     }
 
-    /// Standard deviation over mean; `None` where the mean is 0 or there is none.
+    /// Returns the standard deviation divided by the mean. `None` without values, or if the mean is 0.
     pub fn variation(&self) -> Option<f64> {
         let mean = self.mean().filter(|mean| *mean > 0.0)?;
         self.variance().map(|variance| variance.max(0.0).sqrt() / mean)
     }
 
-    /// Least and greatest value; `None` without values.
+    /// Returns the minimum and the maximum. `None` without values.
     pub fn ends(&self) -> Option<(f64, f64)> {
         self.ends
     }
 }
 
-/// How finely gaps are told apart: so many classes to an octave.
+/// Number of gap classes per octave.
 const PARTS: u32 = 8;
 
-/// The class of a gap: classes are an eighth of an octave wide, below 8 they are single numbers.
+/// Returns the class of a gap. Classes are an eighth of an octave wide. Below 8, each number is a class.
 pub fn class_of(gap: u64) -> usize {
     if gap < u64::from(PARTS) {
         return gap as usize;
@@ -62,7 +62,7 @@ pub fn class_of(gap: u64) -> usize {
     (octave * PARTS) as usize + (gap >> octave) as usize
 }
 
-/// The least gap of a class, and the least of the next one.
+/// Returns the minimum of a class, and the minimum of the next one.
 pub fn class_ends(class: usize) -> (u64, u64) {
     let start = |class: usize| {
         let parts = PARTS as usize;
@@ -76,31 +76,31 @@ pub fn class_ends(class: usize) -> (u64, u64) {
     (start(class), if class >= last { u64::MAX } else { start(class + 1) })
 }
 
-/// The octave of a gap: 0 for none, else one more than the logarithm to base 2.
+/// Returns the octave of a gap: 0 for no gap, otherwise one more than the rounded-down logarithm to base 2.
 pub fn octave_of(gap: u64) -> u8 {
     (64 - gap.leading_zeros()) as u8
 }
 
-/// A histogram of gaps, with the sum of each class, so that means are exact.
+/// Histogram of gaps, with the sum of each class, so that means are exact.
 #[derive(Clone, Debug, Default)]
 pub struct Gaps {
     classes: BTreeMap<usize, (u64, u128)>,
 }
 
 impl Gaps {
-    /// Takes a gap in.
+    /// Adds a gap.
     pub fn add(&mut self, gap: u64) {
         let class = self.classes.entry(class_of(gap)).or_default();
         class.0 += 1;
         class.1 += u128::from(gap);
     }
 
-    /// The classes that hold any: number, count, mean.
+    /// Returns the classes that are not empty: number, count, mean.
     pub fn classes(&self) -> impl Iterator<Item = (usize, u64, f64)> {
         self.classes.iter().map(|(class, (count, sum))| (*class, *count, *sum as f64 / *count as f64))
     }
 
-    /// The gap that this share of the gaps does not exceed, to an eighth of an octave; `None` without gaps.
+    /// Returns a quantile of the gaps, with a precision of an eighth of an octave. `None` without gaps.
     pub fn quantile(&self, share: f64) -> Option<f64> {
         let total: u64 = self.classes.values().map(|(count, _)| count).sum();
         let wanted = share * total as f64;
@@ -117,24 +117,24 @@ impl Gaps {
     }
 }
 
-/// Sizes of which each is counted by itself; others are rounded up to an eighth of an octave.
+/// Maximum number of sizes that are counted individually. Others are rounded up to an eighth of an octave.
 const MOST_SIZES: usize = 4096;
 
-/// How many requests have each size, in sectors.
+/// Number of requests by size in sectors.
 #[derive(Clone, Debug, Default)]
 pub struct Sizes {
     counts: BTreeMap<u32, u64>,
 }
 
 impl Sizes {
-    /// Takes a size in.
+    /// Adds a size.
     pub fn add(&mut self, sectors: u32) {
         let known = self.counts.len() < MOST_SIZES || self.counts.contains_key(&sectors);
         let key = if known { sectors } else { class_ends(class_of(u64::from(sectors))).1.min(1 << 31) as u32 };
         *self.counts.entry(key).or_default() += 1;
     }
 
-    /// Sizes and their counts, by size.
+    /// Returns sizes with their counts, sorted by size.
     pub fn counts(&self) -> impl Iterator<Item = (u32, u64)> {
         self.counts.iter().map(|(sectors, count)| (*sectors, *count))
     }
@@ -165,7 +165,7 @@ mod tests {
     fn sizes_beyond_the_limit_are_rounded_up() {
         let mut sizes = Sizes::default();
         (1..=5000).for_each(|sectors| sizes.add(sectors));
-        // 4097 to 5000 go to the next of 4608 and 5120.
+        // 4097 to 5000 are rounded up to 4608 or 5120.
         let beyond: Vec<_> = sizes.counts().filter(|(sectors, _)| *sectors > 4096).collect();
         assert_eq!(beyond, [(4608, 512), (5120, 392)]);
         sizes.add(u32::MAX);

@@ -1,21 +1,21 @@
-//! How far a trace is from the order of time.
+//! Deviation of a trace from timestamp order.
 
 use std::collections::VecDeque;
 
-/// Times that are kept: a request that comes later than this is said to come at least so late.
+/// Number of stored times. If a request is more positions late than this, the result is only a lower bound.
 const KEPT: usize = 1 << 16;
 
-/// Watches the times of requests go by, in the order of the file.
+/// Collects the times of requests, in the order of the file.
 #[derive(Debug, Default)]
 pub struct Order {
-    /// The greatest times so far, in order.
+    /// Greatest times so far, in order.
     greatest: VecDeque<i128>,
     late: u64,
     window: u64,
 }
 
 impl Order {
-    /// Takes a time in.
+    /// Adds a time.
     pub fn add(&mut self, ps: i128) {
         let place = match self.greatest.back() {
             Some(last) if *last > ps => self.greatest.partition_point(|time| *time <= ps),
@@ -30,17 +30,17 @@ impl Order {
         }
     }
 
-    /// Requests that stand behind one that came later.
+    /// Returns the number of requests that follow a later one.
     pub fn late(&self) -> u64 {
         self.late
     }
 
-    /// The least window that brings all in order: the most requests that stand before one and came later.
+    /// Returns the smallest sort window that restores the order: the maximum number of later requests before a request.
     pub fn window(&self) -> u64 {
         self.window
     }
 
-    /// Whether the window is only the least that it can be.
+    /// Returns `true` if the window is only a lower bound.
     pub fn is_beyond(&self) -> bool {
         self.window >= KEPT as u64
     }
@@ -55,7 +55,7 @@ mod tests {
     fn the_window_by_hand() {
         let mut order = Order::default();
         [10, 20, 30, 30, 15, 40, 5].into_iter().for_each(|ps| order.add(ps));
-        // 15 stands behind three later ones, 5 behind six.
+        // 15 follows three later ones, 5 follows six.
         assert_eq!((order.late(), order.window()), (2, 6));
     }
 

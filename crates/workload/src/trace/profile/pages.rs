@@ -1,28 +1,28 @@
-//! Which 4 KiB pages are read and written, and how often: footprint, hot share, overwrites.
+//! Accesses to 4 KiB pages: footprint, hot shares, overwrites.
 //!
-//! Pages are kept by regions of 64. Where there would be too many, only a sample of the regions is kept: those whose
-//! hash lies below a limit, which is halved whenever they are too many again. That samples addresses and not requests,
-//! so that each region kept is known exactly: C. A. Waldspurger et al., "Efficient MRC construction with SHARDS", FAST
-//! 2015, do so for single blocks.
+//! Pages are counted in regions of 64 pages. If there would be too many regions, only a sample is counted: the regions
+//! whose hash is below a limit, which is halved whenever there are too many regions. This samples addresses and not
+//! requests, so the counts in each sampled region are exact. C. A. Waldspurger et al., "Efficient MRC construction with
+//! SHARDS", FAST 2015, sample single blocks in the same way.
 
 use std::collections::BTreeMap;
 
 use crate::sim::request::Operation;
 
-/// Sectors of a page.
+/// Sectors per page.
 pub const PAGE: u64 = 8;
-/// Pages of a region.
+/// Pages per region.
 const REGION: u64 = 64;
-/// Regions that are kept at most, each some 560 B: 128 GiB of addresses where these are used densely.
+/// Maximum number of regions, at about 560 B each: 128 GiB of densely used addresses.
 pub const MOST_REGIONS: usize = 1 << 19;
 
-/// Accesses to the pages of a region; counts stay at their greatest value.
+/// Accesses to the pages of a region. The counts saturate.
 struct Region {
     reads: [u32; REGION as usize],
     writes: [u32; REGION as usize],
 }
 
-/// Accesses to pages, each page of a request being one.
+/// Accesses to pages. Each page of a request is one access.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Accesses {
     /// Reads.
@@ -31,51 +31,52 @@ pub struct Accesses {
     pub unwritten: u64,
     /// Writes.
     pub writes: u64,
-    /// Writes of pages that were written before.
+    /// Writes to pages that were written before.
     pub overwrites: u64,
-    /// Writes of pages that were read or written before.
+    /// Writes to pages that were read or written before.
     pub updates: u64,
 }
 
-/// The pages of all devices.
+/// Pages of all devices.
 pub struct Pages {
     regions: BTreeMap<(u32, u64), Box<Region>>,
     most: usize,
-    /// Regions are kept whose hash begins with so many zeros: one of 2^halvings.
+    /// A region is counted if its hash starts with this number of zero bits: one region of 2^halvings.
     halvings: u32,
     accesses: Accesses,
 }
 
-/// What is known of the pages in the end; numbers of pages are estimates where `sampled` is below 1.
+/// Page statistics. Numbers of pages are estimates if `sampled` is below 1.
 #[derive(Clone, Debug, Default)]
 pub struct Touched {
-    /// The share of the regions that was kept.
+    /// Share of the regions that were counted.
     pub sampled: f64,
-    /// Standard error of the number of pages, as a share of it.
+    /// Relative standard error of the number of pages.
     pub error: f64,
-    /// Pages read, written, both, and either.
+    /// Pages read.
     pub read: f64,
-    /// As above.
+    /// Pages written.
     pub written: f64,
-    /// As above.
+    /// Pages both read and written.
     pub both: f64,
-    /// As above.
+    /// Pages read or written.
     pub either: f64,
     /// Pages by device.
     pub by_device: BTreeMap<u32, f64>,
-    /// How many pages have been accessed how often, most often first: reads, writes, and both together.
+    /// Numbers of accesses with the number of pages that have them, in descending order: reads, writes, and both
+    /// together.
     pub counts: [Vec<(u64, u64)>; 3],
-    /// Accesses, of what is kept.
+    /// Accesses in the sample.
     pub accesses: Accesses,
 }
 
 impl Pages {
-    /// No pages; at most so many regions are kept.
+    /// Creates empty statistics that count at most `most` regions.
     pub fn new(most: usize) -> Pages {
         Pages { regions: BTreeMap::new(), most: most.max(1), halvings: 0, accesses: Accesses::default() }
     }
 
-    /// Takes a request in. What neither reads nor writes does not count.
+    /// Adds a request. Only reads and writes count.
     pub fn touch(&mut self, device: u32, operation: Operation, lba: u64, sectors: u32) {
         let writes = match operation {
             Operation::Read => false,
@@ -111,7 +112,7 @@ impl Pages {
         }
     }
 
-    /// What has been found.
+    /// Returns the statistics.
     pub fn finish(self) -> Touched {
         let scale = libm::exp2(f64::from(self.halvings));
         let mut touched = Touched { sampled: 1.0 / scale, accesses: self.accesses, ..Touched::default() };
@@ -137,8 +138,8 @@ impl Pages {
         touched.read = number(&counts[0]);
         touched.written = number(&counts[1]);
         touched.either = number(&counts[2]);
-        // Each region is in the sample with probability p = 1 / scale, for itself: the variance of the sum over p is
-        // the sum of the squares over p^2, times 1 - p.
+        // Each region is in the sample independently with probability p = 1 / scale. The variance of the sum over p is
+        // therefore the sum of the squares over p^2, times 1 - p.
         touched.error = if total > 0.0 { ((1.0 - touched.sampled) * squares).sqrt() / total } else { 0.0 };
         touched.counts = counts.map(|counts| counts.into_iter().rev().collect());
         touched
@@ -161,7 +162,7 @@ impl Region {
     }
 }
 
-/// A hash of a region: the finalizer of splitmix64, twice.
+/// Returns a hash of a region: the finalizer of splitmix64, applied twice.
 fn hash(device: u32, region: u64) -> u64 {
     let mix = |x: u64| {
         let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -171,9 +172,9 @@ fn hash(device: u32, region: u64) -> u64 {
     mix(mix(region.wrapping_add(0x9e37_79b9_7f4a_7c15)) ^ u64::from(device).wrapping_mul(0x9e37_79b9_7f4a_7c15))
 }
 
-/// The share of the accesses that goes to the hottest part of the pages: `counts` are accesses and pages, most
-/// accessed first, `part` is the part of the pages. Pages accessed equally often are as good as each other, so that
-/// parts of a page count in proportion. `None` without accesses.
+/// Returns the share of the accesses to the hottest `part` of the pages. `counts` are pairs of accesses and pages, in
+/// descending order of accesses. Pages with equally many accesses are interchangeable, so a part of a page counts in
+/// proportion. `None` without accesses.
 pub fn hot_share(counts: &[(u64, u64)], part: f64) -> Option<f64> {
     let pages: u64 = counts.iter().map(|(_, pages)| pages).sum();
     let total: f64 = counts.iter().map(|(accesses, pages)| *accesses as f64 * *pages as f64).sum();
@@ -193,7 +194,7 @@ mod tests {
 
     #[test]
     fn hot_shares_by_hand() {
-        // Of 100 accesses, 60 go to one page, 20 to another, 20 to the eight others.
+        // Of 100 accesses, 60 go to one page, 20 to another, and 20 to the other eight.
         let counts = [(60, 1), (20, 1), (4, 4), (1, 4)];
         assert_eq!(hot_share(&counts, 0.1), Some(0.6));
         assert_eq!(hot_share(&counts, 0.15), Some(0.7));
@@ -222,7 +223,7 @@ mod tests {
 
     #[test]
     fn a_sample_estimates_within_its_error() {
-        // A million single pages, 17 regions apart, of which every tenth is accessed four times.
+        // A million single pages at a distance of 17 regions. Every tenth is accessed four times.
         let mut pages = Pages::new(1 << 14);
         for round in 0..4_u64 {
             for page in 0..100_000 {
@@ -234,7 +235,7 @@ mod tests {
         let touched = pages.finish();
         assert!(touched.sampled < 0.25 && touched.error > 0.001 && touched.error < 0.02, "{}", touched.error);
         assert!((touched.written / 100_000.0 - 1.0).abs() < 4.0 * touched.error, "{}", touched.written);
-        // Four accesses to a tenth of the pages, out of 13 for ten.
+        // Four accesses to a tenth of the pages, out of 13 accesses to ten pages.
         let hot = hot_share(&touched.counts[1], 0.1).unwrap();
         assert!((hot - 4.0 / 13.0).abs() < 0.02, "{hot}");
     }

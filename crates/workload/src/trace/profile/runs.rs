@@ -1,52 +1,52 @@
-//! How sequential a trace is: requests that start where an earlier one ended.
+//! Sequentiality of a trace: requests that start at the end of an earlier one.
 
 use std::collections::BTreeMap;
 
 use super::moments::Moments;
 use crate::sim::request::Operation;
 
-/// Ends of a device's requests that are remembered, so that streams that take turns are seen.
+/// Number of stored request ends per device. Allows for interleaved streams.
 const STREAMS: usize = 32;
-/// Devices that are told apart here; all beyond share one place.
+/// Maximum number of distinguished devices. All further ones share an entry.
 const MOST_DEVICES: usize = 65_536;
 
-/// A device's last requests.
+/// Last requests of a device.
 #[derive(Clone)]
 struct Device {
-    /// The end of the last request.
+    /// End of the last request.
     last: Option<u64>,
-    /// By operation: the end of the last one, and the requests of the run that it belongs to.
+    /// End of the last request of each operation, and number of requests in its run.
     by_operation: [Option<(u64, u64)>; Operation::ALL.len()],
-    /// The ends of the last requests that did not continue another of these, the oldest overwritten first.
+    /// Ends of the last requests that did not continue another of these. The oldest is replaced first.
     streams: [u64; STREAMS],
     next_stream: usize,
 }
 
-/// What is counted of one operation.
+/// Sequentiality of one operation.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Sequential {
-    /// Requests that start where the last one of the same device and operation ended.
+    /// Requests that start at the end of the last one of the same device and operation.
     pub requests: u64,
-    /// Requests in runs of such, a request that has none being a run of one.
+    /// Numbers of requests in runs of such requests. A single request is a run of one.
     pub runs: Moments,
 }
 
-/// Watches the addresses of requests go by.
+/// Collects the addresses of requests.
 #[derive(Default)]
 pub struct Runs {
     devices: BTreeMap<u32, Device>,
-    /// By operation.
+    /// Indexed by operation.
     operations: [Sequential; Operation::ALL.len()],
-    /// Requests with an address, but for each device's first.
+    /// Requests with an address, without the first one of each device.
     followers: u64,
-    /// Of these: those that start where the last one of the same device ended, whatever it did.
+    /// Followers that start at the end of the last request of the same device, regardless of the operation.
     follows_last: u64,
-    /// Of these: those that start where one of the last streams ended.
+    /// Followers that start at the end of one of the last streams.
     follows_stream: u64,
 }
 
 impl Runs {
-    /// Takes a request in. Returns whether it continues the last one of the same device and operation.
+    /// Adds a request. Returns `true` if it continues the last one of the same device and operation.
     pub fn add(&mut self, device: u32, operation: Operation, lba: u64, sectors: u32) -> bool {
         if sectors == 0 {
             return false;
@@ -89,14 +89,14 @@ impl Runs {
         length > 1
     }
 
-    /// The share of requests that start where the last one of the same device ended, and where one of its last 32
-    /// streams ended; first requests are left out. `None` without any.
+    /// Returns the share of requests that start at the end of the last one of the same device, and of one of its last
+    /// 32 streams. First requests are not counted. `None` without requests.
     pub fn shares(&self) -> Option<(f64, f64)> {
         let share = |count: u64| count as f64 / self.followers as f64;
         (self.followers > 0).then(|| (share(self.follows_last), share(self.follows_stream)))
     }
 
-    /// By operation, with the runs that have not ended.
+    /// Returns the sequentiality by operation, including incomplete runs.
     pub fn finish(&self) -> [Sequential; Operation::ALL.len()] {
         let mut operations = self.operations;
         for device in self.devices.values() {
@@ -117,16 +117,16 @@ mod tests {
     #[test]
     fn runs_by_hand() {
         let mut runs = Runs::default();
-        // Two streams of reads that take turns, 0 8 16 and 800 808, and a write that follows the last read.
+        // Two interleaved streams of reads, 0 8 16 and 800 808, and a write that follows the last read.
         for lba in [0, 800, 8, 808, 16] {
             assert!(!runs.add(0, Operation::Read, lba, 8));
         }
         assert!(!runs.add(0, Operation::Write, 24, 8));
         assert!(runs.add(0, Operation::Read, 24, 8));
-        // Another device is another matter.
+        // Another device is counted separately.
         assert!(!runs.add(1, Operation::Read, 32, 8));
-        // Of six followers, the write continues the last request; it, three reads of the streams continue a stream,
-        // and the read of 24 none: that stream has gone on to 32.
+        // Of six followers, only the write continues the last request. The write and three reads continue a stream. The
+        // read of 24 does not, because its stream has already advanced to 32.
         assert_eq!(runs.shares(), Some((1.0 / 6.0, 4.0 / 6.0)));
         let reads = runs.finish()[Operation::Read.index()];
         assert_eq!(reads.requests, 1);

@@ -17,7 +17,7 @@ fn profiled(text: &str, options: &TraceOptions) -> Profile {
     profiler.finish_trace(&reader, "file")
 }
 
-/// Lines of SPC, from device, sector, bytes, operation and seconds.
+/// Returns lines of SPC for device, sector, bytes, operation and seconds.
 fn spc(requests: &[(u32, u64, u64, char, f64)]) -> String {
     requests.iter().map(|(asu, lba, bytes, op, s)| format!("{asu},{lba},{bytes},{op},{s}\n")).collect()
 }
@@ -47,7 +47,7 @@ fn a_small_trace_by_hand() {
     assert_eq!((read.requests, read.share, read.bytes), (3, 0.5, 10_240));
     assert_eq!((read.size_kib.min, read.size_kib.max), (Some(2.0), Some(4.0)));
     assert_eq!(read.sizes, [SizeCount { sectors: 4, requests: 1 }, SizeCount { sectors: 8, requests: 2 }]);
-    // The read of 12 starts within a page, as that of 4 does on the other device.
+    // The read of 12 starts within a page, like the read of 4 on the other device.
     assert_eq!((read.sequential, read.aligned, read.whole_pages), (0.0, 1.0 / 3.0, 1.0 / 3.0));
     let write = profile.operation("write").unwrap();
     assert_eq!((write.sequential, write.run_longest, write.run_mean), (1.0 / 3.0, 2, Some(1.5)));
@@ -61,18 +61,18 @@ fn a_small_trace_by_hand() {
     assert_eq!(arrivals.histogram.iter().map(|class| class.count).sum::<u64>(), 5);
     assert_eq!(arrivals.transitions.len(), 4);
 
-    // Written: 0, 1 and 2, the last twice. Read: page 1 twice, and pages 0 and 1 of the other device.
+    // Writes: 0, 1 and 2, the last twice. Reads: page 1 twice, and pages 0 and 1 of the other device.
     let footprint = &profile.footprint;
     assert_eq!((footprint.pages, footprint.read_pages, footprint.written_pages), (5.0, 3.0, 3.0));
     assert_eq!((footprint.both_pages, footprint.sampled, footprint.relative_error), (1.0, 1.0, 0.0));
     assert_eq!((footprint.overwrites, footprint.updates), (Some(0.25), Some(0.25)));
     assert_eq!((footprint.reads_of_unwritten, footprint.accesses_per_page), (Some(0.5), Some(1.6)));
     assert_eq!(footprint.span_bytes, 24 * 512);
-    // Accesses 3 of one page, 2 of another, 1 of three: the hottest fifth is one page.
+    // Three accesses to one page, two to another, one to each of three: the hottest fifth is one page.
     assert_eq!(footprint.hot.unwrap().of_20_percent, 3.0 / 8.0);
     assert_eq!(footprint.hot.unwrap().of_10_percent, 1.5 / 8.0);
 
-    // Of four requests with one before them on their device, the second and the third write continue it.
+    // Of four requests with a predecessor on their device, the second and the third write continue it.
     assert_eq!(profile.sequentiality.after_last, Some(0.5));
     assert_eq!(profile.order, Order::default());
     let names: Vec<_> = profile.devices.iter().map(|one| (one.name.as_str(), one.requests, one.pages)).collect();
@@ -85,14 +85,14 @@ fn disorder_is_measured_and_can_be_sorted() {
     let profile = profiled(&text, &TraceOptions::default());
     assert_eq!(profile.order, Order { late: 1, sort_window: 1, beyond: false });
     assert!(profile.warnings.join("\n").contains("--sort-window 1"), "{:?}", profile.warnings);
-    // The late one has no gap: 2 s and 1 s.
+    // The late request has no gap: 2 s and 1 s.
     assert_eq!(profile.arrivals.gap_us.mean, Some(1.5e6));
     let sorted = profiled(&text, &TraceOptions { sort_window: 1, ..TraceOptions::default() });
     assert_eq!((sorted.order.late, sorted.arrivals.gap_us.mean), (0, Some(1e6)));
     assert_eq!(sorted.warnings, Vec::<String>::new());
 }
 
-/// A trace of five numbers a line, one request a millisecond in the unit given as a power of ten.
+/// Returns a trace with five numbers per line, and one request per millisecond in a unit given as a power of ten.
 fn numbers(count: u64, exponent: u32, line: impl Fn(u64) -> String) -> String {
     (0..count).map(|n| format!("{} 0 {}\n", n * 10_u64.pow(exponent), line(n))).collect()
 }
@@ -102,10 +102,10 @@ fn what_is_implausible_is_said() {
     let warnings = |text: &str| profiled(text, &TraceOptions::default()).warnings.join("\n");
     let ordinary = |n: u64| format!("{} 8 {}", n * n % 999 * 8, n % 3 % 2);
     assert_eq!(warnings(&numbers(100, 6, ordinary)), "");
-    // Microseconds taken for nanoseconds: 32 MB/ms.
+    // Microseconds read as nanoseconds: 32 MB/ms.
     let text = warnings(&numbers(2000, 3, |n| format!("{} 8192 {}", n * n % 999 * 8, n % 2)));
     assert!(text.contains("--time-unit us") && text.contains("(1000 requests/s)"), "{text}");
-    // Seconds taken for nanoseconds are a million requests a second and more, and years taken for them too few.
+    // Seconds read as nanoseconds give a million requests per second and more. Years between requests are too few.
     let text = warnings(&numbers(100, 16, ordinary));
     assert!(text.contains("less than one request an hour") && text.contains("213 days"), "{text}");
     let text = warnings(&numbers(100, 6, |n| format!("{} 4096 {}", n * n % 999 * 4096, n % 2)));
@@ -128,7 +128,7 @@ fn nothing_is_profiled_without_fault() {
     assert!(profile.to_json().contains("\"rate\": null"));
 }
 
-/// The same by plain sets and lists.
+/// Computes the same with plain sets and lists.
 struct Naive {
     pages: [BTreeSet<(u32, u64)>; 2],
     accesses: BTreeMap<(u32, u64), u64>,

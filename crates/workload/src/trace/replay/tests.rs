@@ -1,4 +1,4 @@
-//! Traces as a whole: small files written here, read back as requests.
+//! Tests of whole traces: small files that are written here, and read back as requests.
 
 use std::io::Write;
 
@@ -16,7 +16,7 @@ fn file(bytes: impl AsRef<[u8]>) -> NamedTempFile {
     file
 }
 
-/// Everything a trace gives, and the trace at its end.
+/// Returns all requests of a trace, and the trace at its end.
 fn read_on(text: impl AsRef<[u8]>, options: &TraceOptions, sectors: u64) -> Result<(Vec<Request>, Trace), String> {
     let file = file(text);
     let mut trace = Trace::open(file.path(), options, sectors).map_err(|error| error.0)?;
@@ -66,7 +66,7 @@ fn a_trace_becomes_requests() {
 
 #[test]
 fn times_are_rebased_in_their_own_unit() {
-    // File times are far beyond 64 bits of picoseconds.
+    // Windows file times exceed 64 bits of picoseconds by far.
     let text = "128166372003061629,hm,1,Read,0,512,1\n128166372003061630,hm,1,Read,0,512,1\n";
     assert_eq!(arrivals(&read(text, &TraceOptions::default()).unwrap().0), [0, 100_000]);
     let text = "0,0,512,R,18446744073709551614.9999999999995\n0,0,512,R,18446744073709551615.0\n";
@@ -107,7 +107,7 @@ fn a_bad_line_stops_with_what_was_expected() {
         &error("0,8,512,R,1.0\n0,8,0,R,1.0\n", &TraceOptions::default()),
         &["line 2", "at least one byte", "--skip"],
     );
-    // A second header is no header.
+    // A second header is not skipped.
     assert_has(&error("asu,lba\n0,8,512,R,1\nasu,lba\n", &TraceOptions::default()), &["line 3: `asu,lba`"]);
     let long = format!("0,8,512,R,1.0\n0,8,512,R,1.0{}\n", " ".repeat(300_000));
     assert_has(&error(&long, &TraceOptions::default()), &["line 2", "...`: expected a line of at most 64 KiB"]);
@@ -129,7 +129,7 @@ fn time_running_backwards_is_an_error() {
     let text = "1.5 0 0 8 1\n2.25 0 8 8 1\n\n2.125 0 16 8 1\n";
     let message = error(text, &TraceOptions::default());
     assert_has(&message, &["line 4", "2.125 ms comes after 2.25 ms of line 2", "--sort-window N"]);
-    // Without times there is no order to break.
+    // Without times, there is no order to violate.
     let options = TraceOptions { replay: Replay::Depth(4), ..TraceOptions::default() };
     let (requests, trace) = read(text, &options).unwrap();
     assert_eq!(arrivals(&requests), [0, 0, 0]);
@@ -161,7 +161,7 @@ fn addresses_behind_the_device_are_refused_or_fitted() {
     let (wrapped, warning) = on(Fit::Wrap, 1024).unwrap();
     assert_eq!(wrapped, [8, 979, 928]);
     assert_has(&warning, &["2 of 3 requests lay behind the device"]);
-    // Pages 1, 250 and 500: the offset within a page stays.
+    // Pages 1, 250 and 500. The offset within a page stays.
     assert_eq!(on(Fit::Compact, 1024).unwrap().0, [0, 11, 16]);
     assert_eq!(on(Fit::Compact, 24).unwrap().0, [0, 11, 16]);
     assert_has(&on(Fit::Compact, 23).unwrap_err(), &["touches 12 KiB", "the device has, 11.50 KiB"]);
@@ -171,7 +171,7 @@ fn addresses_behind_the_device_are_refused_or_fitted() {
 
 #[test]
 fn devices_are_laid_out_selected_or_merged() {
-    // Device 2 reaches to sector 9, device 10 to 3001, device 7 to 1.
+    // Device 2 extends to sector 9, device 10 to 3001, device 7 to 1.
     let text = "1 10 3000 1 1\n2 2 8 1 1\n3 7 0 1 1\n4 10 0 1 0\n";
     let with = |devices: &str, fit| {
         let options = TraceOptions { devices: devices.parse().unwrap(), fit, ..TraceOptions::default() };
@@ -238,7 +238,7 @@ fn the_digest_tells_the_trace_and_nothing_else() {
     }
 }
 
-/// A pipe can be read once: enough for a trace that needs no first pass.
+/// A pipe can be read only once, which is sufficient for a trace that needs no first pass.
 #[cfg(unix)]
 #[test]
 fn a_pipe_is_read_once() {
@@ -259,7 +259,7 @@ fn a_pipe_is_read_once() {
     assert_eq!(trace.next_request().unwrap(), None);
 }
 
-/// A line of each format that reads.
+/// Returns a valid line of each format.
 const VALID: [&str; 5] = [
     "0,20941264,8192,W,0.551706",
     "128166372003061629,hm,1,Read,383496192,32768,413",
@@ -288,7 +288,7 @@ fn any_options() -> impl Strategy<Value = TraceOptions> {
     })
 }
 
-/// Lines that read, with a few bytes changed.
+/// Returns valid lines with a few changed bytes.
 fn mutated_lines() -> impl Strategy<Value = Vec<u8>> {
     let line = (0..VALID.len(), proptest::collection::vec((any::<u16>(), any::<u8>()), 0..3));
     let separator = prop_oneof![Just(&b"\n"[..]), Just(&b"\r\n"[..]), Just(&b""[..])];
@@ -307,7 +307,7 @@ fn mutated_lines() -> impl Strategy<Value = Vec<u8>> {
     })
 }
 
-/// Reading ends, without a panic, and what it gives is in order and on the device.
+/// Checks that reading ends without a panic, and that the requests are in order and on the device.
 fn check(bytes: &[u8], options: &TraceOptions, sectors: u64) {
     if let Ok((requests, trace)) = read_on(bytes, options, sectors) {
         assert!(requests.iter().all(|request| request.lba + u64::from(request.sectors) <= sectors));
@@ -317,7 +317,7 @@ fn check(bytes: &[u8], options: &TraceOptions, sectors: u64) {
     }
 }
 
-/// A line whose numbers and words are anything that fits the columns.
+/// Returns a line that matches the columns, with arbitrary numbers and words.
 fn columns(format: usize) -> BoxedStrategy<String> {
     let line = (any::<u64>(), 0..3_u32, any::<u64>(), any::<u64>(), 0..64_u32, 0..4_usize);
     line.prop_map(move |(time, device, lba, length, shift, operation)| {
@@ -351,7 +351,7 @@ proptest! {
     ) {
         options.format = None;
         options.skip_bad_lines = 20;
-        // A footprint of up to 2 TiB a request is a test of patience only.
+        // A footprint of up to 2 TiB per request would only take time.
         if options.fit == Fit::Compact {
             options.fit = Fit::Wrap;
         }
@@ -370,7 +370,7 @@ proptest! {
     }
 }
 
-/// Two recordings in one file, a year apart: 20 requests each, a millisecond apart.
+/// Two recordings in one file, at a distance of a year: 20 requests each, one per millisecond.
 fn two_recordings() -> String {
     let time = |n: u64| if n < 20 { n } else { n + 365 * 86_400_000 };
     (0..40).map(|n| format!("0,{},512,R,{}.{:03}\n", n * 8, time(n) / 1000, time(n) % 1000)).collect()
@@ -381,7 +381,7 @@ fn a_jump_of_the_clock_is_named_with_what_to_do() {
     let message = error(&two_recordings(), &TraceOptions::default());
     assert_has(&message, &["line 21", "a gap of 365.0 days before line 21", "--max-gap 1s", "--replay depth=N"]);
     assert!(!message.contains("--time-unit"), "{message}");
-    // Short enough to be run: then it is a warning, and nothing else is said of the rate.
+    // Short enough to run: there is a warning about the gap, and none about the rate.
     let options = TraceOptions { time_scale: "0.1".parse().unwrap(), ..TraceOptions::default() };
     let warnings = read(&two_recordings(), &options).unwrap().1.warnings();
     assert_eq!(warnings.len(), 1, "{warnings:?}");
