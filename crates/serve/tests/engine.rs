@@ -1,4 +1,4 @@
-//! The engine by a clock that the test holds: what is answered ahead of its time, and then a cut or the end.
+//! Tests of the engine with a clock under the control of the test: early replies, followed by a power cut or the end.
 
 use std::sync::Arc;
 
@@ -12,10 +12,10 @@ use floatgate_serve::image::{ImageAt, Opened};
 use floatgate_serve::lateness::{Asking, Cause, Turn};
 use floatgate_serve::payload::memory::Memory;
 
-/// An engine on an image in memory with one unit written and flushed, and a read of it that was answered
-/// although the device is still at it; with the time then.
+/// Returns an engine on an image in memory with one mapping unit written and flushed. A read of it was replied to
+/// before the device has completed it. Also returns the current time.
 fn answered_ahead() -> (Engine, Wall) {
-    // A page takes 100 us over the bus: the end of a read is certain that long before.
+    // A page takes 100 us on the bus. The completion of a read is certain that long before.
     let config = config::load("tiny", &["bus.protocol.nv-ddr=40MT/s".to_owned()]).unwrap();
     let options = Options { attribution: true, ..Options::default() };
     let mut device = Device::new(config.clone(), options).unwrap();
@@ -52,13 +52,13 @@ fn due(engine: &mut Engine, port: Port, now: Wall) -> Vec<Answer> {
     answers
 }
 
-/// `tiny` with that option, if it is one.
+/// Creates the device `tiny`, with an option if there is one.
 fn device(set: Option<&str>) -> Device {
     let config = config::load("tiny", &set.map(str::to_owned).into_iter().collect::<Vec<_>>()).unwrap();
     Device::new(config, Options { attribution: true, ..Options::default() }).unwrap()
 }
 
-/// An engine whose payload is beside the device, and a front end of that cost.
+/// Creates an engine with payload outside the device, and a frontend with this cost.
 fn engine(device: Device, cost: Cost) -> (Engine, Port) {
     let payload = Box::new(Memory::new(device.config().logical_bytes(), 4096, u64::MAX));
     let mut engine = Engine::new(device, payload, Pace::Timed(Clock::new(Wall(0), Speed::default())), None);
@@ -68,7 +68,7 @@ fn engine(device: Device, cost: Cost) -> (Engine, Port) {
 }
 
 #[test]
-fn what_was_answered_ahead_is_not_lost_by_a_power_cut() {
+fn a_power_cut_does_not_undo_an_early_reply() {
     let (mut engine, now) = answered_ahead();
     let before = engine.device().now();
     let cut = engine.power_cut(now).unwrap();
@@ -78,7 +78,7 @@ fn what_was_answered_ahead_is_not_lost_by_a_power_cut() {
 }
 
 #[test]
-fn what_was_answered_ahead_is_in_the_result() {
+fn early_replies_are_in_the_results() {
     let (engine, _) = answered_ahead();
     let served = engine.finish(true);
     let results = &served.outcome.results;
@@ -87,7 +87,7 @@ fn what_was_answered_ahead_is_in_the_result() {
 }
 
 #[test]
-fn more_is_deducted_for_a_client_that_has_slept_for_longer() {
+fn the_deduction_grows_with_the_clients_sleep() {
     let cost = Cost {
         read: (10_000.0, 1.0),
         write: (12_000.0, 2.0),
@@ -100,17 +100,17 @@ fn more_is_deducted_for_a_client_that_has_slept_for_longer() {
     assert_eq!(reads, [14_096, 17_096, 20_096, 25_096, 30_096, 30_096]);
     assert_eq!([0, 260_000].map(|latency| of(Operation::Write, latency, false)), [20_192, 36_192]);
     assert_eq!(of(Operation::Flush, 60_000, false), 18_000, "of a write without bytes");
-    // Who looks for the answer does not sleep, however long it takes.
+    // A client that polls does not sleep, however long the request takes.
     assert_eq!([0, 260_000].map(|latency| of(Operation::Read, latency, true)), [9_096, 9_096]);
     assert_eq!((cost.us(), cost.waking_us()), ([20.096, 36.192], 16.0));
-    // Over a way in whose clients cannot say that they look, nobody counts as awake.
+    // If the clients of a frontend cannot indicate polling, no client counts as polling.
     let asleep = Cost { waking: None, ..cost };
     assert_eq!((asleep.of(Operation::Flush, 0, Wall(60_000), true), asleep.waking_us()), (Wall(18_000), 0.0));
     assert_eq!(Cost::default().of(Operation::Read, 4096, Wall(1000), false), Wall(0));
 }
 
 #[test]
-fn what_the_front_end_takes_for_its_client_is_deducted() {
+fn the_cost_for_the_client_is_deducted() {
     let target = |scale, is_provisional| {
         let cost = Cost { read: (40_000.0, 0.0), is_provisional, ..Cost::default() };
         let (mut engine, port) = engine(device(Some("bus.protocol.nv-ddr=40MT/s")), cost);
@@ -132,7 +132,7 @@ fn what_the_front_end_takes_for_its_client_is_deducted() {
     assert_eq!(target(0.75, true), (whole, deducted), "the self-test finds its own cost");
 }
 
-/// More requests than units that work at a time wait for each other, which hides what the front end takes.
+/// If there are more requests than execution units, they wait for each other, which hides the cost of the frontend.
 #[test]
 fn nothing_is_deducted_while_requests_wait_for_each_other() {
     const COST: Wall = Wall(40_000);
@@ -156,14 +156,14 @@ fn nothing_is_deducted_while_requests_wait_for_each_other() {
     };
     served(Operation::Write, 3 * units);
     assert_eq!(served(Operation::Read, units), vec![COST; units]);
-    // The first have as many behind them as there are units; of the last there are no more than these.
+    // The first requests have as many others outstanding as there are execution units, the last ones have fewer.
     let deducted = served(Operation::Read, 3 * units);
     assert_eq!(deducted, [vec![Wall(0); 2 * units], vec![COST; units]].concat());
 }
 
-/// Where sending takes longer than the device does: what is missing is lateness, of the device's last phase.
+/// If sending takes longer than the device, the difference is lateness, caused by the lead time of the device.
 #[test]
-fn an_answer_that_takes_less_than_its_sending_is_late_by_the_difference() {
+fn a_reply_faster_than_its_sending_is_late_by_the_difference() {
     let cost = (50_000.0, 0.0);
     let cost = Cost { read: cost, write: cost, ..Cost::default() };
     let (mut engine, port) = engine(device(Some("buffer.capacity=64KiB")), cost);
@@ -176,7 +176,7 @@ fn an_answer_that_takes_less_than_its_sending_is_late_by_the_difference() {
         (answer.due, at)
     };
     for operation in [Operation::Write, Operation::Read] {
-        // Accepted by the buffer, found in the buffer: at once.
+        // A write accepted by the buffer and a read found in the buffer take no time.
         let (due, at) = answered(operation, 8);
         assert!(due.latency < Wall(10_000) && !due.too_short, "{operation:?}: {due:?}");
         assert_eq!((due.target, due.deducted), (at.later(due.latency).earlier(Wall(50_000)), Wall(50_000)));
@@ -188,15 +188,17 @@ fn an_answer_that_takes_less_than_its_sending_is_late_by_the_difference() {
     assert!(due.too_short, "what moves no data is not judged: {due:?}");
 }
 
-/// Who looks late finds what was decided in time: that is the host's fault, not that of a short last phase.
+/// If the server polls late, it finds a completion that was decided in time. The host causes this delay, not the
+/// device.
 #[test]
-fn an_answer_was_decided_when_the_device_did_not_when_somebody_looked() {
+fn completions_are_dated_by_the_device_and_not_by_the_wake_up() {
     let mut device = device(Some("bus.protocol.nv-ddr=40MT/s"));
     precondition(&mut device, Precondition::Fill, 1, &mut |_| true).unwrap();
     let (mut engine, port) = engine(device, Cost { read: (50_000.0, 0.0), ..Cost::default() });
     let at = Wall(10_000_000);
     engine.submit(port, at, &Order::of(Operation::Read, 0, 8)).unwrap();
-    // The cells take 25 us and the bus 102.4: it is due 50 us before its end, and the server wakes 30 us late.
+    // The cells take 25 us and the bus 102.4 us. The reply is due 50 us before the completion, and the server wakes 30
+    // us late.
     let awake = at.later(Wall(110_000));
     engine.advance(awake);
     let [answer] = &due(&mut engine, port, awake)[..] else { panic!("it is due") };

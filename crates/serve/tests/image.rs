@@ -1,4 +1,4 @@
-//! Flash images: what is in them after power cuts, shutdowns, and trouble with their files.
+//! Tests of flash images: contents after power cuts, shutdowns and file errors.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -30,7 +30,7 @@ mod truth;
 use options::{options, sockets};
 use truth::Truth;
 
-/// A disk in memory that outlives its users, and fails as it is told.
+/// A disk in memory that survives its users, and fails on request.
 #[derive(Clone, Default)]
 struct TestDisk(Arc<Mutex<Platter>>);
 
@@ -38,17 +38,17 @@ struct TestDisk(Arc<Mutex<Platter>>);
 struct Platter {
     size: u64,
     grains: BTreeMap<u64, Vec<u8>>,
-    /// Grains that there is room for.
+    /// Number of grains that fit on the disk.
     room: Option<usize>,
-    /// Why nothing can be written.
+    /// Error of all writes.
     error: Option<io::ErrorKind>,
-    /// Why it cannot be synchronised.
+    /// Error of syncs.
     sync_error: Option<io::ErrorKind>,
-    /// Writes until the program is killed, in the middle of the next.
+    /// Number of writes until the program is killed, in the middle of the next one.
     life: Option<u64>,
-    /// Something was written since it was synchronised.
+    /// True if the disk was written since the last sync.
     is_dirty: bool,
-    /// For each time it was synchronised, by how many ns the kernel may delay what the thread that did it waits for.
+    /// Timer slack in ns of the syncing thread at each sync.
     syncs: Vec<u64>,
 }
 
@@ -134,7 +134,7 @@ impl Disk for TestDisk {
     }
 }
 
-/// 2 x 2 chips of 2 planes of 8 blocks of 16 units: 4 MiB, of which the host sees 1.8.
+/// 2 x 2 chips with 2 planes of 8 blocks of 16 mapping units: 4 MiB, of which 1.8 MiB are visible to the host.
 const SMALL: [&str; 4] =
     ["geometry.blocks=8", "geometry.pages=16", "capacity.spare=0.55", "durability.trim_journal=true"];
 
@@ -147,7 +147,7 @@ fn made_with() -> DeviceOptions {
     DeviceOptions { seed: 3, attribution: true, ..DeviceOptions::default() }
 }
 
-/// A device and its image: a new one, or what is left of one.
+/// Creates or recovers a device with its image.
 fn begin(disk: &TestDisk, config: &DeviceConfig) -> Result<(Device, Store, Option<Recovered>), ImageError> {
     let opened = Opened::on(Box::new(disk.clone()), config, false)?;
     if opened.is_new() {
@@ -191,14 +191,14 @@ impl Bench {
     }
 }
 
-/// As often as `FLOATGATE_KILLS` says, which `make soak` sets, or so often.
+/// Returns the number of repetitions: the value of `FLOATGATE_KILLS`, which `make soak` sets, or else `usual`.
 fn times(usual: u64) -> u64 {
     std::env::var("FLOATGATE_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(usual)
 }
 
 #[test]
-fn what_was_written_is_there_after_a_restart() {
-    // Whether there is a checkpoint may change from start to start.
+fn data_survive_a_restart() {
+    // The checkpoint option may change between starts.
     let configs = [&[][..], &["durability.checkpoint=16KiB"], &[], &["durability.checkpoint=8KiB"]].map(load);
     let disk = TestDisk::default();
     let mut truth = Truth::new(configs[0].logical_bytes(), 4096, 1);
@@ -215,7 +215,7 @@ fn what_was_written_is_there_after_a_restart() {
     }
 }
 
-/// The devices whose power is cut.
+/// Devices for power-cut tests.
 const CUT: [&[&str]; 10] = [
     &[],
     &["buffer.capacity=128KiB"],
@@ -241,7 +241,7 @@ const CUT: [&[&str]; 10] = [
 ];
 
 #[test]
-fn after_a_power_cut_each_unit_is_as_flushed_or_newer() {
+fn after_a_power_cut_each_unit_is_flushed_or_newer() {
     for (index, overrides) in CUT.into_iter().enumerate() {
         println!("{overrides:?}");
         let (disk, config) = (TestDisk::default(), load(overrides));
@@ -250,7 +250,7 @@ fn after_a_power_cut_each_unit_is_as_flushed_or_newer() {
         let bench = Bench::new(&disk, &config);
         let mut client = bench.client();
         let mut accounted = 0;
-        // Blocks that fail are used up in the end, and then the device takes no writes.
+        // Failing blocks are used up in the end. Then the device no longer accepts writes.
         let cuts = if config.faults.is_some() { times(8).min(40) } else { times(8) };
         for round in 0..cuts {
             for _ in 0..truth.luck.below(40) {
@@ -293,11 +293,11 @@ fn a_full_disk_gives_errors_and_loses_nothing() {
     let mut read = vec![0; 65536];
     client.read(0, &mut read).unwrap();
     assert!(read.iter().all(|byte| *byte == 1));
-    // What is killed now has what was flushed.
+    // After a kill at this point, everything that was flushed is available.
     let killed = Bench::new(&copy_of(&disk), &config);
     killed.client().read(0, &mut read).unwrap();
     assert!(read.iter().all(|byte| *byte == 1));
-    // As soon as there is room it goes on.
+    // Writes succeed again when there is space.
     disk.set(|platter| platter.room = None);
     pause();
     client.write(0, &[3; 65536], true).unwrap();
@@ -310,7 +310,7 @@ fn a_full_disk_gives_errors_and_loses_nothing() {
 }
 
 #[test]
-fn a_broken_disk_gives_errors_and_is_told_of() {
+fn a_broken_disk_gives_errors_and_a_warning() {
     let (disk, config) = (TestDisk::default(), load(&[]));
     let bench = Bench::new(&disk, &config);
     let mut client = bench.client();
@@ -328,9 +328,9 @@ fn a_broken_disk_gives_errors_and_is_told_of() {
     assert_eq!(read, [1; 4096], "the file is as it was when its disk broke");
 }
 
-/// Whoever asks for it has what was written on the machine's own disk before the answer comes, or not, as is chosen.
+/// A flush waits for the machine's own disk only if this was requested.
 #[test]
-fn a_flush_waits_for_the_machines_disk_where_that_is_asked() {
+fn a_flush_waits_for_the_machines_disk_if_requested() {
     for syncs in [true, false] {
         let (disk, config) = (TestDisk::default(), load(&["buffer.capacity=64KiB"]));
         let mut device = Device::new(config.clone(), made_with()).unwrap();
@@ -348,9 +348,9 @@ fn a_flush_waits_for_the_machines_disk_where_that_is_asked() {
     }
 }
 
-/// What the kernel could not write it may have forgotten: only what is opened anew is what is on the disk.
+/// After a failed sync, the kernel may have dropped data. Only reopening the file shows the contents of the disk.
 #[test]
-fn a_disk_that_cannot_be_synchronised_takes_nothing_more() {
+fn after_a_failed_sync_the_image_accepts_nothing() {
     let (disk, config) = (TestDisk::default(), load(&["buffer.capacity=64KiB"]));
     let mut device = Device::new(config.clone(), made_with()).unwrap();
     let store = Opened::on(Box::new(disk.clone()), &config, true).unwrap().begin(&mut device).unwrap();
@@ -378,10 +378,9 @@ fn a_disk_that_cannot_be_synchronised_takes_nothing_more() {
     assert_eq!(read, [1; 4096]);
 }
 
-/// By default the kernel may end waits 50 us late. The threads that serve, which are those that synchronise the disk,
-/// have it not do that.
+/// By default, the kernel may end waits 50 us late. The serving threads, which also sync the disk, disable that.
 #[test]
-fn threads_that_serve_wake_without_slack() {
+fn serving_threads_have_no_timer_slack() {
     let (disk, config) = (TestDisk::default(), load(&[]));
     let mut device = Device::new(config.clone(), made_with()).unwrap();
     let store = Opened::on(Box::new(disk.clone()), &config, true).unwrap().begin(&mut device).unwrap();
@@ -398,9 +397,9 @@ fn threads_that_serve_wake_without_slack() {
     server.stop(true).unwrap();
 }
 
-/// Payload that rots in the file is found by its digest, and is not passed on as good.
+/// Rotten payload in the file is detected by its digest, and is not returned as valid data.
 #[test]
-fn rotten_payload_is_an_error() {
+fn damaged_payload_is_an_error() {
     let (disk, config) = (TestDisk::default(), load(&[]));
     let bench = Bench::new(&disk, &config);
     let mut client = bench.client();
@@ -421,7 +420,7 @@ fn rotten_payload_is_an_error() {
     assert_eq!((finished.live.payload_errors, finished.damaged), (2, 2), "the disk itself did not fail");
 }
 
-/// Devices whose files have every kind of record.
+/// Devices whose files contain every kind of record.
 const ROTTEN: [&[&str]; 4] = [
     &[],
     &["buffer.capacity=64KiB", "buffer.power_loss_protection=true"],
@@ -434,7 +433,7 @@ const ROTTEN: [&[&str]; 4] = [
     ],
 ];
 
-/// Writes, overwrites and trims; what each unit holds at the end, all of it flushed.
+/// Writes, overwrites and trims. Returns the final contents of each unit, all flushed.
 fn aged(client: &mut Client, units: u64) -> Vec<u8> {
     let mut held = vec![0; units as usize];
     for round in 1..4u8 {
@@ -451,9 +450,9 @@ fn aged(client: &mut Client, units: u64) -> Vec<u8> {
     held
 }
 
-/// Whatever bit of a file rots, a unit reads as it was flushed, or with an error.
+/// If any bit of a file rots, each unit reads as it was flushed, or with an error.
 #[test]
-fn rotten_bits_never_bring_back_old_data() {
+fn bit_errors_never_return_old_data() {
     for (index, overrides) in ROTTEN.into_iter().enumerate() {
         let (disk, config) = (TestDisk::default(), load(overrides));
         let units = config.logical_units().min(160);
@@ -470,7 +469,7 @@ fn rotten_bits_never_bring_back_old_data() {
                 let bits = luck.below(3);
                 damaged.set(|platter| {
                     let bytes = platter.grains.get_mut(&grain).unwrap();
-                    // Half of the time where something is written.
+                    // Half of the time, choose a position with data.
                     let written = bytes.iter().rposition(|byte| *byte != 0).map_or(GRAIN, |last| last as u64 + 1);
                     let within = if case % 2 == 0 { written } else { GRAIN };
                     let first = luck.below(within * 8);
@@ -481,7 +480,7 @@ fn rotten_bits_never_bring_back_old_data() {
                 let what = format!("{overrides:?} after a {ending}, case {case}, grain {grain}");
                 let (device, store, recovered) = match begin(&damaged, &config) {
                     Ok(begun) => begun,
-                    // Of an erase count and of the journal's payload only one bit can be restored.
+                    // In an erase count and in the payload of the journal, only one bit can be restored.
                     Err(ImageError::Damaged(_) | ImageError::Lost(1)) if bits == 2 => continue,
                     Err(error) => panic!("{what}: {error}"),
                 };
@@ -492,7 +491,7 @@ fn rotten_bits_never_bring_back_old_data() {
     }
 }
 
-/// Each unit reads as it should, or not at all; and the device still takes writes.
+/// Checks that each unit reads correctly or with an error, and that the device still accepts writes.
 fn check_or_error(bench: &Bench, held: &[u8], what: &str) {
     let (mut client, mut bytes) = (bench.client(), [0; 4096]);
     let mut errors = 0;
@@ -514,9 +513,9 @@ fn check_or_error(bench: &Bench, held: &[u8], what: &str) {
     assert_eq!(bench.server.engine().lock().unwrap().trouble(), None, "{what}");
 }
 
-/// What an older version of a unit might stand in for is refused unless it is asked for.
+/// If an older version of a unit might replace the lost one, recovery is refused unless salvage is requested.
 #[test]
-fn records_that_cannot_be_read_are_refused() {
+fn images_with_unreadable_records_are_refused() {
     let (disk, config) = (TestDisk::default(), load(&[]));
     let bench = Bench::new(&disk, &config);
     let held = aged(&mut bench.client(), 100);
@@ -541,7 +540,7 @@ fn records_that_cannot_be_read_are_refused() {
 }
 
 #[test]
-fn faults_reach_the_client_and_outlive_the_server() {
+fn faults_reach_the_client_and_persist() {
     let (disk, config) = (TestDisk::default(), load(&["geometry.blocks=16", "faults={}"]));
     let bench = Bench::new(&disk, &config);
     let mut client = bench.client();
@@ -585,7 +584,7 @@ fn faults_reach_the_client_and_outlive_the_server() {
 }
 
 #[test]
-fn images_of_others_and_damaged_ones_are_refused() {
+fn foreign_and_damaged_images_are_refused() {
     let (disk, config) = (TestDisk::default(), load(&[]));
     Bench::new(&disk, &config).end();
     let refused = |disk: &TestDisk, config: &DeviceConfig| begin(disk, config).err().unwrap().to_string();
@@ -607,7 +606,7 @@ fn images_of_others_and_damaged_ones_are_refused() {
         platter.grains.insert(256, vec![9; GRAIN as usize]);
     });
     assert!(refused(&table, &config).contains("the erase count of block 0"));
-    // The device that goes on may differ in what does not shape flash.
+    // The recovered device may differ in options that do not affect the contents of flash.
     begin(&disk, &load(&["nand.read=1us", "host.queue_depth=7", "gc.victim=fifo"])).unwrap();
 }
 
@@ -616,14 +615,14 @@ fn copy_of(disk: &TestDisk) -> TestDisk {
     TestDisk(Arc::new(Mutex::new(Platter { size: platter.size, grains: platter.grains.clone(), ..Platter::default() })))
 }
 
-/// Longer than a failed disk is left alone.
+/// Waits longer than the retry interval after a disk error.
 fn pause() {
     let timeout = rustix::event::Timespec { tv_sec: 0, tv_nsec: 60_000_000 };
     rustix::event::poll(&mut [], Some(&timeout)).unwrap();
 }
 
 #[test]
-fn garbage_in_an_image_is_never_a_panic() {
+fn garbage_in_an_image_never_panics() {
     let (disk, config) = (TestDisk::default(), load(&[]));
     let bench = Bench::new(&disk, &config);
     let mut truth = Truth::new(config.logical_bytes(), 4096, 9);
@@ -644,7 +643,7 @@ fn garbage_in_an_image_is_never_a_panic() {
                 }
             }
         });
-        // It is refused, or a device that serves, be it with errors.
+        // The image is refused, or the device serves, possibly with errors.
         if let Ok((device, store, recovered)) = begin(&damaged, &config) {
             let bench = Bench::over(device, store, recovered);
             let mut client = bench.client();
@@ -659,11 +658,11 @@ fn garbage_in_an_image_is_never_a_panic() {
     }
 }
 
-/// Bits that differ from a record in this many places cannot be restored, which costs the most.
+/// Number of bit errors in a record that cannot be restored. This is the slowest case.
 const TOO_MANY: [usize; 3] = [7, 77, 177];
 
-/// An image of which 64 MiB are overwritten, by random bytes or by records that are almost right, is refused or
-/// salvaged within seconds, and a salvaged device serves.
+/// An image of which 64 MiB are overwritten, with random bytes or with almost valid records, is refused or salvaged
+/// within seconds. A salvaged device serves.
 #[test]
 fn garbage_in_an_image_takes_bounded_time() {
     const GARBAGE: usize = 64 << 20;
@@ -680,7 +679,7 @@ fn garbage_in_an_image_takes_bounded_time() {
     let record = &whole[first..first + SLOT];
     let mut luck = truth::Luck(5);
     let random = (0..GARBAGE).map(|_| luck.below(256) as u8).collect::<Vec<u8>>();
-    // Each record of a unit is a bit too far from the one that was there, and so is what is repeated in its payload.
+    // Each record of a unit differs in slightly too many bits from the original one, and so does the repeated payload.
     let mut almost = whole[first..first + GARBAGE].to_vec();
     for bytes in almost.as_chunks_mut::<SLOT>().0 {
         if bytes.iter().all(|byte| *byte == 0) {
@@ -730,7 +729,7 @@ fn a_preconditioned_device_reads_as_zeros() {
     assert!(bench.recovered.as_ref().unwrap().device.units_mapped > 300);
 }
 
-/// A terabyte begins at once, and takes the room of what is written.
+/// An image of a terabyte starts immediately, and takes only the space of the written data.
 #[test]
 fn a_large_image_is_sparse() {
     let folder = tempfile::tempdir().unwrap();
@@ -754,7 +753,7 @@ enum Change {
         block: u32,
         units: Vec<Option<u8>>,
     },
-    /// Begins to erase a block, or ends it.
+    /// Starts or completes the erase of a block.
     Erase {
         block: u32,
     },
@@ -777,10 +776,10 @@ fn record(lpn: u32) -> Record {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
-    /// What is in the file is what a simple model has, up to the instant at which its disk failed or it was killed; and
-    /// what is programmed from there on stays. It is the same for a power cut, after which the file is not opened anew.
+    /// The file matches a simple model up to the instant at which its disk failed or the program was killed, and units
+    /// that are programmed later stay. The same holds for a power cut, after which the file is not reopened.
     #[test]
-    fn a_file_of_flash_is_flash(
+    fn flash_files_match_a_model(
         changes in prop::collection::vec(change(), 1..60),
         life in prop::option::of(0..300u64),
         power_is_cut: bool,
@@ -791,7 +790,7 @@ proptest! {
         flash.note(State { boot: 1, clean: false }).unwrap();
         disk.set(|platter| platter.life = life);
         let units = config.units_per_block();
-        // By block what was programmed, and the erases; all instants, of which the file may be at any.
+        // Programmed units and erase counts by block. All instants, because the file may be at any of them.
         let mut model = vec![(Vec::<Option<u8>>::new(), 0); BLOCKS as usize];
         let mut instants = vec![model.clone()];
         let mut erasing = BTreeSet::new();
@@ -839,22 +838,22 @@ proptest! {
         }
         let found = contents(&flash, &config);
         let is = |instant: &Vec<(Vec<Option<u8>>, u32)>| {
-            // Erases that were cut need not count.
+            // Interrupted erases need not be counted.
             instant.iter().zip(&found).all(|(a, b)| a.0 == b.0 && a.1.abs_diff(b.1) <= 1)
         };
         prop_assert!(instants.iter().any(is), "{found:?}");
-        // What was being erased is erased now.
+        // Interrupted erases are completed now.
         erasing.iter().for_each(|block| model[*block as usize].1 += 1);
         if life.is_none() { prop_assert_eq!(&found, &model); }
         assert_goes_on(flash, units, open);
     }
 }
 
-/// Programs the next unit of each block, which is there when the file is opened anew.
+/// Programs the next unit of each block, and checks that it is in the file after reopening.
 fn assert_goes_on(mut flash: Flash, units: u32, open: impl Fn() -> Flash) {
     let mut more = Vec::new();
     for block in 0..BLOCKS {
-        // A unit of which the program was cut is not programmed again.
+        // A unit whose program operation was interrupted is not programmed again.
         let mut places = (block * units..(block + 1) * units).map(Ppn);
         let unit = |place: Ppn| [(record(place.0), Content::Bytes(&[0x77; 4096]))];
         more.extend(places.find(|place| flash.program(*place, &unit(*place)).is_ok()));
@@ -868,7 +867,7 @@ fn assert_goes_on(mut flash: Flash, units: u32, open: impl Fn() -> Flash) {
     }
 }
 
-/// What is in each block, up to the first unit that holds nothing good.
+/// Returns the contents of each block, up to the first unit without valid contents.
 fn contents(flash: &Flash, config: &DeviceConfig) -> Vec<(Vec<Option<u8>>, u32)> {
     let units = config.units_per_block();
     let mut bytes = vec![0; 4096];

@@ -1,4 +1,4 @@
-//! A client that is not ours: `virtio-driver`, which is the vhost-user and virtio-blk part of libblkio.
+//! Tests with an independent client: `virtio-driver`, which is the vhost-user and virtio-blk part of libblkio.
 
 #![allow(unsafe_code)] // Requests of the driver are slices of memory that it shares with the server.
 
@@ -24,10 +24,10 @@ mod options;
 
 const QUEUES: usize = 3;
 const DEPTH: usize = 64;
-/// Descriptors of a queue: a request takes three.
+/// Descriptors of a queue. A request takes three.
 const RING: u16 = 256;
 
-/// The driver, its queues, and the memory that it shares with the server: a slot of 4 KiB for each request.
+/// The driver, its queues, and the memory shared with the server, which has a slot of 4 KiB for each request.
 struct Blkio {
     transport: Box<VirtioBlkTransport>,
     queues: Vec<VirtioBlkQueue<'static, usize>>,
@@ -56,14 +56,14 @@ impl Blkio {
         Ok(Blkio { transport, queues, memory, mapped })
     }
 
-    /// The slot of a request.
+    /// Returns the slot of a request.
     fn slot(&self, queue: usize, slot: usize) -> (&'static mut [u8], u64) {
         let at = (queue * DEPTH + slot) * 4096;
-        // SAFETY: it is within the region, which lives until the server has let go of it, and used by one request.
+        // SAFETY: the slot is within the region, which outlives its use by the server, and belongs to one request.
         (unsafe { std::slice::from_raw_parts_mut(self.mapped.as_ptr().add(at), 4096) }, at as u64)
     }
 
-    /// Waits for so many answers of a queue; gives what was asked and how it ended.
+    /// Waits for `count` replies of a queue. Returns the requests with their status.
     fn answers(&mut self, queue: usize, count: usize) -> Vec<(usize, i32)> {
         let bell = self.transport.get_completion_fd(queue);
         let mut answers = Vec::new();
@@ -75,7 +75,7 @@ impl Blkio {
             }
             let patience = Timespec { tv_sec: 20, tv_nsec: 0 };
             let fd = bell.as_raw_fd();
-            // SAFETY: the bell is open as long as `bell` is held.
+            // SAFETY: the eventfd is open as long as `bell` exists.
             let fd = unsafe { std::os::fd::BorrowedFd::borrow_raw(fd) };
             let woken = poll(&mut [PollFd::new(&fd, PollFlags::IN)], Some(&patience)).unwrap();
             assert!(woken > 0, "{} of {count} answers within 20 s", answers.len());
@@ -99,7 +99,7 @@ fn server() -> (Server, TempDir, String) {
 }
 
 #[test]
-fn the_driver_of_libblkio_writes_reads_trims_and_flushes() {
+fn libblkio_writes_reads_trims_and_flushes() {
     let (server, _folder, path) = server();
     let mut blkio = Blkio::connect(&path).unwrap();
     let config = blkio.transport.get_config().unwrap();
@@ -139,7 +139,7 @@ fn the_driver_of_libblkio_writes_reads_trims_and_flushes() {
             assert!(read.iter().all(|byte| *byte == wanted), "unit {unit}: {} instead of {wanted}", read[0]);
         }
     }
-    // Beyond the end there is nothing to read; what comes later is served.
+    // A read beyond the end fails. Later requests are served.
     let (buffer, _) = blkio.slot(1, 0);
     blkio.queues[1].read(53_686_272, buffer, 3).unwrap();
     blkio.send(1);

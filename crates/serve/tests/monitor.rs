@@ -1,4 +1,4 @@
-//! The monitor of a server: what it shows, what it changes, and what it makes of those who mean no good.
+//! Tests of the monitor: display, control, and hostile clients.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -29,7 +29,7 @@ use options::{options, sockets};
 
 const TOKEN: &str = "long-enough";
 
-/// A server that is watched.
+/// A server with a monitor.
 struct Bench {
     monitor: Option<Monitor>,
     server: Option<Server>,
@@ -61,7 +61,7 @@ impl Bench {
         Bench::of(device, |options| options.no_delay = no_delay, change)
     }
 
-    /// With flash to come back from.
+    /// Creates a server with an image, which can recover from power cuts.
     fn on_image() -> Bench {
         let config = config::load("tiny", &["durability.trim_journal=true".to_owned()]).unwrap();
         let mut device = Device::new(config, made_with()).unwrap();
@@ -97,7 +97,7 @@ impl Bench {
         self.asker().ask(command).unwrap()
     }
 
-    /// The first frame for which something holds.
+    /// Returns the first frame that satisfies a condition.
     fn frame(&self, holds: impl Fn(&Frame) -> bool) -> Frame {
         let mut asker = self.asker();
         asker.ask(&Command::Watch { blocks: false }).unwrap();
@@ -114,11 +114,11 @@ impl Bench {
         self.monitor.as_ref().unwrap().dashboard().unwrap()
     }
 
-    /// What the dashboard answers to these very bytes: status, head and body.
+    /// Sends bytes to the dashboard. Returns the status, head and body of the response.
     fn http(&self, bytes: &[u8]) -> (u16, String, String) {
         let mut stream = TcpStream::connect(self.dashboard()).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
-        // It may answer, and close, before it has read all.
+        // The server may respond and disconnect before it has read everything.
         let _ = stream.write_all(bytes);
         let mut answer = Vec::new();
         let _ = stream.read_to_end(&mut answer);
@@ -146,7 +146,7 @@ impl Bench {
 }
 
 #[test]
-fn what_clients_do_is_seen() {
+fn the_monitor_shows_client_activity() {
     let bench = Bench::new(true, |_| {});
     let mut client = bench.client();
     for block in 0..8 {
@@ -172,18 +172,18 @@ fn what_clients_do_is_seen() {
     let map = BlockMap::deserialize(&picture["blocks"]).unwrap();
     assert_eq!(map.rows * map.columns, info.planes * info.blocks_per_plane, "a cell for each block");
 
-    // What the monitor saw is what the result says.
+    // The monitor and the result agree.
     let finished = bench.end();
     assert_eq!(finished.outcome.measurement(&finished.device).results.all().count(), 10);
 }
 
 #[test]
-fn merges_of_block_mapping_are_seen_by_kind() {
+fn the_monitor_counts_block_mapping_merges_by_kind() {
     let config = config::load("tiny", &["mapping.scheme=block".to_owned()]).unwrap();
     let block = config.data_units_per_block() as usize * config.sectors_per_unit() as usize * 512;
     let bench = Bench::of(Device::new(config, made_with()).unwrap(), |options| options.no_delay = true, |_| {});
     let mut client = bench.client();
-    // Unit by unit, so that nothing comes out of its order. All again twice, then half of it, then its first unit.
+    // Write unit by unit, to stay in order. Write everything two more times, then half of it, then its first unit.
     for bytes in [block, block, block, block / 2, 4096] {
         for at in (0..bytes).step_by(4096) {
             client.write(at as u64, &[7; 4096], false).unwrap();
@@ -232,7 +232,7 @@ fn keys(value: &Value, into: &mut Vec<String>) {
 }
 
 #[test]
-fn metrics_are_those_of_the_frame() {
+fn metrics_match_the_frame() {
     let bench = Bench::new(true, |_| {});
     let mut client = bench.client();
     for block in 0..5 {
@@ -256,7 +256,7 @@ fn metrics_are_those_of_the_frame() {
     assert_eq!(value("floatgate_request_bytes_total", Some(("operation", "write"))), 20480.0);
     assert_eq!(value("floatgate_info", Some(("device", "tiny"))), 1.0);
     assert!(value("floatgate_write_amplification", None) >= 1.0);
-    // Each name has its help and type once, before its samples, and is used by no other.
+    // Each name has its help and type once, before its samples, and is not used again.
     let mut seen = Vec::new();
     for line in body.lines() {
         if let Some(name) = line.strip_prefix("# TYPE ") {
@@ -285,7 +285,7 @@ fn the_speed_is_changed_while_requests_are_served() {
     assert_eq!((&done["ok"], &done["message"]), (&json!(true), &json!("simulated time goes on at a speed of 0.25")));
     let before = bench.frame(|frame| frame.speed == Some(0.25));
     let after = bench.frame(|frame| frame.number > before.number);
-    // Simulated time passes at a quarter; frames of two followers are some looks apart.
+    // Simulated time runs at a quarter of the speed. Two successive frames are some samples apart.
     let share = (after.simulated_s - before.simulated_s) / (after.wall_s - before.wall_s);
     assert!((share - 0.25).abs() < 0.002, "{share}");
     client.read(4096, &mut [0; 4096]).unwrap();
@@ -302,7 +302,7 @@ fn the_speed_is_changed_while_requests_are_served() {
 }
 
 #[test]
-fn all_is_trimmed_and_the_host_sees_it() {
+fn trim_all_is_visible_to_the_host() {
     for no_delay in [true, false] {
         let bench = Bench::new(no_delay, |_| {});
         let mut client = bench.client();
@@ -319,7 +319,7 @@ fn all_is_trimmed_and_the_host_sees_it() {
 }
 
 #[test]
-fn a_power_cut_needs_flash_to_come_back_from() {
+fn a_power_cut_requires_an_image() {
     let bench = Bench::new(true, |_| {});
     let refused = bench.ask(&Command::PowerCut);
     assert!(refused["error"].as_str().unwrap().contains("--image FILE, or --image memory"), "{refused}");
@@ -335,10 +335,10 @@ fn a_power_cut_needs_flash_to_come_back_from() {
     assert_eq!(finished.power_cuts, 1);
 }
 
-/// Losing trims that were not flushed is the contract of a drive. A message that names them, and a `trim-all` that
-/// flushes, leave nobody surprised.
+/// A drive may lose trims that were not flushed. The message reports them, and `trim-all` flushes, so that users are
+/// not surprised.
 #[test]
-fn a_power_cut_tells_of_trims_and_leaves_those_of_trim_all() {
+fn a_power_cut_reports_lost_trims_and_keeps_those_of_trim_all() {
     let bench = Bench::on_image();
     let mut read = [0; 65536];
     let mut client = bench.client();
@@ -357,7 +357,7 @@ fn a_power_cut_tells_of_trims_and_leaves_those_of_trim_all() {
 }
 
 #[test]
-fn only_who_has_the_token_changes_anything() {
+fn changes_require_the_token() {
     let bench = Bench::new(false, |_| {});
     let speed = r#"{"command":"speed","value":"0.5"}"#;
     let (status, answer) = bench.post("", speed);
@@ -381,7 +381,7 @@ fn only_who_has_the_token_changes_anything() {
 }
 
 #[test]
-fn other_names_of_this_machine_are_not_answered() {
+fn other_host_names_are_refused() {
     let bench = Bench::new(true, |_| {});
     let port = bench.dashboard().port();
     let host = |host: &str, path: &str| bench.http(format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n").as_bytes()).0;
@@ -398,15 +398,15 @@ fn other_names_of_this_machine_are_not_answered() {
 }
 
 #[test]
-fn hostile_clients_disturb_nobody() {
+fn hostile_clients_do_not_affect_others() {
     let bench = Bench::new(true, |_| {});
     let mut client = bench.client();
-    // At the dashboard: what is no request, a head without end, and connections that say nothing.
+    // At the dashboard: an invalid request, a head without end, and silent connections.
     assert!(bench.http(&[0xff; 4096]).0 == 400 && bench.http(b"GET / HTTP/9.9\r\n\r\n").0 >= 400);
     let long = format!("GET / HTTP/1.1\r\nHost: {}\r\nX: {}\r\n\r\n", bench.dashboard(), "x".repeat(1 << 20));
     assert!([0, 400, 431].contains(&bench.http(long.as_bytes()).0));
     let silent: Vec<TcpStream> = (0..100).map(|_| TcpStream::connect(bench.dashboard()).unwrap()).collect();
-    // At the control socket: garbage, a line without end, and connections that say nothing.
+    // At the control socket: garbage, a line without end, and silent connections.
     let path = bench.folder.path().join("ssd.ctl");
     let said = |bytes: &[u8]| {
         let mut stream = UnixStream::connect(&path).unwrap();
@@ -447,7 +447,7 @@ fn hostile_clients_disturb_nobody() {
 }
 
 #[test]
-fn sockets_are_private_and_go_with_the_server() {
+fn sockets_are_private_and_removed_with_the_server() {
     let bench = Bench::new(true, |_| {});
     let path = bench.folder.path().join("ssd.ctl");
     assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
@@ -470,7 +470,7 @@ fn sockets_are_private_and_go_with_the_server() {
 }
 
 #[test]
-fn a_server_answers_while_its_device_is_filled() {
+fn the_monitor_responds_while_the_device_is_filled() {
     let folder = tempfile::tempdir().unwrap();
     let sockets = sockets(Some(&folder.path().join("ssd.sock")), None);
     let config = config::load("tiny", &[]).unwrap();
@@ -500,7 +500,7 @@ fn a_server_answers_while_its_device_is_filled() {
 }
 
 #[test]
-fn it_shows_who_is_connected() {
+fn the_monitor_lists_clients() {
     let bench = Bench::new(true, |_| {});
     assert_eq!(bench.frame(|_| true).clients, []);
     let first = bench.client();
@@ -518,11 +518,11 @@ fn it_shows_who_is_connected() {
     bench.end();
 }
 
-/// Returns how many of 40 turns were late, for a client that sleeps before 10 of them.
+/// Returns how many of 40 turnarounds were late, for a client that sleeps before 10 of them.
 #[expect(clippy::disallowed_methods, reason = "a client of a server that runs by the clock")]
 fn late_turns() -> u64 {
     const USUAL: u64 = 33;
-    // Reads take 4.5 ms, so that a busy machine delays few turns by more than 5 % of that.
+    // Reads take 4.5 ms, so that a busy machine delays few turnarounds by more than 5% of that.
     let slow = |options: &mut Options| (options.no_delay, options.speed) = (false, "0.01".parse().unwrap());
     let mut device = device();
     precondition(&mut device, Precondition::Fill, 1, &mut |_| true).unwrap();
@@ -538,7 +538,7 @@ fn late_turns() -> u64 {
         }
         read(USUAL + index);
     }
-    // A turn is noted when its request is read.
+    // A turnaround is counted when its request is read.
     let frame = bench.frame(|frame| frame.requests["read"].count == USUAL + 40);
     let (me, late) = (&frame.clients[0], &frame.lateness);
     assert_eq!((me.turns, late.client_turns, late.client_late), (40, 40, me.late_turns));
@@ -555,14 +555,14 @@ fn late_turns() -> u64 {
 }
 
 #[test]
-fn it_shows_clients_that_come_back_late() {
-    // The first turn after the wait for a frame is late, too, and further ones if the machine is busy.
+fn the_monitor_counts_late_turnarounds() {
+    // The first turnaround after the wait for a frame is late as well, and so may be others on a busy machine.
     let counts: Vec<u64> = (0..5).map(|_| late_turns()).take_while(|late| *late > 20).collect();
     assert!(counts.len() < 5, "{counts:?} of 40 turns are late");
 }
 
 #[test]
-fn the_page_knows_what_can_be_asked() {
+fn the_page_knows_all_commands() {
     let of = |bench: &Bench| Info::deserialize(&bench.ask(&Command::Status)["info"]).unwrap();
     let plain = of(&Bench::new(true, |_| {}));
     assert_eq!((plain.power_cut, plain.faults), (false, false));
@@ -572,7 +572,7 @@ fn the_page_knows_what_can_be_asked() {
 }
 
 #[test]
-fn event_streams_take_no_place_of_other_requests() {
+fn event_streams_do_not_use_slots_of_other_requests() {
     let bench = Bench::new(true, |_| {});
     let ask = || {
         let mut stream = TcpStream::connect(bench.dashboard()).unwrap();
@@ -598,7 +598,7 @@ fn event_streams_take_no_place_of_other_requests() {
         })
     };
     assert!(is_free(), "a page that leaves makes room");
-    // Programs that follow take no place of those that ask.
+    // Programs that follow do not take the slots of programs that send commands.
     let followers: Vec<Asker> = (0..20)
         .map(|_| bench.asker())
         .map(|mut asker| {
@@ -612,7 +612,7 @@ fn event_streams_take_no_place_of_other_requests() {
 }
 
 #[test]
-fn silent_clients_lock_nobody_out() {
+fn silent_clients_do_not_lock_others_out() {
     let bench = Bench::new(true, |_| {});
     let _silent: Vec<TcpStream> = (0..200).map(|_| TcpStream::connect(bench.dashboard()).unwrap()).collect();
     let path = bench.folder.path().join("ssd.ctl");

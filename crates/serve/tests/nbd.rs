@@ -1,4 +1,4 @@
-//! A server and its clients, over real sockets.
+//! Tests of a server with NBD clients, over real sockets.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -39,7 +39,7 @@ fn device(overrides: &[&str]) -> Device {
     device
 }
 
-/// A server, and the folder of its socket.
+/// A server, and the directory of its socket.
 struct Bench {
     server: Server,
     _folder: TempDir,
@@ -73,7 +73,7 @@ fn code(result: std::io::Result<()>) -> i32 {
 }
 
 #[test]
-fn what_is_written_is_read_on_every_connection() {
+fn data_are_readable_on_every_connection() {
     let bench = Bench::new(|_| {});
     let simple = Client::connect_simple(&bench.server.addresses()[0]).unwrap();
     let mut clients = [bench.client(), bench.client(), simple];
@@ -120,7 +120,7 @@ fn what_is_written_is_read_on_every_connection() {
 }
 
 #[test]
-fn long_requests_and_many_at_once_come_through() {
+fn long_requests_and_many_at_once_are_served() {
     let bench = Bench::new(|_| {});
     let mut client = bench.client();
     let data: Vec<u8> = (0..32 << 20).map(|index: u32| (index / 509) as u8).collect();
@@ -128,7 +128,7 @@ fn long_requests_and_many_at_once_come_through() {
     let mut read = vec![0; data.len()];
     client.read(0, &mut read).unwrap();
     assert!(read == data);
-    // More than the server keeps in progress for one client, and more bytes than it promises at a time.
+    // More requests than the server keeps outstanding for one client, and more bytes than it allows at a time.
     let bytes = 128 << 10;
     for index in 0..1500u64 {
         client.ask(command::READ, 0, index % 200 * bytes, bytes as u32, &[]);
@@ -143,7 +143,7 @@ fn long_requests_and_many_at_once_come_through() {
 }
 
 #[test]
-fn block_status_tells_what_is_allocated() {
+fn block_status_reports_allocation() {
     let bench = Bench::new(|_| {});
     let mut client = bench.client();
     let size = client.bytes() as u32;
@@ -162,7 +162,7 @@ fn block_status_tells_what_is_allocated() {
 }
 
 #[test]
-fn wrong_requests_disturb_nobody() {
+fn invalid_requests_do_not_affect_others() {
     let bench = Bench::new(|options| options.memory = 64 << 10);
     let mut client = bench.client();
     let size = client.bytes();
@@ -176,7 +176,7 @@ fn wrong_requests_disturb_nobody() {
     client.write(1 << 20, &[9; 512], false).unwrap();
     client.read(1 << 20, &mut sector).unwrap();
     assert_eq!(sector, [9; 512]);
-    // A too long payload is passed over, whatever is in it.
+    // A payload that is too long is skipped, whatever it contains.
     let long = vec![0x25; 40 << 20];
     let reply = client.call(command::WRITE, 0, 0, long.len() as u32, &long).unwrap();
     assert_eq!(reply.error, 22);
@@ -185,7 +185,7 @@ fn wrong_requests_disturb_nobody() {
 }
 
 #[test]
-fn hostile_clients_lose_their_connection_and_no_other() {
+fn hostile_clients_lose_only_their_own_connection() {
     let bench = Bench::new(|_| {});
     let mut good = bench.client();
     good.write(0, &[1; 4096], false).unwrap();
@@ -193,10 +193,10 @@ fn hostile_clients_lose_their_connection_and_no_other() {
         let mut socket = bench.socket();
         socket.write_all(&garbage).unwrap();
         let mut heard = Vec::new();
-        // The other end is closed, in whatever way.
+        // The other end is closed, in any way.
         let _ = socket.read_to_end(&mut heard);
     }
-    // Who goes in the middle of a request, or does not read its answers, harms nobody.
+    // A client that disconnects in the middle of a request, or does not read its replies, does no harm.
     let mut rude = bench.client();
     for index in 0..64 {
         rude.ask(command::READ, 0, index * 4096, 128 << 10, &[]);
@@ -218,7 +218,7 @@ fn hostile_clients_lose_their_connection_and_no_other() {
 }
 
 #[test]
-fn tcp_is_for_this_machine() {
+fn tcp_is_limited_to_this_machine() {
     let at = |address: &str| Sockets::open(&Places { nbd: vec![address.parse().unwrap()], ..Places::default() });
     let error = at("0.0.0.0:0").err().unwrap();
     assert!(matches!(error, ServeError::Remote { .. }));
@@ -234,7 +234,7 @@ fn tcp_is_for_this_machine() {
     assert!(TcpStream::connect(address).is_err());
 }
 
-/// As many clients as there is room for, which do nothing, keep others out for a while only.
+/// Idle clients can fill all slots, but keep others out only for a while.
 #[test]
 fn idle_clients_make_room() {
     let silent = |bench: &Bench| (0..64).map(|_| bench.client()).collect::<Vec<Client>>();
@@ -243,7 +243,7 @@ fn idle_clients_make_room() {
     let refused = Client::connect(&bench.server.addresses()[0]).err().unwrap().to_string();
     assert!(refused.contains("64 clients are connected"), "{refused}");
 
-    // Here all are idle for longer than the limit by the time that another one comes.
+    // Here all clients have been idle for longer than the limit when another one connects.
     let bench = Bench::new(|options| options.idle_limit = Wall(1));
     let mut silent = silent(&bench);
     silent[0].flush().unwrap();
@@ -254,8 +254,8 @@ fn idle_clients_make_room() {
 }
 
 #[test]
-fn answers_take_the_device_its_time() {
-    // A hundredth of the clock's speed: a read of 45.48 us takes 4.548 ms, whatever the host is busy with.
+fn replies_take_the_latency_of_the_device() {
+    // At a hundredth of real time, a read of 45.48 us takes 4.548 ms, regardless of other load on the host.
     let bench = Bench::new(|options| {
         options.no_delay = false;
         options.speed = "0.01".parse().unwrap();
@@ -274,7 +274,7 @@ fn answers_take_the_device_its_time() {
     let finished = bench.server.stop(true).unwrap();
     let model = finished.outcome.results.all().latency.min_us();
     assert!((45.0..46.0).contains(&model), "{model}");
-    // What is deducted is that of a client which has slept for as long.
+    // The deduction is that for a client which has slept equally long.
     let deducted = cost.of(Operation::Read, 4096, Wall((1e5 * model) as u64), false).as_us();
     assert!(least >= 100.0 * model - deducted - 1.0, "{least} us for 100 times {model} us less {deducted} us");
     assert_eq!(finished.live.answers, 20);
@@ -282,8 +282,9 @@ fn answers_take_the_device_its_time() {
 }
 
 #[test]
-fn what_is_deducted_becomes_what_the_client_takes() {
-    // Of few requests it is what the self-test found; then what turns were, up to a quarter more on a busy machine.
+fn the_deduction_adapts_to_the_client() {
+    // With few requests, the self-test's cost is deducted. Later it is the measured turnarounds, up to 25% more on a
+    // busy machine.
     let mean = |requests: u64| {
         let bench = Bench::new(|options| {
             options.no_delay = false;
@@ -301,10 +302,10 @@ fn what_is_deducted_becomes_what_the_client_takes() {
     assert!(many.is_some_and(|many| many > 0.0 && many < 1.25), "{many:?} times what the self-test found");
 }
 
-/// Reads of 220 us and of 5 ms, at a ten-thousandth of the clock's speed: the latter would take longer than a server
-/// that ends waits.
+/// Reads of 220 us and of 5 ms, at a ten-thousandth of real time. The latter would take longer than a server waits at
+/// shutdown.
 #[test]
-fn what_is_in_progress_at_the_end_is_answered() {
+fn outstanding_requests_complete_at_shutdown() {
     for (read, least, most) in [("nand.read=200us", 2.0, 4.9), ("nand.read=5ms", 4.9, 45.0)] {
         let file = Shared::default();
         let recorder = Recorder::begin(Box::new(file.clone()), &[]).unwrap();
@@ -331,7 +332,7 @@ fn what_is_in_progress_at_the_end_is_answered() {
     }
 }
 
-/// Serves a mix of requests on the device and returns the recording.
+/// Serves a mix of requests on the device, and returns the recording.
 fn recorded(overrides: &[&str], no_delay: bool) -> (Vec<u8>, u64, u64) {
     let folder = tempfile::tempdir().unwrap();
     let file = Shared::default();
@@ -343,7 +344,8 @@ fn recorded(overrides: &[&str], no_delay: bool) -> (Vec<u8>, u64, u64) {
     let units = client.bytes() / 4096;
     let mut requests = 0;
     for round in 0..120u64 {
-        // Never more at a time than the device takes: then it alone decides when each begins.
+        // Never submit more at a time than the device accepts, so that only the device decides when each request
+        // starts.
         let batch = 1 + round % 24;
         for index in 0..batch {
             let place = (round * 7919 + index * 104_729) % (units - 16);
@@ -370,7 +372,7 @@ fn recorded(overrides: &[&str], no_delay: bool) -> (Vec<u8>, u64, u64) {
     (file.text(), requests, finished.digest)
 }
 
-/// What a live run recorded gives the same latencies when it is replayed, to the picosecond.
+/// A recording of a live run replays with the same latencies, to the picosecond.
 #[test]
 fn a_recording_replays_to_the_same_latencies() {
     let linked = ["host.link_bandwidth=300MB/s", "host.link_latency=5us"];
@@ -382,7 +384,7 @@ fn a_recording_replays_to_the_same_latencies() {
     }
 }
 
-/// A file on a disk that has room for so many bytes more.
+/// A file on a disk with space for this number of bytes.
 struct Narrow(usize);
 
 impl Write for Narrow {
@@ -402,7 +404,7 @@ impl Sink for Narrow {
 }
 
 #[test]
-fn a_recording_that_fails_does_not_end_the_server() {
+fn a_failed_recording_does_not_stop_the_server() {
     let recorder = Recorder::begin(Box::new(Narrow(100_000)), &[]).unwrap();
     let bench = Bench::new(|options| options.recorder = Some(recorder));
     let mut client = bench.client();

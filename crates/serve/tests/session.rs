@@ -1,4 +1,4 @@
-//! The conversation with a client, on bytes that make no sense, on messages that nearly do, and in pieces of any size.
+//! Tests of the NBD session with invalid bytes, with almost valid messages, and with input in pieces of any size.
 
 use floatgate_serve::nbd::session::{Export, Kind, LONGEST_PAYLOAD, Session, Taken};
 use floatgate_serve::nbd::wire::{self, Errno, command, flag, option, reply};
@@ -11,16 +11,16 @@ fn export() -> Export {
     Export { name: "ssd".to_owned(), description: "a test".to_owned(), bytes: BYTES, unit: 4096, read_only: false }
 }
 
-/// What came of a conversation.
+/// Results of a session.
 #[derive(Debug, Default, PartialEq)]
 struct Heard {
     said: Vec<u8>,
-    /// Cookie, what it asked for, offset and length of each request.
+    /// Cookie, operation, offset and length of each request.
     requests: Vec<(u64, String, u64, u32)>,
     ended: bool,
 }
 
-/// Gives a server bytes in pieces of these sizes, over and over.
+/// Passes bytes to a server in pieces of these sizes, repeatedly.
 fn converse(bytes: &[u8], pieces: &[usize]) -> Heard {
     let mut heard = Heard::default();
     let mut session = Session::new(export(), &mut heard.said);
@@ -77,7 +77,7 @@ fn request(kind: u16, flags: u16, cookie: u64, offset: u64, length: u32, data: &
     [&head.concat()[..], &offset.to_be_bytes(), &length.to_be_bytes(), data].concat()
 }
 
-/// The client's flags, structured replies, block status and the export.
+/// Returns the client's flags, and the options for structured replies, block status and the export.
 fn opening() -> Vec<u8> {
     let context = [&0u32.to_be_bytes()[..], &1u32.to_be_bytes(), &15u32.to_be_bytes(), b"base:allocation"].concat();
     let mut bytes = 3u32.to_be_bytes().to_vec();
@@ -87,7 +87,7 @@ fn opening() -> Vec<u8> {
     bytes
 }
 
-/// Kinds of the answers to options.
+/// Returns the kinds of the replies to options.
 fn answers(mut said: &[u8]) -> Vec<u32> {
     let mut kinds = Vec::new();
     said = &said[18..];
@@ -114,7 +114,7 @@ fn errors(said: &[u8]) -> Vec<u32> {
 }
 
 #[test]
-fn options_are_answered_as_the_protocol_has_it() {
+fn options_follow_the_protocol() {
     let greeted = |options: &[Vec<u8>]| {
         let heard = converse(&[&3u32.to_be_bytes()[..], &options.concat()].concat(), &[usize::MAX]);
         (answers(&heard.said), heard.ended)
@@ -128,27 +128,27 @@ fn options_are_answered_as_the_protocol_has_it() {
     assert_eq!(greeted(&[asked(option::INFO, &[0; 5])]), (vec![reply::ERR_INVALID], false));
     assert_eq!(greeted(&[asked(option::LIST_META_CONTEXT, &[0; 8])]), (vec![reply::ERR_INVALID], false));
     assert_eq!(greeted(&[asked(option::ABORT, &[])]), (vec![reply::ACK], true));
-    // Too long: passed over, and the next one is understood.
+    // A message that is too long is skipped, and the next one is understood.
     let long = asked(option::INFO, &vec![0; 100_000]);
     let (kinds, ended) = greeted(&[long, asked(option::LIST, &[])]);
     assert_eq!((kinds, ended), (vec![reply::ERR_TOO_BIG, reply::SERVER, reply::ACK], false));
-    // All four descriptions, in one answer each.
+    // All four kinds of information, in one reply each.
     let all = [&0u32.to_be_bytes()[..], &4u16.to_be_bytes(), &[0, 0, 0, 1, 0, 2, 0, 3]].concat();
     assert_eq!(greeted(&[asked(option::INFO, &all)]).0, [[reply::INFO; 4].to_vec(), vec![reply::ACK]].concat());
-    // Contexts that are not there are no error, and are not chosen.
+    // Unknown contexts are not an error, and are not selected.
     let other = [&0u32.to_be_bytes()[..], &1u32.to_be_bytes(), &6u32.to_be_bytes(), b"qemu:x"].concat();
     let structured = asked(option::STRUCTURED_REPLY, &[]);
     assert_eq!(greeted(&[structured, asked(option::SET_META_CONTEXT, &other)]).0, [reply::ACK; 2]);
 }
 
 #[test]
-fn who_never_ends_haggling_is_left() {
+fn endless_negotiation_ends_the_session() {
     let many = asked(option::LIST, &[]).repeat(300);
     assert!(converse(&[&3u32.to_be_bytes()[..], &many].concat(), &[usize::MAX]).ended);
 }
 
 #[test]
-fn the_old_way_to_choose_an_export_works() {
+fn export_name_works() {
     for (flags, zeros) in [(1u32, 124), (3, 0)] {
         for name in ["", "ssd"] {
             let bytes = [&flags.to_be_bytes()[..], &asked(option::EXPORT_NAME, name.as_bytes())].concat();
@@ -164,7 +164,7 @@ fn the_old_way_to_choose_an_export_works() {
 }
 
 #[test]
-fn requests_that_cannot_be_are_answered_and_others_go_on() {
+fn invalid_requests_get_errors_and_others_continue() {
     let longest = LONGEST_PAYLOAD;
     let wrong = [
         (request(command::READ, 0, 1, BYTES, 512, &[]), Errno::Invalid),
@@ -194,7 +194,7 @@ fn requests_that_cannot_be_are_answered_and_others_go_on() {
 }
 
 #[test]
-fn a_broken_request_or_a_farewell_ends_it() {
+fn a_malformed_request_or_a_disconnect_ends_the_session() {
     let ends = |bytes: Vec<u8>| converse(&[opening(), bytes].concat(), &[64]).ended;
     assert!(ends(request(command::DISCONNECT, 0, 1, 0, 0, &[])));
     assert!(ends(vec![0; 28]));
@@ -216,19 +216,19 @@ fn any_option() -> impl Strategy<Value = Vec<u8>> {
 
 proptest! {
     #[test]
-    fn bytes_without_sense_break_nothing(bytes in prop::collection::vec(any::<u8>(), 0..400), piece in 1..50usize) {
+    fn random_bytes_break_nothing(bytes in prop::collection::vec(any::<u8>(), 0..400), piece in 1..50usize) {
         converse(&bytes, &[piece]);
         converse(&[opening(), bytes].concat(), &[piece]);
     }
 
     #[test]
-    fn options_without_sense_break_nothing(options in prop::collection::vec(any_option(), 0..12), piece in 1..64usize) {
+    fn random_options_break_nothing(options in prop::collection::vec(any_option(), 0..12), piece in 1..64usize) {
         let bytes = [&3u32.to_be_bytes()[..], &options.concat()].concat();
         let whole = converse(&bytes, &[usize::MAX]);
         prop_assert_eq!(&converse(&bytes, &[piece]), &whole);
     }
 
-    /// However the bytes come in, the same is said; and each request is either served or answered, once.
+    /// The replies do not depend on how the input is split, and each request is either served or replied to, once.
     #[test]
     fn pieces_do_not_matter(
         requests in prop::collection::vec(any_request(), 0..12),

@@ -1,4 +1,4 @@
-//! A server and its vhost-user clients, over real sockets and shared memory.
+//! Tests of a server with vhost-user clients, over real sockets and shared memory.
 
 use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
@@ -40,7 +40,7 @@ fn device(overrides: &[&str]) -> Device {
     device
 }
 
-/// A server, and the folder of its socket.
+/// A server, and the directory of its socket.
 struct Bench {
     server: Option<Server>,
     path: PathBuf,
@@ -60,7 +60,7 @@ impl Bench {
         Bench { server: None, path, _folder: folder }
     }
 
-    /// A server on which a read takes 2.2 s.
+    /// Creates a server on which a read takes 2.2 s.
     fn slow() -> Bench {
         let mut bench = Bench::without_server();
         bench.start_over(device(&["nand.read=200us"]), None, |options| {
@@ -73,7 +73,7 @@ impl Bench {
         self.start_over(device(&[]), None, change);
     }
 
-    /// Over a device, and with a socket for NBD clients.
+    /// Starts a server with a device, and with a socket for NBD clients.
     fn start_over(&mut self, device: Device, nbd: Option<&Path>, change: impl FnOnce(&mut Options)) {
         let sockets = sockets(nbd, Some(&self.path));
         let mut options = Options { vhost_queues: 4, ..options() };
@@ -91,7 +91,7 @@ impl Bench {
 }
 
 #[test]
-fn what_is_written_is_read() {
+fn data_are_readable() {
     let mut bench = Bench::new(|_| {});
     assert_eq!(std::fs::metadata(&bench.path).unwrap().permissions().mode() & 0o777, 0o600);
     let mut clients = [bench.client(), bench.client()];
@@ -137,14 +137,14 @@ fn what_is_written_is_read() {
 }
 
 #[test]
-fn the_disk_says_what_it_is() {
+fn the_disk_describes_itself() {
     let bench = Bench::new(|_| {});
     let mut client = bench.client();
     let config = client.config().to_vec();
     let number = |at: usize| u32::from_le_bytes(config[at..at + 4].try_into().unwrap());
     let bytes = bench.server.as_ref().unwrap().vhost_user().map(|_| client.bytes()).unwrap();
     assert_eq!(bytes, device(&[]).config().logical_bytes());
-    // Sectors of 512 B in units of 4 KiB: 2^3 of them.
+    // Sectors of 512 B in mapping units of 4 KiB: 2^3 of them.
     assert_eq!((number(20), config[24], number(28)), (512, 3, 8));
     assert_eq!(u16::from_le_bytes([config[34], config[35]]), 4, "queues");
     assert_eq!([36, 40, 44].map(number), [(bytes / 512) as u32, 1, 8], "discard: longest, ranges, alignment");
@@ -155,8 +155,8 @@ fn the_disk_says_what_it_is() {
 }
 
 #[test]
-fn answers_take_the_device_its_time() {
-    // A hundredth of the clock's speed: a read of 45.48 us takes 4.548 ms, whatever the host is busy with.
+fn replies_take_the_latency_of_the_device() {
+    // At a hundredth of real time, a read of 45.48 us takes 4.548 ms, regardless of other load on the host.
     let mut bench = Bench::new(|options| {
         options.no_delay = false;
         options.speed = "0.01".parse().unwrap();
@@ -175,7 +175,7 @@ fn answers_take_the_device_its_time() {
     let finished = bench.stop();
     let model = finished.outcome.results.all().latency.min_us();
     assert!((45.0..46.0).contains(&model), "{model}");
-    // What is deducted is that of a client which has slept for as long.
+    // The deduction is that for a client which has slept equally long.
     let deducted = cost.of(Operation::Read, 4096, Wall((1e5 * model) as u64), false).as_us();
     assert!(least >= 100.0 * model - deducted - 1.0, "{least} us for 100 times {model} us less {deducted} us");
     let front = &finished.live.fronts[0];
@@ -183,8 +183,9 @@ fn answers_take_the_device_its_time() {
 }
 
 #[test]
-fn what_is_deducted_becomes_what_the_client_takes() {
-    // Of few requests it is what the self-test found; then what turns were, up to a quarter more on a busy machine.
+fn the_deduction_adapts_to_the_client() {
+    // With few requests, the self-test's cost is deducted. Later it is the measured turnarounds, up to 25% more on a
+    // busy machine.
     let mean = |requests: u64| {
         let mut bench = Bench::new(|options| {
             options.no_delay = false;
@@ -202,7 +203,7 @@ fn what_is_deducted_becomes_what_the_client_takes() {
     assert!(many.is_some_and(|many| many > 0.0 && many < 1.25), "{many:?} times what the self-test found");
 }
 
-/// Waits for so long.
+/// Waits for `span`.
 fn pause(span: Wall) {
     let timeout = rustix::event::Timespec { tv_sec: 0, tv_nsec: span.0 as i64 };
     rustix::event::poll(&mut [], Some(&timeout)).unwrap();
@@ -221,7 +222,7 @@ fn several_queues_are_served_at_once() {
         }
         assert_eq!(client.ask(queue, 1, 0, 0, &[0; 512]).unwrap(), None, "64 descriptors are 21 requests");
     }
-    // All are told of before any is looked for.
+    // Send all requests before waiting for any reply.
     (0..4).for_each(|queue| client.send(queue).unwrap());
     for queue in 0..4 {
         for _ in 0..21 {
@@ -235,9 +236,9 @@ fn several_queues_are_served_at_once() {
     assert_eq!(bench.stop().outcome.results.all().count(), 85);
 }
 
-/// A client of vhost-user cannot connect so early: QEMU would wait forever if this server were killed.
+/// A vhost-user client cannot connect this early, because QEMU would wait forever if the server were killed.
 #[test]
-fn who_connects_over_nbd_before_there_is_a_device_waits_for_it() {
+fn early_nbd_clients_wait_for_the_device() {
     let folder = tempfile::tempdir().unwrap();
     let (nbd, vhost_user) = (folder.path().join("nbd.sock"), folder.path().join("vhost.sock"));
     let sockets = sockets(Some(&nbd), Some(&vhost_user));
@@ -256,7 +257,7 @@ fn who_connects_over_nbd_before_there_is_a_device_waits_for_it() {
 }
 
 #[test]
-fn both_ways_in_see_the_same_disk() {
+fn both_frontends_show_the_same_disk() {
     let mut bench = Bench::without_server();
     let nbd = bench.path.with_file_name("nbd.sock");
     bench.start_over(device(&[]), Some(&nbd), |_| {});
@@ -277,7 +278,7 @@ fn both_ways_in_see_the_same_disk() {
 }
 
 #[test]
-fn a_client_goes_on_with_the_next_server() {
+fn a_client_continues_with_the_next_server() {
     let mut bench = Bench::new(|_| {});
     let mut client = bench.client();
     client.write(0, &[1; 4096]).unwrap();
@@ -285,7 +286,7 @@ fn a_client_goes_on_with_the_next_server() {
     assert!(client.write(0, &[2; 4096]).is_err(), "nobody answers");
     bench.start(|_| {});
     client.reconnect(&bench.path).unwrap();
-    // The request that nobody had taken is done now, and its answer comes first.
+    // The request that no server had taken is performed now, and its reply comes first.
     client.write(4096, &[3; 4096]).unwrap();
     let mut read = [0; 8192];
     client.read(0, &mut read).unwrap();
@@ -293,9 +294,9 @@ fn a_client_goes_on_with_the_next_server() {
     assert_eq!(client.stop(0).unwrap(), 4, "all that was offered since was taken, by one server or the other");
 }
 
-/// What a server had taken and not answered when it was lost is done by the next, each once.
+/// The next server repeats the requests that a lost server had taken and not replied to, each once.
 #[test]
-fn what_a_lost_server_had_taken_is_done_again() {
+fn requests_of_a_lost_server_are_repeated() {
     let mut bench = Bench::slow();
     let mut client = bench.client();
     for index in 0..8 {
@@ -304,7 +305,7 @@ fn what_a_lost_server_had_taken_is_done_again() {
     client.send(0).unwrap();
     until_in_progress(bench.server.as_ref().unwrap(), 8);
     assert_eq!(client.reply(0).unwrap(), None);
-    // The server knows this client no more, as if it had been killed; the other one is new.
+    // The server no longer knows this client, as if the server had been killed. The other server is new.
     let mut other = Bench::new(|_| {});
     client.reconnect(&other.path).unwrap();
     let mut slots = Vec::new();
@@ -323,9 +324,9 @@ fn what_a_lost_server_had_taken_is_done_again() {
     bench.stop();
 }
 
-/// What is in progress is answered before a queue stops, and before the server ends.
+/// Outstanding requests are replied to before a queue stops, and before the server stops.
 #[test]
-fn a_queue_that_stops_has_answered() {
+fn a_stopped_queue_has_completed_its_requests() {
     let mut bench = Bench::slow();
     let mut client = bench.client();
     for index in 0..4 {
@@ -354,7 +355,8 @@ fn a_recording_replays_to_the_same_latencies() {
         let mut client = Client::connect(&bench.path, Shape { queues: 2, ..Shape::default() }).unwrap();
         let mut requests = 0;
         for round in 0..100u64 {
-            // Never more at a time than the device takes: then it alone decides when each begins.
+            // Never submit more at a time than the device accepts, so that only the device decides when each request
+            // starts.
             let (queue, batch) = (round as usize % 2, 1 + round % 20);
             for index in 0..batch {
                 let sector = (round * 7919 + index * 104_729) % 13_000 * 8;
@@ -383,7 +385,7 @@ fn a_recording_replays_to_the_same_latencies() {
 }
 
 #[test]
-fn hostile_descriptors_harm_nobody_else() {
+fn hostile_descriptors_do_not_affect_others() {
     const NEXT: u16 = 1;
     const WRITE: u16 = 2;
     const INDIRECT: u16 = 4;
@@ -391,7 +393,7 @@ fn hostile_descriptors_harm_nobody_else() {
     let mut good = bench.client();
     good.write(0, &[7; 4096]).unwrap();
     type Chain<'a> = &'a [(u64, u32, u16, u16)];
-    // What no status can be told of ends the connection.
+    // An invalid chain without a place for a status ends the connection.
     let broken: [Chain; 5] = [
         &[(0, 16, NEXT, 1), (0, 512, NEXT | WRITE, 0)],
         &[(0, 16, 0, 0)],
@@ -410,7 +412,7 @@ fn hostile_descriptors_harm_nobody_else() {
         let error = hostile.wait(0).unwrap_err();
         assert_eq!(error.kind(), std::io::ErrorKind::BrokenPipe, "{chain:?}");
     }
-    // Heads that are not in the table, and an index that is far ahead of what the ring can hold.
+    // Heads outside the table, and an index far beyond the capacity of the ring.
     let mut hostile = bench.client();
     hostile.offer(0, 40_000).unwrap();
     hostile.send(0).unwrap();
@@ -419,7 +421,7 @@ fn hostile_descriptors_harm_nobody_else() {
     (0..200).for_each(|_| hostile.offer(0, 0).unwrap());
     hostile.send(0).unwrap();
     assert!(hostile.wait(0).is_err());
-    // What can be told of is: payload outside of the memory, no room for a payload, an unknown kind.
+    // Other invalid requests get a status: payload outside the memory, no space for a payload, an unknown type.
     let mut odd = bench.client();
     let at = odd.slot(0, 0);
     odd.describe(0, 0, at, 16, NEXT, 1).unwrap();
@@ -438,10 +440,10 @@ fn hostile_descriptors_harm_nobody_else() {
     bench.stop();
 }
 
-/// Clients without rings keep others out for a while only; those with rings keep their places.
+/// Clients without rings keep others out only for a while. Clients with rings keep their slots.
 #[test]
 fn idle_clients_make_room() {
-    /// Asks for features.
+    /// Sends a request for the features.
     const WORD: [u8; 12] = [1, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0];
     let ask = |mut socket: &UnixStream| socket.write_all(&WORD).and_then(|()| socket.read_exact(&mut [0; 20]));
     let silent = |bench: &Bench| {
@@ -454,7 +456,7 @@ fn idle_clients_make_room() {
     assert!(Client::connect(&bench.path, Shape::default()).is_err(), "all places are taken");
     bench.stop();
 
-    // Here all are idle for longer than the limit by the time that another one comes.
+    // Here all clients have been idle for longer than the limit when another one connects.
     let mut bench = Bench::new(|options| options.idle_limit = Wall(1));
     let mut good = bench.client();
     let silent = silent(&bench);
@@ -470,7 +472,7 @@ fn idle_clients_make_room() {
 }
 
 #[test]
-fn hostile_messages_end_their_connection_only() {
+fn hostile_messages_end_only_their_connection() {
     let mut bench = Bench::new(|_| {});
     let mut good = bench.client();
     good.write(0, &[7; 4096]).unwrap();
@@ -481,7 +483,7 @@ fn hostile_messages_end_their_connection_only() {
         vec![0xff; 64],
         b"GET / HTTP/1.1\r\n\r\n".to_vec(),
         message(9999, 1, 0, &[]),
-        // Longer than any message, of a wrong length, rings that are not there, memory without a descriptor.
+        // Messages that are too long or have a wrong length, nonexistent rings, and memory without a descriptor.
         message(1, 1, u32::MAX, &[]),
         message(8, 1, 3, &[1, 2, 3]),
         message(8, 1, 8, &[200, 0, 0, 0, 8, 0, 0, 0]),
@@ -491,19 +493,19 @@ fn hostile_messages_end_their_connection_only() {
         message(31, 1, 24, &[1; 24]),
         // Features that were not offered.
         message(2, 1, 8, &[0xff; 8]),
-        // Half of a message, which nobody waits for.
+        // Half of a message, for which the server does not wait.
         message(8, 1, 8, &[1, 2, 3]),
         message(8, 1, 8, &[])[..7].to_vec(),
     ] {
         let mut socket = UnixStream::connect(&bench.path).unwrap();
         socket.write_all(&bytes).unwrap();
         let mut heard = Vec::new();
-        // The other end is closed, in whatever way.
+        // The other end is closed, in any way.
         let _ = socket.read_to_end(&mut heard);
         assert!(heard.is_empty(), "{bytes:?}");
         good.read(0, &mut [0; 512]).unwrap();
     }
-    // Who does not read what it has asked for keeps nobody waiting.
+    // A client that does not read its replies does not block others.
     let mut deaf = UnixStream::connect(&bench.path).unwrap();
     deaf.set_nonblocking(true).unwrap();
     while deaf.write(&message(1, 1, 0, &[])).is_ok_and(|count| count == 12) {}
@@ -512,7 +514,7 @@ fn hostile_messages_end_their_connection_only() {
     good.read(0, &mut read).unwrap();
     assert_eq!(read, [7; 4096]);
     drop((many, deaf));
-    // There is room again, once the server has heard of it.
+    // There are free slots again, once the server has noticed the disconnections.
     let again = (0..2000).find_map(|_| {
         pause(Wall::from_us(10_000));
         Client::connect(&bench.path, Shape::default()).ok()

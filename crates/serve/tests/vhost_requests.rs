@@ -1,4 +1,4 @@
-//! Requests in a client's memory, without a client: well-formed ones in every framing, and everything else.
+//! Tests of requests in a client's memory, without a client: valid ones in every framing, and invalid ones.
 
 use floatgate_serve::vhost::Memory;
 use floatgate_serve::vhost::blk::{Asked, Disk, Kind, LONGEST_PAYLOAD, Refused, Request, request};
@@ -41,7 +41,7 @@ fn put(memory: &Memory, table: u64, descriptors: &[(u64, u32, u16, u16)]) {
     }
 }
 
-/// What the chain at 0 of a table at 0 asks for, and its payload.
+/// Parses the chain at 0 in a table at 0. Returns the request and its payload.
 fn asked(memory: &Memory, size: u16) -> Result<(Asked, Vec<u8>), Broken> {
     let mut chain = Chain::default();
     let mut payload = Vec::new();
@@ -55,7 +55,7 @@ fn head(kind: u32, sector: u64) -> Vec<u8> {
     [&kind.to_le_bytes()[..], &[0; 4], &sector.to_le_bytes()].concat()
 }
 
-/// A request of a head of 16 bytes, of `out` bytes to read and `into` bytes to write, and of a status.
+/// Parses a request with a header of 16 bytes, `out` bytes to read, `into` bytes to write, and a status.
 fn simple(kind: u32, sector: u64, out: &[u8], into: u32) -> Result<Request, Refused> {
     let memory = memory();
     memory.write_slice(&[head(kind, sector), out.to_vec()].concat(), GuestAddress(0x1000)).unwrap();
@@ -69,7 +69,7 @@ fn simple(kind: u32, sector: u64, out: &[u8], into: u32) -> Result<Request, Refu
 }
 
 #[test]
-fn each_kind_is_understood() {
+fn each_type_is_parsed() {
     let request = |kind, sector, sectors| Ok(Request { kind, sector, sectors });
     let last = (64 << 20) / 512;
     assert_eq!(simple(IN, 7, &[], 4096), request(Kind::Read, 7, 8));
@@ -82,7 +82,7 @@ fn each_kind_is_understood() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused() {
+fn invalid_requests_are_refused() {
     let last = (64 << 20) / 512;
     for (kind, sector, out, into) in [
         (IN, 0, vec![], 0),
@@ -106,9 +106,9 @@ fn what_makes_no_sense_is_refused() {
     assert_eq!(simple(99, 0, &[], 0), Err(Refused::Unsupported));
 }
 
-/// Chains of a table of four that are hostile, and how they break.
+/// Hostile chains in a table of four, and the resulting errors.
 #[test]
-fn hostile_chains_are_broken_or_refused() {
+fn hostile_chains_are_rejected() {
     let memory = memory();
     memory.write_slice(&head(IN, 0), GuestAddress(0x1000)).unwrap();
     let far = 1 << 40;
@@ -141,13 +141,13 @@ fn hostile_chains_are_broken_or_refused() {
         let found = asked(&memory, 4).map(|(asked, _)| asked.what.unwrap_err());
         assert_eq!(found, expected, "{name}");
     }
-    // More than a request may have, as far as it can be said in a chain.
+    // A request larger than allowed, as far as a chain can describe it.
     put(&memory, 0, &[(0x1000, 16, NEXT, 1), (0x2000, LONGEST_PAYLOAD as u32 + 513, WRITE, 0)]);
     assert!(asked(&memory, 4).is_err(), "its end lies outside of the memory");
 }
 
 #[test]
-fn no_more_pieces_are_taken_than_are_offered() {
+fn requests_with_too_many_segments_fail() {
     let memory = memory();
     memory.write_slice(&head(IN, 0), GuestAddress(0x8000)).unwrap();
     for (pieces, fits) in [(126u16, true), (127, true), (128, false)] {
@@ -160,9 +160,9 @@ fn no_more_pieces_are_taken_than_are_offered() {
 }
 
 proptest! {
-    /// However a client cuts a write into pieces, in the ring's table or in one of its own: it is the same write.
+    /// A write is parsed equally for any segmentation, in the ring's table or in an indirect one.
     #[test]
-    fn framing_does_not_matter(
+    fn segmentation_does_not_matter(
         sectors in 1..20u32,
         cuts in prop::collection::vec(0..11_000usize, 0..12),
         is_indirect: bool,
@@ -176,7 +176,7 @@ proptest! {
         cuts.sort_unstable();
         let mut chain = Vec::new();
         for (index, pair) in cuts.windows(2).enumerate() {
-            // Pieces lie apart from each other.
+            // The segments are not adjacent.
             let at = 0x1_0000 + 0x4000 * index as u64;
             memory.write_slice(&bytes[pair[0]..pair[1]], GuestAddress(at)).unwrap();
             chain.push((at, (pair[1] - pair[0]) as u32, NEXT, index as u16 + 1));
@@ -193,9 +193,10 @@ proptest! {
         prop_assert_eq!((found, asked.status), (payload, GuestAddress(0x8000)));
     }
 
-    /// Whatever lies in memory: what is taken lies on the disk and in the memory, and is no longer than it may be.
+    /// For any contents of memory, an accepted request lies within the device and the memory, and within the length
+    /// limit.
     #[test]
-    fn anything_is_a_request_on_the_disk_or_is_refused(
+    fn arbitrary_memory_is_a_valid_request_or_is_refused(
         descriptors in prop::collection::vec(
             (
                 prop_oneof![0..SIZE as u64 + 100, any::<u64>()],
@@ -231,7 +232,7 @@ proptest! {
 }
 
 #[test]
-fn a_read_only_device_says_so() {
+fn a_read_only_device_offers_the_read_only_feature() {
     let offered = |read_only| Disk { read_only, ..disk() }.features() >> 5 & 1; // VIRTIO_BLK_F_RO
     assert_eq!((offered(false), offered(true)), (0, 1));
 }

@@ -1,16 +1,16 @@
-//! How the servers of tests serve.
+//! Options for the servers of tests.
 
 use std::path::Path;
 
 use floatgate_serve::{Address, Options, Places, Sockets, idle};
 
-/// A socket for NBD clients, one for vhost-user clients, or both.
+/// Opens a socket for NBD clients, one for vhost-user clients, or both.
 pub fn sockets(nbd: Option<&Path>, vhost_user: Option<&Path>) -> Sockets {
     let nbd = nbd.into_iter().map(|path| Address::Unix(path.to_owned())).collect();
     Sockets::open(&Places { nbd, vhost_user: vhost_user.map(Path::to_owned), allow_remote: None }).unwrap()
 }
 
-/// As fast as it goes.
+/// Returns options for a server that runs as fast as possible.
 pub fn options() -> Options {
     Options {
         vhost_queues: 1,

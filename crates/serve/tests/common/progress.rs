@@ -1,4 +1,4 @@
-//! What a server is at.
+//! Waiting for the progress of a server.
 
 use std::sync::PoisonError;
 
@@ -6,7 +6,7 @@ use floatgate_serve::Server;
 use floatgate_serve::clock::Wall;
 use rustix::event::{Timespec, poll};
 
-/// Waits until so many requests are with the device.
+/// Waits until this number of requests is outstanding in the device.
 pub fn until_in_progress(server: &Server, requests: usize) {
     let start = Wall::now();
     loop {

@@ -1,4 +1,4 @@
-//! What a live run recorded gives the same latencies when it is replayed, to the picosecond.
+//! Check that a recording of a live run replays with the same latencies, to the picosecond.
 
 use std::io::Write;
 use std::sync::{Arc, Mutex};
@@ -17,7 +17,7 @@ use floatgate_workload::trace::{Trace, TraceOptions};
 pub struct Shared(Arc<Mutex<Vec<u8>>>);
 
 impl Shared {
-    /// What was recorded.
+    /// Returns the recording.
     pub fn text(&self) -> Vec<u8> {
         self.0.lock().unwrap().clone()
     }
@@ -52,7 +52,7 @@ impl Watcher for Latencies {
     }
 }
 
-/// Replays a recording of so many requests, with that digest, on a device like the one that was live.
+/// Replays a recording with this number of requests and this digest on a device equal to the live one.
 pub fn assert_replays(text: &[u8], requests: u64, digest: u64, device: &mut Device) {
     let mut file = tempfile::NamedTempFile::new().unwrap();
     file.write_all(text).unwrap();

@@ -1,4 +1,4 @@
-//! What a disk may hold: of each unit what was last flushed, and each version that was accepted later.
+//! Model of the possible contents of a disk: the last flushed version of each unit, and all versions accepted later.
 
 use std::io;
 
@@ -7,14 +7,14 @@ use floatgate_serve::nbd::wire::{command, flag};
 
 const SECTOR: usize = 512;
 
-/// A number for each sector of a unit: that of the request that wrote it, or 0.
+/// Stamp of each sector of a unit: the number of the request that wrote it, or 0.
 type Unit = Vec<u64>;
 
 /// Random numbers for tests.
 pub struct Luck(pub u64);
 
 impl Luck {
-    /// One below `end`.
+    /// Returns a number below `end`.
     pub fn below(&mut self, end: u64) -> u64 {
         // SplitMix64.
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -25,15 +25,15 @@ impl Luck {
     }
 }
 
-/// What is known of a disk.
+/// Known state of a disk.
 pub struct Truth {
-    /// Sectors of a unit.
+    /// Sectors per unit.
     sectors: usize,
-    /// What each unit may hold: the first is certain, the last the newest.
+    /// Possible versions of each unit. The first is certain, the last is the newest.
     units: Vec<Vec<Unit>>,
     stamps: u64,
     pub luck: Luck,
-    /// Whether what is acknowledged counts as flushed.
+    /// True if completed writes count as flushed.
     pub protected: bool,
 }
 
@@ -44,7 +44,7 @@ enum Step {
     Read,
 }
 
-/// The bytes of a sector.
+/// Fills the bytes of a sector with a stamp.
 fn fill(bytes: &mut [u8], stamp: u64) {
     for (index, word) in bytes.chunks_exact_mut(8).enumerate() {
         let value = if stamp == 0 { 0 } else { stamp << 8 | index as u64 };
@@ -52,7 +52,7 @@ fn fill(bytes: &mut [u8], stamp: u64) {
     }
 }
 
-/// The number in a sector; none where it is mixed.
+/// Returns the stamp of a sector, or `None` if it is mixed.
 fn stamp(bytes: &[u8]) -> Option<u64> {
     let stamp = u64::from_le_bytes(bytes[..8].try_into().ok()?) >> 8;
     let mut expected = vec![0; bytes.len()];
@@ -61,7 +61,7 @@ fn stamp(bytes: &[u8]) -> Option<u64> {
 }
 
 impl Truth {
-    /// An empty disk.
+    /// Creates the model of an empty disk.
     pub fn new(bytes: u64, unit: usize, seed: u64) -> Truth {
         let sectors = unit / SECTOR;
         let units = vec![vec![vec![0; sectors]]; (bytes as usize) / unit];
@@ -72,7 +72,7 @@ impl Truth {
         self.sectors * SECTOR
     }
 
-    /// Notes that sectors are being written; a new version of each of their units.
+    /// Adds a version to each unit of the sectors that are being written.
     fn writes(&mut self, first: usize, end: usize, stamp: u64) {
         for unit in first / self.sectors..end.div_ceil(self.sectors) {
             let mut next = self.units[unit].last().unwrap().clone();
@@ -82,14 +82,14 @@ impl Truth {
         }
     }
 
-    /// What was accepted is certain.
+    /// Makes the accepted versions certain.
     fn settle(&mut self, units: std::ops::Range<usize>) {
         for versions in &mut self.units[units] {
             versions.drain(..versions.len() - 1);
         }
     }
 
-    /// Some requests of distinct units at once, and now and then a flush; ends early where the server is gone.
+    /// Sends some requests for distinct units at once, and sometimes a flush. Returns early if the server is gone.
     pub fn step(&mut self, client: &mut Client) -> io::Result<()> {
         let batch = 1 + self.luck.below(12);
         let mut taken: Vec<std::ops::Range<usize>> = Vec::new();
@@ -139,7 +139,7 @@ impl Truth {
         Ok(())
     }
 
-    /// Asks for one thing. Returns its mark, its units, whether its answer makes them certain, and its first sector.
+    /// Sends a request. Returns its cookie, its units, whether the reply makes them certain, and its first sector.
     fn ask(
         &mut self,
         client: &mut Client,
@@ -160,7 +160,7 @@ impl Truth {
                 (cookie, units, fua || self.protected, first)
             }
             Step::Trim { fua } => {
-                // Parts of units keep what they hold.
+                // Partial writes keep the rest of a unit.
                 let whole = first.div_ceil(self.sectors)..(end / self.sectors).max(first.div_ceil(self.sectors));
                 if !whole.is_empty() {
                     self.writes(whole.start * self.sectors, whole.end * self.sectors, 0);
@@ -177,12 +177,12 @@ impl Truth {
         }
     }
 
-    /// A flush was acknowledged behind all that was written.
+    /// Records that a flush of all previous writes has completed.
     pub fn flushed(&mut self) {
         self.settle(0..self.units.len());
     }
 
-    /// What was read while the device served has to be the newest.
+    /// Checks that data read from the running device are the newest.
     fn check_read(&self, first: usize, data: &[u8]) {
         for (sector, bytes) in (first..).zip(data.chunks_exact(SECTOR)) {
             let newest = self.units[sector / self.sectors].last().unwrap()[sector % self.sectors];
@@ -190,7 +190,8 @@ impl Truth {
         }
     }
 
-    /// Reads all of the disk: each unit, for itself, is one of the versions that it may be. From now on it is that one.
+    /// Reads the whole disk, and checks that each unit is one of its possible versions. From then on, this version is
+    /// certain.
     pub fn check(&mut self, client: &mut Client) {
         const TOGETHER: usize = 64;
         let unit = self.unit();
@@ -211,7 +212,7 @@ impl Truth {
         }
     }
 
-    /// The same, where nothing may be lost.
+    /// Checks the disk, if no data may be lost.
     pub fn check_newest(&mut self, client: &mut Client) {
         self.flushed();
         self.check(client);
