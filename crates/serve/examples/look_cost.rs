@@ -1,6 +1,6 @@
-//! How long a monitor holds the lock of an engine: for a look, and for a slice of the blocks.
+//! Measures how long a monitor holds the lock of an engine, for a sample and for a slice of the blocks.
 //!
-//! `cargo run --release --example look_cost -- [DEVICE] [PATH=VALUE]...`, of a terabyte without a name.
+//! `cargo run --release --example look_cost -- [DEVICE] [PATH=VALUE]...`. The default device has a terabyte.
 
 use std::error::Error;
 
@@ -11,7 +11,7 @@ use floatgate_serve::engine::{Engine, Look, Pace};
 use floatgate_serve::monitor::blocks::{Painter, SLICE};
 use floatgate_serve::payload::memory::Memory;
 
-/// Looks that are timed.
+/// Number of timed samples.
 const LOOKS: usize = 1000;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -41,7 +41,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// What it takes, in ns.
+/// Returns the duration of a call in ns.
 fn timed(mut what: impl FnMut()) -> u64 {
     let began = Wall::now();
     what();

@@ -1,4 +1,4 @@
-//! Loads an NBD server with random requests of one size, and says how it answered.
+//! Loads an NBD server with random requests of one size, and reports its performance.
 //!
 //! `cargo run --release --example nbd_load -- unix:PATH [read|write] [DEPTH] [SECONDS] [BYTES]`
 
@@ -32,7 +32,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Keeps so many requests outstanding for so long; returns their latencies in ns, in ascending order.
+/// Keeps a number of requests outstanding for a time. Returns their latencies in ns, in ascending order.
 fn load(client: &mut Client, kind: u16, depth: usize, seconds: u64, bytes: u32) -> std::io::Result<Vec<u64>> {
     let payload = vec![0x5a; if kind == command::WRITE { bytes as usize } else { 0 }];
     let places = client.bytes() / u64::from(bytes);
@@ -52,9 +52,9 @@ fn load(client: &mut Client, kind: u16, depth: usize, seconds: u64, bytes: u32) 
             open -= 1;
         }
         client.send()?;
-        // All that have come are taken before more is asked for, so that requests travel together.
+        // Take all replies that have arrived before sending more, so that requests are sent together.
         while !asked.is_empty() {
-            // A write is answered without payload.
+            // The reply to a write has no payload.
             let reply = client.reply(|_| if kind == command::READ { bytes as usize } else { 0 })?;
             if reply.error != 0 {
                 return Err(std::io::Error::from_raw_os_error(reply.error as i32));

@@ -1,9 +1,9 @@
-//! Loads a vhost-user server with random requests of one size, and says how it answered.
+//! Loads a vhost-user server with random requests of one size, and reports its performance.
 //!
 //! `cargo run --release --example vhost_load -- PATH [read|write] [DEPTH] [SECONDS] [BYTES] [QUEUES] [poll|block]`
 //!
-//! The depth is of all queues together. `poll` looks at the rings without a break, as programs with a processor of
-//! their own do; `block` sleeps until it is woken.
+//! The depth is the total of all queues. `poll` polls the rings continuously, like programs with a dedicated processor.
+//! `block` sleeps until a notification.
 
 use std::error::Error;
 
@@ -38,7 +38,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 struct Load {
-    /// Requests outstanding in each queue.
+    /// Outstanding requests per queue.
     each: usize,
     seconds: u64,
     bytes: u32,
@@ -47,7 +47,7 @@ struct Load {
 }
 
 impl Load {
-    /// Keeps so many requests outstanding for so long; returns their latencies in ns, in ascending order.
+    /// Keeps a number of requests outstanding for a time. Returns their latencies in ns, in ascending order.
     fn run(&mut self, client: &mut Client) -> Result<Vec<u64>, Box<dyn Error>> {
         let queues = client.queues();
         let payload = vec![0x5a; if self.writes { self.bytes as usize } else { 0 }];

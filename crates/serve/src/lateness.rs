@@ -118,7 +118,7 @@ impl Due {
         self.target.max(self.possible)
     }
 
-    /// Returns the delay up to which an answer is not late.
+    /// Returns the delay up to which a reply is not late.
     pub fn tolerance(&self) -> Wall {
         Wall((self.latency.0 as f64 * TOLERANCE) as u64).max(LEAST)
     }

@@ -1,6 +1,6 @@
-//! How fast a trace is read, all steps included, in requests per second of processor time.
+//! Benchmark of reading a trace, including all steps, in requests per second of processor time.
 //!
-//! `cargo bench -p floatgate-workload --bench trace` reads a generated SPC trace; a path after `--` reads that file.
+//! `cargo bench -p floatgate-workload --bench trace` reads a generated SPC trace. A path after `--` reads that file.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -32,7 +32,7 @@ fn main() {
     }
 }
 
-/// Like Financial1: 24 ASUs, small requests, times in microseconds.
+/// Generates a trace like Financial1: 24 ASUs, small requests, times in microseconds.
 fn generate(directory: &Path) -> PathBuf {
     let path = directory.join("generated.spc");
     let mut file = BufWriter::new(File::create(&path).expect("a file for the trace"));
@@ -48,7 +48,7 @@ fn generate(directory: &Path) -> PathBuf {
     path
 }
 
-/// Time this process has spent on a processor, in ns.
+/// Returns the processor time that this process has used, in ns.
 fn processor_ns() -> u64 {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64

@@ -1,4 +1,5 @@
-//! Job files in fio syntax: what is read and refused, against what fio's documentation says and fio itself does.
+//! Tests of job files in fio syntax: accepted and rejected input, compared with fio's documentation and with fio
+//! itself.
 
 use std::path::Path;
 
@@ -9,7 +10,7 @@ use proptest::prelude::*;
 
 const MIB: u64 = 1 << 20;
 
-/// The plan of a job file; includes are not found.
+/// Plans a job file without included files.
 fn plan(text: &str) -> Result<Vec<Planned>, SourceError> {
     plan_with(text, &[])
 }
@@ -166,21 +167,21 @@ fn files_of_several_names_lie_side_by_side() {
                 bs=512\n[c]\nfilename=x\nsize=4k\noffset=3m\n[d]\nfilename=z\nfilesize=8m\noffset=50%\n";
     let first: Vec<u64> =
         made(plan(text).unwrap()).iter_mut().map(|job| job.next_request().unwrap().unwrap().lba * SECTOR).collect();
-    // x holds 3 MiB and 4 KiB, and so y starts at 4 MiB, z at 5 MiB.
+    // x has 3 MiB and 4 KiB, so y starts at 4 MiB, and z at 5 MiB.
     assert_eq!(first, [0, 4 * MIB + 4096, 3 * MIB, 5 * MIB + 4 * MIB]);
     assert!(error("[a]\nfilename=x\nsize=1m\n[b]\n").contains("no `filename`, where other jobs have one"));
     assert!(error("[a]\nfilename=x\nsize=1m\n[b]\nfilename=y\n").contains("give filesize, or size in bytes"));
     assert!(
         error("[a]\nfilename=x\nsize=200m\n[b]\nfilename=y\nsize=100m").contains("do not fit the device of 256 MiB")
     );
-    // One name is the device.
+    // A single name stands for the device.
     assert_eq!(
         made(plan("[a]\nfilename=/dev/sda\n").unwrap())[0].description(),
         "a: read of 4 KiB in the first 256 MiB, 1 outstanding"
     );
 }
 
-/// The corpus of job files: each is read, and most are accepted.
+/// The corpus of job files. All of them are parsed, and most are accepted.
 fn corpus() -> Vec<(String, String)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus/fio");
     let mut files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
@@ -192,7 +193,7 @@ fn corpus() -> Vec<(String, String)> {
     files.iter().map(read).collect()
 }
 
-/// Plans a text, and takes some requests of what is accepted.
+/// Plans a text, and takes some requests of the accepted jobs.
 fn survives(text: &str, device_bytes: u64) {
     let mut files = |path: &Path| match path.to_str() {
         Some("x.fio") => Ok(text.to_owned()),

@@ -1,6 +1,6 @@
-//! Profiles of genuine traces, against the table that comes with them.
+//! Tests of the profiles of genuine traces, compared with the table that comes with them.
 //!
-//! The traces may not be redistributed: `common/genuine.rs` says where they are looked for.
+//! The traces may not be redistributed: `common/genuine.rs` describes their location.
 
 #[path = "common/genuine.rs"]
 mod genuine;
@@ -21,10 +21,10 @@ fn profile(path: &Path, options: &TraceOptions) -> Profile {
     profiler.finish_trace(&reader, "the trace")
 }
 
-/// File, unit, requests, percent of reads, mean KiB of reads and writes, mean gap in ms, GiB touched.
+/// File, unit, requests, percentage of reads, mean KiB of reads and writes, mean gap in ms, touched GiB.
 type Row = (&'static str, Option<TimeUnit>, u64, f64, Option<f64>, Option<f64>, f64, f64);
 
-/// The table's rows of the formats that are read here, with the digits that it has.
+/// Rows of the table for the supported formats, with the digits given there.
 const TABLE: [Row; 9] = [
     ("fin1_ssdsim_10k.ascii.xz", None, 10_000, 40.8, Some(6.09), Some(4.92), 25.96, 0.028),
     ("wsrch-small.trace.xz", None, 24_783, 100.0, Some(15.06), Some(8.00), 2.42, 0.355),
@@ -37,7 +37,7 @@ const TABLE: [Row; 9] = [
     ("disksim_ascii.trace.xz", None, 100_000, 79.6, Some(5.1), Some(5.2), 15.3, 0.604),
 ];
 
-/// Equal but for rounding to three digits.
+/// Returns `true` if two values are equal up to rounding to three digits.
 fn near(found: Option<f64>, wanted: Option<f64>) -> bool {
     match (found, wanted) {
         (Some(found), Some(wanted)) => (found - wanted).abs() <= 0.01 * wanted + 0.000_5,
@@ -73,7 +73,7 @@ fn the_wrong_unit_of_dtrs1k_is_said_with_the_rate_it_would_have() {
     assert!(warnings.contains("(423 requests/s): --time-unit us"), "{warnings}");
 }
 
-/// Moments that a fit to genuine traces must have, and by how much they may be off: shares by points, others by parts.
+/// Moments that a fit to genuine traces must have, with tolerances: absolute for shares, relative for others.
 const FITS: [(&str, &[&str], f64); 2] = [
     (
         "fin1_ssdsim_10k.ascii.xz",
@@ -96,7 +96,7 @@ fn what_is_fitted_to_genuine_traces_is_like_them() {
             count += 1;
         }
         assert!(count >= 13, "{file}: {count} moments");
-        // What the model does not have is said: how uneven whole seconds are.
+        // The comparison reports a property that the model does not have: the dispersion within whole seconds.
         let poor = fitted.moments.iter().filter(|moment| moment.is_poor);
         assert!(
             poor.clone().any(|moment| moment.name == "dispersion in 1 s"),

@@ -1,5 +1,5 @@
-//! The reference of profiles, models and jobs, in `docs/reference`, is what the code says. `FLOATGATE_BLESS=1` writes
-//! it again.
+//! The reference of profiles, models and jobs in `docs/reference` must match the code. `FLOATGATE_BLESS=1` writes it
+//! again.
 
 #[path = "common/page.rs"]
 mod page;

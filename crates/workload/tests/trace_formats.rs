@@ -1,4 +1,4 @@
-//! Every trace format: its sample is found out and read, and what is written reads back.
+//! Tests of every trace format: its sample is detected and parsed, and written traces read back unchanged.
 
 mod corpus;
 
@@ -83,7 +83,7 @@ fn versions_of_a_format_agree() {
     assert_eq!(digest("vscsi.v1"), digest("vscsi.v2"));
 }
 
-/// A trace as `spc` holds it: devices numbered as they first occur, times from 0, in whole ticks.
+/// Returns a trace in `spc` format, with devices numbered by first occurrence, and times from 0 in whole ticks.
 fn spc_text(tick_ns: u64, granule: u64) -> impl Strategy<Value = String> {
     let request = (0..5_000_u64, 0..4_usize, any::<bool>(), 0..(1_u64 << 31) / granule - 64, 1..64_u64);
     proptest::collection::vec(request, 1..40).prop_map(move |requests| {
@@ -103,7 +103,7 @@ fn spc_text(tick_ns: u64, granule: u64) -> impl Strategy<Value = String> {
     })
 }
 
-/// Each format that is written, its finest time in ns and the sectors in which it counts.
+/// Each format that can be written, its time resolution in ns, and its granularity in sectors.
 const WRITTEN: [(&str, u64, u64); 11] = [
     ("spc", 1, 1),
     ("msr", 100, 1),
@@ -133,20 +133,20 @@ fn cases() -> impl Strategy<Value = (&'static str, String)> {
 }
 
 proptest! {
-    /// To another format and back: the very same text.
+    /// Converting to another format and back gives the same text.
     #[test]
     fn what_a_format_holds_comes_back((name, text) in cases()) {
         let spc = TraceOptions { format: Some(Format::named("spc").unwrap()), ..TraceOptions::default() };
         let (there, first) = converted(text.as_bytes(), &spc, name);
         prop_assert_eq!(first.warnings, Vec::<String>::new());
-        // Few lines of whole numbers look like several formats: it is named.
+        // A few lines of integers match several formats, so the format is given.
         let options = TraceOptions { format: Some(Format::named(name).unwrap()), ..TraceOptions::default() };
         let (back, second) = converted(&there, &options, "spc");
         prop_assert_eq!(first.requests, second.requests);
         prop_assert_eq!(String::from_utf8(back).unwrap(), text);
     }
 
-    /// With trims and flushes, between the two formats that have them.
+    /// With trims and flushes, between the two formats that support them.
     #[test]
     fn trims_and_flushes_come_back(
         requests in proptest::collection::vec((0..9_000_u64, 0..4_usize, 0..1_u64 << 40, 1..1_000_u64), 1..40),
@@ -166,7 +166,7 @@ proptest! {
     }
 }
 
-/// The options in the command that a warning prints.
+/// Returns the options in the command that a warning prints.
 fn printed(warning: &str) -> TraceOptions {
     let (_, after) = warning.split_once("--format '").unwrap_or_else(|| panic!("no command: {warning}"));
     let choice: FormatChoice = after.split('\'').next().unwrap().parse().unwrap_or_else(|error| panic!("{error}"));
@@ -191,7 +191,7 @@ fn bytes_where_sectors_are_expected_are_told_with_the_command_that_reads_them() 
     assert!(warning.contains("floatgate trace info /"), "{warning}");
     let (again, of_again) = read(wrong.as_bytes(), &printed(&warning));
     assert_eq!((again.warnings(), of_again), (Vec::new(), digest), "the command reads it as it was meant");
-    // Conversion warns alike, and so does the error where the trace seems too large for the device.
+    // Conversion gives the same warning, and so does the error for a trace that seems too large for the device.
     let (_, done) = converted(wrong.as_bytes(), &TraceOptions::default(), "spc");
     assert!(done.warnings.iter().any(|warning| warning.contains("--format 'delimited:")), "{:?}", done.warnings);
     for options in [TraceOptions::default(), TraceOptions { devices: Devices::Merge, ..TraceOptions::default() }] {
@@ -213,7 +213,7 @@ fn a_format_is_not_certain_where_its_units_are_a_guess() {
         let text: String = (1..=40).map(line).collect();
         read(text.as_bytes(), &TraceOptions::default()).0.detected()
     };
-    // Pages of 4 KiB or blocks of 512 B: nothing tells.
+    // Pages of 4 KiB or blocks of 512 B: the file does not show it.
     let pages = detected(&|n| format!("{}.5 0 {} 1 {}\n", n * 3, n * 7 % 31, n % 2));
     assert_eq!((pages.format.name, pages.confidence), ("disksim", Confidence::Ambiguous));
     assert!(pages.to_string().contains("flashsim in us would fit as well"), "{pages}");
@@ -234,7 +234,7 @@ fn windows_events_are_put_in_order_of_issue() {
         arrivals.push(request.arrival);
     }
     assert!(arrivals.is_sorted() && trace.warnings().is_empty(), "{:?}", trace.warnings());
-    // The events at which requests are issued have the same times.
+    // The events that show the issue of requests have the same times.
     let text = String::from_utf8(sample.bytes.clone()).unwrap();
     let issued = text.lines().filter(|line| line.contains("Init, ") && !line.contains("TimeStamp"));
     let issued: Vec<u64> = issued.map(|line| line.split(',').nth(1).unwrap().trim().parse().unwrap()).collect();

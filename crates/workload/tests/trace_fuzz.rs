@@ -1,5 +1,6 @@
-//! Damaged traces do no harm: samples of every format with bytes flipped, numbers swapped, pieces cut out or put
-//! together are read to their end or to an error that names a line or record; without a panic, and in bounded memory.
+//! Robustness against damaged traces: samples of every format with bits flipped, numbers replaced, and pieces removed
+//! or duplicated are read to their end, or to an error that names a line or record, without a panic and in bounded
+//! memory.
 #![allow(unsafe_code)] // A global allocator that counts is one.
 
 mod corpus;
@@ -19,18 +20,18 @@ struct Counting;
 static HELD: AtomicUsize = AtomicUsize::new(0);
 static PEAK: AtomicUsize = AtomicUsize::new(0);
 
-// SAFETY: hands everything on to the system's allocator, which keeps the contract.
+// SAFETY: passes everything on to the system's allocator, which fulfills the contract.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let held = HELD.fetch_add(layout.size(), Ordering::Relaxed) + layout.size();
         PEAK.fetch_max(held, Ordering::Relaxed);
-        // SAFETY: as the caller promised.
+        // SAFETY: as guaranteed by the caller.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
         HELD.fetch_sub(layout.size(), Ordering::Relaxed);
-        // SAFETY: as the caller promised.
+        // SAFETY: as guaranteed by the caller.
         unsafe { System.dealloc(memory, layout) }
     }
 }
@@ -38,24 +39,24 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static GLOBAL: Counting = Counting;
 
-/// Bytes that reading a small trace may hold: its blocks, of two passes, and tables of devices. One pass over a trace
-/// holds some 0.3 MiB.
+/// Maximum number of bytes for reading a small trace: its blocks in two passes, and tables of devices. One pass over a
+/// trace takes about 0.3 MiB.
 const MOST: usize = 4 << 20;
 
-/// How a sample is damaged.
+/// A way to damage a sample.
 #[derive(Clone, Debug)]
 enum Damage {
     Flip(Index, u8),
     Cut(Index),
-    /// The piece between two places is left out.
+    /// Removes the piece between two positions.
     Remove(Index, Index),
-    /// The piece between two places is put in again at a third.
+    /// Inserts the piece between two positions again at a third one.
     Repeat(Index, Index, Index),
-    /// From a place on it is another sample.
+    /// Replaces everything after a position by another sample.
     Splice(Index, Index, Index),
-    /// The digits at a place become another number.
+    /// Replaces the digits at a position by another number.
     Number(Index, u64),
-    /// Eight bytes at a place become another number.
+    /// Replaces eight bytes at a position by another number.
     Word(Index, u64),
 }
 
@@ -109,13 +110,13 @@ fn apply(bytes: &mut Vec<u8>, damage: &Damage, others: &[Vec<u8>]) {
     }
 }
 
-/// Whether an error says where it is, or is of the file as a whole.
+/// Returns `true` if an error names its position, or concerns the whole file.
 fn names_its_place(error: &str) -> bool {
     let whole = ["holds no request", "no known trace format fits", "damaged or cut off", "no request of device"];
     error.contains(": line ") || error.contains(": record ") || whole.iter().any(|words| error.contains(words))
 }
 
-/// Reads and converts what there is; gives back the errors.
+/// Reads and converts a trace. Returns the errors.
 fn read(bytes: &[u8], options: &TraceOptions) -> Vec<String> {
     let mut file = tempfile::NamedTempFile::new().unwrap();
     file.write_all(bytes).unwrap();
@@ -155,7 +156,7 @@ fn options(sample: &TraceOptions, other: Option<Index>, numbers: (bool, u32, u64
 }
 
 proptest! {
-    // One test, so that no other one allocates meanwhile.
+    // A single test, so that no other test allocates at the same time.
     #[test]
     fn damaged_traces_do_no_harm(
         sample in any::<Index>(),

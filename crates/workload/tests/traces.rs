@@ -1,6 +1,6 @@
-//! The readers on genuine traces, against figures counted by an independent script.
+//! Tests of the readers with genuine traces, compared with values that an independent script has counted.
 //!
-//! The traces may not be redistributed: `common/genuine.rs` says where they are looked for.
+//! The traces may not be redistributed: `common/genuine.rs` describes their location.
 
 #[path = "common/genuine.rs"]
 mod genuine;
@@ -12,19 +12,19 @@ use floatgate_sim::source::Source;
 use floatgate_workload::trace::{Confidence, Fit, Replay, TimeUnit, Trace, TraceOptions};
 use genuine::trace_file;
 
-/// Larger than any of the traces, devices side by side.
+/// Larger than any of the traces with its devices side by side.
 const DEVICE: u64 = 1 << 40;
 
-/// What a trace is known to hold.
+/// Known contents of a trace.
 struct Known {
     file: &'static str,
-    /// What has to be said to read it.
+    /// Options needed to read the trace.
     unit: Option<TimeUnit>,
     sort_window: u32,
     skip_bad_lines: u64,
     limit: Option<u64>,
     replay: Replay,
-    /// The words of the one warning there is.
+    /// Words in the only warning.
     warning: Option<&'static str>,
     format: &'static str,
     confidence: Confidence,
@@ -32,9 +32,9 @@ struct Known {
     writes: u64,
     read_bytes: u64,
     write_bytes: u64,
-    /// From the first request to the last.
+    /// Time from the first to the last request.
     span_ps: u64,
-    /// Distinct 4 KiB pages, each device's counted for themselves.
+    /// Number of distinct 4 KiB pages, counted separately for each device.
     pages: u64,
 }
 
@@ -166,7 +166,7 @@ const KNOWN: [Known; 17] = [
         pages: 9201,
         ..Known::new("fiu_cheetah_sample10k.blkparse.xz", "fiu", Confidence::Certain)
     },
-    // The stamp of the very last request is that of another clock: without it, then with it and without times.
+    // The time of the very last request is from another clock: without this request, then with it and without times.
     Known {
         sort_window: 37,
         limit: Some(9886),
@@ -187,7 +187,7 @@ const KNOWN: [Known; 17] = [
         pages: 317_163,
         ..Known::new("blkparseout_ext4.txt.xz", "blkparse", Confidence::Certain)
     },
-    // Stamps of two clocks, side by side.
+    // Times of two clocks, for devices side by side.
     Known {
         replay: Replay::Asap,
         reads: 12_327,
@@ -197,7 +197,7 @@ const KNOWN: [Known; 17] = [
         pages: 232_499,
         ..Known::new("nexus5_Booting_log176.txt.xz", "biotracer", Confidence::Certain)
     },
-    // Its last line is cut off.
+    // The last line of the trace is truncated.
     Known {
         sort_window: 119,
         skip_bad_lines: 1,
@@ -210,7 +210,7 @@ const KNOWN: [Known; 17] = [
         pages: 42_927,
         ..Known::new("alibaba_replay_log.csv.xz", "replay-log", Confidence::Certain)
     },
-    // Stamps are whole seconds, so that many requests come at once.
+    // Times are whole seconds, so many requests have the same time.
     Known {
         sort_window: 25_640,
         reads: 24_521,
@@ -233,7 +233,7 @@ const KNOWN: [Known; 17] = [
     },
 ];
 
-/// What was read.
+/// Contents that were read.
 #[derive(Debug, Default, PartialEq)]
 struct Found {
     count: [u64; 2],
@@ -275,7 +275,7 @@ fn genuine_traces_are_read_exactly() {
         let warnings = trace.warnings();
         assert_eq!(warnings.len(), known.warning.map_or(0, |_| 1), "{file}: {warnings:?}");
         assert!(known.warning.is_none_or(|words| warnings[0].contains(words)), "{file}: {warnings:?}");
-        // At a limit the reading stops before the end.
+        // At a limit, reading stops before the end.
         assert!(trace.progress().is_some_and(|share| share > 0.5 && (share == 1.0 || known.limit.is_some())), "{file}");
     }
 }

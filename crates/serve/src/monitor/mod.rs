@@ -126,7 +126,7 @@ pub struct Monitor {
 }
 
 impl Monitor {
-    /// Reports what the server does before it serves, and the share of it that is done, from 0 to 1.
+    /// Reports the current preparation of the server, and its completed share from 0 to 1.
     pub fn prepares(&self, what: &str, share: Option<f64>) {
         if let Some(shared) = &self.shared {
             let mut preparing = shared.preparing.lock().unwrap_or_else(PoisonError::into_inner);
@@ -137,7 +137,7 @@ impl Monitor {
         }
     }
 
-    /// Starts to watch the device of this server.
+    /// Starts to monitor the device of a server.
     pub fn attach(&self, server: &Server) {
         if let Some(shared) = &self.shared {
             let engine = server.engine();

@@ -63,7 +63,7 @@ impl Place {
         seat.map(|seat| seat.is_idle = false).is_some()
     }
 
-    /// Marks the client as idle from now on.
+    /// Marks the client as idle.
     pub fn rest(&self) {
         if self.leave() {
             self.places.lock().push(Seat { lost: Arc::clone(&self.lost), is_idle: true });

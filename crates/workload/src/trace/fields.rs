@@ -66,7 +66,7 @@ impl<'a> Fields<'a> {
     }
 
     /// Parses an integer.
-    // Forced, as each field is a few cycles and a call would cost as many again.
+    // Inlining is forced, because parsing a field takes only a few cycles, and a call would take as many again.
     #[inline(always)]
     pub(super) fn integer(&mut self, what: &'static str) -> Result<u64, Expected> {
         let (mut value, length) = self.digits();

@@ -12,7 +12,7 @@ pub fn trace_file(name: &str) -> Option<PathBuf> {
     if path.is_file() {
         return Some(path);
     }
-    // Not by `eprintln!`, which tests capture.
+    // Does not use `eprintln!`, whose output tests capture.
     let text = format!("not run: {} is absent; set FLOATGATE_TRACES to the folder of the traces\n", path.display());
     let _ = std::io::stderr().write_all(text.as_bytes());
     None

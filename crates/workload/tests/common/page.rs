@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-/// Compares a generated document with the one that is kept, or writes it.
+/// Compares a generated document with the stored one, or writes it.
 pub fn check(name: &str, text: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference").join(name);
     if std::env::var_os("FLOATGATE_BLESS").is_some_and(|value| value == "1") {
@@ -15,7 +15,7 @@ pub fn check(name: &str, text: &str) {
     assert!(kept == text, "docs/reference/{name} is stale: `make bless` writes it again");
 }
 
-/// A section for each struct, with a table of its fields.
+/// Returns a page with one section per struct, each with a table of its fields.
 pub fn page(introduction: &str, schema: &Value) -> String {
     let mut page = introduction.to_owned();
     page += &paragraphs(schema);
@@ -26,7 +26,7 @@ pub fn page(introduction: &str, schema: &Value) -> String {
     page
 }
 
-/// The description, in lines that are not too long.
+/// Returns the description, wrapped to the maximum line length.
 fn paragraphs(of: &Value) -> String {
     let mut text = String::new();
     for paragraph in of["description"].as_str().unwrap_or_default().split("\n\n") {
@@ -55,7 +55,7 @@ fn table(of: &Value) -> String {
     table
 }
 
-/// What a field holds, with a link where that has a section.
+/// Returns the type of a field, with a link if the type has a section.
 fn kind(field: &Value) -> String {
     if let Some(name) = field["$ref"].as_str().and_then(|path| path.strip_prefix("#/$defs/")) {
         return format!("[{name}](#{})", name.to_lowercase());

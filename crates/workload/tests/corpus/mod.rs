@@ -5,21 +5,21 @@ use std::path::Path;
 
 use floatgate_workload::trace::{Format, TraceOptions};
 
-/// A sample, and what has to be said to read it.
+/// A sample, and the options needed to read it.
 pub struct Sample {
-    /// Its file's name.
+    /// Name of its file.
     pub name: String,
-    /// Its content.
+    /// Contents.
     pub bytes: Vec<u8>,
-    /// The columns or the format, of those that cannot be found out.
+    /// Columns or format of samples whose format cannot be detected.
     pub options: TraceOptions,
 }
 
-/// How `delimited.txt` is read.
+/// Columns of `delimited.txt`.
 const COLUMNS: &str = "columns=time,op,offset,size,device;delimiter=semicolon;time=us;offset=bytes;size=sectors;\
                        read=Read;write=Write;header=1";
 
-/// All samples, in order of their names.
+/// Returns all samples, in order of their names.
 pub fn samples() -> Vec<Sample> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus/trace");
     let mut samples: Vec<Sample> = fs::read_dir(folder)
