@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_are_read() {
+    fn addresses_are_parsed() {
         let address = |text: &str| text.parse::<Address>();
         assert_eq!(address("unix:/tmp/a b"), Ok(Address::Unix("/tmp/a b".into())));
         assert_eq!(address("127.0.0.1:10809"), Ok(Address::Tcp("127.0.0.1:10809".parse().unwrap())));
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn only_this_machine_unless_an_address_is_named() {
+    fn only_local_addresses_unless_one_is_allowed() {
         let is_allowed = |text: &str, ip: Option<&str>| {
             text.parse::<Address>().unwrap().is_allowed(ip.map(|ip| ip.parse().unwrap()))
         };

@@ -245,7 +245,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn however_often_it_is_changed_time_runs_forward_and_never_ahead(
+        fn time_runs_forward_and_never_ahead_across_speed_changes(
             changes in proptest::collection::vec((0..5_000_000_u64, 1..1_000_000_u64), 1..12)
         ) {
             let mut clock = Clock::new(Wall(77), Speed::default());

@@ -22,7 +22,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_client_that_is_idle_longest_gives_way() {
+    fn the_client_that_is_idle_longest_is_replaced() {
         let seconds = |s: u64| Wall(s * 1_000_000_000);
         let mut places: Vec<Slot<u64>> = vec![Some((0, 31)), None, Some((1, 40)), Some((2, 29)), Some((3, 0))];
         let part = |places: &mut [Slot<u64>]| part_with_idlest(places, LIMIT, |idle| seconds(*idle));

@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_is_late_beyond_its_tolerance() {
+    fn a_reply_is_late_beyond_its_tolerance() {
         let due = due(1000, 900);
         assert!(!due.is_late(Wall::from_us(999)) && !due.is_late(Wall::from_us(1005)));
         assert!(due.is_late(Wall(1_005_001)));

@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_front_end_takes_for_a_client_is_the_median_of_its_turns() {
+    fn the_cost_of_a_client_is_its_median_turnaround() {
         let client = &mut Turnaround::default();
         assert_eq!(after(client, TURNS - 1, 30, 0), 1.0);
         assert_eq!(after(&mut Turnaround::default(), TURNS, 30, 0), 0.75);
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_not_be_sent_in_time_was_sent_when_it_could() {
+    fn turnarounds_start_at_the_earliest_possible_reply() {
         let mut client = Turnaround::default();
         for turn in 0..=TURNS as u64 {
             client.asks(|| Wall::from_us(1000 * turn + 30), 0);
@@ -148,14 +148,14 @@ mod tests {
     }
 
     #[test]
-    fn a_client_that_does_something_else_is_taken_for_the_self_tests() {
+    fn a_slow_client_gets_the_self_tests_cost() {
         let client = &mut Turnaround::default();
         assert_eq!(after(client, TURNS, 30, 0), 0.75);
         assert_eq!(after(client, TURNS, 90, 0), 1.0);
     }
 
     #[test]
-    fn requests_beside_others_tell_nothing() {
+    fn concurrent_requests_are_not_judged() {
         let client = &mut Turnaround::default();
         assert_eq!(after(client, 3 * TURNS, 5, 1), 1.0);
         // The first of two requests is the only outstanding one until the second arrives.
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn turns_are_judged_as_soon_as_one_is_usual() {
+    fn turnarounds_are_judged_once_a_usual_one_is_known() {
         // The client works for 360 us before each request, and once for longer.
         let mut client = Turnaround::default();
         let is_late = (0..2 * TURNS as u64).map(|turn| {

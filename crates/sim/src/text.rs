@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_quoted_is_short_and_harmless() {
+    fn quotations_are_short_and_harmless() {
         assert_eq!(shown("gc.victim"), "gc.victim");
         assert_eq!(shown("a\u{1b}[31mb\n\u{9b}\u{202e}"), "a\\u{1b}[31mb\\n\\u{9b}\\u{202e}");
         let long = "\u{e4}".repeat(SHOWN + 1);

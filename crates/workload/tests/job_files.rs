@@ -40,7 +40,7 @@ fn error(text: &str) -> String {
 }
 
 #[test]
-fn files_are_read_as_fio_reads_them() {
+fn files_are_parsed_like_in_fio() {
     let text = "\u{feff}; a comment\r\n[global]\n  bs = 8k  # behind a value\nrw=randread\ntime_based=0\n\n[first]\n\
                 rw=write\niodepth=4 ; and here\n[global]\nsize=50%\n[second]\nbs=4k\nname=other\n";
     let jobs = made(plan(text).unwrap());
@@ -55,7 +55,7 @@ fn files_are_read_as_fio_reads_them() {
 }
 
 #[test]
-fn includes_stand_for_their_lines() {
+fn includes_insert_their_lines() {
     let files = [("dir/sub/common.fio", "bs=8k\ninclude deeper.fio\n"), ("dir/sub/deeper.fio", "size=1m\n")];
     let jobs = made(plan_with("[a]\nrw=write\ninclude sub/common.fio\n[b]\nrw=read\n", &files).unwrap());
     assert_eq!(jobs[0].description(), "a: write of 8 KiB in the first 1 MiB, 1 outstanding");
@@ -138,7 +138,7 @@ fn errors_name_file_line_section_and_key() {
 }
 
 #[test]
-fn keys_of_the_host_are_named_once() {
+fn host_keys_are_reported_once() {
     let jobs = made(plan("[global]\nioengine=libaio\ndirect=1\n[a]\nthread\nbs=4k\nbs=8k\n[b]\n").unwrap());
     assert_eq!(
         jobs[0].warnings(),
@@ -151,7 +151,7 @@ fn keys_of_the_host_are_named_once() {
 }
 
 #[test]
-fn suffixes_are_those_of_kb_base() {
+fn suffixes_follow_kb_base() {
     let block =
         |base: &str, bs: &str| made(plan(&format!("[a]\nbs={bs}\n{base}\n")).unwrap())[0].description().to_owned();
     assert!(block("", "4k").contains("of 4 KiB"));
@@ -162,7 +162,7 @@ fn suffixes_are_those_of_kb_base() {
 }
 
 #[test]
-fn files_of_several_names_lie_side_by_side() {
+fn named_files_are_placed_side_by_side() {
     let text = "[global]\nrw=write\nbs=4k\nnumber_ios=2\n[a]\nfilename=x\nsize=1m\n[b]\nfilename=y\nsize=5k\noffset=4k\n\
                 bs=512\n[c]\nfilename=x\nsize=4k\noffset=3m\n[d]\nfilename=z\nfilesize=8m\noffset=50%\n";
     let first: Vec<u64> =

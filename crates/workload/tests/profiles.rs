@@ -46,7 +46,7 @@ fn near(found: Option<f64>, wanted: Option<f64>) -> bool {
 }
 
 #[test]
-fn genuine_traces_have_the_moments_that_are_known() {
+fn genuine_traces_have_their_known_moments() {
     for (file, unit, requests, reads, read_kib, write_kib, gap_ms, footprint) in TABLE {
         let Some(path) = trace_file(file) else { continue };
         let found = profile(&path, &TraceOptions { time_unit: unit, ..TraceOptions::default() });
@@ -67,7 +67,7 @@ fn genuine_traces_have_the_moments_that_are_known() {
 }
 
 #[test]
-fn the_wrong_unit_of_dtrs1k_is_said_with_the_rate_it_would_have() {
+fn the_wrong_unit_of_dtrs1k_is_reported_with_its_rate() {
     let Some(path) = trace_file("DTRS1K.trace.xz") else { return };
     let warnings = profile(&path, &TraceOptions::default()).warnings.join("\n");
     assert!(warnings.contains("(423 requests/s): --time-unit us"), "{warnings}");
@@ -84,7 +84,7 @@ const FITS: [(&str, &[&str], f64); 2] = [
 ];
 
 #[test]
-fn what_is_fitted_to_genuine_traces_is_like_them() {
+fn fits_resemble_genuine_traces() {
     for (file, names, most) in FITS {
         let Some(path) = trace_file(file) else { continue };
         let trace = profile(&path, &TraceOptions::default());

@@ -57,7 +57,7 @@ fn converted(bytes: &[u8], options: &TraceOptions, to: &str) -> (Vec<u8>, Conver
 }
 
 #[test]
-fn each_sample_is_found_out_and_read() {
+fn each_sample_is_detected_and_read() {
     let samples = samples();
     for (name, format, confidence, requests) in KNOWN {
         let sample = samples.iter().find(|sample| sample.name == name).expect(name);
@@ -119,7 +119,7 @@ const WRITTEN: [(&str, u64, u64); 11] = [
 ];
 
 #[test]
-fn every_format_that_is_written_is_tried() {
+fn every_format_with_a_writer_is_tested() {
     for format in FORMATS.iter().filter(|format| format.is_written()) {
         assert!(WRITTEN.iter().any(|(name, ..)| *name == format.name), "{} is not tried", format.name);
     }
@@ -135,7 +135,7 @@ fn cases() -> impl Strategy<Value = (&'static str, String)> {
 proptest! {
     /// Converting to another format and back gives the same text.
     #[test]
-    fn what_a_format_holds_comes_back((name, text) in cases()) {
+    fn formats_round_trip((name, text) in cases()) {
         let spc = TraceOptions { format: Some(Format::named("spc").unwrap()), ..TraceOptions::default() };
         let (there, first) = converted(text.as_bytes(), &spc, name);
         prop_assert_eq!(first.warnings, Vec::<String>::new());
@@ -148,7 +148,7 @@ proptest! {
 
     /// With trims and flushes, between the two formats that support them.
     #[test]
-    fn trims_and_flushes_come_back(
+    fn trims_and_flushes_round_trip(
         requests in proptest::collection::vec((0..9_000_u64, 0..4_usize, 0..1_u64 << 40, 1..1_000_u64), 1..40),
     ) {
         let mut text = "fio version 3 iolog\n".to_owned();
@@ -174,7 +174,7 @@ fn printed(warning: &str) -> TraceOptions {
 }
 
 #[test]
-fn bytes_where_sectors_are_expected_are_told_with_the_command_that_reads_them() {
+fn bytes_in_place_of_sectors_are_reported_with_the_right_command() {
     let sectors: Vec<(u64, u64, u64)> = (1..=40).map(|n| (n * 1_000_000, n * n % 97 * 8, n % 5 * 8 + 8)).collect();
     let line = |scale: u64| {
         let lines = sectors
@@ -208,7 +208,7 @@ fn bytes_where_sectors_are_expected_are_told_with_the_command_that_reads_them() 
 }
 
 #[test]
-fn a_format_is_not_certain_where_its_units_are_a_guess() {
+fn a_format_is_not_certain_if_its_units_are_uncertain() {
     let detected = |line: &dyn Fn(u64) -> String| {
         let text: String = (1..=40).map(line).collect();
         read(text.as_bytes(), &TraceOptions::default()).0.detected()
@@ -226,7 +226,7 @@ fn a_format_is_not_certain_where_its_units_are_a_guess() {
 }
 
 #[test]
-fn windows_events_are_put_in_order_of_issue() {
+fn windows_events_are_sorted_by_issue() {
     let sample = samples().into_iter().find(|sample| sample.name == "etw.csv").expect("a sample");
     let mut trace = Trace::open(file_of(&sample.bytes).path(), &sample.options, 1 << 40).unwrap();
     let mut arrivals = Vec::new();

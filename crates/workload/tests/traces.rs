@@ -295,7 +295,7 @@ fn genuine_traces_compact_to_their_footprint() {
 }
 
 #[test]
-fn traces_that_are_out_of_order_say_how_to_read_them() {
+fn traces_out_of_order_give_advice() {
     for known in KNOWN.iter().filter(|known| known.sort_window > 0) {
         let Some(path) = trace_file(known.file) else { continue };
         for sort_window in [0, known.sort_window - 1] {
@@ -308,7 +308,7 @@ fn traces_that_are_out_of_order_say_how_to_read_them() {
 }
 
 #[test]
-fn the_wrong_unit_of_dtrs1k_is_noticed() {
+fn the_wrong_unit_of_dtrs1k_is_detected() {
     let Some(path) = trace_file("DTRS1K.trace.xz") else { return };
     let (_, trace) = read(&path, &TraceOptions::default(), DEVICE);
     let warnings = trace.warnings().join("\n");

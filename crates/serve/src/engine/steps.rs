@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn completions_come_one_instant_after_the_other() {
+    fn completions_are_taken_one_instant_at_a_time() {
         let mut ssd: Box<dyn Ssd> = Box::new(Fixed::default());
         let mut steps = Steps::default();
         for (tag, us) in [(0, 0), (1, 4)] {

@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_in_progress_ends_at_the_new_speed() {
+    fn outstanding_requests_complete_at_the_new_speed() {
         let (mut engine, port) = reading("1", 0.0);
         until_decided(&mut engine, port);
         let latency = taken(&mut engine, port).due.latency;
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_is_certain_moves_with_the_speed() {
+    fn a_committed_reply_moves_with_the_speed() {
         let (mut engine, port) = reading("1", 0.0);
         until_decided(&mut engine, port);
         let finish = target(&engine, port);
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn a_look_takes_what_has_happened_since_the_last() {
+    fn a_sample_covers_the_time_since_the_last_one() {
         let (mut engine, port) = reading("1", 0.0);
         let mut look = Look::default();
         engine.look(START.later(Wall::from_us(1)), &mut look);

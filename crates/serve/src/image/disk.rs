@@ -175,7 +175,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_time_of_a_file_is_taken() {
+    fn the_time_of_file_calls_is_measured() {
         let mut disk = Clocked::new(Box::new(SystemFile::in_memory().unwrap()));
         disk.resize(1 << 20).unwrap();
         assert_eq!(disk.take_spent(), Wall(0), "only what moves bytes, or waits for them, counts");
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn zeros_stand_in_for_holes() {
+    fn zeros_replace_holes_if_unsupported() {
         let mut disk = SystemFile { solid: true, ..SystemFile::in_memory().unwrap() };
         disk.resize(4 << 20).unwrap();
         disk.write(0, &[7; 3 << 20]).unwrap();
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn one_has_it_at_a_time() {
+    fn only_one_user_can_open_a_file() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("disk");
         let first = SystemFile::open(&path).unwrap();

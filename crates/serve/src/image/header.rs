@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn a_header_is_read_as_it_was_written() {
+    fn headers_round_trip() {
         let header = Header::of(&tiny(&[])).unwrap();
         let mut bytes = header.bytes().unwrap();
         assert_eq!(Header::parse(&bytes).unwrap(), header);
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn another_device_is_refused_by_what_differs() {
+    fn another_device_is_refused_with_the_differences() {
         let header = Header::of(&tiny(&[])).unwrap();
         for (option, path) in [
             ("geometry.blocks=70", "geometry.blocks"),
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn any_damage_is_found() {
+    fn any_damage_is_detected() {
         let bytes = Header::of(&tiny(&[])).unwrap().bytes().unwrap();
         for at in 0..bytes.len() {
             let mut wrong = bytes.clone();

@@ -279,7 +279,7 @@ mod tests {
     use floatgate_core::durability::flash::RecordKind;
 
     #[test]
-    fn blocks_lie_one_behind_the_other() {
+    fn blocks_are_contiguous() {
         // 128 blocks of 128 units of 4 KiB, computed by hand: 8 KiB of records and 512 KiB of payload.
         let config = load(
             "tiny",
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slot_is_read_as_it_was_written_and_nowhere_else() {
+    fn slots_round_trip_at_their_own_address_only() {
         let record = Record { kind: RecordKind::Data, lpn: 7, sequence: 1 << 40, sectors: u64::MAX, opened: 3 };
         for payload in [Stored::Zeros, Stored::Bytes(99), Stored::Lost] {
             let slot = Slot { record, payload, part: (3, 4) };
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_is_read_as_it_was_written() {
+    fn entries_round_trip() {
         assert_eq!(read_entry(5, [0; 8]), Some((0, Mark::Good)));
         for mark in Mark::ALL {
             assert_eq!(read_entry(5, entry(5, 1000, mark)), Some((1000, mark)));
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn an_anchor_is_read_as_it_was_written() {
+    fn anchors_round_trip() {
         assert_eq!(read_anchor(5, [0; 8]), None);
         assert_eq!(read_anchor(5, anchor(5, 0)), Some(0));
         assert_eq!(read_anchor(5, anchor(5, 1 << 30)), Some(1 << 30));

@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_entry_is_read_as_it_was_written_and_nowhere_else() {
+    fn entries_round_trip_in_their_own_slot_only() {
         for entry in [
             Entry::of_write(Lpn(7), 1 << 40, Some(b"x")),
             Entry::of_write(Lpn(7), 9, None),
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn places_are_used_again_and_trims_put_together() {
+    fn slots_are_reused_and_trims_are_combined() {
         let mut places = Places::found(3, &[1], Vec::new());
         assert_eq!([places.take(), places.take(), places.take()], [0, 2, 3]);
         places.free(1);

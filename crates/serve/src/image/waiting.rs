@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_is_read_and_the_oldest_forgotten() {
+    fn the_newest_version_is_read_and_old_ones_are_removed() {
         let mut waiting = Waiting::default();
         [3, 9, 5].into_iter().for_each(|sequence| waiting.add(7, version(sequence)));
         waiting.add(8, version(4));

@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn pictures_are_bounded_and_no_block_is_left_out() {
+    fn block_maps_are_bounded_and_complete() {
         for (planes, blocks) in [(1, 1), (1, 1_000_003), (3, 4097), (64, 64), (65, 7), (4096, 2), (1000, 999)] {
             let mut painter = Painter::new(planes, blocks, [4, 4]);
             let all = (planes * blocks) as usize;

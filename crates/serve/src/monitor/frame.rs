@@ -539,7 +539,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shares_are_of_the_window_and_bounded() {
+    fn shares_refer_to_the_window_and_are_bounded() {
         // Two channels in a window of 1 us: 500 ns with data and 250 ns with commands. Then values outside the window's
         // limits.
         let times = [[500_000, 250_000], [1_100_000, -5]];

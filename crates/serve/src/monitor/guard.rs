@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn only_names_of_this_server_are_answered() {
+    fn only_host_names_of_this_server_are_accepted() {
         let hosts = Hosts::new(Some("127.0.0.1:8080".parse().unwrap()));
         for host in ["127.0.0.1:8080", "localhost:8080", "LOCALHOST:8080"] {
             assert!(hosts.allow(&headers(&[("host", host)])), "{host}");
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn the_token_is_whole_or_wrong() {
+    fn the_token_must_match_completely() {
         let given = |value: &str| has_token(&headers(&[("authorization", value)]), "0123456789");
         assert!(given("Bearer 0123456789"));
         for wrong in ["Bearer 012345678", "Bearer 01234567890", "Bearer 0123456788", "0123456789", "Basic 0123456789"] {

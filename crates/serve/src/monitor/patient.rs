@@ -69,7 +69,7 @@ mod tests {
     use tokio::io::AsyncWriteExt;
 
     #[test]
-    fn who_takes_nothing_is_left() {
+    fn a_client_that_reads_nothing_is_disconnected() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
             let (near, _far) = tokio::io::duplex(16);

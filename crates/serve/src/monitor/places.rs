@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_client_that_is_idle_longest_gives_way() {
+    fn the_client_that_is_idle_longest_is_replaced() {
         let places = Places::new(2);
         let (first, second) = (places.take().unwrap(), places.take().unwrap());
         assert!(first.keep());

@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_share_is_always_there_and_the_pool_is_taken_once() {
+    fn a_share_is_guaranteed_and_the_pool_is_shared() {
         let mut budget = Budget::beside([POOL + SHARE - 100, 5].into_iter());
         assert!(budget.take(0, SHARE) && budget.take(0, SHARE), "shares are not of the pool");
         assert!(!budget.take(SHARE, 101));

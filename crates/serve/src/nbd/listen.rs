@@ -148,7 +148,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     #[test]
-    fn a_socket_is_private_and_goes_with_its_server() {
+    fn a_socket_is_private_and_removed_with_its_server() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("ssd.sock");
         let address = Address::Unix(path.clone());
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_dead_server_left_is_replaced_and_other_files_are_not() {
+    fn sockets_of_dead_servers_are_replaced_and_other_files_are_not() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("ssd.sock");
         drop(UnixListener::bind(&path).unwrap());

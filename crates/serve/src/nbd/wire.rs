@@ -299,7 +299,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn heads_are_as_long_as_they_say() {
+    fn headers_have_their_declared_lengths() {
         assert_eq!(simple_head(22, 7), *b"\x67\x44\x66\x98\0\0\0\x16\0\0\0\0\0\0\0\x07");
         let head = data_head(9, 4096, 512);
         let mut reader = Reader(&head);

@@ -176,7 +176,7 @@ mod tests {
     const SIZE: usize = 64 * 1024;
 
     #[test]
-    fn a_partly_written_unit_keeps_the_rest() {
+    fn a_partial_write_keeps_the_rest_of_the_unit() {
         let mut store = Memory::new(SIZE as u64, 4096, u64::MAX);
         store.write(4096, &[7; 4096]).unwrap();
         store.write(4096 + 512, &[9; 512]).unwrap();
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn a_terabyte_starts_at_once_and_its_holes_are_found_fast() {
+    fn a_terabyte_starts_immediately_and_holes_are_found_fast() {
         let bytes = 1 << 40;
         let mut store = Memory::new(bytes, 4096, 1 << 20);
         assert_eq!(store.extent(0..bytes), (Extent::Hole, bytes));
@@ -219,7 +219,7 @@ mod tests {
     proptest! {
         /// The store behaves like a plain array of bytes for all requests, and holes read as zeros.
         #[test]
-        fn behaves_as_an_array(steps in prop::collection::vec((0..4, 0..128u64, 1..24u64, any::<u8>()), 1..60)) {
+        fn behaves_like_an_array(steps in prop::collection::vec((0..4, 0..128u64, 1..24u64, any::<u8>()), 1..60)) {
             let mut store = Memory::new(SIZE as u64, 4096, u64::MAX);
             let mut model = vec![0u8; SIZE];
             for (operation, sector, sectors, byte) in steps {

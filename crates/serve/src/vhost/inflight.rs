@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_taken_and_not_answered_is_left_in_its_order() {
+    fn outstanding_requests_are_left_in_order() {
         let file = memory(bytes(2, 8)).unwrap();
         let mut first = open(&file);
         for head in [5, 2, 7] {
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_that_is_too_small_or_another_ones_is_refused() {
+    fn memory_of_the_wrong_size_is_refused() {
         let file = memory(bytes(2, 8)).unwrap();
         let open = |offset, bytes, rings, size| Inflight::open(file.try_clone().unwrap(), offset, bytes, rings, size);
         assert!(open(0, bytes(2, 8) as u64, 3, 8).is_err());

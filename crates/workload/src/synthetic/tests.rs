@@ -103,7 +103,7 @@ fn without_the_map_all_blocks_are_alike() {
 }
 
 #[test]
-fn sequential_jobs_go_on_and_wrap() {
+fn sequential_jobs_advance_and_wrap() {
     let order = lbas(&run("rw=write bs=64k size=256k offset=1m io_size=512k", 4 * MIB, usize::MAX));
     assert_eq!(order, [2048, 2176, 2304, 2432, 2048, 2176, 2304, 2432]);
     // The rest of 64 KiB has no room for a block of 48 KiB.
@@ -219,7 +219,7 @@ fn split_shares_are_by_count_and_missing_ones_are_shared() {
 }
 
 #[test]
-fn zipf_blocks_have_their_frequencies_wherever_they_lie() {
+fn scattered_zipf_blocks_have_their_frequencies() {
     let count = 400_000;
     let text =
         format!("rw=randread bs=4k size=4m offset=8m random_distribution=zipf:1.2 number_ios={count} io_size=1t");
@@ -343,7 +343,7 @@ fn closed_loops() {
 }
 
 #[test]
-fn several_jobs_are_streams_of_their_own() {
+fn several_jobs_are_separate_streams() {
     let jobs = made("rw=randread bs=4k; name=log rw=write bs=64k\niodepth=2 ;\n rw=randread bs=4k;", GIB, 1).unwrap();
     let names: Vec<String> = jobs.iter().flat_map(|job| job.streams()).collect();
     assert_eq!(names, ["job1", "log", "job3"]);
@@ -353,7 +353,7 @@ fn several_jobs_are_streams_of_their_own() {
 }
 
 #[test]
-fn the_seed_decides() {
+fn the_seed_determines_the_requests() {
     let text = "rw=randrw bssplit=4k/50:8k/50 rate_iops=1000 rate_process=poisson random_distribution=zipf:0.9";
     let first = |text: &str, seed: u64| requests(&mut made(text, GIB, seed).unwrap()[0], 1000);
     assert_eq!(first(text, 1), first(text, 1));
@@ -368,7 +368,7 @@ fn the_seed_decides() {
 }
 
 #[test]
-fn what_is_drawn_for_one_thing_does_not_shift_another() {
+fn random_streams_are_independent() {
     let addresses = |text: &str| lbas(&run(text, GIB, 500));
     assert_eq!(addresses("rw=randread"), addresses("rw=randrw"));
     assert_eq!(addresses("rw=randread"), addresses("rw=randread rate_iops=10 rate_process=poisson"));
@@ -480,7 +480,7 @@ const CHANGES: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn every_key_changes_something() {
+fn every_key_has_an_effect() {
     for &(base, key) in CHANGES {
         let with = format!("{base} {key}");
         let base = match base {
@@ -517,7 +517,7 @@ fn the_reference_has_every_key() {
 }
 
 #[test]
-fn errors_of_keys_name_them_and_what_is_near() {
+fn errors_of_keys_suggest_similar_ones() {
     let text = error("rw=randwrite blocksise=4k");
     assert!(
         text.starts_with("job1: `blocksise` is not supported; did you mean `blocksize`? The keys are in docs/"),
@@ -600,7 +600,7 @@ const WRONG_VALUES: &[&str] = &[
 ];
 
 #[test]
-fn errors_of_values_say_what_is_allowed() {
+fn errors_of_values_list_what_is_allowed() {
     let errors: Vec<String> = WRONG_VALUES.iter().map(|value| error(value)).collect();
     insta::assert_snapshot!(errors.join("\n"), @r#"
         job1: `rw=randwrit`: must be one of read, write, randread, randwrite, rw, readwrite, randrw, trim, randtrim, trimwrite, randtrimwrite; did you mean `randwrite`?
@@ -653,7 +653,7 @@ fn errors_of_values_say_what_is_allowed() {
 }
 
 #[test]
-fn errors_of_fit_say_what_does_not() {
+fn errors_of_fit_name_the_cause() {
     let jobs = [
         "size=2g",
         "offset=1g",
@@ -697,7 +697,7 @@ fn errors_of_fit_say_what_does_not() {
 }
 
 #[test]
-fn what_has_no_effect_is_told() {
+fn options_without_effect_give_warnings() {
     let warnings = [
         "rw=randread rwmixread=70",
         "rw=read norandommap random_distribution=zipf blockalign=4k",
@@ -721,7 +721,7 @@ fn what_has_no_effect_is_told() {
 }
 
 #[test]
-fn jobs_are_told_from_files() {
+fn jobs_and_files_are_distinguished() {
     for text in ["rw=read", "bs=4k rw=randwrite", "name=a;rw=read", "bs=4k\nreadwrite=rw"] {
         assert!(looks_like_job(text), "{text}");
     }

@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn flushes_discards_and_commands_are_told_apart() {
+    fn flushes_discards_and_commands_are_distinguished() {
         let mut parser = parser(None);
         let mut operation = |rest: &str| {
             let record = parser.parse(format!("8,0 1 1 1.5 9 D {rest}").as_bytes()).unwrap()?;
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn queue_events_serve_where_there_are_no_issues() {
+    fn queue_events_are_used_without_issue_events() {
         let mut by_itself = parser(None);
         by_itself.begin(b"8,0 1 1 1.5 9 Q R 64 + 8 [x]\n8,0 1 1 1.5 9 C R 64 + 8 [0]\n");
         assert!(by_itself.parse(b"8,0 1 1 1.5 9 Q R 64 + 8 [x]").unwrap().is_some());

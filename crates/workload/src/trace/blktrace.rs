@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn the_other_byte_order_is_read_alike() {
+    fn the_other_byte_order_gives_the_same_requests() {
         let mut bytes = record(ISSUE | READ << 16, 1_500, 2048, 4096, 0, 0);
         let fields = [4, 4, 8, 8, 4, 4, 4, 4, 4, 2, 2];
         let mut at = 0;
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn operations_are_told_apart() {
+    fn operations_are_distinguished() {
         let mut parser = parser();
         let mut operation = |category: u32, bytes: u32| {
             let record = parser.parse(&record(ISSUE | category << 16, 0, 8, bytes, 0, 0)).unwrap();
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn one_of_several_files_is_noticed() {
+    fn one_file_of_several_gives_a_warning() {
         let mut parser = parser();
         let mut read = |cpu| {
             parser.parse(&record(ISSUE | READ << 16, 0, 8, 512, cpu, 0)).unwrap();

@@ -285,7 +285,7 @@ mod tests {
     const IOLOG: &str = "fio version 3 iolog\n5 /a write 512 1024\n6 /b read 0 512\n7 /a trim 0 4096\n8 /a sync 0 0\n";
 
     #[test]
-    fn each_format_is_written_as_its_reader_has_it() {
+    fn each_format_is_written_for_its_own_reader() {
         let written = |to| converted(IOLOG, to, &TraceOptions::default()).0;
         assert_eq!(written("spc"), "0,1,1024,W,0\n1,0,512,R,0.000001\n");
         assert_eq!(written("msr"), "0,trace,0,Write,512,1024,0\n10,trace,1,Read,0,512,0\n");
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_lost_is_told() {
+    fn losses_are_reported() {
         let (_, spc) = converted(IOLOG, "spc", &TraceOptions::default());
         assert_eq!(spc.requests, 2);
         let warnings = spc.warnings.join("\n");
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn options_of_reading_hold() {
+    fn reading_options_apply() {
         let scaled = TraceOptions { time_scale: "0.5".parse().unwrap(), ..TraceOptions::default() };
         assert_eq!(converted("0,1,512,R,0\n0,1,512,R,4\n", "spc", &scaled).0, "0,1,512,R,0\n0,1,512,R,2\n");
         let merged = TraceOptions { devices: Devices::Merge, ..TraceOptions::default() };
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn formats_that_are_not_written_say_so() {
+    fn formats_without_a_writer_are_rejected() {
         let error = Format::written("vscsi").unwrap_err();
         assert!(error.contains("choose one of spc, msr, ssdsim"), "{error}");
         assert!(FORMATS.iter().filter(|format| format.is_written()).count() >= 11);

@@ -469,7 +469,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_are_read_as_described() {
+    fn columns_are_parsed_as_described() {
         assert_eq!(read(SPEC, "5,R,1024,8,sda"), Ok(Some((5, Operation::Read, 2, 8, "sda".to_owned()))));
         assert_eq!(
             read(SPEC, " 5 , \"Write\" , 0x400 , 8 , 7 , more"),
@@ -505,7 +505,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_that_do_not_fit_are_told() {
+    fn lines_that_do_not_match_are_reported() {
         assert!(read(SPEC, "5,R,1024,8").unwrap_err().contains("as many columns"));
         assert!(read(SPEC, "5,Q,1024,8,1").unwrap_err().contains("codes"));
         assert!(read(SPEC, "5x,R,1024,8,1").unwrap_err().contains("time"));
@@ -529,7 +529,7 @@ mod tests {
     }
 
     #[test]
-    fn descriptions_that_do_not_fit_together_are_told() {
+    fn inconsistent_descriptions_are_rejected() {
         let error = |spec: &str| spec.parse::<Columns>().unwrap_err();
         assert!(error("").contains("columns are missing"));
         assert!(error("columns").contains("has no value"));

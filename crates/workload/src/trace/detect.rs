@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn formats_are_told_apart() {
+    fn formats_are_distinguished() {
         let certain = |text: &str| detected(text).unwrap().split(" (certain").next().unwrap().to_owned();
         assert_eq!(certain("0,20941264,8192,W,0.551706\n"), "spc");
         assert_eq!(certain("128166372003061629,hm,1,Read,383496192,32768,413\n"), "msr");
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn ambiguity_is_said() {
+    fn ambiguity_is_reported() {
         let text = detected("0 0 303567 7 0\n0 1 55590 6 1\n").unwrap();
         assert!(text.starts_with("ssdsim (ambiguous: mqsim in ns, disksim in ms, flashsim in us would fit"), "{text}");
         let text = detected("0 0 303567 7 0\n0 1 55590 6 5\n").unwrap();
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn the_format_that_nearly_fits_is_told_with_the_column() {
+    fn the_nearest_format_is_suggested_with_the_column() {
         let error = detected("128166372003061629,hm,1,Raed,383496192,32768,413\n").unwrap_err();
         assert!(error.contains("\n  msr (time,host,disk"), "{error}");
         assert!(error.contains("would fit but for column 4, `Raed`: expected the operation, Read or Write"), "{error}");

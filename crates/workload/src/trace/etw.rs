@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn the_header_says_where_columns_are() {
+    fn the_header_defines_the_columns() {
         let mut parser = Etw::default();
         let header = "BeginHeader\n DiskRead, TimeStamp, Process Name ( PID), ThreadID, CPU, IrpPtr, ByteOffset, IOSize, \
                       ElapsedTime, DiskNum\n P-Start, TimeStamp, Process Name ( PID)\nEndHeader\n";
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn other_events_are_passed_over() {
+    fn other_events_are_skipped() {
         for line in [
             "DiskReadInit, 90, p1 ( 980), 6852, 0xfffffade6b0a2010",
             "CSwitch, 91, Idle (   0), 0, 0",

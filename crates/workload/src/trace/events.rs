@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_kind_that_occurs_is_taken() {
+    fn the_first_kind_that_occurs_is_selected() {
         let settled = |asked, first: &[Action]| {
             let mut events = Events::new(asked);
             events.settle(first);

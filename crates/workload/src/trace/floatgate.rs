@@ -108,7 +108,7 @@ mod tests {
     use crate::sim::request::Status;
 
     #[test]
-    fn what_is_written_reads_back() {
+    fn written_traces_read_back() {
         for (operation, lba, sectors, fua) in [
             (Operation::Read, 8, 1, false),
             (Operation::Write, 0, 2048, true),

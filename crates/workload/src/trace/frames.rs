@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_do_not_show() {
+    fn block_boundaries_do_not_matter() {
         let text: Vec<u8> = (0..200_000_u32).flat_map(|n| format!("{n}\n").into_bytes()).collect();
         let read = all(&text);
         assert_eq!(read.len(), 200_000);
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn long_lines_are_passed_over_in_constant_memory() {
+    fn long_lines_are_skipped_in_constant_memory() {
         for length in [LONGEST + 1, BLOCK, 3 * BLOCK, 3 * BLOCK + 17] {
             for end in ["\n", "\nafter\n"] {
                 let mut lines = lines_of(format!("before\n{}{end}", "x".repeat(length)).as_bytes());
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn records_cut_off_and_uncut_are_told() {
+    fn truncated_and_invalid_records_are_reported() {
         let mut frames = lines_of(&[1, 9, 4, 1]);
         assert!(frames.next_record(&mut Counted).unwrap().unwrap().fault.is_none());
         let last = frames.next_record(&mut Counted).unwrap().unwrap();

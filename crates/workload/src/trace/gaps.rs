@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_was_set_is_told_with_its_line() {
+    fn a_changed_clock_is_reported_with_its_line() {
         let jump = |most: Option<Time>, count: u64, at: u64, by: u128| {
             let mut gaps = Gaps::new(most);
             for n in 0..count {
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_few_requests_far_from_the_others_are_told() {
+    fn distant_requests_are_reported() {
         let said = |before: u64, after: u64| {
             let mut gaps = Gaps::new(None);
             for n in 0..before + after {

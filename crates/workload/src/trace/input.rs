@@ -225,7 +225,7 @@ mod tests {
     const ALL: [Packing; 5] = [Packing::Plain, Packing::Gzip, Packing::Xz, Packing::Zstd, Packing::Bzip2];
 
     #[test]
-    fn packed_streams_are_read_whole() {
+    fn compressed_streams_are_read_completely() {
         let text: Vec<u8> = (0..30_000_u32).flat_map(|n| format!("{n}\n").into_bytes()).collect();
         let (first, second) = text.split_at(text.len() / 3);
         for packing in ALL {
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_off_file_is_read_up_to_the_cut() {
+    fn a_truncated_file_is_read_up_to_the_cut() {
         let text: Vec<u8> = (0..300_000_u32).flat_map(|n| format!("{n}\n").into_bytes()).collect();
         for packing in ALL.into_iter().filter(|packing| *packing != Packing::Plain) {
             let bytes = packed(packing, &text);
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_opened_is_named() {
+    fn files_that_cannot_be_opened_are_named() {
         for path in ["/nowhere/trace.spc", "/"] {
             let error = Input::open(Path::new(path), path.to_owned(), &Stop::default()).err().unwrap().0;
             assert!(error.starts_with(path) && error.contains("cannot open the trace"), "{error}");

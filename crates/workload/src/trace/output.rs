@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_flushed_outlives_the_writer() {
+    fn flushed_data_survive_the_writer() {
         let directory = tempfile::tempdir().unwrap();
         let text = b"0,1,512,R,0\n".repeat(1000);
         for name in ["t.spc", "t.gz", "t.xz", "t.zst", "t.bz2"] {
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_packed_reads_back() {
+    fn compressed_files_read_back() {
         let directory = tempfile::tempdir().unwrap();
         let text = b"0,1,512,R,0\n".repeat(10_000);
         for name in ["t.spc", "t.gz", "t.xz", "t.zst", "t.bz2"] {

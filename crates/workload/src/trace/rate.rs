@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn impossible_rates_are_warned_of() {
+    fn impossible_rates_give_a_warning() {
         let text = warning(TimeUnit::Ps, 5000, 4096, |n| n * 1_000).unwrap();
         assert!(text.contains("on average") && text.contains("--time-unit ns"), "{text}");
         let text = warning(TimeUnit::S, 100, 4096, |n| n * 7_200_000_000_000_000).unwrap();
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn an_impossible_burst_is_warned_of() {
+    fn an_impossible_burst_gives_a_warning() {
         // 64 KiB every 0.7 us are 94 GB/s, for 2000 requests after one second without load.
         let arrival = |n| if n < 100 { n * 10_000_000_000 } else { 1_000_000_000_000 + n * 700_000 };
         let text = warning(TimeUnit::Ns, 2000, 65_536, arrival).unwrap();

@@ -410,7 +410,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn headers_are_recognised_on_the_first_line_only() {
+    fn headers_are_recognized_only_on_the_first_line() {
         for header in ["ASU,LBA,Size,Opcode,Timestamp", "time device lba", "\"Timestamp\",\"Hostname\""] {
             assert!(holds_nothing(header.as_bytes(), true), "{header}");
             assert!(!holds_nothing(header.as_bytes(), false), "{header}");

@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn both_versions_are_read_alike() {
+    fn both_versions_give_the_same_requests() {
         let mut read = Vec::new();
         for (make, length) in [(first as fn(u16, u32, u64, u64) -> Vec<u8>, 32), (second, 40)] {
             let bytes = make(0x2a, 4097, 77, 1_000_000);
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_are_told_apart() {
+    fn commands_are_distinguished() {
         let operation =
             |command| Vscsi::default().parse(&first(command, 512, 0, 0)).map(|record| record.unwrap().operation);
         assert_eq!(operation(0x28), Ok(Operation::Read));

@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn neighbours_are_scattered() {
+    fn neighbors_are_scattered() {
         // Compares two values with independent uniform draws, in 64 classes: the distance between an address of a pass
         // and one soon after it, and the position of the addresses. A step of about 1000 is one row down.
         for (n, step) in
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn the_hottest_block_is_at_the_centre() {
+    fn the_hottest_block_is_at_the_center() {
         for (n, centre, place) in [(1000, 0.25, 250), (1000, 0.0, 0), (1000, 1.0, 999), (7, 0.5, 3), (1, 0.5, 0)] {
             let scatter = Scatter::new(n, Some(centre), &mut rng());
             assert_eq!(scatter.apply(0), place);

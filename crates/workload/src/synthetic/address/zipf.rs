@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn zipf_holds_for_four_thousand_million_ranks() {
+    fn zipf_holds_for_four_billion_ranks() {
         let n = 1u64 << 32;
         for theta in [0.5, 0.9, 1.0, 1.1, 3.0, 30.0] {
             let zipf = Zipf::new(n, theta);

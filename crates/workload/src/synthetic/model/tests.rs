@@ -41,7 +41,7 @@ fn mean_sizes_between_sectors_are_exact() {
 }
 
 #[test]
-fn gaps_have_the_variation_that_is_asked_for() {
+fn gaps_have_the_requested_variation() {
     for cv in ["0", "0.5", "1", "2.5"] {
         let text = format!("read=1 read_size=4k interarrival=3ms cv={cv} footprint=1GiB requests=300000");
         let profile = fit::profile(&moments::read(&text).unwrap().model(""), 1).unwrap();
@@ -53,7 +53,7 @@ fn gaps_have_the_variation_that_is_asked_for() {
 }
 
 #[test]
-fn moments_that_are_none_are_told() {
+fn invalid_moments_are_rejected() {
     let error = |text: &str| moments::read(text).unwrap_err();
     assert!(error("financial3").contains("financial1, financial2"));
     assert!(error("read=1 read_size=4k").contains("`interarrival` is needed"));
@@ -140,7 +140,7 @@ fn the_same_seed_makes_the_same_requests_inside_the_device() {
 }
 
 #[test]
-fn a_model_that_is_none_is_told() {
+fn invalid_models_are_rejected() {
     let broken = |change: fn(&mut Model)| {
         let mut model = known();
         change(&mut model);
@@ -177,7 +177,7 @@ fn scaling_changes_rate_footprint_and_number() {
 }
 
 #[test]
-fn jobs_are_made_of_models() {
+fn models_convert_to_jobs() {
     let mut model = known();
     let words = words::words(&model).unwrap();
     let text = words::line(&words);

@@ -61,7 +61,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_window_is_what_a_count_says(times in proptest::collection::vec(-50..50_i128, 0..80)) {
+        fn the_window_matches_a_count(times in proptest::collection::vec(-50..50_i128, 0..80)) {
             let mut order = Order::default();
             times.iter().for_each(|ps| order.add(*ps));
             let later = |n: usize| times[..n].iter().filter(|time| **time > times[n]).count() as u64;

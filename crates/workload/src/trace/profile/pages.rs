@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn accesses_are_told_apart() {
+    fn accesses_are_distinguished() {
         let mut pages = Pages::new(100);
         pages.touch(0, Operation::Write, 0, 16);
         pages.touch(0, Operation::Read, 8, 16);
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_bounded_for_one_huge_request_too() {
+    fn memory_is_bounded_for_a_huge_request() {
         let mut pages = Pages::new(64);
         pages.touch(0, Operation::Write, 0, u32::MAX);
         assert!(pages.regions.len() <= 64);

@@ -98,7 +98,7 @@ fn numbers(count: u64, exponent: u32, line: impl Fn(u64) -> String) -> String {
 }
 
 #[test]
-fn what_is_implausible_is_said() {
+fn implausible_traces_give_warnings() {
     let warnings = |text: &str| profiled(text, &TraceOptions::default()).warnings.join("\n");
     let ordinary = |n: u64| format!("{} 8 {}", n * n % 999 * 8, n % 3 % 2);
     assert_eq!(warnings(&numbers(100, 6, ordinary)), "");
@@ -122,7 +122,7 @@ fn what_is_implausible_is_said() {
 }
 
 #[test]
-fn nothing_is_profiled_without_fault() {
+fn an_empty_trace_has_a_profile() {
     let profile = Profiler::default().finish();
     assert_eq!((profile.requests, profile.rate, profile.footprint.hot), (0, None, None));
     assert!(profile.to_json().contains("\"rate\": null"));
@@ -174,7 +174,7 @@ fn items() -> impl Strategy<Value = Vec<Item>> {
 
 proptest! {
     #[test]
-    fn profiles_are_what_plain_sets_say(items in items()) {
+    fn profiles_match_plain_sets(items in items()) {
         let mut profiler = Profiler::default();
         items.iter().for_each(|item| profiler.add(item));
         let profile = profiler.finish();

@@ -114,7 +114,7 @@ fn a_bad_line_stops_with_what_was_expected() {
 }
 
 #[test]
-fn bad_lines_may_be_left_out_and_are_told() {
+fn bad_lines_may_be_skipped_and_are_reported() {
     let text = "0,8,4096,R,1.0\nbad\n0,8,0,R,1.5\n0,8,4096,R,2.0\n";
     let options = |allowed| TraceOptions { skip_bad_lines: allowed, ..TraceOptions::default() };
     let (requests, trace) = read(text, &options(2)).unwrap();
@@ -150,7 +150,7 @@ fn a_window_sorts_and_keeps_equal_times_in_order() {
 }
 
 #[test]
-fn addresses_behind_the_device_are_refused_or_fitted() {
+fn addresses_beyond_the_device_are_refused_or_fitted() {
     let text = "0,8,4096,R,1.0\n0,2003,2048,W,2.0\n0,4000,512,W,3.0\n";
     let on = |fit, sectors| {
         let options = TraceOptions { fit, ..TraceOptions::default() };
@@ -212,7 +212,7 @@ fn a_limit_holds_for_what_is_read_and_for_what_is_surveyed() {
 }
 
 #[test]
-fn widened_ranges_are_told_once() {
+fn widened_ranges_are_reported_once() {
     let (requests, trace) = read("0,8,700,R,1.0\n0,8,1,R,2.0\n0,8,512,R,3.0\n", &TraceOptions::default()).unwrap();
     assert_eq!(requests.iter().map(|request| request.sectors).collect::<Vec<_>>(), [2, 1, 1]);
     assert_eq!(trace.warnings().len(), 1);
@@ -220,7 +220,7 @@ fn widened_ranges_are_told_once() {
 }
 
 #[test]
-fn the_digest_tells_the_trace_and_nothing_else() {
+fn the_digest_depends_only_on_the_trace() {
     let digest = |text: &str, options: &TraceOptions, sectors| read_on(text, options, sectors).unwrap().1.digest();
     let text = "1000 0 0 8 1\n1500 1 80000 16 0\n";
     let plain = digest(text, &TraceOptions::default(), DEVICE);
