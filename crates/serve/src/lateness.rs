@@ -101,7 +101,7 @@ pub struct Turn {
     /// Time spent waiting for the device's lock since then.
     pub locked: Wall,
     /// Time spent in calls for the flash image's file in this iteration. If the previous iteration followed without a
-    /// wait, at least the time spent in that one.
+    /// wait, plus the time spent in that one.
     pub disk: Wall,
     /// Time at which the replies were sent.
     pub sent: Wall,

@@ -658,7 +658,7 @@ fn garbage_in_an_image_never_panics() {
     }
 }
 
-/// Number of bit errors in a record that cannot be restored. This is the slowest case.
+/// Positions of three wrong bits in a record. Three wrong bits cannot be restored, and take the longest to try.
 const TOO_MANY: [usize; 3] = [7, 77, 177];
 
 /// An image of which 64 MiB are overwritten, with random bytes or with almost valid records, is refused or salvaged

@@ -21,7 +21,7 @@ const SHORT: u128 = 3_600 * 10_u128.pow(12);
 /// Length below which a gap is harmless if only few requests are on one side of it: 100 s, in ps. Such a gap can be
 /// nearly the whole length of the trace, which would make mean rates too low.
 const SHORT_AT_END: u128 = 100 * 10_u128.pow(12);
-/// Ratio below which the requests on one side of a gap are few. A single request is always few.
+/// The requests on one side of a gap are few if they are at most one in this many, or a single one.
 const AT_END: u64 = 100;
 /// Ratio of a jump to the mean of the other gaps.
 const UNUSUAL: u128 = 1_000;

@@ -6,7 +6,7 @@ use super::{Format, Framing, Record, TimeUnit};
 const FEW: u64 = 16;
 /// Bits that are 0 in a number of bytes that is a multiple of 512 B.
 const WITHIN_SECTOR: u64 = 511;
-/// Mean length in sectors above which lengths are assumed to be bytes: 512 KiB, or 1 KiB if they are bytes.
+/// Mean length in sectors from which lengths are assumed to be bytes: 512 KiB, or 1 KiB if they are bytes.
 const LARGE: u64 = 1024;
 
 /// Columns of the formats that count in sectors, in the syntax of `delimited`, without the units of time, offset and

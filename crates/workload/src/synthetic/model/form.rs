@@ -18,11 +18,11 @@ pub struct OperationModel {
     pub sizes: Vec<(u32, u64)>,
     /// Probability that a request starts at the end of the last one of its operation.
     pub sequential: f64,
-    /// Probability that one of the other requests starts at a page boundary. The rest start at another sector of a
+    /// Probability that a non-sequential request starts at a page boundary. Otherwise it starts at another sector of a
     /// page.
     pub aligned: f64,
-    /// Size in pages of the chunks that the other requests fill sequentially. Up to 256 chunks in random order are
-    /// filled at a time. In a small zone, a chunk is a 16th of the zone.
+    /// Pages per chunk. Non-sequential requests fill chunks, with up to 256 chunks in random order open at a time. In a
+    /// small zone, a chunk is a 16th of the zone.
     pub chunk_pages: u64,
     /// Extents that the operation uses, as first page and number of pages. Zones number the pages of all extents in
     /// this order, so the hottest pages are in the first extent. If empty, the operation uses the whole device.

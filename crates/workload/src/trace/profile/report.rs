@@ -84,8 +84,8 @@ pub struct OperationProfile {
     pub run_longest: u64,
     /// Share of the requests that start at a page boundary.
     pub aligned: f64,
-    /// Share of the requests that continue no other and start at a page boundary, among those that continue no other.
-    /// Null if there are none.
+    /// Share of the requests that start at a page boundary, among the requests that continue no other. Null if there
+    /// are none.
     pub aligned_starts: Option<f64>,
     /// Share of the requests that start and end at a page boundary.
     pub whole_pages: f64,
