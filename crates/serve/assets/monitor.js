@@ -1,15 +1,16 @@
-// Shows what the server tells: docs/reference/control.md has every field. `data-state` of the root element is `live`
-// while frames come, `preparing` before the device is served, `lost` when no frames come, and `failed`, with `data-failure`, after an error: the check looks at it.
+// Shows the data of the server: docs/reference/control.md documents every field. `data-state` of the root element is
+// `live` while frames arrive, `preparing` before the device is served, `lost` when no frames arrive, and `failed`, with
+// `data-failure`, after an error. `make check-monitor` reads it.
 (() => {
   "use strict";
   const root = document.documentElement;
   const at = (id) => document.getElementById(id);
-  // Frames that are drawn: five minutes.
+  // Maximum number of drawn frames: five minutes.
   const most = 600;
   const operations = [["read", "reads"], ["write", "writes"], ["trim", "TRIMs"], ["write_zeroes", "write zeroes"],
     ["flush", "flushes"]];
   const darkness = window.matchMedia("(prefers-color-scheme: dark)");
-  // Dark enough, light enough, and told apart by dashes as well.
+  // Colors with sufficient contrast. Dashes distinguish the lines as well.
   const colours = () => (darkness.matches ? ["#7cb7ff", "#f0a35a", "#8bd08b", "#e08be0"] :
     ["#0b57a4", "#b35900", "#1a6b2a", "#8a2a8a"]);
   const dashes = ["solid", "dash", "dot", "dashdot"];
@@ -19,9 +20,9 @@
   let info = {};
   let cursor = 0;
   let connected = false;
-  // When the last frame came, by the clock of this page.
+  // Time of the last frame, by the clock of this page.
   let heard = 0;
-  // While the page is paused: what it shows.
+  // Data shown while the page is paused.
   let held = null;
   const shown = () => held || { frames, latest, blocks };
 
@@ -98,7 +99,7 @@
     });
   }
 
-  // Fills a table without making again what stays.
+  // Fills a table, and keeps unchanged elements.
   function table(id, head, rows) {
     const place = at(id);
     if (!place.tHead) {
@@ -168,12 +169,13 @@
   }
   const options = { displayModeBar: false, responsive: true };
 
-  // Lines over the seconds before now, or the time of day. `lines` are pairs of a name and a function of a frame.
+  // Draws lines over the seconds before now, or over the time of day. `lines` are pairs of a name and a function of a
+  // frame.
   function chart(id, lines, extra) {
     const { frames } = shown();
     const now = frames.length ? frames[frames.length - 1].wall_s : 0;
     const isClock = at("axis").value === "clock";
-    // Without a zone, the library shows a time as it is written: that of this browser.
+    // The library shows a time without a zone unchanged, so pass local time.
     const local = (frame) => new Date((frame.unix_s - new Date(frame.unix_s * 1000).getTimezoneOffset() * 60) * 1000)
       .toISOString().slice(0, -1);
     const x = frames.map((frame) => (isClock ? local(frame) : frame.wall_s - now));
@@ -237,7 +239,7 @@
     drawSoon();
   }
 
-  // The frames that are shown, a row each.
+  // Returns the shown frames, one per row.
   function csv() {
     const of = (name, get) => [name, get];
     const columns = [of("time", (f) => new Date(f.unix_s * 1000).toISOString()), of("wall_s", (f) => f.wall_s),
@@ -262,7 +264,7 @@
   }
 
   // --- block map ---------------------------------------------------------------------------------------------------
-  // From dark to light in even steps, so that it reads without colour (after cividis).
+  // From dark to light in even steps, so that it is readable without color (after cividis).
   const stops = [[0, 32, 77], [62, 75, 107], [124, 123, 120], [187, 175, 113], [255, 234, 70]];
   function colour(share) {
     const place = Math.min(1, Math.max(0, share)) * (stops.length - 1);
@@ -271,7 +273,7 @@
     return `rgb(${mix.join(",")})`;
   }
 
-  // What the cells are coloured by: a value for each, and the ends of the scale.
+  // Returns the value that determines the color of each cell, and the ends of the scale.
   function shades() {
     const { blocks } = shown();
     const mode = at("colour").value;
@@ -283,7 +285,7 @@
     return { values: list, low: mode === "age" ? 0 : low, high, unit: mode === "age" ? " s" : "" };
   }
 
-  // Rows that are long and few are broken, so that cells are not lines.
+  // Wraps long rows if there are few of them, so that cells are not thin lines.
   function grid(canvas) {
     const { blocks } = shown();
     const { width, height } = canvas;
@@ -424,15 +426,15 @@
       return;
     }
     const last = frames[frames.length - 1];
-    // A server that was started again counts from the beginning.
+    // A restarted server counts from the beginning.
     if (last && frame.number <= last.number) frames = [];
     frames.push(frame);
     frames = frames.slice(-most);
     drawSoon();
   }
 
-  // What comes while the page is busy is drawn together, and half of the time is left for the user: frames that a slow
-  // machine cannot draw must not keep a button waiting.
+  // Draws frames together that arrive while the page is busy, and leaves half of the time for the user: on a slow
+  // machine, drawing must not delay buttons.
   let waits = false;
   let spent = 0;
   function drawSoon() {
@@ -451,7 +453,7 @@
     if (root.dataset.state !== "failed") root.dataset.state = connected ? state : "lost";
   }
 
-  // Before the device is served there is nothing to show but how far it has come.
+  // Shows the progress of the preparation, before the device is served.
   function prepare(frame) {
     const { what, share } = frame.preparing;
     const told = known(share) ? `${what}, ${Math.floor(share * 100)} %` : what;
@@ -463,7 +465,7 @@
     setState("preparing");
   }
 
-  // What the user should type over, not what is being typed.
+  // Shows the current speed in the field, unless the user is typing there.
   function showSpeed(frame) {
     const field = at("speed");
     if (!field.dataset.typed && document.activeElement !== field) field.value = known(frame.speed) ? frame.speed : "";
@@ -502,7 +504,7 @@
     setState("live");
   }
 
-  // What is shown is old, and must not look live.
+  // Marks the shown data as old.
   function lose(why) {
     connected = false;
     if (root.dataset.state !== "failed") root.dataset.state = "lost";
@@ -520,7 +522,7 @@
     source.addEventListener("open", () => fetch("api/status").then((answer) => answer.json()).then(showInfo).catch(() => {}));
     source.addEventListener("error", () => {
       lose("the server does not answer");
-      // A browser gives up after some answers; this page does not.
+      // A browser stops reconnecting after some responses. This page continues.
       if (source.readyState === EventSource.CLOSED) setTimeout(listen, 2000);
     });
   }
@@ -540,7 +542,7 @@
 
   function control(event) {
     event.preventDefault();
-    // Return in a field sets the speed.
+    // The Enter key in a field sets the speed.
     const command = event.submitter ? event.submitter.value : "speed";
     if (questions[command]) ask(command); else send(command);
   }
@@ -569,7 +571,7 @@
     at("map").addEventListener("mousemove", point);
     for (const event of ["focus", "blur"]) at("map").addEventListener(event, () => { tellCell(); drawMap(); });
     at("control").addEventListener("submit", control);
-    // The dialog's `close` event comes later than the closing, when it may already ask the next question.
+    // Not `close`, which the dialog may emit only after it has opened for the next question.
     at("sure").addEventListener("submit", (event) => {
       if (event.submitter.value === "yes") send(at("sure").dataset.command);
     });
@@ -578,7 +580,7 @@
     at("pause").addEventListener("click", pause);
     at("axis").addEventListener("change", drawSoon);
     at("csv").addEventListener("click", save);
-    // A server that is stopped, or a machine that sleeps, closes no connection.
+    // A stopped server or a sleeping machine does not close the connection.
     setInterval(() => { if (connected && performance.now() - heard > 5000) lose("no frames come"); }, 1000);
     window.addEventListener("resize", drawSoon);
     darkness.addEventListener("change", drawSoon);
