@@ -448,3 +448,9 @@ fn a_forged_state_is_refused_or_can_be_gone_on_with() {
         assert!(refused > 0, "{device:?}");
     }
 }
+
+#[test]
+fn the_page_on_states_names_the_version() {
+    let page = include_str!("../../../docs/reference/state.md");
+    assert!(page.contains(&format!("| 4 | format version, {} |", floatgate_core::state::VERSION)));
+}
