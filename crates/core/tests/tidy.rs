@@ -546,7 +546,10 @@ const CIRCLES: &[(&[&str], &str)] = &[
     ),
     (&["crates/core/src/observe/"], "the observers of a device, and what each of them is told"),
     (&["crates/serve/src/monitor/"], "tasks of the monitor, which share its state"),
-    (&["crates/workload/src/trace/"], "a debt: what all formats share is to be divided from the list of them"),
+    (
+        &["crates/workload/src/trace/format.rs", "crates/workload/src/trace/options.rs"],
+        "a trace format, and the options of reading that its parser gets, one of which is the format",
+    ),
 ];
 
 #[test]

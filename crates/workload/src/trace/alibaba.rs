@@ -2,9 +2,12 @@
 //!
 //! `R` or `W`, offset and length in bytes, time in us since 1970 (readme of the traces, alibaba/block-traces).
 
-use super::convert::{Outgoing, Writer};
+use super::fields::Expected;
 use super::fields::{Decimal, Fields};
-use super::{Expected, Format, Framing, Record, TimeUnit};
+use super::format::{Format, Framing};
+use super::record::Record;
+use super::time_unit::TimeUnit;
+use super::writer::{Outgoing, Writer};
 use crate::sim::request::{Operation, SECTOR};
 
 pub(super) static FORMAT: Format = Format {

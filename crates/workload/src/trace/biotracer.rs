@@ -6,8 +6,11 @@
 //! repeat the sectors, and the columns after the arrival describe the traced phone. These columns are parsed, but not
 //! used.
 
+use super::fields::Expected;
 use super::fields::Fields;
-use super::{Expected, Format, Framing, Record, TimeUnit};
+use super::format::{Format, Framing};
+use super::record::Record;
+use super::time_unit::TimeUnit;
 use crate::sim::request::Operation;
 
 pub(super) static FORMAT: Format = Format {

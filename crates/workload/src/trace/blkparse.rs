@@ -5,10 +5,14 @@
 //! messages and the summary at the end contain no requests. Output that was changed by `-f`, `-t` or `-q` is not
 //! supported.
 
-use super::convert::{Outgoing, WriteRequest, Writer};
 use super::events::{Action, Asked, Events};
+use super::fields::Expected;
 use super::fields::Fields;
-use super::{DeviceName, Expected, Format, Framing, Parser, Record, TimeUnit, TraceOptions};
+use super::format::{Format, Framing, Parser};
+use super::options::TraceOptions;
+use super::record::{DeviceName, Record};
+use super::time_unit::TimeUnit;
+use super::writer::{Outgoing, WriteRequest, Writer};
 use crate::sim::request::Operation;
 
 pub(super) static FORMAT: Format = Format {

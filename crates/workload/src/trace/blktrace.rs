@@ -7,7 +7,11 @@
 use super::blkparse::device_name;
 use super::events::{Action, Asked, Events};
 use super::fields::Decimal;
-use super::{DeviceName, Expected, Format, Framing, Parser, Record, TimeUnit, TraceOptions, counted};
+use super::fields::Expected;
+use super::format::{Format, Framing, Parser};
+use super::options::TraceOptions;
+use super::record::{DeviceName, Record, counted};
+use super::time_unit::TimeUnit;
 use crate::sim::request::{Operation, SECTOR};
 
 pub(super) static FORMAT: Format = Format {

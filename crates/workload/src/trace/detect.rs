@@ -3,9 +3,11 @@
 use std::fmt;
 use std::ops::Range;
 
+use super::FORMATS;
+use super::blank::holds_nothing;
+use super::format::{Format, Framing};
 use super::frames::{Frames, shown, shown_bytes};
-use super::records::holds_nothing;
-use super::{FORMATS, Format, Framing, TraceOptions};
+use super::options::TraceOptions;
 use crate::sim::source::SourceError;
 
 /// Number of records, or of lines that should contain a request, to check.

@@ -3,9 +3,12 @@
 //! Time in ms with a fraction, blocks of 512 B, flags in hexadecimal with bit 0 set for a read, separated by blanks or
 //! tabs (`disksim_iotrace.c`, `iotrace_ascii_get_ioreq_event`). The other flags (order, urgency) are not used.
 
-use super::convert::{Outgoing, Writer};
+use super::fields::Expected;
 use super::fields::Fields;
-use super::{Expected, Format, Framing, Record, TimeUnit};
+use super::format::{Format, Framing};
+use super::record::Record;
+use super::time_unit::TimeUnit;
+use super::writer::{Outgoing, Writer};
 use crate::sim::request::Operation;
 
 pub(super) static FORMAT: Format = Format {

@@ -11,8 +11,11 @@
 
 use std::ops::Range;
 
+use super::fields::Expected;
 use super::fields::{Decimal, number};
-use super::{Expected, Format, Framing, Parser, Record, TimeUnit};
+use super::format::{Format, Framing, Parser};
+use super::record::Record;
+use super::time_unit::TimeUnit;
 use crate::sim::request::Operation;
 
 pub(super) static FORMAT: Format = Format {

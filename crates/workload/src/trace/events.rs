@@ -6,7 +6,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::counted;
+use super::record::counted;
 use crate::sim::request::Operation;
 
 /// Event that represents a request in a trace of events.

@@ -1,6 +1,8 @@
 //! Parsing of the fields of a line, byte by byte, without strings or floats.
 
-use super::Expected;
+/// Error: the expected content of a line that could not be parsed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Expected(pub(super) &'static str);
 
 /// Number of stored digits of a fraction. More than any unit needs for rounding to picoseconds (13 for seconds).
 const KEPT: u32 = 18;

@@ -7,10 +7,13 @@
 //! ms, which is assumed if no host could issue the first requests within that number of us. A `wait` is in us after the
 //! previous one, as in the HOWTO. fio itself replays it as ms since its start (`read_iolog_get`).
 
-use super::convert::{Outgoing, WriteRequest, Writer};
+use super::fields::Expected;
 use super::fields::{Decimal, Fields};
+use super::format::{Format, Framing, Parser};
 use super::names::Names;
-use super::{DeviceName, Expected, Format, Framing, Parser, Record, TimeUnit};
+use super::record::{DeviceName, Record};
+use super::time_unit::TimeUnit;
+use super::writer::{Outgoing, WriteRequest, Writer};
 use crate::sim::request::{Operation, SECTOR};
 
 pub(super) static FORMAT: Format = Format {

@@ -4,8 +4,11 @@
 //! (or 512 B) of the content, and may be missing. The digest and the process are not used.
 
 use super::blkparse::{MINOR_BITS, device_name};
+use super::fields::Expected;
 use super::fields::{Decimal, Fields};
-use super::{DeviceName, Expected, Format, Framing, Parser, Record, TimeUnit};
+use super::format::{Format, Framing, Parser};
+use super::record::{DeviceName, Record};
+use super::time_unit::TimeUnit;
 use crate::sim::request::Operation;
 
 pub(super) static FORMAT: Format = Format {

@@ -5,9 +5,12 @@
 //! B. (It also takes addresses modulo 65536, which is not done here.) The lines look like those of DiskSim and SSDsim,
 //! so this format is never detected and has to be selected by name.
 
-use super::convert::{Outgoing, Writer};
+use super::fields::Expected;
 use super::fields::Fields;
-use super::{Expected, Format, Framing, Record, TimeUnit};
+use super::format::{Format, Framing};
+use super::record::Record;
+use super::time_unit::TimeUnit;
+use super::writer::{Outgoing, Writer};
 use crate::sim::request::{Operation, SECTOR};
 
 pub(super) static FORMAT: Format = Format {

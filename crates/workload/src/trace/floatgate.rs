@@ -6,9 +6,12 @@
 
 use std::io::Write;
 
+use super::digest::Digest;
+use super::fields::Expected;
 use super::fields::{Decimal, Fields};
-use super::replay::Digest;
-use super::{Expected, Format, Framing, Record, TimeUnit};
+use super::format::{Format, Framing};
+use super::record::Record;
+use super::time_unit::TimeUnit;
 use crate::sim::request::{Completion, Operation, Request};
 use crate::sim::time::Time;
 

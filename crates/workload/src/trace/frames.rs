@@ -2,8 +2,9 @@
 
 use std::ops::Range;
 
+use super::fields::Expected;
+use super::format::Parser;
 use super::input::Input;
-use super::{Expected, Parser};
 use crate::sim::source::SourceError;
 
 /// Bytes in the buffer: large enough to make system calls rare, small enough for the second-level cache.
@@ -309,7 +310,7 @@ mod tests {
             }
         }
 
-        fn parse(&mut self, _: &[u8]) -> Result<Option<super::super::Record>, Expected> {
+        fn parse(&mut self, _: &[u8]) -> Result<Option<super::super::record::Record>, Expected> {
             Ok(None)
         }
     }

@@ -1,6 +1,6 @@
 //! Gaps between the requests of a trace: shortens long gaps, and detects jumps of the clock.
 
-use super::counted;
+use super::record::counted;
 use crate::sim::time::Time;
 
 /// Gap before a request.

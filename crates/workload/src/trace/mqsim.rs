@@ -1,7 +1,11 @@
 //! MQSim traces: SSDsim's five columns, but any operation other than 0 is a read (`host/ASCII_Trace_Definition.h`).
 
-use super::convert::Writer;
-use super::{Expected, Format, Framing, Record, TimeUnit, ssdsim};
+use super::fields::Expected;
+use super::format::{Format, Framing};
+use super::record::Record;
+use super::ssdsim;
+use super::time_unit::TimeUnit;
+use super::writer::Writer;
 use crate::sim::request::Operation;
 
 pub(super) static FORMAT: Format = Format {

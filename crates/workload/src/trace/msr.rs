@@ -4,10 +4,13 @@
 //! bytes, `Read` or `Write`. The response time is that of the traced machine, and is not used. Host and disk together
 //! form the name of a device, such as `rsrch_1`.
 
-use super::convert::{Outgoing, Writer};
+use super::fields::Expected;
 use super::fields::{Decimal, Fields};
+use super::format::{Format, Framing, Parser};
 use super::names::Names;
-use super::{DeviceName, Expected, Format, Framing, Parser, Record, TimeUnit};
+use super::record::{DeviceName, Record};
+use super::time_unit::TimeUnit;
+use super::writer::{Outgoing, Writer};
 use crate::sim::request::{Operation, SECTOR};
 
 pub(super) static FORMAT: Format = Format {

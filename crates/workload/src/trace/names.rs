@@ -1,7 +1,7 @@
 //! Named devices of a trace, numbered in the order of their first occurrence.
 
-use super::Expected;
-use super::records::MOST_DEVICES;
+use super::fields::Expected;
+use super::record::MOST_DEVICES;
 
 /// Maximum length of a name, which bounds the memory for all names. The same as in fio.
 const LONGEST: usize = 256;

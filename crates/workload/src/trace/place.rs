@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 
 use super::footprint::{PAGE, Packed, Touched};
-use super::records::{Entry, MOST_DEVICES, Records};
-use super::{Devices, Fit, Record, TraceOptions};
+use super::options::{Devices, Fit, TraceOptions};
+use super::record::MOST_DEVICES;
+use super::record::Record;
+use super::records::{Entry, Records};
 use crate::quantity::readable;
 use crate::sim::request::SECTOR;
 use crate::sim::source::SourceError;
@@ -212,8 +214,8 @@ fn size(sectors: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Expected;
     use super::super::fields::Decimal;
+    use super::super::fields::Expected;
     use super::*;
     use crate::sim::request::Operation;
 

@@ -1,7 +1,7 @@
 //! Plausibility check of a trace's request rate. It detects wrong time units, which are the most common mistake with
 //! traces.
 
-use super::TimeUnit;
+use super::time_unit::TimeUnit;
 use crate::sim::time::Time;
 
 /// Number of requests over which a burst is measured. Times may be coarse, so a burst at a single time is not

@@ -2,8 +2,10 @@
 
 use std::path::Path;
 
+use super::detect::Detected;
+use super::options::{Replay, TraceOptions};
 use super::records::Records;
-use super::{Detected, Replay, TimeUnit, TraceOptions};
+use super::time_unit::TimeUnit;
 use crate::sim::request::Operation;
 use crate::sim::source::SourceError;
 

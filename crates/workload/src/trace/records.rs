@@ -4,15 +4,18 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::path::Path;
 
+use super::blank::{holds_nothing, is_empty};
 use super::detect::{Detected, check, detect};
+use super::fields::Expected;
+use super::format::{Framing, Parser};
 use super::frames::{Frame, Frames, shown, shown_bytes};
 use super::input::Input;
+use super::options::{Devices, Replay, TraceOptions};
+use super::record::{DeviceName, MOST_DEVICES, Record};
+use super::time_unit::TimeUnit;
 use super::units::UnitCheck;
-use super::{DeviceName, Devices, Expected, Framing, Parser, Record, Replay, TimeUnit, TraceOptions};
 use crate::sim::source::SourceError;
 
-/// Maximum number of devices, which bounds the memory. A trace with more devices has other data in that column.
-pub(super) const MOST_DEVICES: usize = 65_536;
 /// Maximum number of devices to list in a message.
 const LISTED: usize = 20;
 
@@ -283,25 +286,6 @@ impl Default for BadLines {
     fn default() -> BadLines {
         BadLines { allowed: 0, count: 0, first: None, in_header: true }
     }
-}
-
-fn is_empty(line: &[u8]) -> bool {
-    line.iter().all(u8::is_ascii_whitespace)
-        || line.starts_with(b"#")
-        || line.starts_with(b";")
-        || line.starts_with(b"//")
-}
-
-/// Returns `true` if an unreadable line is acceptable: it is empty, a comment, or a header. A header is a line in which
-/// no field starts like a number, and must be the first line with content (`first`).
-pub(super) fn holds_nothing(line: &[u8], first: bool) -> bool {
-    let numeric = |field: &[u8]| field.first().is_some_and(|byte| byte.is_ascii_digit() || b"+-.".contains(byte));
-    let is_text = |field: &[u8]| field.iter().all(|byte| !byte.is_ascii_control() && *byte < 0x80);
-    let is_header = || {
-        let mut fields = line.split(|byte| b", \t".contains(byte)).filter(|field| !field.is_empty());
-        fields.all(|field| is_text(field) && !numeric(field))
-    };
-    is_empty(line) || (first && is_header())
 }
 
 /// Selection of devices.

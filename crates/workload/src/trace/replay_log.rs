@@ -3,8 +3,11 @@
 //! Time in ms, 1 for reads and 0 for writes, length and offset in bytes (readme of huaicheng/replayer). Requests are in
 //! the order of their completion. The latency and the measurements of the replay are not used.
 
+use super::fields::Expected;
 use super::fields::Fields;
-use super::{Expected, Format, Framing, Record, TimeUnit};
+use super::format::{Format, Framing};
+use super::record::Record;
+use super::time_unit::TimeUnit;
 use crate::sim::request::Operation;
 
 pub(super) static FORMAT: Format = Format {

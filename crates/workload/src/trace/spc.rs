@@ -4,9 +4,12 @@
 //! blocks of the ASU (512 B in these traces), the size in bytes, the time in seconds from the start. There may be
 //! blanks around the commas.
 
-use super::convert::{Outgoing, Writer};
+use super::fields::Expected;
 use super::fields::Fields;
-use super::{Expected, Format, Framing, Record, TimeUnit};
+use super::format::{Format, Framing};
+use super::record::Record;
+use super::time_unit::TimeUnit;
+use super::writer::{Outgoing, Writer};
 use crate::sim::request::{Operation, SECTOR};
 
 pub(super) static FORMAT: Format = Format {

@@ -3,9 +3,12 @@
 //! Time in ns, addresses and lengths in sectors of 512 B, 1 for reads and 0 for writes (`ssd.c`, `get_requests`, which
 //! reads the address into 32 bits; here it has 64).
 
-use super::convert::{Outgoing, Writer};
+use super::fields::Expected;
 use super::fields::{Decimal, Fields};
-use super::{Expected, Format, Framing, Record, TimeUnit};
+use super::format::{Format, Framing};
+use super::record::Record;
+use super::time_unit::TimeUnit;
+use super::writer::{Outgoing, Writer};
 use crate::sim::request::Operation;
 
 pub(super) static FORMAT: Format = Format {

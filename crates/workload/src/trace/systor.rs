@@ -4,9 +4,12 @@
 //! Times in s since 1970 with a fraction, `R` or `W`, offset and size in bytes (readme of the traces). The response
 //! time is not used, and may be empty. Requests are in the order of their completion.
 
-use super::convert::{Outgoing, Writer};
+use super::fields::Expected;
 use super::fields::Fields;
-use super::{Expected, Format, Framing, Record, TimeUnit};
+use super::format::{Format, Framing};
+use super::record::Record;
+use super::time_unit::TimeUnit;
+use super::writer::{Outgoing, Writer};
 use crate::sim::request::{Operation, SECTOR};
 
 pub(super) static FORMAT: Format = Format {

@@ -3,9 +3,12 @@
 //! Time in s since 1970, offset and size in sectors of 512 B, 0 for reads and 1 for writes (readme of the traces). The
 //! requests of a file are only roughly in order.
 
-use super::convert::{Outgoing, Writer};
+use super::fields::Expected;
 use super::fields::{Decimal, Fields};
-use super::{Expected, Format, Framing, Record, TimeUnit};
+use super::format::{Format, Framing};
+use super::record::Record;
+use super::time_unit::TimeUnit;
+use super::writer::{Outgoing, Writer};
 use crate::sim::request::Operation;
 
 pub(super) static FORMAT: Format = Format {

@@ -1,6 +1,8 @@
 //! Detection of addresses and lengths in bytes in formats that count sectors, and advice on reading such files.
 
-use super::{Format, Framing, Record, TimeUnit};
+use super::format::{Format, Framing};
+use super::record::Record;
+use super::time_unit::TimeUnit;
 
 /// Number of requests below which regularities are not meaningful.
 const FEW: u64 = 16;
@@ -125,7 +127,9 @@ mod tests {
     use std::fs;
     use std::path::Path;
 
-    use super::super::{Columns, Reader, TraceOptions};
+    use super::super::Reader;
+    use super::super::columns::Columns;
+    use super::super::options::TraceOptions;
     use super::*;
     use crate::sim::request::Operation;
 

@@ -5,7 +5,10 @@
 //! response time. The high byte of the version is 1 or 2 (`vscsi.h` of libCacheSim). The response time is not used.
 
 use super::fields::Decimal;
-use super::{Expected, Format, Framing, Parser, Record, TimeUnit};
+use super::fields::Expected;
+use super::format::{Format, Framing, Parser};
+use super::record::Record;
+use super::time_unit::TimeUnit;
 use crate::sim::request::{Operation, SECTOR};
 
 pub(super) static FORMAT: Format = Format {

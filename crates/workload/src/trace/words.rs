@@ -3,7 +3,8 @@
 
 use std::path::PathBuf;
 
-use super::{FormatChoice, Trace, TraceOptions};
+use super::Trace;
+use super::options::{FormatChoice, TraceOptions};
 use crate::placed::{Place, Placed};
 use crate::quantity;
 use crate::quantity::readable;
@@ -202,7 +203,8 @@ fn unknown(key: &str) -> String {
 mod tests {
     use std::io::Write;
 
-    use super::super::{Devices, Fit, Replay, TimeUnit};
+    use super::super::options::{Devices, Fit, Replay};
+    use super::super::time_unit::TimeUnit;
     use super::*;
     use crate::sim::source::Source;
 

@@ -1,9 +1,10 @@
 //! Plausibility checks of a trace, with likely explanations.
 
+use super::super::format::{Format, Framing};
 use super::super::gaps::Gaps;
 use super::super::rate::RateCheck;
 use super::super::reader::Item;
-use super::super::{Format, Framing, TimeUnit};
+use super::super::time_unit::TimeUnit;
 use super::report::Profile;
 use crate::quantity::readable;
 use crate::sim::request::SECTOR;

@@ -17,7 +17,9 @@ use std::collections::BTreeMap;
 pub use moments::{class_ends, class_of, octave_of};
 pub use report::*;
 
-use super::{Confidence, Detected, Item, Reader, TimeUnit};
+use super::detect::{Confidence, Detected};
+use super::time_unit::TimeUnit;
+use super::{Item, Reader};
 use crate::sim::request::{Operation, SECTOR};
 use bursts::Bursts;
 use doubts::Doubts;
@@ -27,7 +29,7 @@ use pages::{Pages, Touched, hot_share};
 use runs::Runs;
 
 /// A trace with more devices has other data in that column. The devices beyond the limit are counted as one.
-const MOST_DEVICES: usize = super::records::MOST_DEVICES;
+const MOST_DEVICES: usize = super::record::MOST_DEVICES;
 
 /// Counts of one operation.
 #[derive(Default)]

@@ -2,7 +2,10 @@
 
 use std::io::Write;
 
-use super::super::{Confidence, FORMATS, Fit, Format};
+use super::super::FORMATS;
+use super::super::detect::Confidence;
+use super::super::format::Format;
+use super::super::options::Fit;
 use super::*;
 use crate::sim::request::Operation;
 use proptest::prelude::*;
