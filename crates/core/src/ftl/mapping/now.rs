@@ -27,38 +27,17 @@ impl Now<'_> {
     ///
     /// # Panics
     ///
-    /// The scheme has not written the unit, although nothing is in progress any more.
+    /// The scheme has not written the unit, although no operation is left.
     pub fn write<S>(scheme: &mut S, ftl: &mut Ftl, lpn: Lpn, contents: Option<(u32, u32, u32)>)
     where
         S: for<'a> MappingInTime<Now<'a>>,
     {
-        let mut write = Transaction::new(Kind::Write, Class::HostProgram);
-        (write.lpn, write.complete) = (lpn, true);
-        Now::run(scheme, ftl, contents, |scheme, now| {
-            let id = now.ops.insert(write);
-            scheme.place(now, id);
-        });
-    }
-
-    /// Trims a unit in flash, and runs all operations and tasks that this sets off.
-    pub fn trim<S>(scheme: &mut S, ftl: &mut Ftl, lpn: Lpn)
-    where
-        S: for<'a> MappingInTime<Now<'a>>,
-    {
-        Now::run(scheme, ftl, None, |scheme, now| scheme.trimmed(now, lpn));
-    }
-
-    fn run<S>(
-        scheme: &mut S,
-        ftl: &mut Ftl,
-        contents: Option<(u32, u32, u32)>,
-        first: impl FnOnce(&mut S, &mut Now<'_>),
-    ) where
-        S: for<'a> MappingInTime<Now<'a>>,
-    {
         let (ops, tasks, queue) = Default::default();
         let mut now = Now { ftl, ops, tasks, queue, contents };
-        first(scheme, &mut now);
+        let mut write = Transaction::new(Kind::Write, Class::HostProgram);
+        (write.lpn, write.complete) = (lpn, true);
+        let id = now.ops.insert(write);
+        scheme.place(&mut now, id);
         loop {
             if let Some(task) = now.tasks.pop() {
                 if let Task::Scheme(call) = task {
@@ -70,7 +49,7 @@ impl Now<'_> {
                 break;
             }
         }
-        assert!(now.ops.is_empty(), "mapping.scheme: operations wait for ever: {}", scheme.describe());
+        assert!(now.ops.is_empty(), "mapping.scheme: operations wait forever: {}", scheme.describe());
     }
 
     /// Starts and ends an operation.
