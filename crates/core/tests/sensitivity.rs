@@ -69,7 +69,7 @@ const DFTL: [&str; 3] = ["capacity.spare=0.6", "mapping.scheme.dftl.cache=4KiB",
 const LARGE_ENTRIES: [&str; 3] =
     ["capacity.spare=0.75", "mapping.scheme.dftl.cache=4KiB", "mapping.scheme.dftl.entry=1KiB"];
 
-/// The same of three bits per cell, with the times of SLC mode.
+/// A device of three bits per cell, with the times of SLC mode.
 const TLC: [&str; 6] = [
     "capacity.spare=0.6",
     "mapping.scheme.dftl.cache=4KiB",
@@ -79,7 +79,7 @@ const TLC: [&str; 6] = [
     "nand.slc_mode={ read = \"20us\", program = \"75us\" }",
 ];
 
-/// The same with the map in such blocks.
+/// The device of `TLC` with its map in SLC mode.
 const IN_SLC_MODE: [&str; 7] = [TLC[0], TLC[1], TLC[2], TLC[3], TLC[4], TLC[5], "mapping.scheme.dftl.cells=slc"];
 
 #[rustfmt::skip]

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::units::Duration;
 
-/// How the cells of a block are used, from its opening to its erase.
+/// Bits per cell of a block, from its opening to its erase.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum CellMode {
@@ -33,7 +33,7 @@ pub struct SlcMode {
     pub program: Duration,
 }
 
-/// What a block and a program of it hold in a cell mode.
+/// Capacity of a block, and of a program, in a cell mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockSize {
     /// Mapping units of a block, its summary included.

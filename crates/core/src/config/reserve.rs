@@ -17,8 +17,8 @@
 //! frontier's and one is kept free for moving; a translation page is a whole program, of which a block holds P in the
 //! cell mode of these blocks. With N translation pages in a plane, one of the others has a stale page if and only if
 //! (M - 2) P >= N + 1. The share `map_spare` is kept free above that. Nothing that cleaning of these blocks does needs
-//! any other block, and what cleaning of data needs of the map can always be programmed, so that neither waits for the
-//! other for ever.
+//! any other block, and the translation pages that garbage collection of data needs can always be programmed, so that
+//! the two cannot deadlock.
 //!
 //! Blocks that are bad (`faults`) are none of B.
 

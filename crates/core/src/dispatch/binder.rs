@@ -32,7 +32,7 @@ pub(crate) struct Parts<'a> {
     pub(crate) now: Time,
 }
 
-/// The same parts, read-only.
+/// Shared references to the parts that dispatch works on.
 #[derive(Clone, Copy)]
 pub(crate) struct View<'a> {
     pub(crate) dispatch: &'a Dispatch,

@@ -10,7 +10,7 @@ use crate::metrics::counters::CopyCause;
 use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn, TransactionId};
 use crate::work::{Class, Kind, Task, Tasks, Transaction, Transactions};
 
-/// What a scheme sees, and what it has asked for.
+/// The device as a scheme sees it, and the operations that the scheme has queued.
 pub(super) struct Stub {
     pub(super) ftl: Ftl,
     pub(super) ops: Transactions,

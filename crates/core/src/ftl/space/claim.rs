@@ -33,7 +33,7 @@ pub enum Claim {
     Retry(InHand),
     /// A number of programs that together free a block of the region. They go to the frontier of moved units.
     Freeing {
-        /// What garbage collection has in hand.
+        /// Units and blocks that garbage collection has still to program or to free.
         hand: InHand,
         /// Number of programs.
         programs: u32,
@@ -44,7 +44,7 @@ pub enum Claim {
     Victim(InHand),
     /// All valid units of a block that has failed, whose end frees no block.
     Failed {
-        /// What garbage collection has in hand.
+        /// Units and blocks that garbage collection has still to program or to free.
         hand: InHand,
         /// Valid units of the block.
         valid: u32,

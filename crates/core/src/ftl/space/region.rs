@@ -65,7 +65,7 @@ pub(super) struct Layout {
     pub(super) blocks: u32,
     /// Cell mode of these blocks.
     pub(super) cells: CellMode,
-    /// What each of them holds.
+    /// Capacity of each block.
     pub(super) size: BlockSize,
     /// Frontiers of writes, which are the first of a region: one for each class.
     pub(super) writes: u32,

@@ -14,7 +14,7 @@ use crate::work::{Call, Class, Fifo, Kind, Task, Transaction};
 /// Bytes that are kept of a logical block here.
 pub(super) const BYTES_OF_LOGICAL_BLOCK: u64 = size_of::<Job>() as u64;
 
-/// What is in progress for a logical block.
+/// Work in progress on a logical block.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Job {
     /// True while a program of it, or a read for that program, is in progress.

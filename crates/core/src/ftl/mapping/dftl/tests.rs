@@ -6,7 +6,8 @@ use crate::work::Kind;
 /// Entries of a translation page.
 const PER_PAGE: u32 = 1024;
 
-/// A cache of so many entries, and the first two translation pages in flash, at these places.
+/// Builds the scheme with a cache of `entries` entries. Returns the places of its first two translation pages, which
+/// are in flash.
 fn bench(entries: u32) -> (Bench, [Ppn; 2]) {
     let scheme = format!("mapping.scheme={{ dftl = {{ cache = \"{}B\", cached_entry = \"8B\" }} }}", 8 * entries);
     let (mut bench, mut places) = (Bench::new(&[&scheme, "capacity.spare=0.3"]), Vec::new());
