@@ -166,7 +166,7 @@ def delivery(db: sqlite3.Connection, rng: random.Random) -> None:
         db.execute("DELETE FROM orders WHERE id = ?", (old,))
 
 
-def stock_level(db: sqlite3.Connection, rng: random.Random) -> None:
+def free_level(db: sqlite3.Connection, rng: random.Random) -> None:
     """Which of the items sold of late run short? Reads only, a range and many look-ups."""
     query = """SELECT count(DISTINCT item.id) FROM order_line JOIN item ON item.id = order_line.item
                WHERE order_line.orders > (SELECT max(id) - 20 FROM orders) AND item.quantity < ?"""
@@ -174,7 +174,7 @@ def stock_level(db: sqlite3.Connection, rng: random.Random) -> None:
 
 
 # The shares are those of TPC-C, clause 5.2.3, rounded.
-TRANSACTIONS = ((new_order, 45), (payment, 43), (order_status, 4), (delivery, 4), (stock_level, 4))
+TRANSACTIONS = ((new_order, 45), (payment, 43), (order_status, 4), (delivery, 4), (free_level, 4))
 
 
 def run_workload(path: Path, seed: int, transactions: int, gap_ms: float) -> None:

@@ -134,7 +134,7 @@ class PlaneState(NamedTuple):
     closed: int
     """Closed blocks: those that cleaning chooses from."""
     stale: int
-    """Superseded or trimmed mapping units in them."""
+    """Invalidated or trimmed mapping units in them."""
     clock: int
     """Mapping units that the host has written so far."""
     rows: bytes

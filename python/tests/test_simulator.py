@@ -20,7 +20,7 @@ def test_stepping_gives_what_a_run_gives():
     simulator.advance()
     stepped = simulator.completions().sort_by("number")
     expected = requests.sort_by("number")
-    for name in ("arrival_ps", "start_ps", "finish_ps", "cleaning_ps", "cell_ps"):
+    for name in ("arrival_ps", "start_ps", "finish_ps", "gc_ps", "cell_ps"):
         assert stepped[name].to_pylist() == expected[name].to_pylist(), name
 
 

@@ -209,7 +209,7 @@ fn status(answer: &Value) -> Result<String, Failure> {
     text += &format!("  in progress    {}\n", frame.outstanding);
     text += &format!(
         "  flash          write amplification {amplification}, {} cleanings, {} blocks erased, {} free\n",
-        grouped(flash.cleanings),
+        grouped(flash.gc_victims),
         grouped(flash.blocks_erased),
         grouped(flash.free_blocks)
     );
@@ -278,9 +278,9 @@ mod tests {
 
     #[test]
     fn status_shows_who_is_connected() {
-        let client = Client { front: "nbd".into(), process: Some("fio".into()), pid: Some(12), ..Client::default() };
+        let client = Client { frontend: "nbd".into(), process: Some("fio".into()), pid: Some(12), ..Client::default() };
         let client = Client { turns: 1200, late_turns: 30, ..client };
-        let tcp = Client { front: "nbd".into(), address: "127.0.0.1:5".into(), in_progress: 3, ..Client::default() };
+        let tcp = Client { frontend: "nbd".into(), address: "127.0.0.1:5".into(), in_progress: 3, ..Client::default() };
         let lateness = Late { client_turns: 1200, client_late: 30, client_late_share: Some(0.025), ..Late::default() };
         let frame = Frame { clients: vec![client, tcp], lateness, ..Frame::default() };
         let text = status(&serde_json::json!({ "info": Info::default(), "frame": frame })).unwrap();

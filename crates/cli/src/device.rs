@@ -160,7 +160,7 @@ fn derived(device: &DeviceConfig) -> Vec<(&'static str, String)> {
     let [reads, programs] = page_times(device, &timing, CellMode::Native);
     let channel = device.channel_bandwidth();
     let at_most = device.max_soft_threshold().unwrap_or(0);
-    let stock = u64::from(device.soft_threshold()) * u64::from(device.total_planes()) * device.physical_bytes()
+    let free_blocks = u64::from(device.soft_threshold()) * u64::from(device.total_planes()) * device.physical_bytes()
         / u64::from(device.total_blocks());
     let mut derived = vec![
         ("physical", format!("{} ({} B)", Size(device.physical_bytes()), device.physical_bytes())),
@@ -180,7 +180,7 @@ fn derived(device: &DeviceConfig) -> Vec<(&'static str, String)> {
             format!(
                 "{} in each plane, {} in all; a full device can keep {at_most}",
                 device.soft_threshold(),
-                Size(stock)
+                Size(free_blocks)
             ),
         ),
     ];

@@ -6,8 +6,10 @@ use std::path::PathBuf;
 use floatgate_core::metrics::attribution::Part;
 use floatgate_core::sim::text::escaped_lines;
 use floatgate_report::command::quoted;
+use floatgate_report::explain::{
+    self, Blocker, Choice, Explanation, OperationExplanation, OrderExplanation, WaitExplanation,
+};
 use floatgate_report::number::{TimeUnit, grouped, percent};
-use floatgate_report::story::{self, Blocker, Choice, OperationStory, OrderStory, Story, WaitStory};
 use floatgate_report::words;
 
 use crate::failure::{Failure, say};
@@ -35,14 +37,14 @@ const MOST_OPERATIONS: usize = 8;
 
 /// Runs the command.
 pub fn run(args: &ExplainArgs) -> Result<(), Failure> {
-    let story = story::tell(&args.directory, &args.request).map_err(Failure::Mistake)?;
-    if let Some(note) = &story.note {
+    let explanation = explain::tell(&args.directory, &args.request).map_err(Failure::Mistake)?;
+    if let Some(note) = &explanation.note {
         say(&format!("note: {note}"));
     }
     let text = if args.json {
-        serde_json::to_string_pretty(&story).map_err(Failure::fault)? + "\n"
+        serde_json::to_string_pretty(&explanation).map_err(Failure::fault)? + "\n"
     } else {
-        tell(&story, args)
+        tell(&explanation, args)
     };
     let mut stdout = std::io::stdout().lock();
     stdout.write_all(escaped_lines(&text).as_bytes()).and_then(|()| stdout.flush()).map_err(Failure::of_stdout)
@@ -52,7 +54,7 @@ pub fn run(args: &ExplainArgs) -> Result<(), Failure> {
 struct Teller<'a> {
     text: String,
     args: &'a ExplainArgs,
-    story: &'a Story,
+    explanation: &'a Explanation,
     duration: TimeUnit,
     instant: TimeUnit,
 }
@@ -74,7 +76,7 @@ impl Teller<'_> {
     /// What the request was, and where it stands.
     fn head(&mut self) {
         let choice = &self.args.request;
-        let Story { request, operation, lba, sectors, stream, status, standing, .. } = self.story;
+        let Explanation { request, operation, lba, sectors, stream, status, standing, .. } = self.explanation;
         let (size, operation) = (*sectors as f64 / 2.0, words::words(operation));
         self.line(format!(
             "request {request}: {operation} of {size} KiB at sector {lba}, of stream {stream}; status {status}"
@@ -87,20 +89,20 @@ impl Teller<'_> {
         let (faster, slower) = (grouped(standing.faster), grouped(standing.slower));
         self.line(format!("{chosen}among {among}, {faster} were faster and {slower} slower"));
         for (what, us) in [
-            ("arrived", self.story.arrival_us),
-            ("first served", self.story.start_us),
-            ("answered", self.story.finish_us),
+            ("arrived", self.explanation.arrival_us),
+            ("first served", self.explanation.start_us),
+            ("answered", self.explanation.finish_us),
         ] {
             let instant = self.instant(us);
             self.line(format!("{what:<13}{instant}"));
         }
-        let latency = self.duration.exact(self.story.latency_us);
+        let latency = self.duration.exact(self.explanation.latency_us);
         self.line(format!("{:<13}{latency:>18}", "latency"));
     }
 
     fn parts(&mut self) {
-        let Some(parts) = &self.story.parts else { return self.line("\nWhat its time went into was not told.") };
-        let channels = self.story.channels.unwrap_or(0);
+        let Some(parts) = &self.explanation.parts else { return self.line("\nWhat its time went into was not told.") };
+        let channels = self.explanation.channels.unwrap_or(0);
         let plural = if channels == 1 { "" } else { "s" };
         self.line(format!("\nwhere its time went (its operations in flash used {channels} channel{plural})"));
         for (part, told) in Part::ALL.iter().zip(parts).filter(|(_, told)| told.us > 0.0) {
@@ -111,7 +113,7 @@ impl Teller<'_> {
     }
 
     /// The older writes of the same mapping unit.
-    fn order(&mut self, order: &OrderStory) {
+    fn order(&mut self, order: &OrderExplanation) {
         let unit = order.lpn.map(|lpn| format!(" (LPN {lpn})")).unwrap_or_default();
         let us = self.duration.exact(order.us);
         self.line(format!("\nwaited {us} for an older write of the same unit{unit}, the last in the way first"));
@@ -134,8 +136,8 @@ impl Teller<'_> {
     }
 
     fn operations(&mut self) {
-        let Some(operations) = &self.story.operations else { return };
-        let whole = self.story.rerun.is_none();
+        let Some(operations) = &self.explanation.operations else { return };
+        let whole = self.explanation.rerun.is_none();
         if operations.is_empty() && whole {
             self.line("\nIt needed no operation of the flash.");
         }
@@ -148,8 +150,8 @@ impl Teller<'_> {
 
     /// How to get a timeline that tells the rest.
     fn rerun(&mut self) {
-        let Some(command) = &self.story.rerun else { return };
-        match &self.story.timeline {
+        let Some(command) = &self.explanation.rerun else { return };
+        match &self.explanation.timeline {
             None => self.line("\nBehind whom it waited is not known without a timeline. To find out, run"),
             Some(timeline) => {
                 let from = self.instant.instant(timeline.from_us);
@@ -163,8 +165,8 @@ impl Teller<'_> {
         self.line(format!("  {command}"));
     }
 
-    fn operation(&mut self, operation: &OperationStory) {
-        let OperationStory { what, channel, plane, block, page, op, .. } = operation;
+    fn operation(&mut self, operation: &OperationExplanation) {
+        let OperationExplanation { what, channel, plane, block, page, op, .. } = operation;
         let lpn = operation.lpn.map(|lpn| format!(", LPN {lpn}")).unwrap_or_default();
         let what = words::operation(what);
         self.line(format!(
@@ -197,7 +199,7 @@ impl Teller<'_> {
         }
     }
 
-    fn wait(&mut self, from: f64, wait: &WaitStory) {
+    fn wait(&mut self, from: f64, wait: &WaitExplanation) {
         let (from, us) = (self.instant(from), self.duration(wait.us));
         self.line(format!("  {from}  {:<8} {us} for {}", "waits", wait.of));
         for (held, what, us, operations, requests) in by_cause(&wait.behind) {
@@ -209,7 +211,7 @@ impl Teller<'_> {
         }
         if wait.unheld_us > 0.0 {
             let us = self.duration(wait.unheld_us);
-            let why = match self.story.rerun {
+            let why = match self.explanation.rerun {
                 None => "held by nobody: it waited for a free block, or its turn",
                 Some(_) => "held by nobody that the timeline has",
             };
@@ -219,12 +221,12 @@ impl Teller<'_> {
 }
 
 /// The story as text.
-fn tell(story: &Story, args: &ExplainArgs) -> String {
-    let (duration, instant) = (TimeUnit::of(story.latency_us), TimeUnit::of(story.finish_us));
-    let mut teller = Teller { text: String::new(), args, story, duration, instant };
+fn tell(explanation: &Explanation, args: &ExplainArgs) -> String {
+    let (duration, instant) = (TimeUnit::of(explanation.latency_us), TimeUnit::of(explanation.finish_us));
+    let mut teller = Teller { text: String::new(), args, explanation, duration, instant };
     teller.head();
     teller.parts();
-    if let Some(order) = &story.order {
+    if let Some(order) = &explanation.order {
         teller.order(order);
     }
     teller.operations();

@@ -5,7 +5,7 @@ use std::io;
 
 use floatgate_core::config::ConfigError;
 use floatgate_core::sim::text::escaped_lines;
-use floatgate_run::front::Stopped;
+use floatgate_run::frontend::Stopped;
 
 use crate::signal;
 

@@ -17,7 +17,7 @@ use floatgate_core::config::units::Bytes;
 use floatgate_core::metrics::summary::{About, Named, Precondition, Summary};
 use floatgate_run::chosen::Chosen;
 use floatgate_run::cost::{Stopwatch, peak_rss_bytes};
-use floatgate_run::front::Front;
+use floatgate_run::frontend::Frontend;
 use floatgate_run::memory;
 use floatgate_run::output::{self, Directory, files_of, keep_apart};
 use floatgate_run::warnings::{depends_on_load, not_steady};
@@ -233,9 +233,9 @@ impl ServeArgs {
         config: &DeviceConfig,
         image: Option<image::Kept>,
         before: Option<&Path>,
-        front: &dyn Front,
+        frontend: &dyn Frontend,
     ) -> Result<Options, Failure> {
-        let record = |path| recording::begin(path, &self.replay(before), config, front);
+        let record = |path| recording::begin(path, &self.replay(before), config, frontend);
         let recorder = self.record.as_deref().map(record).transpose()?;
         Ok(Options {
             vhost_queues: self.vhost_queues,

@@ -30,7 +30,7 @@ const LOOKS: u32 = 180 * 20;
 
 /// How the disk comes to the guest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-enum Front {
+enum Frontend {
     /// /dev/vda: virtio-blk, which QEMU serves as a client of the live device
     Virtio,
     /// /dev/nvme0n1: QEMU's model of an NVMe controller, as a client of the live device
@@ -63,7 +63,7 @@ pub struct VmArgs {
     run: Option<String>,
     /// How the disk comes to the guest
     #[arg(long, value_enum, default_value = "virtio", help_heading = "Guest")]
-    front: Front,
+    frontend: Frontend,
     /// Put this Debian package and what it depends on into the guest, may be given several times; busybox, e2fsprogs
     /// and nbd-client are always there
     ///
@@ -196,11 +196,11 @@ impl VmArgs {
     fn served(&self, directory: &Scratch, accelerator: Accelerator) -> Result<ServeArgs, Failure> {
         let mut serve = self.serve.clone();
         let socket = directory.path().join("ssd.sock");
-        match self.front {
-            Front::Nbd => serve.nbd.insert(0, "127.0.0.1:0".parse().map_err(Failure::mistake)?),
-            Front::Virtio | Front::Nvme => serve.nbd.insert(0, Address::Unix(socket)),
-            Front::VhostUser if serve.vhost_user.is_some() => {}
-            Front::VhostUser => serve.vhost_user = Some(socket),
+        match self.frontend {
+            Frontend::Nbd => serve.nbd.insert(0, "127.0.0.1:0".parse().map_err(Failure::mistake)?),
+            Frontend::Virtio | Frontend::Nvme => serve.nbd.insert(0, Address::Unix(socket)),
+            Frontend::VhostUser if serve.vhost_user.is_some() => {}
+            Frontend::VhostUser => serve.vhost_user = Some(socket),
         }
         if accelerator == Accelerator::Tcg && serve.speed.is_none() && !serve.no_delay {
             serve.speed = Some("0.1".parse().map_err(Failure::mistake)?);
@@ -210,10 +210,10 @@ impl VmArgs {
 
     fn disk(&self, directory: &Scratch, server: &Server, serve: &ServeArgs) -> Disk {
         let socket = directory.path().join("ssd.sock");
-        match (self.front, server.addresses().first()) {
-            (Front::VhostUser, _) => Disk::VhostUser(serve.vhost_user.clone().unwrap_or(socket)),
-            (Front::Nvme, _) => Disk::Nvme(socket),
-            (Front::Nbd, Some(Address::Tcp(address))) => Disk::Nbd(address.port()),
+        match (self.frontend, server.addresses().first()) {
+            (Frontend::VhostUser, _) => Disk::VhostUser(serve.vhost_user.clone().unwrap_or(socket)),
+            (Frontend::Nvme, _) => Disk::Nvme(socket),
+            (Frontend::Nbd, Some(Address::Tcp(address))) => Disk::Nbd(address.port()),
             _ => Disk::Virtio(socket),
         }
     }

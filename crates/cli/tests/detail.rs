@@ -334,9 +334,9 @@ fn explain_agrees_with_the_timeline() {
     for choice in ["read:p50", "read:p99", "read:max", "write:p90", "slowest:7", "1000"] {
         let output = floatgate(keep.path(), &["explain", "result", choice, "--json"]);
         assert!(output.status.success(), "{choice}: {}", String::from_utf8_lossy(&output.stderr));
-        let story: Value = serde_json::from_slice(&output.stdout).unwrap();
-        let number = &story["request"];
-        let operations = story["operations"].as_array().unwrap();
+        let explanation: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let number = &explanation["request"];
+        let operations = explanation["operations"].as_array().unwrap();
         let waits = || events.iter().filter(|event| event["ph"] == "b" && event["args"]["request"] == *number);
         assert!(!operations.is_empty() || waits().count() == 0);
         for told in operations {
@@ -366,36 +366,36 @@ fn explain_agrees_with_the_timeline() {
 #[test]
 fn explain_names_those_whom_the_parts_count() {
     let (keep, _) = run(&["--requests", "parquet", "--timeline"]);
-    let mut behind_cleaning = 0;
+    let mut behind_gc = 0;
     for rank in 1..=60 {
         let choice = format!("read:slowest:{}", rank * 7);
         let output = floatgate(keep.path(), &["explain", "result", &choice, "--json"]);
-        let story: Value = serde_json::from_slice(&output.stdout).unwrap();
-        let [operation] = &story["operations"].as_array().unwrap()[..] else { continue };
-        let told = |name: &str| part(&story, name);
-        let (mut die, mut channel, mut cleaning) = (0, 0, 0);
+        let explanation: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let [operation] = &explanation["operations"].as_array().unwrap()[..] else { continue };
+        let told = |name: &str| part(&explanation, name);
+        let (mut die, mut channel, mut gc) = (0, 0, 0);
         for blocker in operation["waits"].as_array().unwrap().iter().flat_map(|wait| wait["behind"].as_array().unwrap())
         {
             let what = blocker["what"].as_str().unwrap();
             let [of_die, of_channel] = ["die_us", "channel_us"].map(|which| ps(&blocker[which]));
             match what {
                 "host read" | "host write" | "rmw read" => (die, channel) = (die + of_die, channel + of_channel),
-                "cleaning read" | "cleaning write" | "erase" => cleaning += of_die + of_channel,
+                "cleaning read" | "cleaning write" | "erase" => gc += of_die + of_channel,
                 other => panic!("{other} has no part"),
             }
         }
-        assert_eq!((told("die"), told("channel"), told("cleaning")), (die, channel, cleaning), "{choice}: {story}");
-        behind_cleaning += u32::from(cleaning > 0);
+        assert_eq!((told("die"), told("channel"), told("cleaning")), (die, channel, gc), "{choice}: {explanation}");
+        behind_gc += u32::from(gc > 0);
     }
-    assert!(behind_cleaning > 10, "{behind_cleaning} requests behind cleaning");
+    assert!(behind_gc > 10, "{behind_gc} requests behind cleaning");
 }
 
 /// Partial writes of few units, so that requests wait for older writes, and reads for what those do not yet have.
 const HOT: &str = "rw=randrw bs=1k size=64k io_size=3m iodepth=16 norandommap=1";
 
 /// Picoseconds of the part of a story.
-fn part(story: &Value, name: &str) -> u64 {
-    ps(&story["parts"].as_array().unwrap().iter().find(|one| one["part"] == name).unwrap()["us"])
+fn part(explanation: &Value, name: &str) -> u64 {
+    ps(&explanation["parts"].as_array().unwrap().iter().find(|one| one["part"] == name).unwrap()["us"])
 }
 
 #[test]
@@ -419,16 +419,16 @@ fn explain_names_the_older_writes_that_a_request_waited_for() {
         for number in reads.iter().take(10).chain(writes.iter().step_by(writes.len() / 20)) {
             let (asked, number) = (*number, number.to_string());
             let output = floatgate(directory.path(), &["explain", "result", &number, "--json"]);
-            let story: Value = serde_json::from_slice(&output.stdout).unwrap();
-            let order = &story["order"];
+            let explanation: Value = serde_json::from_slice(&output.stdout).unwrap();
+            let order = &explanation["order"];
             let behind = order["behind"].as_array().unwrap();
             let told: u64 = behind.iter().map(|older| ps(&older["us"])).sum();
-            assert_eq!((told, ps(&order["untold_us"])), (part(&story, "order"), 0), "{story}");
+            assert_eq!((told, ps(&order["untold_us"])), (part(&explanation, "order"), 0), "{explanation}");
             // They came before, and ended one when the next had begun.
             assert!(behind.iter().all(|older| older["request"] != asked));
             let ends: Vec<u64> = behind.iter().map(|older| ps(&older["until_us"])).collect();
             let steps = ends.windows(2).zip(behind).all(|(ends, older)| ends[0] - ends[1] == ps(&older["us"]));
-            assert!(steps && ends[0] <= ps(&story["finish_us"]), "{story}");
+            assert!(steps && ends[0] <= ps(&explanation["finish_us"]), "{explanation}");
             if longest >= behind.len() {
                 continue;
             }
@@ -445,21 +445,21 @@ fn a_request_stands_among_those_that_it_is_chosen_from() {
     let (keep, result) = run(&["--requests", "csv"]);
     let summary = summary(&result);
     let explain = |choice: &str| {
-        let story = floatgate(keep.path(), &["explain", "result", choice, "--json"]).stdout;
+        let explanation = floatgate(keep.path(), &["explain", "result", choice, "--json"]).stdout;
         let text = String::from_utf8(floatgate(keep.path(), &["explain", "result", choice]).stdout).unwrap();
-        (serde_json::from_slice::<Value>(&story).unwrap(), text.lines().nth(1).unwrap().to_owned())
+        (serde_json::from_slice::<Value>(&explanation).unwrap(), text.lines().nth(1).unwrap().to_owned())
     };
     let count = |among: &str| summary["requests"][among]["count"].as_u64().unwrap();
     for (choice, among) in [("p99", "all"), ("slowest:5", "all"), ("read:p99", "read"), ("write:slowest:5", "write")] {
-        let (story, said) = explain(choice);
-        let standing = &story["standing"];
+        let (explanation, said) = explain(choice);
+        let standing = &explanation["standing"];
         assert_eq!((&standing["among"], &standing["of"]), (&among.into(), &count(among).into()), "{choice}");
         let slower = standing["slower"].as_u64().unwrap();
         assert!(if choice.contains("slowest") { slower == 4 } else { slower <= count(among) / 100 }, "{choice}");
         assert!(said.starts_with(&format!("it is {choice}; among ")) && said.contains("slower"), "{said}");
     }
-    let (story, said) = explain("7");
-    assert_eq!(story["standing"]["among"], story["operation"]);
+    let (explanation, said) = explain("7");
+    assert_eq!(explanation["standing"]["among"], explanation["operation"]);
     assert!(said.starts_with("among the "), "{said}");
 }
 
@@ -487,11 +487,11 @@ fn a_request_that_is_not_there_is_told_with_those_that_are() {
 #[cfg(unix)]
 fn what_the_timeline_leaves_out_is_told_with_the_command_that_adds_it() {
     let (keep, result) = run(&["--requests", "parquet", "--timeline=..20ms"]);
-    let story = |choice: &str| -> Value {
+    let explanation = |choice: &str| -> Value {
         serde_json::from_slice(&floatgate(keep.path(), &["explain", "result", choice, "--json"]).stdout).unwrap()
     };
-    let before = story("max");
-    let covers = |story: &Value| story["timeline"]["covers"].as_bool().unwrap();
+    let before = explanation("max");
+    let covers = |explanation: &Value| explanation["timeline"]["covers"].as_bool().unwrap();
     assert!(!covers(&before) && before["finish_us"].as_f64().unwrap() > 20_000.0, "{before}");
     let command = before["rerun"].as_str().unwrap();
     let text = String::from_utf8(floatgate(keep.path(), &["explain", "result", "max"]).stdout).unwrap();
@@ -501,7 +501,7 @@ fn what_the_timeline_leaves_out_is_told_with_the_command_that_adds_it() {
     let mut shell = Command::new("sh");
     let output = shell.args(["-c", command]).env("PATH", path).current_dir(keep.path()).output().unwrap();
     assert!(output.status.success(), "{command}: {}", String::from_utf8_lossy(&output.stderr));
-    let after = story("max");
+    let after = explanation("max");
     assert!(covers(&after) && after["rerun"].is_null(), "{after}");
     assert_eq!((&after["request"], &after["parts"]), (&before["request"], &before["parts"]));
     assert!(!after["operations"].as_array().unwrap().is_empty());
@@ -516,9 +516,12 @@ fn a_write_that_any_die_may_take_is_told_as_such() {
         let set = format!("allocation={allocation}");
         let (keep, _) = run(&["--requests", "parquet", "--timeline", "--set", &set]);
         let explain = |arguments: &[&str]| floatgate(keep.path(), &[&["explain", "result"], arguments].concat()).stdout;
-        let story: Value = serde_json::from_slice(&explain(&["write:max", "--json"])).unwrap();
-        let operations = story["operations"].as_array().unwrap();
-        assert!(!operations.is_empty() && operations.iter().all(|operation| operation["any_die"] == any), "{story}");
+        let explanation: Value = serde_json::from_slice(&explain(&["write:max", "--json"])).unwrap();
+        let operations = explanation["operations"].as_array().unwrap();
+        assert!(
+            !operations.is_empty() && operations.iter().all(|operation| operation["any_die"] == any),
+            "{explanation}"
+        );
         let text = String::from_utf8(explain(&["write:max"])).unwrap();
         assert_eq!(text.contains("Any die could have taken it"), any, "{text}");
     }
@@ -546,12 +549,12 @@ fn explain_finds_the_request_at_a_place_in_the_distribution() {
     ];
     for (choice, rank) in cases {
         let output = floatgate(keep.path(), &["explain", "result", choice, "--json"]);
-        let story: Value = serde_json::from_slice(&output.stdout).unwrap();
-        assert_eq!(story["request"], at(rank), "{choice}");
-        let standing = &story["standing"];
+        let explanation: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(explanation["request"], at(rank), "{choice}");
+        let standing = &explanation["standing"];
         assert_eq!(standing["of"], count);
         assert_eq!(standing["faster"], writes.iter().filter(|write| write.0 < writes[rank - 1].0).count());
-        assert_eq!(story["operations"], Value::Null, "there is no timeline");
+        assert_eq!(explanation["operations"], Value::Null, "there is no timeline");
     }
     let text = String::from_utf8(floatgate(keep.path(), &["explain", "result", "max"]).stdout).unwrap();
     assert!(text.contains("--timeline"), "{text}");

@@ -124,26 +124,26 @@ fn every_way_in_reads_writes_flushes_and_trims() {
         dd if=/dev/zero of=/tmp/pattern bs=64k count=16 conv=notrunc 2>/dev/null
         dd if=$SSD bs=64k skip=16 count=32 2>/dev/null | cmp - /tmp/pattern
         echo as written on $SSD";
-    let fronts = [("nvme", "/dev/nvme0n1"), ("vhost-user", "/dev/vda"), ("nbd", "/dev/nbd0")];
+    let frontends = [("nvme", "/dev/nvme0n1"), ("vhost-user", "/dev/vda"), ("nbd", "/dev/nbd0")];
     // At once, since an emulated machine takes long to boot.
-    let guests = fronts.map(|(front, device)| {
-        let out = results.path().join(front);
+    let guests = frontends.map(|(frontend, device)| {
+        let out = results.path().join(frontend);
         let arguments = ["--accel", "tcg", "--with", "e2fsprogs", "--guest-memory", "256MiB", "--no-delay"];
         let mut command = command(results.path(), &arguments);
-        command.args(["--front", front, "--run", job, "--out"]).arg(&out);
+        command.args(["--front", frontend, "--run", job, "--out"]).arg(&out);
         let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        (front, device, out, child)
+        (frontend, device, out, child)
     });
-    for (front, device, out, child) in guests {
+    for (frontend, device, out, child) in guests {
         let told = child.wait_with_output().unwrap();
         let (said, errors) = (String::from_utf8_lossy(&told.stdout), String::from_utf8_lossy(&told.stderr));
-        assert!(told.status.success() && said == format!("as written on {device}\n"), "{front}: {said}{errors}");
+        assert!(told.status.success() && said == format!("as written on {device}\n"), "{frontend}: {said}{errors}");
         let summary = result(&out);
         let requests = &summary["requests"];
         let bytes = |kind: &str| requests[kind]["bytes"].as_u64().unwrap();
-        assert!(bytes("read") >= 4 << 20 && bytes("write") >= 2 << 20, "{front}: {requests}");
-        assert!(requests["flush"]["count"].as_u64().unwrap() >= 1, "{front}: {requests}");
-        assert_eq!((bytes("trim"), trimmed(&summary)), (1 << 20, 256), "{front}: {requests}");
+        assert!(bytes("read") >= 4 << 20 && bytes("write") >= 2 << 20, "{frontend}: {requests}");
+        assert!(requests["flush"]["count"].as_u64().unwrap() >= 1, "{frontend}: {requests}");
+        assert_eq!((bytes("trim"), trimmed(&summary)), (1 << 20, 256), "{frontend}: {requests}");
     }
 }
 

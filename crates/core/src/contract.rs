@@ -268,7 +268,7 @@ pub fn victim(device: &DeviceConfig) {
                 assert!(of_plane.contains(&chosen.0), "{name}: not of the plane");
                 assert!(candidates[chosen.index()].take().is_some(), "{name}: no candidate");
                 space.invalidate_all(chosen);
-                space.doom(chosen);
+                space.await_erase(chosen);
                 space.erased(chosen);
                 taken += 1;
             }

@@ -26,7 +26,7 @@ pub enum Precondition {
     /// Filled so that this share of each block is superseded.
     Aged(f64),
     /// Empty, but with this share of its pages written and stale.
-    Stale(f64),
+    Invalid(f64),
     /// Overwritten in random order until write amplification stands still.
     Steady,
 }
@@ -45,7 +45,7 @@ impl std::str::FromStr for Precondition {
                 };
                 match (share("aged="), share("stale=")) {
                     (Some(share), _) => Ok(Precondition::Aged(share)),
-                    (_, Some(share)) => Ok(Precondition::Stale(share)),
+                    (_, Some(share)) => Ok(Precondition::Invalid(share)),
                     _ => Err(format!(
                         "`{text}` is no precondition: none, fill, steady, aged=V or stale=V with V from 0 to below 1, \
                          or a workload"
@@ -74,7 +74,7 @@ pub fn precondition(
         Precondition::None => {}
         Precondition::Fill => fill(ftl, on_progress)?,
         Precondition::Aged(share) => age(ftl, share, on_progress)?,
-        Precondition::Stale(share) => wear_in(ftl, share, on_progress)?,
+        Precondition::Invalid(share) => wear_in(ftl, share, on_progress)?,
         Precondition::Steady => {
             fill(ftl, &mut |share| on_progress(share / 4.0))?;
             let (amplification, converged) = steady::overwrite(ftl, seed, on_progress)?;

@@ -12,7 +12,7 @@ use crate::metrics::results::Results;
 use crate::metrics::series::Sample;
 use crate::metrics::summary::{ControllerWork, Measurement};
 use crate::nand::array::{ChannelTime, DieTime};
-use crate::nand::merged::Merged;
+use crate::nand::parallel::Parallel;
 use crate::nand::probe::{CoreWork, Slice};
 use crate::sim::request::{Completion, Request};
 use crate::sim::source::{Source, SourceError};
@@ -133,7 +133,7 @@ pub struct Outcome {
     /// The same by class of units, where classes are told apart.
     pub classes: Vec<ClassCounts>,
     /// Commands in it that made several planes or dies work together.
-    pub merged: Merged,
+    pub merged: Parallel,
     /// From the first arrival to the last completion of the measured part.
     pub measured: Time,
     /// From the start of the measured part to the last completion.

@@ -175,7 +175,7 @@ impl Ssd for Device {
 
     #[inline]
     fn committed_completions(&self, room: &mut Room, found: &mut dyn FnMut(u64, Time)) {
-        self.foresee(&mut room.0, found);
+        self.committed_completions(&mut room.0, found);
     }
 
     #[inline]

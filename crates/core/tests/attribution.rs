@@ -143,7 +143,7 @@ fn a_write_for_any_die_shares_its_wait_as_the_dies_spent_it() {
     let waited = PAGE + PROGRAM;
     // Of 4 dies' time, two have waited for their channel for one page each.
     assert_eq!(last[&Part::Channel], (2 * PAGE) / 4);
-    assert_eq!(last[&Part::Die] + last.get(&Part::Cleaning).unwrap_or(&0), waited - PAGE / 2);
+    assert_eq!(last[&Part::Die] + last.get(&Part::Gc).unwrap_or(&0), waited - PAGE / 2);
     assert_eq!((last[&Part::Bus], last[&Part::Cell]), (PAGE, PROGRAM));
 }
 
@@ -195,21 +195,21 @@ impl Seen {
         // A die is held from the first phase of an operation to its last, waits between them included.
         let mut running: BTreeMap<u32, (Kind, u32)> = BTreeMap::new();
         for slice in slices {
-            let cleaning = slice.class.is_cleaning();
+            let gc = slice.class.is_collecting();
             let plane = match slice.lane {
                 Lane::Channel(channel) => {
-                    seen.channels.entry(channel).or_default().push((slice.start, slice.end, cleaning));
-                    device.ftl().blocks.plane_of(device.ftl().blocks.block_of(Ppn(slice.place))).0
+                    seen.channels.entry(channel).or_default().push((slice.start, slice.end, gc));
+                    device.ftl().blocks.plane_of(device.ftl().blocks.block_of(Ppn(slice.ppn))).0
                 }
                 Lane::Plane(plane) => plane,
             };
             let held = seen.dies.entry(plane).or_default();
-            let same = running.get(&plane) == Some(&(slice.kind, slice.place)) && !starts(slice);
+            let same = running.get(&plane) == Some(&(slice.kind, slice.ppn)) && !starts(slice);
             match held.last_mut() {
                 Some(last) if same => last.1 = slice.end,
-                _ => held.push((slice.start, slice.end, cleaning)),
+                _ => held.push((slice.start, slice.end, gc)),
             }
-            running.insert(plane, (slice.kind, slice.place));
+            running.insert(plane, (slice.kind, slice.ppn));
         }
         seen
     }
@@ -231,8 +231,8 @@ impl Seen {
     }
 
     /// The time between `from` and `to` for which one of `spans` lasted, for cleaning or not.
-    fn overlap(spans: &[(Time, Time, bool)], from: Time, to: Time, cleaning: bool) -> u64 {
-        let of = spans.iter().filter(|span| span.2 == cleaning);
+    fn overlap(spans: &[(Time, Time, bool)], from: Time, to: Time, gc: bool) -> u64 {
+        let of = spans.iter().filter(|span| span.2 == gc);
         of.map(|(start, end, _)| (*end).min(to).since((*start).max(from)).ps()).sum()
     }
 }
@@ -255,7 +255,7 @@ fn waits_are_those_that_an_observer_sees() {
     let seen = Seen::new(&device, probe.slices());
     let mut of_request: BTreeMap<u64, Vec<&Slice>> = BTreeMap::new();
     probe.slices().iter().for_each(|slice| of_request.entry(slice.tag).or_default().push(slice));
-    let mut behind_cleaning = 0;
+    let mut behind_gc = 0;
     let mut checked = 0;
     for (tag, (completion, breakdown)) in &requests {
         let own = of_request.get(tag).map_or(&[][..], Vec::as_slice);
@@ -272,18 +272,18 @@ fn waits_are_those_that_an_observer_sees() {
         }
         let (die, bus) = (&seen.dies[plane], &seen.channels[channel]);
         let arrival = completion.request.arrival;
-        let held = |cleaning| Seen::overlap(die, arrival, *start, cleaning);
+        let held = |gc| Seen::overlap(die, arrival, *start, gc);
         // A read without command cycles starts when its die is free, unless a write before it waits for the channel.
         let free = Seen::free(die, arrival, *start);
-        let carried = |cleaning| {
+        let carried = |gc| {
             let waits = free.iter().copied().chain([(*end, *out)]);
-            waits.map(|(from, to)| Seen::overlap(bus, from, to, cleaning)).sum::<u64>()
+            waits.map(|(from, to)| Seen::overlap(bus, from, to, gc)).sum::<u64>()
         };
         assert_eq!(breakdown.of(Part::Die).ps(), held(false), "request {tag}");
         assert_eq!(breakdown.of(Part::Channel).ps(), carried(false), "request {tag}");
-        assert_eq!(breakdown.of(Part::Cleaning).ps(), held(true) + carried(true), "request {tag}");
-        behind_cleaning += u64::from(held(true) > 0) + u64::from(carried(true) > 0);
+        assert_eq!(breakdown.of(Part::Gc).ps(), held(true) + carried(true), "request {tag}");
+        behind_gc += u64::from(held(true) > 0) + u64::from(carried(true) > 0);
         checked += 1;
     }
-    assert!(checked > 2000 && behind_cleaning > 300, "{checked} reads, {behind_cleaning} behind cleaning");
+    assert!(checked > 2000 && behind_gc > 300, "{checked} reads, {behind_gc} behind cleaning");
 }

@@ -150,7 +150,7 @@ fn invalid_pages_at_the_start_are_those_of_logical_blocks() {
             device_config(&["mapping.scheme=block", more]),
             Options { verify: true, ..Options::default() },
         );
-        let reached = precondition(&mut device, Precondition::Stale(share), 1, &mut |_| true).unwrap();
+        let reached = precondition(&mut device, Precondition::Invalid(share), 1, &mut |_| true).unwrap();
         assert_eq!(reached.mapped, 0.0);
         device.check_invariants().unwrap();
         let of_plane = (share * 64.0 * 64.0 + 1e-6) as u64;
@@ -179,8 +179,8 @@ fn states_that_logical_blocks_cannot_be_in_are_refused() {
             common::build(device_config(&["mapping.scheme=block", "capacity.spare=0.5"]), Options::default());
         precondition(&mut device, to, 1, &mut |_| true).unwrap_err()
     };
-    let stale = refused(Precondition::Stale(0.51));
-    assert!(stale.contains("give at most stale=0.500"), "{stale}");
+    let invalid = refused(Precondition::Invalid(0.51));
+    assert!(invalid.contains("give at most stale=0.500"), "{invalid}");
     let aged = refused(Precondition::Aged(0.2));
     assert!(aged.contains("aged=0.2: with this mapping scheme") && aged.contains("steady"), "{aged}");
 }

@@ -109,14 +109,14 @@ fn writes_of_a_unit_merge() {
     assert_eq!(serve(&mut device, US, sectors(Write, 8, 4)), 0);
     assert_eq!(serve(&mut device, 2 * US, sectors(Write, 12, 4)), 0);
     assert_eq!(serve(&mut device, 3 * US, sectors(Flush, 0, 0)), PROGRAM);
-    assert_eq!((counts(&device).writes_hit, counts(&device).written_out, reads(&device)), (1, 1, 0));
+    assert_eq!((counts(&device).writes_hit, counts(&device).written_back, reads(&device)), (1, 1, 0));
     // With holes: the rest is read first.
     let at = 1000 * US;
     for lba in [16, 18, 23] {
         assert_eq!(serve(&mut device, at + lba * US, sectors(Write, lba, 1)), 0);
     }
     assert_eq!(serve(&mut device, 2 * at, sectors(Flush, 0, 0)), READ + PROGRAM);
-    assert_eq!((counts(&device).written_out, reads(&device)), (2, 1));
+    assert_eq!((counts(&device).written_back, reads(&device)), (2, 1));
     assert_eq!(device.ftl().counters.updates_covered, 1);
     assert_eq!(device.ftl().counters.updates_uncovered, 1);
 }
@@ -177,7 +177,7 @@ fn serve_last(device: &mut Device, at: u64, request: Request) -> u64 {
 fn a_trimmed_unit_is_not_written() {
     let mut device = buffered(&[]);
     assert_eq!(play(&mut device, &[(Write, 1), (Trim, 1), (Flush, 0), (Read, 1)]), [0; 4]);
-    assert_eq!((counts(&device).dropped, counts(&device).written_out), (1, 0));
+    assert_eq!((counts(&device).dropped, counts(&device).written_back), (1, 0));
     assert_eq!(device.buffer().unwrap().volatile_units(), (0, 1));
     assert_eq!(device.ftl().counters.unmapped_reads, 1);
 }
@@ -225,7 +225,7 @@ fn water_marks_and_idleness_write_ahead() {
     let script: Vec<_> = (0..6).map(|unit| (Write, unit)).collect();
     assert_eq!(play(&mut device, &script), [0; 6]);
     // The sixth is above five; down to two.
-    assert_eq!((counts(&device).evictions, counts(&device).written_out), ([0, 4, 0], 4));
+    assert_eq!((counts(&device).evictions, counts(&device).written_back), ([0, 4, 0], 4));
 
     let mut device = buffered(&["buffer.idle=1ms"]);
     let write = units(&device, Write, 1, 1);
@@ -243,7 +243,7 @@ fn page_padding_fills_a_block_up() {
         fill(&mut device, 64);
         play(&mut device, script);
         let reads = device.ftl().counters.pages_read[ReadCause::Rmw as usize];
-        (counts(&device).written_out, counts(&device).padding, reads, counts(&device).evictions[0])
+        (counts(&device).written_back, counts(&device).padding, reads, counts(&device).evictions[0])
     };
     // Units 8 and 11 of the block from 8 to 15, then three of other blocks: the first block goes.
     let padded = |policy: &str| padded_after(&[(Write, 8), (Write, 11), (Write, 16), (Write, 24), (Write, 32)], policy);

@@ -551,7 +551,7 @@ fn a_page_is_moved_within_its_plane() {
 }
 
 /// A device with pages of two units whose oldest blocks have lost the first unit of each page, after it has cleaned.
-fn half_stale(how: &str) -> Device {
+fn half_invalid(how: &str) -> Device {
     let copy_back = format!("nand.advanced.copy_back={how}");
     let overrides = [
         "geometry.channels=1",
@@ -588,24 +588,24 @@ fn half_stale(how: &str) -> Device {
 
 #[test]
 fn a_page_is_moved_with_the_units_that_are_stale() {
-    let device = half_stale("blind");
+    let device = half_invalid("blind");
     let programs = slices(&device, Phase::Cell).into_iter().filter(|s| s.kind == Kind::CopyBack).skip(1).step_by(2);
-    let places: Vec<u32> = programs.map(|slice| slice.place).collect();
+    let places: Vec<u32> = programs.map(|slice| slice.ppn).collect();
     // A victim gains eight units; a copy with a stale one gives up one of them, as long as a program's worth is left.
     assert!(places.len() >= 6, "{places:?}");
     assert_eq!(places.len() as u64, device.ftl().counters.copy_backs);
     let ftl = device.ftl();
     let media = ftl.media.as_ref().unwrap();
-    for &place in &places {
-        let [stale, valid] = [place, place + 1].map(floatgate_core::sim::id::Ppn);
-        assert!(!ftl.blocks.is_valid(stale) && ftl.blocks.is_valid(valid), "{place}");
+    for &ppn in &places {
+        let [invalid, valid] = [ppn, ppn + 1].map(floatgate_core::sim::id::Ppn);
+        assert!(!ftl.blocks.is_valid(invalid) && ftl.blocks.is_valid(valid), "{ppn}");
         let owner = floatgate_core::sim::id::Lpn(ftl.map.owner(valid));
         assert_eq!(ftl.map.get(owner), floatgate_core::ftl::mapping::Location::Flash(valid));
         assert_eq!(owner.0 % 2, 1, "the second unit of a page");
         assert_eq!(ftl.read_contents(owner, 0, 8), media.read(valid));
     }
     // Wise, the controller packs two units into a page, and nothing is given up.
-    let counters = half_stale("wise").ftl().counters;
+    let counters = half_invalid("wise").ftl().counters;
     assert_eq!((counters.copy_backs, counters.units_padded), (0, 0));
     assert!(counters.units_moved() >= 8, "{counters:?}");
 }

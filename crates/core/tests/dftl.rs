@@ -170,11 +170,11 @@ fn batches_and_lazy_copies_spare_map_programs() {
     let single = overwrites("cache = \"8KiB\", batch_updates = false").0.map;
     let lazy = overwrites("cache = \"96KiB\"").0.map;
     let eager = overwrites("cache = \"96KiB\", lazy_copies = false").0.map;
-    let cleaning = MapCause::Cleaning as usize;
-    assert!(all.programs[cleaning] * 2 < single.programs[cleaning], "{all:?} {single:?}");
+    let gc = MapCause::Gc as usize;
+    assert!(all.programs[gc] * 2 < single.programs[gc], "{all:?} {single:?}");
     assert!(all.programs[1] * 2 < single.programs[1], "{all:?} {single:?}");
     assert_eq!(single.programs[1], single.evictions_dirty, "one update for each entry");
-    assert!(lazy.programs[cleaning] * 2 < eager.programs[cleaning], "{lazy:?} {eager:?}");
+    assert!(lazy.programs[gc] * 2 < eager.programs[gc], "{lazy:?} {eager:?}");
 }
 
 #[test]
@@ -185,7 +185,7 @@ fn accounts_of_map_pages_add_up() {
     assert_eq!(counted.pages_read[ReadCause::Map as usize], map.reads.iter().sum::<u64>());
     assert_eq!(
         counted.units_programmed,
-        counted.host_units + counted.units_moved() + counted.copies_in_vain + map.programs.iter().sum::<u64>()
+        counted.host_units + counted.units_moved() + counted.wasted_copies + map.programs.iter().sum::<u64>()
     );
     assert!(
         map.reads[3] > 0 && map.reads[3] <= map.programs[3] && map.victims > 0,

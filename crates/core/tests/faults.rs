@@ -3,7 +3,7 @@
 mod common;
 
 use common::{build, device_config, drain, submit, units};
-use floatgate_core::config::{FaultPlace, from_toml};
+use floatgate_core::config::{InjectedFault, from_toml};
 use floatgate_core::device::{Device, Options};
 use floatgate_core::ftl::mapping::Location;
 use floatgate_core::ftl::space::{BlockState, Role};
@@ -346,7 +346,7 @@ fn a_fault_that_is_asked_for_comes_once() {
     device.fail_next("program".parse().unwrap()).unwrap();
     serve(&mut device, Operation::Write, &[0, 1]);
     assert_eq!(device.ftl().counters.faults.programs_failed, 1);
-    let beyond: FaultPlace = "program 7".parse().unwrap();
+    let beyond: InjectedFault = "program 7".parse().unwrap();
     assert!(device.fail_next(beyond).unwrap_err().contains("the device has 1"));
     let mut plain = common::device(&SMALL);
     assert!(

@@ -275,7 +275,7 @@ fn the_cores_bound_a_run() {
 }
 
 /// From the arrival of the first write that sets cleaning off to the start of cleaning's first operation.
-fn cleaning_starts(overrides: &[&str]) -> u64 {
+fn gc_starts(overrides: &[&str]) -> u64 {
     let mut device = papers(overrides);
     let count = device.ftl().map.len();
     fill(&mut device, count);
@@ -286,7 +286,7 @@ fn cleaning_starts(overrides: &[&str]) -> u64 {
         submit(&mut device, at, write);
         drain(&mut device);
         let slices = device.array().probe().unwrap().slices();
-        if let Some(first) = slices.iter().find(|slice| slice.class.is_cleaning()) {
+        if let Some(first) = slices.iter().find(|slice| slice.class.is_collecting()) {
             return (first.start - at).ps();
         }
     }
@@ -296,9 +296,9 @@ fn cleaning_starts(overrides: &[&str]) -> u64 {
 #[test]
 fn a_choice_of_cleaning_takes_its_time() {
     // The write takes the block that is one too many when it is bound; its program holds the chip for 251.2 us.
-    assert_eq!(cleaning_starts(&[]), 251_200_000);
-    assert_eq!(cleaning_starts(&["controller.firmware.cleaning=\"300us\""]), 300 * US);
-    assert_eq!(cleaning_starts(&["controller.firmware.cleaning=\"100us\""]), 251_200_000);
+    assert_eq!(gc_starts(&[]), 251_200_000);
+    assert_eq!(gc_starts(&["controller.firmware.cleaning=\"300us\""]), 300 * US);
+    assert_eq!(gc_starts(&["controller.firmware.cleaning=\"100us\""]), 251_200_000);
 }
 
 #[test]

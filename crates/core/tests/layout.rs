@@ -114,7 +114,7 @@ fn a_stale_device_is_empty_and_about_to_clean() {
     for allocation in [STATIC, "allocation=dynamic"] {
         for share in [0.5, 0.9] {
             let mut device = device(&[allocation, "gc.soft_threshold=3"]);
-            let reached = precondition(&mut device, Precondition::Stale(share), 1, &mut |_| true).unwrap();
+            let reached = precondition(&mut device, Precondition::Invalid(share), 1, &mut |_| true).unwrap();
             assert_eq!((reached.mapped, held(&device).len()), (0.0, 0));
             device.check_invariants().unwrap();
             // 64 blocks in each of 4 planes: that share of the blocks is full of stale pages, to the page.
@@ -140,14 +140,14 @@ fn a_stale_device_is_empty_and_about_to_clean() {
 fn more_stale_than_cleaning_leaves_is_refused() {
     let mut device = device(&["gc.soft_threshold=3"]);
     // 3 + 2 of 64 blocks stay: 59 of 64 are 0.921.
-    let refused = precondition(&mut device, Precondition::Stale(0.93), 1, &mut |_| true).unwrap_err();
+    let refused = precondition(&mut device, Precondition::Invalid(0.93), 1, &mut |_| true).unwrap_err();
     assert!(refused.contains("at most stale=0.921"), "{refused}");
     // Blocks that are bad, or hold translation pages, hold nothing stale.
     for (more, most) in [("faults.factory_bad=10", 0.765), ("mapping.scheme={ dftl = { cache = \"64B\" } }", 0.875)] {
         let mut device = common::device(&["gc.soft_threshold=3", more]);
-        let refused = precondition(&mut device, Precondition::Stale(0.9), 1, &mut |_| true).unwrap_err();
+        let refused = precondition(&mut device, Precondition::Invalid(0.9), 1, &mut |_| true).unwrap_err();
         assert!(refused.contains(&format!("at most stale={most}")), "{more}: {refused}");
-        precondition(&mut device, Precondition::Stale(most), 1, &mut |_| true).unwrap();
+        precondition(&mut device, Precondition::Invalid(most), 1, &mut |_| true).unwrap();
         assert_eq!(device.ftl().counters.blocks_erased, 0, "{more}: all that is written stays");
     }
     assert!("stale=1".parse::<Precondition>().is_err());

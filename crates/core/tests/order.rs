@@ -179,7 +179,7 @@ fn reads_before_writes_ranks_all_classes() {
     assert_eq!(of(2), [Class::HostProgram, Class::MapProgram]);
     assert_eq!(of(3), [Class::Gc]);
     // Nothing of the host comes between the steps of urgent garbage collection.
-    assert_eq!(host_operations_between(&cleaning("reads-before-writes", 3, true), Class::UrgentGc), 0);
+    assert_eq!(host_operations_between(&gc("reads-before-writes", 3, true), Class::UrgentGc), 0);
 }
 
 #[test]
@@ -195,7 +195,7 @@ fn chips_do_not_wait_for_one_another() {
 }
 
 /// One chip that is nearly full of stale data, so that writes soon need cleaning, and a line of host requests.
-fn cleaning(scheduler: &str, hard: u32, reads: bool) -> Device {
+fn gc(scheduler: &str, hard: u32, reads: bool) -> Device {
     let mut device = machine(
         scheduler,
         &[
@@ -231,14 +231,14 @@ fn cleaning(scheduler: &str, hard: u32, reads: bool) -> Device {
 fn host_operations_between(device: &Device, class: Class) -> usize {
     let mut cells: Vec<&Slice> = slices(device).iter().filter(|s| s.phase == Phase::Cell).collect();
     cells.sort_by_key(|s| s.start);
-    let (mut most, mut run, mut cleaning) = (0, 0, false);
+    let (mut most, mut run, mut gc) = (0, 0, false);
     for slice in cells {
         if slice.class == class {
-            if cleaning {
+            if gc {
                 most = most.max(run);
             }
             // An erase ends a victim.
-            (run, cleaning) = (0, slice.kind != Kind::Erase);
+            (run, gc) = (0, slice.kind != Kind::Erase);
         } else {
             run += 1;
         }
@@ -250,16 +250,16 @@ fn host_operations_between(device: &Device, class: Class) -> usize {
 fn urgent_cleaning_goes_before_the_line() {
     // At or below the hard threshold nothing of the host comes between the steps of cleaning; above it each step
     // waits behind the line of 16 that has formed.
-    let urgent = cleaning("fcfs", 3, false);
+    let urgent = gc("fcfs", 3, false);
     assert_eq!(host_operations_between(&urgent, Class::UrgentGc), 0);
     assert!(slices(&urgent).iter().all(|s| s.class != Class::Gc), "with equal thresholds all cleaning is urgent");
-    let patient = cleaning("fcfs", 0, false);
+    let patient = gc("fcfs", 0, false);
     assert!(host_operations_between(&patient, Class::Gc) >= 8);
 }
 
 #[test]
 fn reads_go_before_urgent_cleaning_where_reads_go_first() {
-    let device = cleaning("read-first", 3, true);
+    let device = gc("read-first", 3, true);
     let mut cells: Vec<&Slice> = slices(&device).iter().filter(|s| s.phase == Phase::Cell).collect();
     cells.sort_by_key(|s| s.start);
     let between = |class: Class| {

@@ -126,7 +126,7 @@ fn erases(allocation: &str) -> [f64; 2] {
     ["true", "false"].map(|on| {
         let interleave = format!("nand.advanced.interleave={on}");
         let overrides = ["geometry.channels=8", "geometry.blocks=64", "capacity.spare=0.3", &interleave, allocation];
-        serve(3, 50_000, Precondition::Stale(0.9), &overrides).counters.blocks_erased as f64
+        serve(3, 50_000, Precondition::Invalid(0.9), &overrides).counters.blocks_erased as f64
     })
 }
 

@@ -60,8 +60,8 @@ fn dynamic_orders_spread_writes_over_the_planes_alike() {
 fn a_run_starts_without_a_debt_of_cleaning() {
     let mut device = steady(device_config(&["geometry.blocks=256", "gc.hard_threshold=1"]));
     for plane in 0..device.config().total_planes() {
-        let stock = device.ftl().blocks.free_blocks(PlaneId(plane), Role::Data);
-        assert_eq!(stock, device.config().soft_threshold() + 1, "plane {plane}");
+        let free_blocks = device.ftl().blocks.free_blocks(PlaneId(plane), Role::Data);
+        assert_eq!(free_blocks, device.config().soft_threshold() + 1, "plane {plane}");
     }
     let first = job(&mut device, "rw=randwrite norandommap=1 bs=4k iodepth=4 number_ios=20000 randseed=1");
     let later = job(&mut device, "rw=randwrite norandommap=1 bs=4k iodepth=4 number_ios=20000 randseed=2");

@@ -55,22 +55,22 @@ fn with_oracle(mut config: DeviceConfig, hot: u32) -> DeviceConfig {
 /// Many, so that victims of both classes have equally many valid pages to within a small part of them.
 const PAGES: u32 = 256;
 const BLOCKS: u32 = 512;
-const STOCK: u32 = 4;
+const FREE_BLOCKS: u32 = 4;
 /// A fifth of the units takes four fifths of the writes.
 const SHARES: [(f64, f64); 2] = [(0.2, 0.8), (0.8, 0.2)];
 
-/// One plane of which cleaning keeps `STOCK` blocks free, whose data take all but a share `sf` of the space that is
+/// One plane of which cleaning keeps `FREE_BLOCKS` blocks free, whose data take all but a share `sf` of the space that is
 /// left. Of the host's open blocks one is full when a victim is chosen, and the others are half full in the mean.
 fn pool(sf: f64, open: u32, set: &[&str]) -> DeviceConfig {
-    let space = f64::from((BLOCKS - STOCK) * PAGES) - f64::from((open - 1) * PAGES) / 2.0;
+    let space = f64::from((BLOCKS - FREE_BLOCKS) * PAGES) - f64::from((open - 1) * PAGES) / 2.0;
     let units = (space * (1.0 - sf)).round() as u64;
     let own = [
         "geometry.channels=1".to_owned(),
         "geometry.chips=1".to_owned(),
         format!("geometry.blocks={BLOCKS}"),
         format!("geometry.pages={PAGES}"),
-        format!("gc.soft_threshold={STOCK}"),
-        format!("gc.hard_threshold={STOCK}"),
+        format!("gc.soft_threshold={FREE_BLOCKS}"),
+        format!("gc.hard_threshold={FREE_BLOCKS}"),
         format!("capacity.logical={}B", units * 4096),
     ];
     device_config(&own.into_iter().chain(set.iter().map(|text| (*text).to_owned())).collect::<Vec<_>>())
@@ -210,8 +210,8 @@ fn units_of_two_classes_share_no_program() {
         let places = ftl.blocks.all().len() as u32 * ftl.blocks.data_units();
         let mut full = 0;
         for program in (0..places).step_by(group as usize) {
-            let owners = (program..program + group).filter(|&place| ftl.blocks.is_valid(Ppn(place)));
-            let mut of_program: Vec<u32> = owners.map(|place| class_of_four(ftl.map.owner(Ppn(place)))).collect();
+            let owners = (program..program + group).filter(|&ppn| ftl.blocks.is_valid(Ppn(ppn)));
+            let mut of_program: Vec<u32> = owners.map(|ppn| class_of_four(ftl.map.owner(Ppn(ppn)))).collect();
             full += u32::from(of_program.len() > 1);
             of_program.dedup();
             assert!(of_program.len() < 2, "{set:?}: a program of the classes {of_program:?}");

@@ -18,19 +18,19 @@ use floatgate_validation::closed_form::{d_choices, fifo, greedy, random};
 
 const PAGES: u32 = 64;
 /// Free blocks in stock.
-const STOCK: u32 = 4;
+const FREE_BLOCKS: u32 = 4;
 
 /// One plane whose effective space has the spare share `sf`: `unwritten` pages of open blocks do not count.
 fn one_pool(blocks: u32, sf: f64, unwritten: f64, victim: &str) -> Device {
-    let space = f64::from((blocks - STOCK) * PAGES) - unwritten;
+    let space = f64::from((blocks - FREE_BLOCKS) * PAGES) - unwritten;
     let units = (space * (1.0 - sf)).round() as u64;
     common::device(&[
         "geometry.channels=1".to_owned(),
         "geometry.chips=1".to_owned(),
         format!("geometry.blocks={blocks}"),
         format!("geometry.pages={PAGES}"),
-        format!("gc.soft_threshold={STOCK}"),
-        format!("gc.hard_threshold={STOCK}"),
+        format!("gc.soft_threshold={FREE_BLOCKS}"),
+        format!("gc.hard_threshold={FREE_BLOCKS}"),
         format!("gc.victim={victim}"),
         format!("capacity.logical={}B", units * 4096),
     ])
@@ -62,15 +62,15 @@ fn steady(device: &mut Device, rng: &mut Rng) -> Counters {
 /// that the two ways of counting agree; returns the write amplification.
 fn amplification(name: &str, counted: &Counters, unwritten: f64) -> f64 {
     let per_victim = |sum: u64| sum as f64 / counted.victims as f64;
-    let stock = per_victim(counted.stock_at_choice);
+    let free_blocks = per_victim(counted.free_blocks_at_choice);
     // Less than the threshold where moved units have just taken a block.
-    let configured = f64::from(STOCK) - 0.5..f64::from(STOCK) + 0.01;
-    assert!(configured.contains(&stock), "{name}: {stock} free blocks in stock, configured {STOCK}");
+    let configured = f64::from(FREE_BLOCKS) - 0.5..f64::from(FREE_BLOCKS) + 0.01;
+    assert!(configured.contains(&free_blocks), "{name}: {free_blocks} free blocks in stock, configured {FREE_BLOCKS}");
     let open = per_victim(counted.open_units_at_choice);
     assert!((open - unwritten).abs() < f64::from(PAGES) / 2.0, "{name}: {open} unwritten pages in open blocks");
     let measured = counted.units_programmed as f64 / counted.host_units as f64;
-    let stale = f64::from(PAGES) - per_victim(counted.victim_valid_units);
-    assert_close(&format!("{name}: by victims"), f64::from(PAGES) / stale, measured, 0.002);
+    let invalid = f64::from(PAGES) - per_victim(counted.victim_valid_units);
+    assert_close(&format!("{name}: by victims"), f64::from(PAGES) / invalid, measured, 0.002);
     measured
 }
 

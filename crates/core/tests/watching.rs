@@ -168,7 +168,7 @@ fn windows_tell_of_the_buffer() {
         let told = windows.iter().map(|window| {
             let of = &window.buffer;
             let (reads, writes) = ([of.reads_hit, of.reads_partly, of.reads_missed], [of.writes_hit, of.writes_new]);
-            (window.buffer_units, reads, writes, of.evictions.iter().sum::<u64>(), of.written_out)
+            (window.buffer_units, reads, writes, of.evictions.iter().sum::<u64>(), of.written_back)
         });
         if width != Width::Adaptive {
             assert_eq!(told.collect::<Vec<_>>(), expected);
@@ -212,8 +212,8 @@ fn windows_add_up() {
                 assert_eq!([of(0), of(1)], [time.cell.ps() as i64, time.register_held.ps() as i64]);
             }
             let last = windows.last().unwrap();
-            let stock = |plane| u64::from(device.ftl().blocks.free_blocks(PlaneId(plane), Role::Data));
-            assert_eq!(last.stock_sum, (0..device.config().total_planes()).map(stock).sum::<u64>());
+            let free_blocks = |plane| u64::from(device.ftl().blocks.free_blocks(PlaneId(plane), Role::Data));
+            assert_eq!(last.free_blocks_sum, (0..device.config().total_planes()).map(free_blocks).sum::<u64>());
         }
     }
 }

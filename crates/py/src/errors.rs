@@ -6,11 +6,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use floatgate_core::config::ConfigError;
 use floatgate_core::external::Fault;
 use floatgate_run::failure::Failure;
-use floatgate_run::front::{Stopped, Subject};
+use floatgate_run::frontend::{Stopped, Subject};
 use pyo3::exceptions::{PyException, PyKeyboardInterrupt};
 use pyo3::prelude::*;
 
-use crate::front::Front;
+use crate::frontend::Frontend;
 
 /// An exception of the package, by its name in `floatgate.exceptions`.
 pub fn exception(py: Python<'_>, name: &str, text: &str) -> PyErr {
@@ -74,12 +74,12 @@ pub fn policy_error(py: Python<'_>, fault: &Fault) -> PyErr {
 pub fn enter<T: Send>(
     py: Python<'_>,
     progress: Option<Py<PyAny>>,
-    work: impl FnOnce(&Front) -> Result<T, Stopped> + Send,
+    work: impl FnOnce(&Frontend) -> Result<T, Stopped> + Send,
 ) -> PyResult<T> {
     let (done, heard) = py.detach(|| {
-        let front = Front::new(progress);
-        let done = catch_unwind(AssertUnwindSafe(|| work(&front)));
-        (done.map_err(|panic| text_of(panic.as_ref())), front.into_error())
+        let frontend = Frontend::new(progress);
+        let done = catch_unwind(AssertUnwindSafe(|| work(&frontend)));
+        (done.map_err(|panic| text_of(panic.as_ref())), frontend.into_error())
     });
     match (heard, done) {
         (Some(error), _) => Err(error),

@@ -6,7 +6,7 @@
 
 mod device;
 mod errors;
-mod front;
+mod frontend;
 mod makers;
 mod policies;
 mod result;

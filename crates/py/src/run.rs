@@ -15,7 +15,7 @@ use floatgate_report::columns::series::{self, Row, RowsWriter};
 use floatgate_report::digests::run_of;
 use floatgate_run::detail::windows_warning;
 use floatgate_run::failure::Failure;
-use floatgate_run::front::{Front as _, Observer, Stopped, Subject};
+use floatgate_run::frontend::{Frontend as _, Observer, Stopped, Subject};
 use floatgate_run::session::Session;
 use floatgate_run::spec::{DetailSpec, RequestFormat, RunSpec, StateSpec, Windows};
 use floatgate_run::traces::Traces;
@@ -97,22 +97,22 @@ pub fn run(
     progress: Option<Py<PyAny>>,
 ) -> PyResult<RunResult> {
     let prepared = prepared.as_deref().map(Simulator::prepared);
-    let (summary, requests, windows) = enter(py, progress, |front| {
+    let (summary, requests, windows) = enter(py, progress, |frontend| {
         let spec = options.spec(device)?;
-        let traces = Traces::new(spec.traces.clone(), front.stop());
+        let traces = Traces::new(spec.traces.clone(), frontend.stop());
         let chosen = device.chosen.clone();
         let session = match prepared {
             Some((device, state)) => {
-                Session::on_prepared(&spec, &traces, chosen, device.clone(), state.clone(), front)?
+                Session::on_prepared(&spec, &traces, chosen, device.clone(), state.clone(), frontend)?
             }
-            None => Session::open(&spec, &traces, chosen, front)?,
+            None => Session::open(&spec, &traces, chosen, frontend)?,
         };
         if spec.out.is_some() {
-            return Ok((session.run_into_directory(front)?.summary.to_json(), None, None));
+            return Ok((session.run_into_directory(frontend)?.summary.to_json(), None, None));
         }
         let mut kept = Kept::new(&session, options.requests, options.windows()?)?;
-        let mut finished = session.run(&mut kept, front)?;
-        finished.workload.finish_logs(front).map_err(Subject::Output.stop())?;
+        let mut finished = session.run(&mut kept, frontend)?;
+        finished.workload.finish_logs(frontend).map_err(Subject::Output.stop())?;
         let summary = finished.summary.to_json();
         let run = run_of(&summary).map_err(|error| Subject::Output.stopped(Failure::Fault(error)))?;
         let (requests, windows) = kept.finish(&run).map_err(in_memory)?;

@@ -18,7 +18,7 @@ use floatgate_core::ssd::Ssd;
 use floatgate_report::columns::requests::{self, RequestsWriter};
 use floatgate_run::failure::Failure;
 use floatgate_run::files;
-use floatgate_run::front::{Front as _, Subject};
+use floatgate_run::frontend::{Frontend as _, Subject};
 use floatgate_run::output::{Named, keep_apart};
 use floatgate_run::session::{device_options, new_device, prepare};
 use floatgate_run::state;
@@ -26,7 +26,7 @@ use pyo3::prelude::*;
 
 use crate::device::DeviceConfig;
 use crate::errors::{enter, exception, policy_error};
-use crate::front::Front;
+use crate::frontend::Frontend;
 use crate::tables::{BATCH, Batches};
 
 /// A device with its clock. Times are in picoseconds, places and lengths in sectors.
@@ -76,10 +76,10 @@ impl Simulator {
         attribution: bool,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<Simulator> {
-        enter(py, progress, |front| {
+        enter(py, progress, |frontend| {
             let chosen = &device.chosen;
             let mut device = new_device(chosen, seed, attribution, precondition)?;
-            let state = prepare(precondition, seed, &mut device, front)?;
+            let state = prepare(precondition, seed, &mut device, frontend)?;
             let inputs = files::of_state(chosen, precondition, seed).map_err(Subject::Precondition.stop())?;
             Ok(Simulator { device, next: 0, state, inputs })
         })
@@ -156,8 +156,8 @@ impl Simulator {
         }
         let tag = self.next;
         let request = Request { tag, fua, ..Request::new(Time(at), operation, sector, sectors) };
-        enter(py, None, |front| {
-            if step_to(&mut self.device, Time(at), front) {
+        enter(py, None, |frontend| {
+            if step_to(&mut self.device, Time(at), frontend) {
                 self.device.advance(Time(at));
                 self.device.submit(Time(at), request);
             }
@@ -175,9 +175,9 @@ impl Simulator {
             let text = format!("the clock goes to {} ps at most", Time::LAST.ps());
             return Err(exception(py, "WorkloadError", &text));
         }
-        enter(py, progress, |front| {
-            front.begin("running");
-            let came_there = step_to(&mut self.device, until.map_or(Time::LAST, Time), front);
+        enter(py, progress, |frontend| {
+            frontend.begin("running");
+            let came_there = step_to(&mut self.device, until.map_or(Time::LAST, Time), frontend);
             if let (Some(until), true) = (until, came_there) {
                 self.device.advance(Time(until));
             }
@@ -229,11 +229,11 @@ impl Simulator {
     /// Writes the state to a file.
     #[pyo3(signature = (path, *, progress))]
     fn save(&self, py: Python<'_>, path: PathBuf, progress: Option<Py<PyAny>>) -> PyResult<()> {
-        enter(py, progress, |front| {
+        enter(py, progress, |frontend| {
             let output = Named { called: path.display().to_string(), path: path.clone() };
             keep_apart(&self.inputs, &[output]).map_err(Subject::Options.stop())?;
-            let place = state::Place::open(&path, front).map_err(Subject::Output.stop())?;
-            place.write(&self.device, &self.told_state(), front).map_err(Subject::Output.stop())
+            let place = state::Place::open(&path, frontend).map_err(Subject::Output.stop())?;
+            place.write(&self.device, &self.told_state(), frontend).map_err(Subject::Output.stop())
         })
     }
 
@@ -248,10 +248,10 @@ impl Simulator {
         attribution: bool,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<Simulator> {
-        enter(py, progress, |front| {
+        enter(py, progress, |frontend| {
             let options = device_options(seed, attribution);
             let chosen = &device.chosen;
-            let loaded = state::load(&path, chosen, options, front);
+            let loaded = state::load(&path, chosen, options, frontend);
             let (device, head) = loaded.map_err(Subject::Precondition.stop())?;
             let inputs = files::of_state(chosen, "none", seed).map_err(Subject::Device.stop())?;
             Ok(Simulator { device, next: 0, state: head.precondition, inputs })
@@ -264,7 +264,7 @@ impl Simulator {
         vec![
             ("host_units", counters.host_units),
             ("units_programmed", counters.units_programmed),
-            ("units_superseded", counters.units_superseded),
+            ("units_invalidated", counters.units_invalidated),
             ("units_trimmed", counters.units_trimmed),
             ("units_moved", counters.units_moved()),
             ("pages_read", counters.pages_read.iter().sum()),
@@ -282,7 +282,7 @@ impl Simulator {
             BlockState::Open => 1,
             BlockState::Closed => 2,
             BlockState::Victim => 3,
-            BlockState::Doomed => 4,
+            BlockState::AwaitingErase => 4,
             BlockState::Logical => 5,
             BlockState::Failed => 6,
             BlockState::Bad => 7,
@@ -328,17 +328,17 @@ impl Simulator {
 /// What a saved state says of itself: the part at its beginning, as JSON.
 #[pyfunction]
 pub fn state_info(py: Python<'_>, path: PathBuf) -> PyResult<String> {
-    enter(py, None, |front| {
-        let head = state::head(&path, &front.stop()).map_err(Subject::Precondition.stop())?;
+    enter(py, None, |frontend| {
+        let head = state::head(&path, &frontend.stop()).map_err(Subject::Precondition.stop())?;
         serde_json::to_string(&head).map_err(|error| Subject::Precondition.stopped(Failure::fault(error)))
     })
 }
 
 /// Makes all events up to an instant happen, and leaves the clock at the last of them; whether it came to their end.
-fn step_to(ssd: &mut impl Ssd, limit: Time, front: &Front) -> bool {
+fn step_to(ssd: &mut impl Ssd, limit: Time, frontend: &Frontend) -> bool {
     while let Some(at) = ssd.next_event().filter(|at| *at <= limit) {
         ssd.advance(at);
-        if front.wants_end() || ssd.fault().is_some() {
+        if frontend.wants_end() || ssd.fault().is_some() {
             return false;
         }
     }
@@ -365,7 +365,7 @@ fn units(ftl: &Ftl) -> (Vec<u8>, Vec<i64>) {
             BlockState::Free | BlockState::Bad => 0,
             BlockState::Logical => current[index],
             BlockState::Open => blocks.frontier_in(id).map_or(units, |at| units - blocks.room(at)),
-            BlockState::Closed | BlockState::Victim | BlockState::Doomed | BlockState::Failed => units,
+            BlockState::Closed | BlockState::Victim | BlockState::AwaitingErase | BlockState::Failed => units,
         };
         for place in first..first + written {
             states[place as usize] = if blocks.is_valid(Ppn(place)) { 1 } else { 2 };

@@ -6,12 +6,12 @@ pub mod command;
 pub mod compare;
 pub mod diagram;
 pub mod digests;
+pub mod explain;
 mod figure;
 pub mod html;
 pub mod number;
 mod page;
 pub mod statistics;
-pub mod story;
 pub mod timeline;
 pub mod words;
 

@@ -106,7 +106,7 @@ fn phase_name(phase: Phase) -> &'static str {
 struct Operation {
     /// Its number in the file.
     number: u64,
-    place: u32,
+    ppn: u32,
     /// The requests that it is for; none for cleaning.
     requests: Vec<u64>,
     granted: Time,
@@ -144,7 +144,7 @@ impl UnderWay {
     /// Which operation a phase belongs to; none where its grant is not known.
     fn of(&mut self, slice: &Slice) -> Option<&mut Operation> {
         let of_kind = &mut self.0[slice.kind as usize];
-        let here = |operation: &Operation| operation.place == slice.place;
+        let here = |operation: &Operation| operation.ppn == slice.ppn;
         // Of two that read one page after another, the first moves its data first.
         let waits = |operation: &Operation| slice.phase == Phase::Data && here(operation) && !operation.has_moved;
         let index = (of_kind.iter().rposition(waits))
@@ -411,9 +411,9 @@ impl<W: Write> TimelineWriter<W> {
     /// An operation that was granted where the slice ends, or before the file begins; returns its number.
     fn begin_operation(&mut self, slice: &Slice, requests: Vec<u64>) -> u64 {
         let lpn = (slice.lpn != u32::MAX).then_some(slice.lpn);
-        let (number, place) = (self.operations, slice.place);
+        let (number, ppn) = (self.operations, slice.ppn);
         self.operations += 1;
-        let operation = Operation { number, place, requests, granted: slice.end, lpn, ..Operation::default() };
+        let operation = Operation { number, ppn, requests, granted: slice.end, lpn, ..Operation::default() };
         self.running[slice.plane as usize].push(slice.kind, operation);
         number
     }
@@ -542,12 +542,12 @@ impl<W: Write> TimelineWriter<W> {
         let (plane, lun) = (slice.plane, self.luns[slice.plane as usize]);
         self.push(format_args!(r#","plane":{plane},"lun":{lun}"#));
         if slice.kind == Kind::Erase {
-            return self.push(format_args!(r#","block":{}"#, slice.place));
+            return self.push(format_args!(r#","block":{}"#, slice.ppn));
         }
         let Places { units_per_block, units_per_page, pages_per_unit, .. } = self.places;
-        let (block, inner) = (slice.place / units_per_block, slice.place % units_per_block);
+        let (block, inner) = (slice.ppn / units_per_block, slice.ppn % units_per_block);
         let page = inner / units_per_page * pages_per_unit;
-        self.push(format_args!(r#","block":{block},"page":{page},"ppn":{}"#, slice.place));
+        self.push(format_args!(r#","block":{block},"page":{page},"ppn":{}"#, slice.ppn));
         if lpn != u32::MAX {
             self.push(format_args!(r#","lpn":{lpn}"#));
         }

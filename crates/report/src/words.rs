@@ -17,7 +17,7 @@ pub fn part(part: Part) -> String {
         Part::Cell => " for it",
         Part::MapFetch => ", for the entry that tells the place",
         Part::Fill => " that fill the same program",
-        Part::HostQueue | Part::Link | Part::Cleaning | Part::Rmw | Part::Bus => "",
+        Part::HostQueue | Part::Link | Part::Gc | Part::Rmw | Part::Bus => "",
     };
     format!("{}{more}", part_in_short(part))
 }
@@ -34,7 +34,7 @@ pub fn part_in_short(part: Part) -> &'static str {
         Part::Fill => "waiting for other writes",
         Part::Die => "waiting for the die",
         Part::Channel => "waiting for the channel",
-        Part::Cleaning => "waiting for cleaning",
+        Part::Gc => "waiting for cleaning",
         Part::Rmw => "reading what a partial write keeps",
         Part::Bus => "its own transfers",
         Part::Cell => "the flash cells' work",

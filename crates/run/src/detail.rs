@@ -18,7 +18,7 @@ use floatgate_report::columns::series::{Row, SeriesWriter};
 use floatgate_report::number::grouped;
 use floatgate_report::timeline::{SIZE_LIMIT, TimelineWriter};
 
-use crate::front::Observer;
+use crate::frontend::Observer;
 use crate::output::{Directory, Draft, TIMELINE};
 use crate::span::Span;
 use crate::spec::{DetailSpec, Extent, RequestFormat};

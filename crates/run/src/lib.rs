@@ -2,12 +2,12 @@
 //!
 //! A [`spec::RunSpec`] says what to run and what to keep of it. A [`session::Session`] opens its device and its
 //! workloads, brings the device into the state that is asked for, runs the workloads, and returns the summary. It
-//! reports to a [`front::Front`] and hands details to a [`front::Observer`]; the files of a result are written by
+//! reports to a [`frontend::Frontend`] and hands details to a [`frontend::Observer`]; the files of a result are written by
 //! [`output`]. Nothing here reads arguments or prints.
 //!
 //! ```
 //! use floatgate_run::chosen::DeviceSpec;
-//! use floatgate_run::front::Quiet;
+//! use floatgate_run::frontend::Quiet;
 //! use floatgate_run::session::Session;
 //! use floatgate_run::spec::RunSpec;
 //! use floatgate_run::traces::Traces;
@@ -27,7 +27,7 @@ pub mod cost;
 pub mod detail;
 pub mod failure;
 pub mod files;
-pub mod front;
+pub mod frontend;
 mod iolog;
 pub mod memory;
 pub mod output;

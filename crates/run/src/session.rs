@@ -19,7 +19,7 @@ use crate::chosen::Chosen;
 use crate::cost::{self, Stopwatch};
 use crate::detail::Detail;
 use crate::failure::Failure;
-use crate::front::{Front, Observer, Stopped, Subject, unless_ended, unless_stopped};
+use crate::frontend::{Frontend, Observer, Stopped, Subject, unless_ended, unless_stopped};
 use crate::memory::{self, Use};
 use crate::output::Directory;
 use crate::spec::{RunSpec, StateSpec};
@@ -66,18 +66,18 @@ impl<'a> Session<'a> {
         spec: &'a RunSpec,
         traces: &'a Traces,
         chosen: Chosen,
-        front: &dyn Front,
+        frontend: &dyn Frontend,
     ) -> Result<Session<'a>, Stopped> {
         spec.check().map_err(Subject::Options.stop())?;
         match &spec.state {
             StateSpec::Saved(path) => {
                 let options = device_options(spec.seed, spec.attribution);
-                let loaded = state::load(path, &chosen, options, front).map_err(Subject::Precondition.stop())?;
-                Session::of(spec, traces, chosen, loaded.0, State::Reached(loaded.1.precondition), front)
+                let loaded = state::load(path, &chosen, options, frontend).map_err(Subject::Precondition.stop())?;
+                Session::of(spec, traces, chosen, loaded.0, State::Reached(loaded.1.precondition), frontend)
             }
             StateSpec::Precondition(text) => {
                 let device = new_device(&chosen, spec.seed, spec.attribution, text)?;
-                Session::of(spec, traces, chosen, device, State::Wanted(text), front)
+                Session::of(spec, traces, chosen, device, State::Wanted(text), frontend)
             }
         }
     }
@@ -89,10 +89,10 @@ impl<'a> Session<'a> {
         chosen: Chosen,
         device: Device,
         state: Precondition,
-        front: &dyn Front,
+        frontend: &dyn Frontend,
     ) -> Result<Session<'a>, Stopped> {
         spec.check().map_err(Subject::Options.stop())?;
-        Session::of(spec, traces, chosen, device, State::Reached(state), front)
+        Session::of(spec, traces, chosen, device, State::Reached(state), frontend)
     }
 
     fn of(
@@ -101,14 +101,14 @@ impl<'a> Session<'a> {
         chosen: Chosen,
         device: Device,
         state: State<'a>,
-        front: &dyn Front,
+        frontend: &dyn Frontend,
     ) -> Result<Session<'a>, Stopped> {
         let workload = several::open(&spec.workloads, traces, &chosen.config, spec.seed);
-        let workload = workload.map_err(|failure| subject_of(spec).stopped(unless_ended(failure, front)))?;
+        let workload = workload.map_err(|failure| subject_of(spec).stopped(unless_ended(failure, frontend)))?;
         files::check(spec, traces, &chosen, None).map_err(Subject::Output.stop())?;
         let mut warnings = Warnings::default();
-        warnings.add(workload.warnings(), front);
-        let place = spec.save_state.as_deref().map(|path| state::Place::open(path, front)).transpose();
+        warnings.add(workload.warnings(), frontend);
+        let place = spec.save_state.as_deref().map(|path| state::Place::open(path, frontend)).transpose();
         let place = place.map_err(Subject::Output.stop())?;
         Ok(Session { spec, traces, chosen, device, state, place, workload, warnings })
     }
@@ -134,53 +134,53 @@ impl<'a> Session<'a> {
     }
 
     /// Runs, and writes the result and its details to the directory of the specification, if it has one.
-    pub fn run_into_directory(self, front: &dyn Front) -> Result<Finished, Stopped> {
-        let written = |error| Subject::Output.stopped(unless_stopped(error, front));
+    pub fn run_into_directory(self, frontend: &dyn Frontend) -> Result<Finished, Stopped> {
+        let written = |error| Subject::Output.stopped(unless_stopped(error, frontend));
         let out = self.spec.out.as_deref();
-        let directory = out.map(|out| Directory::open(out, &front.wait())).transpose().map_err(written)?;
+        let directory = out.map(|out| Directory::open(out, &frontend.wait())).transpose().map_err(written)?;
         let detail = Detail::open(directory.as_ref(), &self.spec.detail, &self.device, &self.streams(), &self.origin());
         let mut detail = detail.map_err(written)?;
-        let mut finished = self.run(&mut detail, front)?;
+        let mut finished = self.run(&mut detail, frontend)?;
         if let Some(directory) = &directory {
             directory.write(&finished.summary, |run| detail.finish(run)).map_err(written)?;
         }
-        finished.workload.finish_logs(front).map_err(Subject::Output.stop())?;
+        finished.workload.finish_logs(frontend).map_err(Subject::Output.stop())?;
         Ok(finished)
     }
 
     /// Brings the device into the state that was asked for, and runs the workload.
-    pub fn run(self, observer: &mut dyn Observer, front: &dyn Front) -> Result<Finished, Stopped> {
+    pub fn run(self, observer: &mut dyn Observer, frontend: &dyn Frontend) -> Result<Finished, Stopped> {
         let Session { spec, traces, chosen, mut device, state, place, mut workload, mut warnings } = self;
         let mut precondition = match state {
             State::Reached(state) => state,
             State::Wanted(text) => {
-                precondition(text, traces, spec.seed, &mut device, front).map_err(Subject::Precondition.stop())?
+                precondition(text, traces, spec.seed, &mut device, frontend).map_err(Subject::Precondition.stop())?
             }
         };
         if let Some(place) = place {
-            place.write(&device, &precondition, front).map_err(Subject::Output.stop())?;
+            place.write(&device, &precondition, frontend).map_err(Subject::Output.stop())?;
         }
-        lay_out(spec, traces, &mut device, &mut precondition, front).map_err(Subject::Precondition.stop())?;
-        warnings.add(not_steady(&precondition), front);
-        warnings.add(depends_on_load(&precondition, device.config()), front);
-        workload.begin_logs(front).map_err(Subject::Output.stop())?;
+        lay_out(spec, traces, &mut device, &mut precondition, frontend).map_err(Subject::Precondition.stop())?;
+        warnings.add(not_steady(&precondition), frontend);
+        warnings.add(depends_on_load(&precondition, device.config()), frontend);
+        workload.begin_logs(frontend).map_err(Subject::Output.stop())?;
         let stopwatch = Stopwatch::start();
         device.array_mut().set_probe(observer.probe());
-        let outcome = measure(&mut device, &mut workload.sources, observer, front);
-        let outcome = outcome.map_err(|error| failure_of(spec, error, front))?;
+        let outcome = measure(&mut device, &mut workload.sources, observer, frontend);
+        let outcome = outcome.map_err(|error| failure_of(spec, error, frontend))?;
         let (wall_s, cpu_s) = stopwatch.read();
-        warnings.add(workload.warnings(), front);
-        warnings.add(observer.warnings(outcome.elapsed), front);
+        warnings.add(workload.warnings(), frontend);
+        warnings.add(observer.warnings(outcome.elapsed), frontend);
         if !outcome.complete {
             // The user knows, and the page says it where it says how long the run was.
             warnings.add_silently(INTERRUPTED);
         }
-        warnings.add(partial_pages(&precondition, &device, &outcome.counters), front);
-        warnings.add(device.wear_warning(), front);
+        warnings.add(partial_pages(&precondition, &device, &outcome.counters), frontend);
+        warnings.add(device.wear_warning(), frontend);
         let (served, refused) = (outcome.results.all().count(), outcome.results.all().errors);
-        warnings.add(not_served(served, refused, device.read_only_since()), front);
+        warnings.add(not_served(served, refused, device.read_only_since()), frontend);
         if served + refused == 0 && outcome.complete {
-            warnings.add([nothing_measured(&workload)], front);
+            warnings.add([nothing_measured(&workload)], frontend);
         }
         let about = About {
             seed: spec.seed,
@@ -222,9 +222,9 @@ pub fn new_device(chosen: &Chosen, seed: u64, attribution: bool, asked: &str) ->
 }
 
 /// Brings a new device, which is stepped by hand, into the state that was asked for.
-pub fn prepare(asked: &str, seed: u64, device: &mut Device, front: &dyn Front) -> Result<Precondition, Stopped> {
-    let traces = Traces::new(TraceSpec::default(), front.stop());
-    precondition(asked, &traces, seed, device, front).map_err(Subject::Precondition.stop())
+pub fn prepare(asked: &str, seed: u64, device: &mut Device, frontend: &dyn Frontend) -> Result<Precondition, Stopped> {
+    let traces = Traces::new(TraceSpec::default(), frontend.stop());
+    precondition(asked, &traces, seed, device, frontend).map_err(Subject::Precondition.stop())
 }
 
 /// Brings the device into the state that was asked for.
@@ -233,12 +233,12 @@ fn precondition(
     traces: &Traces,
     seed: u64,
     device: &mut Device,
-    front: &dyn Front,
+    frontend: &dyn Frontend,
 ) -> Result<Precondition, Failure> {
-    front.begin("preconditioning");
+    frontend.begin("preconditioning");
     let on_progress = &mut |share: f64| {
-        front.share(share);
-        !front.wants_end()
+        frontend.share(share);
+        !frontend.wants_end()
     };
     let asked = asked.to_owned();
     let reached = match asked.parse() {
@@ -248,18 +248,18 @@ fn precondition(
             // Not the run's seed: a job like the one that is measured would use the same blocks in the same order.
             let seed = workload::preconditioning_seed(seed);
             let workload = Workload::open(&asked, traces, device.config(), seed).and_then(Workload::without_logs);
-            let mut workload = workload.map_err(|failure| unless_ended(failure, front))?;
+            let mut workload = workload.map_err(|failure| unless_ended(failure, frontend))?;
             floatgate_core::precondition::precondition_with(device, &mut workload.sources, on_progress)
                 .map_err(|error| error.to_string())
         }
     };
-    front.end();
+    frontend.end();
     if let Some(fault) = device.fault() {
         return Err(Failure::Fault(fault.clone().into()));
     }
     match reached {
         Ok(reached) => Ok(Precondition { asked, reached }),
-        Err(_) if front.wants_end() => Err(Failure::Interrupted("preconditioning was stopped, there is no result")),
+        Err(_) if frontend.wants_end() => Err(Failure::Interrupted("preconditioning was stopped, there is no result")),
         Err(error) => Err(Failure::mistake(format!("--precondition {error}"))),
     }
 }
@@ -270,20 +270,20 @@ fn lay_out(
     traces: &Traces,
     device: &mut Device,
     state: &mut Precondition,
-    front: &dyn Front,
+    frontend: &dyn Frontend,
 ) -> Result<(), Failure> {
     if spec.layout == Layout::None {
         return Ok(());
     }
-    front.begin("laying out");
+    frontend.begin("laying out");
     let on_progress = &mut |share: f64| {
-        front.share(share);
-        !front.wants_end()
+        frontend.share(share);
+        !frontend.wants_end()
     };
     let workload = several::open(&spec.workloads, traces, device.config(), spec.seed);
-    let mut workload = workload.map_err(|failure| unless_ended(failure, front))?;
+    let mut workload = workload.map_err(|failure| unless_ended(failure, frontend))?;
     let laid = lay_out_for(device, &mut workload.sources, spec.layout, &mut state.reached, on_progress);
-    front.end();
+    frontend.end();
     if let Some(fault) = device.fault() {
         return Err(Failure::Fault(fault.clone().into()));
     }
@@ -294,7 +294,7 @@ fn lay_out(
             state.asked = format!("{}, with {bytes} to read laid out {how}", state.asked);
             Ok(())
         }
-        Err(_) if front.wants_end() => Err(Failure::Interrupted("laying out was stopped, there is no result")),
+        Err(_) if frontend.wants_end() => Err(Failure::Interrupted("laying out was stopped, there is no result")),
         Err(error) => Err(Failure::mistake(format!("--layout: {error}"))),
     }
 }
@@ -304,35 +304,35 @@ fn measure(
     device: &mut Device,
     sources: &mut [Box<dyn Source>],
     observer: &mut dyn Observer,
-    front: &dyn Front,
+    frontend: &dyn Frontend,
 ) -> Result<Outcome, RunError> {
-    front.begin("running");
+    frontend.begin("running");
     let stop_at = sources.iter().filter_map(|source| source.stop_at()).max();
-    let mut monitor = Monitor { front, stop_at, observer };
+    let mut monitor = Monitor { frontend, stop_at, observer };
     let outcome = run_with(device, sources, &mut monitor, RunOptions { profile: true });
-    front.end();
+    frontend.end();
     outcome
 }
 
 /// Converts the error of a run into the failure that the user sees.
-fn failure_of(spec: &RunSpec, error: RunError, front: &dyn Front) -> Stopped {
+fn failure_of(spec: &RunSpec, error: RunError, frontend: &dyn Frontend) -> Stopped {
     match error {
         // The log of a job could not be written to its end.
-        RunError::Source(error) if front.wants_end() => {
-            Subject::Output.stopped(unless_stopped(anyhow::anyhow!(error), front))
+        RunError::Source(error) if frontend.wants_end() => {
+            Subject::Output.stopped(unless_stopped(anyhow::anyhow!(error), frontend))
         }
         RunError::Source(error) => subject_of(spec).stopped(Failure::mistake(error)),
         RunError::TooLong | RunError::Standstill(_) => Subject::Run.stopped(Failure::mistake(error)),
         RunError::Lost { .. } | RunError::OverBound(_) => Subject::Run
             .stopped(Failure::fault(format!("{error}\nThis is a defect of the simulator: please report it."))),
         RunError::Policy(fault) => Subject::Run.stopped(Failure::Fault(fault.into())),
-        RunError::Observer(error) => Subject::Output.stopped(unless_stopped(anyhow::anyhow!(error), front)),
+        RunError::Observer(error) => Subject::Output.stopped(unless_stopped(anyhow::anyhow!(error), frontend)),
     }
 }
 
 /// Monitor of a run: reports its progress, passes its details to the observer, and ends it if the user asks for that.
 struct Monitor<'a> {
-    front: &'a dyn Front,
+    frontend: &'a dyn Frontend,
     stop_at: Option<Time>,
     observer: &'a mut dyn Observer,
 }
@@ -346,8 +346,8 @@ impl Watcher for Monitor<'_> {
         let of_time = self.stop_at.map(|at| progress.now.as_s() / at.as_s());
         // Whichever end is nearer.
         let share = [progress.share, of_time].into_iter().flatten().reduce(f64::max);
-        self.front.progress(&progress, share);
-        !self.front.wants_end()
+        self.frontend.progress(&progress, share);
+        !self.frontend.wants_end()
     }
 
     fn next_look(&self) -> Time {

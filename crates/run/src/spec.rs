@@ -74,7 +74,7 @@ fn yes() -> bool {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StateSpec {
-    /// Preconditioning: `none`, `fill`, `aged=V`, `stale=V`, `steady`, or a workload that is served without time.
+    /// Preconditioning: `none`, `fill`, `aged=V`, `invalid=V`, `steady`, or a workload that is served without time.
     Precondition(String),
     /// A state that was saved to this file.
     Saved(PathBuf),

@@ -11,7 +11,7 @@ use floatgate_workload::file::{Stop, Stoppable};
 
 use crate::chosen::Chosen;
 use crate::failure::Failure;
-use crate::front::{Front, unless_stopped};
+use crate::frontend::{Frontend, unless_stopped};
 use crate::memory::{self, Use};
 use crate::output::Draft;
 
@@ -46,22 +46,22 @@ pub struct Place {
 
 impl Place {
     /// Creates the file.
-    pub fn open(path: &Path, front: &dyn Front) -> Result<Place, Failure> {
-        let draft = Draft::new(path, &front.wait()).map_err(|error| unless_stopped(error, front))?;
+    pub fn open(path: &Path, frontend: &dyn Frontend) -> Result<Place, Failure> {
+        let draft = Draft::new(path, &frontend.wait()).map_err(|error| unless_stopped(error, frontend))?;
         Ok(Place { draft, path: path.to_owned() })
     }
 
     /// Writes the state of a device, and moves the file to its path.
-    pub fn write(mut self, device: &Device, state: &Precondition, front: &dyn Front) -> Result<(), Failure> {
-        front.begin("saving");
-        let saved = device.save(state, Watched { inner: &mut self.draft, front });
-        front.end();
+    pub fn write(mut self, device: &Device, state: &Precondition, frontend: &dyn Frontend) -> Result<(), Failure> {
+        frontend.begin("saving");
+        let saved = device.save(state, Watched { inner: &mut self.draft, frontend });
+        frontend.end();
         match saved {
             Ok(()) => {
                 let done = self.draft.complete().and_then(|()| self.draft.publish());
                 done.map_err(Failure::Fault)
             }
-            Err(_) if front.wants_end() => Err(Failure::Interrupted("saving was stopped, there is no file")),
+            Err(_) if frontend.wants_end() => Err(Failure::Interrupted("saving was stopped, there is no file")),
             Err(StateError::Io(error)) => Err(Failure::fault(format!("cannot write {error}"))),
             Err(error) => Err(Failure::mistake(format!("cannot save {}: {error}", self.path.display()))),
         }
@@ -69,14 +69,19 @@ impl Place {
 }
 
 /// Loads a state for a device, and returns it with the header of the file.
-pub fn load(path: &Path, chosen: &Chosen, options: Options, front: &dyn Front) -> Result<(Device, Head), Failure> {
+pub fn load(
+    path: &Path,
+    chosen: &Chosen,
+    options: Options,
+    frontend: &dyn Frontend,
+) -> Result<(Device, Head), Failure> {
     memory::check(&chosen.config, &options, Use::Filled)?;
-    let file = open(path, &front.stop())?;
-    front.begin("loading");
-    let loaded = Device::load(chosen.config.clone(), options, Watched { inner: file, front });
-    front.end();
+    let file = open(path, &frontend.stop())?;
+    frontend.begin("loading");
+    let loaded = Device::load(chosen.config.clone(), options, Watched { inner: file, frontend });
+    frontend.end();
     match loaded {
-        Err(_) if front.wants_end() => Err(Failure::Interrupted("loading was stopped, there is no result")),
+        Err(_) if frontend.wants_end() => Err(Failure::Interrupted("loading was stopped, there is no result")),
         loaded => loaded.map_err(failed(path)),
     }
 }
@@ -84,12 +89,12 @@ pub fn load(path: &Path, chosen: &Chosen, options: Options, front: &dyn Front) -
 /// File that is read or written until the user stops it.
 struct Watched<'a, T> {
     inner: T,
-    front: &'a dyn Front,
+    frontend: &'a dyn Frontend,
 }
 
 impl<T> Watched<'_, T> {
     fn go_on(&self) -> io::Result<()> {
-        if self.front.wants_end() { Err(io::Error::from(io::ErrorKind::ConnectionAborted)) } else { Ok(()) }
+        if self.frontend.wants_end() { Err(io::Error::from(io::ErrorKind::ConnectionAborted)) } else { Ok(()) }
     }
 }
 

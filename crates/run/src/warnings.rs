@@ -7,7 +7,7 @@ use floatgate_core::metrics::summary::Precondition;
 use floatgate_core::sim::time::Time;
 use floatgate_report::number::grouped;
 
-use crate::front::Front;
+use crate::frontend::Frontend;
 use crate::workload::Workload;
 
 /// Warning of a run that the user ended.
@@ -113,10 +113,10 @@ impl Warnings {
     }
 
     /// Reports the warnings that are new, and keeps them.
-    pub fn add(&mut self, warnings: impl IntoIterator<Item = String>, front: &dyn Front) {
+    pub fn add(&mut self, warnings: impl IntoIterator<Item = String>, frontend: &dyn Frontend) {
         for warning in warnings {
             if !self.said.contains(&warning) {
-                front.warn(&warning);
+                frontend.warn(&warning);
                 self.said.push(warning);
             }
         }

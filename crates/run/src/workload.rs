@@ -12,7 +12,7 @@ use floatgate_workload::trace::words::{TraceWords, are_words};
 use floatgate_workload::trace::{Trace, TraceOptions};
 
 use crate::failure::Failure;
-use crate::front::{Front, unless_stopped};
+use crate::frontend::{Frontend, unless_stopped};
 use crate::iolog;
 use crate::traces::{STDIN, Traces};
 
@@ -92,11 +92,11 @@ impl Workload {
     }
 
     /// Begins the files that jobs write their requests to.
-    pub fn begin_logs(&mut self, front: &dyn Front) -> Result<(), Failure> {
+    pub fn begin_logs(&mut self, frontend: &dyn Frontend) -> Result<(), Failure> {
         for (source, log) in self.sources.iter_mut().zip(&self.logs) {
             if let Some(asked) = log {
-                let log = iolog::attach(source, asked, &front.wait());
-                self.begun.push(log.map_err(|error| unless_stopped(error, front))?);
+                let log = iolog::attach(source, asked, &frontend.wait());
+                self.begun.push(log.map_err(|error| unless_stopped(error, frontend))?);
             }
         }
         Ok(())
@@ -115,9 +115,9 @@ impl Workload {
     }
 
     /// Puts the files of [`Workload::begin_logs`] into their places.
-    pub fn finish_logs(&mut self, front: &dyn Front) -> Result<(), Failure> {
+    pub fn finish_logs(&mut self, frontend: &dyn Frontend) -> Result<(), Failure> {
         let mut logs = self.begun.iter().filter_map(|log| log.borrow_mut().take());
-        logs.try_for_each(iolog::Log::finish).map_err(|error| unless_stopped(error, front))
+        logs.try_for_each(iolog::Log::finish).map_err(|error| unless_stopped(error, frontend))
     }
 
     /// Opens a model, whose stream is called `name`.

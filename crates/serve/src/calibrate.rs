@@ -126,7 +126,7 @@ fn oversleeping() -> Wall {
 pub fn nbd_cost(spin: Wall) -> io::Result<Cost> {
     cost(&|bench| {
         let (ours, theirs) = UnixStream::pair()?;
-        let mut front = nbd::front::Front::new(nbd::front::Parts {
+        let mut frontend = nbd::frontend::Frontend::new(nbd::frontend::Parts {
             engine: bench.engine.clone(),
             port: bench.port,
             export: Export {
@@ -142,8 +142,8 @@ pub fn nbd_cost(spin: Wall) -> io::Result<Cost> {
             spin,
             idle_limit: Wall::NEVER,
         });
-        front.add(ours)?;
-        Ok(Ends { server: Box::new(move || front.run()), client: Box::new(move || boxed(Client::over(theirs)?)) })
+        frontend.add(ours)?;
+        Ok(Ends { server: Box::new(move || frontend.run()), client: Box::new(move || boxed(Client::over(theirs)?)) })
     })
 }
 
@@ -151,7 +151,7 @@ pub fn nbd_cost(spin: Wall) -> io::Result<Cost> {
 pub fn vhost_cost(spin: Wall) -> io::Result<Cost> {
     let ends = |bench: &Bench, looks: bool| {
         let (ours, theirs) = UnixStream::pair()?;
-        let mut front = vhost::front::Front::new(vhost::front::Parts {
+        let mut frontend = vhost::frontend::Frontend::new(vhost::frontend::Parts {
             engine: bench.engine.clone(),
             port: bench.port,
             disk: Disk { name: "calibrate".to_owned(), bytes: BYTES, unit: 4096, queues: 1, read_only: false },
@@ -161,10 +161,10 @@ pub fn vhost_cost(spin: Wall) -> io::Result<Cost> {
             spin,
             idle_limit: Wall::NEVER,
         });
-        front.add(ours)?;
+        frontend.add(ours)?;
         let shape = vhost::client::Shape { looks, ..Default::default() };
         let client = move || boxed(vhost::client::Client::over(theirs, shape)?);
-        Ok(Ends { server: Box::new(move || front.run()), client: Box::new(client) })
+        Ok(Ends { server: Box::new(move || frontend.run()), client: Box::new(client) })
     };
     let asleep = cost(&|bench| ends(bench, false))?;
     let mut excesses = [const { Vec::new() }; 2];

@@ -13,7 +13,7 @@ use std::collections::BinaryHeap;
 use std::fmt::{self, Display, Formatter};
 use std::sync::Arc;
 
-use floatgate_core::config::FaultPlace;
+use floatgate_core::config::InjectedFault;
 use floatgate_core::device::{Device, Options as DeviceOptions};
 use floatgate_core::durability::flash::Outbox;
 use floatgate_core::metrics::attribution::Breakdown;
@@ -208,7 +208,7 @@ pub struct Served {
     /// Lateness of all replies.
     pub lateness: Lateness,
     /// Lateness of each frontend's replies, with the name of the frontend.
-    pub fronts: Vec<(String, Lateness)>,
+    pub frontends: Vec<(String, Lateness)>,
     /// Number of speed changes.
     pub speed_changes: u64,
     /// Requests that failed because their payload could not be stored or fetched.
@@ -245,7 +245,7 @@ pub struct Engine {
     in_flight: Slab<u32, InFlight>,
     steps: Steps,
     /// Completion time of the last request that was replied to before it completed.
-    foreseen_until: Time,
+    committed_until: Time,
     published: u64,
     /// Number of operations that the device can execute at once.
     at_once: usize,
@@ -301,7 +301,7 @@ impl Engine {
             ports: Vec::new(),
             in_flight: Slab::default(),
             steps: Steps::default(),
-            foreseen_until: Time::ZERO,
+            committed_until: Time::ZERO,
             published: 0,
             books,
             spare: Vec::new(),
@@ -481,7 +481,7 @@ impl Engine {
         match self.pace {
             Pace::Timed(clock) => {
                 self.catch_up(clock.simulated(now).max(self.device.now()));
-                self.foresee();
+                self.committed_completions();
             }
             Pace::AtOnce => {
                 while !self.in_flight.is_empty() && self.ports.iter().all(|port| port.due.is_empty()) {
@@ -522,7 +522,7 @@ impl Engine {
     }
 
     /// Issues replies whose completion lies in the future and is certain.
-    fn foresee(&mut self) {
+    fn committed_completions(&mut self) {
         let costs_nothing = |port: &PortState| port.cost == Cost::default();
         if self.is_saturated() || self.in_flight.is_empty() || self.ports.iter().all(costs_nothing) {
             return;
@@ -534,7 +534,7 @@ impl Engine {
             let is_certain = in_flight.request.operation == Operation::Read || matches!(self.kept, Kept::Apart(_));
             if in_flight.answered.is_none() && is_certain {
                 self.in_flight[tag as u32].answered = Some(finish);
-                self.foreseen_until = self.foreseen_until.max(finish);
+                self.committed_until = self.committed_until.max(finish);
                 let completion = Completion { request: in_flight.request, status: Status::Ok, start: finish, finish };
                 self.answer(&in_flight, &completion);
             }
@@ -648,7 +648,7 @@ impl Engine {
         let target = clock.wall(completion.finish).earlier(deducted);
         let possible = clock.wall(self.steps.changed);
         let has_payload = matches!(request.operation, Operation::Read | Operation::Write);
-        Due { target, possible, latency, cost, deducted, too_short: latency < own && !has_payload }
+        Due { target, possible, latency, cost, deducted, not_judged: latency < own && !has_payload }
     }
 
     fn stalled(&mut self) {
@@ -695,7 +695,7 @@ impl Engine {
             if let Pace::Timed(_) = self.pace {
                 self.books.lateness.record(&answer.due, turn);
                 self.ports[port.0].lateness.record(&answer.due, turn);
-                if let Some(watch) = self.watch.as_mut().filter(|_| !answer.due.too_short) {
+                if let Some(watch) = self.watch.as_mut().filter(|_| !answer.due.not_judged) {
                     watch.late_by(answer.due.late_by(turn.sent));
                 }
             }
@@ -711,7 +711,7 @@ impl Engine {
     }
 
     /// Makes the next operation of a kind at a location fail: see [`Device::fail_next`].
-    pub fn fail_next(&mut self, place: FaultPlace) -> Result<(), String> {
+    pub fn fail_next(&mut self, place: InjectedFault) -> Result<(), String> {
         self.device.fail_next(place)?;
         self.faults_asked += 1;
         Ok(())
@@ -822,7 +822,7 @@ impl Engine {
 
     /// Returns the time up to which outstanding requests have already been replied to.
     fn answered_until(&self) -> Time {
-        if self.in_flight.is_empty() { Time::ZERO } else { self.foreseen_until }
+        if self.in_flight.is_empty() { Time::ZERO } else { self.committed_until }
     }
 
     /// Ends the run. All requests must have been replied to. Advances the device past the completions of early replies.
@@ -843,14 +843,14 @@ impl Engine {
         };
         let recorded = self.books.recorder.map(Recorder::finish);
         let (names, lateness, digest) = (self.books.names, self.books.lateness, self.books.digest.value());
-        let fronts = self.ports.into_iter().map(|port| port.lateness);
+        let frontends = self.ports.into_iter().map(|port| port.lateness);
         Served {
             device: self.device,
             outcome,
             lateness,
             speed_changes: self.books.speed_changes,
             payload_errors: self.books.payload_errors,
-            fronts: names.into_iter().zip(fronts).collect(),
+            frontends: names.into_iter().zip(frontends).collect(),
             recorded,
             digest,
             payload_bytes,

@@ -1,7 +1,7 @@
 //! Lateness of replies, and its causes.
 
 use floatgate_core::metrics::latency::Latency;
-use floatgate_core::metrics::summary::{LateCauses, Live, LiveFront};
+use floatgate_core::metrics::summary::{LateCauses, Live, LiveFrontend};
 
 use crate::clock::Wall;
 use crate::cost::Cost;
@@ -46,7 +46,7 @@ pub struct Due {
     pub deducted: Wall,
     /// True if the request moves no data and its latency is below the frontend's cost. Such a reply cannot be sent in
     /// time by any server, and no specification of a device covers it, so it is not judged.
-    pub too_short: bool,
+    pub not_judged: bool,
 }
 
 /// Information about the client that sent a request.
@@ -153,7 +153,7 @@ pub struct Counts {
     /// Judged replies.
     pub answers: u64,
     /// Replies that are not judged: the request moved no data and was faster than any reply can be.
-    pub too_short: u64,
+    pub not_judged: u64,
     /// Late replies.
     pub late: u64,
     /// Late replies by cause.
@@ -166,7 +166,7 @@ pub struct Counts {
 #[derive(Clone, Debug, Default)]
 pub struct Lateness {
     all: Latency,
-    too_short: u64,
+    not_judged: u64,
     late: u64,
     causes: [u64; 5],
     /// Sum of the deductions of all judged replies, in ns.
@@ -177,8 +177,8 @@ pub struct Lateness {
 impl Lateness {
     /// Records a reply that was sent.
     pub fn record(&mut self, due: &Due, turn: &Turn) {
-        if due.too_short {
-            self.too_short += 1;
+        if due.not_judged {
+            self.not_judged += 1;
             return;
         }
         self.deducted += due.deducted.0;
@@ -196,8 +196,8 @@ impl Lateness {
 
     /// Returns the counts of replies.
     pub fn counts(&self) -> Counts {
-        let (too_short, late, turns) = (self.too_short, self.late, self.turns);
-        Counts { answers: self.answers(), too_short, late, causes: self.causes(), turns }
+        let (not_judged, late, turns) = (self.not_judged, self.late, self.turns);
+        Counts { answers: self.answers(), not_judged, late, causes: self.causes(), turns }
     }
 
     /// Returns the number of judged replies.
@@ -226,31 +226,38 @@ impl Lateness {
     }
 
     /// Returns the statistics of a frontend with this cost.
-    pub fn front(&self, name: &str, cost: &Cost) -> LiveFront {
+    pub fn frontend(&self, name: &str, cost: &Cost) -> LiveFrontend {
         let ([deducted_read_us, deducted_write_us], waking_us) = (cost.us(), cost.waking_us());
-        let (name, too_short, late, late_share) = (name.to_owned(), self.too_short, self.late, self.share());
-        let about =
-            LiveFront { name, deducted_read_us, deducted_write_us, waking_us, too_short, late, ..LiveFront::default() };
+        let (name, not_judged, late, late_share) = (name.to_owned(), self.not_judged, self.late, self.share());
+        let about = LiveFrontend {
+            name,
+            deducted_read_us,
+            deducted_write_us,
+            waking_us,
+            not_judged,
+            late,
+            ..LiveFrontend::default()
+        };
         let deducted_mean_us = self.deducted_mean_us();
         let ClientTurns { judged: client_turns, late: client_late } = self.turns;
-        let about = LiveFront { client_turns, client_late, client_late_share: self.turns.share(), ..about };
-        LiveFront::new(&self.all, LiveFront { deducted_mean_us, late_share, causes: self.causes(), ..about })
+        let about = LiveFrontend { client_turns, client_late, client_late_share: self.turns.share(), ..about };
+        LiveFrontend::new(&self.all, LiveFrontend { deducted_mean_us, late_share, causes: self.causes(), ..about })
     }
 
     /// Returns the section of the results.
-    pub fn section(&self, pace: &str, speed: f64, fronts: Vec<LiveFront>) -> Live {
+    pub fn section(&self, pace: &str, speed: f64, frontends: Vec<LiveFrontend>) -> Live {
         Live::new(
             &self.all,
             Live {
                 pace: pace.to_owned(),
                 speed,
-                too_short: self.too_short,
+                not_judged: self.not_judged,
                 late: self.late,
                 late_share: self.share(),
                 late_limit: LIMIT,
                 faithful: self.is_faithful(),
                 causes: self.causes(),
-                fronts,
+                frontends,
                 ..Live::default()
             },
         )
@@ -321,17 +328,17 @@ mod tests {
         assert_eq!((lateness.share(), lateness.is_faithful()), (Some(0.01), Some(true)));
         lateness.record(&due(1000, 900), &turn(1500));
         assert_eq!(lateness.is_faithful(), Some(false));
-        lateness.record(&Due { too_short: true, ..due(1000, 900) }, &turn(1500));
+        lateness.record(&Due { not_judged: true, ..due(1000, 900) }, &turn(1500));
         let cost = Cost { read: (5000.0, 0.0), write: (6000.0, 0.0), ..Cost::default() };
-        assert_eq!(lateness.front("nbd", &cost).client_late_share, None);
+        assert_eq!(lateness.frontend("nbd", &cost).client_late_share, None);
         for is_late in [None, Some(false), Some(true), Some(false), Some(false)] {
             lateness.note_turn(&Asking { is_late, ..Asking::default() });
         }
-        let front = lateness.front("nbd", &cost);
-        assert_eq!((front.client_turns, front.client_late, front.client_late_share), (4, 1, Some(0.25)));
-        assert_eq!((front.deducted_write_us, front.late_share), (6.0, lateness.share()));
-        let section = lateness.section("timed", 1.0, vec![front]);
-        assert_eq!((section.answers, section.too_short, section.late, section.causes.work), (101, 1, 2, 2));
+        let frontend = lateness.frontend("nbd", &cost);
+        assert_eq!((frontend.client_turns, frontend.client_late, frontend.client_late_share), (4, 1, Some(0.25)));
+        assert_eq!((frontend.deducted_write_us, frontend.late_share), (6.0, lateness.share()));
+        let section = lateness.section("timed", 1.0, vec![frontend]);
+        assert_eq!((section.answers, section.not_judged, section.late, section.causes.work), (101, 1, 2, 2));
         assert_eq!(section.lateness_us.max, Some(500.0));
     }
 }

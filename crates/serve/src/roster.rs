@@ -43,7 +43,7 @@ impl Peer {
 #[derive(Clone, Debug)]
 pub struct Client {
     /// Name of the frontend.
-    pub front: &'static str,
+    pub frontend: &'static str,
     /// Other end of the connection.
     pub peer: Peer,
     /// Time at which the client connected.
@@ -86,9 +86,9 @@ impl Roster {
     }
 
     /// Adds a client. Dropping the returned seat removes it.
-    pub fn enter(&self, front: &'static str, peer: Peer, since: Wall) -> Seat {
+    pub fn enter(&self, frontend: &'static str, peer: Peer, since: Wall) -> Seat {
         let numbers = Arc::new(Numbers::default());
-        let client = Client { front, peer, since, in_progress: 0, turns: ClientTurns::default() };
+        let client = Client { frontend, peer, since, in_progress: 0, turns: ClientTurns::default() };
         self.lock().push(Entry { client, numbers: Arc::clone(&numbers) });
         Seat { roster: self.clone(), numbers }
     }

@@ -50,7 +50,7 @@ pub struct Options {
 pub struct Server {
     engine: Arc<Mutex<Engine>>,
     /// Thread of each frontend, and the bell that wakes it.
-    fronts: Vec<(JoinHandle<()>, Arc<Bell>)>,
+    frontends: Vec<(JoinHandle<()>, Arc<Bell>)>,
     stop: Arc<AtomicBool>,
     addresses: Vec<Address>,
     vhost_user: Option<PathBuf>,
@@ -137,7 +137,7 @@ impl Server {
         };
         let mut server = Server {
             engine: Arc::new(Mutex::new(engine)),
-            fronts: Vec::new(),
+            frontends: Vec::new(),
             stop: Arc::new(AtomicBool::new(false)),
             addresses: sockets.addresses().to_vec(),
             vhost_user: sockets.vhost_user().map(Path::to_owned),
@@ -170,27 +170,27 @@ impl Server {
                 engine.set_cost(port, cost);
                 Ok((port, bell))
             };
-            let nbd_port = if nbd.is_empty() { None } else { Some(add(nbd::front::NBD, self.costs.nbd)?) };
+            let nbd_port = if nbd.is_empty() { None } else { Some(add(nbd::frontend::NBD, self.costs.nbd)?) };
             let vhost_port =
-                vhost_user.is_some().then(|| add(vhost::front::VHOST_USER, self.costs.vhost_user)).transpose()?;
+                vhost_user.is_some().then(|| add(vhost::frontend::VHOST_USER, self.costs.vhost_user)).transpose()?;
             (nbd_port, vhost_port)
         };
         let (spin, disk) = (self.calibration.spin, disk_of(&export, queues));
         if let (Some((port, bell)), _) = &ports {
             let (engine, bell, stop) = (Arc::clone(&self.engine), Arc::clone(bell), Arc::clone(&self.stop));
             let (listeners, port, ringer) = (nbd, *port, Arc::clone(&bell));
-            let parts = nbd::front::Parts { engine, port, export, listeners, bell, stop, spin, idle_limit };
-            let mut front = nbd::front::Front::new(parts);
-            front.enter_clients(self.roster.clone());
-            self.fronts.push((spawn(nbd::front::NBD, move || front.run())?, ringer));
+            let parts = nbd::frontend::Parts { engine, port, export, listeners, bell, stop, spin, idle_limit };
+            let mut frontend = nbd::frontend::Frontend::new(parts);
+            frontend.enter_clients(self.roster.clone());
+            self.frontends.push((spawn(nbd::frontend::NBD, move || frontend.run())?, ringer));
         }
         if let (_, Some((port, bell))) = &ports {
             let (engine, bell, stop) = (Arc::clone(&self.engine), Arc::clone(bell), Arc::clone(&self.stop));
             let (listener, port, ringer) = (vhost_user, *port, Arc::clone(&bell));
-            let parts = vhost::front::Parts { engine, port, disk, listener, bell, stop, spin, idle_limit };
-            let mut front = vhost::front::Front::new(parts);
-            front.enter_clients(self.roster.clone());
-            self.fronts.push((spawn(vhost::front::VHOST_USER, move || front.run())?, ringer));
+            let parts = vhost::frontend::Parts { engine, port, disk, listener, bell, stop, spin, idle_limit };
+            let mut frontend = vhost::frontend::Frontend::new(parts);
+            frontend.enter_clients(self.roster.clone());
+            self.frontends.push((spawn(vhost::frontend::VHOST_USER, move || frontend.run())?, ringer));
         }
         Ok(())
     }
@@ -253,7 +253,7 @@ impl Server {
             }
             warnings.iter().filter(|warning| !told.contains(*warning)).for_each(|warning| tell(warning));
             told = warnings;
-            if self.fronts.iter().any(|(thread, _)| thread.is_finished()) {
+            if self.frontends.iter().any(|(thread, _)| thread.is_finished()) {
                 return Err("the thread that serves failed, which is a defect: please report it".to_owned());
             }
             if ends() {
@@ -265,10 +265,10 @@ impl Server {
 
     /// Stops the server: reads no more requests, replies to outstanding ones, and removes the sockets.
     pub fn stop(self, complete: bool) -> Result<Finished, String> {
-        let Server { engine, calibration, speed, costs, fronts, stop, .. } = self;
+        let Server { engine, calibration, speed, costs, frontends, stop, .. } = self;
         stop.store(true, Ordering::Release);
-        fronts.iter().for_each(|(_, bell)| bell.ring());
-        let joined: Vec<_> = fronts.into_iter().map(|(thread, _)| thread.join()).collect();
+        frontends.iter().for_each(|(_, bell)| bell.ring());
+        let joined: Vec<_> = frontends.into_iter().map(|(thread, _)| thread.join()).collect();
         if joined.iter().any(Result::is_err) {
             return Err("the thread that serves failed, which is a defect: please report it".to_owned());
         }
@@ -281,13 +281,14 @@ impl Server {
         };
         let served = engine.finish(complete);
         let deducted = |name: &str| match name {
-            nbd::front::NBD => costs.nbd,
-            vhost::front::VHOST_USER => costs.vhost_user,
+            nbd::frontend::NBD => costs.nbd,
+            vhost::frontend::VHOST_USER => costs.vhost_user,
             _ => Cost::default(),
         };
-        let fronts = served.fronts.iter().map(|(name, lateness)| lateness.front(name, &deducted(name))).collect();
+        let frontends =
+            served.frontends.iter().map(|(name, lateness)| lateness.frontend(name, &deducted(name))).collect();
         let payload_errors = served.payload_errors;
-        let live = Live { payload_errors, ..served.lateness.section(pace, speed.as_f64(), fronts) };
+        let live = Live { payload_errors, ..served.lateness.section(pace, speed.as_f64(), frontends) };
         Ok(Finished {
             device: served.device,
             outcome: served.outcome,

@@ -178,14 +178,14 @@ fn a_reply_faster_than_its_sending_is_late_by_the_difference() {
     for operation in [Operation::Write, Operation::Read] {
         // A write accepted by the buffer and a read found in the buffer take no time.
         let (due, at) = answered(operation, 8);
-        assert!(due.latency < Wall(10_000) && !due.too_short, "{operation:?}: {due:?}");
+        assert!(due.latency < Wall(10_000) && !due.not_judged, "{operation:?}: {due:?}");
         assert_eq!((due.target, due.deducted), (at.later(due.latency).earlier(Wall(50_000)), Wall(50_000)));
         let turn = Turn { awake: due.possible, sent: due.possible, ..Turn::default() };
         assert!(due.is_late(turn.sent) && due.late_by(turn.sent) >= Wall(40_000), "{due:?}");
         assert_eq!(due.cause(&turn), Cause::Phase);
     }
     let (due, _) = answered(Operation::Trim, 8);
-    assert!(due.too_short, "what moves no data is not judged: {due:?}");
+    assert!(due.not_judged, "what moves no data is not judged: {due:?}");
 }
 
 /// If the server polls late, it finds a completion that was decided in time. The host causes this delay, not the

@@ -507,7 +507,7 @@ fn the_monitor_lists_clients() {
     let second = bench.client();
     let clients = bench.frame(|frame| frame.clients.len() == 2).clients;
     let me = &clients[0];
-    assert_eq!((me.front.as_str(), me.address.as_str(), me.pid), ("nbd", "unix", Some(std::process::id())));
+    assert_eq!((me.frontend.as_str(), me.address.as_str(), me.pid), ("nbd", "unix", Some(std::process::id())));
     assert!(me.process.as_ref().is_some_and(|name| !name.is_empty()) && me.connected_s < 20.0, "{me:?}");
     assert_eq!(me.in_progress, 0);
     assert!(bench.get("/metrics").2.contains("\nfloatgate_clients 2\n"));
@@ -548,9 +548,9 @@ fn late_turns() -> u64 {
         assert!(metrics.contains(&format!("\nfloatgate_{name} {count}\n")), "{metrics}");
     }
     let live = bench.end().live;
-    let front = &live.fronts[0];
-    assert_eq!((front.name.as_str(), front.client_turns, front.client_late), ("nbd", 40, me.late_turns));
-    assert_eq!(front.client_late_share, Some(me.late_turns as f64 / 40.0));
+    let frontend = &live.frontends[0];
+    assert_eq!((frontend.name.as_str(), frontend.client_turns, frontend.client_late), ("nbd", 40, me.late_turns));
+    assert_eq!(frontend.client_late_share, Some(me.late_turns as f64 / 40.0));
     me.late_turns
 }
 

@@ -294,7 +294,7 @@ fn the_deduction_adapts_to_the_client() {
         let mut client = bench.client();
         (0..requests).for_each(|index| client.read(index % 256 * 4096, &mut [0; 4096]).unwrap());
         let finished = bench.server.stop(true).unwrap();
-        finished.live.fronts[0].deducted_mean_us.unwrap() / nominal.as_us()
+        finished.live.frontends[0].deducted_mean_us.unwrap() / nominal.as_us()
     };
     let few = mean(20);
     assert!((few - 1.0).abs() < 1e-3, "{few} times what the self-test found");

@@ -178,8 +178,8 @@ fn replies_take_the_latency_of_the_device() {
     // The deduction is that for a client which has slept equally long.
     let deducted = cost.of(Operation::Read, 4096, Wall((1e5 * model) as u64), false).as_us();
     assert!(least >= 100.0 * model - deducted - 1.0, "{least} us for 100 times {model} us less {deducted} us");
-    let front = &finished.live.fronts[0];
-    assert_eq!((front.name.as_str(), front.answers, finished.live.answers), ("vhost-user", 20, 20));
+    let frontend = &finished.live.frontends[0];
+    assert_eq!((frontend.name.as_str(), frontend.answers, finished.live.answers), ("vhost-user", 20, 20));
 }
 
 #[test]
@@ -195,7 +195,7 @@ fn the_deduction_adapts_to_the_client() {
             bench.server.as_ref().unwrap().costs().vhost_user.of(Operation::Read, 4096, Wall(4_548_000), false);
         let mut client = bench.client();
         (0..requests).for_each(|index| client.read(index % 256 * 4096, &mut [0; 4096]).unwrap());
-        bench.stop().live.fronts[0].deducted_mean_us.unwrap() / nominal.as_us()
+        bench.stop().live.frontends[0].deducted_mean_us.unwrap() / nominal.as_us()
     };
     let few = mean(20);
     assert!((few - 1.0).abs() < 1e-3, "{few} times what the self-test found");

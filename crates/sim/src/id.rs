@@ -79,7 +79,7 @@ ids! {
     LunId;
     /// An execution unit, which executes one operation at a time: a die, or a plane if planes are independent. A LUN
     /// has several of them if one command may start operations on several dies.
-    UnitId;
+    ExecUnitId;
     /// A plane, numbered across the device: ((channel * chips + chip) * dies + die) * planes + plane.
     PlaneId;
     /// A block, numbered across the device, plane by plane.

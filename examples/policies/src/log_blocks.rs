@@ -202,13 +202,13 @@ impl LogBlocks {
         if logs.front().is_some_and(|log| log.pending == 0)
             && let Some(oldest) = logs.pop_front()
         {
-            self.doom(cx, plane, oldest.block);
+            self.await_erase(cx, plane, oldest.block);
         }
     }
 
-    fn doom(&mut self, cx: &mut (impl Context + ?Sized), plane: PlaneId, block: BlockId) {
+    fn await_erase(&mut self, cx: &mut (impl Context + ?Sized), plane: PlaneId, block: BlockId) {
         self.plane(plane).doomed += 1;
-        cx.ftl().blocks.doom(block);
+        cx.ftl().blocks.await_erase(block);
         if cx.ftl().blocks.can_erase(block) {
             cx.erase(block);
         }
@@ -238,7 +238,7 @@ impl LogBlocks {
             state.queued += 1;
             if let Some(id) = state.held.pop_front() {
                 cx.note_resumed(id);
-                cx.line_up(id);
+                cx.enqueue(id);
             }
         }
         self.empty_oldest(cx, plane);
@@ -263,9 +263,9 @@ impl Mapping for LogBlocks {
         at.map(|Filled { block, next, .. }| Ppn(ftl.blocks.first_unit(block).0 + next))
     }
 
-    fn source_of(&self, ftl: &Ftl, place: Ppn) -> Option<Ppn> {
-        let plane = ftl.blocks.plane_of(ftl.blocks.block_of(place));
-        self.planes[plane.index()].merge.as_ref()?.gather.source_of(place)
+    fn source_of(&self, ftl: &Ftl, ppn: Ppn) -> Option<Ppn> {
+        let plane = ftl.blocks.plane_of(ftl.blocks.block_of(ppn));
+        self.planes[plane.index()].merge.as_ref()?.gather.source_of(ppn)
     }
 
     fn blocks(&self, _: &Ftl, found: &mut dyn FnMut(BlockId, u32)) {
@@ -319,7 +319,7 @@ impl<C: Context + ?Sized> MappingInTime<C> for LogBlocks {
         cx.ops()[id].plane = plane;
         if self.plane(plane).held.is_empty() && self.has_room(cx.ftl(), plane) {
             self.plane(plane).queued += 1;
-            return cx.line_up(id);
+            return cx.enqueue(id);
         }
         cx.note_waiting(id);
         self.plane(plane).held.push_back(id);
@@ -330,12 +330,12 @@ impl<C: Context + ?Sized> MappingInTime<C> for LogBlocks {
         let (plane, group) = (cx.ops()[id].plane, self.group);
         self.plane(plane).queued -= 1;
         let log = self.log(plane)?;
-        let place = Ppn(cx.ftl().blocks.first_unit(log.block).0 + log.next);
+        let ppn = Ppn(cx.ftl().blocks.first_unit(log.block).0 + log.next);
         (log.next, log.pending) = (log.next + group, log.pending + 1);
-        (place.0 + 1..place.0 + group).for_each(|unit| cx.ftl().map.set_owner(Ppn(unit), PADDING));
-        cx.bind(id, place);
+        (ppn.0 + 1..ppn.0 + group).for_each(|unit| cx.ftl().map.set_owner(Ppn(unit), PADDING));
+        cx.bind(id, ppn);
         cx.ftl().note_program(ProgramCause::Host, 1);
-        Some(Bound { class: Class::HostProgram, plane, place })
+        Some(Bound { class: Class::HostProgram, plane, ppn })
     }
 
     fn bind_copies(&mut self, cx: &mut C, id: TransactionId) -> Option<Bound> {
@@ -346,9 +346,9 @@ impl<C: Context + ?Sized> MappingInTime<C> for LogBlocks {
         gather.bind(cx, |lpn| Ppn(first + lpn.0 % units));
         cx.ftl().note_program(ProgramCause::Merge, gather.copies().len() as u32);
         into.next += group;
-        let place = Ppn(first + next);
-        cx.ops()[id].place = place;
-        Some(Bound { class: Class::Gc, plane, place })
+        let ppn = Ppn(first + next);
+        cx.ops()[id].ppn = ppn;
+        Some(Bound { class: Class::Gc, plane, ppn })
     }
 
     fn copy_read(&mut self, cx: &mut C, number: u32) {
@@ -378,7 +378,7 @@ impl<C: Context + ?Sized> MappingInTime<C> for LogBlocks {
             return self.go_on(cx, plane);
         }
         if let Some(old) = self.end_merge(cx.ftl(), &merge) {
-            self.doom(cx, plane, old);
+            self.await_erase(cx, plane, old);
         }
         self.resume(cx, plane);
     }

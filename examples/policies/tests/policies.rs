@@ -15,7 +15,7 @@ use floatgate_core::sim::rng::Rng;
 use floatgate_core::sim::time::Time;
 use floatgate_core::work::{Class, LunQueue, Queued};
 use floatgate_run::chosen::DeviceSpec;
-use floatgate_run::front::Quiet;
+use floatgate_run::frontend::Quiet;
 use floatgate_run::session::Session;
 use floatgate_run::spec::RunSpec;
 use floatgate_run::traces::Traces;
@@ -71,7 +71,7 @@ fn log_blocks_do_the_same_without_time() {
         let effects = |device: &Device| {
             let counters = &device.ftl().counters;
             let (pages, merges) = (counters.pages_programmed, counters.merges);
-            (pages, counters.pages_read, counters.blocks_erased, counters.moved, merges, counters.units_superseded)
+            (pages, counters.pages_read, counters.blocks_erased, counters.moved, merges, counters.units_invalidated)
         };
         assert!(in_time.ftl().counters.merges[MergeKind::Full as usize] > 500);
         assert_eq!(effects(&in_time), effects(&without));
@@ -89,7 +89,7 @@ fn first_victim(ages: [u64; 2], erases: u32, options: &str) -> u32 {
         // The first block is worn: it is the only one that is filled and erased, and is free again at the end.
         let block = close(&mut space, plane, 0);
         space.take_victim(space.region(plane, Role::Data), 0).unwrap();
-        space.doom(block);
+        space.await_erase(block);
         space.erased(block);
     }
     let mut blocks = Vec::new();

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use floatgate_core::run::Progress;
-use floatgate_run::front::Front;
+use floatgate_run::frontend::Frontend;
 use floatgate_run::output::Wait;
 use floatgate_workload::file::Stop;
 use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
@@ -92,7 +92,7 @@ impl Terminal {
     }
 }
 
-impl Front for Terminal {
+impl Frontend for Terminal {
     fn begin(&self, what: &'static str) {
         *self.reporter.borrow_mut() = Some(Reporter::new(what));
     }

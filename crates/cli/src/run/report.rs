@@ -1,7 +1,7 @@
 //! The result for people: what matters of it, on one screen.
 
 use floatgate_core::config::DeviceConfig;
-use floatgate_core::metrics::summary::{Live, MapPages, MergedCommands, Operations, Requests, Share, Summary};
+use floatgate_core::metrics::summary::{Live, MapPages, Operations, ParallelCommands, Requests, Share, Summary};
 use floatgate_report::number::grouped;
 use floatgate_run::warnings::INTERRUPTED;
 use floatgate_workload::quantity::readable;
@@ -21,7 +21,7 @@ pub fn text(summary: &Summary, descriptions: &[String], with_warnings: bool) -> 
     reasons(&mut page, summary);
     amplification(&mut page, summary);
     map_cache(&mut page, summary);
-    cleaning(&mut page, summary);
+    gc(&mut page, summary);
     controller(&mut page, summary);
     busy(&mut page, summary);
     wear(&mut page, summary);
@@ -186,7 +186,7 @@ fn faults(page: &mut Page, summary: &Summary) {
         ("programs", faults.programs_failed),
         ("erases", faults.erases_failed),
         ("uncorrectable host reads", reads.host),
-        ("cleaning reads", reads.cleaning),
+        ("cleaning reads", reads.gc),
         ("read-modify-write reads", reads.rmw),
     ];
     let total = failed.iter().map(|(_, count)| count).sum();
@@ -264,7 +264,7 @@ fn amplification_by_cause(summary: &Summary) -> Option<String> {
 /// Commands that made several planes or dies work together, if there were any.
 fn merged(page: &mut Page, summary: &Summary) {
     let commands = &summary.flash.commands;
-    let shape = |m: &MergedCommands| {
+    let shape = |m: &ParallelCommands| {
         format!(
             "{} {} of {} planes in {} {}",
             grouped(m.commands),
@@ -309,8 +309,8 @@ fn map_cache(page: &mut Page, summary: &Summary) {
         let causes = [
             ("misses", pages.miss),
             ("evictions", pages.eviction),
-            ("cleaning", pages.cleaning),
-            ("map cleaning", pages.map_cleaning),
+            ("cleaning", pages.gc),
+            ("map cleaning", pages.map_gc),
         ];
         by_cause(causes.iter().map(|(_, count)| count).sum(), &causes)
     };
@@ -318,18 +318,18 @@ fn map_cache(page: &mut Page, summary: &Summary) {
     page.line("map written", traffic(&cache.programs));
 }
 
-fn cleaning(page: &mut Page, summary: &Summary) {
-    let cleaning = &summary.cleaning;
-    let (Some(efficiency), Some(stock)) = (cleaning.efficiency, cleaning.stock_blocks) else {
+fn gc(page: &mut Page, summary: &Summary) {
+    let gc = &summary.gc;
+    let (Some(efficiency), Some(free_blocks)) = (gc.efficiency, gc.free_blocks) else {
         return page.line("cleaning", "none");
     };
-    let (victims, moved) = (grouped(cleaning.victims), grouped(cleaning.pages_moved.round() as u64));
+    let (victims, moved) = (grouped(gc.victims), grouped(gc.pages_moved.round() as u64));
     let efficiency = percent(efficiency);
-    let (victim, page_moved) = (plural(cleaning.victims, "victim"), if moved == "1" { "page" } else { "pages" });
+    let (victim, page_moved) = (plural(gc.victims, "victim"), if moved == "1" { "page" } else { "pages" });
     page.line(
         "cleaning",
         format!(
-            "{victims} {victim}, {moved} {page_moved} moved, efficiency {efficiency} %, {stock:.2} blocks in stock"
+            "{victims} {victim}, {moved} {page_moved} moved, efficiency {efficiency} %, {free_blocks:.2} blocks in stock"
         ),
     );
 }
@@ -341,7 +341,7 @@ fn controller(page: &mut Page, summary: &Summary) {
         let parts = [
             hits("reads", buffer.reads.hit_ratio),
             hits("writes", buffer.writes.hit_ratio),
-            format!("{} units written out", grouped(buffer.written_out)),
+            format!("{} units written out", grouped(buffer.written_back)),
             format!("a power cut would lose up to {}", grouped(buffer.volatile_units_peak)),
         ];
         page.line("buffer", parts.join(", "));
@@ -417,21 +417,21 @@ fn live(page: &mut Page, summary: &Summary) {
     if !causes.is_empty() {
         page.line("", format!("late because of: {}", causes.join(", ")));
     }
-    if live.too_short > 0 {
-        let (count, answers) = (grouped(live.too_short), plural(live.too_short, "answer"));
+    if live.not_judged > 0 {
+        let (count, answers) = (grouped(live.not_judged), plural(live.not_judged, "answer"));
         page.line(
             "",
             format!("{count} {answers} to requests without data not judged, faster than the host can give them"),
         );
     }
-    for front in live.fronts.iter().filter(|_| live.fronts.len() > 1) {
-        let (Some(share), Some(p50)) = (front.late_share, front.lateness_us.p50) else { continue };
-        let (name, late, p50) = (&front.name, percent(share), decimals(p50));
-        page.line("", format!("by {name}: {late} % of {} answers late, p50 {p50} us", grouped(front.answers)));
+    for frontend in live.frontends.iter().filter(|_| live.frontends.len() > 1) {
+        let (Some(share), Some(p50)) = (frontend.late_share, frontend.lateness_us.p50) else { continue };
+        let (name, late, p50) = (&frontend.name, percent(share), decimals(p50));
+        page.line("", format!("by {name}: {late} % of {} answers late, p50 {p50} us", grouped(frontend.answers)));
     }
-    for front in &live.fronts {
-        let Some(share) = front.client_late_share else { continue };
-        let (name, late, turns) = (&front.name, percent(share), grouped(front.client_turns));
+    for frontend in &live.frontends {
+        let Some(share) = frontend.client_late_share else { continue };
+        let (name, late, turns) = (&frontend.name, percent(share), grouped(frontend.client_turns));
         page.line("", format!("clients of {name} came back late in {late} % of {turns} turns"));
     }
     if live.speed != 1.0 {

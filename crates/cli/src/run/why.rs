@@ -51,7 +51,7 @@ pub fn bottleneck(of: &Bottleneck) -> Option<String> {
     let busy = format!("{name} at {reached} of their bound{}", bound(nearest));
     Some(match of.limited_by.as_deref()? {
         "load" => format!("the load: no resource works for half of the time; nearest are the {busy}"),
-        "cleaning" => format!("cleaning, {} of the work of the {busy}", percent(Some(nearest.cleaning))),
+        "cleaning" => format!("cleaning, {} of the work of the {busy}", percent(Some(nearest.gc))),
         _ => format!("the {busy}"),
     })
 }
@@ -76,7 +76,7 @@ mod tests {
             order_us: of("order"),
             die_us: of("die"),
             channel_us: of("channel"),
-            cleaning_us: of("cleaning"),
+            gc_us: of("cleaning"),
             rmw_us: of("rmw"),
             bus_us: of("bus"),
             map_fetch_us: of("map_fetch"),
@@ -98,7 +98,7 @@ mod tests {
             resource: "dies".to_owned(),
             units: 4,
             demand_s: 1.0,
-            cleaning: 0.75,
+            gc: 0.75,
             bound_iops: Some(12_345.0),
             reached: 0.975,
         };

@@ -95,7 +95,7 @@ pub fn section(finished: &Finished, at_start: Option<&Recovered>) -> Option<Live
         records_lost: recovered.damage.records_lost,
         payload_lost: recovered.damage.payload_lost,
         journal_records: recovered.device.journal_records,
-        blocks_accounted: recovered.device.blocks_accounted,
+        blocks_skipped: recovered.device.blocks_skipped,
         blocks_erased: recovered.device.blocks_erased,
     });
     Some(LiveImage {

@@ -7,7 +7,7 @@ use std::cell::RefCell;
 use std::io::IsTerminal;
 
 use floatgate_core::run::Progress;
-use floatgate_run::front::Front;
+use floatgate_run::frontend::Frontend;
 use floatgate_run::output::Wait;
 use floatgate_serve::clock::Wall;
 use floatgate_serve::monitor::Monitor;
@@ -92,7 +92,7 @@ impl Preparation<'_> {
     }
 }
 
-impl Front for Preparation<'_> {
+impl Frontend for Preparation<'_> {
     fn begin(&self, what: &'static str) {
         let name = if what == "preconditioning" { self.filling.clone() } else { format!("{what} the state") };
         self.tell(&name, Some(0.0));

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use floatgate_core::config::DeviceConfig;
 use floatgate_report::command::quoted;
-use floatgate_run::front::{Front, unless_stopped};
+use floatgate_run::frontend::{Frontend, unless_stopped};
 use floatgate_run::output::{Draft, partial};
 use floatgate_run::state::Place;
 use floatgate_serve::record::{Recorder, Sink};
@@ -61,10 +61,10 @@ fn state_path(path: &Path) -> PathBuf {
 
 /// Saves what an image held before a recording, from which that is replayed, beside the recording; returns where. Where
 /// that is nothing to be saved, as of a device that takes no writes any more, it is recorded all the same.
-pub fn state(args: &ServeArgs, begun: &Begun, front: &dyn Front) -> Result<Option<PathBuf>, Failure> {
+pub fn state(args: &ServeArgs, begun: &Begun, frontend: &dyn Frontend) -> Result<Option<PathBuf>, Failure> {
     let (Some(path), true) = (&args.record, begun.recovered.is_some()) else { return Ok(None) };
     let path = state_path(path);
-    match Place::open(&path, front)?.write(&begun.device, &begun.state, front).map_err(Failure::from) {
+    match Place::open(&path, frontend)?.write(&begun.device, &begun.state, frontend).map_err(Failure::from) {
         Ok(()) => Ok(Some(path)),
         Err(Failure::Mistake(why)) => {
             warn(&format!("no replay of the recording can begin from what the image holds: {why}"));
@@ -87,9 +87,14 @@ pub fn not_whole(path: &Path, error: &str) -> String {
 }
 
 /// Begins the recording of a run; `replay` is the command that replays it.
-pub fn begin(path: &Path, replay: &[String], config: &DeviceConfig, front: &dyn Front) -> Result<Recorder, Failure> {
+pub fn begin(
+    path: &Path,
+    replay: &[String],
+    config: &DeviceConfig,
+    frontend: &dyn Frontend,
+) -> Result<Recorder, Failure> {
     let told = |error: io::Error| Failure::fault(format!("--record {}: {error}", path.display()));
-    let draft = Draft::new(path, &front.wait()).map_err(|error| unless_stopped(error, front))?.kept();
+    let draft = Draft::new(path, &frontend.wait()).map_err(|error| unless_stopped(error, frontend))?.kept();
     let packed = Packing::of_name(path).writer(draft).map_err(told)?;
     let words: Vec<String> = replay.iter().map(|word| quoted(word)).collect();
     let (name, digest, version) = (&config.name, config.digest(), env!("CARGO_PKG_VERSION"));

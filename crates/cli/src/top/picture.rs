@@ -328,7 +328,7 @@ fn facts(frame: &Frame) -> Vec<String> {
             number(flash.write_amplification),
             number(flash.write_amplification_now)
         ),
-        format!("cleanings {}", grouped(flash.cleanings)),
+        format!("cleanings {}", grouped(flash.gc_victims)),
         format!("erases {}", grouped(flash.blocks_erased)),
         format!("free blocks {}", grouped(flash.free_blocks)),
         format!("units moved {}", grouped(flash.units_moved)),
@@ -392,7 +392,7 @@ mod tests {
         view.take(News::Info(Box::new(Info { device: "tiny".to_owned(), logical_bytes: 1 << 20, ..Info::default() })));
         let mut frame = Frame { outstanding: 7, dies: vec![[0.5, 0.25]; 8], ..Frame::default() };
         frame.requests.entry("read".to_owned()).or_default().count = 1234;
-        frame.flash.cleanings = 42;
+        frame.flash.gc_victims = 42;
         view.take(News::Frame(Box::new(frame)));
         let blocks = BlockMap {
             rows: 1,

@@ -47,15 +47,15 @@ impl Buffer {
 
     /// Keeps what a read of flash has brought for a request, as far as nothing newer has come in the meantime.
     pub fn keep_read(&mut self, id: TransactionId, read: &Transaction, request: &Request, ftl: &Ftl, now: Time) {
-        let Transaction { place, lpn, units, .. } = *read;
+        let Transaction { ppn, lpn, units, .. } = *read;
         if units == 1 || ftl.shape().pages_per_unit > 1 {
-            if ftl.map.get(lpn) == Location::Flash(place) {
-                self.keep_unit(request, lpn, place, ftl, now);
+            if ftl.map.get(lpn) == Location::Flash(ppn) {
+                self.keep_unit(request, lpn, ppn, ftl, now);
             }
             return;
         }
         let per_page = ftl.shape().units_per_page;
-        let first = per_page.divide(place.0) * per_page.divisor();
+        let first = per_page.divide(ppn.0) * per_page.divisor();
         let units = self.reads[id.index()];
         for in_page in (0..per_page.divisor()).filter(|unit| units >> unit & 1 == 1) {
             let ppn = Ppn(first + in_page);
@@ -67,7 +67,7 @@ impl Buffer {
     }
 
     /// Keeps a unit: all of it, the pages that were read of one that spans pages, or the sectors that were moved.
-    fn keep_unit(&mut self, request: &Request, lpn: Lpn, place: Ppn, ftl: &Ftl, now: Time) {
+    fn keep_unit(&mut self, request: &Request, lpn: Lpn, ppn: Ppn, ftl: &Ftl, now: Time) {
         let shape = ftl.shape();
         let per_unit = shape.sectors_per_unit;
         let (mut first, mut end) = (0, per_unit);
@@ -81,7 +81,7 @@ impl Buffer {
         if self.entry_of(lpn).is_none() {
             self.make_room_for_fill();
         }
-        if self.fill(lpn, first, end, ftl.media.as_ref().map(|media| media.read(place))) {
+        if self.fill(lpn, first, end, ftl.media.as_ref().map(|media| media.read(ppn))) {
             self.pass(end - first, now);
         }
     }
@@ -176,7 +176,7 @@ impl Buffer {
         if self.is_void(pick) || (is_padding && !matches!(before, Location::Flash(_))) {
             return false;
         }
-        self.counts.written_out += 1;
+        self.counts.written_back += 1;
         self.counts.padding += u64::from(is_padding);
         true
     }
@@ -292,7 +292,7 @@ mod tests {
         assert_eq!(buffer.take_waiter(), None);
         assert!(buffer.land(WRITE) && !buffer.land(WRITE));
         assert_eq!(buffer.take_waiter(), Some(REQUEST));
-        assert_eq!((buffer.counts.written_out, buffer.is_clean()), (1, true));
+        assert_eq!((buffer.counts.written_back, buffer.is_clean()), (1, true));
         buffer.recount().unwrap();
     }
 
@@ -309,9 +309,9 @@ mod tests {
     fn what_was_read_is_kept_unless_something_newer_is_in_flash() {
         let (mut buffer, mut ftl) = buffer(&["buffer.capacity=16KiB"]);
         ftl.write(Lpn(3), 0, 8, 1);
-        let place = ftl.place_in_flash(Lpn(3)).unwrap();
+        let ppn = ftl.ppn_in_flash(Lpn(3)).unwrap();
         let mut read = Transaction::new(Kind::HostRead, Class::HostRead);
-        (read.place, read.lpn) = (place, Lpn(3));
+        (read.ppn, read.lpn) = (ppn, Lpn(3));
         let request = Request {
             tag: 0,
             arrival: Time::ZERO,

@@ -241,7 +241,7 @@ impl Check<'_> {
             ("interrupt", firmware.interrupt),
             ("lookup", firmware.lookup),
             ("allocation", firmware.allocation),
-            ("cleaning", firmware.cleaning),
+            ("cleaning", firmware.gc),
             ("buffer", firmware.buffer),
         ];
         for (key, cost) in costs {

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::cells::{BlockSize, CellMode};
 use super::checkpoint::Parts;
-use super::{BlockSummary, BufferConfig, BusProtocol, Capacity, Concurrency, DeviceConfig, FaultPlace};
+use super::{BlockSummary, BufferConfig, BusProtocol, Capacity, Concurrency, DeviceConfig, InjectedFault};
 use crate::cache::eviction::EvictionConfig;
 use crate::external::ExternalConfig;
 use crate::ftl::allocation::AllocationConfig;
@@ -48,7 +48,7 @@ impl DeviceConfig {
     }
 
     /// Returns what the device has too little of for a place of a fault, and how many it has.
-    pub fn lacks(&self, place: &FaultPlace) -> Option<(&'static str, u32)> {
+    pub fn lacks(&self, place: &InjectedFault) -> Option<(&'static str, u32)> {
         let numbers = [
             ("planes", place.plane, self.total_planes()),
             ("blocks", place.block, self.geometry.blocks),

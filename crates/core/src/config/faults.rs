@@ -30,7 +30,7 @@ pub struct FaultsConfig {
     pub read_rate: f64,
     /// What fails where, once each: the next `program`, `erase` or `read` of a plane, or of a block in it, or of a
     /// page in that: `"erase 3/12"`, `"read 3/12/63"`. Planes are numbered through the device.
-    pub places: Vec<FaultPlace>,
+    pub places: Vec<InjectedFault>,
 }
 
 impl Default for FaultsConfig {
@@ -70,7 +70,7 @@ impl FaultKind {
 /// The next operation that is to fail, anywhere or at a place; written `"program 3/12/63"` with the numbers of the
 /// plane, of the block in it, and of the page in that, as many as matter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FaultPlace {
+pub struct InjectedFault {
     /// The operation.
     pub kind: FaultKind,
     /// The plane, numbered through the device.
@@ -81,7 +81,7 @@ pub struct FaultPlace {
     pub page: Option<u32>,
 }
 
-impl FaultPlace {
+impl InjectedFault {
     /// Whether it is such an operation, of pages from `first` to before `end` of a block.
     pub fn is_hit(&self, kind: FaultKind, plane: u32, block: u32, pages: std::ops::Range<u32>) -> bool {
         self.kind == kind
@@ -91,7 +91,7 @@ impl FaultPlace {
     }
 }
 
-impl FromStr for FaultPlace {
+impl FromStr for InjectedFault {
     type Err = String;
     fn from_str(text: &str) -> Result<Self, String> {
         let wrong = || {
@@ -113,11 +113,11 @@ impl FromStr for FaultPlace {
         if words.next().is_some() || (kind == FaultKind::Erase && page.is_some()) {
             return Err(wrong());
         }
-        Ok(FaultPlace { kind, plane, block, page })
+        Ok(InjectedFault { kind, plane, block, page })
     }
 }
 
-impl fmt::Display for FaultPlace {
+impl fmt::Display for InjectedFault {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         f.write_str(self.kind.name())?;
         for (separator, number) in [(' ', self.plane), ('/', self.block), ('/', self.page)] {
@@ -129,21 +129,21 @@ impl fmt::Display for FaultPlace {
     }
 }
 
-impl Serialize for FaultPlace {
+impl Serialize for InjectedFault {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
     }
 }
 
-impl<'de> Deserialize<'de> for FaultPlace {
+impl<'de> Deserialize<'de> for InjectedFault {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
     }
 }
 
-impl JsonSchema for FaultPlace {
+impl JsonSchema for InjectedFault {
     fn schema_name() -> std::borrow::Cow<'static, str> {
-        "FaultPlace".into()
+        "InjectedFault".into()
     }
     fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
         schemars::json_schema!({
@@ -162,16 +162,16 @@ mod tests {
     #[test]
     fn a_place_is_read_as_it_is_printed() {
         for text in ["program", "erase 3", "read 3/12", "program 0/1/2"] {
-            assert_eq!(text.parse::<FaultPlace>().unwrap().to_string(), text);
+            assert_eq!(text.parse::<InjectedFault>().unwrap().to_string(), text);
         }
         for text in ["", "write 3", "erase 3/12/1", "read 1/2/3/4", "read 1 2", "read a", "read 1/"] {
-            assert!(text.parse::<FaultPlace>().unwrap_err().contains("is no fault"), "{text}");
+            assert!(text.parse::<InjectedFault>().unwrap_err().contains("is no fault"), "{text}");
         }
     }
 
     #[test]
     fn a_place_is_hit_by_what_it_names_only() {
-        let place: FaultPlace = "program 3/12/5".parse().unwrap();
+        let place: InjectedFault = "program 3/12/5".parse().unwrap();
         assert!(place.is_hit(FaultKind::Program, 3, 12, 4..6));
         assert!(!place.is_hit(FaultKind::Read, 3, 12, 4..6));
         assert!(!place.is_hit(FaultKind::Program, 2, 12, 4..6));

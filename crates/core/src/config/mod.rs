@@ -46,7 +46,7 @@ use crate::ftl::temperature::TemperatureConfig;
 use crate::scheduler::SchedulerConfig;
 pub use builtin::{BUILTINS, Builtin, builtin, builtin_names};
 pub use error::{ConfigError, Place, Problem};
-pub use faults::{FaultKind, FaultPlace, FaultsConfig};
+pub use faults::{FaultKind, FaultsConfig, InjectedFault};
 pub use figures::Figure;
 pub use load::{base_in, file_text, from_toml, from_toml_with, load, load_with};
 pub use reference::{example, reference_page};
@@ -413,7 +413,7 @@ pub struct Gc {
     pub wear: WearConfig,
     /// Where moved units are written.
     pub frontiers: Frontiers,
-    /// When the operations of garbage collection take priority over host writes. See docs/model/cleaning.md.
+    /// When the operations of garbage collection take priority over host writes. See docs/model/gc.md.
     #[serde(skip_serializing_if = "GcPace::is_default")]
     #[schemars(extend("default" = "queued"))]
     pub pace: GcPace,
@@ -502,7 +502,7 @@ pub struct Firmware {
     /// Of each mapping unit that is given a place to be written to.
     pub allocation: FirmwareCost,
     /// Of each decision of cleaning: which block is next.
-    pub cleaning: FirmwareCost,
+    pub gc: FirmwareCost,
     /// Of each mapping unit of a request that meets the buffer.
     pub buffer: FirmwareCost,
 }
@@ -516,7 +516,7 @@ impl Default for Firmware {
             interrupt: none,
             lookup: none,
             allocation: none,
-            cleaning: none,
+            gc: none,
             buffer: none,
         }
     }

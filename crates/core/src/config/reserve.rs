@@ -98,15 +98,15 @@ impl DeviceConfig {
         }
     }
 
-    /// Units that a plane can hold while `stock` of its blocks are free, `map` hold translation pages and a program is
+    /// Units that a plane can hold while `free_blocks` of its blocks are free, `map` hold translation pages and a program is
     /// under way.
-    fn room(&self, stock: u32, map: u32) -> u64 {
-        self.room_of(self.good_blocks(), stock, map)
+    fn room(&self, free_blocks: u32, map: u32) -> u64 {
+        self.room_of(self.good_blocks(), free_blocks, map)
     }
 
     /// The same of a plane with so many good blocks.
-    fn room_of(&self, good: u32, stock: u32, map: u32) -> u64 {
-        let blocks = good.saturating_sub(stock).saturating_sub(self.frontiers_per_plane()).saturating_sub(map);
+    fn room_of(&self, good: u32, free_blocks: u32, map: u32) -> u64 {
+        let blocks = good.saturating_sub(free_blocks).saturating_sub(self.frontiers_per_plane()).saturating_sub(map);
         (u64::from(blocks) * self.sure_units()).saturating_sub(1)
     }
 
@@ -158,7 +158,10 @@ impl DeviceConfig {
         let needed = self.units_to_hold() + 1;
         let blocks = needed.div_ceil(self.sure_units()) + u64::from(self.frontiers_per_plane());
         let blocks = blocks + u64::from(self.map_blocks());
-        u64::from(self.good_blocks()).checked_sub(blocks).filter(|stock| *stock > 0).map(|stock| stock as u32)
+        u64::from(self.good_blocks())
+            .checked_sub(blocks)
+            .filter(|free_blocks| *free_blocks > 0)
+            .map(|free_blocks| free_blocks as u32)
     }
 
     /// The most mapping units that the host may see with this soft threshold.

@@ -23,7 +23,7 @@ impl Device {
     /// nothing.
     #[inline]
     pub fn prefetch(&self, request: &Request) {
-        let lpn = self.front.first_unit(request);
+        let lpn = self.interface.first_unit(request);
         if let Some(buffer) = &self.buffer {
             buffer.prefetch(lpn);
         }
@@ -35,7 +35,7 @@ impl Device {
     /// Asks for what is known of the place of a request of the near future, whose map entry was asked for before.
     #[inline]
     pub fn prefetch_place(&self, request: &Request) {
-        let lpn = self.front.first_unit(request);
+        let lpn = self.interface.first_unit(request);
         if lpn.0 < self.ftl.map.len() && !self.stays_in_buffer(request) {
             self.ftl.prefetch(lpn);
         }
@@ -50,16 +50,16 @@ impl Device {
     /// A request has got a place in the queue.
     #[inline(always)]
     pub(super) fn enter(&mut self, at: Time, request: Request) {
-        if !self.front.is_in_range(&request) {
+        if !self.interface.is_in_range(&request) {
             let refused = request;
             return self.refuse(&refused);
         }
-        let id = self.front.enter(request);
+        let id = self.interface.enter(request);
         self.observe_entered(id, at);
-        if !self.front.has_link() {
+        if !self.interface.has_link() {
             return self.receive_or_queue(id);
         }
-        self.front.send(id, at);
+        self.interface.send(id, at);
         if self.timer(Timer::Link).is_none() {
             self.arm_link();
         }
@@ -69,22 +69,22 @@ impl Device {
     #[cold]
     fn refuse(&mut self, request: &Request) {
         self.observe_refused(request);
-        self.front.refuse(*request, Status::OutOfRange, self.now);
+        self.interface.refuse(*request, Status::OutOfRange, self.now);
     }
 
     /// One step of a request has crossed the link.
     pub(super) fn arrived(&mut self, id: RequestId, last: bool) {
         self.observe_request(id, TimePart::Link);
-        if self.front.requests[id].request.operation != Operation::Write {
+        if self.interface.requests[id].request.operation != Operation::Write {
             return self.receive_or_queue(id);
         }
-        let before = self.front.requests[id].crossed;
+        let before = self.interface.requests[id].crossed;
         // Up to the end of the page that has just arrived.
-        let end = if last { self.front.units_of(id) } else { self.front.end_of_page(id, before) };
-        self.front.requests[id].crossed = end;
+        let end = if last { self.interface.units_of(id) } else { self.interface.end_of_page(id, before) };
+        self.interface.requests[id].crossed = end;
         if before == 0 {
             self.receive_or_queue(id);
-        } else if self.front.requests[id].received {
+        } else if self.interface.requests[id].received {
             self.work_on_write(id, before..end);
         }
     }
@@ -99,18 +99,18 @@ impl Device {
 
     /// A request is in the controller, and its software knows of it.
     pub(super) fn receive(&mut self, id: RequestId) {
-        let pending = &mut self.front.requests[id];
+        let pending = &mut self.interface.requests[id];
         pending.received = true;
         let operation = pending.request.operation;
         match operation {
             Operation::Read => self.receive_read(id),
             Operation::Write | Operation::WriteZeroes => {
-                if !self.front.has_link() || operation == Operation::WriteZeroes {
-                    self.front.requests[id].crossed = self.front.units_of(id);
+                if !self.interface.has_link() || operation == Operation::WriteZeroes {
+                    self.interface.requests[id].crossed = self.interface.units_of(id);
                 }
-                self.work_on_write(id, 0..self.front.requests[id].crossed);
+                self.work_on_write(id, 0..self.interface.requests[id].crossed);
             }
-            Operation::Trim if self.queue_work(Work::Trim(id, self.front.units_of(id))) => {}
+            Operation::Trim if self.queue_work(Work::Trim(id, self.interface.units_of(id))) => {}
             Operation::Trim => self.trim(id),
             Operation::Flush if self.ftl.is_read_only() => self.flush_read_only(id),
             Operation::Flush => self.receive_flush(id),
@@ -119,13 +119,13 @@ impl Device {
 
     #[inline(always)]
     fn receive_read(&mut self, id: RequestId) {
-        let units = 0..self.front.units_of(id);
-        self.front.requests[id].remaining += units.end;
+        let units = 0..self.interface.units_of(id);
+        self.interface.requests[id].remaining += units.end;
         self.dispatch.note_host_read(self.now);
         // Looking it up searches the buffer once more: where no time passes in between, one unit needs no search before
         // that. Several are read in the runs between those that are there.
         match self.buffer {
-            Some(_) if units.end > 1 || self.front.cores.is_some() => {
+            Some(_) if units.end > 1 || self.interface.cores.is_some() => {
                 if !self.queue_by_page(id, &units, Work::Search) {
                     self.search_buffer(id, units);
                 }
@@ -161,7 +161,7 @@ impl Device {
 
     /// A request without data is served.
     pub(super) fn done_at_once(&mut self, id: RequestId) {
-        self.front.requests[id].start = self.now;
+        self.interface.requests[id].start = self.now;
         self.part_done(id, self.now, TransactionId::NONE);
     }
 
@@ -186,7 +186,7 @@ impl Device {
     #[inline(always)]
     pub(super) fn read_rest(&mut self, mut reading: Reading) {
         while reading.next < reading.end {
-            let part = self.front.part_of(reading.request, reading.next);
+            let part = self.interface.part_of(reading.request, reading.next);
             if self.buffer.is_none() || !self.read_buffer(reading.request, part) {
                 reading.open = self.look_up(reading.request, part, reading.open);
             }
@@ -196,7 +196,7 @@ impl Device {
             }
         }
         if reading.open.is_some() {
-            self.line_up(reading.open);
+            self.enqueue(reading.open);
         }
     }
 
@@ -238,7 +238,7 @@ impl Device {
     /// The controller answers a part of a read by itself.
     #[inline(never)]
     fn answer_at_once(&mut self, id: RequestId, part: Part, from: TransactionId) {
-        let pending = &mut self.front.requests[id];
+        let pending = &mut self.interface.requests[id];
         pending.start = pending.start.min(self.now);
         self.reply(id, part.end - part.first, from);
     }
@@ -275,20 +275,20 @@ impl Device {
         let (page, _) = shape.units_per_page.divide_with_rest(ppn.0);
         if open.is_some() {
             let read = &mut self.transactions[open];
-            if shape.units_per_page.divide(read.place.0) == page {
+            if shape.units_per_page.divide(read.ppn.0) == page {
                 read.units += 1;
                 read.end += (part.end - part.first) as u16;
-                self.front.requests[id].remaining -= 1;
+                self.interface.requests[id].remaining -= 1;
                 self.observe_read_joined(open, part, ppn);
                 self.note_read_unit(open, ppn, false);
                 return open;
             }
-            self.line_up(open);
+            self.enqueue(open);
         }
         let block = self.ftl.blocks.depend(ppn);
         let mut read = Transaction::new(Kind::HostRead, Class::HostRead).of_request(id);
         read.plane = self.ftl.blocks.plane_of(block);
-        read.place = ppn;
+        read.ppn = ppn;
         read.lpn = part.lpn;
         read.dependency = block;
         read.end = (part.end - part.first) as u16;
@@ -306,7 +306,7 @@ impl Device {
     /// nothing behind it.
     #[inline]
     pub(super) fn admit(&mut self) {
-        if self.front.unadmitted.is_empty() && self.buffer_is_at_rest() {
+        if self.interface.unadmitted.is_empty() && self.buffer_is_at_rest() {
             return;
         }
         if self.tasks.any_new() {
@@ -338,7 +338,7 @@ impl Device {
             }
             if self.tasks.any_new() {
                 // Mostly the only request has been admitted, and there is no buffer.
-                if !self.front.unadmitted.is_empty() || self.buffer.is_some() {
+                if !self.interface.unadmitted.is_empty() || self.buffer.is_some() {
                     self.tasks.push(Task::AdmitRest(before));
                 }
                 return;
@@ -376,11 +376,11 @@ impl Device {
 
     /// Admits the next unit of the first request that waits. Returns `false` if it has to wait.
     fn admit_next(&mut self) -> bool {
-        let Some(&id) = self.front.unadmitted.front() else { return false };
+        let Some(&id) = self.interface.unadmitted.front() else { return false };
         let back = self.writes_back();
-        let pending = &self.front.requests[id];
+        let pending = &self.interface.requests[id];
         if pending.admitted < pending.arrived {
-            let part = self.front.part_of(id, pending.admitted);
+            let part = self.interface.part_of(id, pending.admitted);
             if self.ftl.is_read_only() {
                 self.refuse_unit(id, back);
             } else if self.has_place(&pending.request, part) {
@@ -389,7 +389,7 @@ impl Device {
                 return false;
             }
         }
-        let pending = &mut self.front.requests[id];
+        let pending = &mut self.interface.requests[id];
         let is_zeroed = pending.request.operation == Operation::WriteZeroes;
         // What its last unit has set off comes before what ends it.
         if self.tasks.any_new() && (is_zeroed || pending.remaining == 1) {
@@ -398,14 +398,14 @@ impl Device {
         if is_zeroed && pending.admitted == pending.arrived {
             pending.start = pending.start.min(self.now);
         }
-        if pending.admitted < self.front.units_of(id) {
-            let pending = &self.front.requests[id];
+        if pending.admitted < self.interface.units_of(id) {
+            let pending = &self.interface.requests[id];
             return pending.admitted < pending.arrived;
         }
         if is_zeroed {
             self.land_records(id);
         }
-        self.front.unadmitted.pop_front();
+        self.interface.unadmitted.pop_front();
         self.part_done(id, self.now, TransactionId::NONE);
         true
     }
@@ -413,7 +413,7 @@ impl Device {
     /// Takes a unit of a write that has a place, into the buffer where that takes writes `back`.
     #[inline(always)]
     fn admit_unit(&mut self, id: RequestId, part: Part, back: bool) {
-        let pending = &mut self.front.requests[id];
+        let pending = &mut self.interface.requests[id];
         pending.admitted += 1;
         let request = pending.request;
         if let (true, Some(buffer)) = (back, &mut self.buffer) {
@@ -434,7 +434,7 @@ impl Device {
     #[inline(always)]
     fn accept_write(&mut self, id: RequestId, request: &Request, part: Part) {
         self.slots_free -= 1;
-        self.front.requests[id].remaining += 1;
+        self.interface.requests[id].remaining += 1;
         let before = self.ftl.map.get(part.lpn);
         let mapped = before != Location::Unmapped;
         let update = self.ftl.partial.write(part.lpn.0, mapped, part.first, part.end);
@@ -527,7 +527,7 @@ impl Device {
         let block = self.ftl.blocks.depend(ppn);
         let mut read = Transaction::new(Kind::RmwRead, Class::RmwRead).of_write(write);
         read.plane = self.ftl.blocks.plane_of(block);
-        read.place = ppn;
+        read.ppn = ppn;
         read.dependency = block;
         read.units = self.ftl.shape().pages_per_unit as u16;
         read.end = self.transactions[write].units;
@@ -546,28 +546,28 @@ impl Device {
         if self.dispatch.filling.is_some() {
             return self.stage(id);
         }
-        self.line_up_write(id);
+        self.enqueue_write(id);
     }
 
     /// A write goes to the lines of its plane, or of its pool.
-    pub(super) fn line_up_write(&mut self, id: TransactionId) {
+    pub(super) fn enqueue_write(&mut self, id: TransactionId) {
         let Some(plane) = self.ftl.home(self.transactions[id].lpn) else {
             return self.queue_anywhere(id);
         };
         self.transactions[id].plane = plane;
         if self.dispatch.has_parked(plane) || !self.ftl.blocks.takes_host_write(plane) {
-            self.show_lined_up(id);
+            self.show_enqueued(id);
             self.dispatch.park_new(&mut self.transactions, plane, id);
             self.observe_stalled(id);
             return self.clean(plane);
         }
-        self.line_up(id);
+        self.enqueue(id);
     }
 
     /// Deallocates the units of a request.
     pub(super) fn trim(&mut self, id: RequestId) {
         if self.ftl.is_read_only() {
-            self.front.requests[id].status = Status::ReadOnly;
+            self.interface.requests[id].status = Status::ReadOnly;
             return self.done_at_once(id);
         }
         self.trim_rest(id, 0);
@@ -575,8 +575,8 @@ impl Device {
 
     /// Deallocates the units of a request from `index` on. Runs the tasks of each unit before the next one.
     pub(super) fn trim_rest(&mut self, id: RequestId, mut index: u32) {
-        while index < self.front.units_of(id) {
-            let part = self.front.part_of(id, index);
+        while index < self.interface.units_of(id) {
+            let part = self.interface.part_of(id, index);
             // A unit that is not covered whole keeps its data, as NVMe allows.
             if self.is_whole(part) {
                 self.deallocate(part.lpn);
@@ -599,8 +599,8 @@ impl Device {
 
     /// What a request with FUA has deallocated has to stay so: it waits for the records of that, as a flush would.
     fn land_records(&mut self, id: RequestId) {
-        if self.must_land(&self.front.requests[id].request)
-            && (0..self.front.units_of(id)).any(|index| self.is_whole(self.front.part_of(id, index)))
+        if self.must_land(&self.interface.requests[id].request)
+            && (0..self.interface.units_of(id)).any(|index| self.is_whole(self.interface.part_of(id, index)))
         {
             self.flush_journal(id);
         }
@@ -619,7 +619,7 @@ impl Device {
     /// Takes a unit out of the map, and notes so for the journal.
     fn unmap(&mut self, lpn: Lpn) {
         let sequence = self.observe_trimmed(lpn);
-        let stale = match self.ftl.map.get(lpn) {
+        let invalid = match self.ftl.map.get(lpn) {
             Location::Unmapped => return,
             Location::Flash(ppn) => Some(ppn),
             Location::Slot(newest) => {
@@ -638,9 +638,9 @@ impl Device {
         self.entry_changed(lpn);
         self.ftl.partial.forget(lpn.0);
         if self.durability.is_some() {
-            self.journal_trim(lpn, sequence, stale);
+            self.journal_trim(lpn, sequence, invalid);
         }
-        if let Some(ppn) = stale {
+        if let Some(ppn) = invalid {
             self.ftl.blocks.invalidate(ppn);
             self.ftl.counters.units_trimmed += 1;
             if self.ftl.shape().hooks.places {

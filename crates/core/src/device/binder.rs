@@ -48,8 +48,8 @@ impl Binder for Device {
         let frontier = match transaction.kind {
             Kind::Write | Kind::MergeWrite if self.ftl.shape().hooks.places => {
                 let number = (transaction.kind == Kind::MergeWrite).then(|| transaction.logical_block());
-                let place = self.ftl.scheme().target(&self.ftl, transaction.lpn, number);
-                return place.map_or(Target::Alone, |place| Target::At(self.address_of(place, kind)));
+                let ppn = self.ftl.scheme().target(&self.ftl, transaction.lpn, number);
+                return ppn.map_or(Target::Alone, |ppn| Target::At(self.address_of(ppn, kind)));
             }
             Kind::Write => self.ftl.blocks.frontier_for_host(plane, transaction.temperature),
             Kind::GcWrite => self.frontier_of_copies(plane),
@@ -58,10 +58,10 @@ impl Binder for Device {
             Kind::MapRead if !reads_a_page(transaction) => return Target::Alone,
             // Its transfer is not as long as that of data.
             Kind::Summary => return Target::Alone,
-            _ => return Target::At(self.address_of(transaction.place, kind)),
+            _ => return Target::At(self.address_of(transaction.ppn, kind)),
         };
-        match self.ftl.blocks.next_place(frontier) {
-            Some(place) => Target::At(self.address_of(place, kind)),
+        match self.ftl.blocks.next_ppn(frontier) {
+            Some(ppn) => Target::At(self.address_of(ppn, kind)),
             None => Target::Opens(self.ftl.blocks.next_opened(frontier)),
         }
     }
@@ -71,25 +71,25 @@ impl Binder for Device {
         if blocks.is_native() || id.is_none() {
             return CellMode::Native;
         }
-        let Transaction { kind, place, .. } = self.transactions[id];
+        let Transaction { kind, ppn, .. } = self.transactions[id];
         match kind {
             Kind::MapWrite => blocks.cells(Role::Map),
             Kind::Write | Kind::GcWrite | Kind::CopyBack | Kind::MergeWrite => blocks.cells(Role::Data),
-            _ => self.cells_at(place, kind.into()),
+            _ => self.cells_at(ppn, kind.into()),
         }
     }
 
-    fn cells_at(&self, place: Ppn, kind: array::Kind) -> CellMode {
-        if kind == array::Kind::Erase { CellMode::Native } else { self.ftl.blocks.cells_at(place) }
+    fn cells_at(&self, ppn: Ppn, kind: array::Kind) -> CellMode {
+        if kind == array::Kind::Erase { CellMode::Native } else { self.ftl.blocks.cells_at(ppn) }
     }
 
-    fn address_of(&self, place: Ppn, kind: array::Kind) -> Address {
+    fn address_of(&self, ppn: Ppn, kind: array::Kind) -> Address {
         let blocks = &self.ftl.blocks;
         if kind == array::Kind::Erase {
-            return (blocks.index_in_plane(BlockId(place.0)), 0);
+            return (blocks.index_in_plane(BlockId(ppn.0)), 0);
         }
-        let page = self.ftl.shape().units_per_page.divide(blocks.offset_in_block(place));
-        (blocks.index_in_plane(blocks.block_of(place)), page)
+        let page = self.ftl.shape().units_per_page.divide(blocks.offset_in_block(ppn));
+        (blocks.index_in_plane(blocks.block_of(ppn)), page)
     }
 
     fn source_of(&self, plane: PlaneId) -> Option<Address> {
@@ -98,8 +98,8 @@ impl Binder for Device {
     }
 
     fn next_write(&self, plane: PlaneId, class: u8) -> Option<Address> {
-        let place = self.ftl.blocks.next_place(self.ftl.blocks.frontier_for_host(plane, class))?;
-        Some(self.address_of(place, array::Kind::Program))
+        let ppn = self.ftl.blocks.next_ppn(self.ftl.blocks.frontier_for_host(plane, class))?;
+        Some(self.address_of(ppn, array::Kind::Program))
     }
 
     fn next_opened(&self, plane: PlaneId, class: u8) -> Option<u32> {
@@ -108,9 +108,9 @@ impl Binder for Device {
 
     fn skip_to(&mut self, plane: PlaneId, class: u8, page: u32) {
         let frontier = self.ftl.blocks.frontier_for_host(plane, class);
-        let Some(place) = self.ftl.blocks.next_place(frontier) else { return };
+        let Some(ppn) = self.ftl.blocks.next_ppn(frontier) else { return };
         let end = page * self.ftl.shape().units_per_page.divisor();
-        let count = end - self.ftl.blocks.offset_in_block(place);
+        let count = end - self.ftl.blocks.offset_in_block(ppn);
         if count > 0 {
             self.ftl.waste(frontier, count, ProgramCause::WasteAlignment);
         }
@@ -140,12 +140,12 @@ impl Binder for Device {
             Kind::RmwRead => self.transactions[transaction.write()].request(),
             _ => return None,
         };
-        let request = request.is_some().then(|| self.front.requests[request].request)?;
+        let request = request.is_some().then(|| self.interface.requests[request].request)?;
         Some((request.tag, request.stream))
     }
 
     fn show_queued(&mut self, id: TransactionId, lun: LunId) {
-        self.show_line_up(id, lun);
+        self.show_enqueue(id, lun);
     }
 
     fn show_started(&mut self, first: TransactionId, operation: &Operation) {

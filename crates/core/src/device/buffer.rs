@@ -42,7 +42,7 @@ impl Device {
     pub(super) fn search_buffer(&mut self, id: RequestId, units: Range<u32>) {
         let mut missed = units.start..units.start;
         for index in units.clone() {
-            let part = self.front.part_of(id, index);
+            let part = self.interface.part_of(id, index);
             let whole = match self.buffer.as_deref().map(|buffer| buffer.find(part.lpn, part.first, part.end)) {
                 Some(Found::Whole(entry)) => Some(entry),
                 _ => None,
@@ -72,7 +72,7 @@ impl Device {
     fn answer_from_buffer(&mut self, id: RequestId, part: Part) {
         self.observe_buffer_read(id, part);
         let sectors = part.end - part.first;
-        let pending = &mut self.front.requests[id];
+        let pending = &mut self.interface.requests[id];
         pending.start = pending.start.min(self.now);
         self.access_memory(sectors, Then { request: id, reply: sectors });
     }
@@ -106,7 +106,7 @@ impl Device {
     pub(super) fn fill_buffer(&mut self, id: TransactionId) {
         if let Some(buffer) = self.buffer.as_deref_mut().filter(|buffer| buffer.keeps_reads()) {
             let read = &self.transactions[id];
-            buffer.keep_read(id, read, &self.front.requests[read.request()].request, &self.ftl, self.now);
+            buffer.keep_read(id, read, &self.interface.requests[read.request()].request, &self.ftl, self.now);
             self.admit();
         }
     }
@@ -115,9 +115,9 @@ impl Device {
 
     /// So many units of a write are through the controller's software: they wait for their place.
     pub(super) fn bring(&mut self, id: RequestId, units: u32) {
-        let pending = &mut self.front.requests[id];
+        let pending = &mut self.interface.requests[id];
         if pending.arrived == 0 {
-            self.front.unadmitted.push_back(id);
+            self.interface.unadmitted.push_back(id);
         }
         pending.arrived += units;
         if let Some(buffer) = &mut self.buffer {
@@ -149,7 +149,7 @@ impl Device {
         self.ftl.counters.host_units += 1;
         self.ftl.counters.host_bytes += u64::from(sectors) * SECTOR;
         let must_land = self.must_land(request);
-        let pending = &mut self.front.requests[id];
+        let pending = &mut self.interface.requests[id];
         pending.remaining += 1;
         pending.start = pending.start.min(self.now);
         self.observe_buffering(id, part);
@@ -339,7 +339,7 @@ impl Device {
     /// Completes the flushes that need not wait any more.
     pub(super) fn end_flushes(&mut self) {
         while let Some(id) = self.buffer.as_deref_mut().and_then(Buffer::take_waiter) {
-            let pending = &mut self.front.requests[id];
+            let pending = &mut self.interface.requests[id];
             pending.start = pending.start.min(self.now);
             self.observe_request(id, TimePart::Buffer);
             // What was trimmed meanwhile is not in flash, and need not be once that is.

@@ -97,7 +97,7 @@ impl Device {
         }
         match self.ftl.map.get(lpn) {
             Location::Unmapped => Place::Nothing,
-            Location::Flash(place) => Place::Flash(place),
+            Location::Flash(ppn) => Place::Flash(ppn),
             Location::Slot(_) => Place::Pending,
         }
     }

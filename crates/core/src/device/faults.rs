@@ -2,7 +2,7 @@
 //! of it, a device that takes no writes. See docs/model/faults.md.
 
 use super::Device;
-use crate::config::FaultPlace;
+use crate::config::InjectedFault;
 use crate::durability::flash::FlashEvent;
 use crate::ftl::space::{BlockState, Claim, Role};
 use crate::metrics::attribution::Part as TimePart;
@@ -16,13 +16,13 @@ use crate::work::{Fifo, Kind, Task, Transaction};
 impl Device {
     /// Has the next operation of this kind at this place fail, once. An error where the device file has no `[faults]`,
     /// where there is no such place, or where too many have not come.
-    pub fn fail_next(&mut self, place: FaultPlace) -> Result<(), String> {
-        if let Some((name, count)) = self.config.lacks(&place) {
-            return Err(format!("{place}: the device has {count} {name} there, numbered from 0"));
+    pub fn fail_next(&mut self, ppn: InjectedFault) -> Result<(), String> {
+        if let Some((name, count)) = self.config.lacks(&ppn) {
+            return Err(format!("{ppn}: the device has {count} {name} there, numbered from 0"));
         }
         let none = "the device keeps nothing in reserve for what fails: give it a table [faults], empty or not \
                     (--set faults.program_rate=0)";
-        self.ftl.faults.as_mut().ok_or_else(|| none.to_owned())?.ask(place)
+        self.ftl.faults.as_mut().ok_or_else(|| none.to_owned())?.ask(ppn)
     }
 
     /// Since when it takes no writes, if it does not.
@@ -58,15 +58,15 @@ impl Device {
 
     /// Whether a program has failed that ends now.
     #[inline]
-    pub(super) fn program_fails(&mut self, place: Ppn, units: u32) -> bool {
-        self.ftl.faults.is_some() && self.ftl.program_fails(place, units)
+    pub(super) fn program_fails(&mut self, ppn: Ppn, units: u32) -> bool {
+        self.ftl.faults.is_some() && self.ftl.program_fails(ppn, units)
     }
 
     /// A program has failed, `with_data` of whose units held any.
-    pub(super) fn program_failed(&mut self, place: Ppn, units: u32, with_data: u32) {
-        let block = self.ftl.blocks.block_of(place);
-        self.ftl.program_failed(place, units, with_data);
-        self.observe_flash(FlashEvent::ProgramFailed { place, units });
+    pub(super) fn program_failed(&mut self, ppn: Ppn, units: u32, with_data: u32) {
+        let block = self.ftl.blocks.block_of(ppn);
+        self.ftl.program_failed(ppn, units, with_data);
+        self.observe_flash(FlashEvent::ProgramFailed { ppn, units });
         self.check_spare(self.ftl.blocks.plane_of(block));
         self.rest_failed(block);
     }
@@ -78,7 +78,7 @@ impl Device {
         }
         self.ftl.empty_failed(block);
         let plane = self.ftl.blocks.plane_of(block);
-        self.clean_data_and_map(plane);
+        self.collect_data_and_map(plane);
     }
 
     /// Whether the next program of a block is in the cache register already.
@@ -86,8 +86,8 @@ impl Device {
         let unit = self.array.unit_of(self.ftl.blocks.plane_of(block));
         let mut id = self.dispatch.loaded_ahead(unit);
         while id.is_some() {
-            let Transaction { kind, place, next, .. } = self.transactions[id];
-            if kind == Kind::Write && self.ftl.blocks.block_of(place) == block {
+            let Transaction { kind, ppn, next, .. } = self.transactions[id];
+            if kind == Kind::Write && self.ftl.blocks.block_of(ppn) == block {
                 return true;
             }
             id = next;
@@ -103,9 +103,9 @@ impl Device {
 
     /// The program of some writes has failed: they go first where there is a place next.
     pub(super) fn write_again(&mut self, first: TransactionId) {
-        let place = self.transactions[first].place;
+        let ppn = self.transactions[first].ppn;
         let count = self.chain(first).count() as u32;
-        self.program_failed(self.start_of_program(place), self.ftl.shape().units_per_program, count);
+        self.program_failed(self.start_of_program(ppn), self.ftl.shape().units_per_program, count);
         if self.tasks.any_new() {
             return self.tasks.push(Task::QueueAgain(first));
         }
@@ -134,12 +134,12 @@ impl Device {
                 && self.retry_of(id, plane).is_none()
             {
                 self.put_back(id);
-                self.clean_for(id);
+                self.collect_for(id);
             } else {
                 self.dispatch.put_first(&mut self.transactions, (lun, plane), id);
                 self.observe_unstalled(id, lun);
             }
-            self.show_lined_up(id);
+            self.show_enqueued(id);
         }
         if self.dispatch.has_pools() && !self.tasks.holds() {
             self.tasks.push(Task::Offer(self.ftl.allocation.pool_of(plane)));
@@ -147,7 +147,7 @@ impl Device {
     }
 
     /// Continues garbage collection in the plane of the block that waits for a write.
-    fn clean_for(&mut self, id: TransactionId) {
+    fn collect_for(&mut self, id: TransactionId) {
         let block = self.transactions[id].dependency;
         if block.is_some() {
             self.tasks.push(Task::Clean(self.ftl.blocks.plane_of(block)));
@@ -155,23 +155,23 @@ impl Device {
     }
 
     /// The program of what cleaning has read has failed: that is still in the controller.
-    pub(super) fn copy_again(&mut self, plane: PlaneId, place: Ppn) {
+    pub(super) fn copy_again(&mut self, plane: PlaneId, ppn: Ppn) {
         let count = std::mem::take(&mut self.jobs[plane].moving.writing);
-        self.program_failed(place, self.ftl.shape().units_per_program, count as u32);
+        self.program_failed(ppn, self.ftl.shape().units_per_program, count as u32);
         self.jobs[plane].busy = false;
         self.clean(plane);
     }
 
     /// The program of a page that cleaning moves within its plane has failed: it is still where it was.
-    pub(super) fn move_back_again(&mut self, plane: PlaneId, place: Ppn) {
+    pub(super) fn move_back_again(&mut self, plane: PlaneId, ppn: Ppn) {
         let units = self.jobs[plane].moving.back.len() as u32;
-        self.program_failed(place, self.ftl.shape().units_per_page.divisor(), units);
+        self.program_failed(ppn, self.ftl.shape().units_per_page.divisor(), units);
         let Some(first) = self.jobs[plane].moving.back.first().filter(|_| !self.ftl.is_read_only()) else {
             self.jobs[plane].busy = false;
             return;
         };
-        let mut again = Transaction::new(Kind::CopyBack, self.cleaning_class(plane));
-        (again.plane, again.place, again.units) = (plane, first.from, units as u16);
+        let mut again = Transaction::new(Kind::CopyBack, self.gc_class(plane));
+        (again.plane, again.ppn, again.units) = (plane, first.from, units as u16);
         self.dispatch(again);
     }
 
@@ -218,7 +218,7 @@ impl Device {
         if self.ftl.faults.is_none() || dependency.is_none() {
             return None;
         }
-        let dependants = self.dependants_of_doomed(plane, dependency)?;
+        let dependants = self.dependants_before_erase(plane, dependency)?;
         // Several that wait like this one must not wait for each other once garbage collection rests.
         let all_wait = || !self.jobs[plane].busy && dependants == 1 + self.count_waiting_on(dependency, id);
         (dependants == 1 || all_wait()).then(|| self.freeing(plane, dependants))?
@@ -264,7 +264,7 @@ impl Device {
     /// A dependant of a block has ended that awaits its erase: writes that the block still waits for may go now.
     #[cold]
     pub(super) fn go_again_for(&mut self, block: BlockId) {
-        if self.ftl.blocks.block(block).state == BlockState::Doomed {
+        if self.ftl.blocks.block(block).state == BlockState::AwaitingErase {
             self.go_again(self.ftl.blocks.plane_of(block));
         }
     }
@@ -279,15 +279,15 @@ impl Device {
 
     fn check_host_page(&mut self, id: TransactionId) -> bool {
         let read = self.transactions[id];
-        let (place, units, owner) = (read.place, read.units, read.request());
-        let request = self.front.requests[owner].request;
+        let (ppn, units, owner) = (read.ppn, read.units, read.request());
+        let request = self.interface.requests[owner].request;
         let unit = |sector| self.ftl.shape().unit_sectors.divide_long(sector) as u32;
         let of_request = unit(request.lba)..unit(request.lba + u64::from(request.sectors) - 1) + 1;
-        let failed = self.ftl.read_fails(place, u32::from(units));
-        let lost = failed || self.ftl.is_lost_in_page(place, &of_request);
+        let failed = self.ftl.read_fails(ppn, u32::from(units));
+        let lost = failed || self.ftl.is_lost_in_page(ppn, &of_request);
         if lost {
             self.ftl.counters.faults.note_uncorrectable(ReadCause::Host);
-            self.front.requests[owner].status = Status::Uncorrectable;
+            self.interface.requests[owner].status = Status::Uncorrectable;
         }
         lost
     }
@@ -299,27 +299,27 @@ impl Device {
             return;
         }
         let read = self.transactions[id];
-        let (place, units, write) = (read.place, read.units, read.write());
-        if self.ftl.read_fails(place, u32::from(units)) || self.ftl.is_lost(place) {
+        let (ppn, units, write) = (read.ppn, read.units, read.write());
+        if self.ftl.read_fails(ppn, u32::from(units)) || self.ftl.is_lost(ppn) {
             self.ftl.counters.faults.note_uncorrectable(ReadCause::Rmw);
-            self.transactions[write].spoiled = true;
+            self.transactions[write].uncorrectable = true;
             let owner = self.transactions[write].request();
             if owner.is_some() {
-                self.front.requests[owner].status = Status::Uncorrectable;
+                self.interface.requests[owner].status = Status::Uncorrectable;
             }
         }
     }
 
     /// A page of a victim has been read: what cannot be corrected is moved as it is.
     #[inline]
-    pub(super) fn check_cleaning_read(&mut self, id: TransactionId) {
+    pub(super) fn check_gc_read(&mut self, id: TransactionId) {
         if self.ftl.faults.is_none() {
             return;
         }
-        let Transaction { place, plane, units, .. } = self.transactions[id];
+        let Transaction { ppn, plane, units, .. } = self.transactions[id];
         let per_page = self.ftl.shape().units_per_page;
-        let of_page = |other: Ppn| per_page.divide(other.0) == per_page.divide(place.0);
-        let failed = self.ftl.read_fails(place, u32::from(units));
+        let of_page = |other: Ppn| per_page.divide(other.0) == per_page.divide(ppn.0);
+        let failed = self.ftl.read_fails(ppn, u32::from(units));
         let mut copies = self.jobs[plane].moving.copies.iter();
         if failed || copies.any(|copy| of_page(copy.from) && self.ftl.is_lost(copy.from)) {
             self.ftl.counters.faults.note_uncorrectable(ReadCause::Gc);
@@ -331,8 +331,8 @@ impl Device {
     pub(super) fn check_slot_read(&mut self, request: RequestId, slot: TransactionId, first: u32, end: u32) {
         let write = &self.transactions[slot];
         let own = u32::from(write.first) <= first && end <= u32::from(write.end);
-        if write.spoiled && !own {
-            self.front.requests[request].status = Status::Uncorrectable;
+        if write.uncorrectable && !own {
+            self.interface.requests[request].status = Status::Uncorrectable;
         }
     }
 
@@ -379,8 +379,8 @@ impl Device {
             if owner.is_some() {
                 self.note_unwritten(id);
                 self.observe_stalled(id);
-                self.observe_spent(id, TimePart::Cleaning);
-                self.front.requests[owner].status = Status::ReadOnly;
+                self.observe_spent(id, TimePart::Gc);
+                self.interface.requests[owner].status = Status::ReadOnly;
                 self.part_done(owner, self.now, id);
             }
             let newer = self.transactions[id].newer;
@@ -405,7 +405,7 @@ impl Device {
         let (older_is_complete, newer_is_complete) =
             (self.transactions[older].complete, self.transactions[newer].complete);
         if older_is_complete && !newer_is_complete {
-            self.transactions[newer].spoiled = self.transactions[older].spoiled;
+            self.transactions[newer].uncorrectable = self.transactions[older].uncorrectable;
             self.observe_completed(newer, older);
             self.contents_complete(newer);
         }
@@ -413,7 +413,7 @@ impl Device {
 
     /// A unit of a write is not taken.
     pub(super) fn refuse_unit(&mut self, id: RequestId, back: bool) {
-        let pending = &mut self.front.requests[id];
+        let pending = &mut self.interface.requests[id];
         pending.admitted += 1;
         pending.status = Status::ReadOnly;
         if let (true, Some(buffer)) = (back, &mut self.buffer) {
@@ -425,7 +425,7 @@ impl Device {
     /// A flush of a device that takes no writes: it has what it has, or has not.
     pub(super) fn flush_read_only(&mut self, id: RequestId) {
         if self.has_unwritten() {
-            self.front.requests[id].status = Status::ReadOnly;
+            self.interface.requests[id].status = Status::ReadOnly;
         }
         self.done_at_once(id);
     }
@@ -444,7 +444,7 @@ impl Device {
         let mut waiting = journal.map_or_else(Vec::new, |journal| journal.end_flushes(u64::MAX));
         waiting.extend(self.buffer.as_deref_mut().map_or_else(Vec::new, |buffer| buffer.take_waiters()));
         for id in waiting {
-            self.front.requests[id].status = Status::ReadOnly;
+            self.interface.requests[id].status = Status::ReadOnly;
             self.observe_request(id, TimePart::Buffer);
             self.part_done(id, self.now, TransactionId::NONE);
         }

@@ -72,7 +72,7 @@ impl Device {
     /// Returns `true` if a write of `request` must not wait for the time-out: the request completes only when it is in
     /// flash, or a flush waits for it.
     fn is_urgent(&self, request: RequestId) -> bool {
-        let lands = request.is_some() && self.must_land(&self.front.requests[request].request);
+        let lands = request.is_some() && self.must_land(&self.interface.requests[request].request);
         lands || self.buffer.as_deref().is_some_and(|buffer| buffer.is_flushing())
     }
 
@@ -111,7 +111,7 @@ impl Device {
             while !waiting.is_empty() {
                 let id = waiting.pop(&mut device.transactions);
                 device.observe_spent(id, TimePart::Fill);
-                device.line_up_write(id);
+                device.enqueue_write(id);
             }
         });
     }

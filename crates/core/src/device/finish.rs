@@ -7,14 +7,14 @@ use crate::ftl::mover::copy::Copy;
 use crate::ftl::space::{BlockState, Role};
 use crate::metrics::attribution::Part as TimePart;
 use crate::metrics::counters::CopyCause;
-use crate::sim::id::{BlockId, Lpn, LunId, Ppn, RequestId, TransactionId, UnitId};
+use crate::sim::id::{BlockId, ExecUnitId, Lpn, LunId, Ppn, RequestId, TransactionId};
 use crate::sim::time::Time;
 use crate::work::{Class, Kind, Task, Transaction};
 
 impl Device {
     /// The data of one plane that works together with others have left.
     #[inline(never)]
-    pub(super) fn finish_member(&mut self, unit: UnitId) {
+    pub(super) fn finish_member(&mut self, unit: ExecUnitId) {
         let id = self.dispatch.member_ended(unit, &self.transactions);
         self.observe_member_ended(unit, id);
         self.finish_one(id);
@@ -22,7 +22,7 @@ impl Device {
 
     /// The operation of a unit of `lun` has ended.
     #[inline]
-    pub(super) fn finish(&mut self, unit: UnitId, lun: LunId) {
+    pub(super) fn finish(&mut self, unit: ExecUnitId, lun: LunId) {
         let id = self.dispatch.ended(unit);
         self.observe_ended(unit, lun, id);
         self.finish_one(id);
@@ -105,14 +105,14 @@ impl Device {
     /// So many sectors of a read leave for the host; see [`Device::part_done`].
     #[inline]
     pub(super) fn reply(&mut self, request: RequestId, sectors: u32, by: TransactionId) {
-        let at = self.front.reply(request, sectors, self.now);
+        let at = self.interface.reply(request, sectors, self.now);
         self.part_done(request, at, by);
     }
 
     /// A part of a request is done at `at`: that of the transaction `by`, or its own where that is `NONE`.
     #[inline]
     pub(super) fn part_done(&mut self, request: RequestId, at: Time, by: TransactionId) {
-        if self.front.part_done(request, at) {
+        if self.interface.part_done(request, at) {
             self.complete(request, by);
         }
     }
@@ -138,7 +138,7 @@ impl Device {
             self.check_slot_read(read.request(), write, first, end);
             self.observe_slot_read_ended(id, write);
             self.transactions.remove(id);
-            let pending = &mut self.front.requests[read.request()];
+            let pending = &mut self.interface.requests[read.request()];
             pending.start = pending.start.min(self.now);
             self.reply(read.request(), end - first, id);
             id = read.next;
@@ -147,33 +147,33 @@ impl Device {
 
     /// All writes of a program command.
     fn finish_writes(&mut self, first: TransactionId) {
-        let place = self.transactions[first].place;
+        let ppn = self.transactions[first].ppn;
         if self.ftl.shape().hooks.places {
-            self.store_program(self.start_of_program(place), first);
+            self.store_program(self.start_of_program(ppn), first);
         }
-        if self.program_fails(self.start_of_program(place), self.ftl.shape().units_per_program) {
+        if self.program_fails(self.start_of_program(ppn), self.ftl.shape().units_per_program) {
             return self.write_again(first);
         }
-        self.observe_programmed(self.start_of_program(place), self.ftl.shape().units_per_program, first);
-        self.finish_writes_of(place, first);
+        self.observe_programmed(self.start_of_program(ppn), self.ftl.shape().units_per_program, first);
+        self.finish_writes_of(ppn, first);
     }
 
     /// The writes of a program command from `id` on, and then the command itself. What one of them sets off comes
     /// before the next one.
-    pub(super) fn finish_writes_of(&mut self, place: Ppn, mut id: TransactionId) {
+    pub(super) fn finish_writes_of(&mut self, ppn: Ppn, mut id: TransactionId) {
         while id.is_some() {
             let next = self.transactions[id].next;
             self.finish_write(id);
             if self.tasks.any_new() {
-                return self.tasks.push(Task::FinishWrites(place, next));
+                return self.tasks.push(Task::FinishWrites(ppn, next));
             }
             id = next;
         }
         if self.ftl.shape().hooks.places {
-            let (lpn, start) = (Lpn(self.ftl.map.owner(place)), self.start_of_program(place));
+            let (lpn, start) = (Lpn(self.ftl.map.owner(ppn)), self.start_of_program(ppn));
             self.with_scheme(|scheme, device| scheme.write_ended(device, lpn, start));
         } else {
-            self.program_ended(place, Role::Data);
+            self.program_ended(ppn, Role::Data);
         }
         self.admit();
     }
@@ -181,16 +181,16 @@ impl Device {
     #[inline(always)]
     fn finish_write(&mut self, id: TransactionId) {
         let write = self.transactions[id];
-        let Transaction { lpn, place, .. } = write;
-        if write.spoiled {
-            self.ftl.mark_lost(place);
+        let Transaction { lpn, ppn, .. } = write;
+        if write.uncorrectable {
+            self.ftl.mark_lost(ppn);
         }
         if write.trimmed {
             self.ftl.counters.units_trimmed += 1;
         } else {
-            self.ftl.blocks.validate(place);
+            self.ftl.blocks.validate(ppn);
             if write.newer.is_none() || self.options.mutant == Mutant::MapMovesBack {
-                self.ftl.map.set_flash(lpn, place);
+                self.ftl.map.set_flash(lpn, ppn);
                 if self.durability.is_some() {
                     if self.is_own(lpn) {
                         return self.finish_own(id);
@@ -203,18 +203,18 @@ impl Device {
                 self.entry_changed(lpn);
             }
         }
-        self.release_superseded(id);
+        self.release_invalidated(id);
     }
 
     /// Updates the map entry of a programmed write, then releases what the write superseded.
     pub(super) fn map_written(&mut self, id: TransactionId) {
         self.entry_changed(self.transactions[id].lpn);
-        self.release_superseded(id);
+        self.release_invalidated(id);
     }
 
     /// A write that has been programmed lets go of what it supersedes, and of the newer write of its unit.
     #[inline(always)]
-    fn release_superseded(&mut self, id: TransactionId) {
+    fn release_invalidated(&mut self, id: TransactionId) {
         let write = self.transactions[id];
         if write.dependency.is_some() {
             self.release(write.dependency);
@@ -250,61 +250,61 @@ impl Device {
     pub(super) fn inherit(&mut self, id: TransactionId, newer: TransactionId) {
         let write = self.transactions[id];
         self.transactions[newer].older = TransactionId::NONE;
-        self.transactions[newer].source = if write.trimmed { Ppn::NONE } else { write.place };
+        self.transactions[newer].source = if write.trimmed { Ppn::NONE } else { write.ppn };
         if !self.transactions[newer].complete {
-            self.transactions[newer].spoiled = write.spoiled;
+            self.transactions[newer].uncorrectable = write.uncorrectable;
             self.observe_completed(newer, id);
             self.contents_complete(newer);
         }
     }
 
     /// Returns the first unit of the program that a place is part of.
-    pub(super) fn start_of_program(&self, place: Ppn) -> Ppn {
-        Ppn(place.0 - self.ftl.blocks.offset_in_block(place) % self.ftl.shape().units_per_program)
+    pub(super) fn start_of_program(&self, ppn: Ppn) -> Ppn {
+        Ppn(ppn.0 - self.ftl.blocks.offset_in_block(ppn) % self.ftl.shape().units_per_program)
     }
 
-    /// A program command at `place`, in a block of a role, has ended: closes the block, or adds its summary, when that
+    /// A program command at `ppn`, in a block of a role, has ended: closes the block, or adds its summary, when that
     /// was its last.
     #[inline(always)]
-    pub(super) fn program_ended(&mut self, place: Ppn, role: Role) {
-        if self.ftl.faults.is_some() && self.ftl.blocks.block(self.ftl.blocks.block_of(place)).failed {
-            return self.rest_failed(self.ftl.blocks.block_of(place));
+    pub(super) fn program_ended(&mut self, ppn: Ppn, role: Role) {
+        if self.ftl.faults.is_some() && self.ftl.blocks.block(self.ftl.blocks.block_of(ppn)).failed {
+            return self.rest_failed(self.ftl.blocks.block_of(ppn));
         }
-        let end = Ppn(place.0 + self.ftl.blocks.size(role).program_units);
+        let end = Ppn(ppn.0 + self.ftl.blocks.size(role).program_units);
         if self.ftl.blocks.ends_data(end, role) {
-            self.block_filled(place);
+            self.block_filled(ppn);
         }
     }
 
-    /// The program at `place` was the last one of data in its block.
-    fn block_filled(&mut self, place: Ppn) {
+    /// The program at `ppn` was the last one of data in its block.
+    fn block_filled(&mut self, ppn: Ppn) {
         if self.ftl.shape().summary {
-            self.queue_summary(place);
+            self.queue_summary(ppn);
         } else {
-            self.close(self.ftl.blocks.block_of(place));
+            self.close(self.ftl.blocks.block_of(ppn));
         }
     }
 
-    /// Queues the summary of a block, behind the program at `place`.
-    pub(super) fn queue_summary(&mut self, place: Ppn) {
+    /// Queues the summary of a block, behind the program at `ppn`.
+    pub(super) fn queue_summary(&mut self, ppn: Ppn) {
         let mut summary = Transaction::new(Kind::Summary, Class::Summary);
         if self.ftl.shape().hooks.places {
-            summary.dependency = self.ftl.blocks.depend(place);
+            summary.dependency = self.ftl.blocks.depend(ppn);
         }
-        let block = self.ftl.blocks.block_of(place);
+        let block = self.ftl.blocks.block_of(ppn);
         summary.plane = self.ftl.blocks.plane_of(block);
-        summary.place = Ppn(place.0 + self.ftl.blocks.size_of(block).program_units);
+        summary.ppn = Ppn(ppn.0 + self.ftl.blocks.size_of(block).program_units);
         self.dispatch(summary);
     }
 
     fn finish_summary(&mut self, id: TransactionId) {
-        let Transaction { place, dependency, .. } = self.transactions.remove(id);
-        let block = self.ftl.blocks.block_of(place);
+        let Transaction { ppn, dependency, .. } = self.transactions.remove(id);
+        let block = self.ftl.blocks.block_of(ppn);
         let group = self.ftl.blocks.size_of(block).program_units;
-        if self.program_fails(place, group) {
-            return self.program_failed(place, group, 0);
+        if self.program_fails(ppn, group) {
+            return self.program_failed(ppn, group, 0);
         }
-        self.observe_programmed(place, group, TransactionId::NONE);
+        self.observe_programmed(ppn, group, TransactionId::NONE);
         if dependency.is_some() {
             return self.release(dependency);
         }
@@ -317,17 +317,17 @@ impl Device {
         }
         self.ftl.blocks.close(block);
         let plane = self.ftl.blocks.plane_of(block);
-        self.clean_data_and_map(plane);
+        self.collect_data_and_map(plane);
     }
 
     /// All copies of a program command of cleaning.
     fn finish_copies(&mut self, id: TransactionId) {
-        let Transaction { plane, place, .. } = self.transactions[id];
+        let Transaction { plane, ppn, .. } = self.transactions[id];
         self.transactions.remove(id);
-        if self.program_fails(place, self.ftl.shape().units_per_program) {
-            return self.copy_again(plane, place);
+        if self.program_fails(ppn, self.ftl.shape().units_per_program) {
+            return self.copy_again(plane, ppn);
         }
-        self.observe_programmed(place, self.ftl.shape().units_per_program, TransactionId::NONE);
+        self.observe_programmed(ppn, self.ftl.shape().units_per_program, TransactionId::NONE);
         let count = std::mem::take(&mut self.jobs[plane].moving.writing);
         for index in 0..count {
             let copy = self.jobs[plane].moving.copies[index];
@@ -336,7 +336,7 @@ impl Device {
         let job = &mut self.jobs[plane];
         job.moving.copies.drain(..count);
         job.busy = false;
-        self.program_ended(place, Role::Data);
+        self.program_ended(ppn, Role::Data);
         if self.tasks.any_new() {
             return self.tasks.push(Task::Clean(plane));
         }
@@ -345,12 +345,12 @@ impl Device {
 
     /// A page that cleaning has moved within its plane.
     fn finish_copy_back(&mut self, id: TransactionId) {
-        let Transaction { plane, place, .. } = self.transactions[id];
+        let Transaction { plane, ppn, .. } = self.transactions[id];
         self.transactions.remove(id);
-        if self.program_fails(place, self.ftl.shape().units_per_page.divisor()) {
-            return self.move_back_again(plane, place);
+        if self.program_fails(ppn, self.ftl.shape().units_per_page.divisor()) {
+            return self.move_back_again(plane, ppn);
         }
-        self.observe_programmed(place, self.ftl.shape().units_per_page.divisor(), TransactionId::NONE);
+        self.observe_programmed(ppn, self.ftl.shape().units_per_page.divisor(), TransactionId::NONE);
         for index in 0..self.jobs[plane].moving.back.len() {
             let copy = self.jobs[plane].moving.back[index];
             self.finish_copy(copy);
@@ -358,7 +358,7 @@ impl Device {
         let job = &mut self.jobs[plane];
         job.moving.back.clear();
         job.busy = false;
-        self.program_ended(place, Role::Data);
+        self.program_ended(ppn, Role::Data);
         if self.tasks.any_new() {
             return self.tasks.push(Task::Clean(plane));
         }
@@ -408,8 +408,9 @@ impl Device {
     fn finish_erase(&mut self, id: TransactionId) {
         let (plane, block) = (self.transactions[id].plane, self.transactions[id].block());
         self.transactions.remove(id);
-        debug_assert_eq!(self.ftl.blocks.block(block).state, BlockState::Doomed);
-        let (role, map_stock) = (self.ftl.blocks.block(block).role, self.ftl.blocks.free_blocks(plane, Role::Map));
+        debug_assert_eq!(self.ftl.blocks.block(block).state, BlockState::AwaitingErase);
+        let (role, free_map_blocks) =
+            (self.ftl.blocks.block(block).role, self.ftl.blocks.free_blocks(plane, Role::Map));
         let failed = self.ftl.faults.is_some() && self.ftl.erase_fails(block);
         if failed {
             self.ftl.erase_failed(block);
@@ -426,14 +427,14 @@ impl Device {
             return self.with_scheme(|scheme, device| scheme.erased(device, plane));
         }
         // One that had failed is erased by a mutant only, and was not counted.
-        self.jobs[plane].doomed = self.jobs[plane].doomed.saturating_sub(1);
+        self.jobs[plane].awaiting_erase = self.jobs[plane].awaiting_erase.saturating_sub(1);
         if failed {
             self.check_spare(plane);
         }
         self.ftl.refresh_ready(plane);
         self.unstall(plane);
         self.unstall_own();
-        self.map_paid(plane, map_stock);
+        self.map_paid(plane, free_map_blocks);
         self.clean(plane);
     }
 }

@@ -16,7 +16,7 @@ impl Device {
     /// Queues a piece of work for the cores. Returns `false` if it takes no time: the caller does at once what follows.
     #[inline(always)]
     pub(super) fn queue_work(&mut self, work: Work) -> bool {
-        self.front.cores.is_some() && self.queue_for_core(work)
+        self.interface.cores.is_some() && self.queue_for_core(work)
     }
 
     /// Queues work on the units of a request, one piece per flash page, so that a page can proceed while a core works
@@ -28,13 +28,13 @@ impl Device {
         units: &Range<u32>,
         work: impl Fn(RequestId, u32, u32) -> Work,
     ) -> bool {
-        let Some(cores) = &self.front.cores else { return false };
+        let Some(cores) = &self.interface.cores else { return false };
         if cores.cost(work(id, units.start, 1)) == Time::ZERO {
             return false;
         }
         let mut first = units.start;
         while first < units.end {
-            let end = self.front.end_of_page(id, first).min(units.end);
+            let end = self.interface.end_of_page(id, first).min(units.end);
             self.queue_work(work(id, first, end - first));
             first = end;
         }
@@ -43,7 +43,7 @@ impl Device {
 
     #[inline(never)]
     fn queue_for_core(&mut self, work: Work) -> bool {
-        let Some(cores) = &mut self.front.cores else { return false };
+        let Some(cores) = &mut self.interface.cores else { return false };
         match cores.queue(work, self.now) {
             Queued::AtOnce => return false,
             Queued::Started(started) => self.core_started(started),
@@ -73,7 +73,7 @@ impl Device {
             Work::Answer(_) => (Task::Answer, 0),
         };
         let plane = if let Work::Clean(plane) = work { plane.0 } else { u32::MAX };
-        let tag = self.front.tag_of(work.request());
+        let tag = self.interface.tag_of(work.request());
         if let Some(probe) = self.array.probe_mut() {
             probe.record_work(CoreWork { core, task, start, end, waited, units, tag, plane });
         }
@@ -81,7 +81,7 @@ impl Device {
 
     /// A core has done its work: it takes the next, and what it has done goes on.
     pub(super) fn core_event(&mut self, core: u32) {
-        let Some(cores) = &mut self.front.cores else { return };
+        let Some(cores) = &mut self.interface.cores else { return };
         let (done, next) = cores.end(core, self.now);
         next.into_iter().for_each(|started| self.core_started(started));
         let Some(work) = done else { return };
@@ -98,7 +98,7 @@ impl Device {
                 self.write_out(units);
                 self.admit(); // What turned out to be void has left its slot.
             }
-            Work::Clean(plane) => self.clean_now(plane),
+            Work::Clean(plane) => self.collect_now(plane),
             Work::Answer(id) => self.answer(id, TransactionId::NONE),
         }
     }
@@ -107,11 +107,11 @@ impl Device {
     #[inline]
     pub(super) fn answering_takes_time(&self) -> bool {
         let answer = Work::Answer(RequestId::NONE);
-        self.front.cores.as_deref().is_some_and(|cores| cores.cost(answer) > Time::ZERO)
+        self.interface.cores.as_deref().is_some_and(|cores| cores.cost(answer) > Time::ZERO)
     }
 
     /// Returns the time for which each core has worked until `at`, in the order of the cores.
     pub fn core_times(&self, at: Time) -> Vec<Time> {
-        self.front.cores.as_deref().map_or_else(Vec::new, |cores| cores.worked(at).collect())
+        self.interface.cores.as_deref().map_or_else(Vec::new, |cores| cores.worked(at).collect())
     }
 }

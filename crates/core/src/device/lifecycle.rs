@@ -9,7 +9,7 @@ use crate::host::requests::Part;
 use crate::metrics::attribution::Part as TimePart;
 use crate::metrics::counters::ProgramCause;
 use crate::observe::{Observers, Origin, View};
-use crate::sim::id::{Lpn, LunId, PlaneId, Ppn, RequestId, TransactionId, UnitId};
+use crate::sim::id::{ExecUnitId, Lpn, LunId, PlaneId, Ppn, RequestId, TransactionId};
 use crate::sim::request::Request;
 use crate::sim::time::Time;
 
@@ -46,9 +46,9 @@ stages! {
     /// See [`Observers::spent`].
     observe_spent, show_spent => spent(id: TransactionId, part: TimePart);
     /// See [`Observers::read_began`].
-    observe_read, show_read => read_began(id: TransactionId, part: Part, place: Ppn, from: TransactionId);
+    observe_read, show_read => read_began(id: TransactionId, part: Part, ppn: Ppn, from: TransactionId);
     /// See [`Observers::read_joined`].
-    observe_read_joined, show_read_joined => read_joined(id: TransactionId, part: Part, place: Ppn);
+    observe_read_joined, show_read_joined => read_joined(id: TransactionId, part: Part, ppn: Ppn);
     /// See [`Observers::slot_read`].
     observe_slot_read, show_slot_read => slot_read(request: RequestId, slot: TransactionId, part: Part);
     /// See [`Observers::buffer_read`].
@@ -64,7 +64,7 @@ stages! {
     /// See [`Observers::unstalled`].
     observe_unstalled, show_unstalled => unstalled(id: TransactionId, lun: LunId);
     /// See [`Observers::member_ended`].
-    observe_member_ended, show_member_ended => member_ended(unit: UnitId, id: TransactionId);
+    observe_member_ended, show_member_ended => member_ended(unit: ExecUnitId, id: TransactionId);
     /// See [`Observers::settled`].
     observe_settled, show_settled => settled(id: RequestId, by: TransactionId);
 }
@@ -76,7 +76,7 @@ impl Device {
         let observers = self.observers.as_deref_mut()?;
         let view = View {
             now: self.now,
-            front: &self.front,
+            interface: &self.interface,
             transactions: &self.transactions,
             array: &self.array,
             ftl: &self.ftl,
@@ -88,14 +88,14 @@ impl Device {
 
     /// See [`Observers::ended`].
     #[inline(always)]
-    pub(super) fn observe_ended(&mut self, unit: UnitId, lun: LunId, first: TransactionId) {
+    pub(super) fn observe_ended(&mut self, unit: ExecUnitId, lun: LunId, first: TransactionId) {
         if self.observers.is_some() {
             self.show_ended(unit, lun, first);
         }
     }
 
     #[inline(never)]
-    fn show_ended(&mut self, unit: UnitId, lun: LunId, first: TransactionId) {
+    fn show_ended(&mut self, unit: ExecUnitId, lun: LunId, first: TransactionId) {
         if let Some((observers, view)) = self.observed()
             && observers.ended_alone(&view, unit, lun, first)
         {
@@ -105,7 +105,7 @@ impl Device {
     }
 
     #[inline(never)]
-    fn show_any_end(&mut self, unit: UnitId, lun: LunId, first: TransactionId) {
+    fn show_any_end(&mut self, unit: ExecUnitId, lun: LunId, first: TransactionId) {
         if let Some((observers, view)) = self.observed() {
             observers.ended(&view, unit, lun, first);
             self.array.book_end(unit, lun, self.now);
@@ -139,9 +139,9 @@ impl Device {
 
     /// See [`Observers::read_began`]; of a read from flash.
     #[inline(always)]
-    pub(super) fn observe_flash_read(&mut self, id: TransactionId, part: Part, place: Ppn, from: TransactionId) {
+    pub(super) fn observe_flash_read(&mut self, id: TransactionId, part: Part, ppn: Ppn, from: TransactionId) {
         if self.observers.as_deref().is_some_and(|observers| !observers.skip_reads()) {
-            self.show_read(id, part, place, from);
+            self.show_read(id, part, ppn, from);
         }
     }
 
@@ -185,7 +185,7 @@ impl Device {
     #[inline(always)]
     pub(super) fn observe_bound(&mut self, id: TransactionId, old: Ppn) {
         if let Some(log) = self.log_mut() {
-            log.supersede(id, old);
+            log.invalidate(id, old);
         }
     }
 
@@ -224,31 +224,31 @@ impl Device {
 
     /// Shows observers that the program of a translation page begins.
     #[inline]
-    pub(super) fn observe_map_write(&mut self, page: u32, place: Ppn) {
+    pub(super) fn observe_map_write(&mut self, page: u32, ppn: Ppn) {
         if self.is_durable() {
             let (group, sequence) = (self.ftl.blocks.size(Role::Map).program_units, self.ftl.next_sequence());
             if let Some(log) = self.log_mut() {
-                log.begin_map(page, place, group, sequence);
+                log.begin_map(page, ppn, group, sequence);
             }
         }
     }
 
     /// Shows observers that the program of a block's summary begins.
     #[inline]
-    pub(super) fn observe_summary(&mut self, place: Ppn) {
+    pub(super) fn observe_summary(&mut self, ppn: Ppn) {
         if let Some(log) = self.observers.as_deref_mut().and_then(|observers| observers.log.as_mut()) {
-            log.begin_summary(&self.ftl, place);
+            log.begin_summary(&self.ftl, ppn);
         }
     }
 
     /// See [`Observers::programmed`]. The contents of what the scheme has placed are stored by
     /// [`Device::store_program`].
     #[inline(always)]
-    pub(super) fn observe_programmed(&mut self, place: Ppn, units: u32, writes: TransactionId) {
+    pub(super) fn observe_programmed(&mut self, ppn: Ppn, units: u32, writes: TransactionId) {
         if let Some(observers) = self.observers.as_deref_mut().filter(|observers| observers.follow_flash()) {
             let places = self.ftl.shape().hooks.places;
             let media = self.ftl.media.as_mut().filter(|_| !places);
-            observers.programmed((place, units), writes, &self.transactions, media);
+            observers.programmed((ppn, units), writes, &self.transactions, media);
         }
     }
 

@@ -6,19 +6,19 @@
 //! submissions.
 //!
 //! A request passes through these files: `accept` splits it into transactions, `start` binds a transaction to a
-//! physical address when `dispatch` starts it, `finish` completes it, and `cleaning` frees space for further writes.
+//! physical address when `dispatch` starts it, `finish` completes it, and `gc` frees space for further writes.
 //! `route` passes events and tasks to the components, which do not know each other.
 
 mod accept;
 mod binder;
 mod buffer;
-mod cleaning;
+mod committed;
 mod durable;
 mod faults;
 mod fill;
 mod finish;
 mod firmware;
-mod foresee;
+mod gc;
 mod lifecycle;
 mod own_units;
 mod pool;
@@ -41,10 +41,10 @@ use crate::ftl::Ftl;
 use crate::ftl::gc::job::Job;
 use crate::ftl::space::Role;
 use crate::host::cores::Work;
-use crate::host::front::Front;
+use crate::host::interface::HostInterface;
 use crate::metrics::attribution::Breakdown;
 use crate::nand::array::Array;
-use crate::nand::ledger::Ledger;
+use crate::nand::busy_time::BusyAccounting;
 use crate::observe::Observers;
 use crate::scheduler::Scheduler;
 use crate::sim::id::{BlockId, PlaneId, RequestId, TransactionId};
@@ -108,7 +108,7 @@ pub struct Device {
     ftl: Ftl,
     array: Array,
     /// Requests, from their arrival to their completion.
-    front: Front,
+    interface: HostInterface,
     transactions: Transactions,
     /// Queues of transactions, and what the execution units work on.
     dispatch: Dispatch,
@@ -128,7 +128,7 @@ impl Device {
     /// An empty device. The configuration must have passed its checks.
     pub fn new(config: DeviceConfig, options: Options) -> Result<Device, String> {
         let firmware = config.controller.firmware.as_ref();
-        let choices_take_time = firmware.is_some_and(|firmware| firmware.cleaning.time(firmware.clock) > Time::ZERO);
+        let choices_take_time = firmware.is_some_and(|firmware| firmware.gc.time(firmware.clock) > Time::ZERO);
         let mut array = Array::new(&config, Timer::count(&config));
         let scheduler = config.scheduler.build(&config, options.seed).map_err(|e| format!("scheduler: {e}"))?;
         let planes = config.total_planes();
@@ -142,7 +142,12 @@ impl Device {
         let dynamic = ftl.home(crate::sim::id::Lpn(0)).is_none();
         if options.attribution {
             let pools = if dynamic { ftl.allocation.pools() } else { 0 };
-            array.set_ledger(Ledger::new(array.luns(), array.units_per_lun(), config.geometry.channels, pools));
+            array.set_accounting(BusyAccounting::new(
+                array.luns(),
+                array.units_per_lun(),
+                config.geometry.channels,
+                pools,
+            ));
         }
         let mut dispatch = Dispatch::new(&config, scheduler, dynamic.then_some(&ftl.allocation), &array);
         dispatch.binding_sets_off = ftl.shape().hooks.entries || durability.is_some();
@@ -150,7 +155,7 @@ impl Device {
         dispatch.swaps_tasks = options.mutant == Mutant::SwapTasks;
         let mut device = Device {
             now: Time::ZERO,
-            front: Front::new(&config),
+            interface: HostInterface::new(&config),
             transactions: Transactions::default(),
             slots_free: config.controller.slots,
             buffer: Buffer::new(&config, Filling::lists(dispatch.filling.as_deref()), options.seed, options.verify)?
@@ -177,7 +182,7 @@ impl Device {
     /// Returns the number of sectors that the host sees.
     #[inline]
     pub fn sectors(&self) -> u64 {
-        self.front.sectors()
+        self.interface.sectors()
     }
 
     /// The clock: all that happens up to here has happened.
@@ -224,19 +229,19 @@ impl Device {
 
     /// Requests that were submitted and have not completed.
     pub fn outstanding(&self) -> usize {
-        self.front.in_progress() + self.front.waiting()
+        self.interface.in_progress() + self.interface.waiting()
     }
 
     /// Whether the device accepts another request at once.
     #[inline]
     pub fn has_room(&self) -> bool {
-        self.front.has_room()
+        self.interface.has_room()
     }
 
     /// Where the device accepts no request: when a place becomes free, because the host has an answer that is on its
     /// way.
     pub fn next_room(&self) -> Option<Time> {
-        self.front.next_return().filter(|_| !self.has_room())
+        self.interface.next_return().filter(|_| !self.has_room())
     }
 
     /// Whether nothing is in progress: no request, and no cleaning.
@@ -250,7 +255,7 @@ impl Device {
         debug_assert!(now >= self.now, "time runs forward");
         self.now = self.now.max(now);
         if self.durability.is_some() {
-            self.clean_recovered();
+            self.collect_recovered();
         }
         if self.dispatch.remembers_host_reads() && self.is_idle() {
             self.dispatch.forget_host_reads();
@@ -259,7 +264,7 @@ impl Device {
             self.enter(now, request);
             self.run_tasks();
         } else {
-            self.front.wait(request);
+            self.interface.wait(request);
         }
         self.admit_from_host();
     }
@@ -291,7 +296,7 @@ impl Device {
         let mut until = until;
         while let Some((at, resource)) = self.array.events().pop(until) {
             self.handle(at, resource);
-            if self.front.has_completions() {
+            if self.interface.has_completions() {
                 until = at;
             }
         }
@@ -301,12 +306,12 @@ impl Device {
     /// Whether there are completions to take.
     #[inline]
     pub fn has_completions(&self) -> bool {
-        self.front.has_completions()
+        self.interface.has_completions()
     }
 
     /// The completions since the last call, in the order in which they were decided.
     pub fn take_completions(&mut self, into: &mut Vec<Completion>) {
-        self.front.take_completions(into);
+        self.interface.take_completions(into);
     }
 
     /// Whether it tells what the time of each request went into.
@@ -318,8 +323,8 @@ impl Device {
     /// With attribution: what the time of each request went into, for the completions since the last call, in their
     /// order.
     pub fn take_breakdowns(&mut self, into: &mut Vec<Breakdown>) {
-        if let Some(trails) = self.observers.as_mut().and_then(|observers| observers.trails.as_mut()) {
-            trails.take_breakdowns(into);
+        if let Some(paths) = self.observers.as_mut().and_then(|observers| observers.paths.as_mut()) {
+            paths.take_breakdowns(into);
         }
     }
 
@@ -346,9 +351,9 @@ impl Device {
         format!(
             "{} requests in progress, {} at the host, {} waiting for controller slots ({} free), writes waiting for \
              a free block in: {}; writes waiting for any plane: {}; units waiting for room in the buffer: {}; {}; {}",
-            self.front.in_progress(),
-            self.front.waiting(),
-            self.front.unadmitted.len(),
+            self.interface.in_progress(),
+            self.interface.waiting(),
+            self.interface.unadmitted.len(),
             self.slots_free,
             if stalled.is_empty() { "none".to_owned() } else { stalled.join(", ") },
             self.dispatch.has_pooled(),
@@ -371,11 +376,11 @@ impl Device {
         if self.is_idle() {
             self.ftl.recount()?;
             // What was programmed and is not valid any more was superseded, trimmed, moved, in vain or padding.
-            let gone = counters.units_superseded
+            let gone = counters.units_invalidated
                 + counters.units_trimmed
                 + counters.units_moved()
-                + counters.copies_in_vain
-                + counters.map.units_superseded
+                + counters.wasted_copies
+                + counters.map.units_invalidated
                 + counters.units_padded
                 + counters.faults.units_failed;
             let programmed = counters.units_programmed + counters.units_padded;
@@ -398,7 +403,7 @@ impl Device {
             if !self.transactions.is_empty() {
                 return Err("transactions are left though nothing is in progress".to_owned());
             }
-            if self.front.cores.as_deref().is_some_and(|cores| !cores.are_idle()) {
+            if self.interface.cores.as_deref().is_some_and(|cores| !cores.are_idle()) {
                 return Err("cores work though nothing is in progress".to_owned());
             }
             self.buffer().map_or(Ok(()), Buffer::recount)?;
@@ -408,7 +413,7 @@ impl Device {
 
     /// Adds a transaction to the queue of its plane.
     #[inline]
-    fn line_up(&mut self, id: TransactionId) {
+    fn enqueue(&mut self, id: TransactionId) {
         dispatch::enqueue(self, id);
     }
 
@@ -416,7 +421,7 @@ impl Device {
     #[inline]
     fn dispatch(&mut self, transaction: Transaction) {
         let id = self.transactions.insert(transaction);
-        self.line_up(id);
+        self.enqueue(id);
     }
 
     /// Queues the erase of a block that nothing depends on.
@@ -425,7 +430,7 @@ impl Device {
         if self.ftl.blocks.block(block).failed && self.options.mutant != Mutant::ReuseFailed {
             return self.retire(block);
         }
-        self.dispatch(Transaction::erase(self.cleaning_class(plane), plane, block));
+        self.dispatch(Transaction::erase(self.gc_class(plane), plane, block));
     }
 
     /// One dependant of a block is done; erases it when that was the last that it waited for.
@@ -440,14 +445,14 @@ impl Device {
     }
 
     fn link_event(&mut self) {
-        if let Some((request, last)) = self.front.arrive() {
+        if let Some((request, last)) = self.interface.arrive() {
             self.arm_link();
             self.arrived(request, last);
         }
     }
 
     fn arm_link(&mut self) {
-        if let Some(at) = self.front.next_arrival() {
+        if let Some(at) = self.interface.next_arrival() {
             self.set_timer(Timer::Link, at);
         }
     }
@@ -464,11 +469,11 @@ impl Device {
 
     /// The host has the answer to a request one latency later.
     fn answer(&mut self, id: RequestId, by: TransactionId) {
-        let finish = self.front.finish_of(id, self.now);
+        let finish = self.interface.finish_of(id, self.now);
         self.observe_answered(id, by, finish);
-        self.front.complete(id, finish);
+        self.interface.complete(id, finish);
         if finish > self.now {
-            self.front.hold_place(finish);
+            self.interface.hold_place(finish);
             self.arm_returns();
         }
         self.note_rest();
@@ -477,28 +482,28 @@ impl Device {
     /// Lets requests in for which a place in the queue has become free.
     #[inline(always)]
     fn admit_from_host(&mut self) {
-        if self.front.waiting() > 0 {
+        if self.interface.waiting() > 0 {
             self.admit_waiting();
         }
     }
 
     #[inline(never)]
     fn admit_waiting(&mut self) {
-        while let Some(request) = self.front.next_waiting() {
+        while let Some(request) = self.interface.next_waiting() {
             self.enter(self.now, request);
             self.run_tasks();
         }
     }
 
     fn arm_returns(&mut self) {
-        if let Some(at) = self.front.next_return() {
+        if let Some(at) = self.interface.next_return() {
             self.set_timer(Timer::Completion, at);
         }
     }
 
     /// Completions have arrived at the host.
     fn return_event(&mut self) {
-        self.front.free_places(self.now);
+        self.interface.free_places(self.now);
         self.arm_returns();
     }
 }

@@ -13,10 +13,11 @@ use crate::sim::request::Status;
 use crate::work::{Class, Kind, Task, Transaction};
 
 impl Device {
-    /// Records the trim of a mapped unit, which leaves `stale` in flash.
-    pub(super) fn journal_trim(&mut self, lpn: Lpn, sequence: u64, stale: Option<Ppn>) {
+    /// Records the trim of a mapped unit, which leaves `invalid` in flash.
+    pub(super) fn journal_trim(&mut self, lpn: Lpn, sequence: u64, invalid: Option<Ppn>) {
         let Some(durability) = &mut self.durability else { return };
-        if self.options.mutant != Mutant::ForgetTrims && durability.trimmed(lpn, sequence, stale, &mut self.ftl.blocks)
+        if self.options.mutant != Mutant::ForgetTrims
+            && durability.trimmed(lpn, sequence, invalid, &mut self.ftl.blocks)
         {
             self.write_journal();
         }
@@ -51,22 +52,22 @@ impl Device {
         let Some(journal) = &mut durability.journal else { return false };
         if self.ftl.is_read_only() {
             if journal.has_waiting() {
-                self.front.requests[id].status = Status::ReadOnly;
+                self.interface.requests[id].status = Status::ReadOnly;
             }
             return false;
         }
         if !journal.flush(id, self.ftl.sequence) {
             return false;
         }
-        self.front.requests[id].remaining += 1;
+        self.interface.requests[id].remaining += 1;
         self.write_journal();
         true
     }
 
     /// Blocks that cleaning wants to erase may wait for records.
     #[inline]
-    pub(super) fn journal_for_doomed(&mut self) {
-        if self.durability.is_some() && self.is_doomed_held() {
+    pub(super) fn journal_before_erase(&mut self) {
+        if self.durability.is_some() && self.is_held_before_erase() {
             self.write_journal();
         }
     }
@@ -83,8 +84,8 @@ impl Device {
         }
     }
 
-    fn is_doomed_held(&self) -> bool {
-        self.durability.as_ref().is_some_and(|durability| durability.is_doomed_held(&self.ftl.blocks))
+    fn is_held_before_erase(&self) -> bool {
+        self.durability.as_ref().is_some_and(|durability| durability.is_held_before_erase(&self.ftl.blocks))
     }
 
     /// Writes the next unit of the journal, unless one is being written.
@@ -94,7 +95,7 @@ impl Device {
         }
         let journal = self.durability.as_mut().and_then(|durability| durability.journal.as_mut());
         let Some(journal) = journal.filter(|journal| !journal.is_writing()) else { return };
-        match journal.take(self.ftl.sequence, self.ftl.blocks.doomed()) {
+        match journal.take(self.ftl.sequence, self.ftl.blocks.awaiting_erase()) {
             Some(lpn) => self.write_own(lpn),
             None => self.end_journal_flushes(u64::MAX),
         }
@@ -106,8 +107,8 @@ impl Device {
         let before = self.ftl.map.get(lpn);
         let mut write = Transaction::new(Kind::Write, Class::HostProgram);
         (write.lpn, write.complete) = (lpn, true);
-        if let Location::Flash(place) = before {
-            write.source = place;
+        if let Location::Flash(ppn) = before {
+            write.source = ppn;
         }
         let id = self.transactions.insert(write);
         self.observe_accepted(id, before, Origin::Own(sequence));
@@ -147,7 +148,7 @@ impl Device {
             return planes().filter(|&plane| self.ftl.allocation.pool_of(plane) == self.ftl.pool(lpn)).collect();
         };
         let mut all = vec![home];
-        if self.is_of_journal(lpn) && self.is_doomed_held() {
+        if self.is_of_journal(lpn) && self.is_held_before_erase() {
             let journal = self.durability.as_ref().and_then(|durability| durability.journal.as_ref());
             let has_room = |plane| journal.is_some_and(|journal| journal.has_room_for_guest(lpn, plane));
             all.extend(planes().filter(|&plane| plane != home && has_room(plane)));
@@ -186,7 +187,7 @@ impl Device {
                 if let Some(journal) = durability.journal.as_mut().filter(|_| of_journal) {
                     journal.note_guest(lpn, plane, self.ftl.home(lpn).is_some_and(|home| home != plane));
                 }
-                self.line_up(id);
+                self.enqueue(id);
             }
             None => {
                 match (&mut durability.journal, &mut durability.checkpoint) {
@@ -207,7 +208,7 @@ impl Device {
         let journal = self.durability.as_ref()?.journal.as_ref()?;
         let claim = self.freeing(plane, 1)?;
         let gained = |block: BlockId| self.waits_for_one(plane, block) && journal.writes_all_of(block);
-        self.ftl.blocks.doomed().any(gained).then_some(claim)
+        self.ftl.blocks.awaiting_erase().any(gained).then_some(claim)
     }
 
     /// Returns the claim of a number of programs that together free a block of the plane, if there is room for them.
@@ -218,14 +219,14 @@ impl Device {
 
     /// Returns `true` if a block of a plane awaits its erase and has one dependant left.
     fn waits_for_one(&self, plane: PlaneId, block: BlockId) -> bool {
-        self.dependants_of_doomed(plane, block) == Some(1)
+        self.dependants_before_erase(plane, block) == Some(1)
     }
 
     /// Returns the number of dependants of a block of a plane that awaits its erase and can be used after that.
-    pub(super) fn dependants_of_doomed(&self, plane: PlaneId, block: BlockId) -> Option<u32> {
+    pub(super) fn dependants_before_erase(&self, plane: PlaneId, block: BlockId) -> Option<u32> {
         let state = self.ftl.blocks.block(block);
         let awaits_erase =
-            self.ftl.blocks.plane_of(block) == plane && state.state == BlockState::Doomed && !state.failed;
+            self.ftl.blocks.plane_of(block) == plane && state.state == BlockState::AwaitingErase && !state.failed;
         awaits_erase.then_some(state.dependants.into())
     }
 
@@ -259,7 +260,7 @@ impl Device {
             self.clean(self.ftl.blocks.plane_of(write.dependency));
         }
         match self.is_of_checkpoint(write.lpn) {
-            true => self.checkpoint_ended(write.lpn, write.place),
+            true => self.checkpoint_ended(write.lpn, write.ppn),
             false => self.journal_ended(),
         }
     }
@@ -273,7 +274,7 @@ impl Device {
         self.end_journal_flushes(upto);
         let Some(durability) = &self.durability else { return };
         let is_due = durability.journal.as_ref().is_some_and(|journal| journal.has_flushes() || journal.is_due());
-        if is_due || durability.is_doomed_held(&self.ftl.blocks) {
+        if is_due || durability.is_held_before_erase(&self.ftl.blocks) {
             self.write_journal();
         }
     }
@@ -282,7 +283,7 @@ impl Device {
     fn end_journal_flushes(&mut self, upto: u64) {
         let journal = self.durability.as_mut().and_then(|durability| durability.journal.as_mut());
         for id in journal.map_or_else(Vec::new, |journal| journal.end_flushes(upto)) {
-            let pending = &mut self.front.requests[id];
+            let pending = &mut self.interface.requests[id];
             pending.start = pending.start.min(self.now);
             self.observe_request(id, TimePart::Buffer);
             self.part_done(id, self.now, TransactionId::NONE);
@@ -290,19 +291,19 @@ impl Device {
     }
 
     /// A part of the checkpoint is in flash.
-    fn checkpoint_ended(&mut self, lpn: Lpn, place: Ppn) {
+    fn checkpoint_ended(&mut self, lpn: Lpn, ppn: Ppn) {
         let part = self.checkpoint_layout().and_then(|layout| layout.part(lpn));
         let checkpoint = self.durability.as_mut().and_then(|durability| durability.checkpoint.as_mut());
         if let (Some(checkpoint), Some(part)) = (checkpoint, part) {
             checkpoint.end(part);
         }
-        self.anchor(lpn, place);
+        self.anchor(lpn, ppn);
     }
 
     /// The medium notes where a part of the checkpoint is.
-    pub(super) fn anchor(&mut self, lpn: Lpn, place: Ppn) {
+    pub(super) fn anchor(&mut self, lpn: Lpn, ppn: Ppn) {
         if let Some(part) = self.checkpoint_layout().and_then(|layout| layout.part(lpn)) {
-            self.observe_flash(FlashEvent::Anchored { part, place });
+            self.observe_flash(FlashEvent::Anchored { part, ppn });
         }
     }
 }

@@ -9,12 +9,12 @@ impl Device {
     /// A write that any plane of a pool may take goes to an idle die of an idle channel at once, or waits for the first
     /// one.
     pub(super) fn queue_anywhere(&mut self, id: TransactionId) {
-        self.show_lined_up(id);
+        self.show_enqueued(id);
         let pool = self.ftl.pool(self.transactions[id].lpn);
         self.dispatch.pool_write(&mut self.transactions, &mut self.tasks, pool, id);
         self.observe_pooled(id);
         if !self.dispatch.pool_has_room(pool, self.ftl.ready()) {
-            self.clean_pool(pool);
+            self.collect_pool(pool);
         }
     }
 
@@ -22,7 +22,7 @@ impl Device {
     ///
     /// Planes may be as full as that before the run, with nothing in flight whose end would start it.
     #[cold]
-    fn clean_pool(&mut self, pool: u32) {
+    fn collect_pool(&mut self, pool: u32) {
         let planes = (0..self.ftl.shape().planes).map(PlaneId);
         let of_pool = planes.filter(|&plane| self.ftl.allocation.pool_of(plane) == pool);
         // With `gc.pace = "proportional"`, a LUN that becomes idle starts it.

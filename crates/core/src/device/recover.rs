@@ -74,7 +74,7 @@ impl Device {
     }
 
     /// The first request has come: planes in which few blocks are free are cleaned, as nobody has done since the cut.
-    pub(super) fn clean_recovered(&mut self) {
+    pub(super) fn collect_recovered(&mut self) {
         let is_recovered = self.durability.as_mut().map(|durability| &mut durability.is_recovered);
         if is_recovered.is_some_and(std::mem::take) {
             (0..self.ftl.shape().planes).for_each(|plane| self.tasks.push(Task::Clean(PlaneId(plane))));
@@ -96,7 +96,7 @@ impl Device {
         let sectors = self.ftl.shape().sectors_per_unit;
         for (lpn, sequence) in writes {
             let lpn = Lpn(lpn);
-            let newer = self.ftl.place_in_flash(lpn).is_some_and(|place| log.sequence(place) >= sequence);
+            let newer = self.ftl.ppn_in_flash(lpn).is_some_and(|ppn| log.sequence(ppn) >= sequence);
             let list = self.list_of(lpn);
             let Some(buffer) = self.buffer.as_mut().filter(|_| !newer) else { continue };
             let versions = flash.saved_versions(lpn, sequence);
@@ -127,9 +127,9 @@ impl Device {
             add(plane, each(read), each(Time(timing.read_command.0 + out.0)));
         }
         let whole = self.config.raw_data_time(self.config.unit_bytes() / u64::from(self.ftl.shape().pages_per_unit));
-        for &place in &scan.wholes {
+        for &ppn in &scan.wholes {
             let each = |time: Time| Time(time.0 * u64::from(self.ftl.shape().pages_per_unit));
-            let (block, bus) = (self.ftl.blocks.block_of(place), each(Time(timing.read_command.0 + whole.0)));
+            let (block, bus) = (self.ftl.blocks.block_of(ppn), each(Time(timing.read_command.0 + whole.0)));
             let read = timing.of(scan.cells[block.index()]).mean_read();
             add(self.ftl.blocks.plane_of(block), each(read), bus);
         }

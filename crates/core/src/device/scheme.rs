@@ -28,17 +28,17 @@ impl Device {
         at: Spot,
         bind: impl FnOnce(&mut dyn MappingInTime<Device>, &mut Device) -> Option<Bound>,
     ) -> bool {
-        let Some(Bound { class, plane, place }) = self.with_scheme(bind) else { return false };
+        let Some(Bound { class, plane, ppn }) = self.with_scheme(bind) else { return false };
         let write = &self.transactions[id];
-        let tag = if write.kind == Kind::Write { self.front.tag_of(write.request()) } else { u64::MAX };
-        self.put(at, self.program(class, plane, place, tag))
+        let tag = if write.kind == Kind::Write { self.interface.tag_of(write.request()) } else { u64::MAX };
+        self.put(at, self.program(class, plane, ppn, tag))
     }
 
     /// Binds the program of a translation page. Returns `false` if there is nothing to program.
     pub(super) fn start_map_write(&mut self, id: TransactionId, at: Spot) -> bool {
         let starts = self.start_placed(id, at, |scheme, device| {
             let bound = scheme.bind_map_write(device, id)?;
-            device.observe_map_write(device.transactions[id].map_page(), bound.place);
+            device.observe_map_write(device.transactions[id].map_page(), bound.ppn);
             Some(bound)
         });
         if starts {
@@ -51,20 +51,20 @@ impl Device {
     /// write of the program, or `NONE`.
     pub(super) fn store_program(&mut self, start: Ppn, first: TransactionId) {
         let Some(contents) = self.observers.as_ref().and_then(|observers| observers.contents.as_ref()) else { return };
-        for place in (start.0..start.0 + self.ftl.shape().units_per_program).map(Ppn) {
-            if self.ftl.map.owner(place) == PADDING {
+        for ppn in (start.0..start.0 + self.ftl.shape().units_per_program).map(Ppn) {
+            if self.ftl.map.owner(ppn) == PADDING {
                 continue;
             }
             let mut id = first;
-            while id.is_some() && self.transactions[id].place != place {
+            while id.is_some() && self.transactions[id].ppn != ppn {
                 id = self.transactions[id].next;
             }
-            let source = self.ftl.scheme().source_of(&self.ftl, place);
+            let source = self.ftl.scheme().source_of(&self.ftl, ppn);
             let Some(media) = &mut self.ftl.media else { return };
             match source {
-                _ if id.is_some() => media.program(place, contents.slot(id)),
-                Some(from) => media.copy(from, place),
-                None => debug_assert!(false, "{}: what is programmed is a write or a copy", place.0),
+                _ if id.is_some() => media.program(ppn, contents.slot(id)),
+                Some(from) => media.copy(from, ppn),
+                None => debug_assert!(false, "{}: what is programmed is a write or a copy", ppn.0),
             }
         }
     }
@@ -72,14 +72,14 @@ impl Device {
     /// Ends a program of copies.
     pub(super) fn finish_merge_write(&mut self, id: TransactionId) {
         let merge = self.transactions.remove(id);
-        self.store_program(merge.place, TransactionId::NONE);
-        self.with_scheme(|scheme, device| scheme.copies_ended(device, merge.logical_block(), merge.place));
+        self.store_program(merge.ppn, TransactionId::NONE);
+        self.with_scheme(|scheme, device| scheme.copies_ended(device, merge.logical_block(), merge.ppn));
     }
 
     /// Takes the next step of garbage collection in the translation pages of a plane, if it is due.
-    pub(super) fn clean_map(&mut self, plane: PlaneId) {
+    pub(super) fn collect_map(&mut self, plane: PlaneId) {
         if self.ftl.shape().hooks.entries {
-            self.with_scheme(|scheme, device| scheme.clean_map(device, plane));
+            self.with_scheme(|scheme, device| scheme.collect_map(device, plane));
         }
     }
 
@@ -91,18 +91,18 @@ impl Device {
             // A free block of data may have taken its place.
             self.clean(plane);
         }
-        self.map_gains(plane);
+        self.map_reclaims(plane);
     }
 
     /// A data block has been erased. If it was given to translation pages, which had `free` free blocks, they use it.
     pub(super) fn map_paid(&mut self, plane: PlaneId, free: u32) {
         if self.ftl.blocks.free_blocks(plane, Role::Map) > free {
-            self.map_gains(plane);
+            self.map_reclaims(plane);
         }
     }
 
-    fn map_gains(&mut self, plane: PlaneId) {
-        self.with_scheme(|scheme, device| scheme.map_gains(device, plane));
+    fn map_reclaims(&mut self, plane: PlaneId) {
+        self.with_scheme(|scheme, device| scheme.map_reclaims(device, plane));
     }
 }
 
@@ -123,12 +123,12 @@ impl Context for Device {
         self.dispatch(operation);
     }
 
-    fn line_up(&mut self, id: TransactionId) {
-        self.line_up(id);
+    fn enqueue(&mut self, id: TransactionId) {
+        self.enqueue(id);
     }
 
     fn note_waiting(&mut self, id: TransactionId) {
-        self.show_lined_up(id);
+        self.show_enqueued(id);
         self.observe_stalled(id);
     }
 
@@ -136,8 +136,8 @@ impl Context for Device {
         self.observe_unstalled(id, self.array.lun_of(self.transactions[id].plane));
     }
 
-    fn bind(&mut self, id: TransactionId, place: Ppn) {
-        self.bind(id, place);
+    fn bind(&mut self, id: TransactionId, ppn: Ppn) {
+        self.bind(id, ppn);
     }
 
     fn take_over(&mut self, older: TransactionId, newer: TransactionId) {
@@ -148,7 +148,7 @@ impl Context for Device {
     fn drop_write(&mut self, id: TransactionId) {
         let request = self.transactions.remove(id).request();
         self.slots_free += 1;
-        self.observe_spent(id, TimePart::Cleaning);
+        self.observe_spent(id, TimePart::Gc);
         self.serve(request);
         if request.is_some() {
             self.part_done(request, self.now, id);
@@ -161,10 +161,10 @@ impl Context for Device {
         self.release(self.ftl.blocks.block_of(copy.from));
     }
 
-    fn program_ended(&mut self, place: Ppn) {
-        let end = Ppn(place.0 + self.ftl.shape().units_per_program);
+    fn program_ended(&mut self, ppn: Ppn) {
+        let end = Ppn(ppn.0 + self.ftl.shape().units_per_program);
         if self.ftl.blocks.ends_data(end, Role::Data) && self.ftl.shape().summary {
-            self.queue_summary(place);
+            self.queue_summary(ppn);
         }
     }
 

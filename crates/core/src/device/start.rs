@@ -48,7 +48,7 @@ impl Device {
         if request.is_none() {
             return u64::MAX; // The buffer writes for nobody in particular.
         }
-        let pending = &mut self.front.requests[request];
+        let pending = &mut self.interface.requests[request];
         pending.start = pending.start.min(self.now);
         pending.request.tag
     }
@@ -88,22 +88,22 @@ impl Device {
             pages,
             command: timing.read_command,
             data,
-            cell: timing.of(CellMode::Native).read(self.page_in_block(read.place)),
+            cell: timing.of(CellMode::Native).read(self.page_in_block(read.ppn)),
             program: Time::ZERO,
             tag,
-            place: read.place.0,
+            ppn: read.ppn.0,
         }
     }
 
     /// Gives a read or a program that has been put together `at` a spot the times of the cell mode of its block. Called
     /// for what may be in a block that is not in native mode: all but data.
     pub(super) fn set_cell_times(&mut self, at: Spot) {
-        let &Operation { kind, place, .. } = self.array.draft(at);
-        let cells = self.ftl.blocks.cells_at(Ppn(place));
+        let &Operation { kind, ppn, .. } = self.array.draft(at);
+        let cells = self.ftl.blocks.cells_at(Ppn(ppn));
         if cells.is_native() {
             return;
         }
-        let page = self.page_in_block(Ppn(place));
+        let page = self.page_in_block(Ppn(ppn));
         let times = self.array.timing().of(cells);
         let (cell, data) = match kind {
             array::Kind::Program => (times.program(page), Some(times.program_in)),
@@ -121,7 +121,7 @@ impl Device {
     }
 
     #[inline(always)]
-    pub(super) fn program(&self, class: Class, plane: PlaneId, place: Ppn, tag: u64) -> Operation {
+    pub(super) fn program(&self, class: Class, plane: PlaneId, ppn: Ppn, tag: u64) -> Operation {
         let timing = self.array.timing();
         let times = timing.of(CellMode::Native);
         Operation {
@@ -133,10 +133,10 @@ impl Device {
             pages: self.ftl.shape().pages_per_unit,
             command: timing.program_command,
             data: times.program_in,
-            cell: times.program(self.page_in_block(place)),
+            cell: times.program(self.page_in_block(ppn)),
             program: Time::ZERO,
             tag,
-            place: place.0,
+            ppn: ppn.0,
         }
     }
 
@@ -159,7 +159,7 @@ impl Device {
             return false;
         }
         let group = self.ftl.shape().units_per_program;
-        let stock = self.ftl.blocks.free_blocks(plane, Role::Data);
+        let free_blocks = self.ftl.blocks.free_blocks(plane, Role::Data);
         let class = self.transactions[id].temperature;
         let blocks = &self.ftl.blocks;
         let frontier = if lent { blocks.gc_frontier(plane) } else { blocks.frontier_for_host(plane, class) };
@@ -187,7 +187,7 @@ impl Device {
         }
         self.ftl.note_program(cause, count);
         self.observe_writes(first, group, cause, id);
-        if self.ftl.blocks.free_blocks(plane, Role::Data) != stock {
+        if self.ftl.blocks.free_blocks(plane, Role::Data) != free_blocks {
             self.block_taken(plane);
             if !has_room {
                 // The rest of the block is for writes that wait.
@@ -197,9 +197,9 @@ impl Device {
             self.ftl.refresh_ready(plane);
         }
         if self.ftl.shape().paces {
-            self.clean_behind(plane);
+            self.collect_behind(plane);
         }
-        let tag = self.front.tag_of(self.transactions[id].request());
+        let tag = self.interface.tag_of(self.transactions[id].request());
         self.put(at, self.program(Class::HostProgram, plane, first, tag))
     }
 
@@ -214,17 +214,17 @@ impl Device {
 
     /// Gives a write its place: what it supersedes is stale from now on, and kept until the program has ended.
     #[inline]
-    pub(super) fn bind(&mut self, id: TransactionId, place: Ppn) {
+    pub(super) fn bind(&mut self, id: TransactionId, ppn: Ppn) {
         self.serve(self.transactions[id].request());
         let write = &mut self.transactions[id];
-        write.place = place;
+        write.ppn = ppn;
         let old = std::mem::replace(&mut write.source, Ppn::NONE);
         let lpn = write.lpn;
-        self.ftl.map.set_owner(place, lpn.0);
+        self.ftl.map.set_owner(ppn, lpn.0);
         self.fetch_from_memory(id, lpn);
         if old.is_some() {
             self.ftl.blocks.invalidate(old);
-            self.ftl.counters.units_superseded += 1;
+            self.ftl.counters.units_invalidated += 1;
             let block = self.ftl.blocks.depend(old);
             self.transactions[id].dependency = block;
             self.observe_bound(id, old);
@@ -234,8 +234,8 @@ impl Device {
     /// Marks the places of a program command that hold no data.
     #[inline]
     fn pad(&mut self, first: Ppn, count: u32) {
-        for place in first.0 + count..first.0 + self.ftl.shape().units_per_program {
-            self.ftl.map.set_owner(Ppn(place), PADDING);
+        for ppn in first.0 + count..first.0 + self.ftl.shape().units_per_program {
+            self.ftl.map.set_owner(Ppn(ppn), PADDING);
         }
     }
 
@@ -253,7 +253,7 @@ impl Device {
         if self.ftl.is_read_only() {
             return self.leave_unmoved(id);
         }
-        self.drop_stale_copies(plane);
+        self.drop_invalid_copies(plane);
         let group = self.ftl.shape().units_per_program;
         let moving = &mut self.jobs[plane].moving;
         let class = moving.copies.first().map_or(0, |copy| self.ftl.class_of(copy.lpn));
@@ -264,14 +264,14 @@ impl Device {
             self.clean(plane);
             return false;
         }
-        let stock = self.ftl.blocks.free_blocks(plane, Role::Data);
+        let free_blocks = self.ftl.blocks.free_blocks(plane, Role::Data);
         let frontier = self.ftl.blocks.frontier_for_moved(plane, class);
         moving.writing = count;
         let first = self.ftl.bind_copies(frontier, &mut moving.copies[..count], group);
         self.ftl.note_program(ProgramCause::Gc, count as u32);
-        self.transactions[id].place = first;
+        self.transactions[id].ppn = first;
         self.observe_copies(plane, first, group, false);
-        if self.ftl.blocks.free_blocks(plane, Role::Data) != stock || self.ftl.shape().single_frontier {
+        if self.ftl.blocks.free_blocks(plane, Role::Data) != free_blocks || self.ftl.shape().single_frontier {
             self.ftl.refresh_ready(plane);
         }
         self.put(at, self.program(self.transactions[id].class, plane, first, u64::MAX))
@@ -284,7 +284,7 @@ impl Device {
         if self.ftl.is_read_only() {
             return self.leave_unmoved(id);
         }
-        self.drop_stale_back(plane);
+        self.drop_invalid_back(plane);
         if self.jobs[plane].moving.back.is_empty() {
             self.transactions.remove(id);
             self.jobs[plane].busy = false;
@@ -293,7 +293,7 @@ impl Device {
         }
         let shape = *self.ftl.shape();
         let page_units = shape.units_per_page.divisor();
-        let first = self.transactions[id].place;
+        let first = self.transactions[id].ppn;
         let from = Ppn(first.0 / page_units * page_units);
         if !self.make_parity_fit(plane, from) {
             let job = &mut self.jobs[plane];
@@ -301,7 +301,7 @@ impl Device {
             self.transactions[id].kind = Kind::GcRead;
             return self.start_read(id, ReadCause::Gc, at);
         }
-        let stock = self.ftl.blocks.free_blocks(plane, Role::Data);
+        let free_blocks = self.ftl.blocks.free_blocks(plane, Role::Data);
         let to = self.ftl.blocks.advance(self.ftl.blocks.gc_frontier(plane), page_units);
         self.pad(to, 0);
         let job = &mut self.jobs[plane];
@@ -310,9 +310,9 @@ impl Device {
             self.ftl.map.set_owner(copy.to, copy.lpn);
         }
         self.ftl.note_copy_back(job.moving.back.len() as u32);
-        self.transactions[id].place = to;
+        self.transactions[id].ppn = to;
         self.observe_copies(plane, to, page_units, true);
-        if self.ftl.blocks.free_blocks(plane, Role::Data) != stock || shape.single_frontier {
+        if self.ftl.blocks.free_blocks(plane, Role::Data) != free_blocks || shape.single_frontier {
             self.ftl.refresh_ready(plane);
         }
         let timing = self.array.timing();
@@ -335,12 +335,12 @@ impl Device {
         let shape = *self.ftl.shape();
         let page_units = shape.units_per_page.divisor();
         let blind = self.config.nand.advanced.copy_back == Waste::Blind;
-        let next = self.ftl.blocks.next_place(self.ftl.blocks.gc_frontier(plane));
-        let next_page = next.map_or(0, |place| self.page_in_block(place));
+        let next = self.ftl.blocks.next_ppn(self.ftl.blocks.gc_frontier(plane));
+        let next_page = next.map_or(0, |ppn| self.page_in_block(ppn));
         let fits = (self.page_in_block(from) ^ next_page) & 1 == 0;
         let job = &mut self.jobs[plane];
-        let stale = page_units - job.moving.back.len() as u32;
-        let cost = stale + if fits { 0 } else { page_units };
+        let invalid = page_units - job.moving.back.len() as u32;
+        let cost = invalid + if fits { 0 } else { page_units };
         if cost == 0 {
             return true;
         }
@@ -348,10 +348,10 @@ impl Device {
             return false;
         }
         job.gain -= cost;
-        if let (false, Some(place)) = (fits, next) {
+        if let (false, Some(ppn)) = (fits, next) {
             let frontier = self.ftl.blocks.gc_frontier(plane);
             self.ftl.waste(frontier, page_units, ProgramCause::WasteCopyback);
-            self.program_ended(place, Role::Data);
+            self.program_ended(ppn, Role::Data);
         }
         true
     }
@@ -365,7 +365,7 @@ impl Device {
         let valid = job.moving.back.iter().filter(|copy| self.ftl.blocks.is_valid(copy.from));
         let (Some(first), count) = (valid.clone().next(), valid.count() as u32) else { return false };
         let frontier = self.ftl.blocks.gc_frontier(plane);
-        let next = self.ftl.blocks.next_place(frontier).map_or(0, |place| self.page_in_block(place));
+        let next = self.ftl.blocks.next_ppn(frontier).map_or(0, |ppn| self.page_in_block(ppn));
         let fits = (self.page_in_block(first.from) ^ next) & 1 == 0;
         let cost = page_units - count + if fits { 0 } else { page_units };
         let blind = self.config.nand.advanced.copy_back == Waste::Blind;
@@ -393,16 +393,16 @@ impl Device {
             cell: timing.erase,
             program: Time::ZERO,
             tag: u64::MAX,
-            place: erase.place.0,
+            ppn: erase.ppn.0,
         };
         self.put(at, operation)
     }
 
     fn start_summary(&mut self, id: TransactionId, at: Spot) -> bool {
         let summary = self.transactions[id];
-        self.ftl.note_summary(self.ftl.blocks.block(self.ftl.blocks.block_of(summary.place)).role);
-        self.observe_summary(summary.place);
-        let mut operation = self.program(Class::Summary, summary.plane, summary.place, u64::MAX);
+        self.ftl.note_summary(self.ftl.blocks.block(self.ftl.blocks.block_of(summary.ppn)).role);
+        self.observe_summary(summary.ppn);
+        let mut operation = self.program(Class::Summary, summary.plane, summary.ppn, u64::MAX);
         operation.pages = 1;
         self.put(at, operation);
         self.set_cell_times(at);

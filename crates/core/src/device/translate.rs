@@ -53,7 +53,7 @@ impl Device {
             }
         }
         if open.is_some() {
-            self.line_up(open);
+            self.enqueue(open);
         }
     }
 
@@ -71,7 +71,7 @@ impl Device {
         let part = Part { lpn: wait.lpn, first, end, offset };
         let mut open = open;
         if open.is_some() && self.transactions[open].request() != owner {
-            self.line_up(open);
+            self.enqueue(open);
             open = TransactionId::NONE;
         }
         // What the buffer has taken meanwhile is newer.
@@ -132,20 +132,20 @@ impl Device {
 
     /// Ends a program of a translation page.
     pub(super) fn finish_map_write(&mut self, id: TransactionId) {
-        let (place, group) = (self.transactions[id].place, self.ftl.blocks.size(Role::Map).program_units);
-        if self.program_fails(place, group) {
-            self.program_failed(place, group, group);
+        let (ppn, group) = (self.transactions[id].ppn, self.ftl.blocks.size(Role::Map).program_units);
+        if self.program_fails(ppn, group) {
+            self.program_failed(ppn, group, group);
             return self.with_scheme(|scheme, device| scheme.map_write_failed(device, id));
         }
-        self.observe_programmed(place, group, TransactionId::NONE);
+        self.observe_programmed(ppn, group, TransactionId::NONE);
         self.with_scheme(|scheme, device| scheme.map_write_ended(device, id));
     }
 
     /// The operations that waited for a translation page to be programmed have been resumed.
-    pub(super) fn map_programmed(&mut self, page: u32, place: Ppn) {
-        self.with_scheme(|scheme, device| scheme.map_programmed(device, page, place));
-        self.program_ended(place, Role::Map);
-        self.clean_map(self.ftl.blocks.plane_of(self.ftl.blocks.block_of(place)));
+    pub(super) fn map_programmed(&mut self, page: u32, ppn: Ppn) {
+        self.with_scheme(|scheme, device| scheme.map_programmed(device, page, ppn));
+        self.program_ended(ppn, Role::Map);
+        self.collect_map(self.ftl.blocks.plane_of(self.ftl.blocks.block_of(ppn)));
         // A victim that waited for the update may wait for nothing but the journal now.
         self.journal_for_resting();
     }

@@ -15,14 +15,14 @@ impl Device {
     /// progress are the caller's to add.
     pub fn sample(&self, at: Time, into: &mut Sample) {
         let planes = self.config.total_planes();
-        let stock = |plane| self.ftl.blocks.free_blocks(PlaneId(plane), Role::Data);
+        let free_blocks = |plane| self.ftl.blocks.free_blocks(PlaneId(plane), Role::Data);
         into.at = at;
         into.counters = self.ftl.counters;
         into.classes.clear();
         into.classes.extend(self.ftl.classes.iter().flat_map(|classes| classes.counts()));
         into.merged.copy_from(&self.array.merged);
-        into.stock_min = (0..planes).map(stock).min().unwrap_or(0);
-        into.stock_sum = (0..planes).map(|plane| u64::from(stock(plane))).sum();
+        into.free_blocks_min = (0..planes).map(free_blocks).min().unwrap_or(0);
+        into.free_blocks_sum = (0..planes).map(|plane| u64::from(free_blocks(plane))).sum();
         let bad = |faults: &FaultState| faults.bad.iter().map(|bad| u64::from(*bad)).sum();
         into.bad_blocks = self.fault_state().as_ref().map_or(0, bad);
         into.read_only = self.read_only_since().is_some();
@@ -42,26 +42,26 @@ impl Device {
     }
 
     #[inline(never)]
-    pub(super) fn show_line_up(&mut self, id: TransactionId, lun: LunId) {
+    pub(super) fn show_enqueue(&mut self, id: TransactionId, lun: LunId) {
         if let Some((observers, view)) = self.observed() {
-            observers.lined_up(&view, id, lun);
+            observers.enqueued(&view, id, lun);
         }
-        self.show_lined_up(id);
+        self.show_enqueued(id);
     }
 
     /// Tells an observer, or a scheduler that looks, that a transaction waits.
     #[inline(always)]
-    pub(super) fn show_lined_up(&mut self, id: TransactionId) {
+    pub(super) fn show_enqueued(&mut self, id: TransactionId) {
         if self.is_watched() {
-            self.tell_lined_up(id);
+            self.record_enqueued(id);
         }
     }
 
     #[inline(never)]
-    fn tell_lined_up(&mut self, id: TransactionId) {
+    fn record_enqueued(&mut self, id: TransactionId) {
         self.dispatch.note_arrival(id, self.now);
         if let Some(probe) = self.array.probe_mut() {
-            probe.lined_up(id, self.now);
+            probe.enqueued(id, self.now);
         }
     }
 
@@ -77,19 +77,19 @@ impl Device {
                 Kind::Erase | Kind::Summary | Kind::SlotRead | Kind::MapRead | Kind::MapWrite | Kind::MergeWrite => {
                     u32::MAX
                 }
-                _ => self.ftl.map.owner(transaction.place),
+                _ => self.ftl.map.owner(transaction.ppn),
             };
             // Of planes that work together each has its own.
             slice.plane = transaction.plane.0;
             match transaction.kind {
-                Kind::Write | Kind::HostRead => slice.tag = self.front.tag_of(transaction.request()),
-                Kind::RmwRead => slice.tag = self.front.tag_of(self.transactions[transaction.write()].request()),
+                Kind::Write | Kind::HostRead => slice.tag = self.interface.tag_of(transaction.request()),
+                Kind::RmwRead => slice.tag = self.interface.tag_of(self.transactions[transaction.write()].request()),
                 _ => {}
             }
             if array::Kind::from(transaction.kind) == array::Kind::Read
                 || matches!(transaction.kind, Kind::Write | Kind::Erase)
             {
-                slice.place = transaction.place.0;
+                slice.ppn = transaction.ppn.0;
             }
             id = transaction.next;
             if let Some(probe) = self.array.probe_mut() {

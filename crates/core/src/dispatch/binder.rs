@@ -68,10 +68,10 @@ pub(crate) trait Binder {
 
     /// Returns the cell mode of the block at a physical address, where an operation of `kind` works. An erase is the
     /// same in all modes.
-    fn cells_at(&self, place: Ppn, kind: array::Kind) -> CellMode;
+    fn cells_at(&self, ppn: Ppn, kind: array::Kind) -> CellMode;
 
     /// Returns the address of an operation of `kind` at a physical address. That of an erase is the number of a block.
-    fn address_of(&self, place: Ppn, kind: array::Kind) -> Address;
+    fn address_of(&self, ppn: Ppn, kind: array::Kind) -> Address;
 
     /// Returns the address of the page that is moved within a plane next, if there is one.
     fn source_of(&self, plane: PlaneId) -> Option<Address>;

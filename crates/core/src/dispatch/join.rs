@@ -8,7 +8,7 @@ use super::binder::{Address, Target};
 use super::{Binder, Dispatch, Merging, Parts, View};
 use crate::config::cells::CellMode;
 use crate::nand::array::{self, Member, Operation, Spot};
-use crate::sim::id::{LunId, PlaneId, Ppn, TransactionId, UnitId};
+use crate::sim::id::{ExecUnitId, LunId, PlaneId, Ppn, TransactionId};
 use crate::work::{Kind, Transaction, Transactions};
 
 impl Dispatch {
@@ -21,7 +21,7 @@ impl Dispatch {
 
 /// Starts the command of `lun` that `lead`, drafted at `unit`, leads, with what can join it.
 #[inline(never)]
-pub(super) fn start_merged(b: &mut impl Binder, lun: LunId, rank: u8, lead: TransactionId, unit: UnitId) {
+pub(super) fn start_merged(b: &mut impl Binder, lun: LunId, rank: u8, lead: TransactionId, unit: ExecUnitId) {
     let View { dispatch, array, .. } = b.view();
     let (kind, merging) = (array.draft(Spot::Unit(unit)).kind, dispatch.merging);
     let mut planes = start_unit(b, unit, rank, lead);
@@ -29,7 +29,7 @@ pub(super) fn start_merged(b: &mut impl Binder, lun: LunId, rank: u8, lead: Tran
     if merging.interleave {
         // Of the same chip: a LUN may be a package of several.
         let first = unit.0 / merging.per_chip * merging.per_chip;
-        for other in (first..first + merging.per_chip).map(UnitId).filter(|&other| other != unit) {
+        for other in (first..first + merging.per_chip).map(ExecUnitId).filter(|&other| other != unit) {
             b.parts().array.set_binding(lun);
             if let Some(id) = join_unit(b, other, rank, kind) {
                 planes += start_unit(b, other, rank, id);
@@ -42,7 +42,7 @@ pub(super) fn start_merged(b: &mut impl Binder, lun: LunId, rank: u8, lead: Tran
 }
 
 /// Starts a unit on `lead`, with other planes of it. Returns the number of planes that work.
-fn start_unit(b: &mut impl Binder, unit: UnitId, rank: u8, lead: TransactionId) -> u32 {
+fn start_unit(b: &mut impl Binder, unit: ExecUnitId, rank: u8, lead: TransactionId) -> u32 {
     join_planes_for(b, unit, rank, lead, Spot::Unit(unit));
     let members = b.view().array.draft(Spot::Unit(unit)).members;
     begin(b, unit, lead);
@@ -52,7 +52,7 @@ fn start_unit(b: &mut impl Binder, unit: UnitId, rank: u8, lead: TransactionId) 
 /// Binds what joins `lead`, drafted `at` a spot, in other planes of its die, if planes work together on such
 /// operations.
 #[inline]
-pub(super) fn join_planes_for(b: &mut impl Binder, unit: UnitId, rank: u8, lead: TransactionId, at: Spot) {
+pub(super) fn join_planes_for(b: &mut impl Binder, unit: ExecUnitId, rank: u8, lead: TransactionId, at: Spot) {
     let View { dispatch, array, .. } = b.view();
     let Operation { kind, pages, plane, .. } = *array.draft(at);
     let one_page = kind != array::Kind::Read || pages == 1;
@@ -63,7 +63,7 @@ pub(super) fn join_planes_for(b: &mut impl Binder, unit: UnitId, rank: u8, lead:
 }
 
 /// Binds what joins `lead`, which is loaded ahead, in the planes that a unit works in now.
-pub(super) fn join_at_work(b: &mut impl Binder, unit: UnitId, rank: u8, lead: TransactionId) {
+pub(super) fn join_at_work(b: &mut impl Binder, unit: ExecUnitId, rank: u8, lead: TransactionId) {
     let View { dispatch, array, .. } = b.view();
     let merging = dispatch.merging;
     let mut at_work = 0u64;
@@ -75,7 +75,7 @@ pub(super) fn join_at_work(b: &mut impl Binder, unit: UnitId, rank: u8, lead: Tr
 /// Binds what joins `lead`, drafted `at` a spot, in other planes of its group that are `allowed`.
 fn join_planes(
     b: &mut impl Binder,
-    unit: UnitId,
+    unit: ExecUnitId,
     rank: u8,
     lead: TransactionId,
     at: Spot,
@@ -83,9 +83,9 @@ fn join_planes(
 ) {
     let Parts { dispatch, transactions, array, .. } = b.parts();
     let (merging, mut last) = (dispatch.merging, last_of(transactions, lead));
-    let Operation { kind, plane: own, place, data, tag, .. } = *array.draft(at);
-    array.set_member(unit, 0, Member { plane: own, data, tag, place });
-    let (address, cells) = (b.address_of(Ppn(place), kind), b.cells_at(Ppn(place), kind));
+    let Operation { kind, plane: own, ppn, data, tag, .. } = *array.draft(at);
+    array.set_member(unit, 0, Member { plane: own, data, tag, ppn });
+    let (address, cells) = (b.address_of(Ppn(ppn), kind), b.cells_at(Ppn(ppn), kind));
     let moves = kind == array::Kind::CopyBack;
     let source = moves.then(|| source_of(b, merging, own)).flatten();
     for plane in merging.others_of(own) {
@@ -127,7 +127,7 @@ pub(super) fn bind_beside(b: &mut impl Binder, id: TransactionId, rank: u8, at: 
 }
 
 /// Binds the first operation of `kind` that waits for a unit, and returns it.
-fn join_unit(b: &mut impl Binder, unit: UnitId, rank: u8, kind: array::Kind) -> Option<TransactionId> {
+fn join_unit(b: &mut impl Binder, unit: ExecUnitId, rank: u8, kind: array::Kind) -> Option<TransactionId> {
     loop {
         let View { dispatch, transactions, array, .. } = b.view();
         let planes = array.planes_of_unit(unit).map(PlaneId);
@@ -288,7 +288,7 @@ pub(super) fn level(b: &mut impl Binder, lead: TransactionId, rank: u8) {
 
 /// Starts the operation that is drafted at an execution unit, for `id` and those that share its command.
 #[inline(always)]
-pub(super) fn begin(b: &mut impl Binder, unit: UnitId, id: TransactionId) {
+pub(super) fn begin(b: &mut impl Binder, unit: ExecUnitId, id: TransactionId) {
     let Parts { dispatch, array, now, .. } = b.parts();
     dispatch.running[unit] = id;
     array.start(unit, now);

@@ -22,7 +22,7 @@ use crate::config::{DeviceConfig, GcPace};
 use crate::ftl::allocation::Allocation;
 use crate::nand::array::Array;
 use crate::scheduler::Scheduler;
-use crate::sim::id::{LunId, PlaneId, TransactionId, UnitId};
+use crate::sim::id::{ExecUnitId, LunId, PlaneId, TransactionId};
 use crate::sim::table::Table;
 use crate::sim::time::Time;
 use crate::work::{Class, Fifo, Tasks, Transactions};
@@ -58,12 +58,12 @@ pub(crate) struct Dispatch {
     waiting: Waiting,
     merging: Merging,
     /// The transaction that each execution unit works on: the first of those that share its command.
-    running: Table<UnitId, TransactionId>,
+    running: Table<ExecUnitId, TransactionId>,
     overlapping: Overlapping,
     /// The transaction that has started behind that of `running`, or `NONE`.
-    ahead: Table<UnitId, TransactionId>,
+    ahead: Table<ExecUnitId, TransactionId>,
     /// The transaction that each execution unit has suspended, or `NONE`.
-    suspended: Table<UnitId, TransactionId>,
+    suspended: Table<ExecUnitId, TransactionId>,
     pool: Pool,
     /// Writes that wait for their plane to have room.
     stalled: Table<PlaneId, Fifo>,
@@ -125,25 +125,25 @@ impl Dispatch {
 
     /// Returns the first of the transactions that an execution unit has worked on, which does not any more.
     #[inline]
-    pub(crate) fn ended(&mut self, unit: UnitId) -> TransactionId {
+    pub(crate) fn ended(&mut self, unit: ExecUnitId) -> TransactionId {
         std::mem::replace(&mut self.running[unit], TransactionId::NONE)
     }
 
     /// Returns the transaction of the plane whose data have left, while other planes of its execution unit still work.
     #[inline]
-    pub(crate) fn member_ended(&mut self, unit: UnitId, transactions: &Transactions) -> TransactionId {
+    pub(crate) fn member_ended(&mut self, unit: ExecUnitId, transactions: &Transactions) -> TransactionId {
         let id = self.running[unit];
         self.running[unit] = transactions[id].next;
         id
     }
 
     /// Returns the first of the transactions that an execution unit works on, or `NONE`.
-    pub(crate) fn at_work(&self, unit: UnitId) -> TransactionId {
+    pub(crate) fn at_work(&self, unit: ExecUnitId) -> TransactionId {
         self.running[unit]
     }
 
     /// Returns the first of the transactions that have started behind those that an execution unit works on, or `NONE`.
-    pub(crate) fn loaded_ahead(&self, unit: UnitId) -> TransactionId {
+    pub(crate) fn loaded_ahead(&self, unit: ExecUnitId) -> TransactionId {
         self.ahead[unit]
     }
 
@@ -343,16 +343,16 @@ mod tests {
             let kind = array::Kind::from(transaction.kind);
             let (data, cell) = match kind {
                 array::Kind::Program => {
-                    transaction.place = Ppn(plane.0 * PLANE + self.next[plane.index()]);
+                    transaction.ppn = Ppn(plane.0 * PLANE + self.next[plane.index()]);
                     self.next[plane.index()] += 1;
                     (times.program_in, times.program(0))
                 }
                 _ => (timing.page_out, times.read(0)),
             };
-            let place = transaction.place.0;
+            let ppn = transaction.ppn.0;
             let rank = self.dispatch.ranks[class as usize];
             *self.array.draft_mut(at) =
-                Operation { kind, class, rank, plane, members: 1, pages: 1, data, cell, place, ..Operation::default() };
+                Operation { kind, class, rank, plane, members: 1, pages: 1, data, cell, ppn, ..Operation::default() };
             true
         }
 
@@ -363,7 +363,7 @@ mod tests {
         fn target(&self, plane: PlaneId, id: TransactionId) -> Target {
             match self.transactions[id].kind {
                 Kind::Write => Target::At((0, self.next[plane.index()])),
-                _ => Target::At(self.address_of(self.transactions[id].place, array::Kind::Read)),
+                _ => Target::At(self.address_of(self.transactions[id].ppn, array::Kind::Read)),
             }
         }
 
@@ -375,8 +375,8 @@ mod tests {
             CellMode::Native
         }
 
-        fn address_of(&self, place: Ppn, _: array::Kind) -> Address {
-            (0, place.0 % PLANE)
+        fn address_of(&self, ppn: Ppn, _: array::Kind) -> Address {
+            (0, ppn.0 % PLANE)
         }
 
         fn source_of(&self, _: PlaneId) -> Option<Address> {
@@ -457,7 +457,7 @@ mod tests {
 
         fn read(&mut self, plane: u32, page: u32) -> TransactionId {
             let id = self.transaction(Kind::HostRead, Class::HostRead, PlaneId(plane));
-            self.transactions[id].place = Ppn(plane * PLANE + page);
+            self.transactions[id].ppn = Ppn(plane * PLANE + page);
             enqueue(self, id);
             id
         }
@@ -488,7 +488,7 @@ mod tests {
             self.now = self.now.max(until.min(Time(u64::MAX / 2)));
         }
 
-        fn unit_event(&mut self, unit: UnitId) {
+        fn unit_event(&mut self, unit: ExecUnitId) {
             let lun = self.array.lun_of_unit(unit);
             match self.array.unit_event(unit, self.now) {
                 Outcome::WantsChannel(rank) => go_on(self, unit, rank),
@@ -539,7 +539,7 @@ mod tests {
         bench.run();
         assert_eq!(bench.ended, [first, ids[2]]);
         let idle = bench.array.state(LunId(0));
-        assert_eq!((idle, bench.dispatch.running[UnitId(0)]), (LunState::Idle, TransactionId::NONE));
+        assert_eq!((idle, bench.dispatch.running[ExecUnitId(0)]), (LunState::Idle, TransactionId::NONE));
     }
 
     #[test]

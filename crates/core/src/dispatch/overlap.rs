@@ -6,8 +6,8 @@ use super::next::{next_for, take_next};
 use super::pooled::any_plane_is_idle;
 use super::{Binder, Dispatch, Parts, View};
 use crate::nand::array::{self, Operation, Spot};
-use crate::nand::ledger::Holder;
-use crate::sim::id::{LunId, PlaneId, Ppn, TransactionId, UnitId};
+use crate::nand::busy_time::Holder;
+use crate::sim::id::{ExecUnitId, LunId, PlaneId, Ppn, TransactionId};
 use crate::sim::time::Time;
 use crate::work::{Kind, Task, Transactions};
 
@@ -36,7 +36,7 @@ impl Dispatch {
 /// (config/check.rs).
 #[inline]
 pub(crate) fn overlap_next(b: &mut impl Binder, lun: LunId) {
-    let unit = UnitId(lun.0);
+    let unit = ExecUnitId(lun.0);
     // Mostly nothing waits, or something overlaps already.
     if b.view().array.may_overlap(unit)
         && let Some((rank, id)) = next_for(b, lun)
@@ -46,7 +46,7 @@ pub(crate) fn overlap_next(b: &mut impl Binder, lun: LunId) {
 }
 
 /// Suspends a unit for a read if its cells work. Otherwise the array reports when they do.
-fn suspend(b: &mut impl Binder, unit: UnitId) {
+fn suspend(b: &mut impl Binder, unit: ExecUnitId) {
     let Parts { dispatch, array, now, .. } = b.parts();
     if !array.await_cells(unit, now) {
         dispatch.suspended[unit] = std::mem::replace(&mut dispatch.running[unit], TransactionId::NONE);
@@ -57,13 +57,13 @@ fn suspend(b: &mut impl Binder, unit: UnitId) {
 /// Returns `true` if writes could fill the block of the program that a unit works for: none goes where copies go,
 /// unless they share their frontiers.
 #[inline]
-fn writes_may_follow(View { dispatch, array, .. }: View, unit: UnitId) -> bool {
+fn writes_may_follow(View { dispatch, array, .. }: View, unit: ExecUnitId) -> bool {
     let overlapping = &dispatch.overlapping;
-    overlapping.program && (overlapping.shared || !array.operation(unit).class.is_cleaning())
+    overlapping.program && (overlapping.shared || !array.operation(unit).class.is_collecting())
 }
 
 /// Overlaps `id`, which a LUN that works takes next, with what it does, if that is possible.
-fn overlap_with(b: &mut impl Binder, lun: LunId, unit: UnitId, rank: u8, id: TransactionId) {
+fn overlap_with(b: &mut impl Binder, lun: LunId, unit: ExecUnitId, rank: u8, id: TransactionId) {
     let view = b.view();
     match view.transactions[id].kind {
         Kind::HostRead if view.array.may_suspend(unit, &view.dispatch.overlapping.suspend, view.now) => {
@@ -84,7 +84,7 @@ fn overlap_with(b: &mut impl Binder, lun: LunId, unit: UnitId, rank: u8, id: Tra
 
 /// Returns `true` if the write `id`, and those queued for the other planes of a running program, fill the next page of
 /// the same blocks, so that the cache register takes them. Writes of the pool do so only if no plane is idle.
-fn follows(b: &impl Binder, unit: UnitId, rank: u8, id: TransactionId) -> bool {
+fn follows(b: &impl Binder, unit: ExecUnitId, rank: u8, id: TransactionId) -> bool {
     let view = b.view();
     let View { dispatch, transactions, array, .. } = view;
     if array.operation(unit).kind != array::Kind::Program {
@@ -99,7 +99,7 @@ fn follows(b: &impl Binder, unit: UnitId, rank: u8, id: TransactionId) -> bool {
         planes.clone().any(|(plane, _)| plane == transactions[id].plane)
     };
     is_there
-        && planes.clone().all(|(plane, place)| {
+        && planes.clone().all(|(plane, ppn)| {
             // The chosen one need not be the first of its plane.
             let is_own = !is_pooled && plane == transactions[id].plane;
             let waiting = if is_own { id } else { dispatch.waiting.first(lun, plane, rank) };
@@ -108,7 +108,7 @@ fn follows(b: &impl Binder, unit: UnitId, rank: u8, id: TransactionId) -> bool {
             } else {
                 waiting.is_some() && transactions[waiting].kind == Kind::Write && transactions[waiting].plane == plane
             };
-            let (block, page) = b.address_of(place, array::Kind::Program);
+            let (block, page) = b.address_of(ppn, array::Kind::Program);
             let follows = |(next_block, next_page): Address| next_block == block && next_page > page;
             is_next
                 && b.takes(plane, waiting)
@@ -128,7 +128,7 @@ fn pool_fills(b: &impl Binder, mut planes: impl Iterator<Item = (PlaneId, Ppn)>)
 }
 
 /// Loads the data of the next program while the cells work for the last one.
-fn program_ahead(b: &mut impl Binder, unit: UnitId, rank: u8, id: TransactionId) {
+fn program_ahead(b: &mut impl Binder, unit: ExecUnitId, rank: u8, id: TransactionId) {
     let Parts { dispatch, tasks, .. } = b.parts();
     let holds = dispatch.holds_to_bind(tasks);
     bind_ahead(b, unit, rank, id);
@@ -138,7 +138,7 @@ fn program_ahead(b: &mut impl Binder, unit: UnitId, rank: u8, id: TransactionId)
     }
 }
 
-fn bind_ahead(b: &mut impl Binder, unit: UnitId, rank: u8, id: TransactionId) {
+fn bind_ahead(b: &mut impl Binder, unit: ExecUnitId, rank: u8, id: TransactionId) {
     let Parts { dispatch, transactions, array, .. } = b.parts();
     let lun = array.lun_of_unit(unit);
     let lead = array.operation(unit).plane;
@@ -158,7 +158,7 @@ fn bind_ahead(b: &mut impl Binder, unit: UnitId, rank: u8, id: TransactionId) {
     begin_ahead(b, unit, id);
 }
 
-fn begin_ahead(b: &mut impl Binder, unit: UnitId, id: TransactionId) {
+fn begin_ahead(b: &mut impl Binder, unit: ExecUnitId, id: TransactionId) {
     let Parts { dispatch, array, now, .. } = b.parts();
     dispatch.ahead[unit] = id;
     let Operation { kind, members, .. } = *array.draft(Spot::Ahead(unit));
@@ -171,7 +171,7 @@ fn begin_ahead(b: &mut impl Binder, unit: UnitId, id: TransactionId) {
 }
 
 /// Loads the next program of a unit that has asked for its channel for that and is granted it.
-pub(super) fn ahead_granted(b: &mut impl Binder, unit: UnitId) {
+pub(super) fn ahead_granted(b: &mut impl Binder, unit: ExecUnitId) {
     b.parts().array.stop_asking(unit);
     let lun = b.view().array.lun_of_unit(unit);
     if let Some((rank, id)) = next_for(b, lun)
@@ -187,7 +187,7 @@ pub(super) fn ahead_granted(b: &mut impl Binder, unit: UnitId) {
 
 /// Starts the next read of a unit when the data of a read, or of one of its planes, leave.
 #[inline]
-pub(super) fn read_ahead(b: &mut impl Binder, unit: UnitId) {
+pub(super) fn read_ahead(b: &mut impl Binder, unit: ExecUnitId) {
     let array = b.view().array;
     let lun = array.lun_of_unit(unit);
     if array.can_read_ahead(unit)
@@ -198,7 +198,7 @@ pub(super) fn read_ahead(b: &mut impl Binder, unit: UnitId) {
     }
 }
 
-fn begin_read_ahead(b: &mut impl Binder, lun: LunId, unit: UnitId, rank: u8, id: TransactionId) {
+fn begin_read_ahead(b: &mut impl Binder, lun: LunId, unit: ExecUnitId, rank: u8, id: TransactionId) {
     take_next(b, lun, rank, id);
     if !bind_beside(b, id, rank, Spot::Ahead(unit)) {
         return;
@@ -209,11 +209,11 @@ fn begin_read_ahead(b: &mut impl Binder, lun: LunId, unit: UnitId, rank: u8, id:
 }
 
 pub(super) fn holder_of(transactions: &Transactions, id: TransactionId) -> Holder {
-    if transactions[id].class.is_cleaning() { Holder::Cleaning } else { Holder::Host }
+    if transactions[id].class.is_collecting() { Holder::Gc } else { Holder::Host }
 }
 
 /// Resumes what a unit has suspended.
-pub(super) fn resume_suspended(b: &mut impl Binder, unit: UnitId) {
+pub(super) fn resume_suspended(b: &mut impl Binder, unit: ExecUnitId) {
     let Parts { dispatch, transactions, array, now, .. } = b.parts();
     let id = std::mem::replace(&mut dispatch.suspended[unit], TransactionId::NONE);
     dispatch.running[unit] = id;

@@ -8,7 +8,7 @@ use super::next::{choose_own, next_for, next_of, picks_at_work, take_next};
 use super::overlap::{ahead_granted, holder_of, overlap_next, read_ahead, resume_suspended};
 use super::{Binder, Dispatch, Parts, View};
 use crate::nand::array::{self, Cycles, LunState, Spot};
-use crate::sim::id::{ChannelId, LunId, TransactionId, UnitId};
+use crate::sim::id::{ChannelId, ExecUnitId, LunId, TransactionId};
 use crate::sim::time::Time;
 use crate::work::{Kind, Task, Tasks};
 
@@ -88,7 +88,7 @@ fn offer_to_gc(b: &mut impl Binder, lun: LunId) {
     let Parts { dispatch, array, tasks, .. } = b.parts();
     let holds = dispatch.merging.any && tasks.hold_unless_held();
     let planes = array.planes_of(lun);
-    tasks.push(Task::CleanIdle(planes.start, planes.end));
+    tasks.push(Task::CollectIdle(planes.start, planes.end));
     if holds {
         tasks.push(Task::Release);
     }
@@ -120,7 +120,7 @@ pub(super) fn start_or_request(b: &mut impl Binder, lun: LunId, rank: u8, id: Tr
     let channel = array.channel_of(lun);
     let has_channel = array.channel_is_idle(channel, now);
     if !needs_channel || has_channel {
-        let unit = UnitId(lun.0 * array.units_per_lun());
+        let unit = ExecUnitId(lun.0 * array.units_per_lun());
         return start_or_rest(b, unit, lun, Some((rank, id)), has_channel);
     }
     let is_program = array::Kind::from(transactions[id].kind) == array::Kind::Program;
@@ -144,7 +144,7 @@ pub(crate) fn grant(b: &mut impl Binder, channel: ChannelId) {
 }
 
 /// Starts or continues an execution unit that has been granted its channel.
-fn granted(b: &mut impl Binder, unit: UnitId) {
+fn granted(b: &mut impl Binder, unit: ExecUnitId) {
     let array = b.view().array;
     let lun = array.lun_of_unit(unit);
     if array.state(lun) != LunState::Requesting {
@@ -159,7 +159,7 @@ fn granted(b: &mut impl Binder, unit: UnitId) {
 
 /// Continues an execution unit that needs its channel in the middle of an operation.
 #[inline(never)]
-pub(crate) fn go_on(b: &mut impl Binder, unit: UnitId, rank: u8) {
+pub(crate) fn go_on(b: &mut impl Binder, unit: ExecUnitId, rank: u8) {
     let Parts { array, now, .. } = b.parts();
     let channel = array.channel_of_unit(unit);
     if array.channel_is_idle(channel, now) {
@@ -171,7 +171,7 @@ pub(crate) fn go_on(b: &mut impl Binder, unit: UnitId, rank: u8) {
 
 /// Continues an execution unit that has its channel in the middle of an operation.
 #[inline(always)]
-fn resume(b: &mut impl Binder, unit: UnitId) {
+fn resume(b: &mut impl Binder, unit: ExecUnitId) {
     if b.view().dispatch.overlapping.read {
         read_ahead(b, unit);
     }
@@ -181,7 +181,13 @@ fn resume(b: &mut impl Binder, unit: UnitId) {
 
 /// Starts a LUN on `next`, or on what waits for it if there is no `next`. Sets it idle if nothing can start.
 #[inline(always)]
-fn start_or_rest(b: &mut impl Binder, unit: UnitId, lun: LunId, next: Option<(u8, TransactionId)>, has_channel: bool) {
+fn start_or_rest(
+    b: &mut impl Binder,
+    unit: ExecUnitId,
+    lun: LunId,
+    next: Option<(u8, TransactionId)>,
+    has_channel: bool,
+) {
     let Parts { dispatch, tasks, .. } = b.parts();
     let holds = dispatch.holds_to_bind(tasks);
     let has_started = start(b, lun, next, has_channel);
@@ -200,7 +206,7 @@ fn start_or_rest(b: &mut impl Binder, unit: UnitId, lun: LunId, next: Option<(u8
 
 /// Sets a LUN idle that could start something and found nothing, or resumes what it has suspended.
 #[cold]
-fn rest(b: &mut impl Binder, unit: UnitId, lun: LunId) {
+fn rest(b: &mut impl Binder, unit: ExecUnitId, lun: LunId) {
     let View { dispatch, array, .. } = b.view();
     if dispatch.overlapping.any && array.is_suspended(unit) {
         return resume_suspended(b, unit);
@@ -244,7 +250,7 @@ fn start_from(b: &mut impl Binder, lun: LunId, mut rank: u8, mut id: Transaction
 
 /// Returns `true` if a LUN takes reads of the host only, because what it does is suspended.
 fn only_reads(b: &impl Binder, lun: LunId) -> bool {
-    b.view().array.is_suspended(UnitId(lun.0))
+    b.view().array.is_suspended(ExecUnitId(lun.0))
 }
 
 /// Starts a LUN on `id`, with what other planes or dies do together with it. Returns `false` if it cannot start.
@@ -270,7 +276,7 @@ fn start_one(b: &mut impl Binder, lun: LunId, rank: u8, id: TransactionId) -> bo
 }
 
 /// Continues a unit whose operation has ended with what overlaps with it. Returns `false` if nothing does.
-pub(crate) fn go_on_overlapping(b: &mut impl Binder, unit: UnitId, lun: LunId) -> bool {
+pub(crate) fn go_on_overlapping(b: &mut impl Binder, unit: ExecUnitId, lun: LunId) -> bool {
     let Parts { dispatch, transactions, array, now, .. } = b.parts();
     if array.has_ahead(unit) {
         let id = std::mem::replace(&mut dispatch.ahead[unit], TransactionId::NONE);
@@ -292,7 +298,7 @@ pub(crate) fn go_on_overlapping(b: &mut impl Binder, unit: UnitId, lun: LunId) -
 }
 
 /// Serves reads of the host while the cells of a unit rest, and resumes them after that.
-pub(crate) fn serve_suspended(b: &mut impl Binder, unit: UnitId, lun: LunId) {
+pub(crate) fn serve_suspended(b: &mut impl Binder, unit: ExecUnitId, lun: LunId) {
     let first = next_for(b, lun);
     let Parts { dispatch, transactions, array, .. } = b.parts();
     let limit = dispatch.overlapping.suspend.limit;

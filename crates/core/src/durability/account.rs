@@ -117,7 +117,7 @@ impl Layout {
         let places = || (first + units.start..first + units.end).map(Ppn);
         // Behind its data, a block that holds less than others has numbers of its time before the last erase.
         let end = first + ftl.blocks.size_of(block).data_units;
-        let number = |place: Ppn| if place.0 < end { log.sequence(place) } else { 0 };
+        let number = |ppn: Ppn| if ppn.0 < end { log.sequence(ppn) } else { 0 };
         let numbers = || places().map(number).filter(|&sequence| sequence > 0);
         let (lowest, highest) = (numbers().min().unwrap_or(0), numbers().max().unwrap_or(0));
         u32::try_from(highest - lowest).ok()?;
@@ -125,13 +125,13 @@ impl Layout {
         for figure in [log.opened[block.index()], lowest, highest] {
             bytes.extend_from_slice(&figure.to_le_bytes());
         }
-        for place in places() {
-            let (owner, sequence) = (ftl.map.owner(place), number(place));
+        for ppn in places() {
+            let (owner, sequence) = (ftl.map.owner(ppn), number(ppn));
             if owner & TRANSLATION != 0 || sequence == 0 {
                 bytes.extend_from_slice(&PADDING.to_le_bytes());
                 continue;
             }
-            let sectors = log.sectors(place);
+            let sectors = log.sectors(ppn);
             let partly = if sectors == 0 { 0 } else { PARTLY };
             bytes.extend_from_slice(&(owner | partly).to_le_bytes());
             bytes.extend_from_slice(&((sequence - lowest) as u32).to_le_bytes());

@@ -64,7 +64,7 @@ impl FlashLog {
     fn before(&mut self, units: Units, lpn: Lpn, before: Location) -> Before {
         match before {
             Location::Unmapped => Before::Nothing,
-            Location::Flash(place) => Before::Flash(place),
+            Location::Flash(ppn) => Before::Flash(ppn),
             Location::Slot(id) => {
                 let sequence = self.slot(id).sequence;
                 self.before_of(units, lpn, sequence)
@@ -88,9 +88,9 @@ impl FlashLog {
 
     /// Returns where the version of a unit with a number is that is in flight, or was and is in flash by now.
     fn before_of(&mut self, units: Units, lpn: Lpn, sequence: u64) -> Before {
-        let place = match units.ftl.map.get(lpn) {
+        let ppn = match units.ftl.map.get(lpn) {
             Location::Unmapped => None,
-            Location::Flash(place) => Some(place),
+            Location::Flash(ppn) => Some(ppn),
             Location::Slot(newest) => {
                 let mut id = newest;
                 while units.transactions[id].older.is_some() {
@@ -99,7 +99,7 @@ impl FlashLog {
                 units.transactions[id].source.get().or(self.slot(id).replaces)
             }
         };
-        let held = place.filter(|&place| self.sequence(place) == sequence);
+        let held = ppn.filter(|&ppn| self.sequence(ppn) == sequence);
         held.map_or(Before::Pending(sequence), Before::Flash)
     }
 
@@ -112,7 +112,7 @@ impl FlashLog {
                 let sequence = buffered.sequence;
                 self.set_coming(sequence, is_first);
             }
-            (None, Location::Flash(place)) => self.set_coming(self.sequence(place), false),
+            (None, Location::Flash(ppn)) => self.set_coming(self.sequence(ppn), false),
             (None, _) => {}
         }
     }
@@ -125,25 +125,25 @@ impl FlashLog {
 
     /// A write is bound, and supersedes what a place holds.
     #[inline(never)]
-    pub fn supersede(&mut self, id: TransactionId, old: Ppn) {
+    pub fn invalidate(&mut self, id: TransactionId, old: Ppn) {
         self.slot(id).replaces = Some(old);
     }
 
     /// Reports that a program begins.
     pub fn begin_program(&mut self, units: Units, durability: Option<&Durability>, program: &Program) {
         self.begin(program.first, program.units, program.cause);
-        for place in (program.first.0..program.first.0 + program.units).map(Ppn) {
-            let (record, source) = match units.ftl.map.owner(place) {
+        for ppn in (program.first.0..program.first.0 + program.units).map(Ppn) {
+            let (record, source) = match units.ftl.map.owner(ppn) {
                 PADDING => (Record::default(), Source::Nothing),
-                lpn => match program.copies.iter().find(|copy| copy.to == place) {
+                lpn => match program.copies.iter().find(|copy| copy.to == ppn) {
                     Some(copy) => self.copied(units.ftl, lpn, copy.from, program.renumbers),
                     None => {
                         let own = durability.and_then(|durability| durability.page(lpn, units.ftl, self));
-                        self.written(units, lpn, place, program.writes, own)
+                        self.written(units, lpn, ppn, program.writes, own)
                     }
                 },
             };
-            self.unit(place, record, source);
+            self.unit(ppn, record, source);
         }
     }
 
@@ -157,15 +157,15 @@ impl FlashLog {
         &mut self,
         units: Units,
         lpn: u32,
-        place: Ppn,
+        ppn: Ppn,
         first: TransactionId,
         own: Option<Vec<u8>>,
     ) -> (Record, Source) {
         let mut id = first;
-        while units.transactions[id].place != place {
+        while units.transactions[id].ppn != ppn {
             id = units.transactions[id].next;
         }
-        let Transaction { trimmed, spoiled, .. } = units.transactions[id];
+        let Transaction { trimmed, uncorrectable, .. } = units.transactions[id];
         let Slot { sequence, is_first, replaces } = *self.slot(id);
         if trimmed && !is_first {
             // The same version is elsewhere, with its contents.
@@ -177,6 +177,6 @@ impl FlashLog {
             (Some(old), None) => Source::Copy(old),
             (None, None) => Source::Write { lpn: Lpn(lpn), sequence },
         };
-        (self.record_or_loss(units.ftl, lpn, sequence, spoiled), source)
+        (self.record_or_loss(units.ftl, lpn, sequence, uncorrectable), source)
     }
 }

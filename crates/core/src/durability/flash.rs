@@ -169,13 +169,13 @@ pub enum FlashEvent {
         /// Which part.
         part: u32,
         /// Where.
-        place: Ppn,
+        ppn: Ppn,
     },
     /// A program begins; as many [`FlashEvent::Unit`] follow as it has units. Until it has ended, a power cut leaves
     /// all of them erased or all unreadable.
     ProgramBegun {
         /// The first unit.
-        place: Ppn,
+        ppn: Ppn,
         /// How many.
         units: u32,
         /// What it is for.
@@ -184,7 +184,7 @@ pub enum FlashEvent {
     /// A unit of the program that has just begun.
     Unit {
         /// Where.
-        place: Ppn,
+        ppn: Ppn,
         /// Its out-of-band record.
         record: Record,
         /// Its payload.
@@ -193,7 +193,7 @@ pub enum FlashEvent {
     /// A program has ended.
     ProgramEnded {
         /// The first unit.
-        place: Ppn,
+        ppn: Ppn,
         /// How many.
         units: u32,
     },
@@ -201,7 +201,7 @@ pub enum FlashEvent {
     /// as before.
     ProgramFailed {
         /// The first unit.
-        place: Ppn,
+        ppn: Ppn,
         /// How many.
         units: u32,
     },
@@ -285,9 +285,9 @@ pub trait FlashImage {
     /// Whether a block is bad, by what was told of it.
     fn bad(&mut self, block: BlockId) -> Result<Option<Bad>, String>;
     /// What a unit holds.
-    fn unit(&mut self, place: Ppn) -> Result<UnitState, String>;
+    fn unit(&mut self, ppn: Ppn) -> Result<UnitState, String>;
     /// Appends the payload of a unit that holds bytes of the device itself.
-    fn own(&mut self, place: Ppn, into: &mut Vec<u8>) -> Result<(), String>;
+    fn own(&mut self, ppn: Ppn, into: &mut Vec<u8>) -> Result<(), String>;
     /// With power-loss protection: what memory held.
     fn saved(&mut self) -> Result<Vec<Saved>, String> {
         Ok(Vec::new())

@@ -210,7 +210,7 @@ impl Journal {
 
     /// Takes records for the next unit of it, and keeps those of its records that matter. Returns the logical unit, or
     /// `None` if there are no records. `now` is the number of the last write or trim.
-    pub fn take(&mut self, now: u64, doomed: impl Iterator<Item = BlockId>) -> Option<Lpn> {
+    pub fn take(&mut self, now: u64, awaiting_erase: impl Iterator<Item = BlockId>) -> Option<Lpn> {
         if self.waiting.is_empty() {
             return None;
         }
@@ -219,18 +219,18 @@ impl Journal {
         self.slots[slot as usize].retain(|&(lpn, sequence)| trims.get(Lpn(lpn)) == Some(Trim { sequence, slot }));
         self.slot = slot;
         self.writing = Some(Writing::default());
-        self.add(now, doomed);
+        self.add(now, awaiting_erase);
         Some(Lpn(self.first + slot))
     }
 
     /// Adds what waits to the unit that is to be programmed, as far as it has room: those records first whose blocks
     /// cannot be erased for them.
-    pub fn add(&mut self, now: u64, doomed: impl Iterator<Item = BlockId>) {
+    pub fn add(&mut self, now: u64, awaiting_erase: impl Iterator<Item = BlockId>) {
         let Some(mut writing) = self.writing.take() else { return };
         let slot = self.slot;
         let room = self.room.saturating_sub(self.slots[slot as usize].len());
-        let of_doomed = doomed.filter_map(|block| self.held.get(block));
-        let mut urgent: Vec<u64> = of_doomed.flat_map(|held| held.waiting.iter().take(room)).copied().collect();
+        let of_awaiting_erase = awaiting_erase.filter_map(|block| self.held.get(block));
+        let mut urgent: Vec<u64> = of_awaiting_erase.flat_map(|held| held.waiting.iter().take(room)).copied().collect();
         urgent.sort_unstable();
         let mut added = 0;
         for taken in 0..room {

@@ -116,22 +116,22 @@ impl FlashLog {
     }
 
     /// The number of the write that a place holds.
-    pub fn sequence(&self, place: Ppn) -> u64 {
-        self.sequences[place.index()]
+    pub fn sequence(&self, ppn: Ppn) -> u64 {
+        self.sequences[ppn.index()]
     }
 
     /// Which sectors of what a place holds were ever written; 0 for all.
-    pub fn sectors(&self, place: Ppn) -> u64 {
-        self.sectors.get(&place.0).copied().unwrap_or_default()
+    pub fn sectors(&self, ppn: Ppn) -> u64 {
+        self.sectors.get(&ppn.0).copied().unwrap_or_default()
     }
 
     /// Notes what a place holds.
-    pub fn set_record(&mut self, place: Ppn, record: &Record) {
-        self.sequences[place.index()] = record.sequence;
+    pub fn set_record(&mut self, ppn: Ppn, record: &Record) {
+        self.sequences[ppn.index()] = record.sequence;
         if record.sectors != 0 {
-            self.sectors.insert(place.0, record.sectors);
+            self.sectors.insert(ppn.0, record.sectors);
         } else if !self.sectors.is_empty() {
-            self.sectors.remove(&place.0);
+            self.sectors.remove(&ppn.0);
         }
     }
 
@@ -162,23 +162,23 @@ impl FlashLog {
     }
 
     /// A program begins.
-    pub fn begin(&mut self, place: Ppn, units: u32, cause: ProgramCause) {
-        let block = place.0 / self.units_per_block;
-        if place.0.is_multiple_of(self.units_per_block) {
+    pub fn begin(&mut self, ppn: Ppn, units: u32, cause: ProgramCause) {
+        let block = ppn.0 / self.units_per_block;
+        if ppn.0.is_multiple_of(self.units_per_block) {
             self.openings += 1;
             self.opened[block as usize] = self.openings;
         }
         if self.memory.is_some() {
             self.outbox.own.clear();
         }
-        self.tell(FlashEvent::ProgramBegun { place, units, cause });
+        self.tell(FlashEvent::ProgramBegun { ppn, units, cause });
     }
 
     /// A unit of the program that has begun.
-    pub fn unit(&mut self, place: Ppn, record: Record, source: Source) {
-        let opened = self.opened[(place.0 / self.units_per_block) as usize];
-        self.set_record(place, &record);
-        self.tell(FlashEvent::Unit { place, record: Record { opened, ..record }, source });
+    pub fn unit(&mut self, ppn: Ppn, record: Record, source: Source) {
+        let opened = self.opened[(ppn.0 / self.units_per_block) as usize];
+        self.set_record(ppn, &record);
+        self.tell(FlashEvent::Unit { ppn, record: Record { opened, ..record }, source });
     }
 
     /// Bytes of the device itself, for a unit that is told of next.
@@ -190,7 +190,7 @@ impl FlashLog {
 
     /// A program of nothing but padding behind its first unit.
     pub fn pad(&mut self, places: std::ops::Range<u32>) {
-        places.for_each(|place| self.unit(Ppn(place), Record::default(), Source::Nothing));
+        places.for_each(|ppn| self.unit(Ppn(ppn), Record::default(), Source::Nothing));
     }
 
     /// Returns what a logical unit holds.
@@ -219,26 +219,26 @@ impl FlashLog {
     }
 
     /// Reports that a program has ended.
-    pub fn end(&mut self, place: Ppn, units: u32) {
-        self.tell(FlashEvent::ProgramEnded { place, units });
+    pub fn end(&mut self, ppn: Ppn, units: u32) {
+        self.tell(FlashEvent::ProgramEnded { ppn, units });
     }
 
     /// Reports that the program of a translation page begins, which gets a number.
-    pub fn begin_map(&mut self, page: u32, place: Ppn, units: u32, sequence: u64) {
-        self.begin(place, units, ProgramCause::Map);
+    pub fn begin_map(&mut self, page: u32, ppn: Ppn, units: u32, sequence: u64) {
+        self.begin(ppn, units, ProgramCause::Map);
         let record = Record { kind: RecordKind::Map, lpn: page, sequence, ..Record::default() };
-        (place.0..place.0 + units).for_each(|place| self.unit(Ppn(place), record, Source::Nothing));
+        (ppn.0..ppn.0 + units).for_each(|ppn| self.unit(Ppn(ppn), record, Source::Nothing));
     }
 
     /// Reports that the program of a block's summary begins.
-    pub fn begin_summary(&mut self, ftl: &Ftl, place: Ppn) {
-        let block = ftl.blocks.block_of(place);
+    pub fn begin_summary(&mut self, ftl: &Ftl, ppn: Ppn) {
+        let block = ftl.blocks.block_of(ppn);
         let bytes = self.summary_of(ftl, block);
         let group = ftl.blocks.size_of(block).program_units;
-        self.begin(place, group, ProgramCause::Summary);
+        self.begin(ppn, group, ProgramCause::Summary);
         let source = if bytes.is_empty() { Source::Nothing } else { self.own(&bytes) };
-        self.unit(place, Record { kind: RecordKind::Summary, ..Record::default() }, source);
-        self.pad(place.0 + 1..place.0 + group);
+        self.unit(ppn, Record { kind: RecordKind::Summary, ..Record::default() }, source);
+        self.pad(ppn.0 + 1..ppn.0 + group);
     }
 
     /// Returns what a block's summary holds: a record for each unit of data. Nothing if that does not fit a unit: it is
@@ -250,14 +250,14 @@ impl FlashLog {
             return Vec::new();
         }
         let mut bytes = Vec::with_capacity(units as usize * Record::BYTES);
-        for place in (first..first + units).map(Ppn) {
-            let (owner, sequence) = (ftl.map.owner(place), self.sequence(place));
+        for ppn in (first..first + units).map(Ppn) {
+            let (owner, sequence) = (ftl.map.owner(ppn), self.sequence(ppn));
             let record = match owner {
                 PADDING => Record::default(),
                 _ if sequence == 0 => Record::default(),
                 owner => {
-                    let record = self.record_or_loss(ftl, owner, sequence, ftl.is_lost(place));
-                    Record { sectors: self.sectors(place), ..record }
+                    let record = self.record_or_loss(ftl, owner, sequence, ftl.is_lost(ppn));
+                    Record { sectors: self.sectors(ppn), ..record }
                 }
             };
             bytes.extend(Record { opened: self.opened[block.index()], ..record }.to_bytes());
@@ -282,8 +282,8 @@ impl FlashLog {
         if erases > 0 {
             self.tell(FlashEvent::EraseEnded { block, erases });
         }
-        for place in (first..first + written).step_by(size.program_units as usize).map(Ppn) {
-            self.tell_left(ftl, place, size.program_units, &own);
+        for ppn in (first..first + written).step_by(size.program_units as usize).map(Ppn) {
+            self.tell_left(ftl, ppn, size.program_units, &own);
         }
         if ftl.shape().summary && written == size.data_units && written > 0 {
             self.tell_summary(ftl, Ppn(first + written));
@@ -291,23 +291,23 @@ impl FlashLog {
     }
 
     /// Reports a block's summary that has been programmed at once.
-    pub fn tell_summary(&mut self, ftl: &Ftl, place: Ppn) {
-        self.begin_summary(ftl, place);
-        self.end(place, ftl.blocks.size_of(ftl.blocks.block_of(place)).program_units);
+    pub fn tell_summary(&mut self, ftl: &Ftl, ppn: Ppn) {
+        self.begin_summary(ftl, ppn);
+        self.end(ppn, ftl.blocks.size_of(ftl.blocks.block_of(ppn)).program_units);
     }
 
     fn tell_left(&mut self, ftl: &mut Ftl, first: Ppn, group: u32, own: &impl Fn(u32) -> Option<Vec<u8>>) {
         self.begin(first, group, ProgramCause::Host);
-        for place in (first.0..first.0 + group).map(Ppn) {
-            let owner = ftl.map.owner(place);
+        for ppn in (first.0..first.0 + group).map(Ppn) {
+            let owner = ftl.map.owner(ppn);
             let sequence = ftl.next_sequence();
             let record = match owner {
-                _ if !ftl.blocks.is_valid(place) => Record::default(),
-                owner => self.record_or_loss(ftl, owner, sequence, ftl.is_lost(place)),
+                _ if !ftl.blocks.is_valid(ppn) => Record::default(),
+                owner => self.record_or_loss(ftl, owner, sequence, ftl.is_lost(ppn)),
             };
             let bytes = if record.kind == RecordKind::Journal { own(record.lpn) } else { None };
             let source = bytes.map_or(Source::Nothing, |bytes| self.own(&bytes));
-            self.unit(place, record, source);
+            self.unit(ppn, record, source);
         }
         self.end(first, group);
     }

@@ -21,7 +21,7 @@ struct Payload {
 /// A program that has begun and not ended.
 #[derive(Clone, Debug)]
 struct Program {
-    place: Ppn,
+    ppn: Ppn,
     cause: ProgramCause,
     units: Vec<(Ppn, Record, Payload)>,
 }
@@ -106,22 +106,22 @@ impl MemoryFlash {
                 self.trims.insert(lpn.0, sequence);
             }
             FlashEvent::Journalled { sequence } => self.trims.retain(|_, trim| *trim > sequence),
-            FlashEvent::ProgramBegun { place, cause, .. } => {
-                let block = place.0 / self.units_per_block;
+            FlashEvent::ProgramBegun { ppn, cause, .. } => {
+                let block = ppn.0 / self.units_per_block;
                 assert_eq!(self.bad[block as usize], None, "block {block} is bad, and programmed");
-                self.programs.push(Program { place, cause, units: Vec::new() });
+                self.programs.push(Program { ppn, cause, units: Vec::new() });
             }
-            FlashEvent::Unit { place, record, source } => {
-                assert_eq!(self.units[place.index()], UnitState::Erased, "unit {} is programmed twice", place.0);
+            FlashEvent::Unit { ppn, record, source } => {
+                assert_eq!(self.units[ppn.index()], UnitState::Erased, "unit {} is programmed twice", ppn.0);
                 let payload = self.payload(source, own);
                 let program = self.programs.last_mut().expect("a unit is of a program");
-                program.units.push((place, record, payload));
+                program.units.push((ppn, record, payload));
             }
-            FlashEvent::ProgramEnded { place, .. } => self.end_program(place),
-            FlashEvent::Anchored { part, place } => {
-                self.anchors.insert(part, place);
+            FlashEvent::ProgramEnded { ppn, .. } => self.end_program(ppn),
+            FlashEvent::Anchored { part, ppn } => {
+                self.anchors.insert(part, ppn);
             }
-            FlashEvent::ProgramFailed { place, .. } => self.fail_program(place),
+            FlashEvent::ProgramFailed { ppn, .. } => self.fail_program(ppn),
             FlashEvent::EraseFailed { block } => {
                 self.erasing.retain(|erasing| *erasing != block);
                 self.tear(block);
@@ -145,7 +145,7 @@ impl MemoryFlash {
         let staged = |sequence| (lpn.0, sequence);
         match before {
             Before::Nothing => vec![BLANK; self.sectors],
-            Before::Flash(place) => self.contents.read(place).to_vec(),
+            Before::Flash(ppn) => self.contents.read(ppn).to_vec(),
             Before::Pending(sequence) => self.staged.get(&staged(sequence)).expect("it is staged").clone(),
             Before::Merged(sequence) => self.staged.remove(&staged(sequence)).expect("it is staged"),
         }
@@ -158,25 +158,25 @@ impl MemoryFlash {
                 let versions = self.staged.get(&(lpn.0, sequence)).expect("what is programmed is staged").clone();
                 Payload { versions, own: Vec::new() }
             }
-            Source::Copy(place) => Payload {
-                versions: self.contents.read(place).to_vec(),
-                own: self.own.get(&place.0).cloned().unwrap_or_default(),
+            Source::Copy(ppn) => Payload {
+                versions: self.contents.read(ppn).to_vec(),
+                own: self.own.get(&ppn.0).cloned().unwrap_or_default(),
             },
             Source::Own { start, len } => Payload { versions: blank(), own: own[start..start + len].to_vec() },
             Source::Nothing => Payload { versions: blank(), own: Vec::new() },
         }
     }
 
-    fn end_program(&mut self, place: Ppn) {
-        let index = self.programs.iter().position(|program| program.place == place);
+    fn end_program(&mut self, ppn: Ppn) {
+        let index = self.programs.iter().position(|program| program.ppn == ppn);
         let mut program = self.programs.remove(index.expect("a program that ends has begun"));
         program.units.sort_by_key(|unit| unit.0);
-        for (place, record, payload) in program.units {
-            self.contents.program(place, &payload.versions);
+        for (ppn, record, payload) in program.units {
+            self.contents.program(ppn, &payload.versions);
             if !payload.own.is_empty() {
-                self.own.insert(place.0, payload.own);
+                self.own.insert(ppn.0, payload.own);
             }
-            self.units[place.index()] = UnitState::Holds(record);
+            self.units[ppn.index()] = UnitState::Holds(record);
             if matches!(record.kind, RecordKind::Data | RecordKind::Lost) {
                 self.drop_staged(record.lpn, record.sequence);
                 self.trims.retain(|lpn, trim| *lpn != record.lpn || *trim > record.sequence);
@@ -184,15 +184,15 @@ impl MemoryFlash {
         }
     }
 
-    fn fail_program(&mut self, place: Ppn) {
-        let index = self.programs.iter().position(|program| program.place == place);
+    fn fail_program(&mut self, ppn: Ppn) {
+        let index = self.programs.iter().position(|program| program.ppn == ppn);
         let program = self.programs.remove(index.expect("a program that fails has begun"));
         program.units.iter().for_each(|unit| self.units[unit.0.index()] = UnitState::Torn);
-        self.bad[(place.0 / self.units_per_block) as usize] = Some(Bad::Grown);
+        self.bad[(ppn.0 / self.units_per_block) as usize] = Some(Bad::Grown);
     }
 
     fn tear(&mut self, block: BlockId) {
-        self.units_of(block).for_each(|place| self.units[place as usize] = UnitState::Torn);
+        self.units_of(block).for_each(|ppn| self.units[ppn as usize] = UnitState::Torn);
     }
 
     fn drop_staged(&mut self, lpn: u32, upto: u64) {
@@ -207,9 +207,9 @@ impl MemoryFlash {
 
     fn erase(&mut self, block: BlockId) {
         self.contents.erase(block);
-        for place in self.units_of(block) {
-            self.units[place as usize] = UnitState::Erased;
-            self.own.remove(&place);
+        for ppn in self.units_of(block) {
+            self.units[ppn as usize] = UnitState::Erased;
+            self.own.remove(&ppn);
         }
     }
 
@@ -227,7 +227,7 @@ impl MemoryFlash {
         // Of several programs of a block the later ones are in its register only.
         let mut hit: Vec<u32> = Vec::new();
         for program in std::mem::take(&mut self.programs) {
-            let block = program.place.0 / self.units_per_block;
+            let block = program.ppn.0 / self.units_per_block;
             if !hit.contains(&block) && rng.below(3) > 0 {
                 program.units.iter().for_each(|unit| self.units[unit.0.index()] = UnitState::Torn);
             }
@@ -253,12 +253,12 @@ impl FlashImage for MemoryFlash {
         Ok(self.bad[block.index()])
     }
 
-    fn unit(&mut self, place: Ppn) -> Result<UnitState, String> {
-        Ok(self.units[place.index()])
+    fn unit(&mut self, ppn: Ppn) -> Result<UnitState, String> {
+        Ok(self.units[ppn.index()])
     }
 
-    fn own(&mut self, place: Ppn, into: &mut Vec<u8>) -> Result<(), String> {
-        into.extend(self.own.get(&place.0).into_iter().flatten());
+    fn own(&mut self, ppn: Ppn, into: &mut Vec<u8>) -> Result<(), String> {
+        into.extend(self.own.get(&ppn.0).into_iter().flatten());
         Ok(())
     }
 
@@ -268,8 +268,8 @@ impl FlashImage for MemoryFlash {
         Ok(if self.protected { writes.chain(trims).collect() } else { Vec::new() })
     }
 
-    fn versions(&mut self, place: Ppn) -> Option<Vec<u32>> {
-        Some(self.contents.read(place).to_vec())
+    fn versions(&mut self, ppn: Ppn) -> Option<Vec<u32>> {
+        Some(self.contents.read(ppn).to_vec())
     }
 
     fn saved_versions(&mut self, lpn: Lpn, sequence: u64) -> Option<Vec<u32>> {

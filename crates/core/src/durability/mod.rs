@@ -43,22 +43,22 @@ impl Durability {
         is_any.then_some(Durability { journal, checkpoint, is_recovered: false })
     }
 
-    /// Records the trim of a mapped unit, which leaves `stale` in flash: its block is not erased before the record is
+    /// Records the trim of a mapped unit, which leaves `invalid` in flash: its block is not erased before the record is
     /// in flash. Returns `true` if the journal has to be written.
-    pub fn trimmed(&mut self, lpn: Lpn, sequence: u64, stale: Option<Ppn>, blocks: &mut Space) -> bool {
+    pub fn trimmed(&mut self, lpn: Lpn, sequence: u64, invalid: Option<Ppn>, blocks: &mut Space) -> bool {
         let Some(journal) = &mut self.journal else { return false };
-        let block = stale.map_or(BlockId::NONE, |place| blocks.block_of(place));
+        let block = invalid.map_or(BlockId::NONE, |ppn| blocks.block_of(ppn));
         if journal.trim(lpn, sequence, block)
-            && let Some(place) = stale
+            && let Some(ppn) = invalid
         {
-            blocks.depend(place);
+            blocks.depend(ppn);
         }
         journal.is_due()
     }
 
     /// Returns `true` if a block that garbage collection wants to erase waits for records.
-    pub fn is_doomed_held(&self, blocks: &Space) -> bool {
-        self.journal.as_ref().is_some_and(|journal| blocks.doomed().any(|block| journal.holds(block)))
+    pub fn is_held_before_erase(&self, blocks: &Space) -> bool {
+        self.journal.as_ref().is_some_and(|journal| blocks.awaiting_erase().any(|block| journal.holds(block)))
     }
 
     /// Returns `true` if a block waits for records.
@@ -75,7 +75,7 @@ impl Durability {
     /// come since are in the unit then.
     pub fn stalled_for_block(&mut self, ftl: &Ftl) -> Option<TransactionId> {
         let id = self.journal.as_ref()?.stalled?;
-        if !self.is_doomed_held(&ftl.blocks) {
+        if !self.is_held_before_erase(&ftl.blocks) {
             return None;
         }
         self.add_to_journal(ftl);
@@ -85,7 +85,7 @@ impl Durability {
     /// Adds the records that have come to the unit of the journal that waits for room: a block may wait for it.
     pub fn add_to_journal(&mut self, ftl: &Ftl) {
         if let Some(journal) = &mut self.journal {
-            journal.add(ftl.sequence, ftl.blocks.doomed());
+            journal.add(ftl.sequence, ftl.blocks.awaiting_erase());
         }
     }
 
@@ -93,8 +93,8 @@ impl Durability {
     pub fn find_guests(&mut self, ftl: &Ftl) {
         let Some(journal) = &mut self.journal else { return };
         for lpn in journal.units() {
-            if let Some(place) = ftl.place_in_flash(lpn) {
-                let plane = ftl.blocks.plane_of(ftl.blocks.block_of(place));
+            if let Some(ppn) = ftl.ppn_in_flash(lpn) {
+                let plane = ftl.blocks.plane_of(ftl.blocks.block_of(ppn));
                 journal.note_guest(lpn, plane, ftl.home(lpn).is_some_and(|home| home != plane));
             }
         }
@@ -148,15 +148,15 @@ mod tests {
     fn a_block_waits_for_the_record_of_what_was_trimmed_in_it() {
         let (mut durability, mut ftl) = device("durability.trim_journal=true");
         ftl.write(Lpn(0), 0, 8, 1);
-        let Location::Flash(place) = ftl.map.get(Lpn(0)) else { panic!("it is in flash") };
-        let block = ftl.blocks.block_of(place);
-        assert!(!durability.trimmed(Lpn(0), 1, Some(place), &mut ftl.blocks), "one record is not half a unit");
+        let Location::Flash(ppn) = ftl.map.get(Lpn(0)) else { panic!("it is in flash") };
+        let block = ftl.blocks.block_of(ppn);
+        assert!(!durability.trimmed(Lpn(0), 1, Some(ppn), &mut ftl.blocks), "one record is not half a unit");
         assert!(durability.holds(block) && durability.has_waiting_trims());
         assert_eq!(ftl.blocks.block(block).dependants, 1);
 
         let journal = durability.journal.as_mut().unwrap();
         assert!(journal.flush(RequestId(0), 1));
-        let unit = journal.take(1, ftl.blocks.doomed());
+        let unit = journal.take(1, ftl.blocks.awaiting_erase());
         assert_eq!(unit, journal.units().next());
         let page = journal.page(unit.unwrap().0).unwrap();
         assert_eq!(Journal::records(&page), Some(vec![(0, 1)]));

@@ -37,7 +37,7 @@ pub struct Recovery {
     /// Parts of the checkpoint that were read.
     pub checkpoint_parts: u64,
     /// Blocks of which nothing was read, because the checkpoint has their accounts.
-    pub blocks_accounted: u64,
+    pub blocks_skipped: u64,
     /// Blocks that are empty.
     pub blocks_empty: u64,
     /// Blocks of which every page was read.
@@ -139,11 +139,11 @@ impl Rebuild<'_> {
         let Some(checkpoint) = &mut self.durability.checkpoint else { return Ok(()) };
         let layout = checkpoint.layout;
         for part in 0..layout.parts.count() {
-            let place = self.ftl.place_in_flash(layout.unit(part));
-            if let Some(place) = place
-                && flash.anchor(part).map_err(RecoverError::Flash)? != Some(place)
+            let ppn = self.ftl.ppn_in_flash(layout.unit(part));
+            if let Some(ppn) = ppn
+                && flash.anchor(part).map_err(RecoverError::Flash)? != Some(ppn)
             {
-                self.log.tell(FlashEvent::Anchored { part, place });
+                self.log.tell(FlashEvent::Anchored { part, ppn });
             }
         }
         checkpoint.adopt(&scan.accounted, self.ftl);
@@ -175,7 +175,7 @@ impl Rebuild<'_> {
         let wholes = std::mem::take(&mut found.wholes);
         report.pages_read += wholes.len() as u64 * u64::from(self.ftl.shape().pages_per_unit);
         let accounted = std::mem::take(&mut found.accounted);
-        report.blocks_accounted = accounted.len() as u64;
+        report.blocks_skipped = accounted.len() as u64;
         let cells = std::mem::take(&mut found.cells);
         Ok(Scan { found, pages, cells, wholes, accounted, erased: Vec::new() })
     }
@@ -202,9 +202,9 @@ impl Rebuild<'_> {
             records.extend(account.records);
         }
         let first = self.ftl.blocks.first_unit(block).0;
-        for (place, record) in (first..).map(Ppn).zip(records) {
+        for (ppn, record) in (first..).map(Ppn).zip(records) {
             let kind = if record.sequence == 0 { RecordKind::Padding } else { self.log.kind_of(record.lpn) };
-            self.found(place, Record { kind, ..record }, found)?;
+            self.found(ppn, Record { kind, ..record }, found)?;
         }
         found.used[block.index()] = true;
         found.accounted.push(block);
@@ -224,19 +224,19 @@ impl Rebuild<'_> {
             return Ok(());
         }
         found.part = Some((part, Vec::new()));
-        let place = flash.anchor(part).map_err(RecoverError::Flash)?;
+        let ppn = flash.anchor(part).map_err(RecoverError::Flash)?;
         let units = self.ftl.blocks.all().len() as u32 * self.ftl.blocks.units_per_block();
-        let Some(place) = place.filter(|place| place.0 < units) else { return Ok(()) };
-        found.wholes.push(place);
+        let Some(ppn) = ppn.filter(|ppn| ppn.0 < units) else { return Ok(()) };
+        found.wholes.push(ppn);
         report.checkpoint_parts += 1;
         let is_it = |record: Record| record.kind == RecordKind::Checkpoint && record.lpn == checkpoint.unit(part).0;
-        match flash.unit(place).map_err(RecoverError::Flash)? {
+        match flash.unit(ppn).map_err(RecoverError::Flash)? {
             UnitState::Holds(record) if is_it(record) => {}
             _ => return Ok(()),
         }
         // What cannot be read is no checkpoint; everything can be known without it.
         let mut bytes = Vec::new();
-        let accounts = flash.own(place, &mut bytes).ok().and_then(|()| checkpoint.accounts(part, &bytes));
+        let accounts = flash.own(ppn, &mut bytes).ok().and_then(|()| checkpoint.accounts(part, &bytes));
         found.part = Some((part, accounts.unwrap_or_default()));
         Ok(())
     }
@@ -251,7 +251,7 @@ impl Rebuild<'_> {
         report: &mut Recovery,
     ) -> Result<u32, RecoverError> {
         let first = self.ftl.blocks.first_unit(block);
-        let unit = |flash: &mut dyn FlashImage, place| flash.unit(place).map_err(RecoverError::Flash);
+        let unit = |flash: &mut dyn FlashImage, ppn| flash.unit(ppn).map_err(RecoverError::Flash);
         // Programs go through a block in order, from its first place on.
         let role = match unit(flash, first)? {
             UnitState::Erased => {
@@ -270,15 +270,15 @@ impl Rebuild<'_> {
         });
         if self.ftl.shape().summary {
             let mut bytes = Vec::new();
-            let place = Ppn(first.0 + units);
-            if let UnitState::Holds(Record { kind: RecordKind::Summary, .. }) = unit(flash, place)? {
+            let ppn = Ppn(first.0 + units);
+            if let UnitState::Holds(Record { kind: RecordKind::Summary, .. }) = unit(flash, ppn)? {
                 // A summary that cannot be read is none: the pages have the same records.
-                let read = flash.own(place, &mut bytes);
+                let read = flash.own(ppn, &mut bytes);
                 read.unwrap_or_else(|_| bytes.clear());
             }
             if bytes.len() == units as usize * Record::BYTES {
                 report.summaries_used += 1;
-                found.wholes.push(place);
+                found.wholes.push(ppn);
                 for (offset, bytes) in (0..units).zip(bytes.chunks_exact(Record::BYTES)) {
                     let record = Record::from_bytes(bytes);
                     let record = record.ok_or_else(|| foreign("a summary holds no records"))?;
@@ -289,51 +289,51 @@ impl Rebuild<'_> {
         }
         report.blocks_scanned += 1;
         for offset in 0..units {
-            let place = Ppn(first.0 + offset);
-            match unit(flash, place)? {
-                UnitState::Erased => self.ftl.map.set_owner(place, PADDING),
+            let ppn = Ppn(first.0 + offset);
+            match unit(flash, ppn)? {
+                UnitState::Erased => self.ftl.map.set_owner(ppn, PADDING),
                 UnitState::Torn => {
-                    self.ftl.map.set_owner(place, PADDING);
+                    self.ftl.map.set_owner(ppn, PADDING);
                     report.torn_units += 1;
                     report.torn_programs += u64::from(offset.is_multiple_of(group));
                 }
-                UnitState::Holds(record) => self.found(place, record, found)?,
+                UnitState::Holds(record) => self.found(ppn, record, found)?,
             }
         }
         Ok(self.ftl.shape().units_per_page.divide(units) * self.ftl.shape().pages_per_unit)
     }
 
     /// A unit has been found.
-    fn found(&mut self, place: Ppn, record: Record, found: &mut Found) -> Result<(), RecoverError> {
-        let block = self.ftl.blocks.block_of(place);
-        self.ftl.map.set_owner(place, PADDING);
+    fn found(&mut self, ppn: Ppn, record: Record, found: &mut Found) -> Result<(), RecoverError> {
+        let block = self.ftl.blocks.block_of(ppn);
+        self.ftl.map.set_owner(ppn, PADDING);
         found.highest = found.highest.max(record.sequence);
         self.log.note_opened(block, record.opened);
-        self.log.set_record(place, &record);
+        self.log.set_record(ppn, &record);
         let first = self.layout().map_or(self.ftl.map.all(), |checkpoint| checkpoint.first);
         match record.kind {
             RecordKind::Data if record.lpn < self.ftl.host_units => {}
-            RecordKind::Lost if record.lpn < self.ftl.host_units => found.lost.push(place),
+            RecordKind::Lost if record.lpn < self.ftl.host_units => found.lost.push(ppn),
             RecordKind::Journal if (self.ftl.host_units..first).contains(&record.lpn) => {}
             RecordKind::Checkpoint if (first..self.ftl.map.all()).contains(&record.lpn) => {}
             RecordKind::Data | RecordKind::Lost => return Err(foreign("it holds units beyond the end of the device")),
             // A journal or a checkpoint that the device does not keep any more.
             _ => return Ok(()),
         }
-        self.ftl.map.set_owner(place, record.lpn);
+        self.ftl.map.set_owner(ppn, record.lpn);
         if record.sectors != 0 {
-            found.sectors.insert(place.0, record.sectors);
+            found.sectors.insert(ppn.0, record.sectors);
         }
         let lpn = Lpn(record.lpn);
         let Location::Flash(held) = self.ftl.map.get(lpn) else {
-            self.ftl.map.set_flash(lpn, place);
+            self.ftl.map.set_flash(lpn, ppn);
             return Ok(());
         };
         match record.sequence.cmp(&self.log.sequence(held)) {
             std::cmp::Ordering::Less => {}
-            std::cmp::Ordering::Equal => found.others.entry(lpn.0).or_default().push(place),
+            std::cmp::Ordering::Equal => found.others.entry(lpn.0).or_default().push(ppn),
             std::cmp::Ordering::Greater => {
-                self.ftl.map.set_flash(lpn, place);
+                self.ftl.map.set_flash(lpn, ppn);
                 found.others.remove(&lpn.0);
             }
         }
@@ -343,8 +343,8 @@ impl Rebuild<'_> {
     /// A unit was trimmed with a number: it is unmapped unless it was written later.
     fn recover_trim(&mut self, lpn: Lpn, sequence: u64, scan: &mut Scan) -> bool {
         self.ftl.sequence = self.ftl.sequence.max(sequence);
-        let Location::Flash(place) = self.ftl.map.get(lpn) else { return false };
-        let older = self.log.sequence(place) < sequence;
+        let Location::Flash(ppn) = self.ftl.map.get(lpn) else { return false };
+        let older = self.log.sequence(ppn) < sequence;
         if older {
             self.ftl.map.unmap(lpn);
             scan.found.others.remove(&lpn.0);
@@ -373,17 +373,17 @@ impl Rebuild<'_> {
         }
         closed.reverse();
         for lpn in 0..self.ftl.map.all() {
-            if let Location::Flash(place) = self.ftl.map.get(Lpn(lpn)) {
-                self.ftl.blocks.validate(place);
+            if let Location::Flash(ppn) = self.ftl.map.get(Lpn(lpn)) {
+                self.ftl.blocks.validate(ppn);
                 report.units_mapped += u64::from(lpn < self.ftl.host_units);
-                if let Some(&mask) = found.sectors.get(&place.0) {
+                if let Some(&mask) = found.sectors.get(&ppn.0) {
                     self.ftl.partial.restore(lpn, mask);
                 }
             }
         }
         self.ftl.blocks.clock = self.ftl.sequence;
-        for place in std::mem::take(&mut scan.found.lost) {
-            self.ftl.mark_lost(place);
+        for ppn in std::mem::take(&mut scan.found.lost) {
+            self.ftl.mark_lost(ppn);
         }
         self.erase_found(scan, report);
         self.ftl.blocks.restore(&closed, &scan.found.erases);
@@ -417,33 +417,33 @@ impl Rebuild<'_> {
     fn move_to_others(&mut self, block: BlockId, found: &mut Found) -> bool {
         let first = self.ftl.blocks.first_unit(block).0;
         let units = || (first..first + self.ftl.blocks.data_units()).map(Ppn);
-        let mapped = |map: &PageMap, place| {
-            let lpn = map.owner(place);
-            (lpn != PADDING && map.get(Lpn(lpn)) == Location::Flash(place)).then_some(lpn)
+        let mapped = |map: &PageMap, ppn| {
+            let lpn = map.owner(ppn);
+            (lpn != PADDING && map.get(Lpn(lpn)) == Location::Flash(ppn)).then_some(lpn)
         };
         // A unit may be in a block twice.
         let elsewhere = |lpn: u32| {
             let others = found.others.get(&lpn).into_iter().flatten();
             others.copied().find(|&other| self.ftl.blocks.block_of(other) != block)
         };
-        let held: Vec<u32> = units().filter_map(|place| mapped(&self.ftl.map, place)).collect();
+        let held: Vec<u32> = units().filter_map(|ppn| mapped(&self.ftl.map, ppn)).collect();
         let all = held.iter().all(|&lpn| elsewhere(lpn).is_some());
         let moves: Vec<(u32, Option<Ppn>)> = held.iter().map(|&lpn| (lpn, elsewhere(lpn))).collect();
         if !all {
             return false;
         }
-        for (lpn, place) in moves {
-            if let Some(place) = place {
-                self.ftl.map.set_flash(Lpn(lpn), place);
+        for (lpn, ppn) in moves {
+            if let Some(ppn) = ppn {
+                self.ftl.map.set_flash(Lpn(lpn), ppn);
             }
         }
-        let in_block = |place: &Ppn| self.ftl.blocks.block_of(*place) == block;
-        for place in (first..first + self.ftl.blocks.data_units()).map(Ppn) {
-            let lpn = self.ftl.map.owner(place);
+        let in_block = |ppn: &Ppn| self.ftl.blocks.block_of(*ppn) == block;
+        for ppn in (first..first + self.ftl.blocks.data_units()).map(Ppn) {
+            let lpn = self.ftl.map.owner(ppn);
             if let Some(others) = found.others.get_mut(&lpn) {
                 others.retain(|other| !in_block(other));
-                if let Location::Flash(place) = self.ftl.map.get(Lpn(lpn)) {
-                    others.retain(|other| *other != place);
+                if let Location::Flash(ppn) = self.ftl.map.get(Lpn(lpn)) {
+                    others.retain(|other| *other != ppn);
                 }
             }
         }
@@ -485,11 +485,11 @@ impl Rebuild<'_> {
             }
         }
         let log = &mut *self.log;
-        let mut written = |ftl: &mut Ftl, page, place: Ppn| {
+        let mut written = |ftl: &mut Ftl, page, ppn: Ppn| {
             let (group, sequence) = (ftl.blocks.size(Role::Map).program_units, ftl.next_sequence());
-            log.begin_map(page, place, group, sequence);
-            log.end(place, group);
-            let end = Ppn(place.0 + group);
+            log.begin_map(page, ppn, group, sequence);
+            log.end(ppn, group);
+            let end = Ppn(ppn.0 + group);
             if ftl.shape().summary && ftl.blocks.ends_data(end, Role::Map) {
                 log.tell_summary(ftl, end);
             }
@@ -508,9 +508,9 @@ impl Rebuild<'_> {
         let all = self.layout().map_or(self.ftl.map.all(), |checkpoint| checkpoint.first);
         let mut pages = Vec::new();
         for lpn in first..all {
-            let Location::Flash(place) = self.ftl.map.get(Lpn(lpn)) else { continue };
+            let Location::Flash(ppn) = self.ftl.map.get(Lpn(lpn)) else { continue };
             let mut bytes = Vec::new();
-            flash.own(place, &mut bytes).map_err(RecoverError::Flash)?;
+            flash.own(ppn, &mut bytes).map_err(RecoverError::Flash)?;
             let records = Journal::records(&bytes);
             let records = records.filter(|records| records.iter().all(|&(lpn, _)| lpn < first));
             let broken = || RecoverError::Foreign(format!("unit {} of the journal holds no records", lpn - first));
@@ -566,11 +566,11 @@ impl Rebuild<'_> {
         let Some(media) = &mut self.ftl.media else { return };
         for block in (0..self.ftl.blocks.all().len() as u32).map(BlockId) {
             let first = self.ftl.blocks.first_unit(block).0;
-            for place in (first..first + self.ftl.blocks.data_units()).map(Ppn) {
-                if self.ftl.blocks.is_valid(place)
-                    && let Some(versions) = flash.versions(place)
+            for ppn in (first..first + self.ftl.blocks.data_units()).map(Ppn) {
+                if self.ftl.blocks.is_valid(ppn)
+                    && let Some(versions) = flash.versions(ppn)
                 {
-                    media.program(place, &versions);
+                    media.program(ppn, &versions);
                 }
             }
         }

@@ -35,10 +35,10 @@ impl Ftl {
         (0..self.shape.planes).for_each(|plane| self.refresh_ready(PlaneId(plane)));
     }
 
-    /// Whether the program of `units` units at `place` has failed, which ends now.
-    pub fn program_fails(&mut self, place: Ppn, units: u32) -> bool {
-        let pages = self.pages_of(place, units);
-        self.operation_fails(FaultKind::Program, self.blocks.block_of(place), pages)
+    /// Whether the program of `units` units at `ppn` has failed, which ends now.
+    pub fn program_fails(&mut self, ppn: Ppn, units: u32) -> bool {
+        let pages = self.pages_of(ppn, units);
+        self.operation_fails(FaultKind::Program, self.blocks.block_of(ppn), pages)
     }
 
     /// Returns whether the erase of a block has failed, which ends now: by chance, by order, or because the block has
@@ -55,42 +55,42 @@ impl Ftl {
     }
 
     /// The flash pages of some units, within their block.
-    fn pages_of(&self, place: Ppn, units: u32) -> Range<u32> {
+    fn pages_of(&self, ppn: Ppn, units: u32) -> Range<u32> {
         let (per_page, spans) = (self.shape.units_per_page, self.shape.pages_per_unit);
-        let first = self.blocks.offset_in_block(place);
+        let first = self.blocks.offset_in_block(ppn);
         per_page.divide(first) * spans..(per_page.divide(first + units - 1) + 1) * spans
     }
 
-    /// The read of the page of `place` ends, or of so many pages of a unit that spans them. Where it fails all units of
+    /// The read of the page of `ppn` ends, or of so many pages of a unit that spans them. Where it fails all units of
     /// the page are lost. Returns whether it did.
-    pub fn read_fails(&mut self, place: Ppn, pages: u32) -> bool {
+    pub fn read_fails(&mut self, ppn: Ppn, pages: u32) -> bool {
         let per_page = self.shape.units_per_page.divisor();
-        let first = Ppn(place.0 / per_page * per_page);
+        let first = Ppn(ppn.0 / per_page * per_page);
         let of_unit = self.pages_of(first, per_page);
-        let block = self.blocks.block_of(place);
+        let block = self.blocks.block_of(ppn);
         let spans = self.shape.pages_per_unit > 1;
         let mut failed = false;
         for page in of_unit.start..of_unit.start + if spans { pages } else { 1 } {
             failed |= self.operation_fails(FaultKind::Read, block, page..page + 1);
         }
         if failed {
-            (first.0..first.0 + per_page).for_each(|place| self.lose(Ppn(place)));
+            (first.0..first.0 + per_page).for_each(|ppn| self.lose(Ppn(ppn)));
         }
         failed
     }
 
     /// A unit cannot be read from now on. What is the device's own it knows without.
-    pub fn lose(&mut self, place: Ppn) {
-        let owner = self.map.owner(place);
-        if owner >= self.host_units || self.is_lost(place) {
+    pub fn lose(&mut self, ppn: Ppn) {
+        let owner = self.map.owner(ppn);
+        if owner >= self.host_units || self.is_lost(ppn) {
             return;
         }
-        let valid = self.blocks.is_valid(place);
+        let valid = self.blocks.is_valid(ppn);
         let Some(faults) = &mut self.faults else { return };
-        faults.lost.insert(place.0);
+        faults.lost.insert(ppn.0);
         self.counters.faults.units_lost += u64::from(valid);
         if let Some(media) = &mut self.media {
-            media.spoil(place);
+            media.spoil(ppn);
         }
     }
 
@@ -104,27 +104,27 @@ impl Ftl {
     }
 
     /// A program has put something at a place that cannot be read: found by a recovery, or kept of what was lost.
-    pub fn mark_lost(&mut self, place: Ppn) {
+    pub fn mark_lost(&mut self, ppn: Ppn) {
         if let Some(faults) = &mut self.faults {
-            faults.lost.insert(place.0);
+            faults.lost.insert(ppn.0);
         }
         if let Some(media) = &mut self.media {
-            media.spoil(place);
+            media.spoil(ppn);
         }
     }
 
     /// Whether a unit cannot be read.
     #[inline]
-    pub fn is_lost(&self, place: Ppn) -> bool {
-        self.faults.as_ref().is_some_and(|faults| !faults.lost.is_empty() && faults.lost.contains(&place.0))
+    pub fn is_lost(&self, ppn: Ppn) -> bool {
+        self.faults.as_ref().is_some_and(|faults| !faults.lost.is_empty() && faults.lost.contains(&ppn.0))
     }
 
-    /// Whether anything in the page of `place` cannot be read that is or was one of these logical units.
-    pub fn is_lost_in_page(&self, place: Ppn, units: &Range<u32>) -> bool {
+    /// Whether anything in the page of `ppn` cannot be read that is or was one of these logical units.
+    pub fn is_lost_in_page(&self, ppn: Ppn, units: &Range<u32>) -> bool {
         let per_page = self.shape.units_per_page.divisor();
-        let first = place.0 / per_page * per_page;
+        let first = ppn.0 / per_page * per_page;
         let Some(faults) = &self.faults else { return false };
-        faults.lost.range(first..first + per_page).any(|&place| units.contains(&self.map.owner(Ppn(place))))
+        faults.lost.range(first..first + per_page).any(|&ppn| units.contains(&self.map.owner(Ppn(ppn))))
     }
 
     /// Whether anything in a block cannot be read.
@@ -139,19 +139,19 @@ impl Ftl {
         let first = self.blocks.first_unit(block).0;
         let end = self.blocks.first_unit(BlockId(block.0 + 1)).0;
         let gone: Vec<u32> = faults.lost.range(first..end).copied().collect();
-        gone.iter().for_each(|place| {
-            faults.lost.remove(place);
+        gone.iter().for_each(|ppn| {
+            faults.lost.remove(ppn);
         });
     }
 
     /// A program has failed: what was to be there is not, and its block takes nothing more. `units` held data.
-    pub fn program_failed(&mut self, place: Ppn, units: u32, with_data: u32) {
-        let block = self.blocks.block_of(place);
+    pub fn program_failed(&mut self, ppn: Ppn, units: u32, with_data: u32) {
+        let block = self.blocks.block_of(ppn);
         self.counters.faults.programs_failed += 1;
         self.counters.faults.units_failed += u64::from(with_data);
         let plane = self.blocks.plane_of(block);
         let (is_new, left) = self.blocks.fail(block);
-        for unit in (place.0..place.0 + units).chain(left) {
+        for unit in (ppn.0..ppn.0 + units).chain(left) {
             self.map.set_owner(Ppn(unit), super::PADDING);
         }
         if is_new {

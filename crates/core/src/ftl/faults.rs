@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 use super::allocation::AllocationConfig;
-use crate::config::{DeviceConfig, FaultKind, FaultPlace};
+use crate::config::{DeviceConfig, FaultKind, InjectedFault};
 use crate::nand::media::LOST;
 use crate::sim::id::BlockId;
 use crate::sim::rng::Rng;
@@ -46,9 +46,9 @@ pub struct Faults {
     /// By [`FaultKind`].
     pub(super) chances: [Chance; 3],
     /// What the device file says of places, and whether that is still to come.
-    pub(super) places: Vec<(FaultPlace, bool)>,
+    pub(super) places: Vec<(InjectedFault, bool)>,
     /// What was asked for while the device ran.
-    pub(super) asked: Vec<FaultPlace>,
+    pub(super) asked: Vec<InjectedFault>,
     /// Erases that a block stands; 0: any number.
     pub(super) endurance: u32,
     /// Units that cannot be read.
@@ -117,7 +117,7 @@ impl Faults {
     }
 
     /// Has the next such operation fail. An error where too many have not come.
-    pub fn ask(&mut self, place: FaultPlace) -> Result<(), String> {
+    pub fn ask(&mut self, place: InjectedFault) -> Result<(), String> {
         if self.asked.len() >= MOST_ASKED {
             return Err(format!("{MOST_ASKED} faults were asked for and have not come: wait for them"));
         }
@@ -132,7 +132,7 @@ impl Faults {
             self.asked.remove(index);
             return true;
         }
-        let hit = |place: &&mut (FaultPlace, bool)| place.1 && place.0.is_hit(kind, plane, block, pages.clone());
+        let hit = |place: &&mut (InjectedFault, bool)| place.1 && place.0.is_hit(kind, plane, block, pages.clone());
         if let Some(place) = self.places.iter_mut().find(hit) {
             place.1 = false;
             return true;
@@ -142,7 +142,7 @@ impl Faults {
 
     /// Whether no read that is under way can turn out not to be readable.
     pub fn reads_are_sure(&self) -> bool {
-        let may_come = |place: &FaultPlace| place.kind == FaultKind::Read;
+        let may_come = |place: &InjectedFault| place.kind == FaultKind::Read;
         self.chances[FaultKind::Read as usize].rate == 0.0
             && self.lost.is_empty()
             && !self.asked.iter().any(may_come)

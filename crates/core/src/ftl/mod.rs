@@ -337,8 +337,8 @@ impl Ftl {
 
     /// Leaves out the next `units` places of a frontier, whole pages of it.
     pub fn waste(&mut self, at: FrontierId, units: u32, cause: ProgramCause) {
-        let place = self.blocks.advance(at, units);
-        for unit in place.0..place.0 + units {
+        let ppn = self.blocks.advance(at, units);
+        for unit in ppn.0..ppn.0 + units {
             self.map.set_owner(Ppn(unit), PADDING);
         }
         let pages = self.shape.units_per_page.divide(units) * self.shape.pages_per_unit;
@@ -365,7 +365,7 @@ impl Ftl {
     pub fn note_victim(&mut self, plane: PlaneId, victim: BlockId, erasing: u32) {
         self.counters.victims += 1;
         self.counters.victim_valid_units += u64::from(self.blocks.block(victim).valid);
-        self.counters.stock_at_choice += u64::from(self.blocks.free_blocks(plane, Role::Data) + erasing);
+        self.counters.free_blocks_at_choice += u64::from(self.blocks.free_blocks(plane, Role::Data) + erasing);
         self.counters.open_units_at_choice += u64::from(self.blocks.open_units(plane, Role::Data));
     }
 
@@ -468,37 +468,37 @@ impl Ftl {
         if at != own {
             self.note_elsewhere(class, 1);
         }
-        let place = self.program_now(at, ProgramCause::Host, lpn.0);
-        self.written_now(lpn, old, place, contents);
-        self.close_if_full(place, at, Role::Data);
+        let ppn = self.program_now(at, ProgramCause::Host, lpn.0);
+        self.written_now(lpn, old, ppn, contents);
+        self.close_if_full(ppn, at, Role::Data);
         if self.shape.paces && self.blocks.room(at).is_multiple_of(self.shape.units_per_program) {
             self.keep_pace(plane);
-        } else if self.shape.single_frontier && self.blocks.offset_in_block(place) + 1 == self.shape.units_per_program {
-            self.clean_until(plane, self.shape.soft + 1);
+        } else if self.shape.single_frontier && self.blocks.offset_in_block(ppn) + 1 == self.shape.units_per_program {
+            self.collect_until(plane, self.shape.soft + 1);
         }
     }
 
     /// A host write has been programmed without time: `old` is where its unit was when it came, if anywhere.
     #[inline]
-    pub fn written_now(&mut self, lpn: Lpn, old: Location, place: Ppn, contents: Option<(u32, u32, u32)>) {
+    pub fn written_now(&mut self, lpn: Lpn, old: Location, ppn: Ppn, contents: Option<(u32, u32, u32)>) {
         self.blocks.clock += 1;
         self.counters.host_units += 1;
         let old = if old == Location::Unmapped { old } else { self.map.get(lpn) };
         if let Some(media) = &mut self.media {
             let from = if let Location::Flash(ppn) = old { Some(ppn) } else { None };
-            media.write(place, from, contents);
+            media.write(ppn, from, contents);
         }
         let keeps = contents.is_some_and(|(first, end, _)| end - first < self.shape.sectors_per_unit);
-        if let (Location::Flash(ppn), true) = (old, keeps) {
-            self.copy_loss(ppn, place);
+        if let (Location::Flash(old_ppn), true) = (old, keeps) {
+            self.copy_loss(old_ppn, ppn);
         }
         if let Location::Flash(ppn) = old {
             self.blocks.invalidate(ppn);
-            self.counters.units_superseded += 1;
+            self.counters.units_invalidated += 1;
         }
-        self.map.set_flash(lpn, place);
+        self.map.set_flash(lpn, ppn);
         self.note_changed(lpn);
-        self.blocks.validate(place);
+        self.blocks.validate(ppn);
     }
 
     /// A plane for a host write of a pool and class; the next one only when a page or wordline is full.
@@ -522,7 +522,7 @@ impl Ftl {
         // With a low threshold all planes may be down to their reserve between two cleanings.
         for plane in (0..self.shape.planes).map(PlaneId) {
             if self.allocation.pool_of(plane) == pool {
-                self.clean_until(plane, self.shape.soft + 1);
+                self.collect_until(plane, self.shape.soft + 1);
             }
         }
         let chosen = self.choose_ready(pool);
@@ -547,44 +547,44 @@ impl Ftl {
         let shape = &self.shape;
         let collects_later = shape.single_frontier || shape.paces;
         let free = if collects_later { self.blocks.reserve(plane, Role::Data) } else { shape.soft };
-        self.clean_until(plane, free + 1);
+        self.collect_until(plane, free + 1);
     }
 
     /// Programs one unit at the next place of a frontier.
     #[inline]
     fn program_now(&mut self, at: FrontierId, cause: ProgramCause, lpn: u32) -> Ppn {
-        let place = self.blocks.advance(at, 1);
-        self.program_unit_now(place, cause, lpn);
+        let ppn = self.blocks.advance(at, 1);
+        self.program_unit_now(ppn, cause, lpn);
         self.counters.units_programmed += 1;
-        place
+        ppn
     }
 
     /// Programs one unit at a place, of data that are not counted yet.
     #[inline]
-    fn program_unit_now(&mut self, place: Ppn, cause: ProgramCause, lpn: u32) {
-        self.map.set_owner(place, lpn);
+    fn program_unit_now(&mut self, ppn: Ppn, cause: ProgramCause, lpn: u32) {
+        self.map.set_owner(ppn, lpn);
         // One in so many units completes a page, and one in so many a program command.
-        let (_, in_page) = self.shape.units_per_page.divide_with_rest(place.0);
+        let (_, in_page) = self.shape.units_per_page.divide_with_rest(ppn.0);
         self.counters.pages_programmed[cause as usize] +=
             if in_page == 0 { u64::from(self.shape.pages_per_unit) } else { 0 };
     }
 
     /// Programs a unit of a block that a mapping scheme owns, or [`PADDING`], without time. The units of a block are
     /// programmed in their order.
-    pub fn program_in_block_now(&mut self, place: Ppn, cause: ProgramCause, lpn: u32) {
-        self.program_unit_now(place, cause, lpn);
+    pub fn program_in_block_now(&mut self, ppn: Ppn, cause: ProgramCause, lpn: u32) {
+        self.program_unit_now(ppn, cause, lpn);
         let counters = &mut self.counters;
         *(if lpn == PADDING { &mut counters.units_padded } else { &mut counters.units_programmed }) += 1;
-        if self.shape.summary && self.blocks.ends_data(Ppn(place.0 + 1), Role::Data) {
+        if self.shape.summary && self.blocks.ends_data(Ppn(ppn.0 + 1), Role::Data) {
             self.note_summary(Role::Data);
         }
     }
 
-    /// Closes the block of `place`, which has a role, when that was its last, with its summary.
+    /// Closes the block of `ppn`, which has a role, when that was its last, with its summary.
     #[inline(always)]
-    fn close_if_full(&mut self, place: Ppn, at: FrontierId, role: Role) {
-        if self.blocks.ends_data(Ppn(place.0 + 1), role) {
-            self.close_full(self.blocks.block_of(place), at);
+    fn close_if_full(&mut self, ppn: Ppn, at: FrontierId, role: Role) {
+        if self.blocks.ends_data(Ppn(ppn.0 + 1), role) {
+            self.close_full(self.blocks.block_of(ppn), at);
         }
     }
 
@@ -599,12 +599,12 @@ impl Ftl {
         }
     }
 
-    /// Whether a plane, which is to have `stock` free blocks soon, is to be cleaned: whatever the trigger says where it
+    /// Whether a plane, which is to have `free_blocks` free blocks soon, is to be cleaned: whatever the trigger says where it
     /// has to be, for cleaning needs a free block itself.
     #[inline]
-    pub fn wants_cleaning(&mut self, plane: PlaneId, stock: u32) -> bool {
-        stock <= self.shape.hard.max(self.blocks.reserve(plane, Role::Data))
-            || self.trigger.wants(&self.blocks.view(self.blocks.region(plane, Role::Data)).with_free(stock))
+    pub fn wants_gc(&mut self, plane: PlaneId, free_blocks: u32) -> bool {
+        free_blocks <= self.shape.hard.max(self.blocks.reserve(plane, Role::Data))
+            || self.trigger.wants(&self.blocks.view(self.blocks.region(plane, Role::Data)).with_free(free_blocks))
     }
 
     /// What went wrong with a policy that came with another program.
@@ -633,9 +633,9 @@ impl Ftl {
     }
 
     /// Returns the place of the newest version of a unit in flash, if nothing newer is in flight.
-    pub fn place_in_flash(&self, lpn: Lpn) -> Option<Ppn> {
+    pub fn ppn_in_flash(&self, lpn: Lpn) -> Option<Ppn> {
         match self.map.get(lpn) {
-            Location::Flash(place) => Some(place),
+            Location::Flash(ppn) => Some(ppn),
             _ => None,
         }
     }
@@ -668,7 +668,7 @@ impl Ftl {
             if self.shape.paces {
                 self.keep_pace(plane);
             } else {
-                self.clean_until(plane, self.shape.soft + 1);
+                self.collect_until(plane, self.shape.soft + 1);
             }
             self.pad(self.blocks.gc_frontier(plane), group);
             self.refresh_ready(plane);
@@ -678,15 +678,15 @@ impl Ftl {
 
     /// Fills up what a frontier has begun of a group of units.
     fn pad(&mut self, at: FrontierId, group: u32) {
-        let Some((place, count)) = self.blocks.align(at, group) else { return };
-        for unit in place.0..place.0 + count {
+        let Some((ppn, count)) = self.blocks.align(at, group) else { return };
+        for unit in ppn.0..ppn.0 + count {
             self.map.set_owner(Ppn(unit), PADDING);
         }
         self.counters.units_padded += u64::from(count);
         // The page that was begun counts already.
         self.counters.pages_programmed[ProgramCause::Padding as usize] +=
             u64::from(self.shape.units_per_page.divide(count));
-        self.close_if_full(Ppn(place.0 + count - 1), at, Role::Data);
+        self.close_if_full(Ppn(ppn.0 + count - 1), at, Role::Data);
     }
 
     /// What the sectors `first..end` of a unit hold, by the media; functional mode, for verification.

@@ -34,7 +34,7 @@ impl Ftl {
         })?;
         out.section("media/stale", |out| {
             let written = self.written();
-            self.stale(&written).try_for_each(|ppn| out.u32(self.map.owner(ppn)))
+            self.invalid(&written).try_for_each(|ppn| out.u32(self.map.owner(ppn)))
         })?;
         out.section("media/sectors", |out| self.partial.save(out))?;
         out.section("media/counts", |out| self.counters.values().into_iter().try_for_each(|value| out.u64(value)))?;
@@ -65,7 +65,7 @@ impl Ftl {
         input
             .section("policy/mapping", |input| self.with_scheme(|scheme, ftl| scheme.load(ftl, input, &mut written)))?;
         input.section("media/map", |input| self.load_map(input, &written, spare))?;
-        input.section("media/stale", |input| self.load_stale(input, &written))?;
+        input.section("media/stale", |input| self.load_invalid(input, &written))?;
         input.section("media/sectors", |input| {
             self.partial.load(input, |lpn| self.map.get(Lpn(lpn)) != Location::Unmapped)
         })?;
@@ -103,7 +103,7 @@ impl Ftl {
     }
 
     /// The places that are written and not valid, in order.
-    fn stale<'a>(&'a self, written: &'a [u16]) -> impl Iterator<Item = Ppn> + 'a {
+    fn invalid<'a>(&'a self, written: &'a [u16]) -> impl Iterator<Item = Ppn> + 'a {
         let places = written.iter().enumerate().flat_map(|(block, &written)| {
             let first = self.blocks.first_unit(BlockId(block as u32)).0;
             (first..first + u32::from(written)).map(Ppn)
@@ -114,14 +114,14 @@ impl Ftl {
     fn load_map(&mut self, input: &mut Reader, written: &[u16], spare: u64) -> Result<(), StateError> {
         let mut guests = vec![0u64; self.shape.planes as usize];
         for lpn in 0..self.map.all() {
-            let Some(place) = input.u32()?.checked_sub(1) else { continue };
-            let place = Ppn(place);
-            if !self.blocks.adopt(place, Role::Data, written) || !self.scheme().may_be_at(self, Lpn(lpn), place) {
-                return Err(input.damaged(format!("unit {lpn} at place {}", place.0)));
+            let Some(ppn) = input.u32()?.checked_sub(1) else { continue };
+            let ppn = Ppn(ppn);
+            if !self.blocks.adopt(ppn, Role::Data, written) || !self.scheme().may_be_at(self, Lpn(lpn), ppn) {
+                return Err(input.damaged(format!("unit {lpn} at place {}", ppn.0)));
             }
-            self.map.set_flash(Lpn(lpn), place);
-            self.map.set_owner(place, lpn);
-            let plane = self.blocks.plane_of(self.blocks.block_of(place));
+            self.map.set_flash(Lpn(lpn), ppn);
+            self.map.set_owner(ppn, lpn);
+            let plane = self.blocks.plane_of(self.blocks.block_of(ppn));
             guests[plane.index()] += u64::from(self.is_guest(Lpn(lpn), plane));
         }
         // A plane that holds more than it can would never get a free block again.
@@ -142,7 +142,7 @@ impl Ftl {
         }
     }
 
-    fn load_stale(&mut self, input: &mut Reader, written: &[u16]) -> Result<(), StateError> {
+    fn load_invalid(&mut self, input: &mut Reader, written: &[u16]) -> Result<(), StateError> {
         let (units, pages) = (self.map.all(), self.scheme().translation_pages());
         for (block, &written) in written.iter().enumerate() {
             let first = self.blocks.first_unit(BlockId(block as u32)).0;

@@ -85,7 +85,7 @@ struct Costs {
     lookup: Time,
     admission: Time,
     placement: Time,
-    cleaning: Time,
+    gc: Time,
     buffer: Time,
 }
 
@@ -123,7 +123,7 @@ impl Cores {
             Work::Search(_, _, units) => times(units, self.costs.buffer),
             Work::LookUp(_, _, units) | Work::Trim(_, units) => times(units, self.costs.lookup),
             Work::WriteOut(units) => times(units, self.costs.placement),
-            Work::Clean(_) => self.costs.cleaning,
+            Work::Clean(_) => self.costs.gc,
         }
     }
 
@@ -181,7 +181,7 @@ impl Costs {
                 (false, false) => placement,
             },
             placement,
-            cleaning: time(firmware.cleaning),
+            gc: time(firmware.gc),
             buffer,
         }
     }

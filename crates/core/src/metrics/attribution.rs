@@ -28,7 +28,7 @@ pub enum Part {
     /// Waiting for the channel, which other host operations hold.
     Channel,
     /// Waiting for cleaning: for a free block, or for a die or channel that operations of cleaning hold.
-    Cleaning,
+    Gc,
     /// The read that completes a partial write: bus and cells.
     Rmw,
     /// Command and data cycles of its own operation, with the channel's turning to it.
@@ -52,7 +52,7 @@ impl Part {
         Part::Fill,
         Part::Die,
         Part::Channel,
-        Part::Cleaning,
+        Part::Gc,
         Part::Rmw,
         Part::Bus,
         Part::Cell,
@@ -70,7 +70,7 @@ impl Part {
             Part::Fill => "fill",
             Part::Die => "die",
             Part::Channel => "channel",
-            Part::Cleaning => "cleaning",
+            Part::Gc => "cleaning",
             Part::Rmw => "rmw",
             Part::Bus => "bus",
             Part::Cell => "cell",
@@ -296,11 +296,11 @@ mod tests {
         for us in 1..=1000 {
             let mut breakdown = Breakdown::default();
             // What the slow ones wait for is another part than what the others do.
-            breakdown.parts[if us > 900 { Part::Cleaning } else { Part::Cell } as usize] = Time::from_us(us);
+            breakdown.parts[if us > 900 { Part::Gc } else { Part::Cell } as usize] = Time::from_us(us);
             bands.record(Time::from_us(us), &breakdown);
         }
         assert_eq!(bands.mean().unwrap().requests, 1000);
-        for (share, part) in [(0.5, Part::Cell), (0.99, Part::Cleaning), (0.999, Part::Cleaning)] {
+        for (share, part) in [(0.5, Part::Cell), (0.99, Part::Gc), (0.999, Part::Gc)] {
             let at = bands.at(share).unwrap();
             let latency: f64 = at.parts_us.iter().sum();
             assert!((latency / (share * 1000.0) - 1.0).abs() <= 1.0 / BANDS as f64, "{share}: {latency}");

@@ -20,7 +20,7 @@ pub struct Demand {
     /// Time that all of them had to work, together, in ps.
     pub work: u128,
     /// The part of it that went into cleaning.
-    pub cleaning: u128,
+    pub gc: u128,
 }
 
 /// What was done.
@@ -60,36 +60,31 @@ impl Work<'_> {
         let sum = |times: &mut dyn Iterator<Item = Time>| times.map(|time| u128::from(time.0)).sum::<u128>();
         let on_channels = sum(&mut self.channels.iter().map(|time| time.data + time.command));
         let in_cells = sum(&mut self.dies.iter().map(|time| time.cell));
-        let (cleaning_bus, cleaning_cells) = self.of_cleaning();
+        let (gc_bus, gc_cells) = self.of_gc();
         let (one_by_one, in_luns) = (in_cells + on_channels, self.in_luns().sum());
-        let cleaning_luns = (cleaning_cells + cleaning_bus).min(one_by_one);
+        let gc_luns = (gc_cells + gc_bus).min(one_by_one);
         let mut demands = vec![
             Demand {
                 resource: "channels",
                 units: self.channels.len() as u32,
                 work: on_channels,
-                cleaning: cleaning_bus.min(on_channels),
+                gc: gc_bus.min(on_channels),
             },
             // What overlaps shortens cleaning by the same share as all other work.
-            Demand {
-                resource: "dies",
-                units: self.luns(),
-                work: in_luns,
-                cleaning: cleaning_luns * in_luns / one_by_one.max(1),
-            },
+            Demand { resource: "dies", units: self.luns(), work: in_luns, gc: gc_luns * in_luns / one_by_one.max(1) },
         ];
         if let Some(bandwidth) = self.config.host.link_bandwidth {
             for (resource, bytes) in ["link_in", "link_out"].into_iter().zip(self.bytes) {
                 let work = u128::from(transfer_time(bytes, bandwidth.0).0);
-                demands.push(Demand { resource, units: 1, work, cleaning: 0 });
+                demands.push(Demand { resource, units: 1, work, gc: 0 });
             }
         }
         if !self.cores.is_empty() {
             let work = sum(&mut self.cores.iter().copied());
-            demands.push(Demand { resource: "cores", units: self.cores.len() as u32, work, cleaning: 0 });
+            demands.push(Demand { resource: "cores", units: self.cores.len() as u32, work, gc: 0 });
         }
         if self.config.active_buffer().is_some_and(|buffer| buffer.bandwidth.is_some()) {
-            demands.push(Demand { resource: "memory", units: 1, work: u128::from(self.memory.0), cleaning: 0 });
+            demands.push(Demand { resource: "memory", units: 1, work: u128::from(self.memory.0), gc: 0 });
         }
         demands
     }
@@ -117,7 +112,7 @@ impl Work<'_> {
 
     /// Time of cleaning on the channels and in the cells, from what was counted: page times of several types count with
     /// their mean, and summaries as those of blocks in native mode.
-    fn of_cleaning(&self) -> (u128, u128) {
+    fn of_gc(&self) -> (u128, u128) {
         let (timing, counters, config) = (Timing::new(self.config), self.counters, self.config);
         let times = timing.of(CellMode::Native);
         let programs = |cause| counters.pages_programmed[cause as usize] / u64::from(config.geometry.pages_per_program);
@@ -125,7 +120,7 @@ impl Work<'_> {
         let reads = counters.pages_read[ReadCause::Gc as usize] + counters.pages_read[ReadCause::Merge as usize];
         let copies = programs(ProgramCause::Gc) + programs(ProgramCause::Merge);
         let (summaries, erases) = (programs(ProgramCause::Summary), counters.blocks_erased);
-        let moved = (counters.units_moved() + counters.copies_in_vain) * u64::from(config.pages_per_unit());
+        let moved = (counters.units_moved() + counters.wasted_copies) * u64::from(config.pages_per_unit());
         let unit_out = timing.units_out.get(1).copied().unwrap_or(timing.page_out);
         let bus = [
             (reads, timing.read_command),

@@ -91,9 +91,9 @@ pub enum MapCause {
     /// A changed entry left the cache, or found no room in it.
     Eviction,
     /// Cleaning moved units whose entries are in it.
-    Cleaning,
+    Gc,
     /// It stood in a block that was reclaimed.
-    MapCleaning,
+    MapGc,
     /// Functional writes had changed it.
     Functional,
 }
@@ -119,7 +119,7 @@ pub struct MapCounters {
     /// Translation pages programmed, by [`MapCause`].
     pub programs: [u64; MapCause::COUNT],
     /// Mapping units of room that superseded versions of translation pages took.
-    pub units_superseded: u64,
+    pub units_invalidated: u64,
     /// Blocks of translation pages chosen to be reclaimed.
     pub victims: u64,
 }
@@ -134,7 +134,7 @@ impl MapCounters {
             evictions_dirty: together(self.evictions_dirty, other.evictions_dirty),
             reads: std::array::from_fn(|i| together(self.reads[i], other.reads[i])),
             programs: std::array::from_fn(|i| together(self.programs[i], other.programs[i])),
-            units_superseded: together(self.units_superseded, other.units_superseded),
+            units_invalidated: together(self.units_invalidated, other.units_invalidated),
             victims: together(self.victims, other.victims),
         }
     }
@@ -256,13 +256,13 @@ pub struct Counters {
     /// Program units handed over before they were full, because of `controller.fill_timeout`.
     pub units_cut_by_timeout: u64,
     /// Units that were superseded by a host write.
-    pub units_superseded: u64,
+    pub units_invalidated: u64,
     /// Units that were trimmed.
     pub units_trimmed: u64,
     /// Units that were moved, by [`CopyCause`].
     pub moved: [u64; CopyCause::COUNT],
     /// Copies that were superseded while they were on their way, and so never valid.
-    pub copies_in_vain: u64,
+    pub wasted_copies: u64,
     /// Reads of never-written units, answered by the controller.
     pub unmapped_reads: u64,
     /// Reads of units whose write is on its way, answered by the controller.
@@ -279,7 +279,7 @@ pub struct Counters {
     pub victim_valid_units: u64,
     /// Free blocks of the plane, those that wait for their erase or are being erased included, summed over the choices
     /// of a victim.
-    pub stock_at_choice: u64,
+    pub free_blocks_at_choice: u64,
     /// Unwritten units of the plane's open blocks, summed over the choices of a victim.
     pub open_units_at_choice: u64,
     /// Logical blocks whose two blocks became one, by [`MergeKind`].
@@ -334,9 +334,9 @@ impl Counters {
             units_padded,
             units_cut_by_flush,
             units_cut_by_timeout,
-            units_superseded,
+            units_invalidated,
             units_trimmed,
-            copies_in_vain,
+            wasted_copies,
             unmapped_reads,
             slot_reads,
             updates_covered,
@@ -344,7 +344,7 @@ impl Counters {
             updates_first,
             victims,
             victim_valid_units,
-            stock_at_choice,
+            free_blocks_at_choice,
             open_units_at_choice,
             units_unwritten,
             bytes_unwritten
@@ -410,7 +410,7 @@ pub struct BufferCounts {
     /// Units that were dropped because the host deallocated them.
     pub dropped: u64,
     /// Units written to flash from the buffer.
-    pub written_out: u64,
+    pub written_back: u64,
     /// Those that were written beside another that was to be, to fill its program.
     pub companions: u64,
     /// Units that were read and written to fill up blocks.
@@ -451,7 +451,7 @@ impl BufferCounts {
             fills,
             evicted_clean,
             dropped,
-            written_out,
+            written_back,
             companions,
             padding,
             flushes_waited,

@@ -9,7 +9,7 @@ use std::collections::BinaryHeap;
 
 use super::attribution::{Breakdown, Part};
 use super::counters::{BufferCounts, ClassCounts, Counters};
-use crate::nand::merged::Merged;
+use crate::nand::parallel::Parallel;
 use crate::sim::request::{Completion, Operation, Status};
 use crate::sim::time::Time;
 
@@ -22,7 +22,7 @@ pub struct Sample {
     /// What the device has counted.
     pub counters: Counters,
     /// Commands that made several planes or dies work together.
-    pub merged: Merged,
+    pub merged: Parallel,
     /// By channel, time with data and with commands, in picoseconds.
     pub channels: Vec<[i64; 2]>,
     /// By die, time that its cells worked and that it was held otherwise, in picoseconds.
@@ -32,9 +32,9 @@ pub struct Sample {
     /// By class of units, where classes are told apart.
     pub classes: Vec<ClassCounts>,
     /// The least number of free blocks of a plane.
-    pub stock_min: u32,
+    pub free_blocks_min: u32,
     /// Free blocks of all planes.
-    pub stock_sum: u64,
+    pub free_blocks_sum: u64,
     /// Bad blocks, where blocks fail.
     pub bad_blocks: u64,
     /// Whether it takes no writes any more.
@@ -188,9 +188,9 @@ pub struct Window {
     /// What the device counted.
     pub counters: Counters,
     /// At the end, the least number of free blocks of a plane.
-    pub stock_min: u32,
+    pub free_blocks_min: u32,
     /// At the end, free blocks of all planes.
-    pub stock_sum: u64,
+    pub free_blocks_sum: u64,
     /// What the buffer counted.
     pub buffer: BufferCounts,
     /// At the end, units in the buffer, and those of them that flash does not have in full.
@@ -223,7 +223,7 @@ impl Window {
         self.end = now.at;
         self.outstanding = now.outstanding - before.outstanding;
         self.counters = now.counters.since(&before.counters);
-        (self.stock_min, self.stock_sum) = (now.stock_min, now.stock_sum);
+        (self.free_blocks_min, self.free_blocks_sum) = (now.free_blocks_min, now.free_blocks_sum);
         (self.buffer, self.buffer_units) = (now.buffer.since(&before.buffer), now.buffer_units);
         let since = |now: &[[i64; 2]], before: &[[i64; 2]]| {
             now.iter().zip(before).map(|(now, before)| [now[0] - before[0], now[1] - before[1]]).collect()
@@ -249,7 +249,7 @@ impl Window {
             }
         }
         self.counters = self.counters.plus(&next.counters);
-        (self.stock_min, self.stock_sum) = (next.stock_min, next.stock_sum);
+        (self.free_blocks_min, self.free_blocks_sum) = (next.free_blocks_min, next.free_blocks_sum);
         (self.buffer, self.buffer_units) = (self.buffer.plus(&next.buffer), next.buffer_units);
     }
 }

@@ -6,11 +6,11 @@ mod overlap;
 mod saving;
 mod watchers;
 
-use super::merged::Merged;
+use super::parallel::Parallel;
 use super::timing::Timing;
 use crate::config::DeviceConfig;
 use crate::scheduler::RANKS;
-use crate::sim::id::{ChannelId, LunId, PlaneId, Ppn, UnitId};
+use crate::sim::id::{ChannelId, ExecUnitId, LunId, PlaneId, Ppn};
 use crate::sim::memory::Divider;
 use crate::sim::queue::EventQueue;
 use crate::sim::table::Table;
@@ -78,7 +78,7 @@ struct Lun {
 struct Unit {
     phase: Phase,
     /// The one behind it in the channel's line.
-    next: UnitId,
+    next: ExecUnitId,
     rank: u8,
     operation: Operation,
     held_since: Time,
@@ -109,7 +109,7 @@ struct Channel {
     last_chip: u32,
     /// Units that wait, first and last of each line: a line for each rank, or with commands first one for the commands
     /// of each rank and then one for the data of each.
-    lines: [(UnitId, UnitId); 2 * RANKS],
+    lines: [(ExecUnitId, ExecUnitId); 2 * RANKS],
 }
 
 impl Channel {
@@ -166,13 +166,13 @@ pub enum Outcome {
 pub struct Array {
     timing: Timing,
     luns: Table<LunId, Lun>,
-    units: Table<UnitId, Unit>,
+    units: Table<ExecUnitId, Unit>,
     /// By plane: those that work together in a unit, in the order in which their data move.
     members: Vec<Member>,
     /// The same of operations that are suspended, and of reads that have begun behind another.
     resting: Vec<Member>,
     /// By unit, where operations may overlap.
-    overlaps: Table<UnitId, Overlap>,
+    overlaps: Table<ExecUnitId, Overlap>,
     /// That of [`Spot::Member`].
     joining: Operation,
     channels: Table<ChannelId, Channel>,
@@ -194,7 +194,7 @@ pub struct Array {
     /// By LUN, where operations may overlap.
     busy: Table<LunId, BusyTime>,
     /// Commands that made several planes or dies work together.
-    pub merged: Merged,
+    pub merged: Parallel,
     /// Behind one pointer, so that one test tells whether anybody watches.
     watchers: Option<Box<Watchers>>,
 }
@@ -211,7 +211,7 @@ impl Array {
         let (luns, units) = (planes / planes_per_lun, planes / planes_per_unit);
         let unit = Unit {
             phase: Phase::Idle,
-            next: UnitId::NONE,
+            next: ExecUnitId::NONE,
             rank: 0,
             operation: Operation::default(),
             held_since: Time::ZERO,
@@ -226,7 +226,7 @@ impl Array {
             all_data: Time::ZERO,
             turn: Time::ZERO,
             release_order: 0,
-            lines: [(UnitId::NONE, UnitId::NONE); 2 * RANKS],
+            lines: [(ExecUnitId::NONE, ExecUnitId::NONE); 2 * RANKS],
             waiting: 0,
             last_chip: NOWHERE,
         };
@@ -253,7 +253,7 @@ impl Array {
             channel_time: vec![ChannelTime::default(); g.channels as usize],
             die_time: vec![DieTime::default(); (planes / g.planes) as usize],
             busy: Array::busy_times(device, luns),
-            merged: Merged::new(if device.nand.advanced.merges() { g.dies } else { 0 }, g.planes),
+            merged: Parallel::new(if device.nand.advanced.merges() { g.dies } else { 0 }, g.planes),
             watchers: None,
         }
     }
@@ -288,8 +288,8 @@ impl Array {
 
     /// The unit of a plane.
     #[inline]
-    pub fn unit_of(&self, plane: PlaneId) -> UnitId {
-        UnitId(self.planes_per_unit.divide(plane.0))
+    pub fn unit_of(&self, plane: PlaneId) -> ExecUnitId {
+        ExecUnitId(self.planes_per_unit.divide(plane.0))
     }
 
     /// The chip of a plane.
@@ -312,14 +312,14 @@ impl Array {
 
     /// The planes of a unit.
     #[inline]
-    pub fn planes_of_unit(&self, unit: UnitId) -> std::ops::Range<u32> {
+    pub fn planes_of_unit(&self, unit: ExecUnitId) -> std::ops::Range<u32> {
         let planes = self.planes_per_unit.divisor();
         unit.0 * planes..(unit.0 + 1) * planes
     }
 
     /// The LUN of a unit.
     #[inline]
-    pub fn lun_of_unit(&self, unit: UnitId) -> LunId {
+    pub fn lun_of_unit(&self, unit: ExecUnitId) -> LunId {
         LunId(self.units_per_lun.divide(unit.0))
     }
 
@@ -336,7 +336,7 @@ impl Array {
 
     /// The channel of a unit.
     #[inline]
-    pub fn channel_of_unit(&self, unit: UnitId) -> ChannelId {
+    pub fn channel_of_unit(&self, unit: ExecUnitId) -> ChannelId {
         ChannelId(self.units_per_channel.divide(unit.0))
     }
 
@@ -350,7 +350,7 @@ impl Array {
     pub fn owner(&self, resource: u32) -> Owner {
         let units = self.units.len() as u32;
         if resource < units {
-            Owner::Unit(UnitId(resource))
+            Owner::Unit(ExecUnitId(resource))
         } else if resource < self.first_other() {
             Owner::Channel(ChannelId(resource - units))
         } else {
@@ -377,7 +377,7 @@ impl Array {
     }
 
     /// What a unit does, or did last.
-    pub fn operation(&self, unit: UnitId) -> &Operation {
+    pub fn operation(&self, unit: ExecUnitId) -> &Operation {
         &self.units[unit].operation
     }
 
@@ -404,7 +404,7 @@ impl Array {
     /// The rank with which a LUN waits for its channel to start a command.
     #[inline]
     pub fn rank(&self, lun: LunId) -> u8 {
-        self.units[UnitId(lun.0 * self.units_per_lun.divisor())].rank
+        self.units[ExecUnitId(lun.0 * self.units_per_lun.divisor())].rank
     }
 
     /// Whether a channel is free and nothing waits for it.
@@ -417,27 +417,27 @@ impl Array {
     /// Puts an idle LUN in line for its channel, to start a command there.
     pub fn request_start(&mut self, lun: LunId, rank: u8, cycles: Cycles, now: Time) {
         self.luns[lun].state = LunState::Requesting;
-        self.line_up(UnitId(lun.0 * self.units_per_lun.divisor()), rank, cycles, now);
+        self.enqueue(ExecUnitId(lun.0 * self.units_per_lun.divisor()), rank, cycles, now);
     }
 
     /// Queues a unit for its channel, to continue its operation.
-    pub fn request_more(&mut self, unit: UnitId, rank: u8, now: Time) {
+    pub fn request_more(&mut self, unit: ExecUnitId, rank: u8, now: Time) {
         let Unit { phase, operation, .. } = &self.units[unit];
         // The data of a program's next page follow its command.
         let is_command = *phase == Phase::NextPage && operation.kind != Kind::Program;
-        self.line_up(unit, rank, if is_command { Cycles::Command } else { Cycles::Data }, now);
+        self.enqueue(unit, rank, if is_command { Cycles::Command } else { Cycles::Data }, now);
     }
 
     /// Takes a LUN out of the queue for its channel again, which has not been granted: it is idle.
     pub fn withdraw(&mut self, lun: LunId, now: Time) {
-        let unit = UnitId(lun.0 * self.units_per_lun.divisor());
+        let unit = ExecUnitId(lun.0 * self.units_per_lun.divisor());
         debug_assert!(self.state(lun) == LunState::Requesting && !self.asks(unit));
         let Unit { rank, next, .. } = self.units[unit];
         let channel = self.channel_of_unit(unit);
         // Of commands, or of data. At most the units of one channel are queued.
         for number in [usize::from(rank), usize::from(rank) + RANKS] {
             let (first, last) = self.channels[channel].lines[number];
-            let (mut before, mut at) = (UnitId::NONE, first);
+            let (mut before, mut at) = (ExecUnitId::NONE, first);
             while at != unit && at.is_some() {
                 (before, at) = (at, self.units[at].next);
             }
@@ -459,14 +459,14 @@ impl Array {
         self.luns[lun].state = LunState::Idle;
     }
 
-    fn line_up(&mut self, unit: UnitId, rank: u8, cycles: Cycles, now: Time) {
+    fn enqueue(&mut self, unit: ExecUnitId, rank: u8, cycles: Cycles, now: Time) {
         if self.is_watched() {
-            self.show_line_up(unit, now);
+            self.show_enqueue(unit, now);
         }
         self.join_channel_line(unit, rank, cycles);
     }
 
-    fn join_channel_line(&mut self, unit: UnitId, rank: u8, cycles: Cycles) {
+    fn join_channel_line(&mut self, unit: ExecUnitId, rank: u8, cycles: Cycles) {
         let after_commands = self.timing.commands_first && cycles == Cycles::Data;
         let number = usize::from(rank) + if after_commands { RANKS } else { 0 };
         let channel = self.channel_of_unit(unit);
@@ -474,7 +474,7 @@ impl Array {
         let line = &mut channel.lines[number];
         let last = line.1;
         let state = &mut self.units[unit];
-        (state.rank, state.next) = (rank, UnitId::NONE);
+        (state.rank, state.next) = (rank, ExecUnitId::NONE);
         line.1 = unit;
         if last.is_none() {
             line.0 = unit;
@@ -506,7 +506,7 @@ impl Array {
 
     /// The unit that gets `channel` now, if it is free; sees to it that the channel has an event when others wait.
     #[inline]
-    pub fn grant(&mut self, channel: ChannelId, now: Time) -> Option<UnitId> {
+    pub fn grant(&mut self, channel: ChannelId, now: Time) -> Option<ExecUnitId> {
         let state = &self.channels[channel];
         if state.waiting == 0 {
             return None;
@@ -525,7 +525,7 @@ impl Array {
         let channel = &mut self.channels[channel];
         channel.lines[number].0 = next;
         if next.is_none() {
-            channel.lines[number].1 = UnitId::NONE;
+            channel.lines[number].1 = ExecUnitId::NONE;
             channel.waiting &= !(1 << number);
         }
         if self.is_watched() && !self.asks(first) {
@@ -539,7 +539,7 @@ impl Array {
     #[inline(always)]
     fn seize(
         &mut self,
-        unit: UnitId,
+        unit: ExecUnitId,
         (kind, plane): (Kind, PlaneId),
         from: Time,
         turns: u32,
@@ -597,33 +597,33 @@ impl Array {
     }
 
     /// Names plane number `index` of those that will work together in a unit, in the order in which their data move.
-    pub fn set_member(&mut self, unit: UnitId, index: u32, member: Member) {
+    pub fn set_member(&mut self, unit: ExecUnitId, index: u32, member: Member) {
         self.members[(unit.0 * self.planes_per_unit.divisor() + index) as usize] = member;
     }
 
     /// What was put together for a plane ([`Spot::Member`]) joins the operation `at` a spot, as a member of `unit`.
-    pub fn join(&mut self, unit: UnitId, at: Spot) {
-        let Operation { plane, data, cell, program, tag, place, .. } = self.joining;
+    pub fn join(&mut self, unit: ExecUnitId, at: Spot) {
+        let Operation { plane, data, cell, program, tag, ppn, .. } = self.joining;
         let operation = self.draft_mut(at);
         let index = operation.members;
         operation.members += 1;
         operation.cell = operation.cell.max(cell);
         operation.program = operation.program.max(program);
-        self.set_member(unit, index, Member { plane, data, tag, place });
+        self.set_member(unit, index, Member { plane, data, tag, ppn });
     }
 
     /// The planes that work together in a unit, those whose data have left not counted.
-    fn members_of(&self, unit: UnitId) -> &[Member] {
+    fn members_of(&self, unit: ExecUnitId) -> &[Member] {
         let first = (unit.0 * self.planes_per_unit.divisor()) as usize;
         &self.members[first..first + self.units[unit].operation.members as usize]
     }
 
     /// The planes that a unit works in, with their places.
-    pub fn planes_at_work(&self, unit: UnitId) -> impl Iterator<Item = (PlaneId, Ppn)> + Clone {
+    pub fn planes_at_work(&self, unit: ExecUnitId) -> impl Iterator<Item = (PlaneId, Ppn)> + Clone {
         let operation = &self.units[unit].operation;
-        let alone = (operation.members <= 1).then_some((operation.plane, Ppn(operation.place)));
+        let alone = (operation.members <= 1).then_some((operation.plane, Ppn(operation.ppn)));
         let members = if operation.members <= 1 { &[] } else { self.members_of(unit) };
-        alone.into_iter().chain(members.iter().map(|member| (member.plane, Ppn(member.place))))
+        alone.into_iter().chain(members.iter().map(|member| (member.plane, Ppn(member.ppn))))
     }
 
     /// Counts a command that makes so many dies and planes work, where that is more than one.
@@ -636,7 +636,7 @@ impl Array {
     /// Starts the operation that was put together at a unit ([`Spot::Unit`]), which holds none, as the LUN's command or
     /// behind what that has for other units; a command that needs the channel has been granted it.
     #[inline(always)]
-    pub fn start(&mut self, unit: UnitId, now: Time) {
+    pub fn start(&mut self, unit: ExecUnitId, now: Time) {
         let lun = self.lun_of_unit(unit);
         let state = &mut self.luns[lun];
         debug_assert!(!matches!(state.state, LunState::Busy), "a LUN takes one command at a time");
@@ -663,13 +663,13 @@ impl Array {
 
     /// Starts the command of the next page of an operation that has begun.
     #[inline(never)]
-    fn start_next_page(&mut self, unit: UnitId, from: Time) {
+    fn start_next_page(&mut self, unit: ExecUnitId, from: Time) {
         self.start_page(unit, from);
     }
 
     /// Starts the command of a page of the operation.
     #[inline(always)]
-    fn start_page(&mut self, unit: UnitId, from: Time) {
+    fn start_page(&mut self, unit: ExecUnitId, from: Time) {
         let Unit { operation, programs, .. } = &self.units[unit];
         let Operation { kind, plane, members, data, .. } = *operation;
         let (command, cell) = if *programs {
@@ -688,7 +688,7 @@ impl Array {
         state.phase = Phase::Cell;
         state.cells += cell;
         self.time_of_die(plane).cell += cell;
-        self.book_busy(unit, from, end);
+        self.add_busy(unit, from, end);
         self.events.set(unit.0, end);
         self.stamp_release(unit);
         if self.probe().is_some() {
@@ -698,7 +698,7 @@ impl Array {
 
     /// Goes on with a unit that has been granted its channel in the middle of an operation.
     #[inline(always)]
-    pub fn resume(&mut self, unit: UnitId, now: Time) {
+    pub fn resume(&mut self, unit: ExecUnitId, now: Time) {
         let state = &mut self.units[unit];
         if state.phase == Phase::NextPage {
             return self.start_next_page(unit, now);
@@ -710,7 +710,7 @@ impl Array {
         let from =
             if self.overlaps.is_empty() { now } else { now.max(self.channels[self.channel_of_unit(unit)].busy_until) };
         let end = self.seize(unit, (kind, plane), from, 1, Time::ZERO, data);
-        self.book_busy(unit, from, end);
+        self.add_busy(unit, from, end);
         self.events.set(unit.0, end);
         self.stamp_release(unit);
     }
@@ -718,14 +718,14 @@ impl Array {
     /// Notes the place in the order of events of the release of a unit's channel, behind the unit's own event. The
     /// event itself is only set when somebody waits for it.
     #[inline]
-    fn stamp_release(&mut self, unit: UnitId) {
+    fn stamp_release(&mut self, unit: ExecUnitId) {
         let channel = self.channel_of_unit(unit);
         self.channels[channel].release_order = self.events.stamp();
     }
 
     /// Takes the event of a unit at `now`.
     #[inline]
-    pub fn unit_event(&mut self, unit: UnitId, now: Time) -> Outcome {
+    pub fn unit_event(&mut self, unit: ExecUnitId, now: Time) -> Outcome {
         let state = &mut self.units[unit];
         let operation = &mut state.operation;
         if state.phase == Phase::Cell && operation.kind == Kind::Read {
@@ -765,7 +765,7 @@ impl Array {
     }
 
     /// A copy-back has its page in the register: programs it.
-    fn program_back(&mut self, unit: UnitId, now: Time) -> Outcome {
+    fn program_back(&mut self, unit: ExecUnitId, now: Time) -> Outcome {
         if self.timing.program_command == Time::ZERO {
             self.start_next_page(unit, now);
             return Outcome::GoesOn;
@@ -777,22 +777,22 @@ impl Array {
 
     /// The data of one plane have left: those of the next wait for the channel.
     #[cold]
-    fn member_out(&mut self, unit: UnitId) -> Outcome {
+    fn member_out(&mut self, unit: ExecUnitId) -> Outcome {
         let first = (unit.0 * self.planes_per_unit.divisor()) as usize;
         let state = &mut self.units[unit];
         let left = state.operation.members as usize - 1;
         self.members.copy_within(first + 1..=first + left, first);
-        let Member { plane, data, tag, place } = self.members[first];
+        let Member { plane, data, tag, ppn } = self.members[first];
         let operation = &mut state.operation;
         (operation.members, operation.plane, operation.data) = (left as u32, plane, data);
-        (operation.tag, operation.place) = (tag, place);
+        (operation.tag, operation.ppn) = (tag, ppn);
         state.phase = Phase::Holding;
         Outcome::MemberOut(operation.rank)
     }
 
     /// When the operation of a unit ends, where nothing but that is left of it: the last data of a read leave, or the
     /// cells of a program work.
-    pub fn settled_end(&self, unit: UnitId) -> Option<Time> {
+    pub fn settled_end(&self, unit: ExecUnitId) -> Option<Time> {
         let Unit { phase, operation, .. } = &self.units[unit];
         let is_last = match operation.kind {
             Kind::Read => *phase == Phase::Out && operation.members <= 1,
@@ -826,7 +826,7 @@ impl Array {
                 Phase::Holding | Phase::Out | Phase::NextPage | Phase::Suspending => Time::ZERO,
             };
             let die = &mut dies[self.die_of(unit.operation.plane)];
-            let overlapping = self.cells_ahead(UnitId(index as u32), at);
+            let overlapping = self.cells_ahead(ExecUnitId(index as u32), at);
             die[0] -= signed(ahead) + signed(overlapping);
             let worked = if unit.phase == Phase::Suspending { 0 } else { signed(unit.cells) - signed(ahead) };
             die[1] += signed(at.since(unit.held_since)) - worked;
@@ -850,11 +850,11 @@ const fn signed(time: Time) -> i64 {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Owner {
     /// A unit's.
-    Unit(UnitId),
+    Unit(ExecUnitId),
     /// A channel's.
     Channel(ChannelId),
     /// Of something outside the array, by its number there.
     Other(u32),
 }
 
-const NO_MEMBER: Member = Member { plane: PlaneId(0), data: Time::ZERO, tag: u64::MAX, place: 0 };
+const NO_MEMBER: Member = Member { plane: PlaneId(0), data: Time::ZERO, tag: u64::MAX, ppn: 0 };

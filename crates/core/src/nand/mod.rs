@@ -1,8 +1,8 @@
 //! The flash array: decides *when*. It knows of channels and of what is busy, not of mappings.
 
 pub mod array;
-pub mod ledger;
+pub mod busy_time;
 pub mod media;
-pub mod merged;
+pub mod parallel;
 pub mod probe;
 pub mod timing;

@@ -49,7 +49,7 @@ pub struct Slice {
     /// The tag of the host request, or `u64::MAX`.
     pub tag: u64,
     /// The first physical page number of the operation.
-    pub place: u32,
+    pub ppn: u32,
     /// The plane it works on.
     pub plane: u32,
     /// Of a wait: the logical page, or `u32::MAX` where there is none.
@@ -59,8 +59,8 @@ pub struct Slice {
 impl Slice {
     /// A phase of `operation`.
     pub fn of(lane: Lane, phase: Phase, start: Time, end: Time, operation: &Operation) -> Slice {
-        let Operation { kind, class, tag, place, plane, .. } = *operation;
-        Slice { lane, phase, start, end, kind, class, tag, place, plane: plane.0, lpn: u32::MAX }
+        let Operation { kind, class, tag, ppn, plane, .. } = *operation;
+        Slice { lane, phase, start, end, kind, class, tag, ppn, plane: plane.0, lpn: u32::MAX }
     }
 }
 
@@ -165,7 +165,7 @@ impl Probe {
     }
 
     /// A transaction waits from now on.
-    pub fn lined_up(&mut self, transaction: TransactionId, now: Time) {
+    pub fn enqueued(&mut self, transaction: TransactionId, now: Time) {
         if let Some(in_line) = &mut self.in_line {
             *in_line.entry(transaction) = Some(now);
         }

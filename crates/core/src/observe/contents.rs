@@ -17,7 +17,7 @@ const UNKNOWN: u32 = u32::MAX;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PartRead {
     /// Place in flash of the mapping unit.
-    pub place: Ppn,
+    pub ppn: Ppn,
     /// The request that reads.
     pub request: RequestId,
     /// Sectors of the request before this part.
@@ -143,11 +143,11 @@ impl Contents {
         self.reads.entry(read).clear();
     }
 
-    /// Adds a part to a read, but for the sectors that the buffer holds. Flash has the unit of the part at `place`.
-    pub fn add_to_read(&mut self, view: &View, read: TransactionId, part: Part, place: Ppn) {
+    /// Adds a part to a read, but for the sectors that the buffer holds. Flash has the unit of the part at `ppn`.
+    pub fn add_to_read(&mut self, view: &View, read: TransactionId, part: Part, ppn: Ppn) {
         let request = view.transactions[read].request();
         for Part { first, end, offset, .. } in missing(view.buffer, part) {
-            self.reads[read].push(PartRead { place, request, offset, first, end });
+            self.reads[read].push(PartRead { ppn, request, offset, first, end });
         }
     }
 
@@ -158,8 +158,8 @@ impl Contents {
 
     /// Copies what a read has brought from flash to the replies that it is for.
     pub fn reply_from_flash(&mut self, read: TransactionId, media: &Media) {
-        for PartRead { place, request, offset, first, end } in self.take_read(read) {
-            self.reply(request, offset, &media.read(place)[first as usize..end as usize]);
+        for PartRead { ppn, request, offset, first, end } in self.take_read(read) {
+            self.reply(request, offset, &media.read(ppn)[first as usize..end as usize]);
         }
     }
 

@@ -4,7 +4,7 @@
 //! a device without any tests for them once per stage, however many kinds of them there are.
 
 pub mod contents;
-pub mod trails;
+pub mod critical_path;
 
 use crate::cache::{Buffer, Pick};
 use crate::config::DeviceConfig;
@@ -13,17 +13,17 @@ use crate::durability::events::{Program, Units};
 use crate::durability::log::FlashLog;
 use crate::ftl::Ftl;
 use crate::ftl::mapping::Location;
-use crate::host::front::Front;
+use crate::host::interface::HostInterface;
 use crate::host::requests::Part;
 use crate::metrics::attribution::Part as TimePart;
 use crate::nand::array::Array;
 use crate::nand::media::Media;
-use crate::sim::id::{LunId, Ppn, RequestId, TransactionId, UnitId};
+use crate::sim::id::{ExecUnitId, LunId, Ppn, RequestId, TransactionId};
 use crate::sim::request::Request;
 use crate::sim::time::Time;
 use crate::work::{Kind, Transactions};
 use contents::Contents;
-use trails::Trails;
+use critical_path::CriticalPaths;
 
 /// What observers look at: the parts of the device.
 #[derive(Clone, Copy, Debug)]
@@ -31,7 +31,7 @@ pub struct View<'a> {
     /// The clock.
     pub now: Time,
     /// The requests in progress.
-    pub front: &'a Front,
+    pub interface: &'a HostInterface,
     /// The transactions in progress.
     pub transactions: &'a Transactions,
     /// The flash array.
@@ -65,7 +65,7 @@ pub enum Origin {
 #[derive(Clone, Debug, Default)]
 pub struct Observers {
     /// What the time of requests goes into, with attribution.
-    pub trails: Option<Trails>,
+    pub paths: Option<CriticalPaths>,
     /// The contents of sectors in the controller, with verification.
     pub contents: Option<Contents>,
     /// What changes in flash, of a durable device.
@@ -75,25 +75,25 @@ pub struct Observers {
 impl Observers {
     /// Creates the observers of an idle device; `None` if there are none.
     pub fn new(config: &DeviceConfig, attribution: bool, verify: bool) -> Option<Observers> {
-        let trails = attribution.then(|| Trails::new(config));
+        let paths = attribution.then(|| CriticalPaths::new(config));
         let contents = verify.then(|| Contents::new(config.sectors_per_unit()));
-        (attribution || verify).then_some(Observers { trails, contents, log: None })
+        (attribution || verify).then_some(Observers { paths, contents, log: None })
     }
 
     /// A request was refused at once.
     #[inline]
     pub fn refused(&mut self, view: &View, request: &Request) {
-        if let Some(trails) = &mut self.trails {
-            trails.refuse(request, view.now);
+        if let Some(paths) = &mut self.paths {
+            paths.refuse(request, view.now);
         }
     }
 
     /// A request has got a place in the queue at `at`.
     #[inline]
     pub fn entered(&mut self, view: &View, id: RequestId, at: Time) {
-        let request = &view.front.requests[id].request;
-        if let Some(trails) = &mut self.trails {
-            trails.enter(id, request.arrival, at);
+        let request = &view.interface.requests[id].request;
+        if let Some(paths) = &mut self.paths {
+            paths.enter(id, request.arrival, at);
         }
         if let Some(contents) = &mut self.contents {
             contents.enter(id, request);
@@ -104,16 +104,16 @@ impl Observers {
     /// buffer.
     #[inline]
     pub fn spent_by_request(&mut self, view: &View, id: RequestId, part: TimePart) {
-        if let Some(trails) = &mut self.trails {
-            trails.spend_of_request(id, part, view.now);
+        if let Some(paths) = &mut self.paths {
+            paths.spend_of_request(id, part, view.now);
         }
     }
 
     /// The time of a transaction up to now went into `part`.
     #[inline]
     pub fn spent(&mut self, view: &View, id: TransactionId, part: TimePart) {
-        if let Some(trails) = &mut self.trails {
-            trails.spend(id, part, view.now);
+        if let Some(paths) = &mut self.paths {
+            paths.spend(id, part, view.now);
         }
     }
 
@@ -124,7 +124,7 @@ impl Observers {
         if let Some(log) = &mut self.log {
             match origin {
                 Origin::Host(part) => {
-                    let request = &view.front.requests[view.transactions[id].request()].request;
+                    let request = &view.interface.requests[view.transactions[id].request()].request;
                     log.accept(view.units(), request, part, before, sequence);
                 }
                 Origin::Buffer(pick) => log.write_out(Some(pick.entry).filter(|&entry| entry != Pick::PADDING), before),
@@ -132,14 +132,14 @@ impl Observers {
             }
             log.take_slot(id);
         }
-        if let Some(trails) = &mut self.trails {
+        if let Some(paths) = &mut self.paths {
             let write = &view.transactions[id];
             let (owner, sectors) = (write.request(), u32::from(write.end - write.first));
             if let Origin::Host(_) = origin {
-                trails.spend_of_request(owner, TimePart::Buffer, view.now);
+                paths.spend_of_request(owner, TimePart::Buffer, view.now);
             }
-            let is_alone = owner.is_some() && view.front.requests[owner].request.sectors == sectors;
-            trails.begin_write(id, owner, is_alone, view.now);
+            let is_alone = owner.is_some() && view.interface.requests[owner].request.sectors == sectors;
+            paths.begin_write(id, owner, is_alone, view.now);
         }
         if let Some(contents) = &mut self.contents {
             contents.fill_slot(view, id, before, origin);
@@ -150,39 +150,39 @@ impl Observers {
     #[inline]
     pub fn buffering(&mut self, view: &View, id: RequestId, part: Part, sequence: u64) {
         if let (Some(log), Some(buffer)) = (&mut self.log, view.buffer) {
-            log.accept_in_buffer(view.units(), buffer, &view.front.requests[id].request, part, sequence);
+            log.accept_in_buffer(view.units(), buffer, &view.interface.requests[id].request, part, sequence);
         }
     }
 
     /// Returns `true` if none of them has to know that a read from flash begins, before it lines up.
     #[inline(always)]
     pub fn skip_reads(&self) -> bool {
-        self.contents.is_none() && self.trails.as_ref().is_none_or(Trails::skips_reads)
+        self.contents.is_none() && self.paths.as_ref().is_none_or(CriticalPaths::skips_reads)
     }
 
-    /// A part of a read begins to wait: for flash, which has its unit at `place`, for a slot, or for a map entry. It
+    /// A part of a read begins to wait: for flash, which has its unit at `ppn`, for a slot, or for a map entry. It
     /// begins where the transaction `from` has come to, or the request where that is `NONE`.
     #[inline]
-    pub fn read_began(&mut self, view: &View, id: TransactionId, part: Part, place: Ppn, from: TransactionId) {
+    pub fn read_began(&mut self, view: &View, id: TransactionId, part: Part, ppn: Ppn, from: TransactionId) {
         let read = &view.transactions[id];
-        if let Some(trails) = &mut self.trails {
+        if let Some(paths) = &mut self.paths {
             if read.kind == Kind::HostRead && from.is_none() {
-                trails.begin_read(id, read.request(), view.now);
+                paths.begin_read(id, read.request(), view.now);
             } else {
-                trails.begin(id, read.request(), from, view.now);
+                paths.begin(id, read.request(), from, view.now);
             }
         }
         if let Some(contents) = self.contents.as_mut().filter(|_| read.kind != Kind::Translate) {
             contents.begin_read(id);
-            contents.add_to_read(view, id, part, place);
+            contents.add_to_read(view, id, part, ppn);
         }
     }
 
     /// Another part of a request joins a read from flash.
     #[inline]
-    pub fn read_joined(&mut self, view: &View, id: TransactionId, part: Part, place: Ppn) {
+    pub fn read_joined(&mut self, view: &View, id: TransactionId, part: Part, ppn: Ppn) {
         if let Some(contents) = &mut self.contents {
-            contents.add_to_read(view, id, part, place);
+            contents.add_to_read(view, id, part, ppn);
         }
     }
 
@@ -231,33 +231,33 @@ impl Observers {
 
     /// A transaction lines up for a LUN.
     #[inline]
-    pub fn lined_up(&mut self, view: &View, id: TransactionId, lun: LunId) {
-        if let Some(trails) = &mut self.trails {
-            trails.line_up(view, id, lun);
+    pub fn enqueued(&mut self, view: &View, id: TransactionId, lun: LunId) {
+        if let Some(paths) = &mut self.paths {
+            paths.enqueue(view, id, lun);
         }
     }
 
     /// A write waits for any LUN of its pool.
     #[inline]
     pub fn pooled(&mut self, view: &View, id: TransactionId) {
-        if let Some(trails) = &mut self.trails {
-            trails.wait_for_any(view, id, view.ftl.pool(view.transactions[id].lpn));
+        if let Some(paths) = &mut self.paths {
+            paths.wait_for_any(view, id, view.ftl.pool(view.transactions[id].lpn));
         }
     }
 
     /// A write waits for a free block.
     #[inline]
     pub fn stalled(&mut self, view: &View, id: TransactionId) {
-        if let Some(trails) = &mut self.trails {
-            trails.wait_for_block(view, id);
+        if let Some(paths) = &mut self.paths {
+            paths.wait_for_block(view, id);
         }
     }
 
     /// A write that waited for a free block lines up for a LUN again.
     #[inline]
     pub fn unstalled(&mut self, view: &View, id: TransactionId, lun: LunId) {
-        if let Some(trails) = &mut self.trails {
-            trails.wait_for_lun(view, id, lun);
+        if let Some(paths) = &mut self.paths {
+            paths.wait_for_lun(view, id, lun);
         }
     }
 
@@ -271,25 +271,25 @@ impl Observers {
 
     /// The operation of a unit of `lun` has ended, for `first` and those that were bound with it.
     #[inline]
-    pub fn ended(&mut self, view: &View, unit: UnitId, lun: LunId, first: TransactionId) {
-        if let Some(trails) = &mut self.trails {
-            trails.finish(view, unit, lun, first);
+    pub fn ended(&mut self, view: &View, unit: ExecUnitId, lun: LunId, first: TransactionId) {
+        if let Some(paths) = &mut self.paths {
+            paths.finish(view, unit, lun, first);
         }
         self.read_ended(view, first);
     }
 
     /// As [`Observers::ended`], if that is simple. Otherwise returns `false` and does nothing.
     #[inline(always)]
-    pub fn ended_alone(&mut self, view: &View, unit: UnitId, lun: LunId, first: TransactionId) -> bool {
-        let trails = self.trails.as_mut().filter(|_| self.contents.is_none());
-        trails.is_some_and(|trails| trails.finish_alone(view, unit, lun, first))
+    pub fn ended_alone(&mut self, view: &View, unit: ExecUnitId, lun: LunId, first: TransactionId) -> bool {
+        let paths = self.paths.as_mut().filter(|_| self.contents.is_none());
+        paths.is_some_and(|paths| paths.finish_alone(view, unit, lun, first))
     }
 
     /// The data of one plane have left, of a unit that goes on with the next, for `id`.
     #[inline]
-    pub fn member_ended(&mut self, view: &View, unit: UnitId, id: TransactionId) {
-        if let Some(trails) = &mut self.trails {
-            trails.finish_one(view, unit, view.array.lun_of_unit(unit), id);
+    pub fn member_ended(&mut self, view: &View, unit: ExecUnitId, id: TransactionId) {
+        if let Some(paths) = &mut self.paths {
+            paths.finish_one(view, unit, view.array.lun_of_unit(unit), id);
         }
         self.read_ended(view, id);
     }
@@ -300,7 +300,7 @@ impl Observers {
             let read = &view.transactions[id];
             match read.kind {
                 Kind::HostRead => contents.reply_from_flash(id, media),
-                Kind::RmwRead => contents.complete(read.write(), Some(media.read(read.place))),
+                Kind::RmwRead => contents.complete(read.write(), Some(media.read(read.ppn))),
                 _ => {}
             }
         }
@@ -316,18 +316,18 @@ impl Observers {
     #[inline(never)]
     pub fn programmed(
         &mut self,
-        (place, units): (Ppn, u32),
+        (ppn, units): (Ppn, u32),
         writes: TransactionId,
         transactions: &Transactions,
         media: Option<&mut Media>,
     ) {
         if let Some(log) = &mut self.log {
-            log.end(place, units);
+            log.end(ppn, units);
         }
         if let (Some(contents), Some(media)) = (&self.contents, media) {
             let mut id = writes;
             while id.is_some() {
-                media.program(transactions[id].place, contents.slot(id));
+                media.program(transactions[id].ppn, contents.slot(id));
                 id = transactions[id].next;
             }
         }
@@ -337,27 +337,27 @@ impl Observers {
     /// the last part, or `NONE`.
     #[inline]
     pub fn settled(&mut self, _: &View, id: RequestId, by: TransactionId) {
-        if let Some(trails) = &mut self.trails {
-            trails.settle(id, by);
+        if let Some(paths) = &mut self.paths {
+            paths.settle(id, by);
         }
     }
 
     /// A request completes at `finish`. `by` is the transaction that completed the last part, or `NONE`.
     #[inline]
     pub fn answered(&mut self, view: &View, id: RequestId, by: TransactionId, finish: Time) {
-        if let Some(trails) = &mut self.trails {
-            trails.complete(id, by, finish, view.now);
+        if let Some(paths) = &mut self.paths {
+            paths.complete(id, by, finish, view.now);
         }
         if let Some(contents) = &mut self.contents {
-            contents.answer(id, view.front.requests[id].request.tag);
+            contents.answer(id, view.interface.requests[id].request.tag);
         }
     }
 
     /// As [`Observers::answered`], if that is simple. Otherwise returns `false` and does nothing.
     #[inline(always)]
     pub fn answered_alone(&mut self, view: &View, id: RequestId, by: TransactionId, finish: Time) -> bool {
-        let trails = self.trails.as_mut().filter(|_| self.contents.is_none());
-        trails.is_some_and(|trails| trails.complete_by(id, by, finish, view.now))
+        let paths = self.paths.as_mut().filter(|_| self.contents.is_none());
+        paths.is_some_and(|paths| paths.complete_by(id, by, finish, view.now))
     }
 }
 
@@ -371,7 +371,7 @@ mod tests {
 
     /// The parts of a device that nothing happens in.
     struct Parts {
-        front: Front,
+        interface: HostInterface,
         transactions: Transactions,
         array: Array,
         ftl: Ftl,
@@ -379,13 +379,13 @@ mod tests {
 
     impl Parts {
         fn new(config: &DeviceConfig) -> Parts {
-            let (front, array) = (Front::new(config), Array::new(config, 0));
-            Parts { front, transactions: Transactions::default(), array, ftl: Ftl::new(config, 1, true).unwrap() }
+            let (interface, array) = (HostInterface::new(config), Array::new(config, 0));
+            Parts { interface, transactions: Transactions::default(), array, ftl: Ftl::new(config, 1, true).unwrap() }
         }
 
         fn at(&self, now: u64) -> View<'_> {
-            let Parts { front, transactions, array, ftl } = self;
-            View { now: Time(now), front, transactions, array, ftl, buffer: None, durability: None }
+            let Parts { interface, transactions, array, ftl } = self;
+            View { now: Time(now), interface, transactions, array, ftl, buffer: None, durability: None }
         }
     }
 
@@ -416,12 +416,12 @@ mod tests {
         let config = crate::config::load("tiny", &["buffer.capacity=16KiB".to_owned()]).unwrap();
         let mut parts = Parts::new(&config);
         let mut observers = Observers::new(&config, true, false).unwrap();
-        let id = parts.front.enter(request(Operation::Flush));
+        let id = parts.interface.enter(request(Operation::Flush));
         observers.entered(&parts.at(20), id, Time(20));
         observers.spent_by_request(&parts.at(50), id, TimePart::Buffer);
         observers.answered(&parts.at(50), id, TransactionId::NONE, Time(60));
         let mut breakdowns = Vec::new();
-        observers.trails.as_mut().unwrap().take_breakdowns(&mut breakdowns);
+        observers.paths.as_mut().unwrap().take_breakdowns(&mut breakdowns);
         let [Breakdown { parts, channels: 0 }] = breakdowns[..] else { panic!("one request has completed") };
         let time = |part: TimePart| parts[part as usize].0;
         assert_eq!([TimePart::HostQueue, TimePart::Buffer, TimePart::Link].map(time), [15, 30, 10]);
@@ -433,7 +433,8 @@ mod tests {
         let config = crate::config::load("tiny", &[]).unwrap();
         let mut parts = Parts::new(&config);
         let mut observers = Observers::new(&config, true, true).unwrap();
-        let [write, read] = [Operation::Write, Operation::Read].map(|operation| parts.front.enter(request(operation)));
+        let [write, read] =
+            [Operation::Write, Operation::Read].map(|operation| parts.interface.enter(request(operation)));
         for id in [write, read] {
             observers.entered(&parts.at(20), id, Time(20));
         }

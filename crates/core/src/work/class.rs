@@ -40,7 +40,7 @@ impl Class {
     /// Returns `true` for garbage collection and summary pages, which are no work of the host. Attribution counts waits
     /// behind such an operation as waits for garbage collection.
     #[inline]
-    pub const fn is_cleaning(self) -> bool {
+    pub const fn is_collecting(self) -> bool {
         matches!(self, Class::Gc | Class::UrgentGc | Class::Summary)
     }
 }

@@ -70,9 +70,9 @@ pub enum Task {
     /// Take the next step of garbage collection in a plane, if one is due.
     Clean(PlaneId),
     /// Take the next steps of garbage collection in the planes of an idle die, from the first number up to the second.
-    CleanIdle(u32, u32),
+    CollectIdle(u32, u32),
     /// Take the next step of garbage collection in the translation pages of a plane, if one is due.
-    CleanMap(PlaneId),
+    CollectMap(PlaneId),
     /// Grant a channel to the units that wait for it, until one of them occupies it.
     Grant(ChannelId),
     /// End the operation of the next plane of a command for several planes.

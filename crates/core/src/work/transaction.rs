@@ -60,7 +60,7 @@ pub struct Transaction {
     /// True if the write slot holds all sectors of the mapping unit.
     pub complete: bool,
     /// True if the sectors that the write keeps are uncorrectable.
-    pub spoiled: bool,
+    pub uncorrectable: bool,
     /// Temperature class of the mapping unit that is written.
     pub temperature: u8,
     /// Mapping units that a read transfers from its page, or pages of a mapping unit that spans several. For a write
@@ -74,7 +74,7 @@ pub struct Transaction {
     /// Plane, or `NONE` until one is chosen.
     pub plane: PlaneId,
     /// Physical address of the first mapping unit.
-    pub place: Ppn,
+    pub ppn: Ppn,
     /// Logical page of the first mapping unit.
     pub lpn: Lpn,
     /// See the accessors.
@@ -129,13 +129,13 @@ impl Transaction {
             class,
             trimmed: false,
             complete: false,
-            spoiled: false,
+            uncorrectable: false,
             temperature: 0,
             units: 1,
             first: 0,
             end: 0,
             plane: PlaneId::NONE,
-            place: Ppn(0),
+            ppn: Ppn(0),
             lpn: Lpn::NONE,
             owner: u32::MAX,
             next: TransactionId::NONE,
@@ -171,25 +171,25 @@ impl Transaction {
     #[inline]
     pub fn block(&self) -> BlockId {
         debug_assert_eq!(self.kind, Kind::Erase);
-        BlockId(self.place.0)
+        BlockId(self.ppn.0)
     }
 
     /// Creates the erase of a block.
     pub fn erase(class: Class, plane: PlaneId, block: BlockId) -> Transaction {
-        Transaction { plane, place: Ppn(block.0), ..Transaction::new(Kind::Erase, class) }
+        Transaction { plane, ppn: Ppn(block.0), ..Transaction::new(Kind::Erase, class) }
     }
 
     /// Returns the number of sectors of the request before the part of it that waits for a slot or a map entry.
     #[inline]
     pub fn offset(&self) -> u32 {
         debug_assert!(matches!(self.kind, Kind::SlotRead | Kind::Translate));
-        self.place.0
+        self.ppn.0
     }
 
     /// Creates the part of a host read that waits for a slot or a map entry: sectors `first..end` of a unit, behind
     /// `offset` sectors of the request.
     pub fn waiting(kind: Kind, request: RequestId, lpn: Lpn, [first, end, offset]: [u32; 3]) -> Transaction {
-        let wait = Transaction { lpn, place: Ppn(offset), ..Transaction::new(kind, Class::HostRead) };
+        let wait = Transaction { lpn, ppn: Ppn(offset), ..Transaction::new(kind, Class::HostRead) };
         Transaction { first: first as u16, end: end as u16, ..wait }.of_request(request)
     }
 }

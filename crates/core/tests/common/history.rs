@@ -154,17 +154,17 @@ impl History {
                 &("block", block, erases, bad),
             );
         }
-        for place in (0..device.total_blocks() * device.units_per_block()).map(Ppn) {
-            let unit = flash.unit(place).expect("it is in memory");
-            let versions = flash.versions(place).unwrap_or_default();
+        for ppn in (0..device.total_blocks() * device.units_per_block()).map(Ppn) {
+            let unit = flash.unit(ppn).expect("it is in memory");
+            let versions = flash.versions(ppn).unwrap_or_default();
             let mut numbers = match unit {
                 UnitState::Erased => continue,
-                UnitState::Torn => [u64::from(place.0), 1, 0, 0, 0, 0, 0],
-                UnitState::Holds(record) => joined([u64::from(place.0), 2], record_numbers(&record)),
+                UnitState::Torn => [u64::from(ppn.0), 1, 0, 0, 0, 0, 0],
+                UnitState::Holds(record) => joined([u64::from(ppn.0), 2], record_numbers(&record)),
             }
             .to_vec();
             numbers.extend(versions.iter().map(|version| u64::from(*version)));
-            self.note(Part::Flash, &numbers, &(place, unit));
+            self.note(Part::Flash, &numbers, &(ppn, unit));
         }
     }
 
@@ -175,12 +175,12 @@ impl History {
 }
 
 fn slice_numbers(slice: &Slice) -> [u64; 9] {
-    let Slice { lane, phase, start, end, kind, class, tag, place, plane, .. } = *slice;
+    let Slice { lane, phase, start, end, kind, class, tag, ppn, plane, .. } = *slice;
     let lane = match lane {
         Lane::Channel(channel) => u64::from(channel) << 1,
         Lane::Plane(plane) => u64::from(plane) << 1 | 1,
     };
-    [start.0, end.0, lane, phase as u64, kind as u64, class as u64, tag, u64::from(place), u64::from(plane)]
+    [start.0, end.0, lane, phase as u64, kind as u64, class as u64, tag, u64::from(ppn), u64::from(plane)]
 }
 
 fn work_numbers(work: &CoreWork) -> [u64; 7] {
@@ -204,7 +204,7 @@ fn event_numbers(event: &FlashEvent) -> [u64; 10] {
         FlashEvent::Accepted { tag, lpn, first, end, offset, zeroes, sequence, before } => {
             let (how, of) = match before {
                 Before::Nothing => (0, 0),
-                Before::Flash(place) => (1, wide(place.0)),
+                Before::Flash(ppn) => (1, wide(ppn.0)),
                 Before::Pending(sequence) => (2, sequence),
                 Before::Merged(sequence) => (3, sequence),
             };
@@ -213,19 +213,19 @@ fn event_numbers(event: &FlashEvent) -> [u64; 10] {
         }
         FlashEvent::Trimmed { lpn, sequence } => joined([1, wide(lpn.0)], [sequence]),
         FlashEvent::Journalled { sequence } => joined([2], [sequence]),
-        FlashEvent::Anchored { part, place } => joined([3], [part, place.0].map(wide)),
-        FlashEvent::ProgramBegun { place, units, cause } => joined([4, cause as u64], [place.0, units].map(wide)),
-        FlashEvent::Unit { place, record, source } => {
+        FlashEvent::Anchored { part, ppn } => joined([3], [part, ppn.0].map(wide)),
+        FlashEvent::ProgramBegun { ppn, units, cause } => joined([4, cause as u64], [ppn.0, units].map(wide)),
+        FlashEvent::Unit { ppn, record, source } => {
             let source = match source {
                 Source::Write { lpn, sequence } => [0, wide(lpn.0), sequence],
                 Source::Copy(from) => [1, wide(from.0), 0],
                 Source::Own { start, len } => [2, start as u64, len as u64],
                 Source::Nothing => [3, 0, 0],
             };
-            joined([5, wide(place.0), source[0], source[1], source[2]], record_numbers(&record))
+            joined([5, wide(ppn.0), source[0], source[1], source[2]], record_numbers(&record))
         }
-        FlashEvent::ProgramEnded { place, units } => joined([6], [place.0, units].map(wide)),
-        FlashEvent::ProgramFailed { place, units } => joined([7], [place.0, units].map(wide)),
+        FlashEvent::ProgramEnded { ppn, units } => joined([6], [ppn.0, units].map(wide)),
+        FlashEvent::ProgramFailed { ppn, units } => joined([7], [ppn.0, units].map(wide)),
         FlashEvent::EraseFailed { block } => joined([8], [wide(block.0)]),
         FlashEvent::FactoryBad { block } => joined([9], [wide(block.0)]),
         FlashEvent::EraseBegun { block } => joined([10], [wide(block.0)]),

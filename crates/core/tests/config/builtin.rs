@@ -64,8 +64,8 @@ fn benchmarks_have_a_fifth_to_spare_beside_their_stock() {
         let device = load(name, &[]).unwrap();
         let per_plane = device.physical_bytes() / u64::from(device.total_planes());
         let block = per_plane / u64::from(device.geometry.blocks);
-        let stock = block * u64::from(device.soft_threshold()) * u64::from(device.total_planes());
-        let usable = device.physical_bytes() - stock;
+        let free_blocks = block * u64::from(device.soft_threshold()) * u64::from(device.total_planes());
+        let usable = device.physical_bytes() - free_blocks;
         let exact = u128::from(usable) * 4 / 5 / u128::from(device.unit_bytes());
         assert_eq!(u128::from(device.logical_units()), exact, "{name}");
     }

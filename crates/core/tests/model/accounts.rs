@@ -47,12 +47,12 @@ pub fn check_blocks(device: &Device, functional: bool) -> Result<(), String> {
         let is_data = |b: &&Block| b.state == BlockState::Closed && b.role == Role::Data;
         // A block with fewer stale units than a program gains nothing.
         let hidden = blocks.iter().filter(is_data).count() as u32 * (config.units_per_program() - 1);
-        let stale: u32 = blocks.iter().filter(is_data).map(|b| data - u32::from(b.valid)).sum();
+        let invalid: u32 = blocks.iter().filter(is_data).map(|b| data - u32::from(b.valid)).sum();
         let is_due = match config.gc.pace {
             GcPace::Queued => ftl.blocks.free_blocks(PlaneId(plane), Role::Data) + u32::from(functional) <= least,
             GcPace::Proportional => is_behind(device, PlaneId(plane), functional),
         };
-        if is_due && stale > hidden {
+        if is_due && invalid > hidden {
             return Err(format!("plane {plane}: cleaning rests with {free} free blocks, threshold {least}"));
         }
     }
@@ -75,9 +75,8 @@ fn check_map_blocks(device: &Device) -> Result<(), String> {
     let held = config.geometry.pages / bits / config.pages_per_unit() * config.units_per_page();
     for (number, _) in (0..).zip(blocks.all()).filter(|(_, block)| block.role == Role::Map) {
         let first = blocks.first_unit(BlockId(number)).0;
-        if let Some(place) = (first + held..first + blocks.units_per_block()).find(|&place| blocks.is_valid(Ppn(place)))
-        {
-            return Err(format!("unit {place} is valid, behind the {held} units of block {number}"));
+        if let Some(ppn) = (first + held..first + blocks.units_per_block()).find(|&ppn| blocks.is_valid(Ppn(ppn))) {
+            return Err(format!("unit {ppn} is valid, behind the {held} units of block {number}"));
         }
     }
     Ok(())
@@ -96,12 +95,14 @@ fn check_logical_blocks(device: &Device) -> Result<(), String> {
         return Err(format!("{free} blocks are free, {taken} taken by logical blocks that own {owned}"));
     }
     for plane in 0..config.total_planes() {
-        let stock = ftl.blocks.free_blocks(PlaneId(plane), Role::Data);
+        let free_blocks = ftl.blocks.free_blocks(PlaneId(plane), Role::Data);
         let of_plane = &ftl.blocks.all()[plane as usize * per_plane..][..per_plane];
         let free = of_plane.iter().filter(|block| block.state == BlockState::Free).count();
         let pairs = scheme.map.pairs_of(PlaneId(plane));
-        if stock as usize != free || (stock + 1 < config.gc.soft_threshold.of(config.geometry.blocks) && pairs > 0) {
-            return Err(format!("plane {plane}: {stock} blocks in stock, {free} free, {pairs} to be merged"));
+        if free_blocks as usize != free
+            || (free_blocks + 1 < config.gc.soft_threshold.of(config.geometry.blocks) && pairs > 0)
+        {
+            return Err(format!("plane {plane}: {free_blocks} blocks in stock, {free} free, {pairs} to be merged"));
         }
     }
     check_programs(device)
@@ -119,7 +120,7 @@ fn check_programs(device: &Device) -> Result<(), String> {
     }
     // What the buffer took is programmed when, and as often as, it writes it out.
     let buffer = device.buffer().map_or_else(Default::default, |buffer| buffer.counts);
-    let written = counters.host_units - buffer.writes_back + buffer.written_out;
+    let written = counters.host_units - buffer.writes_back + buffer.written_back;
     let bits = if config.map_cells().is_native() { 1 } else { config.nand.cell.bits() };
     let map_program = config.units_per_page() * (config.geometry.pages_per_program / bits).max(1);
     let of_map = counters.map.programs.iter().sum::<u64>() * u64::from(map_program);
@@ -128,7 +129,7 @@ fn check_programs(device: &Device) -> Result<(), String> {
     // Of a map in flash those programs that failed are counted with the others.
     let failed = counters.faults.units_failed;
     let slack = if device.ftl().shape().hooks.entries { failed } else { 0 };
-    let wanted = written + counters.units_moved() + counters.copies_in_vain + of_map + failed;
+    let wanted = written + counters.units_moved() + counters.wasted_copies + of_map + failed;
     let have = counters.units_programmed + dropped;
     if have > wanted || have + slack < wanted {
         return Err(format!("units programmed are not the host's and the moved ones: {counters:?}"));
@@ -157,13 +158,13 @@ pub fn check_lanes(device: &Device, probe: &Probe) -> Result<(), String> {
         if slice.phase != Phase::Cell {
             continue;
         }
-        let block = device.ftl().blocks.block_of(Ppn(slice.place)).0;
+        let block = device.ftl().blocks.block_of(Ppn(slice.ppn)).0;
         match slice.kind {
             Kind::Read => {}
-            Kind::Erase => drop(programmed.remove(&slice.place)),
-            Kind::Program | Kind::CopyBack => match programmed.insert(block, slice.place) {
+            Kind::Erase => drop(programmed.remove(&slice.ppn)),
+            Kind::Program | Kind::CopyBack => match programmed.insert(block, slice.ppn) {
                 // A unit that spans pages is programmed page by page under one number.
-                Some(last) if last > slice.place => return Err(format!("{slice:?} comes behind place {last}")),
+                Some(last) if last > slice.ppn => return Err(format!("{slice:?} comes behind place {last}")),
                 _ => {}
             },
         }
@@ -191,8 +192,8 @@ pub fn check_bounds(device: &Device) -> Result<(), String> {
     };
     work.check(now).map_err(|error| error.to_string())?;
     for demand in work.demands() {
-        let (most, cleaning) = (u128::from(now.0) * u128::from(demand.units), demand.cleaning);
-        if demand.work > most || cleaning > demand.work {
+        let (most, gc) = (u128::from(now.0) * u128::from(demand.units), demand.gc);
+        if demand.work > most || gc > demand.work {
             return Err(format!("{demand:?} within {now:?}"));
         }
     }
@@ -229,11 +230,11 @@ fn check_addresses(device: &Device, probe: &Probe) -> Result<(), String> {
     let address = |slice: &Slice| {
         let index = |block| ftl.blocks.index_in_plane(block);
         let (block, page) = match slice.kind {
-            Kind::Erase => (index(BlockId(slice.place)), 0),
+            Kind::Erase => (index(BlockId(slice.ppn)), 0),
             _ => {
-                let place = Ppn(slice.place);
-                let page = ftl.blocks.offset_in_block(place) / config.units_per_page();
-                (index(ftl.blocks.block_of(place)), page)
+                let ppn = Ppn(slice.ppn);
+                let page = ftl.blocks.offset_in_block(ppn) / config.units_per_page();
+                (index(ftl.blocks.block_of(ppn)), page)
             }
         };
         let pair = if advanced.plane_pairs { slice.plane / 2 } else { 0 };

@@ -292,7 +292,7 @@ impl Bench {
         hits.summaries += report.summaries_used;
         hits.trims += report.units_trimmed;
         hits.saved += report.units_saved;
-        hits.accounted += report.blocks_accounted;
+        hits.accounted += report.blocks_skipped;
         hits.bad += report.blocks_bad;
         device.check_invariants()?;
         for (block, before) in erases.iter().enumerate() {
@@ -309,7 +309,7 @@ impl Bench {
                 Some((buffer, entry)) => buffer.versions(entry).to_vec(),
                 None => device.ftl().read_contents(lpn, 0, sectors),
             };
-            if device.ftl().place_in_flash(lpn).is_some_and(|place| device.ftl().is_lost(place)) {
+            if device.ftl().ppn_in_flash(lpn).is_some_and(|place| device.ftl().is_lost(place)) {
                 self.host.lose(unit, &held);
             } else {
                 self.host.recover(unit, &held)?;
@@ -345,7 +345,7 @@ impl Bench {
             && masks(ours) == masks(theirs)
             && ours.sequence == theirs.sequence
             && found(&report) == found(&scanned);
-        let parts = report.blocks_accounted;
+        let parts = report.blocks_skipped;
         if !same {
             return Err(format!("after a power cut the checkpoint ({parts} blocks) makes another device than a scan"));
         }

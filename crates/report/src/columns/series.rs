@@ -78,9 +78,9 @@ pub struct Row {
     /// The share of the victims' units that was free to reclaim.
     pub efficiency: Option<f64>,
     /// Free blocks at the end of the window, in the plane that has the fewest.
-    pub stock_min: u64,
+    pub free_blocks_min: u64,
     /// Free blocks at the end of the window, the mean over the planes.
-    pub stock_mean: Option<f64>,
+    pub free_blocks_mean: Option<f64>,
     /// At the end of the window, mapping units that the buffer holds.
     pub buffer_units: u64,
     /// At the end of the window, those of them that flash does not have in full.
@@ -162,14 +162,14 @@ impl Row {
             victims: counters.victims,
             pages_moved: Some(moved / f64::from(config.units_per_page())),
             efficiency: ratio(victim_units - counters.victim_valid_units as f64, victim_units),
-            stock_min: u64::from(window.stock_min),
-            stock_mean: ratio(window.stock_sum as f64, f64::from(config.total_planes())),
+            free_blocks_min: u64::from(window.free_blocks_min),
+            free_blocks_mean: ratio(window.free_blocks_sum as f64, f64::from(config.total_planes())),
             buffer_units: window.buffer_units[0],
             buffer_dirty: window.buffer_units[1],
             buffer_reads: [buffer.reads_hit, buffer.reads_partly, buffer.reads_missed],
             buffer_writes: [buffer.writes_hit, buffer.writes_new],
             buffer_evictions: buffer.evictions.iter().sum(),
-            buffer_written_out: buffer.written_out,
+            buffer_written_out: buffer.written_back,
             attributed: window.attributed,
             parts_us: window.parts.map(|part| (window.attributed > 0).then_some(part as f64 / 1e6)),
         }
@@ -207,8 +207,8 @@ impl Row {
         visitor.whole(&["victims"], &mut self.victims)?;
         visitor.number(&["pages_moved"], &mut self.pages_moved)?;
         visitor.number(&["efficiency"], &mut self.efficiency)?;
-        visitor.whole(&["stock_min"], &mut self.stock_min)?;
-        visitor.number(&["stock_mean"], &mut self.stock_mean)?;
+        visitor.whole(&["free_blocks_min"], &mut self.free_blocks_min)?;
+        visitor.number(&["free_blocks_mean"], &mut self.free_blocks_mean)?;
         self.visit_buffer(visitor)?;
         visitor.whole(&["attributed"], &mut self.attributed)?;
         for (part, value) in Part::ALL.iter().zip(&mut self.parts_us) {

@@ -26,9 +26,9 @@ const OF_OPERATIONS: [OperationMetric; 9] = [
 const OF_THE_DEVICE: [Metric; 13] = [
     ("write amplification", "", |s| s.write_amplification),
     ("write amplification, bytes", "", |s| s.write_amplification_bytes),
-    ("cleaning efficiency", SHARE, |s| s.cleaning.efficiency),
-    ("pages moved by cleaning", "", |s| Some(s.cleaning.pages_moved)),
-    ("free blocks at cleaning", "", |s| s.cleaning.stock_blocks),
+    ("cleaning efficiency", SHARE, |s| s.gc.efficiency),
+    ("pages moved by cleaning", "", |s| Some(s.gc.pages_moved)),
+    ("free blocks at cleaning", "", |s| s.gc.free_blocks),
     ("pages read", "", |s| Some(s.flash.pages.read as f64)),
     ("pages programmed", "", |s| Some(s.flash.pages.programmed as f64)),
     ("blocks erased", "", |s| Some(s.flash.blocks_erased as f64)),

@@ -13,18 +13,18 @@ pub fn section(page: &mut Page, summary: &Summary) {
     page.section("amplification", "Write amplification and cleaning");
     let figures = [units(summary), pages(summary)].into_iter().flatten().collect();
     page.figures(figures);
-    let cleaning = &summary.cleaning;
-    let Merges { switch, partial, full } = cleaning.merges;
+    let gc = &summary.gc;
+    let Merges { switch, partial, full } = gc.merges;
     let merged = (switch + partial + full > 0)
         .then(|| ("merges: switch, partial, full", [switch, partial, full].map(grouped).join(", ")));
     let rows = [
         ("write amplification, in mapping units", or_dash(summary.write_amplification)),
         ("write amplification, in bytes", or_dash(summary.write_amplification_bytes)),
-        ("victims (blocks reclaimed)", grouped(cleaning.victims)),
-        ("pages moved", short(cleaning.pages_moved)),
-        ("cleaning efficiency: share of victims that need not be moved", percent(cleaning.efficiency)),
-        ("free blocks of the plane when a victim was chosen", or_dash(cleaning.stock_blocks)),
-        ("copies that the host overwrote meanwhile", grouped(cleaning.copies_in_vain)),
+        ("victims (blocks reclaimed)", grouped(gc.victims)),
+        ("pages moved", short(gc.pages_moved)),
+        ("cleaning efficiency: share of victims that need not be moved", percent(gc.efficiency)),
+        ("free blocks of the plane when a victim was chosen", or_dash(gc.free_blocks)),
+        ("copies that the host overwrote meanwhile", grouped(gc.wasted_copies)),
         ("blocks erased", grouped(summary.flash.blocks_erased)),
         ("updates of a whole unit (covered)", grouped(summary.updates.covered)),
         ("updates of a part, read before (un-covered)", grouped(summary.updates.uncovered)),

@@ -31,7 +31,7 @@ pub fn section(page: &mut Page, summary: &Summary) {
                     td { (words::resource(&resource.resource)) }
                     td { (resource.units) }
                     td { (time(resource.demand_s * 1e6)) }
-                    td { (percent(Some(resource.cleaning))) }
+                    td { (percent(Some(resource.gc))) }
                     td { (or_dash(resource.bound_iops)) }
                     td { (percent(Some(resource.reached))) }
                 }
@@ -49,8 +49,8 @@ fn bars(resources: &[Bound]) -> Figure {
         trace(name, Look::of(index).bars(), more)
     };
     let traces = vec![
-        bar(0, "for the host", &|bound| bound.reached * (1.0 - bound.cleaning)),
-        bar(1, "for cleaning", &|bound| bound.reached * bound.cleaning),
+        bar(0, "for the host", &|bound| bound.reached * (1.0 - bound.gc)),
+        bar(1, "for cleaning", &|bound| bound.reached * bound.gc),
     ];
     let mut x = axis("share of the bound that was reached");
     x["tickformat"] = ".0%".into();

@@ -58,7 +58,7 @@ pub fn key_figures(page: &mut Page, summary: &Summary) {
         ("p99 latency", time_or_dash(latency.p99)),
         ("p99.9 latency", time_or_dash(latency.p99_9)),
         ("write amplification", or_dash(summary.write_amplification)),
-        ("cleaning efficiency", percent(summary.cleaning.efficiency)),
+        ("cleaning efficiency", percent(summary.gc.efficiency)),
         ("channels carry data", percent(summary.utilization.channels.data.mean)),
         ("dies: cells work", percent(summary.utilization.dies.cell.mean)),
         ("endurance used", percent(summary.wear.life_used)),

@@ -45,14 +45,14 @@ fn explanation(live: &Live) -> Markup {
             (grouped(live.answers)) " answers were sent, in real time. One is late beyond 5 % of its own latency and 2 us; "
             "the host saw the device's time where at most " (percent(Some(live.late_limit))) " are. Deducted for sending and "
             "receiving "
-            @for (index, front) in live.fronts.iter().enumerate() {
+            @for (index, front) in live.frontends.iter().enumerate() {
                 @if index > 0 { ", " }
                 "over " (front.name) " " (time(front.deducted_read_us)) " of a read and "
                 (time(front.deducted_write_us)) " of a write of 4 KiB"
             }
             "."
-            @if live.too_short > 0 {
-                " " (grouped(live.too_short)) " more, to requests without data, were given faster than any can be sent, "
+            @if live.not_judged > 0 {
+                " " (grouped(live.not_judged)) " more, to requests without data, were given faster than any can be sent, "
                 "and are not judged."
             }
         }
@@ -91,7 +91,7 @@ fn causes(live: &Live) -> Markup {
 #[cfg(test)]
 mod tests {
     use floatgate_core::metrics::latency::Latency;
-    use floatgate_core::metrics::summary::{LateCauses, LiveFront};
+    use floatgate_core::metrics::summary::{LateCauses, LiveFrontend};
     use floatgate_core::sim::time::Time;
 
     use super::*;
@@ -106,9 +106,9 @@ mod tests {
             late_share: Some(0.08),
             late_limit: 0.01,
             faithful: Some(false),
-            too_short: 3,
+            not_judged: 3,
             causes: LateCauses { host: 6, work: 2, ..LateCauses::default() },
-            fronts: vec![LiveFront { name: "nbd".to_owned(), deducted_read_us: 12.5, ..LiveFront::default() }],
+            frontends: vec![LiveFrontend { name: "nbd".to_owned(), deducted_read_us: 12.5, ..LiveFrontend::default() }],
             ..Live::default()
         };
         Live::new(&lateness, about)

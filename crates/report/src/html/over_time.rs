@@ -62,8 +62,8 @@ pub fn points(windows: &[Row]) -> Vec<SeriesPoint> {
         start_s: Time(row.start_ps).as_s(),
         end_s: Time(row.end_ps).as_s(),
         operations: there.iter().map(|operation| point_of(*operation, &row.operations[operation.index()])).collect(),
-        free_blocks_min: Some(row.stock_min as f64),
-        free_blocks_mean: row.stock_mean,
+        free_blocks_min: Some(row.free_blocks_min as f64),
+        free_blocks_mean: row.free_blocks_mean,
         cleaning_efficiency: row.efficiency,
         write_amplification: row.write_amplification,
     };
@@ -96,8 +96,8 @@ pub fn merged(windows: &[Row]) -> Row {
     all.write_amplification = ratio(sum(|row| row.units_programmed as f64), sum(|row| row.host_units as f64));
     let spared = sum(|row| row.efficiency.unwrap_or_default() * row.victims as f64);
     all.efficiency = ratio(spared, sum(|row| row.victims as f64));
-    all.stock_min = windows.iter().map(|row| row.stock_min).min().unwrap_or_default();
-    all.stock_mean = ratio(sum(|row| row.stock_mean.unwrap_or_default()), windows.len() as f64);
+    all.free_blocks_min = windows.iter().map(|row| row.free_blocks_min).min().unwrap_or_default();
+    all.free_blocks_mean = ratio(sum(|row| row.free_blocks_mean.unwrap_or_default()), windows.len() as f64);
     all
 }
 
@@ -119,8 +119,8 @@ pub fn section(page: &mut Page, series: &[SeriesPoint]) {
     }
     page.section("over-time", "Over time");
     page.figures(vec![throughput(series), latency(series)]);
-    let cleaning = [free_blocks(series), amplification(series)];
-    page.figures(cleaning.into_iter().flatten().collect());
+    let gc = [free_blocks(series), amplification(series)];
+    page.figures(gc.into_iter().flatten().collect());
 }
 
 /// The middles of the windows.
@@ -253,7 +253,7 @@ mod tests {
                 p99_us: (count > 0).then_some(latency),
                 ..OperationRow::default()
             };
-            (row.host_units, row.units_programmed, row.stock_min) = (1, 3, number % 4);
+            (row.host_units, row.units_programmed, row.free_blocks_min) = (1, 3, number % 4);
             row
         };
         let rows: Vec<Row> = (0..4096).map(row).collect();

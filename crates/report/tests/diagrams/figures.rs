@@ -146,7 +146,7 @@ fn used(overrides: &[&'static str], order: Order, overwritten: u32) -> (Device, 
 }
 
 /// A figure of what cleaning does, in a span that `wanted` finds, from the first instant of the used device on.
-fn cleaning(
+fn gc(
     name: &'static str,
     title: &'static str,
     overrides: &[&'static str],
@@ -197,8 +197,8 @@ fn basic() -> Vec<Figure> {
     vec![
         figure("read", "Page read", &[], A + READ + X, &|d| vec![(0, read(d, 0, 0, 1))]),
         figure("program", "Page program", &[], A + X + PROGRAM, &|d| vec![(0, write(d, 0, 20, 1))]),
-        cleaning("erase", "Block erase", &[], A_ERASE + ERASE, Order::Sequential, |slices| erased(slices, 1)),
-        cleaning(
+        gc("erase", "Block erase", &[], A_ERASE + ERASE, Order::Sequential, |slices| erased(slices, 1)),
+        gc(
             "copy-back",
             "Cleaning: a page moved by copy-back, and one through the controller",
             &["nand.advanced.copy_back=wise"],
@@ -225,7 +225,7 @@ fn multi_plane() -> Vec<Figure> {
             2 * (A + X) + PROGRAM,
             &|d| vec![(0, write(d, 0, 20, 2))],
         ),
-        cleaning(
+        gc(
             "multi-plane-erase",
             "Two-plane erase",
             &["geometry.planes=2", "nand.advanced.multi_plane_erase=wise", "nand.advanced.multi_plane_program=wise"],
@@ -233,7 +233,7 @@ fn multi_plane() -> Vec<Figure> {
             Order::Sequential,
             |slices| erased(slices, 2),
         ),
-        cleaning(
+        gc(
             "multi-plane-copy-back",
             "Cleaning: a page of each plane moved by a two-plane copy-back",
             &[
@@ -277,7 +277,7 @@ fn dies() -> Vec<Figure> {
             A + READ + 2 * X,
             &|d| vec![(0, read(d, 0, 0, 2))],
         ),
-        cleaning(
+        gc(
             "interleaved-erase",
             "Interleaved erase of two dies",
             &["geometry.dies=2", "nand.advanced.interleave=true"],

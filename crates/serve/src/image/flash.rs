@@ -48,10 +48,10 @@ pub enum ReadError {
 /// A change of the file.
 #[derive(Debug)]
 enum Change {
-    Program { place: u32, slots: Vec<u8>, payload: Vec<u8> },
+    Program { ppn: u32, slots: Vec<u8>, payload: Vec<u8> },
     Empty { block: u32, erases: u32 },
     Erased { block: u32, erases: u32 },
-    Anchor { part: u32, place: u32 },
+    Anchor { part: u32, ppn: u32 },
     Bad { block: u32, erases: u32, mark: Mark },
     Save { number: u32, head: Box<[u8; SAVED_HEAD]>, payload: Vec<u8> },
     Free { number: u32 },
@@ -211,28 +211,28 @@ impl Flash {
 
     /// Marks a block as bad.
     pub fn mark_bad(&mut self, block: BlockId, bad: Bad) -> Result<(), String> {
-        let place = self.bad.get_mut(block.index());
-        *place.ok_or_else(|| format!("block {} lies beyond the device", block.0))? = Some(bad);
+        let ppn = self.bad.get_mut(block.index());
+        *ppn.ok_or_else(|| format!("block {} lies beyond the device", block.0))? = Some(bad);
         let mark = if bad == Bad::Factory { Mark::FactoryBad } else { Mark::GrownBad };
         self.change(Change::Bad { block: block.0, erases: self.erases[block.index()], mark });
         Ok(())
     }
 
-    /// Marks `units` units from `place` on as unreadable, because their program operation failed.
-    pub fn fail(&mut self, place: Ppn, units: u32) -> Result<(), String> {
-        self.check_order(place, units)?;
+    /// Marks `units` units from `ppn` on as unreadable, because their program operation failed.
+    pub fn fail(&mut self, ppn: Ppn, units: u32) -> Result<(), String> {
+        self.check_order(ppn, units)?;
         let slots = TORN.repeat(units as usize);
         let payload = vec![0; self.layout.unit as usize * units as usize];
-        self.change(Change::Program { place: place.0, slots, payload });
+        self.change(Change::Program { ppn: ppn.0, slots, payload });
         Ok(())
     }
 
-    /// Programs units from `place` on, in one operation. Returns an error if this violates the rules of flash.
-    pub fn program(&mut self, place: Ppn, units: &[(Record, Content)]) -> Result<(), String> {
-        self.check_order(place, units.len() as u32)?;
+    /// Programs units from `ppn` on, in one operation. Returns an error if this violates the rules of flash.
+    pub fn program(&mut self, ppn: Ppn, units: &[(Record, Content)]) -> Result<(), String> {
+        self.check_order(ppn, units.len() as u32)?;
         let (mut slots, mut payload) = std::mem::take(&mut self.spare);
         let unit = self.layout.unit as usize;
-        for ((part, at), (record, content)) in (0..).zip(place.0..).zip(units) {
+        for ((part, at), (record, content)) in (0..).zip(ppn.0..).zip(units) {
             let before = payload.len();
             if let Content::Bytes(bytes) = content {
                 payload.extend_from_slice(bytes);
@@ -246,13 +246,13 @@ impl Flash {
             let slot = Slot { record: *record, payload: stored, part: (part, units.len() as u32) };
             slots.extend_from_slice(&slot.bytes(at));
         }
-        self.change(Change::Program { place: place.0, slots, payload });
+        self.change(Change::Program { ppn: ppn.0, slots, payload });
         Ok(())
     }
 
-    fn check_order(&mut self, place: Ppn, units: u32) -> Result<(), String> {
-        let (block, first) = (self.layout.block_of(place).index(), place.0 % self.layout.units);
-        let breach = |what: &str| Err(format!("unit {} {what}: that breaks the rules of flash", place.0));
+    fn check_order(&mut self, ppn: Ppn, units: u32) -> Result<(), String> {
+        let (block, first) = (self.layout.block_of(ppn).index(), ppn.0 % self.layout.units);
+        let breach = |what: &str| Err(format!("unit {} {what}: that breaks the rules of flash", ppn.0));
         if first == 0 && self.bad.get(block).is_some_and(|bad| *bad == Some(Bad::Grown)) {
             return breach("is the first of a block that has failed, and programmed");
         }
@@ -277,27 +277,27 @@ impl Flash {
         let mut slots = vec![0; self.layout.units as usize * SLOT];
         self.disk.read(self.layout.block(block).0, &mut slots)?;
         let first = block * self.layout.units;
-        for (place, slot) in (first..first + self.layout.units).zip(slots.chunks_exact(SLOT)).rev() {
-            let state = SlotState::parse(place, slot);
+        for (ppn, slot) in (first..first + self.layout.units).zip(slots.chunks_exact(SLOT)).rev() {
+            let state = SlotState::parse(ppn, slot);
             let is_damaged = state == SlotState::Damaged;
-            let state = if is_damaged { self.repair_slot(place)? } else { state };
+            let state = if is_damaged { self.repair_slot(ppn)? } else { state };
             if state != SlotState::Erased {
-                return Ok(place - first + 1);
+                return Ok(ppn - first + 1);
             }
         }
         Ok(0)
     }
 
     /// Restores a damaged record in the file if one or two bits of it are wrong. Returns its state afterwards.
-    pub fn repair_slot(&mut self, place: u32) -> io::Result<SlotState> {
+    pub fn repair_slot(&mut self, ppn: u32) -> io::Result<SlotState> {
         let mut bytes = [0; SLOT];
-        self.disk.read(self.layout.slot(place), &mut bytes)?;
-        let is_valid = |bytes: &[u8]| SlotState::parse(place, bytes) != SlotState::Damaged;
+        self.disk.read(self.layout.slot(ppn), &mut bytes)?;
+        let is_valid = |bytes: &[u8]| SlotState::parse(ppn, bytes) != SlotState::Damaged;
         if !is_valid(&bytes) && repair(&mut bytes, self.may_try_pairs(), is_valid) {
-            self.disk.write(self.layout.slot(place), &bytes)?;
+            self.disk.write(self.layout.slot(ppn), &bytes)?;
             self.repaired += 1;
         }
-        Ok(SlotState::parse(place, &bytes))
+        Ok(SlotState::parse(ppn, &bytes))
     }
 
     /// Returns `true` if pairs of bits may be tried for a damaged record, and counts the record.
@@ -308,30 +308,30 @@ impl Flash {
     }
 
     /// Reads the payload of a unit, and restores it in the file if one bit of it is wrong.
-    pub fn read_repaired(&mut self, place: Ppn) -> Result<Vec<u8>, ReadError> {
+    pub fn read_repaired(&mut self, ppn: Ppn) -> Result<Vec<u8>, ReadError> {
         let mut bytes = vec![0; self.layout.unit as usize];
-        match self.read(place, None, &mut bytes) {
+        match self.read(ppn, None, &mut bytes) {
             Ok(_) => return Ok(bytes),
             Err(error @ ReadError::Io(_)) => return Err(error),
             Err(ReadError::Unreadable(_)) => {}
         }
-        let unreadable = || ReadError::Unreadable(place.0);
-        let Some(Slot { payload: Stored::Bytes(digest), .. }) = Slot::parse(place.0, &self.slot(place.0)?) else {
+        let unreadable = || ReadError::Unreadable(ppn.0);
+        let Some(Slot { payload: Stored::Bytes(digest), .. }) = Slot::parse(ppn.0, &self.slot(ppn.0)?) else {
             return Err(unreadable());
         };
         if !repair(&mut bytes, false, |bytes| xxh3_64(bytes) == digest) {
             return Err(unreadable());
         }
-        self.disk.write(self.layout.payload(place.0), &bytes)?;
+        self.disk.write(self.layout.payload(ppn.0), &bytes)?;
         self.repaired += 1;
         Ok(bytes)
     }
 
     /// Turns the record of a unit into padding, because the machine stopped before its payload was written.
-    pub fn discard(&mut self, place: u32, slot: &Slot) -> io::Result<()> {
+    pub fn discard(&mut self, ppn: u32, slot: &Slot) -> io::Result<()> {
         let record = Record { kind: RecordKind::Padding, opened: slot.record.opened, ..Record::default() };
         let slot = Slot { record, payload: Stored::Zeros, part: slot.part };
-        self.disk.write(self.layout.slot(place), &slot.bytes(place))
+        self.disk.write(self.layout.slot(ppn), &slot.bytes(ppn))
     }
 
     /// Restores the head of a saved entry if one or two bits of it are wrong. `is_valid` accepts correct heads.
@@ -374,11 +374,11 @@ impl Flash {
     }
 
     /// Records the physical address of a part of the checkpoint.
-    pub fn anchored(&mut self, part: u32, place: Ppn) -> Result<(), String> {
+    pub fn anchored(&mut self, part: u32, ppn: Ppn) -> Result<(), String> {
         if part >= self.layout.parts {
             return Err(format!("part {part} lies beyond the checkpoint"));
         }
-        self.change(Change::Anchor { part, place: place.0 });
+        self.change(Change::Anchor { part, ppn: ppn.0 });
         Ok(())
     }
 
@@ -464,66 +464,66 @@ impl Flash {
     }
 
     /// Makes units of an interrupted program operation unreadable. Their payload is half written.
-    pub fn tear(&mut self, place: Ppn, units: u32) {
+    pub fn tear(&mut self, ppn: Ppn, units: u32) {
         let unit = self.layout.unit as usize;
         let torn = vec![0xa5; (unit * units as usize) / 2];
         let slots = TORN.repeat(units as usize);
         // If these writes fail, the result is the same as if the power had been cut a moment earlier.
-        let _ = self.disk.write(self.layout.payload(place.0), &torn);
-        let _ = self.disk.write(self.layout.slot(place.0), &slots);
+        let _ = self.disk.write(self.layout.payload(ppn.0), &torn);
+        let _ = self.disk.write(self.layout.slot(ppn.0), &slots);
     }
 
     /// Returns the record of a unit, including changes that are not in the file yet.
-    fn slot(&self, place: u32) -> io::Result<[u8; SLOT]> {
+    fn slot(&self, ppn: u32) -> io::Result<[u8; SLOT]> {
         let mut bytes = [0; SLOT];
         for change in self.late.iter().rev() {
             match change {
-                Change::Program { place: first, slots, .. } => {
-                    let at = place.wrapping_sub(*first) as usize;
+                Change::Program { ppn: first, slots, .. } => {
+                    let at = ppn.wrapping_sub(*first) as usize;
                     if at < slots.len() / SLOT {
                         bytes.copy_from_slice(&slots[at * SLOT..(at + 1) * SLOT]);
                         return Ok(bytes);
                     }
                 }
-                Change::Empty { block, .. } if place / self.layout.units == *block => return Ok(bytes),
+                Change::Empty { block, .. } if ppn / self.layout.units == *block => return Ok(bytes),
                 _ => {}
             }
         }
-        self.disk.read(self.layout.slot(place), &mut bytes)?;
+        self.disk.read(self.layout.slot(ppn), &mut bytes)?;
         Ok(bytes)
     }
 
-    fn payload(&self, place: u32, into: &mut [u8]) -> io::Result<()> {
+    fn payload(&self, ppn: u32, into: &mut [u8]) -> io::Result<()> {
         let unit = self.layout.unit as usize;
         for change in self.late.iter().rev() {
-            if let Change::Program { place: first, payload, .. } = change {
-                let at = place.wrapping_sub(*first) as usize;
+            if let Change::Program { ppn: first, payload, .. } = change {
+                let at = ppn.wrapping_sub(*first) as usize;
                 if at < payload.len() / unit {
                     into.copy_from_slice(&payload[at * unit..(at + 1) * unit]);
                     return Ok(());
                 }
             }
         }
-        self.disk.read(self.layout.payload(place), into)
+        self.disk.read(self.layout.payload(ppn), into)
     }
 
-    /// Reads the consecutive units from `place` on that fill `into`. If `lpn` is given, checks that they are the
+    /// Reads the consecutive units from `ppn` on that fill `into`. If `lpn` is given, checks that they are the
     /// consecutive logical units from `lpn` on. Returns `false` if all of them are stored as zeros.
-    pub fn read(&self, place: Ppn, lpn: Option<Lpn>, into: &mut [u8]) -> Result<bool, ReadError> {
+    pub fn read(&self, ppn: Ppn, lpn: Option<Lpn>, into: &mut [u8]) -> Result<bool, ReadError> {
         let unit = self.layout.unit as usize;
         let count = into.len() / unit;
         let mut slots = vec![0; count * SLOT];
         if self.late.is_empty() {
-            self.disk.read(self.layout.slot(place.0), &mut slots)?;
-            self.disk.read(self.layout.payload(place.0), into)?;
+            self.disk.read(self.layout.slot(ppn.0), &mut slots)?;
+            self.disk.read(self.layout.payload(ppn.0), into)?;
         } else {
-            for (index, at) in (place.0..).take(count).enumerate() {
+            for (index, at) in (ppn.0..).take(count).enumerate() {
                 slots[index * SLOT..(index + 1) * SLOT].copy_from_slice(&self.slot(at)?);
                 self.payload(at, &mut into[index * unit..(index + 1) * unit])?;
             }
         }
         let mut any = false;
-        for (index, at) in (place.0..).take(count).enumerate() {
+        for (index, at) in (ppn.0..).take(count).enumerate() {
             let slot = Slot::parse(at, &slots[index * SLOT..(index + 1) * SLOT]);
             let slot = slot.ok_or(ReadError::Unreadable(at))?;
             let bytes = &mut into[index * unit..(index + 1) * unit];
@@ -583,10 +583,10 @@ fn check(disk: &mut dyn Disk, layout: &Layout, config: &DeviceConfig) -> Result<
 /// Performs a change of the file. Idempotent, so that a failed or interrupted change can be repeated.
 fn perform(disk: &mut dyn Disk, layout: &Layout, change: &Change) -> io::Result<()> {
     match change {
-        Change::Program { place, slots, payload } => {
-            write_payload(disk, layout, *place, slots, payload)?;
+        Change::Program { ppn, slots, payload } => {
+            write_payload(disk, layout, *ppn, slots, payload)?;
             // Write the records last, because they make the payload valid.
-            disk.write(layout.slot(*place), slots)
+            disk.write(layout.slot(*ppn), slots)
         }
         Change::Empty { block, erases } => {
             disk.write(layout.entry(*block), &entry(*block, *erases, Mark::Erasing))?;
@@ -594,7 +594,7 @@ fn perform(disk: &mut dyn Disk, layout: &Layout, change: &Change) -> io::Result<
             disk.punch(start, bytes)
         }
         Change::Erased { block, erases } => disk.write(layout.entry(*block), &entry(*block, *erases, Mark::Good)),
-        Change::Anchor { part, place } => disk.write(layout.anchor(*part), &anchor(*part, *place)),
+        Change::Anchor { part, ppn } => disk.write(layout.anchor(*part), &anchor(*part, *ppn)),
         Change::Bad { block, erases, mark } => disk.write(layout.entry(*block), &entry(*block, *erases, *mark)),
         Change::Save { number, head, payload } => {
             if !payload.is_empty() {
@@ -607,7 +607,7 @@ fn perform(disk: &mut dyn Disk, layout: &Layout, change: &Change) -> io::Result<
 }
 
 /// Writes the payload of the units that have any, with one call for each run of consecutive units.
-fn write_payload(disk: &mut dyn Disk, layout: &Layout, place: u32, slots: &[u8], payload: &[u8]) -> io::Result<()> {
+fn write_payload(disk: &mut dyn Disk, layout: &Layout, ppn: u32, slots: &[u8], payload: &[u8]) -> io::Result<()> {
     let unit = layout.unit as usize;
     let has_bytes = |index: usize| slots[index * SLOT + 32] == 1;
     let units = slots.len() / SLOT;
@@ -615,7 +615,7 @@ fn write_payload(disk: &mut dyn Disk, layout: &Layout, place: u32, slots: &[u8],
     while first < units {
         let end = (first..units).find(|index| has_bytes(*index) != has_bytes(first)).unwrap_or(units);
         if has_bytes(first) {
-            disk.write(layout.payload(place + first as u32), &payload[first * unit..end * unit])?;
+            disk.write(layout.payload(ppn + first as u32), &payload[first * unit..end * unit])?;
         }
         first = end;
     }

@@ -81,20 +81,20 @@ impl Layout {
     }
 
     /// Returns the block that contains a physical address.
-    pub fn block_of(&self, place: Ppn) -> BlockId {
-        BlockId(place.0 / self.units)
+    pub fn block_of(&self, ppn: Ppn) -> BlockId {
+        BlockId(ppn.0 / self.units)
     }
 
     /// Returns the offset of the record at a physical address.
-    pub fn slot(&self, place: u32) -> u64 {
-        let (start, _) = self.block(place / self.units);
-        start + u64::from(place % self.units) * SLOT as u64
+    pub fn slot(&self, ppn: u32) -> u64 {
+        let (start, _) = self.block(ppn / self.units);
+        start + u64::from(ppn % self.units) * SLOT as u64
     }
 
     /// Returns the offset of the payload at a physical address.
-    pub fn payload(&self, place: u32) -> u64 {
-        let (start, _) = self.block(place / self.units);
-        start + self.slots + u64::from(place % self.units) * self.unit
+    pub fn payload(&self, ppn: u32) -> u64 {
+        let (start, _) = self.block(ppn / self.units);
+        start + self.slots + u64::from(ppn % self.units) * self.unit
     }
 
     /// Returns the end of the last block, which is the start of the saved entries.
@@ -164,9 +164,9 @@ pub fn read_entry(block: u32, bytes: [u8; 8]) -> Option<(u32, Mark)> {
 }
 
 /// Encodes the entry of a part of the checkpoint: its physical address plus one, and a digest.
-pub fn anchor(part: u32, place: u32) -> [u8; 8] {
+pub fn anchor(part: u32, ppn: u32) -> [u8; 8] {
     let mut bytes = [0; 8];
-    bytes[..4].copy_from_slice(&(place + 1).to_le_bytes());
+    bytes[..4].copy_from_slice(&(ppn + 1).to_le_bytes());
     let digest = xxh3_64_with_seed(&bytes[..4], u64::from(part)).to_le_bytes();
     bytes[4..].copy_from_slice(&digest[..4]);
     bytes
@@ -174,8 +174,8 @@ pub fn anchor(part: u32, place: u32) -> [u8; 8] {
 
 /// Decodes an [`anchor`]. `None` if it is damaged or was never written.
 pub fn read_anchor(part: u32, bytes: [u8; 8]) -> Option<u32> {
-    let place = u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]).checked_sub(1)?;
-    (place < u32::MAX - 1 && anchor(part, place) == bytes).then_some(place)
+    let ppn = u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]).checked_sub(1)?;
+    (ppn < u32::MAX - 1 && anchor(part, ppn) == bytes).then_some(ppn)
 }
 
 /// Record of a mapping unit in the file.
@@ -202,7 +202,7 @@ pub enum Stored {
 
 impl Slot {
     /// Encodes the record for a physical address.
-    pub fn bytes(&self, place: u32) -> [u8; SLOT] {
+    pub fn bytes(&self, ppn: u32) -> [u8; SLOT] {
         let mut bytes = [0; SLOT];
         bytes[..Record::BYTES].copy_from_slice(&self.record.to_bytes());
         let (kind, digest) = match self.payload {
@@ -214,16 +214,16 @@ impl Slot {
         bytes[36..40].copy_from_slice(&self.part.0.to_le_bytes());
         bytes[40..44].copy_from_slice(&self.part.1.to_le_bytes());
         bytes[48..56].copy_from_slice(&digest.to_le_bytes());
-        let check = xxh3_64_with_seed(&bytes[..56], u64::from(place)).to_le_bytes();
+        let check = xxh3_64_with_seed(&bytes[..56], u64::from(ppn)).to_le_bytes();
         bytes[56..].copy_from_slice(&check);
         bytes
     }
 
     /// Decodes a record. `None` if it is damaged or belongs to another address.
-    pub fn parse(place: u32, bytes: &[u8]) -> Option<Slot> {
+    pub fn parse(ppn: u32, bytes: &[u8]) -> Option<Slot> {
         let long = |at: usize| Some(u64::from_le_bytes(bytes.get(at..at + 8)?.try_into().ok()?));
         let short = |at: usize| Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
-        if long(56)? != xxh3_64_with_seed(bytes.get(..56)?, u64::from(place)) {
+        if long(56)? != xxh3_64_with_seed(bytes.get(..56)?, u64::from(ppn)) {
             return None;
         }
         let payload = match bytes[32] {
@@ -255,10 +255,10 @@ pub enum SlotState {
 pub const TORN: [u8; SLOT] = [0xff; SLOT];
 
 impl SlotState {
-    /// Decodes the record at `place`. Records never straddle pages of the kernel's page cache, so a kill leaves each
+    /// Decodes the record at `ppn`. Records never straddle pages of the kernel's page cache, so a kill leaves each
     /// record either whole or unwritten. A record in no other state is therefore damaged.
-    pub fn parse(place: u32, bytes: &[u8]) -> SlotState {
-        match Slot::parse(place, bytes) {
+    pub fn parse(ppn: u32, bytes: &[u8]) -> SlotState {
+        match Slot::parse(ppn, bytes) {
             Some(slot) => SlotState::Holds(slot),
             None if is_erased(bytes) => SlotState::Erased,
             None if bytes == TORN => SlotState::Torn,

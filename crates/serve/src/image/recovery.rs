@@ -59,7 +59,7 @@ impl Display for Recovered {
         let (simulated, real) = (Time(device.time_ps).as_us() / 1e3, wall.as_us() / 1e3);
         write!(f, "recovered after {after} in {simulated:.1} ms of simulated time, {real:.1} ms here: ")?;
         write!(f, "{} units mapped, {} torn{checked}", device.units_mapped, device.torn_units)?;
-        match device.blocks_accounted {
+        match device.blocks_skipped {
             0 => Ok(()),
             blocks => write!(f, ", {blocks} blocks by the checkpoint"),
         }
@@ -271,9 +271,9 @@ impl<'a> Reading<'a> {
         Reading { store, saved, window, after, payload_checked, damaged, journal_lost: 0, payload_lost: 0 }
     }
 
-    fn slot(&mut self, place: u32) -> Result<&[u8], String> {
+    fn slot(&mut self, ppn: u32) -> Result<&[u8], String> {
         let flash = &self.store.flash;
-        let at = flash.layout().slot(place);
+        let at = flash.layout().slot(ppn);
         let start = at / GRAIN * GRAIN;
         if self.window.bytes.is_empty() || self.window.start != start {
             self.window.start = start;
@@ -284,24 +284,24 @@ impl<'a> Reading<'a> {
         Ok(&self.window.bytes[skipped..skipped + SLOT])
     }
 
-    fn state(&mut self, place: u32) -> Result<SlotState, String> {
-        let mut state = SlotState::parse(place, self.slot(place)?);
-        if state == SlotState::Damaged && !self.damaged.contains(&place) {
-            state = self.store.flash.repair_slot(place).map_err(|error| format!("the image: {error}"))?;
+    fn state(&mut self, ppn: u32) -> Result<SlotState, String> {
+        let mut state = SlotState::parse(ppn, self.slot(ppn)?);
+        if state == SlotState::Damaged && !self.damaged.contains(&ppn) {
+            state = self.store.flash.repair_slot(ppn).map_err(|error| format!("the image: {error}"))?;
             self.window.bytes.clear();
             if state == SlotState::Damaged {
-                self.damaged.insert(place);
+                self.damaged.insert(ppn);
             }
         }
         Ok(state)
     }
 
     /// Returns `true` if the payload matches its digest.
-    fn is_right(&mut self, place: u32, slot: &Slot) -> Result<bool, String> {
+    fn is_right(&mut self, ppn: u32, slot: &Slot) -> Result<bool, String> {
         let Stored::Bytes(digest) = slot.payload else { return Ok(true) };
         let layout = *self.store.flash.layout();
         let mut bytes = vec![0; layout.unit as usize];
-        let read = self.store.flash.disk().read(layout.payload(place), &mut bytes);
+        let read = self.store.flash.disk().read(layout.payload(ppn), &mut bytes);
         read.map_err(|error| format!("the image: {error}"))?;
         Ok(xxh3_64(&bytes) == digest)
     }
@@ -320,15 +320,15 @@ impl FlashImage for Reading<'_> {
         Ok(self.store.flash.bad(block))
     }
 
-    fn unit(&mut self, place: Ppn) -> Result<UnitState, String> {
-        let slot = match self.state(place.0)? {
+    fn unit(&mut self, ppn: Ppn) -> Result<UnitState, String> {
+        let slot = match self.state(ppn.0)? {
             SlotState::Holds(slot) => slot,
             SlotState::Erased => return Ok(UnitState::Erased),
             SlotState::Torn | SlotState::Damaged => return Ok(UnitState::Torn),
         };
-        if self.payload_checked && !self.is_right(place.0, &slot)? {
+        if self.payload_checked && !self.is_right(ppn.0, &slot)? {
             if self.after == After::Crash {
-                let discarded = self.store.flash.discard(place.0, &slot);
+                let discarded = self.store.flash.discard(ppn.0, &slot);
                 discarded.map_err(|error| format!("the image: {error}"))?;
                 self.window.bytes.clear();
                 return Ok(UnitState::Torn);
@@ -337,12 +337,12 @@ impl FlashImage for Reading<'_> {
         }
         // A program operation is atomic: if the kernel stopped between its records, none of its units is valid.
         let (part, parts) = slot.part;
-        let within = place.0 % self.store.flash.layout().units;
+        let within = ppn.0 % self.store.flash.layout().units;
         if parts > 1 && (part > within || within - part + parts > self.store.flash.layout().units) {
             return Ok(UnitState::Torn);
         }
         for index in (0..parts).filter(|index| *index != part) {
-            match self.state(place.0 - part + index)? {
+            match self.state(ppn.0 - part + index)? {
                 SlotState::Holds(other) if other.part == (index, parts) => {}
                 // The damaged record was written together with the others.
                 SlotState::Damaged => {}
@@ -352,11 +352,11 @@ impl FlashImage for Reading<'_> {
         Ok(UnitState::Holds(slot.record))
     }
 
-    fn own(&mut self, place: Ppn, into: &mut Vec<u8>) -> Result<(), String> {
+    fn own(&mut self, ppn: Ppn, into: &mut Vec<u8>) -> Result<(), String> {
         let is_journal = |state| matches!(state, SlotState::Holds(slot) if slot.record.kind == RecordKind::Journal);
-        match self.store.flash.read_repaired(place) {
+        match self.store.flash.read_repaired(ppn) {
             Ok(bytes) => into.extend_from_slice(&bytes),
-            Err(_) if is_journal(self.state(place.0)?) => {
+            Err(_) if is_journal(self.state(ppn.0)?) => {
                 self.journal_lost += 1;
                 // Zeros contain no journal records.
                 into.resize(into.len() + self.store.flash.layout().unit as usize, 0);

@@ -44,7 +44,7 @@ enum Incoming {
 /// A unit of a program operation in progress.
 #[derive(Debug)]
 struct Captured {
-    place: Ppn,
+    ppn: Ppn,
     record: Record,
     payload: Kept,
 }
@@ -171,25 +171,25 @@ impl Store {
                 let Store { places, flash, .. } = self;
                 places.journalled(sequence, |number| flash.free(number));
             }
-            FlashEvent::ProgramBegun { place, units, .. } => {
-                self.told = place.0;
-                self.begun.insert(place.0, Vec::with_capacity(units as usize));
+            FlashEvent::ProgramBegun { ppn, units, .. } => {
+                self.told = ppn.0;
+                self.begun.insert(ppn.0, Vec::with_capacity(units as usize));
             }
-            FlashEvent::Unit { place, record, source } => {
+            FlashEvent::Unit { ppn, record, source } => {
                 let payload = self.capture(source, own);
                 if let Some(units) = self.begun.get_mut(&self.told) {
-                    units.push(Captured { place, record, payload });
+                    units.push(Captured { ppn, record, payload });
                 }
             }
-            FlashEvent::ProgramEnded { place, .. } => self.program(place),
-            FlashEvent::Anchored { part, place } => {
-                let noted = self.flash.anchored(part, place);
+            FlashEvent::ProgramEnded { ppn, .. } => self.program(ppn),
+            FlashEvent::Anchored { part, ppn } => {
+                let noted = self.flash.anchored(part, ppn);
                 self.hold(noted);
             }
-            FlashEvent::ProgramFailed { place, units } => {
-                self.begun.remove(&place.0);
-                let block = self.flash.layout().block_of(place);
-                let failed = self.flash.fail(place, units).and_then(|()| self.flash.mark_bad(block, Bad::Grown));
+            FlashEvent::ProgramFailed { ppn, units } => {
+                self.begun.remove(&ppn.0);
+                let block = self.flash.layout().block_of(ppn);
+                let failed = self.flash.fail(ppn, units).and_then(|()| self.flash.mark_bad(block, Bad::Grown));
                 self.hold(failed);
             }
             FlashEvent::EraseFailed { block } => {
@@ -249,16 +249,16 @@ impl Store {
     }
 
     /// Completes a program operation and writes its units to flash.
-    fn program(&mut self, place: Ppn) {
-        let Some(mut units) = self.begun.remove(&place.0) else {
-            return self.hold(Err(format!("a program at unit {} ends that never began", place.0)));
+    fn program(&mut self, ppn: Ppn) {
+        let Some(mut units) = self.begun.remove(&ppn.0) else {
+            return self.hold(Err(format!("a program at unit {} ends that never began", ppn.0)));
         };
-        units.sort_by_key(|unit| unit.place);
-        if !units.iter().map(|unit| unit.place.0).eq((place.0..).take(units.len())) {
-            self.hold(Err(format!("the units of the program at unit {} are not together", place.0)));
+        units.sort_by_key(|unit| unit.ppn);
+        if !units.iter().map(|unit| unit.ppn.0).eq((ppn.0..).take(units.len())) {
+            self.hold(Err(format!("the units of the program at unit {} are not together", ppn.0)));
         }
         let contents: Vec<(Record, Content)> = units.iter().map(|unit| (unit.record, unit.payload.content())).collect();
-        let programmed = self.flash.program(place, &contents);
+        let programmed = self.flash.program(ppn, &contents);
         self.hold(programmed);
         let Store { waiting, flash, places, .. } = self;
         let records = units.iter().map(|unit| unit.record);
@@ -293,8 +293,8 @@ impl Store {
             self.flash.free(number);
         }
         self.waiting.add(part.lpn.0, Version { sequence: part.sequence, bytes, saved });
-        if let Some(place) = self.incoming.get_mut(tag as usize) {
-            *place = incoming;
+        if let Some(ppn) = self.incoming.get_mut(tag as usize) {
+            *ppn = incoming;
         }
     }
 
@@ -306,9 +306,9 @@ impl Store {
         }
         let mut bytes = match part.before {
             Before::Nothing => Arc::from(vec![0; unit]),
-            Before::Flash(place) => {
+            Before::Flash(ppn) => {
                 let mut bytes = vec![0; unit];
-                match self.flash.read(place, Some(part.lpn), &mut bytes) {
+                match self.flash.read(ppn, Some(part.lpn), &mut bytes) {
                     Ok(_) => Arc::from(bytes),
                     Err(_) => {
                         self.unreadable += 1;
@@ -319,10 +319,10 @@ impl Store {
             Before::Pending(older) => self.expect(part.lpn, older, self.waiting.get(part.lpn.0, older).cloned())?,
             Before::Merged(older) => self.expect(part.lpn, older, merged)?,
         };
-        let place = &mut Arc::make_mut(&mut bytes)[part.range.clone()];
+        let ppn = &mut Arc::make_mut(&mut bytes)[part.range.clone()];
         match data {
-            Some(data) => place.copy_from_slice(data),
-            None => place.fill(0),
+            Some(data) => ppn.copy_from_slice(data),
+            None => ppn.fill(0),
         }
         Some(bytes)
     }
@@ -456,15 +456,15 @@ impl Store {
             }
             match place_of(Lpn(lpn)) {
                 Place::Nothing => piece.fill(0),
-                Place::Flash(place) if length == unit => {
+                Place::Flash(ppn) if length == unit => {
                     let most = (into.len() - at) / unit;
-                    let run = self.run(lpn, place, most, &place_of);
-                    self.fetch(place, lpn, &mut into[at..at + run * unit])?;
+                    let run = self.run(lpn, ppn, most, &place_of);
+                    self.fetch(ppn, lpn, &mut into[at..at + run * unit])?;
                     at += (run - 1) * unit;
                 }
-                Place::Flash(place) => {
+                Place::Flash(ppn) => {
                     let mut whole = vec![0; unit];
-                    self.fetch(place, lpn, &mut whole)?;
+                    self.fetch(ppn, lpn, &mut whole)?;
                     into[at..at + length].copy_from_slice(&whole[skipped..skipped + length]);
                 }
                 Place::Pending => {
@@ -479,18 +479,17 @@ impl Store {
 
     /// Returns the number of units from `lpn` on, at most `most`, that are consecutive both in flash and in the address
     /// space.
-    fn run(&self, lpn: u32, place: Ppn, most: usize, place_of: &impl Fn(Lpn) -> Place) -> usize {
+    fn run(&self, lpn: u32, ppn: Ppn, most: usize, place_of: &impl Fn(Lpn) -> Place) -> usize {
         let units = self.flash.layout().units;
-        let most = most.min((units - place.0 % units) as usize);
+        let most = most.min((units - ppn.0 % units) as usize);
         let follows = |index: &u32| {
-            self.waiting.newest(lpn + index).is_none()
-                && place_of(Lpn(lpn + index)) == Place::Flash(Ppn(place.0 + index))
+            self.waiting.newest(lpn + index).is_none() && place_of(Lpn(lpn + index)) == Place::Flash(Ppn(ppn.0 + index))
         };
         1 + (1..most as u32).take_while(follows).count()
     }
 
-    fn fetch(&mut self, place: Ppn, lpn: u32, into: &mut [u8]) -> Result<(), PayloadError> {
-        self.flash.read(place, Some(Lpn(lpn)), into).map(drop).map_err(|error| {
+    fn fetch(&mut self, ppn: Ppn, lpn: u32, into: &mut [u8]) -> Result<(), PayloadError> {
+        self.flash.read(ppn, Some(Lpn(lpn)), into).map(drop).map_err(|error| {
             self.unreadable += 1;
             match error {
                 ReadError::Io(_) => PayloadError::Failed,
@@ -516,12 +515,12 @@ impl Store {
         let is_whole = self.flash.failure().is_none();
         self.flash.cut()?;
         let mut hit = None;
-        for (place, units) in std::mem::take(&mut self.begun) {
-            let luck = xxh3_64(&[seed.to_le_bytes(), u64::from(place).to_le_bytes()].concat());
+        for (ppn, units) in std::mem::take(&mut self.begun) {
+            let luck = xxh3_64(&[seed.to_le_bytes(), u64::from(ppn).to_le_bytes()].concat());
             // Operations in one block run one after the other, so only the first has changed cells.
-            let block = Some(self.flash.layout().block_of(Ppn(place)));
+            let block = Some(self.flash.layout().block_of(Ppn(ppn)));
             if is_whole && hit != block && luck.is_multiple_of(2) && !units.is_empty() {
-                self.flash.tear(Ppn(place), units.len() as u32);
+                self.flash.tear(Ppn(ppn), units.len() as u32);
             }
             hit = block;
         }

@@ -116,7 +116,7 @@ impl Painter {
             cell.erases += u64::from(block.erases);
             cell.marks |= match block.state {
                 BlockState::Open | BlockState::Logical => 1,
-                BlockState::Victim | BlockState::Doomed => 2,
+                BlockState::Victim | BlockState::AwaitingErase => 2,
                 BlockState::Free | BlockState::Closed | BlockState::Failed | BlockState::Bad => 0,
             };
             cell.marks |= if block.role == Role::Map { 8 } else { 0 };

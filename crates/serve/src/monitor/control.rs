@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
-use floatgate_core::config::FaultPlace;
+use floatgate_core::config::InjectedFault;
 use floatgate_core::sim::request::{Operation, SECTOR, Status};
 use futures_util::StreamExt;
 use futures_util::future::{Either, select};
@@ -16,7 +16,7 @@ use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufR
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{Mutex as AsyncMutex, Semaphore};
 
-use super::places::{Place, Places};
+use super::slots::{Place, Places};
 use super::{Shared, lock};
 use crate::clock::{Speed, Wall};
 use crate::engine::{Engine, Order, Port};
@@ -88,7 +88,7 @@ impl Control {
             }
             Command::TrimAll => self.trim_all().await,
             Command::Fail { place } => {
-                let place: FaultPlace = place.parse()?;
+                let place: InjectedFault = place.parse()?;
                 lock(&self.engine).fail_next(place)?;
                 Ok(format!("the next {place} fails"))
             }

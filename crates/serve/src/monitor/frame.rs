@@ -66,7 +66,7 @@ pub struct Info {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Client {
     /// Frontend: `nbd` or `vhost-user`.
-    pub front: String,
+    pub frontend: String,
     /// `unix`, or the address of a TCP client.
     pub address: String,
     /// Process at the other end of a Unix socket.
@@ -151,7 +151,7 @@ pub struct Flash {
     /// Write amplification in the window.
     pub write_amplification_now: Option<f64>,
     /// Victims that garbage collection has chosen.
-    pub cleanings: u64,
+    pub gc_victims: u64,
     /// Blocks erased.
     pub blocks_erased: u64,
     /// Valid mapping units moved by garbage collection.
@@ -215,7 +215,7 @@ pub struct Late {
     /// Judged replies so far.
     pub answers: u64,
     /// Replies that are not judged: the request moved no data and was faster than any reply can be.
-    pub too_short: u64,
+    pub not_judged: u64,
     /// Late replies.
     pub late: u64,
     /// Share of late replies. `None` without replies.
@@ -406,7 +406,7 @@ impl Client {
     fn new(client: &roster::Client, now: Wall) -> Client {
         let address = client.peer.address.map_or("unix".to_owned(), |address| address.to_string());
         Client {
-            front: client.front.to_owned(),
+            frontend: client.frontend.to_owned(),
             address,
             pid: client.peer.pid,
             process: client.peer.process.clone(),
@@ -422,8 +422,8 @@ impl std::fmt::Display for Client {
     fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
         write!(f, "{}", self.process.as_deref().unwrap_or(&self.address))?;
         match self.pid {
-            Some(pid) if self.process.is_some() => write!(f, " (process {pid}) over {}", self.front),
-            _ => write!(f, " over {}", self.front),
+            Some(pid) if self.process.is_some() => write!(f, " (process {pid}) over {}", self.frontend),
+            _ => write!(f, " over {}", self.frontend),
         }
     }
 }
@@ -487,7 +487,7 @@ impl Flash {
         Flash {
             write_amplification: amplification(counters),
             write_amplification_now: look.window.as_ref().and_then(|window| amplification(&window.counters)),
-            cleanings: counters.victims,
+            gc_victims: counters.victims,
             blocks_erased: counters.blocks_erased,
             units_moved: counters.units_moved(),
             units_trimmed: counters.units_trimmed,
@@ -499,8 +499,8 @@ impl Flash {
             copy_backs: counters.copy_backs,
             merges: merges.map(|&(kind, name)| (name.to_owned(), counters.merges[kind as usize])).collect(),
             merged: merged.collect(),
-            free_blocks_min: look.sample.stock_min,
-            free_blocks: look.sample.stock_sum,
+            free_blocks_min: look.sample.free_blocks_min,
+            free_blocks: look.sample.free_blocks_sum,
             map_hits: counters.map.hits,
             map_misses: counters.map.misses,
             programs_failed: counters.faults.programs_failed,
@@ -519,7 +519,7 @@ impl Late {
         let causes = counts.causes.named().into_iter().map(|(cause, count)| (cause.to_owned(), count));
         Late {
             answers: counts.answers,
-            too_short: counts.too_short,
+            not_judged: counts.not_judged,
             late: counts.late,
             share,
             faithful: share.map(|share| share <= LIMIT),

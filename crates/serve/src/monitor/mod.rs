@@ -9,8 +9,8 @@ pub mod control;
 pub mod frame;
 mod guard;
 mod patient;
-mod places;
 mod prometheus;
+mod slots;
 mod web;
 
 use std::collections::VecDeque;

@@ -100,7 +100,7 @@ fn flash(metrics: &mut Metrics, frame: &Frame) {
     let help = "Mapping units programmed for each that the host wrote.";
     metrics.one("write_amplification", "gauge", help, flash.write_amplification);
     let counters = [
-        ("cleanings_total", "Victims that cleaning has chosen.", flash.cleanings),
+        ("gc_victims_total", "Victims that cleaning has chosen.", flash.gc_victims),
         ("blocks_erased_total", "Blocks erased.", flash.blocks_erased),
         ("units_moved_total", "Valid mapping units moved by cleaning.", flash.units_moved),
         ("units_trimmed_total", "Mapping units that the host trimmed.", flash.units_trimmed),
@@ -123,11 +123,11 @@ fn flash(metrics: &mut Metrics, frame: &Frame) {
     for (cause, pages) in &flash.programs {
         metrics.sample("pages_programmed_total", &[("cause", cause)], Some(*pages as f64));
     }
-    metrics.begin("merged_commands_total", "counter", "Commands of several planes or dies.");
+    metrics.begin("parallel_commands_total", "counter", "Commands of several planes or dies.");
     for merged in &flash.merged {
         let (dies, planes) = (merged.dies.to_string(), merged.planes.to_string());
         let labels = [("kind", merged.kind.as_str()), ("dies", &dies), ("planes", &planes)];
-        metrics.sample("merged_commands_total", &labels, Some(merged.commands as f64));
+        metrics.sample("parallel_commands_total", &labels, Some(merged.commands as f64));
     }
     metrics.one("free_blocks", "gauge", "Free blocks of all planes.", Some(flash.free_blocks as f64));
     metrics.one("bad_blocks", "gauge", "Bad blocks of all planes.", Some(flash.bad_blocks as f64));
@@ -154,10 +154,10 @@ fn busy(metrics: &mut Metrics, frame: &Frame) {
 
 fn lateness(metrics: &mut Metrics, frame: &Frame) {
     let late = &frame.lateness;
-    metrics.one("answers_total", "counter", "Answers whose lateness is judged.", Some(late.answers as f64));
-    metrics.begin("late_answers_total", "counter", "Answers that were late, by what they waited for longest.");
+    metrics.one("replies_total", "counter", "Answers whose lateness is judged.", Some(late.answers as f64));
+    metrics.begin("late_replies_total", "counter", "Answers that were late, by what they waited for longest.");
     for (cause, count) in &late.causes {
-        metrics.sample("late_answers_total", &[("cause", cause)], Some(*count as f64));
+        metrics.sample("late_replies_total", &[("cause", cause)], Some(*count as f64));
     }
     metrics.begin("window_lateness_seconds", "gauge", "How late the answers of the last half second were.");
     for (quantile, us) in [("0.5", late.p50_us), ("0.99", late.p99_us), ("1", late.max_us)] {

@@ -31,7 +31,7 @@ use tokio::sync::Semaphore;
 
 use super::control::{Command, carry_out, failed};
 use super::patient::Patient;
-use super::places::{Place, Places};
+use super::slots::{Place, Places};
 use super::{Shared, guard, prometheus};
 
 const PAGE: &str = include_str!("../../assets/monitor.html");

@@ -9,7 +9,7 @@ pub mod blk;
 pub mod chain;
 pub mod client;
 mod connection;
-pub mod front;
+pub mod frontend;
 mod inflight;
 mod ring;
 mod session;

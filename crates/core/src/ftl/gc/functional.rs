@@ -12,9 +12,9 @@ use crate::metrics::counters::{CopyCause, ProgramCause, ReadCause};
 use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn};
 
 impl Ftl {
-    /// Collects garbage until the plane has `stock` free blocks, or no block would gain anything.
-    pub(in crate::ftl) fn clean_until(&mut self, plane: PlaneId, stock: u32) {
-        while self.blocks.free_blocks(plane, Role::Data) < stock && self.collect(plane) {}
+    /// Collects garbage until the plane has `free_blocks` free blocks, or no block would gain anything.
+    pub(in crate::ftl) fn collect_until(&mut self, plane: PlaneId, free_blocks: u32) {
+        while self.blocks.free_blocks(plane, Role::Data) < free_blocks && self.collect(plane) {}
         self.refresh_ready(plane);
     }
 
@@ -36,7 +36,7 @@ impl Ftl {
     /// Moves the valid units of a victim and erases it. Returns `false` if the trigger wants no garbage collection, or
     /// no block would gain anything.
     fn collect(&mut self, plane: PlaneId) -> bool {
-        if !self.wants_cleaning(plane, self.blocks.free_blocks(plane, Role::Data)) {
+        if !self.wants_gc(plane, self.blocks.free_blocks(plane, Role::Data)) {
             return false;
         }
         let region = self.blocks.region(plane, Role::Data);
@@ -47,7 +47,7 @@ impl Ftl {
             // The host's next write does not share a program with moved units.
             self.pad(self.blocks.gc_frontier(plane), self.shape.units_per_program);
         }
-        self.blocks.doom(victim);
+        self.blocks.await_erase(victim);
         self.erase_now(victim);
         true
     }

@@ -46,10 +46,10 @@ pub struct Job {
     /// Units that the victim still gains: what blind copy-backs may waste, but for one program.
     pub gain: u32,
     /// Victims that are read out and not yet erased, without those that have failed.
-    pub doomed: u32,
+    pub awaiting_erase: u32,
     /// Failed blocks that are read out and not yet given up.
     pub leaving: u32,
-    /// Of `doomed`, those that something still depends on, where programs fail: that may be a write which waits for a
+    /// Of `awaiting_erase`, those that something still depends on, where programs fail: that may be a write which waits for a
     /// free block to be programmed again, so that nobody may wait for them.
     pub held: u32,
     /// A failed block has just been chosen: the host has room again that was kept for it.
@@ -69,7 +69,7 @@ impl Job {
 
     /// Whether the job has anything in hand.
     pub fn is_idle(&self) -> bool {
-        !self.busy && self.moving.is_idle() && self.doomed + self.leaving == 0
+        !self.busy && self.moving.is_idle() && self.awaiting_erase + self.leaving == 0
     }
 
     /// Returns what the job has still to program, and what it will free.
@@ -78,7 +78,7 @@ impl Job {
             units: self.moving.units_left(ftl),
             read: self.moving.copies.len() as u32,
             waste: if ftl.shape().copy_back == Waste::Blind { self.gain } else { 0 },
-            awaiting_erase: self.doomed,
+            awaiting_erase: self.awaiting_erase,
             coming: self.blocks_coming(ftl),
         }
     }
@@ -106,8 +106,8 @@ impl Job {
                 return step;
             }
             let Some(victim) = self.moving.end() else { continue };
-            ftl.blocks.doom(victim);
-            *(if ftl.blocks.block(victim).failed { &mut self.leaving } else { &mut self.doomed }) += 1;
+            ftl.blocks.await_erase(victim);
+            *(if ftl.blocks.block(victim).failed { &mut self.leaving } else { &mut self.awaiting_erase }) += 1;
             if ftl.blocks.can_erase(victim) {
                 return Step::Erase(victim);
             }
@@ -119,7 +119,7 @@ impl Job {
     /// scanned part of the current one, less the units that were read and are not programmed yet.
     pub fn free_units(&self, ftl: &Ftl, plane: PlaneId) -> u32 {
         let (blocks, data) = (&ftl.blocks, ftl.blocks.data_units());
-        let free = (blocks.free_blocks(plane, Role::Data) + self.doomed) * data
+        let free = (blocks.free_blocks(plane, Role::Data) + self.awaiting_erase) * data
             + blocks.open_units(plane, Role::Data)
             + self.moving.passed(ftl);
         free.saturating_sub(self.moving.unbound())
@@ -127,7 +127,8 @@ impl Job {
 
     /// Blocks that will be free when what is in hand has been moved.
     pub fn blocks_coming(&self, ftl: &Ftl) -> u32 {
-        self.doomed - self.held + u32::from(self.moving.block().is_some_and(|victim| !ftl.blocks.block(victim).failed))
+        self.awaiting_erase - self.held
+            + u32::from(self.moving.block().is_some_and(|victim| !ftl.blocks.block(victim).failed))
     }
 
     /// Chooses a block that has failed, where what it holds has room and leaves a victim's behind it, and another
@@ -149,9 +150,9 @@ impl Job {
         if ftl.faults.is_some() && self.choose_failed(ftl, plane) {
             return true;
         }
-        let (stock, shape) = (ftl.blocks.free_blocks(plane, Role::Data), *ftl.shape());
-        let coming = self.doomed - self.held;
-        if stock + coming > shape.soft || !ftl.wants_cleaning(plane, stock + coming) {
+        let (free_blocks, shape) = (ftl.blocks.free_blocks(plane, Role::Data), *ftl.shape());
+        let coming = self.awaiting_erase - self.held;
+        if free_blocks + coming > shape.soft || !ftl.wants_gc(plane, free_blocks + coming) {
             return false;
         }
         let is_paced = shape.paces && ftl.blocks.takes_host_write(plane);
@@ -172,7 +173,7 @@ impl Job {
         let least = room_to_leave(ftl, plane, in_hand);
         let region = ftl.blocks.region(plane, Role::Data);
         let Some(victim) = ftl.blocks.take_victim(region, least) else { return false };
-        ftl.note_victim(plane, victim, self.doomed);
+        ftl.note_victim(plane, victim, self.awaiting_erase);
         self.moving.start(ftl, victim);
         self.gain = data - u32::from(ftl.blocks.block(victim).valid) - least;
         true

@@ -20,7 +20,7 @@ pub trait Context {
     fn queue(&mut self, operation: Transaction);
 
     /// Queues an operation for its plane: a host write that a scheme has kept waiting, or one of the scheme's own.
-    fn line_up(&mut self, id: TransactionId);
+    fn enqueue(&mut self, id: TransactionId);
 
     /// Notes that a host write waits for the scheme.
     fn note_waiting(&mut self, id: TransactionId);
@@ -29,7 +29,7 @@ pub trait Context {
     fn note_resumed(&mut self, id: TransactionId);
 
     /// Gives a host write its place. The data that it replaces are invalid from now on.
-    fn bind(&mut self, id: TransactionId, place: Ppn);
+    fn bind(&mut self, id: TransactionId, ppn: Ppn);
 
     /// Has a host write that waits for an older one of its unit continue: `older` will not be programmed.
     fn take_over(&mut self, older: TransactionId, newer: TransactionId);
@@ -41,7 +41,7 @@ pub trait Context {
     fn end_copy(&mut self, copy: &Copy);
 
     /// A program of a data block has ended: queues the summary of the block if that was its last program.
-    fn program_ended(&mut self, place: Ppn);
+    fn program_ended(&mut self, ppn: Ppn);
 
     /// Returns `true` if garbage collection of a plane still moves units of a block.
     fn is_moving(&self, plane: PlaneId, block: BlockId) -> bool;

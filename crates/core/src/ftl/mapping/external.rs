@@ -59,8 +59,8 @@ impl Mapping for External {
         self.scheme.target(ftl, lpn, number)
     }
 
-    fn source_of(&self, ftl: &Ftl, place: Ppn) -> Option<Ppn> {
-        self.scheme.source_of(ftl, place)
+    fn source_of(&self, ftl: &Ftl, ppn: Ppn) -> Option<Ppn> {
+        self.scheme.source_of(ftl, ppn)
     }
 
     fn blocks(&self, ftl: &Ftl, found: &mut dyn FnMut(BlockId, u32)) {
@@ -95,8 +95,8 @@ impl Mapping for External {
         Err(StateError::Policy(not_saved(&self.who)))
     }
 
-    fn may_be_at(&self, ftl: &Ftl, lpn: Lpn, place: Ppn) -> bool {
-        self.scheme.may_be_at(ftl, lpn, place)
+    fn may_be_at(&self, ftl: &Ftl, lpn: Lpn, ppn: Ppn) -> bool {
+        self.scheme.may_be_at(ftl, lpn, ppn)
     }
 
     fn recount(&self, ftl: &Ftl) -> Result<(), String> {

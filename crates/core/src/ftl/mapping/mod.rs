@@ -46,7 +46,7 @@ pub struct Bound {
     /// Plane of the program.
     pub plane: PlaneId,
     /// First mapping unit of the program.
-    pub place: Ppn,
+    pub ppn: Ppn,
 }
 
 /// A mapping scheme: its state, and what it does without time.
@@ -90,7 +90,7 @@ pub trait Mapping {
         None
     }
 
-    /// Returns the place that a unit is copied from which is programmed at `place`.
+    /// Returns the place that a unit is copied from which is programmed at `ppn`.
     fn source_of(&self, _ftl: &Ftl, _place: Ppn) -> Option<Ppn> {
         None
     }
@@ -207,13 +207,13 @@ pub trait MappingInTime<C: Context + ?Sized>: Mapping {
     fn map_programmed(&mut self, _cx: &mut C, _page: u32, _place: Ppn) {}
 
     /// Frees blocks of translation pages in a plane, if there are too few.
-    fn clean_map(&mut self, _cx: &mut C, _plane: PlaneId) {}
+    fn collect_map(&mut self, _cx: &mut C, _plane: PlaneId) {}
 
     /// A block of translation pages has been erased. The plane may use it after this.
     fn map_erased(&mut self, _cx: &mut C, _plane: PlaneId) {}
 
     /// Translation pages of a plane have got free blocks.
-    fn map_gains(&mut self, _cx: &mut C, _plane: PlaneId) {}
+    fn map_reclaims(&mut self, _cx: &mut C, _plane: PlaneId) {}
 
     // Places.
 

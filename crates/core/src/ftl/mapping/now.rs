@@ -66,14 +66,14 @@ impl Now<'_> {
                 let bound = scheme.bind_copies(self, id);
                 self.ops.remove(id);
                 if let Some(bound) = bound {
-                    self.program(scheme, bound.place, TransactionId::NONE);
-                    scheme.copies_ended(self, operation.logical_block(), bound.place);
+                    self.program(scheme, bound.ppn, TransactionId::NONE);
+                    scheme.copies_ended(self, operation.logical_block(), bound.ppn);
                 }
             }
             Kind::Write => {
                 if let Some(bound) = scheme.bind_write(self, id) {
-                    self.program(scheme, bound.place, id);
-                    scheme.write_ended(self, operation.lpn, bound.place);
+                    self.program(scheme, bound.ppn, id);
+                    scheme.write_ended(self, operation.lpn, bound.ppn);
                 }
             }
             Kind::Erase => {
@@ -87,16 +87,16 @@ impl Now<'_> {
 
     /// Programs what has been bound: the copies, then the host writes that are chained behind `id`.
     fn program<S: for<'a> MappingInTime<Now<'a>>>(&mut self, scheme: &S, start: Ppn, mut id: TransactionId) {
-        for place in (start.0..start.0 + self.ftl.shape().units_per_program).map(Ppn) {
-            if let Some(from) = scheme.source_of(self.ftl, place)
+        for ppn in (start.0..start.0 + self.ftl.shape().units_per_program).map(Ppn) {
+            if let Some(from) = scheme.source_of(self.ftl, ppn)
                 && let Some(media) = &mut self.ftl.media
             {
-                media.copy(from, place);
+                media.copy(from, ppn);
             }
         }
         while id.is_some() {
-            let Transaction { lpn, place, next, .. } = self.ops.remove(id);
-            self.ftl.written_now(lpn, self.ftl.map.get(lpn), place, self.contents);
+            let Transaction { lpn, ppn, next, .. } = self.ops.remove(id);
+            self.ftl.written_now(lpn, self.ftl.map.get(lpn), ppn, self.contents);
             id = next;
         }
     }
@@ -120,7 +120,7 @@ impl Context for Now<'_> {
         self.queue.push_back(id);
     }
 
-    fn line_up(&mut self, id: TransactionId) {
+    fn enqueue(&mut self, id: TransactionId) {
         self.queue.push_back(id);
     }
 
@@ -128,9 +128,9 @@ impl Context for Now<'_> {
 
     fn note_resumed(&mut self, _id: TransactionId) {}
 
-    fn bind(&mut self, id: TransactionId, place: Ppn) {
-        self.ops[id].place = place;
-        self.ftl.map.set_owner(place, self.ops[id].lpn.0);
+    fn bind(&mut self, id: TransactionId, ppn: Ppn) {
+        self.ops[id].ppn = ppn;
+        self.ftl.map.set_owner(ppn, self.ops[id].lpn.0);
     }
 
     // One host write is in progress at a time, so none waits for another one.
@@ -145,8 +145,8 @@ impl Context for Now<'_> {
         self.release(self.ftl.blocks.block_of(copy.from));
     }
 
-    fn program_ended(&mut self, place: Ppn) {
-        let end = Ppn(place.0 + self.ftl.shape().units_per_program);
+    fn program_ended(&mut self, ppn: Ppn) {
+        let end = Ppn(ppn.0 + self.ftl.shape().units_per_program);
         if self.ftl.shape().summary && self.ftl.blocks.ends_data(end, Role::Data) {
             self.ftl.note_summary(Role::Data);
         }

@@ -39,7 +39,7 @@ impl Context for Stub {
         self.queued.push(id);
     }
 
-    fn line_up(&mut self, id: TransactionId) {
+    fn enqueue(&mut self, id: TransactionId) {
         self.queued.push(id);
     }
 
@@ -47,10 +47,10 @@ impl Context for Stub {
 
     fn note_resumed(&mut self, _: TransactionId) {}
 
-    fn bind(&mut self, id: TransactionId, place: Ppn) {
+    fn bind(&mut self, id: TransactionId, ppn: Ppn) {
         let write = &mut self.ops[id];
-        write.place = place;
-        self.ftl.map.set_owner(place, write.lpn.0);
+        write.ppn = ppn;
+        self.ftl.map.set_owner(ppn, write.lpn.0);
         if let Some(old) = std::mem::replace(&mut write.source, Ppn::NONE).get() {
             self.ftl.blocks.invalidate(old);
             write.dependency = self.ftl.blocks.depend(old);
@@ -110,7 +110,7 @@ impl Bench {
         while let Some(task) = self.cx.tasks.pop() {
             match task {
                 Task::Scheme(call) => self.scheme.in_time().call(&mut self.cx, call),
-                Task::MapProgrammed(page, place) => self.scheme.in_time().map_programmed(&mut self.cx, page, place),
+                Task::MapProgrammed(page, ppn) => self.scheme.in_time().map_programmed(&mut self.cx, page, ppn),
                 Task::Translate(mut arrived, _) => {
                     while !arrived.is_empty() {
                         let id = arrived.pop(&mut self.cx.ops);
@@ -142,8 +142,8 @@ impl Bench {
     fn accept(&mut self, lpn: Lpn) -> TransactionId {
         let mut write = Transaction::new(Kind::Write, Class::HostProgram);
         (write.lpn, write.complete) = (lpn, true);
-        if let Location::Flash(place) = self.cx.ftl.map.get(lpn) {
-            write.source = place;
+        if let Location::Flash(ppn) = self.cx.ftl.map.get(lpn) {
+            write.source = ppn;
         }
         let id = self.cx.ops.insert(write);
         self.cx.ftl.map.set_slot(lpn, id);
@@ -154,28 +154,28 @@ impl Bench {
     pub(super) fn end_next(&mut self) -> (Kind, Ppn) {
         let id = self.cx.queued.remove(0);
         let kind = self.cx.ops[id].kind;
-        let place = match kind {
+        let ppn = match kind {
             Kind::MapRead => self.end_map_read(id),
             Kind::MergeRead => {
                 let read = self.cx.ops.remove(id);
                 self.call(|scheme, cx| scheme.copy_read(cx, read.logical_block()));
-                read.place
+                read.ppn
             }
             Kind::MapWrite => {
                 let bound = self.bind(|scheme, cx| scheme.bind_map_write(cx, id));
                 self.call(|scheme, cx| scheme.map_write_ended(cx, id));
-                bound.place
+                bound.ppn
             }
             Kind::MergeWrite => {
                 let bound = self.bind(|scheme, cx| scheme.bind_copies(cx, id));
                 let number = self.cx.ops.remove(id).logical_block();
-                self.call(|scheme, cx| scheme.copies_ended(cx, number, bound.place));
-                bound.place
+                self.call(|scheme, cx| scheme.copies_ended(cx, number, bound.ppn));
+                bound.ppn
             }
             Kind::Write => self.end_write(id),
             other => panic!("no scheme queues {other:?}"),
         };
-        (kind, place)
+        (kind, ppn)
     }
 
     /// Ends operations until none is queued. Returns them, as [`Bench::end_next`] does.
@@ -192,7 +192,7 @@ impl Bench {
     }
 
     fn end_map_read(&mut self, id: TransactionId) -> Ppn {
-        let place = self.cx.ops[id].place;
+        let ppn = self.cx.ops[id].ppn;
         self.call(|scheme, cx| {
             scheme.map_read_started(cx, id);
             if let Some((arrived, then)) = scheme.map_read_ended(cx, id) {
@@ -200,22 +200,22 @@ impl Bench {
                 cx.tasks.push(Task::Scheme(then));
             }
         });
-        place
+        ppn
     }
 
     fn end_write(&mut self, first: TransactionId) -> Ppn {
-        let Bound { place, .. } = self.bind(|scheme, cx| scheme.bind_write(cx, first));
+        let Bound { ppn, .. } = self.bind(|scheme, cx| scheme.bind_write(cx, first));
         let (lpn, mut id) = (self.cx.ops[first].lpn, first);
         while id.is_some() {
             let write = self.cx.ops.remove(id);
-            self.cx.ftl.blocks.validate(write.place);
-            self.cx.ftl.map.set_flash(write.lpn, write.place);
+            self.cx.ftl.blocks.validate(write.ppn);
+            self.cx.ftl.map.set_flash(write.lpn, write.ppn);
             if write.dependency.is_some() {
                 self.cx.release(write.dependency);
             }
             id = write.next;
         }
-        self.call(|scheme, cx| scheme.write_ended(cx, lpn, place));
-        place
+        self.call(|scheme, cx| scheme.write_ended(cx, lpn, ppn));
+        ppn
     }
 }

@@ -155,11 +155,11 @@ impl Ftl {
     #[inline(always)]
     pub fn bind_copies(&mut self, at: FrontierId, copies: &mut [Copy], units: u32) -> Ppn {
         let first = self.blocks.advance(at, units);
-        for (copy, place) in copies.iter_mut().zip(first.0..) {
-            copy.to = Ppn(place);
+        for (copy, ppn) in copies.iter_mut().zip(first.0..) {
+            copy.to = Ppn(ppn);
             self.map.set_owner(copy.to, copy.lpn);
         }
-        (first.0 + copies.len() as u32..first.0 + units).for_each(|place| self.map.set_owner(Ppn(place), PADDING));
+        (first.0 + copies.len() as u32..first.0 + units).for_each(|ppn| self.map.set_owner(Ppn(ppn), PADDING));
         first
     }
 }

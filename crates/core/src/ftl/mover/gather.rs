@@ -33,15 +33,15 @@ impl Gather {
         self.copies.push(Copy { lpn: ftl.map.owner(from), from, to: Ppn::NONE });
         if self.open.is_some() {
             let read = &mut cx.ops()[self.open];
-            if per_page.divide(read.place.0) == per_page.divide(from.0) {
+            if per_page.divide(read.ppn.0) == per_page.divide(from.0) {
                 read.units += 1;
                 return;
             }
-            cx.line_up(self.open);
+            cx.enqueue(self.open);
         }
         let ftl = cx.ftl();
         let mut read = Transaction::new(Kind::MergeRead, Class::Gc).of_logical_block(number);
-        (read.plane, read.place) = (ftl.blocks.plane_of(block), from);
+        (read.plane, read.ppn) = (ftl.blocks.plane_of(block), from);
         read.units = ftl.shape().pages_per_unit as u16;
         self.open = cx.ops().insert(read);
         self.reads += 1;
@@ -50,7 +50,7 @@ impl Gather {
     /// Queues the last read. Returns `true` if no unit was added, so that there is nothing to wait for.
     pub fn is_ready(&mut self, cx: &mut (impl Context + ?Sized)) -> bool {
         if self.open.is_some() {
-            cx.line_up(std::mem::replace(&mut self.open, TransactionId::NONE));
+            cx.enqueue(std::mem::replace(&mut self.open, TransactionId::NONE));
         }
         self.reads == 0
     }
@@ -82,9 +82,9 @@ impl Gather {
         &self.copies
     }
 
-    /// Returns the place that a unit is copied from which is programmed at `place`.
-    pub fn source_of(&self, place: Ppn) -> Option<Ppn> {
-        self.copies.iter().find(|copy| copy.to == place).map(|copy| copy.from)
+    /// Returns the place that a unit is copied from which is programmed at `ppn`.
+    pub fn source_of(&self, ppn: Ppn) -> Option<Ppn> {
+        self.copies.iter().find(|copy| copy.to == ppn).map(|copy| copy.from)
     }
 
     /// The program has ended: the map moves to the copies.

@@ -21,7 +21,7 @@ impl Ftl {
     pub(crate) fn end_copy(&mut self, copy: &Copy, cause: CopyCause) -> Option<Location> {
         let &Copy { lpn, from, to } = copy;
         if !self.blocks.is_valid(from) {
-            self.counters.copies_in_vain += 1;
+            self.counters.wasted_copies += 1;
             return None;
         }
         self.blocks.invalidate(from);
@@ -29,8 +29,8 @@ impl Ftl {
         self.note_moved(Lpn(lpn), cause);
         let before = self.map.get(Lpn(lpn));
         debug_assert_ne!(before, Location::Unmapped, "a valid unit is mapped");
-        if let Location::Flash(place) = before {
-            debug_assert_eq!(place, from, "a valid unit is mapped");
+        if let Location::Flash(ppn) = before {
+            debug_assert_eq!(ppn, from, "a valid unit is mapped");
             self.map.set_flash(Lpn(lpn), to);
         }
         Some(before)

@@ -16,7 +16,7 @@ pub enum BlockState {
     /// Chosen by cleaning; its valid units are being moved.
     Victim,
     /// All moved; waits for its dependants, then for its erase.
-    Doomed,
+    AwaitingErase,
     /// It belongs to the mapping scheme.
     Logical,
     /// A program of it has failed; its valid units are to be moved.

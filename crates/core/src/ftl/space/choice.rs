@@ -53,8 +53,8 @@ impl Space {
             Some(id) => (id, CopyCause::Wear),
             None => {
                 let first = self.take_candidate(region)?;
-                let suits = self.gain_of(first) >= least && self.wear_allows(region, first);
-                (if suits { first } else { self.take_gaining(region, least, first)? }, CopyCause::Gc)
+                let suits = self.reclaimable_of(first) >= least && self.wear_allows(region, first);
+                (if suits { first } else { self.take_reclaiming(region, least, first)? }, CopyCause::Gc)
             }
         };
         let block = &mut self.blocks[id.index()];
@@ -95,7 +95,7 @@ impl Space {
     }
 
     /// Units that are free when a block has been moved, in whole programs.
-    pub(super) fn gain_of(&self, id: BlockId) -> u32 {
+    pub(super) fn reclaimable_of(&self, id: BlockId) -> u32 {
         let size = self.size_of(id);
         size.data_units - u32::from(self.blocks[id.index()].valid).next_multiple_of(size.program_units)
     }
@@ -103,18 +103,18 @@ impl Space {
     /// Passes over `first`, and over others until one gains `least` units and suits the wear policy. If that refuses
     /// all, the first one that gains so many is taken.
     #[cold]
-    fn take_gaining(&mut self, region: RegionId, least: u32, first: BlockId) -> Option<BlockId> {
+    fn take_reclaiming(&mut self, region: RegionId, least: u32, first: BlockId) -> Option<BlockId> {
         let mut passed = vec![first];
         let mut found = None;
         while let Some(id) = self.take_candidate(region) {
-            if self.gain_of(id) >= least && self.wear_allows(region, id) {
+            if self.reclaimable_of(id) >= least && self.wear_allows(region, id) {
                 found = Some(id);
                 break;
             }
             passed.push(id);
         }
         if found.is_none() {
-            let refused = passed.iter().position(|&id| self.gain_of(id) >= least);
+            let refused = passed.iter().position(|&id| self.reclaimable_of(id) >= least);
             found = refused.map(|position| passed.remove(position));
         }
         passed.into_iter().for_each(|id| self.add_candidate(id));

@@ -95,7 +95,7 @@ impl Space {
         let block = &mut self.blocks[id.index()];
         debug_assert!(block.failed);
         (block.state, block.role) = (BlockState::Bad, Role::default());
-        self.doomed.remove(&id.0);
+        self.awaiting_erase.remove(&id.0);
     }
 
     /// The host leaves so many free blocks of a plane to cleaning.

@@ -73,7 +73,7 @@ impl Space {
 
     /// Returns the next place of a frontier, if its block has room.
     #[inline]
-    pub fn next_place(&self, at: FrontierId) -> Option<Ppn> {
+    pub fn next_ppn(&self, at: FrontierId) -> Option<Ppn> {
         let frontier = &self.frontiers[at.0 as usize];
         (frontier.left > 0).then_some(Ppn(frontier.next))
     }
@@ -83,7 +83,7 @@ impl Space {
         let role = self.block(block).role;
         let first = self.region_of(self.plane_of(block), role).first;
         let mut frontiers = (first..first + self.layout(role).frontiers()).map(FrontierId);
-        frontiers.find(|&at| self.next_place(at).is_some_and(|place| self.block_of(place) == block))
+        frontiers.find(|&at| self.next_ppn(at).is_some_and(|ppn| self.block_of(ppn) == block))
     }
 
     /// Returns the unwritten units of the open blocks of a region.

@@ -52,7 +52,7 @@ impl Space {
         let mut wear = self.wear.take()?;
         wear.due.retain(|&block| self.block(block).state == BlockState::Closed);
         let of_region = |id: BlockId| self.region(self.plane_of(id), self.block(id).role) == region;
-        let position = wear.due.iter().position(|&id| of_region(id) && self.gain_of(id) >= least);
+        let position = wear.due.iter().position(|&id| of_region(id) && self.reclaimable_of(id) >= least);
         let due = position.map(|position| wear.due.swap_remove(position));
         wear.migrating.extend(due);
         self.wear = Some(wear);

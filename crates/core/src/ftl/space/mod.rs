@@ -72,8 +72,8 @@ pub struct Space {
     gc_frontier: u32,
     /// Classes of what the host writes, each with a frontier of its own.
     classes: u32,
-    /// Blocks in [`BlockState::Doomed`], of which there are only a few per plane.
-    doomed: BTreeSet<u32>,
+    /// Blocks in [`BlockState::AwaitingErase`], of which there are only a few per plane.
+    awaiting_erase: BTreeSet<u32>,
     /// Counts host writes; the clock of victim policies.
     pub clock: u64,
     /// For tests of the tests: erase without waiting.
@@ -136,7 +136,7 @@ impl Space {
             regions: Role::ALL.into_iter().flat_map(|role| regions(device, &layouts, role)).collect(),
             frontiers: vec![Frontier::default(); (map.first + planes * map.frontiers()) as usize],
             valid: zeroed_words(total_units.div_ceil(64)),
-            doomed: BTreeSet::new(),
+            awaiting_erase: BTreeSet::new(),
             victims: [victim(Role::Data)?, victim(Role::Map)?],
             wear,
             units_per_block: Divider::new(device.units_per_block()),
@@ -268,10 +268,10 @@ impl Space {
         }
         let frontier = &mut self.frontiers[at.0 as usize];
         debug_assert!(frontier.left >= units);
-        let place = Ppn(frontier.next);
+        let ppn = Ppn(frontier.next);
         frontier.next += units;
         frontier.left -= units;
-        place
+        ppn
     }
 
     #[cold]
@@ -373,7 +373,7 @@ impl Space {
 
     /// The address within its plane of the block that a frontier is in, if that has room.
     fn open_index(&self, at: FrontierId) -> Option<u32> {
-        self.next_place(at).map(|place| self.index_in_plane(self.block_of(place)))
+        self.next_ppn(at).map(|ppn| self.index_in_plane(self.block_of(ppn)))
     }
 
     /// The address of a block within its plane.
@@ -444,21 +444,21 @@ impl Space {
     }
 
     /// Marks a victim whose valid units have all been read.
-    pub fn doom(&mut self, id: BlockId) {
-        self.blocks[id.index()].state = BlockState::Doomed;
-        self.doomed.insert(id.0);
+    pub fn await_erase(&mut self, id: BlockId) {
+        self.blocks[id.index()].state = BlockState::AwaitingErase;
+        self.awaiting_erase.insert(id.0);
     }
 
     /// Returns the doomed blocks.
-    pub fn doomed(&self) -> impl Iterator<Item = BlockId> + '_ {
-        self.doomed.iter().copied().map(BlockId)
+    pub fn awaiting_erase(&self) -> impl Iterator<Item = BlockId> + '_ {
+        self.awaiting_erase.iter().copied().map(BlockId)
     }
 
     /// Whether a doomed block has nothing left that depends on it.
     #[inline]
     pub fn can_erase(&self, id: BlockId) -> bool {
         let block = &self.blocks[id.index()];
-        block.state == BlockState::Doomed && (block.dependants == 0 || self.ignore_dependants)
+        block.state == BlockState::AwaitingErase && (block.dependants == 0 || self.ignore_dependants)
     }
 
     /// Notes one more dependant of the block of `ppn`.
@@ -486,13 +486,13 @@ impl Space {
     pub fn release(&mut self, id: BlockId) -> bool {
         let block = &mut self.blocks[id.index()];
         block.dependants -= 1;
-        block.dependants == 0 && block.state == BlockState::Doomed && !self.ignore_dependants
+        block.dependants == 0 && block.state == BlockState::AwaitingErase && !self.ignore_dependants
     }
 
     /// Returns an erased block to the free blocks of its region.
     pub fn erased(&mut self, id: BlockId) {
         let plane = self.plane_of(id);
-        self.doomed.remove(&id.0);
+        self.awaiting_erase.remove(&id.0);
         let block = &mut self.blocks[id.index()];
         debug_assert_eq!(block.valid, 0, "nothing valid is erased");
         block.state = BlockState::Free;
@@ -519,10 +519,10 @@ impl Space {
         if over == 0 {
             return None;
         }
-        let place = Ppn(frontier.next);
+        let ppn = Ppn(frontier.next);
         frontier.next += over;
         frontier.left -= over;
-        Some((place, over))
+        Some((ppn, over))
     }
 
     /// How many units of a block have been written; for devices at rest without logical blocks.

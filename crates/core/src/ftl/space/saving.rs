@@ -23,7 +23,7 @@ impl Space {
     pub(in crate::ftl) fn in_progress(&self) -> Option<String> {
         for (number, block) in self.blocks.iter().enumerate() {
             let plane = self.plane_of(BlockId(number as u32)).0;
-            if matches!(block.state, BlockState::Victim | BlockState::Doomed) {
+            if matches!(block.state, BlockState::Victim | BlockState::AwaitingErase) {
                 return Some(format!("cleaning of plane {plane} reclaims block {number}"));
             }
             if block.dependants > 0 {
@@ -56,7 +56,7 @@ impl Space {
                 block = self.next_free[block as usize];
             }
             for at in self.saved_frontiers(PlaneId(number)) {
-                out.u32(at.and_then(|at| self.next_place(at)).map_or(NOWHERE, |place| place.0))?;
+                out.u32(at.and_then(|at| self.next_ppn(at)).map_or(NOWHERE, |ppn| ppn.0))?;
             }
         }
         out.u64(self.clock)
@@ -118,11 +118,11 @@ impl Space {
         let least = if of_plane.iter().any(|block| block.state == BlockState::Logical) { 0 } else { RESERVE };
         // A block of data is given for one of translation pages that has failed when there is one beside the reserve.
         let owed = if fails { (whole + least).saturating_sub(free).min(whole) } else { 0 };
-        let map_stock = whole - owed;
-        let Some(stock) = free.checked_sub(map_stock).filter(|stock| *stock >= least) else {
+        let free_map_blocks = whole - owed;
+        let Some(free_blocks) = free.checked_sub(free_map_blocks).filter(|free_blocks| *free_blocks >= least) else {
             return Err(input.damaged(format!("plane {plane} has {free} of {all} blocks free, too few to go on with")));
         };
-        if of_map > 0 && map_stock < RESERVE {
+        if of_map > 0 && free_map_blocks < RESERVE {
             return Err(input.damaged(format!("plane {plane} has no free block for translation pages")));
         }
         let mut listed = vec![false; per_plane as usize];
@@ -143,8 +143,8 @@ impl Space {
         }
         let p = &mut self.planes[plane as usize];
         (p.last_free, p.free, p.bad) = (last, free, bad);
-        self.region_mut(PlaneId(plane), Role::Data).free = stock;
-        self.region_mut(PlaneId(plane), Role::Map).free = map_stock;
+        self.region_mut(PlaneId(plane), Role::Data).free = free_blocks;
+        self.region_mut(PlaneId(plane), Role::Map).free = free_map_blocks;
         Ok(owed)
     }
 

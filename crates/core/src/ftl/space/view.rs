@@ -81,7 +81,7 @@ impl<'a> RegionView<'a> {
     }
 
     /// Returns the fewest invalid units with which collecting a block of data gains anything.
-    pub(in crate::ftl) fn least_gain(&self) -> u32 {
+    pub(in crate::ftl) fn least_reclaim(&self) -> u32 {
         self.size.program_units
     }
 

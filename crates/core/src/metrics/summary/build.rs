@@ -7,7 +7,7 @@ use crate::metrics::bounds::Demand;
 use crate::metrics::counters::{ClassCounts, Counters, MapCause, MapCounters, ProgramCause, ReadCause};
 use crate::metrics::results::{OperationResults, StreamResults};
 use crate::nand::array::Kind;
-use crate::nand::merged::{Merged, Shape};
+use crate::nand::parallel::{Parallel, Shape};
 use crate::sim::request::Operation;
 use crate::sim::time::Time;
 
@@ -62,7 +62,7 @@ impl Summary {
                 counters.host_bytes.saturating_sub(counters.bytes_unwritten),
             ),
             map_cache: MapCache::new(&counters.map),
-            cleaning: Cleaning::new(config, counters),
+            gc: Gc::new(config, counters),
             temperature: measurement.classes.iter().map(UnitClass::new).collect(),
             wear: Wear::new(config, &measurement.erases),
             utilization: Utilization::new(measurement),
@@ -167,7 +167,7 @@ impl Parts {
             fill_us: us(Part::Fill),
             die_us: us(Part::Die),
             channel_us: us(Part::Channel),
-            cleaning_us: us(Part::Cleaning),
+            gc_us: us(Part::Gc),
             rmw_us: us(Part::Rmw),
             bus_us: us(Part::Bus),
             cell_us: us(Part::Cell),
@@ -186,7 +186,7 @@ impl Parts {
             self.fill_us,
             self.die_us,
             self.channel_us,
-            self.cleaning_us,
+            self.gc_us,
             self.rmw_us,
             self.bus_us,
             self.cell_us,
@@ -208,7 +208,7 @@ impl Bottleneck {
                 resource: demand.resource.to_owned(),
                 units: demand.units,
                 demand_s: each / 1e12,
-                cleaning: if demand.work > 0 { demand.cleaning as f64 / demand.work as f64 } else { 0.0 },
+                gc: if demand.work > 0 { demand.gc as f64 / demand.work as f64 } else { 0.0 },
                 bound_iops: (each > 0.0).then(|| requests as f64 / each * 1e12),
                 reached: each / elapsed,
             }
@@ -216,7 +216,7 @@ impl Bottleneck {
         let mut resources: Vec<Bound> = measurement.work().demands().into_iter().map(bound).collect();
         resources.sort_by(|a, b| b.reached.total_cmp(&a.reached));
         let nearest = &resources[0];
-        let limited_by = match (nearest.reached < 0.5, nearest.cleaning > 0.5) {
+        let limited_by = match (nearest.reached < 0.5, nearest.gc > 0.5) {
             (true, _) => "load",
             (false, true) => "cleaning",
             (false, false) => &nearest.resource,
@@ -226,9 +226,9 @@ impl Bottleneck {
 }
 
 impl Flash {
-    fn new(config: &DeviceConfig, counters: &Counters, merged: &Merged) -> Flash {
+    fn new(config: &DeviceConfig, counters: &Counters, merged: &Parallel) -> Flash {
         let per_program = config.geometry.pages_per_program;
-        let shape = |shape: Shape| MergedCommands {
+        let shape = |shape: Shape| ParallelCommands {
             kind: shape.kind.name().to_owned(),
             dies: shape.dies,
             planes: shape.planes,
@@ -286,8 +286,8 @@ impl MapCache {
         let by_cause = |counts: &[u64; MapCause::COUNT]| MapPages {
             miss: counts[MapCause::Miss as usize],
             eviction: counts[MapCause::Eviction as usize],
-            cleaning: counts[MapCause::Cleaning as usize],
-            map_cleaning: counts[MapCause::MapCleaning as usize],
+            gc: counts[MapCause::Gc as usize],
+            map_gc: counts[MapCause::MapGc as usize],
         };
         Some(MapCache {
             hits: counters.hits,
@@ -314,19 +314,19 @@ impl UnitClass {
     }
 }
 
-impl Cleaning {
-    fn new(config: &DeviceConfig, counters: &Counters) -> Cleaning {
+impl Gc {
+    fn new(config: &DeviceConfig, counters: &Counters) -> Gc {
         let units = counters.victims * u64::from(config.data_units_per_block());
         let moved = counters.units_moved() * u64::from(config.pages_per_unit());
         let [gc, wear, failed_block, merge] = counters.moved;
         let [switch, partial, full] = counters.merges;
-        Cleaning {
+        Gc {
             victims: counters.victims,
             pages_moved: moved as f64 / f64::from(config.units_per_page()),
             efficiency: ratio(units.saturating_sub(counters.victim_valid_units), units),
-            stock_blocks: ratio(counters.stock_at_choice, counters.victims),
+            free_blocks: ratio(counters.free_blocks_at_choice, counters.victims),
             units_moved: MovedUnits { gc, wear, failed_block, merge },
-            copies_in_vain: counters.copies_in_vain,
+            wasted_copies: counters.wasted_copies,
             merges: Merges { switch, partial, full },
         }
     }

@@ -22,7 +22,7 @@ pub struct BufferUse {
     /// Units that were dropped because the host deallocated them.
     pub dropped: u64,
     /// Units that were written to flash from it, padding included.
-    pub written_out: u64,
+    pub written_back: u64,
     /// Those among them that were written to fill the program of another.
     pub companions: u64,
     /// Those among them that it did not hold: read from flash to fill up their block (page padding).
@@ -104,7 +104,7 @@ impl BufferUse {
             },
             evictions: BufferEvictions { for_write, for_water_mark, for_read, clean: counts.evicted_clean },
             dropped: counts.dropped,
-            written_out: counts.written_out,
+            written_back: counts.written_back,
             companions: counts.companions,
             padding: counts.padding,
             flushes_waited: counts.flushes_waited,

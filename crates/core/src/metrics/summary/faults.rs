@@ -31,7 +31,7 @@ pub struct UncorrectableReads {
     /// For the host, whose request ended with an error.
     pub host: u64,
     /// To move it: its units stay unreadable.
-    pub cleaning: u64,
+    pub gc: u64,
     /// To keep the rest of a unit that the host wrote in part: it stays unreadable.
     pub rmw: u64,
 }
@@ -60,13 +60,13 @@ pub struct FaultState {
 
 impl FaultsMet {
     pub(super) fn new(state: &FaultState, counts: &FaultCounts) -> FaultsMet {
-        let [host, cleaning, rmw] = counts.uncorrectable;
+        let [host, gc, rmw] = counts.uncorrectable;
         let all: u64 = state.bad.iter().map(|bad| u64::from(*bad)).sum();
         FaultsMet {
             programs_failed: counts.programs_failed,
             erases_failed: counts.erases_failed,
             units_failed: counts.units_failed,
-            uncorrectable: UncorrectableReads { host, cleaning, rmw },
+            uncorrectable: UncorrectableReads { host, gc, rmw },
             units_lost: counts.units_lost,
             blocks_bad: BadBlocks {
                 factory: state.factory_bad,

@@ -19,7 +19,7 @@ pub struct Live {
     pub answers: u64,
     /// Further ones, to requests without data (TRIM, flush), which the device gives faster than they can be sent at
     /// all: they were sent at once, and are not judged.
-    pub too_short: u64,
+    pub not_judged: u64,
     /// How much later than its time an answer was sent, in microseconds of real time.
     pub lateness_us: Distribution,
     /// Answers that were later than 5 % of their latency, and than 2 us.
@@ -33,7 +33,7 @@ pub struct Live {
     /// What the late ones waited for longest.
     pub causes: LateCauses,
     /// The same of each way in.
-    pub fronts: Vec<LiveFront>,
+    pub frontends: Vec<LiveFrontend>,
     /// Requests that failed because their payload could not be kept or fetched: memory or the disk of the image was
     /// full, or broken. The device knows nothing of that.
     #[serde(default)]
@@ -45,7 +45,7 @@ pub struct Live {
 
 /// How one way in was served in real time.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct LiveFront {
+pub struct LiveFrontend {
     /// `nbd`, `vhost-user`, or `control` of a `trim-all`.
     pub name: String,
     /// What sending and receiving take by themselves, found by a test at the start and deducted from the time of an
@@ -65,7 +65,7 @@ pub struct LiveFront {
     /// Answers that could be late.
     pub answers: u64,
     /// Further ones, to requests without data, which could not be in time.
-    pub too_short: u64,
+    pub not_judged: u64,
     /// How much later than its time an answer was sent, in microseconds of real time.
     pub lateness_us: Distribution,
     /// Late answers.
@@ -87,10 +87,10 @@ pub struct LiveFront {
     pub client_late_share: Option<f64>,
 }
 
-impl LiveFront {
+impl LiveFrontend {
     /// `about` with the distribution of `lateness`.
-    pub fn new(lateness: &Latency, about: LiveFront) -> LiveFront {
-        LiveFront { answers: lateness.count(), lateness_us: Distribution::new(lateness), ..about }
+    pub fn new(lateness: &Latency, about: LiveFrontend) -> LiveFrontend {
+        LiveFrontend { answers: lateness.count(), lateness_us: Distribution::new(lateness), ..about }
     }
 }
 
@@ -139,7 +139,7 @@ pub struct LiveRecovery {
     pub journal_records: u64,
     /// Blocks that were not read, because the checkpoint (`durability.checkpoint`) has their accounts.
     #[serde(default)]
-    pub blocks_accounted: u64,
+    pub blocks_skipped: u64,
     /// Blocks that were erased because they held nothing that counts.
     pub blocks_erased: u64,
 }

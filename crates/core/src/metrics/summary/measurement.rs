@@ -7,7 +7,7 @@ use crate::metrics::counters::{BufferCounts, ClassCounts, Counters};
 use crate::metrics::profile::Profile;
 use crate::metrics::results::Results;
 use crate::nand::array::{ChannelTime, DieTime};
-use crate::nand::merged::Merged;
+use crate::nand::parallel::Parallel;
 use crate::sim::request::Operation;
 use crate::sim::time::Time;
 
@@ -40,7 +40,7 @@ pub struct Measurement<'a> {
     /// The same by class of units, where classes are told apart.
     pub classes: &'a [ClassCounts],
     /// Commands that made several planes or dies work together.
-    pub merged: &'a Merged,
+    pub merged: &'a Parallel,
     /// First arrival to last completion.
     pub measured: Time,
     /// From the start of the measured part to the last completion.

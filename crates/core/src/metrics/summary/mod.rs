@@ -19,7 +19,7 @@ pub use distribution::Distribution;
 pub use distributions::{ChannelCounts, Distributions, Each, IntervalCounts, LatencyCurve, SizeCounts, WearHistogram};
 pub use faults::{BadBlocks, FaultState, FaultsMet, UncorrectableReads};
 pub use json::{LARGEST, ReadError};
-pub use live::{LateCauses, Live, LiveFront, LiveImage, LiveRecovery};
+pub use live::{LateCauses, Live, LiveFrontend, LiveImage, LiveRecovery};
 pub use measurement::{ControllerWork, Measurement};
 
 use schemars::JsonSchema;
@@ -88,7 +88,7 @@ pub struct Summary {
     /// The cached part of the map; null where the whole map is in the controller's memory.
     pub map_cache: Option<MapCache>,
     /// Cleaning: reclaiming superseded units.
-    pub cleaning: Cleaning,
+    pub gc: Gc,
     /// By class of data, from the one that stays longest to the hottest; left out where none are told apart.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub temperature: Vec<UnitClass>,
@@ -128,7 +128,7 @@ pub struct Named {
 /// What was done to the device before the run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Precondition {
-    /// What was asked for: `none`, `fill`, `aged=V`, `stale=V`, `steady`, or a workload; and what was laid out.
+    /// What was asked for: `none`, `fill`, `aged=V`, `invalid=V`, `steady`, or a workload; and what was laid out.
     pub asked: String,
     /// What was reached.
     #[serde(flatten)]
@@ -251,7 +251,7 @@ pub struct Parts {
     /// Waiting for the channel, which other host operations hold.
     pub channel_us: f64,
     /// Waiting for cleaning: for a free block, or for a die or channel that operations of cleaning hold.
-    pub cleaning_us: f64,
+    pub gc_us: f64,
     /// The read that completes a partial write: bus and cells.
     pub rmw_us: f64,
     /// Command and data cycles of the request's own operation, with the channel's turning to it.
@@ -335,12 +335,12 @@ pub struct FlashCommands {
     /// Pages moved within their plane by copy-back; they are among the reads and programs.
     pub copy_back: u64,
     /// Commands that made several planes or dies work together, by what they did and how many took part.
-    pub merged: Vec<MergedCommands>,
+    pub merged: Vec<ParallelCommands>,
 }
 
 /// Commands of one shape that made several planes or dies work together.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct MergedCommands {
+pub struct ParallelCommands {
     /// `read`, `program`, `erase` or `copy-back`.
     pub kind: String,
     /// Dies that worked, of one chip.
@@ -429,14 +429,14 @@ pub struct MapPages {
     /// For changed entries that left the cache.
     pub eviction: u64,
     /// For units that cleaning moved.
-    pub cleaning: u64,
+    pub gc: u64,
     /// To reclaim the blocks that they were in.
-    pub map_cleaning: u64,
+    pub map_gc: u64,
 }
 
 /// Cleaning.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Cleaning {
+pub struct Gc {
     /// Blocks chosen to be reclaimed.
     pub victims: u64,
     /// Data moved out of them, in flash pages; a page with one valid mapping unit of four counts a quarter.
@@ -448,9 +448,9 @@ pub struct Cleaning {
     pub efficiency: Option<f64>,
     /// Free blocks of the plane when a victim was chosen in it, on average, including those that wait for their erase
     /// or are being erased; null without victims.
-    pub stock_blocks: Option<f64>,
+    pub free_blocks: Option<f64>,
     /// Copies that the host overwrote while they were being programmed.
-    pub copies_in_vain: u64,
+    pub wasted_copies: u64,
     /// Logical blocks whose old block was let go of (`config.mapping.scheme = "block"`).
     pub merges: Merges,
 }
@@ -573,7 +573,7 @@ pub struct Share {
 /// completion; no resource can have worked longer, or the run fails.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Bottleneck {
-    /// What is named: the resource that came nearest to its bound; `cleaning` where most of its time went there;
+    /// What is named: the resource that came nearest to its bound; `gc` where most of its time went there;
     /// `load` where no resource worked for half of the time, so that the host could have asked for more; null
     /// without requests.
     pub limited_by: Option<String>,
@@ -593,7 +593,7 @@ pub struct Bound {
     /// counts once.
     pub demand_s: f64,
     /// Share of `demand_s` that went into cleaning.
-    pub cleaning: f64,
+    pub gc: f64,
     /// Requests per second that they could serve at most, if the work for each stays the same; null without work.
     pub bound_iops: Option<f64>,
     /// How near the run came: the share of the time for which they worked, on average.
@@ -629,10 +629,10 @@ pub struct Cost {
 
 /// Write amplification with the names of its causes.
 fn causes(parts: [f64; 7]) -> [(&'static str, f64); 7] {
-    let [host, cleaning, summaries, unfilled, map, journal, checkpoint] = parts;
+    let [host, gc, summaries, unfilled, map, journal, checkpoint] = parts;
     [
         ("host", host),
-        ("cleaning", cleaning),
+        ("cleaning", gc),
         ("summaries", summaries),
         ("unfilled", unfilled),
         ("map", map),
@@ -661,15 +661,15 @@ impl Summary {
             return Some(self.amplification_behind_buffer(total, units));
         }
         let written = (updates.covered + updates.uncovered + updates.first) as f64;
-        let cleaning = units(self.cleaning.pages_moved) / written;
+        let gc = units(self.gc.pages_moved) / written;
         let summaries = units(self.flash.programs_by_cause.summary as f64) / written;
         let map = units(self.flash.programs_by_cause.map as f64) / written;
         let journal = units(self.flash.programs_by_cause.journal as f64) / written;
         let checkpoint = units(self.flash.programs_by_cause.checkpoint as f64) / written;
-        let host_and_rest = (total - cleaning - summaries - map - journal - checkpoint).max(0.0);
+        let host_and_rest = (total - gc - summaries - map - journal - checkpoint).max(0.0);
         let host = host_and_rest.min(1.0);
         let unfilled = host_and_rest - host;
-        Some(causes([host, cleaning, summaries, unfilled, map, journal, checkpoint]))
+        Some(causes([host, gc, summaries, unfilled, map, journal, checkpoint]))
     }
 
     /// The same behind a buffer, where fewer units may be written than the host wrote.
@@ -678,14 +678,14 @@ impl Summary {
         let summaries = units(flash.programs_by_cause.summary as f64);
         let all = (flash.units.programmed + flash.units.unfilled) as f64 + summaries;
         let share = |part: f64| part / all * total;
-        let (cleaning, unfilled) = (share(units(self.cleaning.pages_moved)), share(flash.units.unfilled as f64));
+        let (gc, unfilled) = (share(units(self.gc.pages_moved)), share(flash.units.unfilled as f64));
         let (summaries, map) = (share(summaries), share(units(flash.programs_by_cause.map as f64)));
         // The device's own units are alone in their pages, as a rule; what is left of these counts as unfilled.
         let own = |pages: u64| share(units(pages as f64) / f64::from(self.config.units_per_page()));
         let causes_of = &flash.programs_by_cause;
         let (journal, checkpoint) = (own(causes_of.journal), own(causes_of.checkpoint));
-        let host = (total - cleaning - summaries - unfilled - map - journal - checkpoint).max(0.0);
-        causes([host, cleaning, summaries, unfilled, map, journal, checkpoint])
+        let host = (total - gc - summaries - unfilled - map - journal - checkpoint).max(0.0);
+        causes([host, gc, summaries, unfilled, map, journal, checkpoint])
     }
 
     /// Adds what the simulation took.

@@ -5,7 +5,7 @@
 
 use super::{Array, signed};
 use crate::config::DeviceConfig;
-use crate::sim::id::{LunId, UnitId};
+use crate::sim::id::{ExecUnitId, LunId};
 use crate::sim::table::Table;
 use crate::sim::time::Time;
 
@@ -28,14 +28,14 @@ impl BusyTime {
     #[inline(always)]
     fn book(&mut self, from: Time, to: Time) {
         if from < self.until {
-            return self.book_overlapping(from, to);
+            return self.add_overlapping(from, to);
         }
         self.booked += to - from;
         self.until = to;
     }
 
     #[inline(never)]
-    fn book_overlapping(&mut self, from: Time, to: Time) {
+    fn add_overlapping(&mut self, from: Time, to: Time) {
         let filled = to.min(self.gap.1).since(from);
         if filled > Time::ZERO {
             debug_assert!(self.gap.0 <= from, "one transfer fits before cells that resume");
@@ -74,7 +74,7 @@ impl Array {
 
     /// Books that the LUN of a unit works from `from` to `to`.
     #[inline(always)]
-    pub(super) fn book_busy(&mut self, unit: UnitId, from: Time, to: Time) {
+    pub(super) fn add_busy(&mut self, unit: ExecUnitId, from: Time, to: Time) {
         if !self.busy.is_empty() {
             let lun = self.lun_of_unit(unit);
             self.busy[lun].book(from, to);
@@ -82,13 +82,13 @@ impl Array {
     }
 
     /// Books that the LUN of a unit, whose cells resume, works from `from` to `to`.
-    pub(super) fn resume_busy(&mut self, unit: UnitId, now: Time, from: Time, to: Time) {
+    pub(super) fn resume_busy(&mut self, unit: ExecUnitId, now: Time, from: Time, to: Time) {
         let lun = self.lun_of_unit(unit);
         self.busy[lun].resume(now, from, to);
     }
 
     /// Removes what is booked after `at` for the LUN of a unit, whose cells are suspended.
-    pub(super) fn cut_busy(&mut self, unit: UnitId, at: Time) {
+    pub(super) fn cut_busy(&mut self, unit: ExecUnitId, at: Time) {
         let lun = self.lun_of_unit(unit);
         self.busy[lun].cut(at);
     }

@@ -1,6 +1,6 @@
 //! What a unit does, and where that is put together.
 
-use crate::sim::id::{PlaneId, UnitId};
+use crate::sim::id::{ExecUnitId, PlaneId};
 use crate::sim::time::Time;
 use crate::work::{self, Class};
 
@@ -75,7 +75,7 @@ pub struct Operation {
     /// The host request it is for, or `u64::MAX`; for observers.
     pub tag: u64,
     /// The physical page; for observers.
-    pub place: u32,
+    pub ppn: u32,
 }
 
 /// None: nothing to do, for nobody.
@@ -94,7 +94,7 @@ impl Default for Operation {
             cell: Time::ZERO,
             program: Time::ZERO,
             tag: u64::MAX,
-            place: 0,
+            ppn: 0,
         }
     }
 }
@@ -104,9 +104,9 @@ impl Default for Operation {
 #[derive(Clone, Copy, Debug)]
 pub enum Spot {
     /// At a unit, which does nothing and starts it.
-    Unit(UnitId),
+    Unit(ExecUnitId),
     /// Beside the operation that a unit is at.
-    Ahead(UnitId),
+    Ahead(ExecUnitId),
     /// Of a plane that works together with those of another operation.
     Member,
 }
@@ -121,5 +121,5 @@ pub struct Member {
     /// The host request it is for, or `u64::MAX`; for observers.
     pub tag: u64,
     /// The physical page; for observers.
-    pub place: u32,
+    pub ppn: u32,
 }

@@ -3,8 +3,8 @@
 
 use super::{Array, Cycles, Kind, LunState, Operation, Outcome, Phase};
 use crate::config::advanced::Suspend;
-use crate::nand::ledger::{Holder, Turn, Wait};
-use crate::sim::id::{LunId, UnitId};
+use crate::nand::busy_time::{Holder, OperationTimes, Wait};
+use crate::sim::id::{ExecUnitId, LunId};
 use crate::sim::time::Time;
 
 /// What there is beside the operation that a unit is at: at most one thing.
@@ -25,12 +25,12 @@ pub(super) struct Overlap {
     /// The operation beside the one that the unit is at, if there is one.
     pub(super) other: Operation,
     /// With books: what that has spent so far.
-    other_turn: Option<Turn>,
+    other_turn: Option<OperationTimes>,
     /// The operation behind the one that the unit is at.
     ahead: Option<Ahead>,
     suspended: Option<Suspended>,
     /// With books: what the operation has spent before it held the unit by itself, or before it was suspended.
-    head: Option<Turn>,
+    head: Option<OperationTimes>,
 }
 
 /// An operation that has begun while the one before it holds the unit.
@@ -53,7 +53,7 @@ impl Array {
     /// Whether something could overlap with the program or the erase that the cells of a unit work for, because nothing
     /// does so far.
     #[inline]
-    pub fn may_overlap(&self, unit: UnitId) -> bool {
+    pub fn may_overlap(&self, unit: ExecUnitId) -> bool {
         let state = &self.units[unit];
         state.phase == Phase::Cell
             && matches!(state.operation.kind, Kind::Program | Kind::Erase)
@@ -61,7 +61,7 @@ impl Array {
     }
 
     /// Whether the next read may start while the data of the one before, or of its planes, leave.
-    pub fn can_read_ahead(&self, unit: UnitId) -> bool {
+    pub fn can_read_ahead(&self, unit: ExecUnitId) -> bool {
         let state = &self.units[unit];
         let Operation { kind, pages, .. } = state.operation;
         state.beside == Beside::Nothing && state.phase == Phase::Holding && kind == Kind::Read && pages <= 1
@@ -69,7 +69,7 @@ impl Array {
 
     /// Puts the planes aside whose data leave: those of the next read are named behind them, before
     /// [`Array::start_ahead`]. Nothing is suspended meanwhile, so that the place is free.
-    pub fn set_members_aside(&mut self, unit: UnitId) {
+    pub fn set_members_aside(&mut self, unit: ExecUnitId) {
         if self.units[unit].operation.members > 1 {
             let members = self.member_places(unit);
             self.resting[members.clone()].copy_from_slice(&self.members[members]);
@@ -77,7 +77,7 @@ impl Array {
     }
 
     /// Whether what a unit does, and goes on to do, may be suspended, if [`Array::may_overlap`].
-    pub fn may_suspend(&self, unit: UnitId, by: &Suspend, now: Time) -> bool {
+    pub fn may_suspend(&self, unit: ExecUnitId, by: &Suspend, now: Time) -> bool {
         let state = &self.units[unit];
         let allowed = match state.operation.kind {
             Kind::Program => by.program,
@@ -88,7 +88,7 @@ impl Array {
     }
 
     /// Lets a unit tell when its cells work, if [`Array::may_overlap`] and they do not yet; false where they do.
-    pub fn await_cells(&mut self, unit: UnitId, now: Time) -> bool {
+    pub fn await_cells(&mut self, unit: ExecUnitId, now: Time) -> bool {
         let state = &mut self.units[unit];
         let left = self.events.time_of(unit.0).map_or(Time::ZERO, |end| end.since(now));
         let until = left.since(state.cells);
@@ -101,7 +101,7 @@ impl Array {
     }
 
     /// What [`Array::await_cells`] has asked for.
-    pub(super) fn cells_work(&mut self, unit: UnitId, now: Time) -> Outcome {
+    pub(super) fn cells_work(&mut self, unit: ExecUnitId, now: Time) -> Outcome {
         let state = &mut self.units[unit];
         state.phase = Phase::Cell;
         let end = now + state.cells;
@@ -111,55 +111,56 @@ impl Array {
 
     /// Whether an operation of the unit is suspended.
     #[inline]
-    pub fn is_suspended(&self, unit: UnitId) -> bool {
+    pub fn is_suspended(&self, unit: ExecUnitId) -> bool {
         self.units[unit].beside == Beside::Suspended
     }
 
     /// Holds a suspended operation back for a read, unless that was done so often already; whether it was not.
-    pub fn hold_back(&mut self, unit: UnitId, limit: u32) -> bool {
+    pub fn hold_back(&mut self, unit: ExecUnitId, limit: u32) -> bool {
         let held_back = &mut self.units[unit].held_back;
         *held_back += 1;
         *held_back <= limit
     }
 
     /// Puts a unit that works in line for its channel, for the data of the next program.
-    pub fn ask_ahead(&mut self, unit: UnitId, rank: u8) {
+    pub fn ask_ahead(&mut self, unit: ExecUnitId, rank: u8) {
         self.units[unit].beside = Beside::Asks;
         self.join_channel_line(unit, rank, Cycles::Data);
     }
 
     /// Whether a unit has asked for its channel with [`Array::ask_ahead`].
     #[inline]
-    pub fn asks(&self, unit: UnitId) -> bool {
+    pub fn asks(&self, unit: ExecUnitId) -> bool {
         self.units[unit].beside == Beside::Asks
     }
 
     /// The channel that a unit has asked for is granted.
-    pub fn stop_asking(&mut self, unit: UnitId) {
+    pub fn stop_asking(&mut self, unit: ExecUnitId) {
         self.units[unit].beside = Beside::Nothing;
     }
 
     /// The operation has ended before the channel was granted that the unit asked for: from here on it waits for the
     /// channel to start the next one.
-    pub fn ask_to_start(&mut self, unit: UnitId, lun: LunId, now: Time) {
+    pub fn ask_to_start(&mut self, unit: ExecUnitId, lun: LunId, now: Time) {
         self.stop_asking(unit);
         self.luns[lun].state = LunState::Requesting;
         if self.is_watched() {
-            self.show_line_up(unit, now);
+            self.show_enqueue(unit, now);
         }
     }
 
     /// Opens the books of the operation beside that of a unit, which begins now.
-    fn book_other(&mut self, unit: UnitId, now: Time) {
+    fn book_other(&mut self, unit: ExecUnitId, now: Time) {
         let (lun, channel) = (self.lun_of_unit(unit), self.channel_of_unit(unit));
-        if let Some(ledger) = self.ledger() {
-            let (mark, all) = (ledger.mark(lun, now), ledger.mark_all_of(lun, now));
-            self.overlaps[unit].other_turn = Some(Turn { channel, start: now, mark, all, ..Turn::default() });
+        if let Some(accounting) = self.accounting() {
+            let (mark, all) = (accounting.mark(lun, now), accounting.mark_all_of(lun, now));
+            self.overlaps[unit].other_turn =
+                Some(OperationTimes { channel, start: now, mark, all, ..OperationTimes::default() });
         }
     }
 
     /// Goes on with the books of the operation beside that of a unit, as that of the unit from now on.
-    fn take_books(&mut self, unit: UnitId, change: impl FnOnce(Turn) -> Turn) {
+    fn take_accounts(&mut self, unit: ExecUnitId, change: impl FnOnce(OperationTimes) -> OperationTimes) {
         let Overlap { head, other_turn, .. } = &mut self.overlaps[unit];
         *head = other_turn.take().map(change);
     }
@@ -168,7 +169,7 @@ impl Array {
     /// where it is a program; the unit has been granted its channel. It goes on with it when its own has ended.
     ///
     /// [`Spot::Ahead`]: super::Spot::Ahead
-    pub fn start_ahead(&mut self, unit: UnitId, now: Time) {
+    pub fn start_ahead(&mut self, unit: ExecUnitId, now: Time) {
         self.book_other(unit, now);
         let Operation { kind, plane, members, command, data, cell, .. } = self.overlaps[unit].other;
         let data = if kind == Kind::Program { data } else { Time::ZERO };
@@ -183,10 +184,10 @@ impl Array {
             now
         };
         let mut begin = moved;
-        self.book_busy(unit, now, moved);
+        self.add_busy(unit, now, moved);
         if kind == Kind::Read {
             self.time_of_die(plane).cell += cell;
-            self.book_busy(unit, moved, moved + cell);
+            self.add_busy(unit, moved, moved + cell);
         } else {
             begin = begin.max(self.events.time_of(unit.0).unwrap_or(now));
         }
@@ -205,18 +206,18 @@ impl Array {
         self.overlaps[unit].ahead = Some(Ahead { start: now, moved });
     }
 
-    fn swap_operations(&mut self, unit: UnitId) {
+    fn swap_operations(&mut self, unit: ExecUnitId) {
         std::mem::swap(&mut self.units[unit].operation, &mut self.overlaps[unit].other);
     }
 
     /// Whether a unit that has just ended an operation goes on with the next.
     #[inline]
-    pub fn has_ahead(&self, unit: UnitId) -> bool {
+    pub fn has_ahead(&self, unit: ExecUnitId) -> bool {
         self.units[unit].beside == Beside::Ahead
     }
 
     /// A unit goes on with the operation that has begun behind the one that has ended.
-    pub fn go_ahead(&mut self, unit: UnitId, holder: Holder, now: Time) {
+    pub fn go_ahead(&mut self, unit: ExecUnitId, holder: Holder, now: Time) {
         let Some(Ahead { start, moved }) = self.overlaps[unit].ahead.take() else { return };
         let Operation { kind, plane, cell: work, .. } = self.overlaps[unit].other;
         let (end, cells) = if kind == Kind::Read {
@@ -225,14 +226,14 @@ impl Array {
         } else {
             let begin = moved.max(now);
             self.time_of_die(plane).cell += work;
-            self.book_busy(unit, begin, begin + work);
+            self.add_busy(unit, begin, begin + work);
             (begin + work, work)
         };
         // Up to now: its transfer, a read's cells, and then the wait for the one before it.
         let bus = moved.min(now) - start;
         let cell = if kind == Kind::Read { now.since(moved).min(work) } else { Time::ZERO };
         let wait = Wait { die: now - start - bus - cell, ..Wait::default() };
-        self.take_books(unit, |turn| Turn { bus, cell, wait, ..turn });
+        self.take_accounts(unit, |turn| OperationTimes { bus, cell, wait, ..turn });
         self.units[unit].held_back = 0;
         if kind == Kind::Read {
             self.take_members_back(unit);
@@ -241,7 +242,7 @@ impl Array {
         self.events.set(unit.0, end);
     }
 
-    fn take_members_back(&mut self, unit: UnitId) {
+    fn take_members_back(&mut self, unit: ExecUnitId) {
         if self.overlaps[unit].other.members > 1 {
             let members = self.member_places(unit);
             self.members[members.clone()].copy_from_slice(&self.resting[members]);
@@ -249,7 +250,7 @@ impl Array {
     }
 
     /// A unit that does nothing takes the operation up that was beside its own, whose cells have so much to do.
-    fn take_up(&mut self, unit: UnitId, cells: Time, holder: Holder, now: Time) {
+    fn take_up(&mut self, unit: ExecUnitId, cells: Time, holder: Holder, now: Time) {
         let lun = self.lun_of_unit(unit);
         let state = &mut self.units[unit];
         (state.operation, state.phase) = (self.overlaps[unit].other, Phase::Cell);
@@ -257,13 +258,13 @@ impl Array {
         let state = &mut self.luns[lun];
         state.active += 1;
         state.state = LunState::Busy;
-        if let Some(ledger) = self.ledger_mut() {
-            ledger.start(lun, holder, now);
+        if let Some(accounting) = self.accounting_mut() {
+            accounting.start(lun, holder, now);
         }
     }
 
     /// Suspends the cells of a unit; it takes a read when its next event comes.
-    pub fn suspend(&mut self, unit: UnitId, by: &Suspend, now: Time) {
+    pub fn suspend(&mut self, unit: ExecUnitId, by: &Suspend, now: Time) {
         let lun = self.lun_of_unit(unit);
         let end = self.events.time_of(unit.0).unwrap_or(now);
         let left = end - now;
@@ -279,7 +280,7 @@ impl Array {
         self.cut_busy(unit, now);
         let turn = self.book_turn(unit, lun, now);
         let turn = turn.map(|turn| self.book_head(unit).map_or(turn, |head| head.then(turn)));
-        self.book_suspended(unit, lun, now);
+        self.add_suspended(unit, lun, now);
         self.set_members_aside(unit);
         let overlap = &mut self.overlaps[unit];
         overlap.suspended = Some(Suspended { left, since: now });
@@ -293,21 +294,21 @@ impl Array {
         self.events.set(unit.0, now + by.latency.time());
     }
 
-    fn member_places(&self, unit: UnitId) -> std::ops::Range<usize> {
+    fn member_places(&self, unit: ExecUnitId) -> std::ops::Range<usize> {
         let planes = self.planes_of_unit(unit);
         planes.start as usize..planes.end as usize
     }
 
     /// The time of a suspended operation ends in the books of its LUN; until the read starts, the host holds it.
-    fn book_suspended(&mut self, unit: UnitId, lun: LunId, now: Time) {
-        if let Some(ledger) = self.ledger_mut() {
-            ledger.end(unit, lun, true, now);
-            ledger.start(lun, Holder::Host, now);
+    fn add_suspended(&mut self, unit: ExecUnitId, lun: LunId, now: Time) {
+        if let Some(accounting) = self.accounting_mut() {
+            accounting.end(unit, lun, true, now);
+            accounting.start(lun, Holder::Host, now);
         }
     }
 
     /// The cells of a unit rest.
-    pub(super) fn suspended(&mut self, unit: UnitId, now: Time) -> Outcome {
+    pub(super) fn suspended(&mut self, unit: ExecUnitId, now: Time) -> Outcome {
         let lun = self.lun_of_unit(unit);
         let state = &mut self.units[unit];
         state.phase = Phase::Idle;
@@ -316,8 +317,8 @@ impl Array {
         let state = &mut self.luns[lun];
         state.active -= 1;
         state.state = LunState::Suspended;
-        if let Some(ledger) = self.ledger_mut() {
-            ledger.end(unit, lun, true, now);
+        if let Some(accounting) = self.accounting_mut() {
+            accounting.end(unit, lun, true, now);
         }
         Outcome::Suspended
     }
@@ -328,13 +329,13 @@ impl Array {
     }
 
     /// The cells of a unit go on with what was suspended.
-    pub fn resume_suspended(&mut self, unit: UnitId, by: &Suspend, holder: Holder, now: Time) {
+    pub fn resume_suspended(&mut self, unit: ExecUnitId, by: &Suspend, holder: Holder, now: Time) {
         let Some(Suspended { left, since }) = self.overlaps[unit].suspended.take() else {
             return;
         };
-        self.take_books(unit, |turn| {
+        self.take_accounts(unit, |turn| {
             let wait = Wait { die: turn.wait.die + (now - since), ..turn.wait };
-            Turn { wait, ..turn }
+            OperationTimes { wait, ..turn }
         });
         self.take_members_back(unit);
         let plane = self.overlaps[unit].other.plane;
@@ -350,7 +351,7 @@ impl Array {
 
     /// Begins the books of an operation that nothing came before.
     #[inline]
-    pub(super) fn clear_overlap(&mut self, unit: UnitId) {
+    pub(super) fn clear_overlap(&mut self, unit: ExecUnitId) {
         let state = &mut self.units[unit];
         if state.beside != Beside::Suspended {
             state.held_back = 0;
@@ -364,12 +365,12 @@ impl Array {
 
     /// What the operation of a unit has spent before it held the unit by itself, or before it was suspended.
     #[inline]
-    pub fn book_head(&self, unit: UnitId) -> Option<&Turn> {
+    pub fn book_head(&self, unit: ExecUnitId) -> Option<&OperationTimes> {
         self.overlaps.get(unit)?.head.as_ref()
     }
 
     /// How much of the time booked for the cells of a unit lies behind `at`, for a read that has begun behind another.
-    pub(super) fn cells_ahead(&self, unit: UnitId, at: Time) -> Time {
+    pub(super) fn cells_ahead(&self, unit: ExecUnitId, at: Time) -> Time {
         match self.overlaps.get(unit) {
             Some(Overlap { other: Operation { kind: Kind::Read, cell, .. }, ahead: Some(ahead), .. }) => {
                 (ahead.moved + *cell).since(at).min(*cell)

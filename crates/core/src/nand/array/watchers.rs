@@ -1,9 +1,9 @@
 //! Those who watch an array, and what they are shown. What is shown stays out of line: nobody watches most runs.
 
 use super::{Array, Member, Operation};
-use crate::nand::ledger::{Holder, Ledger, Turn};
+use crate::nand::busy_time::{BusyAccounting, Holder, OperationTimes};
 use crate::nand::probe::{Lane, Phase, Probe, Slice};
-use crate::sim::id::{LunId, UnitId};
+use crate::sim::id::{ExecUnitId, LunId};
 use crate::sim::time::Time;
 use crate::work::Class;
 
@@ -13,7 +13,7 @@ pub(super) struct Watchers {
     /// Sees every phase.
     probe: Option<Probe>,
     /// Books who held what for how long.
-    ledger: Option<Ledger>,
+    accounting: Option<BusyAccounting>,
     /// Somebody wants to know what waits, though nothing is recorded here.
     of_queues: bool,
 }
@@ -49,20 +49,20 @@ impl Array {
     }
 
     /// Books who holds what from now on.
-    pub fn set_ledger(&mut self, ledger: Ledger) {
-        self.change_watchers(|watchers| watchers.ledger = Some(ledger));
+    pub fn set_accounting(&mut self, accounting: BusyAccounting) {
+        self.change_watchers(|watchers| watchers.accounting = Some(accounting));
     }
 
     /// The books.
     #[inline]
-    pub fn ledger(&self) -> Option<&Ledger> {
-        self.watchers.as_ref()?.ledger.as_ref()
+    pub fn accounting(&self) -> Option<&BusyAccounting> {
+        self.watchers.as_ref()?.accounting.as_ref()
     }
 
     /// The books.
     #[inline]
-    pub fn ledger_mut(&mut self) -> Option<&mut Ledger> {
-        self.watchers.as_mut()?.ledger.as_mut()
+    pub fn accounting_mut(&mut self) -> Option<&mut BusyAccounting> {
+        self.watchers.as_mut()?.accounting.as_mut()
     }
 
     /// Lets [`Array::is_watched`] return `true` although the array records nothing: the device records what waits.
@@ -73,17 +73,17 @@ impl Array {
     fn change_watchers(&mut self, change: impl FnOnce(&mut Watchers)) {
         let mut watchers = self.watchers.take().unwrap_or_default();
         change(&mut watchers);
-        let is_watched = watchers.probe.is_some() || watchers.ledger.is_some() || watchers.of_queues;
+        let is_watched = watchers.probe.is_some() || watchers.accounting.is_some() || watchers.of_queues;
         self.watchers = is_watched.then_some(watchers);
     }
 
     /// Shows the observers a transfer: the switch up to `switched`, then commands and data in so many equal turns.
     #[inline(never)]
-    pub(super) fn show_transfer(&mut self, unit: UnitId, from: Time, switched: Time, turns: u32, end: Time) {
+    pub(super) fn show_transfer(&mut self, unit: ExecUnitId, from: Time, switched: Time, turns: u32, end: Time) {
         let lun = self.lun_of_unit(unit);
         let Some(watchers) = &mut self.watchers else { return };
-        if let Some(ledger) = &mut watchers.ledger {
-            ledger.carry(lun, from, end);
+        if let Some(accounting) = &mut watchers.accounting {
+            accounting.carry(lun, from, end);
         }
         if watchers.probe.is_some() {
             self.show_phases(unit, from, switched, turns, end);
@@ -91,7 +91,7 @@ impl Array {
     }
 
     #[inline(never)]
-    fn show_phases(&mut self, unit: UnitId, from: Time, switched: Time, turns: u32, end: Time) {
+    fn show_phases(&mut self, unit: ExecUnitId, from: Time, switched: Time, turns: u32, end: Time) {
         let channel = self.channel_of_unit(unit);
         let (lane, data) = (Lane::Channel(channel.0), self.channels[channel].data);
         let turn = Time((end - switched).0 / u64::from(turns.max(1)));
@@ -109,18 +109,18 @@ impl Array {
     }
 
     /// The operation of a unit as plane number `index` of it sees it.
-    fn operation_of(&self, unit: UnitId, index: u32) -> Operation {
+    fn operation_of(&self, unit: ExecUnitId, index: u32) -> Operation {
         let operation = *self.operation(unit);
         if operation.members <= 1 {
             return operation;
         }
-        let Member { plane, tag, place, .. } = self.members_of(unit)[index as usize];
-        Operation { plane, tag, place, ..operation }
+        let Member { plane, tag, ppn, .. } = self.members_of(unit)[index as usize];
+        Operation { plane, tag, ppn, ..operation }
     }
 
     /// Shows the probe the work of a unit's cells.
     #[inline(never)]
-    pub(super) fn show_cells(&mut self, unit: UnitId, begin: Time, end: Time) {
+    pub(super) fn show_cells(&mut self, unit: ExecUnitId, begin: Time, end: Time) {
         for index in 0..self.operation(unit).members.max(1) {
             let operation = self.operation_of(unit, index);
             if let Some(probe) = self.probe_mut() {
@@ -133,8 +133,8 @@ impl Array {
     #[inline(never)]
     pub(super) fn show_start(&mut self, lun: LunId, first: bool, class: Class, now: Time) {
         let Some(watchers) = &mut self.watchers else { return };
-        if let (Some(ledger), true) = (&mut watchers.ledger, first) {
-            ledger.start(lun, if class.is_cleaning() { Holder::Cleaning } else { Holder::Host }, now);
+        if let (Some(accounting), true) = (&mut watchers.accounting, first) {
+            accounting.start(lun, if class.is_collecting() { Holder::Gc } else { Holder::Host }, now);
         }
         if let Some(probe) = &mut watchers.probe {
             probe.start();
@@ -142,40 +142,40 @@ impl Array {
     }
 
     #[inline(never)]
-    pub(super) fn show_line_up(&mut self, unit: UnitId, now: Time) {
+    pub(super) fn show_enqueue(&mut self, unit: ExecUnitId, now: Time) {
         let lun = self.lun_of_unit(unit);
-        if let Some(ledger) = self.ledger_mut() {
-            ledger.line_up(unit, lun, now);
+        if let Some(accounting) = self.accounting_mut() {
+            accounting.enqueue(unit, lun, now);
         }
     }
 
     #[inline(never)]
-    pub(super) fn show_grant(&mut self, unit: UnitId, now: Time) {
+    pub(super) fn show_grant(&mut self, unit: ExecUnitId, now: Time) {
         let lun = self.lun_of_unit(unit);
-        if let Some(ledger) = self.ledger_mut() {
-            ledger.grant(unit, lun, now);
+        if let Some(accounting) = self.accounting_mut() {
+            accounting.grant(unit, lun, now);
         }
     }
 
     /// What the operation of a unit of `lun` has spent since it held the unit, where books are kept; there may be
     /// something before ([`Array::book_head`]).
     #[inline(always)]
-    pub fn book_turn(&self, unit: UnitId, lun: LunId, now: Time) -> Option<Turn> {
-        Some(self.ledger()?.turn(unit, lun, self.cells_of(unit), now))
+    pub fn book_turn(&self, unit: ExecUnitId, lun: LunId, now: Time) -> Option<OperationTimes> {
+        Some(self.accounting()?.turn(unit, lun, self.cells_of(unit), now))
     }
 
     /// How long the cells of a unit work in its operation.
     #[inline(always)]
-    pub fn cells_of(&self, unit: UnitId) -> Time {
+    pub fn cells_of(&self, unit: ExecUnitId) -> Time {
         self.units[unit].cells
     }
 
     /// Books that the operation of a unit of `lun` has ended, where books are kept.
     #[inline(always)]
-    pub fn book_end(&mut self, unit: UnitId, lun: LunId, now: Time) {
+    pub fn book_end(&mut self, unit: ExecUnitId, lun: LunId, now: Time) {
         let last = self.luns[lun].active == 0;
-        if let Some(ledger) = self.ledger_mut() {
-            ledger.end(unit, lun, last, now);
+        if let Some(accounting) = self.accounting_mut() {
+            accounting.end(unit, lun, last, now);
         }
     }
 }

@@ -11,12 +11,12 @@ use crate::policy::Policy;
 pub struct LazyConfig {
     /// Share of the units in closed blocks of the plane that have to be superseded, from 0 to 1.
     #[schemars(range(min = 0.0, max = 1.0))]
-    pub stale: f64,
+    pub invalid: f64,
 }
 
 impl Default for LazyConfig {
     fn default() -> Self {
-        LazyConfig { stale: 0.25 }
+        LazyConfig { invalid: 0.25 }
     }
 }
 
@@ -24,7 +24,7 @@ impl Default for LazyConfig {
 /// stock is left for bursts of writes.
 #[derive(Clone, Debug)]
 pub struct Lazy {
-    /// Superseded units for each closed block.
+    /// Invalidated units for each closed block.
     per_block: f64,
 }
 
@@ -32,15 +32,15 @@ impl Policy for Lazy {
     type Config = LazyConfig;
 
     fn check(options: &LazyConfig, _: &DeviceConfig) -> Result<(), String> {
-        match (0.0..=1.0).contains(&options.stale) {
+        match (0.0..=1.0).contains(&options.invalid) {
             true => Ok(()),
-            false => Err(format!("stale = {} is no share: it must be from 0 to 1", options.stale)),
+            false => Err(format!("stale = {} is no share: it must be from 0 to 1", options.invalid)),
         }
     }
 
     fn new(options: &LazyConfig, device: &DeviceConfig, _: u64) -> Result<Self, String> {
         Self::check(options, device)?;
-        Ok(Lazy { per_block: options.stale * f64::from(device.data_units_per_block()) })
+        Ok(Lazy { per_block: options.invalid * f64::from(device.data_units_per_block()) })
     }
 }
 
@@ -66,9 +66,9 @@ mod tests {
         // `tiny` has 64 pages of 4 KiB in a block: of 10 closed blocks 640 units, of which a tenth is 64.
         let device = crate::config::load("tiny", &[]).unwrap();
         assert_eq!(device.data_units_per_block(), 64);
-        let lazy = Lazy::new(&LazyConfig { stale: 0.1 }, &device, 1).unwrap();
+        let lazy = Lazy::new(&LazyConfig { invalid: 0.1 }, &device, 1).unwrap();
         let wants = |invalid| lazy.is_due(invalid, 10);
         assert_eq!([wants(0), wants(63), wants(64), wants(640)], [false, false, true, true]);
-        assert!(Lazy::new(&LazyConfig { stale: 1.5 }, &device, 1).unwrap_err().contains("from 0 to 1"));
+        assert!(Lazy::new(&LazyConfig { invalid: 1.5 }, &device, 1).unwrap_err().contains("from 0 to 1"));
     }
 }

@@ -14,7 +14,7 @@ pub struct External {
     guard: Guard<dyn ExternalVictim>,
     /// By plane: victims in succession that gained nothing.
     in_vain: Vec<u32>,
-    most_in_vain: u32,
+    most_wasted: u32,
 }
 
 impl External {
@@ -25,7 +25,7 @@ impl External {
         Ok(External {
             guard: Guard::new(wanted, made),
             in_vain: vec![0; device.total_planes() as usize],
-            most_in_vain: device.geometry.blocks.saturating_mul(64),
+            most_wasted: device.geometry.blocks.saturating_mul(64),
         })
     }
 
@@ -38,9 +38,9 @@ impl External {
         let victim = view.closed_blocks().nth(position)?;
         let plane = view.plane();
         let in_vain = &mut self.in_vain[plane.index()];
-        let gains = view.units() - view.valid(victim) >= view.least_gain();
+        let gains = view.units() - view.valid(victim) >= view.least_reclaim();
         *in_vain = if gains { 0 } else { *in_vain + 1 };
-        if *in_vain > self.most_in_vain {
+        if *in_vain > self.most_wasted {
             let what = format!(
                 "chose {in_vain} blocks of plane {} in succession that gain nothing, though others would",
                 plane.0

@@ -66,7 +66,7 @@ pub struct Block {
     /// By plane: the logical block that is merged to free one.
     merging: Table<PlaneId, Option<u32>>,
     /// By plane: blocks that await their erase.
-    doomed: Table<PlaneId, u32>,
+    awaiting_erase: Table<PlaneId, u32>,
     /// Memory for the writes of a program, by their offsets.
     writes: Vec<(u32, TransactionId)>,
 }
@@ -99,7 +99,7 @@ impl Policy for Block {
             jobs: Table::new(map.logical.len() as u32, Job::default()),
             waiting: Table::new(planes, VecDeque::new()),
             merging: Table::new(planes, None),
-            doomed: Table::new(planes, 0),
+            awaiting_erase: Table::new(planes, 0),
             writes: Vec::new(),
             map,
         })
@@ -121,9 +121,9 @@ impl Mapping for Block {
         Some(Ppn(ftl.blocks.first_unit(BlockId(current)).0 + next))
     }
 
-    fn source_of(&self, ftl: &Ftl, place: Ppn) -> Option<Ppn> {
-        let (number, _) = self.map.split(Lpn(ftl.map.owner(place)));
-        self.jobs[number].gather.source_of(place)
+    fn source_of(&self, ftl: &Ftl, ppn: Ppn) -> Option<Ppn> {
+        let (number, _) = self.map.split(Lpn(ftl.map.owner(ppn)));
+        self.jobs[number].gather.source_of(ppn)
     }
 
     fn blocks(&self, ftl: &Ftl, found: &mut dyn FnMut(BlockId, u32)) {
@@ -192,10 +192,10 @@ impl Mapping for Block {
         Ok(())
     }
 
-    fn may_be_at(&self, ftl: &Ftl, lpn: Lpn, place: Ppn) -> bool {
+    fn may_be_at(&self, ftl: &Ftl, lpn: Lpn, ppn: Ppn) -> bool {
         let (number, offset) = self.map.split(lpn);
-        let (logical, block) = (&self.map.logical[number as usize], ftl.blocks.block_of(place).0);
-        (block == logical.current || block == logical.old) && ftl.blocks.offset_in_block(place) == offset
+        let (logical, block) = (&self.map.logical[number as usize], ftl.blocks.block_of(ppn).0);
+        (block == logical.current || block == logical.old) && ftl.blocks.offset_in_block(ppn) == offset
     }
 
     fn recount(&self, ftl: &Ftl) -> Result<(), String> {
@@ -224,7 +224,7 @@ impl<C: Context + ?Sized> MappingInTime<C> for Block {
     fn bind_copies(&mut self, cx: &mut C, id: TransactionId) -> Option<Bound> {
         let merge = cx.ops()[id];
         let bound = self.bind_program(cx, merge.logical_block(), &[], merge.class);
-        cx.ops()[id].place = bound.place;
+        cx.ops()[id].ppn = bound.ppn;
         Some(bound)
     }
 
@@ -248,7 +248,7 @@ impl<C: Context + ?Sized> MappingInTime<C> for Block {
     }
 
     fn erased(&mut self, cx: &mut C, plane: PlaneId) {
-        self.doomed[plane] -= 1;
+        self.awaiting_erase[plane] -= 1;
         self.give_blocks(cx, plane);
     }
 }

@@ -16,8 +16,8 @@ impl Block {
     /// Returns the place of an offset in the old block of a logical block, if it is valid.
     pub(super) fn old_place(&mut self, ftl: &mut Ftl, number: u32, offset: u32) -> Option<Ppn> {
         let LogicalBlock { old, .. } = *self.logical(number);
-        let place = (old != NOWHERE).then(|| Ppn(ftl.blocks.first_unit(BlockId(old)).0 + offset))?;
-        ftl.blocks.is_valid(place).then_some(place)
+        let ppn = (old != NOWHERE).then(|| Ppn(ftl.blocks.first_unit(BlockId(old)).0 + offset))?;
+        ftl.blocks.is_valid(ppn).then_some(ppn)
     }
 
     /// A logical block takes a free block as its current one. The places that it leaves unwritten have no owner.
@@ -39,16 +39,16 @@ impl Block {
             self.renew_now(ftl, number);
         }
         self.fill_now(ftl, number, offset);
-        let place = self.program_at(ftl, number, offset, lpn.0, ProgramCause::Host);
-        ftl.written_now(lpn, old, place, contents);
+        let ppn = self.program_at(ftl, number, offset, lpn.0, ProgramCause::Host);
+        ftl.written_now(lpn, old, ppn, contents);
         self.drop_old_now(ftl, number);
     }
 
     /// Programs the next offset of a logical block: a unit, or [`PADDING`].
     fn program_at(&mut self, ftl: &mut Ftl, number: u32, offset: u32, lpn: u32, cause: ProgramCause) -> Ppn {
         let LogicalBlock { current, .. } = *self.logical(number);
-        let place = Ppn(ftl.blocks.first_unit(BlockId(current)).0 + offset);
-        ftl.program_in_block_now(place, cause, lpn);
+        let ppn = Ppn(ftl.blocks.first_unit(BlockId(current)).0 + offset);
+        ftl.program_in_block_now(ppn, cause, lpn);
         let logical = self.logical(number);
         logical.next = offset + 1;
         match cause {
@@ -56,7 +56,7 @@ impl Block {
             ProgramCause::Merge => logical.note_program(std::iter::once(offset), std::iter::empty()),
             _ => {}
         }
-        place
+        ppn
     }
 
     /// Copies the units of the old block below an offset, and pads the rest.
@@ -67,8 +67,8 @@ impl Block {
                 self.program_at(ftl, number, offset, PADDING, ProgramCause::Padding);
                 continue;
             };
-            let place = self.program_at(ftl, number, offset, ftl.map.owner(from), ProgramCause::Merge);
-            ftl.copy_now(from, place, &mut last_page);
+            let ppn = self.program_at(ftl, number, offset, ftl.map.owner(from), ProgramCause::Merge);
+            ftl.copy_now(from, ppn, &mut last_page);
         }
     }
 
@@ -96,7 +96,7 @@ impl Block {
         logical.old = NOWHERE;
         let kind = logical.merge();
         ftl.counters.merges[kind as usize] += 1;
-        ftl.blocks.doom(old);
+        ftl.blocks.await_erase(old);
         Some(old)
     }
 
@@ -142,10 +142,10 @@ impl Block {
                 }
                 let first = ftl.blocks.first_unit(BlockId(block)).0;
                 for offset in 0..map.units() {
-                    let place = Ppn(first + offset);
-                    let lpn = ftl.map.owner(place);
+                    let ppn = Ppn(first + offset);
+                    let lpn = ftl.map.owner(ppn);
                     let own = map.split(Lpn(lpn)) == (number as u32, offset) && offset < end;
-                    if ftl.blocks.is_valid(place) && !own {
+                    if ftl.blocks.is_valid(ppn) && !own {
                         return Err(format!("logical block {number}: unit {lpn} is at offset {offset}"));
                     }
                 }

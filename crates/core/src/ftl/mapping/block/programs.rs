@@ -107,7 +107,7 @@ impl Block {
         self.job(number).merge = false;
         let merging = &mut self.merging[plane];
         *merging = merging.filter(|&merging| merging != number);
-        self.doomed[plane] += 1;
+        self.awaiting_erase[plane] += 1;
         if cx.ftl().blocks.can_erase(old) {
             cx.erase(old);
         }
@@ -120,7 +120,7 @@ impl Block {
 
     /// If free blocks are few, merges the logical block that has had two blocks for the longest time, one at a time.
     pub(super) fn free_blocks(&mut self, cx: &mut (impl Context + ?Sized), plane: PlaneId) {
-        let coming = cx.ftl().blocks.free_blocks(plane, Role::Data) + self.doomed[plane];
+        let coming = cx.ftl().blocks.free_blocks(plane, Role::Data) + self.awaiting_erase[plane];
         if coming > cx.ftl().shape().soft || self.merging[plane].is_some() {
             return;
         }
@@ -209,7 +209,7 @@ impl Block {
         self.writes = writes;
         if let Some((_, id)) = first {
             cx.note_resumed(id);
-            return cx.line_up(id);
+            return cx.enqueue(id);
         }
         let mut merge = Transaction::new(Kind::MergeWrite, Class::Gc).of_logical_block(number);
         merge.plane = block_home(cx.ftl(), number);
@@ -256,7 +256,7 @@ impl Block {
         let copied = gather.copies().iter().map(|copy| copy.to.0 - start.0 + next);
         logical.note_program(copied, writes.iter().map(|write| write.0));
         let plane = block_home(cx.ftl(), number);
-        Bound { class, plane, place: start }
+        Bound { class, plane, ppn: start }
     }
 
     /// A program of a logical block has ended, and its writes with it.

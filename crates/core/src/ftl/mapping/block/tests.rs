@@ -18,23 +18,21 @@ fn bench(merges: bool) -> Bench {
 fn write(bench: &mut Bench, lpns: impl IntoIterator<Item = u32>) -> Vec<(Kind, u32)> {
     bench.write(lpns);
     let ended = bench.end_all().into_iter();
-    ended.map(|(kind, place)| (kind, bench.cx.ftl.blocks.offset_in_block(place))).collect()
+    ended.map(|(kind, ppn)| (kind, bench.cx.ftl.blocks.offset_in_block(ppn))).collect()
 }
 
 /// Owners of the places in the current block of logical block 0 that were programmed.
 fn owners(bench: &Bench) -> Vec<u32> {
     let end = bench.scheme.target(&bench.cx.ftl, Lpn(0), Some(0)).unwrap();
     let first = end.0 - bench.cx.ftl.blocks.offset_in_block(Ppn(end.0 - 1)) - 1;
-    (first..end.0).map(|place| bench.cx.ftl.map.owner(Ppn(place))).collect()
+    (first..end.0).map(|ppn| bench.cx.ftl.map.owner(Ppn(ppn))).collect()
 }
 
 /// Asserts that the units of logical block 0 are at their offsets in one block, and which merges there were.
 fn assert_merged(bench: &Bench, kind: MergeKind) {
     assert_eq!(owners(bench), (0..UNITS).collect::<Vec<_>>());
     let block = |lpn| match bench.cx.ftl.map.get(Lpn(lpn)) {
-        Location::Flash(place) if bench.cx.ftl.blocks.offset_in_block(place) == lpn => {
-            bench.cx.ftl.blocks.block_of(place)
-        }
+        Location::Flash(ppn) if bench.cx.ftl.blocks.offset_in_block(ppn) == lpn => bench.cx.ftl.blocks.block_of(ppn),
         other => panic!("unit {lpn} is at {other:?}"),
     };
     assert!((1..UNITS).all(|lpn| block(lpn) == block(0)));

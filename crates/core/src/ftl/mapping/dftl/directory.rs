@@ -77,10 +77,10 @@ impl MapState {
         self.directory[page as usize].checked_sub(1).map(Ppn)
     }
 
-    /// A translation page is in flash at `place`; returns where it was.
-    pub fn set_place(&mut self, page: u32, place: Ppn) -> Option<Ppn> {
+    /// A translation page is in flash at `ppn`; returns where it was.
+    pub fn set_place(&mut self, page: u32, ppn: Ppn) -> Option<Ppn> {
         let old = self.place(page);
-        self.directory[page as usize] = place.0 + 1;
+        self.directory[page as usize] = ppn.0 + 1;
         old
     }
 

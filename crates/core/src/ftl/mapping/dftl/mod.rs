@@ -226,10 +226,10 @@ impl Mapping for Dftl {
         self.state.load(input)?;
         let group = ftl.blocks.size(Role::Map).program_units;
         for page in 0..self.state.pages() {
-            let Some(place) = self.state.place(page) else { continue };
-            let units = place.0..place.0.saturating_add(group);
-            let whole = ftl.blocks.offset_in_block(place).is_multiple_of(group);
-            let home = ftl.blocks.plane_of(ftl.blocks.block_of(place)) == ftl.map_home(page);
+            let Some(ppn) = self.state.place(page) else { continue };
+            let units = ppn.0..ppn.0.saturating_add(group);
+            let whole = ftl.blocks.offset_in_block(ppn).is_multiple_of(group);
+            let home = ftl.blocks.plane_of(ftl.blocks.block_of(ppn)) == ftl.map_home(page);
             if !whole || !home || !units.clone().all(|unit| ftl.blocks.adopt(Ppn(unit), Role::Map, written)) {
                 return Err(input.damaged(format!("the place of translation page {page}")));
             }
@@ -301,20 +301,20 @@ impl<C: Context + ?Sized> MappingInTime<C> for Dftl {
         self.write_map_again(cx, id);
     }
 
-    fn map_programmed(&mut self, cx: &mut C, page: u32, place: Ppn) {
-        self.page_programmed(cx, page, place);
+    fn map_programmed(&mut self, cx: &mut C, page: u32, ppn: Ppn) {
+        self.page_programmed(cx, page, ppn);
     }
 
-    fn clean_map(&mut self, cx: &mut C, plane: PlaneId) {
+    fn collect_map(&mut self, cx: &mut C, plane: PlaneId) {
         self.reclaim(cx, plane);
     }
 
     fn map_erased(&mut self, _: &mut C, plane: PlaneId) {
-        let doomed = &mut self.jobs[plane].doomed;
-        *doomed = doomed.saturating_sub(1);
+        let awaiting_erase = &mut self.jobs[plane].awaiting_erase;
+        *awaiting_erase = awaiting_erase.saturating_sub(1);
     }
 
-    fn map_gains(&mut self, cx: &mut C, plane: PlaneId) {
+    fn map_reclaims(&mut self, cx: &mut C, plane: PlaneId) {
         self.unstall_map(cx, plane);
         self.reclaim(cx, plane);
     }

@@ -20,8 +20,8 @@ impl Ftl {
     /// Gives a translation page its next place; there must be room in its plane.
     pub(super) fn bind_map(&mut self, page: u32, cause: MapCause) -> Ppn {
         let BlockSize { program_units, program_pages, .. } = *self.blocks.size(Role::Map);
-        let place = self.blocks.advance(self.blocks.map_frontier(self.map_home(page)), program_units);
-        for unit in place.0..place.0 + program_units {
+        let ppn = self.blocks.advance(self.blocks.map_frontier(self.map_home(page)), program_units);
+        for unit in ppn.0..ppn.0 + program_units {
             self.map.set_owner(Ppn(unit), TRANSLATION | page);
         }
         let counters = &mut self.counters;
@@ -29,23 +29,23 @@ impl Ftl {
         counters.pages_programmed[ProgramCause::Map as usize] += u64::from(program_pages);
         counters.units_programmed += u64::from(program_units);
         counters.map.programs[cause as usize] += 1;
-        place
+        ppn
     }
 }
 
 impl Dftl {
     /// A translation page has been programmed. Its old version is invalid.
-    pub(super) fn note_programmed(&mut self, ftl: &mut Ftl, page: u32, place: Ppn) {
+    pub(super) fn note_programmed(&mut self, ftl: &mut Ftl, page: u32, ppn: Ppn) {
         let group = ftl.blocks.size(Role::Map).program_units;
-        let old = self.state.set_place(page, place);
+        let old = self.state.set_place(page, ppn);
         if let Some(media) = &mut ftl.media {
-            (place.0..place.0 + group).for_each(|unit| media.write(Ppn(unit), None, None));
+            (ppn.0..ppn.0 + group).for_each(|unit| media.write(Ppn(unit), None, None));
         }
         if let Some(old) = old {
             (old.0..old.0 + group).for_each(|unit| ftl.blocks.invalidate(Ppn(unit)));
-            ftl.counters.map.units_superseded += u64::from(group);
+            ftl.counters.map.units_invalidated += u64::from(group);
         }
-        (place.0..place.0 + group).for_each(|unit| ftl.blocks.validate(Ppn(unit)));
+        (ppn.0..ppn.0 + group).for_each(|unit| ftl.blocks.validate(Ppn(unit)));
     }
 
     /// Writes the translation pages that functional writes have changed. Calls `written` after each.
@@ -54,24 +54,24 @@ impl Dftl {
             if self.state.take_changed(page) {
                 let plane = ftl.map_home(page);
                 if !ftl.blocks.may_take(ftl.blocks.region(plane, Role::Map), Claim::WRITE) {
-                    self.clean_map_now(ftl, plane);
+                    self.collect_map_now(ftl, plane);
                 }
-                let place = self.write_map_now(ftl, page, MapCause::Functional);
-                written(ftl, page, place);
+                let ppn = self.write_map_now(ftl, page, MapCause::Functional);
+                written(ftl, page, ppn);
             }
         }
     }
 
     fn write_map_now(&mut self, ftl: &mut Ftl, page: u32, cause: MapCause) -> Ppn {
-        let place = ftl.bind_map(page, cause);
-        self.note_programmed(ftl, page, place);
-        let last = Ppn(place.0 + ftl.blocks.size(Role::Map).program_units - 1);
+        let ppn = ftl.bind_map(page, cause);
+        self.note_programmed(ftl, page, ppn);
+        let last = Ppn(ppn.0 + ftl.blocks.size(Role::Map).program_units - 1);
         ftl.close_if_full(last, ftl.blocks.map_frontier(ftl.map_home(page)), Role::Map);
-        place
+        ppn
     }
 
     /// Reclaims blocks of translation pages until one can be written beside the reserve.
-    fn clean_map_now(&mut self, ftl: &mut Ftl, plane: PlaneId) {
+    fn collect_map_now(&mut self, ftl: &mut Ftl, plane: PlaneId) {
         while ftl.blocks.free_blocks(plane, Role::Map) <= RESERVE {
             let region = ftl.blocks.region(plane, Role::Map);
             let Some(victim) = ftl.blocks.take_victim(region, 0) else { return };
@@ -80,10 +80,10 @@ impl Dftl {
             walk.start(ftl, victim);
             // A page is invalid at its old place when it has been written again.
             while let Some(unit) = walk.next_valid(ftl) {
-                ftl.note_map_read(MapCause::MapCleaning, ftl.blocks.size(Role::Map).program_pages);
-                self.write_map_now(ftl, ftl.map.owner(unit) & !TRANSLATION, MapCause::MapCleaning);
+                ftl.note_map_read(MapCause::MapGc, ftl.blocks.size(Role::Map).program_pages);
+                self.write_map_now(ftl, ftl.map.owner(unit) & !TRANSLATION, MapCause::MapGc);
             }
-            ftl.blocks.doom(victim);
+            ftl.blocks.await_erase(victim);
             ftl.erase_now(victim);
         }
     }
@@ -94,12 +94,12 @@ impl Dftl {
         let group = ftl.blocks.size(Role::Map).program_units;
         let mut held = 0;
         for page in 0..state.pages() {
-            let Some(place) = state.place(page) else { continue };
+            let Some(ppn) = state.place(page) else { continue };
             held += u64::from(group);
-            for unit in (place.0..place.0 + group).map(Ppn) {
+            for unit in (ppn.0..ppn.0 + group).map(Ppn) {
                 let block = ftl.blocks.block(ftl.blocks.block_of(unit));
                 if block.role != Role::Map || !ftl.blocks.is_valid(unit) || ftl.map.owner(unit) != TRANSLATION | page {
-                    return Err(format!("translation page {page} is not at {}, where it should be", place.0));
+                    return Err(format!("translation page {page} is not at {}, where it should be", ppn.0));
                 }
             }
         }

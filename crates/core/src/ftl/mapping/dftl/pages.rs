@@ -74,7 +74,7 @@ impl Dftl {
             return;
         }
         match self.state.place(page) {
-            Some(place) => self.read_entry(cx, page, place, lpn),
+            Some(ppn) => self.read_entry(cx, page, ppn, lpn),
             None => self.entries_here(cx, page, None),
         }
     }
@@ -94,19 +94,19 @@ impl Dftl {
         (u64::from(state.entry_in_page(lpn)) * pages / u64::from(state.entries_per_page())) as u32
     }
 
-    fn read_entry(&mut self, cx: &mut (impl Context + ?Sized), page: u32, place: Ppn, lpn: Lpn) {
+    fn read_entry(&mut self, cx: &mut (impl Context + ?Sized), page: u32, ppn: Ppn, lpn: Lpn) {
         let part = self.flash_page_of(cx, lpn);
         let shape = *cx.ftl().shape();
         let skip = if shape.pages_per_unit > 1 { 0 } else { part * shape.units_per_page.divisor() };
         let entry = self.page(page);
         (entry.state, entry.part) = (State::Fetching, part);
-        self.read_map(cx, page, Ppn(place.0 + skip), 1, MapCause::Miss);
+        self.read_map(cx, page, Ppn(ppn.0 + skip), 1, MapCause::Miss);
     }
 
-    fn read_map(&mut self, cx: &mut (impl Context + ?Sized), page: u32, place: Ppn, pages: u32, cause: MapCause) {
-        let block = cx.ftl().blocks.depend(place);
+    fn read_map(&mut self, cx: &mut (impl Context + ?Sized), page: u32, ppn: Ppn, pages: u32, cause: MapCause) {
+        let block = cx.ftl().blocks.depend(ppn);
         let mut read = Transaction::new(Kind::MapRead, class_of(cause, Class::MapRead)).of_map_page(page);
-        (read.place, read.dependency) = (place, block);
+        (read.ppn, read.dependency) = (ppn, block);
         (read.units, read.first) = (pages as u16, cause as u16);
         read.plane = cx.ftl().blocks.plane_of(block);
         cx.queue(read);
@@ -145,8 +145,8 @@ impl Dftl {
         let next = self.page(page).readers.first();
         if next.is_some() {
             let lpn = cx.ops()[next].lpn;
-            if let Some(place) = self.state.place(page) {
-                return self.read_entry(cx, page, place, lpn);
+            if let Some(ppn) = self.state.place(page) {
+                return self.read_entry(cx, page, ppn, lpn);
             }
         }
         match (self.wants_update(page), is_whole) {
@@ -220,10 +220,10 @@ impl Dftl {
     /// Reads a translation page that is to be updated. Returns `false` if all of it is known.
     pub(super) fn read_to_update(&mut self, cx: &mut (impl Context + ?Sized), page: u32) -> bool {
         let is_known = self.state.is_wholly_cached(page);
-        let Some(place) = self.state.place(page).filter(|_| !is_known) else { return false };
+        let Some(ppn) = self.state.place(page).filter(|_| !is_known) else { return false };
         self.page(page).state = State::Reading;
         let (pages, cause) = (cx.ftl().blocks.size(Role::Map).program_pages, self.update_cause(cx, page));
-        self.read_map(cx, page, place, pages, cause);
+        self.read_map(cx, page, ppn, pages, cause);
         true
     }
 
@@ -232,8 +232,8 @@ impl Dftl {
         let Page { writers, owed, .. } = *self.page(page);
         match writers.first() {
             TransactionId::NONE if owed > 0 => MapCause::Eviction,
-            TransactionId::NONE => MapCause::MapCleaning,
-            node if cx.ops()[node].kind == Kind::MapHold => MapCause::Cleaning,
+            TransactionId::NONE => MapCause::MapGc,
+            node if cx.ops()[node].kind == Kind::MapHold => MapCause::Gc,
             _ => MapCause::Eviction,
         }
     }
@@ -316,8 +316,8 @@ impl Dftl {
         }
         let cause = self.update_cause(cx, page);
         let free = cx.ftl().blocks.free_blocks(plane, Role::Map);
-        let place = cx.ftl().bind_map(page, cause);
-        cx.ops()[id].place = place;
+        let ppn = cx.ftl().bind_map(page, cause);
+        cx.ops()[id].ppn = ppn;
         let batch = self.state.batch;
         let entry = &mut self.pages[page];
         entry.state = State::Programming;
@@ -333,23 +333,23 @@ impl Dftl {
         if cx.ftl().blocks.free_blocks(plane, Role::Map) != free {
             self.reclaim(cx, plane);
         }
-        Some(Bound { class, plane, place })
+        Some(Bound { class, plane, ppn })
     }
 
     /// A program of a translation page has ended.
     pub(super) fn finish_map_write(&mut self, cx: &mut (impl Context + ?Sized), id: TransactionId) {
         let write = cx.ops().remove(id);
-        let (place, page) = (write.place, write.map_page());
-        self.note_programmed(cx.ftl(), page, place);
+        let (ppn, page) = (write.ppn, write.map_page());
+        self.note_programmed(cx.ftl(), page, ppn);
         let taken = std::mem::take(&mut self.page(page).taken);
         cx.tasks().push(updated(taken));
-        cx.tasks().push(Task::MapProgrammed(page, place));
+        cx.tasks().push(Task::MapProgrammed(page, ppn));
     }
 
     /// Takes the next step of a page that has been programmed: another update, or none.
-    pub(super) fn page_programmed(&mut self, cx: &mut (impl Context + ?Sized), page: u32, place: Ppn) {
+    pub(super) fn page_programmed(&mut self, cx: &mut (impl Context + ?Sized), page: u32, ppn: Ppn) {
         let blocks = &cx.ftl().blocks;
-        let plane = blocks.plane_of(blocks.block_of(place));
+        let plane = blocks.plane_of(blocks.block_of(ppn));
         if std::mem::take(&mut self.page(page).moving) {
             self.jobs[plane].waiting = false;
         }
@@ -431,12 +431,12 @@ fn updated(waiting: Fifo) -> Task {
 fn class_of(cause: MapCause, of_host: Class) -> Class {
     match cause {
         MapCause::Miss | MapCause::Eviction | MapCause::Functional => of_host,
-        MapCause::Cleaning => Class::Gc,
-        MapCause::MapCleaning => Class::UrgentGc,
+        MapCause::Gc => Class::Gc,
+        MapCause::MapGc => Class::UrgentGc,
     }
 }
 
 pub(super) fn cause_of(number: u16) -> MapCause {
-    const CAUSES: [MapCause; 4] = [MapCause::Miss, MapCause::Eviction, MapCause::Cleaning, MapCause::MapCleaning];
+    const CAUSES: [MapCause; 4] = [MapCause::Miss, MapCause::Eviction, MapCause::Gc, MapCause::MapGc];
     CAUSES[usize::from(number)]
 }

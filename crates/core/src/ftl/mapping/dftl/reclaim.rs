@@ -15,7 +15,7 @@ pub(super) struct Reclaim {
     pub(super) walk: Walk,
     /// A translation page of the victim is on its way elsewhere.
     pub(super) waiting: bool,
-    pub(super) doomed: u32,
+    pub(super) awaiting_erase: u32,
 }
 
 impl Reclaim {
@@ -24,8 +24,8 @@ impl Reclaim {
         let victim = self.walk.block().map(|victim| ftl.blocks.block(victim));
         InHand {
             units: victim.map_or(0, |victim| u32::from(victim.valid)),
-            awaiting_erase: self.doomed,
-            coming: self.doomed + u32::from(victim.is_some_and(|victim| !victim.failed)),
+            awaiting_erase: self.awaiting_erase,
+            coming: self.awaiting_erase + u32::from(victim.is_some_and(|victim| !victim.failed)),
             ..InHand::default()
         }
     }
@@ -47,8 +47,8 @@ impl Dftl {
             }
             let failed = ftl.blocks.block(victim).failed;
             job.walk.end();
-            job.doomed += u32::from(!failed);
-            ftl.blocks.doom(victim);
+            job.awaiting_erase += u32::from(!failed);
+            ftl.blocks.await_erase(victim);
             if ftl.blocks.can_erase(victim) {
                 cx.erase(victim);
             }
@@ -73,7 +73,7 @@ impl Dftl {
         let victim = if let Some(failed) = failed {
             ftl.take_failed(failed);
             failed
-        } else if free + job.doomed <= RESERVE && takes_victim {
+        } else if free + job.awaiting_erase <= RESERVE && takes_victim {
             let victim = ftl.blocks.take_victim(region, 0)?;
             ftl.counters.map.victims += 1;
             victim

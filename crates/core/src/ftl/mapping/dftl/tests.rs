@@ -12,7 +12,7 @@ fn bench(entries: u32) -> (Bench, [Ppn; 2]) {
     let scheme = format!("mapping.scheme={{ dftl = {{ cache = \"{}B\", cached_entry = \"8B\" }} }}", 8 * entries);
     let (mut bench, mut places) = (Bench::new(&[&scheme, "capacity.spare=0.3"]), Vec::new());
     [0, PER_PAGE].into_iter().for_each(|lpn| bench.scheme.change_entry_now(Lpn(lpn)));
-    bench.scheme.seal(&mut bench.cx.ftl, &mut |_, _, place| places.push(place));
+    bench.scheme.seal(&mut bench.cx.ftl, &mut |_, _, ppn| places.push(ppn));
     (bench, places.try_into().unwrap())
 }
 
@@ -24,11 +24,11 @@ fn queued(bench: &Bench) -> Vec<(Kind, u32)> {
 
 #[test]
 fn a_missing_page_is_fetched_once_for_all_that_wait() {
-    let (mut bench, [place, _]) = bench(2);
+    let (mut bench, [ppn, _]) = bench(2);
     let waiting = [5, 6, 5].map(|lpn| bench.await_entry(lpn));
     assert_eq!((queued(&bench), bench.resumed.len()), (vec![(Kind::MapRead, 0)], 0));
     assert_eq!(bench.scheme.describe(), "1 translation pages in use, 0 without room");
-    assert_eq!(bench.end_all(), [(Kind::MapRead, place)]);
+    assert_eq!(bench.end_all(), [(Kind::MapRead, ppn)]);
     assert_eq!(bench.resumed, waiting);
     assert!(bench.scheme.use_entry(Lpn(5)) && bench.scheme.use_entry(Lpn(6)) && !bench.scheme.use_entry(Lpn(7)));
     assert_eq!(bench.scheme.describe(), "0 translation pages in use, 0 without room");

@@ -13,7 +13,7 @@ use crate::sim::time::Time;
 
 /// The host's side of a device: its queue, the link, the requests in progress and the controller's cores.
 #[derive(Clone, Debug)]
-pub struct Front {
+pub struct HostInterface {
     /// The requests in progress.
     pub requests: Requests,
     /// The cores of the controller, if their work takes time.
@@ -32,10 +32,10 @@ pub struct Front {
     units: Units,
 }
 
-impl Front {
+impl HostInterface {
     /// Creates a front without requests.
-    pub fn new(config: &DeviceConfig) -> Front {
-        Front {
+    pub fn new(config: &DeviceConfig) -> HostInterface {
+        HostInterface {
             requests: Requests::default(),
             cores: Cores::new(config).map(Box::new),
             unadmitted: VecDeque::new(),
@@ -226,9 +226,9 @@ impl Front {
 mod tests {
     use super::*;
 
-    fn front(overrides: &[&str]) -> Front {
+    fn interface(overrides: &[&str]) -> HostInterface {
         let overrides: Vec<String> = overrides.iter().map(|option| (*option).to_owned()).collect();
-        Front::new(&crate::config::load("tiny", &overrides).unwrap())
+        HostInterface::new(&crate::config::load("tiny", &overrides).unwrap())
     }
 
     const FLUSH: Request = Request {
@@ -249,35 +249,35 @@ mod tests {
 
     #[test]
     fn requests_beyond_the_queue_depth_wait_for_a_place() {
-        let mut front = front(&["host.queue_depth=2"]);
-        let ids = [front.enter(write(0, 8)), front.enter(write(8, 8))];
-        assert!(!front.has_room());
-        front.wait(write(16, 8));
-        assert_eq!(front.next_waiting(), None);
+        let mut interface = interface(&["host.queue_depth=2"]);
+        let ids = [interface.enter(write(0, 8)), interface.enter(write(8, 8))];
+        assert!(!interface.has_room());
+        interface.wait(write(16, 8));
+        assert_eq!(interface.next_waiting(), None);
 
-        assert!(front.part_done(ids[0], Time(5)), "a request has one part while it is being taken apart");
-        let finish = front.finish_of(ids[0], Time(7));
-        assert_eq!(front.complete(ids[0], finish), write(0, 8));
+        assert!(interface.part_done(ids[0], Time(5)), "a request has one part while it is being taken apart");
+        let finish = interface.finish_of(ids[0], Time(7));
+        assert_eq!(interface.complete(ids[0], finish), write(0, 8));
         // The host has the completion later: the place is not free until then.
-        front.hold_place(Time(9));
-        assert_eq!((front.next_waiting(), front.next_return()), (None, Some(Time(9))));
-        front.free_places(Time(8));
-        assert_eq!(front.next_waiting(), None);
-        front.free_places(Time(9));
-        assert_eq!(front.next_waiting(), Some(write(16, 8)));
+        interface.hold_place(Time(9));
+        assert_eq!((interface.next_waiting(), interface.next_return()), (None, Some(Time(9))));
+        interface.free_places(Time(8));
+        assert_eq!(interface.next_waiting(), None);
+        interface.free_places(Time(9));
+        assert_eq!(interface.next_waiting(), Some(write(16, 8)));
 
         let mut completions = Vec::new();
-        front.take_completions(&mut completions);
+        interface.take_completions(&mut completions);
         assert_eq!(completions.iter().map(|completion| completion.finish).collect::<Vec<_>>(), [Time(7)]);
-        assert!(!front.has_completions());
+        assert!(!interface.has_completions());
     }
 
     #[test]
     fn requests_beyond_the_last_sector_are_out_of_range() {
-        let front = front(&[]);
-        let last = front.sectors() - 1;
-        assert!(front.is_in_range(&write(last, 1)) && !front.is_in_range(&write(last, 2)));
-        assert!(!front.is_in_range(&write(0, 0)) && !front.is_in_range(&write(u64::MAX, 1)));
-        assert!(front.is_in_range(&FLUSH));
+        let interface = interface(&[]);
+        let last = interface.sectors() - 1;
+        assert!(interface.is_in_range(&write(last, 1)) && !interface.is_in_range(&write(last, 2)));
+        assert!(!interface.is_in_range(&write(0, 0)) && !interface.is_in_range(&write(u64::MAX, 1)));
+        assert!(interface.is_in_range(&FLUSH));
     }
 }

@@ -26,7 +26,8 @@ use crate::digests::Checked;
 pub use choice::Choice;
 use parts::Asked;
 pub use parts::{
-    Blocker, OlderStory, OperationStory, OrderStory, PartStory, PhaseStory, Standing, Story, TimelineStory, WaitStory,
+    Blocker, Explanation, OlderExplanation, OperationExplanation, OrderExplanation, PartExplanation, PhaseExplanation,
+    Standing, TimelineExplanation, WaitExplanation,
 };
 
 /// The file of a result that holds its requests.
@@ -47,7 +48,7 @@ fn run_of(requests: &Path) -> Result<Option<String>> {
 }
 
 /// Tells the story of a request of the result in `directory`.
-pub fn tell(directory: &Path, choice: &Choice) -> Result<Story> {
+pub fn tell(directory: &Path, choice: &Choice) -> Result<Explanation> {
     let summary = directory.join("summary.json");
     if !summary.exists() {
         bail!("{} is no result: it has no summary.json; run with --out {0}", directory.display());
@@ -59,13 +60,13 @@ pub fn tell(directory: &Path, choice: &Choice) -> Result<Story> {
     checked.file(&requests)?;
     checked.run(&requests, run_of(&requests)?.as_deref())?;
     let number = choice.find(&requests)?;
-    let Some((asked, mut story)) = of_request(&requests, number, &result.config)? else {
+    let Some((asked, mut explanation)) = of_request(&requests, number, &result.config)? else {
         let there = choice::There::of(&requests)?.said();
         bail!("there is no request {number}: {} {there}", requests.display())
     };
     let among = choice.among().unwrap_or(Some(asked.operation));
-    story.note = checked.note();
-    story.standing = standing(&requests, among, asked.latency())?;
+    explanation.note = checked.note();
+    explanation.standing = standing(&requests, among, asked.latency())?;
     let timeline = directory.join("timeline.json.gz");
     if timeline.exists() {
         checked.file(&timeline)?;
@@ -74,23 +75,24 @@ pub fn tell(directory: &Path, choice: &Choice) -> Result<Story> {
             let writes = witness.operations.iter_mut().filter(|operation| operation.what == "host write");
             writes.for_each(|write| write.any_die = true);
         }
-        (story.operations, story.order, story.timeline) =
+        (explanation.operations, explanation.order, explanation.timeline) =
             (Some(witness.operations), witness.order, Some(witness.covered));
     }
-    if story.timeline.as_ref().is_none_or(|timeline| !timeline.covers) {
-        story.rerun = Some(rerun(&result, directory, &requests, &asked));
+    if explanation.timeline.as_ref().is_none_or(|timeline| !timeline.covers) {
+        explanation.rerun = Some(rerun(&result, directory, &requests, &asked));
     }
-    Ok(story)
+    Ok(explanation)
 }
 
 /// What the file of the requests tells of one.
-fn of_request(requests: &Path, number: u64, config: &DeviceConfig) -> Result<Option<(Asked, Story)>> {
+fn of_request(requests: &Path, number: u64, config: &DeviceConfig) -> Result<Option<(Asked, Explanation)>> {
     let mut found = None;
     find_request(requests, number, &mut |record| {
         let us = |time: Time| time.as_us();
         let latency = record.latency();
         let share = |time: Time| if latency > Time::ZERO { time.as_us() / latency.as_us() } else { 0.0 };
-        let part = |part: &Part, time: Time| PartStory { part: part.name(), us: time.as_us(), share: share(time) };
+        let part =
+            |part: &Part, time: Time| PartExplanation { part: part.name(), us: time.as_us(), share: share(time) };
         let told = record.breakdown.map(|b| Part::ALL.iter().map(|p| part(p, b.of(*p))).collect());
         let spent = |part: Part| record.breakdown.map_or(Time::ZERO, |breakdown| breakdown.of(part));
         let lpn = |sector: u64| sector / u64::from(config.sectors_per_unit());
@@ -104,7 +106,7 @@ fn of_request(requests: &Path, number: u64, config: &DeviceConfig) -> Result<Opt
             lpns: lpn(record.lba)..=lpn(record.lba.saturating_add(record.sectors.saturating_sub(1))),
             before: config.nand.erase.time() + config.nand.erase.time(),
         };
-        let story = Story {
+        let explanation = Explanation {
             request: number,
             stream: record.stream.to_owned(),
             operation: record.operation.name(),
@@ -124,7 +126,7 @@ fn of_request(requests: &Path, number: u64, config: &DeviceConfig) -> Result<Opt
             rerun: None,
             note: None,
         };
-        found = Some((asked, story));
+        found = Some((asked, explanation));
         Ok(())
     })?;
     Ok(found)

@@ -1,6 +1,6 @@
 //! The loop that serves all vhost-user clients. Its thread polls their rings, advances the device, and sends replies.
 //!
-//! It resembles the loop of NBD ([`crate::nbd::front`]), with rings in place of sockets. Polling a ring takes no system
+//! It resembles the loop of NBD ([`crate::nbd::frontend`]), with rings in place of sockets. Polling a ring takes no system
 //! call. Clients wake the loop by an event only when it sleeps.
 
 use std::ops::Range;
@@ -25,7 +25,7 @@ use crate::idle::{Slot, part_with_idlest};
 use crate::lateness::{Asking, Due};
 use crate::nbd::connection::Stream;
 use crate::nbd::listen::Listener;
-use crate::rhythm::{Farewell, Rhythm, lock, timeout};
+use crate::pacing::{Pacing, Shutdown, lock, timeout};
 use crate::roster::{Peer, Roster};
 use crate::threads::Bell;
 
@@ -102,14 +102,14 @@ pub struct Parts {
 }
 
 /// The loop and its state.
-pub struct Front {
+pub struct Frontend {
     engine: Arc<Mutex<Engine>>,
     port: Port,
     disk: Disk,
     listener: Option<Listener>,
     bell: Arc<Bell>,
     stop: Arc<AtomicBool>,
-    rhythm: Rhythm,
+    pacing: Pacing,
     idle_limit: Wall,
     clients: Vec<Slot<Connection>>,
     generations: u64,
@@ -129,18 +129,18 @@ pub struct Front {
     roster: Option<Roster>,
 }
 
-impl Front {
+impl Frontend {
     /// Creates a loop, to be run in its own thread.
-    pub fn new(parts: Parts) -> Front {
+    pub fn new(parts: Parts) -> Frontend {
         let Parts { engine, port, disk, listener, bell, stop, spin, idle_limit } = parts;
-        Front {
+        Frontend {
             engine,
             port,
             disk,
             listener,
             bell,
             stop,
-            rhythm: Rhythm::new(spin),
+            pacing: Pacing::new(spin),
             idle_limit,
             clients: Vec::new(),
             generations: 0,
@@ -182,34 +182,34 @@ impl Front {
     pub fn run(mut self) {
         set_timer_slack();
         let mut next = Wall::NEVER;
-        let mut farewell = Farewell::new();
+        let mut shutdown = Shutdown::new();
         loop {
-            let called = self.wait(next.min(farewell.until));
+            let called = self.wait(next.min(shutdown.until));
             let now = Wall::now();
             self.receive(now);
-            if !farewell.has_begun() && self.stop.load(Ordering::Acquire) {
-                farewell.begin(now);
+            if !shutdown.has_begun() && self.stop.load(Ordering::Acquire) {
+                shutdown.begin(now);
                 self.listener = None;
-            } else if !called && now < next && !farewell.has_begun() {
+            } else if !called && now < next && !shutdown.has_begun() {
                 continue;
             }
-            if !farewell.has_begun() {
+            if !shutdown.has_begun() {
                 self.take();
             }
             // A request arrives at the time at which it has been read.
             let now = if self.taken.is_empty() { now } else { Wall::now() };
-            if farewell.is_over(now) {
+            if shutdown.is_over(now) {
                 break;
             }
-            next = self.serve(now, farewell.hurries);
+            next = self.serve(now, shutdown.hurries);
             self.notify();
             self.part(now);
-            if farewell.has_begun() && self.pending.is_empty() {
+            if shutdown.has_begun() && self.pending.is_empty() {
                 break;
             }
         }
-        let Front { engine, port, mut answers, rhythm, .. } = self;
-        engine.lock().unwrap_or_else(PoisonError::into_inner).sent(port, &mut answers, &rhythm.turn);
+        let Frontend { engine, port, mut answers, pacing, .. } = self;
+        engine.lock().unwrap_or_else(PoisonError::into_inner).sent(port, &mut answers, &pacing.turn);
     }
 
     /// Returns `true` if a ring has a request to take.
@@ -252,14 +252,14 @@ impl Front {
         let now = Wall::now();
         self.ready.clear();
         let limit = self.clients.iter().flatten().map(|(_, client)| client.looks_at(now)).min().unwrap_or(Wall::NEVER);
-        let sleep = self.rhythm.sleep(now, until, limit);
+        let sleep = self.pacing.sleep(now, until, limit);
         let has_requests = self.has_requests();
         let patience = match (has_requests, sleep) {
             (true, _) => SOCKETS,
             (false, Some(Wall(0))) => GLANCE,
             (false, _) => Wall(0),
         };
-        self.rhythm.turn.waited &= !has_requests;
+        self.pacing.turn.waited &= !has_requests;
         if now.since(self.asked) < patience {
             return has_requests;
         }
@@ -271,7 +271,7 @@ impl Front {
         let sleep = if accepts { sleep } else { Some(sleep.map_or(PAUSE, |sleep| sleep.min(PAUSE))) };
         let called = self.poll(accepts, sleep);
         if is_armed {
-            self.rhythm.slept_since(now);
+            self.pacing.slept_since(now);
         }
         if sleeps {
             self.arm(false);
@@ -454,8 +454,8 @@ impl Front {
     /// Submits the requests that were taken, advances the device, and replies to those that are due. If `hurries` is
     /// set, replies to all. Returns the time for the next iteration.
     fn serve(&mut self, now: Wall, hurries: bool) -> Wall {
-        let begun = self.rhythm.begin(now);
-        let Front { engine, port, taken, payload, answers, rhythm, clients, pending, power_cuts, .. } = self;
+        let begun = self.pacing.begin(now);
+        let Frontend { engine, port, taken, payload, answers, pacing, clients, pending, power_cuts, .. } = self;
         let (mut engine, locked) = lock(engine);
         if engine.power_cuts() != *power_cuts {
             // Outstanding requests get no reply. Clients reconnect and repeat them.
@@ -464,7 +464,7 @@ impl Front {
             taken.clear();
             clients.iter_mut().flatten().for_each(|(_, client)| client.lose());
         }
-        engine.sent(*port, answers, &rhythm.turn);
+        engine.sent(*port, answers, &pacing.turn);
         engine.awake(*port);
         // Keep the requests whose payload could not be stored.
         taken.retain(|taken| {
@@ -482,7 +482,7 @@ impl Front {
         for answer in &answers {
             self.answer(answer.token as u32, &answer.due, answer.status, &answer.bytes);
         }
-        self.rhythm.end(begun, !answers.is_empty(), locked, disk);
+        self.pacing.end(begun, !answers.is_empty(), locked, disk);
         self.answers = answers;
         next
     }

@@ -8,7 +8,10 @@ use floatgate_core::sim::time::Time;
 use serde_json::Value;
 
 use super::own::{Own, Phase, Span, us};
-use super::{Asked, Blocker, OperationStory, OrderStory, PhaseStory, TimelineStory, WaitStory, order};
+use super::{
+    Asked, Blocker, OperationExplanation, OrderExplanation, PhaseExplanation, TimelineExplanation, WaitExplanation,
+    order,
+};
 use crate::digests::Checked;
 use crate::timeline::{BUS, Covered, ps, read_timeline};
 
@@ -35,11 +38,11 @@ struct Other {
 /// What a timeline tells of a request.
 pub(super) struct Witness {
     /// What the flash did for it.
-    pub(super) operations: Vec<OperationStory>,
+    pub(super) operations: Vec<OperationExplanation>,
     /// Which older writes it waited for.
-    pub(super) order: Option<OrderStory>,
+    pub(super) order: Option<OrderExplanation>,
     /// Whether that is all.
-    pub(super) covered: TimelineStory,
+    pub(super) covered: TimelineExplanation,
 }
 
 /// What a timeline tells of a request.
@@ -53,11 +56,11 @@ pub(super) fn witness(timeline: &Path, asked: &Asked, config_digest: &str, check
     );
     checked.run(timeline, covered.run.as_deref())?;
     let others = others_of(timeline, &own)?;
-    let mut told: Vec<OperationStory> = own.iter().map(|(op, own)| tell(*op, own, request, &others)).collect();
+    let mut told: Vec<OperationExplanation> = own.iter().map(|(op, own)| tell(*op, own, request, &others)).collect();
     told.sort_by(|a, b| a.granted_us.total_cmp(&b.granted_us).then(a.op.cmp(&b.op)));
     let order = order::older(timeline, asked, &own)?;
     let begins_early = covered.from == Time::ZERO || covered.from + asked.before <= asked.arrival;
-    let covered = TimelineStory {
+    let covered = TimelineExplanation {
         from_us: covered.from.as_us(),
         to_us: covered.to.map(|to| to.as_us()),
         // A file that was cut off for its size has the requests that were answered before.
@@ -154,7 +157,7 @@ fn others_of(timeline: &Path, own: &BTreeMap<u64, Own>) -> Result<BTreeMap<u64, 
     Ok(others)
 }
 
-fn tell(op: u64, own: &Own, request: u64, others: &BTreeMap<u64, Other>) -> OperationStory {
+fn tell(op: u64, own: &Own, request: u64, others: &BTreeMap<u64, Other>) -> OperationExplanation {
     let lun = own.place["lun"].as_u64().unwrap_or(u64::MAX);
     let others: Vec<(&u64, &Other)> =
         others.iter().filter(|(number, other)| **number != op && other.channel == own.channel).collect();
@@ -172,9 +175,9 @@ fn tell(op: u64, own: &Own, request: u64, others: &BTreeMap<u64, Other>) -> Oper
     let number = |key: &str| own.place[key].as_u64().unwrap_or(0);
     let phase = |phase: &Phase| {
         debug_assert!(phase.on_bus || phase.name == "cell");
-        PhaseStory { phase: phase.name.clone(), from_us: us(phase.span.0), us: us(phase.span.1 - phase.span.0) }
+        PhaseExplanation { phase: phase.name.clone(), from_us: us(phase.span.0), us: us(phase.span.1 - phase.span.0) }
     };
-    OperationStory {
+    OperationExplanation {
         op,
         what: own.what.clone(),
         channel: own.channel,
@@ -192,7 +195,7 @@ fn tell(op: u64, own: &Own, request: u64, others: &BTreeMap<u64, Other>) -> Oper
 }
 
 /// Who held the die, if that is waited for, and who held the channel while nobody held the die.
-fn behind(of: &'static str, wait: Span, lun: Option<u64>, others: &[(&u64, &Other)]) -> WaitStory {
+fn behind(of: &'static str, wait: Span, lun: Option<u64>, others: &[(&u64, &Other)]) -> WaitExplanation {
     let on_die = |other: &Other| Some(other.lun) == lun;
     let die: Vec<Span> = others.iter().filter(|(_, other)| on_die(other)).map(|(_, other)| other.held).collect();
     let left = without(wait, die);
@@ -211,7 +214,7 @@ fn behind(of: &'static str, wait: Span, lun: Option<u64>, others: &[(&u64, &Othe
         }
     }
     behind.sort_by(|a, b| (b.die_us + b.channel_us).total_cmp(&(a.die_us + a.channel_us)).then(a.op.cmp(&b.op)));
-    WaitStory { of, us: us(wait.1 - wait.0), behind, unheld_us: us(free) }
+    WaitExplanation { of, us: us(wait.1 - wait.0), behind, unheld_us: us(free) }
 }
 
 fn overlap(a: Span, b: Span) -> u64 {
@@ -257,13 +260,13 @@ mod tests {
         let other = |lun, held, on_bus: &[Span]| Other { lun, held, on_bus: on_bus.to_vec(), ..Other::default() };
         // The die is held from 0 to 6; the other die's transfer from 4 to 9 is in the way from 6 on.
         let (first, second) = (other(1, (0, 6), &[(0, 2)]), other(2, (4, 30), &[(4, 9)]));
-        let story = behind("die and channel", (1, 10), Some(1), &[(&7, &first), (&8, &second)]);
-        let told: Vec<_> = story.behind.iter().map(|b| (b.op, b.die_us, b.channel_us)).collect();
+        let explanation = behind("die and channel", (1, 10), Some(1), &[(&7, &first), (&8, &second)]);
+        let told: Vec<_> = explanation.behind.iter().map(|b| (b.op, b.die_us, b.channel_us)).collect();
         assert_eq!(told, [(7, 5e-6, 0.0), (8, 0.0, 3e-6)]);
-        assert_eq!(story.unheld_us, 1e-6);
+        assert_eq!(explanation.unheld_us, 1e-6);
         // With data in the register only the channel matters.
-        let story = behind("channel", (1, 10), None, &[(&7, &first), (&8, &second)]);
-        let told: Vec<_> = story.behind.iter().map(|b| (b.op, b.die_us, b.channel_us)).collect();
+        let explanation = behind("channel", (1, 10), None, &[(&7, &first), (&8, &second)]);
+        let told: Vec<_> = explanation.behind.iter().map(|b| (b.op, b.die_us, b.channel_us)).collect();
         assert_eq!(told, [(8, 0.0, 5e-6), (7, 0.0, 1e-6)]);
     }
 }

@@ -27,7 +27,7 @@ struct Certain {
 
 impl Certain {
     fn look(&mut self, device: &mut Device) {
-        device.foresee(&mut Vec::new(), |tag, finish| {
+        device.committed_completions(&mut Vec::new(), |tag, finish| {
             assert!(finish >= device.now(), "it has not come yet");
             self.longest = self.longest.max(finish.since(device.now()));
             assert_eq!(*self.open.entry(tag).or_insert(finish), finish, "what was certain has changed");

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use floatgate_core::run::Progress;
 use floatgate_core::sim::text::escaped_lines;
-use floatgate_run::front;
+use floatgate_run::frontend;
 use floatgate_run::output::Wait;
 use floatgate_workload::file::Stop;
 use pyo3::prelude::*;
@@ -15,9 +15,9 @@ use pyo3::prelude::*;
 const EVERY: Duration = Duration::from_millis(50);
 
 /// Ends a run at Ctrl-C, and tells how far it is.
-pub struct Front(Arc<Shared>);
+pub struct Frontend(Arc<Shared>);
 
-/// What a [`Front`] shares with the readers and writers of files, which ask for signals while they wait.
+/// What a [`Frontend`] shares with the readers and writers of files, which ask for signals while they wait.
 struct Shared {
     progress: Option<Py<PyAny>>,
     state: Mutex<State>,
@@ -76,11 +76,11 @@ impl Shared {
     }
 }
 
-impl Front {
+impl Frontend {
     /// With a function to call with the name of the part and its share.
-    pub fn new(progress: Option<Py<PyAny>>) -> Front {
+    pub fn new(progress: Option<Py<PyAny>>) -> Frontend {
         let state = State { part: "", share: None, asked: now(), error: None };
-        Front(Arc::new(Shared { progress, state: Mutex::new(state) }))
+        Frontend(Arc::new(Shared { progress, state: Mutex::new(state) }))
     }
 
     /// What has been raised.
@@ -94,7 +94,7 @@ fn report(text: &str) {
     let _ = writeln!(io::stderr().lock(), "{}", escaped_lines(text));
 }
 
-impl front::Front for Front {
+impl frontend::Frontend for Frontend {
     fn begin(&self, what: &'static str) {
         let mut state = self.0.state();
         (state.part, state.share) = (what, None);

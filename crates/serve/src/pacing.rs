@@ -13,27 +13,27 @@ use crate::lateness::Turn;
 const LINGER: Wall = Wall::from_us(100);
 
 /// Time that outstanding requests have at shutdown, and then time that clients have to receive their last replies.
-const FAREWELL: Wall = Wall(5_000_000_000);
+const SHUTDOWN: Wall = Wall(5_000_000_000);
 
 /// Shutdown of a loop. Outstanding requests first get some time to complete normally. Then they complete immediately,
 /// because a slowed-down device might take minutes.
 #[derive(Clone, Copy, Debug)]
-pub struct Farewell {
+pub struct Shutdown {
     /// End of the current phase, [`Wall::NEVER`] before the shutdown begins.
     pub until: Wall,
     /// True if outstanding requests complete immediately, regardless of the clock.
     pub hurries: bool,
 }
 
-impl Farewell {
+impl Shutdown {
     /// Creates the state before the shutdown.
-    pub fn new() -> Farewell {
-        Farewell { until: Wall::NEVER, hurries: false }
+    pub fn new() -> Shutdown {
+        Shutdown { until: Wall::NEVER, hurries: false }
     }
 
     /// Starts the shutdown.
     pub fn begin(&mut self, now: Wall) {
-        self.until = now.later(FAREWELL);
+        self.until = now.later(SHUTDOWN);
     }
 
     /// Returns `true` if the shutdown has begun.
@@ -47,14 +47,14 @@ impl Farewell {
         if now <= self.until || self.hurries {
             return now > self.until;
         }
-        (self.until, self.hurries) = (now.later(FAREWELL), true);
+        (self.until, self.hurries) = (now.later(SHUTDOWN), true);
         false
     }
 }
 
 /// Timing state of a loop.
 #[derive(Debug)]
-pub struct Rhythm {
+pub struct Pacing {
     /// Time before the end of a wait at which to stop sleeping and busy-wait. 0 if no processor can be spared.
     spin: Wall,
     /// Time until which to busy-wait for the next request, which often follows a reply immediately.
@@ -81,10 +81,10 @@ pub struct Begun {
     taken_away: Wall,
 }
 
-impl Rhythm {
+impl Pacing {
     /// Creates the state of a loop that has not started.
-    pub fn new(spin: Wall) -> Rhythm {
-        Rhythm {
+    pub fn new(spin: Wall) -> Pacing {
+        Pacing {
             spin,
             linger: Wall(0),
             turn: Turn::default(),

@@ -13,7 +13,7 @@ use crate::work::{Class, Fifo, Kind, Task, Transaction};
 
 impl Device {
     /// Returns the scheduling class of garbage collection in a plane.
-    pub(super) fn cleaning_class(&self, plane: PlaneId) -> Class {
+    pub(super) fn gc_class(&self, plane: PlaneId) -> Class {
         let shape = self.ftl.shape();
         let is_urgent = if shape.paces {
             self.is_behind(plane)
@@ -43,24 +43,24 @@ impl Device {
     fn gives_way(&self, plane: PlaneId) -> bool {
         let lun = self.array.lun_of(plane);
         self.ftl.shape().paces
-            && self.cleaning_class(plane) == Class::Gc
+            && self.gc_class(plane) == Class::Gc
             && !(self.array.state(lun) == LunState::Idle && dispatch::first_for(self, lun).is_none())
     }
 
     /// Continues garbage collection in the remaining planes of a die. Runs the tasks of each plane before the next one.
-    pub(super) fn clean_idle_rest(&mut self, mut planes: Range<u32>) {
+    pub(super) fn collect_idle_rest(&mut self, mut planes: Range<u32>) {
         while let Some(plane) = planes.next().map(PlaneId) {
             if self.wants_step(plane) {
                 self.step(plane);
             }
             if self.tasks.any_new() {
-                return self.tasks.push(Task::CleanIdle(planes.start, planes.end));
+                return self.tasks.push(Task::CollectIdle(planes.start, planes.end));
             }
         }
     }
 
     /// With `gc.pace = "proportional"`: a host program takes space of a plane.
-    pub(super) fn clean_behind(&mut self, plane: PlaneId) {
+    pub(super) fn collect_behind(&mut self, plane: PlaneId) {
         self.jobs[plane].reclaimed = 0;
         for plane in self.dispatch.planes_together(plane) {
             self.clean(plane);
@@ -85,10 +85,10 @@ impl Device {
     }
 
     /// Takes the next step in a plane's data blocks, then in its blocks of translation pages.
-    pub(super) fn clean_data_and_map(&mut self, plane: PlaneId) {
+    pub(super) fn collect_data_and_map(&mut self, plane: PlaneId) {
         self.clean(plane);
         if self.ftl.shape().hooks.entries {
-            self.tasks.push(Task::CleanMap(plane));
+            self.tasks.push(Task::CollectMap(plane));
         }
     }
 
@@ -101,7 +101,7 @@ impl Device {
     }
 
     /// The controller's software has come to the choice of a block.
-    pub(super) fn clean_now(&mut self, plane: PlaneId) {
+    pub(super) fn collect_now(&mut self, plane: PlaneId) {
         let job = &mut self.jobs[plane];
         (job.busy, job.granted) = (false, true);
         self.step(plane);
@@ -111,7 +111,7 @@ impl Device {
     fn step(&mut self, plane: PlaneId) {
         // On a device that takes no writes, data stay where they are.
         while !self.ftl.is_read_only() {
-            let class = self.cleaning_class(plane);
+            let class = self.gc_class(plane);
             let step = self.jobs[plane].next_step(&mut self.ftl, plane);
             // A job that rests may be needed again by what is set off.
             self.jobs[plane].busy = step != Step::Rest;
@@ -148,11 +148,11 @@ impl Device {
 
     /// Takes a step that was chosen. Returns `true` if the next one can be chosen at once.
     fn take_step(&mut self, plane: PlaneId, step: Step, class: Class) -> bool {
-        self.journal_for_doomed();
+        self.journal_before_erase();
         if !matches!(step, Step::Erase(_)) {
             self.jobs[plane].granted = false;
         }
-        let (kind, place, units) = match step {
+        let (kind, ppn, units) = match step {
             Step::Rest => {
                 self.go_again(plane);
                 self.journal_for_resting();
@@ -176,7 +176,7 @@ impl Device {
             }
         };
         let mut transaction = Transaction::new(kind, class);
-        (transaction.plane, transaction.place, transaction.units) = (plane, place, units);
+        (transaction.plane, transaction.ppn, transaction.units) = (plane, ppn, units);
         self.dispatch(transaction);
         false
     }
@@ -184,15 +184,15 @@ impl Device {
     /// A page of a victim has been read.
     pub(super) fn finish_gc_read(&mut self, id: TransactionId) {
         let plane = self.transactions[id].plane;
-        self.check_cleaning_read(id);
+        self.check_gc_read(id);
         self.transactions.remove(id);
         self.jobs[plane].busy = false;
-        self.drop_stale_copies(plane);
+        self.drop_invalid_copies(plane);
         self.clean(plane);
     }
 
     /// Forgets units in hand that were superseded since they were read.
-    pub(super) fn drop_stale_copies(&mut self, plane: PlaneId) {
+    pub(super) fn drop_invalid_copies(&mut self, plane: PlaneId) {
         let mut index = 0;
         while let Some(copy) = self.jobs[plane].moving.copies.get(index).copied() {
             if self.ftl.blocks.is_valid(copy.from) {
@@ -210,7 +210,7 @@ impl Device {
     }
 
     /// Forgets units of the page on its way within the plane that were superseded since it was chosen.
-    pub(super) fn drop_stale_back(&mut self, plane: PlaneId) {
+    pub(super) fn drop_invalid_back(&mut self, plane: PlaneId) {
         let mut index = 0;
         while let Some(copy) = self.jobs[plane].moving.back.get(index).copied() {
             if self.ftl.blocks.is_valid(copy.from) {

@@ -12,7 +12,7 @@ use anyhow::Result;
 use floatgate_core::sim::request::Operation;
 
 use super::own::{Own, us};
-use super::{Asked, OlderStory, OrderStory};
+use super::{Asked, OlderExplanation, OrderExplanation};
 use crate::timeline::{ps, read_timeline};
 
 /// An operation for a mapping unit.
@@ -29,12 +29,12 @@ struct Older {
 }
 
 /// What a request waited for by the part `order`; none where it did not.
-pub(super) fn older(timeline: &Path, asked: &Asked, own: &BTreeMap<u64, Own>) -> Result<Option<OrderStory>> {
+pub(super) fn older(timeline: &Path, asked: &Asked, own: &BTreeMap<u64, Own>) -> Result<Option<OrderExplanation>> {
     let wait = asked.order.ps();
     if wait == 0 {
         return Ok(None);
     }
-    let untold = OrderStory { us: us(wait), lpn: None, behind: Vec::new(), untold_us: us(wait) };
+    let untold = OrderExplanation { us: us(wait), lpn: None, behind: Vec::new(), untold_us: us(wait) };
     if asked.operation == Operation::Read {
         // Which of its units it waited for last is told by when: after it was received, and before it was answered.
         let entered = asked.arrival.ps() + asked.host_queue.ps();
@@ -81,14 +81,14 @@ fn of_units(timeline: &Path, wanted: &dyn Fn(u64) -> bool, span: (u64, u64)) -> 
 }
 
 /// Shares out a wait on a unit until an instant: who was in the way last, and before that, and so on.
-fn chain(all: &[Older], lpn: u64, until: u64, wait: u64) -> OrderStory {
+fn chain(all: &[Older], lpn: u64, until: u64, wait: u64) -> OrderExplanation {
     let from = until.saturating_sub(wait);
     let (mut at, mut behind) = (until, Vec::new());
     while at > from
         && let Some(older) = all.iter().find(|older| older.lpn == lpn && older.end == at && older.from < at)
     {
         let since = older.from.max(from);
-        behind.push(OlderStory {
+        behind.push(OlderExplanation {
             op: older.op,
             what: older.what.clone(),
             request: older.request,
@@ -97,7 +97,7 @@ fn chain(all: &[Older], lpn: u64, until: u64, wait: u64) -> OrderStory {
         });
         at = since;
     }
-    OrderStory { us: us(wait), lpn: Some(lpn), behind, untold_us: us(at - from) }
+    OrderExplanation { us: us(wait), lpn: Some(lpn), behind, untold_us: us(at - from) }
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 /// The story of a request. Times are in microseconds of simulated time.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Story {
+pub struct Explanation {
     /// Its number.
     pub request: u64,
     /// The name of its stream.
@@ -33,16 +33,16 @@ pub struct Story {
     /// of its operation.
     pub standing: Standing,
     /// What its time went into, parts of no length included; null where that was not told.
-    pub parts: Option<Vec<PartStory>>,
+    pub parts: Option<Vec<PartExplanation>>,
     /// How many channels its operations used; null where that was not told.
     pub channels: Option<u32>,
     /// The older writes of the same mapping unit that it waited for; null where it waited for none, and without a
     /// timeline.
-    pub order: Option<OrderStory>,
+    pub order: Option<OrderExplanation>,
     /// What the flash did for it, in the order of the grants; null without a timeline.
-    pub operations: Option<Vec<OperationStory>>,
+    pub operations: Option<Vec<OperationExplanation>>,
     /// What the timeline covers; null without one.
-    pub timeline: Option<TimelineStory>,
+    pub timeline: Option<TimelineExplanation>,
     /// What to run for a timeline that covers the request; null where there is one.
     pub rerun: Option<String>,
     /// What should be known of the files that it was read from; no part of the story.
@@ -65,7 +65,7 @@ pub struct Standing {
 
 /// A part of a request's time.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct PartStory {
+pub struct PartExplanation {
     /// Its name: see docs/model/attribution.md.
     pub part: &'static str,
     /// How long.
@@ -76,7 +76,7 @@ pub struct PartStory {
 
 /// What a timeline covers.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct TimelineStory {
+pub struct TimelineExplanation {
     /// From when.
     pub from_us: f64,
     /// Until when, where a span was asked for.
@@ -87,20 +87,20 @@ pub struct TimelineStory {
 
 /// A wait for older writes of the same mapping unit: they are programmed one after the other.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct OrderStory {
+pub struct OrderExplanation {
     /// How long: the part `order`.
     pub us: f64,
     /// The logical page of the unit; null where the timeline does not tell it.
     pub lpn: Option<u64>,
     /// The operations of the older writes, the last first.
-    pub behind: Vec<OlderStory>,
+    pub behind: Vec<OlderExplanation>,
     /// How much of it the timeline does not tell.
     pub untold_us: f64,
 }
 
 /// An operation of an older write, on which a request waited.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct OlderStory {
+pub struct OlderExplanation {
     /// Its number in the timeline.
     pub op: u64,
     /// What it was: `host write`, or `rmw read`.
@@ -115,7 +115,7 @@ pub struct OlderStory {
 
 /// What the flash did for a request.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct OperationStory {
+pub struct OperationExplanation {
     /// Its number in the timeline.
     pub op: u64,
     /// What it was: `host read`, `host write`, `rmw read`.
@@ -140,14 +140,14 @@ pub struct OperationStory {
     /// When both were granted.
     pub granted_us: f64,
     /// What it waited for in between, and in its middle.
-    pub waits: Vec<WaitStory>,
+    pub waits: Vec<WaitExplanation>,
     /// What it did.
-    pub phases: Vec<PhaseStory>,
+    pub phases: Vec<PhaseExplanation>,
 }
 
 /// A wait, and who was in the way.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct WaitStory {
+pub struct WaitExplanation {
     /// `die and channel` before the grant, `channel` with data in the register.
     pub of: &'static str,
     /// How long.
@@ -175,7 +175,7 @@ pub struct Blocker {
 
 /// A phase.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct PhaseStory {
+pub struct PhaseExplanation {
     /// `switch`, `command`, `data` or `cell`.
     pub phase: String,
     /// From when.

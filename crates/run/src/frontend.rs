@@ -14,7 +14,7 @@ use crate::failure::Failure;
 use crate::output::Wait;
 
 /// Frontend of a run: shows its progress and its warnings, and may end it.
-pub trait Front {
+pub trait Frontend {
     /// Reports that a part of the work starts.
     fn begin(&self, what: &'static str);
     /// Reports the progress of the part, from 0 to 1.
@@ -37,7 +37,7 @@ pub trait Front {
 #[derive(Clone, Copy, Debug)]
 pub struct Quiet;
 
-impl Front for Quiet {
+impl Frontend for Quiet {
     fn begin(&self, _: &'static str) {}
 
     fn share(&self, _: f64) {}
@@ -133,13 +133,13 @@ pub struct Stopped {
 }
 
 /// Returns the failure to open a workload, or that the user stopped it: reading a trace fails then, too.
-pub fn unless_ended(failure: Failure, front: &dyn Front) -> Failure {
-    if front.wants_end() { Failure::Interrupted("the workload was not opened, there is no result") } else { failure }
+pub fn unless_ended(failure: Failure, frontend: &dyn Frontend) -> Failure {
+    if frontend.wants_end() { Failure::Interrupted("the workload was not opened, there is no result") } else { failure }
 }
 
 /// Returns the failure to write, or that the user stopped it: waiting for the reader of a pipe fails then, too.
-pub fn unless_stopped(error: anyhow::Error, front: &dyn Front) -> Failure {
-    match front.wants_end() {
+pub fn unless_stopped(error: anyhow::Error, frontend: &dyn Frontend) -> Failure {
+    match frontend.wants_end() {
         true => Failure::Interrupted("the output was not written to its end, there is no result"),
         false => Failure::Fault(error),
     }

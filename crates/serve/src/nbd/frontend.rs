@@ -20,8 +20,8 @@ use crate::clock::{Wall, set_timer_slack};
 use crate::engine::{Answer, Engine, Order, Port};
 use crate::idle::{Slot, part_with_idlest};
 use crate::lateness::Asking;
+use crate::pacing::{Pacing, Shutdown, lock, timeout};
 use crate::payload::PayloadError;
-use crate::rhythm::{Farewell, Rhythm, lock, timeout};
 use crate::roster::Roster;
 use crate::threads::Bell;
 
@@ -58,14 +58,14 @@ struct Pending {
 }
 
 /// The loop and its state.
-pub struct Front {
+pub struct Frontend {
     engine: Arc<Mutex<Engine>>,
     port: Port,
     export: Export,
     listeners: Vec<Listener>,
     bell: Arc<Bell>,
     stop: Arc<AtomicBool>,
-    rhythm: Rhythm,
+    pacing: Pacing,
     idle_limit: Wall,
     clients: Vec<Slot<Connection>>,
     generations: u64,
@@ -100,18 +100,18 @@ pub struct Parts {
     pub idle_limit: Wall,
 }
 
-impl Front {
+impl Frontend {
     /// Creates a loop, to be run in its own thread.
-    pub fn new(parts: Parts) -> Front {
+    pub fn new(parts: Parts) -> Frontend {
         let Parts { engine, port, export, listeners, bell, stop, spin, idle_limit } = parts;
-        Front {
+        Frontend {
             engine,
             port,
             export,
             listeners,
             bell,
             stop,
-            rhythm: Rhythm::new(spin),
+            pacing: Pacing::new(spin),
             idle_limit,
             clients: Vec::new(),
             generations: 0,
@@ -142,18 +142,18 @@ impl Front {
         set_timer_slack();
         self.send(Wall::now());
         let mut next = Wall::NEVER;
-        let mut farewell = Farewell::new();
+        let mut shutdown = Shutdown::new();
         loop {
-            let called = self.wait(next.min(farewell.until));
+            let called = self.wait(next.min(shutdown.until));
             let now = Wall::now();
             if called {
                 self.receive(now);
             }
-            if !farewell.has_begun() && self.stop.load(Ordering::Acquire) {
-                farewell.begin(now);
+            if !shutdown.has_begun() && self.stop.load(Ordering::Acquire) {
+                shutdown.begin(now);
                 self.listeners.clear();
                 self.clients.iter_mut().flatten().for_each(|(_, client)| client.end());
-            } else if !called && now < next && !farewell.has_begun() {
+            } else if !called && now < next && !shutdown.has_begun() {
                 let has_parted = self.is_timed && self.part(now);
                 if !has_parted {
                     continue;
@@ -161,21 +161,21 @@ impl Front {
             }
             // A request arrives at the time at which it has been read.
             let now = if called { Wall::now() } else { now };
-            if farewell.is_over(now) {
+            if shutdown.is_over(now) {
                 break;
             }
-            next = self.serve(now, farewell.hurries);
+            next = self.serve(now, shutdown.hurries);
             let has_sent = self.send(now);
             if (self.part(now) || has_sent) && self.clients.iter().flatten().any(|(_, client)| client.is_held()) {
                 // A client's waiting request may fit now.
                 next = Wall(0);
             }
-            if farewell.has_begun() && self.is_done() {
+            if shutdown.has_begun() && self.is_done() {
                 break;
             }
         }
-        let Front { engine, port, mut answers, rhythm, .. } = self;
-        engine.lock().unwrap_or_else(PoisonError::into_inner).sent(port, &mut answers, &rhythm.turn);
+        let Frontend { engine, port, mut answers, pacing, .. } = self;
+        engine.lock().unwrap_or_else(PoisonError::into_inner).sent(port, &mut answers, &pacing.turn);
     }
 
     fn is_done(&self) -> bool {
@@ -188,7 +188,7 @@ impl Front {
         let is_timed = |client: &Connection| !client.session.is_serving() || client.is_held();
         self.is_timed = self.clients.iter().flatten().any(|(_, client)| is_timed(client));
         let limit = if self.is_timed { now.later(SOON) } else { Wall::NEVER };
-        let sleep = self.rhythm.sleep(now, until, limit);
+        let sleep = self.pacing.sleep(now, until, limit);
         let accepts = now >= self.accept_after;
         let mut fds = Vec::with_capacity(self.clients.len() + self.listeners.len() + 1);
         fds.push(PollFd::new(&*self.bell, PollFlags::IN));
@@ -204,7 +204,7 @@ impl Front {
         let sleep = if accepts { sleep } else { Some(sleep.map_or(PAUSE, |sleep| sleep.min(PAUSE))) };
         let called = poll(&mut fds, sleep.map(timeout).as_ref()).unwrap_or(0);
         if sleep != Some(Wall(0)) {
-            self.rhythm.slept_since(now);
+            self.pacing.slept_since(now);
         }
         self.ready.clear();
         if called > 0 {
@@ -304,11 +304,11 @@ impl Front {
     /// Submits the requests that have been read, advances the device, and takes the replies that are due. If `hurries`
     /// is set, takes all replies. Returns the time for the next iteration.
     fn serve(&mut self, now: Wall, hurries: bool) -> Wall {
-        let begun = self.rhythm.begin(now);
-        let Front { engine, port, clients, pending, answers, rhythm, power_cuts, .. } = self;
+        let begun = self.pacing.begin(now);
+        let Frontend { engine, port, clients, pending, answers, pacing, power_cuts, .. } = self;
         let (mut engine, locked) = lock(engine);
         part_after_cut(&engine, power_cuts, pending, clients);
-        engine.sent(*port, answers, &rhythm.turn);
+        engine.sent(*port, answers, &pacing.turn);
         engine.awake(*port);
         let mut budget = Budget::beside(clients.iter().flatten().map(|(_, client)| client.used()));
         for (index, place) in clients.iter_mut().enumerate() {
@@ -333,7 +333,7 @@ impl Front {
                 reply(client, &asked, answer);
             }
         }
-        rhythm.end(begun, !answers.is_empty(), locked, disk);
+        pacing.end(begun, !answers.is_empty(), locked, disk);
         next
     }
 

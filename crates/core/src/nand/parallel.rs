@@ -4,7 +4,7 @@ use super::array::Kind;
 
 /// Counts of commands that made several planes or dies work together.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Merged {
+pub struct Parallel {
     /// By kind, then dies, then planes, counted from one.
     counts: Vec<u64>,
     dies: usize,
@@ -24,11 +24,11 @@ pub struct Shape {
     pub commands: u64,
 }
 
-impl Merged {
+impl Parallel {
     /// No commands, of chips with so many dies, of so many planes each; none of a chip without any.
-    pub fn new(dies: u32, planes: u32) -> Merged {
+    pub fn new(dies: u32, planes: u32) -> Parallel {
         let (dies, planes) = (dies as usize, dies as usize * planes as usize);
-        Merged { counts: vec![0; Kind::COUNT * dies * planes], dies, planes }
+        Parallel { counts: vec![0; Kind::COUNT * dies * planes], dies, planes }
     }
 
     /// Counts a command.
@@ -38,13 +38,13 @@ impl Merged {
     }
 
     /// Becomes equal to `other`, without allocating where it has been before.
-    pub fn copy_from(&mut self, other: &Merged) {
+    pub fn copy_from(&mut self, other: &Parallel) {
         self.counts.clone_from(&other.counts);
         (self.dies, self.planes) = (other.dies, other.planes);
     }
 
     /// What was counted since `earlier`.
-    pub fn since(mut self, earlier: &Merged) -> Merged {
+    pub fn since(mut self, earlier: &Parallel) -> Parallel {
         self.counts.iter_mut().zip(&earlier.counts).for_each(|(now, before)| *now -= before);
         self
     }
@@ -67,14 +67,14 @@ mod tests {
 
     #[test]
     fn shapes_are_told_apart() {
-        let mut merged = Merged::new(2, 2);
+        let mut merged = Parallel::new(2, 2);
         merged.note(Kind::Program, 1, 2);
         merged.note(Kind::Program, 2, 2);
         merged.note(Kind::Program, 2, 2);
         merged.note(Kind::Erase, 2, 4);
         let shapes: Vec<_> = merged.shapes().map(|s| (s.kind, s.dies, s.planes, s.commands)).collect();
         assert_eq!(shapes, [(Kind::Program, 1, 2, 1), (Kind::Program, 2, 2, 2), (Kind::Erase, 2, 4, 1)]);
-        let mut earlier = Merged::default();
+        let mut earlier = Parallel::default();
         earlier.copy_from(&merged);
         merged.note(Kind::Read, 1, 4);
         let since: Vec<_> = merged.since(&earlier).shapes().map(|shape| shape.kind).collect();

@@ -1,7 +1,7 @@
 //! What can no longer change though it lies ahead: for a server that has to send an answer before its time has come.
 
 use super::Device;
-use crate::sim::id::{RequestId, TransactionId, UnitId};
+use crate::sim::id::{ExecUnitId, RequestId, TransactionId};
 use crate::sim::time::Time;
 use crate::work::Kind;
 
@@ -12,15 +12,15 @@ impl Device {
     ///
     /// Nothing is told of writes of a durable device, nor where what comes behind the flash takes time, for that is
     /// told by completions that lie ahead, or can still change.
-    pub fn foresee(&self, settled: &mut Vec<(RequestId, Time)>, mut found: impl FnMut(u64, Time)) {
+    pub fn committed_completions(&self, settled: &mut Vec<(RequestId, Time)>, mut found: impl FnMut(u64, Time)) {
         settled.clear();
-        if self.front.has_link() || self.answering_takes_time() {
+        if self.interface.has_link() || self.answering_takes_time() {
             return;
         }
         // A durable device answers a write when it has told that the program has ended; a program may fail then.
         let writes = !self.dispatch.overlaps() && !self.is_durable() && self.ftl.faults.is_none();
         let reads = self.ftl.faults.as_ref().is_none_or(|faults| faults.reads_are_sure());
-        for unit in (0..self.array.units()).map(UnitId) {
+        for unit in (0..self.array.units()).map(ExecUnitId) {
             let first = self.dispatch.at_work(unit);
             let Some(end) = self.array.settled_end(unit).filter(|_| first.is_some()) else { continue };
             match self.transactions[first].kind {
@@ -32,7 +32,7 @@ impl Device {
         settled.sort_unstable();
         for parts in settled.chunk_by(|(one, _), (other, _)| one == other) {
             let [.., (request, end)] = *parts else { continue };
-            let pending = &self.front.requests[request];
+            let pending = &self.interface.requests[request];
             if pending.remaining as usize == parts.len() {
                 found(pending.request.tag, end.max(pending.finish));
             }
