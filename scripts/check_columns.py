@@ -19,7 +19,7 @@ import pyarrow
 import pyarrow.parquet
 
 JOBS = "rw=randrw bs=4k iodepth=16 number_ios=20000 name=a,b; rw=write name=c bs=32k rate_iops=900 number_ios=900"
-PARTS = ["host_queue", "link", "buffer", "order", "die", "channel", "cleaning", "rmw", "bus", "cell"]
+PARTS = ["host_queue", "link", "buffer", "order", "die", "channel", "gc", "rmw", "bus", "cell"]
 
 
 def expect(what, found, expected):
@@ -69,7 +69,7 @@ def check_series(path, summary):
         summary["requests"]["read"]["count"],
         summary["requests"]["write"]["bytes"],
         flash["blocks_erased"],
-        summary["cleaning"]["victims"],
+        summary["gc"]["victims"],
         flash["programs_by_cause"]["gc"],
     )
     expect("reads, bytes written, erases, victims, pages moved", tuple(map(int, found)), expected)

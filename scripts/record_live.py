@@ -108,7 +108,7 @@ def record(options: argparse.Namespace, directory: Path) -> None:
     floatgate = shutil.which(options.floatgate)
     if not floatgate:
         sys.exit(f"error: there is no program {options.floatgate}; build it, and name it with --floatgate")
-    command = [str(Path(floatgate).resolve()), "vm", options.device, "--precondition", "none", "--with", "sqlite3"]
+    command = [str(Path(floatgate).resolve()), "vm", options.device, "--precondition", "none", "--package", "sqlite3"]
     command += ["--accel", "tcg", "--speed", options.speed, "--guest-memory", "256MiB"]
     command += ["--copy", str(fill), "--copy", str(work), "--record", str(options.output), "--run", JOB]
     print(" ".join(command[:-2]), flush=True)

@@ -135,7 +135,7 @@ def optimize(
     device: Device | str | os.PathLike[str],
     seeds: Iterable[int] = (1,),
     precondition: str | Workload = "fill",
-    layout: str = "none",
+    prewrite: str = "none",
     attribution: bool = True,
     sampler: str = "tpe",
     seed: int = 1,
@@ -154,7 +154,7 @@ def optimize(
         By column of :func:`sweep`, ``"minimize"`` or ``"maximize"``; a list minimises. With several seeds, the mean.
     trials
         Points to try in all, those that the store has included.
-    workload, device, seeds, precondition, layout, attribution, n_jobs, progress
+    workload, device, seeds, precondition, prewrite, attribution, n_jobs, progress
         As in :func:`sweep`.
     sampler
         How points are chosen: ``"tpe"``, ``"nsga2"`` or ``"random"``, as Optuna has them.
@@ -196,7 +196,7 @@ def optimize(
     if not space:
         raise OptionError("the space is empty: give at least one path")
     run = {
-        "workload": workload, "device": device, "seeds": list(seeds), "precondition": precondition, "layout": layout,
+        "workload": workload, "device": device, "seeds": list(seeds), "precondition": precondition, "prewrite": prewrite,
         "attribution": attribution, "store": store, "n_jobs": n_jobs,
     }  # fmt: skip
     said = {"space": {path: list(where) for path, where in space.items()}, "objectives": objectives,

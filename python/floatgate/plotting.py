@@ -23,7 +23,7 @@ _PARTS = {
     "order_us": "order",
     "die_us": "die",
     "channel_us": "channel",
-    "gc_us": "cleaning",
+    "gc_us": "gc",
     "rmw_us": "read-modify-write",
     "bus_us": "bus",
     "cell_us": "cell",

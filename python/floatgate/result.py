@@ -224,7 +224,7 @@ class Result:
         rows = [[name, f"{of['count']:,}", *map(_html.number, _figures(of))] for name, of in _operations(summary)]
         about = [
             ("workload", escape(summary["workload"]["name"])),
-            ("state before", escape(summary["precondition"]["asked"])),
+            ("state before", escape(summary["precondition"]["requested"])),
             ("simulated time", f"{_html.number(summary['measured_s'])} s, seed {summary['seed']}"),
             ("write amplification", _html.number(summary["write_amplification"])),
             ("limited by", escape(str(summary["bottleneck"]["limited_by"]))),

@@ -27,7 +27,7 @@ def run(
     workload: WorkloadLike | Sequence[WorkloadLike],
     *,
     precondition: str | Workload | Simulator | os.PathLike[str] | None = None,
-    layout: Literal["none", "even", "allocation"] = "none",
+    prewrite: Literal["none", "even", "allocation"] = "none",
     seed: int | None = None,
     requests: bool = False,
     series: bool | str = True,
@@ -52,11 +52,11 @@ def run(
         A workload, or several, which run beside each other, each with results of its own.
     precondition
         The state before the run, ``"fill"`` where not given: ``"none"``, ``"fill"``, ``"aged=V"`` (this share of each
-        block is superseded), ``"stale=V"`` (empty, with this share of its pages written and stale), ``"steady"``
+        block is superseded), ``"invalid=V"`` (empty, with this share of its pages written and stale), ``"steady"``
         (overwritten at random until write amplification stands still), or a workload, which is served without time.
         Or a state that was made before: the path of a file that :meth:`Simulator.save` wrote, or a :class:`Simulator`
         that no request was sent to. `device` may differ from the one that it was made with in what shapes no state.
-    layout
+    prewrite
         How what the workload reads and has not written by then is put in flash before the run.
     seed
         Seed of all random numbers; 1 where not given.
@@ -115,7 +115,7 @@ def run(
             "workloads": texts_of(workload),
             "precondition": None if precondition is None else str(precondition),
             "saved": saved,
-            "layout": layout,
+            "prewrite": prewrite,
             "seed": _seed(seed),
             "attribution": attribution is not False,
             "out": None if out is None else os.fspath(out),
@@ -156,7 +156,7 @@ def _state(
 ) -> tuple[Device, str, int, bool]:
     """Take what decides a state from a simulator, and refuse what would have to change it."""
     _check_new(prepared)
-    has = {"precondition": prepared.precondition["asked"], "seed": prepared.seed, "attribution": prepared.attribution}
+    has = {"precondition": prepared.precondition["requested"], "seed": prepared.seed, "attribution": prepared.attribution}
     asked = {"precondition": precondition, "seed": seed, "attribution": attribution}
     for name, value in asked.items():
         if value is not None and str(value) != str(has[name]):

@@ -327,7 +327,7 @@ class Simulator:
         Examples
         --------
         >>> fg.Simulator("tiny").save("filled.fgstate")
-        >>> fg.Simulator.load("filled.fgstate", fg.Device("tiny", {"nand.read": "5us"})).precondition["asked"]
+        >>> fg.Simulator.load("filled.fgstate", fg.Device("tiny", {"nand.read": "5us"})).precondition["requested"]
         'fill'
         """
         place = os.fspath(path)

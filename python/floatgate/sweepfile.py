@@ -20,7 +20,7 @@ RUN_KEYS: dict[str, type | tuple[type, ...]] = {
     "device": str,
     "workload": (str, list),
     "precondition": str,
-    "layout": str,
+    "prewrite": str,
     "attribution": bool,
     "seeds": (int, list),
     "store": str,
@@ -65,7 +65,7 @@ def parser(word: str, description: str, epilog: str) -> argparse.ArgumentParser:
 def options_of(file: str, said: dict[str, Any]) -> dict[str, Any]:
     """Give what a file says of each run as the options of :func:`floatgate.sweep`."""
     options: dict[str, Any] = {
-        key: said[key] for key in ("device", "workload", "precondition", "layout", "attribution") if key in said
+        key: said[key] for key in ("device", "workload", "precondition", "prewrite", "attribution") if key in said
     }
     if isinstance(options.get("workload"), list) and not all(isinstance(one, str) for one in options["workload"]):
         raise OptionError(f"{file}: workload is a text, or a list of texts that run beside each other")

@@ -112,7 +112,7 @@ class _Task:
     workload: list[str]
     precondition: str
     seed: int
-    layout: str
+    prewrite: str
     attribution: bool
     #: Where relative paths begin: a worker on another machine may be called elsewhere.
     directory: str = field(default_factory=os.getcwd)
@@ -131,7 +131,7 @@ class _Task:
             "device": self.chosen().digest,
             "workload": [_with_content(text) for text in self.workload],
             "precondition": _with_content(self.precondition),
-            "layout": self.layout,
+            "prewrite": self.prewrite,
             "attribution": self.attribution,
             "seed": self.seed,
             "version": [_floatgate.__version__, build()],
@@ -152,7 +152,7 @@ class _Task:
                 states.device_of(self, self.states),
                 [_placed(text, self.directory) for text in self.workload],
                 precondition=_placed(self.precondition, self.directory),
-                layout=self.layout,  # type: ignore[arg-type] # told by the command's parser if it is wrong
+                prewrite=self.prewrite,  # type: ignore[arg-type] # told by the command's parser if it is wrong
                 seed=self.seed,
                 attribution=self.attribution,
                 series=False,
@@ -227,7 +227,7 @@ def sweep(
     device: Device | str | os.PathLike[str] | None = None,
     seeds: Iterable[int] = (1,),
     precondition: str | Workload = "fill",
-    layout: str = "none",
+    prewrite: str = "none",
     attribution: bool = True,
     store: str | os.PathLike[str] | None = None,
     n_jobs: int | None = None,
@@ -241,7 +241,7 @@ def sweep(
         A dictionary of lists, of which every combination is a point; a list of points; or :class:`Sobol`. A point says
         figures of the device by their paths, as :meth:`Device.with_options` has them; ``"device"``, ``"workload"`` and
         ``"precondition"`` are other devices, workloads and states.
-    workload, device, precondition, layout, attribution
+    workload, device, precondition, prewrite, attribution
         As in :func:`run`, for all points that do not say otherwise.
     seeds
         Seeds of each point.
@@ -279,7 +279,7 @@ def sweep(
     8
     """
     tasks = [
-        _task(point, seed, workload=workload, device=device, precondition=precondition, layout=layout,
+        _task(point, seed, workload=workload, device=device, precondition=precondition, prewrite=prewrite,
               attribution=attribution)
         for point in _points(space)
         for seed in seeds

@@ -27,7 +27,7 @@ LONG = "rw=randwrite bs=4k iodepth=32 number_ios=100m"
             {"precondition": "rw=read time_based=1 runtime=1"},
             fg.PreconditionError,
         ),
-        (["tiny", "rw=read", "--layout", "even"], {"layout": "even"}, fg.OptionError),
+        (["tiny", "rw=read", "--prewrite", "even"], {"prewrite": "even"}, fg.OptionError),
         (
             ["tiny", "rw=randread time_based=1 runtime=10s", "--precondition", "none"],
             {"precondition": "none"},
@@ -51,7 +51,7 @@ def test_options_without_effect_are_refused(tmp_path):
         fg.run("tiny", "rw=read number_ios=9", seed=-1)
     for options, text in [
         ({"seed": 1 << 64}, "seed=18446744073709551616: must be a whole number from 0 to 18446744073709551615"),
-        ({"layout": "odd"}, "layout=odd: `odd` is no layout: none, even or allocation"),
+        ({"prewrite": "odd"}, "prewrite=odd: invalid prewrite `odd`: expected none, even or allocation"),
         ({"series": "10"}, "series=10: `10` is no time"),
         ({"timeline": "5ms..1ms", "out": tmp_path / "out"}, "timeline=5ms..1ms: it ends before it begins"),
     ]:

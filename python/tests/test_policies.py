@@ -372,7 +372,7 @@ def test_seeds_decide_its_random_numbers():
         return measured({"gc.victim": "test-random"}, WRITES, "tiny", seed=seed, precondition="steady")
 
     assert drawn(1) == drawn(1)
-    assert drawn(1)["cleaning"] != drawn(2)["cleaning"]
+    assert drawn(1)["gc"] != drawn(2)["gc"]
     assert drawn(1) != measured({"gc.victim": "random"}, WRITES, "tiny", precondition="steady")
 
 
@@ -502,7 +502,7 @@ def test_forks_copy_policies():
     again = fg.run(simulator.fork(), WRITES, warn=False)
     fresh = fg.run(simulator.device, WRITES, precondition="steady", warn=False)
     for other in (again, fresh):
-        assert other.summary.cleaning == first.summary.cleaning
+        assert other.summary.gc == first.summary.gc
 
     class Stubborn(Random):
         def fork(self):

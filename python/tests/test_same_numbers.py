@@ -40,9 +40,9 @@ CASES = {
     ),
     "no attribution": (["tiny", MIXED, "--no-attribution"], {"attribution": False}),
     "several": (["tiny", MIXED, "rw=read bs=64k name=other number_ios=500"], {}),
-    "layout": (
-        ["tiny", "rw=read number_ios=500", "--precondition", "none", "--layout", "even"],
-        {"precondition": "none", "layout": "even"},
+    "prewrite": (
+        ["tiny", "rw=read number_ios=500", "--precondition", "none", "--prewrite", "even"],
+        {"precondition": "none", "prewrite": "even"},
     ),
     "by a workload": (
         ["tiny", MIXED, "--precondition", "rw=write bs=64k size=32m"],

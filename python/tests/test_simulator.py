@@ -96,14 +96,14 @@ def test_inspect_agrees_with_itself_on_a_used_device(scheme):
     assert len(planes) * counts[0] == len(state.block_plane)
 
 
-@pytest.mark.parametrize("layout", ["none", "even"])
-def test_a_state_made_once_serves_many_runs(layout, tmp_path):
-    options = {"precondition": "none" if layout == "even" else "steady", "seed": 5}
+@pytest.mark.parametrize("prewrite", ["none", "even"])
+def test_a_state_made_once_serves_many_runs(prewrite, tmp_path):
+    options = {"precondition": "none" if prewrite == "even" else "steady", "seed": 5}
     simulator = fg.Simulator("tiny", **options)
     for workload in ("rw=randread number_ios=300", "rw=randrw number_ios=300"):
         for place in (None, tmp_path):
-            expected = fg.run("tiny", workload, layout=layout, **options).summary.to_dict()
-            found = fg.run(simulator, workload, layout=layout, out=place).summary.to_dict()
+            expected = fg.run("tiny", workload, prewrite=prewrite, **options).summary.to_dict()
+            found = fg.run(simulator, workload, prewrite=prewrite, out=place).summary.to_dict()
             expected.pop("run")
             found.pop("run")
             assert found == expected
@@ -150,7 +150,7 @@ def test_beyond_the_device_is_a_status():
 
 def test_state_before_is_told():
     simulator = fg.Simulator("tiny", precondition="aged=0.05")
-    assert simulator.precondition["asked"] == "aged=0.05"
+    assert simulator.precondition["requested"] == "aged=0.05"
     assert simulator.precondition["mapped"] == 1.0
     with pytest.raises(fg.PreconditionError, match="aged=0.9"):
         fg.Simulator("tiny", precondition="aged=0.9")

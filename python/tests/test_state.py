@@ -55,7 +55,7 @@ def test_what_is_loaded_is_what_was_saved(tmp_path, aged):
     original.save(again)
     loaded = fg.Simulator.load(again)
     assert loaded.now == 0
-    assert loaded.precondition["asked"] == "steady, and 200 requests"
+    assert loaded.precondition["requested"] == "steady, and 200 requests"
     assert future(loaded) == future(original)
 
 
@@ -185,7 +185,7 @@ def test_a_state_that_cannot_be_made_is_told_by_each_run(tmp_path, monkeypatch):
 
 
 def test_makers_that_race_leave_one_whole_file(tmp_path):
-    task = fg.sweeping._task({}, 1, workload=JOB, device="tiny", precondition="fill", layout="none", attribution=True)
+    task = fg.sweeping._task({}, 1, workload=JOB, device="tiny", precondition="fill", prewrite="none", attribution=True)
     key = states._key(task)
     makers = [threading.Thread(target=states._Maker(task, str(tmp_path), key).row) for _ in range(2)]
     for maker in makers:

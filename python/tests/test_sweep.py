@@ -183,7 +183,7 @@ def test_tasks_find_their_files_from_elsewhere(tmp_path, trace, monkeypatch):
         {"workload": "rw=write number_ios=50", "device": "tiny", "precondition": f'trace="{trace.name}"'},
     ]
     tasks = [
-        pickle.dumps(fg.sweeping._task(point, 1, workload=None, device=None, precondition="fill", layout="none",
+        pickle.dumps(fg.sweeping._task(point, 1, workload=None, device=None, precondition="fill", prewrite="none",
                                        attribution=True))
         for point in points
     ]  # fmt: skip

@@ -218,7 +218,7 @@ fn status(answer: &Value) -> Result<String, Failure> {
     if let Some(share) = late.share {
         let verdict = if late.faithful == Some(true) { "faithful" } else { "not faithful" };
         text +=
-            &format!("  lateness       {verdict}: {:.1} % of {} answers late\n", share * 100.0, grouped(late.answers));
+            &format!("  lateness       {verdict}: {:.1} % of {} answers late\n", share * 100.0, grouped(late.replies));
     }
     if let Some(share) = late.client_late_share {
         let turns = grouped(late.client_turns);
@@ -239,7 +239,7 @@ fn status(answer: &Value) -> Result<String, Failure> {
     for warning in &frame.warnings {
         text += &format!("  warning        {warning}\n");
     }
-    if let Some(trouble) = &frame.trouble {
+    if let Some(trouble) = &frame.fatal_error {
         text += &format!("  trouble        {trouble}\n");
     }
     Ok(text)

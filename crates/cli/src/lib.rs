@@ -22,7 +22,7 @@ mod vm;
 use std::ffi::OsString;
 use std::io::Write;
 
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Parser, Subcommand};
 use failure::Failure;
 use floatgate_core::external::Externals;
@@ -126,6 +126,21 @@ impl Command {
     }
 }
 
+/// Options that were renamed before the first release: command, old and new name.
+const RENAMED: [(&str, &str, &str); 3] =
+    [("run", "--layout", "--prewrite"), ("vm", "--front", "--interface"), ("vm", "--with", "--package")];
+
+/// Lets the error about an option that was renamed suggest the new name.
+fn suggest_new_name(error: &mut clap::Error, arguments: &[OsString]) {
+    let Some(ContextValue::String(given)) = error.get(ContextKind::InvalidArg) else { return };
+    let is_meant = |(command, old, _): &&(&str, &str, &str)| {
+        given.split('=').next() == Some(old) && arguments.get(1).is_some_and(|name| name == command)
+    };
+    if let Some((_, _, new)) = RENAMED.iter().find(is_meant) {
+        error.insert(ContextKind::SuggestedArg, ContextValue::String((*new).to_owned()));
+    }
+}
+
 /// Does what the command line asks for, the program's name before it, and returns the status to exit with.
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     main_with(Externals::default(), arguments)
@@ -138,7 +153,8 @@ pub fn main_with(makers: Externals, arguments: impl IntoIterator<Item = OsString
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     let mut command = match Cli::try_parse_from(&arguments) {
         Ok(cli) => cli.command,
-        Err(error) => {
+        Err(mut error) => {
+            suggest_new_name(&mut error, &arguments);
             // Help, too, comes this way. Where nobody reads it, there is nobody to tell.
             let _ = error.print();
             if error.kind() == ErrorKind::DisplayHelp && is_help_of_serve(&arguments) {
@@ -194,8 +210,8 @@ mod tests {
             DeviceSpec::named("tiny", &["gc.victim=fifo".to_owned(), "geometry.channels=4".to_owned()]),
             vec!["rw=read bs=4k; rw=write".to_owned(), "trace=a.csv limit=3".to_owned(), "-".to_owned()],
         );
-        spec.state = StateSpec::Precondition("stale=0.5".to_owned());
-        spec.layout = "even".parse().unwrap();
+        spec.state = StateSpec::Precondition("invalid=0.5".to_owned());
+        spec.prewrite = "even".parse().unwrap();
         spec.seed = u64::MAX;
         spec.attribution = false;
         let traces = &mut spec.traces;
@@ -254,8 +270,8 @@ mod tests {
         let least = r#"{ "device": { "source": { "named": "tiny" } }, "workloads": ["rw=read"] }"#;
         let expected = RunSpec::new(DeviceSpec::named("tiny", &[]), vec!["rw=read".to_owned()]);
         assert_eq!(serde_json::from_str::<RunSpec>(least).unwrap(), expected);
-        let wrong = least.replace("} }", "} }, \"layout\": \"odd\"");
+        let wrong = least.replace("} }", "} }, \"prewrite\": \"odd\"");
         let error = serde_json::from_str::<RunSpec>(&wrong).unwrap_err().to_string();
-        assert!(error.contains("`odd` is no layout: none, even or allocation"), "{error}");
+        assert!(error.contains("invalid prewrite `odd`: expected none, even or allocation"), "{error}");
     }
 }

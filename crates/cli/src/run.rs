@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use clap::ValueEnum;
 use floatgate_core::config::units::Duration;
 use floatgate_core::metrics::summary::Summary;
-use floatgate_core::precondition::Layout;
+use floatgate_core::precondition::Prewrite;
 use floatgate_core::sim::text::escaped_lines;
 use floatgate_run::chosen::Chosen;
 use floatgate_run::seeds::SeedRuns;
@@ -41,7 +41,7 @@ pub struct RunArgs {
     /// or devices=merge, which override those given for all. See docs/reference/traces.md.
     #[arg(required = true, value_name = "WORKLOAD")]
     workloads: Vec<String>,
-    /// State of the device before the run: none, fill, aged=V (this share of each block is superseded), stale=V (empty,
+    /// State of the device before the run: none, fill, aged=V (this share of each block is superseded), invalid=V (empty,
     /// with this share of its pages written and stale), steady (overwritten at random until write amplification stands
     /// still), or a job or trace, which is served without time
     #[arg(long, value_name = "STATE", default_value = "fill")]
@@ -52,7 +52,7 @@ pub struct RunArgs {
     /// The workload is read through once before, for that. After `--precondition fill`, `aged` and `steady` the device
     /// holds everything, and nothing is left to lay out.
     #[arg(long, value_name = "HOW", default_value = "none")]
-    layout: Layout,
+    prewrite: Prewrite,
     /// Write the state that --precondition has brought the device into to FILE, for --load-state
     #[arg(long, value_name = "FILE", conflicts_with = "seeds")]
     save_state: Option<PathBuf>,
@@ -126,7 +126,7 @@ impl RunArgs {
         RunSpec {
             traces: self.trace.spec(),
             state,
-            layout: self.layout,
+            prewrite: self.prewrite,
             save_state: self.save_state.clone(),
             seed: self.seed,
             seeds: self.seeds,

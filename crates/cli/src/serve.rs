@@ -65,7 +65,7 @@ pub struct ServeArgs {
     /// Sleep until an answer is due, rather than look at the clock for the last stretch: less exact, less work
     #[arg(long)]
     no_spin: bool,
-    /// State of the device at the start: none, fill, aged=V (this share of each block is superseded), stale=V (empty,
+    /// State of the device at the start: none, fill, aged=V (this share of each block is superseded), invalid=V (empty,
     /// with this share of its pages written and stale), steady (overwritten at random until write amplification stands
     /// still), or a job or trace, which is served without time. Whatever it is, all reads as zeros [default: fill; of a
     /// new --image none, and an image that is there has its own]

@@ -94,9 +94,9 @@ fn told(path: &Path) -> Result<String, Failure> {
 }
 
 fn reached(state: &Precondition) -> String {
-    let Precondition { asked, reached } = state;
+    let Precondition { requested, reached } = state;
     let amplification =
         reached.write_amplification.map_or(String::new(), |wa| format!(", write amplification {wa:.2}"));
     let mapped = reached.mapped * 100.0;
-    format!("{asked}: {:.1} drive writes{amplification}, {mapped:.0} % of the units mapped", reached.drive_writes)
+    format!("{requested}: {:.1} drive writes{amplification}, {mapped:.0} % of the units mapped", reached.drive_writes)
 }

@@ -20,9 +20,9 @@ pub const HELP: &str = "\
 Examples:
   floatgate vm tlc-nvme                                                     a shell; leave by exit
   floatgate vm tlc-nvme --run 'mkfs.ext4 -q $SSD && mount $SSD /mnt && df -h /mnt'
-  floatgate vm tlc-nvme --front nvme --run 'fio --name=a --filename=$SSD --rw=randread --bs=4k --direct=1 --size=8m'
-  floatgate vm tlc-nvme --with xfsprogs --run 'mkfs.xfs -q $SSD && mount $SSD /mnt && df -h /mnt'
-  floatgate vm tlc-nvme --with sqlite3 --copy shop.sql --record shop.csv.xz \\
+  floatgate vm tlc-nvme --interface nvme --run 'fio --name=a --filename=$SSD --rw=randread --bs=4k --direct=1 --size=8m'
+  floatgate vm tlc-nvme --package xfsprogs --run 'mkfs.xfs -q $SSD && mount $SSD /mnt && df -h /mnt'
+  floatgate vm tlc-nvme --package sqlite3 --copy shop.sql --record shop.csv.xz \\
       --run 'mkfs.ext4 -q $SSD && mount $SSD /mnt && sqlite3 /mnt/shop.db <shop.sql'";
 
 /// How long an emulated guest may take to its first program, in looks of 50 ms; one on a processor takes 2 s.
@@ -30,7 +30,7 @@ const LOOKS: u32 = 180 * 20;
 
 /// How the disk comes to the guest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-enum Frontend {
+enum Interface {
     /// /dev/vda: virtio-blk, which QEMU serves as a client of the live device
     Virtio,
     /// /dev/nvme0n1: QEMU's model of an NVMe controller, as a client of the live device
@@ -63,13 +63,13 @@ pub struct VmArgs {
     run: Option<String>,
     /// How the disk comes to the guest
     #[arg(long, value_enum, default_value = "virtio", help_heading = "Guest")]
-    frontend: Frontend,
+    interface: Interface,
     /// Put this Debian package and what it depends on into the guest, may be given several times; busybox, e2fsprogs
     /// and nbd-client are always there
     ///
     /// The guest mounts ext2, ext3, ext4, xfs and btrfs: xfsprogs and btrfs-progs make the latter two.
     #[arg(long, value_name = "PACKAGE", default_value = "fio", help_heading = "Guest", value_parser = package)]
-    with: Vec<String>,
+    package: Vec<String>,
     /// Put a file into the guest's /root, where the command starts; may be given several times
     #[arg(long, value_name = "FILE", help_heading = "Guest")]
     copy: Vec<PathBuf>,
@@ -174,7 +174,7 @@ impl VmArgs {
                 let only = "Debian's packages are put together for x86-64 only";
                 Err(Failure::mistake(format!("{only}: give a guest by --kernel and --initrd")))
             }
-            _ => Ok(Guest::of_debian(cache, &self.with, say)?),
+            _ => Ok(Guest::of_debian(cache, &self.package, say)?),
         }
     }
 
@@ -196,11 +196,11 @@ impl VmArgs {
     fn served(&self, directory: &Scratch, accelerator: Accelerator) -> Result<ServeArgs, Failure> {
         let mut serve = self.serve.clone();
         let socket = directory.path().join("ssd.sock");
-        match self.frontend {
-            Frontend::Nbd => serve.nbd.insert(0, "127.0.0.1:0".parse().map_err(Failure::mistake)?),
-            Frontend::Virtio | Frontend::Nvme => serve.nbd.insert(0, Address::Unix(socket)),
-            Frontend::VhostUser if serve.vhost_user.is_some() => {}
-            Frontend::VhostUser => serve.vhost_user = Some(socket),
+        match self.interface {
+            Interface::Nbd => serve.nbd.insert(0, "127.0.0.1:0".parse().map_err(Failure::mistake)?),
+            Interface::Virtio | Interface::Nvme => serve.nbd.insert(0, Address::Unix(socket)),
+            Interface::VhostUser if serve.vhost_user.is_some() => {}
+            Interface::VhostUser => serve.vhost_user = Some(socket),
         }
         if accelerator == Accelerator::Tcg && serve.speed.is_none() && !serve.no_delay {
             serve.speed = Some("0.1".parse().map_err(Failure::mistake)?);
@@ -210,10 +210,10 @@ impl VmArgs {
 
     fn disk(&self, directory: &Scratch, server: &Server, serve: &ServeArgs) -> Disk {
         let socket = directory.path().join("ssd.sock");
-        match (self.frontend, server.addresses().first()) {
-            (Frontend::VhostUser, _) => Disk::VhostUser(serve.vhost_user.clone().unwrap_or(socket)),
-            (Frontend::Nvme, _) => Disk::Nvme(socket),
-            (Frontend::Nbd, Some(Address::Tcp(address))) => Disk::Nbd(address.port()),
+        match (self.interface, server.addresses().first()) {
+            (Interface::VhostUser, _) => Disk::VhostUser(serve.vhost_user.clone().unwrap_or(socket)),
+            (Interface::Nvme, _) => Disk::Nvme(socket),
+            (Interface::Nbd, Some(Address::Tcp(address))) => Disk::Nbd(address.port()),
             _ => Disk::Virtio(socket),
         }
     }

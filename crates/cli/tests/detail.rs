@@ -217,7 +217,7 @@ fn what_is_suspended_rests_in_the_timeline() {
 
 #[test]
 fn the_controllers_cores_have_tracks() {
-    let firmware = "controller.firmware={ cores = 2, interrupt = 100, lookup = 200, allocation = 400, cleaning = 900 }";
+    let firmware = "controller.firmware={ cores = 2, interrupt = 100, lookup = 200, allocation = 400, gc = 900 }";
     let (_keep, result) = run(&["--timeline", "--set", firmware]);
     let summary = summary(&result);
     let events = events(&result);
@@ -243,7 +243,7 @@ fn the_controllers_cores_have_tracks() {
             _ => panic!("{event}"),
         };
         assert_eq!((event["pid"].as_u64(), span), (Some(3), instructions * 10_000), "{event}");
-        assert_eq!(args["cause"], if name == "choose a block" { "cleaning" } else { "host" });
+        assert_eq!(args["cause"], if name == "choose a block" { "gc" } else { "host" });
         assert_eq!(args["plane"].is_u64(), args["request"].is_null());
     }
     let requests = summary["requests"]["all"]["count"].as_u64().unwrap();
@@ -380,11 +380,11 @@ fn explain_names_those_whom_the_parts_count() {
             let [of_die, of_channel] = ["die_us", "channel_us"].map(|which| ps(&blocker[which]));
             match what {
                 "host read" | "host write" | "rmw read" => (die, channel) = (die + of_die, channel + of_channel),
-                "cleaning read" | "cleaning write" | "erase" => gc += of_die + of_channel,
+                "GC read" | "GC write" | "erase" => gc += of_die + of_channel,
                 other => panic!("{other} has no part"),
             }
         }
-        assert_eq!((told("die"), told("channel"), told("cleaning")), (die, channel, gc), "{choice}: {explanation}");
+        assert_eq!((told("die"), told("channel"), told("gc")), (die, channel, gc), "{choice}: {explanation}");
         behind_gc += u32::from(gc > 0);
     }
     assert!(behind_gc > 10, "{behind_gc} requests behind cleaning");

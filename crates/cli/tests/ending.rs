@@ -220,7 +220,7 @@ fn a_pipe_that_must_be_read_again_is_refused_before_the_run() {
         &["trace=pipe devices=merge", "--seeds", "2", "--out", "result"],
         &[job, "--precondition", "pipe", "--seeds", "2", "--out", "result"],
         &["pipe", "pipe"],
-        &["pipe", "--layout", "even", "--precondition", "none"],
+        &["pipe", "--prewrite", "even", "--precondition", "none"],
     ] {
         let said = bench.refused(arguments);
         assert!(said.contains("pipe: must be read") && said.contains("write it into a file first"), "{said}");

@@ -48,7 +48,7 @@ fn a_job_file_runs() {
     );
     bench.file("state.fio", &JOBS.replace("write_iolog=fill.log", "direct=1"));
     let summary = bench.json(&["rw=read number_ios=1", "--precondition", "state.fio"]);
-    assert_eq!(summary["precondition"]["asked"], "state.fio");
+    assert_eq!(summary["precondition"]["requested"], "state.fio");
 }
 
 #[test]

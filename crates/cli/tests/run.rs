@@ -44,7 +44,7 @@ fn a_run_without_writes_has_no_amplification() {
     let summary = bench.json(&["rw=randread number_ios=100", "--precondition", "none"]);
     validate_summary(&summary);
     assert_eq!(summary["write_amplification"], Value::Null);
-    assert_eq!(summary["cleaning"]["efficiency"], Value::Null);
+    assert_eq!(summary["gc"]["efficiency"], Value::Null);
     assert_eq!(summary["unmapped_reads"], 100);
     assert_eq!(summary["precondition"]["mapped"], 0.0);
 }
@@ -108,7 +108,7 @@ fn an_override_changes_the_result() {
 fn a_workload_can_precondition() {
     let bench = Bench::with_device();
     let summary = bench.json(&["rw=randread number_ios=1000", "--precondition", "rw=write size=50%"]);
-    assert_eq!(summary["precondition"]["asked"], "rw=write size=50%");
+    assert_eq!(summary["precondition"]["requested"], "rw=write size=50%");
     let mapped = summary["precondition"]["mapped"].as_f64().unwrap();
     assert!((mapped - 0.5).abs() < 0.001, "{mapped}");
     assert!(summary["unmapped_reads"].as_u64().unwrap() > 300);
@@ -356,7 +356,7 @@ fn the_controller_is_told_where_it_takes_part() {
     validate_summary(&summary);
     let units = |path: &str| summary.pointer(path).and_then(Value::as_u64).unwrap_or_else(|| panic!("{path}"));
     let requests = |operation: &str| units(&format!("/requests/{operation}/count"));
-    let reads = ["hit", "partly", "missed"].map(|kind| units(&format!("/buffer/reads/{kind}")));
+    let reads = ["hit", "partial", "miss"].map(|kind| units(&format!("/buffer/reads/{kind}")));
     assert_eq!((reads.iter().sum::<u64>(), reads[1]), (requests("read"), 0));
     assert_eq!(units("/buffer/writes/hit") + units("/buffer/writes/new"), requests("write"));
     assert!(reads[0] > 0 && units("/buffer/volatile_units_peak") <= units("/buffer/capacity_units"));
@@ -368,19 +368,19 @@ fn what_is_read_is_laid_out_before() {
     let bench = Bench::with_device();
     const READS: &str = "rw=randread bs=4k iodepth=4 number_ios=500";
     let asked = |layout: &str, state: &str| {
-        let result = bench.json(&[READS, "--precondition", state, "--layout", layout]);
+        let result = bench.json(&[READS, "--precondition", state, "--prewrite", layout]);
         let pages = result["flash"]["pages"]["read"].as_u64().unwrap();
-        (pages, result["precondition"]["asked"].as_str().unwrap().to_owned(), result)
+        (pages, result["precondition"]["requested"].as_str().unwrap().to_owned(), result)
     };
     // Nothing was ever written: the controller answers.
     let (pages, state, _) = asked("none", "none");
     assert_eq!((pages, state.as_str()), (0, "none"));
     for layout in ["even", "allocation"] {
-        let (pages, state, result) = asked(layout, "stale=0.5");
+        let (pages, state, result) = asked(layout, "invalid=0.5");
         assert_eq!(pages, 500, "{layout}");
         let how = if layout == "even" { "evenly" } else { "by allocation" };
         assert!(
-            state.starts_with("stale=0.5, with ") && state.ends_with(&format!("to read laid out {how}")),
+            state.starts_with("invalid=0.5, with ") && state.ends_with(&format!("to read prewritten {how}")),
             "{state}"
         );
         let mapped = result["precondition"]["mapped"].as_f64().unwrap();
@@ -390,10 +390,13 @@ fn what_is_read_is_laid_out_before() {
         let output = bench.run(arguments);
         assert!(!output.status.success() && stderr(&output).contains(words), "{arguments:?}: {}", stderr(&output));
     };
-    says(&[READS, "--layout", "even"], "with --precondition fill everything was");
-    says(&[READS, "--layout", "odd", "--precondition", "none"], "`odd` is no layout: none, even or allocation");
+    says(&[READS, "--prewrite", "even"], "with --precondition fill everything was");
+    says(
+        &[READS, "--prewrite", "odd", "--precondition", "none"],
+        "invalid prewrite `odd`: expected none, even or allocation",
+    );
     let endless = "rw=randread bs=4k runtime=1s time_based";
-    says(&[endless, "--precondition", "none", "--layout", "even"], "`runtime` cannot end it");
+    says(&[endless, "--precondition", "none", "--prewrite", "even"], "`runtime` cannot end it");
 }
 
 /// All requests complete within the ramp time. The trim starts garbage collection that ends after it.

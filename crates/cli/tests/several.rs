@@ -127,7 +127,7 @@ fn mistakes_say_what_to_do() {
 fn a_trace_in_words_can_precondition() {
     let bench = bench();
     let summary = bench.json(&["calm.spc", "--precondition", "trace=calm.spc offset=1MiB"]);
-    assert_eq!(summary["precondition"]["asked"], "trace=calm.spc offset=1MiB");
+    assert_eq!(summary["precondition"]["requested"], "trace=calm.spc offset=1MiB");
 }
 
 #[test]

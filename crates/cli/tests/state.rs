@@ -70,7 +70,7 @@ fn a_file_says_what_it_holds() {
     }
     assert!(!text.contains("nand.read"), "times shape no state: {text}");
     let json = info.json(&["full.fgstate"]);
-    assert_eq!(json["precondition"]["asked"], "fill");
+    assert_eq!(json["precondition"]["requested"], "fill");
     assert_eq!(json["options"]["policy"]["allocation"], "static");
     // Four bytes for each of the logical units: 64 MiB of flash, a quarter of it spare.
     assert_eq!(json["sections"][2]["name"], "media/map");

@@ -121,7 +121,7 @@ fn texts_of_a_server_cannot_control_the_terminal() {
     let server = UnixListener::bind(directory.path().join("ssd.ctl")).unwrap();
     let addresses = vec![format!("unix:/tmp/{EVIL}.sock")];
     let info = Info { device: EVIL.into(), addresses, ..Info::default() };
-    let mut frame = Frame { warnings: vec![EVIL.into()], trouble: Some(EVIL.into()), ..Frame::default() };
+    let mut frame = Frame { warnings: vec![EVIL.into()], fatal_error: Some(EVIL.into()), ..Frame::default() };
     frame.requests.entry(EVIL.into()).or_default().count = 1;
     let whole = json!({ "ok": true, "info": info, "frame": frame, "message": EVIL });
     let refusal = json!({ "ok": false, "error": EVIL });

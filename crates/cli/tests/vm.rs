@@ -60,7 +60,7 @@ fn a_file_system_on_the_ssd_is_made_written_trimmed_and_checked() {
         fsck.ext4 -f -n $SSD 2>&1
         echo whole on $SSD
         exit 7";
-    let arguments = ["--accel", "tcg", "--with", "e2fsprogs", "--speed", "10", "--precondition", "fill"];
+    let arguments = ["--accel", "tcg", "--package", "e2fsprogs", "--speed", "10", "--precondition", "fill"];
     let told = vm(&[&arguments[..], &["--out", out.to_str().unwrap(), "--run", job]].concat());
     let (said, errors) = (String::from_utf8_lossy(&told.stdout), String::from_utf8_lossy(&told.stderr));
     assert_eq!(told.status.code(), Some(7), "{said}{errors}");
@@ -98,7 +98,7 @@ fn programs_run_and_every_file_system_keeps_a_file() {
             umount /mnt
         done";
     let packages = ["nvme-cli", "python3-minimal", "sqlite3", "xfsprogs", "btrfs-progs"];
-    let with: Vec<&str> = packages.iter().flat_map(|package| ["--with", package]).collect();
+    let with: Vec<&str> = packages.iter().flat_map(|package| ["--package", package]).collect();
     // xfs is not made on less than 300 MB.
     let device = ["--set", "geometry.blocks=512", "--precondition", "none", "--no-delay", "--accel", "tcg"];
     let told = vm(&[&device[..], &with, &["--run", job]].concat());
@@ -128,9 +128,9 @@ fn every_way_in_reads_writes_flushes_and_trims() {
     // At once, since an emulated machine takes long to boot.
     let guests = frontends.map(|(frontend, device)| {
         let out = results.path().join(frontend);
-        let arguments = ["--accel", "tcg", "--with", "e2fsprogs", "--guest-memory", "256MiB", "--no-delay"];
+        let arguments = ["--accel", "tcg", "--package", "e2fsprogs", "--guest-memory", "256MiB", "--no-delay"];
         let mut command = command(results.path(), &arguments);
-        command.args(["--front", frontend, "--run", job, "--out"]).arg(&out);
+        command.args(["--interface", frontend, "--run", job, "--out"]).arg(&out);
         let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         (frontend, device, out, child)
     });
@@ -153,7 +153,7 @@ fn every_way_in_reads_writes_flushes_and_trims() {
 fn a_file_system_survives_power_cuts_in_the_middle_of_writes() {
     let directory = tempfile::tempdir().unwrap();
     let image = directory.path().join("flash.img");
-    let guest = ["--accel", "tcg", "--with", "e2fsprogs", "--no-delay", "--image"];
+    let guest = ["--accel", "tcg", "--package", "e2fsprogs", "--no-delay", "--image"];
     let guest = [&guest[..], &[image.to_str().unwrap()]].concat();
     let check = "fsck.ext4 -p -f $SSD >/tmp/said; test $? -le 1 || { cat /tmp/said; exit 9; }
         mount $SSD /mnt && test \"$(md5sum </mnt/kept)\" = \"$(cat /mnt/sum)\" || exit 10
@@ -197,8 +197,8 @@ fn a_file_system_survives_power_cuts_in_the_middle_of_writes() {
 #[test]
 fn what_cannot_be_is_said_before_anything_is_fetched() {
     for (arguments, expected) in [
-        (&["--with", "--option"][..], "unexpected argument"),
-        (&["--with", "Not_A_Package"], "is no name of a package"),
+        (&["--package", "--option"][..], "unexpected argument"),
+        (&["--package", "Not_A_Package"], "is no name of a package"),
         (&["--kernel", "vmlinuz"], "--initrd"),
         (&["--guest-memory", "1MiB"], "from 64 MiB to 1 TiB"),
         (&["--cpus", "0"], "0 is not in 1..=64"),

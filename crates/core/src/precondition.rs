@@ -1,7 +1,7 @@
 //! Preconditioning: bringing the device into a state before the measured part, in functional mode.
 
 mod jobs;
-mod layout;
+mod prewrite;
 mod progress;
 mod steady;
 
@@ -12,7 +12,7 @@ pub use crate::metrics::summary::Reached;
 use crate::sim::id::{Lpn, PlaneId};
 
 pub use jobs::precondition_with;
-pub use layout::{Layout, lay_out};
+pub use prewrite::{Prewrite, prewrite};
 pub use progress::OnProgress;
 use progress::{PROGRESS_EVERY, STOPPED, amplification, fill, go_on};
 
@@ -43,12 +43,13 @@ impl std::str::FromStr for Precondition {
                     let share = text.strip_prefix(name)?.parse::<f64>().ok()?;
                     (0.0..1.0).contains(&share).then_some(share)
                 };
-                match (share("aged="), share("stale=")) {
+                match (share("aged="), share("invalid=")) {
                     (Some(share), _) => Ok(Precondition::Aged(share)),
                     (_, Some(share)) => Ok(Precondition::Invalid(share)),
+                    _ if text.starts_with("stale=") => Err(format!("`{text}`: `stale=` is now `invalid=`")),
                     _ => Err(format!(
-                        "`{text}` is no precondition: none, fill, steady, aged=V or stale=V with V from 0 to below 1, \
-                         or a workload"
+                        "invalid precondition `{text}`: expected none, fill, steady, aged=V or invalid=V with V from 0 to \
+                         below 1, or a workload"
                     )),
                 }
             }
@@ -106,7 +107,7 @@ fn age(ftl: &mut Ftl, share: f64, on_progress: OnProgress) -> Result<(), String>
     if ftl.shape().hooks.places {
         return Err(format!(
             "aged={share}: with this mapping scheme a unit has one place in its block, so that it cannot be written twice in a \
-             row there; take steady, stale=V or a workload"
+             row there; take steady, invalid=V or a workload"
         ));
     }
     let units = ftl.map.len();
@@ -154,8 +155,8 @@ fn wear_in(ftl: &mut Ftl, share: f64, on_progress: OnProgress) -> Result<(), Str
     if wanted > room {
         let most = most_of(ftl, room);
         return Err(format!(
-            "stale={share}: {} blocks of each plane are kept free or open, or for translation pages; give at most \
-             stale={most:.3}",
+            "invalid={share}: {} blocks of each plane are kept free or open, or for translation pages; give at most \
+             invalid={most:.3}",
             kept(&shape)
         ));
     }
@@ -205,8 +206,8 @@ fn wear_in_blocks(ftl: &mut Ftl, share: f64, on_progress: OnProgress) -> Result<
     if wanted > room {
         let most = most_of(ftl, room);
         return Err(format!(
-            "stale={share}: with this mapping scheme invalid pages are those of logical blocks, which have no more in each \
-             plane; give at most stale={most:.3}"
+            "invalid={share}: with this mapping scheme invalid pages are those of logical blocks, which have no more in each \
+             plane; give at most invalid={most:.3}"
         ));
     }
     for (plane, blocks) in owned.into_iter().enumerate() {

@@ -133,7 +133,7 @@ pub struct Outcome {
     /// The same by class of units, where classes are told apart.
     pub classes: Vec<ClassCounts>,
     /// Commands in it that made several planes or dies work together.
-    pub merged: Parallel,
+    pub parallel: Parallel,
     /// From the first arrival to the last completion of the measured part.
     pub measured: Time,
     /// From the start of the measured part to the last completion.
@@ -161,7 +161,7 @@ impl Outcome {
             complete,
             counters: last.counters.since(&first.counters),
             classes: last.classes.iter().zip(&first.classes).map(|(last, first)| last.since(first)).collect(),
-            merged: last.merged.clone().since(&first.merged),
+            parallel: last.parallel.clone().since(&first.parallel),
             measured: results.span(),
             elapsed: last.at.since(first.at),
             channels: spent(&first.channels, &last.channels)
@@ -189,7 +189,7 @@ impl Outcome {
             profile: self.profile.as_ref(),
             counters: &self.counters,
             classes: &self.classes,
-            merged: &self.merged,
+            parallel: &self.parallel,
             measured: self.measured,
             elapsed: self.elapsed,
             channels: &self.channels,

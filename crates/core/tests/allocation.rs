@@ -65,7 +65,7 @@ fn serving_allocates_nothing() {
         &["gc.victim=fifo", "host.link_bandwidth=1GB/s", "host.link_latency=2us", "host.queue_depth=4"],
         &["buffer.capacity=1MiB", "buffer.bandwidth=1GB/s", "geometry.page_size=16KiB"],
         &["buffer.capacity=1MiB", "buffer.eviction=bplru", "controller.firmware.lookup=10"],
-        &["buffer.capacity=1MiB", "buffer.eviction=fab", "controller.firmware.cleaning=10"],
+        &["buffer.capacity=1MiB", "buffer.eviction=fab", "controller.firmware.gc=10"],
         &["buffer.capacity=1MiB", "buffer.eviction=cflru", "buffer.write=write-through"],
     ] {
         let mut device = build(device_config(overrides), Options::default());

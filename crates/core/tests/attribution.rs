@@ -121,7 +121,7 @@ fn the_host_side_is_told() {
     // A slot in the controller.
     let alone = vec![(Part::Bus, PAGE), (Part::Cell, PROGRAM)];
     let behind = vec![(Part::Buffer, PAGE + PROGRAM), (Part::Bus, PAGE), (Part::Cell, PROGRAM)];
-    assert_eq!(parts(&["controller.slots=1"], &[(Write, 0), (Write, 1)]), [alone, behind]);
+    assert_eq!(parts(&["controller.write_slots=1"], &[(Write, 0), (Write, 1)]), [alone, behind]);
     // The link, both ways; 4096 B at 100 MB/s take 40.96 us. The answer of the second read waits for that of the
     // first.
     let link = ["host.link_latency=5us", "host.link_bandwidth=100MB/s"];

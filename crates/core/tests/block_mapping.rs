@@ -180,7 +180,7 @@ fn states_that_logical_blocks_cannot_be_in_are_refused() {
         precondition(&mut device, to, 1, &mut |_| true).unwrap_err()
     };
     let invalid = refused(Precondition::Invalid(0.51));
-    assert!(invalid.contains("give at most stale=0.500"), "{invalid}");
+    assert!(invalid.contains("give at most invalid=0.500"), "{invalid}");
     let aged = refused(Precondition::Aged(0.2));
     assert!(aged.contains("aged=0.2: with this mapping scheme") && aged.contains("steady"), "{aged}");
 }
@@ -211,7 +211,7 @@ fn planes_program_logical_blocks_together() {
     );
     let behind_a_read = [(Operation::Read, 0), (Operation::Write, 1), (Operation::Write, 65)];
     assert_eq!(at_once(&behind_a_read), READ + PAGE + 2 * PAGE + PROGRAM);
-    let merged: Vec<_> = device.array().merged.shapes().map(|shape| (shape.planes, shape.commands)).collect();
+    let merged: Vec<_> = device.array().parallel.shapes().map(|shape| (shape.planes, shape.commands)).collect();
     assert_eq!(merged, [(2, 1)]);
 }
 

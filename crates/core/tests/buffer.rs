@@ -94,7 +94,7 @@ fn hits_and_misses_of_a_worked_example() {
     // still there, and 2 is not.
     assert_eq!(play(&mut device, &script), [0, 0, READ, READ, 0, PROGRAM, READ, 0, READ]);
     let seen = counts(&device);
-    assert_eq!((seen.reads_hit, seen.reads_partly, seen.reads_missed), (2, 0, 4));
+    assert_eq!((seen.reads_hit, seen.reads_partial, seen.reads_miss), (2, 0, 4));
     assert_eq!((seen.writes_hit, seen.writes_new, seen.fills), (0, 3, 3));
     // For unit 1 of the last three the dirty unit 0 had to go first, so there was no room for 2.
     assert_eq!((seen.evictions, seen.evicted_clean), ([1, 0, 2], 1));
@@ -129,7 +129,7 @@ fn a_partial_hit_reads_the_rest_and_keeps_it() {
     assert_eq!(serve(&mut device, 2000 * US, sectors(Read, 9, 3)), READ, "one sector of three");
     assert_eq!(serve(&mut device, 3000 * US, sectors(Read, 8, 8)), 0, "the rest has come with it");
     let seen = counts(&device);
-    assert_eq!((seen.reads_hit, seen.reads_partly, seen.reads_missed), (2, 1, 0));
+    assert_eq!((seen.reads_hit, seen.reads_partial, seen.reads_miss), (2, 1, 0));
     // With the whole unit there, it is written without a read.
     assert_eq!(serve(&mut device, 4000 * US, sectors(Flush, 0, 0)), PROGRAM);
 }
@@ -346,7 +346,7 @@ fn a_flush_makes_durable() {
             format!("buffer.capacity={}KiB", 4 * (1 + rng.below(24))),
             format!("buffer.read={}", rng.below(2) == 0),
             format!("geometry.page_size={}KiB", 4 << rng.below(3)),
-            format!("controller.slots={}", 4 + rng.below(20)),
+            format!("controller.write_slots={}", 4 + rng.below(20)),
             "geometry.blocks=16".to_owned(),
             "capacity.spare=0.4".to_owned(),
         ];

@@ -104,7 +104,7 @@ fn programs_have_the_same_period_in_any_order() {
         for chips in 1..=6 {
             let mut device = channel(
                 chips,
-                &[&format!("bus.order={order}"), "bus.command_cycles.program=7", "controller.slots=9999"],
+                &[&format!("bus.order={order}"), "bus.command_cycles.program=7", "controller.write_slots=9999"],
             );
             let one = 175_000 + DATA;
             let found = period(&mut device, chips, Operation::Write);

@@ -53,7 +53,7 @@ fn play(device: &mut Device, script: &[(u64, Request)]) -> Vec<(u64, u64)> {
 
 /// What merged commands there were: kind, dies, planes, commands.
 fn merged(device: &Device) -> Vec<(Kind, u32, u32, u64)> {
-    device.array().merged.shapes().map(|shape| (shape.kind, shape.dies, shape.planes, shape.commands)).collect()
+    device.array().parallel.shapes().map(|shape| (shape.kind, shape.dies, shape.planes, shape.commands)).collect()
 }
 
 fn watch(device: &mut Device) {

@@ -22,7 +22,7 @@ const CASES: [(&str, &[&str]); 6] = [
             "gc.victim=random",
             "host.link_bandwidth=500MB/s",
             "host.link_latency=3us",
-            "controller.slots=16",
+            "controller.write_slots=16",
         ],
     ),
     (

@@ -300,7 +300,7 @@ fn planes_that_work_together_are_in_one_mode() {
             submit(&mut device, at, request);
         }
         drain(&mut device);
-        device.array().merged.shapes().map(|shape| shape.commands).sum::<u64>()
+        device.array().parallel.shapes().map(|shape| shape.commands).sum::<u64>()
     };
     assert_eq!(merged("mapping.scheme.dftl.cells=native"), 1);
     assert_eq!(merged("mapping.scheme.dftl.cells=slc"), 0);

@@ -53,7 +53,7 @@ fn place(device: &Device, lpn: u32) -> Ppn {
 
 #[test]
 fn a_failed_program_takes_its_time_and_is_done_again() {
-    let mut device = device(&SMALL, &["faults.places=[\"program 0/0/2\"]"]);
+    let mut device = device(&SMALL, &["faults.inject=[\"program 0/0/2\"]"]);
     let completions = serve(&mut device, Operation::Write, &[0, 1, 2]);
     let finished: Vec<Time> = completions.iter().map(|completion| completion.finish).collect();
     // The third is programmed twice, and nothing comes between.
@@ -77,7 +77,7 @@ fn a_failed_program_takes_its_time_and_is_done_again() {
 
 #[test]
 fn a_failed_erase_takes_its_time_and_gains_nothing() {
-    let mut device = device(&SMALL, &["faults.places=[\"erase\"]"]);
+    let mut device = device(&SMALL, &["faults.inject=[\"erase\"]"]);
     // Seven blocks are opened, the last one with the nineteenth write: five are free then, and block 0, which holds
     // nothing valid, is erased when that write has been programmed: by hand, at 19 x 302.4 us + 1500 us.
     let lpns: Vec<u64> = (0..19).map(|index| index % 3).collect();
@@ -99,7 +99,7 @@ fn a_failed_erase_takes_its_time_and_gains_nothing() {
 
 #[test]
 fn a_page_beyond_correction_is_an_error_until_it_is_written_again() {
-    let mut device = device(&SMALL, &["faults.places=[\"read 0/0/1\"]"]);
+    let mut device = device(&SMALL, &["faults.inject=[\"read 0/0/1\"]"]);
     serve(&mut device, Operation::Write, &[0, 1]);
     let mut status = |operation, lpns: &[u64]| -> Vec<Status> {
         serve(&mut device, operation, lpns).iter().map(|completion| completion.status).collect()
@@ -113,7 +113,7 @@ fn a_page_beyond_correction_is_an_error_until_it_is_written_again() {
 
 #[test]
 fn a_partial_write_over_what_cannot_be_read_is_an_error_and_so_are_its_reads() {
-    let mut device = device(&SMALL, &["faults.places=[\"read 0/0/0\"]"]);
+    let mut device = device(&SMALL, &["faults.inject=[\"read 0/0/0\"]"]);
     serve(&mut device, Operation::Write, &[0]);
     let part = Request { sectors: 1, tag: 9, ..units(&device, Operation::Write, 0, 1) };
     submit(&mut device, Time(WRITE.0), part);
@@ -125,7 +125,7 @@ fn a_partial_write_over_what_cannot_be_read_is_an_error_and_so_are_its_reads() {
 
 #[test]
 fn a_trim_does_not_make_readable_what_a_read_before_it_waits_for() {
-    let mut device = device(&SMALL, &["faults.places=[\"read 0/0/0\"]"]);
+    let mut device = device(&SMALL, &["faults.inject=[\"read 0/0/0\"]"]);
     serve(&mut device, Operation::Write, &[0]);
     // The second write keeps what the first one keeps, which cannot be read; the read waits for that.
     let sector = |tag, operation, lba| Request { sectors: 1, tag, ..Request::new(WRITE, operation, lba, 1) };
@@ -145,7 +145,7 @@ fn a_trim_does_not_make_readable_what_a_read_before_it_waits_for() {
 #[test]
 fn a_lost_unit_that_cleaning_moves_stays_lost() {
     // The failed program has block 0 emptied; its page 0 cannot be read then.
-    let mut device = device(&SMALL, &["faults.places=[\"program 0/0/2\", \"read 0/0/0\"]"]);
+    let mut device = device(&SMALL, &["faults.inject=[\"program 0/0/2\", \"read 0/0/0\"]"]);
     serve(&mut device, Operation::Write, &[0, 1, 2]);
     drain(&mut device);
     assert_eq!(place(&device, 0), Ppn(6));
@@ -360,8 +360,8 @@ fn what_cannot_be_is_refused_with_what_to_do() {
         ("faults.program_rate=1.5", "faults.program_rate", "from 0 to 1"),
         ("faults.read_rate=-0.1", "faults.read_rate", "from 0 to 1"),
         ("faults.factory_bad=40", "faults.factory_bad", "at most"),
-        ("faults.places=[\"read 9\"]", "faults.places", "4 planes"),
-        ("faults={ places = [\"wipe 1\"] }", "faults", "program, erase or read"),
+        ("faults.inject=[\"read 9\"]", "faults.inject", "4 planes"),
+        ("faults={ inject = [\"wipe 1\"] }", "faults", "program, erase or read"),
     ] {
         let error = from_toml(common::BASE, "test.toml", &[override_.to_owned()]).unwrap_err().to_string();
         assert!(error.contains(path) && error.contains(what), "{override_}: {error}");

@@ -69,7 +69,7 @@ fn a_cost_is_instructions_at_the_clock_or_a_time() {
 
 #[test]
 fn each_step_is_paid_where_it_is_done() {
-    let costs = ["interrupt=100", "lookup=200", "allocation=400", "buffer=800", "cleaning=1600"];
+    let costs = ["interrupt=100", "lookup=200", "allocation=400", "buffer=800", "gc=1600"];
     let costs = costs.map(|cost| format!("controller.firmware.{cost}"));
     let costs: Vec<&str> = costs.iter().map(String::as_str).collect();
     let program = 51_200_000 + 200 * US;
@@ -171,7 +171,7 @@ fn an_observer_sees_what_each_core_does() {
     let answer = (Task::Answer, 1, 0, 0, Some(3));
     assert_eq!(last, [(Task::Receive, 1, 0, 0, Some(3)), out(0), out(6), answer]);
     // Cleaning's choice is for a plane and no request.
-    let mut device = papers(&["controller.firmware.cleaning=\"300us\"", "geometry.blocks=16", "gc.soft_threshold=1"]);
+    let mut device = papers(&["controller.firmware.gc=\"300us\"", "geometry.blocks=16", "gc.soft_threshold=1"]);
     let count = device.ftl().map.len();
     fill(&mut device, count);
     device.array_mut().set_probe(Some(Probe::new(Time::ZERO, Time::NEVER)));
@@ -256,7 +256,7 @@ fn the_cores_bound_a_run() {
             seed: 1,
             device: named.clone(),
             workload: named,
-            precondition: Precondition { asked: String::new(), reached: Reached::default() },
+            precondition: Precondition { requested: String::new(), reached: Reached::default() },
             warnings: Vec::new(),
             arguments: Vec::new(),
             base: None,
@@ -297,8 +297,8 @@ fn gc_starts(overrides: &[&str]) -> u64 {
 fn a_choice_of_cleaning_takes_its_time() {
     // The write takes the block that is one too many when it is bound; its program holds the chip for 251.2 us.
     assert_eq!(gc_starts(&[]), 251_200_000);
-    assert_eq!(gc_starts(&["controller.firmware.cleaning=\"300us\""]), 300 * US);
-    assert_eq!(gc_starts(&["controller.firmware.cleaning=\"100us\""]), 251_200_000);
+    assert_eq!(gc_starts(&["controller.firmware.gc=\"300us\""]), 300 * US);
+    assert_eq!(gc_starts(&["controller.firmware.gc=\"100us\""]), 251_200_000);
 }
 
 #[test]
@@ -317,7 +317,7 @@ fn choices_of_cleaning_wait_for_a_core() {
     let cost = 1000 * US;
     // With a threshold of one block, writes wait for cleaning, and so for its choices.
     let (without, _, _) = run(&[]);
-    let (with, victims, worked) = run(&["controller.firmware.cleaning=100000"]);
+    let (with, victims, worked) = run(&["controller.firmware.gc=100000"]);
     assert!(with < without, "{with} writes in a second, {without} without");
     // Each choice is paid for; some find nothing that would gain.
     let choices = worked[0].ps() / cost;

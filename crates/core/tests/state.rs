@@ -14,7 +14,7 @@ use floatgate_core::sim::time::Time;
 use floatgate_core::state::StateError;
 
 fn origin() -> Precondition {
-    Precondition { asked: "a test".to_owned(), reached: Reached { mapped: 1.0, ..Reached::default() } }
+    Precondition { requested: "a test".to_owned(), reached: Reached { mapped: 1.0, ..Reached::default() } }
 }
 
 fn saved(device: &Device) -> Vec<u8> {
@@ -274,14 +274,14 @@ const SHAPELESS: &[(&str, &[&str], &str)] = &[
     ("bus.channel_switch_read", &[], "1us"),
     ("bus.channel_switch_scope", &[], "controller"),
     ("scheduler", &[], "read-first"),
-    ("controller.slots", &[], "99"),
+    ("controller.write_slots", &[], "99"),
     ("controller.fill_timeout", &["geometry.pages_per_program=2"], "1ms"),
     ("controller.firmware.cores", &[], "2"),
     ("controller.firmware.clock", &[], "\"1GHz\""),
     ("controller.firmware.interrupt", &[], "9"),
     ("controller.firmware.lookup", &[], "9"),
     ("controller.firmware.allocation", &[], "9"),
-    ("controller.firmware.cleaning", &[], "9"),
+    ("controller.firmware.gc", &[], "9"),
     ("controller.firmware.buffer", &[], "9"),
     ("buffer.capacity", &[], "64KiB"),
     ("buffer.write", &["buffer.capacity=64KiB"], "write-through"),

@@ -371,7 +371,7 @@ fn an_erase_holds_its_die() {
 #[test]
 fn a_write_waits_for_a_controller_slot() {
     for (slots, gate) in [(1, DATA + PROGRAM), (2, 0)] {
-        let d = machine(&[&format!("controller.slots={slots}")]);
+        let d = machine(&[&format!("controller.write_slots={slots}")]);
         assert_gate(&d, write(&d, HERE, 0), data_in(write(&d, OTHER_CHANNEL, 1)), gate);
         assert_gate(&d, write(&d, HERE, 0), cells(read(&d, OTHER_CHANNEL, 1)), 0);
     }

@@ -61,7 +61,7 @@ impl Watcher for Collector {
 const DEVICES: [&[&str]; 4] = [
     &[],
     &["geometry.planes=2", "nand.concurrency=die", "host.queue_depth=4"],
-    &["host.link_bandwidth=300MB/s", "host.link_latency=3us", "controller.slots=4", "host.queue_depth=8"],
+    &["host.link_bandwidth=300MB/s", "host.link_latency=3us", "controller.write_slots=4", "host.queue_depth=8"],
     &["allocation={ dynamic = {} }", "gc.soft_threshold=4"],
 ];
 
@@ -167,7 +167,7 @@ fn windows_tell_of_the_buffer() {
         let windows = collector.series.take_closed();
         let told = windows.iter().map(|window| {
             let of = &window.buffer;
-            let (reads, writes) = ([of.reads_hit, of.reads_partly, of.reads_missed], [of.writes_hit, of.writes_new]);
+            let (reads, writes) = ([of.reads_hit, of.reads_partial, of.reads_miss], [of.writes_hit, of.writes_new]);
             (window.buffer_units, reads, writes, of.evictions.iter().sum::<u64>(), of.written_back)
         });
         if width != Width::Adaptive {

@@ -139,7 +139,7 @@ fn a_buffer_completes_the_program_unit_of_a_plane() {
 /// Two program units and two slots more: the buffer does not start a third program unit.
 #[test]
 fn no_program_unit_is_begun_without_slots_for_it() {
-    let overrides = ["geometry.channels=4", "allocation=static", "controller.slots=8", "buffer.capacity=4MiB"];
+    let overrides = ["geometry.channels=4", "allocation=static", "controller.write_slots=8", "buffer.capacity=4MiB"];
     let mut device = small(&overrides);
     let outcome = play(&mut device, "rw=randwrite norandommap=1 bs=4k iodepth=64 number_ios=5000");
     assert_eq!((outcome.counters.units_padded, outcome.counters.units_cut_by_timeout), (0, 0));

@@ -37,7 +37,7 @@ pub struct Options {
     precondition: Option<String>,
     /// File of a saved state, which replaces `precondition`.
     saved: Option<PathBuf>,
-    layout: String,
+    prewrite: String,
     seed: u64,
     attribution: bool,
     out: Option<PathBuf>,
@@ -70,7 +70,7 @@ impl Options {
         };
         Ok(RunSpec {
             state,
-            layout: value("layout", &self.layout)?,
+            prewrite: value("prewrite", &self.prewrite)?,
             seed: self.seed,
             attribution: self.attribution,
             out: self.out.clone(),

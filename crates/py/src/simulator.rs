@@ -56,7 +56,7 @@ impl Simulator {
     fn told_state(&self) -> Precondition {
         let mut state = self.state.clone();
         if self.next > 0 {
-            state.asked = format!("{}, and {} requests", state.asked, self.next);
+            state.requested = format!("{}, and {} requests", state.requested, self.next);
             state.reached.mapped =
                 self.device.ftl().blocks.valid_data() as f64 / self.device.config().logical_units() as f64;
         }

@@ -57,10 +57,10 @@ fn cause(kind: Kind, class: Class) -> &'static str {
         (Kind::Program, Class::MapProgram) => "map write",
         (Kind::Read, Class::HostRead) => "host read",
         (Kind::Read, Class::RmwRead) => "rmw read",
-        (Kind::Read, _) => "cleaning read",
-        (Kind::CopyBack, _) => "cleaning copy-back",
+        (Kind::Read, _) => "GC read",
+        (Kind::CopyBack, _) => "GC copy-back",
         (Kind::Program, Class::HostProgram) => "host write",
-        (Kind::Program, _) => "cleaning write",
+        (Kind::Program, _) => "GC write",
     }
 }
 
@@ -73,7 +73,7 @@ fn task_name(task: Task) -> (&'static str, &'static str) {
         Task::LookUp => ("look up", "host"),
         Task::Trim => ("trim", "host"),
         Task::WriteOut => ("write out", "buffer"),
-        Task::Choose => ("choose a block", "cleaning"),
+        Task::Choose => ("choose a block", "gc"),
         Task::Answer => ("answer", "host"),
     }
 }

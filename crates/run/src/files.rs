@@ -46,10 +46,10 @@ pub fn check(spec: &RunSpec, traces: &Traces, chosen: &Chosen, seeds: Option<&[u
 }
 
 /// Returns the files that a device in this state is made from: the device file, and that of a workload.
-pub fn of_state(chosen: &Chosen, asked: &str, seed: u64) -> Result<Vec<Named>, Failure> {
+pub fn of_state(chosen: &Chosen, requested: &str, seed: u64) -> Result<Vec<Named>, Failure> {
     let mut files = Files::of(chosen, seed);
-    if asked.parse::<Precondition>().is_err() {
-        files.workload("the precondition", asked, &Traces::default())?;
+    if requested.parse::<Precondition>().is_err() {
+        files.workload("the precondition", requested, &Traces::default())?;
     }
     Ok(files.inputs)
 }

@@ -7,7 +7,7 @@ use floatgate_core::metrics::attribution::Breakdown;
 use floatgate_core::metrics::series::Sample;
 use floatgate_core::metrics::summary::{About, Named, Precondition, Summary};
 use floatgate_core::nand::probe::{CoreWork, Slice};
-use floatgate_core::precondition::{Layout, lay_out as lay_out_for};
+use floatgate_core::precondition::{Prewrite, prewrite as prewrite_for};
 use floatgate_core::run::{Outcome, Progress, RunError, RunOptions, Watcher, run_with};
 use floatgate_core::sim::request::Completion;
 use floatgate_core::sim::source::Source;
@@ -160,7 +160,7 @@ impl<'a> Session<'a> {
         if let Some(place) = place {
             place.write(&device, &precondition, frontend).map_err(Subject::Output.stop())?;
         }
-        lay_out(spec, traces, &mut device, &mut precondition, frontend).map_err(Subject::Precondition.stop())?;
+        prewrite(spec, traces, &mut device, &mut precondition, frontend).map_err(Subject::Precondition.stop())?;
         warnings.add(not_steady(&precondition), frontend);
         warnings.add(depends_on_load(&precondition, device.config()), frontend);
         workload.begin_logs(frontend).map_err(Subject::Output.stop())?;
@@ -209,9 +209,9 @@ pub fn device_options(seed: u64, attribution: bool) -> Options {
 
 /// The device as it leaves the factory, to be brought into the state that is asked for. Fails if it needs more memory
 /// than there is.
-pub fn new_device(chosen: &Chosen, seed: u64, attribution: bool, asked: &str) -> Result<Device, Stopped> {
+pub fn new_device(chosen: &Chosen, seed: u64, attribution: bool, requested: &str) -> Result<Device, Stopped> {
     use floatgate_core::precondition::Precondition as State;
-    let usage = match asked.parse() {
+    let usage = match requested.parse() {
         Ok(State::Fill | State::Aged(_) | State::Steady) => Use::Filled,
         _ => Use::Sparse,
     };
@@ -222,14 +222,19 @@ pub fn new_device(chosen: &Chosen, seed: u64, attribution: bool, asked: &str) ->
 }
 
 /// Brings a new device, which is stepped by hand, into the state that was asked for.
-pub fn prepare(asked: &str, seed: u64, device: &mut Device, frontend: &dyn Frontend) -> Result<Precondition, Stopped> {
+pub fn prepare(
+    requested: &str,
+    seed: u64,
+    device: &mut Device,
+    frontend: &dyn Frontend,
+) -> Result<Precondition, Stopped> {
     let traces = Traces::new(TraceSpec::default(), frontend.stop());
-    precondition(asked, &traces, seed, device, frontend).map_err(Subject::Precondition.stop())
+    precondition(requested, &traces, seed, device, frontend).map_err(Subject::Precondition.stop())
 }
 
 /// Brings the device into the state that was asked for.
 fn precondition(
-    asked: &str,
+    requested: &str,
     traces: &Traces,
     seed: u64,
     device: &mut Device,
@@ -240,14 +245,14 @@ fn precondition(
         frontend.share(share);
         !frontend.wants_end()
     };
-    let asked = asked.to_owned();
-    let reached = match asked.parse() {
+    let requested = requested.to_owned();
+    let reached = match requested.parse() {
         Ok(state) => floatgate_core::precondition::precondition(device, state, seed, on_progress),
-        Err(error) if !workload::looks_like_workload(&asked) => return Err(Failure::mistake(error)),
+        Err(error) if !workload::looks_like_workload(&requested) => return Err(Failure::mistake(error)),
         Err(_) => {
             // Not the run's seed: a job like the one that is measured would use the same blocks in the same order.
             let seed = workload::preconditioning_seed(seed);
-            let workload = Workload::open(&asked, traces, device.config(), seed).and_then(Workload::without_logs);
+            let workload = Workload::open(&requested, traces, device.config(), seed).and_then(Workload::without_logs);
             let mut workload = workload.map_err(|failure| unless_ended(failure, frontend))?;
             floatgate_core::precondition::precondition_with(device, &mut workload.sources, on_progress)
                 .map_err(|error| error.to_string())
@@ -258,44 +263,44 @@ fn precondition(
         return Err(Failure::Fault(fault.clone().into()));
     }
     match reached {
-        Ok(reached) => Ok(Precondition { asked, reached }),
+        Ok(reached) => Ok(Precondition { requested, reached }),
         Err(_) if frontend.wants_end() => Err(Failure::Interrupted("preconditioning was stopped, there is no result")),
         Err(error) => Err(Failure::mistake(format!("--precondition {error}"))),
     }
 }
 
 /// Puts what the workload reads and never wrote in flash, where that was asked for, and adds that to the state.
-fn lay_out(
+fn prewrite(
     spec: &RunSpec,
     traces: &Traces,
     device: &mut Device,
     state: &mut Precondition,
     frontend: &dyn Frontend,
 ) -> Result<(), Failure> {
-    if spec.layout == Layout::None {
+    if spec.prewrite == Prewrite::None {
         return Ok(());
     }
-    frontend.begin("laying out");
+    frontend.begin("prewriting");
     let on_progress = &mut |share: f64| {
         frontend.share(share);
         !frontend.wants_end()
     };
     let workload = several::open(&spec.workloads, traces, device.config(), spec.seed);
     let mut workload = workload.map_err(|failure| unless_ended(failure, frontend))?;
-    let laid = lay_out_for(device, &mut workload.sources, spec.layout, &mut state.reached, on_progress);
+    let written = prewrite_for(device, &mut workload.sources, spec.prewrite, &mut state.reached, on_progress);
     frontend.end();
     if let Some(fault) = device.fault() {
         return Err(Failure::Fault(fault.clone().into()));
     }
-    match laid {
+    match written {
         Ok(units) => {
-            let how = if spec.layout == Layout::Even { "evenly" } else { "by allocation" };
+            let how = if spec.prewrite == Prewrite::Even { "evenly" } else { "by allocation" };
             let bytes = readable(u128::from(units) * u128::from(device.config().unit_bytes()));
-            state.asked = format!("{}, with {bytes} to read laid out {how}", state.asked);
+            state.requested = format!("{}, with {bytes} to read prewritten {how}", state.requested);
             Ok(())
         }
-        Err(_) if frontend.wants_end() => Err(Failure::Interrupted("laying out was stopped, there is no result")),
-        Err(error) => Err(Failure::mistake(format!("--layout: {error}"))),
+        Err(_) if frontend.wants_end() => Err(Failure::Interrupted("prewriting was stopped, there is no result")),
+        Err(error) => Err(Failure::mistake(format!("--prewrite: {error}"))),
     }
 }
 

@@ -10,7 +10,7 @@ use std::str::FromStr;
 
 use floatgate_core::config::units::Duration;
 use floatgate_core::metrics::series::Width;
-use floatgate_core::precondition::{Layout, Precondition};
+use floatgate_core::precondition::{Precondition, Prewrite};
 use floatgate_workload::file::Stop;
 use serde::{Deserialize, Serialize};
 
@@ -38,7 +38,7 @@ pub struct RunSpec {
     pub state: StateSpec,
     /// Placement of the data that the workloads read before they write them. They are put in flash before the run.
     #[serde(default, with = "as_text")]
-    pub layout: Layout,
+    pub prewrite: Prewrite,
     /// File that the state before the run is saved to.
     #[serde(default)]
     pub save_state: Option<PathBuf>,
@@ -244,7 +244,7 @@ impl RunSpec {
             workloads,
             traces: TraceSpec::default(),
             state: StateSpec::default(),
-            layout: Layout::default(),
+            prewrite: Prewrite::default(),
             save_state: None,
             seed: first_seed(),
             seeds: None,
@@ -264,7 +264,7 @@ impl RunSpec {
         self.detail.check(self.out.is_some())?;
         self.traces.check()?;
         self.check_pipes()?;
-        self.check_layout()?;
+        self.check_prewrite()?;
         let given = self.traces.given();
         let mut texts = self.workloads.iter().map(String::as_str).chain(self.state.precondition());
         if given.is_empty() || texts.any(workload::is_trace) {
@@ -291,12 +291,12 @@ impl RunSpec {
     }
 
     /// Refuses a layout that would have nothing to place.
-    fn check_layout(&self) -> Result<(), Failure> {
-        let (true, Some(state)) = (self.layout != Layout::None, self.state.precondition()) else { return Ok(()) };
+    fn check_prewrite(&self) -> Result<(), Failure> {
+        let (true, Some(state)) = (self.prewrite != Prewrite::None, self.state.precondition()) else { return Ok(()) };
         match state.parse() {
             Ok(Precondition::Fill | Precondition::Aged(_) | Precondition::Steady) => Err(Failure::mistake(format!(
-                "--layout is for what was never written, and with --precondition {state} everything was: give \
-                 --precondition none for a new device, or stale=V for a used one"
+                "--prewrite is for what was never written, and with --precondition {state} everything was: give \
+                 --precondition none for a new device, or invalid=V for a used one"
             ))),
             _ => Ok(()),
         }
@@ -304,8 +304,8 @@ impl RunSpec {
 
     /// Refuses a pipe that would have to be read more than once: the second time it is empty, or never opens.
     fn check_pipes(&self) -> Result<(), Failure> {
-        let layout = (self.layout != Layout::None).then_some(&self.workloads).into_iter().flatten();
-        let texts = self.workloads.iter().chain(layout).map(String::as_str).chain(self.state.precondition());
+        let prewrite = (self.prewrite != Prewrite::None).then_some(&self.workloads).into_iter().flatten();
+        let texts = self.workloads.iter().chain(prewrite).map(String::as_str).chain(self.state.precondition());
         let options = self.traces.options(&Stop::default());
         let mut pipes: Vec<PathBuf> = texts.filter_map(|text| workload::pipe(text, &options)).collect();
         let all = pipes.len();
@@ -340,8 +340,8 @@ impl RunSpec {
             StateSpec::Precondition(text) => add("--precondition", text.clone()),
             StateSpec::Saved(path) => arguments.push(format!("--load-state={}", path.display())),
         }
-        if self.layout != Layout::None {
-            arguments.extend(["--layout".to_owned(), self.layout.to_string()]);
+        if self.prewrite != Prewrite::None {
+            arguments.extend(["--prewrite".to_owned(), self.prewrite.to_string()]);
         }
         if !self.attribution {
             arguments.push("--no-attribution".to_owned());

@@ -134,12 +134,12 @@
       }));
     const programs = Object.entries(frame.flash.programs).filter(([, pages]) => pages > 0);
     table("programs", ["cause", "pages"], programs.map(([cause, pages]) => [cause.replace("_", " "), whole(pages)]));
-    const merged = frame.flash.merged.map(({ kind, dies, planes, commands }) =>
+    const parallel = frame.flash.parallel.map(({ kind, dies, planes, commands }) =>
       [kind.replace("_", " "), String(dies), String(planes), whole(commands)]);
-    table("merged", ["command", "dies", "planes", "commands"], merged.length ? merged : [["none", "", "", ""]]);
+    table("parallel", ["command", "dies", "planes", "commands"], parallel.length ? parallel : [["none", "", "", ""]]);
     const late = frame.lateness;
     table("late", ["cause", "answers"], [...Object.entries(late.causes).map(([cause, count]) => [cause, whole(count)]),
-      ["late", whole(late.late)], ["all", whole(late.answers)]]);
+      ["late", whole(late.late)], ["all", whole(late.replies)]]);
     const { flash, buffer } = frame;
     table("flash", ["", ""], [["pages read", whole(flash.pages_read)], ["pages programmed", whole(flash.pages_programmed)],
       ["blocks erased", whole(flash.blocks_erased)],
@@ -221,7 +221,7 @@
       const before = shown().frames[number - 1];
       return before ? Math.max(0, (frame.flash[what] - before.flash[what]) / frame.wall_span_s) : null;
     };
-    chart("cleaning", [["write amplification", (frame) => frame.flash.write_amplification_now],
+    chart("gc", [["write amplification", (frame) => frame.flash.write_amplification_now],
       ["erases a second (right)", rate("blocks_erased"), { yaxis: "y2" }]],
     { yaxis2: { overlaying: "y", side: "right", rangemode: "tozero", nticks: 5, showgrid: false, automargin: true } });
     const { latest } = shown();
@@ -250,7 +250,7 @@
       ...["write_amplification", "write_amplification_now", "cleanings", "blocks_erased", "units_moved", "free_blocks",
         "free_blocks_min", "bad_blocks", "programs_failed", "erases_failed", "uncorrectable_reads", "read_only"]
         .map((what) => of(what, (f) => f.flash[what])),
-      ...["answers", "late", "p50_us", "p99_us", "max_us"].map((what) => of(`lateness_${what}`, (f) => f.lateness[what]))];
+      ...["replies", "late", "p50_us", "p99_us", "max_us"].map((what) => of(`lateness_${what}`, (f) => f.lateness[what]))];
     const rows = shown().frames.map((frame) => columns.map(([, get]) => get(frame) ?? "").join(","));
     return `${[columns.map(([name]) => name).join(","), ...rows].join("\n")}\n`;
   }
@@ -491,7 +491,7 @@
     alarm(frame);
     showSpeed(latest);
     const warnings = (frame.warnings || []).filter((warning) => !(frame.flash.read_only && isOfReadOnly(warning)));
-    trouble([frame.trouble, ...warnings].filter(Boolean).join(" — "));
+    trouble([frame.fatal_error, ...warnings].filter(Boolean).join(" — "));
     const pace = known(frame.speed) ? `speed ${frame.speed}` : "as fast as it can";
     const times = `${short(frame.wall_s)} s, simulated ${Number(frame.simulated_s.toFixed(2))} s`;
     if (connected) setText(at("state"), `${held ? `paused at ${clock(frame)}` : "live"}: ${times} (${pace})`);

@@ -251,7 +251,7 @@ pub struct Engine {
     at_once: usize,
     books: Books,
     spare: Vec<Vec<u8>>,
-    trouble: Option<String>,
+    fatal_error: Option<String>,
     power_cuts: u64,
     faults_asked: u64,
     recovered: Option<Recovered>,
@@ -305,7 +305,7 @@ impl Engine {
             published: 0,
             books,
             spare: Vec::new(),
-            trouble: None,
+            fatal_error: None,
             power_cuts: 0,
             faults_asked: 0,
             recovered: None,
@@ -338,12 +338,12 @@ impl Engine {
     }
 
     /// Returns the reason why the engine cannot continue. `None` if it can.
-    pub fn trouble(&self) -> Option<String> {
+    pub fn fatal_error(&self) -> Option<String> {
         let breach = || match &self.kept {
             Kept::InFlash(store, _) => store.breach().map(|what| format!("{what}, which is a defect of the simulator")),
             Kept::Apart(_) => None,
         };
-        self.trouble.clone().or_else(breach)
+        self.fatal_error.clone().or_else(breach)
     }
 
     /// Flushes the recording if a flush is due: see [`Recorder::tick`].
@@ -358,7 +358,7 @@ impl Engine {
             Kept::Apart(_) => None,
         };
         let image = image.map(|error| format!("the file of the image cannot be written, clients get errors: {error}"));
-        let recording = self.books.recorder.as_ref().and_then(Recorder::trouble);
+        let recording = self.books.recorder.as_ref().and_then(Recorder::fatal_error);
         let recording = recording.map(|error| format!("the recording has ended, the device is still served: {error}"));
         image.into_iter().chain(recording).chain(self.condition()).collect()
     }
@@ -494,7 +494,7 @@ impl Engine {
             }
         }
         if self.device.now() > Time::LAST {
-            self.trouble = Some("simulated time has come to its end, 213 days".to_owned());
+            self.fatal_error = Some("simulated time has come to its end, 213 days".to_owned());
         }
     }
 
@@ -653,7 +653,7 @@ impl Engine {
 
     fn stalled(&mut self) {
         let stall = self.device.explain_stall();
-        self.trouble = Some(format!("requests do not complete, which is a defect of the simulator: {stall}"));
+        self.fatal_error = Some(format!("requests do not complete, which is a defect of the simulator: {stall}"));
     }
 
     /// Records that a frontend is awake and will poll, so that it need not be woken.
@@ -738,7 +738,7 @@ impl Engine {
         let config = self.device.config().clone();
         let (mut device, recovered) = store.power_cycle(config, *options, self.power_cuts).map_err(|error| {
             let what = format!("no device can be made of the image after a power cut: {error}");
-            self.trouble.get_or_insert(what).clone()
+            self.fatal_error.get_or_insert(what).clone()
         })?;
         device.advance(at.later(Time(recovered.device.time_ps)));
         self.device = device;

@@ -19,7 +19,7 @@ pub const LIMIT: f64 = 0.01;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
     /// The device decided the completion too late for the frontend to send the reply in time.
-    Phase,
+    LeadTime,
     /// The host woke the server late, or gave the processor to another task.
     Host,
     /// Another thread held the device's lock.
@@ -27,7 +27,7 @@ pub enum Cause {
     /// The flash image's file: the kernel's page cache, or the disk.
     Disk,
     /// The server was processing other requests.
-    Work,
+    Busy,
 }
 
 /// Due time of a reply.
@@ -135,15 +135,15 @@ impl Due {
         let host = overslept.later(turn.preempted).later(turn.preempted_before.min(turn.awake.since(best)));
         let all = turn.sent.since(best);
         let disk = turn.disk.min(all);
-        let work = all.since(host).since(turn.locked).since(disk);
+        let busy = all.since(host).since(turn.locked).since(disk);
         let parts = [
-            (self.possible.since(self.target), Cause::Phase),
+            (self.possible.since(self.target), Cause::LeadTime),
             (host.min(all), Cause::Host),
             (turn.locked.min(all), Cause::Lock),
             (disk, Cause::Disk),
-            (work, Cause::Work),
+            (busy, Cause::Busy),
         ];
-        parts.into_iter().max_by_key(|part| part.0).map_or(Cause::Work, |part| part.1)
+        parts.into_iter().max_by_key(|part| part.0).map_or(Cause::Busy, |part| part.1)
     }
 }
 
@@ -151,7 +151,7 @@ impl Due {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Judged replies.
-    pub answers: u64,
+    pub replies: u64,
     /// Replies that are not judged: the request moved no data and was faster than any reply can be.
     pub not_judged: u64,
     /// Late replies.
@@ -197,17 +197,17 @@ impl Lateness {
     /// Returns the counts of replies.
     pub fn counts(&self) -> Counts {
         let (not_judged, late, turns) = (self.not_judged, self.late, self.turns);
-        Counts { answers: self.answers(), not_judged, late, causes: self.causes(), turns }
+        Counts { replies: self.replies(), not_judged, late, causes: self.causes(), turns }
     }
 
     /// Returns the number of judged replies.
-    pub fn answers(&self) -> u64 {
+    pub fn replies(&self) -> u64 {
         self.all.count()
     }
 
     /// Returns the share of late replies. `None` if no reply was judged.
     pub fn share(&self) -> Option<f64> {
-        (self.answers() > 0).then(|| self.late as f64 / self.answers() as f64)
+        (self.replies() > 0).then(|| self.late as f64 / self.replies() as f64)
     }
 
     /// Returns `true` if few enough replies were late for the host to see the device's timing.
@@ -217,12 +217,12 @@ impl Lateness {
 
     /// Returns the mean deduction in microseconds.
     fn deducted_mean_us(&self) -> Option<f64> {
-        (self.answers() > 0).then(|| self.deducted as f64 / self.answers() as f64 / 1e3)
+        (self.replies() > 0).then(|| self.deducted as f64 / self.replies() as f64 / 1e3)
     }
 
     fn causes(&self) -> LateCauses {
-        let [phase, host, lock, disk, work] = self.causes;
-        LateCauses { phase, host, lock, disk, work }
+        let [lead_time, host, lock, disk, busy] = self.causes;
+        LateCauses { lead_time, host, lock, disk, busy }
     }
 
     /// Returns the statistics of a frontend with this cost.
@@ -294,26 +294,26 @@ mod tests {
             ..Turn::default()
         };
         // Decided 10 us after its due time, and sent immediately.
-        assert_eq!(due(1000, 1010).cause(&turn(1010, true, 0, 0, 1011)), Cause::Phase);
+        assert_eq!(due(1000, 1010).cause(&turn(1010, true, 0, 0, 1011)), Cause::LeadTime);
         // Awake 30 us after the due time, after a wait.
         assert_eq!(due(1000, 900).cause(&turn(1030, true, 0, 0, 1032)), Cause::Host);
         // Awake just as late, but because of other work.
-        assert_eq!(due(1000, 900).cause(&turn(1030, false, 0, 0, 1032)), Cause::Work);
+        assert_eq!(due(1000, 900).cause(&turn(1030, false, 0, 0, 1032)), Cause::Busy);
         // Awake in time, then preempted.
         assert_eq!(due(1000, 900).cause(&turn(1000, true, 4000, 0, 5000)), Cause::Host);
         // Awake late after an iteration that was preempted, for most of that time or for a small part of it.
         let taken_before = |us| Turn { preempted_before: Wall::from_us(us), ..turn(1030, false, 0, 0, 1032) };
         assert_eq!(due(1000, 900).cause(&taken_before(4000)), Cause::Host);
-        assert_eq!(due(1000, 900).cause(&taken_before(12)), Cause::Work);
+        assert_eq!(due(1000, 900).cause(&taken_before(12)), Cause::Busy);
         // Preempted before the reply was due.
-        assert_eq!(due(1030, 900).cause(&Turn { sent: us(1050), ..taken_before(4000) }), Cause::Work);
+        assert_eq!(due(1030, 900).cause(&Turn { sent: us(1050), ..taken_before(4000) }), Cause::Busy);
         assert_eq!(due(1000, 900).cause(&turn(1000, true, 0, 40, 1050)), Cause::Lock);
-        assert_eq!(due(1000, 900).cause(&turn(1000, true, 0, 0, 1050)), Cause::Work);
+        assert_eq!(due(1000, 900).cause(&turn(1000, true, 0, 0, 1050)), Cause::Busy);
         // Awake late because of other work, most of which was a flush of the image's file. Then a smaller part of it.
         let from_disk = |disk| Turn { disk: us(disk), ..turn(1030, false, 0, 0, 1032) };
         assert_eq!(due(1000, 900).cause(&from_disk(5000)), Cause::Disk);
         assert_eq!(due(1000, 900).cause(&from_disk(20)), Cause::Disk);
-        assert_eq!(due(1000, 900).cause(&from_disk(12)), Cause::Work);
+        assert_eq!(due(1000, 900).cause(&from_disk(12)), Cause::Busy);
     }
 
     #[test]
@@ -338,7 +338,7 @@ mod tests {
         assert_eq!((frontend.client_turns, frontend.client_late, frontend.client_late_share), (4, 1, Some(0.25)));
         assert_eq!((frontend.deducted_write_us, frontend.late_share), (6.0, lateness.share()));
         let section = lateness.section("timed", 1.0, vec![frontend]);
-        assert_eq!((section.answers, section.not_judged, section.late, section.causes.work), (101, 1, 2, 2));
+        assert_eq!((section.replies, section.not_judged, section.late, section.causes.busy), (101, 1, 2, 2));
         assert_eq!(section.lateness_us.max, Some(500.0));
     }
 }

@@ -159,7 +159,7 @@ impl Recorder {
     }
 
     /// Returns the reason why the recording has failed. `None` if it has not.
-    pub fn trouble(&self) -> Option<String> {
+    pub fn fatal_error(&self) -> Option<String> {
         if !self.failed.load(Ordering::Acquire) {
             return None;
         }
@@ -172,8 +172,8 @@ impl Recorder {
         self.hand_over();
         self.sender = None;
         let joined = self.thread.take().map_or(Ok(()), JoinHandle::join);
-        match (self.trouble(), joined) {
-            (Some(trouble), _) => Err(trouble),
+        match (self.fatal_error(), joined) {
+            (Some(fatal_error), _) => Err(fatal_error),
             (None, Err(_)) => Err("the thread that writes it failed".to_owned()),
             (None, Ok(())) => Ok(self.written - self.lost),
         }

@@ -246,7 +246,7 @@ impl Server {
                 if round.is_multiple_of(ROUNDS) {
                     engine.tick_recording();
                 }
-                (engine.trouble(), engine.warnings())
+                (engine.fatal_error(), engine.warnings())
             };
             if let Some(trouble) = trouble {
                 return Err(trouble);

@@ -182,7 +182,7 @@ fn a_reply_faster_than_its_sending_is_late_by_the_difference() {
         assert_eq!((due.target, due.deducted), (at.later(due.latency).earlier(Wall(50_000)), Wall(50_000)));
         let turn = Turn { awake: due.possible, sent: due.possible, ..Turn::default() };
         assert!(due.is_late(turn.sent) && due.late_by(turn.sent) >= Wall(40_000), "{due:?}");
-        assert_eq!(due.cause(&turn), Cause::Phase);
+        assert_eq!(due.cause(&turn), Cause::LeadTime);
     }
     let (due, _) = answered(Operation::Trim, 8);
     assert!(due.not_judged, "what moves no data is not judged: {due:?}");

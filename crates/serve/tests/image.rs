@@ -510,7 +510,7 @@ fn check_or_error(bench: &Bench, held: &[u8], what: &str) {
         client.write(unit * 4096, &[1; 4096], false).unwrap();
     }
     client.flush().unwrap();
-    assert_eq!(bench.server.engine().lock().unwrap().trouble(), None, "{what}");
+    assert_eq!(bench.server.engine().lock().unwrap().fatal_error(), None, "{what}");
 }
 
 /// If an older version of a unit might replace the lost one, recovery is refused unless salvage is requested.

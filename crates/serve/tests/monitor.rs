@@ -206,7 +206,7 @@ fn every_field_is_documented() {
     let text = include_str!("../../../docs/reference/control.md");
     let frame = serde_json::to_value(Frame {
         requests: [("read".to_owned(), Default::default())].into(),
-        flash: floatgate_serve::monitor::frame::Flash { merged: vec![Default::default()], ..Default::default() },
+        flash: floatgate_serve::monitor::frame::Flash { parallel: vec![Default::default()], ..Default::default() },
         preparing: Some(Default::default()),
         clients: vec![Default::default()],
         ..Frame::default()

@@ -277,7 +277,7 @@ fn replies_take_the_latency_of_the_device() {
     // The deduction is that for a client which has slept equally long.
     let deducted = cost.of(Operation::Read, 4096, Wall((1e5 * model) as u64), false).as_us();
     assert!(least >= 100.0 * model - deducted - 1.0, "{least} us for 100 times {model} us less {deducted} us");
-    assert_eq!(finished.live.answers, 20);
+    assert_eq!(finished.live.replies, 20);
     assert_eq!((finished.live.pace.as_str(), finished.live.speed), ("timed", 0.01));
 }
 

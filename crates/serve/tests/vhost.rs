@@ -179,7 +179,7 @@ fn replies_take_the_latency_of_the_device() {
     let deducted = cost.of(Operation::Read, 4096, Wall((1e5 * model) as u64), false).as_us();
     assert!(least >= 100.0 * model - deducted - 1.0, "{least} us for 100 times {model} us less {deducted} us");
     let frontend = &finished.live.frontends[0];
-    assert_eq!((frontend.name.as_str(), frontend.answers, finished.live.answers), ("vhost-user", 20, 20));
+    assert_eq!((frontend.name.as_str(), frontend.replies, finished.live.replies), ("vhost-user", 20, 20));
 }
 
 #[test]

@@ -57,7 +57,7 @@ fn prepare(run: &Run, device: &mut Device) -> Result<Precondition> {
             precondition_with(device, &mut sources, &mut |_| true)?
         }
     };
-    Ok(Precondition { asked: run.precondition.clone(), reached })
+    Ok(Precondition { requested: run.precondition.clone(), reached })
 }
 
 /// The number at a key with dots.

@@ -26,7 +26,7 @@ ONE_CHANNEL = {"geometry.channels": 1, "geometry.blocks": 64}
 EIGHT_CHANNELS = {"geometry.channels": 8, "geometry.blocks": 64}
 
 #: Aged: nine tenths of the pages are written and stale, so that cleaning begins soon. Non-aged: nothing is written.
-AGED, NEW = "stale=0.9", "none"
+AGED, NEW = "invalid=0.9", "none"
 
 _STRICT = {"nand.advanced.strict": True}
 #: Commands beyond the basic ones.
@@ -83,7 +83,7 @@ ABOUT = [
     "never "
     "moved back. Here they are. It is the whole difference of Fin1 and Fin2: where we leave them out as well, the mean "
     "write is 67.6 and 61.8 us beyond tPROG, in SSDsim 68.7 and 65.8, as we have it 90.1 and 85.4.",
-    "States: the papers give no figure for aged. Here nine tenths of the pages are stale at the start (stale=0.9); "
+    "States: the papers give no figure for aged. Here nine tenths of the pages are stale at the start (invalid=0.9); "
     "non-aged is empty. What a workload reads before it has written it is laid out first: where the allocation would "
     "have put it, or, for dynamic allocation in the comparison of allocations, evenly over all chips (hu2013, "
     "Section 4.2).",
@@ -189,16 +189,16 @@ def grid(
     cases: Mapping[str, Mapping[str, Any]],
     *,
     state: str = AGED,
-    layout: str = "allocation",
+    prewrite: str = "allocation",
 ) -> Grid:
-    """Run cases under workloads; a case says options of the device, and a ``layout`` or ``precondition`` of its own."""
+    """Run cases under workloads; a case says options of the device, and a ``prewrite`` or ``precondition`` of its own."""
     points = [
         {
             "device": "hu2011",
             "scheduler": setting.scheduler,
             "workload": setting.workload(name, seed).trace,
             "precondition": state,
-            "layout": layout,
+            "prewrite": prewrite,
             **case,
             "_workload": name,
             "_case": label,
@@ -237,7 +237,7 @@ def curves(
         device = Device("hu2011").with_options({"scheduler": setting.scheduler, **options})
         workload = setting.workload(name).trace
         result = run(
-            device, workload, precondition=AGED, layout="allocation", series=False, attribution=False, warn=False
+            device, workload, precondition=AGED, prewrite="allocation", series=False, attribution=False, warn=False
         )
         curve = next(each for each in result.summary["distributions"]["latency"] if each["operation"] == "all")
         found[label] = ([float(us) for us in curve["us"]], [1 - n / curve["requests"] for n in curve["longer"]])
@@ -340,7 +340,7 @@ def one_request(
     chip = {"geometry.channels": 1, "geometry.chips": 1, "geometry.dies": dies, "geometry.planes": planes}
     device = Device("hu2011").with_options({"scheduler": setting.scheduler, "geometry.blocks": 64, **chip, **options})
     job = f"rw={operation} bs={2 * pages}k size={2 * pages}k number_ios=1"
-    result = run(device, job, precondition="none", layout="allocation", series=False, attribution=False, warn=False)
+    result = run(device, job, precondition="none", prewrite="allocation", series=False, attribution=False, warn=False)
     return float(result.summary["requests"]["all"]["latency_us"]["mean"])
 
 
@@ -443,12 +443,12 @@ STATIC_EIGHT = {
 
 
 def dynamic_orders(
-    setting: Setting, names: Sequence[str], channels: Mapping[str, Any], layout: str = "allocation"
+    setting: Setting, names: Sequence[str], channels: Mapping[str, Any], prewrite: str = "allocation"
 ) -> Grid:
     """Run priority orders of dynamic allocation, on eight channels or one, all advanced commands in use."""
     orders = DYNAMIC_EIGHT if channels == EIGHT_CHANNELS else DYNAMIC_ONE
     cases = {name: {**channels, **dynamic(order), **COMBINED["blind"]} for name, order in orders.items()}
-    return grid(setting, names, cases, layout=layout)
+    return grid(setting, names, cases, prewrite=prewrite)
 
 
 def static_orders(setting: Setting, names: Sequence[str]) -> Grid:

@@ -183,7 +183,7 @@ def _allocations(setting: Setting, names: Sequence[str]) -> hu.Grid:
             **hu.FOUR_CHANNELS,
             **allocation,
             "precondition": precondition,
-            "layout": "even" if name == "dynamic" else "allocation",
+            "prewrite": "even" if name == "dynamic" else "allocation",
         }
         for state, precondition in (("non-aged", hu.NEW), ("aged", hu.AGED))
         for name, allocation in _ALLOCATIONS.items()
@@ -742,7 +742,7 @@ def dynamic_exhibit(
 ) -> Exhibit:
     """Make the exhibit of dynamic orders, which both papers have."""
     eight = hu.dynamic_orders(setting, names, hu.EIGHT_CHANNELS)
-    even = hu.dynamic_orders(setting, names, hu.EIGHT_CHANNELS, layout="even")
+    even = hu.dynamic_orders(setting, names, hu.EIGHT_CHANNELS, prewrite="even")
     one = hu.dynamic_orders(setting, names, hu.ONE_CHANNEL)
     chip, channel = hu.DYNAMIC_EIGHT
     ssd3, ssd4, dies, planes = hu.DYNAMIC_ONE

@@ -360,10 +360,10 @@ def figure_13b(setting: Setting) -> Exhibit:
 
 _BASE = "dynamic, 2 levels"
 _ALLOCATIONS = {
-    _BASE: {**hu.dynamic("s2"), "layout": "even"},
-    "dynamic, 4 levels": {**hu.dynamic("s6"), **hu.COMBINED["blind"], "layout": "even"},
-    "static, 2 levels": {**hu.static("s2"), "layout": "allocation"},
-    "static, 4 levels": {**hu.static("s6"), **hu.COMBINED["blind"], "layout": "allocation"},
+    _BASE: {**hu.dynamic("s2"), "prewrite": "even"},
+    "dynamic, 4 levels": {**hu.dynamic("s6"), **hu.COMBINED["blind"], "prewrite": "even"},
+    "static, 2 levels": {**hu.static("s2"), "prewrite": "allocation"},
+    "static, 4 levels": {**hu.static("s6"), **hu.COMBINED["blind"], "prewrite": "allocation"},
 }
 _LEVELS = ("2 levels", "4 levels")
 
@@ -513,12 +513,12 @@ def one_channel(setting: Setting) -> Exhibit:
 
 def _sharing(setting: Setting, name: str, case: Mapping[str, Any]) -> float:
     """Return the share of pages read that come behind another one of their request in their channel."""
-    options = {"scheduler": setting.scheduler, **hu.FOUR_CHANNELS, **{k: v for k, v in case.items() if k != "layout"}}
+    options = {"scheduler": setting.scheduler, **hu.FOUR_CHANNELS, **{k: v for k, v in case.items() if k != "prewrite"}}
     trace = replace(setting, requests=min(_PLACED, setting.requests)).workload(name).trace
     with tempfile.TemporaryDirectory() as place:
         run(
             Device("hu2011").with_options(options), trace,
-            precondition=hu.AGED, layout=case["layout"], series=False, attribution=False, warn=False, out=place,
+            precondition=hu.AGED, prewrite=case["prewrite"], series=False, attribution=False, warn=False, out=place,
             timeline=True,
         )  # fmt: skip
         with gzip.open(Path(place, "timeline.json.gz"), "rt", encoding="utf-8") as file:

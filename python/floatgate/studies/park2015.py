@@ -271,7 +271,7 @@ def _at_once(pages: Sequence[int]) -> float:
         trace.write_text("".join(f"0 0 {8 * page} 8 1\n" for page in pages), encoding="ascii")
         result = run(
             Device("park2015").with_options({"allocation": _SCHEMES["static"]}), Trace(trace, format="ssdsim"),
-            precondition="none", layout="allocation", series=False, attribution=False, warn=False,
+            precondition="none", prewrite="allocation", series=False, attribution=False, warn=False,
         )  # fmt: skip
     return float(result.summary["requests"]["all"]["latency_us"]["max"])
 

@@ -221,7 +221,7 @@ class Setting:
         )  # fmt: skip
 
     def rows(self, points: Iterable[Mapping[str, Any]], **options: Any) -> list[dict[str, Any]]:  # noqa: ANN401
-        """Run points as :func:`floatgate.sweep` does, and give their rows; a point may have a ``layout``.
+        """Run points as :func:`floatgate.sweep` does, and give their rows; a point may have a ``prewrite``.
 
         Keys of a point that begin with an underscore are ours, and stand in its row.
 
@@ -232,11 +232,11 @@ class Setting:
         """
         points = [dict(point) for point in points]
         rows: list[dict[str, Any]] = [{} for _ in points]
-        for layout in dict.fromkeys(point.get("layout", "none") for point in points):
-            indices = [index for index, point in enumerate(points) if point.get("layout", "none") == layout]
+        for prewrite in dict.fromkeys(point.get("prewrite", "none") for point in points):
+            indices = [index for index, point in enumerate(points) if point.get("prewrite", "none") == prewrite]
             space = [_plain(points[index]) for index in indices]
             table = sweep(
-                space, layout=layout, store=self._place / "runs", n_jobs=self.jobs, progress=self.progress,
+                space, prewrite=prewrite, store=self._place / "runs", n_jobs=self.jobs, progress=self.progress,
                 attribution=False, **options,
             )  # fmt: skip
             for index, row in zip(indices, table.to_pylist(), strict=True):
@@ -247,7 +247,7 @@ class Setting:
 
 
 def _plain(point: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in point.items() if key != "layout" and not key.startswith("_")}
+    return {key: value for key, value in point.items() if key != "prewrite" and not key.startswith("_")}
 
 
 class _Function(Protocol):

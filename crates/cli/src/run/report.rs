@@ -85,7 +85,7 @@ fn precondition(summary: &Summary) -> String {
         None => "",
     };
     let (writes, mapped) = (reached.drive_writes, reached.mapped * 100.0);
-    format!("{}: {writes:.2} drive writes, {mapped:.1} % mapped{amplified}{steady}", state.asked)
+    format!("{}: {writes:.2} drive writes, {mapped:.1} % mapped{amplified}{steady}", state.requested)
 }
 
 fn requests(page: &mut Page, summary: &Summary) {
@@ -186,7 +186,7 @@ fn faults(page: &mut Page, summary: &Summary) {
         ("programs", faults.programs_failed),
         ("erases", faults.erases_failed),
         ("uncorrectable host reads", reads.host),
-        ("cleaning reads", reads.gc),
+        ("GC reads", reads.gc),
         ("read-modify-write reads", reads.rmw),
     ];
     let total = failed.iter().map(|(_, count)| count).sum();
@@ -211,7 +211,7 @@ fn amplification(page: &mut Page, summary: &Summary) {
     page.line("amplification", amplification_by_cause(summary).unwrap_or_else(|| "no writes".to_owned()));
     let programmed = [
         ("host", causes.host),
-        ("cleaning", causes.gc),
+        ("GC", causes.gc),
         ("summary", causes.summary),
         ("padding", causes.padding),
         ("wasted for copy-back", causes.waste_copyback),
@@ -225,13 +225,13 @@ fn amplification(page: &mut Page, summary: &Summary) {
     let causes = &flash.reads_by_cause;
     let read = [
         ("host", causes.host),
-        ("cleaning", causes.gc),
+        ("GC", causes.gc),
         ("read-modify-write", causes.rmw),
         ("map", causes.map),
         ("merges", causes.merge),
     ];
     page.line("pages read", by_cause(flash.pages.read, &read));
-    merged(page, summary);
+    parallel_commands(page, summary);
     faults(page, summary);
     let updates = &summary.updates;
     if updates.covered + updates.uncovered + updates.first > 0 {
@@ -262,7 +262,7 @@ fn amplification_by_cause(summary: &Summary) -> Option<String> {
 }
 
 /// Commands that made several planes or dies work together, if there were any.
-fn merged(page: &mut Page, summary: &Summary) {
+fn parallel_commands(page: &mut Page, summary: &Summary) {
     let commands = &summary.flash.commands;
     let shape = |m: &ParallelCommands| {
         format!(
@@ -274,7 +274,7 @@ fn merged(page: &mut Page, summary: &Summary) {
             plural(m.dies.into(), "die")
         )
     };
-    let shapes: Vec<String> = commands.merged.iter().map(shape).collect();
+    let shapes: Vec<String> = commands.parallel.iter().map(shape).collect();
     if !shapes.is_empty() {
         page.line("merged", shapes.join(", "));
     }
@@ -306,12 +306,8 @@ fn map_cache(page: &mut Page, summary: &Summary) {
         ),
     );
     let traffic = |pages: &MapPages| {
-        let causes = [
-            ("misses", pages.miss),
-            ("evictions", pages.eviction),
-            ("cleaning", pages.gc),
-            ("map cleaning", pages.map_gc),
-        ];
+        let causes =
+            [("misses", pages.miss), ("evictions", pages.eviction), ("GC", pages.gc), ("map GC", pages.map_gc)];
         by_cause(causes.iter().map(|(_, count)| count).sum(), &causes)
     };
     page.line("map read", traffic(&cache.reads));
@@ -321,13 +317,13 @@ fn map_cache(page: &mut Page, summary: &Summary) {
 fn gc(page: &mut Page, summary: &Summary) {
     let gc = &summary.gc;
     let (Some(efficiency), Some(free_blocks)) = (gc.efficiency, gc.free_blocks) else {
-        return page.line("cleaning", "none");
+        return page.line("GC", "none");
     };
     let (victims, moved) = (grouped(gc.victims), grouped(gc.pages_moved.round() as u64));
     let efficiency = percent(efficiency);
     let (victim, page_moved) = (plural(gc.victims, "victim"), if moved == "1" { "page" } else { "pages" });
     page.line(
-        "cleaning",
+        "GC",
         format!(
             "{victims} {victim}, {moved} {page_moved} moved, efficiency {efficiency} %, {free_blocks:.2} blocks in stock"
         ),
@@ -427,7 +423,7 @@ fn live(page: &mut Page, summary: &Summary) {
     for frontend in live.frontends.iter().filter(|_| live.frontends.len() > 1) {
         let (Some(share), Some(p50)) = (frontend.late_share, frontend.lateness_us.p50) else { continue };
         let (name, late, p50) = (&frontend.name, percent(share), decimals(p50));
-        page.line("", format!("by {name}: {late} % of {} answers late, p50 {p50} us", grouped(frontend.answers)));
+        page.line("", format!("by {name}: {late} % of {} answers late, p50 {p50} us", grouped(frontend.replies)));
     }
     for frontend in &live.frontends {
         let Some(share) = frontend.client_late_share else { continue };
@@ -501,7 +497,7 @@ mod tests {
 
     #[test]
     fn causes_without_pages_are_left_out() {
-        assert_eq!(by_cause(4, &[("host", 3), ("cleaning", 1), ("padding", 0)]), "4 (host 75.0 %, cleaning 25.0 %)");
+        assert_eq!(by_cause(4, &[("host", 3), ("GC", 1), ("padding", 0)]), "4 (host 75.0 %, GC 25.0 %)");
         assert_eq!(by_cause(0, &[("host", 0)]), "none");
     }
 }

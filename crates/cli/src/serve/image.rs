@@ -68,7 +68,7 @@ pub fn begin(args: &ServeArgs, chosen: &Chosen, preparation: &Preparation) -> Re
     let (device, store, recovered) =
         opened.recover(chosen.config.clone(), options, args.image_salvage).map_err(failure)?;
     let mapped = recovered.device.units_mapped as f64 / chosen.config.logical_units().max(1) as f64;
-    let state = Precondition { asked: "image".to_owned(), reached: Reached { mapped, ..Reached::default() } };
+    let state = Precondition { requested: "image".to_owned(), reached: Reached { mapped, ..Reached::default() } };
     Ok(Begun { device, state, image: Some((store, options)), recovered: Some(recovered) })
 }
 

@@ -68,15 +68,15 @@ impl Lines {
 }
 
 impl Preparation<'_> {
-    /// Reports to the terminal, `monitor` and `readiness`. `asked` is the state of the device that is asked for.
+    /// Reports to the terminal, `monitor` and `readiness`. `requested` is the state of the device that is asked for.
     pub fn new<'a>(
-        asked: &str,
+        requested: &str,
         monitor: &'a Monitor,
         readiness: &'a Readiness,
         interrupt: Interrupt,
     ) -> Preparation<'a> {
         let is_name = |c: char| c.is_ascii_alphanumeric() || "=.-".contains(c);
-        let filling = match asked {
+        let filling = match requested {
             "fill" => "filling the device".to_owned(),
             name if name.chars().all(is_name) => format!("preconditioning the device ({name})"),
             _ => "preconditioning the device".to_owned(),

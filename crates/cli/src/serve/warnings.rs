@@ -18,7 +18,7 @@ fn unfaithful(done: &Finished) -> Option<String> {
     }
     let share = live.late_share.unwrap_or_default() * 100.0;
     let cost = live.frontends.iter().map(|frontend| frontend.deducted_read_us).fold(0.0, f64::max);
-    let helps = if live.causes.phase * 2 > live.late {
+    let helps = if live.causes.lead_time * 2 > live.late {
         format!(
             "most because the device decides them less than the {cost:.0} us ahead that this host takes to hand them over: \
              a lower --speed leaves room"

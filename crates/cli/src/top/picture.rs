@@ -272,7 +272,8 @@ fn alerts(frame: &Frame, width: usize) -> Vec<String> {
     let is_told = frame.warnings.iter().any(|warning| warning.contains("read-only"));
     let read_only = (frame.flash.read_only && !is_told).then_some("the device takes no writes any more".to_owned());
     let mark = if frame.flash.read_only { "READ-ONLY: " } else { "" };
-    let told = frame.trouble.iter().cloned().chain(preparing).chain(read_only).chain(frame.warnings.iter().cloned());
+    let told =
+        frame.fatal_error.iter().cloned().chain(preparing).chain(read_only).chain(frame.warnings.iter().cloned());
     let text = told.collect::<Vec<_>>().join("; ");
     broken(&format!("{mark}{text}"), width)
 }

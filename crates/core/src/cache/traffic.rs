@@ -20,10 +20,10 @@ impl Buffer {
         match found {
             Found::Whole(entry) => self.hit(entry),
             Found::Partly(entry) => {
-                self.counts.reads_partly += 1;
+                self.counts.reads_partial += 1;
                 self.touch(entry);
             }
-            Found::Nothing => self.counts.reads_missed += 1,
+            Found::Nothing => self.counts.reads_miss += 1,
         }
         found
     }

@@ -241,7 +241,7 @@ impl Check<'_> {
             ("interrupt", firmware.interrupt),
             ("lookup", firmware.lookup),
             ("allocation", firmware.allocation),
-            ("cleaning", firmware.gc),
+            ("gc", firmware.gc),
             ("buffer", firmware.buffer),
         ];
         for (key, cost) in costs {
@@ -411,8 +411,8 @@ impl Check<'_> {
             return self.refuse("geometry.pages_per_program", g.pages_per_program, &what);
         }
         let why = "a program waits until its units are in the controller, and ids of slots have 20 bits";
-        let slots = device.controller.slots;
-        self.in_range("controller.slots", slots, device.units_per_program()..=MAX_SLOTS, why);
+        let slots = device.controller.write_slots;
+        self.in_range("controller.write_slots", slots, device.units_per_program()..=MAX_SLOTS, why);
         if let BlockSummary::LastPage(bytes) = device.mapping.block_summary {
             let path = "mapping.block_summary.last_page";
             let page = Bytes(g.page_size.0 + g.spare_size.0);
@@ -471,10 +471,10 @@ impl Check<'_> {
         for (name, rate) in rates {
             self.in_range(&format!("faults.{name}_rate"), rate, 0.0..=1.0, "it is a share of operations");
         }
-        for place in &faults.places {
+        for place in &faults.inject {
             if let Some((name, count)) = device.lacks(place) {
                 let what = format!("the device has {count} {name} there, numbered from 0");
-                self.refuse("faults.places", place, &what);
+                self.refuse("faults.inject", place, &what);
             }
         }
         let good = DeviceConfig { faults: Some(FaultsConfig::default()), ..device.clone() };

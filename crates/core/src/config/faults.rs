@@ -30,7 +30,7 @@ pub struct FaultsConfig {
     pub read_rate: f64,
     /// What fails where, once each: the next `program`, `erase` or `read` of a plane, or of a block in it, or of a
     /// page in that: `"erase 3/12"`, `"read 3/12/63"`. Planes are numbered through the device.
-    pub places: Vec<InjectedFault>,
+    pub inject: Vec<InjectedFault>,
 }
 
 impl Default for FaultsConfig {
@@ -40,7 +40,7 @@ impl Default for FaultsConfig {
             program_rate: 0.0,
             erase_rate: 0.0,
             read_rate: 0.0,
-            places: Vec::new(),
+            inject: Vec::new(),
         }
     }
 }

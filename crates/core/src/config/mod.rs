@@ -469,7 +469,7 @@ pub enum Frontiers {
 pub struct Controller {
     /// Mapping units of write data that it holds; a write takes one until its program ends.
     #[schemars(range(min = 1))]
-    pub slots: u32,
+    pub write_slots: u32,
     /// How long a write of the host that does not fill its program command, a wordline or a page of several mapping
     /// units, waits for others to do so, unless it has FUA or a flush comes. After that the rest is padding.
     pub fill_timeout: Duration,
@@ -481,7 +481,7 @@ pub struct Controller {
 
 impl Default for Controller {
     fn default() -> Self {
-        Controller { slots: 4096, fill_timeout: Duration(0), firmware: None }
+        Controller { write_slots: 4096, fill_timeout: Duration(0), firmware: None }
     }
 }
 

@@ -230,13 +230,25 @@ impl Schema {
     /// The suggestion for an unknown `key` of the table at `prefix` that has the keys `known`: the same key elsewhere,
     /// or a similar one here.
     pub fn suggestion(&self, prefix: &str, key: &str, known: &[&str]) -> String {
+        let full = join(prefix, key);
+        if let Some((_, new)) = RENAMED.iter().find(|(old, _)| *old == full) {
+            return format!(", which is now `{new}`;");
+        }
         let elsewhere = self.paths().into_iter().find(|path| path.rsplit('.').next() == Some(key));
         match elsewhere {
-            Some(path) if path != join(prefix, key) => format!(", did you mean `{path}`?"),
+            Some(path) if path != full => format!(", did you mean `{path}`?"),
             _ => did_you_mean(key, known),
         }
     }
 }
+
+/// Keys that were renamed before the first release: old and new.
+const RENAMED: [(&str, &str); 4] = [
+    ("controller.slots", "controller.write_slots"),
+    ("controller.firmware.cleaning", "controller.firmware.gc"),
+    ("faults.places", "faults.inject"),
+    ("gc.trigger.lazy.stale", "gc.trigger.lazy.invalid"),
+];
 
 /// Adds a policy to the schema. Returns `false` if its key names no family of policies, or its name is taken.
 fn extend(root: &mut Value, offer: &Offer) -> bool {

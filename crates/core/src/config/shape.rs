@@ -55,11 +55,11 @@ impl Shape {
             .map(|value| format!("{:032x}", xxhash_rust::xxh3::xxh3_128(value.to_string().as_bytes())))
     }
 
-    /// What is not as in `asked`.
-    pub fn differences(&self, asked: &Shape) -> Vec<Difference> {
+    /// What is not as in `requested`.
+    pub fn differences(&self, requested: &Shape) -> Vec<Difference> {
         let mut found = Vec::new();
-        compare(&self.media, &asked.media, "", &mut found);
-        compare(&self.policy, &asked.policy, "", &mut found);
+        compare(&self.media, &requested.media, "", &mut found);
+        compare(&self.policy, &requested.policy, "", &mut found);
         found
     }
 }
@@ -129,9 +129,9 @@ fn sorted(value: &Value) -> Value {
 }
 
 /// Adds what differs: an option of a policy by itself where both have that policy.
-fn compare(saved: &Value, asked: &Value, path: &str, found: &mut Vec<Difference>) {
-    match (saved, asked) {
-        _ if saved == asked => {}
+fn compare(saved: &Value, requested: &Value, path: &str, found: &mut Vec<Difference>) {
+    match (saved, requested) {
+        _ if saved == requested => {}
         (Value::Object(a), Value::Object(b)) if path.is_empty() || a.keys().eq(b.keys()) => {
             let mut keys: Vec<&String> = a.keys().chain(b.keys()).collect();
             keys.sort();
@@ -141,7 +141,7 @@ fn compare(saved: &Value, asked: &Value, path: &str, found: &mut Vec<Difference>
                 compare(a.get(key).unwrap_or(&Value::Null), b.get(key).unwrap_or(&Value::Null), &below, found);
             }
         }
-        _ => found.push(Difference { path: path.to_owned(), saved: shown(saved), asked: shown(asked) }),
+        _ => found.push(Difference { path: path.to_owned(), saved: shown(saved), requested: shown(requested) }),
     }
 }
 

@@ -22,7 +22,7 @@ impl Device {
         }
         let none = "the device keeps nothing in reserve for what fails: give it a table [faults], empty or not \
                     (--set faults.program_rate=0)";
-        self.ftl.faults.as_mut().ok_or_else(|| none.to_owned())?.ask(ppn)
+        self.ftl.faults.as_mut().ok_or_else(|| none.to_owned())?.inject(ppn)
     }
 
     /// Since when it takes no writes, if it does not.

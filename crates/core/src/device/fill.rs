@@ -153,7 +153,7 @@ impl Device {
     /// that is begun without them would wait for its time-out.
     pub(super) fn has_slots_for(&self, list: Option<u16>) -> bool {
         let units = self.dispatch.filling.as_deref().map_or(1, |filling| filling.slots_for(list));
-        self.slots_free >= units.min(self.config.controller.slots)
+        self.slots_free >= units.min(self.config.controller.write_slots)
     }
 
     /// Returns `true` if the buffer has begun a program unit other than that of `list`.

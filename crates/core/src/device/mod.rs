@@ -157,7 +157,7 @@ impl Device {
             now: Time::ZERO,
             interface: HostInterface::new(&config),
             transactions: Transactions::default(),
-            slots_free: config.controller.slots,
+            slots_free: config.controller.write_slots,
             buffer: Buffer::new(&config, Filling::lists(dispatch.filling.as_deref()), options.seed, options.verify)?
                 .map(Box::new),
             dispatch,
@@ -397,7 +397,7 @@ impl Device {
             if blocks.any(|(b, number)| b.dependants != u16::from(held(number))) {
                 return Err("a block has dependants though nothing is in progress".to_owned());
             }
-            if self.slots_free != self.config.controller.slots {
+            if self.slots_free != self.config.controller.write_slots {
                 return Err("controller slots are taken though nothing is in progress".to_owned());
             }
             if !self.transactions.is_empty() {

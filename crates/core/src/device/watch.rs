@@ -20,7 +20,7 @@ impl Device {
         into.counters = self.ftl.counters;
         into.classes.clear();
         into.classes.extend(self.ftl.classes.iter().flat_map(|classes| classes.counts()));
-        into.merged.copy_from(&self.array.merged);
+        into.parallel.copy_from(&self.array.parallel);
         into.free_blocks_min = (0..planes).map(free_blocks).min().unwrap_or(0);
         into.free_blocks_sum = (0..planes).map(|plane| u64::from(free_blocks(plane))).sum();
         let bad = |faults: &FaultState| faults.bad.iter().map(|bad| u64::from(*bad)).sum();

@@ -63,7 +63,7 @@ impl Filling {
         let per_program = config.units_per_program();
         // All units of a program unit hold a slot at the same time.
         let planes = if pools.is_some() { merging.planes_per_program() } else { 1 };
-        let planes = planes.min(config.controller.slots / per_program).max(1);
+        let planes = planes.min(config.controller.write_slots / per_program).max(1);
         (timeout > Time::ZERO).then(|| Filling {
             timeout,
             group: per_program * planes,

@@ -1,6 +1,6 @@
 //! What fails, and what has failed: see docs/model/faults.md.
 //!
-//! An operation fails at its end or does not: a draw from a stream of its own, or the list of places, says so then.
+//! An operation fails at its end or does not: a draw from a stream of its own, or the list of configured, says so then.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -45,10 +45,10 @@ impl Chance {
 pub struct Faults {
     /// By [`FaultKind`].
     pub(super) chances: [Chance; 3],
-    /// What the device file says of places, and whether that is still to come.
-    pub(super) places: Vec<(InjectedFault, bool)>,
+    /// What the device file says of configured, and whether that is still to come.
+    pub(super) configured: Vec<(InjectedFault, bool)>,
     /// What was asked for while the device ran.
-    pub(super) asked: Vec<InjectedFault>,
+    pub(super) injected: Vec<InjectedFault>,
     /// Erases that a block stands; 0: any number.
     pub(super) endurance: u32,
     /// Units that cannot be read.
@@ -71,7 +71,7 @@ pub struct Faults {
 }
 
 /// Faults that were asked for and have not come, at most.
-pub(super) const MOST_ASKED: usize = 1000;
+pub(super) const MOST_INJECTED: usize = 1000;
 
 impl Faults {
     /// Of a new device; `None` where nothing fails.
@@ -84,8 +84,8 @@ impl Faults {
                 chance(config.erase_rate, "faults-erase"),
                 chance(config.read_rate, "faults-read"),
             ],
-            places: config.places.iter().map(|&place| (place, true)).collect(),
-            asked: Vec::new(),
+            configured: config.inject.iter().map(|&fault| (fault, true)).collect(),
+            injected: Vec::new(),
             endurance: device.endurance(),
             lost: BTreeSet::new(),
             waiting: Vec::new(),
@@ -117,24 +117,24 @@ impl Faults {
     }
 
     /// Has the next such operation fail. An error where too many have not come.
-    pub fn ask(&mut self, place: InjectedFault) -> Result<(), String> {
-        if self.asked.len() >= MOST_ASKED {
-            return Err(format!("{MOST_ASKED} faults were asked for and have not come: wait for them"));
+    pub fn inject(&mut self, fault: InjectedFault) -> Result<(), String> {
+        if self.injected.len() >= MOST_INJECTED {
+            return Err(format!("{MOST_INJECTED} faults were asked for and have not come: wait for them"));
         }
-        self.asked.push(place);
+        self.injected.push(fault);
         Ok(())
     }
 
     /// Whether an operation that ends now has failed.
     pub(super) fn fails(&mut self, kind: FaultKind, plane: u32, block: u32, pages: Range<u32>) -> bool {
         let drawn = self.chances[kind as usize].draw();
-        if let Some(index) = self.asked.iter().position(|place| place.is_hit(kind, plane, block, pages.clone())) {
-            self.asked.remove(index);
+        if let Some(index) = self.injected.iter().position(|fault| fault.is_hit(kind, plane, block, pages.clone())) {
+            self.injected.remove(index);
             return true;
         }
-        let hit = |place: &&mut (InjectedFault, bool)| place.1 && place.0.is_hit(kind, plane, block, pages.clone());
-        if let Some(place) = self.places.iter_mut().find(hit) {
-            place.1 = false;
+        let hit = |fault: &&mut (InjectedFault, bool)| fault.1 && fault.0.is_hit(kind, plane, block, pages.clone());
+        if let Some(fault) = self.configured.iter_mut().find(hit) {
+            fault.1 = false;
             return true;
         }
         drawn
@@ -142,11 +142,11 @@ impl Faults {
 
     /// Whether no read that is under way can turn out not to be readable.
     pub fn reads_are_sure(&self) -> bool {
-        let may_come = |place: &InjectedFault| place.kind == FaultKind::Read;
+        let may_come = |fault: &InjectedFault| fault.kind == FaultKind::Read;
         self.chances[FaultKind::Read as usize].rate == 0.0
             && self.lost.is_empty()
-            && !self.asked.iter().any(may_come)
-            && !self.places.iter().any(|(place, to_come)| *to_come && may_come(place))
+            && !self.injected.iter().any(may_come)
+            && !self.configured.iter().any(|(fault, to_come)| *to_come && may_come(fault))
     }
 
     /// Writes what is still to come, and what was lost, for a saved state.
@@ -154,10 +154,10 @@ impl Faults {
         for chance in &self.chances {
             chance.rng.words().iter().try_for_each(|&word| out.u64(word))?;
         }
-        self.places.iter().try_for_each(|(_, to_come)| out.u8(u8::from(*to_come)))?;
+        self.configured.iter().try_for_each(|(_, to_come)| out.u8(u8::from(*to_come)))?;
         out.u64(self.factory_bad)?;
         out.u32(self.lost.len() as u32)?;
-        self.lost.iter().try_for_each(|&place| out.u32(place))
+        self.lost.iter().try_for_each(|&fault| out.u32(fault))
     }
 
     /// Reads what [`Faults::save`] wrote, of a device of so many units.
@@ -169,15 +169,15 @@ impl Faults {
             }
             chance.rng = Rng::from_words(words).ok_or_else(|| input.damaged("a stream of random numbers"))?;
         }
-        for place in &mut self.places {
-            place.1 = input.u8()? != 0;
+        for fault in &mut self.configured {
+            fault.1 = input.u8()? != 0;
         }
         self.factory_bad = input.count("factory bad blocks")?;
         self.lost.clear();
         for _ in 0..input.below(units.saturating_add(1), "lost units")? {
-            let place = input.below(units, "place")?;
-            if !self.lost.insert(place) {
-                return Err(input.damaged(format!("place {place} is lost twice")));
+            let fault = input.below(units, "place")?;
+            if !self.lost.insert(fault) {
+                return Err(input.damaged(format!("place {fault} is lost twice")));
             }
         }
         Ok(())

@@ -70,7 +70,7 @@ impl Part {
             Part::Fill => "fill",
             Part::Die => "die",
             Part::Channel => "channel",
-            Part::Gc => "cleaning",
+            Part::Gc => "gc",
             Part::Rmw => "rmw",
             Part::Bus => "bus",
             Part::Cell => "cell",

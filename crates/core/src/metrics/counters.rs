@@ -392,9 +392,9 @@ pub struct BufferCounts {
     /// Units of reads of which all sectors asked for were there.
     pub reads_hit: u64,
     /// Units of reads of which some were.
-    pub reads_partly: u64,
+    pub reads_partial: u64,
     /// Units of reads of which none was.
-    pub reads_missed: u64,
+    pub reads_miss: u64,
     /// Units of writes that found their unit there.
     pub writes_hit: u64,
     /// Units of writes that did not.
@@ -443,8 +443,8 @@ impl BufferCounts {
         }
         with!(
             reads_hit,
-            reads_partly,
-            reads_missed,
+            reads_partial,
+            reads_miss,
             writes_hit,
             writes_new,
             writes_back,

@@ -22,7 +22,7 @@ pub struct Sample {
     /// What the device has counted.
     pub counters: Counters,
     /// Commands that made several planes or dies work together.
-    pub merged: Parallel,
+    pub parallel: Parallel,
     /// By channel, time with data and with commands, in picoseconds.
     pub channels: Vec<[i64; 2]>,
     /// By die, time that its cells worked and that it was held otherwise, in picoseconds.

@@ -194,7 +194,7 @@ pub struct Array {
     /// By LUN, where operations may overlap.
     busy: Table<LunId, BusyTime>,
     /// Commands that made several planes or dies work together.
-    pub merged: Parallel,
+    pub parallel: Parallel,
     /// Behind one pointer, so that one test tells whether anybody watches.
     watchers: Option<Box<Watchers>>,
 }
@@ -253,7 +253,7 @@ impl Array {
             channel_time: vec![ChannelTime::default(); g.channels as usize],
             die_time: vec![DieTime::default(); (planes / g.planes) as usize],
             busy: Array::busy_times(device, luns),
-            merged: Parallel::new(if device.nand.advanced.merges() { g.dies } else { 0 }, g.planes),
+            parallel: Parallel::new(if device.nand.advanced.merges() { g.dies } else { 0 }, g.planes),
             watchers: None,
         }
     }
@@ -629,7 +629,7 @@ impl Array {
     /// Counts a command that makes so many dies and planes work, where that is more than one.
     pub fn note_merged(&mut self, kind: Kind, dies: u32, planes: u32) {
         if planes > 1 {
-            self.merged.note(kind, dies, planes);
+            self.parallel.note(kind, dies, planes);
         }
     }
 

@@ -67,17 +67,17 @@ mod tests {
 
     #[test]
     fn shapes_are_told_apart() {
-        let mut merged = Parallel::new(2, 2);
-        merged.note(Kind::Program, 1, 2);
-        merged.note(Kind::Program, 2, 2);
-        merged.note(Kind::Program, 2, 2);
-        merged.note(Kind::Erase, 2, 4);
-        let shapes: Vec<_> = merged.shapes().map(|s| (s.kind, s.dies, s.planes, s.commands)).collect();
+        let mut parallel = Parallel::new(2, 2);
+        parallel.note(Kind::Program, 1, 2);
+        parallel.note(Kind::Program, 2, 2);
+        parallel.note(Kind::Program, 2, 2);
+        parallel.note(Kind::Erase, 2, 4);
+        let shapes: Vec<_> = parallel.shapes().map(|s| (s.kind, s.dies, s.planes, s.commands)).collect();
         assert_eq!(shapes, [(Kind::Program, 1, 2, 1), (Kind::Program, 2, 2, 2), (Kind::Erase, 2, 4, 1)]);
         let mut earlier = Parallel::default();
-        earlier.copy_from(&merged);
-        merged.note(Kind::Read, 1, 4);
-        let since: Vec<_> = merged.since(&earlier).shapes().map(|shape| shape.kind).collect();
+        earlier.copy_from(&parallel);
+        parallel.note(Kind::Read, 1, 4);
+        let since: Vec<_> = parallel.since(&earlier).shapes().map(|shape| shape.kind).collect();
         assert_eq!(since, [Kind::Read]);
     }
 }

@@ -38,7 +38,7 @@ pub struct Difference {
     /// Its value in the file.
     pub saved: String,
     /// Its value in the device that was to be loaded.
-    pub asked: String,
+    pub requested: String,
 }
 
 /// Why a state cannot be saved or loaded.
@@ -78,7 +78,7 @@ pub enum StateError {
 fn listed(differences: &[Difference]) -> String {
     /// More are not read.
     const MOST_LISTED: usize = 8;
-    let one = |d: &Difference| format!("`{}` was {} when it was saved, and is {} here", d.path, d.saved, d.asked);
+    let one = |d: &Difference| format!("`{}` was {} when it was saved, and is {} here", d.path, d.saved, d.requested);
     let mut listed: Vec<String> = differences.iter().take(MOST_LISTED).map(one).collect();
     if differences.len() > MOST_LISTED {
         listed.push(format!("{} more", differences.len() - MOST_LISTED));

@@ -92,7 +92,7 @@ impl History {
             seed: 0,
             device: name("device"),
             workload: name("workload"),
-            precondition: Precondition { asked: String::new(), reached: Reached::default() },
+            precondition: Precondition { requested: String::new(), reached: Reached::default() },
             warnings: Vec::new(),
             base: None,
             arguments: Vec::new(),

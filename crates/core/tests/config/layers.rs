@@ -130,7 +130,7 @@ const CHANGES: &[&str] = &[
     "gc.victim=fifo",
     "gc.frontiers=single",
     "scheduler=read-first",
-    "controller.slots=4097",
+    "controller.write_slots=4097",
     "controller.fill_timeout=50us",
     "durability.trim_journal=true",
     "durability.checkpoint=1MiB",
@@ -139,7 +139,7 @@ const CHANGES: &[&str] = &[
     "faults.program_rate=0.1",
     "faults.erase_rate=0.1",
     "faults.read_rate=0.1",
-    "faults.places=[\"erase 0/1\"]",
+    "faults.inject=[\"erase 0/1\"]",
     "host.queue_depth=32",
     "host.link_latency=1us",
 ];

@@ -100,8 +100,8 @@ const REFUSED: &[(&[&str], &str)] = &[
     (&["gc.hard_threshold=3"], "gc.hard_threshold = 3: 3 blocks, at most gc.soft_threshold = 2 blocks"),
     (&["gc.victim.d-choices.d=1001"], "gc.victim.d-choices: d = 1001: must be at most 1000; to compare all"),
     (&["gc.victim.d-choices.d=0"], "gc.victim.d-choices: d = 0 draws no block: d must be 1 or more"),
-    (&["controller.slots=0"], "controller.slots = 0: must be from 1 to 1048576"),
-    (&["geometry.page_size=16KiB", "controller.slots=3"], "controller.slots = 3: must be from 4 to"),
+    (&["controller.write_slots=0"], "controller.write_slots = 0: must be from 1 to 1048576"),
+    (&["geometry.page_size=16KiB", "controller.write_slots=3"], "controller.write_slots = 3: must be from 4 to"),
     (&["host.queue_depth=0"], "host.queue_depth = 0: must be from 1"),
     (&["host.link_bandwidth=0GB/s"], "host.link_bandwidth = 0B/s: must be from 1KB/s to"),
 ];

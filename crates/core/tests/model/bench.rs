@@ -214,7 +214,8 @@ impl Bench {
     /// Saves the device, and goes on with one that is loaded.
     fn reload(&mut self) -> Result<(), String> {
         let saved = |device: &Device| {
-            let (origin, mut bytes) = (Precondition { asked: String::new(), reached: Reached::default() }, Vec::new());
+            let (origin, mut bytes) =
+                (Precondition { requested: String::new(), reached: Reached::default() }, Vec::new());
             device.save(&origin, &mut bytes).map(|()| bytes).map_err(|error| format!("save: {error}"))
         };
         let bytes = saved(&self.device)?;

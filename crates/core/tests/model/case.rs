@@ -10,7 +10,7 @@ use crate::common::looking::{Looks, looking};
 use crate::common::{BASE, device_config};
 
 /// Triggers: a plane is cleaned as soon as it may be, later, and not before it has to be.
-const TRIGGERS: [&str; 4] = ["threshold", "threshold", "lazy", "{ lazy = { stale = 1.0 } }"];
+const TRIGGERS: [&str; 4] = ["threshold", "threshold", "lazy", "{ lazy = { invalid = 1.0 } }"];
 
 /// Classifiers: of units written twice, of a few counters that are halved often, and of long lists.
 const TEMPERATURES: [&str; 4] = [
@@ -413,7 +413,7 @@ fn limits(rng: &mut Rng, overrides: &mut Vec<String>, full: bool) {
     let units = if full || one_in(rng, 3) { most } else { between(rng, most / 4, most).max(1) };
     overrides.push(format!("capacity.logical={}B", units * config.unit_bytes()));
     let program = u64::from(config.units_per_program());
-    overrides.push(format!("controller.slots={}", pick(rng, &[program, program + 1, 24, 4096])));
+    overrides.push(format!("controller.write_slots={}", pick(rng, &[program, program + 1, 24, 4096])));
     let by_offset = overrides.iter().any(|text| text == "mapping.scheme=block");
     if program > 1 && !by_offset && one_in(rng, 3) {
         overrides.push(format!("controller.fill_timeout={}us", pick(rng, &[1, 50, 2000])));
@@ -446,7 +446,7 @@ fn controller(rng: &mut Rng, overrides: &mut Vec<String>) {
     }
     if one_in(rng, 3) {
         overrides.push(format!("controller.firmware.cores={}", between(rng, 1, 4)));
-        for step in ["interrupt", "lookup", "allocation", "cleaning", "buffer"] {
+        for step in ["interrupt", "lookup", "allocation", "gc", "buffer"] {
             let cost = *pick(rng, &["0", "100", "\"3us\"", "2500"]);
             overrides.push(format!("controller.firmware.{step}={cost}"));
         }

@@ -52,7 +52,7 @@ impl Case {
             format!("geometry.mapping_unit={unit}KiB"),
             format!("geometry.pages_per_program={per_program}"),
             format!("capacity={{ logical = \"{}KiB\" }}", UNITS * unit),
-            format!("controller.slots={}", 6 + rng.below(20)),
+            format!("controller.write_slots={}", 6 + rng.below(20)),
             format!("durability.trim_journal={journal}"),
             format!("gc.victim={}", ["greedy", "fifo", "random", "cost-benefit"][rng.below(4) as usize]),
         ];

@@ -166,7 +166,7 @@ impl Row {
             free_blocks_mean: ratio(window.free_blocks_sum as f64, f64::from(config.total_planes())),
             buffer_units: window.buffer_units[0],
             buffer_dirty: window.buffer_units[1],
-            buffer_reads: [buffer.reads_hit, buffer.reads_partly, buffer.reads_missed],
+            buffer_reads: [buffer.reads_hit, buffer.reads_partial, buffer.reads_miss],
             buffer_writes: [buffer.writes_hit, buffer.writes_new],
             buffer_evictions: buffer.evictions.iter().sum(),
             buffer_written_out: buffer.written_back,
@@ -222,7 +222,7 @@ impl Row {
     fn visit_buffer(&mut self, visitor: &mut dyn Visitor) -> Result<()> {
         visitor.whole(&["buffer_units"], &mut self.buffer_units)?;
         visitor.whole(&["buffer_dirty"], &mut self.buffer_dirty)?;
-        for (name, value) in ["hit", "partly", "missed"].iter().zip(&mut self.buffer_reads) {
+        for (name, value) in ["hit", "partial", "miss"].iter().zip(&mut self.buffer_reads) {
             visitor.whole(&["buffer_reads_", name], value)?;
         }
         for (name, value) in ["hit", "new"].iter().zip(&mut self.buffer_writes) {

@@ -98,8 +98,8 @@ fn warnings(groups: &[Group]) -> Vec<String> {
             let named = |summary: &Summary| format!("{}, digest {}", summary.workload.name, summary.workload.digest);
             differs("workload", &named(summary), &named(first));
         }
-        if summary.precondition.asked != first.precondition.asked {
-            differs("state before the run", &summary.precondition.asked, &first.precondition.asked);
+        if summary.precondition.requested != first.precondition.requested {
+            differs("state before the run", &summary.precondition.requested, &first.precondition.requested);
         }
         if summary.version != first.version {
             differs("version of Floatgate", &summary.version, &first.version);

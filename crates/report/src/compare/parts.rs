@@ -109,7 +109,7 @@ impl Row {
 pub(super) fn same_but_seed(a: &Summary, b: &Summary) -> bool {
     same_workload(a, b)
         && a.config_digest == b.config_digest
-        && a.precondition.asked == b.precondition.asked
+        && a.precondition.requested == b.precondition.requested
         && a.version == b.version
         && a.complete == b.complete
 }

@@ -342,7 +342,7 @@ fn whose(step: &Step, named: bool) -> String {
     let purpose = match step.what {
         "erase" | "host read" | "host write" => "",
         "rmw read" => "RMW",
-        what if what.starts_with("cleaning") => "GC",
+        what if what.starts_with("GC ") => "GC",
         what => what.split(' ').next().unwrap_or_default(),
     };
     [purpose, &numbers].into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")

@@ -61,7 +61,7 @@ fn pages(summary: &Summary) -> Option<Figure> {
     let bars = ["programmed", "read"];
     let causes = [
         ("host", [programs.host, reads.host]),
-        ("cleaning", [programs.gc, reads.gc]),
+        ("gc", [programs.gc, reads.gc]),
         ("summaries", [programs.summary, 0]),
         ("padding", [programs.padding, 0]),
         ("read-modify-write", [0, reads.rmw]),

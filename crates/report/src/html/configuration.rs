@@ -72,7 +72,7 @@ pub fn reproduce(page: &mut Page, summary: &Summary) {
         ("device", format!("{}, digest {}", summary.device.name, summary.device.digest)),
         ("device with all overrides", format!("digest {}", summary.config_digest)),
         ("workload", format!("{}, digest {}", summary.workload.name, summary.workload.digest)),
-        ("precondition", summary.precondition.asked.clone()),
+        ("precondition", summary.precondition.requested.clone()),
     ];
     page.add(&html! {
         @if let Some(command) = command::again(summary) {

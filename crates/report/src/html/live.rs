@@ -42,7 +42,7 @@ fn explanation(live: &Live) -> Markup {
             "Requests were answered as soon as the device had an answer: nothing can be late, and idle time is left out."
         } @else {
             "Latencies elsewhere on this page are the device's own, in simulated time. Here is how much later than that its "
-            (grouped(live.answers)) " answers were sent, in real time. One is late beyond 5 % of its own latency and 2 us; "
+            (grouped(live.replies)) " answers were sent, in real time. One is late beyond 5 % of its own latency and 2 us; "
             "the host saw the device's time where at most " (percent(Some(live.late_limit))) " are. Deducted for sending and "
             "receiving "
             @for (index, front) in live.frontends.iter().enumerate() {
@@ -63,10 +63,10 @@ fn causes(live: &Live) -> Markup {
     let causes = &live.causes;
     let rows = [
         ("host", causes.host, "The server woke too late, or another program had its processor: give it an idle core."),
-        ("work", causes.work, "The server was busy with other requests: serve at a lower speed."),
+        ("busy", causes.busy, "The server was busy with other requests: serve at a lower speed."),
         (
-            "phase",
-            causes.phase,
+            "lead_time",
+            causes.lead_time,
             "The device decided the answer later than it would have to be sent: serve at a lower speed.",
         ),
         ("lock", causes.lock, "Another thread was at the device."),
@@ -107,7 +107,7 @@ mod tests {
             late_limit: 0.01,
             faithful: Some(false),
             not_judged: 3,
-            causes: LateCauses { host: 6, work: 2, ..LateCauses::default() },
+            causes: LateCauses { host: 6, busy: 2, ..LateCauses::default() },
             frontends: vec![LiveFrontend { name: "nbd".to_owned(), deducted_read_us: 12.5, ..LiveFrontend::default() }],
             ..Live::default()
         };

@@ -207,7 +207,7 @@ fn free_blocks(series: &[SeriesPoint]) -> Option<Figure> {
         "that need not be moved. Cleaning keeps the stock at its threshold; the least of a window shows how near it "
         "came to having none."
     };
-    Some(Figure::new("cleaning-over-time", "Cleaning over time", caption, with_lone_points(lines), layout))
+    Some(Figure::new("gc-over-time", "Cleaning over time", caption, with_lone_points(lines), layout))
 }
 
 fn amplification(series: &[SeriesPoint]) -> Option<Figure> {

@@ -43,7 +43,7 @@ pub struct Look {
     /// Requests that failed because their payload could not be stored or fetched.
     pub payload_errors: u64,
     /// Reason why the engine cannot continue. `None` if it can.
-    pub trouble: Option<String>,
+    pub fatal_error: Option<String>,
     /// Problems that do not stop the engine.
     pub warnings: Vec<String>,
 }
@@ -122,7 +122,7 @@ impl Engine {
         };
         into.payload_bytes = self.payload_bytes();
         into.payload_errors = self.payload_errors();
-        into.trouble = self.trouble();
+        into.fatal_error = self.fatal_error();
         into.warnings = self.warnings();
     }
 

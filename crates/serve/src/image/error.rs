@@ -44,6 +44,6 @@ pub enum ImageError {
 }
 
 fn listed(differences: &[Difference]) -> String {
-    let one = |d: &Difference| format!("`{}` was {} when it was made, and is {} here", d.path, d.saved, d.asked);
+    let one = |d: &Difference| format!("`{}` was {} when it was made, and is {} here", d.path, d.saved, d.requested);
     differences.iter().map(one).collect::<Vec<_>>().join("; ")
 }

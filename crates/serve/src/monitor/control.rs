@@ -56,7 +56,7 @@ pub enum Command {
     PowerCut,
     /// Makes the next operation at a location fail.
     Fail {
-        /// Location, in the syntax of `faults.places`.
+        /// Location, in the syntax of `faults.inject`.
         place: String,
     },
 }
@@ -143,7 +143,7 @@ impl Control {
                 let mut engine = lock(&self.engine);
                 engine.advance(now);
                 engine.take_due(port, now, &mut answers);
-                if !answers.is_empty() || engine.trouble().is_some() || !engine.waits(port) {
+                if !answers.is_empty() || engine.fatal_error().is_some() || !engine.waits(port) {
                     return answers.pop().map(|answer| answer.status);
                 }
                 engine.next_look(port)

@@ -132,7 +132,7 @@ pub struct Requests {
 
 /// Multi-plane and multi-die commands of one shape.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Merged {
+pub struct ParallelCommands {
     /// `read`, `program`, `erase` or `copy_back`.
     pub kind: String,
     /// Dies per command.
@@ -170,7 +170,7 @@ pub struct Flash {
     #[serde(default)]
     pub merges: BTreeMap<String, u64>,
     /// Commands on several planes or dies, by kind.
-    pub merged: Vec<Merged>,
+    pub parallel: Vec<ParallelCommands>,
     /// Smallest number of free blocks of any plane.
     pub free_blocks_min: u32,
     /// Free blocks of all planes.
@@ -213,7 +213,7 @@ pub struct Buffer {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Late {
     /// Judged replies so far.
-    pub answers: u64,
+    pub replies: u64,
     /// Replies that are not judged: the request moved no data and was faster than any reply can be.
     pub not_judged: u64,
     /// Late replies.
@@ -282,7 +282,7 @@ pub struct Frame {
     #[serde(default)]
     pub payload_errors: u64,
     /// Reason why the server cannot continue. `None` if it can.
-    pub trouble: Option<String>,
+    pub fatal_error: Option<String>,
     /// Problems that do not stop the server.
     #[serde(default)]
     pub warnings: Vec<String>,
@@ -354,7 +354,7 @@ impl Frame {
             lateness: Late::new(look),
             payload_bytes: look.payload_bytes,
             payload_errors: look.payload_errors,
-            trouble: look.trouble.clone(),
+            fatal_error: look.fatal_error.clone(),
             warnings: look.warnings.clone(),
             preparing: None,
             clients: Vec::new(),
@@ -389,7 +389,7 @@ impl Frame {
         let mut frame = self.clone();
         frame.channels.clear();
         frame.dies.clear();
-        frame.flash.merged.clear();
+        frame.flash.parallel.clear();
         frame.clients.clear();
         frame
     }
@@ -476,7 +476,7 @@ impl Flash {
         let amplification = |counters: &Counters| {
             (counters.host_units > 0).then(|| units_programmed(config, counters) as f64 / counters.host_units as f64)
         };
-        let merged = look.sample.merged.shapes().map(|shape| Merged {
+        let parallel = look.sample.parallel.shapes().map(|shape| ParallelCommands {
             kind: shape.kind.name().to_owned(),
             dies: shape.dies,
             planes: shape.planes,
@@ -498,7 +498,7 @@ impl Flash {
                 .collect(),
             copy_backs: counters.copy_backs,
             merges: merges.map(|&(kind, name)| (name.to_owned(), counters.merges[kind as usize])).collect(),
-            merged: merged.collect(),
+            parallel: parallel.collect(),
             free_blocks_min: look.sample.free_blocks_min,
             free_blocks: look.sample.free_blocks_sum,
             map_hits: counters.map.hits,
@@ -515,10 +515,10 @@ impl Flash {
 impl Late {
     fn new(look: &Look) -> Late {
         let counts = &look.lateness;
-        let share = (counts.answers > 0).then(|| counts.late as f64 / counts.answers as f64);
+        let share = (counts.replies > 0).then(|| counts.late as f64 / counts.replies as f64);
         let causes = counts.causes.named().into_iter().map(|(cause, count)| (cause.to_owned(), count));
         Late {
-            answers: counts.answers,
+            replies: counts.replies,
             not_judged: counts.not_judged,
             late: counts.late,
             share,

@@ -52,7 +52,7 @@ impl Summary {
             streams: results.streams.iter().map(Stream::new).collect(),
             distributions: Distributions::new(results, measurement.profile),
             unmapped_reads: counters.unmapped_reads,
-            flash: Flash::new(config, counters, measurement.merged),
+            flash: Flash::new(config, counters, measurement.parallel),
             write_amplification: ratio(
                 units_programmed(config, counters),
                 counters.host_units.saturating_sub(counters.units_unwritten),
@@ -218,7 +218,7 @@ impl Bottleneck {
         let nearest = &resources[0];
         let limited_by = match (nearest.reached < 0.5, nearest.gc > 0.5) {
             (true, _) => "load",
-            (false, true) => "cleaning",
+            (false, true) => "gc",
             (false, false) => &nearest.resource,
         };
         Bottleneck { limited_by: Some(limited_by.to_owned()), resources }
@@ -226,7 +226,7 @@ impl Bottleneck {
 }
 
 impl Flash {
-    fn new(config: &DeviceConfig, counters: &Counters, merged: &Parallel) -> Flash {
+    fn new(config: &DeviceConfig, counters: &Counters, parallel: &Parallel) -> Flash {
         let per_program = config.geometry.pages_per_program;
         let shape = |shape: Shape| ParallelCommands {
             kind: shape.kind.name().to_owned(),
@@ -252,7 +252,7 @@ impl Flash {
                 cut_by_timeout: counters.units_cut_by_timeout,
                 erase: counters.blocks_erased,
                 copy_back: counters.copy_backs,
-                merged: merged.shapes().map(shape).collect(),
+                parallel: parallel.shapes().map(shape).collect(),
             },
             programs_by_cause: ProgramCauses {
                 host: programs(ProgramCause::Host),

@@ -47,9 +47,9 @@ pub struct BufferReads {
     /// It held all sectors asked for.
     pub hit: u64,
     /// It held some of them; the others came from elsewhere.
-    pub partly: u64,
+    pub partial: u64,
     /// It held none.
-    pub missed: u64,
+    pub miss: u64,
     /// Share of those that hit among all; null without any.
     pub hit_ratio: Option<f64>,
     /// Units that flash had to be read for and that stayed in the buffer.
@@ -85,15 +85,15 @@ impl BufferUse {
         measurement.config.active_buffer()?;
         let ControllerWork { buffer: counts, volatile_units, memory, .. } = measurement.controller;
         let share = |hit: u64, of: u64| (of > 0).then(|| hit as f64 / of as f64);
-        let reads = counts.reads_hit + counts.reads_partly + counts.reads_missed;
+        let reads = counts.reads_hit + counts.reads_partial + counts.reads_miss;
         let writes = counts.writes_hit + counts.writes_new;
         let [for_write, for_water_mark, for_read] = counts.evictions;
         Some(BufferUse {
             capacity_units: measurement.config.buffer_units(),
             reads: BufferReads {
                 hit: counts.reads_hit,
-                partly: counts.reads_partly,
-                missed: counts.reads_missed,
+                partial: counts.reads_partial,
+                miss: counts.reads_miss,
                 hit_ratio: share(counts.reads_hit, reads),
                 filled: counts.fills,
             },

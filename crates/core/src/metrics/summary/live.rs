@@ -16,7 +16,7 @@ pub struct Live {
     /// Simulated time that passed in a unit of real time.
     pub speed: f64,
     /// Answers that could be late.
-    pub answers: u64,
+    pub replies: u64,
     /// Further ones, to requests without data (TRIM, flush), which the device gives faster than they can be sent at
     /// all: they were sent at once, and are not judged.
     pub not_judged: u64,
@@ -63,7 +63,7 @@ pub struct LiveFrontend {
     #[serde(default)]
     pub deducted_mean_us: Option<f64>,
     /// Answers that could be late.
-    pub answers: u64,
+    pub replies: u64,
     /// Further ones, to requests without data, which could not be in time.
     pub not_judged: u64,
     /// How much later than its time an answer was sent, in microseconds of real time.
@@ -90,7 +90,7 @@ pub struct LiveFrontend {
 impl LiveFrontend {
     /// `about` with the distribution of `lateness`.
     pub fn new(lateness: &Latency, about: LiveFrontend) -> LiveFrontend {
-        LiveFrontend { answers: lateness.count(), lateness_us: Distribution::new(lateness), ..about }
+        LiveFrontend { replies: lateness.count(), lateness_us: Distribution::new(lateness), ..about }
     }
 }
 
@@ -148,7 +148,7 @@ pub struct LiveRecovery {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LateCauses {
     /// The device decided them later than the front end needs to send them in time: their last phase is too short.
-    pub phase: u64,
+    pub lead_time: u64,
     /// The host woke the server late, or gave its processor to others.
     pub host: u64,
     /// Another thread of the server was at the device.
@@ -157,20 +157,20 @@ pub struct LateCauses {
     #[serde(default)]
     pub disk: u64,
     /// The server was at work on other requests.
-    pub work: u64,
+    pub busy: u64,
 }
 
 impl LateCauses {
     /// All of them with their names.
     pub fn named(&self) -> [(&'static str, u64); 5] {
-        let LateCauses { phase, host, lock, disk, work } = *self;
-        [("host", host), ("work", work), ("disk", disk), ("lock", lock), ("phase", phase)]
+        let LateCauses { lead_time, host, lock, disk, busy } = *self;
+        [("host", host), ("busy", busy), ("disk", disk), ("lock", lock), ("lead_time", lead_time)]
     }
 }
 
 impl Live {
     /// `about` with the distribution of `lateness`.
     pub fn new(lateness: &Latency, about: Live) -> Live {
-        Live { answers: lateness.count(), lateness_us: Distribution::new(lateness), ..about }
+        Live { replies: lateness.count(), lateness_us: Distribution::new(lateness), ..about }
     }
 }

@@ -40,7 +40,7 @@ pub struct Measurement<'a> {
     /// The same by class of units, where classes are told apart.
     pub classes: &'a [ClassCounts],
     /// Commands that made several planes or dies work together.
-    pub merged: &'a Parallel,
+    pub parallel: &'a Parallel,
     /// First arrival to last completion.
     pub measured: Time,
     /// From the start of the measured part to the last completion.

@@ -129,7 +129,7 @@ pub struct Named {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Precondition {
     /// What was asked for: `none`, `fill`, `aged=V`, `invalid=V`, `steady`, or a workload; and what was laid out.
-    pub asked: String,
+    pub requested: String,
     /// What was reached.
     #[serde(flatten)]
     pub reached: Reached,
@@ -335,7 +335,7 @@ pub struct FlashCommands {
     /// Pages moved within their plane by copy-back; they are among the reads and programs.
     pub copy_back: u64,
     /// Commands that made several planes or dies work together, by what they did and how many took part.
-    pub merged: Vec<ParallelCommands>,
+    pub parallel: Vec<ParallelCommands>,
 }
 
 /// Commands of one shape that made several planes or dies work together.
@@ -632,7 +632,7 @@ fn causes(parts: [f64; 7]) -> [(&'static str, f64); 7] {
     let [host, gc, summaries, unfilled, map, journal, checkpoint] = parts;
     [
         ("host", host),
-        ("cleaning", gc),
+        ("gc", gc),
         ("summaries", summaries),
         ("unfilled", unfilled),
         ("map", map),

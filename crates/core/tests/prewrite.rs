@@ -6,7 +6,7 @@ use common::{Load, device};
 use floatgate_core::device::Device;
 use floatgate_core::ftl::mapping::Location;
 use floatgate_core::ftl::space::BlockState;
-use floatgate_core::precondition::{Layout, Precondition, Reached, lay_out, precondition};
+use floatgate_core::precondition::{Precondition, Prewrite, Reached, precondition, prewrite};
 use floatgate_core::sim::id::Lpn;
 use floatgate_core::sim::request::{Operation, Request};
 use floatgate_core::sim::source::Source;
@@ -29,14 +29,14 @@ fn source(script: &[(Operation, u64, u64)]) -> Box<dyn Source> {
     Box::new(Load::open(count, next))
 }
 
-fn lay(device: &mut Device, layout: Layout, scripts: &[&[(Operation, u64, u64)]]) -> Result<u64, String> {
+fn lay(device: &mut Device, how: Prewrite, scripts: &[&[(Operation, u64, u64)]]) -> Result<u64, String> {
     let mut sources: Vec<Box<dyn Source>> = scripts.iter().map(|script| source(script)).collect();
     let mut reached = Reached::default();
-    let laid = lay_out(device, &mut sources, layout, &mut reached, &mut |_| true).map_err(|error| error.to_string())?;
-    let mapped = laid as f64 / f64::from(device.ftl().map.len());
+    let units = prewrite(device, &mut sources, how, &mut reached, &mut |_| true).map_err(|error| error.to_string())?;
+    let mapped = units as f64 / f64::from(device.ftl().map.len());
     assert!((reached.mapped - mapped).abs() < 1e-12);
     device.check_invariants()?;
-    Ok(laid)
+    Ok(units)
 }
 
 /// The units that hold data, with their planes.
@@ -66,13 +66,13 @@ fn what_is_read_before_it_is_written_is_laid_out() {
         (Read, 1 << 40, 1),
     ];
     let mut device = device(&[STATIC]);
-    assert_eq!(lay(&mut device, Layout::None, &[&script]), Ok(0));
+    assert_eq!(lay(&mut device, Prewrite::None, &[&script]), Ok(0));
     assert_eq!(held(&device), []);
-    assert_eq!(lay(&mut device, Layout::Allocation, &[&script]), Ok(3));
+    assert_eq!(lay(&mut device, Prewrite::Allocation, &[&script]), Ok(3));
     // By address: unit 10 on channel 0, chip 1, and so on.
     assert_eq!(held(&device), [(10, 1), (11, 3), (40, 0)]);
     // What is there stays.
-    assert_eq!(lay(&mut device, Layout::Allocation, &[&script]), Ok(0));
+    assert_eq!(lay(&mut device, Prewrite::Allocation, &[&script]), Ok(0));
 }
 
 #[test]
@@ -81,8 +81,8 @@ fn an_even_layout_does_not_ask_for_addresses() {
     let script: Vec<_> = (0..8).map(|index| (Read, index * 4, 1)).collect();
     for (allocation, even) in [(STATIC, true), ("allocation=dynamic", true), (STATIC, false)] {
         let mut device = device(&[allocation]);
-        let layout = if even { Layout::Even } else { Layout::Allocation };
-        assert_eq!(lay(&mut device, layout, &[&script]), Ok(8));
+        let how = if even { Prewrite::Even } else { Prewrite::Allocation };
+        assert_eq!(lay(&mut device, how, &[&script]), Ok(8));
         let planes: Vec<u32> = held(&device).into_iter().map(|(_, plane)| plane).collect();
         // Channels first, then chips.
         assert_eq!(planes, if even { [0, 2, 1, 3, 0, 2, 1, 3] } else { [0; 8] }, "{allocation}");
@@ -93,7 +93,10 @@ fn an_even_layout_does_not_ask_for_addresses() {
 fn each_source_is_looked_at_by_itself() {
     let mut device = device(&[STATIC]);
     // What one source writes, another may read before that: which comes first is known in the run only.
-    assert_eq!(lay(&mut device, Layout::Even, &[&[(Write, 5, 1), (Read, 5, 1)], &[(Read, 5, 1), (Read, 6, 1)]]), Ok(2));
+    assert_eq!(
+        lay(&mut device, Prewrite::Even, &[&[(Write, 5, 1), (Read, 5, 1)], &[(Read, 5, 1), (Read, 6, 1)]]),
+        Ok(2)
+    );
     assert_eq!(held(&device).len(), 2);
 }
 
@@ -103,10 +106,10 @@ fn an_even_layout_that_would_fill_a_plane_is_refused() {
     let mut tight = device(&["capacity.spare=0.1", STATIC]);
     let units = u64::from(tight.ftl().map.len());
     let script: Vec<_> = (0..units / 4).map(|index| (Read, index * 4, 1)).collect();
-    let refused = lay(&mut tight, Layout::Even, &[&script]).unwrap_err();
+    let refused = lay(&mut tight, Prewrite::Even, &[&script]).unwrap_err();
     assert!(refused.contains("give the device more spare, or lay out by `allocation`"), "{refused}");
     assert_eq!(held(&tight), []);
-    assert_eq!(lay(&mut tight, Layout::Allocation, &[&script]), Ok(units / 4));
+    assert_eq!(lay(&mut tight, Prewrite::Allocation, &[&script]), Ok(units / 4));
 }
 
 #[test]
@@ -141,14 +144,14 @@ fn more_stale_than_cleaning_leaves_is_refused() {
     let mut device = device(&["gc.soft_threshold=3"]);
     // 3 + 2 of 64 blocks stay: 59 of 64 are 0.921.
     let refused = precondition(&mut device, Precondition::Invalid(0.93), 1, &mut |_| true).unwrap_err();
-    assert!(refused.contains("at most stale=0.921"), "{refused}");
+    assert!(refused.contains("at most invalid=0.921"), "{refused}");
     // Blocks that are bad, or hold translation pages, hold nothing stale.
     for (more, most) in [("faults.factory_bad=10", 0.765), ("mapping.scheme={ dftl = { cache = \"64B\" } }", 0.875)] {
         let mut device = common::device(&["gc.soft_threshold=3", more]);
         let refused = precondition(&mut device, Precondition::Invalid(0.9), 1, &mut |_| true).unwrap_err();
-        assert!(refused.contains(&format!("at most stale={most}")), "{more}: {refused}");
+        assert!(refused.contains(&format!("at most invalid={most}")), "{more}: {refused}");
         precondition(&mut device, Precondition::Invalid(most), 1, &mut |_| true).unwrap();
         assert_eq!(device.ftl().counters.blocks_erased, 0, "{more}: all that is written stays");
     }
-    assert!("stale=1".parse::<Precondition>().is_err());
+    assert!("invalid=1".parse::<Precondition>().is_err());
 }

@@ -11,7 +11,7 @@ use crate::sim::source::{Source, SourceError};
 
 /// How such data are laid out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Layout {
+pub enum Prewrite {
     /// Not at all: the controller answers such reads without flash.
     #[default]
     None,
@@ -22,24 +22,24 @@ pub enum Layout {
     Allocation,
 }
 
-impl std::str::FromStr for Layout {
+impl std::str::FromStr for Prewrite {
     type Err = String;
     fn from_str(text: &str) -> Result<Self, String> {
         match text {
-            "none" => Ok(Layout::None),
-            "even" => Ok(Layout::Even),
-            "allocation" => Ok(Layout::Allocation),
-            _ => Err(format!("`{text}` is no layout: none, even or allocation")),
+            "none" => Ok(Prewrite::None),
+            "even" => Ok(Prewrite::Even),
+            "allocation" => Ok(Prewrite::Allocation),
+            _ => Err(format!("invalid prewrite `{text}`: expected none, even or allocation")),
         }
     }
 }
 
-impl std::fmt::Display for Layout {
+impl std::fmt::Display for Prewrite {
     fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
         f.write_str(match self {
-            Layout::None => "none",
-            Layout::Even => "even",
-            Layout::Allocation => "allocation",
+            Prewrite::None => "none",
+            Prewrite::Even => "even",
+            Prewrite::Allocation => "allocation",
         })
     }
 }
@@ -64,14 +64,14 @@ impl UnitSet {
 /// Reads the workload through and puts the units that a source reads before it has itself written, trimmed or zeroed
 /// them whole or in part in flash, as far as they hold nothing yet. Returns how many those are; `reached` is brought up
 /// to date. What requests outside the device do is left to the run.
-pub fn lay_out(
+pub fn prewrite(
     device: &mut Device,
     sources: &mut [Box<dyn Source>],
-    layout: Layout,
+    how: Prewrite,
     reached: &mut Reached,
     on_progress: OnProgress,
 ) -> Result<u64, SourceError> {
-    if layout == Layout::None {
+    if how == Prewrite::None {
         return Ok(0);
     }
     if sources.iter().any(|source| ends_by_time_alone(source.as_ref())) {
@@ -84,16 +84,16 @@ pub fn lay_out(
     for source in sources {
         find_missing(device, source.as_mut(), &mut missing, on_progress)?;
     }
-    let laid: Vec<u32> = (0..units).filter(|&unit| missing.contains(unit)).collect();
-    match layout {
-        Layout::None => {}
-        Layout::Even => lay_evenly(device, &laid).map_err(SourceError)?,
-        Layout::Allocation => laid.iter().for_each(|&unit| device.ftl_mut().write_whole(Lpn(unit))),
+    let absent: Vec<u32> = (0..units).filter(|&unit| missing.contains(unit)).collect();
+    match how {
+        Prewrite::None => {}
+        Prewrite::Even => prewrite_evenly(device, &absent).map_err(SourceError)?,
+        Prewrite::Allocation => absent.iter().for_each(|&unit| device.ftl_mut().write_whole(Lpn(unit))),
     }
     let ftl = device.ftl_mut();
     ftl.seal();
-    reached.mapped += laid.len() as f64 / f64::from(units);
-    Ok(laid.len() as u64)
+    reached.mapped += absent.len() as f64 / f64::from(units);
+    Ok(absent.len() as u64)
 }
 
 /// Adds the units that a source reads and that neither it nor what was before has written.
@@ -137,20 +137,20 @@ fn units_of(device: &Device, request: &Request) -> std::ops::Range<u32> {
 }
 
 /// Deals pages' worth of units round all planes, where these hold them beside what they may have to hold.
-fn lay_evenly(device: &mut Device, laid: &[u32]) -> Result<(), String> {
+fn prewrite_evenly(device: &mut Device, units: &[u32]) -> Result<(), String> {
     let order = Order::new(device.config(), LevelOrder::default());
     let per_page = device.config().units_per_page();
     let place = |index: usize| order.plane(index as u32 / per_page);
     let spare = device.config().units_to_spare();
     let ftl = device.ftl_mut();
     if ftl.shape().hooks.places {
-        let what = "layout even deals pages round all planes, and this mapping scheme keeps logical blocks together: lay out by \
-                    `allocation`";
+        let what = "even prewriting distributes pages over all planes, but this mapping scheme keeps logical blocks together; \
+                    use `allocation`";
         return Err(what.to_owned());
     }
     // A unit away from where the allocation has room for it.
     let mut guests = vec![0u64; order.len() as usize];
-    for (index, &unit) in laid.iter().enumerate() {
+    for (index, &unit) in units.iter().enumerate() {
         let plane: PlaneId = place(index);
         let at_home = match ftl.home(Lpn(unit)) {
             Some(home) => home == plane,
@@ -160,11 +160,11 @@ fn lay_evenly(device: &mut Device, laid: &[u32]) -> Result<(), String> {
     }
     if let Some(most) = guests.into_iter().max().filter(|&most| most > spare) {
         return Err(format!(
-            "layout even puts {most} units into a plane that the allocation puts elsewhere, and a full device has room \
-             for {spare} of them; give the device more spare, or lay out by `allocation`"
+            "even prewriting puts {most} units into a plane that the allocation puts elsewhere, and a full device has room \
+             for {spare} of them; give the device more spare, or use `allocation`"
         ));
     }
-    for (index, &unit) in laid.iter().enumerate() {
+    for (index, &unit) in units.iter().enumerate() {
         ftl.write_to(place(index), Lpn(unit));
     }
     Ok(())
