@@ -1,4 +1,4 @@
-//! The port of the controller's memory: how long data take into the buffer and out of it.
+//! Port of the buffer memory: the time that data takes to enter and to leave the buffer.
 
 use std::collections::VecDeque;
 
@@ -7,20 +7,21 @@ use crate::sim::id::RequestId;
 use crate::sim::request::SECTOR;
 use crate::sim::time::{Time, transfer_time};
 
-/// What goes on when data are there: a part of a request is done, or leaves for the host. Two words, which travel in
-/// registers.
+/// Continuation of an access to the buffer memory: completes a part of a request, or sends data to the host. It is
+/// small enough to be passed in registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Then {
     /// The request.
     pub request: RequestId,
-    /// Sectors of a read that leave for the host; none where the part is done.
+    /// Sectors of a read to send to the host; 0 if the access completes its part of the request.
     pub reply: u32,
 }
 
-/// One port: accesses use its bandwidth one after another, and each is over one latency later.
+/// Port of the buffer memory. Accesses use the bandwidth one after another. Each completes one latency after its
+/// transfer.
 #[derive(Clone, Debug)]
 pub struct Dram {
-    /// By the number of sectors, how long they take the port: to divide takes longer than to look.
+    /// Transfer time, indexed by the number of sectors. A look-up is faster than a division.
     times: Vec<Time>,
     latency: Time,
     free: Time,
@@ -29,7 +30,7 @@ pub struct Dram {
 }
 
 impl Dram {
-    /// The port of a buffer, idle; no more than `sectors` cross it at once.
+    /// Creates an idle port for accesses of up to `sectors` sectors.
     pub fn new(config: &BufferConfig, sectors: u32) -> Dram {
         let time = |sectors: u32| {
             let bytes = u64::from(sectors) * SECTOR;
@@ -44,13 +45,13 @@ impl Dram {
         }
     }
 
-    /// Whether an access takes any time.
+    /// Returns `true` if accesses take time.
     #[inline]
     pub fn takes_time(&self) -> bool {
         self.times.last() > Some(&Time::ZERO) || self.latency > Time::ZERO
     }
 
-    /// Sectors cross at `now` or when the port is free; nobody waits for them.
+    /// Transfers sectors as soon as the port is free. Nothing waits for the transfer. Returns its end.
     #[inline]
     pub fn pass(&mut self, now: Time, sectors: u32) -> Time {
         let time = self.times[sectors as usize];
@@ -59,19 +60,19 @@ impl Dram {
         self.free
     }
 
-    /// Sectors cross, and then something goes on.
+    /// Transfers sectors, and queues `then` for one latency after the transfer.
     #[inline]
     pub fn access(&mut self, now: Time, sectors: u32, then: Then) {
         let end = self.pass(now, sectors).later(self.latency);
         self.line.push_back((end, then));
     }
 
-    /// When the next access is over.
+    /// Returns the time at which the next access completes.
     pub fn next(&self) -> Option<Time> {
         self.line.front().map(|(at, _)| *at)
     }
 
-    /// Takes what goes on at `now`.
+    /// Removes and returns the continuation of the next access, if that has completed by `now`.
     pub fn take(&mut self, now: Time) -> Option<Then> {
         if self.next()? > now {
             return None;
@@ -79,7 +80,7 @@ impl Dram {
         self.line.pop_front().map(|(_, then)| then)
     }
 
-    /// Time for which the port has worked, up to `at`.
+    /// Returns the time for which the port has been busy until `at`.
     pub fn worked(&self, at: Time) -> Time {
         self.worked.since(self.free.since(at))
     }

@@ -1,4 +1,4 @@
-//! What leaves the buffer, and who waits for it.
+//! Write-back and flushes: which units the buffer writes to flash, and which requests wait for them.
 
 use std::collections::VecDeque;
 
@@ -7,12 +7,13 @@ use super::{Buffer, Dirt, Pick, Why};
 use crate::sim::id::{Lpn, RequestId, TransactionId};
 use crate::sim::memory::prefetch;
 
-/// Barriers: each waits for all units that became dirty before it, and completes a flush.
+/// Barriers. Each waits for all units that became dirty before it, and then completes a flush.
 ///
-/// Units are counted by the first barrier behind them. The last count is that of the barrier which has not come yet.
+/// Each unit is counted by the first barrier after it. The last count belongs to the next barrier, which has not
+/// arrived yet.
 #[derive(Clone, Debug)]
 pub(super) struct Barriers {
-    /// The number of the first, which goes round.
+    /// Number of the first barrier. Numbers wrap around.
     first: u32,
     counts: VecDeque<(u64, RequestId)>,
 }
@@ -24,7 +25,7 @@ impl Default for Barriers {
 }
 
 impl Barriers {
-    /// A unit became dirty; returns its epoch.
+    /// Counts a unit that became dirty. Returns its epoch.
     #[inline]
     pub fn add(&mut self) -> u32 {
         let last = self.counts.len() - 1;
@@ -32,13 +33,13 @@ impl Barriers {
         self.first.wrapping_add(last as u32)
     }
 
-    /// A unit of `epoch` is in flash, or gone.
+    /// Ends the wait for a unit of `epoch`, which is in flash or was dropped.
     #[inline]
     pub fn done(&mut self, epoch: u32) {
         self.counts[epoch.wrapping_sub(self.first) as usize].0 -= 1;
     }
 
-    /// `request` waits for all that is dirty by now; false where nothing is.
+    /// Adds a barrier that completes `request`. Returns `false` if there is nothing to wait for.
     fn wait(&mut self, request: RequestId) -> bool {
         if self.counts.len() == 1 && self.counts[0].0 == 0 {
             return false;
@@ -49,12 +50,12 @@ impl Barriers {
         true
     }
 
-    /// Whether any request waits.
+    /// Returns `true` if a request waits.
     fn any_wait(&self) -> bool {
         self.counts.len() > 1
     }
 
-    /// A request that need not wait any more.
+    /// Removes and returns the first request, if it no longer has to wait.
     fn take(&mut self) -> Option<RequestId> {
         match self.counts.front() {
             Some(&(0, request)) if request.is_some() => {
@@ -66,20 +67,21 @@ impl Barriers {
         }
     }
 
-    /// All requests that wait.
+    /// Removes and returns all requests that wait.
     fn take_all(&mut self) -> Vec<RequestId> {
         let waiting = self.counts.iter_mut().map(|(_, request)| std::mem::replace(request, RequestId::NONE));
         waiting.filter(|request| request.is_some()).collect()
     }
 
-    /// Units that barriers wait for, or would.
+    /// Returns the number of units that are counted.
     pub fn pending(&self) -> u64 {
         self.counts.iter().map(|(count, _)| count).sum()
     }
 }
 
 impl Buffer {
-    /// `request` waits until all that is dirty now is in flash; false where nothing is.
+    /// Has `request` wait until all units that are dirty now are in flash. Returns `false` if there is nothing to wait
+    /// for.
     pub fn wait_for_all(&mut self, request: RequestId) -> bool {
         if self.protected || !self.barriers.wait(request) {
             return false;
@@ -88,19 +90,19 @@ impl Buffer {
         true
     }
 
-    /// Whether a flush waits.
+    /// Returns `true` if a flush waits.
     #[inline]
     pub fn is_flushing(&self) -> bool {
         self.barriers.any_wait()
     }
 
-    /// A request whose barrier is through.
+    /// Removes and returns a request that no longer has to wait for its barrier.
     #[inline]
     pub fn take_waiter(&mut self) -> Option<RequestId> {
         self.barriers.take()
     }
 
-    /// The flushes that wait, which will wait no more.
+    /// Removes and returns all flushes that wait.
     pub fn take_waiters(&mut self) -> Vec<RequestId> {
         self.barriers.take_all()
     }
@@ -125,14 +127,14 @@ impl Buffer {
         self.dirty[usize::from(list)].count
     }
 
-    /// Picks the oldest of these units. Returns `None` if there is none.
+    /// Picks the oldest dirty unit of a list that is not selected for write-back. Returns `None` if there is none.
     pub fn pick_oldest(&mut self, list: u16) -> Option<Pick> {
         let entry = self.dirty[usize::from(list)].waiting.first();
         (entry != NONE).then(|| self.pick(entry, RequestId::NONE))
     }
 
-    /// Evicts units until those that wait have room coming, and down to the low water mark where the buffer is above
-    /// the high one. One block is padded at a time: what is behind it waits.
+    /// Evicts units until there is an entry for each waiting unit, free now or when its writes complete. Above the high
+    /// water mark, evicts down to the low one. While a block is being padded, nothing more is evicted.
     #[inline]
     pub fn make_room(&mut self) {
         while self.waiting > self.free.len() as u32 + self.coming && self.evict(Why::Room) {}
@@ -146,14 +148,14 @@ impl Buffer {
         }
     }
 
-    /// Evicts so that what a read brings has room: only what flash has is dropped for it at once.
+    /// Makes room for the data of a read, if no entry is free. Only a clean victim makes room at once.
     pub fn make_room_for_fill(&mut self) {
         if self.free.is_empty() && self.coming == 0 && self.waiting == 0 {
             self.evict(Why::Fill);
         }
     }
 
-    /// Evicts what the policy chooses; false where there is nothing.
+    /// Evicts the units that the policy chooses. Returns `false` if it chooses none, or if a block is being padded.
     fn evict(&mut self, why: Why) -> bool {
         if !self.padding.is_empty() {
             return false;
@@ -162,7 +164,7 @@ impl Buffer {
         victims.clear();
         self.eviction.take(&mut victims);
         self.counts.evictions[why as usize] += victims.len() as u64;
-        // What is clean forgets its unit when it goes.
+        // Read the unit first: a clean entry loses it when it is released.
         let first = victims.first().map(|&entry| self.entries[entry as usize].lpn);
         let mut any_dirty = false;
         for &entry in &victims {
@@ -189,9 +191,9 @@ impl Buffer {
         any
     }
 
-    /// Asks for what is known of units that are evicted soon, several ahead, since several are evicted in a row when
-    /// planes that worked together end: of one for its entry, and of a nearer one, whose entry has come meanwhile, for
-    /// its unit, where that goes at once.
+    /// Prefetches the entry of a unit that will be evicted a few evictions from now. Several units are evicted in a row
+    /// when multi-plane operations end. [`Buffer::upcoming`] later uses the entry, to prefetch the map entry of its
+    /// unit.
     #[inline]
     fn prefetch_victims(&mut self) {
         self.soon.rotate_left(1);
@@ -199,7 +201,7 @@ impl Buffer {
         prefetch(&self.entries, self.soon[3] as usize);
     }
 
-    /// The units of a block that are not here are to be written with it.
+    /// Queues those units of a block that are not in the buffer, to be read and written with it.
     fn pad(&mut self, block: u32, per_block: u32) {
         let units = block * per_block..((block + 1) * per_block).min(self.index.len() as u32);
         for lpn in units {
@@ -242,7 +244,8 @@ impl Buffer {
         Some(Pick { entry: Pick::PADDING, lpn, owner: RequestId::NONE, epoch: 0 })
     }
 
-    /// The unit that is picked as the third after the next one, or evicted then.
+    /// Returns the unit that will be picked third after the next one. If there is none, returns a unit that will be
+    /// evicted soon.
     #[inline]
     pub fn upcoming(&self) -> Option<Lpn> {
         let next = self.out_order.front().map_or(NONE, |&list| self.dirty[usize::from(list)].out.first());
@@ -255,14 +258,13 @@ impl Buffer {
         (entry != NONE).then(|| Lpn(self.entries[entry as usize].lpn))
     }
 
-    /// A dirty unit that would fill the program of one that is written out, to be written with it; it leaves with it,
-    /// unless it is to stay.
+    /// Picks a unit to fill the program of another unit that is written back. Returns `None` if it is not dirty.
     pub fn pick_companion(&mut self, lpn: Lpn) -> Option<Pick> {
         let entry = self.entry(lpn)?;
         self.entries[entry as usize].is_dirty().then(|| self.pick(entry, RequestId::NONE))
     }
 
-    /// A dirty unit is on its way to flash, for `owner`.
+    /// Picks a dirty unit for write-back. `owner` is the request that waits for it.
     pub fn pick(&mut self, entry: u32, owner: RequestId) -> Pick {
         self.unlink_dirty(entry);
         let state = &mut self.entries[entry as usize];
@@ -270,7 +272,7 @@ impl Buffer {
         Pick { entry, lpn: state.lpn, owner, epoch: state.epoch }
     }
 
-    /// Whether what was picked is not to be written any more.
+    /// Returns `true` if a picked unit no longer has to be written.
     pub fn is_void(&self, pick: &Pick) -> bool {
         match pick.entry {
             Pick::PADDING => self.entry(Lpn(pick.lpn)).is_some(),
@@ -278,7 +280,7 @@ impl Buffer {
         }
     }
 
-    /// Asks for what is known of the unit that a write writes out.
+    /// Prefetches the entry of the unit that a write writes back.
     #[inline]
     pub fn prefetch_landing(&self, id: TransactionId) {
         if let Some(Some(pick)) = self.flights.get(id) {
@@ -286,13 +288,13 @@ impl Buffer {
         }
     }
 
-    /// Asks for what is written out by a write.
+    /// Prefetches the record of the unit that a write writes back.
     #[inline]
     pub fn prefetch_flight(&self, id: TransactionId) {
         self.flights.prefetch(id);
     }
 
-    /// What was picked is in flash, or void.
+    /// Ends the write-back of a picked unit, which is in flash or no longer has to be written.
     pub fn landed(&mut self, pick: &Pick) {
         if pick.entry == Pick::PADDING {
             return;
@@ -325,7 +327,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn barriers_wait_for_what_came_before_them_though_their_numbers_go_round() {
+    fn barriers_wait_for_earlier_units_when_their_numbers_wrap_around() {
         let mut barriers = Barriers { first: u32::MAX, ..Barriers::default() };
         let before = barriers.add();
         assert!(barriers.wait(RequestId(7)));
@@ -333,7 +335,7 @@ mod tests {
         assert_eq!((before, behind), (u32::MAX, 0));
         assert!(barriers.wait(RequestId(8)));
         barriers.done(behind);
-        assert_eq!(barriers.take(), None, "one that came later is through, and waits for the one before it");
+        assert_eq!(barriers.take(), None, "the second barrier does not complete before the first");
         barriers.done(before);
         assert_eq!((barriers.take(), barriers.take(), barriers.take()), (Some(RequestId(7)), Some(RequestId(8)), None));
         assert_eq!((barriers.pending(), barriers.any_wait()), (0, false));

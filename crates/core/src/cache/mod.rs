@@ -1,5 +1,6 @@
-//! The buffer in the controller's memory: which units it holds, which of their sectors, and which of them flash does
-//! not have. It decides what is written out; the router makes operations of that. `traffic` is what the router calls.
+//! The write buffer in the controller's memory: the units and sectors that it holds, and which of them are dirty. It
+//! chooses the units to write back, and the router turns them into operations. `traffic` has the functions for the
+//! router.
 
 pub mod dram;
 pub mod eviction;
@@ -21,23 +22,23 @@ use eviction::Eviction;
 use flush::Barriers;
 use list::{List, Member, NONE};
 
-/// What the buffer knows of a unit: all in one place, since the buffer is larger than what is near a processor.
+/// State of one entry. It is kept in one place, because the buffer is larger than the caches of the processor.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
-    /// The first 64 sectors that it holds, a bit each; see [`Buffer::mask`].
+    /// Mask of the first 64 sectors that the entry holds; see [`Buffer::mask`].
     mask: u64,
-    /// [`NONE`] where it holds nothing, or its unit was deallocated while writes of it were on their way.
+    /// Logical unit. [`NONE`] if the entry is free, or if the unit was deallocated while writes of it were in flight.
     lpn: u32,
-    /// Its neighbours in the list of dirty units that it is in.
+    /// Neighbors in the list of dirty units.
     links: [u32; 2],
-    /// The barrier that its first write since it was clean comes before.
+    /// Number of the first barrier after the unit became dirty.
     epoch: u32,
-    /// Writes of it that are on their way to flash.
+    /// Number of writes of the unit that are in flight to flash.
     flights: u32,
     /// Index in `Buffer::dirty` of its list while it is dirty.
     list: u16,
     dirt: Dirt,
-    /// It goes when it is clean.
+    /// True if the entry is freed when it is clean.
     leaving: bool,
 }
 
@@ -82,39 +83,39 @@ impl Member for Entry {
 /// A unit that is to be written to flash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pick {
-    /// Its entry; [`Pick::PADDING`] for a unit that is not in the buffer, and is written with its block.
+    /// Entry of the unit, or [`Pick::PADDING`] for a unit that is not in the buffer and is written with its block.
     pub entry: u32,
     /// The unit.
     pub lpn: u32,
-    /// The request that waits for it, or `u32::MAX`.
+    /// Request that waits for the unit, or `RequestId::NONE`.
     pub owner: RequestId,
     epoch: u32,
 }
 
 impl Pick {
-    /// No entry.
+    /// Value of `entry` for a unit that is not in the buffer.
     pub const PADDING: u32 = NONE;
 }
 
-/// How much of a part of a unit is in the buffer.
+/// Result of a search for some sectors of a unit in the buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Found {
-    /// Nothing.
+    /// The buffer holds none of the sectors.
     Nothing,
-    /// Some sectors, by the entry.
+    /// The buffer holds some of the sectors, in this entry.
     Partly(u32),
-    /// All of them, by the entry.
+    /// The buffer holds all of the sectors, in this entry.
     Whole(u32),
 }
 
-/// Why units are evicted.
+/// Reason of an eviction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Why {
     /// A host write needs room.
     Room,
-    /// There are more units than the high water mark.
+    /// The buffer was above its high water mark, and is not yet down to the low one.
     Water,
-    /// What a read brought needs room.
+    /// The data of a read needs room.
     Fill,
 }
 
@@ -134,13 +135,13 @@ struct Dirty {
 /// The buffer.
 #[derive(Clone, Debug)]
 pub struct Buffer {
-    /// By unit of the address space: the entry plus one that it had last, or 0. It has it still if that entry says so:
-    /// what leaves need not be looked up again here, far from the processor (Briggs and Torczon, "An efficient
-    /// representation for sparse sets", ACM LOPLAS 2, 1993).
+    /// Entry that last held the unit, plus one, or 0. Indexed by logical unit. The unit is still there only if the
+    /// entry names it. So an eviction does not touch this table, which is far from the processor (Briggs and Torczon,
+    /// "An efficient representation for sparse sets", ACM LOPLAS 2, 1993).
     index: Vec<u32>,
     entries: Vec<Entry>,
     free: Vec<u32>,
-    /// Where a unit has more than 64 sectors: those that each entry holds, `words` words for each.
+    /// Sector masks if a unit has more than 64 sectors: `words` words for each entry.
     masks: Vec<u64>,
     words: usize,
     /// Dirty units, indexed by the program unit that they belong to.
@@ -151,42 +152,42 @@ pub struct Buffer {
     out_units: u32,
     /// Indices of the lists to write back, next first. A list stays here until its turn, even if it is empty by then.
     out_order: VecDeque<u16>,
-    /// Units to be read and written with their block.
+    /// Units that are to be read from flash and written with their block.
     padding: VecDeque<u32>,
     eviction: Eviction,
     victims: Vec<u32>,
-    /// Entries that are evicted soon, the next but few first: a hint.
+    /// Entries that will be evicted soon, next one first. A hint for prefetching.
     soon: [u32; 4],
     barriers: Barriers,
-    /// Entries that go, or whose unit has gone, and that are not free yet.
+    /// Number of entries that will be freed when their writes complete.
     coming: u32,
-    /// Units of host writes that wait for room.
+    /// Number of units of host writes that wait for room.
     waiting: u32,
     above_low_water: bool,
     high: u32,
     low: u32,
-    /// Units that a power cut would lose.
+    /// Number of units that are dirty or in flight to flash.
     volatile: u64,
     volatile_peak: u64,
     write_back: bool,
-    /// Clean units stay.
+    /// True if clean units stay in the buffer.
     keeps: bool,
     protected: bool,
-    /// Sector versions by entry, for verification.
+    /// Sector versions for verification, indexed by entry.
     contents: Option<Vec<Vec<u32>>>,
-    /// By transaction: of a read from flash the units of the page that it was for.
+    /// Units of its page that a read from flash reads, a bit each. Indexed by transaction.
     reads: Vec<u64>,
-    /// By transaction: what a write of the buffer writes out.
+    /// Unit that a write writes back. Indexed by transaction.
     flights: Table<TransactionId, Option<Pick>>,
-    /// Units that are on a core before they are written.
+    /// Picked units that have not become writes, because the firmware processes them first.
     picked: VecDeque<Pick>,
-    /// The memory's port.
+    /// Port of the buffer memory.
     dram: Dram,
-    /// Flash hands over the sectors that were asked for, not whole pages.
+    /// True if flash transfers only the requested sectors, not whole pages.
     moves_sectors: bool,
-    /// The time without requests after which all dirty units are written out.
+    /// Time without requests after which all dirty units are written back.
     idle: Option<Time>,
-    /// What was counted.
+    /// Counters.
     pub counts: BufferCounts,
 }
 
@@ -235,47 +236,47 @@ impl Buffer {
         }))
     }
 
-    /// What went wrong with an eviction policy that came with another program.
+    /// Returns the fault of an eviction policy that came with another program.
     pub fn fault(&self) -> Option<&Fault> {
         self.eviction.fault()
     }
 
-    /// Whether writes complete when the buffer has them.
+    /// Returns `true` if writes complete when the buffer holds their data.
     #[inline]
     pub fn writes_back(&self) -> bool {
         self.write_back
     }
 
-    /// Whether what is read stays in the buffer.
+    /// Returns `true` if clean data stays in the buffer.
     #[inline]
     pub fn keeps_reads(&self) -> bool {
         self.keeps
     }
 
-    /// Whether what is in the buffer survives a power cut.
+    /// Returns `true` if the contents of the buffer survive a power cut.
     #[inline]
     pub fn is_protected(&self) -> bool {
         self.protected
     }
 
-    /// Units that were accepted and are not programmed, now and at most so far: a power cut would lose them. None with
-    /// power-loss protection.
+    /// Returns the number of units that a power cut would lose, and its maximum so far. They were accepted and are not
+    /// programmed. Both numbers are 0 with power-loss protection.
     pub fn volatile_units(&self) -> (u64, u64) {
         if self.protected { (0, 0) } else { (self.volatile, self.volatile_peak) }
     }
 
-    /// Units that the buffer holds, those on their way to flash included, and those of them of which flash has not
-    /// all: what is dirty or on its way. With power-loss protection too.
+    /// Returns the number of units that the buffer holds, and the number of those that are dirty or in flight to flash.
+    /// The numbers do not depend on power-loss protection.
     pub fn occupancy(&self) -> [u64; 2] {
         [(self.entries.len() - self.free.len()) as u64, self.volatile]
     }
 
-    /// Whether the unit is accepted by the host, not programmed, and not protected.
+    /// Returns `true` if a power cut would lose data of the unit.
     pub fn is_volatile(&self, lpn: Lpn) -> bool {
         !self.protected && self.is_pending(lpn)
     }
 
-    /// Whether the buffer has something of a unit that flash does not, or may not.
+    /// Returns `true` if the buffer holds data of the unit that may not be in flash.
     pub fn is_pending(&self, lpn: Lpn) -> bool {
         self.entry(lpn).is_some_and(|entry| {
             let entry = &self.entries[entry as usize];
@@ -303,14 +304,14 @@ impl Buffer {
         Some(entry)
     }
 
-    /// Whether nothing is dirty or on its way.
+    /// Returns `true` if no unit is dirty or in flight to flash.
     pub fn is_clean(&self) -> bool {
         !self.has_dirty() && self.out_units == 0 && self.volatile == 0 && self.coming == 0
     }
 
-    /// Forgets all units, which must be clean.
+    /// Drops all units, which must be clean.
     pub fn clear(&mut self) {
-        debug_assert!(self.is_clean(), "what is not in flash is not forgotten");
+        debug_assert!(self.is_clean(), "only clean units are dropped");
         for entry in 0..self.entries.len() as u32 {
             if self.entries[entry as usize].lpn != NONE {
                 self.eviction.on_remove(entry);
@@ -319,7 +320,7 @@ impl Buffer {
         }
     }
 
-    /// Whether any unit is in the buffer.
+    /// Returns `true` if the buffer holds no unit.
     pub fn is_empty(&self) -> bool {
         self.free.len() == self.entries.len()
     }
@@ -346,7 +347,7 @@ impl Buffer {
         }
     }
 
-    /// An entry holds the sectors from `first` to before `end`.
+    /// Marks the sectors from `first` to before `end` of an entry as held.
     #[inline]
     fn hold(&mut self, entry: u32, first: u32, end: u32) {
         if self.words == 1 {
@@ -357,24 +358,24 @@ impl Buffer {
         words_of(first, end).for_each(|(word, bits)| mask[word] |= bits);
     }
 
-    /// Which sectors an entry holds, a bit each.
+    /// Returns the mask of the sectors that an entry holds.
     pub fn sectors_of(&self, entry: u32) -> &[u64] {
         self.mask(entry)
     }
 
-    /// Whether an entry holds a sector.
+    /// Returns `true` if an entry holds a sector.
     #[inline]
     pub fn holds(&self, entry: u32, sector: u32) -> bool {
         self.mask(entry)[sector as usize / 64] >> (sector % 64) & 1 == 1
     }
 
-    /// Asks for what is known of a unit ahead of time.
+    /// Prefetches the index of a unit.
     #[inline]
     pub fn prefetch(&self, lpn: Lpn) {
         prefetch(&self.index, lpn.index());
     }
 
-    /// How much of the sectors from `first` to before `end` of a unit is here.
+    /// Returns how many of the sectors from `first` to before `end` of a unit the buffer holds.
     pub fn find(&self, lpn: Lpn, first: u32, end: u32) -> Found {
         let Some(entry) = self.entry(lpn) else { return Found::Nothing };
         let mask = self.mask(entry);
@@ -391,20 +392,20 @@ impl Buffer {
         }
     }
 
-    /// A read hits an entry.
+    /// Reports a read of an entry to the eviction policy.
     pub fn touch(&mut self, entry: u32) {
         if !self.entries[entry as usize].leaving {
             self.eviction.on_access(entry, false, false);
         }
     }
 
-    /// Units for which there is room now.
+    /// Returns the number of free entries.
     #[inline]
     pub fn room(&self) -> usize {
         self.free.len()
     }
 
-    /// Whether a write of the unit has a place now.
+    /// Returns `true` if there is room for a write of the unit now.
     #[inline]
     pub fn has_room(&self, lpn: Lpn) -> bool {
         self.entry(lpn).is_some() || !self.free.is_empty()
@@ -441,7 +442,7 @@ impl Buffer {
     }
 
     fn insert(&mut self, lpn: Lpn, dirty: bool, read: bool) -> u32 {
-        let entry = self.free.pop().unwrap_or_else(|| unreachable!("a unit comes only when there is room"));
+        let entry = self.free.pop().unwrap_or_else(|| unreachable!("a unit is inserted only when there is room"));
         self.index[lpn.index()] = entry + 1;
         self.entries[entry as usize] = Entry::of(lpn.0);
         if self.words > 1 {
@@ -455,7 +456,7 @@ impl Buffer {
     fn note_dirty(&mut self, entry: u32, list: u16) {
         let state = &mut self.entries[entry as usize];
         if state.is_dirty() {
-            return; // What is written out next has the new sectors too.
+            return; // The next write-back includes the new sectors.
         }
         if state.flights == 0 {
             self.volatile += 1;
@@ -496,12 +497,12 @@ impl Buffer {
         }
     }
 
-    /// What a read has brought: the sectors from `first` to before `end` that are not here yet. Returns whether there
-    /// was room.
+    /// Adds those sectors from `first` to before `end` of a unit, read from flash, that the buffer does not hold.
+    /// Returns `false` if there is no room.
     pub fn fill(&mut self, lpn: Lpn, first: u32, end: u32, versions: Option<&[u32]>) -> bool {
         let entry = match self.entry(lpn) {
             Some(entry) => entry,
-            // What has no place yet is more urgent.
+            // Host writes that wait for room take priority.
             None if self.free.is_empty() || self.waiting > 0 => return false,
             None => self.insert(lpn, false, true),
         };
@@ -518,17 +519,17 @@ impl Buffer {
         true
     }
 
-    /// With verification: the versions of the sectors that an entry holds.
+    /// Returns the versions of the sectors that an entry holds, if they are verified.
     pub fn versions(&self, entry: u32) -> &[u32] {
         self.contents.as_ref().map_or(&[], |contents| &contents[entry as usize])
     }
 
-    /// The entry of a unit, if it is here.
+    /// Returns the entry of a unit, if the buffer holds it.
     pub fn entry_of(&self, lpn: Lpn) -> Option<u32> {
         self.entry(lpn)
     }
 
-    /// The unit is deallocated.
+    /// Drops a unit that was deallocated.
     pub fn forget(&mut self, lpn: Lpn) {
         let Some(entry) = self.entry(lpn) else { return };
         self.counts.dropped += 1;
@@ -552,18 +553,18 @@ impl Buffer {
         self.coming += 1;
     }
 
-    /// An entry is free again.
+    /// Frees an entry.
     fn release(&mut self, entry: u32) {
         self.entries[entry as usize] = Entry::NOTHING;
         self.free.push(entry);
     }
 
-    /// Checks the buffer against a count from scratch; for tests. Nothing may be on its way.
+    /// Test hook: checks the buffer against a count from scratch. No unit may be in flight to flash.
     pub fn recount(&self) -> Result<(), String> {
         let dirty = self.entries.iter().filter(|entry| entry.is_dirty()).count() as u64;
         if dirty != self.volatile || self.coming != 0 || self.out_units != 0 || self.waiting != 0 {
             return Err(format!(
-                "buffer: {dirty} units are dirty and {} volatile, {} entries go and {} units wait at rest",
+                "buffer: {dirty} units are dirty and {} volatile; at rest, {} entries are being freed and {} units wait",
                 self.volatile, self.coming, self.waiting
             ));
         }
@@ -571,7 +572,7 @@ impl Buffer {
         let here = self.entries.iter().enumerate().filter(is_found).count();
         if here + self.free.len() != self.entries.len() || self.barriers.pending() != dirty {
             return Err(format!(
-                "buffer: {here} units, {} free of {}, {} before barriers",
+                "buffer: {here} entries are in use and {} of {} free, {} units are counted by barriers",
                 self.free.len(),
                 self.entries.len(),
                 self.barriers.pending()
@@ -581,7 +582,7 @@ impl Buffer {
     }
 }
 
-/// The words of a mask that the sectors from `first` to before `end` lie in, with their bits.
+/// Splits the sectors from `first` to before `end` into words of a mask. Returns the index of each word, and its bits.
 fn words_of(first: u32, end: u32) -> impl Iterator<Item = (usize, u64)> {
     (first / 64..end.div_ceil(64)).map(move |word| {
         let (from, to) = (first.max(word * 64) - word * 64, end.min(word * 64 + 64) - word * 64);
@@ -589,7 +590,7 @@ fn words_of(first: u32, end: u32) -> impl Iterator<Item = (usize, u64)> {
     })
 }
 
-/// The bits from `first` to before `end`, of which there is one at least.
+/// Returns a word in which the bits from `first` to before `end` are set. There must be at least one.
 #[inline]
 fn bits(first: u32, end: u32) -> u64 {
     (!0 >> (64 - (end - first))) << first

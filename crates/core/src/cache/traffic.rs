@@ -1,4 +1,4 @@
-//! Requests and the buffer: what they read and write in it, what leaves it for flash, and the port of its memory.
+//! Functions of the buffer for the router: reads, writes, write-back, and accesses to the buffer memory.
 
 use super::dram::Then;
 use super::{Buffer, Found, Pick};
@@ -13,7 +13,7 @@ use crate::work::Transaction;
 impl Buffer {
     // Reads.
 
-    /// Reads a part of a request: returns what the buffer has of it, and counts that.
+    /// Reads a part of a request from the buffer, and counts the result. Returns how much the buffer holds.
     #[inline]
     pub fn read(&mut self, part: Part) -> Found {
         let found = self.find(part.lpn, part.first, part.end);
@@ -28,14 +28,14 @@ impl Buffer {
         found
     }
 
-    /// Reads a part of a request that an entry holds.
+    /// Counts a read of a part that an entry holds.
     pub fn hit(&mut self, entry: u32) {
         self.counts.reads_hit += 1;
         self.touch(entry);
     }
 
-    /// Records that a read from flash is for a unit of its page, which the buffer may keep then. `is_first` is true for
-    /// its first unit.
+    /// Notes that a read from flash includes a unit of its page, so that the buffer may keep it. `is_first` is true for
+    /// the first unit of the read.
     #[inline]
     pub fn note_read(&mut self, read: TransactionId, in_page: u32, is_first: bool) {
         if self.reads.len() <= read.index() {
@@ -45,7 +45,7 @@ impl Buffer {
         *units = if is_first { 0 } else { *units } | 1 << in_page;
     }
 
-    /// Keeps what a read of flash has brought for a request, as far as nothing newer has come in the meantime.
+    /// Keeps the data that a read from flash has brought for a request, except for units that have changed since.
     pub fn keep_read(&mut self, id: TransactionId, read: &Transaction, request: &Request, ftl: &Ftl, now: Time) {
         let Transaction { ppn, lpn, units, .. } = *read;
         if units == 1 || ftl.shape().pages_per_unit > 1 {
@@ -66,7 +66,7 @@ impl Buffer {
         }
     }
 
-    /// Keeps a unit: all of it, the pages that were read of one that spans pages, or the sectors that were moved.
+    /// Keeps the part of a unit that was transferred: the whole unit, some of its pages, or single sectors.
     fn keep_unit(&mut self, request: &Request, lpn: Lpn, ppn: Ppn, ftl: &Ftl, now: Time) {
         let shape = ftl.shape();
         let per_unit = shape.sectors_per_unit;
@@ -88,14 +88,14 @@ impl Buffer {
 
     // Writes.
 
-    /// Lets units of a write wait for room.
+    /// Counts units of a write that wait for room.
     pub fn wait_for_room(&mut self, units: u32) {
         if self.write_back {
             self.waiting += units;
         }
     }
 
-    /// Ends the wait of a unit of a write: it is written, or refused.
+    /// Ends the wait of one unit of a write, which is stored or refused.
     pub fn end_wait(&mut self) {
         self.waiting -= 1;
     }
@@ -105,20 +105,21 @@ impl Buffer {
         self.waiting
     }
 
-    /// Returns `true` if the buffer has nothing to write out, and need not make room.
+    /// Returns `true` if the buffer has nothing to write back and no write waits for room.
     #[inline]
     pub fn is_at_rest(&self) -> bool {
         !self.has_out() && self.waiting == 0
     }
 
-    /// Stores a part of a host write, which is done then, and adds its unit to a list of dirty units. Returns the
+    /// Stores a part of a host write, which completes the part, and adds its unit to a list of dirty units. Returns the
     /// entry.
     pub fn accept(&mut self, part: Part, version: u32, list: u16) -> u32 {
         self.counts.writes_back += 1;
         self.write(part.lpn, part.first, part.end, version, Some(list))
     }
 
-    /// Picks a unit for a request that waits until flash has it, and of which `sectors` have been stored.
+    /// Picks a unit for a request that completes when the unit is in flash. The request has stored `sectors` sectors of
+    /// it.
     pub fn pick_for(&mut self, entry: u32, request: RequestId, sectors: u32, now: Time) -> Pick {
         self.counts.fua_waited += 1;
         self.pass(sectors, now);
@@ -130,21 +131,21 @@ impl Buffer {
         if !self.has_room(part.lpn) {
             self.make_room_for_fill();
         }
-        // What is evicted is clean, so that there is room at once.
+        // The victim is clean, so there is room at once.
         debug_assert!(self.has_room(part.lpn));
         self.write(part.lpn, part.first, part.end, version, None);
         self.make_room();
         self.pass(part.end - part.first, now);
     }
 
-    // Writing out.
+    // Write-back.
 
-    /// Returns the units that would fill the program of `lpn`: those of its flash page, and of the pages that share its
-    /// wordline if the address says so.
+    /// Returns the units that would fill the program of `lpn`: those of its flash page, and those of the pages that
+    /// share its wordline.
     pub fn companions(lpn: Lpn, shape: &Shape, is_dynamic: bool) -> impl Iterator<Item = Lpn> + use<> {
         let (per_page, page) = (shape.units_per_page.divisor(), shape.units_per_page.divide(lpn.0));
         let per_program = if shape.pages_per_unit > 1 { 1 } else { shape.pages_per_program };
-        // Static allocation goes round all planes. With a dynamic one, any pages share a wordline: take neighbors.
+        // Static allocation deals pages to all planes in turn. With dynamic allocation, any pages may share a wordline.
         let stride = if is_dynamic { 1 } else { shape.planes };
         let first = page - page / stride % per_program * stride;
         let units = (0..per_program).flat_map(move |index| {
@@ -154,12 +155,12 @@ impl Buffer {
         units.filter_map(|unit| u32::try_from(unit).ok().map(Lpn))
     }
 
-    /// Queues a unit that was picked, until a write is made of it.
+    /// Queues a picked unit until a write is created for it.
     pub fn queue(&mut self, pick: Pick) {
         self.picked.push_back(pick);
     }
 
-    /// Takes the next unit of [`Buffer::queue`].
+    /// Removes and returns the next unit of [`Buffer::queue`].
     pub fn next_queued(&mut self) -> Option<Pick> {
         self.picked.pop_front()
     }
@@ -169,8 +170,8 @@ impl Buffer {
         !self.picked.is_empty()
     }
 
-    /// Begins to write out a picked unit, of which the map says `before`. Returns `false` if there is nothing to write
-    /// any more.
+    /// Starts to write back a picked unit, whose location is `before`. Returns `false` if it no longer has to be
+    /// written.
     pub fn begin_write(&mut self, pick: &Pick, before: Location) -> bool {
         let is_padding = pick.entry == Pick::PADDING;
         if self.is_void(pick) || (is_padding && !matches!(before, Location::Flash(_))) {
@@ -186,12 +187,12 @@ impl Buffer {
         self.sectors_of(pick.entry).iter().map(|word| word.count_ones()).sum()
     }
 
-    /// A picked unit has become a write.
+    /// Records the write that was created for a picked unit.
     pub fn take_off(&mut self, write: TransactionId, pick: Pick) {
         *self.flights.entry(write) = Some(pick);
     }
 
-    /// Moves the data of a write out of the memory, if it is the buffer's.
+    /// Transfers the data of a write out of the buffer memory, if it is a write-back.
     #[inline]
     pub fn fetch(&mut self, write: TransactionId, sectors: u32, now: Time) {
         if self.dram.takes_time() && self.flights.get(write).is_some_and(Option::is_some) {
@@ -199,7 +200,7 @@ impl Buffer {
         }
     }
 
-    /// Ends a write that is in flash. Returns `true` if it was the buffer's: flushes may wait for nothing else.
+    /// Ends a write that is in flash. Returns `true` if it was a write-back, because flushes may have waited for it.
     #[inline]
     pub fn land(&mut self, write: TransactionId) -> bool {
         let Some(pick) = self.flights.get_mut(write).and_then(Option::take) else { return false };
@@ -207,7 +208,7 @@ impl Buffer {
         true
     }
 
-    /// Lets a flush wait for all that the buffer was given before it. Returns `false` if that is in flash.
+    /// Has a flush wait for all units that are dirty now. Returns `false` if there is nothing to wait for.
     pub fn flush(&mut self, request: RequestId) -> bool {
         let waits = self.wait_for_all(request);
         self.counts.flushes_waited += u64::from(waits);
@@ -216,15 +217,15 @@ impl Buffer {
 
     // Time.
 
-    /// Moves sectors through the memory's port, for which nothing waits.
+    /// Transfers sectors through the port of the memory. Nothing waits for the transfer.
     fn pass(&mut self, sectors: u32, now: Time) {
         if self.dram.takes_time() {
             self.dram.pass(now, sectors);
         }
     }
 
-    /// Moves sectors through the memory's port. Returns what comes then, unless it comes later: see
-    /// [`Buffer::next_access`].
+    /// Transfers sectors through the port of the memory. Returns `then` if that takes no time. Otherwise,
+    /// [`Buffer::end_access`] returns it later.
     pub fn access(&mut self, sectors: u32, then: Then, now: Time) -> Option<Then> {
         if !self.dram.takes_time() {
             return Some(then);
@@ -233,22 +234,22 @@ impl Buffer {
         None
     }
 
-    /// Returns the time at which the next access to the memory ends.
+    /// Returns the time at which the next access to the memory completes.
     pub fn next_access(&self) -> Option<Time> {
         self.dram.next()
     }
 
-    /// Takes what comes after an access to the memory that has ended by `now`.
+    /// Removes and returns the continuation of an access to the memory that has completed by `now`.
     pub fn end_access(&mut self, now: Time) -> Option<Then> {
         self.dram.take(now)
     }
 
-    /// Returns the time for which the memory's port has worked until `at`.
+    /// Returns the time for which the port of the memory has been busy until `at`.
     pub fn memory_time(&self, at: Time) -> Time {
         self.dram.worked(at)
     }
 
-    /// Returns the time without requests after which all dirty units are written out.
+    /// Returns the time without requests after which all dirty units are written back.
     #[inline]
     pub fn idle(&self) -> Option<Time> {
         self.idle
@@ -275,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flush_waits_until_what_was_written_has_landed() {
+    fn a_flush_waits_until_earlier_writes_are_in_flash() {
         let (mut buffer, ftl) = buffer(&["buffer.capacity=16KiB"]);
         assert!(!buffer.flush(REQUEST), "there is nothing to wait for");
         buffer.wait_for_room(1);
@@ -306,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_read_is_kept_unless_something_newer_is_in_flash() {
+    fn data_that_was_read_is_kept_unless_its_unit_is_elsewhere() {
         let (mut buffer, mut ftl) = buffer(&["buffer.capacity=16KiB"]);
         ftl.write(Lpn(3), 0, 8, 1);
         let ppn = ftl.ppn_in_flash(Lpn(3)).unwrap();

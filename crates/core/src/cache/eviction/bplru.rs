@@ -1,4 +1,4 @@
-//! BPLRU: whole blocks, so that a block-mapped flash merges them at one go.
+//! BPLRU: evicts whole blocks, so that block-mapped flash merges each of them at once.
 
 use super::EvictionPolicy;
 use super::by_block::ByBlock;
@@ -11,9 +11,9 @@ use crate::sim::id::Lpn;
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct BplruConfig {
-    /// Whether the units of the block that are not in the buffer are read from flash and written with it.
+    /// True if the units of the block that are not in the buffer are read from flash and written with it.
     pub padding: bool,
-    /// Whether a block that was written from its first sector to its last in one go leaves next.
+    /// True if a block that was written sequentially from its first to its last sector is evicted next.
     pub compensation: bool,
 }
 
@@ -23,18 +23,18 @@ impl Default for BplruConfig {
     }
 }
 
-/// An LRU list of blocks, by writes (Kim and Ahn, "BPLRU: a buffer management scheme for improving random writes in
-/// flash storage", FAST 2008, Sections 3.1 to 3.3).
+/// LRU list of blocks, ordered by their last write (Kim and Ahn, "BPLRU: a buffer management scheme for improving
+/// random writes in flash storage", FAST 2008, Sections 3.1 to 3.3).
 #[derive(Clone, Debug)]
 pub struct Bplru {
     padding: bool,
     compensation: bool,
     units: ByBlock,
     sectors_per_unit: u32,
-    /// From the most to the least recently written.
+    /// Blocks from the most to the least recently written.
     list: List,
     links: Links,
-    /// By block: the sector that is written next where all were written in order; out of reach where not.
+    /// Sector that continues the sequential write of a block, or `OUT_OF_ORDER`. Indexed by block.
     next: Vec<u32>,
 }
 
@@ -55,7 +55,7 @@ impl Policy for Bplru {
     }
 }
 
-/// Not written in order.
+/// Value of `Bplru::next` for a block that was not written in order.
 const OUT_OF_ORDER: u32 = u32::MAX;
 
 impl EvictionPolicy for Bplru {
@@ -76,7 +76,7 @@ impl EvictionPolicy for Bplru {
         let next = &mut self.next[block as usize];
         *next = if *next == unit + first { unit + end } else { OUT_OF_ORDER };
         if *next == self.units.per_block() * self.sectors_per_unit && self.compensation {
-            // What was written in one go is not written again soon.
+            // A block that was written sequentially is unlikely to be written again soon.
             self.list.remove(&mut self.links, block);
             self.list.push_last(&mut self.links, block);
         }
@@ -106,31 +106,31 @@ impl EvictionPolicy for Bplru {
 mod tests {
     use super::super::test::{Step, play};
 
-    // Blocks of four units.
+    // Blocks have four units.
 
     #[test]
-    fn the_block_not_written_longest_goes_whole() {
+    fn the_least_recently_written_block_is_evicted_whole() {
         use Step::{Read, Take, Write};
-        // Section 3.1: the block whose last write is the oldest goes with all that it has.
+        // Section 3.1: the least recently written block is evicted, with all of its units.
         let steps = [Write(0), Write(1), Write(19), Write(5), Write(14), Write(12), Take, Take, Write(20), Take];
         assert_eq!(play("bplru", &steps), [vec![0, 1], vec![19], vec![5]]);
-        // A write of any unit keeps its block; a read does not: it is a write buffer.
+        // A write of any unit makes its block the most recent one. A read does not, because this is a write buffer.
         let steps = [Write(0), Write(5), Write(9), Write(1), Read(5), Take, Take, Take];
         assert_eq!(play("bplru", &steps), [vec![5], vec![9], vec![0, 1]]);
     }
 
     #[test]
-    fn a_block_written_in_one_go_leaves_next() {
+    fn a_block_written_sequentially_is_evicted_next() {
         use Step::{Take, Write, WritePart};
-        // Section 3.3: the block that was written from its first unit to its last goes before older ones.
+        // Section 3.3: a block that was written from its first unit to its last is evicted before older blocks.
         let steps = [Write(9), Write(4), Write(5), Write(6), Write(7), Take, Take];
         assert_eq!(play("bplru", &steps), [vec![4, 5, 6, 7], vec![9]]);
         assert_eq!(play("{ bplru = { compensation = false } }", &steps), [vec![9], vec![4, 5, 6, 7]]);
         let steps = [Write(9), Write(4), Write(6), Write(5), Write(7), Take, Take];
         assert_eq!(play("bplru", &steps), [vec![9], vec![4, 5, 6, 7]], "not in order");
         let steps = [Write(9), Write(4), Write(5), Write(5), Write(6), Write(7), Take];
-        assert_eq!(play("bplru", &steps), [vec![9]], "not in one go");
-        // Requests may cut units, here of four sectors: the block is written in order all the same.
+        assert_eq!(play("bplru", &steps), [vec![9]], "a unit written twice");
+        // Requests may split units, which have four sectors here. The block still counts as written in order.
         let cut = |parts: &[Step]| {
             let steps = [&[Write(9), Write(4), WritePart(5, 0, 2)], parts, &[Write(7), Take]].concat();
             play("bplru", &steps)[0].len()
@@ -138,8 +138,8 @@ mod tests {
         let (whole, older) = (4, 1);
         assert_eq!(cut(&[WritePart(5, 2, 4), WritePart(6, 0, 1), WritePart(6, 1, 4)]), whole);
         assert_eq!(cut(&[WritePart(5, 2, 4), WritePart(6, 2, 4), WritePart(6, 0, 2)]), older, "not in order");
-        assert_eq!(cut(&[WritePart(5, 0, 2), WritePart(5, 2, 4), Write(6)]), older, "written twice");
+        assert_eq!(cut(&[WritePart(5, 0, 2), WritePart(5, 2, 4), Write(6)]), older, "two sectors written twice");
         assert_eq!(cut(&[WritePart(5, 1, 4), Write(6)]), older, "a sector written twice");
-        assert_eq!(cut(&[WritePart(5, 3, 4), Write(6)]), older, "not all of it");
+        assert_eq!(cut(&[WritePart(5, 3, 4), Write(6)]), older, "a sector is missing");
     }
 }

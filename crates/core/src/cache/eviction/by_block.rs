@@ -1,23 +1,23 @@
-//! The units of the buffer by the block of addresses that they lie in, for policies that evict whole blocks.
+//! Buffered units by logical block, for policies that evict whole blocks.
 
 use crate::cache::list::{Links, List, NONE};
 use crate::config::DeviceConfig;
 use crate::sim::id::Lpn;
 use crate::sim::memory::Divider;
 
-/// Which units of each logical block are in the buffer. A logical block has as many mapping units as a flash block.
+/// Buffered units of each logical block. A logical block has as many mapping units as a flash block has data units.
 #[derive(Clone, Debug)]
 pub struct ByBlock {
     per_block: Divider,
-    /// By block: its units, and how many they are.
+    /// Buffered units of the block, and their number. Indexed by block.
     blocks: Vec<(List, u32)>,
     links: Links,
-    /// By unit.
+    /// Logical unit, indexed by entry.
     lpns: Vec<u32>,
 }
 
 impl ByBlock {
-    /// No unit.
+    /// Creates an index without units.
     pub fn new(device: &DeviceConfig) -> ByBlock {
         let per_block = device.data_units_per_block();
         let blocks = device.logical_units().div_ceil(u64::from(per_block));
@@ -29,32 +29,32 @@ impl ByBlock {
         }
     }
 
-    /// Blocks of the address space.
+    /// Returns the number of logical blocks.
     pub fn blocks(&self) -> u32 {
         self.blocks.len() as u32
     }
 
-    /// Units of a block.
+    /// Returns the number of units in a logical block.
     pub fn per_block(&self) -> u32 {
         self.per_block.divisor()
     }
 
-    /// The block of a unit in the buffer.
+    /// Returns the block of a buffered unit.
     pub fn block_of(&self, entry: u32) -> u32 {
         self.per_block.divide(self.lpns[entry as usize])
     }
 
-    /// Where in its block a unit in the buffer lies.
+    /// Returns the offset of a buffered unit in its block.
     pub fn offset(&self, entry: u32) -> u32 {
         self.per_block.divide_with_rest(self.lpns[entry as usize]).1
     }
 
-    /// Units of a block that are in the buffer.
+    /// Returns the number of buffered units of a block.
     pub fn count(&self, block: u32) -> u32 {
         self.blocks[block as usize].1
     }
 
-    /// A unit comes; returns its block.
+    /// Adds a unit. Returns its block.
     pub fn insert(&mut self, entry: u32, lpn: Lpn) -> u32 {
         self.lpns[entry as usize] = lpn.0;
         let block = self.block_of(entry);
@@ -64,7 +64,7 @@ impl ByBlock {
         block
     }
 
-    /// A unit leaves; returns its block.
+    /// Removes a unit. Returns its block.
     pub fn remove(&mut self, entry: u32) -> u32 {
         let block = self.block_of(entry);
         let (list, count) = &mut self.blocks[block as usize];
@@ -73,7 +73,7 @@ impl ByBlock {
         block
     }
 
-    /// All units of a block leave, in the order of their addresses.
+    /// Moves all units of a block to `units`, in the order of their addresses.
     pub fn take(&mut self, block: u32, units: &mut Vec<u32>) {
         let from = units.len();
         let (list, count) = &mut self.blocks[block as usize];

@@ -1,4 +1,4 @@
-//! CFLRU: clean units first, since they cost no program.
+//! CFLRU: evicts clean units first, because dropping them costs no program.
 
 use super::EvictionPolicy;
 use crate::cache::list::{Linked, Links, List, NONE};
@@ -10,8 +10,8 @@ use crate::sim::id::Lpn;
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct CflruConfig {
-    /// Share of the buffer, at the end of the units that were not used for the longest time, in which clean units go
-    /// first; from 0, which is `lru`, to 1.
+    /// Window at the end of the LRU list in which clean units are evicted first, as a share of the buffer from 0 (same
+    /// as `lru`) to 1.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub window: f64,
 }
@@ -22,21 +22,21 @@ impl Default for CflruConfig {
     }
 }
 
-/// An LRU list whose end is the clean-first region (Park et al., "CFLRU: a replacement algorithm for flash memory",
-/// CASES 2006, Section 3): the least recently used clean unit of the window goes, and where it has none the least
-/// recently used unit.
+/// LRU list with a clean-first region at its end (Park et al., "CFLRU: a replacement algorithm for flash memory", CASES
+/// 2006, Section 3). The least recently used clean unit of this window is evicted. If the window has none, the least
+/// recently used unit is evicted.
 ///
-/// The clean units of the window have a list of their own, in the same order.
+/// The clean units of the window are also in a list of their own, in the same order.
 #[derive(Clone, Debug)]
 pub struct Cflru {
     window: u32,
-    /// From the most to the least recently used.
+    /// Units from the most to the least recently used.
     list: List,
     links: Links,
-    /// Those in the window, and which of them was used last.
+    /// Number of units in the window. `edge` is the most recently used of them.
     inside: u32,
     edge: u32,
-    /// The clean ones among them.
+    /// Clean units of the window.
     clean: List,
     clean_links: Links,
     entries: Vec<Marks>,
@@ -54,7 +54,7 @@ impl Policy for Cflru {
         if (0.0..=1.0).contains(&options.window) {
             Ok(())
         } else {
-            Err(format!("window = {}: it is a share of the buffer, from 0 to 1", options.window))
+            Err(format!("window = {}: expected a share of the buffer from 0 to 1", options.window))
         }
     }
 
@@ -75,7 +75,7 @@ impl Policy for Cflru {
 }
 
 impl Cflru {
-    /// Lets units into the window until it is full: each was used later than those inside.
+    /// Extends the window until it is full. Each unit that enters was used later than those inside.
     fn fill_window(&mut self) {
         while self.inside < self.window {
             let next = if self.edge == NONE { self.list.last() } else { self.links.before(self.edge) };
@@ -90,7 +90,7 @@ impl Cflru {
         }
     }
 
-    /// Takes a unit out of the list, and of the window.
+    /// Removes a unit from the list and from the window.
     fn unlink(&mut self, entry: u32) {
         let marks = std::mem::take(&mut self.entries[entry as usize]);
         if marks.inside {
@@ -128,8 +128,8 @@ impl EvictionPolicy for Cflru {
         if !std::mem::replace(&mut marks.dirty, false) || !marks.inside {
             return;
         }
-        // Its place among the clean ones is in front of the next of them that was used before it: no further than the
-        // window goes, and once for each program.
+        // Insert the unit before the next clean unit that was used earlier. The search stays within the window, and
+        // there is one for each program.
         let mut older = self.links.behind(entry);
         while older != NONE && self.entries[older as usize].dirty {
             older = self.links.behind(older);
@@ -159,10 +159,10 @@ mod tests {
     use super::super::test::{Step, play};
 
     #[test]
-    fn clean_units_of_the_window_go_first() {
+    fn clean_units_of_the_window_are_evicted_first() {
         use Step::{Clean, Fill, Take, Write};
-        // Park et al. 2006, Section 3: from the most recently used P1 to P8, of which P5 to P8 are the window, with P5
-        // and P7 clean. LRU takes P8, then P7; CFLRU P7, then P5.
+        // Park et al. 2006, Section 3: P1 is the most recently used unit and P8 the least. P5 to P8 are the window; P5
+        // and P7 are clean. LRU evicts P8, then P7. CFLRU evicts P7, then P5.
         let list = [Write(8), Fill(7), Write(6), Fill(5), Fill(4), Write(3), Write(2), Fill(1)];
         let first_two = |policy| {
             let mut steps = list.to_vec();
@@ -171,23 +171,24 @@ mod tests {
         };
         assert_eq!(first_two("{ cflru = { window = 0.5 } }"), [vec![7], vec![5]]);
         assert_eq!(first_two("{ cflru = { window = 0.0 } }"), [vec![8], vec![7]]);
-        // With the first four dirty, the paper's whole order, and that of LRU.
+        // The first four units are dirty: the whole order of the paper, and that of LRU.
         let paper =
             [Write(8), Fill(7), Write(6), Fill(5), Write(4), Write(3), Write(2), Write(1), Take, Take, Take, Take];
         assert_eq!(play("{ cflru = { window = 0.5 } }", &paper), [7, 5, 8, 6].map(|unit| vec![unit]));
         assert_eq!(play("{ cflru = { window = 0.0 } }", &paper), [8, 7, 6, 5].map(|unit| vec![unit]));
-        // With 7 gone, 4 comes into the window, and goes after 5; then 1 comes in last, and only dirty ones are left.
+        // When 7 leaves, 4 enters the window and is evicted after 5. When 8 leaves, 1 enters. After 1, only dirty units
+        // are left.
         let mut steps = list.to_vec();
         steps.extend([Take; 8]);
         let order = [7, 5, 4, 8, 1, 6, 3, 2].map(|unit| vec![unit]);
         assert_eq!(play("{ cflru = { window = 0.5 } }", &steps), order);
-        // A unit that becomes clean takes its place in the order of use.
+        // A unit that becomes clean keeps its position in the order of use.
         let steps = [Write(0), Fill(1), Write(2), Fill(3), Clean(0), Clean(2), Take, Take, Take, Take];
         assert_eq!(play("{ cflru = { window = 1.0 } }", &steps), [vec![0], vec![1], vec![2], vec![3]]);
     }
 
     #[test]
-    fn a_written_unit_is_not_clean_any_more() {
+    fn a_written_unit_is_no_longer_clean() {
         use Step::{Fill, Take, Write};
         let steps = [Fill(0), Fill(1), Write(0), Take, Take];
         assert_eq!(play("{ cflru = { window = 1.0 } }", &steps), [vec![1], vec![0]]);

@@ -11,10 +11,10 @@ use crate::sim::id::Lpn;
 #[serde(deny_unknown_fields)]
 pub struct ClockConfig {}
 
-/// Units in a ring, with a mark on those that were hit (Corbató, "A paging experiment with the Multics system", 1969).
+/// Ring of units with a mark on those that were hit (Corbató, "A paging experiment with the Multics system", 1969).
 ///
-/// The hand stands at the first of the list. A unit with a mark loses it and goes behind all others, which is the hand
-/// that goes on; a unit without one is taken. Each hit pays for at most one step of the hand.
+/// The hand points at the front of the list. If that unit is marked, the mark is cleared and the unit moves to the
+/// back, which advances the hand. An unmarked unit is evicted. Each hit causes at most one extra step.
 #[derive(Clone, Debug)]
 pub struct Clock {
     list: List,
@@ -63,10 +63,10 @@ mod tests {
     #[test]
     fn a_hit_gives_a_second_chance() {
         use Step::{Read, Take, Write};
-        // The hand passes 0 and 1, which were hit, and takes 2; then 3, and 0 and 1, whose marks are gone.
+        // The hand passes 0 and 1, which were hit, and evicts 2 and 3. Then it evicts 0 and 1, whose marks are cleared.
         let steps = [Write(0), Write(1), Write(2), Write(3), Read(0), Write(1), Take, Take, Take, Take];
         assert_eq!(play("clock", &steps), [vec![2], vec![3], vec![0], vec![1]]);
-        // All were hit: once round, and the first one goes.
+        // All units were hit: after one round, the first one is evicted.
         let steps = [Write(0), Write(1), Read(0), Read(1), Take, Take];
         assert_eq!(play("clock", &steps), [vec![0], vec![1]]);
     }

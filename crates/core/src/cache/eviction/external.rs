@@ -1,4 +1,4 @@
-//! An eviction policy that the program which runs the device brings along.
+//! External eviction policy: supplied by the program that runs the device.
 
 use std::collections::BTreeSet;
 
@@ -8,20 +8,20 @@ pub use crate::external::{EXTERNAL, ExternalConfig as Config};
 use crate::external::{ExternalEviction, Fault, Guard, Wanted};
 use crate::sim::id::Lpn;
 
-/// Tells an external policy of every change, and checks what it chooses. When it fails, the unit of the lowest entry
-/// leaves.
+/// Reports every change to an external policy, and checks its choices. After a failure, the unit in the lowest entry is
+/// evicted.
 #[derive(Clone, Debug)]
 pub struct External {
     guard: Guard<dyn ExternalEviction>,
-    /// Entries with a unit.
+    /// Entries that hold a unit.
     there: BTreeSet<u32>,
-    /// By entry: its unit.
+    /// Logical unit, indexed by entry.
     lpns: Vec<u32>,
     chosen: Vec<i64>,
 }
 
 impl External {
-    /// Makes the policy.
+    /// Builds the policy.
     pub fn new(config: &Config, device: &DeviceConfig, seed: u64) -> Result<External, String> {
         let wanted = Wanted { path: "buffer.eviction", config, seed };
         let made = device.makers.provider(wanted)?.eviction(wanted, device.buffer_units());
@@ -33,7 +33,7 @@ impl External {
         })
     }
 
-    /// Takes what was chosen off what is there.
+    /// Moves the chosen entries from `there` to `victims`.
     fn accept(&mut self, victims: &mut Vec<u32>) -> Result<(), String> {
         if self.chosen.is_empty() {
             return Err(format!("chose nothing of {} units", self.there.len()));
@@ -41,7 +41,7 @@ impl External {
         for &chosen in &self.chosen {
             let entry = u32::try_from(chosen).ok().filter(|entry| self.there.remove(entry));
             victims.push(entry.ok_or_else(|| {
-                format!("chose entry {chosen}, which holds no unit, or was chosen before it (there are {})", {
+                format!("chose entry {chosen}, which holds no unit or was chosen twice (the buffer has {} entries)", {
                     self.lpns.len()
                 })
             })?);

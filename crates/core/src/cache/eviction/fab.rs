@@ -1,4 +1,4 @@
-//! FAB: the block with the most units goes first.
+//! FAB: evicts the block with the most buffered units.
 
 use super::EvictionPolicy;
 use super::by_block::ByBlock;
@@ -12,16 +12,16 @@ use crate::sim::id::Lpn;
 #[serde(deny_unknown_fields)]
 pub struct FabConfig {}
 
-/// Blocks by how many of their units are in the buffer, each class from the most to the least recently used (Jo et
-/// al., "FAB: flash-aware buffer management policy for portable media players", IEEE Transactions on Consumer
-/// Electronics 52(2), 2006): of those with the most units the least recently used goes.
+/// Blocks by their number of buffered units (Jo et al., "FAB: flash-aware buffer management policy for portable media
+/// players", IEEE Transactions on Consumer Electronics 52(2), 2006). Of the blocks with the most units, the least
+/// recently used one is evicted.
 #[derive(Clone, Debug)]
 pub struct Fab {
     units: ByBlock,
-    /// By count.
+    /// Blocks from the most to the least recently used, indexed by their number of units.
     classes: Vec<List>,
     links: Links,
-    /// No class above it has a block.
+    /// Upper bound of the number of units of any block.
     most: u32,
 }
 
@@ -39,7 +39,7 @@ impl Policy for Fab {
 }
 
 impl Fab {
-    /// A block that had `before` units is used, and has as many as it has.
+    /// Makes a block the most recently used one of its class. It had `before` units.
     fn reclass(&mut self, block: u32, before: u32) {
         if before > 0 {
             self.classes[before as usize].remove(&mut self.links, block);
@@ -85,14 +85,15 @@ mod tests {
     use super::super::test::{Step, play};
 
     #[test]
-    fn the_fullest_block_goes_and_of_several_the_oldest() {
+    fn the_fullest_block_is_evicted_and_of_several_the_least_recently_used() {
         use Step::{Read, Take, Write};
-        // Blocks of four units. Block 1 has three units, blocks 0 and 2 two each; of these 0 was used before 2.
+        // Blocks have four units. Block 1 has three buffered units, blocks 0 and 2 have two each, and 0 was used before
+        // 2.
         let list = [Write(0), Write(4), Write(8), Write(5), Write(1), Write(9), Write(6), Write(13)];
         let mut steps = list.to_vec();
         steps.extend([Take, Take, Take, Take, Take]);
         assert_eq!(play("fab", &steps), [vec![4, 5, 6], vec![0, 1], vec![8, 9], vec![13], vec![]]);
-        // A read of block 0 makes it the more recently used.
+        // A read of block 0 makes it more recent than block 2.
         let mut steps = list.to_vec();
         steps.extend([Read(0), Take, Take]);
         assert_eq!(play("fab", &steps), [vec![4, 5, 6], vec![8, 9]]);

@@ -1,4 +1,4 @@
-//! FIFO: what came first goes first.
+//! FIFO: evicts the unit that was inserted first.
 
 use super::EvictionPolicy;
 use crate::cache::list::{Links, List};
@@ -11,7 +11,7 @@ use crate::sim::id::Lpn;
 #[serde(deny_unknown_fields)]
 pub struct FifoConfig {}
 
-/// A list in the order in which units came; hits change nothing.
+/// List of units in the order of their insertion. Hits do not change it.
 #[derive(Clone, Debug)]
 pub struct Fifo {
     list: List,
@@ -52,7 +52,7 @@ mod tests {
     use super::super::test::{Step, play};
 
     #[test]
-    fn hits_keep_nothing() {
+    fn hits_do_not_change_the_order() {
         use Step::{Read, Take, Write};
         let steps = [Write(0), Write(1), Write(2), Read(0), Write(0), Take, Take, Write(3), Take, Take];
         assert_eq!(play("fifo", &steps), [vec![0], vec![1], vec![2], vec![3]]);

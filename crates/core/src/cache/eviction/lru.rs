@@ -1,4 +1,4 @@
-//! LRU: what was not used for the longest time goes first.
+//! LRU: evicts the least recently used unit.
 
 use super::EvictionPolicy;
 use crate::cache::list::{Links, List};
@@ -11,7 +11,7 @@ use crate::sim::id::Lpn;
 #[serde(deny_unknown_fields)]
 pub struct LruConfig {}
 
-/// A list from the unit that was used last to the one that was not used for the longest time.
+/// List of units from the most to the least recently used.
 #[derive(Clone, Debug)]
 pub struct Lru {
     list: List,
@@ -54,9 +54,9 @@ mod tests {
     use super::super::test::{Step, play};
 
     #[test]
-    fn what_was_used_last_stays() {
+    fn the_least_recently_used_unit_is_evicted() {
         use Step::{Read, Take, Write};
-        // Units 0 to 3 are written; 0 is read and 1 written again: 2 is the oldest, then 3, 0 and 1.
+        // Units 0 to 3 are written, then 0 is read and 1 is written again. From the oldest, the order is 2, 3, 0, 1.
         let steps = [Write(0), Write(1), Write(2), Write(3), Read(0), Write(1), Take, Take, Take, Take, Take];
         assert_eq!(play("lru", &steps), [vec![2], vec![3], vec![0], vec![1], vec![]]);
     }

@@ -1,4 +1,4 @@
-//! Which units leave the buffer when it needs room.
+//! Eviction policies: they choose the units that leave the buffer when it needs room.
 
 mod by_block;
 pub mod external;
@@ -8,62 +8,62 @@ use crate::external::Fault;
 use crate::policy_family;
 use crate::sim::id::Lpn;
 
-/// Chooses what leaves the buffer.
+/// Chooses the units to evict from the buffer.
 ///
-/// A unit is told of by the number of its entry, from `on_insert` until `take` returns it or `on_remove` takes it
-/// back. The policy hears of every change and keeps what it needs of it, so that a choice is no scan.
+/// A unit is identified by the number of its entry, from `on_insert` until `take` returns it or `on_remove` is called.
+/// The policy is notified of every change and keeps its own lists, so that a choice needs no scan.
 pub trait EvictionPolicy {
-    /// A unit that was not there is in the buffer, `dirty` where flash does not have it. `read` where a read brought
-    /// it.
+    /// Notes that a unit was inserted. `dirty` is true if its data is not in flash, and `read` if a read brought it.
     fn on_insert(&mut self, entry: u32, lpn: Lpn, dirty: bool, read: bool);
 
-    /// A unit was hit: read, or written (`write`), which makes it dirty where `dirty`.
+    /// Notes that a unit was read, or written if `write`. The write makes the unit dirty if `dirty`.
     fn on_access(&mut self, entry: u32, write: bool, dirty: bool);
 
-    /// The host has written the sectors from `first` to before `end` of a unit that the policy has just heard of.
+    /// Notes that the host wrote the sectors from `first` to before `end` of a unit. `on_insert` or `on_access` was
+    /// called for the unit before.
     fn on_sectors(&mut self, _entry: u32, _first: u32, _end: u32) {}
 
-    /// A dirty unit is in flash now and stays.
+    /// Notes that a dirty unit is now in flash, and stays in the buffer.
     fn on_clean(&mut self, entry: u32);
 
-    /// A unit has left without being chosen.
+    /// Notes that a unit was removed without having been chosen.
     fn on_remove(&mut self, entry: u32);
 
-    /// Chooses what leaves next: adds it to `victims`, in the order of their addresses where they are several, and
-    /// forgets it. Adds none where there is none.
+    /// Chooses the units to evict next and forgets them. Adds them to `victims` in the order of their addresses, or
+    /// adds none if the policy has no units.
     fn take(&mut self, victims: &mut Vec<u32>);
 
-    /// What would be taken after so many others, if nothing happened before; or `u32::MAX`, where that is not at hand.
-    /// No choice hangs on it: it says what to fetch ahead of time.
+    /// Returns the entry that `take` would choose after `after` others, or `u32::MAX` if it is not known. This is a
+    /// hint for prefetching: no choice depends on it.
     fn soon(&self, _after: u32) -> u32 {
         NONE
     }
 
-    /// The units of the aligned blocks that are filled up from flash when units of them are written out, where that is
-    /// done.
+    /// Returns the size, in units, of the aligned blocks that are filled up from flash when some of their units are
+    /// written back. Returns `None` if blocks are not filled up.
     fn padded_block(&self) -> Option<u32> {
         None
     }
 
-    /// What went wrong with it, if it came with another program.
+    /// Returns the fault of a policy that came with another program.
     fn fault(&self) -> Option<&Fault> {
         None
     }
 }
 
 policy_family! {
-    /// Which units leave the buffer when it needs room.
+    /// Policy that chooses the units to evict when the buffer needs room.
     Eviction / EvictionConfig: dyn EvictionPolicy, or external {
-        /// The unit that was not read or written for the longest time.
+        /// The least recently used unit.
         lru::Lru = "lru",
-        /// The unit that came first.
+        /// The unit that was inserted first.
         fifo::Fifo = "fifo",
-        /// The first unit, going round, that was not read or written since the hand last passed it (second chance).
+        /// The first unit in circular order that was not hit since the hand last passed it (second chance).
         clock::Clock = "clock",
-        /// As `lru`, but of the units in a window at its end the clean ones go first (Park et al. 2006).
+        /// `lru`, but clean units in a window at the end of the list are evicted first (Park et al. 2006).
         cflru::Cflru = "cflru",
-        /// All units of the block that was not written for the longest time, a block written in one go at once; the
-        /// rest of the block is read and written with them (Kim and Ahn 2008).
+        /// All units of the least recently written block, or of a block that was just written sequentially. The rest of
+        /// the block is read and written with them (Kim and Ahn 2008).
         bplru::Bplru = "bplru",
         /// All units of the block with the most units in the buffer (Jo et al. 2006).
         fab::Fab = "fab",
@@ -76,7 +76,7 @@ impl Default for EvictionConfig {
     }
 }
 
-/// Worked examples: a policy is played a list of steps, and says what it takes.
+/// Worked examples: a policy runs a list of steps, and the test compares its choices.
 #[cfg(test)]
 mod test {
     use super::EvictionConfig;
@@ -89,17 +89,17 @@ mod test {
         Write(u32),
         /// A write of some sectors of a unit, from the first to before the second.
         WritePart(u32, u32, u32),
-        /// A read of a unit that is there.
+        /// A read of a unit that is in the buffer.
         Read(u32),
-        /// A read brings a unit.
+        /// A read that adds a unit.
         Fill(u32),
-        /// A unit has been written to flash.
+        /// The end of a program, after which a unit is clean.
         Clean(u32),
-        /// Room is needed.
+        /// A choice of victims.
         Take,
     }
 
-    /// A device with blocks of four units, and room for eight of them.
+    /// Builds a device with blocks of four units, and a buffer of eight units.
     fn device(eviction: &str) -> DeviceConfig {
         let set = ["geometry.pages=4", "geometry.blocks=64", "geometry.mapping_unit=2KiB", "buffer.capacity=16KiB"];
         let mut set: Vec<String> = set.iter().map(|&text| text.to_owned()).collect();
@@ -107,7 +107,7 @@ mod test {
         load("hu2011", &set).unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// What each `Take` took, as units.
+    /// Runs the steps. Returns the units that each `Take` evicts.
     pub fn play(eviction: &str, steps: &[Step]) -> Vec<Vec<u32>> {
         let device = device(eviction);
         let config: &EvictionConfig = &device.buffer.as_ref().unwrap().eviction;
