@@ -335,7 +335,7 @@ fn what_cannot_be_is_refused_by_the_name_of_the_policy() {
         (&[], "allocation", "one plane", "gave plane 0 1152 mapping units, of which it can hold"),
         (&[], "allocation", "no plane", "gave page 0 to plane 4: there are 4, counted from 0"),
         (&buffer, "buffer.eviction", "nothing", "chose nothing of 16 units"),
-        (&buffer, "buffer.eviction", "twice", "which holds no unit, or was chosen before"),
+        (&buffer, "buffer.eviction", "twice", "which holds no unit or was chosen twice"),
         (&buffer, "buffer.eviction", "no entry", "chose entry 1099511627776"),
         (&[], "scheduler", "behind", "waiting operations, which are counted from 0"),
         (&[], "scheduler", "negative", "chose number -1 of"),

@@ -1,4 +1,4 @@
-//! Blocks that fail, and what the device does without them.
+//! Failures in the FTL: failed programs, erases and reads, and the blocks that are retired because of them.
 
 use std::ops::Range;
 
@@ -9,13 +9,13 @@ use crate::config::{DeviceConfig, FaultKind};
 use crate::sim::id::{BlockId, PlaneId, Ppn};
 
 impl Ftl {
-    /// Whether the device takes no writes any more.
+    /// Returns `true` if the device no longer accepts writes.
     #[inline]
     pub fn is_read_only(&self) -> bool {
         self.faults.as_ref().is_some_and(|faults| faults.read_only.is_some())
     }
 
-    /// Marks what is bad in a new device.
+    /// Marks the blocks that are bad in a new device.
     pub(super) fn mark_factory_bad(&mut self, device: &DeviceConfig) {
         let Some(faults) = &self.faults else { return };
         let bad = faults.draw_factory_bad(device.total_planes(), device.geometry.blocks);
@@ -29,20 +29,20 @@ impl Ftl {
         }
     }
 
-    /// Takes blocks out of a new device.
+    /// Marks blocks of a new device as bad.
     pub(super) fn mark_bad(&mut self, bad: &[BlockId]) {
         self.blocks.mark_bad(bad);
         (0..self.shape.planes).for_each(|plane| self.refresh_ready(PlaneId(plane)));
     }
 
-    /// Whether the program of `units` units at `ppn` has failed, which ends now.
+    /// Returns `true` if the program of `units` units at `ppn`, which ends now, has failed.
     pub fn program_fails(&mut self, ppn: Ppn, units: u32) -> bool {
         let pages = self.pages_of(ppn, units);
         self.operation_fails(FaultKind::Program, self.blocks.block_of(ppn), pages)
     }
 
-    /// Returns whether the erase of a block has failed, which ends now: by chance, by order, or because the block has
-    /// had as many erases as it stands.
+    /// Returns `true` if the erase of a block, which ends now, has failed: by chance, because the failure was injected,
+    /// or because the block has reached its endurance.
     pub fn erase_fails(&mut self, block: BlockId) -> bool {
         let has_failed = self.operation_fails(FaultKind::Erase, block, 0..u32::MAX);
         let stands = self.faults.as_ref().map_or(0, |faults| faults.endurance);
@@ -54,15 +54,15 @@ impl Ftl {
         self.faults.as_mut().is_some_and(|faults| faults.fails(kind, plane.0, index, pages))
     }
 
-    /// The flash pages of some units, within their block.
+    /// Returns the flash pages of some units, counted within their block.
     fn pages_of(&self, ppn: Ppn, units: u32) -> Range<u32> {
         let (per_page, spans) = (self.shape.units_per_page, self.shape.pages_per_unit);
         let first = self.blocks.offset_in_block(ppn);
         per_page.divide(first) * spans..(per_page.divide(first + units - 1) + 1) * spans
     }
 
-    /// The read of the page of `ppn` ends, or of so many pages of a unit that spans them. Where it fails all units of
-    /// the page are lost. Returns whether it did.
+    /// Ends the read of the page of `ppn`, or of `pages` pages if a unit spans several. Returns `true` if the read
+    /// has failed: all units of the page are lost.
     pub fn read_fails(&mut self, ppn: Ppn, pages: u32) -> bool {
         let per_page = self.shape.units_per_page.divisor();
         let first = Ppn(ppn.0 / per_page * per_page);
@@ -79,7 +79,8 @@ impl Ftl {
         failed
     }
 
-    /// A unit cannot be read from now on. What is the device's own it knows without.
+    /// Marks a unit as uncorrectable. Units of the device itself are exempt, because the controller knows their
+    /// contents.
     pub fn lose(&mut self, ppn: Ppn) {
         let owner = self.map.owner(ppn);
         if owner >= self.host_units || self.is_lost(ppn) {
@@ -94,7 +95,7 @@ impl Ftl {
         }
     }
 
-    /// What a lost unit was copied to is lost too.
+    /// Marks a copy as uncorrectable if its source is.
     pub fn copy_loss(&mut self, from: Ppn, to: Ppn) {
         if self.is_lost(from)
             && let Some(faults) = &mut self.faults
@@ -103,7 +104,7 @@ impl Ftl {
         }
     }
 
-    /// A program has put something at a place that cannot be read: found by a recovery, or kept of what was lost.
+    /// Marks a programmed unit as uncorrectable: it includes lost sectors, or a recovery has found it so.
     pub fn mark_lost(&mut self, ppn: Ppn) {
         if let Some(faults) = &mut self.faults {
             faults.lost.insert(ppn.0);
@@ -113,13 +114,13 @@ impl Ftl {
         }
     }
 
-    /// Whether a unit cannot be read.
+    /// Returns `true` if a unit is uncorrectable.
     #[inline]
     pub fn is_lost(&self, ppn: Ppn) -> bool {
         self.faults.as_ref().is_some_and(|faults| !faults.lost.is_empty() && faults.lost.contains(&ppn.0))
     }
 
-    /// Whether anything in the page of `ppn` cannot be read that is or was one of these logical units.
+    /// Returns `true` if the page of `ppn` has an uncorrectable unit that is, or was, one of these logical units.
     pub fn is_lost_in_page(&self, ppn: Ppn, units: &Range<u32>) -> bool {
         let per_page = self.shape.units_per_page.divisor();
         let first = ppn.0 / per_page * per_page;
@@ -127,13 +128,13 @@ impl Ftl {
         faults.lost.range(first..first + per_page).any(|&ppn| units.contains(&self.map.owner(Ppn(ppn))))
     }
 
-    /// Whether anything in a block cannot be read.
+    /// Returns `true` if a block has uncorrectable units.
     pub(crate) fn has_lost(&self, block: BlockId) -> bool {
         let places = || self.blocks.first_unit(block).0..self.blocks.first_unit(BlockId(block.0 + 1)).0;
         self.faults.as_ref().is_some_and(|faults| faults.lost.range(places()).next().is_some())
     }
 
-    /// What a block holds is gone.
+    /// Forgets the uncorrectable units of a block that is erased or retired.
     pub(super) fn forget_lost(&mut self, block: BlockId) {
         let Some(faults) = self.faults.as_mut().filter(|faults| !faults.lost.is_empty()) else { return };
         let first = self.blocks.first_unit(block).0;
@@ -144,7 +145,8 @@ impl Ftl {
         });
     }
 
-    /// A program has failed: what was to be there is not, and its block takes nothing more. `units` held data.
+    /// Handles a failed program: its units hold nothing, and its block takes no more programs. `with_data` units held
+    /// data.
     pub fn program_failed(&mut self, ppn: Ppn, units: u32, with_data: u32) {
         let block = self.blocks.block_of(ppn);
         self.counters.faults.programs_failed += 1;
@@ -161,7 +163,7 @@ impl Ftl {
         self.refresh_ready(plane);
     }
 
-    /// Nothing is programmed any more in a block of which a program has failed: it is to be emptied.
+    /// Has a failed block evacuated. None of its programs is in flight.
     pub fn empty_failed(&mut self, block: BlockId) {
         self.blocks.set_failed(block);
         let Some(faults) = &mut self.faults else { return };
@@ -170,20 +172,20 @@ impl Ftl {
         self.update_kept(plane);
     }
 
-    /// The host leaves a block more to cleaning while one waits to be emptied.
+    /// Has the host leave one more free block in a plane while a failed block waits for its evacuation.
     fn update_kept(&mut self, plane: PlaneId) {
         let waits = self.first_failed(plane, Role::Data).is_some();
         self.blocks.set_kept(plane, RESERVE + 1 + u32::from(waits));
         self.refresh_ready(plane);
     }
 
-    /// The first block of a plane that waits to be emptied: of data, or of translation pages.
+    /// Returns the first failed block of a role in a plane that waits for its evacuation.
     pub fn first_failed(&self, plane: PlaneId, role: Role) -> Option<BlockId> {
         let waiting = self.faults.iter().flat_map(|faults| &faults.waiting).copied();
         waiting.into_iter().find(|&block| self.blocks.plane_of(block) == plane && self.blocks.block(block).role == role)
     }
 
-    /// After loading a state: blocks that have failed are to be emptied.
+    /// Has the failed blocks of a loaded state evacuated.
     pub(super) fn find_failed(&mut self) {
         let Some(faults) = &mut self.faults else { return };
         let blocks = self.blocks.all().iter().zip(0..);
@@ -191,7 +193,7 @@ impl Ftl {
         (0..self.shape.planes).for_each(|plane| self.update_kept(PlaneId(plane)));
     }
 
-    /// Its units are moved next.
+    /// Starts the evacuation of a failed block.
     pub fn take_failed(&mut self, block: BlockId) {
         if let Some(faults) = &mut self.faults {
             faults.waiting.retain(|waiting| *waiting != block);
@@ -200,13 +202,13 @@ impl Ftl {
         self.update_kept(self.blocks.plane_of(block));
     }
 
-    /// All that a failed block held is elsewhere: it is never used again.
+    /// Retires a failed block that has been evacuated.
     pub fn retire(&mut self, block: BlockId) {
         self.forget_lost(block);
         self.blocks.set_bad(block);
     }
 
-    /// The erase of a block has failed: it is never used again.
+    /// Retires a block whose erase has failed.
     pub fn erase_failed(&mut self, block: BlockId) {
         let role = self.blocks.block(block).role;
         self.counters.faults.erases_failed += 1;
@@ -217,14 +219,15 @@ impl Ftl {
         self.replace_block(self.blocks.plane_of(block), role);
     }
 
-    /// After loading a state: by plane, the blocks that are owed to those of translation pages.
+    /// Sets the number of blocks that data still has to give to translation pages, after a state was loaded. Indexed by
+    /// plane.
     pub(super) fn set_owed(&mut self, owed: Vec<u32>) {
         if let Some(faults) = &mut self.faults {
             faults.owed = owed;
         }
     }
 
-    /// Translation pages get a block in the place of one that failed, as soon as one of data is free.
+    /// Replaces a failed block of translation pages by a data block, as soon as one is free.
     fn replace_block(&mut self, plane: PlaneId, role: Role) {
         if let Some(faults) = &mut self.faults {
             faults.owed[plane.index()] += u32::from(role == Role::Map);
@@ -232,7 +235,7 @@ impl Ftl {
         self.pay_map(plane);
     }
 
-    /// A free block of data goes to the translation pages, where they have lost one.
+    /// Gives free data blocks to translation pages for the blocks that these have lost.
     pub fn pay_map(&mut self, plane: PlaneId) {
         let Some(faults) = &mut self.faults else { return };
         let owed = &mut faults.owed[plane.index()];
@@ -245,7 +248,7 @@ impl Ftl {
         self.refresh_ready(plane);
     }
 
-    /// Whether the good blocks hold what the host may write, by the rule that devices are accepted by.
+    /// Returns `true` if the good blocks can hold all data of the host, by the rule for accepting devices.
     pub fn has_spare(&self) -> bool {
         let Some(faults) = &self.faults else { return true };
         let holds = |plane: PlaneId| faults.holds[self.blocks.good(plane) as usize];
@@ -259,18 +262,18 @@ impl Ftl {
         (0..self.shape.planes).all(|plane| holds(PlaneId(plane)) >= faults.needed)
     }
 
-    /// Returns `true` if garbage collection of a plane is sure to continue with what it has in hand, and so is that of
-    /// its translation pages.
+    /// Returns `true` if garbage collection of a plane can certainly program its outstanding units and then continue,
+    /// and so can that of its translation pages.
     pub fn can_go_on(&self, plane: PlaneId, job: &Job, map: InHand) -> bool {
         let is_sure = |role, hand| self.blocks.is_sure(self.blocks.region(plane, role), hand);
         is_sure(Role::Data, job.in_hand(self))
             && (!self.shape.hooks.entries || (is_sure(Role::Map, map) && self.holds_map(plane)))
     }
 
-    /// Whether translation pages always find room in a plane, in the good blocks that they have and those that data
-    /// are sure to give for the ones that they have lost: with one of them free, those left hold a stale page, also
-    /// when what a failed block still holds has come to them. Writes may fill the frontier, so that it is one of those
-    /// left (config/reserve.rs keeps one more than that).
+    /// Returns `true` if translation pages always find room in a plane. They have their good blocks, and those that
+    /// data can certainly give them for lost ones. If one of these blocks is free, the others must hold an invalid
+    /// page, even with the contents of a failed block moved to them. Writes may fill the frontier, so it is one of the
+    /// others (`config/reserve.rs` keeps one block more than that).
     fn holds_map(&self, plane: PlaneId) -> bool {
         let Some(faults) = &self.faults else { return true };
         let (blocks, planes, data) = (&self.blocks, self.shape.planes, self.blocks.data_units());

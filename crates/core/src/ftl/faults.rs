@@ -1,6 +1,7 @@
-//! What fails, and what has failed: see docs/model/faults.md.
+//! Failures of operations, and the damage that they have done: see docs/model/faults.md.
 //!
-//! An operation fails at its end or does not: a draw from a stream of its own, or the list of configured, says so then.
+//! An operation is found to have failed when it ends. Failures are drawn from random numbers of their own, or injected
+//! at given places.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -13,16 +14,16 @@ use crate::sim::rng::Rng;
 use crate::sim::time::Time;
 use crate::state::{Reader, StateError, Writer};
 
-/// Whether a block is bad, and since when.
+/// Reason for which a block is bad.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bad {
-    /// It was when the device was new.
+    /// The block was bad when the device was new.
     Factory,
-    /// A program or an erase of it has failed.
+    /// A program or an erase of the block has failed.
     Grown,
 }
 
-/// One kind of operation, some of which fail.
+/// Failure rate of a kind of operation.
 #[derive(Clone, Debug)]
 pub(super) struct Chance {
     pub(super) rate: f64,
@@ -34,47 +35,47 @@ impl Chance {
         Chance { rate, rng: Rng::new(seed, name) }
     }
 
-    /// Whether the next one fails. Nothing is drawn where none does.
+    /// Returns `true` if the next operation fails. Draws no number if the rate is 0.
     pub(super) fn draw(&mut self) -> bool {
         self.rate > 0.0 && self.rng.unit() < self.rate
     }
 }
 
-/// What fails, and what has failed.
+/// Failures of a device, and the damage that they have done.
 #[derive(Clone, Debug)]
 pub struct Faults {
-    /// By [`FaultKind`].
+    /// Failure rates, indexed by [`FaultKind`].
     pub(super) chances: [Chance; 3],
-    /// What the device file says of configured, and whether that is still to come.
-    pub(super) configured: Vec<(InjectedFault, bool)>,
-    /// What was asked for while the device ran.
-    pub(super) injected: Vec<InjectedFault>,
-    /// Erases that a block stands; 0: any number.
+    /// Injected faults of the device file. The flag is true until the fault has occurred.
+    pub(super) places: Vec<(InjectedFault, bool)>,
+    /// Faults that were injected while the device ran, and have not occurred.
+    pub(super) asked: Vec<InjectedFault>,
+    /// Erases that a block endures; 0: unlimited.
     pub(super) endurance: u32,
-    /// Units that cannot be read.
+    /// Uncorrectable units, by physical address.
     pub(super) lost: BTreeSet<u32>,
-    /// Blocks that are to be emptied, in the order in which they failed.
+    /// Blocks that wait for their evacuation, in the order in which they failed.
     pub(super) waiting: Vec<BlockId>,
-    /// By plane: blocks that are owed to those of translation pages.
+    /// Blocks that data still has to give to translation pages. Indexed by plane.
     pub(super) owed: Vec<u32>,
-    /// Blocks that were bad when the device was new.
+    /// Number of blocks that were bad when the device was new.
     pub factory_bad: u64,
-    /// Since when the device takes no writes.
+    /// Time at which the device became read-only.
     pub read_only: Option<Time>,
-    /// By number of good blocks of a plane: the units that it can hold.
+    /// Units that a plane can hold, indexed by its number of good blocks.
     pub(super) holds: Vec<u64>,
-    /// Units that a plane holds on a full device, or the planes of a pool together where these are `pooled`.
+    /// Units that a plane holds on a full device. If `pooled`, units that the planes of a pool hold together.
     pub(super) needed: u64,
     pub(super) pooled: bool,
     pub(super) seed: u64,
     pub(super) factory_per_plane: u32,
 }
 
-/// Faults that were asked for and have not come, at most.
-pub(super) const MOST_INJECTED: usize = 1000;
+/// Maximum number of injected faults that have not occurred.
+pub(super) const MOST_ASKED: usize = 1000;
 
 impl Faults {
-    /// Of a new device; `None` where nothing fails.
+    /// Creates the faults of a new device. Returns `None` if the device has no table `faults`.
     pub fn new(device: &DeviceConfig, seed: u64) -> Option<Faults> {
         let config = device.faults.as_ref()?;
         let chance = |rate, name| Chance::new(rate, seed, name);
@@ -100,7 +101,7 @@ impl Faults {
         })
     }
 
-    /// By plane, which blocks are bad when the device is new: any so many of them are as likely.
+    /// Draws the blocks of each plane that are bad when the device is new. All sets of this size are equally likely.
     pub(super) fn draw_factory_bad(&self, planes: u32, blocks: u32) -> Vec<BlockId> {
         let mut rng = Rng::new(self.seed, "faults-factory");
         let mut bad = Vec::new();
@@ -116,16 +117,17 @@ impl Faults {
         bad
     }
 
-    /// Has the next such operation fail. An error where too many have not come.
-    pub fn inject(&mut self, fault: InjectedFault) -> Result<(), String> {
-        if self.injected.len() >= MOST_INJECTED {
-            return Err(format!("{MOST_INJECTED} faults were asked for and have not come: wait for them"));
+    /// Injects a fault: the next operation that matches `place` fails. Returns an error if too many faults have not
+    /// occurred.
+    pub fn ask(&mut self, place: InjectedFault) -> Result<(), String> {
+        if self.asked.len() >= MOST_ASKED {
+            return Err(format!("too many injected faults: {MOST_ASKED} have not occurred; wait until they have"));
         }
         self.injected.push(fault);
         Ok(())
     }
 
-    /// Whether an operation that ends now has failed.
+    /// Returns `true` if an operation that ends now has failed.
     pub(super) fn fails(&mut self, kind: FaultKind, plane: u32, block: u32, pages: Range<u32>) -> bool {
         let drawn = self.chances[kind as usize].draw();
         if let Some(index) = self.injected.iter().position(|fault| fault.is_hit(kind, plane, block, pages.clone())) {
@@ -140,7 +142,7 @@ impl Faults {
         drawn
     }
 
-    /// Whether no read that is under way can turn out not to be readable.
+    /// Returns `true` if no read in flight can turn out to be uncorrectable.
     pub fn reads_are_sure(&self) -> bool {
         let may_come = |fault: &InjectedFault| fault.kind == FaultKind::Read;
         self.chances[FaultKind::Read as usize].rate == 0.0
@@ -149,7 +151,7 @@ impl Faults {
             && !self.configured.iter().any(|(fault, to_come)| *to_come && may_come(fault))
     }
 
-    /// Writes what is still to come, and what was lost, for a saved state.
+    /// Writes the random numbers, the faults that have not occurred, and the uncorrectable units to a saved state.
     pub(super) fn save(&self, out: &mut Writer) -> Result<(), StateError> {
         for chance in &self.chances {
             chance.rng.words().iter().try_for_each(|&word| out.u64(word))?;
@@ -160,7 +162,7 @@ impl Faults {
         self.lost.iter().try_for_each(|&fault| out.u32(fault))
     }
 
-    /// Reads what [`Faults::save`] wrote, of a device of so many units.
+    /// Reads what [`Faults::save`] wrote, on a device with `units` units.
     pub(super) fn load(&mut self, units: u32, input: &mut Reader) -> Result<(), StateError> {
         for chance in &mut self.chances {
             let mut words = [0; 4];
@@ -184,5 +186,5 @@ impl Faults {
     }
 }
 
-/// Versions of units that cannot be read are none that anybody wrote.
+/// Sectors that are lost and sectors that were never written have different versions.
 const _: () = assert!(LOST != crate::nand::media::BLANK);

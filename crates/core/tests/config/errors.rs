@@ -97,7 +97,7 @@ fn say_what_is_allowed_at_a_path() {
         ("nand.read=[\"25us\", \"1xs\"]", "`nand.read`: `1xs` is no time"),
         (
             "allocation.static.order=channel-dye",
-            "`allocation.static.order`: `channel-dye` is no order: `dye` is no level, did you mean `die`?",
+            "`allocation.static.order`: invalid order `channel-dye`: unknown level `dye`, did you mean `die`?",
         ),
         (
             "nand.concurrency=dye",

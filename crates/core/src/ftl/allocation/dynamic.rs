@@ -10,11 +10,11 @@ use crate::state::{Reader, StateError, Writer};
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct DynamicConfig {
-    /// The priority order of the levels; consecutive writes differ in the first one first.
+    /// Priority order of the levels. Consecutive writes differ in the first level first.
     pub order: LevelOrder,
-    /// Which planes a write may go to.
+    /// Planes that a write may go to.
     pub scope: Scope,
-    /// Which of several idle planes takes a write.
+    /// Choice among several idle planes.
     #[serde(skip_serializing_if = "Tie::is_default")]
     pub tie: Tie,
 }
@@ -27,7 +27,7 @@ impl Tie {
 }
 
 impl DynamicConfig {
-    /// Sets of planes that the address tells apart.
+    /// Returns the number of pools of a device: sets of planes that the address chooses from.
     pub fn pools(&self, device: &DeviceConfig) -> u32 {
         match self.scope {
             Scope::Device => 1,
@@ -36,36 +36,41 @@ impl DynamicConfig {
     }
 }
 
-/// What dynamic allocation is free to choose from.
+/// Planes that dynamic allocation may choose from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Scope {
     /// All planes.
     #[default]
     Device,
-    /// The planes of a channel that follows from the address: consecutive pages go round the channels.
+    /// The planes of one channel, which follows from the address: consecutive pages go to the channels in turn.
     Channel,
 }
 
-/// Which of several idle planes takes a write.
+/// Choice among several idle planes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Tie {
-    /// The next one in turn, by the priority order.
+    /// The next plane in turn, by the priority order.
     #[default]
     Turn,
-    /// One whose next free block has been erased the least (Hu et al. 2011, Sections 2.3 and 4.2, "erasure count of
-    /// blocks"). Equal ones take turns.
+    /// The plane whose next free block has the fewest erases (Hu et al. 2011, Sections 2.3 and 4.2, "erasure count of
+    /// blocks"). Planes with equally many take turns.
     Erases,
 }
 
-/// Goes round the values of the first level in the priority order, and with each round on to the next plane behind the
-/// one that the value took last, in the order of the other levels (Hu et al. 2013, Sections 2.5 and 4.3); planes that
-/// are not idle are passed over. With all planes idle, that takes the least recently used one, so writes stripe; with
-/// some busy, the values of the first level still get equal shares. What waits for a busy channel goes to the chip of
-/// it that lined up first, and those that line up together do so least recently used first (`dispatch/offer.rs`); the
-/// round goes on behind what was taken so. The planes are those of the whole device or of a channel that the address
-/// fixes (Hu et al. 2011, Section 2.3).
+/// Chooses idle planes in turn (Hu et al. 2013, Sections 2.5 and 4.3). The values of the first level take turns. Each
+/// value continues after the plane that it took last, in the order of the other levels. Planes that are not idle are
+/// skipped.
+///
+/// If all planes are idle, the least recently used one is chosen, so writes stripe. If some are busy, the values of the
+/// first level still get equal shares.
+///
+/// A write that waits for a busy channel goes to the LUN that requested the channel first. LUNs that request it
+/// together do so in least recently used order (`dispatch/offer.rs`). The turns continue after a plane that was taken
+/// in this way.
+///
+/// The planes are those of the device, or of a channel that follows from the address (Hu et al. 2011, Section 2.3).
 #[derive(Clone, Debug)]
 pub struct Dynamic {
     order: Order,
@@ -74,20 +79,20 @@ pub struct Dynamic {
     tie: Tie,
 }
 
-/// Where the writes of a pool may go.
+/// Turns of a pool.
 #[derive(Clone, Debug)]
 struct Pool {
-    /// By value of the first level.
+    /// Indexed by value of the first level.
     values: Vec<Round>,
-    /// The value whose turn it is.
+    /// Value that is next.
     turn: usize,
 }
 
-/// The planes of one value of the first level.
+/// Planes of one value of the first level.
 #[derive(Clone, Debug)]
 struct Round {
     planes: PlaneSet,
-    /// The position behind the one that was taken last.
+    /// Position after the plane that was chosen last.
     next: u32,
 }
 
@@ -187,7 +192,7 @@ mod tests {
         let mut dynamic = Dynamic::new(&options, &device, 1).unwrap();
         let per_channel = dynamic.planes_per_pool;
         assert_eq!(dynamic.pools(), device.geometry.channels);
-        assert!(dynamic.pools() > 1 && per_channel > 1, "a device on which something can go wrong");
+        assert!(dynamic.pools() > 1 && per_channel > 1, "the test needs several channels with several planes");
         let mut all = PlaneSet::new(dynamic.order.len());
         (0..dynamic.order.len()).for_each(|position| all.set(position, true));
         for stripe in 0..2 * dynamic.pools() {
@@ -201,13 +206,13 @@ mod tests {
     }
 
     #[test]
-    fn of_idle_planes_those_whose_next_block_has_the_fewest_erases_take_turns() {
+    fn idle_planes_whose_next_block_has_the_fewest_erases_take_turns() {
         let device =
             crate::config::load("hu2011", &["geometry.chips=2".to_owned(), "geometry.dies=1".to_owned()]).unwrap();
         let options = DynamicConfig { tie: Tie::Erases, ..Default::default() };
         let mut dynamic = Dynamic::new(&options, &device, 1).unwrap();
         assert!(dynamic.by_erases());
-        // By position: 4 channels, 2 chips and 2 planes, the channels first.
+        // Indexed by position: 4 channels, 2 chips and 2 planes. The channel changes first.
         let mut erases = [3, 1, 2, 9, 1, 1, 2, 9, 3, 3, 1, 9, 3, 3, 3, 9];
         let mut idle = PlaneSet::new(dynamic.order.len());
         (0..16).for_each(|position| idle.set(position, true));
@@ -216,16 +221,16 @@ mod tests {
             least.keep_least(|_| true, |position| erases[position as usize]);
             dynamic.choose(0, &least).map(|plane| dynamic.order.position(plane))
         };
-        // Those that were erased once: one each on channels 0 and 2, two on channel 1. The channels take turns.
+        // Four planes have one erase: one each on channels 0 and 2, two on channel 1. The channels take turns.
         let taken: Vec<_> = (0..6).map(|_| choose(&idle, &erases).unwrap()).collect();
         assert_eq!(taken, [4, 1, 10, 4, 5, 10]);
-        // While they are busy, those with two.
+        // While these are busy, the planes with two erases are chosen.
         for position in [1, 4, 5, 10] {
             idle.set(position, false);
         }
         let taken: Vec<_> = (0..3).map(|_| choose(&idle, &erases).unwrap()).collect();
         assert_eq!(taken, [2, 6, 2]);
-        // The count of the next block changes when a block is taken.
+        // The count of a plane changes when its next block is taken.
         erases[3] = 0;
         assert_eq!(choose(&idle, &erases), Some(3));
         idle.clear();
@@ -239,7 +244,7 @@ mod tests {
         let mut dynamic = Dynamic::new(&options, &device, 1).unwrap();
         let mut idle = PlaneSet::new(64);
         let mut taken = [0; 4];
-        // Five writes at a time, to one chip of each channel, one after another: 4 channels of 4 chips of 4 planes.
+        // Five writes at a time, to one chip of each channel; the chips take turns. 4 channels of 4 chips of 4 planes.
         for request in 0..400u32 {
             idle.clear();
             for channel in 0..4 {
@@ -254,6 +259,6 @@ mod tests {
                 taken[plane.index() / 16] += 1;
             }
         }
-        assert_eq!(taken, [500; 4], "a round at each level by itself");
+        assert_eq!(taken, [500; 4], "each level takes turns by itself");
     }
 }

@@ -1,4 +1,4 @@
-//! An allocation that the program which runs the device brings along.
+//! External allocation: supplied by the program that runs the device.
 
 use std::sync::Arc;
 
@@ -9,20 +9,20 @@ use crate::external::{ExternalAllocation, Fault, Guard, Placing, Wanted};
 use crate::sim::id::PlaneId;
 use crate::state::{Reader, StateError, Writer};
 
-/// A table of planes that an external policy has made once, or its choice whenever planes are idle. When it fails,
-/// planes take turns in the order of their numbers.
+/// Takes planes from a table that an external policy has built once, or from its choices among idle planes. After a
+/// failure, planes take turns in the order of their numbers.
 #[derive(Clone, Debug)]
 pub struct External {
     guard: Guard<dyn ExternalAllocation>,
     table: Option<Arc<[u32]>>,
-    /// The position of a plane is its number.
+    /// Order in which the position of a plane is its number.
     order: Order,
     seen: Vec<u32>,
     turn: u32,
 }
 
 impl External {
-    /// Makes the policy.
+    /// Builds the policy.
     pub fn new(config: &Config, device: &DeviceConfig, seed: u64) -> Result<External, String> {
         let wanted = Wanted { path: "allocation", config, seed };
         let pages = device.logical_units().div_ceil(u64::from(device.units_per_page())) as u32;
@@ -50,7 +50,7 @@ impl External {
     }
 }
 
-/// Whether a table has a plane for each page, and no plane has more than it can hold.
+/// Checks that a table has a plane for each page, and that each plane can hold its pages.
 fn check(table: &[u32], device: &DeviceConfig, pages: u32) -> Result<(), String> {
     let planes = device.total_planes();
     if table.len() != pages as usize {
@@ -67,7 +67,7 @@ fn check(table: &[u32], device: &DeviceConfig, pages: u32) -> Result<(), String>
     match held.iter().position(|held| *held > most) {
         Some(plane) => Err(format!(
             "gave plane {plane} {} mapping units, of which it can hold {most} and keep its free blocks: spread pages \
-             evenly, or give the device more spare",
+             evenly, or increase the over-provisioning",
             held[plane]
         )),
         None => Ok(()),

@@ -1,4 +1,4 @@
-//! Where a written unit goes: which plane, decided early (static) or when something is idle (dynamic).
+//! Allocation: chooses the plane of a written unit, early from its address (static), or when a plane is idle (dynamic).
 
 pub mod external;
 mod order;
@@ -13,30 +13,30 @@ use crate::state::{Reader, StateError, Writer};
 
 /// Chooses the plane of a host write.
 pub trait AllocationPolicy {
-    /// The plane of the flash page's worth of units number `stripe` of the host's address space, when the scheme
-    /// fixes it; `None` when any plane will do.
+    /// Returns the plane of a stripe of the host's address space, or `None` if any plane will do. A stripe is as many
+    /// units as a flash page holds.
     fn home(&self, stripe: u32) -> Option<PlaneId>;
 
-    /// How many pools there are. A write without a home waits in one of them, and goes to a plane of that pool.
+    /// Returns the number of pools. A write without a fixed plane waits in one pool, and goes to a plane of this pool.
     fn pools(&self) -> u32 {
         1
     }
 
-    /// The pool of the flash page's worth of units number `stripe`.
+    /// Returns the pool of a stripe.
     fn pool(&self, _stripe: u32) -> u32 {
         0
     }
 
-    /// The pool that a plane takes writes from; the planes of a LUN share one.
+    /// Returns the pool that a plane takes writes from. The planes of a LUN have the same pool.
     fn pool_of(&self, _plane: PlaneId) -> u32 {
         0
     }
 
-    /// The next plane of a pool among `candidates`, for schemes without a home. Candidates are a set of positions in
-    /// the scheme's order.
+    /// Chooses the next plane of a pool among `candidates`, if the scheme does not fix planes. `candidates` is a set of
+    /// positions in the scheme's order.
     fn choose(&mut self, pool: u32, candidates: &PlaneSet) -> Option<PlaneId>;
 
-    /// A plane that it was not asked for has taken a write of its pool, as it was the first to have its channel.
+    /// Notes that a plane has taken a write of its pool without being chosen, because it was granted its channel first.
     fn took(&mut self, _plane: PlaneId) {}
 
     /// Returns `true` if, of several candidates, only those may be chosen whose next free block has the fewest erases.
@@ -45,10 +45,10 @@ pub trait AllocationPolicy {
         false
     }
 
-    /// The place of each plane in the scheme's order.
+    /// Returns the position of each plane in the scheme's order.
     fn order(&self) -> &Order;
 
-    /// Writes what the policy itself remembers for a saved state.
+    /// Writes the internal state of the policy to a saved state.
     ///
     /// # Errors
     ///
@@ -57,7 +57,7 @@ pub trait AllocationPolicy {
         Ok(())
     }
 
-    /// Reads what [`AllocationPolicy::save`] wrote, as a new policy.
+    /// Reads what [`AllocationPolicy::save`] wrote, into a new policy.
     ///
     /// # Errors
     ///
@@ -66,14 +66,14 @@ pub trait AllocationPolicy {
         Ok(())
     }
 
-    /// What went wrong with it, if it came with another program.
+    /// Returns the fault of a policy that came with another program.
     fn fault(&self) -> Option<&Fault> {
         None
     }
 }
 
 policy_family! {
-    /// Where host writes go.
+    /// Choice of the planes that host writes go to.
     Allocation / AllocationConfig: dyn AllocationPolicy, or external {
         /// The plane follows from the address, by an order of channel, chip, die and plane.
         fixed::Static = "static",
@@ -88,14 +88,14 @@ impl Default for AllocationConfig {
     }
 }
 
-/// A set of planes, by their position in an order.
+/// Set of planes, by their position in an order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PlaneSet {
     words: Vec<u64>,
 }
 
 impl PlaneSet {
-    /// The empty set, for `planes` planes.
+    /// Creates an empty set for `planes` planes.
     pub fn new(planes: u32) -> PlaneSet {
         PlaneSet { words: vec![0; planes.div_ceil(64) as usize] }
     }
@@ -108,7 +108,7 @@ impl PlaneSet {
         *word = if member { *word | bit } else { *word & !bit };
     }
 
-    /// Whether a position is in the set.
+    /// Returns `true` if a position is in the set.
     #[inline]
     pub fn contains(&self, position: u32) -> bool {
         self.words[(position / 64) as usize] >> (position % 64) & 1 == 1
@@ -119,17 +119,17 @@ impl PlaneSet {
         self.words.fill(0);
     }
 
-    /// Becomes equal to `other`, without allocating.
+    /// Copies `other`, without allocating.
     pub fn copy_from(&mut self, other: &PlaneSet) {
         self.words.copy_from_slice(&other.words);
     }
 
-    /// Adds what `other` holds.
+    /// Adds all positions of `other`.
     pub fn union_with(&mut self, other: &PlaneSet) {
         self.words.iter_mut().zip(&other.words).for_each(|(a, b)| *a |= b);
     }
 
-    /// Keeps the positions whose cost is the lowest among those that are `allowed`.
+    /// Keeps only the positions with the lowest cost among those that are `allowed`.
     pub fn keep_least(&mut self, allowed: impl Fn(u32) -> bool, cost: impl Fn(u32) -> u32) {
         let positions = || (0..self.words.len() as u32 * 64).filter(|&p| self.contains(p) && allowed(p));
         let least = positions().map(&cost).min();
@@ -140,22 +140,22 @@ impl PlaneSet {
         }
     }
 
-    /// Keeps what `other` holds too.
+    /// Keeps only the positions that are also in `other`.
     pub fn intersect_with(&mut self, other: &PlaneSet) {
         self.words.iter_mut().zip(&other.words).for_each(|(a, b)| *a &= b);
     }
 
-    /// The first position from `from` on, going round.
+    /// Returns the first position from `from` on, wrapping around.
     pub fn next_from(&self, from: u32) -> Option<u32> {
         self.search(from, |word| self.words[word])
     }
 
-    /// The first position from `from` on that `other` holds too, going round.
+    /// Returns the first position from `from` on that is also in `other`, wrapping around.
     pub fn next_common(&self, other: &PlaneSet, from: u32) -> Option<u32> {
         self.search(from, |word| self.words[word] & other.words[word])
     }
 
-    /// The first bit from `from` on, going round, of words that are told by their number.
+    /// Returns the first bit from `from` on, wrapping around. `bits` returns a word by its number.
     #[inline]
     fn search(&self, from: u32, bits: impl Fn(usize) -> u64) -> Option<u32> {
         let (first_word, first_bit) = ((from / 64) as usize, from % 64);
@@ -171,7 +171,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sets_are_searched_going_round() {
+    fn searches_of_a_set_wrap_around() {
         let mut set = PlaneSet::new(130);
         assert_eq!(set.next_from(0), None);
         for position in [3, 64, 129] {

@@ -20,7 +20,7 @@ pub enum Level {
 
 use Level::{Channel, Chip, Die, Plane};
 
-/// The names of the papers for six of the 24 orders (Hu et al. 2013, Section 4.2 and Figure 14).
+/// Names that the papers give to six of the 24 orders (Hu et al. 2013, Section 4.2 and Figure 14).
 const NAMED: [(&str, [Level; 4]); 6] = [
     ("s1", [Chip, Die, Plane, Channel]),
     ("s2", [Channel, Chip, Die, Plane]),
@@ -32,8 +32,8 @@ const NAMED: [(&str, [Level; 4]); 6] = [
 
 const LEVELS: [(&str, Level); 4] = [("channel", Channel), ("chip", Chip), ("die", Die), ("plane", Plane)];
 
-/// An order of the four levels: consecutive pages differ in the first level first. Written as one of the papers'
-/// names (`"s1"` to `"s6"`) or as the levels (`"channel-die-plane-chip"`).
+/// Order of the four levels. Consecutive pages differ in the first level first. Written as a name from the papers
+/// (`"s1"` to `"s6"`) or as the levels (`"channel-die-plane-chip"`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LevelOrder(pub [Level; 4]);
 
@@ -54,7 +54,10 @@ impl std::str::FromStr for LevelOrder {
             .map(|word| {
                 LEVELS.iter().find(|(name, _)| *name == word).map(|(_, level)| *level).ok_or_else(|| {
                     let hint = did_you_mean(word, &["channel", "chip", "die", "plane"]);
-                    format!("`{text}` is no order: `{word}` is no level{hint}; write s1 to s6, or the four levels like \"channel-die-plane-chip\"")
+                    format!(
+                        "invalid order `{text}`: unknown level `{word}`{hint}; write s1 to s6, or the four levels, such \
+                         as \"channel-die-plane-chip\""
+                    )
                 })
             })
             .collect::<Result<Vec<Level>, String>>()?;
@@ -95,14 +98,14 @@ impl schemars::JsonSchema for LevelOrder {
         let mut names: Vec<String> = NAMED.iter().map(|(name, _)| (*name).to_owned()).collect();
         names.extend(LevelOrder::all().iter().map(ToString::to_string));
         schemars::json_schema!({
-            "description": "order, s1 to s6 or the four levels like \"channel-die-plane-chip\"",
+            "description": "order: s1 to s6, or the four levels, such as \"channel-die-plane-chip\"",
             "enum": names,
         })
     }
 }
 
 impl LevelOrder {
-    /// All 24 orders.
+    /// Returns all 24 orders.
     pub fn all() -> Vec<LevelOrder> {
         let levels = [Channel, Chip, Die, Plane];
         let mut orders = Vec::with_capacity(24);
@@ -118,7 +121,7 @@ impl LevelOrder {
     }
 }
 
-/// The planes of a device in an order of the levels.
+/// Planes of a device, in an order of the levels.
 #[derive(Clone, Debug)]
 pub struct Order {
     planes: Vec<PlaneId>,
@@ -127,9 +130,10 @@ pub struct Order {
 }
 
 impl Order {
-    /// The planes of `device` by `order`: position p has the mixed-radix digits of p, first level least significant.
+    /// Puts the planes of `device` in an order. The digits of a position in mixed radix are the indices in the levels,
+    /// with the first level as the least significant digit.
     ///
-    /// This is the papers' set of formulas (Hu et al. 2013, Section 4.2) for all 24 orders at once: for S2, channel =
+    /// These are the formulas of the papers (Hu et al. 2013, Section 4.2) for all 24 orders at once. For S2, channel =
     /// LPN mod channels, chip = LPN / channels mod chips, and so on.
     pub fn new(device: &DeviceConfig, order: LevelOrder) -> Order {
         let g = &device.geometry;
@@ -157,29 +161,29 @@ impl Order {
         Order { planes, positions, first_level: size(order.0[0]) }
     }
 
-    /// The plane at a position; positions go round.
+    /// Returns the plane at a position. Positions wrap around.
     #[inline]
     pub fn plane(&self, position: u32) -> PlaneId {
         self.planes[(position % self.planes.len() as u32) as usize]
     }
 
-    /// The position of a plane.
+    /// Returns the position of a plane.
     #[inline]
     pub fn position(&self, plane: PlaneId) -> u32 {
         self.positions[plane.index()]
     }
 
-    /// How many values the first level has.
+    /// Returns the number of values of the first level.
     pub fn first_level(&self) -> u32 {
         self.first_level
     }
 
-    /// How many planes there are.
+    /// Returns the number of planes.
     pub fn len(&self) -> u32 {
         self.planes.len() as u32
     }
 
-    /// Whether there is none.
+    /// Returns `true` if there are no planes.
     pub fn is_empty(&self) -> bool {
         self.planes.is_empty()
     }
