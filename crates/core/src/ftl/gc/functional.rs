@@ -1,6 +1,6 @@
 //! Garbage collection without time: all valid units of a victim move at once.
 //!
-//! Functional writes ([`Ftl::write`]) call it. The steps are those in time, but a victim is read and programmed in
+//! Functional writes ([`Ftl::write`]) use it. The steps are those of timed mode, but a victim is read and programmed in
 //! runs, so that the bits and counts of a run change together.
 
 use super::job::Job;
@@ -12,17 +12,18 @@ use crate::metrics::counters::{CopyCause, ProgramCause, ReadCause};
 use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn};
 
 impl Ftl {
-    /// Collects garbage until the plane has `free_blocks` free blocks, or no block would gain anything.
+    /// Collects garbage until the plane has `free_blocks` free blocks, or no victim would free space.
     pub(in crate::ftl) fn collect_until(&mut self, plane: PlaneId, free_blocks: u32) {
         while self.blocks.free_blocks(plane, Role::Data) < free_blocks && self.collect(plane) {}
         self.refresh_ready(plane);
     }
 
-    /// Collects garbage until the plane has the free space that `gc.pace = "proportional"` keeps, or no block would
-    /// gain anything.
+    /// Collects garbage until the plane has the free space that `gc.pace = "proportional"` keeps, or no victim would
+    /// free space.
     ///
-    /// In time a victim is moved page by page, and the free space stays at that level. Here it rises by a whole victim,
-    /// so it starts below the level by half of what a victim frees, for which the mean of all closed blocks stands.
+    /// Timed garbage collection moves a victim page by page, and the free space stays at that level. Here it rises by a
+    /// whole victim. So garbage collection starts below the level by about half of what a victim frees: the mean of the
+    /// invalid units of closed blocks.
     pub(in crate::ftl) fn keep_pace(&mut self, plane: PlaneId) {
         let is_behind = |ftl: &Ftl| {
             let view = ftl.blocks.view(ftl.blocks.region(plane, Role::Data));
@@ -33,8 +34,8 @@ impl Ftl {
         self.refresh_ready(plane);
     }
 
-    /// Moves the valid units of a victim and erases it. Returns `false` if the trigger wants no garbage collection, or
-    /// no block would gain anything.
+    /// Moves the valid units of a victim and erases it. Returns `false` if the trigger does not start garbage
+    /// collection, or no victim would free space.
     fn collect(&mut self, plane: PlaneId) -> bool {
         if !self.wants_gc(plane, self.blocks.free_blocks(plane, Role::Data)) {
             return false;
@@ -44,7 +45,7 @@ impl Ftl {
         self.note_victim(plane, victim, 0);
         self.evacuate_now(plane, victim);
         if self.shape.single_frontier {
-            // The host's next write does not share a program with moved units.
+            // The next host write does not share a program with moved units.
             self.pad(self.blocks.gc_frontier(plane), self.shape.units_per_program);
         }
         self.blocks.await_erase(victim);
@@ -52,7 +53,7 @@ impl Ftl {
         true
     }
 
-    /// Moves all valid units of a block, in runs that each lie in one block.
+    /// Moves all valid units of a block in runs. Each run goes to one block.
     fn evacuate_now(&mut self, plane: PlaneId, victim: BlockId) {
         let cause = self.blocks.block(victim).moved_for;
         let mut moving = Evacuation::with_memory(std::mem::take(&mut self.copies));
@@ -62,7 +63,7 @@ impl Ftl {
             self.blocks.invalidate_all(victim);
             self.blocks.release_from(victim, read.units);
         }
-        // Where classes share their frontiers with moved units, each unit goes to the frontier of its own class.
+        // If classes share their frontiers with moved units, each unit goes to the frontier of its own class.
         let by_class = self.shape.single_frontier && self.shape.classes > 1;
         let mut left = &mut moving.copies[..];
         while let Some(first) = left.first() {
@@ -86,7 +87,7 @@ impl Ftl {
         let first = self.bind_copies(at, run, count);
         run.iter().for_each(|copy| self.map.set_flash(Lpn(copy.lpn), copy.to));
         self.blocks.validate_run(first, count);
-        // A page counts with its first unit.
+        // A page is counted with its first unit.
         let per_page = self.shape.units_per_page;
         let pages_before = |unit: u32| per_page.divide(unit + per_page.divisor() - 1);
         let pages = pages_before(first.0 + count) - pages_before(first.0);
@@ -96,7 +97,7 @@ impl Ftl {
         self.close_if_full(Ppn(first.0 + count - 1), at, Role::Data);
     }
 
-    /// Notes what each moved unit means to classes, contents, losses and the map in flash.
+    /// Updates classes, contents, uncorrectable units and the map in flash for units that have moved.
     fn note_run(&mut self, run: &[Copy], cause: CopyCause) {
         let watched =
             self.classes.is_some() || self.media.is_some() || self.faults.is_some() || self.shape.hooks.entries;

@@ -1,4 +1,4 @@
-//! Garbage collection of one plane, step by step: which block is next, which page is read, what is programmed.
+//! Garbage collection of one plane, step by step: chooses victims, reads their pages, and programs and erases.
 
 use crate::config::advanced::Waste;
 use crate::ftl::Ftl;
@@ -7,14 +7,14 @@ use crate::ftl::space::{Claim, InHand, Role};
 use crate::sim::id::{BlockId, PlaneId, Ppn};
 use crate::work::Class;
 
-/// What a job does next.
+/// Next step of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Read the page of `first`: so many valid units of it.
+    /// Read valid units of the page of `first`.
     Read {
         /// The first valid unit of the page.
         first: Ppn,
-        /// How many units are moved from it.
+        /// Number of units that are moved from the page.
         units: u32,
     },
     /// Move the page of `first` within the plane.
@@ -22,57 +22,58 @@ pub enum Step {
         /// The first valid unit of the page.
         first: Ppn,
     },
-    /// Program what has been read.
+    /// Program units that have been read.
     Write,
-    /// A victim has been read out; it can be erased at once.
+    /// Erase a victim that has been read and that nothing depends on.
     Erase(BlockId),
-    /// Decide which block is next: that takes time, and is to be granted.
+    /// Choose the next victim. The choice takes time, and has to be granted.
     Choose,
-    /// Nothing to do now.
+    /// No step can be taken now.
     Rest,
 }
 
-/// The garbage collection of one plane. One block is evacuated at a time.
+/// Garbage collection of one plane. It evacuates one block at a time.
 #[derive(Clone, Debug, Default)]
 pub struct Job {
-    /// True from the choice of a step until its operation has ended, so that no two steps are under way.
+    /// True from the choice of a step until its operation has ended, so that no two steps are in flight.
     pub busy: bool,
-    /// The step that is being taken, and its scheduling class.
+    /// Step that was chosen and has not been taken, and its scheduling class.
     pub coming: Option<(Step, Class)>,
-    /// The evacuation of its victims.
+    /// Evacuation of the victims.
     pub moving: Evacuation,
-    /// Invalid units that were passed over since the last host program of the plane.
+    /// Number of invalid units that were passed since the last host program of the plane.
     pub reclaimed: u32,
-    /// Units that the victim still gains: what blind copy-backs may waste, but for one program.
+    /// Units that the victim still frees, less those that must be left. Blind copy-backs may waste all but one program
+    /// of them.
     pub gain: u32,
-    /// Victims that are read out and not yet erased, without those that have failed.
+    /// Number of victims that have been read and await their erase, without failed blocks.
     pub awaiting_erase: u32,
-    /// Failed blocks that are read out and not yet given up.
+    /// Number of failed blocks that have been read and are not retired.
     pub leaving: u32,
-    /// Of `awaiting_erase`, those that something still depends on, where programs fail: that may be a write which waits for a
-    /// free block to be programmed again, so that nobody may wait for them.
+    /// If programs may fail: number of `awaiting_erase` blocks with dependants. A dependant may be a write that has failed and
+    /// waits for a free block, so nothing may wait for the erase of these blocks.
     pub held: u32,
-    /// A failed block has just been chosen: the host has room again that was kept for it.
+    /// True if a failed block has just been chosen, so that the host may use the room that was kept for it.
     pub took_failed: bool,
-    /// Choices take time: each is asked for, and made once when it is granted.
+    /// True if choices take time. Each is requested once, and made when it is granted.
     asks: bool,
-    /// A choice is granted.
+    /// True if a choice has been granted.
     pub granted: bool,
     asking: bool,
 }
 
 impl Job {
-    /// No cleaning yet; `asks` where choices take time.
+    /// Creates an idle job. `asks` is true if choices take time.
     pub fn new(asks: bool) -> Job {
         Job { asks, ..Job::default() }
     }
 
-    /// Whether the job has anything in hand.
+    /// Returns `true` if the job has no units to move and no blocks to erase.
     pub fn is_idle(&self) -> bool {
         !self.busy && self.moving.is_idle() && self.awaiting_erase + self.leaving == 0
     }
 
-    /// Returns what the job has still to program, and what it will free.
+    /// Returns the units that the job still has to program, and the blocks that it will free.
     pub fn in_hand(&self, ftl: &Ftl) -> InHand {
         InHand {
             units: self.moving.units_left(ftl),
@@ -83,10 +84,10 @@ impl Job {
         }
     }
 
-    /// What to do next, given that nothing of the job is on its way.
+    /// Returns the next step. No operation of the job is in flight.
     ///
-    /// Program commands are filled with the units of the next victim where cleaning goes on, so that nothing is
-    /// padded while space is short; the rest is programmed, padded, when it stops.
+    /// If garbage collection continues, a program is filled with units of the next victim, so that nothing is padded
+    /// while space is short. When it stops, the remaining units are programmed with padding.
     pub fn next_step(&mut self, ftl: &mut Ftl, plane: PlaneId) -> Step {
         debug_assert!(!self.busy);
         let group = ftl.shape().units_per_program as usize;
@@ -98,7 +99,7 @@ impl Job {
                 if std::mem::take(&mut self.asking) {
                     return Step::Choose;
                 }
-                // What is in hand may have to wait for the erase of a victim that waits for others.
+                // The units that were read may have to wait for the erase of a victim that has dependants.
                 let room = ftl.blocks.may_take(ftl.blocks.region(plane, Role::Data), Claim::Move);
                 return if self.moving.copies.is_empty() || !room { Step::Rest } else { Step::Write };
             }
@@ -125,14 +126,14 @@ impl Job {
         free.saturating_sub(self.moving.unbound())
     }
 
-    /// Blocks that will be free when what is in hand has been moved.
+    /// Returns the number of blocks that will be free when the units of the job have been moved.
     pub fn blocks_coming(&self, ftl: &Ftl) -> u32 {
         self.awaiting_erase - self.held
             + u32::from(self.moving.block().is_some_and(|victim| !ftl.blocks.block(victim).failed))
     }
 
-    /// Chooses a block that has failed, where what it holds has room and leaves a victim's behind it, and another
-    /// block's, which may fail in its turn.
+    /// Chooses a failed block, if its units find room. They must leave room for a victim, and for the units of another
+    /// block that may fail.
     fn choose_failed(&mut self, ftl: &mut Ftl, plane: PlaneId) -> bool {
         let Some(failed) = ftl.first_failed(plane, Role::Data) else { return false };
         let claim = Claim::Failed { hand: self.in_hand(ftl), valid: u32::from(ftl.blocks.block(failed).valid) };
@@ -145,7 +146,7 @@ impl Job {
         true
     }
 
-    /// Chooses a victim, if the plane needs cleaning and what is read has room.
+    /// Chooses a victim, if the plane needs garbage collection and the units of a victim find room.
     fn choose(&mut self, ftl: &mut Ftl, plane: PlaneId) -> bool {
         if ftl.faults.is_some() && self.choose_failed(ftl, plane) {
             return true;
@@ -159,8 +160,9 @@ impl Job {
         if is_paced && self.free_units(ftl, plane) >= ftl.pace_level() {
             return false;
         }
-        // A whole victim must find room, behind what is in hand; if it does not, that is programmed first. With a
-        // single frontier the host may take the open block meanwhile, so nothing is ever kept in hand there.
+        // A whole victim must find room after the units that were read. If it does not, those are programmed first.
+        // If the host shares the frontier, it may take the open block before that, so no units are kept for the next
+        // victim.
         let data = ftl.blocks.data_units();
         let in_hand = if self.moving.copies.is_empty() { 0 } else { shape.units_per_program };
         if !ftl.blocks.may_take(ftl.blocks.region(plane, Role::Data), Claim::Victim(self.in_hand(ftl))) {
@@ -179,12 +181,13 @@ impl Job {
         true
     }
 
-    /// Takes the next page of the victim that holds valid units.
+    /// Reads the next page of the victim that has valid units. Returns `None` if there is none.
     fn read_next(&mut self, ftl: &mut Ftl) -> Option<Step> {
         let page = self.moving.read(ftl, 1)?;
         self.reclaimed += page.invalid;
         let copy_back = ftl.shape().copy_back;
-        // Wise copy-back moves no invalid unit: a page with one would give up what the controller packs together.
+        // Wise copy-back moves no invalid units. A page that has some goes through the controller, which packs the
+        // valid ones.
         let is_whole = page.units == ftl.shape().units_per_page.divisor();
         if copy_back == Waste::Blind || (copy_back == Waste::Wise && is_whole) {
             self.moving.move_back(page.units);
@@ -194,9 +197,9 @@ impl Job {
     }
 }
 
-/// What a victim must gain. Its erase may come to wait for the records of trims, and those for room: where the reserve
-/// and what is left of the frontier of moved units may be all there is, a program of it is left for them. The rest of
-/// the stock, and a frontier that is the host's too, may be the host's by then.
+/// Returns the number of units that a victim must free. Its erase may have to wait for trim records, and those for
+/// room. If the reserve and the frontier of moved units may be the only room, a program is left for the records. The
+/// host may have used the other free blocks by then, and also a frontier that it shares.
 fn room_to_leave(ftl: &Ftl, plane: PlaneId, in_hand: u32) -> u32 {
     let shape = ftl.shape();
     let left = if shape.single_frontier { 0 } else { ftl.blocks.room(ftl.blocks.gc_frontier(plane)) };

@@ -1,4 +1,4 @@
-//! Cleaning: reclaiming the space of superseded units.
+//! Garbage collection (GC): reclaims the space of invalid units.
 
 mod functional;
 pub mod job;

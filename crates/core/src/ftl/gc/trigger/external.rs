@@ -1,4 +1,4 @@
-//! A trigger that the program which runs the device brings along.
+//! External trigger: supplied by the program that runs the device.
 
 use super::TriggerPolicy;
 use crate::config::DeviceConfig;
@@ -7,14 +7,14 @@ use crate::external::{ExternalTrigger, Fault, Guard, Wanted};
 use crate::ftl::space::RegionView;
 use crate::state::{StateError, Writer};
 
-/// Asks an external policy. When it fails, planes are cleaned as by `threshold`.
+/// Calls an external policy. After a failure, it acts like `threshold`.
 #[derive(Clone, Debug)]
 pub struct External {
     guard: Guard<dyn ExternalTrigger>,
 }
 
 impl External {
-    /// Makes the policy.
+    /// Builds the policy.
     pub fn new(config: &Config, device: &DeviceConfig, seed: u64) -> Result<External, String> {
         let wanted = Wanted { path: "gc.trigger", config, seed };
         let made = device.makers.provider(wanted)?.trigger(wanted);

@@ -1,4 +1,4 @@
-//! Lazy: not before there is much to gain.
+//! Lazy trigger: starts garbage collection when a share of the units is invalid.
 
 use super::TriggerPolicy;
 use crate::config::DeviceConfig;
@@ -9,7 +9,7 @@ use crate::policy::Policy;
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct LazyConfig {
-    /// Share of the units in closed blocks of the plane that have to be superseded, from 0 to 1.
+    /// Share of the units in closed blocks of the plane that must be invalid, from 0 to 1.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub invalid: f64,
 }
@@ -20,11 +20,11 @@ impl Default for LazyConfig {
     }
 }
 
-/// Waits until a share of what the closed blocks hold is superseded: a victim has fewer units to move then, and less
-/// stock is left for bursts of writes.
+/// Waits until a share of the units in closed blocks is invalid. Victims then have fewer units to move, but fewer free
+/// blocks are left for bursts of writes.
 #[derive(Clone, Debug)]
 pub struct Lazy {
-    /// Invalidated units for each closed block.
+    /// Invalid units that are required for each closed block.
     per_block: f64,
 }
 
@@ -34,7 +34,7 @@ impl Policy for Lazy {
     fn check(options: &LazyConfig, _: &DeviceConfig) -> Result<(), String> {
         match (0.0..=1.0).contains(&options.invalid) {
             true => Ok(()),
-            false => Err(format!("stale = {} is no share: it must be from 0 to 1", options.invalid)),
+            false => Err(format!("stale = {}: expected a share from 0 to 1", options.invalid)),
         }
     }
 
@@ -45,7 +45,7 @@ impl Policy for Lazy {
 }
 
 impl Lazy {
-    /// Returns `true` if so many invalid units of closed blocks are the share.
+    /// Returns `true` if `invalid` units in `closed` blocks reach the share.
     fn is_due(&self, invalid: u32, closed: u32) -> bool {
         f64::from(invalid) >= self.per_block * f64::from(closed)
     }
@@ -62,8 +62,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_waits_for_its_share() {
-        // `tiny` has 64 pages of 4 KiB in a block: of 10 closed blocks 640 units, of which a tenth is 64.
+    fn garbage_collection_waits_for_the_share() {
+        // `tiny` has 64 pages of 4 KiB in a block. Ten closed blocks have 640 units, and a tenth of them is 64.
         let device = crate::config::load("tiny", &[]).unwrap();
         assert_eq!(device.data_units_per_block(), 64);
         let lazy = Lazy::new(&LazyConfig { invalid: 0.1 }, &device, 1).unwrap();

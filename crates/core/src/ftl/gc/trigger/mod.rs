@@ -1,4 +1,4 @@
-//! When a plane is cleaned.
+//! Triggers: they decide when garbage collection of a plane starts.
 
 pub mod external;
 
@@ -7,11 +7,11 @@ use crate::ftl::space::RegionView;
 use crate::policy_family;
 use crate::state::{Reader, StateError, Writer};
 
-/// Says when a plane is cleaned whose stock of free blocks is at or below `gc.soft_threshold`. At or below
-/// `gc.hard_threshold`, and with a single block in any case, it is cleaned without being asked for.
+/// Decides whether garbage collection of a plane starts that has `gc.soft_threshold` free blocks or fewer. At
+/// `gc.hard_threshold` or fewer, or with only the reserve left, it starts without the trigger.
 pub trait TriggerPolicy {
-    /// Whether to clean the plane now. It is asked when a block of it has been opened and behind each victim, and may
-    /// be asked more than once.
+    /// Returns `true` to start garbage collection of the plane. Called when a block of the plane is opened and after
+    /// each victim, and possibly more often.
     fn wants(&mut self, view: &RegionView) -> bool;
 
     /// Returns `true` if the policy needs the times at which blocks were closed and changed.
@@ -19,7 +19,7 @@ pub trait TriggerPolicy {
         false
     }
 
-    /// Writes what the policy itself remembers for a saved state.
+    /// Writes the internal state of the policy to a saved state.
     ///
     /// # Errors
     ///
@@ -28,7 +28,7 @@ pub trait TriggerPolicy {
         Ok(())
     }
 
-    /// Reads what [`TriggerPolicy::save`] wrote, as a new policy.
+    /// Reads what [`TriggerPolicy::save`] wrote, into a new policy.
     ///
     /// # Errors
     ///
@@ -37,18 +37,19 @@ pub trait TriggerPolicy {
         Ok(())
     }
 
-    /// What went wrong with it, if it came with another program.
+    /// Returns the fault of a policy that came with another program.
     fn fault(&self) -> Option<&Fault> {
         None
     }
 }
 
 policy_family! {
-    /// When a plane is cleaned.
+    /// Condition under which garbage collection of a plane starts.
     Trigger / TriggerConfig: dyn TriggerPolicy, or external {
-        /// As soon as it may be: at or below the soft threshold.
+        /// The plane has `gc.soft_threshold` free blocks or fewer.
         threshold::Threshold = "threshold",
-        /// When it may be, and a share of what its closed blocks hold is superseded.
+        /// The plane has `gc.soft_threshold` free blocks or fewer, and a share of the units in its closed blocks is
+        /// invalid.
         lazy::Lazy = "lazy",
     }
 }
@@ -60,7 +61,7 @@ impl Default for TriggerConfig {
 }
 
 impl TriggerConfig {
-    /// Whether it is the one that devices have when nothing is said.
+    /// Returns `true` for the trigger of devices that name none.
     pub fn is_default(&self) -> bool {
         *self == TriggerConfig::default()
     }

@@ -1,4 +1,4 @@
-//! The threshold: as soon as a plane may be cleaned.
+//! Threshold trigger: starts garbage collection at the soft threshold.
 
 use super::TriggerPolicy;
 use crate::config::DeviceConfig;
@@ -10,7 +10,7 @@ use crate::policy::Policy;
 #[serde(deny_unknown_fields)]
 pub struct ThresholdConfig {}
 
-/// Cleans whenever the stock is at or below the soft threshold (Agrawal et al. 2008, Section 3.2).
+/// Starts garbage collection whenever it is allowed: at the soft threshold (Agrawal et al. 2008, Section 3.2).
 #[derive(Clone, Debug)]
 pub struct Threshold;
 

@@ -1,4 +1,4 @@
-//! Cost-benefit: gain now against what would be superseded by waiting.
+//! Cost-benefit victims: the space that a block frees, weighed against the cost of moving its units, and by its age.
 
 use super::{Index, VictimPolicy};
 use crate::config::DeviceConfig;
@@ -11,13 +11,13 @@ use crate::sim::id::BlockId;
 #[serde(deny_unknown_fields)]
 pub struct CostBenefitConfig {}
 
-/// Takes the block with the highest age * (1 - u) / 2u, where u is its share of valid units and its age the number
-/// of host writes since one of its units was last superseded (Kawaguchi, Nishioka and Motoda, "A flash-memory based
-/// file system", USENIX 1995). Reading a block costs u, writing it back u, and 1 - u is gained.
+/// Takes the block with the highest age * (1 - u) / 2u (Kawaguchi, Nishioka and Motoda, "A flash-memory based file
+/// system", USENIX 1995). u is the share of valid units. The age is the number of host writes since a unit of the block
+/// last became invalid. Reading a block costs u, writing it back costs u, and 1 - u is freed.
 ///
-/// The exact maximum without a scan of the blocks: among blocks with equally many valid units the oldest wins, and a
-/// list of [`Index::Buckets`] is ordered by age, because a block enters it at its last change. So only the heads
-/// compete: at most one for each number of valid units, less than a comparison for each unit that the victim moves.
+/// The maximum is exact and needs no scan of all blocks. Among blocks with equally many valid units, the oldest wins.
+/// Each list of [`Index::Buckets`] is ordered by age, because a block enters it at its last change. So only the heads
+/// compete, at most one for each number of valid units.
 #[derive(Clone, Debug)]
 pub struct CostBenefit;
 
@@ -28,7 +28,7 @@ impl Policy for CostBenefit {
     }
 }
 
-/// Whether benefit `a` = (age, gain, cost) is over benefit `b`, as age * gain / cost, in integers.
+/// Returns `true` if benefit `a` = (age, gain, cost) is higher than `b`. Computes age * gain / cost in integers.
 fn over(a: (u64, u32, u32), b: (u64, u32, u32)) -> bool {
     let product = |age: u64, gain: u32, cost: u32| u128::from(age) * u128::from(gain) * u128::from(cost);
     product(a.0, a.1, b.2) > product(b.0, b.1, a.2)
@@ -53,7 +53,7 @@ impl VictimPolicy for CostBenefit {
                 best = Some((benefit, block));
             }
             if valid == 0 {
-                break; // Costs nothing: no other can be better.
+                break; // This block costs nothing, so no other is better.
             }
         }
         best.map(|(_, block)| block)

@@ -1,4 +1,4 @@
-//! d-choices: the best of a few.
+//! d-choices victims: the best of a few random blocks.
 
 use super::{Index, VictimPolicy};
 use crate::config::DeviceConfig;
@@ -8,14 +8,14 @@ use crate::sim::id::BlockId;
 use crate::sim::rng::Rng;
 use crate::state::{Reader, StateError, Writer};
 
-/// Largest `d`. It bounds the time that the choice of a victim takes.
+/// Largest `d`. It bounds the time for the choice of a victim.
 const MOST: u32 = 1000;
 
 /// Options of d-choices.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct DChoicesConfig {
-    /// Blocks drawn, with replacement, from 1 to 1000. 1 is `random`, a large number nearly `greedy`.
+    /// Number of blocks drawn, with replacement, from 1 to 1000. 1 is `random`; a large number is nearly `greedy`.
     #[schemars(range(min = 1, max = 1000))]
     pub d: u32,
 }
@@ -26,8 +26,8 @@ impl Default for DChoicesConfig {
     }
 }
 
-/// Draws d closed blocks and takes the one with the fewest valid units, the first drawn of several (Van Houdt,
-/// "A mean field model for a class of garbage collection algorithms in flash-based solid state drives", 2013).
+/// Draws d closed blocks and takes the one with the fewest valid units; of several, the first drawn (Van Houdt, "A mean
+/// field model for a class of garbage collection algorithms in flash-based solid state drives", 2013).
 #[derive(Clone, Debug)]
 pub struct DChoices {
     d: u32,

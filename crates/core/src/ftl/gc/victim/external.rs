@@ -1,4 +1,4 @@
-//! A victim policy that the program which runs the device brings along.
+//! External victim policy: supplied by the program that runs the device.
 
 use super::{Index, VictimPolicy};
 use crate::config::DeviceConfig;
@@ -8,11 +8,11 @@ use crate::ftl::space::RegionView;
 use crate::sim::id::BlockId;
 use crate::state::{StateError, Writer};
 
-/// Shows a region to an external policy, and checks what it chooses. When it fails, blocks are chosen as by `greedy`.
+/// Shows a region to an external policy, and checks its choice. After a failure, it chooses like `greedy`.
 #[derive(Clone, Debug)]
 pub struct External {
     guard: Guard<dyn ExternalVictim>,
-    /// By plane: victims in succession that gained nothing.
+    /// Number of consecutive victims that freed nothing. Indexed by plane.
     in_vain: Vec<u32>,
     most_wasted: u32,
 }

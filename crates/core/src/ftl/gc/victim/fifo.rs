@@ -1,4 +1,4 @@
-//! FIFO: the block that was closed first.
+//! FIFO victims: the block that was closed first.
 
 use super::{Index, VictimPolicy};
 use crate::config::DeviceConfig;
@@ -11,8 +11,8 @@ use crate::sim::id::BlockId;
 #[serde(deny_unknown_fields)]
 pub struct FifoConfig {}
 
-/// Takes the block that was closed first, as a log cleaner that goes round the disk. It may take a block without a
-/// superseded unit: that gains nothing, and is what the policy does.
+/// Takes the block that was closed first, as garbage collection of a circular log does. It may take a block without
+/// invalid units, which frees nothing.
 #[derive(Clone, Debug)]
 pub struct Fifo;
 

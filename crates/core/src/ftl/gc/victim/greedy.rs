@@ -1,4 +1,4 @@
-//! Greedy: most gain now.
+//! Greedy victims: the block with the fewest valid units.
 
 use super::{Index, VictimPolicy};
 use crate::config::DeviceConfig;
@@ -12,7 +12,7 @@ use crate::sim::id::BlockId;
 pub struct GreedyConfig {}
 
 /// Takes the block with the fewest valid units (Agrawal et al. 2008, Section 3.2). Ties go to the block that has had
-/// so few for the longest time.
+/// this number for the longest time.
 #[derive(Clone, Debug)]
 pub struct Greedy;
 

@@ -7,6 +7,6 @@ pub enum Index {
     Array,
     /// The order of closing.
     List,
-    /// By valid units, and of equally many the one first that has had so few for the longest time.
+    /// The order of valid units. Blocks with equally many are in the order in which they reached that number.
     Buckets,
 }

@@ -1,4 +1,4 @@
-//! Which block garbage collection takes next.
+//! Victim policies: they choose the block that garbage collection reclaims next.
 
 pub mod external;
 mod index;
@@ -20,10 +20,10 @@ pub trait VictimPolicy {
         false
     }
 
-    /// Chooses a closed block, or returns `None` if none would gain anything.
+    /// Chooses a closed block. Returns `None` if no block would free space.
     fn choose(&mut self, view: &RegionView) -> Option<BlockId>;
 
-    /// Writes what the policy itself remembers for a saved state.
+    /// Writes the internal state of the policy to a saved state.
     ///
     /// # Errors
     ///
@@ -32,7 +32,7 @@ pub trait VictimPolicy {
         Ok(())
     }
 
-    /// Reads what [`VictimPolicy::save`] wrote, as a new policy.
+    /// Reads what [`VictimPolicy::save`] wrote, into a new policy.
     ///
     /// # Errors
     ///
@@ -48,17 +48,17 @@ pub trait VictimPolicy {
 }
 
 policy_family! {
-    /// Which block cleaning reclaims.
+    /// Choice of the block that garbage collection reclaims.
     Victim / VictimConfig: dyn VictimPolicy, or external {
-        /// The block with the fewest valid units; of several, the one that has had so few for the longest time.
+        /// The block with the fewest valid units; of several, the one that has had this number for the longest time.
         greedy::Greedy = "greedy",
         /// The block that was closed first.
         fifo::Fifo = "fifo",
-        /// Any block.
+        /// Any closed block, at random.
         random::Random = "random",
-        /// The block with the fewest valid units of d random ones.
+        /// The block with the fewest valid units among d random ones.
         d_choices::DChoices = "d-choices",
-        /// The block with the highest age * (1 - u) / 2u, u its share of valid units (Kawaguchi et al. 1995).
+        /// The block with the highest age * (1 - u) / 2u, where u is the share of valid units (Kawaguchi et al. 1995).
         cost_benefit::CostBenefit = "cost-benefit",
     }
 }

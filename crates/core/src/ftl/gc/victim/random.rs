@@ -1,4 +1,4 @@
-//! Random: any block.
+//! Random victims: any closed block.
 
 use super::{Index, VictimPolicy};
 use crate::config::DeviceConfig;

@@ -1,4 +1,4 @@
-//! A wear policy that the program which runs the device brings along.
+//! External wear policy: supplied by the program that runs the device.
 
 use super::WearPolicy;
 use crate::config::DeviceConfig;
@@ -8,7 +8,7 @@ use crate::ftl::space::RegionView;
 use crate::sim::id::BlockId;
 use crate::state::{StateError, Writer};
 
-/// Asks an external policy, and checks its answers. When it fails, wear is not leveled.
+/// Calls an external policy, and checks its choices. After a failure, wear is not leveled.
 #[derive(Clone, Debug)]
 pub struct External {
     guard: Guard<dyn ExternalWear>,

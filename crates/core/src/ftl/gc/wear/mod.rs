@@ -1,4 +1,4 @@
-//! Which blocks wear out first: wear leveling.
+//! Wear leveling: chooses free blocks to open, refuses victims, and names blocks to migrate.
 
 pub mod external;
 
@@ -8,20 +8,20 @@ use crate::policy_family;
 use crate::sim::id::BlockId;
 use crate::state::{Reader, StateError, Writer};
 
-/// Levels wear. Each method sees the region in question.
+/// Levels wear. Each method gets a view of the region.
 pub trait WearPolicy {
-    /// Chooses the free block that is opened next: its position among `oldest`, the free blocks of the plane that have
-    /// waited the longest. There is at least one, and at most eight.
+    /// Chooses the free block to open next. Returns its position in `oldest`: the oldest free blocks of the plane, at
+    /// least one and at most eight.
     ///
     /// If planes open blocks of equal addresses (`nand.advanced.strict`), these addresses decide instead.
     fn pick_free(&mut self, view: &RegionView, oldest: &[BlockId]) -> usize;
 
-    /// Returns `true` if garbage collection may take the victim that the victim policy has chosen. Otherwise that
-    /// chooses again. If all victims are refused, garbage collection takes the first one.
+    /// Returns `true` if garbage collection may take the victim that the victim policy has chosen. Otherwise, the
+    /// victim policy chooses again. If all victims are refused, garbage collection takes the first one.
     fn allows(&mut self, view: &RegionView, victim: BlockId) -> bool;
 
     /// Returns a closed block to migrate after `block` was erased. Garbage collection takes it as its next victim. The
-    /// method is not called for a block that was migrated, so that every second victim at least frees space.
+    /// method is not called after the erase of a migrated block, so that at least every second victim frees space.
     fn erased(&mut self, view: &RegionView, block: BlockId) -> Option<BlockId>;
 
     /// Returns `true` if the policy needs the times at which blocks were closed and changed.
@@ -29,7 +29,7 @@ pub trait WearPolicy {
         false
     }
 
-    /// Writes what the policy itself remembers for a saved state.
+    /// Writes the internal state of the policy to a saved state.
     ///
     /// # Errors
     ///
@@ -38,7 +38,7 @@ pub trait WearPolicy {
         Ok(())
     }
 
-    /// Reads what [`WearPolicy::save`] wrote, as a new policy.
+    /// Reads what [`WearPolicy::save`] wrote, into a new policy.
     ///
     /// # Errors
     ///
@@ -54,9 +54,9 @@ pub trait WearPolicy {
 }
 
 policy_family! {
-    /// How wear is leveled.
+    /// Policy that levels wear.
     Wear / WearConfig: dyn WearPolicy, or external {
-        /// Not at all: free blocks are opened in the order in which they were erased.
+        /// No wear leveling: free blocks are opened in the order in which they were erased.
         none::Unleveled = "none",
     }
 }

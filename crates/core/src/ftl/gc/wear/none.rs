@@ -6,12 +6,12 @@ use crate::ftl::space::RegionView;
 use crate::policy::Policy;
 use crate::sim::id::BlockId;
 
-/// No wear leveling has no options.
+/// This policy has no options.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct UnleveledConfig {}
 
-/// Opens the oldest free block and allows every victim. A device with it builds no policy.
+/// Opens the oldest free block and allows every victim. Devices without wear leveling do not build it.
 #[derive(Clone, Debug)]
 pub struct Unleveled;
 
