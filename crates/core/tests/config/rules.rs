@@ -94,7 +94,7 @@ const REFUSED: &[(&[&str], &str)] = &[
     (&["durability.checkpoint=2KiB"], "durability.checkpoint = 2KiB: must be from 4KiB to "),
     (
         &["durability.checkpoint=1MiB", "mapping.scheme=block", "capacity.spare=0.3"],
-        "durability.checkpoint = 1MiB: power loss is not modelled with mapping.scheme = \"block\"",
+        "durability.checkpoint = 1MiB: power loss is not modeled with mapping.scheme = \"block\"",
     ),
     (&["durability.checkpoint=1MiB", "geometry.blocks=3"], "; durability.checkpoint takes "),
     (&["gc.hard_threshold=3"], "gc.hard_threshold = 3: 3 blocks, at most gc.soft_threshold = 2 blocks"),

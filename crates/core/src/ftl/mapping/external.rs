@@ -1,4 +1,4 @@
-//! A mapping scheme of the program that runs the device.
+//! External mapping scheme: supplied by the program that runs the device.
 
 use std::ops::Range;
 
@@ -15,15 +15,15 @@ impl SchemeOptions for Config {
     fn needs(&self, _: &DeviceConfig) -> Needs {
         Needs {
             whole_blocks: true,
-            no_power_loss: Some("power loss is not modelled with mapping schemes of other programs"),
-            no_faults: Some("failures are not modelled with mapping schemes of other programs: leave the table out"),
-            no_classes: Some("mapping schemes of other programs do not keep classes apart"),
+            no_power_loss: Some("power loss is not modeled with external mapping schemes"),
+            no_faults: Some("failures are not modeled with external mapping schemes; remove the table"),
+            no_classes: Some("external mapping schemes do not separate classes"),
             ..Needs::default()
         }
     }
 }
 
-/// Calls a scheme of another program.
+/// Forwards all calls to an external scheme.
 #[derive(Debug)]
 pub struct External {
     who: String,

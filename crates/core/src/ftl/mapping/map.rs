@@ -1,24 +1,24 @@
-//! The page map: where each logical page is, and which logical page each place holds. All schemes keep it.
+//! Page map: the location of each logical unit, and the owner of each physical unit. All schemes use it.
 
 use crate::config::DeviceConfig;
 use crate::sim::id::{Lpn, Ppn, TransactionId};
 use crate::sim::memory::{prefetch, zeroed};
 
-/// Where a logical page is.
+/// Location of a logical unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Location {
-    /// Nowhere: never written, or trimmed.
+    /// None: the unit was never written, or was trimmed.
     Unmapped,
-    /// In flash.
+    /// Flash, at this address.
     Flash(Ppn),
-    /// In the controller: its write, by the number of its slot, has not ended.
+    /// Write slot of the controller: the write has not ended.
     Slot(TransactionId),
 }
 
-/// The full map: four bytes for each logical unit, and four back from each physical one.
+/// The full map: four bytes for each logical unit, and four for each physical unit in reverse.
 ///
-/// An entry is 0 for unmapped, else the place plus one; the top bit marks a slot, so that a read finds data that are
-/// on their way without any other look-up (design decision 4).
+/// An entry is 0 if the unit is unmapped, else its address plus one. The top bit marks a slot, so that a read finds
+/// data in flight without another look-up (design decision 4).
 #[derive(Clone, Debug)]
 pub struct PageMap {
     forward: Vec<u32>,
@@ -28,14 +28,14 @@ pub struct PageMap {
 
 const SLOT: u32 = 1 << 31;
 
-/// The owner of a place that was programmed without data.
+/// Owner of a physical unit that was programmed without data.
 pub const PADDING: u32 = u32::MAX;
 
-/// The owner of a place that holds a part of a translation page: this and its number.
+/// Owner of a physical unit that holds a part of a translation page: this bit and the number of the page.
 pub const TRANSLATION: u32 = 1 << 31;
 
 impl PageMap {
-    /// Nothing mapped.
+    /// Creates a map without mapped units.
     pub fn new(device: &DeviceConfig) -> PageMap {
         PageMap {
             forward: zeroed(device.mapped_units() as usize),
@@ -44,22 +44,22 @@ impl PageMap {
         }
     }
 
-    /// Logical units of the host. Those of the device itself lie behind them.
+    /// Returns the number of logical units of the host. Those of the device itself follow them.
     pub fn len(&self) -> u32 {
         self.host
     }
 
-    /// Logical units, the device's own included.
+    /// Returns the number of logical units, including the device's own.
     pub fn all(&self) -> u32 {
         self.forward.len() as u32
     }
 
-    /// Whether the device has no logical unit.
+    /// Returns `true` if the host has no logical units.
     pub fn is_empty(&self) -> bool {
         self.host == 0
     }
 
-    /// Where `lpn` is.
+    /// Returns the location of `lpn`.
     #[inline]
     pub fn get(&self, lpn: Lpn) -> Location {
         match self.forward[lpn.index()] {
@@ -69,44 +69,44 @@ impl PageMap {
         }
     }
 
-    /// `lpn` is in flash at `ppn`.
+    /// Maps `lpn` to the address `ppn` in flash.
     #[inline]
     pub fn set_flash(&mut self, lpn: Lpn, ppn: Ppn) {
         self.forward[lpn.index()] = ppn.0 + 1;
     }
 
-    /// `lpn` is in the controller, in `slot`.
+    /// Maps `lpn` to a slot of the controller.
     #[inline]
     pub fn set_slot(&mut self, lpn: Lpn, slot: TransactionId) {
         self.forward[lpn.index()] = SLOT | slot.0;
     }
 
-    /// `lpn` is nowhere.
+    /// Unmaps `lpn`.
     #[inline]
     pub fn unmap(&mut self, lpn: Lpn) {
         self.forward[lpn.index()] = 0;
     }
 
-    /// The logical page that was programmed at `ppn`, or [`PADDING`], or [`TRANSLATION`] and the number of a
+    /// Returns the logical unit that was programmed at `ppn`, or [`PADDING`], or [`TRANSLATION`] and the number of a
     /// translation page.
     #[inline]
     pub fn owner(&self, ppn: Ppn) -> u32 {
         self.owner[ppn.index()]
     }
 
-    /// Notes what is programmed at `ppn`.
+    /// Sets the owner of `ppn`.
     #[inline]
     pub fn set_owner(&mut self, ppn: Ppn, lpn: u32) {
         self.owner[ppn.index()] = lpn;
     }
 
-    /// Prefetches which logical page was programmed at `ppn`.
+    /// Prefetches the owner of `ppn`.
     #[inline]
     pub fn prefetch_owner(&self, ppn: Ppn) {
         prefetch(&self.owner, ppn.index());
     }
 
-    /// Asks for the entry of `lpn` ahead of time.
+    /// Prefetches the entry of `lpn`.
     #[inline]
     pub fn prefetch(&self, lpn: Lpn) {
         prefetch(&self.forward, lpn.index());

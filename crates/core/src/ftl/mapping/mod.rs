@@ -1,6 +1,6 @@
-//! Mapping schemes: how the place of a logical unit is found, where a write goes, and what has to be copied for that.
+//! Mapping schemes: they find the address of a logical unit, and decide where a write goes and what is copied for it.
 //!
-//! The simulator itself always has the whole map in memory ([`PageMap`]). A scheme decides what of it the controller
+//! The simulator always has the whole map in memory ([`PageMap`]). A scheme decides which part of it the controller
 //! holds, and which blocks a unit may be in. No other file of the project names a scheme, except the tests of one.
 
 mod context;
@@ -28,17 +28,18 @@ pub use now::Now;
 /// The stages of the device in which a scheme takes part. Page mapping takes part in none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Hooks {
-    /// Map entries may have to be read from flash first. The methods on entries and translation pages are called.
+    /// True if map entries may have to be read from flash first. The methods on entries and translation pages are
+    /// called.
     pub entries: bool,
-    /// The scheme has blocks of its own, which all host writes go to. The methods on places are called, and garbage
-    /// collection by victims is off.
+    /// True if the scheme has blocks of its own, which all host writes go to. The methods on these blocks are called,
+    /// and garbage collection by victims is off.
     pub places: bool,
 }
 
-/// Called with the number of a translation page and its place.
+/// Callback for a translation page that was written: its number and its address.
 pub type Written<'a> = dyn FnMut(&mut Ftl, u32, Ppn) + 'a;
 
-/// A program that a scheme has bound to its place.
+/// Program that a scheme has bound to its address.
 #[derive(Clone, Copy, Debug)]
 pub struct Bound {
     /// Scheduling class of the program.
@@ -49,9 +50,9 @@ pub struct Bound {
     pub ppn: Ppn,
 }
 
-/// A mapping scheme: its state, and what it does without time.
+/// A mapping scheme: its state, and its functions without time.
 ///
-/// The defaults are those of page mapping. A method gets the FTL without the scheme.
+/// The defaults are those of page mapping. Each method gets the FTL without the scheme.
 pub trait Mapping {
     /// Returns the stages in which the scheme takes part.
     fn hooks(&self) -> Hooks {
@@ -65,10 +66,10 @@ pub trait Mapping {
         true
     }
 
-    /// The entry that an operation has waited for is in the controller.
+    /// Notes that the entry which an operation has waited for is in the controller.
     fn load_entry(&mut self, _lpn: Lpn) {}
 
-    /// Returns what garbage collection of translation pages in a plane still has to program.
+    /// Returns the units that garbage collection of translation pages in a plane still has to program.
     fn map_in_hand(&self, _ftl: &Ftl, _plane: PlaneId) -> InHand {
         InHand::default()
     }
@@ -78,65 +79,65 @@ pub trait Mapping {
         0
     }
 
-    // Places.
+    // Blocks of the scheme.
 
     /// Returns the plane of a unit.
     fn home(&self, _ftl: &Ftl, _lpn: Lpn) -> Option<PlaneId> {
         None
     }
 
-    /// Returns the place that a write of the host or of the scheme would be bound to now.
+    /// Returns the address that a write of `lpn`, or a program of logical block `number`, would be bound to now.
     fn target(&self, _ftl: &Ftl, _lpn: Lpn, _number: Option<u32>) -> Option<Ppn> {
         None
     }
 
-    /// Returns the place that a unit is copied from which is programmed at `ppn`.
+    /// Returns the address from which the unit at `ppn` is copied, if it is a copy.
     fn source_of(&self, _ftl: &Ftl, _place: Ppn) -> Option<Ppn> {
         None
     }
 
-    /// Tells of each block that belongs to the scheme, and how many of its units have been programmed.
+    /// Calls `found` for each block of the scheme, with the number of its units that have been programmed.
     fn blocks(&self, _ftl: &Ftl, _found: &mut dyn FnMut(BlockId, u32)) {}
 
-    /// Returns, by plane, the ranges of units that share a block.
+    /// Returns the ranges of units that share a block, indexed by plane.
     fn shares(&self, _ftl: &Ftl) -> Vec<Vec<Range<u32>>> {
         Vec::new()
     }
 
-    /// Returns how many units of blocks were passed over and never programmed.
+    /// Returns the number of units that were skipped in their blocks and never programmed.
     fn unwritten(&self) -> u64 {
         0
     }
 
     // Without time.
 
-    /// Writes a unit, which is at `old`. `contents` are its first sector, the sector behind its last, and a version.
+    /// Writes a unit that is at `old`. `contents` are its first sector, the sector after its last, and a version.
     fn write_now(&mut self, _ftl: &mut Ftl, _lpn: Lpn, _old: Location, _contents: Option<(u32, u32, u32)>) {}
 
-    /// A unit in flash was trimmed.
+    /// Notes that a unit in flash was trimmed.
     fn trimmed_now(&mut self, _ftl: &mut Ftl, _lpn: Lpn) {}
 
-    /// The entry of a unit has changed.
+    /// Notes that the entry of a unit has changed.
     fn change_entry_now(&mut self, _lpn: Lpn) {}
 
-    /// Completes programs that have begun, and writes translation pages that have changed. Calls `written` after each
+    /// Completes programs that have started, and writes translation pages that have changed. Calls `written` after each
     /// of these pages.
     fn seal(&mut self, _ftl: &mut Ftl, _written: &mut Written) {}
 
     // Saved states, reports and tests.
 
-    /// Returns what is in progress, if anything is.
+    /// Describes what is in progress, or returns `None` if nothing is.
     fn in_progress(&self, _ftl: &Ftl) -> Option<String> {
         None
     }
 
-    /// Writes the state. Nothing is in progress.
+    /// Writes the state to a saved state. Nothing is in progress.
     fn save(&self, _out: &mut Writer) -> Result<(), StateError> {
         Ok(())
     }
 
-    /// Reads what [`Mapping::save`] wrote into a new scheme. `written` is, by block, how many of its units have been
-    /// programmed: the scheme sets this for its own blocks.
+    /// Reads what [`Mapping::save`] wrote, into a new scheme. `written` is the number of programmed units, indexed by
+    /// block. The scheme sets it for its own blocks.
     fn load(&mut self, _ftl: &mut Ftl, _input: &mut Reader, _written: &mut [u16]) -> Result<(), StateError> {
         Ok(())
     }
@@ -146,12 +147,12 @@ pub trait Mapping {
         true
     }
 
-    /// Counts the state from scratch and compares.
+    /// Test hook: checks the state against a count from scratch.
     fn recount(&self, _ftl: &Ftl) -> Result<(), String> {
         Ok(())
     }
 
-    /// Describes what is in progress, for reports.
+    /// Describes outstanding work, for reports.
     fn describe(&self) -> String {
         String::new()
     }
@@ -160,13 +161,13 @@ pub trait Mapping {
 /// A mapping scheme in time. The scheme queues operations through the [`Context`]. A step that has to run later is a
 /// [`Call`], a task.
 ///
-/// The defaults are those of page mapping. The trait is generic, so that the compiler sees through the context of the
-/// device. A scheme of another program gets a `dyn Context`.
+/// The defaults are those of page mapping. The trait is generic, so that the compiler can inline the context of the
+/// device. An external scheme gets a `dyn Context`.
 pub trait MappingInTime<C: Context + ?Sized>: Mapping {
     /// Runs a task of the scheme.
     fn call(&mut self, _cx: &mut C, _call: Call) {}
 
-    /// Nothing is written any more, because the device has become read-only.
+    /// Stops all updates, because the device has become read-only.
     fn stop(&mut self, _cx: &mut C) {}
 
     // Entries and translation pages.
@@ -174,20 +175,20 @@ pub trait MappingInTime<C: Context + ?Sized>: Mapping {
     /// Has an operation wait for its map entry. A [`Task::Translate`](crate::work::Task::Translate) resumes it.
     fn await_entry(&mut self, _cx: &mut C, _id: TransactionId) {}
 
-    /// The entry of a unit has changed.
+    /// Changes the entry of a unit.
     fn change_entry(&mut self, _cx: &mut C, _lpn: Lpn) {}
 
-    /// Garbage collection has moved a unit from a place.
+    /// Notes that garbage collection has moved a unit from an address.
     fn note_moved(&mut self, _cx: &mut C, _lpn: Lpn, _from: Ppn) {}
 
-    /// Has victims of a plane that have been moved as a whole wait for the updates of their entries.
+    /// Has victims of a plane whose units have all been moved wait for the updates of their entries.
     fn update_moved(&mut self, _cx: &mut C, _plane: PlaneId) {}
 
-    /// A read of a translation page starts.
+    /// Notes that a read of a translation page starts.
     fn map_read_started(&mut self, _cx: &mut C, _id: TransactionId) {}
 
-    /// A read of a translation page has ended. Returns the operations that have waited for its entries, and the step
-    /// that follows when they have been resumed.
+    /// Ends a read of a translation page. Returns the operations that have waited for its entries, and the step that
+    /// follows when they have been resumed.
     fn map_read_ended(&mut self, _cx: &mut C, _id: TransactionId) -> Option<(Fifo, Call)> {
         None
     }
@@ -197,27 +198,27 @@ pub trait MappingInTime<C: Context + ?Sized>: Mapping {
         None
     }
 
-    /// A program of a translation page has ended.
+    /// Ends a program of a translation page.
     fn map_write_ended(&mut self, _cx: &mut C, _id: TransactionId) {}
 
-    /// A program of a translation page has failed, and its block is given up.
+    /// Handles a failed program of a translation page, whose block is retired.
     fn map_write_failed(&mut self, _cx: &mut C, _id: TransactionId) {}
 
-    /// The operations that waited for a translation page to be programmed have been resumed.
+    /// Continues with a translation page that was programmed, after the operations that waited for it were resumed.
     fn map_programmed(&mut self, _cx: &mut C, _page: u32, _place: Ppn) {}
 
     /// Frees blocks of translation pages in a plane, if there are too few.
     fn collect_map(&mut self, _cx: &mut C, _plane: PlaneId) {}
 
-    /// A block of translation pages has been erased. The plane may use it after this.
+    /// Notes that a block of translation pages has been erased. The plane may use it after this call.
     fn map_erased(&mut self, _cx: &mut C, _plane: PlaneId) {}
 
-    /// Translation pages of a plane have got free blocks.
+    /// Notes that translation pages of a plane may have more free blocks.
     fn map_reclaims(&mut self, _cx: &mut C, _plane: PlaneId) {}
 
-    // Places.
+    // Blocks of the scheme.
 
-    /// A host write has all its data and waits for its place.
+    /// Has a host write, which has all its data, wait for its address.
     fn place(&mut self, _cx: &mut C, _id: TransactionId) {}
 
     /// Binds a host write, with the writes and copies that share its program.
@@ -230,28 +231,28 @@ pub trait MappingInTime<C: Context + ?Sized>: Mapping {
         None
     }
 
-    /// A read of units to be copied has ended.
+    /// Ends a read of units that are to be copied.
     fn copy_read(&mut self, _cx: &mut C, _number: u32) {}
 
-    /// A program has ended that held a host write of `lpn`.
+    /// Ends a program that held a host write of `lpn`.
     fn write_ended(&mut self, _cx: &mut C, _lpn: Lpn, _start: Ppn) {}
 
-    /// A program of copies has ended.
+    /// Ends a program of copies.
     fn copies_ended(&mut self, _cx: &mut C, _number: u32, _start: Ppn) {}
 
-    /// A unit in flash was trimmed.
+    /// Notes that a unit in flash was trimmed.
     fn trimmed(&mut self, _cx: &mut C, _lpn: Lpn) {}
 
-    /// A block has been erased.
+    /// Notes that a block has been erased.
     fn erased(&mut self, _cx: &mut C, _plane: PlaneId) {}
 }
 
 policy_family! {
-    /// How the place of a logical unit is found.
+    /// Mapping scheme: finds the address of a logical unit.
     MappingScheme / MappingConfig: dyn Mapping, or external {
         /// A full map of units in the controller's memory.
         page::Page = "page",
-        /// The map is in flash, in translation pages; the controller holds the entries in use (Gupta et al. 2009).
+        /// The map is in flash, in translation pages; the controller caches some of its entries (Gupta et al. 2009).
         dftl::Dftl = "dftl",
         /// A map of logical blocks, whose units keep their offsets (Gal and Toledo 2005).
         block::Block = "block",
@@ -264,7 +265,7 @@ impl Default for MappingConfig {
     }
 }
 
-// These are called for each unit. Called through the trait, they are not inlined.
+// These functions are called for each unit. Called through the trait, they would not be inlined.
 impl MappingScheme {
     /// See [`Mapping::use_entry`].
     #[inline]
@@ -284,7 +285,7 @@ impl MappingScheme {
         }
     }
 
-    /// Returns the scheme in time.
+    /// Returns the scheme with its functions in time.
     #[inline]
     pub fn in_time<C: Context + 'static>(&mut self) -> &mut dyn MappingInTime<C> {
         match self {
@@ -306,12 +307,12 @@ impl MappingConfig {
         }
     }
 
-    /// Returns what the scheme needs of a device, and what it rules out.
+    /// Returns the requirements of the scheme on a device.
     pub fn needs(&self, device: &DeviceConfig) -> Needs {
         self.options().needs(device)
     }
 
-    /// Returns the bytes of the scheme's tables, without the page map.
+    /// Returns the size of the scheme's tables in bytes, without the page map.
     pub fn bytes(&self, device: &DeviceConfig) -> u64 {
         self.options().bytes(device)
     }

@@ -1,4 +1,4 @@
-//! What a mapping scheme needs of a device, and what it rules out.
+//! Requirements of a mapping scheme on a device.
 
 use crate::config::DeviceConfig;
 use crate::config::advanced::Waste;
@@ -6,40 +6,40 @@ use crate::config::cells::CellMode;
 use crate::config::units::Duration;
 use crate::ftl::allocation::AllocationConfig;
 
-/// A map in flash.
+/// Map in flash.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Translation {
-    /// Entries of a translation page.
+    /// Number of entries of a translation page.
     pub entries_per_page: u32,
-    /// Spare share of the blocks that are kept for translation pages, beyond the least that works.
+    /// Spare share of the blocks for translation pages, beyond the least that works.
     pub spare: f64,
     /// Cell mode of these blocks.
     pub cells: CellMode,
 }
 
-/// What a mapping scheme needs of a device, and what it rules out. The reasons are parts of error messages.
+/// Requirements of a mapping scheme on a device. The reasons are parts of error messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Needs {
     /// The map in flash, if there is one.
     pub translation: Option<Translation>,
-    /// True if each logical block keeps an erase block. The scheme merges blocks then.
+    /// True if each logical block keeps an erase block, so that the scheme merges blocks.
     pub whole_blocks: bool,
-    /// Why power loss is ruled out.
+    /// Reason for which power loss is ruled out, if it is.
     pub no_power_loss: Option<&'static str>,
-    /// Why failures are ruled out.
+    /// Reason for which failures are ruled out, if they are.
     pub no_faults: Option<&'static str>,
-    /// Why temperature classes are ruled out.
+    /// Reason for which temperature classes are ruled out, if they are.
     pub no_classes: Option<&'static str>,
 }
 
-/// The options of a scheme.
+/// Options of a scheme.
 pub trait SchemeOptions {
-    /// Returns what the scheme needs of a device, and what it rules out.
+    /// Returns the requirements of the scheme on a device.
     fn needs(&self, _device: &DeviceConfig) -> Needs {
         Needs::default()
     }
 
-    /// Returns the bytes of the scheme's tables, without the page map.
+    /// Returns the size of the scheme's tables in bytes, without the page map.
     fn bytes(&self, _device: &DeviceConfig) -> u64 {
         0
     }
@@ -49,7 +49,7 @@ pub trait SchemeOptions {
 ///
 /// # Errors
 ///
-/// The option that cannot be, and why.
+/// The option that is not supported, and the reason.
 pub fn check_places(device: &DeviceConfig) -> Result<(), String> {
     let advanced = &device.nand.advanced;
     let problem = if !matches!(device.allocation, AllocationConfig::Static(_)) {
@@ -59,7 +59,7 @@ pub fn check_places(device: &DeviceConfig) -> Result<(), String> {
     } else if advanced.cache_program {
         "a logical block is programmed step by step: it needs nand.advanced.cache_program = false"
     } else if device.controller.fill_timeout > Duration(0) {
-        "what fills a program follows from its offset: it needs controller.fill_timeout = \"0s\""
+        "the contents of a program follow from its offset: it needs controller.fill_timeout = \"0s\""
     } else {
         return Ok(());
     };

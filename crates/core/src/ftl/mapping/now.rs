@@ -18,16 +18,16 @@ pub struct Now<'a> {
     ops: Transactions,
     tasks: Tasks,
     queue: VecDeque<TransactionId>,
-    /// First sector, sector behind the last one, and version of what the host writes.
+    /// First sector, sector after the last one, and version of the host write.
     contents: Option<(u32, u32, u32)>,
 }
 
 impl Now<'_> {
-    /// Writes a unit, and runs all operations and tasks that this sets off. See [`super::Mapping::write_now`].
+    /// Writes a unit, and runs all operations and tasks that result from it. See [`super::Mapping::write_now`].
     ///
     /// # Panics
     ///
-    /// The scheme has not written the unit, although no operation is left.
+    /// Panics if operations are left that cannot end.
     pub fn write<S>(scheme: &mut S, ftl: &mut Ftl, lpn: Lpn, contents: Option<(u32, u32, u32)>)
     where
         S: for<'a> MappingInTime<Now<'a>>,
@@ -85,7 +85,7 @@ impl Now<'_> {
         }
     }
 
-    /// Programs what has been bound: the copies, then the host writes that are chained behind `id`.
+    /// Programs the units that have been bound: the copies, then the host writes that are linked from `id`.
     fn program<S: for<'a> MappingInTime<Now<'a>>>(&mut self, scheme: &S, start: Ppn, mut id: TransactionId) {
         for ppn in (start.0..start.0 + self.ftl.shape().units_per_program).map(Ppn) {
             if let Some(from) = scheme.source_of(self.ftl, ppn)
@@ -133,7 +133,7 @@ impl Context for Now<'_> {
         self.ftl.map.set_owner(ppn, self.ops[id].lpn.0);
     }
 
-    // One host write is in progress at a time, so none waits for another one.
+    // Only one host write is outstanding at a time, so none waits for another one.
     fn take_over(&mut self, _older: TransactionId, _newer: TransactionId) {}
 
     fn drop_write(&mut self, id: TransactionId) {

@@ -11,7 +11,7 @@ pub struct PageConfig {}
 
 impl SchemeOptions for PageConfig {}
 
-/// The whole map is in memory: finding a place takes nothing.
+/// The whole map is in memory, so a look-up takes no time.
 #[derive(Clone, Debug)]
 pub struct Page;
 

@@ -94,7 +94,7 @@ pub(super) struct Bench {
 }
 
 impl Bench {
-    /// Builds the scheme of `tiny` with options.
+    /// Builds the scheme of device `tiny` with options.
     pub(super) fn new(options: &[&str]) -> Bench {
         let options: Vec<String> = options.iter().map(|option| (*option).to_owned()).collect();
         let config: DeviceConfig = crate::config::load("tiny", &options).unwrap();
@@ -133,7 +133,7 @@ impl Bench {
         id
     }
 
-    /// Has writes of the host wait for their places, then runs all tasks.
+    /// Has host writes wait for their addresses, then runs all tasks.
     pub(super) fn write(&mut self, lpns: impl IntoIterator<Item = u32>) {
         let ids: Vec<TransactionId> = lpns.into_iter().map(|lpn| self.accept(Lpn(lpn))).collect();
         self.call(|scheme, cx| ids.into_iter().for_each(|id| scheme.place(cx, id)));

@@ -1,4 +1,4 @@
-//! The map of logical blocks.
+//! Map of logical blocks: the current block and the old block of each.
 
 use std::collections::VecDeque;
 
@@ -11,20 +11,20 @@ use crate::state::{Reader, StateError, Writer};
 /// No block.
 pub const NOWHERE: u32 = u32::MAX;
 
-/// The blocks of a logical block.
+/// State of a logical block.
 #[derive(Clone, Copy, Debug)]
 pub struct LogicalBlock {
-    /// The block that writes go to, or `NOWHERE`.
+    /// Block that writes go to, or `NOWHERE`.
     pub current: u32,
-    /// The block before it, while it holds anything valid, or `NOWHERE`.
+    /// Block that was current before, while it holds valid units, or `NOWHERE`.
     pub old: u32,
-    /// The next offset of the current block to be programmed.
+    /// Next offset of the current block that is programmed.
     pub next: u32,
-    /// The lowest offset of the current block that holds a copy, or [`NOWHERE`].
+    /// Lowest offset of the current block that holds a copy, or [`NOWHERE`].
     copied: u32,
-    /// The host has written behind a copy.
+    /// True if the host has written an offset after a copy.
     mixed: bool,
-    /// How often it has got a new block, which tells its entries in `pairs` apart.
+    /// Number of blocks that the logical block has taken. It distinguishes entries in `pairs`.
     turn: u32,
 }
 
@@ -32,13 +32,13 @@ impl LogicalBlock {
     const NEW: LogicalBlock =
         LogicalBlock { current: NOWHERE, old: NOWHERE, next: 0, copied: NOWHERE, mixed: false, turn: 0 };
 
-    /// Some offsets of the current block are programmed together: copies, and writes of the host.
+    /// Notes a program in the current block: offsets of copies, and offsets of host writes.
     pub fn note_program(&mut self, copies: impl Iterator<Item = u32>, mut writes: impl Iterator<Item = u32>) {
         self.copied = copies.fold(self.copied, u32::min);
         self.mixed |= writes.any(|offset| offset > self.copied);
     }
 
-    /// How its blocks became one.
+    /// Returns the kind of the merge that has removed the old block.
     pub(super) fn merge(&self) -> MergeKind {
         match (self.copied, self.mixed) {
             (NOWHERE, _) => MergeKind::Switch,
@@ -51,13 +51,14 @@ impl LogicalBlock {
 /// The map of logical blocks.
 #[derive(Clone, Debug)]
 pub struct BlockMap {
-    /// By number.
+    /// Logical blocks, by number.
     pub logical: Vec<LogicalBlock>,
-    /// By plane: logical blocks that have got an old block, oldest first, and in which turn; some have lost it since.
+    /// Logical blocks that have had an old block, oldest first, with their `turn` at that time. Indexed by plane. Some
+    /// have lost the old block since.
     pairs: Vec<VecDeque<(u32, u32)>>,
-    /// Writes that were trimmed before they had a place, and never programmed.
+    /// Number of writes that were trimmed before they were bound, and never programmed.
     pub dropped: u64,
-    /// Units that were not programmed when their block was left.
+    /// Number of units that were not programmed when their block ceased to be current.
     pub unwritten: u64,
     units: Divider,
 }
@@ -74,18 +75,18 @@ impl BlockMap {
         }
     }
 
-    /// The logical block of a unit, and the unit's offset in it.
+    /// Returns the logical block of a unit, and the unit's offset in it.
     #[inline]
     pub fn split(&self, lpn: Lpn) -> (u32, u32) {
         self.units.divide_with_rest(lpn.0)
     }
 
-    /// Units of a logical block.
+    /// Returns the number of units of a logical block.
     pub fn units(&self) -> u32 {
         self.units.divisor()
     }
 
-    /// The logical block of a plane that has had an old block for the longest time.
+    /// Returns the logical block of a plane that has had an old block for the longest time.
     pub fn oldest_pair(&mut self, plane: PlaneId) -> Option<u32> {
         while let Some(&(number, turn)) = self.pairs[plane.index()].front() {
             if self.is_pair(number, turn) {
@@ -101,12 +102,12 @@ impl BlockMap {
         logical.old != NOWHERE && logical.turn == turn
     }
 
-    /// How many logical blocks of a plane have an old block.
+    /// Returns the number of logical blocks of a plane that have an old block.
     pub fn pairs_of(&self, plane: PlaneId) -> usize {
         self.pairs[plane.index()].iter().filter(|&&(number, turn)| self.is_pair(number, turn)).count()
     }
 
-    /// A logical block gets a new current block; what it had becomes old.
+    /// Gives a logical block a new current block. The previous one becomes old.
     pub(super) fn renew(&mut self, number: u32, block: BlockId, plane: PlaneId) {
         let logical = &mut self.logical[number as usize];
         logical.old = std::mem::replace(&mut logical.current, block.0);
@@ -119,7 +120,7 @@ impl BlockMap {
         let turn = logical.turn;
         self.unwritten += u64::from(self.units.divisor() - left);
         let mut pairs = std::mem::take(&mut self.pairs[plane.index()]);
-        // Those that have lost their old block are let go of before they are as many as the others.
+        // Remove entries without an old block before the vector would grow.
         if pairs.len() == pairs.capacity() {
             pairs.retain(|&(number, turn)| self.is_pair(number, turn));
         }
@@ -130,8 +131,8 @@ impl BlockMap {
 
 /// Saved states.
 impl BlockMap {
-    /// Writes where the logical blocks are. How often each has got a block only tells its entries in `pairs` apart, and
-    /// of these only one is written.
+    /// Writes the state of all logical blocks. `turn` is left out: each logical block has at most one entry in `pairs`
+    /// that counts.
     pub fn save(&self, out: &mut Writer) -> Result<(), StateError> {
         for logical in &self.logical {
             out.u32(logical.current)?;
@@ -149,9 +150,9 @@ impl BlockMap {
         out.u64(self.unwritten)
     }
 
-    /// Reads what [`BlockMap::save`] wrote, into a new map. `home` is the plane of a logical block; `program` units
-    /// are programmed together. Each block is told to `take`, with how many of its units are written; it says whether
-    /// it can be a logical block's.
+    /// Reads what [`BlockMap::save`] wrote, into a new map. `home` is the plane of a logical block, and a program has
+    /// `program` units. `take` is called for each block, with the number of its programmed units. It returns `true` if
+    /// the block can belong to the logical block.
     pub fn load(
         &mut self,
         input: &mut Reader,

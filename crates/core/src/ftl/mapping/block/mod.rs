@@ -1,8 +1,8 @@
 //! Pure block mapping: one map entry for each logical block, whose units keep their offsets (Gal and Toledo,
 //! "Algorithms and data structures for flash memories", ACM Computing Surveys 37(2), 2005).
 //!
-//! A logical block has a *current* block, which is programmed in order, and while that does not hold all an *old* one,
-//! from which the rest is copied.
+//! A logical block has a *current* block, which is programmed in order. Until that block holds all units, it may also
+//! have an *old* one, from which the rest is copied.
 
 mod map;
 mod now;
@@ -35,13 +35,13 @@ impl SchemeOptions for BlockConfig {
     fn needs(&self, _: &DeviceConfig) -> Needs {
         Needs {
             whole_blocks: true,
-            no_power_loss: Some("power loss is not modelled with mapping.scheme = \"block\": choose page or dftl"),
+            no_power_loss: Some("power loss is not modeled with mapping.scheme = \"block\": choose page or dftl"),
             no_faults: Some(
-                "with block mapping each logical block has its own: none takes the place of one that fails; take \
-                 mapping.scheme = \"page\" or \"dftl\", or leave the table out",
+                "block mapping cannot replace a block that fails; choose \
+                 mapping.scheme = \"page\" or \"dftl\", or remove the table",
             ),
             no_classes: Some(
-                "with block mapping a unit's block follows from its address: there is nothing to keep apart; take \
+                "with block mapping the address determines the block of a unit; choose \
                  mapping.scheme = \"page\" or \"dftl\"",
             ),
             ..Needs::default()
@@ -59,25 +59,25 @@ impl SchemeOptions for BlockConfig {
 pub struct Block {
     /// The map of logical blocks.
     pub map: BlockMap,
-    /// By logical block: what is in progress.
+    /// Outstanding work, indexed by logical block.
     jobs: Table<u32, Job>,
-    /// By plane: logical blocks that wait for a free block.
+    /// Logical blocks that wait for a free block, indexed by plane.
     waiting: Table<PlaneId, VecDeque<u32>>,
-    /// By plane: the logical block that is merged to free one.
+    /// Logical block that is merged to free a block, indexed by plane.
     merging: Table<PlaneId, Option<u32>>,
-    /// By plane: blocks that await their erase.
+    /// Number of blocks that await their erase, indexed by plane.
     awaiting_erase: Table<PlaneId, u32>,
-    /// Memory for the writes of a program, by their offsets.
+    /// Reused memory for the writes of a program, with their offsets.
     writes: Vec<(u32, TransactionId)>,
 }
 
-/// The tasks of the scheme.
+/// Tasks of the scheme.
 mod step {
-    /// A logical block takes its next step.
+    /// Take the next step of a logical block.
     pub(super) const GO_ON: u8 = 0;
-    /// Logical blocks that wait for a free block of a plane take one.
+    /// Give free blocks of a plane to the logical blocks that wait for one.
     pub(super) const GIVE_BLOCKS: u8 = 1;
-    /// Two blocks of a logical block are merged, if free blocks of a plane are few.
+    /// Merge the two blocks of a logical block, if a plane has few free blocks.
     pub(super) const FREE_BLOCKS: u8 = 2;
 }
 
@@ -187,7 +187,7 @@ impl Mapping for Block {
         let stuck =
             |&plane: &PlaneId| ftl.blocks.free_blocks(plane, Role::Data) < RESERVE && self.map.pairs_of(plane) == 0;
         if let Some(plane) = (0..ftl.shape().planes).map(PlaneId).find(stuck) {
-            return Err(input.damaged(format!("plane {} has no free block, and none to gain", plane.0)));
+            return Err(input.damaged(format!("plane {} has no free block, and none can be freed", plane.0)));
         }
         Ok(())
     }

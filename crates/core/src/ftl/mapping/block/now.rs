@@ -1,4 +1,4 @@
-//! Block mapping without time, and what the timed part shares with that.
+//! Block mapping without time, and functions that the timed part shares with it.
 
 use super::map::{LogicalBlock, NOWHERE};
 use super::{Block, block_home};
@@ -13,14 +13,14 @@ impl Block {
         &mut self.map.logical[number as usize]
     }
 
-    /// Returns the place of an offset in the old block of a logical block, if it is valid.
+    /// Returns the address of an offset in the old block of a logical block, if that unit is valid.
     pub(super) fn old_place(&mut self, ftl: &mut Ftl, number: u32, offset: u32) -> Option<Ppn> {
         let LogicalBlock { old, .. } = *self.logical(number);
         let ppn = (old != NOWHERE).then(|| Ppn(ftl.blocks.first_unit(BlockId(old)).0 + offset))?;
         ftl.blocks.is_valid(ppn).then_some(ppn)
     }
 
-    /// A logical block takes a free block as its current one. The places that it leaves unwritten have no owner.
+    /// Gives a logical block a free block as its current one. Units that are left unwritten become padding.
     pub(super) fn renew_block(&mut self, ftl: &mut Ftl, number: u32, plane: PlaneId) {
         let LogicalBlock { current, next, .. } = *self.logical(number);
         if current != NOWHERE {
@@ -31,7 +31,7 @@ impl Block {
         self.map.renew(number, block, plane);
     }
 
-    /// A functional write of `lpn`, after all that has to be programmed before it.
+    /// Writes `lpn` in functional mode, after everything that must be programmed before it.
     pub(super) fn place_in_block(&mut self, ftl: &mut Ftl, lpn: Lpn, old: Location, contents: Option<(u32, u32, u32)>) {
         let (number, offset) = self.map.split(lpn);
         let LogicalBlock { current, next, .. } = *self.logical(number);
@@ -44,7 +44,7 @@ impl Block {
         self.drop_old_now(ftl, number);
     }
 
-    /// Programs the next offset of a logical block: a unit, or [`PADDING`].
+    /// Programs an offset of a logical block with a unit, or with [`PADDING`].
     fn program_at(&mut self, ftl: &mut Ftl, number: u32, offset: u32, lpn: u32, cause: ProgramCause) -> Ppn {
         let LogicalBlock { current, .. } = *self.logical(number);
         let ppn = Ppn(ftl.blocks.first_unit(BlockId(current)).0 + offset);
@@ -59,7 +59,7 @@ impl Block {
         ppn
     }
 
-    /// Copies the units of the old block below an offset, and pads the rest.
+    /// Programs the offsets before `until`: copies the valid units of the old block, and pads the rest.
     fn fill_now(&mut self, ftl: &mut Ftl, number: u32, until: u32) {
         let mut last_page = u32::MAX;
         for offset in self.logical(number).next..until {
@@ -72,21 +72,22 @@ impl Block {
         }
     }
 
-    /// Returns the offset behind the last valid unit of the old block, rounded up to whole programs, or 0 without one.
+    /// Returns the offset after the last valid unit of the old block, rounded up to whole programs, or 0 if there is
+    /// none.
     fn end_of_old(&mut self, ftl: &mut Ftl, number: u32) -> u32 {
         let units = ftl.blocks.data_units();
         let last = (0..units).rev().find(|&offset| self.old_place(ftl, number, offset).is_some());
         last.map_or(0, |last| (last + 1).next_multiple_of(ftl.shape().units_per_program))
     }
 
-    /// Merges a logical block: its old block is erased.
+    /// Merges the blocks of a logical block, and erases the old one.
     fn merge_now(&mut self, ftl: &mut Ftl, number: u32) {
         let end = self.end_of_old(ftl, number);
         self.fill_now(ftl, number, end);
         self.drop_old_now(ftl, number);
     }
 
-    /// Takes its old block from a logical block, if that holds nothing valid: it is to be erased.
+    /// Removes the old block of a logical block and returns it for its erase, if it holds no valid units.
     pub(super) fn take_old(&mut self, ftl: &mut Ftl, number: u32) -> Option<BlockId> {
         let old = BlockId(self.logical(number).old);
         if old.0 == NOWHERE || ftl.blocks.block(old).valid > 0 {
@@ -100,7 +101,7 @@ impl Block {
         Some(old)
     }
 
-    /// Erases an old block that holds nothing valid.
+    /// Erases the old block of a logical block, if it holds no valid units.
     pub(super) fn drop_old_now(&mut self, ftl: &mut Ftl, number: u32) {
         if let Some(old) = self.take_old(ftl, number) {
             ftl.erase_now(old);
@@ -122,7 +123,7 @@ impl Block {
         self.drop_old_now(ftl, number);
     }
 
-    /// Completes programs that functional writes have begun.
+    /// Completes the programs that functional writes have started.
     pub(super) fn seal_blocks(&mut self, ftl: &mut Ftl) {
         let group = ftl.shape().units_per_program;
         for number in 0..self.map.logical.len() as u32 {
@@ -132,7 +133,7 @@ impl Block {
         }
     }
 
-    /// Checks that each valid unit is at its offset in a block of its logical block; for tests.
+    /// Test hook: checks that each valid unit is at its offset in a block of its logical block.
     pub(super) fn recount_blocks(&self, ftl: &Ftl) -> Result<(), String> {
         let map = &self.map;
         for (number, logical) in map.logical.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Block mapping in time: what waits for a logical block, and the programs that it takes, one after the other. See
+//! Block mapping in time: the operations that wait for a logical block, and its programs, one after another. See
 //! docs/model/mapping.md.
 
 use super::map::{LogicalBlock, NOWHERE};
@@ -11,21 +11,21 @@ use crate::metrics::counters::ProgramCause;
 use crate::sim::id::{BlockId, PlaneId, Ppn, TransactionId};
 use crate::work::{Call, Class, Fifo, Kind, Task, Transaction};
 
-/// Bytes that are kept of a logical block here.
+/// Bytes of memory that this module uses for each logical block.
 pub(super) const BYTES_OF_LOGICAL_BLOCK: u64 = size_of::<Job>() as u64;
 
-/// Work in progress on a logical block.
+/// Outstanding work on a logical block.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Job {
-    /// True while a program of it, or a read for that program, is in progress.
+    /// True while a program of the logical block, or a read for that program, is in flight.
     busy: bool,
-    /// It waits for a free block.
+    /// True if the logical block waits for a free block.
     waiting: bool,
-    /// Its blocks are to be merged, to free one.
+    /// True if its two blocks are to be merged, to free one.
     merge: bool,
     /// Writes that are not bound.
     pending: Fifo,
-    /// Units that the program on its way copies.
+    /// Units that the next program copies.
     pub(super) gather: Gather,
 }
 
@@ -43,8 +43,8 @@ impl Block {
         number
     }
 
-    /// Takes the next step with a logical block: towards the write that has waited longest, or towards one block that
-    /// holds all.
+    /// Takes the next step of a logical block: towards the write that has waited longest, or towards a merge of its two
+    /// blocks.
     pub(super) fn go_on_in_block(&mut self, cx: &mut (impl Context + ?Sized), number: u32) {
         self.drop_trimmed(cx, number);
         if self.job(number).busy || self.job(number).waiting {
@@ -74,8 +74,8 @@ impl Block {
         self.renew(cx, number, plane);
     }
 
-    /// Pending writes that were trimmed have no place to go to: a newer write of the unit may have it. They are done.
-    /// Their slots are free: others are admitted when the event has been handled.
+    /// Drops writes at the head of the queue that were trimmed, which ends them. A newer write of the same unit then
+    /// joins the queue. The slots are free, and other writes are admitted after the event has been handled.
     fn drop_trimmed(&mut self, cx: &mut (impl Context + ?Sized), number: u32) {
         loop {
             let id = self.job(number).pending.first();
@@ -93,14 +93,14 @@ impl Block {
         }
     }
 
-    /// A logical block takes a free block.
+    /// Gives a free block to a logical block.
     fn renew(&mut self, cx: &mut (impl Context + ?Sized), number: u32, plane: PlaneId) {
         self.renew_block(cx.ftl(), number, plane);
         cx.tasks().push(call(step::GO_ON, number));
         cx.tasks().push(call(step::FREE_BLOCKS, plane.0));
     }
 
-    /// Gives up an old block that holds no valid unit.
+    /// Removes an old block that holds no valid units, and erases it if nothing depends on it.
     fn drop_old(&mut self, cx: &mut (impl Context + ?Sized), number: u32) {
         let Some(old) = self.take_old(cx.ftl(), number) else { return };
         let plane = block_home(cx.ftl(), number);
@@ -118,7 +118,8 @@ impl Block {
         ftl.blocks.may_take(ftl.blocks.region(plane, Role::Data), Claim::Block)
     }
 
-    /// If free blocks are few, merges the logical block that has had two blocks for the longest time, one at a time.
+    /// If free blocks are few, merges the logical block that has had two blocks for the longest time. Merges one at a
+    /// time.
     pub(super) fn free_blocks(&mut self, cx: &mut (impl Context + ?Sized), plane: PlaneId) {
         let coming = cx.ftl().blocks.free_blocks(plane, Role::Data) + self.awaiting_erase[plane];
         if coming > cx.ftl().shape().soft || self.merging[plane].is_some() {
@@ -142,7 +143,7 @@ impl Block {
         self.free_blocks(cx, plane);
     }
 
-    /// Takes out the pending writes of the program at the next offset of a logical block, `most` at most.
+    /// Removes the pending writes of the next program of a logical block from the queue, at most `most`.
     fn take_pending(
         &mut self,
         cx: &mut (impl Context + ?Sized),
@@ -168,7 +169,7 @@ impl Block {
         self.job(number).pending = pending;
     }
 
-    /// Reads the units that the next program of a logical block copies.
+    /// Queues the reads of the units that the next program of a logical block copies, or the program if there are none.
     fn prepare_program(&mut self, cx: &mut (impl Context + ?Sized), number: u32) {
         let (next, group) = (self.logical(number).next, cx.ftl().shape().units_per_program);
         self.job(number).busy = true;
@@ -194,14 +195,14 @@ impl Block {
         id.is_some()
     }
 
-    /// A read of units to be copied has ended.
+    /// Ends a read of units that are to be copied.
     pub(super) fn finish_read(&mut self, cx: &mut (impl Context + ?Sized), number: u32) {
         if self.job(number).gather.read_ended() {
             self.queue_program(cx, number);
         }
     }
 
-    /// Queues the next program of a logical block: as a write of the host, if it holds any.
+    /// Queues the next program of a logical block. It is a host write if it includes one.
     fn queue_program(&mut self, cx: &mut (impl Context + ?Sized), number: u32) {
         let mut writes = std::mem::take(&mut self.writes);
         self.take_pending(cx, number, 1, &mut writes);
@@ -216,7 +217,7 @@ impl Block {
         cx.queue(merge);
     }
 
-    /// Binds a write with the other writes of its program, and the copies among them.
+    /// Binds a write together with the other writes and the copies of its program.
     pub(super) fn bind_with_others(&mut self, cx: &mut (impl Context + ?Sized), id: TransactionId) -> Bound {
         let (number, offset) = self.map.split(cx.ops()[id].lpn);
         let mut writes = std::mem::take(&mut self.writes);
@@ -231,7 +232,7 @@ impl Block {
         bound
     }
 
-    /// Binds the next program of a logical block: these writes, and the copies among them.
+    /// Binds the next program of a logical block: these writes, and copies.
     pub(super) fn bind_program(
         &mut self,
         cx: &mut (impl Context + ?Sized),
@@ -259,7 +260,7 @@ impl Block {
         Bound { class, plane, ppn: start }
     }
 
-    /// A program of a logical block has ended, and its writes with it.
+    /// Ends a program of a logical block, after its writes.
     pub(super) fn finish_in_block(&mut self, cx: &mut (impl Context + ?Sized), number: u32, start: Ppn) {
         let job = self.job(number);
         job.gather.end(cx);

@@ -7,28 +7,28 @@ use crate::work::Kind;
 /// Units of a block. A program holds two.
 const UNITS: u32 = 8;
 
-/// Logical blocks of eight units. With `merges`, two blocks of a logical block are merged at once.
+/// Builds a scheme with blocks of eight units. With `merges`, the two blocks of a logical block are merged at once.
 fn bench(merges: bool) -> Bench {
     let soft = format!("gc.soft_threshold={}", if merges { 30 } else { 2 });
     let shape = ["geometry.page_size=8KiB", "geometry.mapping_unit=4KiB", "geometry.pages=4"];
     Bench::new(&[&shape[..], &["mapping.scheme=block", "capacity.spare=0.95", &soft]].concat())
 }
 
-/// Writes units, which wait for their places at the same time. Returns what was read and programmed, as offsets.
+/// Writes units, which wait for their addresses at the same time. Returns the reads and programs, with their offsets.
 fn write(bench: &mut Bench, lpns: impl IntoIterator<Item = u32>) -> Vec<(Kind, u32)> {
     bench.write(lpns);
     let ended = bench.end_all().into_iter();
     ended.map(|(kind, ppn)| (kind, bench.cx.ftl.blocks.offset_in_block(ppn))).collect()
 }
 
-/// Owners of the places in the current block of logical block 0 that were programmed.
+/// Returns the owners of all programmed addresses in the current block of logical block 0.
 fn owners(bench: &Bench) -> Vec<u32> {
     let end = bench.scheme.target(&bench.cx.ftl, Lpn(0), Some(0)).unwrap();
     let first = end.0 - bench.cx.ftl.blocks.offset_in_block(Ppn(end.0 - 1)) - 1;
     (first..end.0).map(|ppn| bench.cx.ftl.map.owner(Ppn(ppn))).collect()
 }
 
-/// Asserts that the units of logical block 0 are at their offsets in one block, and which merges there were.
+/// Asserts that the units of logical block 0 are at their offsets in one block, after one merge of this kind.
 fn assert_merged(bench: &Bench, kind: MergeKind) {
     assert_eq!(owners(bench), (0..UNITS).collect::<Vec<_>>());
     let block = |lpn| match bench.cx.ftl.map.get(Lpn(lpn)) {
@@ -50,7 +50,7 @@ fn offsets_before_a_write_are_padded() {
     let mut bench = bench(false);
     assert_eq!(write(&mut bench, [3]), [(Kind::MergeWrite, 0), (Kind::Write, 2)]);
     assert_eq!(owners(&bench), [PADDING, PADDING, PADDING, 3]);
-    // A unit before that takes a new block. Nothing of the old one is copied to before it.
+    // A write below the frontier takes a new block. The old block has no units to copy before it.
     assert_eq!(write(&mut bench, [1]), [(Kind::Write, 0)]);
     assert_eq!(owners(&bench), [PADDING, 1]);
     assert_eq!(bench.cx.erases, [], "the old block holds a unit");
@@ -83,7 +83,7 @@ fn a_switch_copies_nothing() {
 }
 
 #[test]
-fn a_partial_merge_copies_what_is_behind_the_writes() {
+fn a_partial_merge_copies_the_units_after_the_writes() {
     let mut bench = bench(true);
     write(&mut bench, 0..UNITS);
     let steps = [
@@ -99,7 +99,7 @@ fn a_partial_merge_copies_what_is_behind_the_writes() {
 }
 
 #[test]
-fn a_full_merge_copies_before_and_behind_a_write() {
+fn a_full_merge_copies_units_before_and_after_a_write() {
     let mut bench = bench(true);
     write(&mut bench, 0..UNITS);
     let steps = write(&mut bench, [4]);

@@ -1,11 +1,11 @@
-//! The cached mapping table: which entries of the map the controller holds, by segmented LRU (Karedla, Love and Wherry,
+//! Cached mapping table: the map entries that the controller holds, as a segmented LRU (Karedla, Love and Wherry,
 //! "Caching strategies to improve disk system performance", IEEE Computer 27(3), 1994, as Gupta et al. 2009 use it).
 //!
-//! New entries join the probationary segment; one that is used again moves to the protected segment, whose least
-//! recently used entry goes back to the front of the probationary one when there are too many. The least recently used
+//! New entries join the probationary segment. An entry that is used again moves to the protected segment. If that has
+//! too many, its least recently used entry moves back to the front of the probationary segment. The least recently used
 //! probationary entry is evicted first.
 //!
-//! Entries are found by a table of chains that grows with the cache and not with the device.
+//! Entries are found by a hash table with chains. It grows with the cache and not with the device.
 
 use crate::sim::id::Lpn;
 use crate::sim::memory::Divider;
@@ -14,12 +14,12 @@ use crate::state::{Reader, StateError, Writer};
 /// No entry.
 const NONE: u32 = u32::MAX;
 
-/// Where an entry is.
+/// Segment of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Segment {
-    /// Its place is taken; its translation page is on its way.
+    /// None yet: the entry is reserved, and its translation page is being read.
     Loading,
-    /// Used once since it came.
+    /// Used once since it was loaded.
     Probationary,
     /// Used more than once.
     Protected,
@@ -28,12 +28,12 @@ pub enum Segment {
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     lpn: u32,
-    /// Neighbours in the segment: more and less recently used.
+    /// Neighbors in the segment: more and less recently used.
     newer: u32,
     older: u32,
-    /// The next of its chain; of a free place, the next free one.
+    /// Next entry of the hash chain. If the entry is free, the next free one.
     chain: u32,
-    /// Neighbours among the dirty entries of its translation page.
+    /// Neighbors among the dirty entries of its translation page.
     dirty_next: u32,
     dirty_prev: u32,
     segment: Segment,
@@ -48,19 +48,19 @@ struct Recency {
     len: u32,
 }
 
-/// What the table knows of a translation page.
+/// Cached entries of a translation page: the first dirty one, and the number of loaded ones.
 #[derive(Clone, Copy, Debug)]
 struct OfPage {
     dirty: u32,
     resident: u32,
 }
 
-/// What has been evicted.
+/// Entry that has been evicted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Evicted {
-    /// Whose entry it was.
+    /// Logical unit of the entry.
     pub lpn: Lpn,
-    /// Whether it was newer than in flash.
+    /// True if the entry was newer than in flash.
     pub dirty: bool,
 }
 
@@ -80,8 +80,8 @@ pub struct Cmt {
 }
 
 impl Cmt {
-    /// Room for `capacity` entries, of which at most `protected` are protected; of `pages` translation pages with
-    /// `per_page` entries each.
+    /// Creates an empty table for `capacity` entries, at most `protected` of them protected. The map has `pages`
+    /// translation pages with `per_page` entries each.
     pub fn new(capacity: u32, protected: u32, pages: u32, per_page: u32) -> Cmt {
         let empty = Recency { newest: NONE, oldest: NONE, len: 0 };
         Cmt {
@@ -97,32 +97,32 @@ impl Cmt {
         }
     }
 
-    /// Entries, those that are being loaded included.
+    /// Returns the number of entries, including those that are being loaded.
     pub fn len(&self) -> u32 {
         self.len
     }
 
-    /// Whether there is none.
+    /// Returns `true` if there are no entries.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// The most entries.
+    /// Returns the maximum number of entries.
     pub fn capacity(&self) -> u32 {
         self.capacity
     }
 
-    /// Whether an entry can be taken in: there is room, or one that can be evicted.
+    /// Returns `true` if an entry can be reserved: there is room, or an entry can be evicted.
     pub fn can_take(&self) -> bool {
         self.len < self.capacity || self.segments.iter().any(|segment| segment.len > 0)
     }
 
-    /// Whether an entry can be taken in without evicting one.
+    /// Returns `true` if an entry can be reserved without an eviction.
     pub fn has_room(&self) -> bool {
         self.len < self.capacity
     }
 
-    /// Entries of a translation page that are in the table and loaded.
+    /// Returns the number of loaded entries of a translation page.
     pub fn resident_of(&self, page: u32) -> u32 {
         self.pages[page as usize].resident
     }
@@ -143,18 +143,18 @@ impl Cmt {
         (at != NONE).then_some(at as usize)
     }
 
-    /// Where the entry of `lpn` is, if it is here.
+    /// Returns the segment of the entry of `lpn`, if the table has it.
     #[inline]
     pub fn segment(&self, lpn: Lpn) -> Option<Segment> {
         self.index_of(lpn).map(|index| self.entries[index].segment)
     }
 
-    /// Whether the entry of `lpn` is newer than in flash.
+    /// Returns `true` if the entry of `lpn` is newer than in flash.
     pub fn is_dirty(&self, lpn: Lpn) -> bool {
         self.index_of(lpn).is_some_and(|index| self.entries[index].dirty)
     }
 
-    /// Uses the entry of `lpn`; whether it is here.
+    /// Uses the entry of `lpn`. Returns `true` if it is loaded.
     #[inline]
     pub fn touch(&mut self, lpn: Lpn) -> bool {
         match self.index_of(lpn) {
@@ -180,7 +180,7 @@ impl Cmt {
         }
     }
 
-    /// Takes a place for the entry of `lpn`, which is not here; there must be room.
+    /// Reserves an entry for `lpn`, which has none. There must be room.
     pub fn reserve(&mut self, lpn: Lpn) {
         debug_assert!(self.has_room() && self.index_of(lpn).is_none());
         let chain = self.chain_of(lpn);
@@ -206,7 +206,7 @@ impl Cmt {
         self.len += 1;
     }
 
-    /// The entry of `lpn`, for which a place was taken, has come.
+    /// Loads the entry that is reserved for `lpn`.
     pub fn load(&mut self, lpn: Lpn) {
         let Some(index) = self.index_of(lpn) else { return };
         if self.entries[index].segment == Segment::Loading {
@@ -216,7 +216,7 @@ impl Cmt {
         }
     }
 
-    /// The entry of `lpn` has changed; whether it is here, or on its way.
+    /// Marks the entry of `lpn` as dirty. Returns `true` if the table has it, loaded or reserved.
     pub fn change(&mut self, lpn: Lpn) -> bool {
         let Some(index) = self.index_of(lpn) else { return false };
         if !self.entries[index].dirty {
@@ -231,7 +231,8 @@ impl Cmt {
         true
     }
 
-    /// Evicts the least recently used entry, a probationary one where there is any; `None` when all are on their way.
+    /// Evicts the least recently used entry, a probationary one if there is any. Returns `None` if all are being
+    /// loaded.
     pub fn evict(&mut self) -> Option<Evicted> {
         let index = self.segments.iter().map(|segment| segment.oldest).find(|&oldest| oldest != NONE)? as usize;
         let (lpn, dirty) = (Lpn(self.entries[index].lpn), self.entries[index].dirty);
@@ -256,7 +257,7 @@ impl Cmt {
         Some(Evicted { lpn, dirty })
     }
 
-    /// All entries of a translation page are being written: none is newer than in flash.
+    /// Marks all entries of a translation page as clean, because the page is being written.
     pub fn clean_page(&mut self, page: u32) {
         while self.pages[page as usize].dirty != NONE {
             self.clean(self.pages[page as usize].dirty as usize);
@@ -283,7 +284,7 @@ impl Cmt {
         &mut self.segments[usize::from(segment == Segment::Protected)]
     }
 
-    /// Makes an entry, which is in no segment, the most recently used of one.
+    /// Makes an entry, which is in no segment, the most recently used one of a segment.
     fn link(&mut self, index: usize, segment: Segment) {
         let list = self.segment_mut(segment);
         let older = std::mem::replace(&mut list.newest, index as u32);
@@ -297,7 +298,7 @@ impl Cmt {
         (entry.newer, entry.older, entry.segment) = (NONE, older, segment);
     }
 
-    /// Takes an entry out of its segment.
+    /// Removes an entry from its segment.
     fn unlink(&mut self, index: usize) {
         let Entry { newer, older, segment, .. } = self.entries[index];
         match newer {
@@ -311,7 +312,7 @@ impl Cmt {
         self.segment_mut(segment).len -= 1;
     }
 
-    /// The entries of a segment, most recently used first; for tests and for looking at.
+    /// Returns the entries of a segment, most recently used first, for inspection.
     pub fn by_recency(&self, segment: Segment) -> Vec<Lpn> {
         let list = &self.segments[usize::from(segment == Segment::Protected)];
         let mut at = list.newest;
@@ -323,12 +324,12 @@ impl Cmt {
         .collect()
     }
 
-    /// Whether entries are on their way.
+    /// Returns `true` if entries are being loaded.
     pub fn is_loading(&self) -> bool {
         self.segments[0].len + self.segments[1].len != self.len
     }
 
-    /// Writes the entries of each segment, the least recently used first, and which of them are dirty.
+    /// Writes the entries of each segment, least recently used first, and which of them are dirty.
     pub fn save(&self, out: &mut Writer) -> Result<(), StateError> {
         for segment in &self.segments {
             out.u32(segment.len)?;
@@ -342,7 +343,7 @@ impl Cmt {
         Ok(())
     }
 
-    /// Reads what [`Cmt::save`] wrote, into a new table, of a device with so many units.
+    /// Reads what [`Cmt::save`] wrote, into a new table, for a device with `units` units.
     pub fn load_from(&mut self, input: &mut Reader, units: u32) -> Result<(), StateError> {
         for segment in [Segment::Probationary, Segment::Protected] {
             let most = if segment == Segment::Protected { self.most_protected } else { self.capacity };
@@ -360,14 +361,14 @@ impl Cmt {
                 match input.u8()? {
                     0 => {}
                     1 => _ = self.change(lpn),
-                    other => return Err(input.damaged(format!("{other} where it says whether an entry is dirty"))),
+                    other => return Err(input.damaged(format!("a flag {other} for dirty entries"))),
                 }
             }
         }
         Ok(())
     }
 
-    /// Checks the books against a count from scratch; for tests.
+    /// Test hook: checks all lists and numbers against a count from scratch.
     pub fn recount(&self) -> Result<(), String> {
         let mut resident = vec![0; self.pages.len()];
         let mut dirty = vec![0; self.pages.len()];
@@ -405,7 +406,7 @@ mod tests {
 
     #[test]
     fn a_cached_entry_takes_36_bytes_at_most() {
-        // The table of chains has fewer than two heads for each entry.
+        // The hash table has fewer than two heads for each entry.
         assert!(size_of::<Entry>() + 2 * size_of::<u32>() <= 36);
     }
 
@@ -423,7 +424,7 @@ mod tests {
         cmt.by_recency(segment).iter().map(|lpn| lpn.0).collect()
     }
 
-    /// The entry used; afterwards what is probationary and what protected; what was evicted.
+    /// Entry that is used; probationary and protected entries afterwards; evicted entry.
     type Step = (u32, &'static [u32], &'static [u32], Option<u32>);
 
     #[test]
@@ -461,12 +462,12 @@ mod tests {
     }
 
     #[test]
-    fn entries_that_are_on_their_way_stay() {
+    fn entries_that_are_being_loaded_are_not_evicted() {
         let mut cmt = Cmt::new(2, 1, 2, 8);
         cmt.reserve(Lpn(1));
         cmt.reserve(Lpn(9));
         assert!(!cmt.can_take() && cmt.evict().is_none());
-        assert!(!cmt.touch(Lpn(1)) && cmt.change(Lpn(1)), "not here yet, and already newer");
+        assert!(!cmt.touch(Lpn(1)) && cmt.change(Lpn(1)), "not loaded yet, and already dirty");
         cmt.load(Lpn(1));
         assert!(cmt.can_take());
         assert_eq!(cmt.evict(), Some(Evicted { lpn: Lpn(1), dirty: true }));
@@ -475,7 +476,7 @@ mod tests {
     }
 
     #[test]
-    fn the_dirty_entries_of_a_page_are_cleaned_together() {
+    fn the_dirty_entries_of_a_page_become_clean_together() {
         let mut cmt = Cmt::new(8, 4, 2, 4);
         for lpn in [0, 1, 2, 5] {
             use_entry(&mut cmt, lpn);
@@ -485,13 +486,13 @@ mod tests {
         cmt.clean_page(0);
         let dirty: Vec<u32> = (0..8).filter(|&lpn| cmt.is_dirty(Lpn(lpn))).collect();
         assert_eq!(dirty, [5]);
-        assert!(!cmt.change(Lpn(7)), "it is not here");
+        assert!(!cmt.change(Lpn(7)), "it is not in the table");
         cmt.recount().unwrap();
     }
 
     proptest::proptest! {
         #[test]
-        fn it_is_as_a_list_would_be(uses in proptest::collection::vec((0u32..40, proptest::bool::ANY), 0..400),
+        fn the_table_behaves_like_a_list(uses in proptest::collection::vec((0u32..40, proptest::bool::ANY), 0..400),
             capacity in 1u32..12, protected in 0u32..8) {
             let protected = protected.min(capacity - 1);
             let mut cmt = Cmt::new(capacity, protected, 4, 10);

@@ -1,4 +1,4 @@
-//! The cache of map entries in time: who finds an entry missing takes a place for it.
+//! The cache of map entries in time: misses, evictions and changes.
 
 use super::cmt::Segment;
 use super::{Dftl, step};
@@ -7,8 +7,8 @@ use crate::sim::id::{Lpn, TransactionId};
 use crate::work::{Call, Fifo, Task};
 
 impl Dftl {
-    /// Takes a place in the cache for the entry that `node` needs: a free one, or that of an evicted entry, which is
-    /// written back first if it is newer than in flash. An operation that finds none comes back later, `in_turn`.
+    /// Reserves a cache entry for the map entry that `node` needs. If none is free, evicts one, which is written back
+    /// first if it is dirty. If none can be evicted, `node` is queued and tries again later, `in_turn`.
     pub(super) fn seek(&mut self, cx: &mut (impl Context + ?Sized), node: TransactionId, in_turn: bool) {
         let lpn = cx.ops()[node].lpn;
         if !in_turn && !self.line.is_empty() {
@@ -36,7 +36,8 @@ impl Dftl {
         }
     }
 
-    /// Evicts an entry: `None` when there is none to evict, else the translation page that has to be updated, if any.
+    /// Evicts an entry. Returns `None` if there is none to evict. Otherwise, returns the translation page that has to
+    /// be updated, if any.
     fn evict(&mut self, cx: &mut (impl Context + ?Sized)) -> Option<Option<u32>> {
         let evicted = self.state.cmt.evict()?;
         let page = evicted.dirty.then(|| self.state.page_of(evicted.lpn));
@@ -45,7 +46,7 @@ impl Dftl {
         Some(page)
     }
 
-    /// The entry that was evicted for `node` is in flash.
+    /// Continues `node`, because the entry that was evicted for it is in flash.
     pub(super) fn evicted(&mut self, cx: &mut (impl Context + ?Sized), node: TransactionId) {
         let lpn = cx.ops()[node].lpn;
         match self.state.cmt.segment(lpn) {
@@ -55,14 +56,14 @@ impl Dftl {
         }
     }
 
-    /// The entry that `node` waited for is there.
+    /// Resumes `node`, because the entry that it waited for is in the controller.
     fn entry_found(&mut self, cx: &mut (impl Context + ?Sized), node: TransactionId) {
         let arrived = Fifo::of(cx.ops(), node);
         cx.tasks().push(Task::Translate(arrived, TransactionId::NONE));
     }
 
-    /// Gives a place in the cache to the operation that has waited longest for one. Returns `false` if none waits, or
-    /// if there is no place.
+    /// Serves the operation that has waited longest for a cache entry. Returns `false` if none waits, or if no entry is
+    /// available.
     pub(super) fn serve_next(&mut self, cx: &mut (impl Context + ?Sized)) -> bool {
         let can_serve = !self.line.is_empty() && self.state.cmt.can_take();
         if can_serve {
@@ -72,14 +73,14 @@ impl Dftl {
         can_serve
     }
 
-    /// Gives places in the cache to the operations that wait for one. Runs the tasks of each one before the next.
+    /// Serves the operations that wait for a cache entry. Runs the tasks of each one before the next.
     pub(super) fn serve_line(&mut self, cx: &mut (impl Context + ?Sized)) {
         if self.serve_next(cx) {
             cx.tasks().push(serve());
         }
     }
 
-    /// Changes the entry of `lpn`: in the cache, if it is there or finds a place, otherwise in flash.
+    /// Changes the entry of `lpn`: in the cache, if it is cached or an entry is available, otherwise in flash.
     pub(super) fn entry_changed(&mut self, cx: &mut (impl Context + ?Sized), lpn: Lpn) {
         if self.state.cmt.change(lpn) {
             return;
@@ -104,7 +105,7 @@ impl Dftl {
     }
 }
 
-/// Returns the task that gives places in the cache to the operations that wait for one.
+/// Returns the task that serves the operations which wait for a cache entry.
 pub(super) fn serve() -> Task {
     Task::Scheme(Call { step: step::SERVE, ..Call::default() })
 }

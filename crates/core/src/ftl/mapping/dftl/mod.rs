@@ -1,5 +1,5 @@
-//! DFTL: the map is in flash, and the controller holds the entries that are in use (Gupta, Kim, Urgaonkar, "DFTL: a
-//! flash translation layer employing demand-based selective caching of page-level address mappings", ASPLOS 2009).
+//! DFTL: the map is in flash, and the controller caches entries of it (Gupta, Kim, Urgaonkar, "DFTL: a flash
+//! translation layer employing demand-based selective caching of page-level address mappings", ASPLOS 2009).
 
 pub mod cmt;
 mod directory;
@@ -33,19 +33,19 @@ use reclaim::Reclaim;
 pub struct DftlConfig {
     /// Memory of the cached mapping table.
     pub cache: Bytes,
-    /// Memory of one cached entry: the logical unit and its place.
+    /// Memory of one cached entry: the logical unit and its address.
     pub cached_entry: Bytes,
-    /// Bytes of an entry in a translation page, which is a place. Its position tells the logical unit.
+    /// Bytes of an entry in a translation page, which is an address. The logical unit follows from its position.
     pub entry: Bytes,
     /// Share of the cache that is the protected segment, for entries that were used more than once.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub protected: f64,
-    /// One update of a translation page writes all its entries that are newer in the cache, and the moved units of a
-    /// victim are written together, one update for each translation page; else each entry takes an update of its own.
+    /// If true, one update of a translation page writes all its entries that are newer in the cache, and each victim
+    /// causes one update for each translation page. If false, each entry needs an update of its own.
     pub batch_updates: bool,
-    /// A moved unit whose entry is in the cache is changed there, and not in flash yet.
+    /// If true, the entry of a moved unit is changed in the cache only, if it is cached.
     pub lazy_copies: bool,
-    /// Spare share of the blocks that are kept for translation pages, beyond the least that works.
+    /// Spare share of the blocks for translation pages, beyond the least that works.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub map_spare: f64,
     /// Cell mode of these blocks. `slc` needs the times of `nand.slc_mode`.
@@ -69,25 +69,26 @@ impl Default for DftlConfig {
     }
 }
 
-/// Entries of the map that can be told apart in one translation page.
+/// Maximum number of entries of a translation page.
 const MOST_ENTRIES: u64 = 1 << 24;
-/// Entries that a cache may hold.
+/// Maximum number of cached entries.
 const MOST_CACHED: u64 = 1 << 30;
-/// Units of a block: each may make another translation page wait for its victim, and those are counted in 16 bits.
+/// Maximum number of units of a block. Each unit may have its victim wait for another translation page, and these waits
+/// are counted in 16 bits.
 const MOST_UNITS_PER_BLOCK: u32 = 1 << 15;
 
 impl DftlConfig {
-    /// Bytes of a translation page, which is as large as one program.
+    /// Returns the bytes of a translation page, which is as large as one program.
     fn bytes_per_page(&self, device: &DeviceConfig) -> u64 {
         u64::from(device.block_size(self.cells).program_units) * device.unit_bytes()
     }
 
-    /// Entries of a translation page.
+    /// Returns the number of entries of a translation page.
     pub fn entries_per_page(&self, device: &DeviceConfig) -> u32 {
         (self.bytes_per_page(device) / self.entry.0.max(1)).clamp(1, MOST_ENTRIES) as u32
     }
 
-    /// Entries that the cache holds.
+    /// Returns the number of entries that the cache can hold.
     pub fn cached_entries(&self) -> u64 {
         self.cache.0 / self.cached_entry.0.max(1)
     }
@@ -111,28 +112,28 @@ impl SchemeOptions for DftlConfig {
 /// Demand-based caching of the page map.
 #[derive(Clone, Debug)]
 pub struct Dftl {
-    /// What the controller knows of the map.
+    /// Map in the controller.
     pub state: MapState,
     pages: Table<u32, Page>,
     jobs: Table<PlaneId, Reclaim>,
-    /// By plane: translation pages that wait for room. One that has been promoted since is passed over.
+    /// Translation pages that wait for room, indexed by plane. Pages that were queued since are skipped.
     stalled: Table<PlaneId, VecDeque<u32>>,
-    /// By plane: units that garbage collection has moved and whose entries are not in the cache, as victim and
-    /// translation page.
+    /// Units that garbage collection has moved and whose entries are not cached, as victim and translation page.
+    /// Indexed by plane.
     moved: Table<PlaneId, Vec<(u32, u32)>>,
-    /// Host operations that wait for a place in the cache.
+    /// Host operations that wait for a cache entry.
     line: Fifo,
 }
 
-/// The tasks of the scheme.
+/// Tasks of the scheme.
 mod step {
-    /// Operations that wait for a place in the cache take one.
+    /// Serve the operations that wait for a cache entry.
     pub(super) const SERVE: u8 = 0;
-    /// A page has been fetched, and the operations that waited for its entries have been resumed.
+    /// Continue with a page that was fetched, after resuming the operations that waited for its entries.
     pub(super) const FETCHED: u8 = 1;
-    /// The update that operations waited for is in flash.
+    /// Resume the operations that waited for an update.
     pub(super) const UPDATED: u8 = 2;
-    /// The updates that victims wait for are requested.
+    /// Request the updates that victims wait for.
     pub(super) const ASK: u8 = 3;
 }
 
@@ -141,12 +142,12 @@ impl Policy for Dftl {
 
     fn check(options: &DftlConfig, device: &DeviceConfig) -> Result<(), String> {
         if options.cells == CellMode::Slc && device.nand.slc_mode.is_none() {
-            let what = "needs nand.slc_mode, with the times of such blocks; add it, or take \"native\"";
+            let what = "needs nand.slc_mode, with the times of such blocks; add it, or use \"native\"";
             return Err(format!("cells = slc: {what}"));
         }
         let program = options.bytes_per_page(device);
         if !(1..=program).contains(&options.entry.0) {
-            return Err(format!("entry = {}: from 1 B to a translation page, which is {program} B", options.entry));
+            return Err(format!("entry = {}: expected 1 B to {program} B (a translation page)", options.entry));
         }
         if program / options.entry.0 > MOST_ENTRIES {
             return Err(format!("entry = {}: a translation page has at most {MOST_ENTRIES} entries", options.entry));
@@ -156,11 +157,11 @@ impl Policy for Dftl {
             return Err(format!("cache = {}: {what} (cached_entry)", options.cache));
         }
         if !(0.0..1.0).contains(&options.protected) {
-            let what = "from 0 to below 1: it is a share of the cache, and new entries need some of it";
+            let what = "expected a share of the cache from 0 to below 1, because new entries need some of it";
             return Err(format!("protected = {}: {what}", options.protected));
         }
         if !(0.0..1.0).contains(&options.map_spare) {
-            return Err(format!("map_spare = {}: from 0 to below 1: it is a share of blocks", options.map_spare));
+            return Err(format!("map_spare = {}: expected a share of blocks from 0 to below 1", options.map_spare));
         }
         if device.units_per_block() > MOST_UNITS_PER_BLOCK {
             let units = device.units_per_block();
@@ -215,7 +216,7 @@ impl Mapping for Dftl {
 
     fn in_progress(&self, _: &Ftl) -> Option<String> {
         let is_loading = self.state.cmt.is_loading();
-        is_loading.then(|| "entries of the map are on their way to its cache".to_owned())
+        is_loading.then(|| "map entries are being loaded".to_owned())
     }
 
     fn save(&self, out: &mut Writer) -> Result<(), StateError> {

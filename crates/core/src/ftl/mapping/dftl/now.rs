@@ -1,5 +1,5 @@
-//! Translation pages without time: what functional writes have changed is written when they are done, and what the
-//! timed part shares with that.
+//! Translation pages without time: those that functional writes have changed are written at the end. Also has functions
+//! that the timed part shares.
 
 use super::{Dftl, TRANSLATION};
 use crate::config::cells::BlockSize;
@@ -17,7 +17,7 @@ impl Ftl {
         self.counters.map.reads[cause as usize] += 1;
     }
 
-    /// Gives a translation page its next place; there must be room in its plane.
+    /// Binds a translation page to its next address. There must be room in its plane.
     pub(super) fn bind_map(&mut self, page: u32, cause: MapCause) -> Ppn {
         let BlockSize { program_units, program_pages, .. } = *self.blocks.size(Role::Map);
         let ppn = self.blocks.advance(self.blocks.map_frontier(self.map_home(page)), program_units);
@@ -34,7 +34,7 @@ impl Ftl {
 }
 
 impl Dftl {
-    /// A translation page has been programmed. Its old version is invalid.
+    /// Notes that a translation page has been programmed. Its old version is invalid.
     pub(super) fn note_programmed(&mut self, ftl: &mut Ftl, page: u32, ppn: Ppn) {
         let group = ftl.blocks.size(Role::Map).program_units;
         let old = self.state.set_place(page, ppn);
@@ -70,7 +70,7 @@ impl Dftl {
         ppn
     }
 
-    /// Reclaims blocks of translation pages until one can be written beside the reserve.
+    /// Reclaims blocks of translation pages until a free block is available in addition to the reserve.
     fn collect_map_now(&mut self, ftl: &mut Ftl, plane: PlaneId) {
         while ftl.blocks.free_blocks(plane, Role::Map) <= RESERVE {
             let region = ftl.blocks.region(plane, Role::Map);
@@ -78,7 +78,7 @@ impl Dftl {
             ftl.counters.map.victims += 1;
             let mut walk = Walk::default();
             walk.start(ftl, victim);
-            // A page is invalid at its old place when it has been written again.
+            // Writing a page again invalidates it at its old address.
             while let Some(unit) = walk.next_valid(ftl) {
                 ftl.note_map_read(MapCause::MapGc, ftl.blocks.size(Role::Map).program_pages);
                 self.write_map_now(ftl, ftl.map.owner(unit) & !TRANSLATION, MapCause::MapGc);
@@ -88,7 +88,7 @@ impl Dftl {
         }
     }
 
-    /// Checks that each translation page in flash is valid exactly once; for tests.
+    /// Test hook: checks that each translation page in flash is valid exactly once.
     pub(super) fn recount_map(&self, ftl: &Ftl) -> Result<(), String> {
         let state = &self.state;
         let group = ftl.blocks.size(Role::Map).program_units;
@@ -99,7 +99,7 @@ impl Dftl {
             for unit in (ppn.0..ppn.0 + group).map(Ppn) {
                 let block = ftl.blocks.block(ftl.blocks.block_of(unit));
                 if block.role != Role::Map || !ftl.blocks.is_valid(unit) || ftl.map.owner(unit) != TRANSLATION | page {
-                    return Err(format!("translation page {page} is not at {}, where it should be", ppn.0));
+                    return Err(format!("translation page {page} is not at {}, the address in the directory", ppn.0));
                 }
             }
         }

@@ -1,9 +1,8 @@
-//! Translation pages in time. They are read for entries that are not in the cache, updated when changed entries leave
-//! the cache or garbage collection has moved units, and moved when their blocks are reclaimed. See
-//! docs/model/mapping.md.
+//! Translation pages in time. They are read for entries that are not cached, and updated when dirty entries are evicted
+//! or garbage collection has moved units. They are moved when their blocks are reclaimed. See docs/model/mapping.md.
 //!
 //! A translation page takes one step at a time. An eviction or a victim of garbage collection requests an update and
-//! may wait for its end. Requests that come before the program has started share it.
+//! may wait for its end. Requests that arrive before the program has started share it.
 
 use super::entries::serve;
 use super::{Dftl, step};
@@ -14,21 +13,21 @@ use crate::metrics::counters::MapCause;
 use crate::sim::id::{Lpn, PlaneId, Ppn, TransactionId};
 use crate::work::{Call, Class, Fifo, Kind, Task, Transaction};
 
-/// The state of a translation page.
+/// State of a translation page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum State {
-    /// Nothing; the controller does not hold it.
+    /// No operation is in flight, and the controller does not hold the page.
     #[default]
     Idle,
-    /// The flash page with an entry is read.
+    /// The flash page with an entry is being read.
     Fetching,
-    /// It is read as a whole, to be updated.
+    /// The whole page is being read, to be updated.
     Reading,
-    /// The controller holds it; its plane has no room for the new version.
+    /// The controller holds the page, and its plane has no room for the new version.
     Stalled,
-    /// The controller holds it; its program waits for the LUN.
+    /// The controller holds the page, and its program waits for the LUN.
     Queued,
-    /// The controller holds it; it is programmed.
+    /// The controller holds the page, and it is being programmed.
     Programming,
 }
 
@@ -36,21 +35,21 @@ pub(super) enum State {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Page {
     pub(super) state: State,
-    /// While it is fetched: which of its flash pages.
+    /// Flash page of it that is being fetched.
     part: u32,
-    /// Cleaning of its block waits for it to be elsewhere.
+    /// True if garbage collection of its block waits until it has moved.
     pub(super) moving: bool,
-    /// Updates that nobody waits for.
+    /// Number of updates that no operation waits for.
     owed: u32,
-    /// Operations that need an entry of it.
+    /// Operations that need one of its entries.
     readers: Fifo,
-    /// Operations that wait for an update of it.
+    /// Operations that wait for an update.
     writers: Fifo,
     /// Operations whose update is being programmed.
     taken: Fifo,
 }
 
-/// A device has one for each translation page; the directory and the cache have twelve bytes more.
+/// A device has one `Page` for each translation page. The directory and the cache add twelve bytes to it.
 const _: () = assert!(size_of::<Page>() + 12 <= 60);
 
 impl Dftl {
@@ -58,14 +57,14 @@ impl Dftl {
         &mut self.pages[page]
     }
 
-    /// Describes what is in progress, for reports.
+    /// Describes outstanding work, for reports.
     pub(super) fn describe_pages(&self) -> String {
         let busy = self.pages.iter().filter(|page| page.state != State::Idle).count();
         let stalled = self.pages.iter().filter(|page| page.state == State::Stalled).count();
         format!("{busy} translation pages in use, {stalled} without room")
     }
 
-    /// Fetches the entry that `node` needs, which has a place in the cache. `node` is resumed when the entry is there.
+    /// Fetches the entry that `node` needs, for which a cache entry is reserved. `node` is resumed when it is loaded.
     pub(super) fn fetch(&mut self, cx: &mut (impl Context + ?Sized), node: TransactionId) {
         let lpn = cx.ops()[node].lpn;
         let page = self.state.page_of(lpn);
@@ -88,7 +87,7 @@ impl Dftl {
         }
     }
 
-    /// Returns the flash page, of those of its translation page, that holds an entry.
+    /// Returns the flash page that holds an entry, counted within its translation page.
     fn flash_page_of(&mut self, cx: &mut (impl Context + ?Sized), lpn: Lpn) -> u32 {
         let (pages, state) = (u64::from(cx.ftl().blocks.size(Role::Map).program_pages), &self.state);
         (u64::from(state.entry_in_page(lpn)) * pages / u64::from(state.entries_per_page())) as u32
@@ -130,8 +129,8 @@ impl Dftl {
         Some((arrived, fetched(page)))
     }
 
-    /// A page has been fetched, and the operations that waited for its entries have been resumed. Operations that wait
-    /// for a place in the cache take one before the next step of the page.
+    /// Continues with a page that was fetched, after the operations that waited for its entries were resumed. First
+    /// serves operations that wait for a cache entry.
     pub(super) fn fetched(&mut self, cx: &mut (impl Context + ?Sized), page: u32) {
         if self.serve_next(cx) {
             return cx.tasks().push(Task::Scheme(fetched(page)));
@@ -157,15 +156,15 @@ impl Dftl {
     }
 
     /// Resumes the operations that wait for entries of a translation page which are in the controller: all of them, or
-    /// those in one of its flash pages. Reads of one request that go to one flash page are joined.
+    /// those in one of its flash pages. Reads of one request from one flash page are joined.
     fn entries_here(&mut self, cx: &mut (impl Context + ?Sized), page: u32, part: Option<u32>) {
         let arrived = self.take_readers(cx, page, part);
         cx.tasks().push(Task::Translate(arrived, TransactionId::NONE));
         cx.tasks().push(serve());
     }
 
-    /// Takes out the operations that wait for entries of a translation page, for all or for those in one of its flash
-    /// pages.
+    /// Removes and returns the operations that wait for entries of a translation page: all, or those in one of its
+    /// flash pages.
     fn take_readers(&mut self, cx: &mut (impl Context + ?Sized), page: u32, part: Option<u32>) -> Fifo {
         let mut waiting = std::mem::take(&mut self.page(page).readers);
         if part.is_none() {
@@ -183,8 +182,8 @@ impl Dftl {
         arrived
     }
 
-    /// Requests an update of a translation page. `node` continues after the page has been programmed; it is `NONE` if
-    /// nobody waits.
+    /// Requests an update of a translation page. `node` continues after the page has been programmed. It is `NONE` if
+    /// no operation waits.
     pub(super) fn ask_update(&mut self, cx: &mut (impl Context + ?Sized), page: u32, node: TransactionId) {
         let batch = self.state.batch;
         if cx.ftl().is_read_only() {
@@ -210,14 +209,14 @@ impl Dftl {
         page.moving || page.owed > 0 || !page.writers.is_empty()
     }
 
-    /// Begins an update: by reading the translation page, unless all of it is known.
+    /// Starts an update. Reads the translation page first, unless its contents are known.
     fn update(&mut self, cx: &mut (impl Context + ?Sized), page: u32) {
         if !self.read_to_update(cx, page) {
             self.program_map(cx, page);
         }
     }
 
-    /// Reads a translation page that is to be updated. Returns `false` if all of it is known.
+    /// Reads a translation page that is to be updated. Returns `false` if its contents are known.
     pub(super) fn read_to_update(&mut self, cx: &mut (impl Context + ?Sized), page: u32) -> bool {
         let is_known = self.state.is_wholly_cached(page);
         let Some(ppn) = self.state.place(page).filter(|_| !is_known) else { return false };
@@ -238,7 +237,7 @@ impl Dftl {
         }
     }
 
-    /// The controller holds a translation page as it is to be programmed.
+    /// Queues the program of a translation page that the controller holds, if there is room.
     fn program_map(&mut self, cx: &mut (impl Context + ?Sized), page: u32) {
         if cx.ftl().is_read_only() {
             return self.drop_map_update(cx, page);
@@ -287,8 +286,8 @@ impl Dftl {
         }
     }
 
-    /// Returns the number of translation pages for which there is room. Units that a failed block still holds come
-    /// first: emptying it frees no block, so nothing else may take the room for which it was chosen.
+    /// Returns the number of translation pages for which there is room. The units that a failed block still holds are
+    /// reserved: emptying it frees no block, so nothing else may take the room for which it was chosen.
     fn room_for_updates(&self, ftl: &Ftl, plane: PlaneId) -> u32 {
         let blocks = &ftl.blocks;
         let victim = self.jobs[plane].walk.block().map(|victim| blocks.block(victim));
@@ -297,8 +296,8 @@ impl Dftl {
         room / blocks.size(Role::Map).program_units
     }
 
-    /// Binds an update of a translation page, which serves all operations that have requested one by now. Without room,
-    /// it stalls.
+    /// Binds an update of a translation page, which serves all operations that have requested one so far. Without room,
+    /// the update stalls.
     pub(super) fn start_map_write(&mut self, cx: &mut (impl Context + ?Sized), id: TransactionId) -> Option<Bound> {
         let (page, class) = (cx.ops()[id].map_page(), cx.ops()[id].class);
         let plane = cx.ftl().map_home(page);
@@ -336,7 +335,7 @@ impl Dftl {
         Some(Bound { class, plane, ppn })
     }
 
-    /// A program of a translation page has ended.
+    /// Ends a program of a translation page.
     pub(super) fn finish_map_write(&mut self, cx: &mut (impl Context + ?Sized), id: TransactionId) {
         let write = cx.ops().remove(id);
         let (ppn, page) = (write.ppn, write.map_page());
@@ -354,7 +353,7 @@ impl Dftl {
             self.jobs[plane].waiting = false;
         }
         match (self.wants_update(page), self.state.batch) {
-            // The controller still holds it.
+            // The controller still holds the page.
             (true, true) => self.program_map(cx, page),
             (true, false) => self.update(cx, page),
             (false, _) => self.page(page).state = State::Idle,
@@ -377,8 +376,8 @@ impl Dftl {
         }
     }
 
-    /// The program of a translation page has failed. The controller still holds the page, and programs it again. The
-    /// operations that wait for it still wait.
+    /// Repeats a failed program of a translation page, which the controller still holds. The operations that wait for
+    /// it keep waiting.
     pub(super) fn write_map_again(&mut self, cx: &mut (impl Context + ?Sized), id: TransactionId) {
         let page = cx.ops().remove(id).map_page();
         let entry = &mut self.pages[page];
@@ -394,8 +393,8 @@ impl Dftl {
         self.queue_map(cx, page);
     }
 
-    /// Gives up an update, because the device is read-only: the controller keeps the changed entries. The operations
-    /// that wait for the update are resumed.
+    /// Drops an update, because the device is read-only. The controller keeps the changed entries. The operations that
+    /// wait for the update are resumed.
     fn drop_map_update(&mut self, cx: &mut (impl Context + ?Sized), page: u32) {
         let entry = self.page(page);
         (entry.state, entry.owed, entry.moving) = (State::Idle, 0, false);
@@ -406,7 +405,7 @@ impl Dftl {
         cx.tasks().push(updated(waiting));
     }
 
-    /// The same for all translation pages that wait for room.
+    /// Drops the updates of all translation pages that wait for room.
     pub(super) fn drop_map_updates(&mut self, cx: &mut (impl Context + ?Sized)) {
         let stalled: Vec<u32> = self.stalled.iter_mut().flat_map(std::mem::take).collect();
         for page in stalled {
@@ -427,7 +426,7 @@ fn updated(waiting: Fifo) -> Task {
     Task::Scheme(Call { step: step::UPDATED, line: waiting, ..Call::default() })
 }
 
-/// Returns the scheduling class of an operation with a cause. It is `of_host` if the host waits for it.
+/// Returns the scheduling class of an operation with this cause. It is `of_host` if the host waits for it.
 fn class_of(cause: MapCause, of_host: Class) -> Class {
     match cause {
         MapCause::Miss | MapCause::Eviction | MapCause::Functional => of_host,

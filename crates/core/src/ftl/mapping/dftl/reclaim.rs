@@ -1,4 +1,4 @@
-//! Blocks of translation pages are reclaimed, and victims of data wait for the updates that their units need.
+//! Garbage collection of translation pages, and the map updates that victims of data wait for.
 
 use super::pages::State;
 use super::{Dftl, step};
@@ -9,17 +9,17 @@ use crate::ftl::space::{Claim, InHand, RESERVE, Role};
 use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn};
 use crate::work::{Call, Class, Fifo, Kind, Task, Transaction};
 
-/// The garbage collection of a plane's blocks of translation pages: one victim at a time, page by page.
+/// Garbage collection of a plane's blocks of translation pages: one victim at a time, page by page.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Reclaim {
     pub(super) walk: Walk,
-    /// A translation page of the victim is on its way elsewhere.
+    /// True while a translation page of the victim is being moved.
     pub(super) waiting: bool,
     pub(super) awaiting_erase: u32,
 }
 
 impl Reclaim {
-    /// Returns what is still to be programmed.
+    /// Returns the units that are still to be programmed, and the blocks that will be freed.
     pub(super) fn in_hand(&self, ftl: &Ftl) -> InHand {
         let victim = self.walk.block().map(|victim| ftl.blocks.block(victim));
         InHand {
@@ -32,7 +32,7 @@ impl Reclaim {
 }
 
 impl Dftl {
-    /// Takes the next step of reclaiming a plane's blocks of translation pages, if it needs one.
+    /// Takes the next step of garbage collection in a plane's blocks of translation pages, if one is due.
     pub(super) fn reclaim(&mut self, cx: &mut (impl Context + ?Sized), plane: PlaneId) {
         if cx.ftl().is_read_only() {
             return;
@@ -58,7 +58,8 @@ impl Dftl {
         }
     }
 
-    /// Returns the victim that is being moved, or the next one if free blocks are few and there is room for all of it.
+    /// Returns the victim that is being moved. If there is none, takes the next one if free blocks are few and it finds
+    /// room.
     fn map_victim(&mut self, cx: &mut (impl Context + ?Sized), plane: PlaneId) -> Option<BlockId> {
         let (ftl, job) = (cx.ftl(), &mut self.jobs[plane]);
         if job.walk.block().is_some() {
@@ -84,7 +85,7 @@ impl Dftl {
         Some(victim)
     }
 
-    /// Moves a translation page: by an update, which may use the room that is kept for this.
+    /// Moves a translation page by an update, which may use the reserve.
     fn move_map(&mut self, cx: &mut (impl Context + ?Sized), page: u32) {
         let entry = self.page(page);
         entry.moving = true;
@@ -99,8 +100,8 @@ impl Dftl {
         }
     }
 
-    /// Cleaning has moved a unit out of the block of `from`: its entry changes, in the cache or in flash. The block is
-    /// not erased before.
+    /// Changes the entry of a unit that garbage collection has moved out of the block of `from`, in the cache or in
+    /// flash. The block is not erased before that.
     pub(super) fn entry_moved(&mut self, cx: &mut (impl Context + ?Sized), lpn: Lpn, from: Ppn) {
         let (ftl, state) = (cx.ftl(), &mut self.state);
         if lpn.0 >= ftl.host_units || (state.lazy && state.cmt.change(lpn)) {
@@ -114,7 +115,7 @@ impl Dftl {
         moved.push((victim.0, page));
     }
 
-    /// Has each victim that has been moved as a whole wait for the updates of its entries.
+    /// Has each victim whose units have all been moved wait for the updates of its entries.
     pub(super) fn hold_moved(&mut self, cx: &mut (impl Context + ?Sized), plane: PlaneId) {
         let mut holds = Fifo::default();
         let mut moved = std::mem::take(&mut self.moved[plane]);
@@ -137,7 +138,7 @@ impl Dftl {
                 holds.push(cx.ops(), hold);
             }
         }
-        // Its room serves the next time.
+        // Keep the memory of the vector.
         let kept = &mut self.moved[plane];
         if kept.is_empty() {
             moved.clear();
@@ -148,8 +149,8 @@ impl Dftl {
         }
     }
 
-    /// Requests the update that each of these victims waits for. Runs the tasks of each one before the next. All
-    /// updates for `moved`, if it is not `NONE`, have been requested.
+    /// Requests the updates that victims wait for. Runs the tasks of each one before the next. All updates for `moved`,
+    /// if it is not `NONE`, have been requested.
     pub(super) fn ask_updates(&mut self, cx: &mut (impl Context + ?Sized), mut holds: Fifo, moved: BlockId) {
         if moved.is_some() {
             cx.release(moved);

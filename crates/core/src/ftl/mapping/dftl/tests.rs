@@ -6,7 +6,7 @@ use crate::work::Kind;
 /// Entries of a translation page.
 const PER_PAGE: u32 = 1024;
 
-/// Builds the scheme with a cache of `entries` entries. Returns the places of its first two translation pages, which
+/// Builds the scheme with a cache of `entries` entries. Returns the addresses of its first two translation pages, which
 /// are in flash.
 fn bench(entries: u32) -> (Bench, [Ppn; 2]) {
     let scheme = format!("mapping.scheme={{ dftl = {{ cache = \"{}B\", cached_entry = \"8B\" }} }}", 8 * entries);
@@ -16,7 +16,7 @@ fn bench(entries: u32) -> (Bench, [Ppn; 2]) {
     (bench, places.try_into().unwrap())
 }
 
-/// Translation pages of the queued operations, with the kinds of these.
+/// Returns the kinds and translation pages of the queued operations.
 fn queued(bench: &Bench) -> Vec<(Kind, u32)> {
     let page = |&id| (bench.cx.ops[id].kind, bench.cx.ops[id].map_page());
     bench.cx.queued.iter().map(page).collect()
@@ -49,7 +49,7 @@ fn the_eviction_of_a_dirty_entry_writes_its_page_first() {
     bench.call(|scheme, cx| scheme.change_entry(cx, Lpn(5)));
     assert_eq!(queued(&bench), [], "the changed entry is in the cache only");
 
-    // The page is read as a whole, since the cache does not hold all of it, and written elsewhere.
+    // The page is read as a whole, because the cache does not hold all of it, and written elsewhere.
     let waiting = bench.await_entry(PER_PAGE);
     assert_eq!(bench.end_next(), (Kind::MapRead, first));
     assert_eq!(queued(&bench), [(Kind::MapWrite, 0)]);
