@@ -3,44 +3,44 @@
 use super::region::Role;
 use crate::metrics::counters::CopyCause;
 
-/// Where a block is in its life.
+/// State of a block in its life cycle.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BlockState {
     /// Erased.
     #[default]
     Free,
-    /// A frontier is in it, or its last program has not ended.
+    /// A frontier is in the block, or its last program has not ended.
     Open,
-    /// Full: cleaning may choose it.
+    /// Full: garbage collection may choose it.
     Closed,
-    /// Chosen by cleaning; its valid units are being moved.
+    /// Chosen by garbage collection; its valid units are being moved.
     Victim,
-    /// All moved; waits for its dependants, then for its erase.
+    /// All units have been moved: waits for its dependants, then for its erase.
     AwaitingErase,
-    /// It belongs to the mapping scheme.
+    /// Owned by the mapping scheme.
     Logical,
-    /// A program of it has failed; its valid units are to be moved.
+    /// A program of the block has failed; its valid units are to be moved.
     Failed,
-    /// It is never used again.
+    /// Never used again.
     Bad,
 }
 
-/// What is known of a block.
+/// State of a block.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Block {
-    /// Valid units.
+    /// Number of valid units.
     pub valid: u16,
-    /// Reads of it, unfinished copies from it, and unfinished programs that supersede units of it: it is not erased
-    /// while there are any (design decision 4).
+    /// Number of reads of the block, unfinished copies from it, and unfinished programs that replace units of it. The
+    /// block is not erased while there are any (design decision 4).
     pub dependants: u16,
-    /// Erases so far.
+    /// Number of erases so far.
     pub erases: u32,
-    /// Where it is in its life.
+    /// State in the life cycle.
     pub state: BlockState,
-    /// What it holds, from its opening to its erase.
+    /// Contents, from its opening to its erase.
     pub role: Role,
-    /// Whether it is never erased and used again, when it is empty: a program or an erase of it has failed.
+    /// True if a program or an erase of the block has failed, so that it is never used again once it is empty.
     pub failed: bool,
-    /// Why its valid units are moved, if they are.
+    /// Reason for which its valid units are moved.
     pub moved_for: CopyCause,
 }

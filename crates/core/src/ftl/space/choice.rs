@@ -8,7 +8,7 @@ use crate::sim::id::{BlockId, PlaneId};
 use crate::state::{Reader, StateError, Writer};
 
 impl Space {
-    /// Returns what policies see of a region.
+    /// Returns the view of a region for policies.
     pub fn view(&self, region: RegionId) -> RegionView<'_> {
         let region = &self.regions[region.0 as usize];
         RegionView {
@@ -22,7 +22,7 @@ impl Space {
         }
     }
 
-    /// Makes a closed block a candidate of the victim policy.
+    /// Adds a closed block to the candidates of the victim policy.
     pub(super) fn add_candidate(&mut self, id: BlockId) {
         let Block { valid, role, .. } = self.blocks[id.index()];
         let (plane, valid, clock) = (self.plane_of(id), u32::from(valid), self.clock);
@@ -35,14 +35,14 @@ impl Space {
         }
     }
 
-    /// Chooses a victim among the closed blocks of a region, if some block would gain anything.
+    /// Chooses a victim among the closed blocks of a region, if some block is sure to free space.
     ///
-    /// A victim's units are moved in whole programs, of which the last is padded. So a block gains only if a program's
-    /// worth of its units is invalid. That is so of one at least if each had as many invalid units as fit below that,
-    /// and more are.
+    /// The units of a victim are moved in whole programs, and the last one is padded. So a block frees space only if at
+    /// least a program of its units is invalid. That is sure for some block if the region has more invalid units than
+    /// all of its closed blocks could have below that number.
     ///
-    /// If the victim is to gain `least` units, those that the policy takes before such a one are passed over: they are
-    /// candidates anew. So are those that the wear policy refuses. A block that is to be migrated comes first.
+    /// Blocks that free fewer than `least` units, or that the wear policy refuses, are passed over and become
+    /// candidates again. A block that is to be migrated takes precedence.
     pub fn take_victim(&mut self, region: RegionId, least: u32) -> Option<BlockId> {
         let Region { role, invalid, closed, .. } = self.regions[region.0 as usize];
         let in_vain = self.size(role).program_units - self.layout(role).granule;
@@ -63,7 +63,7 @@ impl Space {
         Some(id)
     }
 
-    /// Lets the policy choose a block, which is a candidate no longer.
+    /// Has the policy choose a block, and removes it from the candidates.
     fn take_candidate(&mut self, id: RegionId) -> Option<BlockId> {
         let region = &self.regions[id.0 as usize];
         let Victims { policy, closed } = self.victims[region.role as usize].as_mut()?;
@@ -82,7 +82,7 @@ impl Space {
         Some(block)
     }
 
-    /// Takes a closed block out of the candidates of the victim policy.
+    /// Removes a closed block from the candidates of the victim policy.
     pub(super) fn remove_candidate(&mut self, id: BlockId) {
         let Block { valid, role, .. } = self.blocks[id.index()];
         let (plane, invalid) = (self.plane_of(id), self.size(role).data_units - u32::from(valid));
@@ -94,14 +94,14 @@ impl Space {
         region.closed -= 1;
     }
 
-    /// Units that are free when a block has been moved, in whole programs.
+    /// Returns the number of units that moving a block frees, in whole programs.
     pub(super) fn reclaimable_of(&self, id: BlockId) -> u32 {
         let size = self.size_of(id);
         size.data_units - u32::from(self.blocks[id.index()].valid).next_multiple_of(size.program_units)
     }
 
-    /// Passes over `first`, and over others until one gains `least` units and suits the wear policy. If that refuses
-    /// all, the first one that gains so many is taken.
+    /// Passes over `first`, and over other candidates until one frees `least` units and the wear policy allows it. If
+    /// the policy allows none, takes the first one that frees `least` units.
     #[cold]
     fn take_reclaiming(&mut self, region: RegionId, least: u32, first: BlockId) -> Option<BlockId> {
         let mut passed = vec![first];
@@ -121,7 +121,7 @@ impl Space {
         found
     }
 
-    /// Writes the closed blocks and the policy of each role for a saved state.
+    /// Writes the closed blocks and the policy of each role to a saved state.
     pub(in crate::ftl) fn save_victims(&self, out: &mut Writer) -> Result<(), StateError> {
         for Victims { policy, closed } in self.victims.iter().flatten() {
             (0..self.planes.len() as u32).try_for_each(|plane| closed.save(PlaneId(plane), out))?;

@@ -1,13 +1,13 @@
 //! Claims on the free space of a region.
 
-/// One free block is kept for garbage collection: with it, any victim's valid units find room. Where blocks fail, one
-/// more is ([`Space::reserve`](super::Space::reserve)).
+/// Number of free blocks that are kept for garbage collection: with one, the valid units of any victim find room. If
+/// blocks may fail, one more is kept ([`Space::reserve`](super::Space::reserve)).
 pub const RESERVE: u32 = 1;
 
-/// What garbage collection of a region still has to program, and what it will free.
+/// Units that garbage collection of a region still has to program, and blocks that it will free.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct InHand {
-    /// Units of the victim that are to be read, and units that were read and are not programmed.
+    /// Units of the victim that are still to be read, and units that were read and are not programmed.
     pub units: u32,
     /// Units among them that were read.
     pub read: u32,
@@ -22,14 +22,14 @@ pub struct InHand {
 /// A claim on the free space of a region.
 #[derive(Clone, Copy, Debug)]
 pub enum Claim {
-    /// A write of the host or of the device itself, or an update of a translation page. `besides` are units that the
-    /// evacuation of a failed block still needs.
+    /// A write of the host or of the device itself, or an update of a translation page. `besides` is the number of
+    /// units that the evacuation of a failed block still needs.
     Write {
-        /// Units to leave besides the reserve.
+        /// Units to leave in addition to the reserve.
         besides: u32,
     },
     /// A write whose program has failed. It must not wait for an erase, because the block of the old copy is not erased
-    /// before it is programmed.
+    /// before the write is programmed.
     Retry(InHand),
     /// A number of programs that together free a block of the region. They go to the frontier of moved units.
     Freeing {
@@ -42,7 +42,7 @@ pub enum Claim {
     Move,
     /// All valid units of the next victim.
     Victim(InHand),
-    /// All valid units of a block that has failed, whose end frees no block.
+    /// All valid units of a failed block. Its evacuation frees no block.
     Failed {
         /// Units and blocks that garbage collection has still to program or to free.
         hand: InHand,

@@ -6,12 +6,12 @@ use crate::sim::id::{BlockId, PlaneId};
 use crate::sim::memory::prefetch;
 use crate::state::{Reader, StateError, Writer};
 
-/// When a block changed last, in host writes.
+/// Times of the last changes of a block, in host writes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Age {
     /// Time of its closing.
     pub closed: u64,
-    /// Time at which one of its units became invalid, or of its closing.
+    /// Time at which one of its units last became invalid, or of its closing.
     pub changed: u64,
 }
 
@@ -19,7 +19,7 @@ pub struct Age {
 #[derive(Clone, Debug)]
 pub(super) struct ClosedBlocks {
     order: Order,
-    /// By block; empty if no policy asks for ages.
+    /// Indexed by block; empty if no policy needs ages.
     ages: Vec<Age>,
 }
 
@@ -30,7 +30,7 @@ enum Order {
 }
 
 impl ClosedBlocks {
-    /// Creates an index without blocks, each of which holds `units` units of data.
+    /// Creates an index without blocks. Each block holds `units` units of data.
     pub(super) fn new(device: &DeviceConfig, units: u32, index: Index, has_ages: bool) -> ClosedBlocks {
         let order = match index {
             Index::Array => Order::Array(Array::new(device)),
@@ -70,7 +70,7 @@ impl ClosedBlocks {
         }
     }
 
-    /// Fetches ahead of time what [`ClosedBlocks::update`] touches first.
+    /// Prefetches the list nodes that [`ClosedBlocks::update`] touches first.
     #[inline]
     pub(super) fn prefetch(&self, plane: PlaneId, block: BlockId, valid: u32) {
         if let Order::Lists(lists) = &self.order
@@ -81,7 +81,7 @@ impl ClosedBlocks {
         }
     }
 
-    /// Takes a block out.
+    /// Removes a block.
     pub(super) fn remove(&mut self, plane: PlaneId, block: BlockId) {
         match &mut self.order {
             Order::Array(array) => array.remove(plane, block),
@@ -125,7 +125,7 @@ impl ClosedBlocks {
         array.iter().copied().chain(lists.into_iter().flat_map(move |lists| lists.of(plane)))
     }
 
-    /// Returns when a block changed, if ages are kept.
+    /// Returns the times at which a block changed, if ages are kept.
     pub(super) fn age(&self, block: BlockId) -> Option<Age> {
         self.ages.get(block.index()).copied()
     }
@@ -140,8 +140,8 @@ impl ClosedBlocks {
         })
     }
 
-    /// Reads what [`ClosedBlocks::save`] wrote, into an index without blocks. `valid` has the valid units of closed
-    /// blocks: each of the plane comes once, and none is left out.
+    /// Reads what [`ClosedBlocks::save`] wrote, into an index without blocks. `valid` has the valid units of the closed
+    /// blocks of the plane. Each of these blocks must occur once.
     pub(super) fn load(
         &mut self,
         plane: PlaneId,
@@ -178,7 +178,7 @@ struct Array {
 
 impl Array {
     fn new(device: &DeviceConfig) -> Array {
-        // A clone of an empty array has no room.
+        // A clone of an empty vector would have no capacity.
         let room = |_| Vec::with_capacity(device.geometry.blocks as usize);
         let positions = vec![0; device.total_blocks() as usize];
         Array { members: (0..device.total_planes()).map(room).collect(), positions }
@@ -190,7 +190,7 @@ impl Array {
         members.push(block);
     }
 
-    /// Takes a block out. The last one takes its position.
+    /// Removes a block. The last one takes its position.
     fn remove(&mut self, plane: PlaneId, block: BlockId) {
         let (members, position) = (&mut self.members[plane.index()], self.positions[block.index()]);
         members.swap_remove(position as usize);
@@ -200,7 +200,7 @@ impl Array {
     }
 }
 
-/// For each plane one list in the order of closing, or one for each number of valid units in the order of the last
+/// Lists of each plane: one in the order of closing, or one for each number of valid units in the order of the last
 /// change.
 ///
 /// Circular doubly linked lists over one array: nodes `0..blocks` are the blocks, the rest are the heads. With heads
@@ -208,7 +208,7 @@ impl Array {
 #[derive(Clone, Debug)]
 struct Lists {
     nodes: Vec<Node>,
-    /// By plane: a lower bound of the fewest valid units of any block.
+    /// Lower bound of the fewest valid units of any block, indexed by plane.
     least: Vec<u32>,
     blocks: u32,
     /// Valid units of a full block; 0 for one list.

@@ -1,4 +1,4 @@
-//! Blocks that fail: they leave the stock and the frontiers, and never come back.
+//! Failed blocks: they are removed from the free blocks and the frontiers, and are never used again.
 
 use std::ops::Range;
 
@@ -7,12 +7,12 @@ use crate::metrics::counters::CopyCause;
 use crate::sim::id::{BlockId, PlaneId, Ppn};
 
 impl Space {
-    /// Good blocks of a plane.
+    /// Returns the number of good blocks of a plane.
     pub fn good(&self, plane: PlaneId) -> u32 {
         self.blocks_per_plane.divisor() - self.planes[plane.index()].bad
     }
 
-    /// Takes blocks out of the stock of a new device, or of one that is made anew.
+    /// Removes blocks from the free blocks of a new device, or of one that is being recovered.
     pub(crate) fn mark_bad(&mut self, bad: &[BlockId]) {
         for &id in bad {
             self.blocks[id.index()] = Block { state: BlockState::Bad, failed: true, ..self.blocks[id.index()] };
@@ -25,7 +25,7 @@ impl Space {
         }
     }
 
-    /// A new device has no bad blocks: others are found.
+    /// Forgets the bad blocks of a new device, before a recovery marks those that it has found.
     pub(crate) fn forget_bad(&mut self) {
         for block in self.blocks.iter_mut().filter(|block| block.failed) {
             *block = Block::default();
@@ -37,7 +37,7 @@ impl Space {
         }
     }
 
-    /// Puts all free blocks of a plane, which are these, into its stock.
+    /// Lists the free blocks of a plane. `blocks` are all blocks of the plane.
     pub(super) fn list_free(&mut self, blocks: Range<u32>) {
         let plane = self.plane_of(BlockId(blocks.start));
         let free: Vec<u32> = blocks.filter(|id| self.blocks[*id as usize].state == BlockState::Free).collect();
@@ -46,7 +46,7 @@ impl Space {
         p.free = free.len() as u32;
         p.first_free = free.first().copied().unwrap_or_default();
         p.last_free = free.last().copied().unwrap_or_default();
-        // If there are too few for all regions, data have the fewest.
+        // If there are too few for all regions, data gets the rest.
         let mut left = free.len() as u32;
         for role in Role::ALL.into_iter().filter(|role| *role != Role::Data) {
             let region = self.region_mut(plane, role);
@@ -56,8 +56,8 @@ impl Space {
         self.region_mut(plane, Role::Data).free = left;
     }
 
-    /// A program or an erase of a block has failed: no frontier goes on in it. Whether that is new, and which of its
-    /// units will never be programmed.
+    /// Marks a block as failed, because a program or an erase of it has failed, and ends its frontier. Returns `true`
+    /// if this is new, and the units of the block that will never be programmed.
     pub(in crate::ftl) fn fail(&mut self, id: BlockId) -> (bool, Range<u32>) {
         let plane = self.plane_of(id);
         let mut left = 0..0;
@@ -71,26 +71,26 @@ impl Space {
         (is_new, left)
     }
 
-    /// Nothing is programmed any more in a block that has failed.
+    /// Has a failed block wait for its evacuation. None of its programs is in flight.
     pub(in crate::ftl) fn set_failed(&mut self, id: BlockId) {
         let block = &mut self.blocks[id.index()];
         debug_assert!(block.failed && block.state == BlockState::Open);
         block.state = BlockState::Failed;
     }
 
-    /// The units of a failed block are moved.
+    /// Starts the evacuation of a failed block.
     pub(in crate::ftl) fn take_failed(&mut self, id: BlockId) {
         let block = &mut self.blocks[id.index()];
         debug_assert_eq!(block.state, BlockState::Failed);
         (block.state, block.moved_for) = (BlockState::Victim, CopyCause::FailedBlock);
     }
 
-    /// A failed block is empty.
+    /// Retires a failed block, which is empty.
     pub(in crate::ftl) fn set_bad(&mut self, id: BlockId) {
         let first = self.first_unit(id).0;
         debug_assert!(
             (first..first + self.units_per_block()).all(|unit| !self.is_valid(Ppn(unit))),
-            "nothing valid is given up"
+            "a retired block holds no valid units"
         );
         let block = &mut self.blocks[id.index()];
         debug_assert!(block.failed);
@@ -98,12 +98,12 @@ impl Space {
         self.awaiting_erase.remove(&id.0);
     }
 
-    /// The host leaves so many free blocks of a plane to cleaning.
+    /// Sets the number of free blocks of a plane that the host leaves to garbage collection.
     pub(in crate::ftl) fn set_kept(&mut self, plane: PlaneId, kept: u32) {
         self.region_mut(plane, Role::Data).reserve = kept;
     }
 
-    /// A free block of data becomes one that is kept for translation pages; whether there is one beside the reserve.
+    /// Turns a free data block into one for translation pages. Returns `false` if only the reserve is free.
     pub(in crate::ftl) fn give_to_map(&mut self, plane: PlaneId) -> bool {
         let gives = self.may_take(self.region(plane, Role::Data), Claim::Lend);
         if gives {

@@ -71,7 +71,7 @@ impl Space {
         self.frontiers[at.0 as usize].left
     }
 
-    /// Returns the next place of a frontier, if its block has room.
+    /// Returns the next address of a frontier, if its block has room.
     #[inline]
     pub fn next_ppn(&self, at: FrontierId) -> Option<Ppn> {
         let frontier = &self.frontiers[at.0 as usize];
@@ -86,7 +86,7 @@ impl Space {
         frontiers.find(|&at| self.next_ppn(at).is_some_and(|ppn| self.block_of(ppn) == block))
     }
 
-    /// Returns the unwritten units of the open blocks of a region.
+    /// Returns the number of unwritten units in the open blocks of a region.
     pub fn open_units(&self, plane: PlaneId, role: Role) -> u32 {
         self.units_left(self.region_of(plane, role), 0..self.layout(role).frontiers())
     }
@@ -98,7 +98,7 @@ impl Space {
     }
 
     /// Returns the frontier that a host write of `class` goes to: the one of its class. If that has no room, and no
-    /// block is to be had beyond the reserve, it is the one of another class that has most room.
+    /// block can be opened beyond the reserve, it is the frontier with the most room of any class.
     #[inline]
     pub fn frontier_for_host(&self, plane: PlaneId, class: u8) -> FrontierId {
         match self.classes {
@@ -107,8 +107,8 @@ impl Space {
         }
     }
 
-    /// Returns the frontier that a moved unit of `class` goes to: the one of all moved units, or the host's of its
-    /// class.
+    /// Returns the frontier that a moved unit of `class` goes to: the one of all moved units, or the host's frontier of
+    /// its class.
     #[inline]
     pub fn frontier_for_moved(&self, plane: PlaneId, class: u8) -> FrontierId {
         let of_class = self.classes > 1 && self.layout(Role::Data).is_shared;

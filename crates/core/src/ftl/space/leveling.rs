@@ -1,4 +1,4 @@
-//! Wear leveling: which free block is opened, which victims are refused, and which blocks are migrated.
+//! Wear leveling: applies the wear policy to free blocks, victims and migrations.
 
 use super::region::RegionId;
 use super::{BlockState, LOOK_AHEAD, RegionView, Role, Space};
@@ -6,7 +6,7 @@ use crate::ftl::gc::wear::WearPolicy;
 use crate::sim::id::{BlockId, PlaneId};
 
 impl Space {
-    /// Asks the wear policy about a region; `None` if wear is not leveled.
+    /// Calls the wear policy with a view of a region. Returns `None` if wear is not leveled.
     #[cold]
     fn ask_wear<R>(&mut self, region: RegionId, ask: impl FnOnce(&mut dyn WearPolicy, &RegionView) -> R) -> Option<R> {
         let mut wear = self.wear.take()?;
@@ -31,7 +31,7 @@ impl Space {
         self.wear.is_none() || self.ask_wear(region, |policy, view| policy.allows(view, victim)) != Some(false)
     }
 
-    /// Lets the wear policy choose a block to migrate after an erase.
+    /// Has the wear policy choose a block to migrate after an erase.
     #[cold]
     pub(super) fn level_after(&mut self, region: RegionId, erased: BlockId) {
         let Some(wear) = &mut self.wear else { return };
@@ -59,7 +59,7 @@ impl Space {
         due.inspect(|&id| self.remove_candidate(id))
     }
 
-    /// Returns a block that is to be migrated, if there is one: a device with it is not at rest.
+    /// Returns a block that is to be migrated, if there is one. A device with such a block is not at rest.
     pub(super) fn first_due(&self) -> Option<BlockId> {
         self.wear.as_ref()?.due.first().copied()
     }

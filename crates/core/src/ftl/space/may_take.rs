@@ -1,19 +1,19 @@
-//! Who may take free pages: one table with the rules of all claims on the free space of a region.
+//! Rules for free pages: one table for all claims on the free space of a region.
 
 use super::Space;
 use super::claim::{Claim, InHand, RESERVE};
 use super::region::{Layout, Region, RegionId};
 
-/// A row of the table.
+/// Row of the table.
 #[derive(Clone, Copy, Debug)]
 struct Row {
     /// Units left in the open blocks that the claim may use.
     open: u32,
-    /// Free blocks that it may open.
+    /// Free blocks that the claim may open.
     blocks: u32,
-    /// Units of all these that it has to leave.
+    /// Units that the claim has to leave in these.
     left: u32,
-    /// Units that it needs.
+    /// Units that the claim needs.
     needs: u32,
 }
 
@@ -30,7 +30,7 @@ impl Space {
     #[inline]
     pub fn may_take(&self, region: RegionId, claim: Claim) -> bool {
         let region = &self.regions[region.0 as usize];
-        // Most writes need not look any further.
+        // Most writes need no other test.
         if matches!(claim, Claim::Write { besides: 0 }) && region.free > region.reserve {
             return true;
         }
@@ -55,8 +55,8 @@ impl Space {
         self.row(region, claim).is_some_and(|row| row.blocks > 0)
     }
 
-    /// The table. Writes leave the reserve, a victim finds room as a whole, and a write that must not wait leaves what
-    /// garbage collection has in hand. `None` refuses the claim.
+    /// Returns the row of a claim, or `None` if the claim is refused. Writes leave the reserve, and a victim finds room
+    /// as a whole. A write that must not wait leaves the room that garbage collection needs for its outstanding units.
     #[inline]
     fn row(&self, region: &Region, claim: Claim) -> Option<Row> {
         let layout = self.layout(region.role);
@@ -64,20 +64,20 @@ impl Space {
         let writes = || self.units_left(region, 0..layout.writes);
         let moved = || self.units_left(region, layout.for_moved());
         let begun = |hand: InHand| if hand.read > 0 { program } else { 0 };
-        // What is read goes to the frontiers of writes in whole programs: nothing is kept for the next victim.
+        // Units that were read go to the frontiers of writes in whole programs. None is kept for the next victim.
         let is_refused = |hand: InHand| hand.read > 0 && layout.is_shared;
         match claim {
-            // Room that garbage collection took from the reserve is not for writes, also where they share frontiers.
+            // Room that garbage collection took from the reserve is not for writes, even if they share its frontiers.
             Claim::Write { besides } => {
                 let open = if layout.is_shared && free < region.reserve { 0 } else { writes() };
                 Some(Row { open, blocks: free.saturating_sub(region.reserve), left: besides, needs: layout.granule })
             }
-            // A block of its own: that of what it has in hand, and a victim's units, find room without it.
+            // The write opens a block. Outstanding units, and those of a victim, find room without that block.
             Claim::Retry(hand) => {
                 let in_hand = hand.units.next_multiple_of(program) + hand.waste;
                 (free > 0).then(|| Row { open: moved(), blocks: free, left: in_hand + data, needs: data })
             }
-            // Until the programs free the block, what is in hand finds room, and one program more.
+            // Until the programs have freed the block, outstanding units find room, and one more program.
             Claim::Freeing { hand, programs } => {
                 let left = if hand.units == 0 { 0 } else { hand.units.next_multiple_of(program) + program };
                 let open = self.units_left(region, layout.for_moved().start..layout.for_moved().start + 1);
@@ -87,7 +87,7 @@ impl Space {
             Claim::Victim(hand) if is_refused(hand) => None,
             Claim::Victim(hand) => Some(Row { open: moved(), blocks: free, left: begun(hand), needs: data }),
             Claim::Failed { hand, .. } if is_refused(hand) => None,
-            // It leaves room for a victim, and for another block that fails in its turn.
+            // The evacuation leaves room for a victim, and for another block that fails.
             Claim::Failed { hand, valid } => {
                 let left = begun(hand) + layout.beside_failed * data;
                 Some(Row { open: moved(), blocks: free, left, needs: valid.next_multiple_of(program) })
@@ -97,8 +97,8 @@ impl Space {
         }
     }
 
-    /// Returns `true` if garbage collection of a region is sure to continue with what it has in hand: that finds room,
-    /// and so do the units of a victim afterwards.
+    /// Returns `true` if garbage collection of a region is sure to continue: its outstanding units find room, and so do
+    /// the units of a victim afterwards.
     pub fn is_sure(&self, region: RegionId, hand: InHand) -> bool {
         let size = self.layout(self.regions[region.0 as usize].role).size;
         let in_hand = hand.units.next_multiple_of(size.program_units) + hand.waste;

@@ -1,4 +1,4 @@
-//! The physical space: blocks, their states, free blocks, and the frontiers that writes go to.
+//! The physical space: blocks, their states, free blocks, and write frontiers.
 
 mod block;
 mod choice;
@@ -35,11 +35,11 @@ use wear::Leveling;
 /// State of a plane.
 #[derive(Clone, Debug, Default)]
 struct Plane {
-    /// Free blocks of all regions, first in, first out.
+    /// List of the free blocks of all regions: first in, first out.
     first_free: u32,
     last_free: u32,
     free: u32,
-    /// Blocks that are bad, or will be when they are empty.
+    /// Number of blocks that are bad, or will be when they are empty.
     bad: u32,
 }
 
@@ -49,42 +49,42 @@ pub struct Space {
     blocks: Vec<Block>,
     next_free: Vec<u32>,
     planes: Vec<Plane>,
-    /// By role, and then by plane.
+    /// Indexed by role, and then by plane.
     regions: Vec<Region>,
-    /// By region.
+    /// Indexed by region.
     frontiers: Vec<Frontier>,
     layouts: [Layout; Role::ALL.len()],
-    /// By role; `None` for one that has no blocks.
+    /// Indexed by role; `None` for a role without blocks.
     victims: [Option<Victims>; Role::ALL.len()],
     /// `None` if wear is not leveled.
     wear: Option<Box<Leveling>>,
-    /// One bit for each physical unit.
+    /// Valid physical units, a bit each.
     valid: Vec<u64>,
     units_per_block: Divider,
     blocks_per_plane: Divider,
     /// True if the blocks of all regions are in native mode.
     is_native: bool,
-    /// Planes that open blocks of equal addresses where they can, because only those are programmed together.
+    /// Number of planes that open blocks of equal addresses if possible, because only those can be programmed together.
     group: u32,
-    /// Frontiers of a region of data.
+    /// Number of frontiers of a data region.
     data_frontiers: u32,
-    /// Position among them of the frontier of moved units.
+    /// Position of the frontier of moved units among these.
     gc_frontier: u32,
-    /// Classes of what the host writes, each with a frontier of its own.
+    /// Number of temperature classes, each with a frontier of its own.
     classes: u32,
-    /// Blocks in [`BlockState::AwaitingErase`], of which there are only a few per plane.
+    /// Blocks in [`BlockState::AwaitingErase`]. There are only a few per plane.
     awaiting_erase: BTreeSet<u32>,
-    /// Counts host writes; the clock of victim policies.
+    /// Number of host writes, in units. It is the clock of victim policies.
     pub clock: u64,
-    /// For tests of the tests: erase without waiting.
+    /// Test hook: erases blocks without waiting for their dependants.
     #[doc(hidden)]
     pub ignore_dependants: bool,
 }
 
-/// How many of the oldest free blocks are looked at for one whose address suits the other planes of the die.
+/// Number of the oldest free blocks of a plane that are searched, or shown to the wear policy.
 const LOOK_AHEAD: u32 = 8;
 
-/// Planes that open blocks of equal addresses where they can.
+/// Returns the number of planes that open blocks of equal addresses if possible.
 fn opening_group(device: &DeviceConfig) -> u32 {
     let advanced = &device.nand.advanced;
     match (advanced.strict && advanced.multi_plane_program != Waste::Off, advanced.plane_pairs) {
@@ -94,10 +94,10 @@ fn opening_group(device: &DeviceConfig) -> u32 {
     }
 }
 
-/// Regions of all planes that have a role; all of their blocks are free.
+/// Returns the regions of all planes with a role. All of their blocks are free.
 fn regions(device: &DeviceConfig, layouts: &[Layout], role: Role) -> impl Iterator<Item = Region> {
     let layout = layouts[role as usize];
-    // Translation pages are moved when their blocks fail, so that only data need another block for that.
+    // Only data keeps one more block for failures. Translation pages are moved when their block fails.
     let fails = device.faults.is_some() && role == Role::Data;
     (0..device.total_planes()).map(move |plane| Region {
         free: layout.blocks,
@@ -111,7 +111,8 @@ fn regions(device: &DeviceConfig, layouts: &[Layout], role: Role) -> impl Iterat
 }
 
 impl Space {
-    /// Creates a space of erased blocks. `has_ages` is true if other policies than victims ask for ages of blocks.
+    /// Creates a space of erased blocks. `has_ages` is true if other policies than those for victims need ages of
+    /// blocks.
     pub fn new(device: &DeviceConfig, seed: u64, has_ages: bool) -> Result<Space, String> {
         let (planes, per_plane) = (device.total_planes(), device.geometry.blocks);
         let layouts = Layout::of(device);
@@ -152,50 +153,50 @@ impl Space {
         })
     }
 
-    /// The block of a unit.
+    /// Returns the block of a unit.
     #[inline]
     pub fn block_of(&self, ppn: Ppn) -> BlockId {
         BlockId(self.units_per_block.divide(ppn.0))
     }
 
-    /// The number of a unit within its block.
+    /// Returns the offset of a unit in its block.
     #[inline]
     pub fn offset_in_block(&self, ppn: Ppn) -> u32 {
         self.units_per_block.divide_with_rest(ppn.0).1
     }
 
-    /// The plane of a block.
+    /// Returns the plane of a block.
     #[inline]
     pub fn plane_of(&self, block: BlockId) -> PlaneId {
         PlaneId(self.blocks_per_plane.divide(block.0))
     }
 
-    /// The first unit of a block.
+    /// Returns the first unit of a block.
     #[inline]
     pub fn first_unit(&self, block: BlockId) -> Ppn {
         Ppn(block.0 * self.units_per_block.divisor())
     }
 
-    /// Physical addresses of a block: its units in native mode, its summary included. In another mode, it has only the
-    /// first of them.
+    /// Returns the number of physical addresses of a block: its units in native mode, including its summary. In another
+    /// mode, the block has only the first of these units.
     #[inline]
     pub fn units_per_block(&self) -> u32 {
         self.units_per_block.divisor()
     }
 
-    /// Returns what a block of a role holds.
+    /// Returns the capacity of a block of a role.
     #[inline]
     pub fn size(&self, role: Role) -> &BlockSize {
         &self.layouts[role as usize].size
     }
 
-    /// Returns what a block holds that has been opened. A free one counts as data.
+    /// Returns the capacity of a block that has been opened. A free block counts as data.
     #[inline]
     pub fn size_of(&self, block: BlockId) -> &BlockSize {
         self.size(self.block(block).role)
     }
 
-    /// Units of data in a block of data.
+    /// Returns the number of data units in a data block.
     #[inline]
     pub fn data_units(&self) -> u32 {
         self.size(Role::Data).data_units
@@ -219,18 +220,18 @@ impl Space {
         if self.is_native { CellMode::Native } else { self.cells(self.block(self.block_of(ppn)).role) }
     }
 
-    /// What is known of a block.
+    /// Returns the state of a block.
     #[inline]
     pub fn block(&self, block: BlockId) -> &Block {
         &self.blocks[block.index()]
     }
 
-    /// All blocks.
+    /// Returns all blocks.
     pub fn all(&self) -> &[Block] {
         &self.blocks
     }
 
-    /// The blocks of a plane.
+    /// Returns the blocks of a plane.
     pub fn of_plane(&self, plane: PlaneId) -> &[Block] {
         let count = self.blocks_per_plane.divisor() as usize;
         &self.blocks[plane.index() * count..][..count]
@@ -248,7 +249,7 @@ impl Space {
         self.region_of(plane, role).reserve
     }
 
-    /// Valid units of data: without translation pages.
+    /// Returns the number of valid units of data, without translation pages.
     pub fn valid_data(&self) -> u64 {
         self.blocks.iter().filter(|block| block.role == Role::Data).map(|block| u64::from(block.valid)).sum()
     }
@@ -259,8 +260,8 @@ impl Space {
         self.may_take(self.region(plane, Role::Data), Claim::WRITE)
     }
 
-    /// Takes the next `units` places of a frontier, in a new block if the open one is full. The caller has made sure
-    /// that there is one. `units` divides the units of a block, so the places lie in one block.
+    /// Takes the next `units` units of a frontier, in a new block if the open one is full. The caller has made sure
+    /// that there is one. `units` divides the units of a block, so all of them lie in one block.
     #[inline]
     pub fn advance(&mut self, at: FrontierId, units: u32) -> Ppn {
         if self.frontiers[at.0 as usize].left == 0 {
@@ -291,7 +292,7 @@ impl Space {
         block
     }
 
-    /// Takes a free block for a frontier, which is counted within its region.
+    /// Takes a free block for a frontier. `frontier` is counted within its region.
     fn take_free_block(&mut self, plane: PlaneId, role: Role, frontier: u32) -> BlockId {
         assert!(self.region_of(plane, role).free > 0, "plane {} has no free block: the reserve was not kept", plane.0);
         let block = self.take_free(plane, role, frontier);
@@ -301,9 +302,9 @@ impl Space {
         block
     }
 
-    /// Takes the free block that a frontier goes on in: the oldest one; where blocks of equal addresses are opened
-    /// together, one that a neighbour's frontier is in, or one that is free in all planes of the group. Only the oldest
-    /// few are looked at, so that many free blocks cost nothing.
+    /// Takes the free block that a frontier opens next. This is the oldest one, unless the wear policy picks another.
+    /// If blocks of equal addresses are opened together, prefers one that a neighbor's frontier is in, or one that is
+    /// free in all planes of the group. Only a few of the oldest are searched, so that many free blocks cost nothing.
     fn take_free(&mut self, plane: PlaneId, role: Role, frontier: u32) -> BlockId {
         let before = match self.group {
             1 if self.wear.is_none() => None,
@@ -324,8 +325,8 @@ impl Space {
         BlockId(block)
     }
 
-    /// The one before that in which a frontier goes on, in the line of a plane's free blocks; none where that is the
-    /// first.
+    /// Returns the block before the one that a frontier opens next, in the list of a plane's free blocks. Returns
+    /// `None` if the frontier opens the first.
     fn before_next(&self, plane: PlaneId, role: Role, frontier: u32) -> Option<u32> {
         let neighbours = plane.0 / self.group * self.group..(plane.0 / self.group + 1) * self.group;
         let opened = |index| {
@@ -337,7 +338,7 @@ impl Space {
         self.find_free(plane, opened).or_else(|| self.find_free(plane, free_in_all)).flatten()
     }
 
-    /// The address within its plane of the block in which a frontier would go on now, which has no room; none where no
+    /// Returns the address within its plane of the block that a frontier without room would open now, or `None` if no
     /// block is free.
     pub fn next_opened(&self, at: FrontierId) -> Option<u32> {
         let &Region { plane, role, first, .. } = self.region_at(at);
@@ -350,15 +351,14 @@ impl Space {
         Some(self.index_in_plane(BlockId(block)))
     }
 
-    /// Returns how often the free block has been erased that has waited the longest in a plane; `u32::MAX` if none is
-    /// free.
+    /// Returns the number of erases of the oldest free block of a plane, or `u32::MAX` if none is free.
     pub fn erases_of_next(&self, plane: PlaneId) -> u32 {
         let p = &self.planes[plane.index()];
         if p.free == 0 { u32::MAX } else { self.blocks[p.first_free as usize].erases }
     }
 
-    /// The first of the oldest free blocks of a plane whose address within the plane will do, by the one before it in
-    /// line: `Some(None)` where it is the oldest of all.
+    /// Finds the first of the oldest free blocks of a plane whose address within the plane `will_do`. Returns the block
+    /// before it in the list: `Some(None)` if it is the oldest of all.
     fn find_free(&self, plane: PlaneId, will_do: impl Fn(u32) -> bool) -> Option<Option<u32>> {
         let p = &self.planes[plane.index()];
         let (mut before, mut block) = (None, p.first_free);
@@ -371,18 +371,18 @@ impl Space {
         None
     }
 
-    /// The address within its plane of the block that a frontier is in, if that has room.
+    /// Returns the address within its plane of a frontier's block, if that has room.
     fn open_index(&self, at: FrontierId) -> Option<u32> {
         self.next_ppn(at).map(|ppn| self.index_in_plane(self.block_of(ppn)))
     }
 
-    /// The address of a block within its plane.
+    /// Returns the address of a block within its plane.
     #[inline]
     pub fn index_in_plane(&self, block: BlockId) -> u32 {
         self.blocks_per_plane.divide_with_rest(block.0).1
     }
 
-    /// Whether the block with this address in a plane is free.
+    /// Returns `true` if the block with this address in a plane is free.
     #[inline]
     fn is_free(&self, plane: PlaneId, index: u32) -> bool {
         self.blocks[(plane.0 * self.blocks_per_plane.divisor() + index) as usize].state == BlockState::Free
@@ -398,17 +398,17 @@ impl Space {
         self.blocks[block.index()].valid += 1;
     }
 
-    /// Whether a unit is valid.
+    /// Returns `true` if a unit is valid.
     #[inline]
     pub fn is_valid(&self, ppn: Ppn) -> bool {
         self.valid[(ppn.0 / 64) as usize] >> (ppn.0 % 64) & 1 == 1
     }
 
-    /// Marks a valid unit as superseded, trimmed or moved.
+    /// Marks a valid unit as invalid: it was overwritten, trimmed or moved.
     #[inline]
     pub fn invalidate(&mut self, ppn: Ppn) {
         let word = &mut self.valid[(ppn.0 / 64) as usize];
-        debug_assert!(*word >> (ppn.0 % 64) & 1 == 1, "only a valid unit is superseded");
+        debug_assert!(*word >> (ppn.0 % 64) & 1 == 1, "only a valid unit becomes invalid");
         *word &= !(1 << (ppn.0 % 64));
         let id = self.block_of(ppn);
         let block = &mut self.blocks[id.index()];
@@ -423,13 +423,13 @@ impl Space {
         }
     }
 
-    /// Returns `true` if the unit before `end` is the last one of data in its block, which has a role.
+    /// Returns `true` if the unit before `end` is the last data unit of its block, which has this role.
     #[inline]
     pub fn ends_data(&self, end: Ppn, role: Role) -> bool {
         self.offset_in_block(Ppn(end.0 - 1)) + 1 == self.size(role).data_units
     }
 
-    /// The last program of a block has ended: cleaning may choose it.
+    /// Closes a block whose last program has ended. Garbage collection may choose it.
     pub fn close(&mut self, id: BlockId) {
         let block = &mut self.blocks[id.index()];
         debug_assert_eq!(block.state, BlockState::Open);
@@ -437,31 +437,31 @@ impl Space {
         self.add_candidate(id);
     }
 
-    /// What went wrong with a victim policy, if it came with another program.
+    /// Returns the fault of a victim policy or wear policy that came with another program.
     pub fn fault(&self) -> Option<&Fault> {
         let of_wear = || self.wear.as_ref()?.policy.fault();
         self.victims.iter().flatten().find_map(|victims| victims.fault()).or_else(of_wear)
     }
 
-    /// Marks a victim whose valid units have all been read.
+    /// Has a block wait for its dependants and then for its erase. All of its valid units have been read.
     pub fn await_erase(&mut self, id: BlockId) {
         self.blocks[id.index()].state = BlockState::AwaitingErase;
         self.awaiting_erase.insert(id.0);
     }
 
-    /// Returns the doomed blocks.
+    /// Returns the blocks that await their erase.
     pub fn awaiting_erase(&self) -> impl Iterator<Item = BlockId> + '_ {
         self.awaiting_erase.iter().copied().map(BlockId)
     }
 
-    /// Whether a doomed block has nothing left that depends on it.
+    /// Returns `true` if a block awaits its erase and nothing depends on it.
     #[inline]
     pub fn can_erase(&self, id: BlockId) -> bool {
         let block = &self.blocks[id.index()];
         block.state == BlockState::AwaitingErase && (block.dependants == 0 || self.ignore_dependants)
     }
 
-    /// Notes one more dependant of the block of `ppn`.
+    /// Adds a dependant to the block of `ppn`. Returns the block.
     #[inline]
     pub fn depend(&mut self, ppn: Ppn) -> BlockId {
         let id = self.block_of(ppn);
@@ -469,19 +469,19 @@ impl Space {
         id
     }
 
-    /// Notes more dependants of a block.
+    /// Adds dependants to a block.
     #[inline]
     pub fn depend_on(&mut self, id: BlockId, dependants: u32) {
         self.blocks[id.index()].dependants += dependants as u16;
     }
 
-    /// Ends what [`Space::depend_on`] noted. The block is in use.
+    /// Removes dependants that [`Space::depend_on`] has added, from a block that cannot be erased yet.
     #[inline]
     pub fn release_from(&mut self, id: BlockId, dependants: u32) {
         self.blocks[id.index()].dependants -= dependants as u16;
     }
 
-    /// A dependant is done; whether the block can be erased now.
+    /// Removes a dependant. Returns `true` if the block can be erased now.
     #[inline]
     pub fn release(&mut self, id: BlockId) -> bool {
         let block = &mut self.blocks[id.index()];
@@ -494,7 +494,7 @@ impl Space {
         let plane = self.plane_of(id);
         self.awaiting_erase.remove(&id.0);
         let block = &mut self.blocks[id.index()];
-        debug_assert_eq!(block.valid, 0, "nothing valid is erased");
+        debug_assert_eq!(block.valid, 0, "an erased block holds no valid units");
         block.state = BlockState::Free;
         block.erases += 1;
         let role = std::mem::take(&mut block.role);
@@ -512,7 +512,7 @@ impl Space {
         }
     }
 
-    /// Places left until a frontier stands at a multiple of `group` again, taken.
+    /// Takes the units of a frontier up to the next multiple of `group`. Returns the first one and their number.
     pub fn align(&mut self, at: FrontierId, group: u32) -> Option<(Ppn, u32)> {
         let frontier = &mut self.frontiers[at.0 as usize];
         let over = frontier.left % group;
@@ -525,7 +525,7 @@ impl Space {
         Some((ppn, over))
     }
 
-    /// How many units of a block have been written; for devices at rest without logical blocks.
+    /// Returns the number of units of a block that have been written. Only for devices at rest without logical blocks.
     pub fn written_of(&self, id: BlockId) -> u32 {
         match self.block(id).state {
             BlockState::Closed => self.size_of(id).data_units,
@@ -534,8 +534,8 @@ impl Space {
         }
     }
 
-    /// After a recovery: `closed` are the blocks with data, oldest first, and their valid units are marked; all others
-    /// are free.
+    /// Restores the blocks after a recovery. `closed` are the blocks with data, oldest first; their valid units are
+    /// marked. All other blocks are free.
     pub fn restore(&mut self, closed: &[BlockId], erases: &[u32]) {
         for (block, &erases) in self.blocks.iter_mut().zip(erases) {
             block.erases = erases;
@@ -556,14 +556,15 @@ impl Space {
             .for_each(|id| self.close(id));
     }
 
-    /// The arrays that superseding a unit will touch, asked for ahead of time.
+    /// Prefetches the state that an invalidation of a unit will touch.
     #[inline]
     pub fn prefetch(&self, ppn: Ppn) {
         crate::sim::memory::prefetch(&self.valid, (ppn.0 / 64) as usize);
         crate::sim::memory::prefetch(&self.blocks, self.block_of(ppn).index());
     }
 
-    /// Asks for what the victim policy touches when a unit is invalidated, ahead of time; after [`Space::prefetch`].
+    /// Prefetches the state of the victim policy that an invalidation of a unit will touch. Called after
+    /// [`Space::prefetch`].
     #[inline]
     pub fn prefetch_candidate(&self, ppn: Ppn) {
         let id = self.block_of(ppn);
@@ -575,7 +576,7 @@ impl Space {
         }
     }
 
-    /// Checks everything that must hold against a count from scratch; for tests.
+    /// Test hook: checks all invariants against a count from scratch.
     pub fn recount(&self) -> Result<(), String> {
         for (i, block) in self.blocks.iter().enumerate() {
             let id = BlockId(i as u32);

@@ -1,4 +1,4 @@
-//! Regions and write frontiers: which blocks of a plane hold what, and where the next unit goes.
+//! Regions and write frontiers: the blocks of a plane by their contents, and the next unit of each open block.
 
 use std::ops::Range;
 
@@ -6,11 +6,11 @@ use crate::config::cells::{BlockSize, CellMode};
 use crate::config::{DeviceConfig, Frontiers};
 use crate::sim::id::PlaneId;
 
-/// What the blocks of a region hold. A new kind of block is one more role, with a row in `Layout::of`.
+/// Contents of the blocks of a region. A new kind of block is one more role, with a row in `Layout::of`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Role {
-    /// What the host has written, and what the device writes as the host would: trim journal and checkpoint.
+    /// Data of the host, and data that the device writes in the same way: trim journal and checkpoint.
     #[default]
     Data,
     /// Translation pages.
@@ -30,7 +30,7 @@ pub struct RegionId(pub(super) u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FrontierId(pub(super) u32);
 
-/// Pages of a block are programmed in order, because a frontier only moves forward.
+/// Position of a frontier. It only moves forward, so the pages of a block are programmed in order.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Frontier {
     /// Next unit.
@@ -42,45 +42,45 @@ pub(super) struct Frontier {
 /// State of a region.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Region {
-    /// Free blocks. The list of free blocks is shared by the regions of a plane.
+    /// Number of free blocks. The list of free blocks is shared by the regions of a plane.
     pub(super) free: u32,
-    /// Invalid units of closed blocks: what garbage collection could reclaim.
+    /// Number of invalid units in closed blocks, which garbage collection could reclaim.
     pub(super) invalid: u32,
-    /// Closed blocks.
+    /// Number of closed blocks.
     pub(super) closed: u32,
-    /// Free blocks that writes leave to garbage collection.
+    /// Number of free blocks that writes leave to garbage collection.
     pub(super) reserve: u32,
-    /// First of its frontiers.
+    /// Number of the region's first frontier.
     pub(super) first: u32,
-    /// Its plane.
+    /// Plane of the region.
     pub(super) plane: PlaneId,
-    /// What its blocks hold.
+    /// Contents of the region's blocks.
     pub(super) role: Role,
 }
 
-/// What the regions of a role have in common.
+/// Properties that are common to the regions of a role.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Layout {
-    /// Blocks of each region.
+    /// Number of blocks of each region.
     pub(super) blocks: u32,
     /// Cell mode of these blocks.
     pub(super) cells: CellMode,
     /// Capacity of each block.
     pub(super) size: BlockSize,
-    /// Frontiers of writes, which are the first of a region: one for each class.
+    /// Number of frontiers of writes, one for each class. They are the first of a region.
     pub(super) writes: u32,
-    /// True if moved units go to the frontiers of writes, and false if they have one of their own behind those.
+    /// True if moved units go to the frontiers of writes. Otherwise, they have one of their own after those.
     pub(super) is_shared: bool,
-    /// Units that are written, and become invalid, together.
+    /// Number of units that are written, and become invalid, together.
     pub(super) granule: u32,
-    /// Blocks whose room the evacuation of a failed block leaves.
+    /// Number of blocks whose room the evacuation of a failed block must leave.
     pub(super) beside_failed: u32,
-    /// Number of the first frontier of its regions.
+    /// Number of the first frontier of the role's regions.
     pub(super) first: u32,
 }
 
 impl Layout {
-    /// Layout of each role on a device.
+    /// Returns the layout of each role on a device.
     pub(super) fn of(device: &DeviceConfig) -> [Layout; Role::ALL.len()] {
         let (blocks, for_map) = (device.geometry.blocks, device.map_blocks());
         let [data_size, map_size] = device.block_sizes();
@@ -107,12 +107,12 @@ impl Layout {
         [data, map]
     }
 
-    /// Frontiers of each region.
+    /// Returns the number of frontiers of each region.
     pub(super) fn frontiers(&self) -> u32 {
         self.writes + u32::from(!self.is_shared)
     }
 
-    /// The frontiers that moved units may go to, counted within a region.
+    /// Returns the frontiers that moved units may go to, counted within a region.
     pub(super) fn for_moved(&self) -> Range<u32> {
         if self.is_shared { 0..self.writes } else { self.writes..self.writes + 1 }
     }

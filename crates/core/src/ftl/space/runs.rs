@@ -1,4 +1,4 @@
-//! Validity of many units of a block at a time, a word of bits after another.
+//! Validity of many units of a block at a time, one word of bits after another.
 
 use std::ops::Range;
 
@@ -33,14 +33,14 @@ impl Space {
         first
     }
 
-    /// Marks all valid units of a victim as moved.
+    /// Invalidates all valid units of a victim, because they have been moved.
     pub fn invalidate_all(&mut self, id: BlockId) {
         let first = self.first_unit(id).0;
         for (word, mask) in masks(first, self.size_of(id).data_units) {
             self.valid[word] &= !mask;
         }
         let block = &mut self.blocks[id.index()];
-        debug_assert_ne!(block.state, BlockState::Closed, "a candidate tells the victim policy of each unit");
+        debug_assert_ne!(block.state, BlockState::Closed, "the victim policy is notified of each unit of a candidate");
         block.valid = 0;
     }
 
@@ -56,7 +56,8 @@ impl Space {
     }
 }
 
-/// Splits `count` bits from `first` on, at least one, into words: index of each word, and its bits among them.
+/// Splits `count` bits from `first` on into words. Returns the index of each word, and its bits. `count` is at least
+/// one.
 #[inline]
 fn masks(first: u32, count: u32) -> impl Iterator<Item = (usize, u64)> {
     let (end, first_word) = (first + count, first / 64);

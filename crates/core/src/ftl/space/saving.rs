@@ -1,14 +1,15 @@
-//! Blocks in a saved state. What follows from other things is not in the file: counts of valid units and of blocks, the
-//! state of a block that a frontier is in, and the bits of valid units, which follow from the map.
+//! Blocks in a saved state. Values that follow from others are not saved: the counts of valid units and of blocks, and
+//! the valid units, which follow from the map.
 
 use super::{Block, BlockState, Frontier, FrontierId, RESERVE, Region, Role, Space};
 use crate::sim::id::{BlockId, PlaneId, Ppn};
 use crate::state::{Reader, StateError, Writer};
 
-/// In the place of a frontier that has no open block.
+/// Saved value for a frontier without an open block.
 const NOWHERE: u32 = u32::MAX;
 
-/// A block that has been erased more often than this is none that anybody has made, and could not be counted on.
+/// Limit of the erases of a block. A block with more would not be realistic, and its erases could not be counted
+/// further.
 const MOST_ERASES: u32 = 1 << 31;
 
 /// Blocks whose states can be saved, by number.
@@ -19,12 +20,13 @@ const STATES: [BlockState; 6] =
 const MAP: u8 = 1 << 7;
 
 impl Space {
-    /// What is in progress, if anything is: such a device cannot be saved.
+    /// Describes what is in progress, or returns `None` if nothing is. A device with anything in progress cannot be
+    /// saved.
     pub(in crate::ftl) fn in_progress(&self) -> Option<String> {
         for (number, block) in self.blocks.iter().enumerate() {
             let plane = self.plane_of(BlockId(number as u32)).0;
             if matches!(block.state, BlockState::Victim | BlockState::AwaitingErase) {
-                return Some(format!("cleaning of plane {plane} reclaims block {number}"));
+                return Some(format!("garbage collection of plane {plane} reclaims block {number}"));
             }
             if block.dependants > 0 {
                 return Some(format!("{} operations of block {number} have not ended", block.dependants));
@@ -40,7 +42,7 @@ impl Space {
             return Some(format!("wear leveling has to migrate block {}", due.0));
         }
         let region = self.regions.iter().find(begun)?;
-        Some(format!("a program of plane {} has begun and is not full", region.plane.0))
+        Some(format!("a program of plane {} has started and is not full", region.plane.0))
     }
 
     pub(in crate::ftl) fn save(&self, out: &mut Writer) -> Result<(), StateError> {
@@ -62,8 +64,8 @@ impl Space {
         out.u64(self.clock)
     }
 
-    /// Frontiers of a plane in the order of a saved state: of class 0, of moved units, of translation pages, and of the
-    /// other classes. `None` for one that the device does not have.
+    /// Returns the frontiers of a plane in the order of a saved state: class 0, moved units, translation pages, other
+    /// classes. `None` for a frontier that the device does not have.
     fn saved_frontiers(&self, plane: PlaneId) -> Vec<Option<FrontierId>> {
         let [data, map] = &self.layouts;
         let moved = (!data.is_shared).then(|| self.gc_frontier(plane));
@@ -72,8 +74,8 @@ impl Space {
         [of_class(0), moved, map].into_iter().chain((1..self.classes as u8).map(of_class)).collect()
     }
 
-    /// Reads what [`Space::save`] wrote; nothing is valid yet. Returns, by plane, the blocks that are owed to those of
-    /// translation pages.
+    /// Reads what [`Space::save`] wrote. No unit is valid yet. Returns the number of blocks that data still has to give
+    /// to translation pages, indexed by plane.
     pub(in crate::ftl) fn load(&mut self, fails: bool, input: &mut Reader) -> Result<Vec<u32>, StateError> {
         for block in &mut self.blocks {
             let state = input.u8()?;
@@ -85,7 +87,7 @@ impl Space {
             *block = Block { state: *known, role, failed, ..Block::default() };
             block.erases = input.below(MOST_ERASES, "erase")?;
             if block.failed && !fails {
-                return Err(input.damaged("a block that failed, in a device in which none does"));
+                return Err(input.damaged("a failed block in a device without faults"));
             }
         }
         let mut owed = Vec::with_capacity(self.planes.len());
@@ -105,7 +107,7 @@ impl Space {
         if of_plane.iter().any(|block| {
             block.role == Role::Map && matches!(block.state, BlockState::Free | BlockState::Logical | BlockState::Bad)
         }) {
-            return Err(input.damaged(format!("a block of plane {plane} holds translation pages and cannot")));
+            return Err(input.damaged(format!("a block of plane {plane} cannot hold translation pages")));
         }
         let for_map = of_plane.iter().filter(|block| block.role == Role::Map && !block.failed).count() as u32;
         let bad = of_plane.iter().filter(|block| block.failed).count() as u32;
@@ -114,13 +116,13 @@ impl Space {
         let (Some(whole), all) = (of_map.checked_sub(for_map), for_data + of_map) else {
             return Err(input.damaged(format!("{for_map} blocks of plane {plane} hold translation pages")));
         };
-        // A logical block may have the last one, while it is one of those with two.
+        // A logical block may hold the last free block while it has two.
         let least = if of_plane.iter().any(|block| block.state == BlockState::Logical) { 0 } else { RESERVE };
-        // A block of data is given for one of translation pages that has failed when there is one beside the reserve.
+        // A data block replaces a failed block of translation pages as soon as one is free in addition to the reserve.
         let owed = if fails { (whole + least).saturating_sub(free).min(whole) } else { 0 };
         let free_map_blocks = whole - owed;
         let Some(free_blocks) = free.checked_sub(free_map_blocks).filter(|free_blocks| *free_blocks >= least) else {
-            return Err(input.damaged(format!("plane {plane} has {free} of {all} blocks free, too few to go on with")));
+            return Err(input.damaged(format!("plane {plane} has {free} of {all} blocks free, too few to continue")));
         };
         if of_map > 0 && free_map_blocks < RESERVE {
             return Err(input.damaged(format!("plane {plane} has no free block for translation pages")));
@@ -132,7 +134,7 @@ impl Space {
             let within = block.wrapping_sub(first) as usize;
             let is_new = listed.get(within) == Some(&false);
             if !is_new || self.blocks[block as usize].state != BlockState::Free {
-                return Err(input.damaged(format!("block {block} in the stock of plane {plane}")));
+                return Err(input.damaged(format!("block {block} among the free blocks of plane {plane}")));
             }
             listed[within] = true;
             match last {
@@ -167,7 +169,7 @@ impl Space {
             let left = |at| size(at).data_units.checked_sub(offset).filter(|left| *left > 0);
             let whole = |at| left(at).filter(|left| left.is_multiple_of(size(at).program_units));
             let Some((at, left)) = at.and_then(|at| Some((at, whole(at)?))).filter(|_| !opened.contains(&block)) else {
-                return Err(input.damaged(format!("plane {plane} goes on at {next}")));
+                return Err(input.damaged(format!("a frontier of plane {plane} at {next}")));
             };
             opened.push(block);
             self.frontiers[at.0 as usize] = Frontier { next, left };
@@ -175,11 +177,11 @@ impl Space {
         let of_plane = &self.blocks[(plane * per_plane) as usize..((plane + 1) * per_plane) as usize];
         match of_plane.iter().filter(|block| block.state == BlockState::Open).count() == opened.len() {
             true => Ok(()),
-            false => Err(input.damaged(format!("plane {plane} has open blocks that nothing goes on in"))),
+            false => Err(input.damaged(format!("open blocks of plane {plane} without a frontier"))),
         }
     }
 
-    /// By block, how many of its units have been written; those of logical blocks are not known here.
+    /// Returns the number of units of each block that have been written. Those of logical blocks are not known here.
     pub(in crate::ftl) fn written(&self) -> Vec<u16> {
         let is_full = |block: &Block| matches!(block.state, BlockState::Closed | BlockState::Failed);
         let count = |block: &Block| if is_full(block) { self.size(block.role).data_units } else { 0 };
@@ -191,7 +193,7 @@ impl Space {
         written
     }
 
-    /// Marks a unit as valid, where it can be: it is written, in a block of its kind, and nobody else's.
+    /// Marks a unit as valid, if it is written, in a block of this role, and not valid yet. Otherwise, returns `false`.
     #[inline]
     pub(in crate::ftl) fn adopt(&mut self, ppn: Ppn, role: Role, written: &[u16]) -> bool {
         let (block, offset) = self.units_per_block.divide_with_rest(ppn.0);
@@ -203,7 +205,7 @@ impl Space {
         true
     }
 
-    /// Counts what follows from which units are valid.
+    /// Counts the invalid units and the closed blocks of each region, after the valid units are known.
     pub(in crate::ftl) fn count_closed(&mut self) {
         for region in &mut self.regions {
             (region.invalid, region.closed) = (0, 0);
@@ -220,12 +222,12 @@ impl Space {
         }
     }
 
-    /// Whether a block is a logical block's.
+    /// Returns `true` if a block belongs to a logical block.
     pub(in crate::ftl) fn is_logical(&self, block: BlockId) -> bool {
         self.blocks.get(block.index()).is_some_and(|block| block.state == BlockState::Logical)
     }
 
-    /// How many are.
+    /// Returns the number of blocks that belong to logical blocks.
     pub(in crate::ftl) fn logical_count(&self) -> usize {
         self.blocks.iter().filter(|block| block.state == BlockState::Logical).count()
     }

@@ -15,7 +15,7 @@ pub(super) struct Victims {
 
 impl Victims {
     /// Builds the policy of a device, for blocks that hold `units` units of data. `has_ages` is true if another policy
-    /// asks for ages of blocks.
+    /// needs ages of blocks.
     pub(super) fn new(device: &DeviceConfig, seed: u64, units: u32, has_ages: bool) -> Result<Victims, String> {
         let policy = device.gc.victim.build(device, seed).map_err(|e| format!("gc.victim: {e}"))?;
         let closed = ClosedBlocks::new(device, units, policy.index(), has_ages || policy.has_ages());
@@ -28,7 +28,7 @@ impl Victims {
         self.closed.update(plane, block, valid, clock);
     }
 
-    /// Fetches ahead of time what [`Victims::update`] touches first.
+    /// Prefetches the list nodes that [`Victims::update`] touches first.
     #[inline]
     pub(super) fn prefetch(&self, plane: PlaneId, block: BlockId, valid: u32) {
         self.closed.prefetch(plane, block, valid);

@@ -1,4 +1,4 @@
-//! What policies see of a region: its blocks, and the counts that follow from them.
+//! Regions for policies: blocks, and the counts that follow from them.
 
 use super::closed::{Age, ClosedBlocks};
 use super::region::Region;
@@ -22,13 +22,13 @@ pub struct RegionView<'a> {
 /// A block as policies see it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BlockView {
-    /// Its number, counted over the whole device, plane by plane.
+    /// Number of the block, counted over the whole device, plane by plane.
     pub block: BlockId,
-    /// Its valid units.
+    /// Number of valid units.
     pub valid: u32,
-    /// Its erases since the device's birth.
+    /// Number of erases since the device was new.
     pub erases: u32,
-    /// Times of its closing and last change; 0 unless a policy asks for ages.
+    /// Times of its closing and of its last change; 0 unless a policy needs ages.
     pub age: Age,
 }
 
@@ -39,12 +39,12 @@ impl<'a> RegionView<'a> {
         self.region.plane
     }
 
-    /// Returns what the blocks of the region hold.
+    /// Returns the contents of the blocks of the region.
     pub fn role(&self) -> Role {
         self.region.role
     }
 
-    /// Counts victims that only have to be erased as free.
+    /// Sets the number of free blocks, which includes victims that only have to be erased.
     pub(in crate::ftl) fn with_free(self, free: u32) -> RegionView<'a> {
         RegionView { free, ..self }
     }
@@ -73,37 +73,37 @@ impl<'a> RegionView<'a> {
         self.clock
     }
 
-    /// Returns the units of data in a block.
+    /// Returns the number of data units in a block.
     #[inline]
     pub fn units(&self) -> u32 {
         let BlockSize { data_units, .. } = self.size;
         data_units
     }
 
-    /// Returns the fewest invalid units with which collecting a block of data gains anything.
+    /// Returns the fewest invalid units with which reclaiming a data block frees space.
     pub(in crate::ftl) fn least_reclaim(&self) -> u32 {
         self.size.program_units
     }
 
-    /// Returns the valid units of a block.
+    /// Returns the number of valid units of a block.
     #[inline]
     pub fn valid(&self, block: BlockId) -> u32 {
         u32::from(self.blocks[block.index()].valid)
     }
 
-    /// Returns the erases of a block.
+    /// Returns the number of erases of a block.
     #[inline]
     pub fn erases(&self, block: BlockId) -> u32 {
         self.blocks[block.index()].erases
     }
 
-    /// Returns when a block was closed and changed last. Both are 0 unless a policy asks for ages.
+    /// Returns the times at which a block was closed and last changed. Both are 0 unless a policy needs ages.
     #[inline]
     pub fn age(&self, block: BlockId) -> Age {
         self.closed.and_then(|closed| closed.age(block)).unwrap_or_default()
     }
 
-    /// Returns all that is known of a block.
+    /// Returns the properties of a block.
     pub fn block(&self, block: BlockId) -> BlockView {
         BlockView { block, valid: self.valid(block), erases: self.erases(block), age: self.age(block) }
     }
@@ -133,7 +133,7 @@ impl<'a> RegionView<'a> {
         self.closed?.oldest_with(self.plane(), valid)
     }
 
-    /// Returns the mean erases of the blocks of the plane.
+    /// Returns the mean number of erases of the blocks of the plane.
     pub fn mean_erases(&self) -> f64 {
         let first = (self.plane().0 * self.per_plane) as usize;
         let blocks = &self.blocks[first..first + self.per_plane as usize];

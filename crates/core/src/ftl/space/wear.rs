@@ -1,10 +1,10 @@
-//! The wear policy, and what it has asked for.
+//! The wear policy, and the migrations that it has requested.
 
 use crate::config::DeviceConfig;
 use crate::ftl::gc::wear::Wear;
 use crate::sim::id::BlockId;
 
-/// A wear policy, and what it has asked for.
+/// A wear policy, and the migrations that it has requested.
 #[derive(Clone, Debug)]
 pub(super) struct Leveling {
     pub(super) policy: Wear,
@@ -15,7 +15,7 @@ pub(super) struct Leveling {
 }
 
 impl Leveling {
-    /// Builds the policy of a device; `None` if wear is not leveled.
+    /// Builds the policy of a device. Returns `None` if wear is not leveled.
     pub(super) fn new(device: &DeviceConfig, seed: u64) -> Result<Option<Box<Leveling>>, String> {
         if device.gc.wear.is_default() {
             return Ok(None);
