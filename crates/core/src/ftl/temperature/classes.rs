@@ -1,4 +1,4 @@
-//! The classes of a device's units, and what is counted of each.
+//! Temperature classes of a device's units, with their counters.
 
 use super::Temperature;
 use crate::config::DeviceConfig;
@@ -8,7 +8,7 @@ use crate::metrics::counters::ClassCounts;
 use crate::sim::memory::zeroed_words;
 use crate::state::{Reader, StateError, Writer};
 
-/// Tells classes of units apart, and remembers of each unit that of its last write, in two bits.
+/// Classifies units, and stores the class of each unit's last write in two bits.
 #[derive(Clone, Debug)]
 pub struct Classes {
     policy: Temperature,
@@ -19,7 +19,7 @@ pub struct Classes {
 }
 
 impl Classes {
-    /// For a device that tells classes apart.
+    /// Creates the classes of a device, or returns `None` if there is only one.
     pub fn new(device: &DeviceConfig, seed: u64) -> Result<Option<Box<Classes>>, String> {
         let count = device.temperature.classes();
         if count < 2 {
@@ -30,7 +30,7 @@ impl Classes {
         Ok(Some(Box::new(Classes { policy, count, of, counts: Default::default() })))
     }
 
-    /// The class of a unit that is written now.
+    /// Classifies a unit that is written now. Returns its class.
     pub fn classify(&mut self, written: Written) -> u8 {
         let class = self.policy.classify(written);
         debug_assert!(u32::from(class) < self.count);
@@ -40,29 +40,29 @@ impl Classes {
         class
     }
 
-    /// The class of a unit's last write.
+    /// Returns the class of a unit's last write.
     #[inline]
     pub fn of(&self, lpn: u32) -> u8 {
         (self.of[(lpn / 32) as usize] >> (lpn % 32 * 2) & 3) as u8
     }
 
-    /// Cleaning has moved a unit.
+    /// Counts a unit that garbage collection has moved.
     #[inline]
     pub fn note_moved(&mut self, lpn: u32) {
         self.counts[usize::from(self.of(lpn))].units_moved += 1;
     }
 
-    /// Units of a class go to a block of another.
+    /// Counts units of a class that go to a block of another class.
     pub fn note_elsewhere(&mut self, class: u8, units: u32) {
         self.counts[usize::from(class)].units_elsewhere += u64::from(units);
     }
 
-    /// What is counted of each class.
+    /// Returns the counters of each class.
     pub fn counts(&self) -> &[ClassCounts] {
         &self.counts[..self.count as usize]
     }
 
-    /// What went wrong with the policy, if it came with another program.
+    /// Returns the fault of a policy that came with another program.
     pub fn fault(&self) -> Option<&Fault> {
         self.policy.fault()
     }
@@ -81,7 +81,7 @@ impl Classes {
         for index in 0..self.of.len() {
             let word = input.u64()?;
             if (0..32).any(|unit| (word >> (unit * 2) & 3) as u32 >= self.count) {
-                return Err(input.damaged("a unit of a class that there is not"));
+                return Err(input.damaged("a unit of a class that does not exist"));
             }
             self.of[index] = word;
         }

@@ -1,4 +1,4 @@
-//! A classifier that the program which runs the device brings along.
+//! External classifier: supplied by the program that runs the device.
 
 use serde_json::{Map, Value};
 
@@ -8,18 +8,18 @@ pub use crate::external::EXTERNAL;
 use crate::external::{ExternalClassifier, ExternalConfig, Fault, Guard, MAX_CLASSES, Wanted, Written};
 use crate::state::{Reader, StateError, Writer};
 
-/// Which classifier is meant.
+/// Options of an external classifier.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// What the program that runs the device calls the policy.
+    /// Name of the policy in the program that runs the device.
     pub name: String,
-    /// Classes that it tells apart, from 2 to 4: each has an open block in every plane.
+    /// Number of classes, from 2 to 4. Each has an open block in every plane.
     #[serde(default = "two")]
     #[schemars(range(min = 2, max = 4))]
     pub classes: u32,
-    /// Digest of the policy's source, so that devices and results of different sources are told apart. The program
-    /// writes it down.
+    /// Digest of the policy's source, which distinguishes devices and results of different sources. The program fills
+    /// it in.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub source: String,
     /// Options of the policy.
@@ -33,14 +33,14 @@ fn two() -> u32 {
 }
 
 impl Config {
-    /// Without the number of classes.
+    /// Returns the policy without the number of classes.
     pub fn policy(&self) -> ExternalConfig {
         let Config { name, source, options, .. } = self.clone();
         ExternalConfig { name, source, options }
     }
 }
 
-/// Asks an external policy. When it fails, all is of class 0.
+/// Calls an external policy. After a failure, all units are of class 0.
 #[derive(Clone, Debug)]
 pub struct External {
     guard: Guard<dyn ExternalClassifier>,
@@ -48,7 +48,7 @@ pub struct External {
 }
 
 impl External {
-    /// Makes the policy.
+    /// Builds the policy.
     pub fn new(config: &Config, device: &DeviceConfig, seed: u64) -> Result<External, String> {
         let policy = config.policy();
         let wanted = Wanted { path: "temperature", config: &policy, seed };

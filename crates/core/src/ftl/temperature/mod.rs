@@ -1,7 +1,8 @@
-//! The temperature of data: which units the host writes often, so that they are kept apart from the others in flash.
+//! Temperature of data: finds the units that the host writes often, so that they are separated from the others in
+//! flash.
 //!
-//! Units that are written often leave their blocks nearly empty when they share them with their like; beside units that
-//! stay, they make cleaning copy these time and again (Chang and Kuo 2002; Hsieh et al. 2006).
+//! Blocks of units that are written often are nearly empty when they are reclaimed. If these units share blocks with
+//! units that stay, garbage collection copies the latter again and again (Chang and Kuo 2002; Hsieh et al. 2006).
 
 mod classes;
 pub mod external;
@@ -14,12 +15,13 @@ use crate::ftl::temperature::written::Written;
 use crate::policy_family;
 use crate::state::{Reader, StateError, Writer};
 
-/// Tells the class of each unit that the host writes: 0 for what stays longest.
+/// Classifies each unit that the host writes. Class 0 is for the units that stay longest.
 pub trait TemperaturePolicy {
-    /// The class of a unit that is written now, below the number of classes. It is asked once for each write of a unit.
+    /// Returns the class of a unit that is written now, below the number of classes. Called once for each write of a
+    /// unit.
     fn classify(&mut self, written: Written) -> u8;
 
-    /// Writes what the policy itself remembers for a saved state.
+    /// Writes the internal state of the policy to a saved state.
     ///
     /// # Errors
     ///
@@ -28,7 +30,7 @@ pub trait TemperaturePolicy {
         Ok(())
     }
 
-    /// Reads what [`TemperaturePolicy::save`] wrote, as a new policy.
+    /// Reads what [`TemperaturePolicy::save`] wrote, into a new policy.
     ///
     /// # Errors
     ///
@@ -37,20 +39,20 @@ pub trait TemperaturePolicy {
         Ok(())
     }
 
-    /// What went wrong with it, if it came with another program.
+    /// Returns the fault of a policy that came with another program.
     fn fault(&self) -> Option<&Fault> {
         None
     }
 }
 
 policy_family! {
-    /// Which units are hot.
+    /// Distinction between hot and cold units.
     Temperature / TemperatureConfig: dyn TemperaturePolicy, or external {
-        /// Nothing is told apart: one open block in each plane takes what the host writes.
+        /// No distinction: one open block in each plane takes all host writes.
         none::Single = "none",
-        /// Two lists of units by their last write: those written again while they are in the second one are hot.
+        /// Two lists of units by their last write. A unit that is written again while it is in the second list is hot.
         two_level_lru::TwoLevelLru = "two-level-lru",
-        /// Small counters, several for each unit by hashing, that are halved now and then.
+        /// Small counters, several for each unit by hashing, that are halved periodically.
         multi_hash::MultiHash = "multi-hash",
     }
 }
@@ -62,12 +64,12 @@ impl Default for TemperatureConfig {
 }
 
 impl TemperatureConfig {
-    /// Whether it is the one that devices have when nothing is said.
+    /// Returns `true` for the policy of devices that name none.
     pub fn is_default(&self) -> bool {
         *self == TemperatureConfig::default()
     }
 
-    /// Classes that it tells apart.
+    /// Returns the number of classes.
     pub fn classes(&self) -> u32 {
         match self {
             TemperatureConfig::Single(_) => 1,
@@ -77,19 +79,17 @@ impl TemperatureConfig {
     }
 }
 
-/// A share of so many units, one at least.
+/// Returns a share of `units`, at least one.
 fn share_of(units: u64, share: f64) -> u32 {
     // Shares are decimal numbers of a few digits: exact in millionths, the same on every machine.
     let millionths = (share * 1e6 + 0.5) as u64;
     (units * millionths / 1_000_000).clamp(1, units.max(1)) as u32
 }
 
-/// Refuses what is no share above 0.
+/// Checks that a share is above 0 and at most 1.
 fn check_share(name: &str, share: f64) -> Result<(), String> {
     match share > 0.0 && share <= 1.0 {
         true => Ok(()),
-        false => {
-            Err(format!("{name} = {share}: must be above 0, and at most 1: it is a share of the units of the host"))
-        }
+        false => Err(format!("{name} = {share}: expected a share of the host's units, above 0 and at most 1")),
     }
 }

@@ -1,4 +1,4 @@
-//! Counting writes in few bits: several small counters for each unit, by hashing.
+//! Multi-hash classifier: counts writes in several small counters for each unit, found by hashing.
 
 use super::TemperaturePolicy;
 use crate::config::DeviceConfig;
@@ -7,55 +7,56 @@ use crate::policy::Policy;
 use crate::sim::memory::zeroed_words;
 use crate::state::{Reader, StateError, Writer};
 
-/// Options of the counters.
+/// Options of the multi-hash classifier.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct MultiHashConfig {
-    /// Counters for each unit of the host, of half a byte each; rounded up to a power of two of them in all.
+    /// Number of counters for each unit of the host, of half a byte each. Their total is rounded up to a power of two.
     #[schemars(range(min = 0.0, max = 16.0))]
     pub counters: f64,
-    /// Counters that a unit has, by as many hash functions.
+    /// Number of counters of a unit, and of hash functions.
     #[schemars(range(min = 1, max = 8))]
     pub hashes: u32,
-    /// A unit is hot when all its counters have come to so much.
+    /// Value that all counters of a unit have to reach for it to be hot.
     #[schemars(range(min = 1, max = 15))]
     pub hot: u32,
-    /// Counters are halved after so many writes for each unit of the host.
+    /// Number of writes for each unit of the host after which all counters are halved.
     #[schemars(range(min = 0.0, max = 1000.0))]
     pub halve_after: f64,
 }
 
 impl Default for MultiHashConfig {
-    /// Four bits, two hash functions, and hot from 4 on, the value of the higher two bits, as in the paper. The number
-    /// of counters and the time between halvings are assumed: they tell apart what is written four times as often as
-    /// the mean, with half as many counts of others.
+    /// Four bits, two hash functions, and hot from 4 on (the value of the upper two bits), as in the paper. The number
+    /// of counters and the time between halvings are assumed. They distinguish units that are written four times as
+    /// often as the mean.
     fn default() -> Self {
         MultiHashConfig { counters: 2.0, hashes: 2, hot: 4, halve_after: 1.0 }
     }
 }
 
-/// A write counts in all counters of its unit, up to 15; a unit is hot when the least of them has come to a threshold,
-/// so that one counter that others share does not make it so. All are halved now and then (Hsieh, Kuo and Chang,
-/// "Efficient identification of hot data for flash memory storage systems", ACM Transactions on Storage 2(1), 2006).
+/// A write increments all counters of its unit, up to 15. A unit is hot when the smallest of them reaches a threshold,
+/// so that one counter that other units share does not make it hot. All counters are halved periodically (Hsieh, Kuo
+/// and Chang, "Efficient identification of hot data for flash memory storage systems", ACM Transactions on Storage
+/// 2(1), 2006).
 ///
-/// A step for each hash function and write, and a sixteenth for each counter and halving. A byte for each unit of the
-/// host with the default options.
+/// A write takes one step for each hash function. Halving takes a sixteenth of a step for each counter. The default
+/// options take one byte for each unit of the host.
 #[derive(Clone, Debug)]
 pub struct MultiHash {
-    /// Sixteen counters in each.
+    /// Words of sixteen counters.
     words: Vec<u64>,
-    /// Of a hash, the bits that do not tell counters apart.
+    /// Number of the low bits of a hash that do not select a counter.
     shift: u32,
     hashes: usize,
     hot: u64,
-    /// Writes between two halvings.
+    /// Number of writes between two halvings.
     period: u64,
-    /// Writes since the last one.
+    /// Number of writes since the last halving.
     since: u64,
 }
 
-/// Odd numbers without a pattern in their bits, one for each hash function: the first digits of the square roots of
-/// the first primes behind the point (those with which SHA-512 begins), made odd.
+/// Odd numbers without a pattern in their bits, one for each hash function: the first fractional digits of the square
+/// roots of the first primes (the initial values of SHA-512), made odd.
 const FACTORS: [u64; 8] = [
     0x6a09_e667_f3bc_c909,
     0xbb67_ae85_84ca_a73b,
@@ -67,7 +68,7 @@ const FACTORS: [u64; 8] = [
     0x5be0_cd19_137e_2179,
 ];
 
-/// The most that a counter counts to.
+/// Maximum value of a counter.
 const MOST: u64 = 15;
 
 impl Policy for MultiHash {
@@ -82,7 +83,7 @@ impl Policy for MultiHash {
             return Err(format!("hashes = {hashes}: must be from 1 to {}", FACTORS.len()));
         }
         if !(1..=MOST as u32).contains(&hot) {
-            return Err(format!("hot = {hot}: must be from 1 to {MOST}, the most that a counter counts to"));
+            return Err(format!("hot = {hot}: must be from 1 to {MOST}, the maximum of a counter"));
         }
         match halve_after > 0.0 && halve_after <= 1000.0 {
             true => Ok(()),
@@ -99,7 +100,7 @@ impl Policy for MultiHash {
 
 impl MultiHash {
     fn of(counters: u64, hashes: u32, hot: u32, period: u64) -> MultiHash {
-        // Sixteen at least: they are in words.
+        // There are at least sixteen, which is one word.
         let counters = counters.next_power_of_two().max(16);
         MultiHash {
             words: zeroed_words((counters / 16) as usize),
@@ -111,7 +112,7 @@ impl MultiHash {
         }
     }
 
-    /// Counts one more in a counter; what it has come to.
+    /// Increments a counter. Returns its value.
     #[inline]
     fn count(&mut self, counter: u64) -> u64 {
         let (word, bit) = ((counter / 16) as usize, counter % 16 * 4);
@@ -164,14 +165,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_often_is_hot_until_it_is_not() {
-        // A thousand counters for one unit that is written again and again, halved after ten writes, hot from 4 on.
+    fn a_unit_is_hot_while_it_is_written_often() {
+        // A thousand counters, halved after ten writes, hot from 4 on. One unit is written again and again.
         let mut counters = MultiHash::of(1000, 2, 4, 10);
         let mut write = |lpn| counters.classify(Written { lpn, ..Written::default() });
         assert_eq!([7; 5].map(&mut write), [0, 0, 0, 1, 1]);
-        // Four others, and it once more: the tenth write, after which its 6 are 3. The next one makes them 4 again.
+        // Four other units and unit 7: at this tenth write, its count of 6 is halved to 3. The next write makes it 4
+        // again.
         assert_eq!([1, 2, 3, 4, 7, 7].map(&mut write), [0, 0, 0, 0, 1, 1]);
-        // Nine others, then it is 2: two writes more are needed.
+        // After nine other units, its count is 2: it needs two more writes.
         assert_eq!([10, 11, 12, 13, 14, 15, 16, 17, 18].map(&mut write), [0; 9]);
         assert_eq!([7; 3].map(&mut write), [0, 1, 1]);
         // Counters stop at 15.

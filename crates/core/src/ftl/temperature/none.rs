@@ -1,16 +1,16 @@
-//! Nothing is told apart.
+//! No distinction between units.
 
 use super::TemperaturePolicy;
 use crate::config::DeviceConfig;
 use crate::ftl::temperature::written::Written;
 use crate::policy::Policy;
 
-/// There are no options.
+/// This policy has no options.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SingleConfig {}
 
-/// One class, which no device asks for: see [`Classes`](super::Classes).
+/// A single class. Devices with one class do not build this policy: see [`Classes`](super::Classes).
 #[derive(Clone, Debug)]
 pub struct Single;
 

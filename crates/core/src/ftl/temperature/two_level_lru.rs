@@ -1,4 +1,4 @@
-//! Two lists of what was written last.
+//! Two-level LRU classifier: a list of hot units, and a list of candidates.
 
 use super::{TemperaturePolicy, check_share, share_of};
 use crate::config::DeviceConfig;
@@ -7,7 +7,7 @@ use crate::policy::Policy;
 use crate::sim::list::{Linked, Links, List, NONE};
 use crate::state::{Reader, StateError, Writer};
 
-/// Options of the two lists.
+/// Options of the two-level LRU classifier.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct TwoLevelLruConfig {
@@ -20,30 +20,30 @@ pub struct TwoLevelLruConfig {
 }
 
 impl Default for TwoLevelLruConfig {
-    /// Assumed: shares that suit the workloads of which a fifth of the data takes most writes.
+    /// Assumed: shares for workloads in which a fifth of the data receives most writes.
     fn default() -> Self {
         TwoLevelLruConfig { hot: 0.1, candidates: 0.1 }
     }
 }
 
-/// A unit that is written becomes the first of the candidates; one that is written again while it is a candidate
-/// becomes the first of the hot ones, and is hot from then on. What falls off the end of the hot list is a candidate
+/// A unit that is written becomes the first candidate. If it is written again while it is a candidate, it becomes the
+/// first of the hot list, and is hot from then on. A unit that falls off the end of the hot list becomes a candidate
 /// again (Chang and Kuo, "An adaptive striping architecture for flash memory storage systems of embedded systems", RTAS
 /// 2002).
 ///
-/// A step for each write; 4 bytes for each unit of the host, and 12 for each place in the lists.
+/// A write takes one step. The lists take 4 bytes for each unit of the host, and 13 for each list entry.
 #[derive(Clone, Debug)]
 pub struct TwoLevelLru {
-    /// By unit: its place in the lists, or [`NONE`].
+    /// List entry of each unit, or [`NONE`]. Indexed by unit.
     place: Vec<u32>,
-    /// By place: the unit that has it.
+    /// Unit of each list entry.
     unit: Vec<u32>,
     links: Links,
-    /// The hot units, and the candidates.
+    /// Hot units, and candidates.
     lists: [List; 2],
     lengths: [u32; 2],
     most: [u32; 2],
-    /// By place: whether it is in the hot list.
+    /// True if a list entry is in the hot list.
     hot: Vec<bool>,
 }
 
@@ -90,7 +90,7 @@ impl TwoLevelLru {
         self.lengths[list] -= 1;
     }
 
-    /// The last of a list that is too long leaves it, if there is one.
+    /// Removes and returns the last entry of a list that is too long.
     fn last_too_many(&mut self, list: usize) -> Option<u32> {
         let last = self.lists[list].last();
         (self.lengths[list] > self.most[list]).then(|| {
@@ -99,7 +99,7 @@ impl TwoLevelLru {
         })
     }
 
-    /// A place that no unit has: there is one whenever a unit comes that is in no list.
+    /// Returns an unused list entry. There is one whenever the candidates are not full.
     fn free_place(&self) -> u32 {
         let used = self.lengths[HOT] + self.lengths[CANDIDATES];
         debug_assert!((used as usize) < self.unit.len());
@@ -117,8 +117,8 @@ impl TwoLevelLru {
         self.join(CANDIDATES, place);
     }
 
-    /// A candidate was written again. As many are in the lists as before: if one falls off the hot list, it takes the
-    /// place among the candidates that has become free.
+    /// Moves a candidate that was written again to the hot list. If a unit falls off the hot list, it becomes a
+    /// candidate, so the lists together keep their length.
     fn promote(&mut self, place: u32) {
         self.leave(CANDIDATES, place);
         self.join(HOT, place);
@@ -138,7 +138,7 @@ impl TemperaturePolicy for TwoLevelLru {
         u8::from(self.hot[self.place[written.lpn as usize] as usize])
     }
 
-    /// The units of both lists, the one written last first.
+    /// Writes the units of both lists, the last written first.
     fn save(&self, out: &mut Writer) -> Result<(), StateError> {
         for list in [HOT, CANDIDATES] {
             out.u32(self.lengths[list])?;
@@ -177,17 +177,17 @@ mod tests {
 
     #[test]
     fn units_rise_and_fall() {
-        // Two hot units and two candidates.
+        // There are two hot units and two candidates.
         let mut lists = TwoLevelLru::of(10, 2, 2);
         let mut write = |lpn| lists.classify(Written { lpn, ..Written::default() });
-        // Each is new, and so a candidate: the third pushes the first out, which is new again then.
+        // All are new, and become candidates. The third pushes out the first, which is then new again.
         assert_eq!([1, 2, 3, 1].map(&mut write), [0; 4]);
-        // Candidates, the last written first: 1, 3. Both rise.
+        // The candidates are 1 and 3, the last written first. Both become hot.
         assert_eq!([3, 1, 3].map(&mut write), [1; 3]);
-        // 4 comes as a candidate and rises; 1, the hot one written longest ago, is a candidate again, and rises at once
-        // when it is written.
+        // 4 becomes a candidate, and then hot. So 1, the hot unit written longest ago, becomes a candidate. It becomes
+        // hot again as soon as it is written.
         assert_eq!([4, 4, 1].map(&mut write), [0, 1, 1]);
-        // That has pushed out 3, which is a candidate; 5 and 6 push it out of the lists.
+        // This has made 3 a candidate. 5 and 6 push it out of the lists.
         assert_eq!([5, 6, 3].map(&mut write), [0; 3]);
         assert_eq!(lists.lengths, [2, 2]);
     }
