@@ -1,8 +1,8 @@
-//! The flash translation layer: decides *what* is read and written where, and knows nothing of time.
+//! The flash translation layer (FTL): decides *what* is read and written, and where. It knows nothing of time.
 //!
-//! It runs by itself ("functional mode"): [`Ftl::write`], [`Ftl::trim`] and cleaning happen at once, for
-//! preconditioning at tens of millions of page programs per second and for checks against a reference model. In
-//! timed mode the router calls the same steps one by one, as the array gets to them.
+//! The FTL also runs by itself (functional mode). [`Ftl::write`], [`Ftl::trim`] and garbage collection then happen at
+//! once, for preconditioning at tens of millions of page programs per second, and for checks against a reference model.
+//! The router calls the same steps one by one in timed mode, as the flash array reaches them.
 
 pub mod allocation;
 mod failing;
@@ -36,7 +36,7 @@ use crate::sim::memory::Divider;
 /// The FTL with its state.
 #[derive(Clone, Debug)]
 pub struct Ftl {
-    /// The map.
+    /// The page map.
     pub map: PageMap,
     /// The mapping scheme; `None` while it is called.
     scheme: Option<Box<MappingScheme>>,
@@ -44,41 +44,42 @@ pub struct Ftl {
     pub blocks: Space,
     /// Sector masks.
     pub partial: PartialUnits,
-    /// Where host writes go.
+    /// Choice of planes for host writes.
     pub allocation: Allocation,
-    /// When planes are cleaned.
+    /// Trigger of garbage collection.
     trigger: Trigger,
-    /// Classes of units, where they are told apart.
+    /// Temperature classes of units, if there are several.
     pub classes: Option<Box<Classes>>,
-    /// What was counted.
+    /// Counters.
     pub counters: Counters,
-    /// Contents, when they are verified.
+    /// Contents of flash, if they are verified.
     pub media: Option<Media>,
-    /// What fails, where anything does.
+    /// Failures, if operations can fail.
     pub faults: Option<Box<Faults>>,
-    /// Writes and trims that were numbered.
+    /// Number of writes and trims that have been numbered.
     pub sequence: u64,
-    /// Logical units of the host; those behind them are the device's own.
+    /// Number of logical units of the host. Those of the device itself follow them.
     pub host_units: u32,
     shape: Shape,
-    /// Planes that take host writes, by position in the allocation's order; only for schemes without a home.
+    /// Planes that take host writes, by position in the order of the allocation. Used only if the scheme does not fix
+    /// planes.
     ready: PlaneSet,
     /// Scratch space: the candidates whose next free block has the fewest erases.
     least_erased: PlaneSet,
-    /// By pool of the allocation and class: the plane of the last functional write.
+    /// Plane of the last functional write, indexed by pool of the allocation and by class.
     filling: Vec<PlaneId>,
-    /// Memory for the copies of functional garbage collection.
+    /// Reused memory for the copies of functional garbage collection.
     copies: Vec<Copy>,
 }
 
-/// Numbers of the device that the FTL needs all the time.
+/// Parameters of the device that the FTL often needs.
 #[derive(Clone, Copy, Debug)]
 pub struct Shape {
     /// The stages in which the mapping scheme takes part.
     pub hooks: Hooks,
     /// Sectors of a mapping unit.
     pub sectors_per_unit: u32,
-    /// The same, to divide by.
+    /// `sectors_per_unit` as a divisor.
     pub unit_sectors: Divider,
     /// Mapping units of a page.
     pub units_per_page: Divider,
@@ -88,25 +89,25 @@ pub struct Shape {
     pub units_per_program: u32,
     /// `units_per_program` as a divisor.
     pub program_units: Divider,
-    /// Pages that it fills.
+    /// Pages that one program command fills.
     pub pages_per_program: u32,
-    /// Stock at or below which cleaning goes on.
+    /// Number of free blocks of a plane at or below which garbage collection runs.
     pub soft: u32,
-    /// Stock at or below which it goes first.
+    /// Number of free blocks of a plane at or below which garbage collection takes priority.
     pub hard: u32,
-    /// Whether each block ends with a summary.
+    /// True if each block ends with a summary.
     pub summary: bool,
     /// Planes of the device.
     pub planes: u32,
-    /// Whether moved units go into the blocks that host writes go to.
+    /// True if moved units go to the blocks that host writes go to.
     pub single_frontier: bool,
-    /// How cleaning moves pages within their plane.
+    /// Copy-back of pages by garbage collection.
     pub copy_back: Waste,
     /// Blocks of a plane that are kept for translation pages.
     pub map_blocks: u32,
-    /// Whether erases may wait for a record of trims, which needs room.
+    /// True if erases may wait for trim records, which need room.
     pub trim_journal: bool,
-    /// Classes of what the host writes.
+    /// Number of temperature classes.
     pub classes: u32,
     /// True if garbage collection keeps pace with the host (`gc.pace`).
     pub paces: bool,
@@ -141,7 +142,7 @@ impl Shape {
 }
 
 impl Ftl {
-    /// An empty device; `verify` keeps the contents of every sector to check reads against.
+    /// Creates an empty device. With `verify`, it keeps the contents of every sector, to check reads.
     pub fn new(device: &DeviceConfig, seed: u64, verify: bool) -> Result<Ftl, String> {
         let allocation = device.allocation.build(device, seed).map_err(|e| format!("allocation: {e}"))?;
         let scheme = device.mapping.scheme.build(device, seed).map_err(|e| format!("mapping.scheme: {e}"))?;
@@ -197,7 +198,7 @@ impl Ftl {
         self.scheme = Some(scheme);
     }
 
-    /// The map entry of `lpn` has changed, in functional mode.
+    /// Notes that the map entry of `lpn` has changed, in functional mode.
     #[inline]
     fn note_changed(&mut self, lpn: Lpn) {
         if self.shape.hooks.entries && lpn.0 < self.host_units {
@@ -212,7 +213,7 @@ impl Ftl {
         hit
     }
 
-    /// The map entry of `lpn` is in the controller from now on.
+    /// Notes that the map entry of `lpn` is in the controller.
     pub fn load_entry(&mut self, lpn: Lpn) {
         if let Some(scheme) = &mut self.scheme {
             scheme.load_entry(lpn);
@@ -225,13 +226,13 @@ impl Ftl {
         }
     }
 
-    /// Numbers of the device.
+    /// Returns the parameters of the device.
     #[inline]
     pub fn shape(&self) -> &Shape {
         &self.shape
     }
 
-    /// The plane that the allocation fixes for `lpn`, if it does. Units of one flash page share a plane.
+    /// Returns the plane that is fixed for `lpn`, if there is one. Units of one flash page share a plane.
     #[inline]
     pub fn home(&self, lpn: Lpn) -> Option<PlaneId> {
         if self.shape.hooks.places {
@@ -245,7 +246,8 @@ impl Ftl {
         self.allocation.order().plane(page % self.shape.planes)
     }
 
-    /// The pool in which a write of `lpn` waits, for schemes without a home. Units of one flash page share it.
+    /// Returns the pool in which a write of `lpn` waits if no plane is fixed for it. Units of one flash page share a
+    /// pool.
     #[inline]
     pub fn pool(&self, lpn: Lpn) -> u32 {
         self.allocation.pool(self.shape.units_per_page.divide(lpn.0))
@@ -265,12 +267,13 @@ impl Ftl {
         self.allocation.choose(pool, &self.least_erased)
     }
 
-    /// Planes that take host writes, by position; for schemes without a home.
+    /// Returns the planes that take host writes, by position. Used only if the scheme does not fix planes.
     pub fn ready(&self) -> &PlaneSet {
         &self.ready
     }
 
-    /// Asks for what superseding `lpn` will touch; its map entry should be in the cache by now.
+    /// Prefetches the state that an invalidation of `lpn` will touch. Its map entry should be in the processor's cache
+    /// by now.
     #[inline]
     pub fn prefetch(&self, lpn: Lpn) {
         if let Location::Flash(ppn) = self.map.get(lpn) {
@@ -278,7 +281,8 @@ impl Ftl {
         }
     }
 
-    /// Asks for what the victim policy touches when `lpn` is invalidated, after [`Ftl::prefetch`].
+    /// Prefetches the state of the victim policy that an invalidation of `lpn` will touch. Called after
+    /// [`Ftl::prefetch`].
     #[inline]
     pub fn prefetch_candidate(&self, lpn: Lpn) {
         if let Location::Flash(ppn) = self.map.get(lpn) {
@@ -286,7 +290,7 @@ impl Ftl {
         }
     }
 
-    /// Brings the set of planes that take host writes up to date.
+    /// Updates the set of planes that take host writes for one plane.
     #[inline]
     pub fn refresh_ready(&mut self, plane: PlaneId) {
         let position = self.allocation.order().position(plane);
@@ -328,14 +332,14 @@ impl Ftl {
         self.counters.units_padded += u64::from(shape.units_per_program - units);
     }
 
-    /// Counts a page moved within its plane, with so many units of data.
+    /// Counts a page with `units` units of data that was moved within its plane.
     pub fn note_copy_back(&mut self, units: u32) {
         self.note_read(ReadCause::Gc, self.shape.pages_per_unit);
         self.note_program(ProgramCause::Gc, units);
         self.counters.copy_backs += u64::from(self.shape.pages_per_unit);
     }
 
-    /// Leaves out the next `units` places of a frontier, whole pages of it.
+    /// Programs the next `units` units of a frontier, which are whole pages, without data.
     pub fn waste(&mut self, at: FrontierId, units: u32, cause: ProgramCause) {
         let ppn = self.blocks.advance(at, units);
         for unit in ppn.0..ppn.0 + units {
@@ -346,7 +350,7 @@ impl Ftl {
         self.counters.units_padded += u64::from(units);
     }
 
-    /// Counts a program of a summary page, in a block of a role.
+    /// Counts a program of a summary page, in a block of this role.
     pub fn note_summary(&mut self, role: Role) {
         self.counters.program_commands += 1;
         let pages = self.blocks.size(role).program_pages;
@@ -360,7 +364,7 @@ impl Ftl {
         self.counters.pages_read[cause as usize] += u64::from(pages);
     }
 
-    /// Counts the choice of a victim. `erasing` blocks of the plane hold no data any more: they wait for their erase or
+    /// Counts the choice of a victim. `erasing` blocks of the plane hold no data any more: they await their erase or
     /// are being erased.
     pub fn note_victim(&mut self, plane: PlaneId, victim: BlockId, erasing: u32) {
         self.counters.victims += 1;
@@ -369,14 +373,12 @@ impl Ftl {
         self.counters.open_units_at_choice += u64::from(self.blocks.open_units(plane, Role::Data));
     }
 
-    /// Writes one whole or partial unit at once, functional mode.
-    ///
-    /// `sectors` is the range within the unit. Returns nothing: afterwards the unit is in flash.
+    /// Writes a whole or a partial unit at once, in functional mode. Writes the sectors from `first` to before `end`.
     pub fn write(&mut self, lpn: Lpn, first: u32, end: u32, version: u32) {
         self.write_for(lpn, first, end, version, Written { sectors: end - first, ..Written::default() });
     }
 
-    /// The same for a request, which a classifier is told of.
+    /// Writes a unit like [`Ftl::write`], for a request that the temperature policy sees.
     pub fn write_for(&mut self, lpn: Lpn, first: u32, end: u32, version: u32, request: Written) {
         let old = self.map.get(lpn);
         let mapped = old != Location::Unmapped;
@@ -390,7 +392,7 @@ impl Ftl {
         self.place_now(lpn, old, Some((first, end, version)), class);
     }
 
-    /// The class of a unit that a request writes, and that is at `old`.
+    /// Classifies a unit that a request writes, and that is at `old`. Returns its class.
     #[inline]
     pub fn classify(&mut self, lpn: Lpn, old: Location, request: Written) -> u8 {
         let clock = self.blocks.clock;
@@ -398,13 +400,13 @@ impl Ftl {
         self.classes.as_mut().map_or(0, |classes| classes.classify(written))
     }
 
-    /// The class of a unit's last write.
+    /// Returns the class of a unit's last write.
     #[inline]
     pub fn class_of(&self, lpn: u32) -> u8 {
         self.classes.as_ref().map_or(0, |classes| classes.of(lpn))
     }
 
-    /// A unit has been moved.
+    /// Counts a unit that has been moved.
     #[inline]
     pub fn note_moved(&mut self, lpn: Lpn, cause: CopyCause) {
         self.counters.moved[cause as usize] += 1;
@@ -413,7 +415,7 @@ impl Ftl {
         }
     }
 
-    /// Counts units of the host that go to a frontier which is not the one of their class.
+    /// Counts host units that go to a frontier of another class.
     #[inline]
     pub fn note_elsewhere(&mut self, class: u8, units: u32) {
         if let Some(classes) = &mut self.classes {
@@ -421,7 +423,7 @@ impl Ftl {
         }
     }
 
-    /// Writes one whole unit at once; the fast path of preconditioning.
+    /// Writes a whole unit at once. This is the fast path of preconditioning.
     #[inline]
     pub fn write_whole(&mut self, lpn: Lpn) {
         let old = self.map.get(lpn);
@@ -434,7 +436,7 @@ impl Ftl {
         self.place_now(lpn, old, None, class);
     }
 
-    /// Writes one whole unit that holds nothing at once, to a plane whatever the allocation says.
+    /// Writes a whole unit that is unmapped at once, to a plane that the caller chooses.
     pub fn write_to(&mut self, plane: PlaneId, lpn: Lpn) {
         debug_assert_eq!(self.map.get(lpn), Location::Unmapped);
         let sectors = self.shape.sectors_per_unit;
@@ -461,7 +463,7 @@ impl Ftl {
     fn place_on(&mut self, plane: PlaneId, lpn: Lpn, old: Location, contents: Option<(u32, u32, u32)>, class: u8) {
         let own = self.blocks.host_frontier(plane, class);
         if self.blocks.room(own) == 0 {
-            // Opening a block may start cleaning, which may move `lpn` itself.
+            // Opening a block may start garbage collection, which may move `lpn` itself.
             self.open_for_host(plane);
         }
         let at = self.blocks.frontier_for_host(plane, class);
@@ -478,7 +480,7 @@ impl Ftl {
         }
     }
 
-    /// A host write has been programmed without time: `old` is where its unit was when it came, if anywhere.
+    /// Ends a host write that was programmed without time. `old` is the location of its unit when the write arrived.
     #[inline]
     pub fn written_now(&mut self, lpn: Lpn, old: Location, ppn: Ppn, contents: Option<(u32, u32, u32)>) {
         self.blocks.clock += 1;
@@ -501,7 +503,7 @@ impl Ftl {
         self.blocks.validate(ppn);
     }
 
-    /// A plane for a host write of a pool and class; the next one only when a page or wordline is full.
+    /// Chooses a plane for a host write of a pool and class. The plane changes only when a program is full.
     fn choose_now(&mut self, pool: u32, class: u8) -> PlaneId {
         let index = (pool * self.shape.classes) as usize + usize::from(class);
         let filling = self.filling[index];
@@ -519,7 +521,7 @@ impl Ftl {
         if let Some(plane) = self.choose_ready(pool) {
             return plane;
         }
-        // With a low threshold all planes may be down to their reserve between two cleanings.
+        // At a low threshold, all planes may be down to their reserve before garbage is collected.
         for plane in (0..self.shape.planes).map(PlaneId) {
             if self.allocation.pool_of(plane) == pool {
                 self.collect_until(plane, self.shape.soft + 1);
@@ -538,10 +540,10 @@ impl Ftl {
 
     /// Makes room for a host write, which takes a free block of the plane.
     ///
-    /// With frontiers of their own, host writes and moved units do not share the block, so garbage is collected before
-    /// it is opened. Moved units that share the host's block follow the host's first program in it, as in time: the
-    /// block is opened first, and garbage collected after that program. So it is where garbage collection keeps pace
-    /// with the host.
+    /// If host writes and moved units have separate frontiers, garbage is collected before the block is opened. Moved
+    /// units that share the host's block follow the host's first program in it, as in timed mode: the block is opened
+    /// first, and garbage is collected after that program. The same order applies if garbage collection keeps pace with
+    /// the host.
     #[cold]
     fn open_for_host(&mut self, plane: PlaneId) {
         let shape = &self.shape;
@@ -550,7 +552,7 @@ impl Ftl {
         self.collect_until(plane, free + 1);
     }
 
-    /// Programs one unit at the next place of a frontier.
+    /// Programs one unit at the next address of a frontier.
     #[inline]
     fn program_now(&mut self, at: FrontierId, cause: ProgramCause, lpn: u32) -> Ppn {
         let ppn = self.blocks.advance(at, 1);
@@ -559,18 +561,18 @@ impl Ftl {
         ppn
     }
 
-    /// Programs one unit at a place, of data that are not counted yet.
+    /// Programs one unit at an address. The caller counts the unit.
     #[inline]
     fn program_unit_now(&mut self, ppn: Ppn, cause: ProgramCause, lpn: u32) {
         self.map.set_owner(ppn, lpn);
-        // One in so many units completes a page, and one in so many a program command.
+        // A page is counted with its first unit.
         let (_, in_page) = self.shape.units_per_page.divide_with_rest(ppn.0);
         self.counters.pages_programmed[cause as usize] +=
             if in_page == 0 { u64::from(self.shape.pages_per_unit) } else { 0 };
     }
 
     /// Programs a unit of a block that a mapping scheme owns, or [`PADDING`], without time. The units of a block are
-    /// programmed in their order.
+    /// programmed in order.
     pub fn program_in_block_now(&mut self, ppn: Ppn, cause: ProgramCause, lpn: u32) {
         self.program_unit_now(ppn, cause, lpn);
         let counters = &mut self.counters;
@@ -580,7 +582,7 @@ impl Ftl {
         }
     }
 
-    /// Closes the block of `ppn`, which has a role, when that was its last, with its summary.
+    /// Closes the block of `ppn`, which has this role, if that was its last unit of data. Counts its summary.
     #[inline(always)]
     fn close_if_full(&mut self, ppn: Ppn, at: FrontierId, role: Role) {
         if self.blocks.ends_data(Ppn(ppn.0 + 1), role) {
@@ -599,15 +601,16 @@ impl Ftl {
         }
     }
 
-    /// Whether a plane, which is to have `free_blocks` free blocks soon, is to be cleaned: whatever the trigger says where it
-    /// has to be, for cleaning needs a free block itself.
+    /// Returns `true` if garbage of a plane should be collected. `free_blocks` is its number of free blocks, including blocks
+    /// that will be free soon. If few are left, it is collected without the trigger, because garbage collection needs a
+    /// free block itself.
     #[inline]
     pub fn wants_gc(&mut self, plane: PlaneId, free_blocks: u32) -> bool {
         free_blocks <= self.shape.hard.max(self.blocks.reserve(plane, Role::Data))
             || self.trigger.wants(&self.blocks.view(self.blocks.region(plane, Role::Data)).with_free(free_blocks))
     }
 
-    /// What went wrong with a policy that came with another program.
+    /// Returns the fault of a policy that came with another program.
     pub fn fault(&self) -> Option<&Fault> {
         let classes = || self.classes.as_ref()?.fault();
         self.blocks.fault().or_else(|| self.trigger.fault()).or_else(|| self.allocation.fault()).or_else(classes)
@@ -640,7 +643,7 @@ impl Ftl {
         }
     }
 
-    /// Deallocates a unit at once, functional mode.
+    /// Trims a unit at once, in functional mode.
     pub fn trim(&mut self, lpn: Lpn) {
         if let Location::Flash(ppn) = self.map.get(lpn) {
             self.blocks.invalidate(ppn);
@@ -654,7 +657,8 @@ impl Ftl {
         }
     }
 
-    /// Fills up pages and wordlines that functional writes have begun, so that timed writes start with whole ones.
+    /// Completes the pages and wordlines that functional writes have started, so that timed writes start with whole
+    /// ones.
     pub fn seal(&mut self) {
         if self.shape.hooks.places {
             return self.with_scheme(|scheme, ftl| scheme.seal(ftl, &mut |_, _, _| {}));
@@ -664,7 +668,8 @@ impl Ftl {
             for class in 0..self.shape.classes as u8 {
                 self.pad(self.blocks.host_frontier(plane, class), group);
             }
-            // Cleaning in time stops above the soft threshold: a plane left at it would start with one of its own.
+            // Timed garbage collection stops above the soft threshold. It would start at once in a plane left at the
+            // threshold.
             if self.shape.paces {
                 self.keep_pace(plane);
             } else {
@@ -676,20 +681,20 @@ impl Ftl {
         self.with_scheme(|scheme, ftl| scheme.seal(ftl, &mut |_, _, _| {}));
     }
 
-    /// Fills up what a frontier has begun of a group of units.
+    /// Pads a frontier to a multiple of `group` units.
     fn pad(&mut self, at: FrontierId, group: u32) {
         let Some((ppn, count)) = self.blocks.align(at, group) else { return };
         for unit in ppn.0..ppn.0 + count {
             self.map.set_owner(Ppn(unit), PADDING);
         }
         self.counters.units_padded += u64::from(count);
-        // The page that was begun counts already.
+        // The page that was started is counted already.
         self.counters.pages_programmed[ProgramCause::Padding as usize] +=
             u64::from(self.shape.units_per_page.divide(count));
         self.close_if_full(Ppn(ppn.0 + count - 1), at, Role::Data);
     }
 
-    /// What the sectors `first..end` of a unit hold, by the media; functional mode, for verification.
+    /// Returns the contents of the sectors `first..end` of a unit, in functional mode, for verification.
     pub fn read_contents(&self, lpn: Lpn, first: u32, end: u32) -> Vec<u32> {
         match (self.map.get(lpn), &self.media) {
             (Location::Flash(ppn), Some(media)) => media.read(ppn)[first as usize..end as usize].to_vec(),
@@ -697,7 +702,7 @@ impl Ftl {
         }
     }
 
-    /// Checks the map and the blocks against a count from scratch; for tests. No write may be on its way.
+    /// Test hook: checks the map and the blocks against a count from scratch. No write may be in flight.
     pub fn recount(&self) -> Result<(), String> {
         self.blocks.recount()?;
         let mut mapped = 0u64;
@@ -705,7 +710,7 @@ impl Ftl {
             if let Location::Flash(ppn) = self.map.get(Lpn(lpn)) {
                 mapped += 1;
                 if !self.blocks.is_valid(ppn) || self.map.owner(ppn) != lpn {
-                    return Err(format!("LPN {lpn} is mapped to {}, which is not its own", ppn.0));
+                    return Err(format!("LPN {lpn} is mapped to {}, which it does not own", ppn.0));
                 }
             }
         }

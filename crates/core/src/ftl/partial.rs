@@ -1,25 +1,25 @@
-//! Which sectors of a unit have ever been written: kept for partly written units only.
+//! Sector masks: the sectors of a unit that have ever been written. They are kept for partly written units only.
 
 use std::collections::BTreeMap;
 
 use crate::state::{Reader, StateError, Writer};
 
-/// How a write meets the valid sectors of its unit (Hu et al. 2011, Section 4.1 and Figure 9).
+/// Effect of a write on the valid sectors of its unit (Hu et al. 2011, Section 4.1 and Figure 9).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Update {
     /// The unit has no valid sector.
     First,
     /// The new data replace all valid sectors.
     Covered,
-    /// Some valid sectors stay and have to be read.
+    /// Some valid sectors remain and have to be read.
     Uncovered,
 }
 
-/// The sector masks of units that are mapped and not whole.
+/// Sector masks of units that are mapped and not whole.
 ///
-/// A bit stands for a sector, in units of more than 64 sectors for a granule of them: a 64th, rounded up, and the last
-/// one what is left. Most devices never have such a unit: until the first one, nothing is looked up; after it, one bit
-/// tells whether there is a mask.
+/// A bit represents a sector. If a unit has more than 64 sectors, a bit represents a granule: a 64th, rounded up, and
+/// for the last bit the remaining sectors. Most devices never have a partly written unit. Until the first one, nothing
+/// is looked up. After that, one bit per unit shows whether it has a mask.
 #[derive(Clone, Debug)]
 pub struct PartialUnits {
     masks: BTreeMap<u32, u64>,
@@ -31,14 +31,15 @@ pub struct PartialUnits {
 }
 
 impl PartialUnits {
-    /// No partly written unit, of `units` with `sectors` each.
+    /// Creates the masks of `units` units with `sectors` sectors each. No unit is partly written.
     pub fn new(units: u32, sectors: u32) -> PartialUnits {
         let granule = sectors.div_ceil(64);
         let full = !0 >> (64 - sectors.div_ceil(granule));
         PartialUnits { masks: BTreeMap::new(), flags: Vec::new(), units, sectors, granule, full }
     }
 
-    /// The mask of the sectors from `first` to before `end`: granules written at all, and granules written whole.
+    /// Returns two masks of the sectors from `first` to before `end`: granules that are touched, and granules that are
+    /// covered.
     fn masks_of(&self, first: u32, end: u32) -> (u64, u64) {
         let bits = |from: u32, to: u32| -> u64 { if from >= to { 0 } else { (!0u64 >> (64 - (to - from))) << from } };
         let touched = bits(first / self.granule, end.div_ceil(self.granule));
@@ -52,7 +53,7 @@ impl PartialUnits {
         !self.masks.is_empty() && self.flags[(lpn / 64) as usize] >> (lpn % 64) & 1 == 1
     }
 
-    /// Notes a write of the sectors from `first` to before `end` of a unit, and says how it meets what was there.
+    /// Notes a write of the sectors from `first` to before `end` of a unit. Returns its effect.
     #[inline]
     pub fn write(&mut self, lpn: u32, mapped: bool, first: u32, end: u32) -> Update {
         if first == 0 && end == self.sectors {
@@ -64,7 +65,7 @@ impl PartialUnits {
         self.write_part(lpn, mapped, first, end)
     }
 
-    /// As [`PartialUnits::write`], of the sectors whose bits are set.
+    /// Notes a write of the sectors whose bits are set, like [`PartialUnits::write`].
     pub fn write_set(&mut self, lpn: u32, mapped: bool, set: &[u64]) -> Update {
         let sectors = self.sectors;
         let last = !0u64 >> (64 - (sectors - 1) % 64 - 1);
@@ -106,7 +107,7 @@ impl PartialUnits {
         }
     }
 
-    /// Returns how many sectors of a mapped unit have been written, counted in whole granules.
+    /// Returns the number of sectors of a mapped unit that have been written, counted in whole granules.
     pub fn written(&self, lpn: u32) -> u32 {
         let last = self.sectors.div_ceil(self.granule) - 1;
         match self.mask(lpn) {
@@ -118,19 +119,19 @@ impl PartialUnits {
         }
     }
 
-    /// The mask of a unit that is not whole; 0 for others.
+    /// Returns the mask of a unit that is not whole; 0 for others.
     pub fn mask(&self, lpn: u32) -> u64 {
         if self.has_mask(lpn) { self.masks.get(&lpn).copied().unwrap_or_default() } else { 0 }
     }
 
-    /// A unit is mapped, with a mask that [`PartialUnits::mask`] gave.
+    /// Restores the mask of a mapped unit, which [`PartialUnits::mask`] returned.
     pub fn restore(&mut self, lpn: u32, mask: u64) {
         if mask != 0 && mask & !self.full == 0 && mask != self.full {
             self.insert(lpn, mask);
         }
     }
 
-    /// Writes the masks for a saved state.
+    /// Writes the masks to a saved state.
     pub fn save(&self, out: &mut Writer) -> Result<(), StateError> {
         out.u32(self.masks.len() as u32)?;
         for (&lpn, &mask) in &self.masks {
@@ -140,7 +141,7 @@ impl PartialUnits {
         Ok(())
     }
 
-    /// Reads what [`PartialUnits::save`] wrote; only units that `is_mapped` have masks.
+    /// Reads what [`PartialUnits::save`] wrote. Only units that `is_mapped` accepts have masks.
     pub fn load(&mut self, input: &mut Reader, is_mapped: impl Fn(u32) -> bool) -> Result<(), StateError> {
         let mut least = 0;
         for _ in 0..input.below(self.units + 1, "masks")? {
@@ -164,7 +165,7 @@ impl PartialUnits {
         self.masks.insert(lpn, mask);
     }
 
-    /// The unit is whole or unmapped now.
+    /// Drops the mask of a unit that is whole or unmapped now.
     #[inline]
     pub fn forget(&mut self, lpn: u32) {
         if self.has_mask(lpn) {
@@ -179,7 +180,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn updates_are_told_apart_by_sector() {
+    fn updates_are_distinguished_by_sector() {
         // Hu et al. 2011, Figure 9, with its page of four sectors.
         let mut units = PartialUnits::new(10, 4);
         assert_eq!(units.write(7, false, 1, 3), Update::First);
@@ -192,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn trimmed_units_start_anew() {
+    fn trimmed_units_have_no_valid_sectors() {
         let mut units = PartialUnits::new(10, 8);
         units.write(1, false, 2, 3);
         units.forget(1);
@@ -205,7 +206,7 @@ mod tests {
         let mut units = PartialUnits::new(10, 512);
         assert_eq!(units.write(0, false, 0, 8), Update::First);
         assert_eq!(units.write(0, true, 0, 8), Update::Covered);
-        assert_eq!(units.write(0, true, 0, 7), Update::Uncovered, "the granule is not replaced whole");
+        assert_eq!(units.write(0, true, 0, 7), Update::Uncovered, "not all of the granule is replaced");
     }
 
     #[test]
@@ -216,12 +217,12 @@ mod tests {
         let (mut filled, mut empty) = (units(), units());
         assert_eq!(filled.write(0, false, 0, 160), Update::First);
         assert_eq!(filled.write(0, true, 0, 159), Update::Uncovered, "the last sector stays");
-        assert_eq!(filled.mask(0), 0, "it is whole still");
+        assert_eq!(filled.mask(0), 0, "the unit is still whole");
         assert_eq!((last(&mut empty, false), last(&mut empty, true)), (Update::First, Update::Covered));
         assert_eq!(empty.mask(0), 1 << 53);
         assert_eq!(empty.write(0, true, 0, 159), Update::Uncovered);
-        assert_eq!(empty.mask(0), 0, "it is whole now");
-        // The same by sets of sectors.
+        assert_eq!(empty.mask(0), 0, "the unit is whole now");
+        // Repeat this with sets of sectors.
         let set = |first: usize, end: usize| {
             let mut set = [0; 3];
             (first..end).for_each(|sector| set[sector / 64] |= 1 << (sector % 64));
@@ -235,13 +236,13 @@ mod tests {
     }
 
     #[test]
-    fn a_range_meets_a_unit_as_the_set_of_its_sectors_does() {
+    fn a_range_has_the_effect_of_the_set_of_its_sectors() {
         for sectors in [1u32, 7, 63, 64, 65, 100, 127, 128, 129, 160, 200, 1000] {
             let words = sectors.div_ceil(64) as usize;
             let (mut ranges, mut sets) = (PartialUnits::new(1, sectors), PartialUnits::new(1, sectors));
             let mut rng = crate::sim::rng::Rng::new(u64::from(sectors), "ranges");
             for step in 0..300 {
-                // Now and then it is trimmed.
+                // The unit is trimmed from time to time.
                 if step % 10 == 0 {
                     ranges.forget(0);
                     sets.forget(0);

@@ -1,4 +1,4 @@
-//! The translation layer in a saved state.
+//! Saved states of the translation layer.
 
 use super::Ftl;
 use super::mapping::{Location, PADDING, TRANSLATION};
@@ -8,7 +8,7 @@ use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn};
 use crate::state::{MOST, Reader, StateError, Writer};
 
 impl Ftl {
-    /// What is in progress, if anything is: a state is saved between two operations.
+    /// Describes what is in progress, or returns `None` if nothing is. A state is saved between two operations.
     pub fn in_progress(&self) -> Option<String> {
         if let Some(what) = self.blocks.in_progress() {
             return Some(what);
@@ -55,8 +55,8 @@ impl Ftl {
         out.section("policy/victim", |out| self.blocks.save_victims(out))
     }
 
-    /// Reads what [`Ftl::save`] wrote, into a new one of a device of the same shape. A plane holds at most `spare`
-    /// units beyond its own.
+    /// Reads what [`Ftl::save`] wrote, into a new FTL of a device of the same shape. A plane may hold at most `spare`
+    /// units that belong to other planes.
     pub fn load(&mut self, input: &mut Reader, spare: u64) -> Result<(), StateError> {
         let fails = self.faults.is_some();
         let owed = input.section("media/blocks", |input| self.blocks.load(fails, input))?;
@@ -87,22 +87,22 @@ impl Ftl {
         Ok(())
     }
 
-    /// Comes into the state of another one, of a device of the same shape.
+    /// Copies the state of another FTL, of a device of the same shape.
     pub fn copy_state(&mut self, other: &Ftl) {
         let shape = self.shape;
         *self = other.clone();
         self.shape = shape;
-        // Another device keeps its flash.
+        // Options that do not affect saved states may differ.
     }
 
-    /// By block, how many of its units have been written.
+    /// Returns the number of units of each block that have been written.
     fn written(&self) -> Vec<u16> {
         let mut written = self.blocks.written();
         self.scheme().blocks(self, &mut |block, units| written[block.index()] = units as u16);
         written
     }
 
-    /// The places that are written and not valid, in order.
+    /// Returns the addresses that are written and not valid, in order.
     fn invalid<'a>(&'a self, written: &'a [u16]) -> impl Iterator<Item = Ppn> + 'a {
         let places = written.iter().enumerate().flat_map(|(block, &written)| {
             let first = self.blocks.first_unit(BlockId(block as u32)).0;
@@ -124,17 +124,17 @@ impl Ftl {
             let plane = self.blocks.plane_of(self.blocks.block_of(ppn));
             guests[plane.index()] += u64::from(self.is_guest(Lpn(lpn), plane));
         }
-        // A plane that holds more than it can would never get a free block again.
+        // A plane with more units than it can hold would never get a free block again.
         match guests.into_iter().max().filter(|&most| most > spare) {
             Some(most) => {
-                let what = format!("{most} units in a plane that are not its own, of {spare} at most");
+                let what = format!("a plane holds {most} units of other planes, at most {spare}");
                 Err(input.damaged(what))
             }
             None => Ok(()),
         }
     }
 
-    /// Whether a plane holds a unit that the allocation puts elsewhere, as some layouts do.
+    /// Returns `true` if a plane holds a unit that the allocation assigns to another one, as some layouts do.
     fn is_guest(&self, lpn: Lpn, plane: PlaneId) -> bool {
         match self.home(lpn) {
             Some(home) => home != plane,

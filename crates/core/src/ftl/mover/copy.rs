@@ -7,8 +7,8 @@ use crate::sim::id::Ppn;
 pub struct Copy {
     /// The logical unit.
     pub lpn: u32,
-    /// The place that it is read from.
+    /// Address that it is read from.
     pub from: Ppn,
-    /// The place that it is programmed at, once it is bound.
+    /// Address that it is programmed at, once it is bound.
     pub to: Ppn,
 }

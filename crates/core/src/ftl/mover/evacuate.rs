@@ -7,7 +7,7 @@ use crate::ftl::mapping::PADDING;
 use crate::ftl::space::FrontierId;
 use crate::sim::id::{BlockId, Lpn, Ppn};
 
-/// A walk through the valid units of a block. Units that become invalid before the walk reaches them are passed over.
+/// A walk through the valid units of a block. Units that become invalid before the walk reaches them are skipped.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Walk {
     block: Option<BlockId>,
@@ -38,7 +38,7 @@ impl Walk {
     }
 }
 
-/// Pages of a block that are read.
+/// Pages of a block that have been read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PagesRead {
     /// The first valid unit.
@@ -47,32 +47,32 @@ pub struct PagesRead {
     pub units: u32,
     /// The number of pages with valid units.
     pub pages: u32,
-    /// The number of invalid units that were passed over.
+    /// The number of invalid units that were skipped.
     pub invalid: u32,
 }
 
-/// The evacuation of one block after the other.
+/// Evacuation of blocks, one after another.
 ///
-/// In time, each page that is read and each program is an operation (`gc/job.rs`). Without time, a whole block is read
-/// and programmed at once (`gc/functional.rs`).
+/// Each page that is read and each program is an operation in timed mode (`gc/job.rs`). A whole block is read and
+/// programmed at once in functional mode (`gc/functional.rs`).
 #[derive(Clone, Debug, Default)]
 pub struct Evacuation {
     walk: Walk,
     /// Units that have been read, or are being read, and are not programmed. A program takes the first ones.
     pub copies: Vec<Copy>,
-    /// Number of `copies` in the program that is in progress.
+    /// Number of `copies` in the program that is in flight.
     pub writing: usize,
     /// Units of the page that is being moved within its plane.
     pub back: Vec<Copy>,
 }
 
 impl Evacuation {
-    /// Returns an evacuation that keeps its copies in a vector which has been used before.
+    /// Creates an evacuation whose copies reuse the memory of a vector.
     pub fn with_memory(copies: Vec<Copy>) -> Evacuation {
         Evacuation { copies, ..Evacuation::default() }
     }
 
-    /// Starts with a block.
+    /// Starts the evacuation of a block.
     pub fn start(&mut self, ftl: &Ftl, block: BlockId) {
         self.walk.start(ftl, block);
     }
@@ -82,7 +82,7 @@ impl Evacuation {
         self.walk.block()
     }
 
-    /// Reads the next `most` pages that hold valid units. Returns `None` if the block has been read. The copies depend
+    /// Reads the next pages that hold valid units, at most `most`. Returns `None` if there are none. The copies depend
     /// on the block until they end.
     #[inline(always)]
     pub fn read(&mut self, ftl: &mut Ftl, most: u32) -> Option<PagesRead> {
@@ -117,7 +117,7 @@ impl Evacuation {
         self.back.extend(self.copies.drain(self.copies.len() - units as usize..));
     }
 
-    /// Ends with a block that has been read. Returns it.
+    /// Ends the evacuation of a block that has been read. Returns it.
     pub fn end(&mut self) -> Option<BlockId> {
         self.walk.end()
     }
@@ -139,19 +139,19 @@ impl Evacuation {
         in_block + (self.copies.len() + self.back.len()) as u32
     }
 
-    /// Returns the number of units that have been read and have no place yet.
+    /// Returns the number of units that have been read and are not bound.
     pub fn unbound(&self) -> u32 {
         (self.copies.len() - self.writing + self.back.len()) as u32
     }
 
-    /// Returns the number of units of the block that have been passed.
+    /// Returns the number of units of the block that the walk has passed.
     pub fn passed(&self, ftl: &Ftl) -> u32 {
         self.walk.block.map_or(0, |block| self.walk.next - ftl.blocks.first_unit(block).0)
     }
 }
 
 impl Ftl {
-    /// Binds copies to the next places of a frontier. Their program has `units` units; the rest is padding.
+    /// Binds copies to the next addresses of a frontier. Their program has `units` units; the rest is padding.
     #[inline(always)]
     pub fn bind_copies(&mut self, at: FrontierId, copies: &mut [Copy], units: u32) -> Ppn {
         let first = self.blocks.advance(at, units);

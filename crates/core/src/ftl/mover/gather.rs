@@ -1,5 +1,5 @@
-//! Copies to given places: units are read from the blocks that hold them, and are programmed in the order of their
-//! addresses, together with writes of the host. Mapping schemes that merge blocks use it.
+//! Copies to given addresses: units are read from the blocks that hold them, and are programmed in the order of their
+//! addresses, together with host writes. Mapping schemes that merge blocks use it.
 
 use crate::ftl::Ftl;
 use crate::ftl::mapping::{Context, PADDING};
@@ -12,9 +12,9 @@ use crate::work::{Class, Kind, Transaction};
 #[derive(Clone, Debug)]
 pub struct Gather {
     copies: Vec<Copy>,
-    /// Reads that have not ended.
+    /// Number of reads that have not ended.
     reads: u32,
-    /// A read that is not queued yet, because it may take more units of its page.
+    /// Read that is not queued yet, because it may take more units of its page.
     open: TransactionId,
 }
 
@@ -25,8 +25,8 @@ impl Default for Gather {
 }
 
 impl Gather {
-    /// Adds the unit at a place to the next program. Units of a page that are added one after the other are read
-    /// together. The scheme is told of the end of each read with `number`.
+    /// Adds the unit at an address to the next program. Units of a page that are added one after another are read
+    /// together. The scheme gets `number` at the end of each read.
     pub fn add(&mut self, cx: &mut (impl Context + ?Sized), number: u32, from: Ppn) {
         let ftl = cx.ftl();
         let (block, per_page) = (ftl.blocks.depend(from), ftl.shape().units_per_page);
@@ -47,7 +47,7 @@ impl Gather {
         self.reads += 1;
     }
 
-    /// Queues the last read. Returns `true` if no unit was added, so that there is nothing to wait for.
+    /// Queues the last read. Returns `true` if there are no reads to wait for.
     pub fn is_ready(&mut self, cx: &mut (impl Context + ?Sized)) -> bool {
         if self.open.is_some() {
             cx.enqueue(std::mem::replace(&mut self.open, TransactionId::NONE));
@@ -55,14 +55,14 @@ impl Gather {
         self.reads == 0
     }
 
-    /// A read has ended. Returns `true` if that was the last one.
+    /// Ends a read. Returns `true` if it was the last one.
     pub fn read_ended(&mut self) -> bool {
         self.reads -= 1;
         self.reads == 0
     }
 
-    /// Binds the copies. A unit that has been overwritten or trimmed since it was read is dropped, and so is one whose
-    /// place a write of the host has taken: a place is free if its owner is [`PADDING`].
+    /// Binds the copies. Drops units that have been overwritten or trimmed since they were read, and units whose
+    /// address a host write has taken. An address is free if its owner is [`PADDING`].
     pub fn bind(&mut self, cx: &mut (impl Context + ?Sized), place_of: impl Fn(Lpn) -> Ppn) {
         self.copies.retain_mut(|copy| {
             let ftl = cx.ftl();
@@ -77,25 +77,25 @@ impl Gather {
         });
     }
 
-    /// Returns the copies of the program: logical units, and their places.
+    /// Returns the copies of the program.
     pub fn copies(&self) -> &[Copy] {
         &self.copies
     }
 
-    /// Returns the place that a unit is copied from which is programmed at `ppn`.
+    /// Returns the address from which the unit at `ppn` is copied, if it is a copy.
     pub fn source_of(&self, ppn: Ppn) -> Option<Ppn> {
         self.copies.iter().find(|copy| copy.to == ppn).map(|copy| copy.from)
     }
 
-    /// The program has ended: the map moves to the copies.
+    /// Ends the program, and maps units to their copies.
     pub fn end(&mut self, cx: &mut (impl Context + ?Sized)) {
         self.copies.drain(..).for_each(|copy| cx.end_copy(&copy));
     }
 }
 
 impl Ftl {
-    /// Copies a unit to a place that has been programmed with it, without time. `last_page` is the page that was read
-    /// last: another one counts as a read.
+    /// Copies a unit to an address that has been programmed with it, without time. `last_page` is the page that was
+    /// read last; any other page counts as a read.
     pub fn copy_now(&mut self, from: Ppn, to: Ppn, last_page: &mut u32) {
         let page = self.shape().units_per_page.divide(from.0);
         if std::mem::replace(last_page, page) != page {

@@ -1,4 +1,4 @@
-//! Copies of units from one place in flash to another, in time and without.
+//! Copies of units from one flash address to another, in time and without.
 
 pub mod copy;
 mod evacuate;
@@ -14,10 +14,10 @@ use crate::sim::id::Lpn;
 use copy::Copy;
 
 impl Ftl {
-    /// Ends a copy: the map moves to it, unless its unit was overwritten or trimmed in the meantime. Returns the
-    /// location of the unit before, or `None` if the map does not move.
+    /// Ends a copy: maps its unit to it, unless the unit was overwritten or trimmed in the meantime. Returns the
+    /// previous location of the unit, or `None` if the copy is wasted.
     ///
-    /// If that is a slot, a write of the unit waits for its place. The caller has it supersede the copy.
+    /// If the location is a slot, a write of the unit is not bound yet. The caller has that write invalidate the copy.
     pub(crate) fn end_copy(&mut self, copy: &Copy, cause: CopyCause) -> Option<Location> {
         let &Copy { lpn, from, to } = copy;
         if !self.blocks.is_valid(from) {
