@@ -85,7 +85,7 @@ impl Member for Entry {
 pub struct Pick {
     /// Entry of the unit, or [`Pick::PADDING`] for a unit that is not in the buffer and is written with its block.
     pub entry: u32,
-    /// The unit.
+    /// Logical unit.
     pub lpn: u32,
     /// Request that waits for the unit, or `RequestId::NONE`.
     pub owner: RequestId,
@@ -108,7 +108,7 @@ pub enum Found {
     Whole(u32),
 }
 
-/// Reason of an eviction.
+/// Reason for an eviction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Why {
     /// A host write needs room.
@@ -564,7 +564,7 @@ impl Buffer {
         let dirty = self.entries.iter().filter(|entry| entry.is_dirty()).count() as u64;
         if dirty != self.volatile || self.coming != 0 || self.out_units != 0 || self.waiting != 0 {
             return Err(format!(
-                "buffer: {dirty} units are dirty and {} volatile; at rest, {} entries are being freed and {} units wait",
+                "buffer: {dirty} units are dirty, {} volatile; {} entries are being freed and {} units wait at rest",
                 self.volatile, self.coming, self.waiting
             ));
         }

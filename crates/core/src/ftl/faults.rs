@@ -177,9 +177,9 @@ impl Faults {
         self.factory_bad = input.count("factory bad blocks")?;
         self.lost.clear();
         for _ in 0..input.below(units.saturating_add(1), "lost units")? {
-            let fault = input.below(units, "place")?;
-            if !self.lost.insert(fault) {
-                return Err(input.damaged(format!("place {fault} is lost twice")));
+            let place = input.below(units, "place")?;
+            if !self.lost.insert(place) {
+                return Err(input.damaged(format!("address {place} is lost twice")));
             }
         }
         Ok(())

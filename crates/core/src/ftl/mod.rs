@@ -290,7 +290,7 @@ impl Ftl {
         }
     }
 
-    /// Updates the set of planes that take host writes for one plane.
+    /// Adds a plane to the planes that take host writes, or removes it.
     #[inline]
     pub fn refresh_ready(&mut self, plane: PlaneId) {
         let position = self.allocation.order().position(plane);
@@ -436,7 +436,7 @@ impl Ftl {
         self.place_now(lpn, old, None, class);
     }
 
-    /// Writes a whole unit that is unmapped at once, to a plane that the caller chooses.
+    /// Writes a whole, unmapped unit at once, to a plane that the caller chooses.
     pub fn write_to(&mut self, plane: PlaneId, lpn: Lpn) {
         debug_assert_eq!(self.map.get(lpn), Location::Unmapped);
         let sectors = self.shape.sectors_per_unit;
@@ -602,8 +602,8 @@ impl Ftl {
     }
 
     /// Returns `true` if garbage of a plane should be collected. `free_blocks` is its number of free blocks, including blocks
-    /// that will be free soon. If few are left, it is collected without the trigger, because garbage collection needs a
-    /// free block itself.
+    /// that will be free soon. At the hard threshold, or at the reserve, the trigger is not called, because garbage
+    /// collection needs a free block itself.
     #[inline]
     pub fn wants_gc(&mut self, plane: PlaneId, free_blocks: u32) -> bool {
         free_blocks <= self.shape.hard.max(self.blocks.reserve(plane, Role::Data))
@@ -635,7 +635,7 @@ impl Ftl {
         self.sequence
     }
 
-    /// Returns the place of the newest version of a unit in flash, if nothing newer is in flight.
+    /// Returns the address of the newest version of a unit in flash, if nothing newer is in flight.
     pub fn ppn_in_flash(&self, lpn: Lpn) -> Option<Ppn> {
         match self.map.get(lpn) {
             Location::Flash(ppn) => Some(ppn),

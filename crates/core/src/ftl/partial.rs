@@ -9,7 +9,7 @@ use crate::state::{Reader, StateError, Writer};
 pub enum Update {
     /// The unit has no valid sector.
     First,
-    /// The new data replace all valid sectors.
+    /// The new data replaces all valid sectors.
     Covered,
     /// Some valid sectors remain and have to be read.
     Uncovered,

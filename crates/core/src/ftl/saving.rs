@@ -117,7 +117,7 @@ impl Ftl {
             let Some(ppn) = input.u32()?.checked_sub(1) else { continue };
             let ppn = Ppn(ppn);
             if !self.blocks.adopt(ppn, Role::Data, written) || !self.scheme().may_be_at(self, Lpn(lpn), ppn) {
-                return Err(input.damaged(format!("unit {lpn} at place {}", ppn.0)));
+                return Err(input.damaged(format!("unit {lpn} at address {}", ppn.0)));
             }
             self.map.set_flash(Lpn(lpn), ppn);
             self.map.set_owner(ppn, lpn);
@@ -154,7 +154,7 @@ impl Ftl {
                 let known =
                     owner == PADDING || owner < units || (owner & TRANSLATION != 0 && owner ^ TRANSLATION < pages);
                 if !known {
-                    return Err(input.damaged(format!("place {} was unit {owner}", ppn.0)));
+                    return Err(input.damaged(format!("address {} was unit {owner}", ppn.0)));
                 }
                 self.map.set_owner(ppn, owner);
             }

@@ -1,4 +1,4 @@
-//! Dynamic allocation: any idle plane, of the device or of a channel that the address fixes.
+//! Dynamic allocation: any idle plane, of the device or of a channel that follows from the address.
 
 use super::{AllocationPolicy, LevelOrder, Order, PlaneSet};
 use crate::config::DeviceConfig;
@@ -27,7 +27,7 @@ impl Tie {
 }
 
 impl DynamicConfig {
-    /// Returns the number of pools of a device: sets of planes that the address chooses from.
+    /// Returns the number of pools on a device. A pool is a set of planes, and the address selects the pool.
     pub fn pools(&self, device: &DeviceConfig) -> u32 {
         match self.scope {
             Scope::Device => 1,

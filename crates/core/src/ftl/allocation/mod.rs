@@ -39,8 +39,8 @@ pub trait AllocationPolicy {
     /// Notes that a plane has taken a write of its pool without being chosen, because it was granted its channel first.
     fn took(&mut self, _plane: PlaneId) {}
 
-    /// Returns `true` if, of several candidates, only those may be chosen whose next free block has the fewest erases.
-    /// The caller leaves the others out.
+    /// Returns `true` if only candidates whose next free block has the fewest erases may be chosen. The caller removes
+    /// the others.
     fn by_erases(&self) -> bool {
         false
     }

@@ -55,7 +55,7 @@ impl std::str::FromStr for LevelOrder {
                 LEVELS.iter().find(|(name, _)| *name == word).map(|(_, level)| *level).ok_or_else(|| {
                     let hint = did_you_mean(word, &["channel", "chip", "die", "plane"]);
                     format!(
-                        "invalid order `{text}`: unknown level `{word}`{hint}; write s1 to s6, or the four levels, such \
+                        "invalid order `{text}`: unknown level `{word}`{hint}; use s1 to s6, or the four levels, such \
                          as \"channel-die-plane-chip\""
                     )
                 })

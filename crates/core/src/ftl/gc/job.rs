@@ -68,7 +68,7 @@ impl Job {
         Job { asks, ..Job::default() }
     }
 
-    /// Returns `true` if the job has no units to move and no blocks to erase.
+    /// Returns `true` if the job has no step in flight, no units to move, and no blocks to erase.
     pub fn is_idle(&self) -> bool {
         !self.busy && self.moving.is_idle() && self.awaiting_erase + self.leaving == 0
     }

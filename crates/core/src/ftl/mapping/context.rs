@@ -13,7 +13,7 @@ pub trait Context {
     /// Returns the outstanding operations.
     fn ops(&mut self) -> &mut Transactions;
 
-    /// Returns the tasks.
+    /// Returns the queue of tasks.
     fn tasks(&mut self) -> &mut Tasks;
 
     /// Queues a new operation for its plane.
@@ -31,13 +31,13 @@ pub trait Context {
     /// Binds a host write to an address. The data that it replaces is invalid from now on.
     fn bind(&mut self, id: TransactionId, ppn: Ppn);
 
-    /// Has a host write continue that waits for an older one of its unit: `older` will not be programmed.
+    /// Continues a host write that waits for `older`, an older write of its unit, which will not be programmed.
     fn take_over(&mut self, older: TransactionId, newer: TransactionId);
 
     /// Ends a host write that was trimmed before it was bound.
     fn drop_write(&mut self, id: TransactionId);
 
-    /// Ends a copy: the map moves to it, unless its unit was overwritten or trimmed in the meantime.
+    /// Ends a copy: maps its unit to it, unless the unit was overwritten or trimmed in the meantime.
     fn end_copy(&mut self, copy: &Copy);
 
     /// Ends a program of a data block. Queues the summary of the block if that was its last program.

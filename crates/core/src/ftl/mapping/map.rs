@@ -7,7 +7,7 @@ use crate::sim::memory::{prefetch, zeroed};
 /// Location of a logical unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Location {
-    /// None: the unit was never written, or was trimmed.
+    /// Unmapped: the unit was never written, or was trimmed.
     Unmapped,
     /// Flash, at this address.
     Flash(Ppn),

@@ -81,7 +81,7 @@ pub trait Mapping {
 
     // Blocks of the scheme.
 
-    /// Returns the plane of a unit.
+    /// Returns the plane of a unit, if the scheme fixes it.
     fn home(&self, _ftl: &Ftl, _lpn: Lpn) -> Option<PlaneId> {
         None
     }
@@ -142,7 +142,7 @@ pub trait Mapping {
         Ok(())
     }
 
-    /// Returns `true` if a unit may be at a place.
+    /// Returns `true` if a unit may be at an address.
     fn may_be_at(&self, _ftl: &Ftl, _lpn: Lpn, _place: Ppn) -> bool {
         true
     }

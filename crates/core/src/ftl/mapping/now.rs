@@ -27,7 +27,7 @@ impl Now<'_> {
     ///
     /// # Panics
     ///
-    /// Panics if operations are left that cannot end.
+    /// Panics if some operations can never end.
     pub fn write<S>(scheme: &mut S, ftl: &mut Ftl, lpn: Lpn, contents: Option<(u32, u32, u32)>)
     where
         S: for<'a> MappingInTime<Now<'a>>,

@@ -8,7 +8,7 @@ use crate::metrics::counters::{CopyCause, ReadCause};
 use crate::sim::id::{Lpn, Ppn, TransactionId};
 use crate::work::{Class, Kind, Transaction};
 
-/// The copies of one program: first the units are read, then the program is bound, then it ends.
+/// Copies of one program. The units are read, then the program is bound, then it ends.
 #[derive(Clone, Debug)]
 pub struct Gather {
     copies: Vec<Copy>,

@@ -15,7 +15,7 @@ pub enum BlockState {
     Closed,
     /// Chosen by garbage collection; its valid units are being moved.
     Victim,
-    /// All units have been moved: waits for its dependants, then for its erase.
+    /// All valid units have been read: waits for its dependants, then for its erase.
     AwaitingErase,
     /// Owned by the mapping scheme.
     Logical,

@@ -1,4 +1,4 @@
-//! The closed blocks of the regions of a role, in the order that the victim policy asks for.
+//! The closed blocks of the regions of a role, in the order that the victim policy needs.
 
 use crate::config::DeviceConfig;
 use crate::ftl::gc::victim::Index;
@@ -203,8 +203,8 @@ impl Array {
 /// Lists of each plane: one in the order of closing, or one for each number of valid units in the order of the last
 /// change.
 ///
-/// Circular doubly linked lists over one array: nodes `0..blocks` are the blocks, the rest are the heads. With heads
-/// as nodes, linking and unlinking have no branches.
+/// The lists are circular and doubly linked, over one array: nodes `0..blocks` are the blocks, the rest are the heads.
+/// Linking and unlinking have no branches, because heads are nodes.
 #[derive(Clone, Debug)]
 struct Lists {
     nodes: Vec<Node>,

@@ -111,7 +111,7 @@ fn regions(device: &DeviceConfig, layouts: &[Layout], role: Role) -> impl Iterat
 }
 
 impl Space {
-    /// Creates a space of erased blocks. `has_ages` is true if other policies than those for victims need ages of
+    /// Creates a space of erased blocks. `has_ages` is true if policies other than victim policies need ages of
     /// blocks.
     pub fn new(device: &DeviceConfig, seed: u64, has_ages: bool) -> Result<Space, String> {
         let (planes, per_plane) = (device.total_planes(), device.geometry.blocks);

@@ -26,7 +26,7 @@ impl Role {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RegionId(pub(super) u32);
 
-/// A write frontier: a place in an open block of a region, where the next unit goes.
+/// A write frontier: the position in an open block of a region where the next unit goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FrontierId(pub(super) u32);
 

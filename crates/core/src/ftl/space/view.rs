@@ -44,7 +44,7 @@ impl<'a> RegionView<'a> {
         self.region.role
     }
 
-    /// Sets the number of free blocks, which includes victims that only have to be erased.
+    /// Returns the view with this number of free blocks, which includes victims that only have to be erased.
     pub(in crate::ftl) fn with_free(self, free: u32) -> RegionView<'a> {
         RegionView { free, ..self }
     }

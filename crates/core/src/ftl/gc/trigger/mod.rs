@@ -7,7 +7,7 @@ use crate::ftl::space::RegionView;
 use crate::policy_family;
 use crate::state::{Reader, StateError, Writer};
 
-/// Decides whether garbage collection of a plane starts that has `gc.soft_threshold` free blocks or fewer. At
+/// Decides whether garbage collection starts in a plane with `gc.soft_threshold` free blocks or fewer. At
 /// `gc.hard_threshold` or fewer, or with only the reserve left, it starts without the trigger.
 pub trait TriggerPolicy {
     /// Returns `true` to start garbage collection of the plane. Called when a block of the plane is opened and after

@@ -1,4 +1,4 @@
-//! Cost-benefit victims: the space that a block frees, weighed against the cost of moving its units, and by its age.
+//! Cost-benefit victims: the space that a block frees, times its age, divided by the cost of moving its units.
 
 use super::{Index, VictimPolicy};
 use crate::config::DeviceConfig;

@@ -164,7 +164,7 @@ impl Mapping for Block {
     fn in_progress(&self, ftl: &Ftl) -> Option<String> {
         let group = ftl.shape().units_per_program;
         let begun = self.map.logical.iter().filter(|logical| !logical.next.is_multiple_of(group)).count();
-        (begun > 0).then(|| format!("programs of {begun} logical blocks have begun and are not full"))
+        (begun > 0).then(|| format!("programs of {begun} logical blocks have started and are not full"))
     }
 
     fn save(&self, out: &mut Writer) -> Result<(), StateError> {

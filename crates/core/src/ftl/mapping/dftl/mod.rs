@@ -43,7 +43,7 @@ pub struct DftlConfig {
     /// If true, one update of a translation page writes all its entries that are newer in the cache, and each victim
     /// causes one update for each translation page. If false, each entry needs an update of its own.
     pub batch_updates: bool,
-    /// If true, the entry of a moved unit is changed in the cache only, if it is cached.
+    /// If true, the entry of a moved unit that is cached is changed in the cache, and not in flash yet.
     pub lazy_copies: bool,
     /// Spare share of the blocks for translation pages, beyond the least that works.
     #[schemars(range(min = 0.0, max = 1.0))]
@@ -232,7 +232,7 @@ impl Mapping for Dftl {
             let whole = ftl.blocks.offset_in_block(ppn).is_multiple_of(group);
             let home = ftl.blocks.plane_of(ftl.blocks.block_of(ppn)) == ftl.map_home(page);
             if !whole || !home || !units.clone().all(|unit| ftl.blocks.adopt(Ppn(unit), Role::Map, written)) {
-                return Err(input.damaged(format!("the place of translation page {page}")));
+                return Err(input.damaged(format!("the address of translation page {page}")));
             }
             units.for_each(|unit| ftl.map.set_owner(Ppn(unit), TRANSLATION | page));
         }

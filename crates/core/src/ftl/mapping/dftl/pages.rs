@@ -35,9 +35,9 @@ pub(super) enum State {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Page {
     pub(super) state: State,
-    /// Flash page of it that is being fetched.
+    /// Flash page of the translation page that is being fetched.
     part: u32,
-    /// True if garbage collection of its block waits until it has moved.
+    /// True if garbage collection of its block waits until the page has moved.
     pub(super) moving: bool,
     /// Number of updates that no operation waits for.
     owed: u32,
@@ -274,7 +274,7 @@ impl Dftl {
         cx.queue(write);
     }
 
-    /// Queues stalled translation pages, as many as there is room for.
+    /// Queues stalled translation pages while there is room.
     pub(super) fn unstall_map(&mut self, cx: &mut (impl Context + ?Sized), plane: PlaneId) {
         let mut room = self.room_for_updates(cx.ftl(), plane);
         while room > 0 {
