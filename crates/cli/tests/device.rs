@@ -87,7 +87,7 @@ fn check_accepts_and_refuses() {
         error.contains("--set capacity.spare=0.1: gc.soft_threshold = 4: 4 of 32 blocks cannot be kept"),
         "{error}"
     );
-    assert!(error.contains("mine.toml:3:18, and does not go with this"), "{error}");
+    assert!(error.contains("mine.toml:3:18, and conflicts with this"), "{error}");
     std::fs::write(&path, "base = \"tiny\"\n[geometry]\nchanels = 4\n").unwrap();
     let error = mistake(&["device", "check", file]);
     assert!(error.contains(":3:1: unknown key `geometry.chanels`, did you mean `channels`?"), "{error}");
@@ -114,8 +114,11 @@ fn mistakes_have_status_2() {
 #[test]
 fn an_override_that_does_not_fit_the_rest_is_the_cause() {
     let cell = mistake(&["device", "check", "tlc-nvme", "--set", "nand.cell=qlc"]);
-    assert!(cell.starts_with("error: --set nand.cell=qlc: nand.read = [45us, 60us, 55us]: one time, or 4"), "{cell}");
-    assert!(cell.contains("built-in device tlc-nvme, and does not go with this"), "{cell}");
+    assert!(
+        cell.starts_with("error: --set nand.cell=qlc: nand.read = [45us, 60us, 55us]: must be one time,"),
+        "{cell}"
+    );
+    assert!(cell.contains("built-in device tlc-nvme, and conflicts with this"), "{cell}");
     assert!(cell.contains("with --set nand.read=...\n | nand.cell=qlc\n | ^^^^^^^^^^^^^\n"), "{cell}");
     // Of several, the one without which all is well.
     let both = ["device", "check", "tlc-nvme", "--set", "geometry.blocks=10", "--set", "gc.victim=fifo"];
@@ -124,7 +127,7 @@ fn an_override_that_does_not_fit_the_rest_is_the_cause() {
     assert!(blocks.contains("with --set capacity.logical=..."), "{blocks}");
     // What the override itself says stays where it is, and what is wrong without any, too.
     let own = mistake(&["device", "check", "tiny", "--set", "geometry.mapping_unit=3KiB"]);
-    assert!(own.contains(" |                       ^^^^\n") && !own.contains("does not go with this"), "{own}");
+    assert!(own.contains(" |                       ^^^^\n") && !own.contains("conflicts with this"), "{own}");
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("mine.toml");
     std::fs::write(&path, "base = \"tiny\"\n[gc]\nsoft_threshold = 0\n").unwrap();

@@ -75,7 +75,7 @@ fn unknown_keys_are_counted_and_quoted_in_part() {
         assert!(said.contains("device.toml:2") || said.contains("device.toml:3"), "{said}");
     }
     let deep = format!("a = {}1{}", "{a=".repeat(60), "}".repeat(60));
-    assert!(check(&deep).contains("nest more than 32 deep"));
+    assert!(check(&deep).contains("are nested more than 32 deep"));
     check(&format!("{}a = 1", "a.".repeat(100_000)));
     let long = "k".repeat(100_000);
     for set in [format!("{long}=1"), format!("gc.victim={long}"), long.clone()] {

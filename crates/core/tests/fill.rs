@@ -120,5 +120,5 @@ fn planes_and_pools_fill_by_themselves() {
 fn there_must_be_something_to_fill() {
     let overrides = ["controller.fill_timeout=1us".to_owned()];
     let error = floatgate_core::config::from_toml(common::BASE, "test.toml", &overrides).expect_err("one unit a page");
-    assert!(error.to_string().contains("takes one mapping unit"), "{error}");
+    assert!(error.to_string().contains("one mapping unit fills a program"), "{error}");
 }

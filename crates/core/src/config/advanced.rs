@@ -1,4 +1,4 @@
-//! Advanced commands: what a flash part can do at once, and how the controller makes use of it.
+//! Advanced commands: the options of `nand.advanced`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,38 +7,43 @@ use super::units::Duration;
 
 /// Commands beyond the basic read, program and erase. All are off by default.
 ///
-/// Hu et al. 2011, Sections 2.2 and 4.3, with restrictions *b* (copy-back keeps plane and page parity) and *c*
-/// (multi-plane needs equal page addresses); where the paper is silent, ONFI decides. See docs/model/commands.md.
+/// The rules are those of Hu et al. 2011, Sections 2.2 and 4.3, with restrictions *b* (copy-back keeps plane and page
+/// parity) and *c* (multi-plane needs equal page addresses). If the paper does not define a detail, ONFI applies. See
+/// docs/model/commands.md.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Advanced {
-    /// Cleaning moves a page within its plane without the channel. `wise`: only where page parities match and all of
-    /// the page is valid, else through the controller; `blind`: a page is wasted where they do not match.
+    /// Copy-back: garbage collection moves a page within its plane without the channel. `wise`: only if the page
+    /// parities match and the whole page is valid; other pages move through the controller. `blind`: if the parities do
+    /// not match, a page is wasted.
     pub copy_back: Waste,
-    /// Planes of a die are programmed together. `wise`: those whose next pages have equal addresses; `blind`: pages
-    /// are wasted until they have.
+    /// Multi-plane program: planes of a die are programmed together. `wise`: only planes whose next pages have equal
+    /// addresses. `blind`: pages are wasted until the addresses are equal.
     pub multi_plane_program: Waste,
-    /// Planes of a die are read together, where the pages have equal addresses.
+    /// Multi-plane read: planes of a die are read together if the pages have equal addresses.
     pub multi_plane_read: Wise,
-    /// Blocks in the planes of a die are erased together.
+    /// Multi-plane erase: blocks in the planes of a die are erased together.
     pub multi_plane_erase: Wise,
-    /// Multi-plane commands need equal block addresses too, as the papers say; blocks are then opened by equal
-    /// addresses where they can be.
+    /// True if multi-plane commands also require equal block addresses, as in the papers. Planes then open blocks with
+    /// equal addresses if possible.
     pub strict: bool,
-    /// Planes work together in pairs only, 0 with 1 and 2 with 3 (Agrawal et al. 2008, Section 2).
+    /// True if only pairs of planes take part in multi-plane commands, 0 with 1 and 2 with 3 (Agrawal et al. 2008,
+    /// Section 2).
     pub plane_pairs: bool,
-    /// The dies of a chip work together in one interleaved command; for `nand.concurrency = "command"` and `"chip"`.
+    /// True if the dies of a chip work together in one interleaved command. Requires `nand.concurrency = "command"` or
+    /// `"chip"`.
     pub interleave: bool,
-    /// The cells of a plane read the next page while the data of the last one leave (ONFI: read cache).
+    /// True if the cells of a plane read the next page while the data of the previous page leaves (ONFI: read cache).
     pub cache_read: bool,
-    /// The data of the next page of a block go in while the cells program the last one (ONFI: page cache program).
+    /// True if the data of the next page of a block is transferred while the cells program the previous page (ONFI:
+    /// page cache program).
     pub cache_program: bool,
-    /// A host read interrupts a program or an erase of its die.
+    /// Suspension of programs and erases by host reads of the same die.
     pub suspend: Suspend,
 }
 
 impl Advanced {
-    /// Whether planes or dies may work together.
+    /// Returns `true` if planes or dies may work together in one command.
     pub fn merges(&self) -> bool {
         self.interleave
             || self.multi_plane_program != Waste::Off
@@ -46,49 +51,49 @@ impl Advanced {
             || self.multi_plane_erase != Wise::Off
     }
 
-    /// Whether operations of one die may overlap.
+    /// Returns `true` if operations of one die may overlap.
     pub fn overlaps(&self) -> bool {
         self.cache_read || self.cache_program || self.suspend.program || self.suspend.erase
     }
 }
 
-/// How a command is used that may cost pages.
+/// Use of a command that may waste pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Waste {
-    /// Not at all.
+    /// Never.
     #[default]
     Off,
-    /// Where no page is wasted for it.
+    /// Only if no page is wasted.
     Wise,
-    /// Also where pages are wasted for it.
+    /// Also if pages are wasted.
     Blind,
 }
 
-/// Whether a command is used that never costs pages.
+/// Use of a command that never wastes pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Wise {
-    /// Not at all.
+    /// Never.
     #[default]
     Off,
-    /// Where the addresses allow it.
+    /// If the addresses allow it.
     Wise,
 }
 
-/// Suspending what the cells do.
+/// Suspension of programs and erases by host reads of the same die.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Suspend {
-    /// Programs are suspended.
+    /// True if host reads suspend programs.
     pub program: bool,
-    /// Erases are suspended.
+    /// True if host reads suspend erases.
     pub erase: bool,
-    /// From the suspend command until the die takes a read.
+    /// Time from the suspend command until the die takes a read.
     pub latency: Duration,
-    /// From the resume command until the cells go on where they were.
+    /// Time from the resume command until the cells continue.
     pub resume: Duration,
-    /// How many read commands hold one operation back at most, be it suspended once or again.
+    /// Maximum number of read commands that delay one operation, in all its suspensions together.
     #[schemars(range(min = 1))]
     pub limit: u32,
 }

@@ -1,17 +1,17 @@
-//! The devices that come with Floatgate.
+//! Built-in devices: the files of `devices/`.
 
-/// A device that comes with Floatgate: a file of `devices/`.
+/// A built-in device.
 #[derive(Clone, Copy, Debug)]
 pub struct Builtin {
-    /// Its name.
+    /// Name of the device, as users write it.
     pub name: &'static str,
-    /// Its file.
+    /// Text of its device file.
     pub text: &'static str,
 }
 
 macro_rules! builtins {
     ($($name:literal),+ $(,)?) => {
-        /// All built-in devices: to add one, add its file and its name here.
+        /// All built-in devices. To add one, add its file and its name here.
         pub const BUILTINS: &[Builtin] = &[
             $(Builtin { name: $name, text: include_str!(concat!("../../../../devices/", $name, ".toml")) }),+
         ];
@@ -36,12 +36,12 @@ builtins! {
     "x25m",
 }
 
-/// The built-in device of this name.
+/// Returns the built-in device called `name`.
 pub fn builtin(name: &str) -> Option<&'static Builtin> {
     BUILTINS.iter().find(|device| device.name == name)
 }
 
-/// The names of the built-in devices, in alphabetical order.
+/// Returns the names of the built-in devices, in alphabetical order.
 pub fn builtin_names() -> Vec<&'static str> {
     BUILTINS.iter().map(|device| device.name).collect()
 }

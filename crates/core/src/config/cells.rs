@@ -1,4 +1,4 @@
-//! Cell modes: how many bits the cells of a block hold.
+//! Cell modes: the number of bits that the cells of a block hold.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,39 +9,39 @@ use super::units::Duration;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum CellMode {
-    /// All bits of a cell (`nand.cell`).
+    /// All bits of each cell (`nand.cell`).
     #[default]
     Native,
-    /// One bit of a cell (`nand.slc_mode`): fewer pages, and shorter times.
+    /// A single bit of each cell (`nand.slc_mode`), with fewer pages and shorter times.
     Slc,
 }
 
 impl CellMode {
-    /// Returns `true` for the mode that blocks are in by default.
+    /// Returns `true` for the default mode of blocks.
     pub fn is_native(&self) -> bool {
         *self == CellMode::Native
     }
 }
 
-/// Times of blocks whose cells hold one bit.
+/// Times of blocks in SLC mode.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SlcMode {
-    /// Cell to register (tR).
+    /// Time from cell to register (tR).
     pub read: Duration,
-    /// Register to cell (tPROG) of the pages that one program command fills.
+    /// Time from register to cell (tPROG), for all pages that one program command fills.
     pub program: Duration,
 }
 
-/// Capacity of a block, and of a program, in a cell mode.
+/// Capacity of a block and of a program in a cell mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockSize {
-    /// Mapping units of a block, its summary included.
+    /// Number of mapping units in a block, including its summary.
     pub units: u32,
-    /// Mapping units of data in a block.
+    /// Number of mapping units of data in a block.
     pub data_units: u32,
-    /// Mapping units that one program command fills, or the one unit that several of them do.
+    /// Number of mapping units that one program command fills; 1 if a unit takes several commands.
     pub program_units: u32,
-    /// Flash pages of these units.
+    /// Number of flash pages of these units.
     pub program_pages: u32,
 }

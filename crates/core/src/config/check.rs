@@ -1,4 +1,4 @@
-//! Checks across the whole device: ranges, and values at odds with one another.
+//! Checks of the whole device: ranges, and values that contradict one another.
 
 use std::fmt::Display;
 use std::ops::RangeInclusive;
@@ -13,33 +13,37 @@ use super::{
 use crate::ftl::temperature::TemperatureConfig;
 use crate::ftl::temperature::written::MAX_CLASSES;
 
-/// Physical mapping units that a device may have: ids are `u32`, their top bit marks units that are in a controller
-/// slot, and a little is left for marks of other kinds.
+/// Maximum number of physical mapping units in a device. Ids are `u32`: the top bit marks units in a write slot, and
+/// some ids are reserved for other marks.
 pub const MAX_UNITS: u64 = (1 << 31) - (1 << 20);
-/// Mapping units that a block may have: counts of valid units are `u16`.
+/// Maximum number of mapping units in a block: counts of valid units are `u16`.
 pub const MAX_UNITS_PER_BLOCK: u64 = u16::MAX as u64;
-/// Mapping units that one program may fill: sets of them are one word.
+/// Maximum number of mapping units in a program: sets of them are one word.
 pub const MAX_UNITS_PER_PROGRAM: u64 = 64;
-/// Controller slots: what [`MAX_UNITS`] leaves of the ids.
+/// Maximum number of write slots: the ids that [`MAX_UNITS`] leaves.
 pub const MAX_SLOTS: u32 = 1 << 20;
 
-/// Planes of a die, and dies of a chip, that work together at most: sets of them are one word. Parts have a handful.
+/// Maximum number of planes of a die, and of dies of a chip, that work together: sets of them are one word. Real parts
+/// have a few.
 const MAX_MERGED: u32 = 64;
 
-/// Bytes of a page. Far above any part, but a synchronous gang is one chip with many times the page (Agrawal et al.
-/// 2008, Section 3.3).
+/// Maximum bytes of a page, far above those of any real part. A synchronous gang is one chip with many times the page
+/// size (Agrawal et al. 2008, Section 3.3).
 const MAX_PAGE: u64 = 16 << 20;
-/// Longer than any operation; with it no sum of times comes near the end of the clock.
+/// Maximum time of an operation. It is longer than any real one, and no sum of such times comes near the end of the
+/// clock.
 const MAX_TIME: Duration = Duration(100_000_000_000_000);
-/// Longer than any step of software: with it the work of the longest request ends before the clock does.
+/// Maximum cost of a step of the firmware. It is longer than any real step, and the work of the longest request ends
+/// before the clock does.
 const MAX_COST: Duration = Duration(1_000_000_000);
-/// Longer than any bus cycle: with it the largest program moves its data in hours (`Time::LAST`).
+/// Maximum time of a bus cycle. It is longer than any real one, and the largest program moves its data within hours
+/// (`Time::LAST`).
 const MAX_CYCLE: Duration = Duration(10_000_000);
 
 impl DeviceConfig {
-    /// Checks all figures, each by itself and against the others. The error has everything that was found.
+    /// Checks all values, each by itself and against the others. The error has all problems that were found.
     ///
-    /// Where figures are so far out that others cannot be computed from them, those are left to the next attempt.
+    /// Some values may be too far out of range to compute others from them. The others are then not checked.
     pub fn check(&self) -> Result<(), ConfigError> {
         let mut check = Check { device: self, problems: Vec::new() };
         check.nand();
@@ -90,7 +94,7 @@ impl Check<'_> {
         let per_program = self.device.geometry.pages_per_program;
         self.times("nand.read", &nand.read);
         if per_program > 1 && nand.program.values().len() > 1 {
-            let what = "with geometry.pages_per_program above 1 it is one time, that of the whole wordline";
+            let what = "with geometry.pages_per_program above 1, give one time, that of the whole wordline";
             self.refuse("nand.program", shown(&nand.program), what);
         } else {
             self.times("nand.program", &nand.program);
@@ -99,7 +103,7 @@ impl Check<'_> {
         self.advanced();
     }
 
-    /// Advanced commands, against what they need.
+    /// Checks the advanced commands against what they require.
     fn advanced(&mut self) {
         let (g, nand) = (&self.device.geometry, &self.device.nand);
         let Advanced { copy_back, multi_plane_program, multi_plane_read, multi_plane_erase, .. } = nand.advanced;
@@ -110,32 +114,32 @@ impl Check<'_> {
         for (name, value) in [program, read, erase].into_iter().flatten() {
             let path = format!("nand.advanced.multi_plane_{name}");
             if nand.concurrency == Concurrency::Plane {
-                let what = "planes are independent with nand.concurrency = plane and need no common command; set it \
+                let what = "planes work independently with nand.concurrency = plane and need no common command; set it \
                             to die";
                 self.refuse(&path, value, what);
             }
             if !(2..=MAX_MERGED).contains(&g.planes) {
-                let what = format!("planes work together where a die has 2 to {MAX_MERGED} (geometry.planes)");
+                let what = format!("requires 2 to {MAX_MERGED} planes in a die (geometry.planes)");
                 self.refuse(&path, value, &what);
             }
             if spans {
-                self.refuse(&path, value, "not where a mapping unit spans pages (geometry.mapping_unit)");
+                self.refuse(&path, value, "not supported if a mapping unit spans pages (geometry.mapping_unit)");
             }
         }
         if nand.advanced.plane_pairs && !g.planes.is_multiple_of(2) {
-            self.refuse("nand.advanced.plane_pairs", true, "needs an even number of planes (geometry.planes)");
+            self.refuse("nand.advanced.plane_pairs", true, "requires an even number of planes (geometry.planes)");
         }
         if nand.advanced.interleave && matches!(nand.concurrency, Concurrency::Die | Concurrency::Plane) {
-            let what = "dies work independently with this nand.concurrency; an interleaved command is for chips that \
-                        take one command at a time (command or chip)";
+            let what = "dies work independently with this nand.concurrency; to interleave their commands, set it to \
+                        command or chip";
             self.refuse("nand.advanced.interleave", true, what);
         }
         if nand.advanced.interleave && !(2..=MAX_MERGED).contains(&g.dies) {
-            let what = format!("dies work together where a chip has 2 to {MAX_MERGED} (geometry.dies)");
+            let what = format!("requires 2 to {MAX_MERGED} dies in a chip (geometry.dies)");
             self.refuse("nand.advanced.interleave", true, &what);
         }
         if copy_back != Waste::Off && g.pages_per_program > 1 {
-            let what = "moves single pages, and geometry.pages_per_program makes wordlines of them";
+            let what = "a copy-back moves a single page; set geometry.pages_per_program to 1";
             self.refuse("nand.advanced.copy_back", "wise or blind", what);
         }
         let one_die = match nand.concurrency {
@@ -152,11 +156,11 @@ impl Check<'_> {
         for (name, _) in overlapping.into_iter().filter(|(_, on)| *on) {
             let path = format!("nand.advanced.{name}");
             if !one_die {
-                let what = "needs dies that take commands by themselves (nand.concurrency = die or plane)";
+                let what = "requires dies that take commands independently (nand.concurrency = die or plane)";
                 self.refuse(&path, true, what);
             }
             if spans {
-                self.refuse(&path, true, "not where a mapping unit spans pages (geometry.mapping_unit)");
+                self.refuse(&path, true, "not supported if a mapping unit spans pages (geometry.mapping_unit)");
             }
         }
         let (path, suspend) = ("nand.advanced.suspend", &nand.advanced.suspend);
@@ -164,7 +168,7 @@ impl Check<'_> {
             &format!("{path}.limit"),
             suspend.limit,
             1..=1000,
-            "program and erase set to false are for never",
+            "to disable suspension, set program and erase to false",
         );
         for (name, time) in [("latency", suspend.latency), ("resume", suspend.resume)] {
             self.in_range(&format!("{path}.{name}"), time, Duration(0)..=MAX_TIME, "no suspension takes longer");
@@ -176,7 +180,7 @@ impl Check<'_> {
         let bits = self.device.nand.cell.bits() as usize;
         if values.len() != 1 && values.len() != bits {
             let cell = format!("{:?}", self.device.nand.cell).to_uppercase();
-            let what = format!("one time, or {bits}: one for each page type of {cell} cells (nand.cell)");
+            let what = format!("must be one time, or a list of {bits}: one for each page type of {cell} (nand.cell)");
             self.refuse(path, shown(times), &what);
         }
         for value in values {
@@ -187,7 +191,7 @@ impl Check<'_> {
     fn bus(&mut self) {
         let bus = &self.device.bus;
         if ![8, 16].contains(&bus.width) {
-            self.refuse("bus.width", bus.width, "8 or 16: the data lines that flash parts have");
+            self.refuse("bus.width", bus.width, "must be 8 or 16, the data lines of flash parts");
         }
         match &bus.protocol {
             BusProtocol::Sdr(cycle) => {
@@ -204,7 +208,7 @@ impl Check<'_> {
         let cycles = bus.command_cycles;
         for (name, cycles) in [("read", cycles.read), ("program", cycles.program), ("erase", cycles.erase)] {
             let path = format!("bus.command_cycles.{name}");
-            self.in_range(&path, cycles, 0..=1000, "commands and addresses are a handful of cycles");
+            self.in_range(&path, cycles, 0..=1000, "commands and addresses take a few cycles");
         }
         let for_reads = bus.channel_switch_read.map(|time| ("bus.channel_switch_read", time));
         let switches = [("bus.way_switch", bus.way_switch), ("bus.channel_switch", bus.channel_switch)];
@@ -215,16 +219,16 @@ impl Check<'_> {
 
     fn controller(&mut self) {
         let host = &self.device.host;
-        self.in_range("host.queue_depth", host.queue_depth, 1..=u32::MAX, "else no request is ever accepted");
+        self.in_range("host.queue_depth", host.queue_depth, 1..=u32::MAX, "with 0, no request would be accepted");
         if let Some(bandwidth) = host.link_bandwidth {
             let range = Bandwidth(1_000)..=Bandwidth(1_000_000_000_000_000);
-            self.in_range("host.link_bandwidth", bandwidth, range, "leave it out for a link that takes no time");
+            self.in_range("host.link_bandwidth", bandwidth, range, "for an unlimited link, leave it out");
         }
         self.in_range("host.link_latency", host.link_latency, Duration(0)..=MAX_TIME, "no link is slower");
         let timeout = self.device.controller.fill_timeout;
         self.in_range("controller.fill_timeout", timeout, Duration(0)..=MAX_TIME, "no write waits longer");
         if timeout > Duration(0) && self.device.units_per_program() == 1 {
-            let what = "a program command of this device takes one mapping unit, which fills it: leave it out";
+            let what = "one mapping unit fills a program of this device, so no write waits for others; leave it out";
             self.refuse("controller.fill_timeout", timeout, what);
         }
         if let Some(firmware) = &self.device.controller.firmware {
@@ -234,9 +238,9 @@ impl Check<'_> {
 
     fn firmware(&mut self, firmware: &Firmware) {
         let path = |key: &str| format!("controller.firmware.{key}");
-        self.in_range(&path("cores"), firmware.cores, 1..=1024, "each has events of its own");
+        self.in_range(&path("cores"), firmware.cores, 1..=1024, "each core has its own events");
         let range = Frequency(1_000)..=Frequency(1_000_000_000_000);
-        self.in_range(&path("clock"), firmware.clock, range, "it is the clock of a core");
+        self.in_range(&path("clock"), firmware.clock, range, "it is the clock frequency of a core");
         let costs = [
             ("interrupt", firmware.interrupt),
             ("lookup", firmware.lookup),
@@ -246,7 +250,7 @@ impl Check<'_> {
         ];
         for (key, cost) in costs {
             if firmware.clock.0 > 0 && cost.time(firmware.clock) > MAX_COST.time() {
-                self.refuse(&path(key), cost, &format!("at most {MAX_COST} on a core: it is one step of its software"));
+                self.refuse(&path(key), cost, &format!("must be at most {MAX_COST} on a core: it is a single step"));
             }
         }
     }
@@ -260,20 +264,20 @@ impl Check<'_> {
             self.in_range(path, share, 0.0..=1.0, "it is a share of the capacity");
         }
         if buffer.low_water > buffer.high_water {
-            let what = format!("at most buffer.high_water = {}: eviction goes on down to it", buffer.high_water);
+            let what = format!("must be at most buffer.high_water = {}, where eviction starts", buffer.high_water);
             self.refuse("buffer.low_water", buffer.low_water, &what);
         }
         if buffer.write == WritePolicy::WriteThrough && !buffer.read {
-            let what = "with buffer.write = \"write-through\" the buffer would hold nothing";
+            let what = "must be true with buffer.write = \"write-through\", since the buffer would hold nothing";
             self.refuse("buffer.read", buffer.read, what);
         }
         if let Some(idle) = buffer.idle {
-            self.in_range("buffer.idle", idle, Duration(0)..=MAX_TIME, "leave it out for never");
+            self.in_range("buffer.idle", idle, Duration(0)..=MAX_TIME, "to disable it, leave it out");
         }
         self.in_range("buffer.latency", buffer.latency, Duration(0)..=MAX_TIME, "no memory is slower");
         if let Some(bandwidth) = buffer.bandwidth {
             let range = Bandwidth(1_000)..=Bandwidth(1_000_000_000_000_000);
-            self.in_range("buffer.bandwidth", bandwidth, range, "leave it out for data that take no time");
+            self.in_range("buffer.bandwidth", bandwidth, range, "for unlimited bandwidth, leave it out");
         }
     }
 
@@ -291,21 +295,21 @@ impl Check<'_> {
         ];
         for (name, count) in counts {
             let most = MAX_UNITS as u32 - 1;
-            self.in_range(&format!("geometry.{name}"), count, 1..=most, "a device has at least one of everything");
+            self.in_range(&format!("geometry.{name}"), count, 1..=most, "a device has at least one of each");
         }
         if g.chips_per_package > 0 && !g.chips.is_multiple_of(g.chips_per_package) {
-            let what = format!("must divide geometry.chips = {}: packages are equal", g.chips);
+            let what = format!("must divide geometry.chips = {}: packages have equal numbers of chips", g.chips);
             self.refuse("geometry.chips_per_package", g.chips_per_package, &what);
         }
         if g.page_size.0 == 0 || g.page_size.0 > MAX_PAGE || !g.page_size.0.is_multiple_of(512) {
             self.refuse("geometry.page_size", g.page_size, "must be whole sectors of 512 B, up to 16 MiB");
         }
         if g.spare_size > g.page_size {
-            let what = format!("at most geometry.page_size = {}: it is what is beside the data", g.page_size);
+            let what = format!("must be at most geometry.page_size = {}", g.page_size);
             self.refuse("geometry.spare_size", g.spare_size, &what);
         }
         if g.pages_per_program > 0 && !g.pages.is_multiple_of(g.pages_per_program) {
-            let what = format!("must divide geometry.pages = {}: a block is whole programs", g.pages);
+            let what = format!("must divide geometry.pages = {}: a block consists of whole programs", g.pages);
             self.refuse("geometry.pages_per_program", g.pages_per_program, &what);
         }
     }
@@ -317,7 +321,7 @@ impl Check<'_> {
             return self.refuse("geometry.mapping_unit", Bytes(unit), "must be whole sectors of 512 B");
         }
         if page == 0 {
-            return; // Said already.
+            return; // Reported already.
         }
         let shown = Bytes(unit);
         if unit <= page {
@@ -335,15 +339,16 @@ impl Check<'_> {
             self.refuse("geometry.mapping_unit", shown, &what);
         }
         if g.pages_per_program > 1 {
-            let what = "must be 1 where a mapping unit spans pages";
+            let what = "must be 1 if a mapping unit spans pages";
             self.refuse("geometry.pages_per_program", g.pages_per_program, what);
         }
         if self.device.bus.partial_transfer {
-            self.refuse("bus.partial_transfer", true, "must be false where a mapping unit spans pages");
+            self.refuse("bus.partial_transfer", true, "must be false if a mapping unit spans pages");
         }
     }
 
-    /// What must fit into ids; everything is computed wide here, and may be computed in `u32` afterwards.
+    /// Checks that the numbers of units fit into ids. All of it is computed with wide integers here, and may be
+    /// computed in `u32` afterwards.
     fn sizes(&mut self) {
         let g = &self.device.geometry;
         let planes = [g.channels, g.chips, g.dies, g.planes].into_iter().map(u128::from).product::<u128>();
@@ -352,20 +357,20 @@ impl Check<'_> {
         let units = planes * u128::from(g.blocks) * per_block;
         if per_block > u128::from(MAX_UNITS_PER_BLOCK) {
             let what = format!(
-                "a block of {per_block} mapping units, at most {MAX_UNITS_PER_BLOCK}: they are counted in 16 bits"
+                "gives blocks of {per_block} mapping units, and at most {MAX_UNITS_PER_BLOCK} can be counted in 16 bits"
             );
             self.refuse("geometry.pages", g.pages, &what);
         }
         if units >= u128::from(MAX_UNITS) {
             let what = format!(
-                "a device of {units} mapping units, fewer than {MAX_UNITS} can be told apart: ids have 31 bits; \
-                 a larger geometry.mapping_unit makes fewer of them"
+                "gives a device of {units} mapping units, and ids of 31 bits allow fewer than {MAX_UNITS}; increase \
+                 geometry.mapping_unit to have fewer units"
             );
             self.refuse("geometry.blocks", g.blocks, &what);
         }
     }
 
-    /// Blocks in SLC mode, against those in native mode.
+    /// Checks SLC mode against the sizes of blocks and programs.
     fn slc_mode(&mut self) {
         let device = self.device;
         let Some(mode) = device.nand.slc_mode else { return };
@@ -383,7 +388,7 @@ impl Check<'_> {
         if !g.pages.is_multiple_of(bits * per_unit) {
             let units = if per_unit > 1 { ", in whole mapping units" } else { "" };
             let what = format!(
-                "must be a multiple of {}: with nand.slc_mode, a block of {cell} cells may hold one page of each \
+                "must be a multiple of {}: with nand.slc_mode, a block of {cell} cells may hold one page of every \
                  {bits}{units}",
                 bits * per_unit
             );
@@ -392,7 +397,7 @@ impl Check<'_> {
         if g.pages_per_program > 1 && !g.pages_per_program.is_multiple_of(bits) {
             let what = format!(
                 "must be 1 or a multiple of {bits}: with nand.slc_mode, a program of whole wordlines of {cell} cells \
-                 may fill one page of each"
+                 may fill one page of each wordline"
             );
             return self.refuse("geometry.pages_per_program", g.pages_per_program, &what);
         }
@@ -407,16 +412,16 @@ impl Check<'_> {
         let g = &device.geometry;
         let per_program = u64::from(device.units_per_page()) * u64::from(g.pages_per_program);
         if per_program > MAX_UNITS_PER_PROGRAM {
-            let what = format!("a program of {per_program} mapping units, at most {MAX_UNITS_PER_PROGRAM}");
+            let what = format!("gives programs of {per_program} mapping units, at most {MAX_UNITS_PER_PROGRAM} fit");
             return self.refuse("geometry.pages_per_program", g.pages_per_program, &what);
         }
-        let why = "a program waits until its units are in the controller, and ids of slots have 20 bits";
-        let slots = device.controller.write_slots;
-        self.in_range("controller.write_slots", slots, device.units_per_program()..=MAX_SLOTS, why);
+        let why = "all units of a program are in write slots, whose ids have 20 bits";
+        let slots = device.controller.slots;
+        self.in_range("controller.slots", slots, device.units_per_program()..=MAX_SLOTS, why);
         if let BlockSummary::LastPage(bytes) = device.mapping.block_summary {
             let path = "mapping.block_summary.last_page";
             let page = Bytes(g.page_size.0 + g.spare_size.0);
-            self.in_range(path, bytes, Bytes(1)..=page, "a page and its spare bytes hold it");
+            self.in_range(path, bytes, Bytes(1)..=page, "it is stored in a page and its spare bytes");
             if device.units_per_block() <= device.units_per_program() {
                 self.refuse("geometry.pages", g.pages, "the summary of mapping.block_summary leaves no page for data");
             }
@@ -435,12 +440,12 @@ impl Check<'_> {
                     );
                 }
                 if device.logical_units() == 0 {
-                    self.refuse("capacity.spare", spare, "leaves the host nothing");
+                    self.refuse("capacity.spare", spare, "leaves no capacity for the host");
                 }
             }
             Capacity::Logical(size) => {
                 let range = Bytes(device.unit_bytes())..=Bytes(device.physical_bytes());
-                self.in_range("capacity.logical", size, range, "from one mapping unit to the whole flash");
+                self.in_range("capacity.logical", size, range, "one mapping unit up to the whole flash");
             }
         }
     }
@@ -454,7 +459,7 @@ impl Check<'_> {
         let Some(interval) = device.durability.checkpoint else { return };
         let range = Bytes(device.unit_bytes())..=Bytes(1 << 60);
         let why =
-            "a mapping unit of the checkpoint is written for so many bytes of the host, of a mapping unit or more";
+            "one mapping unit of the checkpoint is written for this amount of host writes, at least a mapping unit";
         self.in_range("durability.checkpoint", interval, range, why);
         if let Some(why) = ruled_out {
             self.refuse("durability.checkpoint", interval, why);
@@ -473,8 +478,8 @@ impl Check<'_> {
         }
         for place in &faults.inject {
             if let Some((name, count)) = device.lacks(place) {
-                let what = format!("the device has {count} {name} there, numbered from 0");
-                self.refuse("faults.inject", place, &what);
+                let what = format!("does not exist: there are {count} {name}, numbered from 0");
+                self.refuse("faults.places", place, &what);
             }
         }
         let good = DeviceConfig { faults: Some(FaultsConfig::default()), ..device.clone() };
@@ -489,8 +494,9 @@ impl Check<'_> {
                 let middle = most + (too_many - most) / 2;
                 *(if fits(&middle) { &mut most } else { &mut too_many }) = middle;
             }
-            let what =
-                format!("leaves too few blocks to keep gc.soft_threshold free: at most {most}, or more capacity.spare");
+            let what = format!(
+                "leaves too few blocks to keep gc.soft_threshold free: use at most {most}, or increase capacity.spare"
+            );
             self.refuse("faults.factory_bad", faults.factory_bad, &what);
         }
     }
@@ -499,12 +505,11 @@ impl Check<'_> {
         let device = self.device;
         let (soft, hard) = (device.soft_threshold(), device.hard_threshold());
         if device.gc.soft_threshold.of(device.geometry.blocks) == 0 {
-            let what = "must be 1 block or more: cleaning copies into a free block";
+            let what = "must be 1 block or more: garbage collection copies into a free block";
             return self.refuse("gc.soft_threshold", device.gc.soft_threshold, what);
         }
         if hard > soft {
-            let what =
-                format!("{hard} blocks, at most gc.soft_threshold = {soft} blocks: it is the more urgent of the two");
+            let what = format!("{hard} blocks, must be at most gc.soft_threshold = {soft} blocks: it is more urgent");
             self.refuse("gc.hard_threshold", device.gc.hard_threshold, &what);
         }
         let told = |problem: &Problem| problem.path.starts_with("capacity") || problem.path.starts_with("faults");
@@ -512,16 +517,16 @@ impl Check<'_> {
             return;
         }
         let spare = match (device.min_spare(), &device.capacity) {
-            (None, _) => "no spare is enough".to_owned(),
+            (None, _) => "no capacity.spare is enough".to_owned(),
             (Some(least), Capacity::Spare(now)) => format!("capacity.spare must be at least {least} (it is {now})"),
             (Some(least), Capacity::Logical(_)) => {
                 let most = Bytes(device.max_logical_units() * device.unit_bytes());
-                format!("capacity.logical must be at most {most}, a spare of {least}")
+                format!("capacity.logical must be at most {most} (capacity.spare = {least})")
             }
         };
         let threshold = match device.max_soft_threshold() {
-            Some(most) => format!("or the threshold at most {most}"),
-            None => "and no threshold is low enough for the present one".to_owned(),
+            Some(most) => format!("or gc.soft_threshold at most {most}"),
+            None => "and no gc.soft_threshold is low enough for this capacity".to_owned(),
         };
         let own = match device.checkpoint_units() {
             0 => String::new(),
@@ -538,7 +543,7 @@ impl Check<'_> {
         let device = self.device;
         let name = device.temperature.name();
         if let TemperatureConfig::External(options) = &device.temperature {
-            let why = "a classifier tells two classes apart or more, and each has an open block in every plane";
+            let why = "a classifier distinguishes two classes or more, and each has an open block in every plane";
             self.in_range("temperature.external.classes", options.classes, 2..=MAX_CLASSES, why);
         }
         if device.temperature.classes() < 2 {
@@ -548,13 +553,13 @@ impl Check<'_> {
             self.refuse("temperature", name, why);
         }
         if device.gc.frontiers == Frontiers::Single && device.units_per_program() > 1 {
-            let what = "with gc.frontiers = \"single\" units of two classes would share a program of several units when \
-                        they are moved; take gc.frontiers = \"separate\"";
+            let what = "with gc.frontiers = \"single\", moved units of two classes would share a program of several \
+                        units; set gc.frontiers to \"separate\"";
             self.refuse("temperature", name, what);
         }
         if device.gc.frontiers == Frontiers::Single && device.nand.advanced.copy_back != Waste::Off {
-            let what = "with gc.frontiers = \"single\" a copy-back would not know to which class's block; take \
-                        gc.frontiers = \"separate\"";
+            let what = "with gc.frontiers = \"single\", a copy-back may move units of several classes together; \
+                        set gc.frontiers to \"separate\"";
             self.refuse("temperature", name, what);
         }
     }
@@ -579,7 +584,7 @@ impl Check<'_> {
     }
 }
 
-/// A time or a list of them, as it is written.
+/// Returns a time, or a list of times, as users write it.
 fn shown(times: &OneOrMany<Duration>) -> String {
     match times {
         OneOrMany::One(time) => time.to_string(),

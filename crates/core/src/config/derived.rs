@@ -1,4 +1,4 @@
-//! Numbers that follow from the device file.
+//! Derived values: numbers that follow from the device file.
 
 use std::borrow::Cow;
 
@@ -17,7 +17,7 @@ use crate::scheduler::SchedulerConfig;
 use crate::sim::time::{Time, transfer_time};
 
 impl DeviceConfig {
-    /// The policies that are not the simulator's own, with the paths of their keys.
+    /// Returns the policies that other programs supply, with the paths of their keys.
     pub fn externals(&self) -> Vec<(&'static str, Cow<'_, ExternalConfig>)> {
         let mut found = Vec::new();
         if let AllocationConfig::External(config) = &self.allocation {
@@ -47,7 +47,8 @@ impl DeviceConfig {
         found
     }
 
-    /// Returns what the device has too little of for a place of a fault, and how many it has.
+    /// Returns the level at which the number in `place` is out of range, and the number of elements at that level.
+    /// Returns `None` if the place exists.
     pub fn lacks(&self, place: &InjectedFault) -> Option<(&'static str, u32)> {
         let numbers = [
             ("planes", place.plane, self.total_planes()),
@@ -58,13 +59,13 @@ impl DeviceConfig {
         numbers.into_iter().find(beyond).map(|(name, _, count)| (name, count))
     }
 
-    /// Planes of the device.
+    /// Returns the number of planes in the device.
     pub fn total_planes(&self) -> u32 {
         let g = &self.geometry;
         g.channels * g.chips * g.dies * g.planes
     }
 
-    /// Planes of what takes one command at a time (`nand.concurrency`), here called a LUN.
+    /// Returns the number of planes in a LUN, the level that takes one command at a time (`nand.concurrency`).
     pub fn planes_per_lun(&self) -> u32 {
         let g = &self.geometry;
         match self.nand.concurrency {
@@ -75,47 +76,47 @@ impl DeviceConfig {
         }
     }
 
-    /// Planes of what executes one operation at a time: a die, or a plane where planes are independent.
+    /// Returns the number of planes in an execution unit: those of a die, or 1 if planes are independent.
     pub fn planes_per_unit(&self) -> u32 {
         if self.nand.concurrency == Concurrency::Plane { 1 } else { self.geometry.planes }
     }
 
-    /// Blocks of the device.
+    /// Returns the number of blocks in the device.
     pub fn total_blocks(&self) -> u32 {
         self.total_planes() * self.geometry.blocks
     }
 
-    /// Bytes of a mapping unit.
+    /// Returns the bytes of a mapping unit.
     pub fn unit_bytes(&self) -> u64 {
         self.geometry.mapping_unit.map_or_else(|| self.geometry.page_size.0.min(4096), |u| u.0)
     }
 
-    /// Mapping units in a flash page; 1 where a unit spans pages.
+    /// Returns the number of mapping units in a flash page; 1 if a unit spans pages.
     pub fn units_per_page(&self) -> u32 {
         (self.geometry.page_size.0 / self.unit_bytes()).max(1) as u32
     }
 
-    /// Flash pages that a mapping unit spans; 1 where it is a page or a share of one.
+    /// Returns the number of flash pages that a mapping unit spans; 1 if it is at most a page.
     pub fn pages_per_unit(&self) -> u32 {
         (self.unit_bytes() / self.geometry.page_size.0).max(1) as u32
     }
 
-    /// Mapping units that one program command fills, or the one unit that several of them do.
+    /// Returns the number of mapping units that one program command fills; 1 if a unit takes several commands.
     pub fn units_per_program(&self) -> u32 {
         self.block_size(CellMode::Native).program_units
     }
 
-    /// Mapping units that fit in a block, its summary included.
+    /// Returns the number of mapping units in a block, including its summary.
     pub fn units_per_block(&self) -> u32 {
         self.block_size(CellMode::Native).units
     }
 
-    /// Mapping units of data in a block: without its summary.
+    /// Returns the number of mapping units of data in a block, without its summary.
     pub fn data_units_per_block(&self) -> u32 {
         self.block_size(CellMode::Native).data_units
     }
 
-    /// Returns what a block holds in a cell mode. With one bit of each cell, that is the pages of one page type.
+    /// Returns the capacity of a block in a cell mode. In SLC mode, a block has the pages of one page type.
     pub fn block_size(&self, cells: CellMode) -> BlockSize {
         let bits = match cells {
             CellMode::Native => 1,
@@ -132,7 +133,7 @@ impl DeviceConfig {
         BlockSize { units, data_units, program_units, program_pages: program_pages * self.pages_per_unit() }
     }
 
-    /// Returns what blocks of data and blocks of translation pages hold.
+    /// Returns the capacities of blocks of data and of blocks of translation pages.
     pub fn block_sizes(&self) -> [BlockSize; 2] {
         [CellMode::Native, self.map_cells()].map(|cells| self.block_size(cells))
     }
@@ -142,32 +143,33 @@ impl DeviceConfig {
         self.mapping.scheme.needs(self).translation.map_or(CellMode::Native, |translation| translation.cells)
     }
 
-    /// The buffer, if there is one.
+    /// Returns the buffer, if there is one.
     pub fn active_buffer(&self) -> Option<&BufferConfig> {
         self.buffer.as_ref().filter(|buffer| buffer.capacity.0 > 0)
     }
 
-    /// Mapping units that the buffer holds; 0 without one. More than there are would hold nothing.
+    /// Returns the number of mapping units that the buffer holds; 0 without a buffer. It is limited to the logical
+    /// units, because more entries would stay empty.
     pub fn buffer_units(&self) -> u32 {
         let capacity = self.buffer.as_ref().map_or(0, |buffer| buffer.capacity.0);
         (capacity / self.unit_bytes()).min(self.logical_units()) as u32
     }
 
-    /// Sectors of a mapping unit.
+    /// Returns the number of sectors in a mapping unit.
     pub fn sectors_per_unit(&self) -> u32 {
         (self.unit_bytes() / 512) as u32
     }
 
-    /// Bytes of the whole flash array, without spare bytes.
+    /// Returns the bytes of the whole flash array, without spare bytes.
     pub fn physical_bytes(&self) -> u64 {
         u64::from(self.total_blocks()) * u64::from(self.geometry.pages) * self.geometry.page_size.0
     }
 
-    /// Mapping units that the host sees.
+    /// Returns the number of mapping units that the host sees.
     pub fn logical_units(&self) -> u64 {
         let bytes = match self.capacity {
             Capacity::Spare(spare) => {
-                // Shares are decimal numbers of a few digits: exact in billionths, the same on every machine.
+                // Shares are decimal numbers of a few digits, so billionths are exact and the same on every machine.
                 let kept = 1_000_000_000 - (spare * 1e9 + 0.5) as u64;
                 (u128::from(self.physical_bytes()) * u128::from(kept) / 1_000_000_000) as u64
             }
@@ -176,62 +178,64 @@ impl DeviceConfig {
         bytes / self.unit_bytes()
     }
 
-    /// Records of trims that a mapping unit of the journal holds: of 12 bytes, behind their number.
+    /// Returns the number of trim records that a mapping unit of the journal holds: 12 bytes each, after 4 bytes with
+    /// their number.
     pub fn journal_room(&self) -> u64 {
         (self.unit_bytes() - 4) / 12
     }
 
-    /// Mapping units of the journal of trims, beside those of the host: with room for two records for each of these.
+    /// Returns the number of mapping units of the trim journal, in addition to those of the host. It has room for two
+    /// records per unit of the host.
     pub fn journal_units(&self) -> u64 {
         self.journal_units_for(self.logical_units())
     }
 
-    /// The same of a device whose host sees so many units.
+    /// Returns the number of mapping units of the trim journal if the host sees `units` of them.
     pub(super) fn journal_units_for(&self, units: u64) -> u64 {
         if self.durability.trim_journal { (2 * units).div_ceil(self.journal_room()) } else { 0 }
     }
 
-    /// Mapping units of the checkpoint, behind those of the journal.
+    /// Returns the number of mapping units of the checkpoint, whose addresses follow those of the journal.
     pub fn checkpoint_units(&self) -> u64 {
         self.durability.checkpoint.map_or(0, |_| u64::from(Parts::of(self).count()))
     }
 
-    /// The device's own mapping units, where the host sees so many.
+    /// Returns the number of mapping units that belong to the device if the host sees `units` of them.
     pub(super) fn own_units_for(&self, units: u64) -> u64 {
         self.journal_units_for(units) + self.checkpoint_units()
     }
 
-    /// Mapping units that the device maps: the host's and its own.
+    /// Returns the number of mapping units that the device maps: those of the host and its own.
     pub fn mapped_units(&self) -> u64 {
         self.logical_units() + self.own_units_for(self.logical_units())
     }
 
-    /// Bytes that the host sees.
+    /// Returns the number of bytes that the host sees.
     pub fn logical_bytes(&self) -> u64 {
         self.logical_units() * self.unit_bytes()
     }
 
-    /// Sectors that the host sees.
+    /// Returns the number of sectors that the host sees.
     pub fn logical_sectors(&self) -> u64 {
         self.logical_bytes() / 512
     }
 
-    /// Spare share: (physical - logical) / physical.
+    /// Returns the over-provisioning as a share of the flash: (physical - logical) / physical.
     pub fn spare(&self) -> f64 {
         1.0 - self.logical_bytes() as f64 / self.physical_bytes() as f64
     }
 
-    /// The vendor's figure for over-provisioning: (physical - logical) / logical.
+    /// Returns the over-provisioning as vendors define it: (physical - logical) / logical.
     pub fn over_provisioning(&self) -> f64 {
         self.physical_bytes() as f64 / self.logical_bytes() as f64 - 1.0
     }
 
-    /// Erases that a block stands; 0 when unknown.
+    /// Returns the number of erases that a block endures; 0 if unknown.
     pub fn endurance(&self) -> u32 {
         self.nand.endurance.unwrap_or(self.nand.cell.usual_endurance())
     }
 
-    /// Bytes per second that a channel carries.
+    /// Returns the bandwidth of a channel in bytes per second.
     pub fn channel_bandwidth(&self) -> u64 {
         let bytes_per_cycle = u64::from(self.bus.width / 8);
         match &self.bus.protocol {
@@ -240,14 +244,15 @@ impl DeviceConfig {
         }
     }
 
-    /// The time that `bytes` of a page take on the channel, with their share of the spare bytes where those count.
+    /// Returns the time of `bytes` of a page on the channel, including their share of the spare bytes if these are
+    /// transferred.
     pub fn data_time(&self, bytes: u64) -> Time {
         let g = &self.geometry;
         let spare = if self.bus.transfer_spare { (bytes * g.spare_size.0).div_ceil(g.page_size.0) } else { 0 };
         self.raw_data_time(bytes + spare)
     }
 
-    /// The time that exactly `bytes` take on the channel.
+    /// Returns the time of exactly `bytes` on the channel.
     pub fn raw_data_time(&self, bytes: u64) -> Time {
         let cycles = bytes.div_ceil(u64::from(self.bus.width / 8));
         match &self.bus.protocol {
@@ -256,7 +261,7 @@ impl DeviceConfig {
         }
     }
 
-    /// The time of `cycles` command or address cycles.
+    /// Returns the time of `cycles` command or address cycles.
     pub fn command_time(&self, cycles: u32) -> Time {
         let cycle = match (&self.bus.command_cycle, &self.bus.protocol) {
             (Some(cycle), _) | (None, BusProtocol::Sdr(cycle)) => cycle.0,

@@ -1,43 +1,43 @@
-//! What can be wrong with a device, said so that it can be put right.
+//! Errors of device files: messages with the place in the text, so that users can correct it.
 
 use std::fmt;
 use std::path::PathBuf;
 
 use crate::sim::text::shown;
 
-/// Why a device could not be loaded.
+/// Reason why a device could not be loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
-    /// Neither a built-in device nor a path.
-    #[error("no built-in device is called `{name}`{hint}\nbuilt-in devices: {}\na device file is given by its path, like ./{name}.toml", known.join(", "))]
+    /// The name is neither a built-in device nor a path.
+    #[error("no built-in device is called `{name}`{hint}\nbuilt-in devices: {}\nto load a device file, give its path, such as ./{name}.toml", known.join(", "))]
     UnknownDevice {
-        /// What was asked for.
+        /// Name that was given.
         name: String,
-        /// ", did you mean `x`?", or nothing.
+        /// Suggestion, such as ", did you mean `x`?", or an empty text.
         hint: String,
-        /// The built-in devices.
+        /// Names of the built-in devices.
         known: Vec<&'static str>,
     },
-    /// A device file that cannot be read.
+    /// The device file cannot be read.
     #[error("cannot read the device file {}: {cause}{hint}", path.display())]
     Unreadable {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What to try instead, or nothing.
+        /// Alternative for the user, or an empty text.
         hint: String,
-        /// What the operating system says. Not `source`: the message has it already.
+        /// Error of the operating system. It is not called `source`, because the message already contains it.
         cause: std::io::Error,
     },
-    /// Text that is no device: syntax, unknown keys, values of the wrong type.
+    /// The text is not a device: wrong syntax, unknown keys, or values of the wrong type.
     #[error("{}", list(.0))]
     Malformed(Vec<Problem>),
-    /// A device that cannot be built: values out of range, or at odds with one another.
+    /// The device cannot be built: values are out of range or contradict one another.
     #[error("{}", list(.0))]
     Refused(Vec<Problem>),
 }
 
 impl ConfigError {
-    /// What is wrong at which key, where that is the matter.
+    /// Returns the problems with single keys. The list is empty if the error is not about keys.
     pub fn problems(&self) -> &[Problem] {
         match self {
             ConfigError::Malformed(problems) | ConfigError::Refused(problems) => problems,
@@ -50,24 +50,24 @@ fn list(problems: &[Problem]) -> String {
     problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
 }
 
-/// One thing that is wrong.
+/// Problem with a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// The key, like `gc.soft_threshold`; empty where the text does not get that far.
+    /// Path of the key, such as `gc.soft_threshold`; empty if the text cannot be parsed.
     pub path: String,
-    /// What is wrong with it, what is allowed, and why.
+    /// Message: what is wrong, what is allowed, and why.
     pub message: String,
-    /// Where it was written; `None` when it was not, as with a default.
+    /// Place where the value was written; `None` if it was not written, as with a default.
     pub place: Option<Place>,
 }
 
 impl Problem {
-    /// A problem of the key at `path`, without a place.
+    /// Creates a problem with the key at `path`, without a place.
     pub fn new(path: impl Into<String>, message: impl Into<String>) -> Problem {
         Problem { path: path.into(), message: message.into(), place: None }
     }
 
-    /// Stands for problems beyond those that are listed.
+    /// Creates an entry for `count` problems that are not listed.
     pub(super) fn of_others(count: usize) -> Problem {
         Problem::new("", format!("and {count} more like these"))
     }
@@ -82,19 +82,19 @@ impl fmt::Display for Problem {
     }
 }
 
-/// Where something was written.
+/// Place in a text of the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// The file, `built-in device x`, or `--set path=value`.
+    /// Origin of the text: a file, `built-in device x`, or `--set path=value`.
     pub origin: String,
     /// Line and column, counted from 1; `None` in an override, which is one line.
     pub position: Option<(usize, usize)>,
-    /// The line with a caret under the place.
+    /// The line, with carets under the marked characters.
     pub snippet: String,
 }
 
 impl Place {
-    /// Overrides that together are where something comes from.
+    /// Creates the place of a value that several overrides determine together.
     pub(super) fn of_overrides(texts: &[&str]) -> Place {
         let texts: Vec<_> = texts.iter().map(|text| shown(text)).collect();
         let origins: Vec<String> = texts.iter().map(|text| format!("--set {text}")).collect();
@@ -103,12 +103,12 @@ impl Place {
         Place { origin: origins.join(" "), position: None, snippet: format!(" | {line}\n | {carets}") }
     }
 
-    /// Whether it is in a built-in device, whose lines the user has not seen.
+    /// Returns `true` if the place is in a built-in device, whose lines the user has not seen.
     pub(super) fn is_of_builtin(&self) -> bool {
         self.origin.starts_with("built-in device ")
     }
 
-    /// Whether it is in an override.
+    /// Returns `true` if the place is in an override.
     pub(super) fn is_override(&self) -> bool {
         self.position.is_none()
     }

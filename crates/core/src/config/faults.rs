@@ -1,4 +1,4 @@
-//! What fails: how often, and where.
+//! Faults: rates of failures, and single failures at given places.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,29 +8,30 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::units::BlockCount;
 
-/// What fails. Without this table nothing does.
+/// Faults of blocks, programs, erases and reads. Without this table, nothing fails.
 ///
-/// A device with it keeps one more free block in each plane than one without, so that cleaning goes on when the block
-/// that it writes to fails: `gc.soft_threshold` is two blocks at least.
+/// A device with this table keeps one more free block in each plane than one without it. Garbage collection can then
+/// continue if the block that it writes to fails. `gc.soft_threshold` is therefore at least two blocks.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct FaultsConfig {
-    /// Blocks of each plane that are bad when the device is new, at places drawn from the seed: a number, or a share
-    /// of the plane's blocks.
+    /// Number of blocks in each plane that are bad when the device is new, chosen at random with the seed: a number, or
+    /// a share of the plane's blocks.
     pub factory_bad: BlockCount,
-    /// Share of program operations that fail. The block is then emptied and never used again.
+    /// Share of program operations that fail, from 0 to 1. The block is then evacuated and never used again.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub program_rate: f64,
-    /// Share of erases that fail. The block is never used again. Each erase of a block that has had
-    /// `nand.endurance` erases fails too.
+    /// Share of erases that fail, from 0 to 1. The block is never used again. After `nand.endurance` erases of a block,
+    /// its next erase fails, too.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub erase_rate: f64,
-    /// Share of page reads that find more wrong bits than can be corrected. The page stays unreadable.
+    /// Share of page reads with more wrong bits than can be corrected, from 0 to 1. The page then stays unreadable.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub read_rate: f64,
-    /// What fails where, once each: the next `program`, `erase` or `read` of a plane, or of a block in it, or of a
-    /// page in that: `"erase 3/12"`, `"read 3/12/63"`. Planes are numbered through the device.
-    pub inject: Vec<InjectedFault>,
+    /// List of single faults. Each makes the next `program`, `erase` or `read` fail: anywhere, or in a plane, a block
+    /// of a plane, or a page of a block. Examples: `"erase 3/12"`, `"read 3/12/63"`. Planes are numbered across the
+    /// device.
+    pub places: Vec<InjectedFault>,
 }
 
 impl Default for FaultsConfig {
@@ -45,44 +46,45 @@ impl Default for FaultsConfig {
     }
 }
 
-/// An operation that may fail.
+/// Kind of operation that may fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FaultKind {
-    /// A program.
+    /// Program.
     Program,
-    /// An erase.
+    /// Erase.
     Erase,
-    /// The read of a page.
+    /// Read of a page.
     Read,
 }
 
 impl FaultKind {
-    /// All, with their names.
+    /// All kinds, with their names.
     pub const ALL: [(FaultKind, &str); 3] =
         [(FaultKind::Program, "program"), (FaultKind::Erase, "erase"), (FaultKind::Read, "read")];
 
-    /// The name in device files.
+    /// Returns the name in device files.
     pub fn name(self) -> &'static str {
         FaultKind::ALL[self as usize].1
     }
 }
 
-/// The next operation that is to fail, anywhere or at a place; written `"program 3/12/63"` with the numbers of the
-/// plane, of the block in it, and of the page in that, as many as matter.
+/// Single fault: the next operation of a kind fails, anywhere or at a place. It is written `"program 3/12/63"`, with
+/// the numbers of the plane, of the block in the plane, and of the page in the block. Numbers at the end may be left
+/// out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InjectedFault {
-    /// The operation.
+    /// Kind of operation.
     pub kind: FaultKind,
-    /// The plane, numbered through the device.
+    /// Plane, numbered across the device; `None`: any plane.
     pub plane: Option<u32>,
-    /// The block in the plane.
+    /// Block in the plane; `None`: any block.
     pub block: Option<u32>,
-    /// The page in the block.
+    /// Page in the block; `None`: any page.
     pub page: Option<u32>,
 }
 
 impl InjectedFault {
-    /// Whether it is such an operation, of pages from `first` to before `end` of a block.
+    /// Returns `true` if the fault applies to an operation of kind `kind` on the pages `pages` of a block.
     pub fn is_hit(&self, kind: FaultKind, plane: u32, block: u32, pages: std::ops::Range<u32>) -> bool {
         self.kind == kind
             && self.plane.is_none_or(|of| of == plane)
@@ -96,8 +98,8 @@ impl FromStr for InjectedFault {
     fn from_str(text: &str) -> Result<Self, String> {
         let wrong = || {
             format!(
-                "`{text}` is no fault: write program, erase or read, and plane/block/page, as many of these as \
-                 matter, like \"erase 3/12\""
+                "`{text}` is not a fault: expected program, erase or read, and plane/block/page or the first numbers \
+                 of it, such as \"erase 3/12\""
             )
         };
         let mut words = text.split_whitespace();
@@ -147,7 +149,7 @@ impl JsonSchema for InjectedFault {
     }
     fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
         schemars::json_schema!({
-            "description": "program, erase or read, and plane/block/page, as many of these as matter",
+            "description": "program, erase or read, and plane/block/page or the first numbers of it",
             "type": "string",
             "pattern": "^((program|read)( [0-9]+(/[0-9]+(/[0-9]+)?)?)?|erase( [0-9]+(/[0-9]+)?)?)$",
             "examples": ["erase 3/12"],
@@ -160,17 +162,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_place_is_read_as_it_is_printed() {
+    fn places_parse_back_from_their_text() {
         for text in ["program", "erase 3", "read 3/12", "program 0/1/2"] {
             assert_eq!(text.parse::<InjectedFault>().unwrap().to_string(), text);
         }
         for text in ["", "write 3", "erase 3/12/1", "read 1/2/3/4", "read 1 2", "read a", "read 1/"] {
-            assert!(text.parse::<InjectedFault>().unwrap_err().contains("is no fault"), "{text}");
+            assert!(text.parse::<InjectedFault>().unwrap_err().contains("is not a fault"), "{text}");
         }
     }
 
     #[test]
-    fn a_place_is_hit_by_what_it_names_only() {
+    fn a_place_matches_only_its_own_operations() {
         let place: InjectedFault = "program 3/12/5".parse().unwrap();
         assert!(place.is_hit(FaultKind::Program, 3, 12, 4..6));
         assert!(!place.is_hit(FaultKind::Read, 3, 12, 4..6));

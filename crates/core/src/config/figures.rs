@@ -1,4 +1,4 @@
-//! A device as a list: every key with its value and where that comes from.
+//! List of the values of a device: each key with its value and its source.
 
 use serde_json::Value;
 
@@ -6,30 +6,31 @@ use super::DeviceConfig;
 use super::path::{ABOUT, covers, join};
 use super::units::{Bytes, Duration};
 
-/// One key of a device.
+/// Key of a device, with its value and its source.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Figure<'a> {
-    /// The key, like `gc.soft_threshold`.
+    /// Path of the key, such as `gc.soft_threshold`.
     pub path: String,
-    /// Its value, as it is written.
+    /// Value, as device files write it.
     pub value: Value,
-    /// Where it comes from; `None` for a default, and in files that do not say.
+    /// Source of the value; `None` for a default, or if the file names no source.
     pub source: Option<&'a str>,
 }
 
 impl DeviceConfig {
-    /// The device with the defaults written down that follow from other figures.
+    /// Returns the device with the defaults that follow from other values filled in.
     pub fn resolved(&self) -> DeviceConfig {
         let mut resolved = self.clone();
         resolved.geometry.mapping_unit = Some(Bytes(self.unit_bytes()));
         resolved.nand.endurance = Some(self.endurance());
         resolved.bus.command_cycle = Some(Duration(self.command_time(1).ps()));
-        // The other way round, so that a device has one form and those of before keep their digests.
+        // Here, a value equal to the default is removed instead. Thus a device has one form, and older digests stay
+        // valid.
         resolved.bus.channel_switch_read = self.bus.channel_switch_read.filter(|time| *time != self.bus.channel_switch);
         resolved
     }
 
-    /// All figures of the resolved device in the order of the reference, without its name and description.
+    /// Returns all values of the resolved device in the order of the reference, without name and description.
     pub fn figures(&self) -> Vec<Figure<'_>> {
         let json = serde_json::to_value(self.resolved()).unwrap_or_default();
         let mut figures = Vec::new();
@@ -42,15 +43,15 @@ impl DeviceConfig {
         figures.into_iter().map(|(path, value)| Figure { source: source(&path), path, value }).collect()
     }
 
-    /// Gives each key that was written its own source, in place of one for its table: that would seem to be the source
-    /// of the table's defaults too.
+    /// Gives each key that was written its own source, and drops the sources of tables. The source of a table would
+    /// seem to be that of its defaults, too.
     pub(super) fn spread_sources(&mut self, written: &[String]) {
         let given = std::mem::take(&mut self.sources);
         // The longest key that covers a path is the nearest.
         let source = |path: &str| given.iter().filter(|(key, _)| covers(key, path)).max_by_key(|(key, _)| key.len());
         let figures: Vec<String> = self.figures().into_iter().map(|figure| figure.path).collect();
         for path in written {
-            // A policy with the options that it has by default is written shorter than it may have been.
+            // A policy with default options is stored as its name, which may be shorter than the path that was written.
             let figure = figures.iter().find(|figure| covers(figure, path) || covers(path, figure));
             if let (Some(figure), Some((_, source))) = (figure, source(path)) {
                 self.sources.insert(figure.clone(), source.clone());

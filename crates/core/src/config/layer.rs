@@ -1,4 +1,4 @@
-//! Layers of a device: a table over a table, and overrides.
+//! Layers of a device: merging of tables, and overrides.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -13,16 +13,16 @@ use super::path::{ABOUT, join};
 use super::schema::{Schema, Shape};
 use crate::sim::text::{shortened, shown};
 
-/// Lays `over` on `under`: tables are merged, all else is replaced. Of a choice only one can be, so another one
-/// replaces the whole: `gc.victim.d-choices.d=4` over `gc.victim = "greedy"`, or `capacity.logical` over
-/// `capacity.spare`.
+/// Merges `over` into `under`: tables are merged, and other values are replaced. A choice has one value, so another
+/// choice replaces it as a whole: `gc.victim.d-choices.d=4` replaces `gc.victim = "greedy"`, and `capacity.logical`
+/// replaces `capacity.spare`.
 pub(super) fn merge<'t>(schema: &Schema, node: Option<&Value>, under: &mut DeTable<'t>, over: DeTable<'t>) {
     if let Some(Shape::Choice(_)) = node.map(|node| schema.shape(node)) {
         keep(under, |key| over.contains_key(key));
     }
     for (key, mut value) in over {
         let child = node.and_then(|node| schema.child(node, key.get_ref()));
-        // The key is removed and put in again, because its place is the new one too.
+        // The key is removed and inserted again, because the span of the key changes, too.
         if let Some(mut old) = under.remove(key.get_ref().as_ref())
             && let (DeValue::Table(below), DeValue::Table(above)) = (old.get_mut(), value.get_mut())
         {
@@ -33,28 +33,28 @@ pub(super) fn merge<'t>(schema: &Schema, node: Option<&Value>, under: &mut DeTab
     }
 }
 
-/// Drops the keys that `wanted` is not true for.
+/// Removes the keys for which `wanted` returns `false`.
 pub(super) fn keep(table: &mut DeTable<'_>, wanted: impl Fn(&str) -> bool) {
-    // All at once: to remove one key from a table takes time by the number of those behind it.
+    // The table is rebuilt, because removing a single key takes time in proportion to the keys after it.
     if !table.keys().all(|key| wanted(key.get_ref())) {
         *table = std::mem::take(table).into_iter().filter(|(key, _)| wanted(key.get_ref())).collect();
     }
 }
 
-/// One `path=value`.
+/// Override: `path=value`.
 ///
-/// A value is TOML: a number, `true`, `"text"`, `[1, 2]`, `{ key = 1 }`. What is no TOML and does not begin like it is
-/// a text without its quotes, like `greedy`, `25us` or `5%`.
+/// A value is TOML: a number, `true`, `"text"`, `[1, 2]`, `{ key = 1 }`. A value that is not TOML and does not start
+/// like it is a text without quotes, such as `greedy`, `25us` or `5%`.
 pub(super) struct Override<'t> {
     text: &'t str,
-    /// TOML: the text, or its path with an empty text for a value.
+    /// TOML of the override. If the value is a text without quotes, its path with an empty text.
     toml: Cow<'t, str>,
-    /// The place of a text without quotes.
+    /// Range of a text without quotes.
     bare: Option<Range<usize>>,
 }
 
 impl<'t> Override<'t> {
-    /// Splits an override.
+    /// Splits an override into path and value.
     pub fn new(text: &'t str) -> Result<Override<'t>, Problem> {
         let usage = |what: &str| Err(usage(text, what));
         let Some((path, value)) = text.split_once('=') else { return usage("no `=`") };
@@ -66,7 +66,7 @@ impl<'t> Override<'t> {
             return usage("no path before the `=`");
         }
         if bare.is_empty() {
-            return usage("no value behind the `=`");
+            return usage("no value after the `=`");
         }
         let is_toml = matches!(
             DeValue::parse(bare).map(Spanned::into_inner),
@@ -80,7 +80,7 @@ impl<'t> Override<'t> {
         Ok(Override { text, toml, bare: Some(start..start + bare.len()) })
     }
 
-    /// The table that it stands for.
+    /// Parses the override into a table.
     pub fn parse(&'t self, texts: &mut Texts) -> Result<DeTable<'t>, Problem> {
         let Some(bare) = self.bare.clone() else { return texts.parse(Origin::Override, self.text) };
         let table = DeTable::parse(&self.toml).map_err(|error| usage(self.text, &shortened(error.message())))?;
@@ -95,7 +95,7 @@ fn usage(text: &str, what: &str) -> Problem {
     Problem::new("", format!("--set {}: {what}; write it like gc.victim=fifo", shown(text)))
 }
 
-/// Puts a text at the one leaf of a table.
+/// Sets the only leaf of a table to a text.
 fn set_leaf<'t>(table: &mut DeTable<'t>, text: &'t str, span: Range<usize>) {
     for (_, value) in table.iter_mut() {
         match value.get_mut() {
@@ -105,7 +105,7 @@ fn set_leaf<'t>(table: &mut DeTable<'t>, text: &'t str, span: Range<usize>) {
     }
 }
 
-/// The paths of all values in a table, without what says nothing about the device itself.
+/// Returns the paths of all values in a table, except the keys about the file itself.
 pub(super) fn leaf_paths(table: &DeTable<'_>) -> Vec<String> {
     let mut paths = Vec::new();
     for (key, value) in table {
@@ -125,7 +125,7 @@ fn collect_leaves(value: &DeValue<'_>, path: &str, paths: &mut Vec<String>) {
     }
 }
 
-/// The table at a key of the top level.
+/// Returns the table at a key of the top level.
 pub(super) fn table_of<'a, 't>(table: &'a mut DeTable<'t>, key: &str) -> Option<&'a mut DeTable<'t>> {
     match table.get_mut(key)?.get_mut() {
         DeValue::Table(below) => Some(below),
@@ -133,7 +133,7 @@ pub(super) fn table_of<'a, 't>(table: &'a mut DeTable<'t>, key: &str) -> Option<
     }
 }
 
-/// The value at `path`.
+/// Returns the value at `path`.
 pub(super) fn value_at<'a, 't>(table: &'a mut DeTable<'t>, path: &str) -> Option<&'a mut Spanned<DeValue<'t>>> {
     let Some((first, rest)) = path.split_once('.') else { return table.get_mut(path) };
     match table.get_mut(first)?.get_mut() {
@@ -142,7 +142,7 @@ pub(super) fn value_at<'a, 't>(table: &'a mut DeTable<'t>, path: &str) -> Option
     }
 }
 
-/// The span of the value at `path`.
+/// Returns the span of the value at `path`.
 pub(super) fn span_of(table: &DeTable<'_>, path: &str) -> Option<Range<usize>> {
     let (first, rest) = path.split_once('.').map_or((path, None), |(first, rest)| (first, Some(rest)));
     let value = table.get(first)?;
@@ -153,7 +153,7 @@ pub(super) fn span_of(table: &DeTable<'_>, path: &str) -> Option<Range<usize>> {
     }
 }
 
-/// The path of the innermost key whose value covers `span`.
+/// Returns the path of the innermost key whose value covers `span`.
 pub(super) fn path_at(table: &DeTable<'_>, span: &Range<usize>) -> Option<String> {
     table.iter().find_map(|(key, value)| {
         let inner = match value.get_ref() {

@@ -1,4 +1,4 @@
-//! From a name or a file, and overrides, to a checked device.
+//! Loading of devices: a built-in device or a file, and overrides, become a checked device.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -19,8 +19,8 @@ use super::{DeviceConfig, builtin, builtin_names, did_you_mean, offered};
 use crate::external::{ExternalConfig, Externals, Offer};
 use crate::sim::text::{read_text, shortened, shown};
 
-/// Loads a device: a built-in one by its name, or a file by its path; then the overrides, in order, each as
-/// `path=value`. The device is checked.
+/// Loads a device: a built-in one by its name, or a file by its path. Applies the overrides in order, each
+/// `path=value`, and checks the device.
 ///
 /// ```
 /// let device = floatgate_core::config::load("tiny", &["gc.victim=fifo".to_owned()])?;
@@ -31,7 +31,7 @@ pub fn load(name_or_path: &str, overrides: &[String]) -> Result<DeviceConfig, Co
     load_with(&Externals::default(), name_or_path, overrides)
 }
 
-/// As [`load`], for a program with policies of its own, which the device may name.
+/// Loads a device like [`load`], for a program whose own policies the device may name.
 pub fn load_with(makers: &Externals, name_or_path: &str, overrides: &[String]) -> Result<DeviceConfig, ConfigError> {
     match builtin(name_or_path) {
         Some(device) => read_all(makers, Origin::Builtin(device.name.to_owned()), device.text, overrides),
@@ -39,13 +39,14 @@ pub fn load_with(makers: &Externals, name_or_path: &str, overrides: &[String]) -
     }
 }
 
-/// Largest device file. One with thousands of sources and faults is smaller.
+/// Maximum size of a device file in bytes. A file with thousands of sources and faults is smaller.
 const LARGEST: u64 = 4 << 20;
 
-/// Reads a device file by its path; once, because it may be a pipe. Names of built-in devices are no paths.
+/// Reads a device file by its path. The file is read only once, because it may be a pipe. Names of built-in devices are
+/// not paths.
 pub fn file_text(name_or_path: &str) -> Result<String, ConfigError> {
     let path = Path::new(name_or_path);
-    // Words are names, everything that looks like a path is one; a file without a suffix is found all the same.
+    // A text with a separator or an extension is a path. Any other text is a name, unless there is a file of that name.
     let looks_like_path = name_or_path.contains(['/', '\\']) || path.extension().is_some();
     if path.is_dir() {
         let cause = std::io::Error::other("it is a directory; give the path of a file in it, or a built-in device");
@@ -66,25 +67,25 @@ pub fn file_text(name_or_path: &str) -> Result<String, ConfigError> {
     })
 }
 
-/// The built-in device that the text of a device file names as its base.
+/// Returns the built-in device that the text of a device file names as its base.
 pub fn base_in(text: &str) -> Option<String> {
     let file: toml::Table = text.parse().ok()?;
     file.get("base")?.as_str().map(str::to_owned)
 }
 
-/// What a file without any key lacks.
-const EMPTY: &str = "the device file is empty; begin one with base = \"tiny\" or another built-in device, or take all of \
-                     one with `floatgate device show tiny --toml`";
+/// Error for a file without keys.
+const EMPTY: &str = "the device file is empty; start it with base = \"tiny\" or another built-in device, or print a \
+                     complete one with `floatgate device show tiny --toml`";
 
-/// End of the path of options of a policy of another program.
+/// End of the path of the options of an external policy.
 const OPTIONS: &str = ".external.options";
 
-/// As [`load`], from the text of a device file; `path` is what errors call it.
+/// Loads a device like [`load`], from the text of a device file. Errors name the text `path`.
 pub fn from_toml(text: &str, path: &str, overrides: &[String]) -> Result<DeviceConfig, ConfigError> {
     from_toml_with(&Externals::default(), text, path, overrides)
 }
 
-/// As [`from_toml`], for a program with policies of its own, which the device may name.
+/// Loads a device like [`from_toml`], for a program whose own policies the device may name.
 pub fn from_toml_with(
     makers: &Externals,
     text: &str,
@@ -105,8 +106,8 @@ fn read_all(makers: &Externals, origin: Origin, text: &str, overrides: &[String]
     }
 }
 
-/// A problem of a key that no override gives, as one of the overrides without which it is not there: the user has not
-/// written the line that it would point to.
+/// Changes the place of a problem to the overrides that cause it, if no override sets the key itself. The line of the
+/// key may be in a file that the user has not written.
 fn blamed(
     problem: Problem,
     read: impl Fn(&[String]) -> Result<DeviceConfig, ConfigError>,
@@ -133,18 +134,18 @@ fn blamed(
     let causes: Vec<&str> = causes.into_iter().map(|index| overrides[index].as_str()).collect();
     let path = &problem.path;
     let whose = match &problem.place {
-        Some(place) if place.is_of_builtin() => format!("is that of {}", place.origin),
-        Some(place) => format!("is that of {place}"),
+        Some(place) if place.is_of_builtin() => format!("is set in {}", place.origin),
+        Some(place) => format!("is set in {place}"),
         None => "is the default".to_owned(),
     };
     let message = format!(
-        "{}; {path} {whose}, and does not go with this: take another value here, or one for it too, with --set {path}=...",
+        "{}; {path} {whose}, and conflicts with this: change this value, or override the other with --set {path}=...",
         problem.message
     );
     Problem { path: problem.path.clone(), message, place: Some(Place::of_overrides(&causes)) }
 }
 
-/// As [`read_all`]; problems have the places of their keys, wherever those are.
+/// Loads a device like [`read_all`], but leaves problems at the places of their keys, wherever those are.
 fn read_once(
     makers: &Externals,
     origin: Origin,
@@ -162,12 +163,12 @@ fn read_once(
 struct Loader {
     schema: Schema,
     texts: Texts,
-    /// Problems of single layers.
+    /// Problems found in single layers.
     problems: Vec<Problem>,
 }
 
 impl Loader {
-    /// All layers on one another.
+    /// Parses all layers and merges them.
     fn layers<'t>(
         &mut self,
         origin: Origin,
@@ -183,7 +184,7 @@ impl Loader {
         Ok(table)
     }
 
-    /// The device that a table is, checked.
+    /// Reads and checks the device in a table.
     fn device(mut self, mut table: DeTable<'_>) -> Result<DeviceConfig, ConfigError> {
         page::put_in_units(&mut table);
         let mut problems = std::mem::take(&mut self.problems);
@@ -212,7 +213,7 @@ impl Loader {
         }
     }
 
-    /// A device file over its base; `names` are the built-in devices on the way.
+    /// Parses a device file and merges it into its base. `names` are the built-in devices that were followed so far.
     fn file<'t>(&mut self, origin: Origin, text: &'t str, names: &mut Vec<String>) -> Result<DeTable<'t>, Problem> {
         let mut table = self.texts.parse(origin.clone(), text)?;
         self.check_sources(&mut table);
@@ -221,7 +222,7 @@ impl Loader {
         }
         let base = table.remove("base");
         if let (Origin::File(path), false) = (&origin, table.contains_key("name")) {
-            // Not the base's name: a result must not be taken for one of the base.
+            // The name of the base is not used, because a result must not be taken for one of the base.
             let stem = Path::new(path).file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
             table.insert(Spanned::new(0..0, "name".into()), Spanned::new(0..0, DeValue::String(stem.into())));
         }
@@ -244,7 +245,7 @@ impl Loader {
         };
         names.push(device.name.to_owned());
         if let (Origin::File(_), false) = (&origin, table.contains_key("description")) {
-            // The base's may not be true of it.
+            // The description of the base may not apply to this device.
             let description = DeValue::String(format!("based on {name}").into());
             table.insert(Spanned::new(0..0, "description".into()), Spanned::new(0..0, description));
         }
@@ -253,7 +254,8 @@ impl Loader {
         Ok(under)
     }
 
-    /// Lays a layer on a device. The sources of what it replaces go; its own are those that it gives, or itself.
+    /// Merges a layer into a device. Removes the sources of the values that the layer replaces. The source of a value
+    /// of the layer is the one that the layer gives, or the layer itself.
     fn lay<'t>(&self, under: &mut DeTable<'t>, mut over: DeTable<'t>, origin: &Origin) {
         let paths = leaf_paths(&over);
         page::replace(under, &paths);
@@ -288,7 +290,7 @@ impl Loader {
         let all = self.schema.paths();
         let known: BTreeSet<&str> = all.iter().flat_map(|path| upwards(path)).collect();
         let names: Vec<&str> = known.iter().copied().collect();
-        // The schema does not know the options of policies of other programs.
+        // The schema does not have the options of external policies.
         let of_external = |key: &str| upwards(key).any(|above| known.contains(above) && above.ends_with(OPTIONS));
         let is_known = |key: &str| known.contains(key) || of_external(key);
         let unknown: Vec<_> = sources.keys().filter(|key| !is_known(key.get_ref())).collect();
@@ -297,7 +299,7 @@ impl Loader {
             let hint = did_you_mean(key.get_ref(), &names);
             let hint = if hint.is_empty() { ";".to_owned() } else { hint };
             let message = format!(
-                "sources: unknown key `{name}`{hint} write the key of a figure of this device between quotes, like \
+                "sources: unknown key `{name}`{hint} write the path of a key of this device in quotes, such as \
                  \"nand.read\" = \"data sheet\""
             );
             self.problems.push(self.texts.problem(&format!("sources.{name}"), &message, key.span()));
@@ -307,7 +309,7 @@ impl Loader {
         }
     }
 
-    /// Reads the values.
+    /// Deserializes the device.
     fn read(&self, table: &DeTable<'_>) -> Result<DeviceConfig, Problem> {
         let deserializer = toml::Deserializer::from(Spanned::new(0..0, table.clone()));
         DeviceConfig::deserialize(deserializer).map_err(|error| {
@@ -319,7 +321,7 @@ impl Loader {
         })
     }
 
-    /// The problems with options of the program's own policies.
+    /// Returns the problems with options of the program's own policies.
     fn problems_of_offered(&self, device: &DeviceConfig) -> Vec<Problem> {
         let externals = device.externals().into_iter();
         let problem = |(path, config): (&'static str, Cow<'_, ExternalConfig>)| {
@@ -330,7 +332,7 @@ impl Loader {
         externals.filter_map(problem).collect()
     }
 
-    /// What serde says of a value, without the names of Rust's types.
+    /// Rewords an error of serde without the names of Rust's types.
     fn in_words(&self, path: &str, message: &str) -> String {
         let Some(what) = message.strip_suffix("expected u32") else { return message.to_owned() };
         let node = path.split('.').try_fold(self.schema.root(), |node, key| self.schema.child(node, key));
@@ -341,7 +343,7 @@ impl Loader {
         }
     }
 
-    /// The problems with the places of their keys.
+    /// Returns the problems with the places of their keys, and the number of problems that are not listed.
     fn placed(&self, problems: Vec<Problem>, table: &DeTable<'_>) -> Vec<Problem> {
         let place = |path: &str| self.texts.place(span_of(table, path)?);
         let more = problems.len().saturating_sub(LISTED);

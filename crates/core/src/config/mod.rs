@@ -1,7 +1,7 @@
 //! The device file: one tree of documented structs.
 //!
-//! From it come the parser, the defaults, the JSON schema, the reference page and the commented example. Units are
-//! written in the values (`"20us"`, `"16KiB"`, `"800MT/s"`). Unknown keys are errors.
+//! The parser, the defaults, the JSON schema, the reference page and the commented example are derived from these
+//! structs. Quantities are written with their unit (`"20us"`, `"16KiB"`, `"800MT/s"`). Unknown keys are errors.
 
 pub mod advanced;
 mod builtin;
@@ -55,66 +55,66 @@ pub use shape::{Shape, shapes_state};
 pub use suggestion::{did_you_mean, unknown_variant};
 use units::{Bandwidth, BlockCount, Bytes, Duration, FirmwareCost, Frequency, OneOrMany, TransferRate};
 
-/// One SSD.
+/// An SSD.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DeviceConfig {
-    /// What the device is called in results. A file without it is called by its own name.
+    /// Name of the device in results. Default: the name of the device file, without its extension.
     #[serde(default)]
     pub name: String,
-    /// Version of this device file; raised when a figure changes.
+    /// Version of this device file, raised when a value changes.
     #[serde(default = "one")]
     pub version: u32,
-    /// One or two sentences on what it is. A file with a base and without this is `based on` its base.
+    /// Description in one or two sentences. Default for a file with a base: `based on` and the name of the base.
     #[serde(default)]
     pub description: String,
-    /// How many of everything, and how large.
+    /// Numbers of channels, chips, dies, planes, blocks and pages, and their sizes.
     pub geometry: Geometry,
-    /// How much of the flash the host sees.
+    /// Capacity that the host sees, as a share of the flash or as a size.
     #[serde(default)]
     pub capacity: Capacity,
-    /// The flash cells: their times.
+    /// Flash chips: cells, times and commands.
     pub nand: Nand,
-    /// The channel between controller and chips.
+    /// Channels between the controller and the chips.
     pub bus: Bus,
-    /// Where a written unit goes.
+    /// Allocation policy, which chooses the plane of a host write.
     #[serde(default)]
     pub allocation: AllocationConfig,
-    /// Which of the units that the host writes are hot, and so go to blocks of their own.
+    /// Classifier of hot and cold host writes. Each class has its own open blocks.
     #[serde(default, skip_serializing_if = "TemperatureConfig::is_default")]
     #[schemars(extend("default" = "none"))]
     pub temperature: TemperatureConfig,
-    /// Mapping and what is kept to rebuild it.
+    /// Mapping scheme, and the block summaries from which the map is rebuilt.
     #[serde(default)]
     pub mapping: Mapping,
-    /// Cleaning: reclaiming superseded pages.
+    /// Garbage collection.
     #[serde(default)]
     pub gc: Gc,
-    /// Which waiting operation a die or a channel takes next.
+    /// Scheduling policy: order in which dies and channels take waiting operations.
     #[serde(default)]
     pub scheduler: SchedulerConfig,
-    /// The controller's own resources.
+    /// Controller: write slots, program units and firmware.
     #[serde(default)]
     pub controller: Controller,
-    /// The buffer of the controller's memory. Without this table there is none.
+    /// Buffer in the controller's memory. Without this table there is no buffer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "BufferConfig")]
     pub buffer: Option<BufferConfig>,
-    /// What is kept in flash for the time after a power cut, beside the data and `mapping.block_summary`.
+    /// Data kept in flash for the recovery after a power cut, in addition to `mapping.block_summary`.
     #[serde(default, skip_serializing_if = "Durability::is_default")]
     pub durability: Durability,
-    /// What fails: blocks, programs, erases and reads. Without this table nothing does.
+    /// Faults of blocks, programs, erases and reads. Without this table, nothing fails.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "FaultsConfig")]
     pub faults: Option<FaultsConfig>,
-    /// The host's side.
+    /// Host interface: queue and link.
     #[serde(default)]
     pub host: Host,
-    /// Where each figure comes from: the path of a key, or of the table that it is in, to a citation, or `assumed:` and
-    /// a reason. Once loaded, each key that was written has its own.
+    /// Source of each value: a citation, or `assumed:` and a reason. An entry is named by the path of a key or of a
+    /// table. When the device is loaded, each key that was written gets its own entry.
     #[serde(default)]
     pub sources: BTreeMap<String, String>,
-    /// Who makes the policies that are not the simulator's own.
+    /// Makers of the policies that other programs supply.
     #[serde(skip)]
     #[schemars(skip)]
     pub makers: Externals,
@@ -128,56 +128,56 @@ fn one() -> u32 {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Geometry {
-    /// Independent channels (buses).
+    /// Number of independent channels (buses).
     #[schemars(range(min = 1))]
     pub channels: u32,
-    /// Chips on each channel. A chip has its own chip-enable and ready/busy signals ("way").
+    /// Number of chips per channel. A chip has its own chip-enable and ready/busy signals ("way").
     #[schemars(range(min = 1))]
     pub chips: u32,
-    /// Chips that share a package. Matters for `nand.concurrency = "chip"`, where a package is busy as a whole.
+    /// Number of chips per package. Matters for `nand.concurrency = "chip"`, where a package is busy as a whole.
     #[serde(default = "one")]
     #[schemars(range(min = 1))]
     pub chips_per_package: u32,
-    /// Dies in each chip.
+    /// Number of dies per chip.
     #[schemars(range(min = 1))]
     pub dies: u32,
-    /// Planes in each die.
+    /// Number of planes per die.
     #[schemars(range(min = 1))]
     pub planes: u32,
-    /// Blocks in each plane.
+    /// Number of blocks per plane.
     #[schemars(range(min = 1))]
     pub blocks: u32,
-    /// Pages in each block. Must be there, or `block_size` in its place.
+    /// Number of pages per block. Required unless `block_size` is given.
     #[serde(default)]
     #[schemars(range(min = 1))]
     pub pages: u32,
-    /// Data bytes of a block, in the place of `pages`: their number follows from the page size. So a study of page
-    /// sizes with the same blocks is one option, `--set geometry.page_size=8KiB`.
+    /// Data bytes of a block, as an alternative to `pages`: the number of pages follows from `page_size`. A study of
+    /// page sizes with equal blocks then changes one option, `--set geometry.page_size=8KiB`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub block_size: Option<Bytes>,
-    /// Data bytes of a flash page, the unit that is read.
+    /// Data bytes of a flash page, the unit of reads.
     pub page_size: Bytes,
-    /// Spare bytes of a flash page, beside its data.
+    /// Spare bytes of a flash page, in addition to its data bytes.
     #[serde(default)]
     pub spare_size: Bytes,
-    /// What is mapped, and what validity counts: a share or a multiple of the page, or `"page"` for the page whatever
-    /// its size. Default: 4 KiB, or the page where that is smaller.
+    /// Size of a mapping unit, which is mapped, and valid or invalid, as a whole. It is a divisor or a multiple of the
+    /// page size, or `"page"` for the page size. Default: 4 KiB, or the page size if that is smaller.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "units::PageOrBytes")]
     pub mapping_unit: Option<Bytes>,
-    /// Pages that one program command fills: 1, or those of a wordline.
+    /// Number of pages that one program command fills: 1, or the pages of a wordline.
     #[serde(default = "one")]
     #[schemars(range(min = 1))]
     pub pages_per_program: u32,
 }
 
-/// How much of the flash the host sees. Either the share kept or the size seen.
+/// Capacity that the host sees, as a share of the flash or as a size.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "snake_case")]
 pub enum Capacity {
-    /// Spare share: (physical - logical) / physical, from 0 to below 1.
+    /// Over-provisioning: (physical - logical) / physical, from 0 to below 1.
     Spare(#[schemars(range(min = 0.0, max = 1.0))] f64),
-    /// The size that the host sees.
+    /// Size that the host sees.
     Logical(Bytes),
 }
 
@@ -187,11 +187,11 @@ impl Default for Capacity {
     }
 }
 
-/// Bits in a cell.
+/// Bits per cell.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Cell {
-    /// One bit.
+    /// A single bit.
     #[default]
     Slc,
     /// Two bits: LSB and MSB pages.
@@ -203,13 +203,13 @@ pub enum Cell {
 }
 
 impl Cell {
-    /// Page types of a wordline.
+    /// Returns the number of bits per cell, which is also the number of page types of a wordline.
     pub const fn bits(self) -> u32 {
         self as u32 + 1
     }
 
-    /// Erases that a block usually stands: SLC as in Agrawal et al. 2008, Table 1, MLC as in MQSim's ssdconfig.xml;
-    /// TLC and QLC assumed, thousands and about a third of that.
+    /// Returns the usual endurance of a block in erases: SLC as in Agrawal et al. 2008, Table 1, MLC as in MQSim's
+    /// ssdconfig.xml. The values of TLC and QLC are assumed.
     pub const fn usual_endurance(self) -> u32 {
         match self {
             Cell::Slc => 100_000,
@@ -220,94 +220,94 @@ impl Cell {
     }
 }
 
-/// What takes one command at a time.
+/// Level of the hierarchy that takes one command at a time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Concurrency {
-    /// The package is busy as a whole (Agrawal et al. 2008, baseline).
+    /// The package, which is busy as a whole (Agrawal et al. 2008, baseline).
     Chip,
-    /// The chip takes its next command when all dies of an interleaved command are done (Hu et al. 2013).
+    /// The chip, which takes its next command when all dies of an interleaved command are done (Hu et al. 2013).
     Command,
-    /// Dies are independent (ONFI multi-LUN operations; present-day parts).
+    /// The die (ONFI multi-LUN operations; present-day parts).
     #[default]
     Die,
-    /// Planes are independent (VSSIM).
+    /// The plane (VSSIM).
     Plane,
 }
 
-/// The flash cells.
+/// Flash chips: cells, times and commands.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Nand {
-    /// Bits in a cell: how many page types a wordline has, and what its endurance is by default.
+    /// Bits per cell, which determine the number of page types of a wordline and the default of `endurance`.
     #[serde(default)]
     pub cell: Cell,
-    /// Cell to register (tR): one time, or one for each page type of the wordline, LSB first.
+    /// Time from cell to register (tR): one value, or one for each page type of the wordline, LSB first.
     pub read: OneOrMany<Duration>,
-    /// Register to cell (tPROG): one time, or one for each page type. With `geometry.pages_per_program` above 1 it is
-    /// the time of the whole wordline.
+    /// Time from register to cell (tPROG): one value, or one for each page type of the wordline, LSB first.
+    /// If `geometry.pages_per_program` is above 1, it is one value, the time of the whole wordline.
     pub program: OneOrMany<Duration>,
-    /// Block erase (tBERS).
+    /// Time of a block erase (tBERS).
     pub erase: Duration,
-    /// Erases that a block stands; 0 when unknown. With a table `faults` the next erase of a block that has had so
-    /// many fails, and the block is bad. Without one nothing wears out: results tell the share used
+    /// Number of erases that a block endures; 0 if unknown, which is unlimited. Default: the usual number for the
+    /// cells, 100,000 for SLC, 10,000 for MLC, 3,000 for TLC and 1,000 for QLC. With a table `faults`, the next erase
+    /// after that number fails, and the block is bad. Without one, nothing wears out: results report the share used
     /// (`wear.life_used`), and a run in which a block exceeds it warns.
-    /// Default: what is usual for the cells, 100,000 for SLC, 10,000 for MLC, 3,000 for TLC and 1,000 for QLC.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "u32")]
     pub endurance: Option<u32>,
-    /// Times of blocks in SLC mode, which hold one bit per cell and so one page of each wordline. Options of the
-    /// mapping scheme say which blocks those are. Erase time and endurance are those of other blocks. Without this
+    /// Times of blocks in SLC mode, which hold one bit per cell and therefore one page of each wordline. Options of the
+    /// mapping scheme select these blocks. Their erase time and endurance are those of other blocks. Without this
     /// table, no block can be in SLC mode.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "SlcMode")]
     pub slc_mode: Option<SlcMode>,
-    /// What takes one command at a time.
+    /// Level of the hierarchy that takes one command at a time.
     #[serde(default)]
     pub concurrency: Concurrency,
-    /// Commands beyond the basic ones.
+    /// Commands beyond the basic read, program and erase. All are off by default.
     #[serde(default)]
     pub advanced: Advanced,
 }
 
-/// The channel.
+/// Channels between the controller and the chips.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Bus {
-    /// How data move.
+    /// Protocol of data transfers, with its cycle time or transfer rate.
     pub protocol: BusProtocol,
-    /// Data lines: 8 or 16.
+    /// Number of data lines: 8 or 16.
     #[serde(default = "eight")]
     #[schemars(extend("enum" = [8, 16]))]
     pub width: u32,
-    /// Time of one command or address cycle; the default is that of one data cycle.
+    /// Time of one command or address cycle. Default: the time of one data cycle.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command_cycle: Option<Duration>,
-    /// Command and address cycles of each operation. All 0: commands take no time on the channel.
+    /// Number of command and address cycles of each operation. If all are 0, commands take no time on the channel.
     #[serde(default)]
     pub command_cycles: CommandCycles,
-    /// Order in which a channel serves the operations that wait for it.
+    /// Order in which a channel grants waiting operations.
     #[serde(default, skip_serializing_if = "BusOrder::is_default")]
     #[schemars(extend("default" = "fcfs"))]
     pub order: BusOrder,
-    /// Transfers carry the spare bytes too.
+    /// True if transfers include the spare bytes.
     #[serde(default)]
     pub transfer_spare: bool,
-    /// Reads move only the sectors that are needed: host reads those that are requested, and reads for a partial write
-    /// those that it keeps. Otherwise, whole mapping units are moved. Programs move whole pages in either case. Needs
-    /// mapping units of at most a page.
+    /// True if reads transfer only the sectors that are needed: for a host read the requested ones, for a partial write
+    /// the ones that it keeps. Otherwise, reads transfer whole mapping units. Programs always transfer whole pages.
+    /// Requires mapping units of at most a page.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub partial_transfer: bool,
-    /// Lost when a channel turns from one chip to another.
+    /// Delay when a channel switches to another chip.
     #[serde(default)]
     pub way_switch: Duration,
-    /// Lost when the controller turns from one channel to another.
+    /// Delay when the controller switches to another channel.
     #[serde(default)]
     pub channel_switch: Duration,
-    /// The same where it turns for a read; the default is `channel_switch`.
+    /// Delay when the controller switches to another channel for a read. Default: `channel_switch`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub channel_switch_read: Option<Duration>,
-    /// What a channel switch holds up.
+    /// Resource that a channel switch delays.
     #[serde(default)]
     pub channel_switch_scope: SwitchScope,
 }
@@ -316,40 +316,40 @@ fn eight() -> u32 {
     8
 }
 
-/// How data move over the channel.
+/// Protocol of data transfers on the channel.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub enum BusProtocol {
-    /// Asynchronous single data rate: the time of a cycle (tRC, tWC).
+    /// Asynchronous single data rate, with the time of a cycle (tRC, tWC).
     Sdr(Duration),
-    /// NV-DDR, 2 or 3: transfers per second.
+    /// NV-DDR, NV-DDR2 or NV-DDR3, with the number of transfers per second.
     NvDdr(TransferRate),
 }
 
-/// Command and address cycles on the channel, by operation (ONFI: read 00h + 5 + 30h, program 80h + 5 + 10h,
+/// Number of command and address cycles on the channel, by operation (ONFI: read 00h + 5 + 30h, program 80h + 5 + 10h,
 /// erase 60h + 3 + D0h).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CommandCycles {
-    /// Of a read.
+    /// Cycles of a read.
     #[serde(default)]
     pub read: u32,
-    /// Of a program.
+    /// Cycles of a program.
     #[serde(default)]
     pub program: u32,
-    /// Of an erase.
+    /// Cycles of an erase.
     #[serde(default)]
     pub erase: u32,
 }
 
-/// Order in which a channel serves the operations that wait for it.
+/// Order in which a channel grants waiting operations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum BusOrder {
-    /// The operation of the lowest rank that has waited longest, for command cycles and data alike (MQSim).
+    /// The lowest rank first, and within a rank the longest wait, for command cycles and data alike (MQSim).
     #[default]
     Fcfs,
-    /// Command cycles that no data follow, those of reads, erases and copy-backs, before all data; then as `fcfs`.
+    /// Command cycles without data (those of reads, erases and copy-backs) before all data; otherwise as `fcfs`.
     CommandsFirst,
 }
 
@@ -359,61 +359,64 @@ impl BusOrder {
     }
 }
 
-/// What a channel switch holds up.
+/// Resource that a channel switch delays.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum SwitchScope {
-    /// Only the channel that is turned to.
+    /// Only the channel that the controller switches to.
     #[default]
     Channel,
     /// The whole controller: one switch at a time (VSSIM).
     Controller,
 }
 
-/// Mapping and what is kept to rebuild it.
+/// Mapping scheme, and the block summaries from which the map is rebuilt.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Mapping {
-    /// How the place of a logical unit is found.
+    /// Mapping scheme, which maps logical units to physical addresses.
     #[serde(default)]
     pub scheme: MappingConfig,
-    /// A summary of each block, from which the map is rebuilt after power loss.
+    /// Summary of each block, from which the map is rebuilt after a power cut.
     #[serde(default)]
     pub block_summary: BlockSummary,
 }
 
-/// The summary of a block.
+/// Summary of a block.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "snake_case")]
 pub enum BlockSummary {
-    /// None.
+    /// No summaries.
     #[default]
     None,
-    /// The last page of each block holds it (Agrawal et al. 2008, Section 3.4); so many bytes are transferred for it.
+    /// Summary in the last page of each block (Agrawal et al. 2008, Section 3.4). The value is the number of bytes that
+    /// are transferred for it.
     LastPage(Bytes),
 }
 
-/// Cleaning.
+/// Garbage collection.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Gc {
-    /// Free blocks of a plane at or below which cleaning goes on: a number, or a share of the plane's blocks.
+    /// Number of free blocks in a plane at or below which garbage collection runs: a number, or a share of the plane's
+    /// blocks.
     pub soft_threshold: BlockCount,
-    /// Free blocks of a plane at or below which cleaning goes before host operations.
+    /// Number of free blocks in a plane at or below which garbage collection takes priority over host writes: a number,
+    /// or a share of the plane's blocks. With some schedulers it also takes priority over host reads.
     pub hard_threshold: BlockCount,
-    /// When a plane at or below the soft threshold is cleaned.
+    /// Trigger policy, which decides when garbage collection starts in a plane at or below the soft threshold.
     #[serde(skip_serializing_if = "TriggerConfig::is_default")]
     #[schemars(extend("default" = "threshold"))]
     pub trigger: TriggerConfig,
-    /// Which block is reclaimed.
+    /// Victim policy, which chooses the block to reclaim.
     pub victim: VictimConfig,
-    /// How wear is leveled: which free block is opened, which victims are refused, and which blocks are migrated.
+    /// Wear-leveling policy, which chooses the free block to open, refuses victims, and names blocks to migrate.
     #[serde(skip_serializing_if = "WearConfig::is_default")]
     #[schemars(extend("default" = "none"))]
     pub wear: WearConfig,
-    /// Where moved units are written.
+    /// Blocks that moved units are written to.
     pub frontiers: Frontiers,
-    /// When the operations of garbage collection take priority over host writes. See docs/model/gc.md.
+    /// Condition under which garbage collection takes priority over host writes. See docs/model/gc.md.
     #[serde(skip_serializing_if = "GcPace::is_default")]
     #[schemars(extend("default" = "queued"))]
     pub pace: GcPace,
@@ -433,15 +436,16 @@ impl Default for Gc {
     }
 }
 
-/// When garbage collection takes priority over host writes.
+/// Condition under which garbage collection takes priority over host writes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum GcPace {
-    /// At or below the hard threshold. Above it, its operations queue with those of the host.
+    /// The plane is at or below the hard threshold. Above it, operations of garbage collection queue with those of the
+    /// host.
     #[default]
     Queued,
-    /// While the plane has less free space, open blocks included, than the soft threshold and half a block: garbage
-    /// collection frees as much space as the host fills. With more, it rests. The hard
+    /// The plane has less free space, including open blocks, than the soft threshold plus half a block. Garbage
+    /// collection thus frees as much space as the host fills. With more free space it chooses no new victim. The hard
     /// threshold has no effect.
     Proportional,
 }
@@ -452,28 +456,28 @@ impl GcPace {
     }
 }
 
-/// Where moved units are written.
+/// Blocks that moved units are written to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Frontiers {
-    /// Into blocks of their own.
+    /// Blocks of their own.
     #[default]
     Separate,
-    /// Into the blocks that host writes go to.
+    /// Blocks that host writes go to.
     Single,
 }
 
-/// The controller.
+/// Controller: write slots, program units and firmware.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Controller {
-    /// Mapping units of write data that it holds; a write takes one until its program ends.
+    /// Number of write slots, each of one mapping unit. A written unit holds a slot until its program completes.
     #[schemars(range(min = 1))]
-    pub write_slots: u32,
-    /// How long a write of the host that does not fill its program command, a wordline or a page of several mapping
-    /// units, waits for others to do so, unless it has FUA or a flush comes. After that the rest is padding.
+    pub slots: u32,
+    /// Maximum time for which a host write that does not fill its program command waits for others to fill it; 0: it
+    /// does not wait. A flush or FUA ends the wait. The rest of the program is padding.
     pub fill_timeout: Duration,
-    /// What its software takes. Without this table it takes no time.
+    /// Costs of the controller's firmware. Without this table it takes no time.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Firmware")]
     pub firmware: Option<Firmware>,
@@ -485,25 +489,25 @@ impl Default for Controller {
     }
 }
 
-/// What the controller's software takes. A cost is a number of instructions, of which a core does one in a cycle of
-/// its clock, or a time.
+/// Costs of the controller's firmware. A cost is a time, or a number of instructions, of which a core executes one per
+/// clock cycle.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Firmware {
-    /// Cores that take work, first come, first served.
+    /// Number of cores, which take work first come, first served.
     #[schemars(range(min = 1))]
     pub cores: u32,
-    /// Clock of each core. The default is that of Hu et al. 2011, Section 3.1.
+    /// Clock frequency of each core. The default is that of Hu et al. 2011, Section 3.1.
     pub clock: Frequency,
-    /// Of each request that is received, and again of each that is answered.
+    /// Cost of receiving a request, and again of completing it.
     pub interrupt: FirmwareCost,
-    /// Of each mapping unit that is looked up in the map: to read it, to write it, to trim it.
+    /// Cost of each map look-up of a mapping unit that is read, written or trimmed.
     pub lookup: FirmwareCost,
-    /// Of each mapping unit that is given a place to be written to.
+    /// Cost of each mapping unit that gets a physical address, in addition to its look-up.
     pub allocation: FirmwareCost,
-    /// Of each decision of cleaning: which block is next.
+    /// Cost of each decision of garbage collection about the next block.
     pub gc: FirmwareCost,
-    /// Of each mapping unit of a request that meets the buffer.
+    /// Cost of each mapping unit of a read or write that reaches the buffer.
     pub buffer: FirmwareCost,
 }
 
@@ -522,52 +526,52 @@ impl Default for Firmware {
     }
 }
 
-/// When a buffered write completes.
+/// Condition under which a buffered write completes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum WritePolicy {
-    /// When the buffer has it; it is written to flash when it is evicted or flushed.
+    /// The buffer has its data. The data is written back to flash later.
     #[default]
     WriteBack,
-    /// When flash has it; the buffer keeps a copy for reads.
+    /// Flash has its data. The buffer keeps a copy for reads.
     WriteThrough,
 }
 
-/// The buffer of the controller's memory: it holds mapping units, each with the sectors that it has of it.
+/// Buffer in the controller's memory. An entry holds one mapping unit, with a mask of the sectors that are present.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BufferConfig {
-    /// Data that it holds, in whole mapping units; 0B: there is no buffer.
+    /// Capacity in bytes, rounded down to whole mapping units; 0B: no buffer.
     pub capacity: Bytes,
-    /// When a write completes.
+    /// Condition under which a write completes.
     #[serde(default)]
     pub write: WritePolicy,
-    /// Whether units stay in the buffer that flash has too: what was read, and what was written out.
+    /// True if the buffer keeps units that are also in flash, after they were read or written back.
     #[serde(default = "yes")]
     pub read: bool,
-    /// Which units leave it when it needs room.
+    /// Eviction policy, which chooses the units to evict when room is needed.
     #[serde(default)]
     pub eviction: EvictionConfig,
     /// Share of the capacity above which units are evicted ahead of need; 1: only when room is needed.
     #[serde(default = "all")]
     #[schemars(range(min = 0.0, max = 1.0))]
     pub high_water: f64,
-    /// Share of the capacity down to which they are.
+    /// Share of the capacity down to which units are evicted ahead of need.
     #[serde(default = "most")]
     #[schemars(range(min = 0.0, max = 1.0))]
     pub low_water: f64,
-    /// After so long without a request in progress, all that flash does not have is written out; none: never.
+    /// Time without an outstanding request after which all dirty units are written back. Default: never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Duration")]
     pub idle: Option<Duration>,
-    /// Time of an access to the memory, beside that of its data.
+    /// Latency of a memory access, in addition to the transfer time of its data.
     #[serde(default)]
     pub latency: Duration,
-    /// Bandwidth of the memory, in and out together; none: data take no time.
+    /// Bandwidth of the memory, shared by both directions. Default: unlimited, so data takes no time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Bandwidth")]
     pub bandwidth: Option<Bandwidth>,
-    /// Whether what is in the buffer survives a power cut: flushes and FUA writes need not wait for flash then.
+    /// True if the contents of the buffer survive a power cut. Flushes and FUA writes then do not wait for flash.
     #[serde(default)]
     pub power_loss_protection: bool,
 }
@@ -584,39 +588,40 @@ fn most() -> f64 {
     0.9
 }
 
-/// What is kept in flash for the time after a power cut.
+/// Data kept in flash for the recovery after a power cut.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Durability {
-    /// Trims are journalled in flash: at a flush, when half a mapping unit of records waits, and before a block is
-    /// erased that holds a trimmed unit. Without it a trimmed unit may be back after a power cut, even a flushed one.
+    /// True if trims are recorded in a journal in flash. Without it, a trimmed unit may reappear after a power cut,
+    /// even after a flush. Records are written at a flush or FUA, when half a mapping unit of records is pending, and
+    /// before a block with a trimmed unit is erased.
     pub trim_journal: bool,
-    /// A checkpoint is kept in flash, so that a recovery need not read every block: for so many bytes that the host
-    /// writes, a mapping unit of it is written. Without this key there is none. For each physical mapping unit it takes
-    /// 8 to 16 bytes of flash that the host does not see (docs/model/durability.md).
+    /// Bytes of host writes for each mapping unit of checkpoint that is written. Default: no checkpoint. With a
+    /// checkpoint, a recovery does not have to read every block. The checkpoint takes 8 to 16 bytes of flash for each
+    /// physical mapping unit, which the host does not see (docs/model/durability.md).
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Bytes")]
     pub checkpoint: Option<Bytes>,
 }
 
 impl Durability {
-    /// Whether nothing is kept.
+    /// Returns `true` if nothing is kept.
     pub fn is_default(&self) -> bool {
         *self == Durability::default()
     }
 }
 
-/// The host's side.
+/// Host interface: queue and link.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Host {
-    /// Requests that the device accepts at once; more wait at the host.
+    /// Maximum number of outstanding requests. Further requests wait at the host.
     #[schemars(range(min = 1))]
     pub queue_depth: u32,
-    /// Bandwidth of the link, each way; none: data arrive at once.
+    /// Bandwidth of the link in each direction. Default: unlimited, so data arrives at once.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub link_bandwidth: Option<Bandwidth>,
-    /// Latency of the link, each way.
+    /// Latency of the link in each direction.
     pub link_latency: Duration,
 }
 

@@ -1,7 +1,7 @@
-//! Policies of the program that loads a device, under names like those of built-in ones.
+//! Policies of the program that loads a device, under names like those of built-in policies.
 //!
-//! The schema has them beside the built-in policies, so that keys are checked and names suggested as for those. In the
-//! device they are external policies: `victim = "coldest"` stands for `victim = { external = { name = "coldest" } }`.
+//! The schema contains both kinds, so that keys are checked and names suggested for both. In the device they are
+//! external policies: `victim = "coldest"` becomes `victim = { external = { name = "coldest" } }`.
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -9,7 +9,7 @@ use toml::de::{DeTable, DeValue};
 use super::layer::{keep, table_of, value_at};
 use crate::external::{EXTERNAL, Offer};
 
-/// Writes the policies of the program that a device names, and the keys of their sources, as external ones.
+/// Rewrites the program's own policies in a device as external policies, and renames the keys of their sources.
 pub(super) fn translate(table: &mut DeTable<'_>, offers: &[Offer]) {
     for offer in offers {
         let translated = value_at(table, offer.path()).is_some_and(|value| make_external(value, offer));
@@ -19,7 +19,7 @@ pub(super) fn translate(table: &mut DeTable<'_>, offers: &[Offer]) {
     }
 }
 
-/// Returns `true` if a value names the policy, and was translated.
+/// Translates a value that names the policy. Returns `false` if it does not.
 fn make_external(value: &mut Spanned<DeValue<'_>>, offer: &Offer) -> bool {
     let span = value.span();
     let options = match value.get_mut() {
@@ -44,7 +44,7 @@ fn make_external(value: &mut Spanned<DeValue<'_>>, offer: &Offer) -> bool {
     true
 }
 
-/// The source of an option is also that of the policy.
+/// Renames the keys of a policy's sources. The source of an option becomes also that of the policy.
 fn rename_sources(sources: &mut DeTable<'_>, offer: &Offer) {
     let named = format!("{}.{}", offer.path(), offer.name());
     let external = format!("{}.{EXTERNAL}", offer.path());

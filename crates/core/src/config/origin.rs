@@ -1,8 +1,8 @@
-//! The texts that a device comes from, and which place of which text a span is.
+//! Texts of a device, and the place in a text that belongs to a span.
 //!
-//! A device is layered: a built-in, a file, overrides. Each text gets a range of one long line of offsets, and the
-//! spans of what is parsed from it are moved there. So a value keeps its place through all merging, and an error about
-//! it points to the file or to the override that said it.
+//! A device has layers: built-in devices, a file, overrides. All texts share one sequence of offsets, in which each
+//! text has its own range. The spans of parsed values are moved into the range of their text. A value thus keeps its
+//! place through all merging, and an error points to the file or the override that gave the value.
 
 use std::ops::Range;
 
@@ -12,19 +12,19 @@ use toml::de::{DeTable, DeValue};
 use super::error::{Place, Problem};
 use crate::sim::text::{shortened, shown};
 
-/// Where a text comes from.
+/// Origin of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Origin {
-    /// A built-in device, by its name.
+    /// Built-in device, by its name.
     Builtin(String),
-    /// A file, by its path.
+    /// File, by its path.
     File(String),
-    /// One `--set path=value`.
+    /// Override, `--set path=value`.
     Override,
 }
 
 impl Origin {
-    /// What stands for a figure's source when the text gives none.
+    /// Returns the source of a value if the text does not give one.
     pub fn as_source(&self) -> String {
         match self {
             Origin::Builtin(name) => format!("built-in device {name}"),
@@ -49,20 +49,20 @@ struct Text {
 }
 
 impl Texts {
-    /// Adds a text and says what to move its spans by.
+    /// Adds a text, and returns the offset by which its spans have to be moved.
     pub fn add(&mut self, origin: Origin, text: &str) -> usize {
         let start = self.end;
-        self.end += text.len() + 1; // A span may lie just behind the last character.
+        self.end += text.len() + 1; // A span may lie just after the last character.
         self.texts.push(Text { origin, text: text.to_owned(), start });
         start
     }
 
-    /// What the device is called in messages: the first text, by its file or name.
+    /// Returns the name of the device in messages: the file or name of the first text.
     pub fn name(&self) -> String {
         self.texts.first().map(|text| text.origin.as_source()).unwrap_or_default()
     }
 
-    /// Parses a text; the spans are moved already.
+    /// Parses a text. The spans of the result are already moved.
     pub fn parse<'t>(&mut self, origin: Origin, text: &'t str) -> Result<DeTable<'t>, Problem> {
         let start = self.add(origin, text);
         match DeTable::parse(text) {
@@ -70,7 +70,7 @@ impl Texts {
                 let table = moved_table(table.into_inner(), start);
                 match too_deep(&table, 0) {
                     None => Ok(table),
-                    Some(span) => Err(self.problem("", &format!("keys nest more than {MAX_DEPTH} deep"), span)),
+                    Some(span) => Err(self.problem("", &format!("keys are nested more than {MAX_DEPTH} deep"), span)),
                 }
             }
             Err(error) => {
@@ -80,16 +80,16 @@ impl Texts {
         }
     }
 
-    /// A problem at a span.
+    /// Creates a problem at a span.
     pub fn problem(&self, path: &str, message: &str, span: Range<usize>) -> Problem {
         Problem { path: path.to_owned(), message: message.to_owned(), place: self.place(span) }
     }
 
-    /// The place that a span is.
+    /// Returns the place of a span.
     pub fn place(&self, span: Range<usize>) -> Option<Place> {
         let text = self.texts.iter().rfind(|text| text.start <= span.start)?;
         let (start, end) = (span.start - text.start, span.end.saturating_sub(text.start));
-        // A span is only trusted as far as the text goes.
+        // Spans beyond the text are cut.
         let before = text.text.get(..start).unwrap_or(&text.text);
         let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
         let line = text.text[line_start..].lines().next().unwrap_or("");
@@ -108,10 +108,10 @@ impl Texts {
     }
 }
 
-/// Maximum nesting of keys, which is deeper than that of any device.
+/// Maximum depth of nested keys, more than that of any device.
 const MAX_DEPTH: usize = 32;
 
-/// A key that is nested too deep, so that its path would be long.
+/// Returns the span of a key that is nested too deep. Its path would be too long.
 fn too_deep(table: &DeTable<'_>, depth: usize) -> Option<Range<usize>> {
     table.iter().find_map(|(key, value)| match value.get_ref() {
         DeValue::Table(_) if depth == MAX_DEPTH => Some(key.span()),
@@ -120,23 +120,24 @@ fn too_deep(table: &DeTable<'_>, depth: usize) -> Option<Range<usize>> {
     })
 }
 
-/// Returns a line with carets under `marked` characters from `column` on, and only the part around it of a long line.
+/// Returns a line with carets under the `marked` characters from `column` on. Of a long line, only the part around them
+/// is shown.
 fn snippet(label: &str, line: &str, column: usize, marked: usize) -> String {
-    /// Characters that are shown before the column, and in all.
+    /// Number of characters shown before the column, and in total.
     const BEFORE: usize = 40;
     const MOST: usize = 140;
     let is_long = line.chars().nth(MOST).is_some();
     let start = if is_long { column.saturating_sub(BEFORE) } else { 0 };
     let part: String = line.chars().skip(start).take(MOST).collect();
     let [before, after] = [start > 0, line.chars().nth(start + MOST).is_some()].map(|cut| if cut { "..." } else { "" });
-    // Tabs are kept, so that the caret stands under its character however wide they are shown.
+    // Tabs are kept, so that the caret is under its character whatever the tab width.
     let indent: String = part.chars().take(column - start).map(|c| if c == '\t' { '\t' } else { ' ' }).collect();
     let carets = "^".repeat(marked.min(MOST.saturating_sub(column - start)).max(1));
     let (margin, dots) = (" ".repeat(label.len()), " ".repeat(before.len()));
     format!("{label} | {before}{part}{after}\n{margin} | {dots}{indent}{carets}")
 }
 
-/// A table with its spans moved.
+/// Returns a table with its spans moved by `by`.
 pub(super) fn moved_table(table: DeTable<'_>, by: usize) -> DeTable<'_> {
     table.into_iter().map(|(key, value)| (moved(key, by), moved_value(value, by))).collect()
 }

@@ -1,7 +1,7 @@
-//! What follows from the size of a page: the pages of a block of so many bytes, and a mapping unit of a page.
+//! Values that follow from the page size: the number of pages in a block of given size, and a mapping unit of one page.
 //!
-//! Both are resolved when a device is loaded, so that the rest of the simulator knows pages and bytes only, and a
-//! device written either way is the same.
+//! Both are resolved when a device is loaded. The rest of the simulator knows only numbers of pages and bytes, and both
+//! ways to write a device give the same device.
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -13,7 +13,7 @@ use super::layer::table_of;
 const PAGES: &str = "geometry.pages";
 const BLOCK_SIZE: &str = "geometry.block_size";
 
-/// Of the number of pages and the size of a block, a layer that has one replaces the other.
+/// Removes the number of pages or the block size if a layer gives the other one.
 pub(super) fn replace(under: &mut DeTable<'_>, written: &[String]) {
     let Some(geometry) = table_of(under, "geometry") else { return };
     for (path, other) in [(PAGES, "block_size"), (BLOCK_SIZE, "pages")] {
@@ -23,7 +23,7 @@ pub(super) fn replace(under: &mut DeTable<'_>, written: &[String]) {
     }
 }
 
-/// A mapping unit of `"page"` becomes the size of the page.
+/// Replaces a mapping unit of `"page"` by the page size.
 pub(super) fn put_in_units(table: &mut DeTable<'_>) {
     let Some(geometry) = table_of(table, "geometry") else { return };
     let Some(size) = geometry.get("page_size").map(|size| size.get_ref().clone()) else { return };
@@ -34,29 +34,30 @@ pub(super) fn put_in_units(table: &mut DeTable<'_>) {
     }
 }
 
-/// Where a device says how large its blocks are, their pages are counted. `both`: it says how many there are, too.
+/// Computes the number of pages from the block size, if there is one. `both`: the device also gives the number of
+/// pages.
 pub(super) fn count_pages(device: &mut DeviceConfig, both: bool) -> Result<(), Problem> {
     let geometry = &mut device.geometry;
     let Some(block) = geometry.block_size.take() else { return Ok(()) };
     let problem = |what: String| Err(Problem::new(BLOCK_SIZE, format!("{BLOCK_SIZE} = {block}: {what}")));
     if both {
-        return problem(format!("give it or {PAGES}, not both: the one follows from the other"));
+        return problem(format!("give either it or {PAGES}: one follows from the other"));
     }
     let page = geometry.page_size.0;
     if page == 0 {
-        return Ok(()); // What is wrong is the page: the checks say so.
+        return Ok(()); // The page size is wrong, which the checks report.
     }
     if block.0 == 0 || !block.0.is_multiple_of(page) {
         return problem(format!("must be whole pages of geometry.page_size = {}", geometry.page_size));
     }
     let Ok(pages) = u32::try_from(block.0 / page) else {
-        return problem(format!("{} pages of geometry.page_size = {}: too many", block.0 / page, geometry.page_size));
+        return problem(format!("too many pages: {} of geometry.page_size = {}", block.0 / page, geometry.page_size));
     };
     geometry.pages = pages;
     Ok(())
 }
 
-/// The paths of figures that were written, as those that they are once resolved.
+/// Returns the paths of the keys that were written, with the names that the keys have once they are resolved.
 pub(super) fn written(paths: Vec<String>) -> Vec<String> {
     paths.into_iter().map(|path| if path == BLOCK_SIZE { PAGES.to_owned() } else { path }).collect()
 }

@@ -1,9 +1,9 @@
 //! Paths of keys, such as `gc.soft_threshold`.
 
-/// Keys that say something about the device file, not about the device.
+/// Keys about the device file rather than the device.
 pub(super) const ABOUT: [&str; 5] = ["base", "name", "version", "description", "sources"];
 
-/// `a.b`, or `b` at the top.
+/// Returns `a.b`, or `b` at the top level.
 pub(super) fn join(prefix: &str, key: &str) -> String {
     if prefix.is_empty() { key.to_owned() } else { format!("{prefix}.{key}") }
 }

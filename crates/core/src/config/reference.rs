@@ -1,4 +1,4 @@
-//! The reference page and the commented example of a device file, written from the tree of keys.
+//! Reference page and commented example of device files, generated from the tree of keys.
 
 use std::fmt::Write;
 
@@ -13,29 +13,28 @@ const INTRODUCTION: &str = "\
 
 <!-- Written from the sources by `make bless`: changes made here are lost. -->
 
-A device is a TOML file, or a built-in one by its name. `--set path=value` changes single keys, with the paths of this
-page: `--set geometry.channels=8 --set gc.victim=fifo`. Unknown keys are errors.
+A device is a TOML file, or a built-in device given by its name. `--set path=value` changes a single key; the paths are
+those of this page: `--set geometry.channels=8 --set gc.victim=fifo`. Unknown keys are errors.
 
 * Quantities carry their unit: times ps, ns, us, ms, s; sizes B, KiB, MiB, GiB, TiB, KB, MB, GB, TB; transfer rates T/s,
   kT/s, MT/s, GT/s; bandwidths B/s, KB/s, MB/s, GB/s, KiB/s, MiB/s, GiB/s.
-* Where one of several is chosen, it is a name, `victim = \"greedy\"`, or a table of one name with its options,
-  `victim = { d-choices = { d = 4 } }`, on the command line `--set gc.victim.d-choices.d=4`. Choosing another one replaces
-  the whole.
-* Figures are followed by their source: `[sources]` has a text for each key or table, a citation or `assumed:` and a
-  reason. Its keys are those of this page.
-* A device file has at most 4 MiB. `floatgate device check` prints the memory that simulating the device takes. A device
-  that needs more memory than the machine, the control group or the process has left is refused when it is built.
+* A choice is a name, `victim = \"greedy\"`, or a table of one name with its options,
+  `victim = { d-choices = { d = 4 } }`; on the command line, `--set gc.victim.d-choices.d=4`. A new choice replaces the
+  previous one with all its options.
+* `[sources]` has the source of each value: a citation, or `assumed:` and a reason, for a key or a table of this page.
+* A device file has at most 4 MiB. `floatgate device check` prints the memory that a simulation of the device needs. A
+  device is refused if it needs more memory than the machine, the control group or the process has left.
 
-The [JSON schema](device.schema.json) gives completion in editors; [device.example.toml](device.example.toml) is a
-complete file.
+The [JSON schema](device.schema.json) enables completion in editors. [device.example.toml](device.example.toml) is a
+complete device file.
 
 ";
 
-/// `docs/reference/config.md`: every key with its type, default and meaning.
+/// Returns `docs/reference/config.md`: every key with its type, default and meaning.
 pub fn reference_page() -> String {
     let schema = Schema::new();
     let mut page = INTRODUCTION.to_owned();
-    page.push_str("## Built-in devices\n\n| Device | What it is |\n|---|---|\n");
+    page.push_str("## Built-in devices\n\n| Device | Description |\n|---|---|\n");
     for device in BUILTINS {
         let description = super::load(device.name, &[]).map(|d| d.description).unwrap_or_default();
         let _ = writeln!(page, "| [`{0}`](../../devices/{0}.toml) | {1} |", device.name, cell(&description));
@@ -49,7 +48,7 @@ pub fn reference_page() -> String {
     page
 }
 
-/// The tables and choices among the keys of `node`, each under a heading of its own.
+/// Writes a section for each table and each choice among the keys of `node`.
 fn write_sections(page: &mut String, schema: &Schema, node: &Value, prefix: &str) {
     let Shape::Table(fields) = schema.shape(node) else { return };
     for field in fields {
@@ -104,7 +103,7 @@ fn write_choice(page: &mut String, schema: &Schema, variants: &[Variant<'_>], pa
     }
 }
 
-/// The type of a key, in words.
+/// Returns the type of a key in words.
 fn type_of(schema: &Schema, node: &Value) -> String {
     let inner = schema.resolve(node);
     match schema.shape(node) {
@@ -117,7 +116,7 @@ fn type_of(schema: &Schema, node: &Value) -> String {
     if let Some(alternatives) = inner["anyOf"].as_array() {
         return alternatives.iter().map(|one| type_of(schema, one)).collect::<Vec<_>>().join(", or ");
     }
-    // A type of its own says what it is; the description of a plain one is that of its key.
+    // A named type has a description of its own. The description of a plain type is that of its key.
     let is_own = !std::ptr::eq(inner, node);
     if let Some(words) = inner["description"].as_str().filter(|_| is_own) {
         return words.split(';').next().unwrap_or(words).to_owned();
@@ -126,7 +125,7 @@ fn type_of(schema: &Schema, node: &Value) -> String {
         return names.iter().map(|name| format!("`{}`", inline(name))).collect::<Vec<_>>().join(", ");
     }
     match inner["type"].as_str().unwrap_or_default() {
-        "array" => "a list of them".to_owned(),
+        "array" => "a list".to_owned(),
         "integer" => {
             inner["minimum"].as_u64().map_or("integer".to_owned(), |least| format!("integer, {least} or more"))
         }
@@ -138,12 +137,12 @@ fn type_of(schema: &Schema, node: &Value) -> String {
     }
 }
 
-/// Text in a cell of a table: one line.
+/// Returns a text as a table cell: one line, with escaped `|`.
 fn cell(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ").replace('|', "\\|")
 }
 
-/// A value as TOML, in one line.
+/// Returns a value as TOML in one line.
 fn inline(value: &Value) -> String {
     match value {
         Value::Object(map) => {
@@ -155,7 +154,7 @@ fn inline(value: &Value) -> String {
     }
 }
 
-/// `docs/reference/device.example.toml`: every key of the device `tiny`, with its meaning.
+/// Returns `docs/reference/device.example.toml`: every key of the device `tiny`, with its meaning.
 pub fn example() -> String {
     let schema = Schema::new();
     let device = builtin("tiny").and_then(|tiny| super::from_toml(tiny.text, "tiny.toml", &[]).ok());
@@ -165,7 +164,7 @@ pub fn example() -> String {
     text
 }
 
-/// Values before tables, as TOML wants it.
+/// Writes the values before the tables, as TOML requires.
 fn write_example(text: &mut String, schema: &Schema, node: &Value, values: &Value, prefix: &str) {
     let Shape::Table(fields) = schema.shape(node) else { return };
     let is_table = |node| matches!(schema.shape(node), Shape::Table(_) | Shape::Map);
@@ -177,8 +176,7 @@ fn write_example(text: &mut String, schema: &Schema, node: &Value, values: &Valu
             }
         }
         match &values[field.name] {
-            // Nothing stands for "no limit", or is in a table that is not there: what is shown is the default, or an
-            // example.
+            // The default is "no limit", or the table is absent: the default or an example is shown as a comment.
             Value::Null => {
                 let shown = match &field.node["default"] {
                     Value::Null => &schema.resolve(field.node)["examples"][0],
@@ -206,7 +204,7 @@ fn write_example(text: &mut String, schema: &Schema, node: &Value, values: &Valu
     }
 }
 
-/// A comment, in lines of at most 120 characters.
+/// Writes a comment in lines of at most 120 characters.
 fn comment(text: &mut String, doc: &str) {
     for line in doc.lines() {
         let mut column = 1;

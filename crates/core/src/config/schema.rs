@@ -1,7 +1,7 @@
-//! The JSON schema of a device file, and the tree of keys in it.
+//! JSON schema of a device file, and the tree of keys in it.
 //!
-//! Everything that has to know which keys there are reads them here: merging, unknown keys and suggestions, the
-//! reference page. None of it is written down twice.
+//! Merging, the checks of keys, suggestions and the reference page read the keys from here, so that no key is written
+//! down twice.
 
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
@@ -10,7 +10,7 @@ use super::path::{ABOUT, join};
 use super::{DeviceConfig, builtin_names, did_you_mean};
 use crate::external::{EXTERNAL, Externals, Offer};
 
-/// The JSON schema of a device file, for editors: that of [`DeviceConfig`], and `base`.
+/// Returns the JSON schema of a device file, for editors: the schema of [`DeviceConfig`], and `base`.
 pub fn json_schema() -> Value {
     json_schema_with(&Externals::default())
 }
@@ -20,7 +20,7 @@ pub fn json_schema_with(makers: &Externals) -> Value {
     let mut root = Schema::with(makers).root;
     let tables = tables_with_required_keys(&root);
     let Some(object) = root.as_object_mut() else { return root };
-    // A table that may be left out has its required keys where it is there.
+    // The required keys of an optional table are required only if the table is present.
     let keys = object.remove("required").unwrap_or_default();
     object.insert("title".to_owned(), json!("Floatgate device"));
     let mut properties = Map::new();
@@ -29,7 +29,7 @@ pub fn json_schema_with(makers: &Externals) -> Value {
         properties.append(fields);
     }
     object.insert("properties".to_owned(), Value::Object(properties));
-    // A file with a base lists only what differs; without one, what has no default must be there.
+    // A file with a base lists only the differences. Without a base, all keys without a default are required.
     let mut complete = Map::new();
     for (key, definition, required) in tables {
         if let Some(table) = object.get_mut("$defs").and_then(|defs| defs[&definition].as_object_mut()) {
@@ -37,7 +37,7 @@ pub fn json_schema_with(makers: &Externals) -> Value {
         }
         let mut needs = json!({ "required": required });
         if key == "geometry" {
-            // As `Structure` has it.
+            // `Structure` has the same rule.
             needs["anyOf"] = json!(["pages", "block_size"].map(|key| json!({ "required": [key] })));
         }
         complete.insert(key, needs);
@@ -47,24 +47,25 @@ pub fn json_schema_with(makers: &Externals) -> Value {
     root
 }
 
-/// All options of a device: the paths of the values, and of the names that can be chosen, such as `gc.victim.fifo`.
-/// Without what says nothing about the device itself.
+/// Returns all options of a device: the paths of values, and of names that can be chosen, such as `gc.victim.fifo`.
+/// Keys about the file itself and external policies are left out.
 ///
-/// A test changes each and sees that it matters (`tests/sensitivity.rs`), so that no option can do nothing.
+/// A test changes each option and checks that it has an effect (`tests/sensitivity.rs`).
 pub fn options() -> Vec<String> {
     let schema = Schema::new();
     let mut paths = Vec::new();
     schema.options_below(&schema.root, "", &mut paths);
     paths.retain(|path| !ABOUT.iter().any(|key| path == key));
-    // What another program brings along does what it does there.
+    // The effect of an external policy depends on the program that supplies it.
     paths.retain(|path| !path.split('.').any(|key| key == EXTERNAL));
     paths
 }
 
-/// What `base` means, which is no field of [`DeviceConfig`] because loading resolves it.
-pub(super) const BASE_DOC: &str = "A built-in device that this one starts from. The file then lists only what differs.";
+/// Description of `base`, which is not a field of [`DeviceConfig`] because loading resolves it.
+pub(super) const BASE_DOC: &str =
+    "Built-in device that this one is based on. The file then lists only the differences.";
 
-/// The tables of the top level with keys that must be there: key, name of the definition, required keys.
+/// Returns the tables of the top level that have required keys: key, name of the definition, required keys.
 fn tables_with_required_keys(root: &Value) -> Vec<(String, String, Value)> {
     let fields = root["properties"].as_object().into_iter().flatten();
     fields
@@ -76,26 +77,26 @@ fn tables_with_required_keys(root: &Value) -> Vec<(String, String, Value)> {
         .collect()
 }
 
-/// The schema of [`DeviceConfig`] as a tree of keys.
+/// Schema of [`DeviceConfig`], as a tree of keys.
 pub(super) struct Schema {
     root: Value,
-    /// Policies of the program that loads the device, as far as their names are free.
+    /// Policies of the program that loads the device, except those whose names are taken.
     pub offers: Vec<Offer>,
 }
 
-/// What may stand at a key.
+/// Kind of value of a key.
 pub(super) enum Shape<'a> {
-    /// A table with these keys.
+    /// Table with these keys.
     Table(Vec<Field<'a>>),
-    /// One of several: a name, or a table of one name with its options.
+    /// Choice: a name, or a table of one name with its options.
     Choice(Vec<Variant<'a>>),
-    /// A table with any keys.
+    /// Table with arbitrary keys.
     Map,
-    /// One value, or a list.
+    /// Single value, or a list.
     Value,
 }
 
-/// A key of a table.
+/// Key of a table.
 #[derive(Clone, Copy)]
 pub(super) struct Field<'a> {
     pub name: &'a str,
@@ -103,14 +104,14 @@ pub(super) struct Field<'a> {
     pub node: &'a Value,
 }
 
-/// One of several.
+/// Alternative of a choice.
 #[derive(Clone, Copy)]
 pub(super) struct Variant<'a> {
     pub name: &'a str,
     pub doc: &'a str,
-    /// Whether its name alone will do.
+    /// True if the name alone is a value.
     pub bare: bool,
-    /// The schema of its options or value; `None` when it is but a name.
+    /// Schema of the options or the value; `None` if the alternative is only a name.
     pub options: Option<&'a Value>,
 }
 
@@ -118,14 +119,14 @@ impl Schema {
     pub fn new() -> Schema {
         let generator = SchemaSettings::draft2020_12().into_generator();
         let mut root: Value = generator.into_root_schema_for::<DeviceConfig>().into();
-        // Its default is no number of pages, but that it follows from the size of a block.
+        // The default is not a number of pages: the number follows from the block size.
         if let Some(pages) = root["$defs"]["Geometry"]["properties"]["pages"].as_object_mut() {
             pages.remove("default");
         }
         Schema { root, offers: Vec::new() }
     }
 
-    /// The schema with policies of the program that loads the device.
+    /// Creates the schema, with the policies of the program that loads the device.
     pub fn with(makers: &Externals) -> Schema {
         let mut schema = Schema::new();
         schema.offers = makers.offers();
@@ -133,12 +134,12 @@ impl Schema {
         schema
     }
 
-    /// The node of the whole file.
+    /// Returns the node of the whole file.
     pub fn root(&self) -> &Value {
         &self.root
     }
 
-    /// The node behind references, and behind "or nothing".
+    /// Returns the node that a reference or an optional node leads to.
     pub fn resolve<'a>(&'a self, node: &'a Value) -> &'a Value {
         if let Some(name) = node["$ref"].as_str().and_then(|r| r.strip_prefix("#/$defs/")) {
             return self.resolve(&self.root["$defs"][name]);
@@ -149,7 +150,7 @@ impl Schema {
         }
     }
 
-    /// What may stand at a node.
+    /// Returns the kind of value of a node.
     pub fn shape<'a>(&'a self, node: &'a Value) -> Shape<'a> {
         let node = self.resolve(node);
         if let Some(fields) = node["properties"].as_object() {
@@ -170,7 +171,7 @@ impl Schema {
         }
     }
 
-    /// The node of `key` in a table or a choice.
+    /// Returns the node of `key` in a table or a choice.
     pub fn child<'a>(&'a self, node: &'a Value, key: &str) -> Option<&'a Value> {
         match self.shape(node) {
             Shape::Table(fields) => fields.iter().find(|field| field.name == key).map(|field| field.node),
@@ -179,12 +180,12 @@ impl Schema {
         }
     }
 
-    /// What a node says about itself: the text of the field, or of what it refers to.
+    /// Returns the description of a node: that of the field, or else that of its type.
     pub fn doc<'a>(&'a self, node: &'a Value) -> &'a str {
         node["description"].as_str().or(self.resolve(node)["description"].as_str()).unwrap_or_default()
     }
 
-    /// The paths of all keys, tables before what is in them.
+    /// Returns the paths of all keys, each table before its keys.
     pub fn paths(&self) -> Vec<String> {
         let mut paths = Vec::new();
         self.paths_below(&self.root, "", &mut paths);
@@ -216,7 +217,7 @@ impl Schema {
             Shape::Choice(variants) => {
                 for variant in variants {
                     let path = join(prefix, variant.name);
-                    // The value of a choice like `capacity.spare` has the path of its name.
+                    // The value of a choice such as `capacity.spare` has the path of the name.
                     if variant.options.is_none_or(|options| matches!(self.shape(options), Shape::Table(_))) {
                         paths.push(path.clone());
                     }
@@ -227,8 +228,8 @@ impl Schema {
         }
     }
 
-    /// The suggestion for an unknown `key` of the table at `prefix` that has the keys `known`: the same key elsewhere,
-    /// or a similar one here.
+    /// Returns the suggestion for an unknown `key` of the table at `prefix`, whose keys are `known`: the same key in
+    /// another table, or a similar one in this table.
     pub fn suggestion(&self, prefix: &str, key: &str, known: &[&str]) -> String {
         let full = join(prefix, key);
         if let Some((_, new)) = RENAMED.iter().find(|(old, _)| *old == full) {
@@ -242,15 +243,7 @@ impl Schema {
     }
 }
 
-/// Keys that were renamed before the first release: old and new.
-const RENAMED: [(&str, &str); 4] = [
-    ("controller.slots", "controller.write_slots"),
-    ("controller.firmware.cleaning", "controller.firmware.gc"),
-    ("faults.places", "faults.inject"),
-    ("gc.trigger.lazy.stale", "gc.trigger.lazy.invalid"),
-];
-
-/// Adds a policy to the schema. Returns `false` if its key names no family of policies, or its name is taken.
+/// Adds a policy to the schema. Returns `false` if its key names no policy family, or if its name is taken.
 fn extend(root: &mut Value, offer: &Offer) -> bool {
     let Some(choices) = choices_at(root, offer.path()) else { return false };
     let has = |choice: &Value, name: &str| choice["properties"].get(name).is_some();
@@ -267,7 +260,7 @@ fn extend(root: &mut Value, offer: &Offer) -> bool {
     true
 }
 
-/// The alternatives of the choice at a path.
+/// Returns the alternatives of the choice at a path.
 fn choices_at<'a>(root: &'a mut Value, path: &str) -> Option<&'a mut Vec<Value>> {
     let mut definition: Option<String> = None;
     for key in path.split('.') {
@@ -278,7 +271,7 @@ fn choices_at<'a>(root: &'a mut Value, path: &str) -> Option<&'a mut Vec<Value>>
     root["$defs"].get_mut(definition?)?["anyOf"].as_array_mut()
 }
 
-/// The variants, when all alternatives are names, or tables of one name.
+/// Returns the variants, if all alternatives are names or tables of one name.
 fn choice(alternatives: &[Value]) -> Option<Vec<Variant<'_>>> {
     let mut variants: Vec<Variant<'_>> = Vec::new();
     for alternative in alternatives {

@@ -1,4 +1,5 @@
-//! What of a device shapes the state that it comes into: two devices that are alike in it may have each other's.
+//! Shape of a device: the options that affect saved states. A device can load the states of devices with the same
+//! shape.
 
 use serde_json::{Map, Value, json};
 
@@ -6,8 +7,8 @@ use super::path::covers;
 use super::{BlockSummary, DeviceConfig};
 use crate::state::Difference;
 
-/// Options that shape no state: they say how long something takes, or how the host is served. Others do.
-/// `crates/core/tests/state.rs` shows of each that the state is the same to the byte.
+/// Options that do not affect saved states: they set times, or how the host is served. All other options do.
+/// `crates/core/tests/state.rs` shows for each that the state is the same, byte for byte.
 const SHAPELESS: &[&str] = &[
     "name",
     "version",
@@ -36,27 +37,27 @@ const SHAPELESS: &[&str] = &[
     "host",
 ];
 
-/// What of the rest shapes what is in flash; the other options choose the policies that go on with it.
+/// Options that affect the contents of flash. All other options that affect saved states select policies.
 const MEDIA: &[&str] = &["geometry", "capacity", "nand", "mapping.block_summary", "faults"];
 
-/// The options that shape a state.
+/// Options that affect saved states.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Shape {
-    /// Those that shape what is in flash.
+    /// Options that affect the contents of flash.
     pub media: Value,
-    /// Those that shape what the policies know.
+    /// Options that affect the state of policies.
     pub policy: Value,
 }
 
 impl Shape {
-    /// The digests of both: 128 bits as hexadecimal digits (XXH3).
+    /// Returns the digests of both, each of 128 bits as hexadecimal digits (XXH3).
     pub fn digests(&self) -> [String; 2] {
         [&self.media, &self.policy]
             .map(|value| format!("{:032x}", xxhash_rust::xxh3::xxh3_128(value.to_string().as_bytes())))
     }
 
-    /// What is not as in `requested`.
-    pub fn differences(&self, requested: &Shape) -> Vec<Difference> {
+    /// Returns the options that differ from those of `asked`.
+    pub fn differences(&self, asked: &Shape) -> Vec<Difference> {
         let mut found = Vec::new();
         compare(&self.media, &requested.media, "", &mut found);
         compare(&self.policy, &requested.policy, "", &mut found);
@@ -65,10 +66,10 @@ impl Shape {
 }
 
 impl DeviceConfig {
-    /// The options that shape a state of this device: see docs/reference/state.md.
+    /// Returns the options that affect a state of this device: see docs/reference/state.md.
     pub fn shape(&self) -> Shape {
         let mut figures = serde_json::to_value(self.resolved()).unwrap_or_default();
-        // What can be written in several ways, as what it comes to.
+        // Options that can be written in several ways are compared by their effective values.
         if let Some(figures) = figures.as_object_mut() {
             figures.insert("capacity".to_owned(), json!({ "logical": self.logical_bytes() }));
         }
@@ -77,30 +78,31 @@ impl DeviceConfig {
         let mut shape = Shape { media: Value::Object(Map::new()), policy: Value::Object(Map::new()) };
         sort_out(&figures, "", &mut shape);
         if !self.map_cells().is_native() {
-            // How many pages a block in SLC mode has.
+            // The number of pages of a block in SLC mode depends on the bits per cell.
             shape.media["nand.cell"] = figures["nand"]["cell"].clone();
         }
         shape
     }
 
-    /// A name for all options that shape a state: devices with the same come into the same state by the same writes.
+    /// Returns a digest of all options that affect saved states. The same writes bring devices with equal digests into
+    /// the same state.
     pub fn state_digest(&self) -> String {
         let [media, policy] = self.shape().digests();
         format!("{:032x}", xxhash_rust::xxh3::xxh3_128(format!("{media} {policy}").as_bytes()))
     }
 }
 
-/// Whether the option `path` shapes the state that a device comes into.
+/// Returns `true` if the option `path` affects saved states.
 pub fn shapes_state(path: &str) -> bool {
     !SHAPELESS.iter().any(|of| covers(of, path))
 }
 
-/// Tables that are no policy with its options, and are looked into.
+/// Returns `true` for tables whose keys are compared one by one. Other tables are policies with their options.
 fn is_opened(path: &str) -> bool {
     ["geometry", "capacity", "nand", "nand.advanced", "mapping", "gc"].contains(&path)
 }
 
-/// Puts what shapes a state where it belongs, in alphabetical order.
+/// Adds the options that affect saved states to their part of `shape`, in alphabetical order.
 fn sort_out(value: &Value, path: &str, shape: &mut Shape) {
     if SHAPELESS.contains(&path) {
         return;
@@ -128,10 +130,10 @@ fn sorted(value: &Value) -> Value {
     value
 }
 
-/// Adds what differs: an option of a policy by itself where both have that policy.
-fn compare(saved: &Value, requested: &Value, path: &str, found: &mut Vec<Difference>) {
-    match (saved, requested) {
-        _ if saved == requested => {}
+/// Adds the differences. Options of a policy are listed one by one if both devices have that policy.
+fn compare(saved: &Value, asked: &Value, path: &str, found: &mut Vec<Difference>) {
+    match (saved, asked) {
+        _ if saved == asked => {}
         (Value::Object(a), Value::Object(b)) if path.is_empty() || a.keys().eq(b.keys()) => {
             let mut keys: Vec<&String> = a.keys().chain(b.keys()).collect();
             keys.sort();

@@ -1,6 +1,6 @@
-//! Whether a device's text has the right keys, before its values are read.
+//! Structure of a device file: checks the keys before the values are read.
 //!
-//! serde stops at the first unknown or missing key and knows no suggestion; this finds all of them.
+//! serde stops at the first unknown or missing key and gives no suggestions. This module finds all of them.
 
 use std::ops::Range;
 
@@ -15,12 +15,12 @@ use super::path::join;
 use super::schema::{Field, Schema, Shape, Variant};
 use crate::sim::text::shown;
 
-/// Finds unknown keys, missing keys, and values where tables belong or the other way round.
+/// Search for unknown keys, missing keys, tables in place of values, and values in place of tables.
 pub(super) struct Structure<'a> {
     schema: &'a Schema,
     texts: &'a Texts,
     problems: Vec<Problem>,
-    /// Keys with problems beyond those.
+    /// Number of problems that are not listed.
     more: usize,
 }
 
@@ -28,7 +28,7 @@ pub(super) struct Structure<'a> {
 pub(super) const LISTED: usize = 10;
 
 impl<'a> Structure<'a> {
-    /// The first problems of the device `table`, and the number of the others.
+    /// Returns the first problems of the device `table`, and an entry with the number of the others.
     pub fn problems(schema: &'a Schema, texts: &'a Texts, table: &DeTable<'_>) -> Vec<Problem> {
         let mut structure = Structure { schema, texts, problems: Vec::new(), more: 0 };
         structure.table(table, schema.root(), "", None);
@@ -38,7 +38,7 @@ impl<'a> Structure<'a> {
         structure.problems
     }
 
-    /// Returns `true` if enough problems are listed, and counts one more then.
+    /// Returns `true` if enough problems are listed, and then counts one more.
     fn is_full(&mut self) -> bool {
         let is_full = self.problems.len() == LISTED;
         self.more += usize::from(is_full);

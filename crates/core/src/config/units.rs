@@ -1,4 +1,4 @@
-//! Values that carry their unit: `"20us"`, `"16KiB"`, `"800MT/s"`, `"3.5GB/s"`, `"5%"`.
+//! Quantities that are written with their unit: `"20us"`, `"16KiB"`, `"800MT/s"`, `"3.5GB/s"`, `"5%"`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::sim::time::{Time, transfer_time};
 
-/// Splits `"12.5us"` into its decimal number (digits, and how many stand behind the point) and its unit.
+/// Splits `"12.5us"` into its digits, the number of digits after the point, and its unit.
 fn number_and_unit(text: &str) -> Result<(u128, u32, &str), String> {
     let text = text.trim();
     let end = text.find(|c: char| !(c.is_ascii_digit() || c == '.' || c == '_')).unwrap_or(text.len());
@@ -21,22 +21,22 @@ fn number_and_unit(text: &str) -> Result<(u128, u32, &str), String> {
     Ok((digits.parse().map_err(|_| format!("`{text}` does not start with a number"))?, fraction_digits, unit.trim()))
 }
 
-/// `"12.5us"` times the unit's size, exactly; an error when that is no whole number or too large.
+/// Returns the value of `"12.5us"` in the base unit. Fails if that is not a whole number, or is too large.
 fn scaled(text: &str, units: &[(&str, u128)], what: &str, example: &str) -> Result<u64, String> {
     let (digits, fraction_digits, unit) = number_and_unit(text)?;
     let size = units.iter().find(|(name, _)| *name == unit).map(|(_, size)| *size).ok_or_else(|| {
         let names: Vec<&str> = units.iter().map(|(name, _)| *name).collect();
-        format!("`{text}` is no {what}: write a number with one of {}, like \"{example}\"", names.join(", "))
+        format!("`{text}` is not a {what}: expected a number with one of {}, like \"{example}\"", names.join(", "))
     })?;
     let divisor = 10u128.checked_pow(fraction_digits).ok_or_else(|| format!("`{text}` has too many digits"))?;
     let product = digits.checked_mul(size).ok_or_else(|| format!("`{text}` is too large"))?;
     if product % divisor != 0 {
-        return Err(format!("`{text}` is finer than the simulator counts"));
+        return Err(format!("`{text}` is finer than the simulator resolves"));
     }
     u64::try_from(product / divisor).map_err(|_| format!("`{text}` is too large"))
 }
 
-/// `value` in the largest unit that leaves it whole.
+/// Formats `value` in the largest unit in which it is a whole number.
 fn in_largest(value: u64, units: &[(&str, u128)]) -> String {
     let fits = |size: u128| size > 0 && u128::from(value).is_multiple_of(size);
     match units.iter().filter(|(_, size)| fits(*size)).max_by_key(|(_, size)| *size) {
@@ -45,7 +45,7 @@ fn in_largest(value: u64, units: &[(&str, u128)]) -> String {
     }
 }
 
-/// Declares a quantity: a `u64` in a base unit, written with its unit.
+/// Declares a quantity: a `u64` in a base unit, which is written with its unit.
 macro_rules! quantity {
     ($(#[$doc:meta])* $name:ident, $what:literal, $example:literal, parse $parse:expr, print $print:expr) => {
         $(#[$doc])*
@@ -132,45 +132,45 @@ const BANDWIDTHS: &[(&str, u128)] = &[
 ];
 
 quantity!(
-    /// A span of time, in picoseconds; written `"25us"`, `"1.5ms"`.
+    /// Time in picoseconds, written `"25us"` or `"1.5ms"`.
     Duration, "time", "25us", parse TIMES, print TIMES
 );
 quantity!(
-    /// A size, in bytes; written `"4KiB"`, `"27GB"`.
+    /// Size in bytes, written `"4KiB"` or `"27GB"`.
     Bytes, "size", "4KiB", parse SIZES, print BINARY_SIZES
 );
 quantity!(
-    /// Transfers per second; written `"800MT/s"`.
+    /// Transfers per second, written `"800MT/s"`.
     TransferRate, "transfer rate", "800MT/s", parse RATES, print RATES
 );
 quantity!(
-    /// Bytes per second; written `"3.5GB/s"`.
+    /// Bytes per second, written `"3.5GB/s"`.
     Bandwidth, "bandwidth", "3.5GB/s", parse BANDWIDTHS, print &BANDWIDTHS[..4]
 );
 
 quantity!(
-    /// Cycles per second; written `"100MHz"`.
+    /// Cycles per second, written `"100MHz"`.
     Frequency, "frequency", "100MHz", parse FREQUENCIES, print FREQUENCIES
 );
 
 impl Duration {
-    /// As simulated time.
+    /// Returns the duration as simulated time.
     pub const fn time(self) -> Time {
         Time(self.0)
     }
 }
 
-/// One value, or a list of them.
+/// Single value, or a list of values.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 #[serde(untagged)]
 pub enum OneOrMany<T> {
-    /// The same for all.
+    /// Single value for all.
     One(T),
-    /// One for each.
+    /// List of values, one for each.
     Many(Vec<T>),
 }
 
-// Not derived: serde's untagged enums say "data did not match any variant" of whatever is wrong.
+// Not derived, because serde's untagged enums report only "data did not match any variant".
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for OneOrMany<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Visitor<T>(std::marker::PhantomData<T>);
@@ -195,7 +195,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for OneOrMany<T> {
 }
 
 impl<T: Copy> OneOrMany<T> {
-    /// The value for `index`; a list is repeated.
+    /// Returns the value for `index`. A list is repeated.
     pub fn get(&self, index: usize) -> T {
         match self {
             OneOrMany::One(value) => *value,
@@ -203,7 +203,7 @@ impl<T: Copy> OneOrMany<T> {
         }
     }
 
-    /// All values.
+    /// Returns all values.
     pub fn values(&self) -> Vec<T> {
         match self {
             OneOrMany::One(value) => vec![*value],
@@ -212,17 +212,17 @@ impl<T: Copy> OneOrMany<T> {
     }
 }
 
-/// Blocks of a plane: a number, or a share written `"5%"`.
+/// Number of blocks in a plane, or a share of the blocks written `"5%"`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum BlockCount {
-    /// So many blocks.
+    /// Number of blocks.
     Blocks(u32),
-    /// So many of ten thousand: `"5%"` is 500.
+    /// Share of the blocks, in units of 1/10,000: `"5%"` is 500.
     Share(u32),
 }
 
 impl BlockCount {
-    /// The number of blocks, of a plane with `blocks`; a share is rounded up.
+    /// Returns the number of blocks in a plane of `blocks` blocks. A share is rounded up.
     pub fn of(self, blocks: u32) -> u32 {
         match self {
             BlockCount::Blocks(n) => n,
@@ -272,10 +272,14 @@ impl<'de> Deserialize<'de> for BlockCount {
                 f.write_str("a number of blocks, like 4, or a share, like \"5%\"")
             }
             fn visit_i64<E: serde::de::Error>(self, n: i64) -> Result<BlockCount, E> {
-                u32::try_from(n).map(BlockCount::Blocks).map_err(|_| E::custom(format!("{n} is no number of blocks")))
+                u32::try_from(n)
+                    .map(BlockCount::Blocks)
+                    .map_err(|_| E::custom(format!("{n} is not a number of blocks")))
             }
             fn visit_u64<E: serde::de::Error>(self, n: u64) -> Result<BlockCount, E> {
-                u32::try_from(n).map(BlockCount::Blocks).map_err(|_| E::custom(format!("{n} is no number of blocks")))
+                u32::try_from(n)
+                    .map(BlockCount::Blocks)
+                    .map_err(|_| E::custom(format!("{n} is not a number of blocks")))
             }
             fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<BlockCount, E> {
                 text.parse().map_err(E::custom)
@@ -297,17 +301,17 @@ impl schemars::JsonSchema for BlockCount {
     }
 }
 
-/// What a step of the controller's software costs: a number of instructions, or a time written with its unit.
+/// Cost of a step of the firmware: a number of instructions, or a time written with its unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FirmwareCost {
-    /// So many instructions, one in each cycle of the clock.
+    /// Number of instructions, of which a core executes one per clock cycle.
     Instructions(u32),
-    /// So long, whatever the clock.
+    /// Time, whatever the clock frequency.
     Time(Duration),
 }
 
 impl FirmwareCost {
-    /// The time on a core with that clock, rounded up once.
+    /// Returns the time of the step on a core with this clock, rounded up once.
     pub const fn time(self, clock: Frequency) -> Time {
         match self {
             FirmwareCost::Instructions(count) => transfer_time(count as u64, clock.0),
@@ -343,7 +347,7 @@ impl<'de> Deserialize<'de> for FirmwareCost {
                 f.write_str("a number of instructions, like 100, or a time, like \"1us\"")
             }
             fn visit_i64<E: serde::de::Error>(self, n: i64) -> Result<FirmwareCost, E> {
-                let count = u32::try_from(n).map_err(|_| E::custom(format!("{n} is no number of instructions")))?;
+                let count = u32::try_from(n).map_err(|_| E::custom(format!("{n} is not a number of instructions")))?;
                 Ok(FirmwareCost::Instructions(count))
             }
             fn visit_u64<E: serde::de::Error>(self, n: u64) -> Result<FirmwareCost, E> {
@@ -371,7 +375,7 @@ impl schemars::JsonSchema for FirmwareCost {
     }
 }
 
-/// The schema of a size that may follow the page's.
+/// Schema of a size that may be `"page"`, the page size.
 pub struct PageOrBytes;
 
 impl schemars::JsonSchema for PageOrBytes {
@@ -397,7 +401,7 @@ mod tests {
     #[test]
     fn units_are_exact() {
         assert_eq!("1.5ms".parse(), Ok(Duration(1_500_000_000)));
-        assert_eq!("0.0005ns".parse::<Duration>(), Err("`0.0005ns` is finer than the simulator counts".to_owned()));
+        assert_eq!("0.0005ns".parse::<Duration>(), Err("`0.0005ns` is finer than the simulator resolves".to_owned()));
         assert_eq!("16KiB".parse(), Ok(Bytes(16_384)));
         assert_eq!("1.875 GiB".parse(), Ok(Bytes(2_013_265_920)));
         assert_eq!("800MT/s".parse(), Ok(TransferRate(800_000_000)));
@@ -406,7 +410,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_printed_parses_back() {
+    fn printed_values_parse_back() {
         for ps in [0, 1, 999, 25_000, 1_500_000_000, 20_000_000, 3_000_000_000_000] {
             assert_eq!(Duration(ps).to_string().parse(), Ok(Duration(ps)));
         }
@@ -424,7 +428,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_say_what_to_write() {
+    fn errors_name_the_units() {
         let error = "25".parse::<Duration>().unwrap_err();
         assert!(error.contains("ps, ns, us, ms, s") && error.contains("\"25us\""), "{error}");
         assert!("us".parse::<Duration>().unwrap_err().contains("does not start with a number"));

@@ -22,7 +22,8 @@ fn point_to_the_place_in_the_file() {
     );
     assert_eq!(
         error(from_toml("base = \"tiny\"\ngeometry.pages_per_program = 3\n", "mine.toml", &[])),
-        "mine.toml:2:30: geometry.pages_per_program = 3: must divide geometry.pages = 64: a block is whole programs\n\
+        "mine.toml:2:30: geometry.pages_per_program = 3: must divide geometry.pages = 64: a block consists of whole \
+         programs\n\
              2 | geometry.pages_per_program = 3\n  |                              ^"
     );
 }
@@ -36,13 +37,16 @@ fn point_to_the_place_in_the_base() {
     ));
     assert!(
         message.starts_with("--set geometry.blocks=3: gc.soft_threshold = 1: 1 of 3 blocks cannot be kept free")
-            && message.contains("is that of m.toml:3:18"),
+            && message.contains("is set in m.toml:3:18"),
         "{message}"
     );
     let message = error(tiny(&["gc.soft_threshold=1", "geometry.blocks=2"]));
     assert!(message.starts_with("--set gc.soft_threshold=1: gc.soft_threshold = 1"), "{message}");
     let message = error(tiny(&["gc.hard_threshold=3"]));
-    assert!(message.starts_with("--set gc.hard_threshold=3: gc.hard_threshold = 3: 3 blocks, at most"), "{message}");
+    assert!(
+        message.starts_with("--set gc.hard_threshold=3: gc.hard_threshold = 3: 3 blocks, must be at most"),
+        "{message}"
+    );
     let message = error(tiny(&["geometry.pages=63", "geometry.pages_per_program=1", "geometry.mapping_unit=8KiB"]));
     assert!(message.starts_with("--set geometry.mapping_unit=8KiB"), "{message}");
     let message = error(tiny(&["nand.cell=mlc", "geometry.blocks=4"]));
@@ -92,9 +96,9 @@ fn say_what_is_allowed_at_a_path() {
         ),
         (
             "nand.read=25xs",
-            "`nand.read`: `25xs` is no time: write a number with one of ps, ns, us, ms, s, like \"25us\"",
+            "`nand.read`: `25xs` is not a time: expected a number with one of ps, ns, us, ms, s, like \"25us\"",
         ),
-        ("nand.read=[\"25us\", \"1xs\"]", "`nand.read`: `1xs` is no time"),
+        ("nand.read=[\"25us\", \"1xs\"]", "`nand.read`: `1xs` is not a time"),
         (
             "allocation.static.order=channel-dye",
             "`allocation.static.order`: invalid order `channel-dye`: unknown level `dye`, did you mean `die`?",
@@ -116,7 +120,7 @@ fn say_what_is_allowed_at_a_path() {
 fn say_how_an_override_is_written() {
     for (over, expected) in [
         ("gc.victim", "no `=`"),
-        ("gc.victim=", "no value behind the `=`"),
+        ("gc.victim=", "no value after the `=`"),
         ("=fifo", "no path before the `=`"),
         ("gc.victim=fifo\ngc.x=1", "more than one line"),
     ] {

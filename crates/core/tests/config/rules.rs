@@ -8,39 +8,39 @@ const REFUSED: &[(&[&str], &str)] = &[
     (&["geometry.chips_per_package=3"], "geometry.chips_per_package = 3: must divide geometry.chips = 2"),
     (&["geometry.page_size=1000B"], "geometry.page_size = 1000B: must be whole sectors of 512 B"),
     (&["geometry.page_size=32MiB"], "geometry.page_size = 32MiB: must be whole sectors of 512 B, up to 16 MiB"),
-    (&["geometry.spare_size=8KiB"], "geometry.spare_size = 8KiB: at most geometry.page_size = 4KiB"),
+    (&["geometry.spare_size=8KiB"], "geometry.spare_size = 8KiB: must be at most geometry.page_size = 4KiB"),
     (&["geometry.mapping_unit=0B"], "geometry.mapping_unit = 0B: must be whole sectors"),
     (&["geometry.mapping_unit=1536B"], "geometry.mapping_unit = 1536B: must divide geometry.page_size = 4KiB"),
     (&["geometry.mapping_unit=6KiB"], "geometry.mapping_unit = 6KiB: must be a multiple of geometry.page_size"),
     (&["geometry.mapping_unit=12KiB"], "geometry.mapping_unit = 12KiB: spans 3 pages, which must divide"),
-    (
-        &["geometry.mapping_unit=8KiB", "geometry.pages_per_program=2"],
-        "geometry.pages_per_program = 2: must be 1 where",
-    ),
+    (&["geometry.mapping_unit=8KiB", "geometry.pages_per_program=2"], "geometry.pages_per_program = 2: must be 1 if"),
     (&["geometry.pages_per_program=3"], "geometry.pages_per_program = 3: must divide geometry.pages = 64"),
-    (&["geometry.pages=65536"], "geometry.pages = 65536: a block of 65536 mapping units, at most 65535"),
+    (&["geometry.pages=65536"], "geometry.pages = 65536: gives blocks of 65536 mapping units, and at most 65535"),
     (
         &["geometry.blocks=4192256"],
-        "geometry.blocks = 4192256: a device of 2146435072 mapping units, fewer than 2146435072",
+        "geometry.blocks = 4192256: gives a device of 2146435072 mapping units, and ids of 31 bits allow fewer",
     ),
     (
         &["geometry.channels=2000000000", "geometry.chips=2000000000"],
-        "geometry.blocks = 32: a device of 16384000000000000000000",
+        "geometry.blocks = 32: gives a device of 16384000000000000000000",
     ),
     (
         &["geometry.page_size=16KiB", "geometry.mapping_unit=512B", "geometry.pages_per_program=4"],
-        "geometry.pages_per_program = 4: a program of 128 mapping units, at most 64",
+        "geometry.pages_per_program = 4: gives programs of 128 mapping units, at most 64",
     ),
-    (&["nand.read=[\"1us\", \"2us\"]"], "nand.read = [1us, 2us]: one time, or 1: one for each page type of SLC"),
+    (
+        &["nand.read=[\"1us\", \"2us\"]"],
+        "nand.read = [1us, 2us]: must be one time, or a list of 1: one for each page type of SLC",
+    ),
     (
         &["nand.cell=tlc", "nand.program=[\"1us\", \"2us\"]"],
-        "nand.program = [1us, 2us]: one time, or 3: one for each page type of TLC",
+        "nand.program = [1us, 2us]: must be one time, or a list of 3: one for each page type of TLC",
     ),
     (
         &["nand.cell=mlc", "geometry.pages_per_program=2", "nand.program=[\"1us\", \"2us\"]"],
         "nand.program = [1us, 2us]: with geometry.pages_per_program above 1",
     ),
-    (&["nand.read=[]"], "nand.read = []: one time"),
+    (&["nand.read=[]"], "nand.read = []: must be one time"),
     (
         &["nand.slc_mode={ read = \"20us\", program = \"75us\" }"],
         "nand.slc_mode = a table: with nand.cell = slc all blocks hold one bit per cell; leave the table out",
@@ -76,7 +76,7 @@ const REFUSED: &[(&[&str], &str)] = &[
         "mapping.scheme.dftl: cells = slc: needs nand.slc_mode, with the times of such blocks",
     ),
     (&["nand.erase=1000s"], "nand.erase = 1000s: must be from 0ps to 100s"),
-    (&["bus.width=12"], "bus.width = 12: 8 or 16"),
+    (&["bus.width=12"], "bus.width = 12: must be 8 or 16"),
     (&["bus.protocol.sdr=0ns"], "bus.protocol.sdr = 0ps: must be from 1ps to"),
     (&["bus.protocol.nv-ddr=0MT/s"], "bus.protocol.nv-ddr = 0T/s: must be from 100kT/s to"),
     (&["bus.command_cycle=1s"], "bus.command_cycle = 1s: must be from 0ps to 10us"),
@@ -87,7 +87,7 @@ const REFUSED: &[(&[&str], &str)] = &[
     (&["capacity.spare=1.0"], "capacity.spare = 1: must be from 0 to below 1"),
     (&["capacity.spare=-0.1"], "capacity.spare = -0.1: must be"),
     (&["capacity.spare=nan"], "capacity.spare = NaN: must be"),
-    (&["capacity.spare=0.99999"], "capacity.spare = 0.99999: leaves the host nothing"),
+    (&["capacity.spare=0.99999"], "capacity.spare = 0.99999: leaves no capacity for the host"),
     (&["capacity.logical=1KiB"], "capacity.logical = 1KiB: must be from 4KiB to 64MiB"),
     (&["capacity.logical=65MiB"], "capacity.logical = 65MiB: must be from 4KiB to 64MiB"),
     (&["gc.soft_threshold=0", "gc.hard_threshold=0"], "gc.soft_threshold = 0: must be 1 block or more"),
@@ -97,7 +97,7 @@ const REFUSED: &[(&[&str], &str)] = &[
         "durability.checkpoint = 1MiB: power loss is not modeled with mapping.scheme = \"block\"",
     ),
     (&["durability.checkpoint=1MiB", "geometry.blocks=3"], "; durability.checkpoint takes "),
-    (&["gc.hard_threshold=3"], "gc.hard_threshold = 3: 3 blocks, at most gc.soft_threshold = 2 blocks"),
+    (&["gc.hard_threshold=3"], "gc.hard_threshold = 3: 3 blocks, must be at most gc.soft_threshold = 2 blocks"),
     (&["gc.victim.d-choices.d=1001"], "gc.victim.d-choices: d = 1001: must be at most 1000; to compare all"),
     (&["gc.victim.d-choices.d=0"], "gc.victim.d-choices: d = 0 draws no block: d must be 1 or more"),
     (&["controller.write_slots=0"], "controller.write_slots = 0: must be from 1 to 1048576"),
@@ -135,18 +135,20 @@ fn the_refusal_says_what_would_do() {
     assert_eq!(
         error(load("hu2011", &set(&["gc.soft_threshold=30%"]))),
         "--set gc.soft_threshold=30%: gc.soft_threshold = 30%: 615 of 2048 blocks cannot be kept free on a full device: \
-             capacity.spare must be at least 0.3008 (it is 0.1), or the threshold at most 203\n\
+             capacity.spare must be at least 0.3008 (it is 0.1), or gc.soft_threshold at most 203\n\
              \x20| gc.soft_threshold=30%\n\x20|                   ^^^"
     );
     let message = error(tiny(&["capacity.logical=57MiB"]));
     assert!(
-        message.contains("capacity.logical must be at most 57312KiB, a spare of 0.1255, or the threshold at most 1"),
+        message.contains(
+            "capacity.logical must be at most 57312KiB (capacity.spare = 0.1255), or gc.soft_threshold at most 1"
+        ),
         "{message}"
     );
     let message = error(tiny(&["gc.soft_threshold=31"]));
-    assert!(message.contains("no spare is enough, or the threshold at most 4"), "{message}");
+    assert!(message.contains("no capacity.spare is enough, or gc.soft_threshold at most 4"), "{message}");
     let message = error(tiny(&["geometry.blocks=3", "capacity.spare=0.1", "gc.soft_threshold=1"]));
-    assert!(message.contains("no spare is enough, and no threshold is low enough"), "{message}");
+    assert!(message.contains("no capacity.spare is enough, and no gc.soft_threshold is low enough"), "{message}");
 }
 
 /// The stated figures are the exact bounds: they are accepted, and one step further is refused.
