@@ -109,8 +109,8 @@ def test_what_may_not_differ_is_named(aged):
 def test_files_that_are_no_states_are_told(tmp_path, aged):
     file = tmp_path / "file"
     for content, said in [
-        (b"", "it is no saved state"),
-        (b"[geometry]", "it is no saved state"),
+        (b"", "not a saved state"),
+        (b"[geometry]", "not a saved state"),
         (aged.read_bytes()[:-9], "it is damaged: it ends"),
         (aged.read_bytes()[:5000] + b"?" + aged.read_bytes()[5001:], "it is damaged"),
     ]:

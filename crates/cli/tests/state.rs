@@ -44,7 +44,7 @@ fn states_that_cannot_be_are_told() {
     assert!(said.contains("`gc.victim` was greedy when it was saved, and is fifo here"), "{said}");
     assert!(said.contains("`geometry.chips` was 2 when it was saved, and is 1 here"), "{said}");
     let said = refused(&["--load-state", "device.toml"]);
-    assert_eq!(said, "error: device.toml: it is no saved state: it does not begin with FGSTATE\n");
+    assert_eq!(said, "error: device.toml: not a saved state: it does not start with FGSTATE\n");
     assert!(refused(&["--load-state", "none"]).starts_with("error: none: cannot read the state: "));
     assert!(refused(&["--load-state", "."]).contains("it is a directory"));
     let bytes = fs::read(bench.path("full.fgstate")).unwrap();

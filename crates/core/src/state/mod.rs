@@ -1,8 +1,7 @@
-//! Saved states: how a part of the simulator is written to a file, and read back without being trusted.
+//! Saved states: the file format, its writer and its reader. The reader does not trust the file.
 //!
-//! A file is a head in plain bytes and a body of sections, compressed as one stream. What is read is bounded by what
-//! reads it: nothing is as long as the file says it is, but as long as the device asks for. See
-//! docs/reference/state.md.
+//! A file is a header in plain bytes, and a body of sections, compressed as one stream. The reader allocates only what
+//! the device needs, whatever lengths the file has. See docs/reference/state.md.
 
 mod read;
 mod write;
@@ -12,71 +11,71 @@ use std::io;
 pub use read::{Reader, Section, read_head, sections};
 pub use write::{Writer, write_head};
 
-/// The first bytes of a file.
+/// First bytes of a file.
 pub const MAGIC: [u8; 8] = *b"FGSTATE\n";
 
-/// The form of the file, raised when older programs cannot read it any more.
+/// Version of the file format, raised when older programs can no longer read it.
 pub const VERSION: u32 = 4;
 
-/// Bytes of a section that are hashed, compressed and kept in memory together.
+/// Maximum bytes of a chunk, the part of a section that is hashed, compressed and kept in memory together.
 const CHUNK: usize = 64 << 10;
 
-/// Bytes of the longest head: a device file with its sources has some ten thousand.
+/// Maximum bytes of the header. A device file with its sources has about ten thousand.
 const LONGEST_HEAD: u32 = 1 << 20;
 
-/// Bytes that decompression looks back at most, as a power of two: what a file asks for beyond it is refused.
+/// Maximum window of decompression, as a power of two. A file that requests more is refused.
 const WINDOW_LOG: u32 = 23;
 
-/// A count in a file is below this, so that a run of any length can count on from it.
+/// Exclusive bound of the counts in a file. A run of any length can continue to count from there.
 pub const MOST: u64 = 1 << 56;
 
-/// An option that shaped a saved state, and that another device has another value of.
+/// Option that affects saved states and differs between the file and a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
-    /// Its path.
+    /// Path of the option.
     pub path: String,
-    /// Its value in the file.
+    /// Value in the file.
     pub saved: String,
-    /// Its value in the device that was to be loaded.
-    pub requested: String,
+    /// Value in the device that the state was to be loaded into.
+    pub asked: String,
 }
 
-/// Why a state cannot be saved or loaded.
+/// Reason why a state cannot be saved or loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum StateError {
     /// The file cannot be read or written.
     #[error("{0}")]
     Io(#[from] io::Error),
-    /// It is no such file.
-    #[error("it is no saved state: it does not begin with FGSTATE")]
+    /// The file is not a saved state.
+    #[error("not a saved state: it does not start with FGSTATE")]
     NoState,
-    /// It is one of another version.
-    #[error("it has version {0} of the form, and this program reads version {VERSION}: save the state again with it")]
+    /// The file has another version of the format.
+    #[error("unsupported version {0} of saved states (expected {VERSION}); save the state again with this program")]
     Version(u32),
-    /// It is damaged, or was not written by this program.
+    /// The file is damaged, or was not written by this program.
     #[error("it is damaged: {what} in `{section}`")]
     Damaged {
-        /// Where.
+        /// Section with the damage.
         section: String,
-        /// What is wrong there.
+        /// Description of the damage.
         what: String,
     },
-    /// It ends too early.
+    /// The file is truncated.
     #[error("it is damaged: it ends in the middle of `{0}`")]
     Ends(String),
-    /// It is that of another device.
+    /// The state is that of another device.
     #[error("it is the state of another device: {}", listed(.0))]
     Differs(Vec<Difference>),
     /// The device cannot be saved now.
     #[error("{0}")]
     Busy(String),
-    /// A policy has no state that can be saved.
+    /// A policy cannot save its state.
     #[error("{0}")]
     Policy(String),
 }
 
 fn listed(differences: &[Difference]) -> String {
-    /// More are not read.
+    /// Maximum number of differences that a user would read.
     const MOST_LISTED: usize = 8;
     let one = |d: &Difference| format!("`{}` was {} when it was saved, and is {} here", d.path, d.saved, d.requested);
     let mut listed: Vec<String> = differences.iter().take(MOST_LISTED).map(one).collect();

@@ -1,4 +1,4 @@
-//! Reading a state.
+//! Reader of saved states.
 
 use std::io::{BufReader, ErrorKind, Read};
 
@@ -7,11 +7,11 @@ use xxhash_rust::xxh3::{Xxh3Default, xxh3_64};
 use super::{CHUNK, LONGEST_HEAD, MAGIC, MOST, StateError, VERSION, WINDOW_LOG};
 use crate::sim::rng::Rng;
 
-/// Fills `bytes`, of the part of the file that is called `section`.
+/// Fills `bytes` from the part of the file that is called `section`.
 fn fill(input: &mut dyn Read, bytes: &mut [u8], section: &str) -> Result<(), StateError> {
     input.read_exact(bytes).map_err(|error| match error.kind() {
         ErrorKind::UnexpectedEof => StateError::Ends(section.to_owned()),
-        // What zstd finds wrong with what it is given has no kind of its own, and no number of the system.
+        // An error that zstd finds in the data has the kind `Other`, and no error number of the system.
         ErrorKind::Other if error.raw_os_error().is_none() && error.get_ref().is_some() => {
             StateError::Damaged { section: section.to_owned(), what: error.to_string() }
         }
@@ -19,7 +19,7 @@ fn fill(input: &mut dyn Read, bytes: &mut [u8], section: &str) -> Result<(), Sta
     })
 }
 
-/// Reads what comes before the body.
+/// Reads the header.
 pub fn read_head(input: &mut dyn Read) -> Result<String, StateError> {
     const NAME: &str = "head";
     let mut bytes = vec![0; MAGIC.len()];
@@ -39,7 +39,7 @@ pub fn read_head(input: &mut dyn Read) -> Result<String, StateError> {
     let damaged = |what: &str| StateError::Damaged { section: NAME.to_owned(), what: what.to_owned() };
     let length = u32::from_le_bytes(number);
     if length > LONGEST_HEAD {
-        return Err(damaged("its length"));
+        return Err(damaged("invalid length"));
     }
     let start = bytes.len();
     bytes.resize(start + length as usize, 0);
@@ -47,12 +47,12 @@ pub fn read_head(input: &mut dyn Read) -> Result<String, StateError> {
     let mut digest = [0; 8];
     fill(input, &mut digest, NAME)?;
     if u64::from_le_bytes(digest) != xxh3_64(&bytes) {
-        return Err(damaged("its digest is another one"));
+        return Err(damaged("wrong digest"));
     }
-    String::from_utf8(bytes.split_off(start)).map_err(|_| damaged("its text"))
+    String::from_utf8(bytes.split_off(start)).map_err(|_| damaged("text that is not UTF-8"))
 }
 
-/// Reads the sections of a state.
+/// Reader of the sections of a state.
 pub struct Reader<'a> {
     input: zstd::Decoder<'static, BufReader<&'a mut dyn Read>>,
     section: String,
@@ -63,7 +63,7 @@ pub struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// At the first section.
+    /// Creates a reader at the first section.
     pub fn new(input: &'a mut dyn Read) -> Result<Reader<'a>, StateError> {
         let mut input = zstd::Decoder::new(input)?;
         input.window_log_max(WINDOW_LOG)?;
@@ -71,7 +71,7 @@ impl<'a> Reader<'a> {
         Ok(Reader { input, section: "body".to_owned(), chunk, at: 0, digest: Xxh3Default::new(), bytes: 0 })
     }
 
-    /// Reads a section, which must be the next one and be read to its end.
+    /// Reads a section, which must be the next one and must be read to its end.
     pub fn section<T>(
         &mut self,
         name: &'static str,
@@ -79,18 +79,18 @@ impl<'a> Reader<'a> {
     ) -> Result<T, StateError> {
         let found = self.begin()?;
         if found != name {
-            let what = format!("the section `{found}` where this one should be");
+            let what = format!("unexpected section `{found}`");
             return Err(StateError::Damaged { section: name.to_owned(), what });
         }
         let value = read(self)?;
         if self.at < self.chunk.len() || self.next_chunk()? {
-            return Err(self.damaged("more than there should be"));
+            return Err(self.damaged("too much data"));
         }
         self.end()?;
         Ok(value)
     }
 
-    /// Begins the next section; its name is empty behind the last one.
+    /// Starts the next section, and returns its name, which is empty after the last one.
     fn begin(&mut self) -> Result<String, StateError> {
         let mut length = [0];
         fill(&mut self.input, &mut length, &self.section)?;
@@ -103,44 +103,44 @@ impl<'a> Reader<'a> {
         Ok(self.section.clone())
     }
 
-    /// The end of a section of which all chunks are read.
+    /// Checks the digest of a section whose chunks have all been read, and returns it.
     fn end(&mut self) -> Result<u64, StateError> {
         let mut digest = [0; 8];
         fill(&mut self.input, &mut digest, &self.section)?;
         match u64::from_le_bytes(digest) == self.digest.digest() {
             true => Ok(u64::from_le_bytes(digest)),
-            false => Err(self.damaged("its digest is another one")),
+            false => Err(self.damaged("wrong digest")),
         }
     }
 
-    /// Behind the last section, where nothing else may be.
+    /// Checks that the last section has been read and that nothing follows it.
     pub fn finish(mut self) -> Result<(), StateError> {
         let found = self.begin()?;
         self.section = "the end".to_owned();
         if !found.is_empty() {
-            return Err(self.damaged(format!("the section `{found}`")));
+            return Err(self.damaged(format!("unexpected section `{found}`")));
         }
         self.finish_at_end()
     }
 
-    /// As [`Reader::finish`], where the mark of the end has been read.
+    /// Checks like [`Reader::finish`] that nothing follows, after the end mark has been read.
     fn finish_at_end(mut self) -> Result<(), StateError> {
         self.section = "the end".to_owned();
         let mut more = [0];
         match fill(&mut self.input, &mut more, "the end") {
             Err(StateError::Ends(_)) => Ok(()),
-            Ok(()) => Err(self.damaged("more bytes")),
+            Ok(()) => Err(self.damaged("unexpected bytes")),
             Err(error) => Err(error),
         }
     }
 
-    /// Reads the next chunk of the section; whether there is one.
+    /// Reads the next chunk of the section. Returns `false` if there is none.
     fn next_chunk(&mut self) -> Result<bool, StateError> {
         let mut length = [0; 4];
         fill(&mut self.input, &mut length, &self.section)?;
         let length = u32::from_le_bytes(length) as usize;
         if length > CHUNK {
-            return Err(self.damaged("the length of a piece"));
+            return Err(self.damaged("invalid length of a chunk"));
         }
         self.chunk.resize(length, 0);
         self.at = 0;
@@ -164,7 +164,7 @@ impl<'a> Reader<'a> {
         let mut bytes = [0; N];
         for byte in &mut bytes {
             if self.at == self.chunk.len() && !self.next_chunk()? {
-                return Err(self.damaged("less than there should be"));
+                return Err(self.damaged("too little data"));
             }
             *byte = self.chunk[self.at];
             self.at += 1;
@@ -172,63 +172,63 @@ impl<'a> Reader<'a> {
         Ok(bytes)
     }
 
-    /// The next byte.
+    /// Reads the next byte.
     #[inline]
     pub fn u8(&mut self) -> Result<u8, StateError> {
         Ok(self.take::<1>()?[0])
     }
 
-    /// The next number.
+    /// Reads the next number, of 32 bits.
     #[inline]
     pub fn u32(&mut self) -> Result<u32, StateError> {
         Ok(u32::from_le_bytes(self.take()?))
     }
 
-    /// The next number.
+    /// Reads the next number, of 64 bits.
     #[inline]
     pub fn u64(&mut self) -> Result<u64, StateError> {
         Ok(u64::from_le_bytes(self.take()?))
     }
 
-    /// The next number, which must be below `bound`; `what` it is.
+    /// Reads the next number, which must be below `bound`. Errors call it `what`.
     #[inline]
     pub fn below(&mut self, bound: u32, what: &str) -> Result<u32, StateError> {
         let value = self.u32()?;
         if value < bound { Ok(value) } else { Err(self.damaged(format!("{what} {value} of {bound}"))) }
     }
 
-    /// A stream of random numbers that goes on where it was.
+    /// Reads the state of a random number stream.
     pub fn rng(&mut self) -> Result<Rng, StateError> {
         let words = [self.u64()?, self.u64()?, self.u64()?, self.u64()?];
-        Rng::from_words(words).ok_or_else(|| self.damaged("a random stream without numbers"))
+        Rng::from_words(words).ok_or_else(|| self.damaged("invalid state of a random number stream"))
     }
 
-    /// The next number, a count of what has happened.
+    /// Reads the next number, which is a count of events. Errors call it `what`.
     pub fn count(&mut self, what: &str) -> Result<u64, StateError> {
         let value = self.u64()?;
         if value < MOST { Ok(value) } else { Err(self.damaged(format!("{value} {what}"))) }
     }
 
-    /// The error for something wrong in this section.
+    /// Returns the error for damage in this section.
     #[cold]
     pub fn damaged(&self, what: impl Into<String>) -> StateError {
         StateError::Damaged { section: self.section.clone(), what: what.into() }
     }
 }
 
-/// What a file holds, by section.
+/// Description of a section in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Section {
-    /// Its name.
+    /// Name of the section.
     pub name: String,
-    /// Its length before compression.
+    /// Length before compression.
     pub bytes: u64,
-    /// Its digest, XXH3 of 64 bits.
+    /// Digest (XXH3, 64 bits).
     pub digest: u64,
 }
 
-/// Reads the body through, and checks every digest, and every name: `known` are all that there are, in their order. The
-/// digest of a section does not cover its name.
+/// Reads the whole body and checks all digests and names. `known` are all valid names in their order. Names are checked
+/// because the digest of a section does not cover its name.
 pub fn sections(input: &mut dyn Read, known: &[&str]) -> Result<Vec<Section>, StateError> {
     let mut left = known.iter();
     let mut reader = Reader::new(input)?;
@@ -239,7 +239,7 @@ pub fn sections(input: &mut dyn Read, known: &[&str]) -> Result<Vec<Section>, St
             return reader.finish_at_end().map(|()| sections);
         }
         if !left.any(|known| *known == name) {
-            return Err(reader.damaged("no section of this name can be here"));
+            return Err(reader.damaged("unexpected section name"));
         }
         while reader.next_chunk()? {}
         let digest = reader.end()?;

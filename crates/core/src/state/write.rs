@@ -1,4 +1,4 @@
-//! Writing a state.
+//! Writer of saved states.
 
 use std::io::Write;
 
@@ -7,10 +7,10 @@ use xxhash_rust::xxh3::{Xxh3Default, xxh3_64};
 use super::{CHUNK, MAGIC, StateError, VERSION};
 use crate::sim::rng::Rng;
 
-/// The level of compression: most of a state is places in random order, which no level makes much smaller.
+/// Compression level. Most of a state is physical addresses in random order, which no level compresses much.
 const LEVEL: i32 = 1;
 
-/// Writes what comes before the body.
+/// Writes the header.
 pub fn write_head(out: &mut dyn Write, head: &str) -> Result<(), StateError> {
     let mut bytes = Vec::with_capacity(head.len() + 32);
     bytes.extend(MAGIC);
@@ -21,7 +21,7 @@ pub fn write_head(out: &mut dyn Write, head: &str) -> Result<(), StateError> {
     Ok(out.write_all(&bytes)?)
 }
 
-/// Writes the sections of a state.
+/// Writer of the sections of a state.
 pub struct Writer<'a> {
     out: zstd::Encoder<'static, &'a mut dyn Write>,
     chunk: Vec<u8>,
@@ -29,7 +29,7 @@ pub struct Writer<'a> {
 }
 
 impl<'a> Writer<'a> {
-    /// No section yet.
+    /// Creates a writer before the first section.
     pub fn new(out: &'a mut dyn Write) -> Result<Writer<'a>, StateError> {
         let out = zstd::Encoder::new(out, LEVEL)?;
         Ok(Writer { out, chunk: Vec::with_capacity(CHUNK), digest: Xxh3Default::new() })
@@ -55,7 +55,7 @@ impl<'a> Writer<'a> {
         Ok(self.out.write_all(name.as_bytes())?)
     }
 
-    /// Ends the last section.
+    /// Writes the end mark after the last section.
     pub fn finish(mut self) -> Result<(), StateError> {
         self.name("")?;
         self.out.finish()?.flush()?;
@@ -81,24 +81,24 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    /// Adds a byte.
+    /// Writes a byte.
     #[inline]
     pub fn u8(&mut self, value: u8) -> Result<(), StateError> {
         self.put(&[value])
     }
 
-    /// Adds a number.
+    /// Writes a number of 32 bits.
     #[inline]
     pub fn u32(&mut self, value: u32) -> Result<(), StateError> {
         self.put(&value.to_le_bytes())
     }
 
-    /// Adds where a stream of random numbers is.
+    /// Writes the state of a random number stream.
     pub fn rng(&mut self, rng: &Rng) -> Result<(), StateError> {
         rng.words().into_iter().try_for_each(|word| self.u64(word))
     }
 
-    /// Adds a number.
+    /// Writes a number of 64 bits.
     #[inline]
     pub fn u64(&mut self, value: u64) -> Result<(), StateError> {
         self.put(&value.to_le_bytes())
