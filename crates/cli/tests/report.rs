@@ -54,11 +54,11 @@ fn results_that_cannot_be_read_are_refused() {
         assert!(errors.iter().all(|error| error.starts_with("error: a/summary.json: ")), "{errors:?}");
         errors[0].clone()
     };
-    assert!(with("{".to_owned()).contains("it is no JSON"));
-    assert!(with("{}".to_owned()).contains("it is no result of Floatgate"));
+    assert!(with("{".to_owned()).contains("not JSON"));
+    assert!(with("{}".to_owned()).contains("not a result of Floatgate"));
     let other = with(summary.replace("floatgate-summary-1", "floatgate-summary-9"));
-    assert!(other.contains("its form is `floatgate-summary-9`") && other.contains("run it again"), "{other}");
-    assert!(bench.refused(&["explain", "a", "max"]).contains("a/summary.json: its form is `floatgate-summary-9`"));
+    assert!(other.contains("unsupported format `floatgate-summary-9`") && other.contains("run it again"), "{other}");
+    assert!(bench.refused(&["explain", "a", "max"]).contains("a/summary.json: unsupported format"));
     let less = with(summary.replace("\"unmapped_reads\"", "\"unmapped_reeds\""));
     assert!(less.contains("missing field `unmapped_reads`") && less.contains("run it again"), "{less}");
     assert!(bench.refused(&["report", "no-such"]).contains("cannot read no-such/summary.json"));

@@ -1,47 +1,47 @@
-//! What a request's time went into: its latency, partitioned along its critical path.
+//! Latency breakdown: partitions the latency of a request along its critical path.
 //!
-//! The parts of a request add up to its latency, to the picosecond. Which instant ends one part and begins the next is
-//! told in docs/model/attribution.md.
+//! The parts of a request add up to its latency, to the picosecond. docs/model/attribution.md defines where each part
+//! starts and ends.
 
 use crate::sim::time::Time;
 
-/// What a part of a request's time went into.
+/// Part of a latency, by cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(usize)]
 pub enum Part {
-    /// Waiting for a place in the device's queue.
+    /// Wait for a slot in the device's queue.
     HostQueue,
-    /// The host link, waiting for it included.
+    /// Host link, including the wait for it.
     Link,
-    /// The controller's software: waiting for a core, and running on it.
+    /// Firmware of the controller: wait for a core, and execution.
     Firmware,
-    /// The controller's memory: waiting for it to have room, for a flush, and the time of an access to it.
+    /// Memory of the controller: wait for room, wait of a flush, and access.
     Buffer,
-    /// Waiting for an earlier write of the same mapping unit.
+    /// Wait for an earlier write of the same mapping unit.
     Order,
-    /// Waiting for the entry of the map that tells the place.
+    /// Wait for the map entry with the physical address.
     MapFetch,
-    /// Waiting for other writes that fill the same program.
+    /// Wait for other writes that fill the same program.
     Fill,
-    /// Waiting for the die, which other host operations hold.
+    /// Wait for the die while other host operations hold it.
     Die,
-    /// Waiting for the channel, which other host operations hold.
+    /// Wait for the channel while other host operations hold it.
     Channel,
-    /// Waiting for cleaning: for a free block, or for a die or channel that operations of cleaning hold.
+    /// Wait for garbage collection: for a free block, or for a die or channel that it holds.
     Gc,
-    /// The read that completes a partial write: bus and cells.
+    /// Read that completes a partial write: bus and cells.
     Rmw,
-    /// Command and data cycles of its own operation, with the channel's turning to it.
+    /// Command and data cycles of the request's own operation, including the switch of the channel to it.
     Bus,
-    /// The cells of its own operation.
+    /// Cell time of the request's own operation.
     Cell,
 }
 
 impl Part {
-    /// How many there are.
+    /// Number of parts.
     pub const COUNT: usize = 13;
 
-    /// All parts, in the order in which a request meets them.
+    /// All parts, in the order in which they occur in a request.
     pub const ALL: [Part; Part::COUNT] = [
         Part::HostQueue,
         Part::Link,
@@ -58,7 +58,7 @@ impl Part {
         Part::Cell,
     ];
 
-    /// The name in results.
+    /// Returns the name in results.
     pub const fn name(self) -> &'static str {
         match self {
             Part::HostQueue => "host_queue",
@@ -78,76 +78,76 @@ impl Part {
     }
 }
 
-/// The latency of one request, by [`Part`], and how widely it was spread.
+/// Latency of one request by [`Part`], and the number of channels that it used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Breakdown {
-    /// Time, in the order of [`Part::ALL`].
+    /// Times, in the order of [`Part::ALL`].
     pub parts: [Time; Part::COUNT],
-    /// How many channels its flash operations used (Yoo et al. 2013, Figure 11).
+    /// Number of channels that its flash operations used (Yoo et al. 2013, Figure 11).
     pub channels: u32,
 }
 
 impl Breakdown {
-    /// The time of one part.
+    /// Returns the time of one part.
     pub const fn of(&self, part: Part) -> Time {
         self.parts[part as usize]
     }
 
-    /// All parts together: the latency.
+    /// Returns the sum of all parts, which is the latency.
     pub fn total(&self) -> Time {
         self.parts.iter().fold(Time::ZERO, |sum, part| sum + *part)
     }
 }
 
-/// Bands of latency to an octave.
+/// Number of latency bands per octave.
 const BANDS: usize = 16;
 
-/// Requests of about the same latency: two cache lines, which each request finds.
+/// Requests of about the same latency. A band takes two cache lines, and each request updates one.
 #[derive(Clone, Copy, Debug, Default)]
 struct Band {
     requests: u64,
-    /// Sums of their latencies and parts, since they were last carried over. No part has a larger sum than the
-    /// latencies, so that one test tells whether there is room for another request.
+    /// Sums of the latencies and of their parts since the sums were last carried over. No part has a larger sum than
+    /// the latencies, so one test shows whether another request fits.
     latency: u64,
     parts: [u64; Part::COUNT],
 }
 
-/// Requests of about the same latency, and sums of any size.
+/// Requests of about the same latency, with sums of any size.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sums {
     requests: u64,
     parts: [u128; Part::COUNT],
 }
 
-/// The breakdowns of many requests, summed in narrow bands of latency: so one can tell what those at a percentile
-/// waited for, and memory stays the same however many they are.
+/// Breakdowns of many requests, summed in narrow latency bands. They show what the requests at a percentile waited for,
+/// in memory that does not grow with the number of requests.
 ///
 /// A band is at most 1/16 as wide as its latencies are long.
 #[derive(Clone, Debug, Default)]
 pub struct Bands {
     bands: Vec<Band>,
-    /// By band, up to the last that has some: what was carried over, because 64 bits do not hold the sums.
+    /// Sums that were carried over because 64 bits cannot hold them, indexed by band, up to the last band with any.
     carried: Vec<Sums>,
 }
 
-/// The mean of some requests' breakdowns.
+/// Mean breakdown of some requests.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MeanBreakdown {
-    /// How many requests they are.
+    /// Number of these requests.
     pub requests: u64,
-    /// Their parts in microseconds, in the order of [`Part::ALL`].
+    /// Parts in microseconds, in the order of [`Part::ALL`].
     pub parts_us: [f64; Part::COUNT],
 }
 
-/// The band of a latency: the longer the latency, the higher the band.
+/// Returns the band of a latency. Longer latencies have higher bands.
 fn band(latency: Time) -> usize {
     let octave = latency.0.checked_ilog2().unwrap_or(0).saturating_sub(BANDS.ilog2()) as usize;
-    // Up to the second octave a band is a picosecond.
+    // Up to the second octave, a band is one picosecond wide.
     octave * BANDS + (latency.0 >> octave) as usize
 }
 
 impl Bands {
-    /// Adds a request of that latency.
+    /// Adds a request with this latency.
     #[inline]
     pub fn record(&mut self, latency: Time, breakdown: &Breakdown) {
         debug_assert_eq!(latency, breakdown.total(), "the parts of a latency add up to it");
@@ -179,7 +179,7 @@ impl Bands {
         &mut self.carried[band]
     }
 
-    /// All sums, by band.
+    /// Returns the sums of all bands.
     fn sums(&self) -> impl Iterator<Item = Sums> {
         self.bands.iter().enumerate().map(|(band, recent)| {
             let mut sums = recent.sums();
@@ -188,7 +188,7 @@ impl Bands {
         })
     }
 
-    /// Adds all requests of another.
+    /// Adds all requests of another breakdown.
     pub fn add(&mut self, other: &Bands) {
         if self.bands.len() < other.bands.len() {
             self.grow(other.bands.len());
@@ -198,17 +198,17 @@ impl Bands {
         }
     }
 
-    /// The mean of all; `None` without requests.
+    /// Returns the mean of all requests, or `None` without requests.
     pub fn mean(&self) -> Option<MeanBreakdown> {
         let mut all = Sums::default();
         self.sums().for_each(|band| all.add(&band));
         all.mean()
     }
 
-    /// The mean of the band of the latency that a share of all (0 to 1) do not exceed; `None` without requests.
+    /// Returns the mean of the latency band that contains the quantile `share` (0 to 1), or `None` without requests.
     pub fn at(&self, share: f64) -> Option<MeanBreakdown> {
         let all: u64 = self.sums().map(|band| band.requests).sum();
-        // The rank as the percentiles of latencies have it.
+        // The rank is defined as for the percentiles of latencies.
         let rank = (libm::ceil(share * all as f64) as u64).clamp(1, all.max(1));
         let mut below = 0;
         let band = self.sums().find(|band| {
@@ -220,7 +220,7 @@ impl Bands {
 }
 
 impl Band {
-    /// Adds a request, unless its sums have no room for it.
+    /// Adds a request. Returns `false` if the sums have no room for it.
     #[inline(always)]
     fn record(&mut self, latency: Time, breakdown: &Breakdown) -> bool {
         let Some(sum) = self.latency.checked_add(latency.0) else { return false };
@@ -295,7 +295,7 @@ mod tests {
         let mut bands = Bands::default();
         for us in 1..=1000 {
             let mut breakdown = Breakdown::default();
-            // What the slow ones wait for is another part than what the others do.
+            // Slow requests wait for another part than the others.
             breakdown.parts[if us > 900 { Part::Gc } else { Part::Cell } as usize] = Time::from_us(us);
             bands.record(Time::from_us(us), &breakdown);
         }

@@ -1,7 +1,7 @@
-//! What bounds a run: the time that each kind of resource had to work, which no run can undercut.
+//! Bounds of a run: the time for which each kind of resource had to work, which is the least time of any run.
 //!
-//! The utilisation law (Denning and Buzen 1978): a resource that works D for each request, on average, serves at most
-//! 1 / D requests in a second, whatever its scheduling. docs/model/metrics.md has the terms.
+//! The utilization law (Denning and Buzen 1978): a resource that works for D seconds per request, on average, serves at
+//! most 1/D requests per second, whatever the scheduling. docs/model/metrics.md defines the terms.
 
 use crate::config::cells::CellMode;
 use crate::config::{Concurrency, DeviceConfig};
@@ -10,41 +10,41 @@ use crate::nand::array::{ChannelTime, DieTime};
 use crate::nand::timing::Timing;
 use crate::sim::time::{Time, transfer_time};
 
-/// What a kind of resource had to do.
+/// Work of a kind of resource.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Demand {
-    /// Its name in results.
+    /// Name in results.
     pub resource: &'static str,
-    /// How many there are.
+    /// Number of units of the resource.
     pub units: u32,
-    /// Time that all of them had to work, together, in ps.
+    /// Time for which all units had to work, summed, in picoseconds.
     pub work: u128,
-    /// The part of it that went into cleaning.
+    /// Part of `work` for garbage collection.
     pub gc: u128,
 }
 
-/// What was done.
+/// Input of the bounds: the operations of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Work<'a> {
-    /// The device.
+    /// Device.
     pub config: &'a DeviceConfig,
-    /// What the device counted.
+    /// Counters of the device.
     pub counters: &'a Counters,
-    /// Time spent, by channel.
+    /// Busy times of the channels, indexed by channel.
     pub channels: &'a [ChannelTime],
-    /// Time spent, by die.
+    /// Busy times of the dies, indexed by die.
     pub dies: &'a [DieTime],
-    /// Time for which each LUN worked; empty where operations cannot overlap.
+    /// Time for which each LUN worked; empty if operations cannot overlap.
     pub luns: &'a [Time],
-    /// Bytes of the host's writes and reads.
+    /// Bytes of host writes and of host reads.
     pub bytes: [u64; 2],
     /// Time for which the port of the controller's memory worked.
     pub memory: Time,
-    /// Time spent, by core.
+    /// Time for which each core worked.
     pub cores: &'a [Time],
 }
 
-/// Time that a device's resources have worked longer than there was time: a defect of the model.
+/// Error for a resource that worked for longer than the run lasted, which is a defect of the model.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{resource} {index} worked for {worked_ps} ps within {elapsed_ps} ps")]
 pub struct OverBound {
@@ -55,7 +55,7 @@ pub struct OverBound {
 }
 
 impl Work<'_> {
-    /// What each kind of resource had to do.
+    /// Returns the work of each kind of resource.
     pub fn demands(&self) -> Vec<Demand> {
         let sum = |times: &mut dyn Iterator<Item = Time>| times.map(|time| u128::from(time.0)).sum::<u128>();
         let on_channels = sum(&mut self.channels.iter().map(|time| time.data + time.command));
@@ -70,7 +70,7 @@ impl Work<'_> {
                 work: on_channels,
                 gc: gc_bus.min(on_channels),
             },
-            // What overlaps shortens cleaning by the same share as all other work.
+            // Overlaps shorten garbage collection by the same share as all other work.
             Demand { resource: "dies", units: self.luns(), work: in_luns, gc: gc_luns * in_luns / one_by_one.max(1) },
         ];
         if let Some(bandwidth) = self.config.host.link_bandwidth {
@@ -89,13 +89,13 @@ impl Work<'_> {
         demands
     }
 
-    /// LUNs of the device.
+    /// Returns the number of LUNs in the device.
     fn luns(&self) -> u32 {
         self.config.total_planes() / self.config.planes_per_lun()
     }
 
-    /// Time for which the LUNs of each channel worked, together, in ps: their cells or their own transfers. Waiting for
-    /// the channel is no work.
+    /// Returns the time for which the LUNs of each channel worked, summed, in picoseconds. They work while their cells
+    /// work, and during their own transfers, but not while they wait for the channel.
     fn in_luns(&self) -> impl Iterator<Item = u128> {
         let channels = self.channels.len().max(1);
         let (dies, luns) = (self.dies.len() / channels, self.luns.len() / channels);
@@ -104,14 +104,14 @@ impl Work<'_> {
             if luns > 0 {
                 return sum(&mut self.luns[i * luns..][..luns].iter().copied());
             }
-            // One phase follows another.
+            // Phases follow one another.
             let cells = self.dies[i * dies..][..dies].iter().map(|die| die.cell);
             sum(&mut cells.chain([channel.data, channel.command]))
         })
     }
 
-    /// Time of cleaning on the channels and in the cells, from what was counted: page times of several types count with
-    /// their mean, and summaries as those of blocks in native mode.
+    /// Returns the time of garbage collection on the channels and in the cells, computed from counters. If page types
+    /// have different times, their mean is used. Summaries count as those of blocks in native mode.
     fn of_gc(&self) -> (u128, u128) {
         let (timing, counters, config) = (Timing::new(self.config), self.counters, self.config);
         let times = timing.of(CellMode::Native);
@@ -134,7 +134,7 @@ impl Work<'_> {
         (sum(&bus), sum(&cells))
     }
 
-    /// Checks that nothing has worked for longer than there was time.
+    /// Checks that no resource has worked for longer than the run lasted.
     pub fn check(&self, elapsed: Time) -> Result<(), OverBound> {
         let lanes = match self.config.nand.concurrency {
             Concurrency::Plane => u64::from(self.config.geometry.planes),
@@ -169,7 +169,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_works_for_longer_than_there_is_time() {
+    fn no_resource_works_for_longer_than_the_run() {
         let config = crate::config::load("hu2011", &[]).unwrap();
         let channels = vec![ChannelTime { data: Time(70), command: Time(30) }; config.geometry.channels as usize];
         let mut dies = vec![DieTime::default(); 32];
@@ -192,7 +192,7 @@ mod tests {
         assert_eq!(short.unwrap_err().to_string(), "channel 0 worked for 100 ps within 99 ps");
         dies[3].cell = Time(101);
         assert_eq!(work(&dies, &[]).0.unwrap_err().to_string(), "die 3 worked for 101 ps within 100 ps");
-        // A channel has four chips, of which each takes one command at a time, for eight dies.
+        // A channel has four chips for eight dies, and each chip takes one command at a time.
         dies.fill(DieTime { cell: Time(40), ..DieTime::default() });
         let one_by_one = work(&dies, &[]).0.unwrap_err().to_string();
         assert_eq!(one_by_one, "LUNs of channel 0 worked for 420 ps within 100 ps");

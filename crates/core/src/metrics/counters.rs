@@ -1,45 +1,45 @@
-//! Counters: plain fields, so that counting costs an addition.
+//! Counters: plain fields, so that counting takes one addition.
 
 use std::cell::{Cell, RefCell};
 
 use serde::Serialize;
 
-/// Why a page was programmed. Each programmed page has exactly one cause.
+/// Cause of a programmed page. Each programmed page has exactly one cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
 pub enum ProgramCause {
-    /// It holds data that the host wrote.
+    /// Data of a host write.
     Host,
-    /// It holds data that cleaning moved.
+    /// Data moved by garbage collection.
     Gc,
-    /// It holds the summary of its block.
+    /// Summary of a block.
     Summary,
-    /// It holds nothing: the rest of a wordline.
+    /// Padding: the rest of a wordline.
     Padding,
-    /// It was skipped so that a copy-back keeps the parity of its page (Hu et al. 2011, restriction *b*).
+    /// Page skipped so that a copy-back keeps the parity of its page (Hu et al. 2011, restriction *b*).
     WasteCopyback,
-    /// It was skipped so that planes could be programmed together (restriction *c*).
+    /// Page skipped so that planes could be programmed together (restriction *c*).
     WasteAlignment,
-    /// It holds a part of the map.
+    /// Translation page.
     Map,
-    /// It holds data copied to keep the units of a logical block together.
+    /// Data copied to keep the units of a logical block together.
     Merge,
-    /// It holds records of trims (`durability.trim_journal`).
+    /// Records of trims (`durability.trim_journal`).
     Journal,
-    /// It holds a part of the checkpoint (`durability.checkpoint`).
+    /// Part of the checkpoint (`durability.checkpoint`).
     Checkpoint,
 }
 
-/// Why a unit is copied.
+/// Cause of a copied unit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub enum CopyCause {
-    /// Garbage collection gains the invalid units of its block.
+    /// Garbage collection reclaims the block of the unit.
     #[default]
     Gc,
-    /// Wear leveling migrates its block.
+    /// Wear leveling migrates the block of the unit.
     Wear,
-    /// A program of its block has failed.
+    /// A program in the block of the unit has failed.
     FailedBlock,
     /// Logical blocks are merged.
     Merge,
@@ -51,7 +51,7 @@ impl CopyCause {
 }
 
 impl ProgramCause {
-    /// All causes, with the names that results have for them.
+    /// All causes, with their names in results.
     pub const ALL: [(ProgramCause, &str); 10] = [
         (ProgramCause::Host, "host"),
         (ProgramCause::Gc, "gc"),
@@ -66,66 +66,66 @@ impl ProgramCause {
     ];
 }
 
-/// Why a page was read.
+/// Cause of a page read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
 pub enum ReadCause {
-    /// For a host read.
+    /// Host read.
     Host,
-    /// To move what is valid.
+    /// Move of valid data by garbage collection.
     Gc,
-    /// To complete a partial write.
+    /// Completion of a partial write.
     Rmw,
-    /// For a part of the map.
+    /// Translation page.
     Map,
-    /// To keep the units of a logical block together.
+    /// Copy that keeps the units of a logical block together.
     Merge,
 }
 
-/// Why a translation page was read or programmed.
+/// Cause of the read or program of a translation page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
 pub enum MapCause {
-    /// An entry was needed that is not in the cache.
+    /// Miss: an entry that is not in the cache is needed.
     Miss,
-    /// A changed entry left the cache, or found no room in it.
+    /// Eviction of a dirty entry, or a dirty entry for which the cache has no room.
     Eviction,
-    /// Cleaning moved units whose entries are in it.
+    /// Garbage collection moved units whose entries are in the page.
     Gc,
-    /// It stood in a block that was reclaimed.
+    /// The block of the page is being reclaimed.
     MapGc,
-    /// Functional writes had changed it.
+    /// Functional writes have changed the page.
     Functional,
 }
 
 impl MapCause {
-    /// How many there are.
+    /// Number of causes.
     pub const COUNT: usize = 5;
 }
 
-/// What is counted where the map is in flash.
+/// Counters of a map that is in flash.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct MapCounters {
-    /// Entries needed by the host that were in the cache.
+    /// Number of entries needed by the host that were in the cache.
     pub hits: u64,
-    /// Entries needed by the host that were not.
+    /// Number of entries needed by the host that were not in the cache.
     pub misses: u64,
-    /// Entries evicted that were as in flash.
+    /// Number of clean entries evicted.
     pub evictions_clean: u64,
-    /// Entries evicted that were newer.
+    /// Number of dirty entries evicted.
     pub evictions_dirty: u64,
-    /// Translation pages read, by [`MapCause`].
+    /// Number of translation pages read, by [`MapCause`].
     pub reads: [u64; MapCause::COUNT],
-    /// Translation pages programmed, by [`MapCause`].
+    /// Number of translation pages programmed, by [`MapCause`].
     pub programs: [u64; MapCause::COUNT],
-    /// Mapping units of room that superseded versions of translation pages took.
+    /// Number of mapping units that invalidated versions of translation pages occupied.
     pub units_invalidated: u64,
-    /// Blocks of translation pages chosen to be reclaimed.
+    /// Number of blocks of translation pages chosen as victims.
     pub victims: u64,
 }
 
 impl MapCounters {
-    /// Each count of both, put together.
+    /// Combines each counter with that of `other`.
     fn with(&self, other: &MapCounters, together: &impl Fn(u64, u64) -> u64) -> MapCounters {
         MapCounters {
             hits: together(self.hits, other.hits),
@@ -140,19 +140,19 @@ impl MapCounters {
     }
 }
 
-/// What is counted of a class.
+/// Counters of a data class.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClassCounts {
-    /// Units that were written.
+    /// Number of units that were written.
     pub units_written: u64,
-    /// Units that cleaning moved, by the class of their last write.
+    /// Number of units that garbage collection moved, by the class of their last write.
     pub units_moved: u64,
-    /// Units that went to a block of another class, because no block was free for their own.
+    /// Number of units that went to a block of another class, because no block was free for their own.
     pub units_elsewhere: u64,
 }
 
 impl ClassCounts {
-    /// What was counted since `earlier`.
+    /// Returns the counts since `earlier`.
     pub fn since(&self, earlier: &ClassCounts) -> ClassCounts {
         ClassCounts {
             units_written: self.units_written - earlier.units_written,
@@ -162,43 +162,42 @@ impl ClassCounts {
     }
 }
 
-/// What is counted where something fails.
+/// Counters of faults.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct FaultCounts {
-    /// Programs that failed.
+    /// Number of programs that failed.
     pub programs_failed: u64,
-    /// Erases that failed.
+    /// Number of erases that failed.
     pub erases_failed: u64,
-    /// Reads of pages that brought something that could not be corrected: for the host, for cleaning, for partial
-    /// writes.
+    /// Number of uncorrectable page reads: for the host, for garbage collection, for partial writes.
     pub uncorrectable: [u64; 3],
-    /// Units with data whose program failed.
+    /// Number of units with data whose program failed.
     pub units_failed: u64,
-    /// Units of the host that could not be read any more when they were last valid.
+    /// Number of units of the host that were valid when they became unreadable.
     pub units_lost: u64,
-    /// Blocks of which a program or an erase has failed.
+    /// Number of blocks that became bad because a program or an erase failed.
     pub blocks_grown_bad: u64,
 }
 
 impl FaultCounts {
-    /// The reads that are told apart in `uncorrectable`.
+    /// Causes that `uncorrectable` distinguishes.
     pub const READS: [ReadCause; 3] = [ReadCause::Host, ReadCause::Gc, ReadCause::Rmw];
 
-    /// Counts a read that brought something that could not be corrected.
+    /// Counts an uncorrectable read.
     pub fn note_uncorrectable(&mut self, cause: ReadCause) {
         if let Some(index) = FaultCounts::READS.iter().position(|known| *known == cause) {
             self.uncorrectable[index] += 1;
         }
     }
 
-    /// All counts, in an order that does not change.
+    /// Returns all counts, in a fixed order.
     pub fn values(&self) -> [u64; 8] {
         let [host, gc, rmw] = self.uncorrectable;
         let FaultCounts { programs_failed, erases_failed, units_failed, units_lost, blocks_grown_bad, .. } = *self;
         [programs_failed, erases_failed, host, gc, rmw, units_failed, units_lost, blocks_grown_bad]
     }
 
-    /// The counts of [`FaultCounts::values`].
+    /// Creates counters from the counts of [`FaultCounts::values`].
     pub fn of_values(values: [u64; 8]) -> FaultCounts {
         let [programs_failed, erases_failed, host, gc, rmw, units_failed, units_lost, blocks_grown_bad] = values;
         let uncorrectable = [host, gc, rmw];
@@ -211,14 +210,14 @@ impl FaultCounts {
     }
 }
 
-/// How two blocks of a logical block became one (Gupta et al., ASPLOS 2009, Section 2).
+/// Kind of merge of the two blocks of a logical block (Gupta et al., ASPLOS 2009, Section 2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MergeKind {
-    /// Nothing was copied: the host had written all again, or trimmed it.
+    /// Switch merge: nothing was copied, since the host had rewritten or trimmed everything.
     Switch,
-    /// The host wrote a first part of the new block, and the rest was copied.
+    /// Partial merge: the host wrote the first part of the new block, and the rest was copied.
     Partial,
-    /// Writes of the host came behind copies.
+    /// Full merge: host writes followed copies.
     Full,
 }
 
@@ -228,85 +227,85 @@ impl MergeKind {
         [(MergeKind::Switch, "switch"), (MergeKind::Partial, "partial"), (MergeKind::Full, "full")];
 }
 
-/// Everything that is counted while requests are served.
+/// Counters of the device while it serves requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Counters {
-    /// Pages programmed, by [`ProgramCause`].
+    /// Number of pages programmed, by [`ProgramCause`].
     pub pages_programmed: [u64; ProgramCause::ALL.len()],
-    /// Pages read, by [`ReadCause`].
+    /// Number of pages read, by [`ReadCause`].
     pub pages_read: [u64; 5],
-    /// Blocks erased.
+    /// Number of blocks erased.
     pub blocks_erased: u64,
-    /// Read commands.
+    /// Number of read commands.
     pub read_commands: u64,
-    /// Program commands.
+    /// Number of program commands.
     pub program_commands: u64,
-    /// Pages moved within their plane by copy-back.
+    /// Number of pages moved within their plane by copy-back.
     pub copy_backs: u64,
-    /// Mapping units touched by accepted host writes.
+    /// Number of mapping units touched by accepted host writes.
     pub host_units: u64,
     /// Bytes of accepted host writes.
     pub host_bytes: u64,
-    /// Mapping units programmed with data, the host's or moved.
+    /// Number of mapping units programmed with data, from the host or moved.
     pub units_programmed: u64,
-    /// Mapping units programmed without data, to fill a page or a wordline.
+    /// Number of mapping units programmed without data, to fill a page or a wordline.
     pub units_padded: u64,
-    /// Program units handed over before they were full, because a FLUSH or FUA waited for them.
+    /// Number of program units queued before they were full, because a FLUSH or FUA waited for them.
     pub units_cut_by_flush: u64,
-    /// Program units handed over before they were full, because of `controller.fill_timeout`.
+    /// Number of program units queued before they were full, because of `controller.fill_timeout`.
     pub units_cut_by_timeout: u64,
-    /// Units that were superseded by a host write.
+    /// Number of units invalidated by a host write.
     pub units_invalidated: u64,
-    /// Units that were trimmed.
+    /// Number of units trimmed.
     pub units_trimmed: u64,
-    /// Units that were moved, by [`CopyCause`].
+    /// Number of units moved, by [`CopyCause`].
     pub moved: [u64; CopyCause::COUNT],
-    /// Copies that were superseded while they were on their way, and so never valid.
+    /// Number of wasted copies: they were invalidated before their program completed, and so never became valid.
     pub wasted_copies: u64,
-    /// Reads of never-written units, answered by the controller.
+    /// Number of reads of units without data, which the controller completes.
     pub unmapped_reads: u64,
-    /// Reads of units whose write is on its way, answered by the controller.
+    /// Number of reads of units whose write is in flight, which the controller completes.
     pub slot_reads: u64,
-    /// Unit writes that replaced all valid sectors.
+    /// Number of written units of which all valid sectors were replaced.
     pub updates_covered: u64,
-    /// Unit writes that had to keep some valid sectors.
+    /// Number of written units of which some valid sectors were kept.
     pub updates_uncovered: u64,
-    /// Unit writes that found no valid sector.
+    /// Number of written units that had no valid sector.
     pub updates_first: u64,
-    /// Victims chosen.
+    /// Number of victims chosen.
     pub victims: u64,
-    /// Valid units of the victims when chosen.
+    /// Number of valid units in the victims when they were chosen.
     pub victim_valid_units: u64,
-    /// Free blocks of the plane, those that wait for their erase or are being erased included, summed over the choices
-    /// of a victim.
+    /// Number of free blocks of the plane, including blocks that await or undergo an erase, summed over the choices of
+    /// a victim.
     pub free_blocks_at_choice: u64,
-    /// Unwritten units of the plane's open blocks, summed over the choices of a victim.
+    /// Number of unwritten units in the plane's open blocks, summed over the choices of a victim.
     pub open_units_at_choice: u64,
-    /// Logical blocks whose two blocks became one, by [`MergeKind`].
+    /// Number of merges of the two blocks of a logical block, by [`MergeKind`].
     pub merges: [u64; MergeKind::ALL.len()],
-    /// Mapping units of accepted host writes that failed because the device became read-only.
+    /// Number of mapping units of accepted host writes that failed because the device became read-only.
     pub units_unwritten: u64,
     /// Bytes of these writes.
     pub bytes_unwritten: u64,
-    /// Where the map is in flash.
+    /// Counters of a map that is in flash.
     pub map: MapCounters,
-    /// Where something fails.
+    /// Counters of faults.
     pub faults: FaultCounts,
 }
 
 impl Counters {
-    /// What was counted since `earlier`.
+    /// Returns the counts since `earlier`.
     pub fn since(&self, earlier: &Counters) -> Counters {
         let faults = self.faults.with(&earlier.faults, |now, before| now - before);
         Counters { faults, ..self.with(earlier, |now, before| now - before) }
     }
 
-    /// What was counted here and there.
+    /// Returns the sums of both counts.
     pub fn plus(&self, other: &Counters) -> Counters {
         Counters { faults: self.faults.with(&other.faults, |a, b| a + b), ..self.with(other, |a, b| a + b) }
     }
 
-    /// Each count of both, put together, but those of what fails.
+    /// Combines each counter with that of `other`, except those of faults.
     fn with(&self, other: &Counters, together: impl Fn(u64, u64) -> u64) -> Counters {
         macro_rules! together {
             ($($field:ident),+) => {
@@ -351,7 +350,7 @@ impl Counters {
         )
     }
 
-    /// All counts but those of what fails, in an order that does not change.
+    /// Returns all counts except those of faults, in a fixed order.
     pub fn values(&self) -> Vec<u64> {
         let values = RefCell::new(Vec::new());
         self.with(self, |value, _| {
@@ -361,7 +360,7 @@ impl Counters {
         values.into_inner()
     }
 
-    /// The counts of [`Counters::values`]; those that are missing are 0.
+    /// Creates counters from the counts of [`Counters::values`]. Missing counts are 0.
     pub fn of_values(values: &[u64]) -> Counters {
         let next = Cell::new(0);
         Counters::default().with(&Counters::default(), |_, _| {
@@ -370,64 +369,64 @@ impl Counters {
         })
     }
 
-    /// Units moved, for any cause.
+    /// Returns the number of units moved, for any cause.
     pub fn units_moved(&self) -> u64 {
         self.moved.iter().sum()
     }
 
-    /// Pages programmed, whatever the cause.
+    /// Returns the number of pages programmed, for any cause.
     pub fn pages_programmed_total(&self) -> u64 {
         self.pages_programmed.iter().sum()
     }
 
-    /// Pages read, whatever the cause.
+    /// Returns the number of pages read, for any cause.
     pub fn pages_read_total(&self) -> u64 {
         self.pages_read.iter().sum()
     }
 }
 
-/// What the buffer counts. All zero without one.
+/// Counters of the buffer; all 0 without one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BufferCounts {
-    /// Units of reads of which all sectors asked for were there.
+    /// Number of read units of which the buffer held all requested sectors.
     pub reads_hit: u64,
-    /// Units of reads of which some were.
-    pub reads_partial: u64,
-    /// Units of reads of which none was.
-    pub reads_miss: u64,
-    /// Units of writes that found their unit there.
+    /// Number of read units of which the buffer held some of the requested sectors.
+    pub reads_partly: u64,
+    /// Number of read units of which the buffer held none of the requested sectors.
+    pub reads_missed: u64,
+    /// Number of written units that the buffer held.
     pub writes_hit: u64,
-    /// Units of writes that did not.
+    /// Number of written units that the buffer did not hold.
     pub writes_new: u64,
-    /// Units of writes whose completion did not wait for flash.
+    /// Number of written units whose completion did not wait for flash.
     pub writes_back: u64,
-    /// Units that reads brought.
+    /// Number of units that reads added to the buffer.
     pub fills: u64,
-    /// Units evicted: for a write, for the water marks, for a read.
+    /// Number of units evicted: for a write, for the water marks, for a read.
     pub evictions: [u64; 3],
-    /// Those that were dropped, as flash had them.
+    /// Number of evicted units that were clean.
     pub evicted_clean: u64,
-    /// Units that were dropped because the host deallocated them.
+    /// Number of units dropped because the host deallocated them.
     pub dropped: u64,
-    /// Units written to flash from the buffer.
+    /// Number of units written from the buffer to flash.
     pub written_back: u64,
-    /// Those that were written beside another that was to be, to fill its program.
+    /// Number of these units that were written to fill the program of another unit.
     pub companions: u64,
-    /// Units that were read and written to fill up blocks.
+    /// Number of these units that were read from flash to complete a block.
     pub padding: u64,
-    /// Flushes that had to wait.
+    /// Number of flushes that had to wait.
     pub flushes_waited: u64,
-    /// Units of FUA writes that had to wait.
+    /// Number of units of FUA writes that had to wait.
     pub fua_waited: u64,
 }
 
 impl BufferCounts {
-    /// What was counted since `earlier`.
+    /// Returns the counts since `earlier`.
     pub fn since(&self, earlier: &BufferCounts) -> BufferCounts {
         self.with(earlier, |now, before| now - before)
     }
 
-    /// Both counts as one.
+    /// Returns the sums of both counts.
     pub fn plus(&self, other: &BufferCounts) -> BufferCounts {
         self.with(other, |one, other| one + other)
     }

@@ -1,10 +1,10 @@
-//! Distributions of latencies.
+//! Distribution of latencies.
 
 use hdrhistogram::Histogram;
 
 use crate::sim::time::Time;
 
-/// A distribution of times: mean, least and most exact, percentiles within 0.1 %.
+/// Distribution of times: mean, minimum and maximum are exact, percentiles are accurate to 0.1%.
 #[derive(Clone, Debug)]
 pub struct Latency {
     histogram: Histogram<u64>,
@@ -18,7 +18,7 @@ const TWELFTH_OF_A_DECADE: f64 = 0.825_404_185_268_018_5;
 
 impl Default for Latency {
     fn default() -> Self {
-        // Ten days at most; what is longer is counted as that, and its exact maximum is kept beside.
+        // Times beyond ten days are counted as ten days. The exact maximum is kept separately.
         let histogram = Histogram::new_with_max(1 << 50, 3).unwrap_or_else(|_| unreachable!("3 digits are allowed"));
         Latency { histogram, sum: 0, min: Time::NEVER, max: Time::ZERO }
     }
@@ -28,7 +28,7 @@ impl Latency {
     /// Adds a time.
     #[inline]
     pub fn record(&mut self, time: Time) {
-        // Picoseconds below a nanosecond do not matter to a percentile, and would cost a larger table.
+        // Fractions of a nanosecond do not matter to a percentile, and would require a larger table.
         self.histogram.saturating_record(time.0 / 1000);
         self.sum += u128::from(time.0);
         self.min = self.min.min(time);
@@ -37,36 +37,36 @@ impl Latency {
 
     /// Adds all times of another distribution.
     pub fn add(&mut self, other: &Latency) {
-        // Both count in the same steps, so this cannot fail.
+        // Both distributions have the same buckets, so this cannot fail.
         let _ = self.histogram.add(&other.histogram);
         self.sum += other.sum;
         self.min = self.min.min(other.min);
         self.max = self.max.max(other.max);
     }
 
-    /// How many were added.
+    /// Returns the number of times.
     pub fn count(&self) -> u64 {
         self.histogram.len()
     }
 
-    /// The mean, in microseconds.
+    /// Returns the mean in microseconds.
     pub fn mean_us(&self) -> f64 {
         if self.count() == 0 { 0.0 } else { self.sum as f64 / self.count() as f64 / 1e6 }
     }
 
-    /// The least, in microseconds.
+    /// Returns the minimum in microseconds.
     pub fn min_us(&self) -> f64 {
         if self.count() == 0 { 0.0 } else { self.min.as_us() }
     }
 
-    /// The most, in microseconds.
+    /// Returns the maximum in microseconds.
     pub fn max_us(&self) -> f64 {
         self.max.as_us()
     }
 
-    /// Points of the distribution, in ascending order: a time in microseconds, within 0.1 %, and how many took longer.
-    /// At most [`CURVE_POINTS`](Self::CURVE_POINTS), a fiftieth of all apart and, in the last fiftieth, twelve to each
-    /// power of ten; the last is the most.
+    /// Returns points of the distribution in ascending order: a time in microseconds, accurate to 0.1%, and the number
+    /// of longer times. Points are 2% of all times apart, and in the last 2% there are twelve points per power of ten.
+    /// There are at most [`CURVE_POINTS`](Self::CURVE_POINTS). The last point is the maximum.
     pub fn curve(&self) -> Vec<(f64, u64)> {
         let count = self.count();
         let mut points = Vec::new();
@@ -86,10 +86,10 @@ impl Latency {
         points
     }
 
-    /// The most points that [`curve`](Self::curve) has: of 2^64 times, 17.6 powers of ten in the tail.
+    /// Maximum number of points of [`curve`](Self::curve): 2^64 times have 17.6 powers of ten in the tail.
     pub const CURVE_POINTS: usize = 50 + 12 * 18;
 
-    /// The time that a share of all (0 to 1) do not exceed, in microseconds, within 0.1 %.
+    /// Returns the time that a share of all times (0 to 1) do not exceed, in microseconds, accurate to 0.1%.
     pub fn quantile_us(&self, share: f64) -> f64 {
         let value = self.histogram.value_at_quantile(share) as f64 / 1e3;
         value.clamp(self.min_us(), self.max_us())
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn a_curve_is_exact_where_it_has_points() {
+    fn points_of_a_curve_are_exact() {
         assert_eq!(of(std::iter::empty()).curve(), []);
         assert_eq!(of([7].into_iter()).curve(), [(7.0, 0)]);
         assert_eq!(of([1, 1, 1, 2].into_iter()).curve(), [(1.0, 1), (2.0, 0)]);
@@ -117,7 +117,7 @@ mod tests {
     fn a_curve_has_a_tail_and_an_end() {
         let times = 1..=1_000_000;
         let curve = of(times.clone()).curve();
-        // Buckets are 0.1 % wide, so that the last of these times share one.
+        // Buckets are 0.1% wide, so the last of these times share one.
         assert!((60..=Latency::CURVE_POINTS).contains(&curve.len()), "{}", curve.len());
         assert_eq!(curve.last(), Some(&(1e6, 0)));
         for (time, longer) in &curve {
@@ -125,10 +125,12 @@ mod tests {
             assert!((time - exact as f64).abs() <= 0.001 * time + 0.001, "{time} for {exact}");
         }
         assert!(curve.windows(2).all(|pair| pair[0].0 < pair[1].0 && pair[0].1 > pair[1].1));
-        // The step from one point to the next is a fiftieth of all or a quarter, but for the width of a bucket.
+        // The step between points is a fiftieth of all times or a quarter of the rest, except for the width of a
+        // bucket.
         let steps = curve.windows(2).map(|pair| (pair[0].1 - pair[1].1, pair[0].1));
         assert!(steps.clone().all(|(step, longer)| step <= 22_000.max(longer / 4)), "{:?}", steps.collect::<Vec<_>>());
-        // One of 100,000 takes 1000 s, ten of them 100 s or more, and so on: a tail of more than three powers of ten.
+        // A heavy tail of more than three powers of ten: one of 100,000 times is 1000 s, ten are 100 s or more, and so
+        // on.
         let heavy = of((1..=100_000).map(|rank| 1_000_000_000 / rank)).curve();
         assert!((80..=Latency::CURVE_POINTS).contains(&heavy.len()), "{}", heavy.len());
     }

@@ -1,4 +1,4 @@
-//! What is counted and measured.
+//! Counters and measurements of a run, and the summary of its results.
 
 pub mod attribution;
 pub mod bounds;

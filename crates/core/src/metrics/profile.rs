@@ -1,21 +1,21 @@
-//! What requests are like: sizes, the time from one to the next, and how many channels they use.
+//! Profile of requests: their sizes, inter-arrival times and numbers of channels used.
 //!
-//! Each takes a little time for each request, so it is collected only when a run asks for it.
+//! Each takes some time per request, so a profile is collected only if a run requests it.
 
 use super::attribution::Breakdown;
 use crate::sim::request::{Operation, Request, SECTOR};
 use crate::sim::time::Time;
 
-/// Counts of one number of channels each: none, 1, 2, ... The last one is for more, too.
+/// Number of counters for the channels used: none, 1, 2, ... The last counter includes higher numbers.
 const CHANNELS: usize = 257;
 
-/// Powers of two that a size in sectors can have: none, 1, up to 2, up to 4, ... up to 2^32.
+/// Number of size classes, in sectors: 0, 1, up to 2, up to 4, ... up to 2^32.
 const SIZES: usize = 34;
 
-/// Powers of two that a time in nanoseconds can have: 0, from 1, from 2, from 4, ...
+/// Number of classes of times in nanoseconds: 0, from 1, from 2, from 4, ...
 const INTERVALS: usize = 65;
 
-/// Counts of what requests are like.
+/// Profile of requests.
 #[derive(Clone, Debug)]
 pub struct Profile {
     sizes: [[u64; SIZES]; Operation::ALL.len()],
@@ -38,8 +38,8 @@ impl Default for Profile {
 }
 
 impl Profile {
-    /// A request was issued. They come in the order of issue; one that arrived before its predecessor counts as having
-    /// arrived with it.
+    /// Counts a request that is issued. Requests are counted in order of issue. A request that arrived before its
+    /// predecessor counts as having arrived together with it.
     #[inline]
     pub fn issued(&mut self, request: &Request) {
         let bits = |value: u64| (u64::BITS - value.leading_zeros()) as usize;
@@ -54,29 +54,31 @@ impl Profile {
         }
     }
 
-    /// A request has completed, and this is what its time went into.
+    /// Counts a request that has completed, with its latency breakdown.
     #[inline]
     pub fn completed(&mut self, operation: Operation, breakdown: &Breakdown) {
         self.attributed = true;
         self.channels[operation.index()][(breakdown.channels as usize).min(CHANNELS - 1)] += 1;
     }
 
-    /// Requests of an operation by size: the greatest number of bytes of each class, in which the least is one more
-    /// than that of the class before, and the requests. From the first class that has any to the last.
+    /// Returns the requests of an operation by size: the maximum bytes of each class, and the number of requests. A
+    /// class starts above the maximum of the previous one. The list is limited to the classes from the first to the
+    /// last that is not empty.
     pub fn sizes(&self, operation: Operation) -> Vec<(u64, u64)> {
         let most = |class: usize| if class == 0 { 0 } else { SECTOR << (class - 1) };
         filled(&self.sizes[operation.index()]).map(|(class, count)| (most(class), count)).collect()
     }
 
-    /// Requests by the time since the one before: the least of each class in nanoseconds, in which the greatest is
-    /// below that of the next class, and the requests. From the first class that has any to the last.
+    /// Returns the requests by the time since the previous one: the minimum of each class in nanoseconds, and the
+    /// number of requests. A class ends where the next one starts. The list is limited to the classes from the first to
+    /// the last that is not empty.
     pub fn intervals(&self) -> Vec<(u64, u64)> {
         let least = |class: usize| if class == 0 { 0 } else { 1 << (class - 1) };
         filled(&self.intervals).map(|(class, count)| (least(class), count)).collect()
     }
 
-    /// Requests of an operation by the channels that they used: none, 1, 2, ...; `None` where nobody told. The last
-    /// count of 257 stands for more, too.
+    /// Returns the requests of an operation by the number of channels that they used: none, 1, 2, ... Returns `None` if
+    /// no breakdowns were collected. The last possible entry, 256, includes higher numbers.
     pub fn channels(&self, operation: Operation) -> Option<Vec<u64>> {
         let counts = &self.channels[operation.index()];
         let used = counts.iter().rposition(|count| *count > 0).map_or(0, |last| last + 1);
@@ -84,7 +86,7 @@ impl Profile {
     }
 }
 
-/// The counts with their places, from the first that is not 0 to the last.
+/// Returns the counts with their indexes, from the first that is not 0 to the last.
 fn filled(counts: &[u64]) -> impl Iterator<Item = (usize, u64)> {
     let first = counts.iter().position(|count| *count > 0).unwrap_or(counts.len());
     let last = counts.iter().rposition(|count| *count > 0).map_or(first, |last| last + 1);
@@ -112,7 +114,7 @@ mod tests {
     #[test]
     fn intervals_are_counted_from_powers_of_two() {
         let mut profile = Profile::default();
-        // 0, 1000, 24, 0 ns from one to the next; the last is out of order.
+        // The intervals are 0, 1000, 24 and 0 ns, because the last request is out of order.
         for ns in [5, 5, 1005, 1029, 1028] {
             profile.issued(&Request::new(Time::from_ns(ns), Operation::Read, 0, 8));
         }
@@ -122,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn channels_are_counted_where_they_are_told() {
+    fn channels_are_counted_if_breakdowns_are_collected() {
         let mut profile = Profile::default();
         assert_eq!(profile.channels(Operation::Read), None);
         for channels in [1, 3, 3, 0, 1000] {

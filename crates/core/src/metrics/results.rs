@@ -1,24 +1,24 @@
-//! What the host saw: latencies and counts by operation and stream.
+//! Results for the host: latencies and counts by operation and stream.
 
 use super::attribution::{Bands, Breakdown};
 use super::latency::Latency;
 use crate::sim::request::{Completion, Operation, Status};
 use crate::sim::time::Time;
 
-/// The requests of one operation.
+/// Requests of one operation.
 #[derive(Clone, Debug, Default)]
 pub struct OperationResults {
     /// Bytes of the requests that were served.
     pub bytes: u64,
-    /// Requests that failed. No other field includes them.
+    /// Number of requests that failed. No other field includes them.
     pub errors: u64,
-    /// Arrival to finish.
+    /// Times from arrival to completion.
     pub latency: Latency,
-    /// Arrival to first service, summed, in picoseconds.
+    /// Sum of the times from arrival to first service, in picoseconds.
     pub waiting: u128,
-    /// First service to finish, summed, in picoseconds.
+    /// Sum of the times from first service to completion, in picoseconds.
     pub service: u128,
-    /// What the latencies went into, where the device told.
+    /// Breakdown of the latencies, if the device reported it.
     pub attribution: Option<Box<Bands>>,
 }
 
@@ -44,7 +44,7 @@ impl OperationResults {
         }
     }
 
-    /// Adds the requests of another.
+    /// Adds the requests of another operation.
     pub fn add(&mut self, other: &OperationResults) {
         self.bytes += other.bytes;
         self.errors += other.errors;
@@ -57,28 +57,28 @@ impl OperationResults {
     }
 }
 
-/// The requests of one stream.
+/// Requests of one stream.
 #[derive(Clone, Debug)]
 pub struct StreamResults {
-    /// Its name.
+    /// Name of the stream.
     pub name: String,
-    /// By operation, in the order of [`Operation::ALL`]; `None` where there was none.
+    /// Requests by operation, in the order of [`Operation::ALL`]; `None` if there were none.
     pub operations: [Option<Box<OperationResults>>; 5],
-    /// The first arrival.
+    /// Time of the first arrival.
     pub first: Time,
-    /// The last completion.
+    /// Time of the last completion.
     pub last: Time,
 }
 
-/// The requests of a run.
+/// Requests of a run.
 #[derive(Clone, Debug)]
 pub struct Results {
-    /// By stream.
+    /// Requests by stream.
     pub streams: Vec<StreamResults>,
 }
 
 impl Results {
-    /// Nothing yet, for streams of these names.
+    /// Creates empty results for streams of these names.
     pub fn new(names: Vec<String>) -> Results {
         let stream =
             |name| StreamResults { name, operations: Default::default(), first: Time::NEVER, last: Time::ZERO };
@@ -95,21 +95,21 @@ impl Results {
         operation.get_or_insert_with(Default::default).record(completion, breakdown);
     }
 
-    /// From the first arrival to the last completion.
+    /// Returns the time from the first arrival to the last completion.
     pub fn span(&self) -> Time {
         let first = self.streams.iter().map(|s| s.first).min().unwrap_or(Time::NEVER);
         let last = self.streams.iter().map(|s| s.last).max().unwrap_or(Time::ZERO);
         last.since(first)
     }
 
-    /// The requests of `operation`, of all streams.
+    /// Returns the requests of `operation`, of all streams.
     pub fn of(&self, operation: Operation) -> OperationResults {
         let mut sum = OperationResults::default();
         self.streams.iter().filter_map(|s| s.operations[operation.index()].as_deref()).for_each(|o| sum.add(o));
         sum
     }
 
-    /// All requests.
+    /// Returns all requests.
     pub fn all(&self) -> OperationResults {
         let mut sum = OperationResults::default();
         self.streams.iter().flat_map(|s| &s.operations).flatten().for_each(|o| sum.add(o));

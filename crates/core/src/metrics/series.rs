@@ -1,8 +1,8 @@
-//! A run over time: what was counted and measured, by windows of simulated time.
+//! Series: the counters and measurements of a run, by windows of simulated time.
 //!
-//! A window holds what happened after its start, up to and at its end. Requests belong to the window in which the host
-//! has their answer, work of the flash to those in which it is done: an operation that goes on across a boundary is
-//! booked on both sides of it.
+//! A window covers the time after its start, up to and including its end. A request belongs to the window in which the
+//! host has its completion. Work of the flash belongs to the windows in which it is done: an operation that crosses a
+//! boundary is split between both sides.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
@@ -13,93 +13,93 @@ use crate::nand::parallel::Parallel;
 use crate::sim::request::{Completion, Operation, Status};
 use crate::sim::time::Time;
 
-/// What a device is like at an instant. Counts and times run since it was made, or since the measured part began; only
-/// differences mean something.
+/// State of a device at an instant. Counters and times start when the device is created or when the measured part
+/// starts, so only differences are meaningful.
 #[derive(Clone, Debug, Default)]
 pub struct Sample {
-    /// The instant.
+    /// Time of the sample.
     pub at: Time,
-    /// What the device has counted.
+    /// Counters of the device.
     pub counters: Counters,
-    /// Commands that made several planes or dies work together.
-    pub parallel: Parallel,
-    /// By channel, time with data and with commands, in picoseconds.
+    /// Multi-plane and interleaved commands.
+    pub merged: Parallel,
+    /// Times of data and of commands in picoseconds, indexed by channel.
     pub channels: Vec<[i64; 2]>,
-    /// By die, time that its cells worked and that it was held otherwise, in picoseconds.
+    /// Times with busy cells and times held otherwise in picoseconds, indexed by die.
     pub dies: Vec<[i64; 2]>,
-    /// By LUN, time for which cells or transfers worked, in picoseconds; empty where operations cannot overlap.
+    /// Times of cells or transfers in picoseconds, indexed by LUN; empty if operations cannot overlap.
     pub luns: Vec<i64>,
-    /// By class of units, where classes are told apart.
+    /// Counters by data class; empty if classes are not distinguished.
     pub classes: Vec<ClassCounts>,
-    /// The least number of free blocks of a plane.
+    /// Smallest number of free blocks in a plane.
     pub free_blocks_min: u32,
-    /// Free blocks of all planes.
+    /// Number of free blocks in all planes.
     pub free_blocks_sum: u64,
-    /// Bad blocks, where blocks fail.
+    /// Number of bad blocks; 0 if blocks cannot fail.
     pub bad_blocks: u64,
-    /// Whether it takes no writes any more.
+    /// True if the device has become read-only.
     pub read_only: bool,
-    /// Requests in progress, summed over time: request times picoseconds.
+    /// Number of outstanding requests, integrated over time, in requests times picoseconds.
     pub outstanding: u128,
-    /// What the buffer has counted.
+    /// Counters of the buffer.
     pub buffer: BufferCounts,
-    /// Units in the buffer, and those of them that flash does not have in full.
+    /// Number of units in the buffer, and number of those that are dirty.
     pub buffer_units: [u64; 2],
-    /// Units in the buffer that a power cut would lose: now, and at most so far.
+    /// Number of units in the buffer that a power cut would lose: now, and the maximum so far.
     pub volatile_units: (u64, u64),
     /// Time for which the port of the controller's memory has worked.
     pub memory: Time,
-    /// By core, time for which it has worked.
+    /// Time for which each core has worked.
     pub cores: Vec<Time>,
 }
 
-/// How long windows are.
+/// Width of windows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Width {
-    /// Each as long as this. They are to be taken out as they come.
+    /// Fixed width. The windows have to be taken as they are closed.
     Fixed(Time),
-    /// As long as it takes: they start at [`FIRST_WIDTH`], and double when there are [`MOST_WINDOWS`].
+    /// Adaptive width: it starts at [`FIRST_WIDTH`], and doubles when there are [`MOST_WINDOWS`] windows.
     Adaptive,
 }
 
-/// The first width of windows that adapt.
+/// Initial width of adaptive windows.
 pub const FIRST_WIDTH: Time = Time::from_us(1);
 
-/// Windows that are held at most where they adapt.
+/// Maximum number of adaptive windows that are held.
 pub const MOST_WINDOWS: usize = 1024;
 
-/// Windows of a fixed width that there are at most: a run may be any number of times as long as one, and each window is
-/// looked at and written, whether or not something happened in it. Those that would come later are left out.
+/// Maximum number of windows of a fixed width. A run may be any number of times as long as a window, and each window is
+/// sampled and written even if nothing happens in it. Later windows are left out.
 pub const MOST_FIXED: u64 = 1_000_000;
 
-/// The requests of one operation that were answered in a window.
+/// Requests of one operation that completed in a window.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Answered {
-    /// How many.
+    /// Number of requests.
     pub count: u64,
-    /// Their bytes.
+    /// Bytes of the requests.
     pub bytes: u64,
-    /// Requests that failed. No other field includes them.
+    /// Number of requests that failed. No other field includes them.
     pub errors: u64,
-    /// Their latencies, summed, in picoseconds.
+    /// Sum of the latencies, in picoseconds.
     pub latency_sum: u128,
-    /// The longest.
+    /// Maximum latency.
     pub latency_max: Time,
-    /// How many there are of each step of latency, without empty steps.
+    /// Number of requests by step of latency, without empty steps.
     steps: Vec<(u16, u32)>,
 }
 
-/// Bits of a latency's steps: 32 in each doubling, so that a step is 3 % wide.
+/// Bits of a latency step: 32 steps per doubling, so that a step is 3% wide.
 const STEP_BITS: u32 = 5;
 
-/// The step of a latency. Nanoseconds are fine enough.
+/// Returns the step of a latency, with a resolution of a nanosecond.
 fn step_of(latency: Time) -> u16 {
     let ns = latency.ps() / 1000;
     let doubling = (64 - ns.leading_zeros()).saturating_sub(STEP_BITS + 1);
     ((u64::from(doubling) << STEP_BITS) + (ns >> doubling)) as u16
 }
 
-/// The middle of a step, in picoseconds.
+/// Returns the middle of a step, in picoseconds.
 fn middle_of(step: u16) -> u64 {
     let doubling = (u32::from(step) >> STEP_BITS).saturating_sub(1);
     let first = (u64::from(step) - (u64::from(doubling) << STEP_BITS)) << doubling;
@@ -116,7 +116,7 @@ impl Answered {
         self.note(answer.latency);
     }
 
-    /// Adds one of which nothing but a time is known.
+    /// Adds a request of which only the latency is known.
     pub fn note(&mut self, latency: Time) {
         self.count += 1;
         self.latency_sum += u128::from(latency.ps());
@@ -149,12 +149,13 @@ impl Answered {
         self.steps = steps;
     }
 
-    /// The mean latency in microseconds, where there is one.
+    /// Returns the mean latency in microseconds, or `None` without requests.
     pub fn mean_us(&self) -> Option<f64> {
         (self.count > 0).then(|| self.latency_sum as f64 / self.count as f64 / 1e6)
     }
 
-    /// The latency that a share of the requests (0 to 1) do not exceed, in microseconds, within 2 % or 1 ns.
+    /// Returns the latency that a share of the requests (0 to 1) do not exceed, in microseconds, accurate to 2% or 1
+    /// ns.
     pub fn quantile_us(&self, share: f64) -> Option<f64> {
         let rank = ((share * self.count as f64).ceil() as u64).clamp(1, self.count.max(1));
         let mut seen = 0;
@@ -166,44 +167,44 @@ impl Answered {
     }
 }
 
-/// A window of simulated time.
+/// Window of simulated time.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Window {
-    /// After this instant.
+    /// Start, which does not belong to the window.
     pub start: Time,
-    /// Up to and at this one.
+    /// End, which belongs to the window.
     pub end: Time,
-    /// The requests that were answered, by [`Operation::index`].
+    /// Requests that completed, indexed by [`Operation::index`].
     pub answered: [Option<Box<Answered>>; 5],
-    /// How many of them tell what their time went into, and that: summed, by part, in picoseconds.
+    /// Number of these requests that have a latency breakdown.
     pub attributed: u64,
-    /// See `attributed`.
+    /// Sums of these breakdowns by part, in picoseconds.
     pub parts: [u128; Part::COUNT],
-    /// Requests in progress, summed over time: request times picoseconds.
+    /// Number of outstanding requests, integrated over time, in requests times picoseconds.
     pub outstanding: u128,
-    /// By channel, time with data and with commands, in picoseconds.
+    /// Times of data and of commands in picoseconds, indexed by channel.
     pub channels: Vec<[i64; 2]>,
-    /// By die, time that its cells worked and that it was held otherwise, in picoseconds.
+    /// Times with busy cells and times held otherwise in picoseconds, indexed by die.
     pub dies: Vec<[i64; 2]>,
-    /// What the device counted.
+    /// Counters of the device.
     pub counters: Counters,
-    /// At the end, the least number of free blocks of a plane.
+    /// Smallest number of free blocks in a plane, at the end.
     pub free_blocks_min: u32,
-    /// At the end, free blocks of all planes.
+    /// Number of free blocks in all planes, at the end.
     pub free_blocks_sum: u64,
-    /// What the buffer counted.
+    /// Counters of the buffer.
     pub buffer: BufferCounts,
-    /// At the end, units in the buffer, and those of them that flash does not have in full.
+    /// Number of units in the buffer, and number of those that are dirty, at the end.
     pub buffer_units: [u64; 2],
 }
 
 impl Window {
-    /// How long it is.
+    /// Returns the width of the window.
     pub fn width(&self) -> Time {
         self.end.since(self.start)
     }
 
-    /// The requests of one operation.
+    /// Returns the requests of one operation.
     pub fn of(&self, operation: Operation) -> Option<&Answered> {
         self.answered[operation.index()].as_deref()
     }
@@ -218,7 +219,7 @@ impl Window {
         }
     }
 
-    /// Ends the window with what the device did since `before`.
+    /// Closes the window with the work that the device did since `before`.
     fn close(&mut self, before: &Sample, now: &Sample) {
         self.end = now.at;
         self.outstanding = now.outstanding - before.outstanding;
@@ -232,7 +233,7 @@ impl Window {
         self.dies = since(&now.dies, &before.dies);
     }
 
-    /// Makes one window of this and the one that follows it.
+    /// Merges the next window into this one.
     fn join(&mut self, next: &Window) {
         self.end = next.end;
         for (ours, theirs) in self.answered.iter_mut().zip(&next.answered) {
@@ -254,7 +255,7 @@ impl Window {
     }
 }
 
-/// A request that is answered later than its window's end: the answer is on its way.
+/// Request whose completion reaches the host after the end of the open window.
 #[derive(Clone, Debug)]
 struct Answer {
     finish: Time,
@@ -286,24 +287,24 @@ impl Ord for Answer {
     }
 }
 
-/// Collects the windows of a run. Its methods are those of a [`Watcher`](crate::run::Watcher), which passes them on.
+/// Collects the windows of a run. A [`Watcher`](crate::run::Watcher) passes its calls on to the methods.
 #[derive(Clone, Debug)]
 pub struct Series {
     width: Time,
     adaptive: bool,
-    /// The device when the open window began; `None` before the measured part.
+    /// Sample at the start of the open window; `None` before the measured part.
     before: Option<Sample>,
     open: Window,
     closed: Vec<Window>,
     ahead: BinaryHeap<Reverse<Answer>>,
-    /// Windows that may still end.
+    /// Number of windows that may still be closed.
     left: u64,
-    /// When the last of them ended.
+    /// End of the last window, once the maximum number of windows is reached.
     full_at: Option<Time>,
 }
 
 impl Series {
-    /// No windows yet.
+    /// Creates a series without windows.
     pub fn new(width: Width) -> Series {
         let (width, adaptive) = match width {
             Width::Fixed(width) => (width.max(Time(1)), false),
@@ -314,7 +315,8 @@ impl Series {
         Series { width, adaptive, before: None, open, closed, ahead, left, full_at: None }
     }
 
-    /// The end of the open window; the start of time before there is one, and never where there were too many.
+    /// Returns the end of the open window: [`Time::ZERO`] before the first window, and [`Time::NEVER`] once the maximum
+    /// number of windows is reached.
     pub fn next_look(&self) -> Time {
         match (self.full_at, &self.before) {
             (Some(_), _) => Time::NEVER,
@@ -323,12 +325,12 @@ impl Series {
         }
     }
 
-    /// The end of the last window, where more than [`MOST_FIXED`] were asked for.
+    /// Returns the end of the last window if the run is longer than [`MOST_FIXED`] windows.
     pub fn full_at(&self) -> Option<Time> {
         self.full_at
     }
 
-    /// A request has completed.
+    /// Adds a request that has completed.
     pub fn completed(&mut self, completion: &Completion, breakdown: Option<&Breakdown>) {
         if self.full_at.is_some() {
             return;
@@ -350,7 +352,7 @@ impl Series {
         }
     }
 
-    /// Ends the open window with the device of now, and begins the next.
+    /// Closes the open window with a sample of the device, and opens the next one.
     pub fn look(&mut self, sample: &Sample) {
         self.close(sample);
         if self.left == 0 {
@@ -366,8 +368,8 @@ impl Series {
         }
     }
 
-    /// Ends the last window with the device at the end of the run. It is as long as it is; one in which there was no
-    /// time and no request is none.
+    /// Closes the last window with a sample at the end of the run. This window may be shorter. It is dropped if it has
+    /// no length and no requests.
     pub fn last_look(&mut self, sample: &Sample) {
         if self.full_at.is_some() {
             return;
@@ -390,7 +392,7 @@ impl Series {
         }
     }
 
-    /// Makes one window of every two.
+    /// Merges windows in pairs.
     fn widen(&mut self) {
         let mut pairs = std::mem::take(&mut self.closed).into_iter();
         while let Some(mut window) = pairs.next() {
@@ -402,12 +404,13 @@ impl Series {
         self.width += self.width;
     }
 
-    /// The windows that have ended and were not taken yet, in order. Those that adapt are to be taken at the end.
+    /// Returns the closed windows that were not taken yet, in order. Adaptive windows have to be taken at the end of
+    /// the run.
     pub fn take_closed(&mut self) -> Vec<Window> {
         std::mem::take(&mut self.closed)
     }
 
-    /// Whether windows can be taken while the run goes on.
+    /// Returns `true` if windows can be taken during the run.
     pub fn is_streamed(&self) -> bool {
         !self.adaptive
     }
@@ -440,10 +443,10 @@ mod tests {
     }
 
     #[test]
-    fn answers_on_their_way_count_where_they_arrive() {
+    fn completions_count_in_the_window_that_they_reach_the_host_in() {
         let mut series = Series::new(Width::Fixed(Time::from_ns(100)));
         series.look(&sample(Time::ZERO));
-        // At the end of the first window, behind it, and two further on.
+        // The three finish at the end of the first window, just after it, and two windows later.
         for finish in [100, 101, 350] {
             series.completed(&completion(0, finish), None);
         }
@@ -461,7 +464,7 @@ mod tests {
     }
 
     #[test]
-    fn windows_of_a_fixed_width_come_to_an_end() {
+    fn the_number_of_windows_of_a_fixed_width_is_limited() {
         let mut series = Series::new(Width::Fixed(Time(1)));
         series.look(&sample(Time::ZERO));
         let mut ended = 0;
@@ -473,7 +476,7 @@ mod tests {
             ended += series.take_closed().len() as u64;
         }
         assert_eq!((ended, series.full_at()), (MOST_FIXED, Some(Time(MOST_FIXED))));
-        // What comes later is of no window, and is not kept.
+        // Later requests belong to no window and are not kept.
         series.completed(&completion(0, 350_000), None);
         series.last_look(&sample(Time::from_ns(350_000)));
         assert!(series.take_closed().is_empty() && series.ahead.is_empty());
@@ -491,7 +494,7 @@ mod tests {
         }
         series.last_look(&sample(Time::from_us(5_000)));
         let windows = series.take_closed();
-        // 5 ms in windows of 8 us.
+        // 5 ms are in windows of 8 us.
         assert_eq!(windows.len(), 625);
         for (index, window) in windows.iter().enumerate() {
             assert_eq!((window.start, window.width()), (Time::from_us(index as u64 * 8), Time::from_us(8)));

@@ -1,4 +1,4 @@
-//! From what was counted to the result.
+//! Construction of a summary from a measurement.
 
 use super::*;
 use crate::config::{BlockSummary, Concurrency};
@@ -11,27 +11,27 @@ use crate::nand::parallel::{Parallel, Shape};
 use crate::sim::request::Operation;
 use crate::sim::time::Time;
 
-/// What was run: everything of a result that is not measured.
+/// Description of a run: the part of a summary that is not measured.
 #[derive(Clone, Debug)]
 pub struct About {
     /// Seed of all random numbers.
     pub seed: u64,
-    /// The device, without overrides.
+    /// Device, without overrides.
     pub device: Named,
-    /// The workload.
+    /// Workload.
     pub workload: Named,
-    /// The state before the run.
+    /// State before the run.
     pub precondition: Precondition,
-    /// What the user should know.
+    /// Warnings for the user.
     pub warnings: Vec<String>,
-    /// The built-in device that the device is, or is based on, if any.
+    /// Built-in device that the device is, or is based on; `None` for other devices.
     pub base: Option<String>,
-    /// What `floatgate` has to be called with for this result.
+    /// Arguments of `floatgate` for this result.
     pub arguments: Vec<String>,
 }
 
 impl Summary {
-    /// Puts a result together.
+    /// Creates the summary of a run.
     pub fn new(about: About, measurement: &Measurement) -> Summary {
         let Measurement { config, results, counters, measured, .. } = *measurement;
         Summary {
@@ -81,16 +81,16 @@ impl Summary {
     }
 }
 
-/// A ratio, where there is something to divide by.
+/// Returns the ratio, or `None` if the divisor is 0.
 fn ratio(count: u64, of: u64) -> Option<f64> {
     (of > 0).then(|| count as f64 / of as f64)
 }
 
-/// Mapping units programmed, whatever the cause.
+/// Returns the number of mapping units programmed, for any cause.
 pub fn units_programmed(config: &DeviceConfig, counters: &Counters) -> u64 {
     let summaries = match config.mapping.block_summary {
         BlockSummary::None => 0,
-        // A summary takes the place of so many units, whatever it holds.
+        // A summary takes the space of this many units, whatever it holds.
         BlockSummary::LastPage(_) => {
             counters.pages_programmed[ProgramCause::Summary as usize] * u64::from(config.units_per_page())
                 / u64::from(config.pages_per_unit())
@@ -100,7 +100,7 @@ pub fn units_programmed(config: &DeviceConfig, counters: &Counters) -> u64 {
 }
 
 impl Requests {
-    /// The requests of a span of time; `of` tells those of an operation, if any.
+    /// Creates the requests of a span of time. `of` returns those of an operation, if there are any.
     fn new<F>(span: Time, all: &OperationResults, of: F) -> Requests
     where
         F: Fn(Operation) -> Option<OperationResults>,
@@ -174,7 +174,7 @@ impl Parts {
         }
     }
 
-    /// The parts with their names, in microseconds.
+    /// Returns the parts with their names, in microseconds.
     pub fn by_name(&self) -> [(&'static str, f64); Part::COUNT] {
         let us = [
             self.host_queue_us,
@@ -278,7 +278,7 @@ impl Flash {
 }
 
 impl MapCache {
-    /// Where the map is in flash: else nothing of it is counted.
+    /// Returns the cached map, or `None` if nothing was counted because the whole map is in memory.
     fn new(counters: &MapCounters) -> Option<MapCache> {
         if *counters == MapCounters::default() {
             return None;
@@ -355,7 +355,7 @@ impl Spread {
             max = max.max(value);
         }
         let n = count.max(1);
-        // In whole numbers, so that equal values have no deviation at all.
+        // Integers, so that equal values have no deviation at all.
         let variance = (n * squares - sum * sum) as f64 / (n * n) as f64;
         Spread { mean: sum as f64 / n as f64, stddev: variance.sqrt(), max }
     }
@@ -369,7 +369,7 @@ impl Utilization {
         }
         let busy = |first: Time, second: Time, lanes: u32| busy(first, second, elapsed, lanes);
         let channels: Vec<_> = channels.iter().map(|time| busy(time.data, time.command, 1)).collect();
-        // Planes that work by themselves spend the time of their die several times over.
+        // Independent planes work at the same time, so their times add up to a multiple of that of the die.
         let lanes = if config.nand.concurrency == Concurrency::Plane { config.geometry.planes } else { 1 };
         let dies: Vec<_> = dies.iter().map(|time| busy(time.cell, time.register_held, lanes)).collect();
         let each = Each::new(&channels, &dies);
@@ -380,10 +380,10 @@ impl Utilization {
     }
 }
 
-/// The shares of two ways to be busy, and of idleness.
+/// Returns the shares of two kinds of busy time, and of idle time.
 fn busy(first: Time, second: Time, elapsed: Time, lanes: u32) -> [f64; 3] {
     let time = elapsed.ps() as f64 * f64::from(lanes);
-    // What is booked beyond the measured time: see `Utilization`.
+    // An operation may be accounted for beyond the end of the measured time: see `Utilization`.
     let whole = time.max((first + second).ps() as f64);
     if whole <= 0.0 {
         return [0.0, 0.0, 1.0];
@@ -422,7 +422,7 @@ mod tests {
     fn shares_add_up_to_one() {
         assert_eq!(busy(Time(25), Time(25), Time(100), 1), [0.25, 0.25, 0.5]);
         assert_eq!(busy(Time(100), Time(100), Time(100), 4), [0.25, 0.25, 0.5]);
-        // Booked beyond the end.
+        // The busy time extends beyond the end.
         assert_eq!(busy(Time(300), Time(100), Time(100), 1), [0.75, 0.25, 0.0]);
         assert_eq!(busy(Time::ZERO, Time::ZERO, Time::ZERO, 1), [0.0, 0.0, 1.0]);
     }

@@ -1,4 +1,4 @@
-//! What makes a device another than the built-in one that it comes from.
+//! Differences between a device and the built-in device that it is based on.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,28 +6,28 @@ use serde_json::Value;
 
 use crate::config::{self, DeviceConfig};
 
-/// What makes a device another than a built-in one.
+/// Differences from a built-in device.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Changes {
-    /// The built-in device that the device is, or is based on.
+    /// Built-in device that the device is, or is based on.
     pub base: String,
-    /// The figures that differ, in the order of `config`.
+    /// Values that differ, in the order of `config`.
     pub figures: Vec<Change>,
 }
 
-/// A figure that differs from that of the built-in device.
+/// Value that differs from that of the built-in device.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Change {
-    /// Its key, like `gc.soft_threshold`.
+    /// Path of the key, such as `gc.soft_threshold`.
     pub path: String,
-    /// Its value in the device; null where the device has no such key.
+    /// Value in the device; null if the device has no such key.
     pub value: Value,
-    /// Its value in the built-in device; null where that has no such key.
+    /// Value in the built-in device; null if that has no such key.
     pub base: Value,
 }
 
 impl Changes {
-    /// The changes from the built-in device `base`, if there is one.
+    /// Returns the changes from the built-in device `base`, or `None` if there is no such device.
     pub(super) fn new(base: String, device: &DeviceConfig) -> Option<Changes> {
         config::builtin(&base)?;
         let built_in = config::load(&base, &[]).ok()?;
@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn changes_are_what_differs() {
+    fn changes_are_the_differing_values() {
         let of = |overrides: &[&str]| {
             let overrides: Vec<String> = overrides.iter().map(|text| (*text).to_owned()).collect();
             Changes::new("tiny".to_owned(), &config::load("tiny", &overrides).unwrap()).unwrap().figures
@@ -60,7 +60,7 @@ mod tests {
         assert_eq!(of(&[]), []);
         let victim = Change { path: "gc.victim".to_owned(), value: "fifo".into(), base: "greedy".into() };
         assert_eq!(of(&["gc.victim=fifo"]), [victim]);
-        // A policy with options has keys of its own in place of its name.
+        // A policy with options has the keys of its options instead of its name.
         let paths: Vec<String> = of(&["gc.victim.d-choices.d=4"]).into_iter().map(|change| change.path).collect();
         assert_eq!(paths, ["gc.victim.d-choices.d", "gc.victim"]);
         let tiny = config::load("tiny", &[]).unwrap();

@@ -1,4 +1,4 @@
-//! The controller's part of a result: its buffer and its software.
+//! Controller part of a summary: buffer and firmware.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -8,75 +8,76 @@ use crate::metrics::attribution::Part;
 use crate::metrics::results::OperationResults;
 use crate::sim::request::Operation;
 
-/// What the buffer did. Units are mapping units, and count once for each request that touches them.
+/// Use of the buffer. Units are mapping units, each counted once for every request that touches it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BufferUse {
-    /// Units that it holds.
+    /// Capacity in units.
     pub capacity_units: u32,
-    /// Units of reads.
+    /// Units of reads, by result.
     pub reads: BufferReads,
-    /// Units of writes.
+    /// Units of writes, by result.
     pub writes: BufferWrites,
-    /// Units that left it to make room.
+    /// Units that were evicted to make room.
     pub evictions: BufferEvictions,
-    /// Units that were dropped because the host deallocated them.
+    /// Number of units that were dropped because the host deallocated them.
     pub dropped: u64,
-    /// Units that were written to flash from it, padding included.
+    /// Number of units that were written from the buffer to flash, including padding.
     pub written_back: u64,
-    /// Those among them that were written to fill the program of another.
+    /// Number of the `written_back` that were written to fill the program of another unit.
     pub companions: u64,
-    /// Those among them that it did not hold: read from flash to fill up their block (page padding).
+    /// Number of the `written_back` that were not in the buffer: they were read from flash to complete their block (page
+    /// padding).
     pub padding: u64,
-    /// Flushes that had to wait for flash.
+    /// Number of flushes that had to wait for flash.
     pub flushes_waited: u64,
-    /// Units of FUA writes that had to wait for flash.
+    /// Number of units of FUA writes that had to wait for flash.
     pub fua_waited: u64,
-    /// Units that a power cut would have lost, at the worst time since the device was made: accepted, and not yet
+    /// Maximum number of units that a power cut could have lost since the device was new: accepted, but not yet
     /// programmed.
     pub volatile_units_peak: u64,
-    /// Units that it would have lost at the end of the run.
+    /// Number of units that a power cut at the end of the run would have lost.
     pub volatile_units_end: u64,
-    /// Utilization of the memory port from the start of the measured part to its last completion; null if that period
-    /// has no length.
+    /// Utilization of the memory port from the start of the measured part to its last completion, from 0 to 1; null if
+    /// that period has no length.
     pub memory_utilization: Option<f64>,
 }
 
-/// Units of reads and the buffer.
+/// Units of reads, by result.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BufferReads {
-    /// It held all sectors asked for.
+    /// Hits: the buffer held all requested sectors.
     pub hit: u64,
-    /// It held some of them; the others came from elsewhere.
-    pub partial: u64,
-    /// It held none.
-    pub miss: u64,
-    /// Share of those that hit among all; null without any.
+    /// Partial hits: the buffer held some of the requested sectors.
+    pub partly: u64,
+    /// Misses: the buffer held none of the requested sectors.
+    pub missed: u64,
+    /// Share of hits among all, from 0 to 1; null without reads.
     pub hit_ratio: Option<f64>,
-    /// Units that flash had to be read for and that stayed in the buffer.
+    /// Number of units that were read from flash and stayed in the buffer.
     pub filled: u64,
 }
 
-/// Units of writes and the buffer.
+/// Units of writes, by result.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BufferWrites {
-    /// Their unit was there: they merged with it.
+    /// Hits: the buffer held the unit, and the write was merged into it.
     pub hit: u64,
-    /// It was not.
+    /// Misses: the buffer did not hold the unit.
     pub new: u64,
-    /// Share of those that hit among all; null without any.
+    /// Share of hits among all, from 0 to 1; null without writes.
     pub hit_ratio: Option<f64>,
 }
 
-/// Units that left the buffer to make room, by what needed it.
+/// Evicted units, by the cause that needed the room.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BufferEvictions {
-    /// A host write.
+    /// Host writes.
     pub for_write: u64,
-    /// The water marks.
+    /// Evictions ahead of need (`config.buffer.high_water`).
     pub for_water_mark: u64,
-    /// What a read brought, or a copy of what was written through.
+    /// Data added by reads, and copies of data that is written through.
     pub for_read: u64,
-    /// Those of all that flash had already, and that were dropped.
+    /// Number of all evicted units that were clean.
     pub clean: u64,
 }
 
@@ -116,20 +117,20 @@ impl BufferUse {
     }
 }
 
-/// What the controller's software did.
+/// Use of the firmware.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FirmwareUse {
     /// Mean utilization of the cores from the start of the measured part to its last completion; null if that period
     /// has no length.
     pub utilization: Option<f64>,
-    /// The same of each core, in their order.
+    /// Utilization of each core, in order.
     pub cores: Vec<f64>,
-    /// Share of the response time that went into the software, waiting for a core included: of reads. Null without
-    /// reads, or where the run did not attribute latencies.
+    /// Share of the response time of reads that is spent in firmware, including waits for a core, from 0 to 1; null
+    /// without reads, or if the run did not collect the latency breakdown.
     pub share_of_reads: Option<f64>,
-    /// Of writes.
+    /// Share of the response time of writes that is spent in firmware.
     pub share_of_writes: Option<f64>,
-    /// Of all requests.
+    /// Share of the response time of all requests that is spent in firmware.
     pub share_of_all: Option<f64>,
 }
 
@@ -154,7 +155,7 @@ impl FirmwareUse {
     }
 }
 
-/// The share of latencies that went into software.
+/// Returns the share of the latencies that is spent in firmware.
 fn share_of(results: &OperationResults) -> Option<f64> {
     let mean = results.attribution.as_deref()?.mean()?;
     let latency: f64 = mean.parts_us.iter().sum();

@@ -1,30 +1,30 @@
-//! Distributions of times.
+//! Distribution of a time: mean, extremes and percentiles.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::metrics::latency::Latency;
 
-/// How a time is distributed, in microseconds. All null without requests.
+/// Distribution of a time, in microseconds; all null without requests.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Distribution {
     /// Mean, exact.
     pub mean: Option<f64>,
-    /// Least, exact.
+    /// Minimum, exact.
     pub min: Option<f64>,
-    /// Half of the requests took no longer. As the other percentiles, within 0.1 % or 1 ns, whichever is more.
+    /// Median. Like all percentiles, it differs from the exact value by at most 0.1% or 1 ns, whichever is more.
     pub p50: Option<f64>,
-    /// 90 % took no longer.
+    /// 90th percentile.
     pub p90: Option<f64>,
-    /// 95 % took no longer.
+    /// 95th percentile.
     pub p95: Option<f64>,
-    /// 99 % took no longer.
+    /// 99th percentile.
     pub p99: Option<f64>,
-    /// 99.9 % took no longer.
+    /// 99.9th percentile.
     pub p99_9: Option<f64>,
-    /// 99.99 % took no longer.
+    /// 99.99th percentile.
     pub p99_99: Option<f64>,
-    /// Greatest, exact.
+    /// Maximum, exact.
     pub max: Option<f64>,
 }
 

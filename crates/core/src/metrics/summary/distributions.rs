@@ -1,4 +1,4 @@
-//! Distributions in a result: each of few enough numbers to be kept with it, and enough to be drawn.
+//! Distributions in a summary: each has few enough numbers to be stored, and enough to be drawn.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -8,92 +8,93 @@ use crate::metrics::profile::Profile;
 use crate::metrics::results::{OperationResults, Results};
 use crate::sim::request::Operation;
 
-/// How requests and their latencies are distributed. What was not collected is null.
+/// Distributions of requests and of their latencies. Distributions that were not collected are null.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Distributions {
-    /// Latencies, for each operation that there was, and for all where there were several.
+    /// Latencies of each operation that occurred, and of all together if several did.
     pub latency: Vec<LatencyCurve>,
-    /// Sizes, for each operation that there was.
+    /// Sizes, for each operation that occurred.
     pub size: Option<Vec<SizeCounts>>,
-    /// Times from one request to the next.
+    /// Times between consecutive arrivals.
     pub inter_arrival: Option<IntervalCounts>,
-    /// Channels used, for each operation that there was (Yoo et al. 2013, Figure 11).
+    /// Numbers of channels used, for each operation that occurred (Yoo et al. 2013, Figure 11).
     pub channels: Option<Vec<ChannelCounts>>,
 }
 
-/// The distribution of a latency: points of its curve, in ascending order, at most 266. They lie 2 % of the requests
-/// apart, and in the last 2 % twelve to each power of ten; less where many requests took the same time.
+/// Distribution of a latency: at most 266 points of its curve, in ascending order. Points are 2% of the requests apart,
+/// and in the last 2% there are twelve points per power of ten. There are fewer if many requests took the same time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LatencyCurve {
-    /// The operation, or `all`.
+    /// Operation, or `all`.
     pub operation: String,
-    /// Requests.
+    /// Number of requests.
     pub requests: u64,
-    /// Latency in microseconds, within 0.1 % or 1 ns, whichever is more. The last is the greatest, exact.
+    /// Latencies of the points in microseconds, within 0.1% or 1 ns, whichever is more. The last one is the maximum,
+    /// exact.
     pub us: Vec<f64>,
-    /// Requests that took longer, exact; the last is 0.
+    /// Number of requests that took longer than each point, exact. The last one is 0.
     pub longer: Vec<u64>,
 }
 
 /// Requests by size.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SizeCounts {
-    /// The operation.
+    /// Operation.
     pub operation: String,
-    /// The greatest size of each class, in bytes: a power of two, above which the next class begins.
+    /// Maximum size of each class in bytes: a power of two, above which the next class starts.
     pub up_to_bytes: Vec<u64>,
-    /// Requests of the class.
+    /// Number of requests in each class.
     pub requests: Vec<u64>,
 }
 
-/// Requests by the time since the one before them arrived, over all streams.
+/// Requests by the time since the previous arrival, over all streams.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct IntervalCounts {
-    /// The least time of each class, in nanoseconds: 0, for less than 1 ns, or a power of two. It ends below that of
-    /// the next.
+    /// Minimum time of each class in nanoseconds: 0, for less than 1 ns, or a power of two. A class ends where the next
+    /// one starts.
     pub from_ns: Vec<u64>,
-    /// Requests of the class.
+    /// Number of requests in each class.
     pub requests: Vec<u64>,
 }
 
 /// Requests by the number of channels that their flash operations used.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ChannelCounts {
-    /// The operation.
+    /// Operation.
     pub operation: String,
-    /// Requests that used none, one, two channels, and so on; the count of 256 stands for more, too.
+    /// Number of requests that used 0, 1, 2, ... channels. The number for 256 includes requests that used more.
     pub requests: Vec<u64>,
 }
 
-/// How busy each channel and each die was, as shares of the measured time, to four decimals. Empty for a device of more
-/// than 4096 dies, and where there is no such time.
+/// Utilization of each channel and each die, as shares of the measured time with four decimals. The lists are empty for
+/// a device with more than 4096 dies or channels, and if nothing was measured.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Each {
-    /// Carrying data, by channel.
+    /// Share of data transfers, by channel.
     pub channel_data: Vec<f64>,
-    /// Carrying commands and addresses, or turning, by channel.
+    /// Share of commands, addresses and switches, by channel.
     pub channel_command: Vec<f64>,
-    /// The cells work, by die; those of the first channel come first.
+    /// Share of busy cells, by die. The dies of the first channel are listed first.
     pub die_cell: Vec<f64>,
-    /// Held by an operation whose cells do not work, by die.
+    /// Share of time in which an operation held the die and its cells were not busy, by die.
     pub die_register_held: Vec<f64>,
 }
 
-/// Blocks by their erases since the device's birth, in at most 64 classes.
+/// Blocks by the number of their erases since the device was new, in at most 64 classes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WearHistogram {
-    /// Erases of the block with the fewest; here the first class begins.
+    /// Smallest erase count of a block, at which the first class starts.
     pub from: u64,
-    /// Numbers of erases in a class.
+    /// Number of consecutive erase counts in a class.
     pub width: u64,
-    /// Blocks of each class.
+    /// Number of blocks in each class.
     pub blocks: Vec<u64>,
 }
 
-/// The most channels and dies that are told one by one.
+/// Maximum number of channels and of dies that are listed one by one.
 const EACH: usize = 4096;
 
-/// The most classes of a histogram of wear.
+/// Maximum number of classes of a wear histogram.
 const WEAR_CLASSES: u64 = 64;
 
 impl Distributions {
@@ -144,7 +145,7 @@ impl ChannelCounts {
 }
 
 impl Each {
-    /// From the shares of each: two ways to be busy, and idleness.
+    /// Creates the lists from the shares of each channel and die: two kinds of busy time, and idle time.
     pub(super) fn new(channels: &[[f64; 3]], dies: &[[f64; 3]]) -> Each {
         if dies.len().max(channels.len()) > EACH {
             return Each::default();
@@ -185,7 +186,7 @@ mod tests {
         assert_eq!(histogram(&[]), (0, 1, vec![]));
         assert_eq!(histogram(&[5, 5]), (5, 1, vec![2]));
         assert_eq!(histogram(&[3, 5, 5]), (3, 1, vec![1, 0, 2]));
-        // 65 numbers of erases: two to a class, the last with one.
+        // 65 erase counts: two in each class, and one in the last.
         let (from, width, blocks) = histogram(&(0..=64).collect::<Vec<_>>());
         assert_eq!((from, width, blocks.len(), blocks[0], blocks[32]), (0, 2, 33, 2, 1));
         let (_, width, blocks) = histogram(&[0, u32::MAX]);
@@ -193,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn shares_of_each_are_short_and_few() {
+    fn shares_of_each_are_rounded_and_limited() {
         let each = Each::new(&[[0.25, 1.0 / 3.0, 0.0]], &[[1.0, 0.0, 0.0]; 2]);
         assert_eq!((each.channel_command, each.die_cell), (vec![0.3333], vec![1.0, 1.0]));
         assert_eq!(Each::new(&[[0.0; 3]], &[[0.0; 3]; EACH + 1]), Each::default());

@@ -1,4 +1,4 @@
-//! What failed, in a result.
+//! Fault part of a summary.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,55 +6,56 @@ use serde::{Deserialize, Serialize};
 use crate::metrics::counters::FaultCounts;
 use crate::sim::time::Time;
 
-/// What failed.
+/// Faults that occurred.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FaultsMet {
-    /// Programs that failed; what they were to hold was programmed again elsewhere.
+    /// Number of programs that failed. Their data was programmed again elsewhere.
     pub programs_failed: u64,
-    /// Erases that failed, those of blocks that had had `config.nand.endurance` erases included.
+    /// Number of erases that failed, including those of blocks that had reached `config.nand.endurance` erases.
     pub erases_failed: u64,
-    /// Mapping units with data whose program failed. They are in `flash.units.programmed` and in write amplification.
+    /// Number of mapping units with data whose program failed. They are included in `flash.units.programmed` and in
+    /// write amplification.
     pub units_failed: u64,
-    /// Reads of flash pages that brought more wrong bits than can be corrected.
+    /// Reads of flash pages with more wrong bits than can be corrected.
     pub uncorrectable: UncorrectableReads,
-    /// Mapping units of the host that were valid when they were found unreadable.
+    /// Number of mapping units of the host that were valid when they were found unreadable.
     pub units_lost: u64,
-    /// Bad blocks, at the end of the run.
+    /// Bad blocks at the end of the run.
     pub blocks_bad: BadBlocks,
-    /// Simulated seconds from the first request on after which the device took no writes; null where it still does.
+    /// Simulated time from the first request until the device became read-only, in seconds; null if it accepts writes.
     pub read_only_since_s: Option<f64>,
 }
 
-/// Reads that brought more wrong bits than can be corrected, by what the page was read for.
+/// Reads with more wrong bits than can be corrected, by purpose.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct UncorrectableReads {
-    /// For the host, whose request ended with an error.
+    /// Reads for the host. Their requests ended with an error.
     pub host: u64,
-    /// To move it: its units stay unreadable.
+    /// Reads for garbage collection. The moved units stay unreadable.
     pub gc: u64,
-    /// To keep the rest of a unit that the host wrote in part: it stays unreadable.
+    /// Reads for partial writes. The units stay unreadable.
     pub rmw: u64,
 }
 
-/// Blocks that are never used, or will not be when they are empty.
+/// Bad blocks, including those that still have to be evacuated.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BadBlocks {
-    /// When the device was new.
+    /// Number of blocks that were bad when the device was new.
     pub factory: u64,
-    /// Because a program or an erase has failed.
+    /// Number of blocks that became bad because a program or an erase failed.
     pub grown: u64,
-    /// The most in one plane, of both kinds.
+    /// Maximum number in one plane, of both kinds together.
     pub worst_plane: u64,
 }
 
-/// What a device has come to by what has failed.
+/// State of a device after faults.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FaultState {
-    /// Blocks that were bad when it was new.
+    /// Number of blocks that were bad when the device was new.
     pub factory_bad: u64,
-    /// By plane, bad blocks of all kinds.
+    /// Number of bad blocks of both kinds, indexed by plane.
     pub bad: Vec<u32>,
-    /// Since when it takes no writes.
+    /// Time at which the device became read-only; `None` if it accepts writes.
     pub read_only: Option<Time>,
 }
 

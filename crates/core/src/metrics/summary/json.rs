@@ -1,4 +1,4 @@
-//! Results as text: written for files and people, and read again.
+//! JSON of summaries: written for files and people, and read back.
 
 use std::io;
 
@@ -8,44 +8,44 @@ use serde_json::ser::{Formatter, PrettyFormatter, Serializer};
 
 use super::{SCHEMA, Summary};
 
-/// Why a text is not a result that can be read.
+/// Reason why a text cannot be read as a summary.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
-    /// It is no JSON.
-    #[error("it is no JSON: {0}")]
+    /// The text is not JSON.
+    #[error("not JSON: {0}")]
     Json(serde_json::Error),
-    /// It does not say that it is a result.
-    #[error("it is no result of Floatgate: it has no `schema`")]
+    /// The text is not a summary: it has no `schema`.
+    #[error("not a result of Floatgate: it has no `schema`")]
     NoResult,
-    /// It has a form that this version does not know.
+    /// This version does not know the format.
     #[error(
-        "its form is `{schema}`, written by version {version}; this is version {VERSION}, which reads `{SCHEMA}`: run it \
-         again with this one, or use version {version}"
+        "unsupported format `{schema}`, written by version {version}; this is version {VERSION}, which reads \
+         `{SCHEMA}`: run it again with this version, or use version {version}"
     )]
     Schema {
-        /// What it says.
+        /// Format that the text names.
         schema: String,
-        /// The version that wrote it, as it says.
+        /// Version that wrote the text, as the text says.
         version: String,
     },
-    /// It has the right form by name, and something is missing in it or is not as it should be.
-    #[error("{what}; it was written by version {version}, this is version {VERSION}: run it again with this one")]
+    /// A field is missing or has an invalid value.
+    #[error("{what}; it was written by version {version}, this is version {VERSION}: run it again with this version")]
     Content {
-        /// What is missing or wrong.
+        /// Error with the field.
         what: serde_json::Error,
-        /// The version that wrote it, as it says.
+        /// Version that wrote the text, as the text says.
         version: String,
     },
 }
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// Largest file of a result that is read. With thousands of streams it has tens of megabytes.
+/// Maximum size in bytes of a result file that is read. With thousands of streams, a file has tens of megabytes.
 pub const LARGEST: u64 = 256 << 20;
 
 impl Summary {
-    /// The result as JSON, for files and for people: indented, lists of numbers on one line, with a line feed at the
-    /// end.
+    /// Returns the result as JSON for files and people: indented, with lists of numbers on one line and a line feed at
+    /// the end.
     pub fn to_json(&self) -> String {
         let mut text = Vec::new();
         let mut serializer = Serializer::with_formatter(&mut text, Lines::default());
@@ -54,8 +54,8 @@ impl Summary {
         text.unwrap_or_else(|error| unreachable!("a tree of strings and numbers: {error}")) + "\n"
     }
 
-    /// Reads a result that [`to_json`](Self::to_json) wrote. Keys that this version does not know are passed over; one
-    /// that it needs and does not find is an error.
+    /// Reads a result that [`to_json`](Self::to_json) wrote. Unknown keys are ignored. A missing key is an error,
+    /// unless it has a default.
     pub fn from_json(text: &str) -> Result<Summary, ReadError> {
         let json: Value = serde_json::from_str(text).map_err(ReadError::Json)?;
         let schema = json["schema"].as_str().ok_or(ReadError::NoResult)?;
@@ -67,7 +67,7 @@ impl Summary {
     }
 }
 
-/// Objects over several lines, lists on one.
+/// JSON format with objects on several lines, and lists on one.
 #[derive(Default)]
 struct Lines<'a>(PrettyFormatter<'a>);
 

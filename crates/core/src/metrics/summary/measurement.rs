@@ -1,4 +1,4 @@
-//! What a summary is made of.
+//! Measurement: the data from which a summary is built.
 
 use super::FaultState;
 use crate::config::DeviceConfig;
@@ -11,56 +11,56 @@ use crate::nand::parallel::Parallel;
 use crate::sim::request::Operation;
 use crate::sim::time::Time;
 
-/// What the controller did in the measured time, beside what the device counts anyway.
+/// Work of the controller in the measured time, in addition to the counters of the device.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ControllerWork {
-    /// What the buffer counted.
+    /// Counters of the buffer.
     pub buffer: BufferCounts,
-    /// Units that a power cut would have lost: when the last request was answered, and at most until then.
+    /// Number of units that a power cut would have lost: at the last completion, and the maximum until then.
     pub volatile_units: (u64, u64),
-    /// Time for which the port of the memory worked.
+    /// Time for which the memory port worked.
     pub memory: Time,
     /// Time for which each core worked.
     pub cores: Vec<Time>,
 }
 
-/// What was measured.
+/// Data of a run from which its summary is built.
 #[derive(Clone, Debug)]
 pub struct Measurement<'a> {
-    /// The device.
+    /// Device.
     pub config: &'a DeviceConfig,
-    /// Whether the workload came to its end.
+    /// True if the workload ran to its end.
     pub complete: bool,
-    /// What the host saw.
+    /// Latencies and counts of requests.
     pub results: &'a Results,
-    /// The requests in their order, where that was looked at.
+    /// Profile of the requests, if it was collected.
     pub profile: Option<&'a Profile>,
-    /// What the device counted.
+    /// Counters of the device.
     pub counters: &'a Counters,
-    /// The same by class of units, where classes are told apart.
+    /// Counters by data class; empty if classes are not distinguished.
     pub classes: &'a [ClassCounts],
-    /// Commands that made several planes or dies work together.
-    pub parallel: &'a Parallel,
-    /// First arrival to last completion.
+    /// Multi-plane and interleaved commands.
+    pub merged: &'a Parallel,
+    /// Time from the first arrival to the last completion.
     pub measured: Time,
-    /// From the start of the measured part to the last completion.
+    /// Time from the start of the measured part to the last completion.
     pub elapsed: Time,
-    /// Time spent, by channel.
+    /// Busy times of the channels, indexed by channel.
     pub channels: &'a [ChannelTime],
-    /// Time spent, by die.
+    /// Busy times of the dies, indexed by die.
     pub dies: &'a [DieTime],
-    /// Time for which each LUN worked; empty where operations cannot overlap.
+    /// Time for which each LUN worked; empty if operations cannot overlap.
     pub luns: &'a [Time],
-    /// What the controller did.
+    /// Work of the controller.
     pub controller: &'a ControllerWork,
-    /// Erases since birth, by block.
+    /// Erases since the device was new, indexed by block.
     pub erases: Vec<u32>,
-    /// What has failed, where anything does.
+    /// Faults; `None` if nothing can fail.
     pub faults: Option<FaultState>,
 }
 
 impl Measurement<'_> {
-    /// What the device's resources had to do.
+    /// Returns the work of the device's resources.
     pub fn work(&self) -> Work<'_> {
         let bytes = [Operation::Write, Operation::Read].map(|operation| self.results.of(operation).bytes);
         let Measurement { config, counters, channels, dies, luns, .. } = *self;

@@ -1,6 +1,6 @@
-//! The result of a run: one struct with one JSON form, everywhere.
+//! Summary: the result of a run, one struct with one JSON format.
 //!
-//! Everything in it but `run` is the same for the same configuration, workload, seed and version, on every machine.
+//! Equal configuration, workload, seed and version give equal summaries on every machine, except for `run` and `live`.
 
 mod build;
 mod changes;
@@ -27,130 +27,130 @@ use serde::{Deserialize, Serialize};
 
 use crate::config::DeviceConfig;
 
-/// The value of `schema` in results of this form; the number is raised when a field changes its meaning or goes.
+/// Value of `schema` in results of this format. The number is raised when a field changes its meaning or is removed.
 pub const SCHEMA: &str = "floatgate-summary-1";
 
-/// The result of a run. Numbers cover the measured part: what arrives after `ramp_time`, which is all without one.
+/// The result of a run. Numbers cover the measured part: everything that arrives after `ramp_time`, by default the
+/// whole run.
 ///
-/// Times called latency run from a request's arrival to its completion; waiting time is the part before it was first
-/// served (a channel was granted to it, or the controller's memory had it), service time the rest. Means, least and
-/// greatest values are exact; percentiles differ from the exact value by at most 0.1 % or 1 ns, whichever is more. What
-/// cannot be said, such as a mean without requests, is null. One MiB is 2^20 bytes.
+/// A latency is the time from a request's arrival to its completion. Waiting time ends when the request is first
+/// served: when a channel is granted to it, or when it is in the controller's memory. Service time is the rest. Means,
+/// minimums and maximums are exact. Percentiles differ from the exact value by at most 0.1% or 1 ns, whichever is more.
+/// Undefined values, such as a mean without requests, are null. One MiB is 2^20 bytes.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Summary {
-    /// Which form this is: `floatgate-summary-1`.
+    /// Format of the result: `floatgate-summary-1`.
     pub schema: String,
     /// Version of Floatgate.
     pub version: String,
-    /// Whether the workload came to its end. If not, the run was interrupted; what had been issued by then was
-    /// completed, and is in the numbers.
+    /// True if the workload ran to its end. Otherwise the run was interrupted. Requests issued before that were
+    /// completed and are included.
     pub complete: bool,
-    /// What the user should know of this result, in words.
+    /// Warnings about this result, in words.
     pub warnings: Vec<String>,
     /// Seed of all random numbers.
     pub seed: u64,
-    /// The device: its name, and a digest of it without the overrides of this run.
+    /// Name of the device, and a digest of the device without the overrides of this run.
     pub device: Named,
-    /// The workload: its name, and a digest. Of a job, of its text and seed; of a trace, of the requests that it gave.
+    /// Name of the workload, and a digest: for a job of its text and seed, for a trace of its requests.
     pub workload: Named,
-    /// The device as it was simulated: file, overrides and defaults together. Its form is that of a device file.
+    /// Device as simulated, with file, overrides and defaults, in the format of a device file.
     #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
     pub config: DeviceConfig,
-    /// Digest of `config`; equal to `device.digest` when the overrides changed nothing.
+    /// Digest of `config`; equal to `device.digest` if the overrides changed nothing.
     pub config_digest: String,
-    /// What makes the device another than the built-in one that it is, or is based on; null for a device of its own.
+    /// Differences from the built-in device that the device is, or is based on; null for other devices.
     pub changes: Option<Changes>,
-    /// What `floatgate` has to be called with for this result, without where results go; empty where another program
-    /// made it.
+    /// Arguments of `floatgate` for this result, except those for its outputs; empty if another program ran the
+    /// simulation.
     pub arguments: Vec<String>,
-    /// The state of the device before the run.
+    /// State of the device before the run.
     pub precondition: Precondition,
-    /// Simulated time from the first arrival to the last completion, in seconds; 0 where nothing was measured.
+    /// Simulated time from the first arrival to the last completion, in seconds; 0 if nothing was measured.
     pub measured_s: f64,
     /// Requests by operation.
     pub requests: Requests,
-    /// The same for each stream of the workload, over its own time from first arrival to last completion.
+    /// Requests of each stream of the workload, over its own time from first arrival to last completion.
     pub streams: Vec<Stream>,
-    /// How requests and their latencies are distributed.
+    /// Distributions of requests and of their latencies.
     pub distributions: Distributions,
-    /// Reads of mapping units that hold nothing, answered by the controller.
+    /// Reads of mapping units without data, which the controller completes.
     pub unmapped_reads: u64,
-    /// What the flash did.
+    /// Operations of the flash.
     pub flash: Flash,
-    /// Mapping units programmed, whatever the cause, for each one touched by an accepted host write; null without
-    /// writes. Units are those of the host and of cleaning (`flash.units.programmed`), places that hold none
-    /// (`flash.units.unfilled`), and the places of summaries. `flash.programs_by_cause.padding` is no measure of the
-    /// unfilled ones, since it counts only whole pages. With a write-back buffer, where writes of a unit merge, it may
-    /// be below 1.
+    /// Mapping units programmed, for any cause, per unit touched by an accepted host write; null without writes.
+    /// Counted are units with data (`flash.units.programmed`), units without data (`flash.units.unfilled`), and the
+    /// space of summaries. `flash.programs_by_cause.padding` is not the same as the unfilled units, because it counts
+    /// only whole pages. A write-back buffer merges writes of a unit, so the value may then be below 1.
     pub write_amplification: Option<f64>,
-    /// Bytes of the pages programmed, for each byte that the host wrote; null without writes.
+    /// Bytes of the pages programmed, per byte that the host wrote; null without writes.
     pub write_amplification_bytes: Option<f64>,
-    /// The cached part of the map; null where the whole map is in the controller's memory.
+    /// Cached part of the map; null if the whole map is in the controller's memory.
     pub map_cache: Option<MapCache>,
-    /// Cleaning: reclaiming superseded units.
+    /// Garbage collection.
     pub gc: Gc,
-    /// By class of data, from the one that stays longest to the hottest; left out where none are told apart.
+    /// Data classes, from the coldest to the hottest; absent if classes are not distinguished.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub temperature: Vec<UnitClass>,
-    /// Wear at the end of the run. It is a state: erases count from the device's birth, preconditioning included.
+    /// Wear at the end of the run, in erases since the device was new. Erases of the preconditioning are included.
     pub wear: Wear,
-    /// How busy channels and dies were.
+    /// Utilization of channels and dies.
     pub utilization: Utilization,
-    /// What holds the run back.
+    /// Resource that limits the run.
     pub bottleneck: Bottleneck,
-    /// What host writes did to the mapping units they touched.
+    /// Mapping units touched by host writes, by the kind of update.
     pub updates: Updates,
-    /// The buffer; left out without one.
+    /// Buffer; absent if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub buffer: Option<BufferUse>,
-    /// The controller's software; left out where it takes no time.
+    /// Firmware of the controller; absent if it takes no time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub firmware: Option<FirmwareUse>,
-    /// What failed; left out of a device in which nothing does (`config.faults`).
+    /// Faults; absent if nothing can fail (`config.faults`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub faults: Option<FaultsMet>,
-    /// How a device was served in real time; left out of a simulation.
+    /// Service in real time; absent in a simulation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub live: Option<Live>,
-    /// What the simulation itself took. The only part that differs from run to run; null where nobody measured it.
+    /// Cost of the simulation itself; null if it was not measured. In a simulation, no other part differs between runs.
     pub run: Option<Cost>,
 }
 
-/// Something with a name, and a digest that tells whether two of that name are the same.
+/// Name, and a digest that distinguishes things of the same name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Named {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// Its digest, as hexadecimal digits.
+    /// Digest, as hexadecimal digits.
     pub digest: String,
 }
 
-/// What was done to the device before the run.
+/// Preconditioning before the run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Precondition {
-    /// What was asked for: `none`, `fill`, `aged=V`, `invalid=V`, `steady`, or a workload; and what was laid out.
-    pub requested: String,
-    /// What was reached.
+    /// Requested state: `none`, `fill`, `aged=V`, `invalid=V`, `steady`, or a workload; and the layout of unwritten data.
+    pub asked: String,
+    /// State that was reached.
     #[serde(flatten)]
     pub reached: Reached,
 }
 
-/// The state that preconditioning reached.
+/// State that preconditioning reached.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Reached {
-    /// Host writes in drive sizes.
+    /// Host writes, in multiples of the capacity that the host sees.
     pub drive_writes: f64,
-    /// Write amplification of preconditioning, in mapping units; of its last drive write where it went on until that
-    /// stood still. Null where nothing was written.
+    /// Write amplification of preconditioning, in mapping units; null if nothing was written. With `steady`, it is that
+    /// of the last drive write.
     pub write_amplification: Option<f64>,
-    /// Write amplification of the same writes while planes have only `config.gc.hard_threshold` free blocks, as under a
-    /// load that outpaces garbage collection; left out unless it is more than a tenth lower. Under other loads, a run
-    /// from this state comes to a write amplification between the two.
+    /// Write amplification of the same writes if planes have only `config.gc.hard_threshold` free blocks, as under a
+    /// load that outpaces garbage collection. It is absent unless it is more than a tenth lower. Under other loads, a
+    /// run from this state reaches a write amplification between the two.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub write_amplification_at_hard: Option<f64>,
-    /// Share of the logical units that are mapped.
+    /// Share of the logical units that are mapped, from 0 to 1.
     pub mapped: f64,
-    /// Whether write amplification stood still; null where that was not asked for.
+    /// True if write amplification converged; null if convergence was not requested.
     pub converged: Option<bool>,
 }
 
@@ -167,12 +167,12 @@ pub struct Requests {
     pub write_zeroes: Operations,
     /// Flushes.
     pub flush: Operations,
-    /// All of them together.
+    /// All operations together.
     pub all: Operations,
 }
 
 impl Requests {
-    /// The operations with their names, without the sum.
+    /// Returns the operations with their names, without the sum.
     pub fn by_operation(&self) -> [(&'static str, &Operations); 5] {
         [
             ("read", &self.read),
@@ -184,133 +184,134 @@ impl Requests {
     }
 }
 
-/// The requests of one operation.
+/// Requests of one operation.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Operations {
-    /// Requests that were served.
+    /// Number of requests that were served.
     pub count: u64,
-    /// Bytes that they were for.
+    /// Bytes of these requests.
     pub bytes: u64,
-    /// Requests that failed, such as writes to a device that has become read-only. No other field includes them.
+    /// Number of requests that failed, such as writes to a device that has become read-only. No other field includes
+    /// them.
     pub errors: u64,
-    /// Requests per second, from the first arrival to the last completion of all operations; null where that is no
-    /// time.
+    /// Requests per second, from the first arrival to the last completion of all operations; null if that time is 0.
     pub iops: Option<f64>,
-    /// MiB per second, over the same time; null where that is no time.
+    /// Throughput in MiB per second over the same time; null if that time is 0.
     pub mib_per_s: Option<f64>,
-    /// Arrival to completion, in microseconds.
+    /// Time from arrival to completion, in microseconds.
     pub latency_us: Distribution,
-    /// Arrival to first service, in microseconds.
+    /// Time from arrival to first service, in microseconds.
     pub waiting_us: Mean,
-    /// First service to completion, in microseconds.
+    /// Time from first service to completion, in microseconds.
     pub service_us: Mean,
-    /// What the latencies went into; null without requests, or where the run did not attribute them.
+    /// Breakdown of the latencies; null without requests, or if the run did not collect it.
     pub attribution: Option<Attribution>,
 }
 
-/// What latencies went into: each is partitioned along the request's critical path, and the parts add up to it.
+/// Latency breakdown. Each latency is partitioned along the request's critical path, and the parts add up to the
+/// latency.
 ///
-/// At a percentile stand the requests of about its latency: those of the band that holds it, where a band is at most
-/// 1/16 as wide as its latencies are long. So `p99` tells what the slow ones waited for.
+/// A percentile is represented by the requests in its band of latencies. A band is at most 1/16 as wide as its
+/// latencies are long. Thus `p99` shows what slow requests waited for.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Attribution {
     /// All requests.
     pub mean: Parts,
-    /// Those at the median.
+    /// Requests at the median.
     pub p50: Parts,
-    /// Those at the 99th percentile.
+    /// Requests at the 99th percentile.
     pub p99: Parts,
-    /// Those at the 99.9th percentile.
+    /// Requests at the 99.9th percentile.
     pub p99_9: Parts,
 }
 
-/// What the latencies of some requests went into, in microseconds, as means.
+/// Mean latency breakdown of some requests, in microseconds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Parts {
-    /// How many requests they are.
+    /// Number of these requests.
     pub requests: u64,
-    /// The sum of all parts: their mean latency.
+    /// Mean latency, which is the sum of all parts.
     pub latency_us: f64,
-    /// Waiting for a place in the device's queue.
+    /// Wait for a slot in the device's queue (`host.queue_depth`).
     pub host_queue_us: f64,
-    /// The host link, waiting for it included.
+    /// Host link, including the wait for it.
     pub link_us: f64,
-    /// The controller's software: waiting for a core, and running on it.
+    /// Firmware of the controller: wait for a core, and execution.
     #[serde(default)]
     pub firmware_us: f64,
-    /// The controller's memory: waiting for it to have room, for a flush, and the time of an access to it.
+    /// Memory of the controller: wait for room, wait of a flush, and access.
     pub buffer_us: f64,
-    /// Waiting for an earlier write of the same mapping unit.
+    /// Wait for an earlier write of the same mapping unit.
     pub order_us: f64,
-    /// Waiting for the entry of the map that tells the place, where the map is in flash.
+    /// Wait for the map entry with the physical address, if the map is in flash.
     pub map_fetch_us: f64,
-    /// Waiting for other writes that fill the same program: `controller.fill_timeout`.
+    /// Wait for other writes that fill the same program (`controller.fill_timeout`).
     pub fill_us: f64,
-    /// Waiting for the die, which other host operations hold.
+    /// Wait for the die while other host operations hold it.
     pub die_us: f64,
-    /// Waiting for the channel, which other host operations hold.
+    /// Wait for the channel while other host operations hold it.
     pub channel_us: f64,
-    /// Waiting for cleaning: for a free block, or for a die or channel that operations of cleaning hold.
+    /// Wait for garbage collection: for a free block, or for a die or channel that it holds.
     pub gc_us: f64,
-    /// The read that completes a partial write: bus and cells.
+    /// Read that completes a partial write: bus and cells.
     pub rmw_us: f64,
-    /// Command and data cycles of the request's own operation, with the channel's turning to it.
+    /// Command and data cycles of the request's own operation, including the switch of the channel to it.
     pub bus_us: f64,
-    /// The cells of the request's own operation.
+    /// Cell time of the request's own operation.
     pub cell_us: f64,
 }
 
-/// The mean of a time, in microseconds.
+/// Mean of a time, in microseconds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Mean {
     /// Mean, exact; null without requests.
     pub mean: Option<f64>,
 }
 
-/// The requests of one stream of the workload.
+/// Requests of one stream of the workload.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Stream {
-    /// Its name: the job's, or `all` for a trace.
+    /// Name of the stream: that of the job, or `all` for a trace.
     pub name: String,
-    /// Its requests by operation.
+    /// Requests by operation.
     pub requests: Requests,
 }
 
-/// What the flash did in the measured time. What cleaning does after the last completion is not counted.
+/// Operations of the flash in the measured time. Garbage collection after the last completion is not counted.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Flash {
-    /// Pages.
+    /// Pages read and programmed.
     pub pages: FlashPages,
-    /// Mapping units: what the programmed pages hold, summaries aside.
+    /// Mapping units in the programmed pages, without summaries.
     pub units: FlashUnits,
-    /// Blocks erased.
+    /// Number of blocks erased.
     pub blocks_erased: u64,
-    /// Commands.
+    /// Commands to the flash.
     pub commands: FlashCommands,
-    /// Pages programmed, by what they were programmed for; the sum is `pages.programmed`.
+    /// Pages programmed, by cause; the sum is `pages.programmed`.
     pub programs_by_cause: ProgramCauses,
-    /// Pages read, by what they were read for; the sum is `pages.read`.
+    /// Pages read, by cause; the sum is `pages.read`.
     pub reads_by_cause: ReadCauses,
 }
 
-/// Pages of flash.
+/// Flash pages.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FlashPages {
-    /// Pages read.
+    /// Number of pages read.
     pub read: u64,
-    /// Pages programmed.
+    /// Number of pages programmed.
     pub programmed: u64,
 }
 
-/// Mapping units in programmed pages, without those of summaries.
+/// Mapping units in programmed pages, without summaries.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FlashUnits {
-    /// Mapping units programmed with data, the host's or moved.
+    /// Number of mapping units programmed with data, from the host or moved.
     pub programmed: u64,
-    /// Places for mapping units in programmed pages that hold none: padding inside pages, and whole pages of it that
-    /// fill a wordline.
+    /// Number of mapping units programmed without data: padding inside pages, and whole pages of padding that fill a
+    /// wordline.
     pub unfilled: u64,
-    /// Mapping units in flash that a TRIM, or write-zeroes that deallocates, made stale.
+    /// Number of mapping units in flash that became invalid by a TRIM, or by write-zeroes that deallocates.
     #[serde(default)]
     pub trimmed: u64,
 }
@@ -318,65 +319,65 @@ pub struct FlashUnits {
 /// Commands to the flash.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FlashCommands {
-    /// Read commands.
+    /// Number of read commands.
     pub read: u64,
-    /// Program commands; one may fill several pages.
+    /// Number of program commands. A command may fill several pages.
     pub program: u64,
-    /// Program units (`controller.fill_timeout`) that were handed over before they were full, because a FLUSH or FUA
-    /// waited for them.
+    /// Number of program units (`controller.fill_timeout`) that were queued before they were full, because a FLUSH or
+    /// FUA waited for them.
     #[serde(default)]
     pub cut_by_flush: u64,
-    /// Program units that were handed over before they were full, because their first write had waited for
-    /// `controller.fill_timeout` and there were not enough others.
+    /// Number of program units that were queued before they were full, because their first write had waited for
+    /// `controller.fill_timeout`.
     #[serde(default)]
     pub cut_by_timeout: u64,
-    /// Blocks erased, each by one command or together with others.
+    /// Number of blocks erased, by a command of their own or together with others.
     pub erase: u64,
-    /// Pages moved within their plane by copy-back; they are among the reads and programs.
+    /// Number of pages moved within their plane by copy-back. They are included in the reads and programs.
     pub copy_back: u64,
-    /// Commands that made several planes or dies work together, by what they did and how many took part.
-    pub parallel: Vec<ParallelCommands>,
+    /// Multi-plane and interleaved commands, by kind and size.
+    pub merged: Vec<ParallelCommands>,
 }
 
-/// Commands of one shape that made several planes or dies work together.
+/// Multi-plane or interleaved commands of one kind and size.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ParallelCommands {
-    /// `read`, `program`, `erase` or `copy-back`.
+    /// Kind of command: `read`, `program`, `erase` or `copy-back`.
     pub kind: String,
-    /// Dies that worked, of one chip.
+    /// Number of dies of a chip in each command.
     pub dies: u32,
-    /// Planes that worked, of all those dies.
+    /// Number of planes of all these dies in each command.
     pub planes: u32,
-    /// Pages that each command read or programmed, in blocks in native mode; of an erase, blocks.
+    /// Number of pages that each command read or programmed, counted as in native mode; for an erase, number of blocks.
     pub pages: u32,
-    /// How many commands.
+    /// Number of commands.
     pub commands: u64,
 }
 
-/// Pages programmed, each for one cause.
+/// Pages programmed, by cause.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ProgramCauses {
-    /// For data that the host wrote.
+    /// Data of host writes.
     pub host: u64,
-    /// For data that cleaning moved.
+    /// Data moved by garbage collection.
     pub gc: u64,
-    /// For the summaries of blocks.
+    /// Summaries of blocks.
     pub summary: u64,
-    /// For nothing: whole pages, the rest of a wordline. Places within a page that hold nothing are not here, but in
+    /// Padding: whole pages at the end of a wordline. Padding inside pages is not included, but counts in
     /// `flash.units.unfilled`.
     pub padding: u64,
-    /// For nothing: pages left out so that a copy-back keeps the parity of its page.
+    /// Pages skipped so that a copy-back keeps the parity of its page.
     pub waste_copyback: u64,
-    /// For nothing: pages left out so that planes could be programmed together.
+    /// Pages skipped so that planes could be programmed together.
     pub waste_alignment: u64,
-    /// For translation pages.
+    /// Translation pages.
     pub map: u64,
-    /// To keep the units of a logical block together.
+    /// Data copied to keep the units of a logical block together.
     pub merge: u64,
-    /// For records of trims (`durability.trim_journal`).
+    /// Records of trims (`durability.trim_journal`).
     #[serde(default, skip_serializing_if = "is_none")]
     pub journal: u64,
-    /// For parts of the checkpoint (`durability.checkpoint`).
+    /// Parts of the checkpoint (`durability.checkpoint`).
     #[serde(default, skip_serializing_if = "is_none")]
     pub checkpoint: u64,
 }
@@ -385,137 +386,136 @@ fn is_none(count: &u64) -> bool {
     *count == 0
 }
 
-/// Pages read, each for one cause.
+/// Pages read, by cause.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ReadCauses {
-    /// For host reads.
+    /// Host reads.
     pub host: u64,
-    /// For cleaning, to move what is valid.
+    /// Valid data that garbage collection moves.
     pub gc: u64,
-    /// To complete writes of a part of a mapping unit (read-modify-write).
+    /// Data that partial writes keep (read-modify-write).
     pub rmw: u64,
-    /// For translation pages.
+    /// Translation pages.
     pub map: u64,
-    /// To keep the units of a logical block together.
+    /// Data copied to keep the units of a logical block together.
     pub merge: u64,
 }
 
-/// The part of the map that the controller holds, where the whole is in flash.
+/// Cached part of a map that is in flash.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MapCache {
-    /// Entries that the host needed and the cache held.
+    /// Number of entries that the host needed and the cache held.
     pub hits: u64,
-    /// Entries that the host needed and waited for.
+    /// Number of entries that the host needed and had to wait for.
     pub misses: u64,
-    /// Hits in all; null without any need of an entry.
+    /// Share of hits, from 0 to 1; null if no entry was needed.
     pub hit_ratio: Option<f64>,
-    /// Entries evicted that were as in flash.
+    /// Number of clean entries that were evicted.
     pub evictions_clean: u64,
-    /// Entries evicted that were newer, and written back.
+    /// Number of dirty entries that were evicted and written back.
     pub evictions_dirty: u64,
     /// Translation pages read, by cause.
     pub reads: MapPages,
     /// Translation pages programmed, by cause.
     pub programs: MapPages,
-    /// Blocks of translation pages reclaimed.
+    /// Number of blocks of translation pages chosen as victims.
     pub victims: u64,
 }
 
-/// Translation pages, each for one cause.
+/// Translation pages, by cause.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MapPages {
-    /// For entries that were missed.
+    /// Cache misses.
     pub miss: u64,
-    /// For changed entries that left the cache.
+    /// Dirty entries that were evicted.
     pub eviction: u64,
-    /// For units that cleaning moved.
+    /// Units that garbage collection moved.
     pub gc: u64,
-    /// To reclaim the blocks that they were in.
+    /// Garbage collection of the blocks of translation pages.
     pub map_gc: u64,
 }
 
-/// Cleaning.
+/// Garbage collection.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Gc {
-    /// Blocks chosen to be reclaimed.
+    /// Number of blocks chosen as victims.
     pub victims: u64,
-    /// Data moved out of them, in flash pages; a page with one valid mapping unit of four counts a quarter.
+    /// Data moved, in flash pages. A page with one valid mapping unit of four counts as a quarter.
     pub pages_moved: f64,
     /// Mapping units moved, by cause.
     pub units_moved: MovedUnits,
-    /// Share of the victims' mapping units that need not be moved, being superseded, trimmed or padding; null without
-    /// victims.
+    /// Share of the victims' mapping units that did not have to be moved, because they were overwritten, trimmed or
+    /// padding, from 0 to 1; null without victims.
     pub efficiency: Option<f64>,
-    /// Free blocks of the plane when a victim was chosen in it, on average, including those that wait for their erase
-    /// or are being erased; null without victims.
+    /// Mean number of free blocks of the plane when a victim was chosen in it, including blocks that await or undergo
+    /// an erase; null without victims.
     pub free_blocks: Option<f64>,
-    /// Copies that the host overwrote while they were being programmed.
+    /// Number of wasted copies: the host overwrote the unit while its copy was being programmed.
     pub wasted_copies: u64,
-    /// Logical blocks whose old block was let go of (`config.mapping.scheme = "block"`).
+    /// Merges of the two blocks of a logical block (`config.mapping.scheme = "block"`).
     pub merges: Merges,
 }
 
 /// Mapping units moved, by cause.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MovedUnits {
-    /// Garbage collection gained the invalid units of their blocks.
+    /// Units moved to reclaim their block.
     pub gc: u64,
-    /// Wear leveling (`config.gc.wear`) migrated their blocks.
+    /// Units whose block was migrated by wear leveling (`config.gc.wear`).
     pub wear: u64,
-    /// Programs of their blocks failed (`config.faults`).
+    /// Units whose block had a failed program (`config.faults`).
     pub failed_block: u64,
-    /// Logical blocks were merged (`config.mapping.scheme = "block"`).
+    /// Units moved in merges of logical blocks (`config.mapping.scheme = "block"`).
     pub merge: u64,
 }
 
-/// How two blocks of a logical block became one; all 0 where there are no logical blocks.
+/// Merges of the two blocks of a logical block, by kind; all 0 without block mapping.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Merges {
-    /// Nothing was copied: the host had written all again, or trimmed it.
+    /// Switch merges: nothing was copied, since the host had rewritten or trimmed everything.
     pub switch: u64,
-    /// The host wrote a first part of the new block, and the rest was copied.
+    /// Partial merges: the host wrote the first part of the new block, and the rest was copied.
     pub partial: u64,
-    /// Writes of the host came behind copies.
+    /// Full merges: host writes followed copies.
     pub full: u64,
 }
 
-/// What was written of a class of data (`config.temperature`).
+/// Data class (`config.temperature`).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct UnitClass {
-    /// Mapping units that the classifier put into it, on behalf of host writes.
+    /// Number of mapping units of host writes that the classifier put into this class.
     pub units_written: u64,
-    /// Mapping units that cleaning moved, by the class of their last write.
+    /// Number of mapping units moved by garbage collection whose last write was in this class.
     pub units_moved: u64,
-    /// Those of `units_written` that went to a block of another class, because no block was free for their own.
+    /// Number of the `units_written` that went to a block of another class, because no block was free for this one.
     pub units_elsewhere: u64,
-    /// Units written and moved, for each one written; null without any. What is programmed beside them, as padding, is
-    /// of no class.
+    /// Units written and moved, per unit written; null without writes. Padding belongs to no class and is not included.
     pub write_amplification: Option<f64>,
 }
 
-/// Wear, as erases since the device's birth.
+/// Wear, in erases since the device was new.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Wear {
-    /// Share of its endurance (`config.nand.endurance`) that the block with the most erases has used, 1 being all of
-    /// it; null where the endurance is 0, which is unknown. It exceeds 1 on a device without a table `faults`, where
-    /// nothing wears out, and if preconditioning has erased a block more often.
+    /// Share of its endurance (`config.nand.endurance`) that the most erased block has used; 1 is all of it. Null if
+    /// the endurance is 0, which is unknown. The share exceeds 1 if a device without a table `faults` continues to use
+    /// the block, or if preconditioning has erased the block more often.
     pub life_used: Option<f64>,
     /// Erases of a block, over all blocks.
     pub blocks: Spread,
     /// Erases of all blocks of a plane, over all planes.
     pub planes: Spread,
-    /// Blocks by their erases.
+    /// Numbers of blocks by erase count.
     pub histogram: WearHistogram,
 }
 
-/// How erases are spread.
+/// Spread of erase counts.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Spread {
     /// Mean.
     pub mean: f64,
     /// Standard deviation.
     pub stddev: f64,
-    /// Most.
+    /// Maximum.
     pub max: u64,
 }
 
@@ -525,33 +525,33 @@ pub struct Spread {
 /// null if the period has no length.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Utilization {
-    /// Over all channels.
+    /// Shares of time over all channels.
     pub channels: ChannelShares,
-    /// Over all dies. Where planes are independent, a die's share is the mean of its planes'.
+    /// Shares of time over all dies. If planes are independent, the share of a die is the mean of its planes' shares.
     pub dies: DieShares,
-    /// Each by itself.
+    /// Shares of time of each channel and each die.
     pub each: Each,
 }
 
-/// What channels spent their time with.
+/// Shares of time of channels.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ChannelShares {
-    /// Carrying data.
+    /// Data transfers.
     pub data: Share,
-    /// Carrying commands and addresses, or turning to another chip or channel.
+    /// Commands, addresses, and switches to another chip or channel.
     pub command: Share,
-    /// Nothing.
+    /// Idle.
     pub idle: Share,
 }
 
-/// What dies spent their time with.
+/// Shares of time of dies.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DieShares {
-    /// The cells work.
+    /// Cells busy.
     pub cell: Share,
-    /// Held by an operation whose cells do not work: data move, or wait for the channel.
+    /// Held by an operation whose cells are not busy: data moves, or waits for the channel.
     pub register_held: Share,
-    /// Nothing.
+    /// Idle.
     pub idle: Share,
 }
 
@@ -560,74 +560,76 @@ pub struct DieShares {
 pub struct Share {
     /// Mean of all.
     pub mean: Option<f64>,
-    /// Of the one with the least.
+    /// Minimum of all.
     pub min: Option<f64>,
-    /// Of the one with the most.
+    /// Maximum of all.
     pub max: Option<f64>,
 }
 
-/// What holds the run back: how near each resource came to working all the time, which is its bound.
+/// Resources that limit the run: how close each came to its bound, which is to work all the time.
 ///
 /// A resource that works for D seconds on n requests, spread evenly over its units, cannot serve more than n / D of
-/// them in a second (the utilisation law). The time that counts goes from the start of the measured part to the last
-/// completion; no resource can have worked longer, or the run fails.
+/// them per second (the utilization law). The time considered is from the start of the measured part to the last
+/// completion. No resource can have worked longer, or the run fails.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Bottleneck {
-    /// What is named: the resource that came nearest to its bound; `gc` where most of its time went there;
-    /// `load` where no resource worked for half of the time, so that the host could have asked for more; null
-    /// without requests.
+    /// Bottleneck: the resource that came closest to its bound; `gc` if most of its work was garbage collection;
+    /// `load` if no resource worked for half of the time, so that the host could have requested more; null without
+    /// requests.
     pub limited_by: Option<String>,
-    /// The resources, the one nearest to its bound first.
+    /// Resources, the one closest to its bound first.
     pub resources: Vec<Bound>,
 }
 
-/// A resource and its bound.
+/// Resource, with its bound.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Bound {
-    /// `link_in` and `link_out` (the host link's two directions), `cores` (of the controller), `memory` (the port of
-    /// its buffer), `channels`, or `dies` (what takes one operation at a time: see `nand.concurrency`).
+    /// Name of the resource: `link_in` and `link_out` (directions of the host link), `cores` (of the controller),
+    /// `memory` (port of its buffer), `channels`, or `dies` (LUNs, which take one command at a time: see
+    /// `nand.concurrency`).
     pub resource: String,
-    /// How many of them there are.
+    /// Number of units of the resource.
     pub units: u32,
-    /// Seconds that each of them had to work, the work being spread evenly. Time for which operations of a die overlap
-    /// counts once.
+    /// Time for which each unit had to work if the work is spread evenly, in seconds. Time in which operations of a die
+    /// overlap counts once.
     pub demand_s: f64,
-    /// Share of `demand_s` that went into cleaning.
+    /// Share of `demand_s` for garbage collection, from 0 to 1.
     pub gc: f64,
-    /// Requests per second that they could serve at most, if the work for each stays the same; null without work.
+    /// Maximum number of requests per second, if the work per request stays the same; null without work.
     pub bound_iops: Option<f64>,
-    /// How near the run came: the share of the time for which they worked, on average.
+    /// Share of the time for which the units worked, on average, from 0 to 1.
     pub reached: f64,
 }
 
-/// What host writes did to the mapping units they touched; the sum is the number of units touched. With a write-back
-/// buffer they are counted when it writes the units out.
+/// Mapping units touched by host writes, by the kind of update. The sum is the number of units touched. With a
+/// write-back buffer, units are counted when they are written back.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Updates {
-    /// All valid sectors of the unit were replaced.
+    /// Covered updates: all valid sectors of the unit were replaced.
     pub covered: u64,
-    /// Some valid sectors had to be kept: the unit was read, and written whole.
+    /// Un-covered updates: some valid sectors were kept, so the unit was read and written as a whole.
     pub uncovered: u64,
-    /// The unit held nothing.
+    /// First writes: the unit held no data.
     pub first: u64,
 }
 
-/// What the simulation of the workload took, without preconditioning.
+/// Cost of simulating the workload, without preconditioning.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Cost {
-    /// Time by the clock on the wall, in seconds.
+    /// Wall-clock time, in seconds.
     pub wall_s: f64,
-    /// Processor time, in seconds; null where the system does not tell.
+    /// Processor time, in seconds; null if the system does not report it.
     pub cpu_s: Option<f64>,
-    /// Measured requests per second of processor time.
+    /// Measured requests per second of processor time; null if that time is unknown.
     pub requests_per_cpu_s: Option<f64>,
-    /// Measured flash operations (pages read and programmed, blocks erased) per second of processor time.
+    /// Measured flash operations (pages read and programmed, blocks erased) per second of processor time; null if that
+    /// time is unknown.
     pub flash_ops_per_cpu_s: Option<f64>,
-    /// Most memory in use at any time since the program started, in bytes; null where the system does not tell.
+    /// Peak memory of the program since its start, in bytes; null if the system does not report it.
     pub peak_rss_bytes: Option<u64>,
 }
 
-/// Write amplification with the names of its causes.
+/// Names the parts of the write amplification by cause.
 fn causes(parts: [f64; 7]) -> [(&'static str, f64); 7] {
     let [host, gc, summaries, unfilled, map, journal, checkpoint] = parts;
     [
@@ -642,7 +644,7 @@ fn causes(parts: [f64; 7]) -> [(&'static str, f64); 7] {
 }
 
 impl Summary {
-    /// The JSON schema of a result.
+    /// Returns the JSON schema of a result.
     pub fn json_schema() -> serde_json::Value {
         let mut schema = schemars::schema_for!(Summary).to_value();
         if let Some(properties) = schema.get_mut("properties") {
@@ -651,8 +653,9 @@ impl Summary {
         schema
     }
 
-    /// Write amplification as a sum, by what units were programmed for: the host, cleaning, summaries, the map, the
-    /// journal of trims, the checkpoint, and places that were left unfilled; `None` without writes.
+    /// Returns the parts of the write amplification by cause: the host, garbage collection, summaries, unfilled space,
+    /// the map, the trim journal and the checkpoint; `None` without writes. The parts add up to the write
+    /// amplification.
     pub fn amplification_by_cause(&self) -> Option<[(&'static str, f64); 7]> {
         let Summary { config, updates, .. } = self;
         let total = self.write_amplification?;
@@ -672,7 +675,7 @@ impl Summary {
         Some(causes([host, gc, summaries, unfilled, map, journal, checkpoint]))
     }
 
-    /// The same behind a buffer, where fewer units may be written than the host wrote.
+    /// Returns the parts of the write amplification with a buffer, which may write fewer units than the host.
     fn amplification_behind_buffer(&self, total: f64, units: impl Fn(f64) -> f64) -> [(&'static str, f64); 7] {
         let flash = &self.flash;
         let summaries = units(flash.programs_by_cause.summary as f64);
@@ -680,7 +683,7 @@ impl Summary {
         let share = |part: f64| part / all * total;
         let (gc, unfilled) = (share(units(self.gc.pages_moved)), share(flash.units.unfilled as f64));
         let (summaries, map) = (share(summaries), share(units(flash.programs_by_cause.map as f64)));
-        // The device's own units are alone in their pages, as a rule; what is left of these counts as unfilled.
+        // The device's own units usually have a page to themselves. The rest of the page counts as unfilled.
         let own = |pages: u64| share(units(pages as f64) / f64::from(self.config.units_per_page()));
         let causes_of = &flash.programs_by_cause;
         let (journal, checkpoint) = (own(causes_of.journal), own(causes_of.checkpoint));
@@ -688,7 +691,7 @@ impl Summary {
         causes([host, gc, summaries, unfilled, map, journal, checkpoint])
     }
 
-    /// Adds what the simulation took.
+    /// Sets the cost of the simulation.
     pub fn set_cost(&mut self, wall_s: f64, cpu_s: Option<f64>, peak_rss_bytes: Option<u64>) {
         let flash = &self.flash;
         let operations = flash.pages.read + flash.pages.programmed + flash.blocks_erased;
