@@ -327,13 +327,13 @@ fn a_device_that_is_not_at_rest_is_not_saved() {
     fill(&mut device, 100);
     submit(&mut device, Time::ZERO, Request::new(Time::ZERO, Operation::Read, 0, 8));
     assert!(
-        refused(&device).ends_with("1 requests have not completed: advance until they have"),
+        refused(&device).ends_with("1 requests have not completed; advance the device until it is idle"),
         "{}",
         refused(&device)
     );
     submit(&mut device, Time::ZERO, Request::new(Time::ZERO, Operation::Write, 0, 8));
     drain(&mut device);
-    assert!(refused(&device).contains("the buffer holds what flash does not have"), "{}", refused(&device));
+    assert!(refused(&device).contains("the buffer holds dirty data"), "{}", refused(&device));
     rest(&mut device);
     saved(&device);
     device.serve_now(&Request::new(Time::ZERO, Operation::Write, 0, 8));

@@ -1,4 +1,4 @@
-//! Taking requests apart: from sectors to mapping units, from units to transactions.
+//! Acceptance of requests: splits them into parts by mapping unit, and the parts into transactions.
 
 use std::ops::Range;
 
@@ -19,8 +19,7 @@ use crate::sim::time::Time;
 use crate::work::{Class, Kind, Reading, Task, Transaction};
 
 impl Device {
-    /// Asks for the map entry of a request of the near future, or for what the buffer knows of its unit. Changes
-    /// nothing.
+    /// Prefetches the map entry of an upcoming request, or the buffer's entry for its unit. Changes no state.
     #[inline]
     pub fn prefetch(&self, request: &Request) {
         let lpn = self.interface.first_unit(request);
@@ -32,7 +31,7 @@ impl Device {
         }
     }
 
-    /// Asks for what is known of the place of a request of the near future, whose map entry was asked for before.
+    /// Prefetches the state of the physical address of an upcoming request, whose map entry was prefetched before.
     #[inline]
     pub fn prefetch_place(&self, request: &Request) {
         let lpn = self.interface.first_unit(request);
@@ -41,13 +40,13 @@ impl Device {
         }
     }
 
-    /// Whether a request will not look into the map before the buffer writes it out.
+    /// Returns `true` if a request does not use the map before the buffer writes it back.
     #[inline]
     fn stays_in_buffer(&self, request: &Request) -> bool {
         request.operation == Operation::Write && self.writes_back()
     }
 
-    /// A request has got a place in the queue.
+    /// Accepts a request that has a queue slot, and sends it over the link if there is one.
     #[inline(always)]
     pub(super) fn enter(&mut self, at: Time, request: Request) {
         if !self.interface.is_in_range(&request) {
@@ -65,21 +64,21 @@ impl Device {
         }
     }
 
-    /// A request goes beyond the last sector.
+    /// Completes a request that goes beyond the last sector with an error.
     #[cold]
     fn refuse(&mut self, request: &Request) {
         self.observe_refused(request);
         self.interface.refuse(*request, Status::OutOfRange, self.now);
     }
 
-    /// One step of a request has crossed the link.
+    /// Handles the arrival of the next step of a request over the link.
     pub(super) fn arrived(&mut self, id: RequestId, last: bool) {
         self.observe_request(id, TimePart::Link);
         if self.interface.requests[id].request.operation != Operation::Write {
             return self.receive_or_queue(id);
         }
         let before = self.interface.requests[id].crossed;
-        // Up to the end of the page that has just arrived.
+        // The units up to the end of the page that has just arrived.
         let end = if last { self.interface.units_of(id) } else { self.interface.end_of_page(id, before) };
         self.interface.requests[id].crossed = end;
         if before == 0 {
@@ -89,7 +88,7 @@ impl Device {
         }
     }
 
-    /// The controller's software learns of a request, after the time that this takes.
+    /// Receives a request, after the firmware time that this takes.
     #[inline]
     fn receive_or_queue(&mut self, id: RequestId) {
         if !self.queue_work(Work::Receive(id)) {
@@ -97,7 +96,7 @@ impl Device {
         }
     }
 
-    /// A request is in the controller, and its software knows of it.
+    /// Starts to process a request that is in the controller and known to the firmware.
     pub(super) fn receive(&mut self, id: RequestId) {
         let pending = &mut self.interface.requests[id];
         pending.received = true;
@@ -122,8 +121,8 @@ impl Device {
         let units = 0..self.interface.units_of(id);
         self.interface.requests[id].remaining += units.end;
         self.dispatch.note_host_read(self.now);
-        // Looking it up searches the buffer once more: where no time passes in between, one unit needs no search before
-        // that. Several are read in the runs between those that are there.
+        // The look-up searches the buffer again. A request of one unit needs no earlier search, unless firmware time
+        // passes in between. Larger requests are searched first: the units between hits are looked up together.
         match self.buffer {
             Some(_) if units.end > 1 || self.interface.cores.is_some() => {
                 if !self.queue_by_page(id, &units, Work::Search) {
@@ -151,7 +150,7 @@ impl Device {
         self.release_urgent();
     }
 
-    /// Work on units of a write that have arrived.
+    /// Starts the firmware work on units of a write that have arrived.
     #[inline]
     fn work_on_write(&mut self, id: RequestId, units: Range<u32>) {
         if !self.queue_by_page(id, &units, |id, _, count| Work::Admit(id, count)) {
@@ -159,13 +158,13 @@ impl Device {
         }
     }
 
-    /// A request without data is served.
+    /// Ends a request that has no data to wait for.
     pub(super) fn done_at_once(&mut self, id: RequestId) {
         self.interface.requests[id].start = self.now;
         self.part_done(id, self.now, TransactionId::NONE);
     }
 
-    /// Reads units of a request, after the time that the software takes to look them up.
+    /// Looks up and reads units of a request, after the firmware time of the look-up.
     #[inline]
     pub(super) fn look_up_units(&mut self, id: RequestId, units: Range<u32>) {
         if !self.queue_by_page(id, &units, Work::LookUp) {
@@ -173,10 +172,10 @@ impl Device {
         }
     }
 
-    /// Reads units of a request: each is looked up where it is.
+    /// Reads units of a request, each from its current location.
     #[inline]
     pub(super) fn read_units(&mut self, request: RequestId, units: Range<u32>) {
-        // Where planes are read together, none starts before those that come with it are queued.
+        // If planes are read together, no read starts before the others of the request are queued.
         let holds = self.dispatch.merges() && units.len() > 1 && self.tasks.hold_unless_held();
         self.read_rest(Reading { request, next: units.start, end: units.end, open: TransactionId::NONE });
         self.release_behind(holds);
@@ -200,7 +199,8 @@ impl Device {
         }
     }
 
-    /// Reads a unit once its map entry is in the cache. `open` is as for [`Device::read_unit`].
+    /// Reads a unit, or waits for its map entry if the controller does not have it. `open` is as for
+    /// [`Device::read_unit`].
     #[inline(always)]
     fn look_up(&mut self, id: RequestId, part: Part, open: TransactionId) -> TransactionId {
         if self.has_entry(part.lpn) {
@@ -210,9 +210,9 @@ impl Device {
         open
     }
 
-    /// Reads a unit from where it is. What begins for it goes on from where the transaction `from` has come to, or the
-    /// request where that is `NONE`. `open` is a flash read that is not in line yet and may take more; returned is
-    /// the one that is open afterwards.
+    /// Reads a unit from its current location. `from` is the transaction whose latency breakdown the read continues, or
+    /// `NONE` for that of the request. `open` is a flash read that is not queued yet and may take more units. Returns
+    /// the read that is open afterwards.
     #[inline(always)]
     pub(super) fn read_unit(
         &mut self,
@@ -235,7 +235,7 @@ impl Device {
         }
     }
 
-    /// The controller answers a part of a read by itself.
+    /// Completes a part of a read without flash access.
     #[inline(never)]
     fn answer_at_once(&mut self, id: RequestId, part: Part, from: TransactionId) {
         let pending = &mut self.interface.requests[id];
@@ -243,7 +243,7 @@ impl Device {
         self.reply(id, part.end - part.first, from);
     }
 
-    /// Reads a unit whose write is on its way.
+    /// Reads a unit whose newest write is outstanding.
     #[inline(never)]
     fn read_slot(&mut self, id: RequestId, slot: TransactionId, part: Part, from: TransactionId) {
         let write = self.transactions[slot];
@@ -261,7 +261,8 @@ impl Device {
         self.observe_read(read, part, Ppn(0), from);
     }
 
-    /// Reads a unit from flash. Neighbours in one page are read together: `open` is the read that may take more.
+    /// Reads a unit from flash. Consecutive units in one page share a read: `open` is the read that may take more
+    /// units.
     #[inline(always)]
     fn read_flash(
         &mut self,
@@ -302,8 +303,8 @@ impl Device {
         read
     }
 
-    /// Takes units of waiting writes into controller slots, or into the buffer, in order of arrival. The caller does
-    /// nothing behind it.
+    /// Admits units of waiting writes to write slots, or to the buffer, in order of arrival. Must be the caller's last
+    /// action, because the rest may run as a task.
     #[inline]
     pub(super) fn admit(&mut self) {
         if self.interface.unadmitted.is_empty() && self.buffer_is_at_rest() {
@@ -315,7 +316,7 @@ impl Device {
         self.admit_now();
     }
 
-    /// Begins to admit writes, and to write out of the buffer.
+    /// Admits waiting writes, then writes back from the buffer.
     #[inline(always)]
     pub(super) fn admit_now(&mut self) {
         let holds = self.writes_go_together() && self.tasks.hold_unless_held();
@@ -323,8 +324,8 @@ impl Device {
         self.release_behind(holds);
     }
 
-    /// Goes on admitting writes. What one step sets off comes before the next one. `before` is the room that the buffer
-    /// had when it began to write out; it is `None` until then.
+    /// Continues to admit writes. Runs the tasks of each step before the next one. `before` is the room in the buffer
+    /// when the write-back began, or `None` before that.
     #[inline(always)]
     pub(super) fn admit_rest(&mut self, mut before: Option<u32>) {
         loop {
@@ -332,12 +333,12 @@ impl Device {
                 None if self.admit_next() => {}
                 None => before = Some(self.room_in_buffer()),
                 Some(_) if self.write_out_next() => {}
-                // What found no room finds it only where something has left.
+                // Waiting units can be admitted only if the write-back has made room.
                 Some(room) if self.room_in_buffer() > room => before = None,
                 Some(_) => break,
             }
             if self.tasks.any_new() {
-                // Mostly the only request has been admitted, and there is no buffer.
+                // Usually the only request has been admitted, and there is no buffer.
                 if !self.interface.unadmitted.is_empty() || self.buffer.is_some() {
                     self.tasks.push(Task::AdmitRest(before));
                 }
@@ -346,13 +347,14 @@ impl Device {
         }
     }
 
-    /// Returns `true` if a write must not start before those that come with it are queued: they may fill its program or
-    /// share its command, and with dynamic allocation it must not occupy a LUN that one of them has to read first.
+    /// Returns `true` if a write must not start before the writes that arrive with it are queued. They may fill its
+    /// program or share its command. With dynamic allocation, the write must not occupy a LUN that another one has to
+    /// read first.
     pub(super) fn writes_go_together(&self) -> bool {
         self.ftl.shape().units_per_program > 1 || self.dispatch.merges() || self.dispatch.has_pools()
     }
 
-    /// Calls `act`. If it `holds` LUNs back, those look at what was queued for them after the outermost such call.
+    /// Calls `act`. If it `holds` LUNs back, they are notified after the outermost such call.
     #[inline]
     pub(super) fn while_holding<T>(&mut self, holds: bool, act: impl FnOnce(&mut Device) -> T) -> T {
         if !holds || self.tasks.holds() {
@@ -364,7 +366,7 @@ impl Device {
         result
     }
 
-    /// If LUNs are held back for a part of the handling, releases them behind all that the part has set off.
+    /// Releases the LUNs if this handler `holds` them back, after all tasks that it has pushed.
     #[inline]
     pub(super) fn release_behind(&mut self, holds: bool) {
         match holds {
@@ -374,7 +376,7 @@ impl Device {
         }
     }
 
-    /// Admits the next unit of the first request that waits. Returns `false` if it has to wait.
+    /// Admits the next unit of the first waiting request. Returns `false` if the unit has to wait.
     fn admit_next(&mut self) -> bool {
         let Some(&id) = self.interface.unadmitted.front() else { return false };
         let back = self.writes_back();
@@ -391,7 +393,7 @@ impl Device {
         }
         let pending = &mut self.interface.requests[id];
         let is_zeroed = pending.request.operation == Operation::WriteZeroes;
-        // What its last unit has set off comes before what ends it.
+        // The tasks of the last unit run before the request ends.
         if self.tasks.any_new() && (is_zeroed || pending.remaining == 1) {
             return true;
         }
@@ -410,7 +412,7 @@ impl Device {
         true
     }
 
-    /// Takes a unit of a write that has a place, into the buffer where that takes writes `back`.
+    /// Admits a unit of a write that has room: to the buffer if it takes writes `back`, otherwise to a write slot.
     #[inline(always)]
     fn admit_unit(&mut self, id: RequestId, part: Part, back: bool) {
         let pending = &mut self.interface.requests[id];
@@ -430,7 +432,7 @@ impl Device {
         }
     }
 
-    /// Accepts a unit's write: from here on reads see it.
+    /// Accepts a unit of a write into a write slot. Later reads see the new data.
     #[inline(always)]
     fn accept_write(&mut self, id: RequestId, request: &Request, part: Part) {
         self.slots_free -= 1;
@@ -453,7 +455,7 @@ impl Device {
         self.start_on_write(write, part.lpn, before, Origin::Host(part));
     }
 
-    /// Records how many sectors of its unit a write keeps: those that were ever written, less its `own`.
+    /// Records how many sectors of its unit a partial write keeps: those ever written, minus its `own`.
     #[inline]
     fn note_kept(&self, write: &mut Transaction, lpn: u32, own: u32, update: Update) {
         write.complete = update != Update::Uncovered;
@@ -462,7 +464,7 @@ impl Device {
         }
     }
 
-    /// Accepts a unit's write that the buffer makes.
+    /// Accepts a unit that the buffer writes back into a write slot.
     pub(super) fn write_unit_of_buffer(&mut self, pick: Pick, before: Location) {
         let mut write = Transaction::new(Kind::Write, Class::HostProgram).of_request(pick.owner);
         if let (Some(buffer), true) = (self.buffer.as_deref(), pick.entry != Pick::PADDING) {
@@ -480,7 +482,7 @@ impl Device {
         self.start_on_write(write, Lpn(pick.lpn), before, Origin::Buffer(pick));
     }
 
-    /// A write takes its slot: the map shows it, and it waits for what it needs.
+    /// Points the map at the slot of a write, and starts what the write needs before it can be queued.
     #[inline(always)]
     fn start_on_write(&mut self, mut write: Transaction, lpn: Lpn, before: Location, origin: Origin) {
         self.ftl.blocks.clock += 1;
@@ -497,7 +499,7 @@ impl Device {
         let id = self.transactions.insert(write);
         self.observe_accepted(id, before, origin);
         self.ftl.map.set_slot(lpn, id);
-        // It may start before this returns, and its data leave the memory then.
+        // The write may start before this function returns, and its data leave the memory at that time.
         if let (Origin::Buffer(pick), Some(buffer)) = (origin, &mut self.buffer) {
             buffer.take_off(id, pick);
         }
@@ -513,7 +515,7 @@ impl Device {
             _ if self.ftl.shape().hooks.entries => self.translate_write(id),
             Location::Flash(ppn) if !write.complete => self.read_for(id, ppn),
             _ => {
-                // What is left until now is the way out of the buffer.
+                // The remaining time until now was spent on leaving the buffer.
                 if let Origin::Buffer(_) = origin {
                     self.observe_spent(id, TimePart::Order);
                 }
@@ -522,7 +524,7 @@ impl Device {
         }
     }
 
-    /// Reads what a partial write has to keep.
+    /// Reads the sectors that a partial write keeps.
     pub(super) fn read_for(&mut self, write: TransactionId, ppn: Ppn) {
         let block = self.ftl.blocks.depend(ppn);
         let mut read = Transaction::new(Kind::RmwRead, Class::RmwRead).of_write(write);
@@ -534,7 +536,7 @@ impl Device {
         self.dispatch(read);
     }
 
-    /// A write has all its data: it waits for a place.
+    /// Queues a write that has all its data.
     #[inline]
     pub(super) fn queue_write(&mut self, id: TransactionId) {
         if self.ftl.shape().hooks.places {
@@ -549,7 +551,7 @@ impl Device {
         self.enqueue_write(id);
     }
 
-    /// A write goes to the lines of its plane, or of its pool.
+    /// Queues a write for its home plane or for its pool, or parks it if the plane has no room.
     pub(super) fn enqueue_write(&mut self, id: TransactionId) {
         let Some(plane) = self.ftl.home(self.transactions[id].lpn) else {
             return self.queue_anywhere(id);
@@ -564,7 +566,7 @@ impl Device {
         self.enqueue(id);
     }
 
-    /// Deallocates the units of a request.
+    /// Deallocates the units of a trim request.
     pub(super) fn trim(&mut self, id: RequestId) {
         if self.ftl.is_read_only() {
             self.interface.requests[id].status = Status::ReadOnly;
@@ -573,11 +575,11 @@ impl Device {
         self.trim_rest(id, 0);
     }
 
-    /// Deallocates the units of a request from `index` on. Runs the tasks of each unit before the next one.
+    /// Deallocates the units of a trim request from `index` on. Runs the tasks of each unit before the next one.
     pub(super) fn trim_rest(&mut self, id: RequestId, mut index: u32) {
         while index < self.interface.units_of(id) {
             let part = self.interface.part_of(id, index);
-            // A unit that is not covered whole keeps its data, as NVMe allows.
+            // A partly covered unit keeps its data, as NVMe allows.
             if self.is_whole(part) {
                 self.deallocate(part.lpn);
             }
@@ -588,16 +590,16 @@ impl Device {
         }
         self.land_records(id);
         self.done_at_once(id);
-        // A scheme with blocks of its own drops writes that were trimmed while they waited.
+        // A scheme with blocks of its own drops waiting writes that were trimmed, which frees their slots.
         self.admit();
     }
 
-    /// Whether a part of a request is all of its unit.
+    /// Returns `true` if a part of a request covers its whole unit.
     pub(super) fn is_whole(&self, part: Part) -> bool {
         part.end - part.first == self.ftl.shape().sectors_per_unit
     }
 
-    /// What a request with FUA has deallocated has to stay so: it waits for the records of that, as a flush would.
+    /// Makes a request with FUA that deallocated units wait for the journal records of the trims, as a flush would.
     fn land_records(&mut self, id: RequestId) {
         if self.must_land(&self.interface.requests[id].request)
             && (0..self.interface.units_of(id)).any(|index| self.is_whole(self.interface.part_of(id, index)))
@@ -606,17 +608,18 @@ impl Device {
         }
     }
 
-    /// Deallocates a unit, with all writes of it that are in the buffer or on their way.
+    /// Deallocates a unit, including its data in the buffer and its outstanding writes.
     fn deallocate(&mut self, lpn: Lpn) {
         let was_buffered = self.forget_buffered(lpn);
         self.unmap(lpn);
         if was_buffered {
-            // Flushes that waited for nothing else: they have to find the record that they wait for instead.
+            // These flushes waited only for the unit. They must find the journal record that they have to wait for
+            // instead.
             self.end_flushes();
         }
     }
 
-    /// Takes a unit out of the map, and notes so for the journal.
+    /// Removes a unit from the map, and records the trim in the journal.
     fn unmap(&mut self, lpn: Lpn) {
         let sequence = self.observe_trimmed(lpn);
         let invalid = match self.ftl.map.get(lpn) {

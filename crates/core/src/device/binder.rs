@@ -1,5 +1,4 @@
-//! The device as dispatch sees it: the parts that dispatch works with, and what the FTL knows of operations that are
-//! not bound yet.
+//! The device as dispatch sees it: components that dispatch works with, and what the FTL knows of unbound operations.
 
 use super::Device;
 use crate::config::cells::CellMode;
@@ -36,7 +35,7 @@ impl Binder for Device {
     fn takes(&self, plane: PlaneId, id: TransactionId) -> bool {
         match if id.is_none() { Kind::Write } else { self.transactions[id].kind } {
             Kind::Write => self.ftl.shape().hooks.places || self.ftl.blocks.takes_host_write(plane),
-            // Otherwise it turns out to be a read.
+            // Otherwise the page is read and programmed through the controller.
             Kind::CopyBack => self.stays_copy_back(plane),
             _ => true,
         }
@@ -56,7 +55,7 @@ impl Binder for Device {
             Kind::CopyBack => self.ftl.blocks.gc_frontier(plane),
             Kind::MapWrite => self.ftl.blocks.map_frontier(plane),
             Kind::MapRead if !reads_a_page(transaction) => return Target::Alone,
-            // Its transfer is not as long as that of data.
+            // The transfer of a summary is shorter than that of data.
             Kind::Summary => return Target::Alone,
             _ => return Target::At(self.address_of(transaction.ppn, kind)),
         };
@@ -154,7 +153,7 @@ impl Binder for Device {
 }
 
 impl Device {
-    /// The frontier that what cleaning has read goes to next.
+    /// Returns the frontier of the next program of units that garbage collection has read.
     fn frontier_of_copies(&self, plane: PlaneId) -> FrontierId {
         let copies = &self.jobs[plane].moving.copies;
         let first = copies.iter().find(|copy| self.ftl.blocks.is_valid(copy.from));

@@ -1,4 +1,4 @@
-//! Requests and the buffer: what it answers, what it takes, and what leaves it for flash.
+//! Requests and the write buffer: reads that hit, writes that enter, and write-back to flash.
 
 use std::ops::Range;
 
@@ -16,12 +16,12 @@ use crate::sim::time::Time;
 use crate::work::{Task, Transaction};
 
 impl Device {
-    /// The buffer, to look at.
+    /// Returns the buffer for inspection, if the device has one.
     pub fn buffer(&self) -> Option<&Buffer> {
         self.buffer.as_deref()
     }
 
-    /// Has all that the buffer holds and flash does not be written out, as before a shutdown; that goes on in time.
+    /// Starts to write back all dirty data, as before a shutdown. The write-back takes simulated time.
     pub fn write_out_buffer(&mut self) {
         if let Some(buffer) = &mut self.buffer {
             buffer.write_out_all();
@@ -30,7 +30,7 @@ impl Device {
         }
     }
 
-    /// Whether writes complete when the buffer has them.
+    /// Returns `true` if writes complete when they are in the buffer.
     #[inline]
     pub(super) fn writes_back(&self) -> bool {
         self.buffer.as_deref().is_some_and(Buffer::writes_back)
@@ -38,7 +38,7 @@ impl Device {
 
     // Reads.
 
-    /// Answers what the buffer holds of a read; the rest is looked up in the map.
+    /// Serves the units of a read that the buffer holds, and looks up the others in the map.
     pub(super) fn search_buffer(&mut self, id: RequestId, units: Range<u32>) {
         let mut missed = units.start..units.start;
         for index in units.clone() {
@@ -68,7 +68,7 @@ impl Device {
         }
     }
 
-    /// The buffer answers a part of a read.
+    /// Serves a part of a read from the buffer.
     fn answer_from_buffer(&mut self, id: RequestId, part: Part) {
         self.observe_buffer_read(id, part);
         let sectors = part.end - part.first;
@@ -77,7 +77,7 @@ impl Device {
         self.access_memory(sectors, Then { request: id, reply: sectors });
     }
 
-    /// Answers a unit of a read if the buffer holds all that it asks for, and counts what it holds.
+    /// Serves a unit of a read if the buffer holds all requested sectors. Counts the hit, partial hit or miss.
     #[inline]
     pub(super) fn read_buffer(&mut self, id: RequestId, part: Part) -> bool {
         let Some(buffer) = &mut self.buffer else { return false };
@@ -94,7 +94,7 @@ impl Device {
         }
     }
 
-    /// Notes that a read from flash is for a unit, which the buffer may keep then.
+    /// Records that a read from flash includes a unit, so that the buffer may keep it later.
     #[inline]
     pub(super) fn note_read_unit(&mut self, read: TransactionId, ppn: Ppn, is_first: bool) {
         if let Some(buffer) = &mut self.buffer {
@@ -102,7 +102,7 @@ impl Device {
         }
     }
 
-    /// Puts the data of a read from flash into the buffer, if the buffer keeps reads.
+    /// Stores the data of a read from flash in the buffer, if the buffer keeps reads.
     pub(super) fn fill_buffer(&mut self, id: TransactionId) {
         if let Some(buffer) = self.buffer.as_deref_mut().filter(|buffer| buffer.keeps_reads()) {
             let read = &self.transactions[id];
@@ -113,7 +113,7 @@ impl Device {
 
     // Writes.
 
-    /// So many units of a write are through the controller's software: they wait for their place.
+    /// Queues `units` units of a write for admission, after the firmware has processed them.
     pub(super) fn bring(&mut self, id: RequestId, units: u32) {
         let pending = &mut self.interface.requests[id];
         if pending.arrived == 0 {
@@ -126,7 +126,7 @@ impl Device {
         self.admit();
     }
 
-    /// Whether the next unit of a write has a place now.
+    /// Returns `true` if the next unit of a write can be admitted now.
     pub(super) fn has_place(&self, request: &Request, part: Part) -> bool {
         match self.buffer.as_deref() {
             Some(buffer) if buffer.writes_back() => {
@@ -137,12 +137,12 @@ impl Device {
         }
     }
 
-    /// Whether a request of the host completes only when flash has its data.
+    /// Returns `true` if a request completes only when its data are in flash.
     pub(super) fn must_land(&self, request: &Request) -> bool {
         request.fua && self.buffer.as_deref().is_none_or(|buffer| !buffer.is_protected())
     }
 
-    /// The buffer takes a unit of a write, which is done then.
+    /// Stores a unit of a write in the buffer, which ends this part of the request unless the unit must be in flash.
     pub(super) fn write_back(&mut self, id: RequestId, request: &Request, part: Part) {
         let version = if request.operation == Operation::WriteZeroes { BLANK } else { request.tag as u32 };
         let sectors = part.end - part.first;
@@ -167,14 +167,14 @@ impl Device {
         self.write_out_picked(1 + more);
     }
 
-    /// With write-through: the buffer keeps a copy of what goes to flash.
+    /// Stores a copy of a write that goes to flash, if the device has a (write-through) buffer.
     pub(super) fn write_through(&mut self, part: Part, version: u32) {
         if let Some(buffer) = &mut self.buffer {
             buffer.copy_write(part, version, self.now);
         }
     }
 
-    /// Whether the buffer has something to write out, or to make room for.
+    /// Returns `true` if the buffer has nothing to write back, and need not make room.
     #[inline]
     pub(super) fn buffer_is_at_rest(&self) -> bool {
         self.buffer.as_deref().is_none_or(Buffer::is_at_rest)
@@ -186,8 +186,8 @@ impl Device {
         self.buffer().map_or(0, |buffer| buffer.room() as u32)
     }
 
-    /// Evicts what has to go, and starts to write out the next unit if a slot is free for it, with those that fill its
-    /// program. Returns `false` if there is nothing to write out, or no slot.
+    /// Evicts units if the buffer needs room, and selects the next unit to write back, with others that fill its
+    /// program. Returns `false` if there is nothing to write back or no free slot.
     pub(super) fn write_out_next(&mut self) -> bool {
         let Some(buffer) = &mut self.buffer else { return false };
         buffer.make_room();
@@ -209,7 +209,7 @@ impl Device {
             return false;
         }
         let Some(buffer) = &mut self.buffer else { return false };
-        // The map is asked for ahead of time, as for requests of the host.
+        // The map entries of upcoming units are prefetched, as for requests of the host.
         buffer.upcoming().inspect(|&lpn| self.ftl.map.prefetch(lpn));
         let Some(pick) = buffer.pick_next() else { return false };
         self.pick_up(pick);
@@ -222,7 +222,7 @@ impl Device {
         true
     }
 
-    /// Picks the dirty units that would fill the program of `lpn`, of `list`. Returns their number.
+    /// Picks the dirty units that would share a program with `lpn`, of `list`. Returns their number.
     fn pick_companions(&mut self, lpn: Lpn, list: Option<u16>) -> u32 {
         let mut count = 0;
         for unit in Buffer::companions(lpn, self.ftl.shape(), self.dispatch.has_pools()) {
@@ -238,14 +238,14 @@ impl Device {
         count
     }
 
-    /// Writes `units` of the picked units to flash once the controller's software has processed them.
+    /// Writes `units` of the picked units to flash after the firmware has processed them.
     pub(super) fn write_out_picked(&mut self, units: u32) {
         if !self.queue_work(Work::WriteOut(units)) {
             self.write_out(units);
         }
     }
 
-    /// Writes so many of the picked units to flash.
+    /// Writes `units` of the picked units to flash.
     pub(super) fn write_out(&mut self, units: u32) {
         let holds = self.writes_go_together() && self.tasks.hold_unless_held();
         self.write_out_rest(units);
@@ -274,7 +274,7 @@ impl Device {
         self.release_urgent();
     }
 
-    /// Makes a write of a picked unit; false where there is nothing to write any more.
+    /// Creates the write of a picked unit. Returns `false` if there is nothing left to write.
     fn write_picked(&mut self, pick: Pick) -> bool {
         let before = self.ftl.map.get(Lpn(pick.lpn));
         let is_left = self.buffer.as_mut().is_some_and(|buffer| buffer.begin_write(&pick, before));
@@ -284,11 +284,11 @@ impl Device {
         is_left
     }
 
-    /// A write is bound. If it is the buffer's, its data move out of the controller's memory, which occupies the
-    /// memory's port.
+    /// Starts the transfer of a write's data out of the buffer memory, when the write is bound. Does nothing if the
+    /// write is not the buffer's.
     ///
-    /// Asks for what the end of the write will touch, and the beginning of the next one of its plane. They wait for so
-    /// long that what was looked up when they were picked is far from the processor again.
+    /// Prefetches what the end of the write will touch, and what the start of the next write of the plane will touch.
+    /// Data that were loaded when these units were picked have left the processor's caches by now.
     #[inline]
     pub(super) fn fetch_from_memory(&mut self, id: TransactionId, lpn: Lpn) {
         let Some(buffer) = &mut self.buffer else { return };
@@ -307,7 +307,7 @@ impl Device {
         }
     }
 
-    /// A write of a unit has ended, if it was the buffer's.
+    /// Ends a write in the buffer, if the write is the buffer's, and completes flushes that waited for it.
     #[inline]
     pub(super) fn finish_flight(&mut self, id: TransactionId) {
         if let Some(buffer) = &mut self.buffer
@@ -317,7 +317,7 @@ impl Device {
         }
     }
 
-    /// A picked unit need not go to flash any more.
+    /// Ends the write-back of a picked unit that need not go to flash any more.
     fn landed(&mut self, pick: Pick) {
         if let Some(buffer) = &mut self.buffer {
             buffer.landed(&pick);
@@ -327,7 +327,7 @@ impl Device {
 
     // Flushes, trims and time.
 
-    /// A flush waits for all that the buffer was given before it; false where that is in flash.
+    /// Makes a flush wait until all data in the buffer are in flash. Returns `false` if they already are.
     pub(super) fn flush(&mut self, id: RequestId) -> bool {
         let waits = self.buffer.as_mut().is_some_and(|buffer| buffer.flush(id));
         if waits {
@@ -336,20 +336,20 @@ impl Device {
         waits
     }
 
-    /// Completes the flushes that need not wait any more.
+    /// Completes the flushes that no longer wait for the buffer.
     pub(super) fn end_flushes(&mut self) {
         while let Some(id) = self.buffer.as_deref_mut().and_then(Buffer::take_waiter) {
             let pending = &mut self.interface.requests[id];
             pending.start = pending.start.min(self.now);
             self.observe_request(id, TimePart::Buffer);
-            // What was trimmed meanwhile is not in flash, and need not be once that is.
+            // Units that were trimmed in the meantime need no program, but the records of their trims must be in flash.
             self.flush_journal(id);
             self.part_done(id, self.now, TransactionId::NONE);
         }
     }
 
-    /// The host deallocates a unit; whether there is a buffer. Flushes that waited for the unit are not completed yet:
-    /// that is for [`Device::end_flushes`], when the journal knows of the trim.
+    /// Removes a deallocated unit from the buffer. Returns `true` if the device has a buffer. Does not complete flushes
+    /// that waited for the unit: the caller calls [`Device::end_flushes`] after the journal has recorded the trim.
     #[inline]
     pub(super) fn forget_buffered(&mut self, lpn: Lpn) -> bool {
         let Some(buffer) = &mut self.buffer else { return false };
@@ -357,13 +357,13 @@ impl Device {
         true
     }
 
-    /// Sectors cross the memory's port, and then something goes on.
+    /// Queues a transfer of sectors over the port of the buffer memory, and runs `then` when it ends.
     fn access_memory(&mut self, sectors: u32, then: Then) {
         let Some(buffer) = &mut self.buffer else { return };
         if let Some(then) = buffer.access(sectors, then, self.now) {
             return self.crossed(then);
         }
-        // The first in line stays the first.
+        // The first access in the queue stays first, so a timer that is set remains valid.
         if self.timer(Timer::Memory).is_none() {
             self.arm_memory();
         }
@@ -375,7 +375,7 @@ impl Device {
         }
     }
 
-    /// Accesses to the memory are over.
+    /// Handles the end of accesses to the buffer memory.
     pub(super) fn memory_event(&mut self) {
         while let Some(then) = self.buffer.as_deref_mut().and_then(|buffer| buffer.end_access(self.now)) {
             self.observe_request(then.request, TimePart::Buffer);
@@ -391,7 +391,7 @@ impl Device {
         }
     }
 
-    /// The last request in progress is answered: the buffer is written out when none comes for a while.
+    /// Arms the idle timer of the buffer if the last outstanding request has completed and there are dirty data.
     #[inline]
     pub(super) fn note_rest(&mut self) {
         let Some(buffer) = &self.buffer else { return };
@@ -403,14 +403,14 @@ impl Device {
         }
     }
 
-    /// No request has been in progress for a while, if none has come.
+    /// Handles the idle timer: writes back all dirty data if no request is outstanding.
     pub(super) fn idle_event(&mut self) {
         if self.outstanding() == 0 {
             self.write_out_buffer();
         }
     }
 
-    /// Time for which the memory's port has worked until `at`.
+    /// Returns the time for which the port of the buffer memory was busy until `at`.
     pub fn memory_time(&self, at: Time) -> Time {
         self.buffer.as_deref().map_or(Time::ZERO, |buffer| buffer.memory_time(at))
     }

@@ -1,4 +1,4 @@
-//! What can no longer change though it lies ahead: for a server that has to send an answer before its time has come.
+//! Committed completions: completions in the future that can no longer change, for a server that must reply in time.
 
 use super::Device;
 use crate::sim::id::{ExecUnitId, RequestId, TransactionId};
@@ -6,18 +6,19 @@ use crate::sim::time::Time;
 use crate::work::Kind;
 
 impl Device {
-    /// Tells of requests whose completion is certain, by tag and finish: of all that is left of them the last data are
-    /// leaving flash, or the programs work and cannot be suspended. Each is told again until it has completed. Changes
-    /// nothing; `settled` is room to work in.
+    /// Passes the tag and finish of each request with a committed completion to `found`. Such a request waits only for
+    /// the last data of reads to leave flash, or for programs that cannot be suspended.
     ///
-    /// Nothing is told of writes of a durable device, nor where what comes behind the flash takes time, for that is
-    /// told by completions that lie ahead, or can still change.
+    /// Each one is reported again until it has completed. The device does not change; `settled` is scratch space.
+    /// Reports nothing if the host link or the completion's firmware work takes time after the flash operation. Those
+    /// completions are known early anyway, or can still change. Writes of a durable device are not reported.
     pub fn committed_completions(&self, settled: &mut Vec<(RequestId, Time)>, mut found: impl FnMut(u64, Time)) {
         settled.clear();
         if self.interface.has_link() || self.answering_takes_time() {
             return;
         }
-        // A durable device answers a write when it has told that the program has ended; a program may fail then.
+        // A durable device completes a write after it has reported the end of the program. With faults, a program may
+        // fail.
         let writes = !self.dispatch.overlaps() && !self.is_durable() && self.ftl.faults.is_none();
         let reads = self.ftl.faults.as_ref().is_none_or(|faults| faults.reads_are_sure());
         for unit in (0..self.array.units()).map(ExecUnitId) {
@@ -39,7 +40,7 @@ impl Device {
         }
     }
 
-    /// The parts of requests that a program command ends.
+    /// Adds the parts of requests that the program of `first` ends to `settled`.
     fn settle_writes(&self, first: TransactionId, end: Time, settled: &mut Vec<(RequestId, Time)>) {
         let next = |id: &TransactionId| self.transactions[*id].next.get();
         let owners = std::iter::successors(Some(first), next).map(|id| self.transactions[id].request());

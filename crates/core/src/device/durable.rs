@@ -1,5 +1,5 @@
-//! A device whose flash outlives a power cut: it tells of everything that changes flash, before anything is answered
-//! that depends on it. See docs/model/durability.md.
+//! Durable devices: emits an event for every change of flash, before any completion that depends on it. See
+//! docs/model/durability.md.
 
 use super::Device;
 use crate::durability::flash::{FlashEvent, Keep, Outbox, Place};
@@ -9,8 +9,8 @@ use crate::ftl::mapping::Location;
 use crate::sim::id::{BlockId, Lpn};
 
 impl Device {
-    /// From now on all that changes flash is told. What is there already, such as what preconditioning has left, is
-    /// told first. The device must be at rest.
+    /// Starts to emit an event for every change of flash. Emits events for the present contents first, such as those of
+    /// preconditioning. The device must be idle.
     pub fn make_durable(&mut self, keep: Keep) -> Result<(), String> {
         self.begin_to_tell(keep)?;
         (0..self.config.total_blocks()).for_each(|block| self.tell_block(BlockId(block)));
@@ -29,17 +29,18 @@ impl Device {
             return Err(why.to_owned());
         }
         if !self.is_idle() || self.buffer().is_some_and(|buffer| !buffer.is_clean()) {
-            return Err("a device is made durable at rest: advance until nothing is in progress".to_owned());
+            return Err("cannot make the device durable: it is not idle; advance it until it is".to_owned());
         }
         self.observers.get_or_insert_default().log = Some(Box::new(FlashLog::new(&self.config, keep)));
         if let Some(checkpoint) = self.durability.as_mut().and_then(|durability| durability.checkpoint.as_mut()) {
-            // What there is of it was not made of numbers.
+            // The accounts of the checkpoint so far have no sequence numbers.
             checkpoint.forget();
         }
         Ok(())
     }
 
-    /// As [`Device::make_durable`] with [`Keep::Outbox`], where what preconditioning has left is told one by one.
+    /// Does the same as [`Device::make_durable`] with [`Keep::Outbox`], but passes the events for the present contents
+    /// to `told`, one by one.
     pub fn make_durable_with(&mut self, mut told: impl FnMut(&FlashEvent, &[u8])) -> Result<(), String> {
         self.begin_to_tell(Keep::Outbox)?;
         let mut outbox = Outbox::default();
@@ -52,45 +53,46 @@ impl Device {
         Ok(())
     }
 
-    /// Returns the flash log of a durable device.
+    /// Returns the flash log, if the device is durable.
     #[inline]
     pub(super) fn log(&self) -> Option<&FlashLog> {
         self.observers.as_deref()?.log.as_deref()
     }
 
-    /// Returns the flash log of a durable device.
+    /// Returns the flash log for changes, if the device is durable.
     #[inline]
     pub(super) fn log_mut(&mut self) -> Option<&mut FlashLog> {
         self.observers.as_deref_mut()?.log.as_deref_mut()
     }
 
-    /// Whether it tells of what changes flash.
+    /// Returns `true` if the device emits an event for every change of flash.
     #[inline]
     pub fn is_durable(&self) -> bool {
         self.log().is_some()
     }
 
-    /// What was told since the last call, behind what is in `into`. It must be applied before any completion that was
-    /// decided by now is told to the host.
+    /// Appends the events since the last call to `into`. The caller must apply them before it reports any completion
+    /// that has been decided by now to the host.
     pub fn take_flash(&mut self, into: &mut Outbox) {
         if let Some(log) = self.log_mut() {
             log.take(into);
         }
     }
 
-    /// The flash of a device that keeps it in memory.
+    /// Returns the flash contents of a device that keeps them in memory.
     pub fn flash(&self) -> Option<&MemoryFlash> {
         self.log()?.memory()
     }
 
-    /// Cuts the power of a device that keeps its flash in memory: all that is left of it. `None` where it does not.
+    /// Cuts the power of a device that keeps its flash in memory, and returns what is left. Returns `None` for other
+    /// devices.
     pub fn power_cut(mut self, seed: u64) -> Option<MemoryFlash> {
         let mut flash = self.log_mut()?.take_memory()?;
         flash.power_cut(seed);
         Some(flash)
     }
 
-    /// Where the newest version of a unit is. What is pending was told as accepted.
+    /// Returns the location of the newest version of a unit. An `Accepted` event was emitted for each pending version.
     pub fn place_of(&self, lpn: Lpn) -> Place {
         if self.buffer().is_some_and(|buffer| buffer.is_pending(lpn)) {
             return Place::Pending;

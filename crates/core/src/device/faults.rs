@@ -1,5 +1,5 @@
-//! What fails: programs that are done again elsewhere, blocks that are given up, reads that bring nothing, and the end
-//! of it, a device that takes no writes. See docs/model/faults.md.
+//! Failures: repeats failed programs elsewhere, retires blocks, reports uncorrectable reads, and makes the device
+//! read-only when too little space is left. See docs/model/faults.md.
 
 use super::Device;
 use crate::config::InjectedFault;
@@ -14,24 +14,27 @@ use crate::sim::time::Time;
 use crate::work::{Fifo, Kind, Task, Transaction};
 
 impl Device {
-    /// Has the next operation of this kind at this place fail, once. An error where the device file has no `[faults]`,
-    /// where there is no such place, or where too many have not come.
+    /// Makes the next operation of the kind and at the address of `ppn` fail, once.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the device file has no `[faults]`, if the address does not exist, or if too many requested
+    /// faults have not occurred yet.
     pub fn fail_next(&mut self, ppn: InjectedFault) -> Result<(), String> {
         if let Some((name, count)) = self.config.lacks(&ppn) {
             return Err(format!("{ppn}: the device has {count} {name} there, numbered from 0"));
         }
-        let none = "the device keeps nothing in reserve for what fails: give it a table [faults], empty or not \
-                    (--set faults.program_rate=0)";
-        self.ftl.faults.as_mut().ok_or_else(|| none.to_owned())?.inject(ppn)
+        let none = "the device has no table [faults], so it keeps no reserve for failures; add the table, which may \
+                    be empty (--set faults.program_rate=0)";
+        self.ftl.faults.as_mut().ok_or_else(|| none.to_owned())?.ask(ppn)
     }
 
-    /// Since when it takes no writes, if it does not.
+    /// Returns the time at which the device became read-only, if it is.
     pub fn read_only_since(&self) -> Option<Time> {
         self.ftl.faults.as_ref()?.read_only
     }
 
-    /// Returns a warning if blocks have had more erases than they stand, and are still used because nothing fails in
-    /// this device.
+    /// Returns a warning if blocks are used beyond their endurance because this device has no faults.
     pub fn wear_warning(&self) -> Option<String> {
         let stands = self.config.endurance();
         if stands == 0 || self.ftl.faults.is_some() {
@@ -41,14 +44,14 @@ impl Device {
         let (worn, most) = (erases().filter(|count| *count > stands).count(), erases().max().unwrap_or(0));
         (worn > 0).then(|| {
             format!(
-                "{worn} of {} blocks have had more than nand.endurance = {stands} erases ({most} at most) and are used all \
-                 the same: blocks wear out only with a table [faults], which may be empty (--set faults.erase_rate=0)",
+                "{worn} of {} blocks have had more than nand.endurance = {stands} erases ({most} at most) and are \
+                 still used; for wear-out, add a table [faults], which may be empty (--set faults.erase_rate=0)",
                 erases().count()
             )
         })
     }
 
-    /// What it has come to by what has failed; `None` where nothing does.
+    /// Returns the number of bad blocks and the time of becoming read-only, or `None` if the device has no faults.
     pub fn fault_state(&self) -> Option<FaultState> {
         let faults = self.ftl.faults.as_ref()?;
         let bad = |plane| self.config.geometry.blocks - self.ftl.blocks.good(PlaneId(plane));
@@ -56,13 +59,13 @@ impl Device {
         Some(FaultState { factory_bad: faults.factory_bad, bad, read_only: faults.read_only })
     }
 
-    /// Whether a program has failed that ends now.
+    /// Returns `true` if the program that ends now has failed.
     #[inline]
     pub(super) fn program_fails(&mut self, ppn: Ppn, units: u32) -> bool {
         self.ftl.faults.is_some() && self.ftl.program_fails(ppn, units)
     }
 
-    /// A program has failed, `with_data` of whose units held any.
+    /// Handles a failed program. `with_data` is the number of its units that held data.
     pub(super) fn program_failed(&mut self, ppn: Ppn, units: u32, with_data: u32) {
         let block = self.ftl.blocks.block_of(ppn);
         self.ftl.program_failed(ppn, units, with_data);
@@ -71,7 +74,8 @@ impl Device {
         self.rest_failed(block);
     }
 
-    /// An operation of a block that has failed has ended: when none of it is under way it is emptied.
+    /// Handles the end of an operation on a failed block. Starts to evacuate the block unless another program of it is
+    /// loaded.
     pub(super) fn rest_failed(&mut self, block: BlockId) {
         if self.ftl.blocks.block(block).state != BlockState::Open || self.is_programmed_ahead(block) {
             return;
@@ -81,7 +85,7 @@ impl Device {
         self.collect_data_and_map(plane);
     }
 
-    /// Whether the next program of a block is in the cache register already.
+    /// Returns `true` if the next program of a block is already in the cache register.
     fn is_programmed_ahead(&self, block: BlockId) -> bool {
         let unit = self.array.unit_of(self.ftl.blocks.plane_of(block));
         let mut id = self.dispatch.loaded_ahead(unit);
@@ -95,13 +99,13 @@ impl Device {
         false
     }
 
-    /// Whether a block of a plane waits to be emptied.
+    /// Returns `true` if a failed block of a plane waits to be evacuated.
     #[inline]
     pub(super) fn has_failed(&self, plane: PlaneId) -> bool {
         self.ftl.faults.is_some() && self.ftl.first_failed(plane, Role::Data).is_some()
     }
 
-    /// The program of some writes has failed: they go first where there is a place next.
+    /// Handles a failed program of host writes, which are queued again at the front.
     pub(super) fn write_again(&mut self, first: TransactionId) {
         let ppn = self.transactions[first].ppn;
         let count = self.chain(first).count() as u32;
@@ -112,13 +116,13 @@ impl Device {
         self.queue_again(first);
     }
 
-    /// Returns the transactions that are linked behind `first`, itself included.
+    /// Returns the transactions that are linked from `first` on, including `first`.
     pub(super) fn chain(&self, first: TransactionId) -> impl Iterator<Item = TransactionId> + '_ {
         let next = |&id: &TransactionId| Some(self.transactions[id].next).filter(|next| next.is_some());
         std::iter::successors(Some(first), next)
     }
 
-    /// Writes whose program has failed go first where there is a place next.
+    /// Queues writes whose program has failed at the front.
     pub(super) fn queue_again(&mut self, first: TransactionId) {
         let plane = self.transactions[first].plane;
         let writes: Vec<TransactionId> = self.chain(first).collect();
@@ -154,7 +158,7 @@ impl Device {
         }
     }
 
-    /// The program of what cleaning has read has failed: that is still in the controller.
+    /// Handles a failed program of copies, whose data are still in the controller.
     pub(super) fn copy_again(&mut self, plane: PlaneId, ppn: Ppn) {
         let count = std::mem::take(&mut self.jobs[plane].moving.writing);
         self.program_failed(ppn, self.ftl.shape().units_per_program, count as u32);
@@ -162,7 +166,7 @@ impl Device {
         self.clean(plane);
     }
 
-    /// The program of a page that cleaning moves within its plane has failed: it is still where it was.
+    /// Handles a failed copy-back by repeating it, because the page is still at its old address.
     pub(super) fn move_back_again(&mut self, plane: PlaneId, ppn: Ppn) {
         let units = self.jobs[plane].moving.back.len() as u32;
         self.program_failed(ppn, self.ftl.shape().units_per_page.divisor(), units);
@@ -175,7 +179,7 @@ impl Device {
         self.dispatch(again);
     }
 
-    /// All that a failed block held is elsewhere.
+    /// Retires a failed block, which holds no valid units any more.
     pub(super) fn retire(&mut self, block: BlockId) {
         if self.ftl.blocks.block(block).role == Role::Data {
             self.jobs[self.ftl.blocks.plane_of(block)].leaving -= 1;
@@ -183,7 +187,8 @@ impl Device {
         self.ftl.retire(block);
     }
 
-    /// The host has room again that was kept for a failed block until that was chosen.
+    /// Resumes writes of the host after a failed block was chosen for evacuation, which frees the room that was
+    /// reserved for it.
     pub(super) fn give_way(&mut self, plane: PlaneId) {
         if std::mem::take(&mut self.jobs[plane].took_failed) {
             self.unstall(plane);
@@ -191,7 +196,7 @@ impl Device {
         }
     }
 
-    /// Nothing depends any more on a doomed block, which is erased now.
+    /// Updates the job's counters when the last dependant of a block that awaits its erase is released.
     #[inline]
     pub(super) fn note_released(&mut self, block: BlockId) {
         let known = self.ftl.blocks.block(block);
@@ -219,7 +224,7 @@ impl Device {
             return None;
         }
         let dependants = self.dependants_before_erase(plane, dependency)?;
-        // Several that wait like this one must not wait for each other once garbage collection rests.
+        // Several writes that wait like this one must not wait for each other once garbage collection rests.
         let all_wait = || !self.jobs[plane].busy && dependants == 1 + self.count_waiting_on(dependency, id);
         (dependants == 1 || all_wait()).then(|| self.freeing(plane, dependants))?
     }
@@ -235,8 +240,8 @@ impl Device {
         (without_room + queued) as u32
     }
 
-    /// Garbage collection of a plane rests, or a dependant of a block has ended: writes whose programs have failed may
-    /// have room that was in use, and must not wait for an erase. There are few.
+    /// Queues repeated writes that have room now and must not wait for an erase. Called when garbage collection of a
+    /// plane rests, or a dependant of a block has ended. Such writes are few.
     pub(super) fn go_again(&mut self, plane: PlaneId) {
         if self.ftl.faults.is_none() {
             return;
@@ -261,7 +266,8 @@ impl Device {
         }
     }
 
-    /// A dependant of a block has ended that awaits its erase: writes that the block still waits for may go now.
+    /// Retries writes that a block still waits for, after one of its dependants ended and if the block awaits its
+    /// erase.
     #[cold]
     pub(super) fn go_again_for(&mut self, block: BlockId) {
         if self.ftl.blocks.block(block).state == BlockState::AwaitingErase {
@@ -271,7 +277,7 @@ impl Device {
 
     // Reads.
 
-    /// A page has been read for the host; whether that brought something that cannot be corrected.
+    /// Returns `true` if a host read has returned uncorrectable data.
     #[inline]
     pub(super) fn check_host_read(&mut self, id: TransactionId) -> bool {
         self.ftl.faults.is_some() && self.check_host_page(id)
@@ -292,7 +298,7 @@ impl Device {
         lost
     }
 
-    /// A page has been read for what a partial write keeps.
+    /// Checks the data that a partial write keeps for uncorrectable sectors.
     #[inline]
     pub(super) fn check_rmw_read(&mut self, id: TransactionId) {
         if self.ftl.faults.is_none() {
@@ -310,7 +316,7 @@ impl Device {
         }
     }
 
-    /// A page of a victim has been read: what cannot be corrected is moved as it is.
+    /// Counts a page of a victim that was read with uncorrectable data. The data are moved as they are.
     #[inline]
     pub(super) fn check_gc_read(&mut self, id: TransactionId) {
         if self.ftl.faults.is_none() {
@@ -326,7 +332,7 @@ impl Device {
         }
     }
 
-    /// A read is answered from a slot: not with what could not be read for it.
+    /// Fails a read from a write slot if it returns sectors that were uncorrectable when the write read them.
     #[inline]
     pub(super) fn check_slot_read(&mut self, request: RequestId, slot: TransactionId, first: u32, end: u32) {
         let write = &self.transactions[slot];
@@ -336,9 +342,9 @@ impl Device {
         }
     }
 
-    // The end.
+    // Read-only.
 
-    /// A block has failed: whether the plane, and the device, can do without it.
+    /// Makes the device read-only if the plane or the device cannot do without the blocks that have failed.
     pub(super) fn check_spare(&mut self, plane: PlaneId) {
         let map = self.ftl.scheme().map_in_hand(&self.ftl, plane);
         if !self.ftl.has_spare() || !self.ftl.can_go_on(plane, &self.jobs[plane], map) {
@@ -346,14 +352,15 @@ impl Device {
         }
     }
 
-    /// A device that was made anew may have too little left.
+    /// Makes a recovered device read-only if it has too few good blocks.
     pub(super) fn check_spare_at_start(&mut self) {
         if self.ftl.faults.is_some() {
             (0..self.ftl.shape().planes).for_each(|plane| self.check_spare(PlaneId(plane)));
         }
     }
 
-    /// Nothing is written any more. What has no place in flash stays in the controller, and its requests are answered.
+    /// Makes the device read-only. Writes without a physical address stay in the controller, and their requests
+    /// complete with `Status::ReadOnly`.
     fn become_read_only(&mut self) {
         let now = self.now;
         let Some(faults) = self.ftl.faults.as_mut().filter(|faults| faults.read_only.is_none()) else { return };
@@ -370,8 +377,8 @@ impl Device {
         self.admit();
     }
 
-    /// A write will not be programmed, and neither will those of its unit that wait for it: it stays in its slot, which
-    /// is read, and its request is answered.
+    /// Completes a write that will not be programmed, and the newer writes of its unit that wait for it. Their data
+    /// stay in their slots for reads.
     pub(super) fn answer_unwritten(&mut self, id: TransactionId) {
         let mut id = id;
         while id.is_some() {
@@ -400,7 +407,7 @@ impl Device {
         }
     }
 
-    /// A write of a unit whose older write may never end has what it keeps of that.
+    /// Completes the data of a newer write with the sectors that it keeps of an older one that may never be programmed.
     pub(super) fn complete_unwritten(&mut self, older: TransactionId, newer: TransactionId) {
         let (older_is_complete, newer_is_complete) =
             (self.transactions[older].complete, self.transactions[newer].complete);
@@ -411,7 +418,7 @@ impl Device {
         }
     }
 
-    /// A unit of a write is not taken.
+    /// Refuses a unit of a write because the device is read-only.
     pub(super) fn refuse_unit(&mut self, id: RequestId, back: bool) {
         let pending = &mut self.interface.requests[id];
         pending.admitted += 1;
@@ -422,7 +429,7 @@ impl Device {
         self.observe_request(id, TimePart::Buffer);
     }
 
-    /// A flush of a device that takes no writes: it has what it has, or has not.
+    /// Completes a flush of a read-only device, with an error if some data or trims can no longer be made durable.
     pub(super) fn flush_read_only(&mut self, id: RequestId) {
         if self.has_unwritten() {
             self.interface.requests[id].status = Status::ReadOnly;
@@ -430,7 +437,7 @@ impl Device {
         self.done_at_once(id);
     }
 
-    /// Whether something was answered as done that a power cut would undo, and a flush would have to see to.
+    /// Returns `true` if a power cut would undo a completed write or trim, which a flush would have to prevent.
     fn has_unwritten(&self) -> bool {
         let protected = self.buffer().is_some_and(|buffer| buffer.is_protected());
         let dirty = self.buffer().is_some_and(|buffer| buffer.volatile_units().0 > 0);
@@ -438,7 +445,7 @@ impl Device {
         !protected && (dirty || trims)
     }
 
-    /// Flushes wait for what will not be written.
+    /// Completes the flushes that wait for data or trims that will not be written.
     fn end_flushes_unwritten(&mut self) {
         let journal = self.durability.as_mut().and_then(|durability| durability.journal.as_mut());
         let mut waiting = journal.map_or_else(Vec::new, |journal| journal.end_flushes(u64::MAX));
@@ -450,7 +457,8 @@ impl Device {
         }
     }
 
-    /// The logical units whose newest version flash does not have, and will not, because the device is read-only.
+    /// Returns the number of mapping units whose newest version is only in the controller, because the device is
+    /// read-only.
     pub fn unwritten_units(&self) -> u64 {
         if !self.ftl.is_read_only() {
             return 0;

@@ -1,5 +1,5 @@
-//! Gathering of whole program units: writes wait until they fill the program of a wordline, or of a wordline in each
-//! plane of a die where planes program together. See docs/model/mapping.md.
+//! Gathering of whole program units: keeps writes until they fill the program of a wordline, or of a wordline in each
+//! plane that programs together. See docs/model/mapping.md.
 //!
 //! A write-back buffer hands over whole program units while it has enough dirty data. A partial one is programmed only
 //! for a FLUSH, for FUA, or when its first write has waited for `controller.fill_timeout`.
@@ -13,8 +13,8 @@ use crate::sim::id::{Lpn, RequestId, TransactionId};
 use crate::work::Task;
 
 impl Device {
-    /// Adds a write that has all its data to its program unit, which leaves when it is full, or when somebody waits for
-    /// it and nothing more is coming.
+    /// Adds a write with complete data to its program unit. A full program unit is released, and so is an urgent one if
+    /// no more writes are coming.
     pub(super) fn stage(&mut self, id: TransactionId) {
         let number = self.destination_of(self.transactions[id].lpn) * self.ftl.shape().classes
             + u32::from(self.transactions[id].temperature);
@@ -123,7 +123,7 @@ impl Device {
         }
     }
 
-    /// Handles the time-out of the oldest stages: the buffer completes them, or they leave as they are.
+    /// Handles the time-out of the oldest stages: the buffer completes them, or they are released as they are.
     pub(super) fn fill_event(&mut self) {
         while let Some((at, number)) = self.dispatch.filling.as_deref_mut().and_then(Filling::next_due) {
             if at > self.now {
@@ -135,13 +135,13 @@ impl Device {
                 self.ftl.counters.units_cut_by_timeout += 1;
                 self.release_stage(number);
             } else {
-                // The firmware takes a while to bring them.
+                // The firmware takes time before it writes these units.
                 filling.postpone(self.now);
                 if picked > 0 {
                     self.write_out_picked(picked);
                 }
             }
-            // What one stage sets off comes before the next one.
+            // The tasks of one stage run before the next stage.
             if self.tasks.any_new() {
                 return self.tasks.push(Task::Fill);
             }

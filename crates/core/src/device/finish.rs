@@ -1,4 +1,4 @@
-//! Ending operations: what has been read goes to the host, what has been programmed becomes valid.
+//! Completion of operations: sends the data of reads to the host, and makes programmed units valid.
 
 use super::{Device, Mutant};
 use crate::durability::flash::FlashEvent;
@@ -12,7 +12,7 @@ use crate::sim::time::Time;
 use crate::work::{Class, Kind, Task, Transaction};
 
 impl Device {
-    /// The data of one plane that works together with others have left.
+    /// Handles the end of the transfer of one plane in a multi-plane read.
     #[inline(never)]
     pub(super) fn finish_member(&mut self, unit: ExecUnitId) {
         let id = self.dispatch.member_ended(unit, &self.transactions);
@@ -20,7 +20,7 @@ impl Device {
         self.finish_one(id);
     }
 
-    /// The operation of a unit of `lun` has ended.
+    /// Handles the end of the operation of an execution unit of `lun`.
     #[inline]
     pub(super) fn finish(&mut self, unit: ExecUnitId, lun: LunId) {
         let id = self.dispatch.ended(unit);
@@ -47,11 +47,11 @@ impl Device {
             | Kind::MapWrite
             | Kind::Erase
             | Kind::Summary => self.finish_merged(id),
-            Kind::SlotRead | Kind::Translate | Kind::MapHold => unreachable!("they do not run"),
+            Kind::SlotRead | Kind::Translate | Kind::MapHold => unreachable!("such transactions are never executed"),
         }
     }
 
-    /// Ends the operations of planes that worked together, one plane after another, from `id` on.
+    /// Ends the operations of a multi-plane command, one plane after another, from `id` on.
     pub(super) fn finish_merged(&mut self, id: TransactionId) {
         let rest = self.split_off(id);
         match self.transactions[id].kind {
@@ -68,7 +68,7 @@ impl Device {
         }
     }
 
-    /// Cuts the transactions that are served together behind those of the plane of `first`; returns the others.
+    /// Splits a chain of transactions after those in the plane of `first`, and returns the rest.
     fn split_off(&mut self, first: TransactionId) -> TransactionId {
         let mut last = first;
         loop {
@@ -92,7 +92,7 @@ impl Device {
         self.end_read(id);
     }
 
-    /// A read of the host has brought its data, and the buffer has what it keeps of them.
+    /// Ends a read of the host, after the buffer has kept what it needs of the data.
     #[inline(always)]
     pub(super) fn end_read(&mut self, id: TransactionId) {
         let read = self.transactions[id];
@@ -102,14 +102,14 @@ impl Device {
         self.journal_for_resting();
     }
 
-    /// So many sectors of a read leave for the host; see [`Device::part_done`].
+    /// Sends `sectors` sectors of a read to the host; see [`Device::part_done`].
     #[inline]
     pub(super) fn reply(&mut self, request: RequestId, sectors: u32, by: TransactionId) {
         let at = self.interface.reply(request, sectors, self.now);
         self.part_done(request, at, by);
     }
 
-    /// A part of a request is done at `at`: that of the transaction `by`, or its own where that is `NONE`.
+    /// Ends a part of a request at `at`. `by` is the transaction that ended the part, or `NONE`.
     #[inline]
     pub(super) fn part_done(&mut self, request: RequestId, at: Time, by: TransactionId) {
         if self.interface.part_done(request, at) {
@@ -117,7 +117,7 @@ impl Device {
         }
     }
 
-    /// A partial write has what it keeps: its contents are complete.
+    /// Ends the read of a partial write, whose data are complete now, and queues the write.
     fn finish_rmw(&mut self, id: TransactionId) {
         let read = self.transactions[id];
         self.check_rmw_read(id);
@@ -128,7 +128,7 @@ impl Device {
         self.journal_for_resting();
     }
 
-    /// Answers the reads that waited for the contents of a slot.
+    /// Completes the reads that waited for the contents of a write slot.
     pub(super) fn contents_complete(&mut self, write: TransactionId) {
         self.transactions[write].complete = true;
         let mut id = std::mem::replace(&mut self.transactions[write].readers, TransactionId::NONE);
@@ -145,7 +145,7 @@ impl Device {
         }
     }
 
-    /// All writes of a program command.
+    /// Ends a program of host writes.
     fn finish_writes(&mut self, first: TransactionId) {
         let ppn = self.transactions[first].ppn;
         if self.ftl.shape().hooks.places {
@@ -158,8 +158,8 @@ impl Device {
         self.finish_writes_of(ppn, first);
     }
 
-    /// The writes of a program command from `id` on, and then the command itself. What one of them sets off comes
-    /// before the next one.
+    /// Ends the writes of a program from `id` on, and then the program itself. Runs the tasks of each write before the
+    /// next one.
     pub(super) fn finish_writes_of(&mut self, ppn: Ppn, mut id: TransactionId) {
         while id.is_some() {
             let next = self.transactions[id].next;
@@ -206,13 +206,13 @@ impl Device {
         self.release_invalidated(id);
     }
 
-    /// Updates the map entry of a programmed write, then releases what the write superseded.
+    /// Updates the map entry of a programmed write, then releases the block of the old copy.
     pub(super) fn map_written(&mut self, id: TransactionId) {
         self.entry_changed(self.transactions[id].lpn);
         self.release_invalidated(id);
     }
 
-    /// A write that has been programmed lets go of what it supersedes, and of the newer write of its unit.
+    /// Releases the block of the old copy, and the newer write of the mapping unit, after a write was programmed.
     #[inline(always)]
     fn release_invalidated(&mut self, id: TransactionId) {
         let write = self.transactions[id];
@@ -222,13 +222,13 @@ impl Device {
         }
         if write.newer.is_some() {
             self.release_newer(id, write.newer);
-            // What the newer write sets off may queue for the same core as the answer to this one.
+            // The tasks of the newer write may queue work for the same core as the completion of this one.
             return self.tasks.push(Task::Land(id));
         }
         self.land(id);
     }
 
-    /// Removes a write that has been programmed: frees its controller slot and completes its part of the request.
+    /// Removes a programmed write: frees its write slot and completes its part of the request.
     #[inline(always)]
     pub(super) fn land(&mut self, id: TransactionId) {
         let write = self.transactions.remove(id);
@@ -239,14 +239,14 @@ impl Device {
         self.finish_flight(id);
     }
 
-    /// The write that waited on `id` takes over.
+    /// Queues the write that waited for `id`, a write of the same mapping unit.
     fn release_newer(&mut self, id: TransactionId, newer: TransactionId) {
         self.inherit(id, newer);
         self.observe_spent(newer, TimePart::Order);
         self.queue_write(newer);
     }
 
-    /// The write that waited on `id` keeps what that still has in the controller.
+    /// Passes the data of `id` that the `newer` write keeps to that write, and makes the address of `id` the old copy.
     pub(super) fn inherit(&mut self, id: TransactionId, newer: TransactionId) {
         let write = self.transactions[id];
         self.transactions[newer].older = TransactionId::NONE;
@@ -258,13 +258,13 @@ impl Device {
         }
     }
 
-    /// Returns the first unit of the program that a place is part of.
+    /// Returns the first unit of the program that a physical address is part of.
     pub(super) fn start_of_program(&self, ppn: Ppn) -> Ppn {
         Ppn(ppn.0 - self.ftl.blocks.offset_in_block(ppn) % self.ftl.shape().units_per_program)
     }
 
-    /// A program command at `ppn`, in a block of a role, has ended: closes the block, or adds its summary, when that
-    /// was its last.
+    /// Handles the end of a program at `ppn`, in a block of a role. If it was the last program of data in the block,
+    /// closes the block or queues its summary.
     #[inline(always)]
     pub(super) fn program_ended(&mut self, ppn: Ppn, role: Role) {
         if self.ftl.faults.is_some() && self.ftl.blocks.block(self.ftl.blocks.block_of(ppn)).failed {
@@ -276,7 +276,7 @@ impl Device {
         }
     }
 
-    /// The program at `ppn` was the last one of data in its block.
+    /// Closes the block of the program at `ppn`, which is full, or queues its summary.
     fn block_filled(&mut self, ppn: Ppn) {
         if self.ftl.shape().summary {
             self.queue_summary(ppn);
@@ -285,7 +285,7 @@ impl Device {
         }
     }
 
-    /// Queues the summary of a block, behind the program at `ppn`.
+    /// Queues the summary of a block, after the program at `ppn`.
     pub(super) fn queue_summary(&mut self, ppn: Ppn) {
         let mut summary = Transaction::new(Kind::Summary, Class::Summary);
         if self.ftl.shape().hooks.places {
@@ -313,14 +313,14 @@ impl Device {
 
     fn close(&mut self, block: BlockId) {
         if self.ftl.shape().hooks.places {
-            return; // It stays with the scheme.
+            return; // The scheme keeps the block.
         }
         self.ftl.blocks.close(block);
         let plane = self.ftl.blocks.plane_of(block);
         self.collect_data_and_map(plane);
     }
 
-    /// All copies of a program command of cleaning.
+    /// Ends a program of copies by garbage collection.
     fn finish_copies(&mut self, id: TransactionId) {
         let Transaction { plane, ppn, .. } = self.transactions[id];
         self.transactions.remove(id);
@@ -343,7 +343,7 @@ impl Device {
         self.clean(plane);
     }
 
-    /// A page that cleaning has moved within its plane.
+    /// Ends a copy-back of a page by garbage collection.
     fn finish_copy_back(&mut self, id: TransactionId) {
         let Transaction { plane, ppn, .. } = self.transactions[id];
         self.transactions.remove(id);
@@ -365,7 +365,7 @@ impl Device {
         self.clean(plane);
     }
 
-    /// Ends a copy of garbage collection.
+    /// Ends a copy of one unit by garbage collection.
     fn finish_copy(&mut self, copy: Copy) {
         if let Some(media) = &mut self.ftl.media {
             media.copy(copy.from, copy.to);
@@ -379,7 +379,7 @@ impl Device {
         self.release(block);
     }
 
-    /// Moves the map to a copy, unless its unit was overwritten or trimmed in the meantime. Returns `true` if it did.
+    /// Points the map at a copy, unless its unit was overwritten or trimmed in the meantime. Returns `true` if it did.
     pub(super) fn move_in_map(&mut self, copy: &Copy, cause: CopyCause) -> bool {
         let lpn = Lpn(copy.lpn);
         let Some(before) = self.ftl.end_copy(copy, cause) else {
@@ -426,7 +426,7 @@ impl Device {
         if self.ftl.shape().hooks.places {
             return self.with_scheme(|scheme, device| scheme.erased(device, plane));
         }
-        // One that had failed is erased by a mutant only, and was not counted.
+        // Only a mutant erases a failed block, and `awaiting_erase` does not count it.
         self.jobs[plane].awaiting_erase = self.jobs[plane].awaiting_erase.saturating_sub(1);
         if failed {
             self.check_spare(plane);

@@ -1,6 +1,6 @@
-//! The controller's software in time: work goes to the cores, and what follows it begins when it is done.
+//! The firmware in time: queues work for the cores, and continues each request when its work is done.
 //!
-//! Without `[controller.firmware]`, and if a step takes no time, what follows begins at once.
+//! Without `[controller.firmware]`, or if a step takes no time, the request continues at once.
 
 use std::ops::Range;
 
@@ -13,7 +13,8 @@ use crate::sim::id::{RequestId, TransactionId};
 use crate::sim::time::Time;
 
 impl Device {
-    /// Queues a piece of work for the cores. Returns `false` if it takes no time: the caller does at once what follows.
+    /// Queues a piece of work for the cores. Returns `false` if it takes no time, in which case the caller continues at
+    /// once.
     #[inline(always)]
     pub(super) fn queue_work(&mut self, work: Work) -> bool {
         self.interface.cores.is_some() && self.queue_for_core(work)
@@ -59,7 +60,7 @@ impl Device {
         self.set_timer(Timer::Core(started.core), started.end);
     }
 
-    /// Shows an observer what a core starts.
+    /// Reports the work that a core starts to the probe.
     #[inline(never)]
     fn show_work(&mut self, Started { core, work, start, end, waited }: Started) {
         let (task, units) = match work {
@@ -79,7 +80,7 @@ impl Device {
         }
     }
 
-    /// A core has done its work: it takes the next, and what it has done goes on.
+    /// Handles the end of a core's work: starts its next work, and continues the request or operation.
     pub(super) fn core_event(&mut self, core: u32) {
         let Some(cores) = &mut self.interface.cores else { return };
         let (done, next) = cores.end(core, self.now);
@@ -96,21 +97,21 @@ impl Device {
             Work::Trim(id, _) => self.trim(id),
             Work::WriteOut(units) => {
                 self.write_out(units);
-                self.admit(); // What turned out to be void has left its slot.
+                self.admit(); // Units that need no write any more have freed their slots.
             }
             Work::Clean(plane) => self.collect_now(plane),
             Work::Answer(id) => self.answer(id, TransactionId::NONE),
         }
     }
 
-    /// Returns `true` if it takes time to answer a request.
+    /// Returns `true` if the completion of a request takes firmware time.
     #[inline]
     pub(super) fn answering_takes_time(&self) -> bool {
         let answer = Work::Answer(RequestId::NONE);
         self.interface.cores.as_deref().is_some_and(|cores| cores.cost(answer) > Time::ZERO)
     }
 
-    /// Returns the time for which each core has worked until `at`, in the order of the cores.
+    /// Returns the time for which each core was busy until `at`, in the order of the cores.
     pub fn core_times(&self, at: Time) -> Vec<Time> {
         self.interface.cores.as_deref().map_or_else(Vec::new, |cores| cores.worked(at).collect())
     }

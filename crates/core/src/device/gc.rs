@@ -1,4 +1,4 @@
-//! Cleaning in time: the steps of each plane's job as transactions that contend like any other.
+//! Garbage collection in time: queues the steps of each plane's job as transactions, which contend with all others.
 
 use std::ops::Range;
 
@@ -23,11 +23,11 @@ impl Device {
         if is_urgent { Class::UrgentGc } else { Class::Gc }
     }
 
-    /// With `gc.pace = "proportional"`: returns `true` if a plane, or one that works together with it, has to free
-    /// space before the host takes more of it.
+    /// Returns `true` if a plane, or one that programs together with it, has to free space before the host takes more
+    /// of it. Only with `gc.pace = "proportional"`.
     ///
-    /// A plane that is far below its level, as after a change of the threshold, does not stop the host until it has
-    /// caught up: garbage collection frees twice as much as the host fills.
+    /// A plane far below its level, as after a change of the threshold, does not stop the host until it has caught up.
+    /// Instead, garbage collection frees twice as much space as the host fills.
     fn is_behind(&self, plane: PlaneId) -> bool {
         self.ftl.shape().paces
             && self.dispatch.planes_together(plane).any(|plane| {
@@ -39,7 +39,8 @@ impl Device {
             })
     }
 
-    /// With `gc.pace = "proportional"`: returns `true` if garbage collection of a plane leaves its die to the host.
+    /// Returns `true` if garbage collection of a plane leaves the die to the host. Only with `gc.pace =
+    /// "proportional"`.
     fn gives_way(&self, plane: PlaneId) -> bool {
         let lun = self.array.lun_of(plane);
         self.ftl.shape().paces
@@ -59,7 +60,7 @@ impl Device {
         }
     }
 
-    /// With `gc.pace = "proportional"`: a host program takes space of a plane.
+    /// Continues garbage collection after a host program took space of a plane, with `gc.pace = "proportional"`.
     pub(super) fn collect_behind(&mut self, plane: PlaneId) {
         self.jobs[plane].reclaimed = 0;
         for plane in self.dispatch.planes_together(plane) {
@@ -67,13 +68,14 @@ impl Device {
         }
     }
 
-    /// A block has left the stock of a plane.
+    /// Updates the set of planes that accept host writes after a block was taken, and starts garbage collection if it
+    /// is due.
     pub(super) fn block_taken(&mut self, plane: PlaneId) {
         self.ftl.refresh_ready(plane);
         self.clean(plane);
     }
 
-    /// Takes the next step of cleaning a plane, if it needs cleaning and no step is on its way.
+    /// Takes the next step of garbage collection in a plane, if it is due and no step is in flight.
     #[inline]
     pub(super) fn clean(&mut self, plane: PlaneId) {
         if self.ftl.shape().hooks.places {
@@ -100,7 +102,7 @@ impl Device {
         !job.busy && (is_due || self.has_failed(plane))
     }
 
-    /// The controller's software has come to the choice of a block.
+    /// Continues garbage collection after the firmware has spent the time to choose a block.
     pub(super) fn collect_now(&mut self, plane: PlaneId) {
         let job = &mut self.jobs[plane];
         (job.busy, job.granted) = (false, true);
@@ -109,11 +111,11 @@ impl Device {
 
     /// Chooses the next steps of garbage collection in a plane, and takes them until an operation has to end first.
     fn step(&mut self, plane: PlaneId) {
-        // On a device that takes no writes, data stay where they are.
+        // On a read-only device, data stay at their addresses.
         while !self.ftl.is_read_only() {
             let class = self.gc_class(plane);
             let step = self.jobs[plane].next_step(&mut self.ftl, plane);
-            // A job that rests may be needed again by what is set off.
+            // An idle job may be needed again by the tasks of this step.
             self.jobs[plane].busy = step != Step::Rest;
             if self.ftl.shape().hooks.entries {
                 self.with_scheme(|scheme, device| scheme.update_moved(device, plane));
@@ -137,7 +139,7 @@ impl Device {
         }
     }
 
-    /// Goes on with garbage collection in a plane, after all that its last step has set off.
+    /// Continues garbage collection in a plane, after all tasks of its last step.
     pub(super) fn go_on_with_step(&mut self, plane: PlaneId) {
         if let Some((step, class)) = self.jobs[plane].coming.take()
             && self.take_step(plane, step, class)
@@ -146,7 +148,7 @@ impl Device {
         }
     }
 
-    /// Takes a step that was chosen. Returns `true` if the next one can be chosen at once.
+    /// Executes a chosen step. Returns `true` if the next one can be chosen at once.
     fn take_step(&mut self, plane: PlaneId, step: Step, class: Class) -> bool {
         self.journal_before_erase();
         if !matches!(step, Step::Erase(_)) {
@@ -160,7 +162,7 @@ impl Device {
             }
             Step::Choose => {
                 let takes_time = self.queue_work(Work::Clean(plane));
-                debug_assert!(takes_time, "only such a choice is a step");
+                debug_assert!(takes_time, "a choice is a step only if it takes time");
                 return false;
             }
             Step::Erase(block) => {
@@ -181,7 +183,7 @@ impl Device {
         false
     }
 
-    /// A page of a victim has been read.
+    /// Handles the end of a read of a victim's page.
     pub(super) fn finish_gc_read(&mut self, id: TransactionId) {
         let plane = self.transactions[id].plane;
         self.check_gc_read(id);
@@ -191,7 +193,7 @@ impl Device {
         self.clean(plane);
     }
 
-    /// Forgets units in hand that were superseded since they were read.
+    /// Drops units that were read for copying and invalidated since.
     pub(super) fn drop_invalid_copies(&mut self, plane: PlaneId) {
         let mut index = 0;
         while let Some(copy) = self.jobs[plane].moving.copies.get(index).copied() {
@@ -201,7 +203,7 @@ impl Device {
             }
             let job = &mut self.jobs[plane];
             job.moving.copies.remove(index);
-            // The erase that this may start must not step the job in the middle of its own step.
+            // Keeps the erase that this may start from stepping the job in the middle of its own step.
             let busy = std::mem::replace(&mut job.busy, true);
             let victim: BlockId = self.ftl.blocks.block_of(copy.from);
             self.release(victim);
@@ -209,7 +211,7 @@ impl Device {
         }
     }
 
-    /// Forgets units of the page on its way within the plane that were superseded since it was chosen.
+    /// Drops units of the page to be moved by copy-back that were invalidated since it was chosen.
     pub(super) fn drop_invalid_back(&mut self, plane: PlaneId) {
         let mut index = 0;
         while let Some(copy) = self.jobs[plane].moving.back.get(index).copied() {
@@ -223,7 +225,7 @@ impl Device {
         }
     }
 
-    /// A write finds no room in its plane: it waits for an erase.
+    /// Parks a write until an erase frees space in its plane. With dynamic allocation, the write returns to its pool.
     pub(super) fn stall(&mut self, id: TransactionId, plane: PlaneId) {
         if self.is_own(self.transactions[id].lpn) {
             return self.place_own(id);
@@ -237,7 +239,7 @@ impl Device {
         self.clean(plane);
     }
 
-    /// A plane has room again: as many of its writes as fit go back to the front of their line, in order.
+    /// Returns as many parked writes to the front of their queue, in order, as fit into the plane.
     pub(super) fn unstall(&mut self, plane: PlaneId) {
         if self.dispatch.has_pools() {
             return self.tasks.push(Task::Offer(self.ftl.allocation.pool_of(plane)));
@@ -261,7 +263,8 @@ impl Device {
         self.put_first(plane, (back, count));
     }
 
-    /// So many writes that had no room have some: they go before those that wait for their plane.
+    /// Queues parked writes, which have room now, before the other writes of their plane. `writes` has their number
+    /// too.
     pub(super) fn put_first(&mut self, plane: PlaneId, writes: (Fifo, u32)) {
         let lun = self.array.lun_of(plane);
         self.dispatch.put_before(&mut self.transactions, (lun, plane), writes);

@@ -1,4 +1,4 @@
-//! The lifecycle of requests and transactions: at each of its stages, observers are shown what has happened.
+//! Lifecycle of requests and transactions: reports each stage to the observers.
 
 use super::{Device, Mutant};
 use crate::durability::events::Program;
@@ -13,8 +13,8 @@ use crate::sim::id::{ExecUnitId, Lpn, LunId, PlaneId, Ppn, RequestId, Transactio
 use crate::sim::request::Request;
 use crate::sim::time::Time;
 
-/// Stages: nothing but a test on a device without observers. What observers do stays out of line, so that the code
-/// around a stage is as good as without.
+/// Defines stages. On a device without observers, a stage costs one test. The code of observers is not inlined, so that
+/// it does not slow the code around a stage.
 macro_rules! stages {
     ($($(#[$doc:meta])* $hook:ident, $show:ident => $stage:ident($($argument:ident: $type:ty),*);)+) => {
         impl Device {
@@ -70,7 +70,7 @@ stages! {
 }
 
 impl Device {
-    /// Returns the observers, if there are any, with the parts of the device that they look at.
+    /// Returns the observers, if there are any, with a view of the device.
     #[inline(always)]
     pub(super) fn observed(&mut self) -> Option<(&mut Observers, View<'_>)> {
         let observers = self.observers.as_deref_mut()?;
@@ -137,7 +137,7 @@ impl Device {
         }
     }
 
-    /// See [`Observers::read_began`]; of a read from flash.
+    /// See [`Observers::read_began`]. Only for reads from flash.
     #[inline(always)]
     pub(super) fn observe_flash_read(&mut self, id: TransactionId, part: Part, ppn: Ppn, from: TransactionId) {
         if self.observers.as_deref().is_some_and(|observers| !observers.skip_reads()) {
@@ -173,7 +173,7 @@ impl Device {
         }
     }
 
-    /// Shows observers that an entry of the buffer has taken the write that was accepted last.
+    /// Reports that an entry of the buffer has taken the write that was accepted last.
     #[inline]
     pub(super) fn observe_buffered(&mut self, entry: u32) {
         if let Some(log) = self.log_mut() {
@@ -181,7 +181,7 @@ impl Device {
         }
     }
 
-    /// Shows observers that a write is bound, and supersedes what a place holds.
+    /// Reports that a write is bound, and invalidates the copy at `old`.
     #[inline(always)]
     pub(super) fn observe_bound(&mut self, id: TransactionId, old: Ppn) {
         if let Some(log) = self.log_mut() {
@@ -189,7 +189,7 @@ impl Device {
         }
     }
 
-    /// Shows observers that a program of the writes that are chained behind `writes` begins.
+    /// Reports the start of a program of writes, which are linked from `writes` on.
     #[inline(always)]
     pub(super) fn observe_writes(&mut self, first: Ppn, units: u32, cause: ProgramCause, writes: TransactionId) {
         if self.is_durable() {
@@ -204,7 +204,7 @@ impl Device {
         }
     }
 
-    /// Shows observers that a program of garbage collection begins: through the controller, or within the plane.
+    /// Reports the start of a program of garbage collection: through the controller, or by copy-back.
     #[inline]
     pub(super) fn observe_copies(&mut self, plane: PlaneId, first: Ppn, units: u32, back: bool) {
         if self.is_durable() {
@@ -222,7 +222,7 @@ impl Device {
         self.show_program(&Program { first, units, cause, writes, copies: &copies, renumbers });
     }
 
-    /// Shows observers that the program of a translation page begins.
+    /// Reports the start of a program of a translation page.
     #[inline]
     pub(super) fn observe_map_write(&mut self, page: u32, ppn: Ppn) {
         if self.is_durable() {
@@ -233,7 +233,7 @@ impl Device {
         }
     }
 
-    /// Shows observers that the program of a block's summary begins.
+    /// Reports the start of a program of a block's summary.
     #[inline]
     pub(super) fn observe_summary(&mut self, ppn: Ppn) {
         if let Some(log) = self.observers.as_deref_mut().and_then(|observers| observers.log.as_mut()) {
@@ -241,8 +241,8 @@ impl Device {
         }
     }
 
-    /// See [`Observers::programmed`]. The contents of what the scheme has placed are stored by
-    /// [`Device::store_program`].
+    /// See [`Observers::programmed`]. [`Device::store_program`] stores the contents of programs that the scheme has
+    /// bound.
     #[inline(always)]
     pub(super) fn observe_programmed(&mut self, ppn: Ppn, units: u32, writes: TransactionId) {
         if let Some(observers) = self.observers.as_deref_mut().filter(|observers| observers.follow_flash()) {
@@ -252,7 +252,7 @@ impl Device {
         }
     }
 
-    /// Shows observers that something has changed in flash, or that what is there has another meaning.
+    /// Reports that the contents of flash have changed, or their meaning.
     #[inline]
     pub(super) fn observe_flash(&mut self, event: FlashEvent) {
         if let Some(log) = self.log_mut() {
@@ -260,7 +260,7 @@ impl Device {
         }
     }
 
-    /// A unit is deallocated. Returns the number of the trim, or 0 if nobody needs it.
+    /// Reports that a unit is deallocated. Returns the sequence number of the trim, or 0 if no component needs it.
     #[inline]
     pub(super) fn observe_trimmed(&mut self, lpn: Lpn) -> u64 {
         if self.observers.is_none() && self.durability.is_none() { 0 } else { self.show_trimmed(lpn) }

@@ -1,13 +1,13 @@
-//! The device: a deterministic state machine without threads, clocks or files.
+//! The simulated SSD: a deterministic state machine without threads, clocks or files.
 //!
-//! [`Device::submit`] takes a request, [`Device::next_event_time`] says when something happens next, and
-//! [`Device::advance_to`] makes it happen. Replay, a real-time server, stepping from Python and the tests are loops
-//! over these three calls. At one instant internal events come first, to exhaustion, then completions, then
-//! submissions.
+//! [`Device::submit`] accepts a request, [`Device::next_event_time`] returns the time of the next event, and
+//! [`Device::advance_to`] processes all events up to a given time. Trace replay, the real-time server, the Python
+//! bindings and the tests are loops over these methods. At equal times, internal events are processed first, until none
+//! is left; then completions are delivered; then new requests are submitted.
 //!
-//! A request passes through these files: `accept` splits it into transactions, `start` binds a transaction to a
-//! physical address when `dispatch` starts it, `finish` completes it, and `gc` frees space for further writes.
-//! `route` passes events and tasks to the components, which do not know each other.
+//! The submodules follow the path of a request: `accept` splits it into transactions, `start` binds a transaction to a
+//! physical address when `dispatch` starts it, `finish` completes it, and `gc` reclaims space. `route` passes
+//! events and tasks to the components, which do not depend on one another.
 
 mod accept;
 mod binder;
@@ -56,28 +56,28 @@ pub use saving::{Head, inspect_state};
 pub use size::{Needed, needed};
 use timers::Timer;
 
-/// Deliberate bugs, to show that the tests catch them. No option reaches them.
+/// Deliberate bugs, which show that the tests catch them. No option enables them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[doc(hidden)]
 pub enum Mutant {
-    /// The model as it is.
+    /// Correct behavior.
     #[default]
     None,
     /// Blocks are erased without waiting for their dependants.
     EraseEarly,
-    /// A copy made by cleaning counts as newer than a write that was accepted meanwhile.
+    /// A copy by garbage collection counts as newer than a write that was accepted in the meantime.
     RenumberCopies,
-    /// The map moves to an older write of a unit that ends after a newer one.
+    /// The map moves back to an older write of a mapping unit when that write completes after a newer one was accepted.
     MapMovesBack,
-    /// Trims are not journalled.
+    /// Trims are not journaled.
     ForgetTrims,
-    /// A recovery trusts the checkpoint about blocks that were erased since.
+    /// A recovery uses checkpoint accounts of blocks that have been erased since.
     TrustErased,
-    /// The checkpoint tells of blocks before they are programmed.
+    /// The checkpoint covers blocks that are still being written.
     AccountEarly,
-    /// A block that has failed is erased and used again.
+    /// A failed block is erased and reused.
     ReuseFailed,
-    /// A copy made by garbage collection takes the map over from a write that waits for its place.
+    /// A copy by garbage collection takes over the map entry of a newer write that is not bound yet.
     IgnoreOverwrite,
     /// Some LUNs are not notified of operations that were queued while notifications were held back.
     LoseTask,
@@ -85,21 +85,21 @@ pub enum Mutant {
     SwapTasks,
 }
 
-/// How to build a device.
+/// Options for building a device.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
     /// Seed of all random numbers of the device.
     pub seed: u64,
-    /// Keep a version for every sector, in flash and in the controller, and return them with reads.
+    /// True to keep a version for every sector, in flash and in the controller, and to return the versions with reads.
     pub verify: bool,
-    /// Tell of each request what its time went into.
+    /// True to measure a latency breakdown for each request.
     pub attribution: bool,
-    /// For tests of the tests.
+    /// Test hook: a deliberate bug.
     #[doc(hidden)]
     pub mutant: Mutant,
 }
 
-/// A simulated SSD. Cloning it gives a device with the same future.
+/// A simulated SSD. A clone has the same future as the original.
 #[derive(Clone, Debug)]
 pub struct Device {
     config: DeviceConfig,
@@ -107,25 +107,25 @@ pub struct Device {
     now: Time,
     ftl: Ftl,
     array: Array,
-    /// Requests, from their arrival to their completion.
+    /// Requests, from submission to completion.
     interface: HostInterface,
     transactions: Transactions,
-    /// Queues of transactions, and what the execution units work on.
+    /// Queues of transactions, and the operations of the execution units.
     dispatch: Dispatch,
     slots_free: u32,
-    /// The buffer, where the device has one.
+    /// Write buffer, if the device has one.
     buffer: Option<Box<Buffer>>,
     jobs: Table<PlaneId, Job>,
     /// The journal and the checkpoint, if the device has either or was recovered.
     durability: Option<Box<Durability>>,
-    /// Those that watch the lifecycle of requests and transactions, if there are any.
+    /// Observers of requests and transactions, if there are any.
     observers: Option<Box<Observers>>,
     /// Deferred calls.
     tasks: Tasks,
 }
 
 impl Device {
-    /// An empty device. The configuration must have passed its checks.
+    /// Creates an empty device. The configuration must have passed its checks.
     pub fn new(config: DeviceConfig, options: Options) -> Result<Device, String> {
         let firmware = config.controller.firmware.as_ref();
         let choices_take_time = firmware.is_some_and(|firmware| firmware.gc.time(firmware.clock) > Time::ZERO);
@@ -174,7 +174,7 @@ impl Device {
         Ok(device)
     }
 
-    /// The configuration.
+    /// Returns the configuration.
     pub fn config(&self) -> &DeviceConfig {
         &self.config
     }
@@ -185,74 +185,75 @@ impl Device {
         self.interface.sectors()
     }
 
-    /// The clock: all that happens up to here has happened.
+    /// Returns the simulated time. All events up to this time have been processed.
     #[inline]
     pub fn now(&self) -> Time {
         self.now
     }
 
-    /// What went wrong with a policy that came with another program: its choices since then are others', so whoever
-    /// runs the device asks now and then, and stops.
+    /// Returns the first error of an external policy, if one failed. Its later choices come from a fallback, so the
+    /// caller should poll this and stop the run.
     pub fn fault(&self) -> Option<&Fault> {
         self.ftl.fault().or_else(|| self.buffer.as_ref()?.fault()).or_else(|| self.dispatch.scheduler().fault())
     }
 
-    /// The FTL, to look at.
+    /// Returns the FTL for inspection.
     pub fn ftl(&self) -> &Ftl {
         &self.ftl
     }
 
-    /// The FTL, for functional mode. Nothing may be in progress, and the buffer must hold nothing that flash does not:
-    /// see [`Device::write_out_buffer`].
+    /// Returns the FTL for functional mode. The device must be idle, and the buffer must hold no dirty data: see
+    /// [`Device::write_out_buffer`].
     pub fn ftl_mut(&mut self) -> &mut Ftl {
-        debug_assert!(self.is_idle() && !self.is_durable(), "functional mode is not in the flash log");
+        debug_assert!(self.is_idle() && !self.is_durable(), "functional mode needs an idle device without a flash log");
         if let Some(buffer) = self.buffer.as_deref_mut().filter(|buffer| !buffer.is_empty()) {
             buffer.clear();
         }
         &mut self.ftl
     }
 
-    /// The array, to look at.
+    /// Returns the array for inspection.
     pub fn array(&self) -> &Array {
         &self.array
     }
 
-    /// The array, to watch it or to start a measurement.
+    /// Returns the array, to attach a probe or to start a measurement.
     pub fn array_mut(&mut self) -> &mut Array {
         &mut self.array
     }
 
-    /// The scheduling policy.
+    /// Returns the scheduling policy.
     pub fn scheduler(&self) -> &Scheduler {
         self.dispatch.scheduler()
     }
 
-    /// Requests that were submitted and have not completed.
+    /// Returns the number of requests that were submitted and have not completed.
     pub fn outstanding(&self) -> usize {
         self.interface.in_progress() + self.interface.waiting()
     }
 
-    /// Whether the device accepts another request at once.
+    /// Returns `true` if the device accepts another request at once.
     #[inline]
     pub fn has_room(&self) -> bool {
         self.interface.has_room()
     }
 
-    /// Where the device accepts no request: when a place becomes free, because the host has an answer that is on its
-    /// way.
+    /// Returns the time at which a full queue has room because a completion arrives at the host. Returns `None` if the
+    /// queue has room now, or if no completion is in flight to the host.
     pub fn next_room(&self) -> Option<Time> {
         self.interface.next_return().filter(|_| !self.has_room())
     }
 
-    /// Whether nothing is in progress: no request, and no cleaning.
+    /// Returns `true` if no request is outstanding and no event is pending.
     pub fn is_idle(&self) -> bool {
         self.outstanding() == 0 && self.array.next_event().is_none()
     }
 
-    /// Takes a request at `now`, which must not lie before the clock. Requests beyond the queue depth wait.
+    /// Submits a request at `now`, which must not be earlier than [`Device::now`]. Requests beyond the queue depth
+    /// wait.
     #[inline]
     pub fn submit(&mut self, now: Time, request: Request) {
-        debug_assert!(now >= self.now, "time runs forward");
+        debug_assert!(now >= self.now, "`now` is before the clock");
         self.now = self.now.max(now);
         if self.durability.is_some() {
             self.collect_recovered();
@@ -269,12 +270,12 @@ impl Device {
         self.admit_from_host();
     }
 
-    /// When something happens next; `None` when nothing will without another request.
+    /// Returns the time of the next event, or `None` if nothing happens without another request.
     pub fn next_event_time(&self) -> Option<Time> {
         self.array.next_event()
     }
 
-    /// Makes everything happen up to and at `until`.
+    /// Processes all events up to and including `until`.
     pub fn advance_to(&mut self, until: Time) {
         while let Some((at, resource)) = self.array.events().pop(until) {
             self.handle(at, resource);
@@ -282,7 +283,7 @@ impl Device {
         self.now = self.now.max(until);
     }
 
-    /// Like [`Device::advance_to`], but stops at the end of the first instant that brings a completion.
+    /// Like [`Device::advance_to`], but stops after the first instant with a completion.
     pub fn advance_to_completion(&mut self, until: Time) {
         let until = self.run_to_completion(until);
         if until < Time::NEVER {
@@ -290,8 +291,8 @@ impl Device {
         }
     }
 
-    /// Like [`Device::advance_to_completion`], but leaves the clock at the last event, so that a pause at `until` to
-    /// look at the device changes nothing. Returns the instant up to which everything has happened.
+    /// Like [`Device::advance_to_completion`], but leaves the clock at the last event, so that pausing at `until` to
+    /// inspect the device changes nothing. Returns the time up to which all events have been processed.
     pub fn run_to_completion(&mut self, until: Time) -> Time {
         let mut until = until;
         while let Some((at, resource)) = self.array.events().pop(until) {
@@ -303,45 +304,45 @@ impl Device {
         until
     }
 
-    /// Whether there are completions to take.
+    /// Returns `true` if there are completions to take.
     #[inline]
     pub fn has_completions(&self) -> bool {
         self.interface.has_completions()
     }
 
-    /// The completions since the last call, in the order in which they were decided.
+    /// Moves the completions since the last call to `into`, in the order in which they were decided.
     pub fn take_completions(&mut self, into: &mut Vec<Completion>) {
         self.interface.take_completions(into);
     }
 
-    /// Whether it tells what the time of each request went into.
+    /// Returns `true` if the device measures a latency breakdown for each request.
     #[inline]
     pub fn attributes(&self) -> bool {
         self.options.attribution
     }
 
-    /// With attribution: what the time of each request went into, for the completions since the last call, in their
-    /// order.
+    /// Moves the latency breakdowns of the completions since the last call to `into`, in the same order. Adds none
+    /// without [`Options::attribution`].
     pub fn take_breakdowns(&mut self, into: &mut Vec<Breakdown>) {
         if let Some(paths) = self.observers.as_mut().and_then(|observers| observers.paths.as_mut()) {
             paths.take_breakdowns(into);
         }
     }
 
-    /// The sector versions that completed reads returned, by tag; with `verify` only.
+    /// Returns the sector versions that completed reads returned, with their tags. Empty without [`Options::verify`].
     pub fn take_contents(&mut self) -> Vec<(u64, Vec<u32>)> {
         let contents = self.observers.as_mut().and_then(|observers| observers.contents.as_mut());
         contents.map_or_else(Vec::new, |contents| contents.take_done())
     }
 
-    /// Why requests do not complete although no event is left: a bug of the model, told for a report.
+    /// Explains why outstanding requests do not complete although no event is left, which is a bug in the model.
     pub fn explain_stall(&self) -> String {
         let planes = (0..self.config.total_planes()).map(PlaneId);
         let stalled: Vec<String> = planes
             .filter(|&plane| self.dispatch.has_parked(plane))
             .map(|plane| {
                 format!(
-                    "plane {} (stock {} of {})",
+                    "plane {} ({} of {} blocks free)",
                     plane.0,
                     self.ftl.blocks.free_blocks(plane, Role::Data),
                     self.config.geometry.blocks
@@ -349,8 +350,8 @@ impl Device {
             })
             .collect();
         format!(
-            "{} requests in progress, {} at the host, {} waiting for controller slots ({} free), writes waiting for \
-             a free block in: {}; writes waiting for any plane: {}; units waiting for room in the buffer: {}; {}; {}",
+            "{} requests in the device, {} at the host, {} waiting for write slots ({} free), writes waiting for a \
+             free block in: {}; writes waiting for any plane: {}; units waiting for room in the buffer: {}; {}; {}",
             self.interface.in_progress(),
             self.interface.waiting(),
             self.interface.unadmitted.len(),
@@ -359,23 +360,24 @@ impl Device {
             self.dispatch.has_pooled(),
             self.buffer().map_or(0, Buffer::waiting),
             self.ftl.scheme().describe(),
-            if self.ftl.is_read_only() { "it takes no writes" } else { "it takes writes" },
+            if self.ftl.is_read_only() { "read-only" } else { "not read-only" },
         )
     }
 
-    /// Checks what must hold at any time; for tests.
+    /// Test hook: checks the invariants of the device.
     pub fn check_invariants(&self) -> Result<(), String> {
         let counters = &self.ftl.counters;
-        // Blocks of translation pages may hold less than others.
+        // Blocks of translation pages may hold fewer units than others.
         let least = Role::ALL.into_iter().map(|role| self.ftl.blocks.size(role).data_units).min().unwrap_or(0);
         let erased = counters.blocks_erased * u64::from(least);
         if self.ftl.is_read_only() {
-            // What could not be written stays where it was.
+            // Units that could not be written keep their old copies.
             return self.ftl.blocks.recount();
         }
         if self.is_idle() {
             self.ftl.recount()?;
-            // What was programmed and is not valid any more was superseded, trimmed, moved, in vain or padding.
+            // A programmed unit that is no longer valid was overwritten, trimmed, moved, a wasted copy, padding, or
+            // failed.
             let gone = counters.units_invalidated
                 + counters.units_trimmed
                 + counters.units_moved()
@@ -386,25 +388,25 @@ impl Device {
             let programmed = counters.units_programmed + counters.units_padded;
             let valid: u64 = self.ftl.blocks.all().iter().map(|b| u64::from(b.valid)).sum();
             if programmed != valid + gone {
-                return Err(format!("{programmed} units programmed, {valid} valid and {gone} gone"));
+                return Err(format!("{programmed} units programmed, but {valid} valid and {gone} invalid"));
             }
             let gone = gone + self.ftl.scheme().unwritten();
             if erased > gone {
-                return Err(format!("{erased} units erased, only {gone} gone"));
+                return Err(format!("{erased} units erased, but only {gone} invalid"));
             }
             let held = |block| self.durability.as_ref().is_some_and(|durability| durability.holds(block));
             let mut blocks = self.ftl.blocks.all().iter().zip((0..).map(BlockId));
             if blocks.any(|(b, number)| b.dependants != u16::from(held(number))) {
-                return Err("a block has dependants though nothing is in progress".to_owned());
+                return Err("a block has dependants although the device is idle".to_owned());
             }
-            if self.slots_free != self.config.controller.write_slots {
-                return Err("controller slots are taken though nothing is in progress".to_owned());
+            if self.slots_free != self.config.controller.slots {
+                return Err("write slots are in use although the device is idle".to_owned());
             }
             if !self.transactions.is_empty() {
-                return Err("transactions are left though nothing is in progress".to_owned());
+                return Err("transactions are left although the device is idle".to_owned());
             }
             if self.interface.cores.as_deref().is_some_and(|cores| !cores.are_idle()) {
-                return Err("cores work though nothing is in progress".to_owned());
+                return Err("cores are busy although the device is idle".to_owned());
             }
             self.buffer().map_or(Ok(()), Buffer::recount)?;
         }
@@ -417,14 +419,14 @@ impl Device {
         dispatch::enqueue(self, id);
     }
 
-    /// Adds a new transaction that is bound to a plane.
+    /// Inserts a new transaction and adds it to the queue of its plane.
     #[inline]
     fn dispatch(&mut self, transaction: Transaction) {
         let id = self.transactions.insert(transaction);
         self.enqueue(id);
     }
 
-    /// Queues the erase of a block that nothing depends on.
+    /// Queues the erase of a block without dependants. A failed block is retired instead.
     fn erase(&mut self, block: BlockId) {
         let plane = self.ftl.blocks.plane_of(block);
         if self.ftl.blocks.block(block).failed && self.options.mutant != Mutant::ReuseFailed {
@@ -433,7 +435,7 @@ impl Device {
         self.dispatch(Transaction::erase(self.gc_class(plane), plane, block));
     }
 
-    /// One dependant of a block is done; erases it when that was the last that it waited for.
+    /// Removes one dependant of a block. Queues the erase if the block awaited only this dependant.
     #[inline]
     fn release(&mut self, block: BlockId) {
         if self.ftl.blocks.release(block) {
@@ -457,7 +459,8 @@ impl Device {
         }
     }
 
-    /// A request of which all is done, its last part by a transaction or `NONE`: the controller answers it.
+    /// Completes a request whose last part was ended by the transaction `by`, or by no transaction (`NONE`). With
+    /// firmware, the work of the completion is queued first.
     fn complete(&mut self, id: RequestId, by: TransactionId) {
         if self.answering_takes_time() {
             self.observe_settled(id, by);
@@ -467,7 +470,7 @@ impl Device {
         }
     }
 
-    /// The host has the answer to a request one latency later.
+    /// Sends the completion of a request, which arrives at the host one host latency later.
     fn answer(&mut self, id: RequestId, by: TransactionId) {
         let finish = self.interface.finish_of(id, self.now);
         self.observe_answered(id, by, finish);
@@ -479,7 +482,7 @@ impl Device {
         self.note_rest();
     }
 
-    /// Lets requests in for which a place in the queue has become free.
+    /// Admits waiting requests while the queue has room.
     #[inline(always)]
     fn admit_from_host(&mut self) {
         if self.interface.waiting() > 0 {
@@ -501,7 +504,7 @@ impl Device {
         }
     }
 
-    /// Completions have arrived at the host.
+    /// Frees the queue slots of the completions that have arrived at the host.
     fn return_event(&mut self) {
         self.interface.free_places(self.now);
         self.arm_returns();

@@ -1,5 +1,5 @@
-//! Units of the device's own: when the journal and the checkpoint are written, where their units go, and what happens
-//! at their end. What is in them, and what waits for them, is in `durability/`.
+//! Mapping units of the device itself: when the journal and the checkpoint are written, which planes their units go to,
+//! and what happens when they are in flash. `durability/` has their contents, and the requests that wait for them.
 
 use super::{Device, Mutant};
 use crate::durability::account::Layout;
@@ -13,7 +13,7 @@ use crate::sim::request::Status;
 use crate::work::{Class, Kind, Task, Transaction};
 
 impl Device {
-    /// Records the trim of a mapped unit, which leaves `invalid` in flash.
+    /// Records the trim of a mapping unit, whose invalid copy is at `invalid` in flash.
     pub(super) fn journal_trim(&mut self, lpn: Lpn, sequence: u64, invalid: Option<Ppn>) {
         let Some(durability) = &mut self.durability else { return };
         if self.options.mutant != Mutant::ForgetTrims
@@ -23,7 +23,7 @@ impl Device {
         }
     }
 
-    /// A write of a unit of the host is in flash.
+    /// Updates the journal and the checkpoint after a mapping unit of the host was programmed.
     #[inline(never)]
     pub(super) fn record_written(&mut self, lpn: Lpn) {
         let Some(durability) = &mut self.durability else { return };
@@ -34,7 +34,7 @@ impl Device {
             && checkpoint.count()
         {
             let (layout, parts) = (checkpoint.layout, checkpoint.begin(&self.ftl));
-            // They are queued together, so that they fill programs.
+            // The parts are queued together, so that they fill programs.
             self.while_holding(true, |device| parts.into_iter().for_each(|part| device.write_own(layout.unit(part))));
         }
     }
@@ -45,7 +45,7 @@ impl Device {
         Some(self.durability.as_ref()?.journal.as_ref()?.in_memory())
     }
 
-    /// Lets a flush wait for the records of all trims before it. Returns `false` if there is nothing to wait for.
+    /// Makes a flush wait for the records of all earlier trims. Returns `false` if there is nothing to wait for.
     pub(super) fn flush_journal(&mut self, id: RequestId) -> bool {
         let protected = self.buffer().is_some_and(|buffer| buffer.is_protected());
         let Some(durability) = self.durability.as_mut().filter(|_| !protected) else { return false };
@@ -64,7 +64,7 @@ impl Device {
         true
     }
 
-    /// Blocks that cleaning wants to erase may wait for records.
+    /// Writes the journal if a block that awaits its erase is held by records that are not in flash.
     #[inline]
     pub(super) fn journal_before_erase(&mut self) {
         if self.durability.is_some() && self.is_held_before_erase() {
@@ -72,8 +72,8 @@ impl Device {
         }
     }
 
-    /// Cleaning of a plane rests, or a read of a block or an update of the map has ended: a unit of the journal that
-    /// found no room may have some now, if a block waits for it.
+    /// Retries a unit of the journal that found no room, if a block waits for it and it has room now. Called when
+    /// garbage collection of a plane rests, or a read of a block or an update of the map has ended.
     #[inline]
     pub(super) fn journal_for_resting(&mut self) {
         if let Some(durability) = &mut self.durability
@@ -101,7 +101,7 @@ impl Device {
         }
     }
 
-    /// Writes a unit of the device's own.
+    /// Writes a mapping unit of the device itself.
     fn write_own(&mut self, lpn: Lpn) {
         let sequence = self.ftl.next_sequence();
         let before = self.ftl.map.get(lpn);
@@ -140,8 +140,8 @@ impl Device {
         Some(self.durability.as_ref()?.checkpoint.as_ref()?.layout)
     }
 
-    /// Returns the planes that a unit of the device's own may go to: its home, or those of its pool. A unit of the
-    /// journal that a block waits for may go to others too. Reads and recovery find it anywhere.
+    /// Returns the planes that a unit of the device itself may go to: its home, or those of its pool. A unit of the
+    /// journal that a block waits for may go to other planes too, because reads and recovery find it anywhere.
     fn planes_for_own(&self, lpn: Lpn) -> Vec<PlaneId> {
         let planes = || (0..self.ftl.shape().planes).map(PlaneId);
         let Some(home) = self.ftl.home(lpn) else {
@@ -156,7 +156,8 @@ impl Device {
         all
     }
 
-    /// Returns the plane that a unit of the device's own goes to, if one has room: its home, or the one with most.
+    /// Returns the plane for a unit of the device itself, if one has room: the home, the one with the most free blocks,
+    /// or any other.
     fn plane_for_own(&self, lpn: Lpn) -> Option<PlaneId> {
         let planes = self.planes_for_own(lpn);
         let takes = |plane: &PlaneId| self.ftl.blocks.takes_host_write(*plane);
@@ -172,7 +173,7 @@ impl Device {
         any.or_else(|| planes.iter().copied().find(lends))
     }
 
-    /// A unit of the device's own goes to a plane that takes it, or waits for one that does.
+    /// Queues a unit of the device itself on a plane that takes it, or parks it until there is one.
     pub(super) fn place_own(&mut self, id: TransactionId) {
         let lpn = self.transactions[id].lpn;
         let of_journal = self.is_of_journal(lpn);
@@ -202,8 +203,8 @@ impl Device {
     }
 
     /// Returns the claim of a unit of the journal on a plane without room for the host, if a block of the plane waits
-    /// for nothing but this unit. So no power cut finds the plane without a block to gain: until the unit is programmed
-    /// it is in no one's way, and from then on that block holds nothing newest.
+    /// only for this unit. The plane then has a block to reclaim after any power cut. Before the program ends, the unit
+    /// takes no space from others; afterwards, that block holds no newest version.
     pub(super) fn freeing_of_journal(&self, plane: PlaneId) -> Option<Claim> {
         let journal = self.durability.as_ref()?.journal.as_ref()?;
         let claim = self.freeing(plane, 1)?;
@@ -211,7 +212,7 @@ impl Device {
         self.ftl.blocks.awaiting_erase().any(gained).then_some(claim)
     }
 
-    /// Returns the claim of a number of programs that together free a block of the plane, if there is room for them.
+    /// Returns the claim of `programs` programs that together free a block of the plane, if there is room for them.
     pub(super) fn freeing(&self, plane: PlaneId, programs: u32) -> Option<Claim> {
         let claim = Claim::Freeing { hand: self.jobs[plane].in_hand(&self.ftl), programs };
         self.ftl.blocks.may_take(self.ftl.blocks.region(plane, Role::Data), claim).then_some(claim)
@@ -230,7 +231,7 @@ impl Device {
         awaits_erase.then_some(state.dependants.into())
     }
 
-    /// A plane may have room for units of the device's own that found none.
+    /// Retries units of the device itself that found no room, after space was freed.
     #[inline]
     pub(super) fn unstall_own(&mut self) {
         if self.durability.is_some() {
@@ -252,7 +253,7 @@ impl Device {
         stalled.into_iter().flatten().for_each(|id| self.place_own(id));
     }
 
-    /// A write of a unit of the device's own has ended: it has no request, and no slot of the controller.
+    /// Ends the write of a unit of the device itself, which has no request and no write slot.
     pub(super) fn finish_own(&mut self, id: TransactionId) {
         let write = self.transactions.remove(id);
         if write.dependency.is_some() {
@@ -265,7 +266,7 @@ impl Device {
         }
     }
 
-    /// A unit of the journal is in flash.
+    /// Handles the end of the program of a unit of the journal.
     fn journal_ended(&mut self) {
         let journal = self.durability.as_mut().and_then(|durability| durability.journal.as_mut());
         let Some((free, upto)) = journal.and_then(|journal| journal.end_write()) else { return };
@@ -279,7 +280,7 @@ impl Device {
         }
     }
 
-    /// Completes the flushes that wait for trims up to a number.
+    /// Completes the flushes that wait for trims up to the sequence number `upto`.
     fn end_journal_flushes(&mut self, upto: u64) {
         let journal = self.durability.as_mut().and_then(|durability| durability.journal.as_mut());
         for id in journal.map_or_else(Vec::new, |journal| journal.end_flushes(upto)) {
@@ -290,7 +291,7 @@ impl Device {
         }
     }
 
-    /// A part of the checkpoint is in flash.
+    /// Handles the end of the program of a part of the checkpoint.
     fn checkpoint_ended(&mut self, lpn: Lpn, ppn: Ppn) {
         let part = self.checkpoint_layout().and_then(|layout| layout.part(lpn));
         let checkpoint = self.durability.as_mut().and_then(|durability| durability.checkpoint.as_mut());
@@ -300,7 +301,7 @@ impl Device {
         self.anchor(lpn, ppn);
     }
 
-    /// The medium notes where a part of the checkpoint is.
+    /// Reports the physical address of a part of the checkpoint, which the storage of the flash notes.
     pub(super) fn anchor(&mut self, lpn: Lpn, ppn: Ppn) {
         if let Some(part) = self.checkpoint_layout().and_then(|layout| layout.part(lpn)) {
             self.observe_flash(FlashEvent::Anchored { part, ppn });

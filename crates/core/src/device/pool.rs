@@ -6,8 +6,8 @@ use crate::sim::id::{PlaneId, TransactionId};
 use crate::work::Task;
 
 impl Device {
-    /// A write that any plane of a pool may take goes to an idle die of an idle channel at once, or waits for the first
-    /// one.
+    /// Queues a write that any plane of a pool may take. It starts at once on an idle die of an idle channel, or waits
+    /// for the first such die.
     pub(super) fn queue_anywhere(&mut self, id: TransactionId) {
         self.show_enqueued(id);
         let pool = self.ftl.pool(self.transactions[id].lpn);
@@ -18,21 +18,22 @@ impl Device {
         }
     }
 
-    /// Starts garbage collection in a pool of which no plane has room for a write, unless it starts by itself.
+    /// Starts garbage collection in a pool in which no plane has room for a write, unless it starts by itself.
     ///
-    /// Planes may be as full as that before the run, with nothing in flight whose end would start it.
+    /// The planes may be this full before the run, with no operation in flight whose end would start garbage
+    /// collection.
     #[cold]
     fn collect_pool(&mut self, pool: u32) {
         let planes = (0..self.ftl.shape().planes).map(PlaneId);
         let of_pool = planes.filter(|&plane| self.ftl.allocation.pool_of(plane) == pool);
-        // With `gc.pace = "proportional"`, a LUN that becomes idle starts it.
+        // A LUN that becomes idle starts it with `gc.pace = "proportional"`.
         let waits = |plane| self.ftl.shape().paces && self.array.state(self.array.lun_of(plane)) != LunState::Idle;
         if of_pool.clone().all(|plane| self.jobs[plane].is_idle() && !waits(plane)) {
             of_pool.for_each(|plane| self.tasks.push(Task::Clean(plane)));
         }
     }
 
-    /// A write that has lost its plane goes back to the front of its pool.
+    /// Returns a write that has lost its plane to the front of its pool.
     pub(super) fn put_back(&mut self, id: TransactionId) {
         let pool = self.ftl.pool(self.transactions[id].lpn);
         self.dispatch.put_back(&mut self.transactions, pool, id);

@@ -1,4 +1,4 @@
-//! A device made of the flash of one whose power was cut.
+//! Recovery after a power cut: builds a device from the contents of its flash.
 
 use std::collections::BTreeMap;
 
@@ -13,12 +13,13 @@ use crate::sim::id::{BlockId, Lpn, PlaneId};
 use crate::sim::time::Time;
 use crate::work::Task;
 
-/// Bytes that are read of a page for its out-of-band record, where the device file has no spare bytes: what an MLC part
-/// of 4 KiB pages has beside them (assumed).
+/// Size of the out-of-band record of a page, in bytes, if the device file has no spare bytes: the spare area of an MLC
+/// part with 4 KiB pages (assumed).
 const SPARE: u64 = 128;
 
 impl Device {
-    /// A durable device with what is in `flash`, which is told of what it does there ([`Device::take_flash`]).
+    /// Builds a durable device from the contents of `flash`. [`Device::take_flash`] returns the changes that the
+    /// recovery makes to flash.
     pub fn recover(
         config: DeviceConfig,
         options: Options,
@@ -33,9 +34,9 @@ impl Device {
         Ok((device, report))
     }
 
-    /// The same, of flash that a device kept in memory, as the one that is made of it does. Where the power goes once
-    /// more after so many things that the recovery has done to flash, there is no device yet, and what is left is
-    /// returned.
+    /// Builds a durable device from flash contents in memory, and keeps them in memory. `cut` cuts the power again
+    /// after a number of changes by the recovery, with a seed. In that case there is no device, and the remaining flash
+    /// contents are returned.
     pub fn recover_in_memory(
         config: DeviceConfig,
         options: Options,
@@ -57,7 +58,7 @@ impl Device {
         Ok(Ok((device, report)))
     }
 
-    /// Fills a new device with what is in flash. The log learns it too, and becomes that of the device.
+    /// Restores a new device and its log from the contents of flash. The log becomes that of the device.
     fn rebuild(&mut self, mut log: FlashLog, flash: &mut dyn FlashImage) -> Result<Recovery, RecoverError> {
         let mut report = Recovery::default();
         let (scan, writes) = self.rebuild_with(&mut log).read(flash, &mut report)?;
@@ -73,7 +74,8 @@ impl Device {
         Rebuild { ftl: &mut self.ftl, log, durability: self.durability.get_or_insert_default() }
     }
 
-    /// The first request has come: planes in which few blocks are free are cleaned, as nobody has done since the cut.
+    /// Starts garbage collection in planes with few free blocks at the first request after a recovery, since recovery
+    /// starts none.
     pub(super) fn collect_recovered(&mut self) {
         let is_recovered = self.durability.as_mut().map(|durability| &mut durability.is_recovered);
         if is_recovered.is_some_and(std::mem::take) {
@@ -82,7 +84,7 @@ impl Device {
         }
     }
 
-    /// Units that survived in the buffer are dirty in it again, where flash has no newer version.
+    /// Restores units that survived in the buffer as dirty, unless flash has a newer version.
     fn restore_buffer(
         &mut self,
         flash: &mut dyn FlashImage,
@@ -107,8 +109,8 @@ impl Device {
         }
     }
 
-    /// How long it took: each die reads its pages one after the other and erases what it has to, and the channels carry
-    /// the out-of-band records; all at the same time.
+    /// Returns the duration of a recovery. Each die reads its pages and performs its erases one after another, while
+    /// the channels transfer the out-of-band records. All dies and channels work in parallel.
     fn time_of(&self, scan: &Scan, map_pages: u64) -> Time {
         let timing = self.array.timing();
         let spare = self.config.geometry.spare_size.0;

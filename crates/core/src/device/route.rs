@@ -1,7 +1,7 @@
-//! The router: which method handles an event, and which one a task.
+//! The router: maps each event and each task to the method that handles it.
 //!
-//! An event is handled by the part of the device that it is about. What that sets off elsewhere is a task; all tasks of
-//! a part of the handling run before its next part.
+//! The part of the device that an event is about handles it, and pushes tasks for other parts. All tasks of one part of
+//! a handler run before its next part.
 
 use super::Device;
 use super::timers::Timer;
@@ -14,8 +14,8 @@ impl Device {
     /// Routes one event.
     #[inline]
     pub(super) fn handle(&mut self, at: Time, resource: u32) {
-        debug_assert!(at >= self.now, "events come in order");
-        debug_assert!(self.tasks.is_empty(), "no task outlives its event");
+        debug_assert!(at >= self.now, "events are out of order");
+        debug_assert!(self.tasks.is_empty(), "a task is left over from the last event");
         self.now = at;
         match self.array.owner(resource) {
             Owner::Unit(unit) => match self.array.unit_event(unit, at) {
@@ -62,7 +62,7 @@ impl Device {
     /// Runs all tasks.
     #[inline(always)]
     pub(super) fn run_tasks(&mut self) {
-        // Mostly there are none.
+        // Usually there are none.
         if self.tasks.any_new() {
             self.run_all_tasks();
         }
@@ -81,8 +81,8 @@ impl Device {
         }
     }
 
-    /// Runs a task of a kind that is less frequent than [`Task::Start`].
-    // Inlined, these would slow the loop over all tasks.
+    /// Runs a task other than [`Task::Start`], which is the most frequent one.
+    // Inlining this function would slow the loop over all tasks.
     #[inline(never)]
     fn run_other(&mut self, task: Task) {
         match task {

@@ -1,4 +1,4 @@
-//! Saving and loading a device: see docs/reference/state.md.
+//! Saved states: writes and loads an idle device; see docs/reference/state.md.
 
 use std::io::{Read, Write};
 
@@ -10,38 +10,38 @@ use crate::config::{DeviceConfig, from_toml};
 use crate::metrics::summary::Precondition;
 use crate::state::{Reader, Section, StateError, Writer, read_head, sections, write_head};
 
-/// What a file says of the state in it.
+/// Header of a saved state.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Head {
-    /// The version of Floatgate that wrote it.
+    /// Version of Floatgate that wrote the state.
     pub floatgate: String,
-    /// The device's name.
+    /// Name of the device.
     pub device: String,
-    /// The digest of the device, with all its options.
+    /// Digest of the device with all its options.
     pub config_digest: String,
-    /// The digest of the options that shape what is in flash.
+    /// Digest of the options that shape the contents of flash.
     pub media_digest: String,
-    /// The digest of the options that shape what the policies know.
+    /// Digest of the options that shape the state of the policies.
     pub policy_digest: String,
-    /// The seed of the device's random numbers.
+    /// Seed of the random numbers of the device.
     pub seed: u64,
-    /// Where the state comes from.
+    /// Preconditioning that led to the state.
     pub precondition: Precondition,
-    /// Whether it has the contents of every sector, for verification.
+    /// True if the state has the contents of every sector, for verification.
     pub contents: bool,
-    /// The device file, with defaults written down.
+    /// Device file with all defaults written out.
     pub config: String,
 }
 
 impl Head {
-    /// Reads the head of a file.
+    /// Reads the header of a saved state.
     pub fn read(input: &mut dyn Read) -> Result<Head, StateError> {
         let text = read_head(input)?;
-        serde_json::from_str(&text).map_err(|error| wrong(format!("its JSON: {error}")))
+        serde_json::from_str(&text).map_err(|error| wrong(format!("invalid JSON: {error}")))
     }
 
-    /// The device that was saved.
+    /// Returns the device that was saved.
     pub fn device(&self) -> Result<DeviceConfig, StateError> {
         from_toml(&self.config, "the device in the saved state", &[]).map_err(|error| wrong(error.to_string()))
     }
@@ -51,13 +51,13 @@ fn wrong(what: String) -> StateError {
     StateError::Damaged { section: "head".to_owned(), what }
 }
 
-/// Reads a file through, and checks every digest: what it is of, and what it holds.
+/// Reads a whole saved state and checks every digest. Returns its header and the list of its sections.
 pub fn inspect_state(mut input: impl Read) -> Result<(Head, Vec<Section>), StateError> {
     let head = Head::read(&mut input)?;
     Ok((head, sections(&mut input, &SECTIONS)?))
 }
 
-/// The names of all sections, in their order. A device has those of the parts that it has.
+/// Names of all sections, in file order. A state has only the sections of the parts that its device has.
 const SECTIONS: [&str; 15] = [
     "media/blocks",
     "policy/mapping",
@@ -77,41 +77,38 @@ const SECTIONS: [&str; 15] = [
 ];
 
 impl Device {
-    /// What is in progress, if anything is: a device is saved at rest.
+    /// Returns the reason why the device cannot be saved, if there is one. Only an idle device can be saved.
     fn in_progress(&self) -> Option<String> {
         if self.ftl.is_read_only() {
-            let what = "it takes no writes any more, and holds what flash has no room for";
+            let what = "it is read-only and holds data that flash has no room for";
             return Some(what.to_owned());
         }
         let requests = self.outstanding();
         if requests > 0 {
-            return Some(format!("{requests} requests have not completed: advance until they have"));
+            return Some(format!("{requests} requests have not completed; advance the device until it is idle"));
         }
         if self.buffer().is_some_and(|buffer| !Buffer::is_clean(buffer)) {
-            let what =
-                "the buffer holds what flash does not have: send a flush, and advance until nothing is in progress";
+            let what = "the buffer holds dirty data; send a flush, then advance the device until it is idle";
             return Some(what.to_owned());
         }
         if let Some(at) = self.next_event_time() {
-            return Some(format!("something happens at {} ps: advance until nothing is in progress", at.ps()));
+            return Some(format!("an event is due at {} ps; advance the device until it is idle", at.ps()));
         }
         if let Some(plane) = self.jobs.iter().position(|job| !job.is_idle()) {
-            return Some(format!("cleaning of plane {plane} has units in hand"));
+            return Some(format!("garbage collection of plane {plane} has not completed"));
         }
         if self.durability.as_ref().is_some_and(|durability| durability.has_waiting_trims()) {
-            return Some("trims are not journalled: send a flush, and advance until nothing is in progress".to_owned());
+            return Some("trims are not journaled; send a flush, then advance the device until it is idle".to_owned());
         }
         self.ftl.in_progress()
     }
 
-    /// Whether a device is at rest; if not, what is in progress.
+    /// Returns an error if the device cannot be saved.
     fn at_rest(&self) -> Result<(), StateError> {
-        self.in_progress().map_or(Ok(()), |what| {
-            Err(StateError::Busy(format!("a device is saved at rest, and this one is not: {what}")))
-        })
+        self.in_progress().map_or(Ok(()), |what| Err(StateError::Busy(format!("cannot save the device: {what}"))))
     }
 
-    /// Another device in the state of this one, which is at rest: as one that is loaded from its file.
+    /// Creates a device in the state of this one, which must be idle, as if it was loaded from a saved state.
     pub fn in_same_state(&self, config: DeviceConfig, options: Options) -> Result<Device, StateError> {
         self.at_rest()?;
         let differences = self.config.shape().differences(&config.shape());
@@ -127,10 +124,10 @@ impl Device {
         Ok(device)
     }
 
-    /// Writes the state of a device at rest: flash, map and policies. `precondition` says where it comes from.
+    /// Writes the state of an idle device: flash, map and policies. `precondition` records what led to the state.
     ///
-    /// The clock, and what was measured over time, is not part of it: the device that is loaded begins at 0. Its buffer
-    /// is empty: what it holds that flash holds too is forgotten, as over a power cycle.
+    /// The clock and the results of measurements are not saved: a loaded device starts at time 0. Its buffer is empty.
+    /// Clean data of the buffer are not saved, as in a power cycle.
     pub fn save(&self, precondition: &Precondition, mut out: impl Write) -> Result<(), StateError> {
         self.at_rest()?;
         let [media_digest, policy_digest] = self.config.shape().digests();
@@ -161,15 +158,15 @@ impl Device {
         writer.finish()
     }
 
-    /// A device in a state that [`Device::save`] wrote: its own options, with which those that shaped the state must
-    /// agree, and what the file says of where the state comes from.
+    /// Creates a device with options of its own from a state that [`Device::save`] wrote. Options that shape the state
+    /// must agree with the saved ones. Returns the header of the state too.
     pub fn load(config: DeviceConfig, options: Options, mut input: impl Read) -> Result<(Device, Head), StateError> {
         let head = Head::read(&mut input)?;
         let device = Device::load_body(config, options, &head, &mut input)?;
         Ok((device, head))
     }
 
-    /// The same as the device that was saved.
+    /// Creates the device that was saved.
     pub fn load_as_saved(options: Options, mut input: impl Read) -> Result<(Device, Head), StateError> {
         let head = Head::read(&mut input)?;
         let device = Device::load_body(head.device()?, options, &head, &mut input)?;
@@ -188,11 +185,11 @@ impl Device {
             return Err(StateError::Differs(differences));
         }
         if saved.digests() != [head.media_digest.clone(), head.policy_digest.clone()] {
-            return Err(wrong("its digests are not those of its device".to_owned()));
+            return Err(wrong("its digests do not match its device".to_owned()));
         }
         if head.contents != options.verify {
             let (has, wants) = (head.contents, options.verify);
-            return Err(wrong(format!("it has the contents of sectors: {has}, and they are verified: {wants}")));
+            return Err(wrong(format!("it has sector contents: {has}, but verification needs them: {wants}")));
         }
         let spare = config.units_to_spare();
         let mut device = Device::new(config, options).map_err(StateError::Policy)?;
@@ -206,7 +203,7 @@ impl Device {
             match input.u8()? {
                 0 => {}
                 1 => device.durability.get_or_insert_default().is_recovered = true,
-                _ => return Err(input.damaged("whether it was recovered is neither yes nor no")),
+                _ => return Err(input.damaged("the flag of a recovered device is neither 0 nor 1")),
             }
             device.array.load(input)
         })?;

@@ -1,4 +1,4 @@
-//! The mapping scheme in time: who calls it, and what of the device it sees.
+//! The mapping scheme in time: calls of the scheme, and the part of the device that it sees.
 
 use super::Device;
 use crate::ftl::Ftl;
@@ -47,8 +47,8 @@ impl Device {
         starts
     }
 
-    /// Stores the contents of a program that the scheme has placed, in the order of places. `first` is the first host
-    /// write of the program, or `NONE`.
+    /// Stores the contents of a program that the scheme has bound, in the order of physical addresses. `first` is the
+    /// first host write of the program, or `NONE`.
     pub(super) fn store_program(&mut self, start: Ppn, first: TransactionId) {
         let Some(contents) = self.observers.as_ref().and_then(|observers| observers.contents.as_ref()) else { return };
         for ppn in (start.0..start.0 + self.ftl.shape().units_per_program).map(Ppn) {
@@ -64,7 +64,7 @@ impl Device {
             match source {
                 _ if id.is_some() => media.program(ppn, contents.slot(id)),
                 Some(from) => media.copy(from, ppn),
-                None => debug_assert!(false, "{}: what is programmed is a write or a copy", ppn.0),
+                None => debug_assert!(false, "{}: a programmed unit is neither a write nor a copy", ppn.0),
             }
         }
     }
@@ -83,18 +83,18 @@ impl Device {
         }
     }
 
-    /// A block of translation pages has been erased.
+    /// Handles the end of the erase of a block of translation pages.
     pub(super) fn map_erased(&mut self, plane: PlaneId, failed: bool) {
         self.with_scheme(|scheme, device| scheme.map_erased(device, plane));
         if failed {
             self.check_spare(plane);
-            // A free block of data may have taken its place.
+            // A free data block may have replaced the failed one.
             self.clean(plane);
         }
         self.map_reclaims(plane);
     }
 
-    /// A data block has been erased. If it was given to translation pages, which had `free` free blocks, they use it.
+    /// Notifies the scheme if an erased data block was given to translation pages, which had `free` free blocks before.
     pub(super) fn map_paid(&mut self, plane: PlaneId, free: u32) {
         if self.ftl.blocks.free_blocks(plane, Role::Map) > free {
             self.map_reclaims(plane);

@@ -1,4 +1,4 @@
-//! Memory that a device needs, from its configuration: so that one that is too large is refused before it is built.
+//! Memory size of a device: estimates it from the configuration, so that a device that is too large is refused early.
 
 use super::Options;
 use crate::cache::eviction::EvictionConfig;
@@ -13,7 +13,7 @@ use crate::ftl::temperature::TemperatureConfig;
 pub struct Needed {
     /// Tables that are written when the device is built.
     pub tables: u64,
-    /// Maps that the system hands out as zeros: memory is taken when the units in them are written.
+    /// Maps that the system provides as zeros. Memory is allocated when the units in them are written.
     pub maps: u64,
 }
 
@@ -24,8 +24,8 @@ impl Needed {
     }
 }
 
-/// Bytes for each plane, of its queues, counters and busy times, without and with those of latency breakdowns.
-/// `tests/memory.rs` compares the estimate with the allocations.
+/// Bytes per plane for queues, counters and busy times, without and with latency breakdowns. `tests/memory.rs` compares
+/// the estimate with the allocations.
 const PER_PLANE: u64 = 640;
 const PER_PLANE_OF_BREAKDOWNS: u64 = 200;
 
@@ -35,11 +35,11 @@ pub fn needed(config: &DeviceConfig, options: &Options) -> Needed {
     let units = blocks * u64::from(config.units_per_block());
     let logical = config.logical_units();
     let of_plane = PER_PLANE + if options.attribution { PER_PLANE_OF_BREAKDOWNS } else { 0 };
-    // State, valid count and erase count of a block, and the list of free ones.
+    // State, valid count and erase count of each block, and the list of free blocks.
     let of_blocks = 16 * blocks;
     let policies = victims(config) + config.mapping.scheme.bytes(config) + temperature(config, logical);
     let tables = planes * of_plane + of_blocks + policies + buffer(config) + contents(config, options, units);
-    // Map and reverse map have four bytes for each unit, and there is a bit for whether it is valid.
+    // Map and reverse map have four bytes for each unit, and one bit that is set if the unit is valid.
     let mut maps = 4 * config.mapped_units() + 4 * units + units / 8;
     if config.active_buffer().is_some() {
         maps += 4 * logical;
@@ -50,7 +50,7 @@ pub fn needed(config: &DeviceConfig, options: &Options) -> Needed {
     Needed { tables, maps }
 }
 
-/// Tables of the policy that chooses victims; there is another for translation blocks.
+/// Returns the size of the tables of the victim policy; translation blocks have tables of their own.
 fn victims(config: &DeviceConfig) -> u64 {
     let (planes, blocks) = (u64::from(config.total_planes()), u64::from(config.total_blocks()));
     let lists = |lists: u64| 8 * (blocks + planes * lists) + 4 * planes;
@@ -79,7 +79,7 @@ fn temperature(config: &DeviceConfig, logical: u64) -> u64 {
     }
 }
 
-/// Entries of the buffer, and what the eviction policy knows of them.
+/// Returns the size of the buffer's entries and of the eviction policy's tables.
 fn buffer(config: &DeviceConfig) -> u64 {
     let Some(buffer) = config.active_buffer() else { return 0 };
     let units = u64::from(config.buffer_units());
@@ -93,7 +93,7 @@ fn buffer(config: &DeviceConfig) -> u64 {
     48 * units + masks + eviction
 }
 
-/// Contents of every sector, for verification.
+/// Returns the size of the sector versions for verification.
 fn contents(config: &DeviceConfig, options: &Options, units: u64) -> u64 {
     if !options.verify {
         return 0;

@@ -1,4 +1,4 @@
-//! Starting operations: a transaction is bound to its place when its LUN and its channel are granted.
+//! Start of operations: binds a transaction to its physical address when its LUN and channel are granted.
 
 use super::{Device, Mutant};
 use crate::config::advanced::Waste;
@@ -13,8 +13,8 @@ use crate::sim::time::Time;
 use crate::work::{Class, Kind, Transaction};
 
 impl Device {
-    /// Puts together `at` a spot what the array does for a transaction that is first in line, with its place; false
-    /// where it turns out that it cannot start or need not.
+    /// Builds the array operation `at` a spot for the first transaction of a queue, and binds its physical address.
+    /// Returns `false` if the operation cannot start or is not needed.
     #[inline(always)]
     pub(super) fn bind_transaction(&mut self, id: TransactionId, rank: u8, at: Spot) -> bool {
         self.transactions[id].next = TransactionId::NONE;
@@ -31,22 +31,22 @@ impl Device {
             Kind::MergeWrite => self.start_placed(id, at, |scheme, device| scheme.bind_copies(device, id)),
             Kind::MapRead => self.start_map_read(id, at),
             Kind::MapWrite => self.start_map_write(id, at),
-            Kind::SlotRead | Kind::Translate | Kind::MapHold => unreachable!("they wait for others, not for LUNs"),
+            Kind::SlotRead | Kind::Translate | Kind::MapHold => unreachable!("such transactions do not wait for LUNs"),
         }
     }
 
-    /// An operation is put together, and can start.
+    /// Stores an operation that can start `at` a spot. Returns `true`, which its callers return.
     #[inline(always)]
     pub(super) fn put(&mut self, at: Spot, operation: Operation) -> bool {
         *self.array.draft_mut(at) = operation;
         true
     }
 
-    /// Notes that a request is served from now on.
+    /// Records that the service of a request starts now, if it has not started yet. Returns the tag of the request.
     #[inline]
     pub(super) fn serve(&mut self, request: RequestId) -> u64 {
         if request.is_none() {
-            return u64::MAX; // The buffer writes for nobody in particular.
+            return u64::MAX; // A write of the buffer that no request waits for.
         }
         let pending = &mut self.interface.requests[request];
         pending.start = pending.start.min(self.now);
@@ -75,7 +75,7 @@ impl Device {
         self.put(at, self.read(&read, pages, data, tag))
     }
 
-    /// A read of so many pages, each of which takes the channel for `data`.
+    /// Returns the operation of a read of `pages` pages, each of which takes the channel for `data`.
     #[inline(always)]
     pub(super) fn read(&self, read: &Transaction, pages: u32, data: Time, tag: u64) -> Operation {
         let timing = self.array.timing();
@@ -95,8 +95,8 @@ impl Device {
         }
     }
 
-    /// Gives a read or a program that has been put together `at` a spot the times of the cell mode of its block. Called
-    /// for what may be in a block that is not in native mode: all but data.
+    /// Sets the times of the read or program `at` a spot to those of the cell mode of its block. Called for all
+    /// operations that may be in a block that is not in native mode, which excludes data blocks.
     pub(super) fn set_cell_times(&mut self, at: Spot) {
         let &Operation { kind, ppn, .. } = self.array.draft(at);
         let cells = self.ftl.blocks.cells_at(Ppn(ppn));
@@ -113,7 +113,7 @@ impl Device {
         (operation.cell, operation.data) = (cell, data.unwrap_or(operation.data));
     }
 
-    /// The number of a unit's (first) page within its block.
+    /// Returns the number of the (first) page of a unit within its block.
     #[inline]
     pub(super) fn page_in_block(&self, ppn: Ppn) -> u32 {
         let shape = self.ftl.shape();
@@ -140,7 +140,7 @@ impl Device {
         }
     }
 
-    /// Binds a write, with those behind it that fill the same program command. A plane without room gives it up.
+    /// Binds a write, with other queued writes that fill its program. Parks the write if its plane has no room.
     #[inline(always)]
     fn start_write(&mut self, id: TransactionId, rank: u8, at: Spot) -> bool {
         if self.ftl.shape().hooks.places {
@@ -151,7 +151,7 @@ impl Device {
             return false;
         }
         let plane = self.transactions[id].plane;
-        // A write that must not wait for an erase may have room of garbage collection.
+        // A write that must not wait for an erase may use space that is reserved for garbage collection.
         let has_room = self.ftl.blocks.takes_host_write(plane);
         let lent = !has_room && self.retry_of(id, plane).is_none();
         if lent && self.freeing_of(id, plane).is_none() {
@@ -190,7 +190,7 @@ impl Device {
         if self.ftl.blocks.free_blocks(plane, Role::Data) != free_blocks {
             self.block_taken(plane);
             if !has_room {
-                // The rest of the block is for writes that wait.
+                // Parked writes may use the rest of the block.
                 self.unstall(plane);
             }
         } else if self.dispatch.has_pools() {
@@ -203,7 +203,7 @@ impl Device {
         self.put(at, self.program(Class::HostProgram, plane, first, tag))
     }
 
-    /// Returns the cause of a program of `count` writes: those that are chained behind `first`.
+    /// Returns the cause of a program of `count` writes, which are linked from `first` on.
     fn cause_of(&self, first: TransactionId, count: u32) -> ProgramCause {
         if count == 1 && self.is_of_journal(self.transactions[first].lpn) {
             return ProgramCause::Journal;
@@ -212,7 +212,8 @@ impl Device {
         if is_checkpoint { ProgramCause::Checkpoint } else { ProgramCause::Host }
     }
 
-    /// Gives a write its place: what it supersedes is stale from now on, and kept until the program has ended.
+    /// Binds a write to the physical address `ppn`, and invalidates the old copy. The block that holds the old copy
+    /// cannot be erased until the program completes.
     #[inline]
     pub(super) fn bind(&mut self, id: TransactionId, ppn: Ppn) {
         self.serve(self.transactions[id].request());
@@ -231,7 +232,7 @@ impl Device {
         }
     }
 
-    /// Marks the places of a program command that hold no data.
+    /// Marks the units of a program that hold no data as padding.
     #[inline]
     fn pad(&mut self, first: Ppn, count: u32) {
         for ppn in first.0 + count..first.0 + self.ftl.shape().units_per_program {
@@ -239,15 +240,16 @@ impl Device {
         }
     }
 
-    /// A device that takes no writes moves nothing: what cleaning has in hand stays where it is.
+    /// Drops a copy operation of garbage collection because the device is read-only. The units stay at their old
+    /// addresses.
     fn leave_unmoved(&mut self, id: TransactionId) -> bool {
         let plane = self.transactions.remove(id).plane;
         self.jobs[plane].busy = false;
         false
     }
 
-    /// Binds what cleaning has read. Units that were superseded meanwhile are dropped; without any left, nothing
-    /// starts.
+    /// Binds the program of units that garbage collection has read. Drops units that were invalidated since, and starts
+    /// nothing if none is left.
     fn start_copies(&mut self, id: TransactionId, at: Spot) -> bool {
         let plane = self.transactions[id].plane;
         if self.ftl.is_read_only() {
@@ -277,8 +279,8 @@ impl Device {
         self.put(at, self.program(self.transactions[id].class, plane, first, u64::MAX))
     }
 
-    /// Binds a page that cleaning moves within its plane. Where that cannot be without waste that is not allowed, it is
-    /// read, and programmed through the controller.
+    /// Binds a page that garbage collection moves by copy-back. If this needs more wasted pages than allowed, reads the
+    /// page instead, to program it through the controller.
     fn start_copy_back(&mut self, id: TransactionId, at: Spot) -> bool {
         let plane = self.transactions[id].plane;
         if self.ftl.is_read_only() {
@@ -329,8 +331,8 @@ impl Device {
         self.put(at, operation)
     }
 
-    /// Whether the next page of the cleaning frontier may take that of `from` by copy-back (restriction *b*), after
-    /// one was left out if need be and allowed.
+    /// Returns `true` if copy-back can move the page `from` to the next page of the GC frontier. Both pages must be odd
+    /// or both even (restriction *b*). If allowed, skips a page of the frontier to achieve this.
     fn make_parity_fit(&mut self, plane: PlaneId, from: Ppn) -> bool {
         let shape = *self.ftl.shape();
         let page_units = shape.units_per_page.divisor();
@@ -356,7 +358,7 @@ impl Device {
         true
     }
 
-    /// Whether the page that waits to be moved within a plane would be, if it was bound now: see
+    /// Returns `true` if the next page to be moved by copy-back could be moved if it was bound now: see
     /// [`Device::make_parity_fit`].
     pub(super) fn stays_copy_back(&self, plane: PlaneId) -> bool {
         let shape = self.ftl.shape();
@@ -377,7 +379,7 @@ impl Device {
         let erase = self.transactions[id];
         debug_assert!(
             self.options.mutant == Mutant::EraseEarly || self.ftl.blocks.can_erase(erase.block()),
-            "nothing that others depend on is erased"
+            "a block is erased although something depends on it"
         );
         self.observe_flash(FlashEvent::EraseBegun { block: erase.block() });
         let timing = self.array.timing();

@@ -1,30 +1,30 @@
-//! The table of timers: all sources of events beside the execution units and channels of the array.
+//! Timers: the event sources of the device, except the execution units and channels of the array.
 //!
-//! The event queue orders events by time and then by when they were set, so the numbers of the sources do not matter.
+//! The event queue orders events by time, then by when they were set. The numbers of the sources do not matter.
 
 use super::Device;
 use crate::config::DeviceConfig;
 use crate::sim::time::Time;
 
-/// A source of events. Each has at most one event.
+/// An event source. Each has at most one pending event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Timer {
-    /// The host link: the data of the next step of a request have crossed it.
+    /// Host link: the data of the next step of a request have crossed it.
     Link,
-    /// Completions on their way to the host: the next one arrives.
+    /// Completions in flight to the host: the next one arrives.
     Completion,
-    /// Program units that are being gathered: the first writes have waited for `controller.fill_timeout`.
+    /// Program units that are being filled: the first writes have waited for `controller.fill_timeout`.
     Fill,
-    /// The controller's memory: the next access ends.
+    /// Buffer memory: the next access ends.
     Memory,
-    /// The buffer: nothing has been requested from it for `buffer.idle`.
+    /// Buffer: no request was outstanding for `buffer.idle`.
     BufferIdle,
-    /// The core with this number: its work ends.
+    /// Core with this number: its work ends.
     Core(u32),
 }
 
 impl Timer {
-    /// Returns the timer with a number behind those of the array.
+    /// Returns the timer with a number, counted from the end of the array's numbers.
     #[inline]
     pub(super) const fn of(number: u32) -> Timer {
         match number {
@@ -37,7 +37,7 @@ impl Timer {
         }
     }
 
-    /// Returns the number of the timer behind those of the array.
+    /// Returns the number of the timer, counted from the end of the array's numbers.
     #[inline]
     const fn number(self) -> u32 {
         match self {
@@ -50,8 +50,8 @@ impl Timer {
         }
     }
 
-    /// Returns the number of timers that a device needs. Those that it does not need come last, because each one makes
-    /// the event queue larger.
+    /// Returns the number of timers that a device needs. Optional timers have the last numbers, because each timer
+    /// makes the event queue larger.
     pub(super) fn count(config: &DeviceConfig) -> u32 {
         let end = match (&config.controller.firmware, config.active_buffer()) {
             (Some(firmware), _) => Timer::Core(firmware.cores),
@@ -63,7 +63,7 @@ impl Timer {
 }
 
 impl Device {
-    /// Sets the event of a timer, in place of the one that it had.
+    /// Sets the event of a timer and replaces its pending one.
     #[inline]
     pub(super) fn set_timer(&mut self, timer: Timer, at: Time) {
         let number = self.array.first_other() + timer.number();

@@ -1,4 +1,4 @@
-//! The translate stage: an operation of the host whose map entry is not in the controller waits for it.
+//! Translation: parks operations of the host until the controller has their map entries.
 
 use super::Device;
 use crate::ftl::mapping::Location;
@@ -16,13 +16,14 @@ impl Device {
         !self.ftl.shape().hooks.entries || self.ftl.use_entry(lpn)
     }
 
-    /// Returns `true` if the place of a read unit is known. Uses its entry, unless the unit is in the controller.
+    /// Returns `true` if the address of a unit to be read is known. Uses its map entry, unless the unit is in the
+    /// controller.
     #[inline(always)]
     pub(super) fn has_entry(&mut self, lpn: Lpn) -> bool {
         !self.ftl.shape().hooks.entries || matches!(self.ftl.map.get(lpn), Location::Slot(_)) || self.ftl.use_entry(lpn)
     }
 
-    /// A part of a read waits for its entry.
+    /// Parks a part of a read until its map entry arrives.
     pub(super) fn wait_to_read(&mut self, request: RequestId, part: Part) {
         let wait = Transaction::waiting(Kind::Translate, request, part.lpn, [part.first, part.end, part.offset]);
         let wait = self.transactions.insert(wait);
@@ -30,8 +31,8 @@ impl Device {
         self.with_scheme(|scheme, device| scheme.await_entry(device, wait));
     }
 
-    /// Starts a write whose map entry is in the controller. Otherwise the write waits for its entry, which has the
-    /// physical address that the write makes invalid.
+    /// Starts a write whose map entry is in the controller. Otherwise parks the write until its entry arrives, which
+    /// has the physical address of the old copy.
     pub(super) fn translate_write(&mut self, id: TransactionId) {
         if self.use_entry(self.transactions[id].lpn) {
             self.place_write(id);
@@ -57,8 +58,8 @@ impl Device {
         }
     }
 
-    /// Resumes an operation whose entry has arrived: a write continues, a part of a read is looked up. Returns the
-    /// flash read that is open afterwards.
+    /// Resumes an operation whose entry has arrived: continues a write, or reads a unit. Returns the flash read that is
+    /// open afterwards.
     fn translated(&mut self, node: TransactionId, open: TransactionId) -> TransactionId {
         self.observe_spent(node, TimePart::MapFetch);
         if self.transactions[node].kind == Kind::Write {
@@ -74,12 +75,12 @@ impl Device {
             self.enqueue(open);
             open = TransactionId::NONE;
         }
-        // What the buffer has taken meanwhile is newer.
+        // Data that the buffer has accepted in the meantime are newer.
         self.observe_buffer_read(owner, part);
         self.read_unit(owner, part, open, node)
     }
 
-    /// Continues a write whose entry is known: with the data that it keeps, if it does not have all of its unit.
+    /// Continues a write whose map entry is known. A partial write first reads the data that it keeps.
     fn place_write(&mut self, id: TransactionId) {
         let write = self.transactions[id];
         if write.complete {
@@ -88,7 +89,7 @@ impl Device {
         }
         match write.source.get() {
             Some(ppn) => self.read_for(id, ppn),
-            // Trimmed meanwhile: there is nothing to keep.
+            // The unit was trimmed in the meantime: there is nothing to keep.
             None => {
                 self.observe_completed(id, TransactionId::NONE);
                 self.contents_complete(id);
@@ -97,7 +98,7 @@ impl Device {
         }
     }
 
-    /// The map entry of `lpn` has changed.
+    /// Notifies the scheme that the map entry of `lpn` has changed.
     #[inline(always)]
     pub(super) fn entry_changed(&mut self, lpn: Lpn) {
         if self.ftl.shape().hooks.entries {
@@ -141,12 +142,12 @@ impl Device {
         self.with_scheme(|scheme, device| scheme.map_write_ended(device, id));
     }
 
-    /// The operations that waited for a translation page to be programmed have been resumed.
+    /// Ends the program of a translation page, after the operations that waited for it have been resumed.
     pub(super) fn map_programmed(&mut self, page: u32, ppn: Ppn) {
         self.with_scheme(|scheme, device| scheme.map_programmed(device, page, ppn));
         self.program_ended(ppn, Role::Map);
         self.collect_map(self.ftl.blocks.plane_of(self.ftl.blocks.block_of(ppn)));
-        // A victim that waited for the update may wait for nothing but the journal now.
+        // A victim that waited for this update may now wait only for the journal.
         self.journal_for_resting();
     }
 }

@@ -1,4 +1,4 @@
-//! What observers are told: what waits, what has been granted, and what the device is like at an instant.
+//! Reports to observers and probes: queued operations, granted operations, and the state of the device at a time.
 
 use super::Device;
 use crate::ftl::space::Role;
@@ -11,8 +11,8 @@ use crate::sim::time::Time;
 use crate::work::Kind;
 
 impl Device {
-    /// What the device is like at `at`; everything up to then has happened, and nothing later. The requests in
-    /// progress are the caller's to add.
+    /// Samples the state of the device at `at`. All events up to then, and no later ones, must have been processed. The
+    /// caller adds the outstanding requests.
     pub fn sample(&self, at: Time, into: &mut Sample) {
         let planes = self.config.total_planes();
         let free_blocks = |plane| self.ftl.blocks.free_blocks(PlaneId(plane), Role::Data);
@@ -35,7 +35,8 @@ impl Device {
         self.array.busy_until(at, &mut into.luns);
     }
 
-    /// Whether anybody wants to know what waits. One test for all, since it is on the way of each operation.
+    /// Returns `true` if a probe or the scheduler observes queued operations. One test for both, because each operation
+    /// executes it.
     #[inline(always)]
     fn is_watched(&self) -> bool {
         self.array.is_watched()
@@ -49,7 +50,7 @@ impl Device {
         self.show_enqueued(id);
     }
 
-    /// Tells an observer, or a scheduler that looks, that a transaction waits.
+    /// Reports a queued transaction to the probe, and to a scheduler that looks.
     #[inline(always)]
     pub(super) fn show_enqueued(&mut self, id: TransactionId) {
         if self.is_watched() {
@@ -65,8 +66,8 @@ impl Device {
         }
     }
 
-    /// Tells an observer what has waited for the operation that starts now: each write of a program command, or the
-    /// transaction itself.
+    /// Reports the waits of the transactions whose operation starts now to the probe: the writes of a program, or the
+    /// single transaction.
     #[inline(never)]
     pub(super) fn show_waits(&mut self, first: TransactionId, operation: &Operation) {
         let mut id = first;
@@ -79,7 +80,7 @@ impl Device {
                 }
                 _ => self.ftl.map.owner(transaction.ppn),
             };
-            // Of planes that work together each has its own.
+            // Each plane of a multi-plane operation has a transaction of its own.
             slice.plane = transaction.plane.0;
             match transaction.kind {
                 Kind::Write | Kind::HostRead => slice.tag = self.interface.tag_of(transaction.request()),
