@@ -50,7 +50,7 @@ impl Device {
         self.show_enqueued(id);
     }
 
-    /// Reports a queued transaction to the probe, and to a scheduler that looks.
+    /// Reports a queued transaction to the probe, and to a scheduler that picks transactions.
     #[inline(always)]
     pub(super) fn show_enqueued(&mut self, id: TransactionId) {
         if self.is_watched() {

@@ -1,4 +1,4 @@
-//! Channels and what hangs on them: who holds a bus, which die is busy until when.
+//! Channels, LUNs and execution units: which operation holds a bus, and until when each die is busy.
 
 mod busy;
 mod operation;
@@ -20,107 +20,107 @@ pub use operation::{Kind, Member, Operation, Spot};
 use overlap::{Beside, Overlap};
 use watchers::Watchers;
 
-/// Whether a LUN takes a command.
+/// State of a LUN, which determines whether it takes a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LunState {
-    /// It does.
+    /// The LUN takes a command.
     Idle,
-    /// It waits for the channel to start its next command. What that works on is bound when it is granted.
+    /// The LUN waits for the channel to start its next command. The transaction is bound when the channel is granted.
     Requesting,
-    /// Not now: its next command is being bound, or an operation wound up.
+    /// The LUN takes no command, because its next one is being bound, or an operation is being completed.
     Binding,
-    /// Some of its units work.
+    /// Some execution units of the LUN work.
     Busy,
-    /// What it does is suspended: it takes reads of the host.
+    /// The operation of the LUN is suspended: it takes reads of the host.
     Suspended,
 }
 
 /// Bus cycles that a unit queues for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cycles {
-    /// Command and address cycles that no data follow.
+    /// Command and address cycles without data.
     Command,
-    /// Data, with the command before those of a program.
+    /// Data, after the command of a program.
     Data,
 }
 
-/// What a unit does now.
+/// Phase of a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// Nothing.
+    /// No operation.
     Idle,
-    /// The cells work, or will when their command and data have come.
+    /// The cells work, or will work once command and data have been transferred.
     Cell,
-    /// The same, until the cells work: somebody wants to hear of that.
+    /// Like [`Phase::Cell`], but the unit has an event when the cells start to work.
     Coming,
     /// Data of a read are in the register and wait for the channel.
     Holding,
     /// Data of a read leave over the channel.
     Out,
-    /// Waits for the channel to go on with the next page of a unit that spans pages.
+    /// The unit waits for the channel to continue with the next page of a mapping unit that spans pages.
     NextPage,
-    /// The cells come to rest.
+    /// The cells are being suspended.
     Suspending,
 }
 
-/// What takes one command at a time.
+/// Part that takes one command at a time.
 #[derive(Clone, Copy, Debug)]
 struct Lun {
     state: LunState,
-    /// Units that work.
+    /// Number of units that work.
     active: u32,
 }
 
-/// What executes one operation at a time. Where its LUN waits for the channel to start a command, that is noted at the
-/// LUN's first unit. Two cache lines.
+/// Execution unit: executes one operation at a time. If its LUN waits for the channel to start a command, the first
+/// unit of the LUN is queued. Two cache lines.
 #[derive(Clone, Debug)]
 #[repr(align(64))]
 struct Unit {
     phase: Phase,
-    /// The one behind it in the channel's line.
+    /// Next unit in the queue of the channel.
     next: ExecUnitId,
     rank: u8,
     operation: Operation,
     held_since: Time,
-    /// Time that the cells have worked for the operation.
+    /// Time for which the cells work in the operation.
     cells: Time,
-    /// A copy-back has read its page and programs it.
+    /// True if a copy-back has read its page and programs it.
     programs: bool,
-    /// What overlaps with the operation.
+    /// Operation that overlaps with this one.
     beside: Beside,
-    /// Reads that the operation has been held back for.
+    /// Number of reads for which the operation was held back.
     held_back: u32,
 }
 
-/// A bus. What each transfer needs lies in one cache line, the queues in the next.
+/// Bus. The data that each transfer needs are in one cache line, the queues in the next.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 struct Channel {
     busy_until: Time,
-    /// What it carries at last: the data of each plane, and of all.
+    /// Data time of the current or last transfer: of each plane, and of all planes.
     data: Time,
     all_data: Time,
-    /// The command cycles of each plane and its data, which take turns.
+    /// Time of the command cycles and the data of each plane, which alternate.
     turn: Time,
-    /// The place of its release among the events of that instant: that of the transfer's start.
+    /// Order of the channel's release among the events of the same time: that of the transfer's start.
     release_order: u64,
-    /// One bit for each line that is not empty.
+    /// Bit mask of the queues that are not empty.
     waiting: u32,
     last_chip: u32,
-    /// Units that wait, first and last of each line: a line for each rank, or with commands first one for the commands
-    /// of each rank and then one for the data of each.
+    /// First and last unit of each queue. There is a queue for each rank. If commands go first, there is a queue of
+    /// commands for each rank, then a queue of data for each rank.
     lines: [(ExecUnitId, ExecUnitId); 2 * RANKS],
 }
 
 impl Channel {
-    /// How much of the time from `at` until it is free is for data.
+    /// Returns the part of the time from `at` until the channel is free that is for data.
     fn data_ahead(&self, at: Time) -> Time {
         let ahead = self.busy_until.since(at);
         if self.turn == Time::ZERO {
             return Time::ZERO;
         }
-        // Seen from the end: whole turns, and of the one before them its data, which come last. What is before all of
-        // them is the way switch.
+        // Count from the end: whole turns, then the data of the turn before them, which are its last part. Before all
+        // turns is the way switch.
         let (turns, rest) = (ahead.0 / self.turn.0, Time(ahead.0 % self.turn.0));
         (Time(turns * self.data.0) + rest.min(self.data)).min(self.all_data)
     }
@@ -129,35 +129,35 @@ impl Channel {
 /// Time spent by a channel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ChannelTime {
-    /// Carrying data.
+    /// Transferring data.
     pub data: Time,
-    /// Carrying commands and addresses, or turning to another chip or channel.
+    /// Transferring commands and addresses, or switching to another chip or channel.
     pub command: Time,
 }
 
 /// Time spent by a die.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DieTime {
-    /// Its cells work.
+    /// Time in which the cells work.
     pub cell: Time,
-    /// Held by an operation whose cells do not work: data move, or wait for the channel.
+    /// Time in which an operation holds the die but the cells do not work: its data move, or wait for the channel.
     pub register_held: Time,
 }
 
-/// What a unit's event means for the router.
+/// Outcome of a unit's event, for the router.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It needs its channel now, with this rank.
+    /// The unit needs its channel now, with this rank.
     WantsChannel(u8),
-    /// The data of one plane have left; it needs its channel for those of the next, with this rank.
+    /// The data of one plane have been transferred. The unit needs its channel for those of the next, with this rank.
     MemberOut(u8),
-    /// It goes on by itself.
+    /// The unit continues by itself.
     GoesOn,
-    /// Its cells work from now on, as was asked for by [`Array::await_cells`].
+    /// The cells start to work, which [`Array::await_cells`] requested.
     CellsWork,
-    /// Its operation is suspended: it takes a read of the host.
+    /// The operation is suspended: the unit takes a read of the host.
     Suspended,
-    /// Its operation has ended.
+    /// The operation has ended.
     Done,
 }
 
@@ -167,13 +167,13 @@ pub struct Array {
     timing: Timing,
     luns: Table<LunId, Lun>,
     units: Table<ExecUnitId, Unit>,
-    /// By plane: those that work together in a unit, in the order in which their data move.
+    /// Planes that work together in a unit, in the order of their transfers. Indexed by plane.
     members: Vec<Member>,
-    /// The same of operations that are suspended, and of reads that have begun behind another.
+    /// Planes of suspended operations, and of reads that have started after another one. Indexed by plane.
     resting: Vec<Member>,
-    /// By unit, where operations may overlap.
+    /// Indexed by unit; empty if operations cannot overlap.
     overlaps: Table<ExecUnitId, Overlap>,
-    /// That of [`Spot::Member`].
+    /// Operation of [`Spot::Member`].
     joining: Operation,
     channels: Table<ChannelId, Channel>,
     events: EventQueue,
@@ -187,15 +187,15 @@ pub struct Array {
     units_per_channel: Divider,
     last_channel: u32,
     switch_free: Time,
-    /// Time spent, by channel.
+    /// Time spent. Indexed by channel.
     pub channel_time: Vec<ChannelTime>,
-    /// Time spent, by die.
+    /// Time spent. Indexed by die.
     pub die_time: Vec<DieTime>,
-    /// By LUN, where operations may overlap.
+    /// Indexed by LUN; empty if operations cannot overlap.
     busy: Table<LunId, BusyTime>,
-    /// Commands that made several planes or dies work together.
-    pub parallel: Parallel,
-    /// Behind one pointer, so that one test tells whether anybody watches.
+    /// Numbers of multi-plane and interleaved commands.
+    pub merged: Parallel,
+    /// `None` without watchers. One pointer, so that one test is enough.
     watchers: Option<Box<Watchers>>,
 }
 
@@ -203,7 +203,7 @@ pub struct Array {
 const NOWHERE: u32 = u32::MAX;
 
 impl Array {
-    /// An idle array. `others` resources beside LUNs and channels have events in its queue; they come last.
+    /// Creates an idle array. The event queue has `others` more resources, which follow those of units and channels.
     pub fn new(device: &DeviceConfig, others: u32) -> Array {
         let g = &device.geometry;
         let (planes_per_lun, planes_per_unit) = (device.planes_per_lun(), device.planes_per_unit());
@@ -258,47 +258,47 @@ impl Array {
         }
     }
 
-    /// How many LUNs there are.
+    /// Returns the number of LUNs.
     pub fn luns(&self) -> u32 {
         self.luns.len() as u32
     }
 
-    /// How many units there are.
+    /// Returns the number of execution units.
     pub fn units(&self) -> u32 {
         self.units.len() as u32
     }
 
-    /// The durations of the phases.
+    /// Returns the durations of the phases.
     #[inline]
     pub fn timing(&self) -> &Timing {
         &self.timing
     }
 
-    /// The LUN of a plane.
+    /// Returns the LUN of a plane.
     #[inline]
     pub fn lun_of(&self, plane: PlaneId) -> LunId {
         self.lun_of_plane[plane]
     }
 
-    /// The planes of a LUN.
+    /// Returns the planes of a LUN.
     #[inline]
     pub fn planes_of(&self, lun: LunId) -> std::ops::Range<u32> {
         lun.0 * self.planes_per_lun..(lun.0 + 1) * self.planes_per_lun
     }
 
-    /// The unit of a plane.
+    /// Returns the execution unit of a plane.
     #[inline]
     pub fn unit_of(&self, plane: PlaneId) -> ExecUnitId {
         ExecUnitId(self.planes_per_unit.divide(plane.0))
     }
 
-    /// The chip of a plane.
+    /// Returns the chip of a plane.
     #[inline]
     pub fn chip_of(&self, plane: PlaneId) -> u32 {
         self.planes_per_chip.divide(plane.0)
     }
 
-    /// The number of the die of a plane.
+    /// Returns the number of the die of a plane.
     #[inline]
     fn die_of(&self, plane: PlaneId) -> usize {
         self.planes_per_die.divide(plane.0) as usize
@@ -310,42 +310,42 @@ impl Array {
         &mut self.die_time[die]
     }
 
-    /// The planes of a unit.
+    /// Returns the planes of a unit.
     #[inline]
     pub fn planes_of_unit(&self, unit: ExecUnitId) -> std::ops::Range<u32> {
         let planes = self.planes_per_unit.divisor();
         unit.0 * planes..(unit.0 + 1) * planes
     }
 
-    /// The LUN of a unit.
+    /// Returns the LUN of a unit.
     #[inline]
     pub fn lun_of_unit(&self, unit: ExecUnitId) -> LunId {
         LunId(self.units_per_lun.divide(unit.0))
     }
 
-    /// Units of a LUN.
+    /// Returns the number of units of a LUN.
     pub fn units_per_lun(&self) -> u32 {
         self.units_per_lun.divisor()
     }
 
-    /// The channel of a LUN.
+    /// Returns the channel of a LUN.
     #[inline]
     pub fn channel_of(&self, lun: LunId) -> ChannelId {
         ChannelId(self.luns_per_channel.divide(lun.0))
     }
 
-    /// The channel of a unit.
+    /// Returns the channel of a unit.
     #[inline]
     pub fn channel_of_unit(&self, unit: ExecUnitId) -> ChannelId {
         ChannelId(self.units_per_channel.divide(unit.0))
     }
 
-    /// The number of the queue's first resource that is no unit and no channel.
+    /// Returns the number of the first resource of the event queue that is neither a unit nor a channel.
     pub fn first_other(&self) -> u32 {
         (self.units.len() + self.channels.len()) as u32
     }
 
-    /// Whose event a resource number is.
+    /// Returns the owner of a resource number.
     #[inline]
     pub fn owner(&self, resource: u32) -> Owner {
         let units = self.units.len() as u32;
@@ -358,30 +358,30 @@ impl Array {
         }
     }
 
-    /// The event queue.
+    /// Returns the event queue.
     #[inline]
     pub fn events(&mut self) -> &mut EventQueue {
         &mut self.events
     }
 
-    /// The time of the earliest event.
+    /// Returns the time of the earliest event.
     #[inline]
     pub fn next_event(&self) -> Option<Time> {
         self.events.peek().map(|(at, _)| at)
     }
 
-    /// Whether a LUN takes a command.
+    /// Returns the state of a LUN.
     #[inline]
     pub fn state(&self, lun: LunId) -> LunState {
         self.luns[lun].state
     }
 
-    /// What a unit does, or did last.
+    /// Returns the current or last operation of a unit.
     pub fn operation(&self, unit: ExecUnitId) -> &Operation {
         &self.units[unit].operation
     }
 
-    /// The operation that is put together at a spot.
+    /// Returns the operation that is built at a spot.
     #[inline(always)]
     pub fn draft(&self, at: Spot) -> &Operation {
         match at {
@@ -391,7 +391,7 @@ impl Array {
         }
     }
 
-    /// To put it together there.
+    /// Returns the operation that is built at a spot, for changes.
     #[inline(always)]
     pub fn draft_mut(&mut self, at: Spot) -> &mut Operation {
         match at {
@@ -401,20 +401,20 @@ impl Array {
         }
     }
 
-    /// The rank with which a LUN waits for its channel to start a command.
+    /// Returns the rank with which a LUN waits for its channel to start a command.
     #[inline]
     pub fn rank(&self, lun: LunId) -> u8 {
         self.units[ExecUnitId(lun.0 * self.units_per_lun.divisor())].rank
     }
 
-    /// Whether a channel is free and nothing waits for it.
+    /// Returns `true` if a channel is free and its queue is empty.
     #[inline]
     pub fn channel_is_idle(&self, channel: ChannelId, now: Time) -> bool {
         let channel = &self.channels[channel];
         channel.busy_until <= now && channel.waiting == 0
     }
 
-    /// Puts an idle LUN in line for its channel, to start a command there.
+    /// Queues an idle LUN for its channel, to start a command.
     pub fn request_start(&mut self, lun: LunId, rank: u8, cycles: Cycles, now: Time) {
         self.luns[lun].state = LunState::Requesting;
         self.enqueue(ExecUnitId(lun.0 * self.units_per_lun.divisor()), rank, cycles, now);
@@ -428,13 +428,13 @@ impl Array {
         self.enqueue(unit, rank, if is_command { Cycles::Command } else { Cycles::Data }, now);
     }
 
-    /// Takes a LUN out of the queue for its channel again, which has not been granted: it is idle.
+    /// Removes a LUN from the queue for its channel before the grant, which makes the LUN idle.
     pub fn withdraw(&mut self, lun: LunId, now: Time) {
         let unit = ExecUnitId(lun.0 * self.units_per_lun.divisor());
         debug_assert!(self.state(lun) == LunState::Requesting && !self.asks(unit));
         let Unit { rank, next, .. } = self.units[unit];
         let channel = self.channel_of_unit(unit);
-        // Of commands, or of data. At most the units of one channel are queued.
+        // The queue is that of commands or that of data. It has at most all units of one channel.
         for number in [usize::from(rank), usize::from(rank) + RANKS] {
             let (first, last) = self.channels[channel].lines[number];
             let (mut before, mut at) = (ExecUnitId::NONE, first);
@@ -484,13 +484,13 @@ impl Array {
         }
     }
 
-    /// Keeps a LUN from being started: its next command is being bound.
+    /// Marks a LUN as binding its next command, so that nothing else starts on it.
     #[inline]
     pub fn set_binding(&mut self, lun: LunId) {
         self.luns[lun].state = LunState::Binding;
     }
 
-    /// A LUN takes commands again, unless some of its units still work; whether it does.
+    /// Makes a LUN idle, or busy if some of its units still work. Returns `true` if it is idle.
     #[inline]
     pub fn set_idle(&mut self, lun: LunId) -> bool {
         let state = &mut self.luns[lun];
@@ -498,13 +498,14 @@ impl Array {
         state.active == 0
     }
 
-    /// Some units of a LUN work.
+    /// Marks a LUN as busy, because some of its units work.
     #[inline]
     pub fn set_busy(&mut self, lun: LunId) {
         self.luns[lun].state = LunState::Busy;
     }
 
-    /// The unit that gets `channel` now, if it is free; sees to it that the channel has an event when others wait.
+    /// Returns the next unit in the queue of `channel`, and removes it, if the channel is free. If the channel is busy,
+    /// sets the event of its release.
     #[inline]
     pub fn grant(&mut self, channel: ChannelId, now: Time) -> Option<ExecUnitId> {
         let state = &self.channels[channel];
@@ -513,7 +514,7 @@ impl Array {
         }
         let resource = self.units.len() as u32 + channel.0;
         if self.events.is_set(resource) {
-            return None; // Its release is still to come, if only later at this instant.
+            return None; // The channel's release is pending, possibly at this time.
         }
         if state.busy_until > now {
             self.events.set_stamped(resource, state.busy_until, state.release_order);
@@ -534,8 +535,8 @@ impl Array {
         Some(first)
     }
 
-    /// Takes the channel of `unit` for what it does in a plane, from `from` on, for so many turns of command cycles and
-    /// data, after what turning to its chip costs; returns when that has ended.
+    /// Occupies the channel of `unit` from `from` on, for the switch to its chip and for `turns` turns of command
+    /// cycles and data. Returns the time of the end.
     #[inline(always)]
     fn seize(
         &mut self,
@@ -549,14 +550,14 @@ impl Array {
         let channel_id = self.channel_of_unit(unit);
         let lead = if self.timing.switches { self.turn(channel_id, (kind, plane), from) } else { Time::ZERO };
         let channel = &mut self.channels[channel_id];
-        debug_assert!(channel.busy_until <= from, "the channel carries one transfer at a time");
+        debug_assert!(channel.busy_until <= from, "the channel is busy");
         let (commands, all_data) = if turns == 1 {
             (command, data)
         } else {
             (Time(command.0 * u64::from(turns)), Time(data.0 * u64::from(turns)))
         };
         let end = from + lead + commands + all_data;
-        // A command for another die of the chip goes on where the last one ended: one transfer in turns.
+        // A command for another die of the chip continues where the last one ended: together they are one transfer.
         let goes_on = self.units_per_lun.divisor() > 1 && lead == Time::ZERO && channel.busy_until == from;
         let before = if goes_on { channel.all_data } else { Time::ZERO };
         (channel.busy_until, channel.data, channel.all_data) = (end, data, before + all_data);
@@ -570,7 +571,7 @@ impl Array {
         end
     }
 
-    /// Turns a channel to the chip of a plane, and the controller to the channel. Returns the time that this takes.
+    /// Switches a channel to the chip of a plane, and the controller to the channel. Returns the time that this takes.
     #[inline(never)]
     fn turn(&mut self, channel_id: ChannelId, (kind, plane): (Kind, PlaneId), from: Time) -> Time {
         let chip = self.chip_of(plane);
@@ -596,12 +597,13 @@ impl Array {
         lead
     }
 
-    /// Names plane number `index` of those that will work together in a unit, in the order in which their data move.
+    /// Sets plane number `index` of a multi-plane operation of a unit, in the order in which the data move.
     pub fn set_member(&mut self, unit: ExecUnitId, index: u32, member: Member) {
         self.members[(unit.0 * self.planes_per_unit.divisor() + index) as usize] = member;
     }
 
-    /// What was put together for a plane ([`Spot::Member`]) joins the operation `at` a spot, as a member of `unit`.
+    /// Adds the operation that was built for a plane ([`Spot::Member`]) to the operation `at` a spot, as a member of
+    /// `unit`.
     pub fn join(&mut self, unit: ExecUnitId, at: Spot) {
         let Operation { plane, data, cell, program, tag, ppn, .. } = self.joining;
         let operation = self.draft_mut(at);
@@ -612,13 +614,13 @@ impl Array {
         self.set_member(unit, index, Member { plane, data, tag, ppn });
     }
 
-    /// The planes that work together in a unit, those whose data have left not counted.
+    /// Returns the planes that work together in a unit, except those whose data have left.
     fn members_of(&self, unit: ExecUnitId) -> &[Member] {
         let first = (unit.0 * self.planes_per_unit.divisor()) as usize;
         &self.members[first..first + self.units[unit].operation.members as usize]
     }
 
-    /// The planes that a unit works in, with their places.
+    /// Returns the planes that a unit works in, with their physical addresses.
     pub fn planes_at_work(&self, unit: ExecUnitId) -> impl Iterator<Item = (PlaneId, Ppn)> + Clone {
         let operation = &self.units[unit].operation;
         let alone = (operation.members <= 1).then_some((operation.plane, Ppn(operation.ppn)));
@@ -626,26 +628,27 @@ impl Array {
         alone.into_iter().chain(members.iter().map(|member| (member.plane, Ppn(member.ppn))))
     }
 
-    /// Counts a command that makes so many dies and planes work, where that is more than one.
+    /// Counts a command for `dies` dies and `planes` planes, if there are several planes.
     pub fn note_merged(&mut self, kind: Kind, dies: u32, planes: u32) {
         if planes > 1 {
             self.parallel.note(kind, dies, planes);
         }
     }
 
-    /// Starts the operation that was put together at a unit ([`Spot::Unit`]), which holds none, as the LUN's command or
-    /// behind what that has for other units; a command that needs the channel has been granted it.
+    /// Starts the operation that was built at an idle unit ([`Spot::Unit`]). It starts the LUN's command, or follows
+    /// the transfers of the command for other units. If the command needs the channel, the channel must have been
+    /// granted.
     #[inline(always)]
     pub fn start(&mut self, unit: ExecUnitId, now: Time) {
         let lun = self.lun_of_unit(unit);
         let state = &mut self.luns[lun];
-        debug_assert!(!matches!(state.state, LunState::Busy), "a LUN takes one command at a time");
+        debug_assert!(!matches!(state.state, LunState::Busy), "the LUN is busy");
         state.active += 1;
         state.state = LunState::Busy;
         let first = state.active == 1;
         let state = &mut self.units[unit];
-        debug_assert!(state.phase == Phase::Idle, "a unit executes one operation at a time");
-        debug_assert!(state.operation.plane.0 / self.planes_per_unit.divisor() == unit.0, "what was put together here");
+        debug_assert!(state.phase == Phase::Idle, "the unit is busy");
+        debug_assert!(state.operation.plane.0 / self.planes_per_unit.divisor() == unit.0, "a plane of another unit");
         state.cells = Time::ZERO;
         let Operation { kind, class, command, data, .. } = state.operation;
         self.clear_overlap(unit);
@@ -661,7 +664,7 @@ impl Array {
         self.start_page(unit, from);
     }
 
-    /// Starts the command of the next page of an operation that has begun.
+    /// Starts the command of the next page of an operation that has started.
     #[inline(never)]
     fn start_next_page(&mut self, unit: ExecUnitId, from: Time) {
         self.start_page(unit, from);
@@ -696,7 +699,7 @@ impl Array {
         }
     }
 
-    /// Goes on with a unit that has been granted its channel in the middle of an operation.
+    /// Continues an operation that has been granted its channel.
     #[inline(always)]
     pub fn resume(&mut self, unit: ExecUnitId, now: Time) {
         let state = &mut self.units[unit];
@@ -706,7 +709,7 @@ impl Array {
         debug_assert_eq!(state.phase, Phase::Holding);
         state.phase = Phase::Out;
         let Operation { kind, plane, data, .. } = state.operation;
-        // The command of a read that starts behind this one goes first (ONFI: 31h before the data).
+        // The command of a read that starts ahead goes before these data (ONFI: 31h).
         let from =
             if self.overlaps.is_empty() { now } else { now.max(self.channels[self.channel_of_unit(unit)].busy_until) };
         let end = self.seize(unit, (kind, plane), from, 1, Time::ZERO, data);
@@ -715,15 +718,15 @@ impl Array {
         self.stamp_release(unit);
     }
 
-    /// Notes the place in the order of events of the release of a unit's channel, behind the unit's own event. The
-    /// event itself is only set when somebody waits for it.
+    /// Reserves the order of the release of a unit's channel among all events, after the unit's own event. The event of
+    /// the release is set only if a unit waits for the channel.
     #[inline]
     fn stamp_release(&mut self, unit: ExecUnitId) {
         let channel = self.channel_of_unit(unit);
         self.channels[channel].release_order = self.events.stamp();
     }
 
-    /// Takes the event of a unit at `now`.
+    /// Handles the event of a unit at `now`.
     #[inline]
     pub fn unit_event(&mut self, unit: ExecUnitId, now: Time) -> Outcome {
         let state = &mut self.units[unit];
@@ -764,7 +767,7 @@ impl Array {
         Outcome::Done
     }
 
-    /// A copy-back has its page in the register: programs it.
+    /// Programs the page of a copy-back, which is in the register.
     fn program_back(&mut self, unit: ExecUnitId, now: Time) -> Outcome {
         if self.timing.program_command == Time::ZERO {
             self.start_next_page(unit, now);
@@ -775,7 +778,7 @@ impl Array {
         Outcome::WantsChannel(state.operation.rank)
     }
 
-    /// The data of one plane have left: those of the next wait for the channel.
+    /// Ends the transfer of one plane of a read: the data of the next plane wait for the channel.
     #[cold]
     fn member_out(&mut self, unit: ExecUnitId) -> Outcome {
         let first = (unit.0 * self.planes_per_unit.divisor()) as usize;
@@ -790,7 +793,7 @@ impl Array {
         Outcome::MemberOut(operation.rank)
     }
 
-    /// When the operation of a unit ends, where nothing but that is left of it: the last data of a read leave, or the
+    /// Returns the end of the operation of a unit if only its last phase is left: the last data of a read leave, or the
     /// cells of a program work.
     pub fn settled_end(&self, unit: ExecUnitId) -> Option<Time> {
         let Unit { phase, operation, .. } = &self.units[unit];
@@ -802,11 +805,12 @@ impl Array {
         self.events.time_of(unit.0).filter(|_| is_last && operation.pages <= 1)
     }
 
-    /// The time spent up to `at`, in picoseconds: by channel with data and with commands, by die in the cells and held
-    /// without. Nothing may have happened that is later.
+    /// Collects the time spent up to `at`, in picoseconds. For each channel: time with data, and with commands. For
+    /// each die: time in the cells, and held without them. No later event may have been processed.
     ///
-    /// [`Array::channel_time`] and [`Array::die_time`] book a phase in full when it starts, and what a die is held
-    /// when that has ended: this is exact. What was under way at [`Array::reset_times`] makes it less than nothing.
+    /// This is exact, while [`Array::channel_time`] and [`Array::die_time`] count a phase in full when it starts, and
+    /// the holding time of a die when it ends. Values may be negative if a phase was in progress at
+    /// [`Array::reset_times`].
     pub fn time_until(&self, at: Time, channels: &mut Vec<[i64; 2]>, dies: &mut Vec<[i64; 2]>) {
         channels.clear();
         channels.extend(self.channels.iter().zip(&self.channel_time).map(|(channel, time)| {
@@ -821,7 +825,7 @@ impl Array {
                 Phase::Coming => unit.cells,
                 Phase::Cell => self.events.time_of(index as u32).map_or(Time::ZERO, |end| {
                     let cell = if unit.programs { unit.operation.program } else { unit.operation.cell };
-                    end.since(at).min(cell).min(unit.cells) // What was suspended has a part left.
+                    end.since(at).min(cell).min(unit.cells) // A resumed operation has less left.
                 }),
                 Phase::Holding | Phase::Out | Phase::NextPage | Phase::Suspending => Time::ZERO,
             };
@@ -833,7 +837,7 @@ impl Array {
         }
     }
 
-    /// Forgets the time spent so far: what follows is measured.
+    /// Resets the time spent so far, to start a measurement.
     pub fn reset_times(&mut self) {
         self.channel_time.fill(ChannelTime::default());
         self.die_time.fill(DieTime::default());
@@ -841,19 +845,19 @@ impl Array {
     }
 }
 
-/// A time that is added and taken away; 106 days have room.
+/// Converts a time to a signed number, for additions and subtractions. The range is 106 days.
 const fn signed(time: Time) -> i64 {
     time.0 as i64
 }
 
-/// Whose event it is.
+/// Owner of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Owner {
-    /// A unit's.
+    /// An execution unit.
     Unit(ExecUnitId),
-    /// A channel's.
+    /// A channel.
     Channel(ChannelId),
-    /// Of something outside the array, by its number there.
+    /// A source outside the array, by its number there.
     Other(u32),
 }
 

@@ -1,27 +1,27 @@
-//! Who held a die or a channel for how long, so that a wait can be told by its causes.
+//! Busy-time accounting: how long host operations and garbage collection held each LUN and channel.
 //!
-//! Sums that only grow are kept for each LUN and channel. What a wait was for is the difference of two readings of
-//! them, so the books cost a few additions per operation, however long the wait and however many it was behind.
+//! Each LUN and channel has sums that only grow. The causes of a wait are the difference of two readings of the sums.
+//! The accounting costs a few additions per operation, regardless of the length of the wait and of the queue.
 
 use crate::sim::id::{ChannelId, ExecUnitId, LunId};
 use crate::sim::table::Table;
 use crate::sim::time::Time;
 
-/// What holds a LUN.
+/// Holder of a LUN.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Holder {
-    /// Nothing.
+    /// No holder.
     #[default]
     Nobody,
     /// An operation of the host.
     Host,
-    /// An operation of cleaning.
+    /// An operation of garbage collection.
     Gc,
-    /// The wait for its channel, to start the next one.
+    /// The wait for its channel, to start the next command.
     Channel,
 }
 
-/// A reading of a LUN's sums: time that it was held, in ps.
+/// A reading of a LUN's sums: the time for which it was held, in ps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reading {
     host: u64,
@@ -29,8 +29,8 @@ pub struct Reading {
 }
 
 impl Reading {
-    /// What a wait for the LUN, so long, from an earlier reading until this one was for. While the LUN was held by
-    /// nothing, its channel was.
+    /// Returns the causes of a wait of length `waited` for the LUN, from the `earlier` reading to this one. Time in
+    /// which nothing held the LUN counts for the channel, which was held then.
     #[inline(always)]
     pub fn since(self, earlier: Reading, waited: Time) -> Wait {
         let (die, gc) = (self.host.wrapping_sub(earlier.host), self.gc.wrapping_sub(earlier.gc));
@@ -39,20 +39,20 @@ impl Reading {
     }
 }
 
-/// A reading of the sums of all LUNs of a pool together. They wrap around; their differences are right.
+/// A reading of the sums of all LUNs of a pool. The sums wrap around; their differences are correct.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReadingOfAll {
     host: u64,
     requesting: u64,
     luns: u32,
-    /// The pool.
+    /// Number of the pool.
     pub pool: u32,
 }
 
 impl ReadingOfAll {
-    /// What a wait for whichever LUN is free first, so long, from an earlier reading until this one was for: shared out
-    /// as the time of all LUNs was. Those that were held neither by the host nor waiting for their channel were
-    /// cleaned, or had no free block.
+    /// Returns the causes of a wait of length `waited` for the first LUN that becomes free, from the `earlier` reading
+    /// to this one. The wait is divided in proportion to the time of all LUNs. LUNs that the host did not hold and that
+    /// did not wait for their channel count for garbage collection, or had no free block.
     #[inline(never)]
     pub fn since(self, earlier: ReadingOfAll, waited: Time) -> Wait {
         if waited == Time::ZERO {
@@ -66,39 +66,39 @@ impl ReadingOfAll {
     }
 }
 
-/// A wait by its causes.
+/// Causes of a wait.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Wait {
-    /// Other operations of the host held the die.
+    /// Time in which other operations of the host held the die.
     pub die: Time,
-    /// Other operations of the host held the channel.
+    /// Time in which other operations of the host held the channel.
     pub channel: Time,
-    /// Operations of cleaning held either.
+    /// Time in which operations of garbage collection held either.
     pub gc: Time,
 }
 
-/// An operation that has ended: when it started, how the books stood then, and what its time went into. Those who were
-/// in line for it need to look only once, at its end.
+/// Times of an operation, with the readings of the sums at its start. Transactions that waited for it therefore need
+/// only one look-up, at its end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OperationTimes {
-    /// The channel of its unit.
+    /// Channel of its execution unit.
     pub channel: ChannelId,
-    /// When it started.
+    /// Time of its start.
     pub start: Time,
-    /// A reading of its LUN's sums then.
+    /// Reading of its LUN's sums at the start.
     pub mark: Reading,
-    /// A reading of the sums of all LUNs of its pool then, where they are kept.
+    /// Reading of the sums of all LUNs of its pool at the start, if there are pools.
     pub all: ReadingOfAll,
-    /// Waiting for the channel in the middle of the operation.
+    /// Time of waiting for the channel during the operation.
     pub wait: Wait,
-    /// On the channel.
+    /// Time on the channel.
     pub bus: Time,
-    /// In the cells.
+    /// Time in the cells.
     pub cell: Time,
 }
 
 impl OperationTimes {
-    /// What was spent from the start of this one to the end of the other, which follows.
+    /// Returns the times from the start of this operation to the end of `other`, which follows it.
     #[inline(always)]
     pub fn then(self, other: OperationTimes) -> OperationTimes {
         let wait = Wait {
@@ -110,35 +110,36 @@ impl OperationTimes {
     }
 }
 
-/// The book of a LUN.
+/// Accounting of a LUN.
 ///
-/// Each sum is of time that has ended, less the instant since which the LUN has been held like that: so a reading is
-/// one addition, whatever holds it. They wrap around.
+/// Each sum is the time of completed holdings, minus the start of the present one, if there is one. A reading is
+/// therefore one addition. The sums wrap around.
 #[derive(Clone, Debug, Default)]
 struct LunTimes {
     channel: ChannelId,
-    /// What holds it.
+    /// Present holder.
     holder: Holder,
-    /// When the command that holds it started.
+    /// Time at which the command that holds the LUN started.
     start: Time,
-    /// By [`side`]: held by the host, and by cleaning or waiting for a channel that cleaning held.
+    /// Sums by [`side`]: held by the host; held by garbage collection, or waiting for a channel that garbage collection
+    /// held.
     sums: [u64; 2],
-    /// All ones for the side that holds it, else 0.
+    /// All ones for the side that holds the LUN, otherwise 0.
     held: [u64; 2],
-    /// Where it waits for its channel to start a command: the channel's sum when it got in line.
+    /// Sum of the channel when the LUN was queued for it to start a command.
     seen: u64,
-    /// Where the sums of all are kept: how they stood when the command started.
+    /// Reading of the pool's sums at the start of the command, if there are pools.
     all: ReadingOfAll,
 }
 
-/// Which of a LUN's sums a holder's time is in.
+/// Returns the index of the sum that a holder's time is counted in.
 #[inline(always)]
 fn side(holder: Holder) -> usize {
     usize::from(holder == Holder::Gc)
 }
 
 impl LunTimes {
-    /// A reading of the sums at an instant, in a wait for the channel aside.
+    /// Returns a reading of the sums at `now`, without a wait for the channel in progress.
     #[inline(always)]
     fn mark(&self, now: Time) -> Reading {
         let at = |side: usize| self.sums[side].wrapping_add(now.0 & self.held[side]);
@@ -146,45 +147,45 @@ impl LunTimes {
     }
 }
 
-/// The book of a unit.
+/// Accounting of an execution unit.
 #[derive(Clone, Debug, Default)]
 struct ExecUnitTimes {
     channel: ChannelId,
-    /// When it got in line for its channel, and the channel's sum then.
+    /// Time at which the unit was queued for its channel, and the channel's sum at that time.
     enqueued: Time,
     seen: u64,
-    /// Its waits for the channel in the middle of the operation: behind the host's, and behind cleaning.
+    /// Waits for the channel during the operation: for the host, and for garbage collection.
     channel_wait: Time,
     gc_wait: Time,
 }
 
 #[derive(Clone, Debug, Default)]
 struct ChannelTimes {
-    /// Held by cleaning, up to the end of what it carries now.
+    /// Time held by garbage collection, up to the end of the present transfer.
     gc: u64,
-    /// When the transfer of cleaning that was booked last ends.
+    /// End of the last transfer of garbage collection.
     until: Time,
 }
 
 impl ChannelTimes {
-    /// Time held by cleaning up to `now`.
+    /// Returns the time held by garbage collection up to `now`.
     #[inline]
     fn gc_at(&self, now: Time) -> u64 {
         self.gc - self.until.since(now).0
     }
 }
 
-/// The time of all LUNs of a pool by what holds them.
+/// Time of all LUNs of a pool, by holder.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sums {
     host: Sum,
     requesting: Sum,
 }
 
-/// The time of all LUNs in one state, read at any instant without a look at each.
+/// Time of all LUNs in one state, which can be read at any time without visiting each LUN.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sum {
-    /// LUNs in the state now, and the sum of the instants at which they entered it.
+    /// Number of LUNs in the state now, and the sum of the times at which they entered it.
     luns: u64,
     since: u64,
     ended: u64,
@@ -207,20 +208,20 @@ impl Sum {
     }
 }
 
-/// The books of an array.
+/// Busy-time accounting of an array.
 #[derive(Clone, Debug)]
 pub struct BusyAccounting {
     luns: Table<LunId, LunTimes>,
     units: Table<ExecUnitId, ExecUnitTimes>,
     channels: Table<ChannelId, ChannelTimes>,
-    /// By pool of the allocation, where something waits for whichever LUN of one is free first: the sums of all.
+    /// Sums of all LUNs of each pool of the allocation, because writes wait for the first LUN of a pool to become free.
     pools: Vec<Sums>,
     luns_per_pool: u32,
 }
 
 impl BusyAccounting {
-    /// Empty books for so many LUNs, of so many units each. Something may wait for whichever LUN of a pool is free
-    /// first, where there are pools: equal shares of the LUNs.
+    /// Creates the accounting for `luns` LUNs with `units_per_lun` execution units each. Pools have equal shares of the
+    /// LUNs. With `pools`, writes may wait for the first LUN of a pool to become free.
     pub fn new(luns: u32, units_per_lun: u32, channels: u32, pools: u32) -> BusyAccounting {
         let per_channel = luns / channels;
         let channel_of = |lun: u32| ChannelId(lun / per_channel);
@@ -234,11 +235,11 @@ impl BusyAccounting {
         }
     }
 
-    /// A command starts on a LUN that nothing holds.
+    /// Starts a command on a LUN without a holder.
     #[inline(always)]
     pub fn start(&mut self, lun: LunId, holder: Holder, now: Time) {
         let book = &mut self.luns[lun];
-        debug_assert_eq!(book.holder, Holder::Nobody, "a LUN takes one command at a time");
+        debug_assert_eq!(book.holder, Holder::Nobody, "the LUN has a holder");
         let side = side(holder);
         (book.holder, book.start) = (holder, now);
         (book.sums[side], book.held[side]) = (book.sums[side].wrapping_sub(now.0), u64::MAX);
@@ -253,7 +254,7 @@ impl BusyAccounting {
         self.count(lun, holder, |sum| sum.enter(now));
     }
 
-    /// What the operation of a unit of `lun` has spent so far, in which the cells worked for `cell`.
+    /// Returns the times of the operation of a unit of `lun` so far, in which the cells worked for `cell`.
     #[inline(always)]
     pub fn turn(&self, unit: ExecUnitId, lun: LunId, cell: Time, now: Time) -> OperationTimes {
         let ExecUnitTimes { channel, channel_wait, gc_wait, .. } = self.units[unit];
@@ -264,7 +265,7 @@ impl BusyAccounting {
         OperationTimes { channel, start, mark: book.mark(start), all, wait, bus, cell }
     }
 
-    /// The operation of a unit of `lun` has ended, and with the `last` one the command.
+    /// Ends the operation of a unit of `lun`, and also the command if it is the `last` one.
     #[inline(always)]
     pub fn end(&mut self, unit: ExecUnitId, lun: LunId, last: bool, now: Time) {
         let book = &mut self.units[unit];
@@ -281,12 +282,12 @@ impl BusyAccounting {
         }
     }
 
-    /// The pool of a LUN.
+    /// Returns the pool of a LUN.
     fn pool_of(&self, lun: LunId) -> u32 {
         lun.0 / self.luns_per_pool
     }
 
-    /// Changes the sum of all LUNs that are held like that, if there is one, in the pool of a LUN.
+    /// Changes the sum of all LUNs with a holder in the pool of a LUN, if there is such a sum.
     #[inline(never)]
     fn count(&mut self, lun: LunId, holder: Holder, change: impl FnOnce(&mut Sum)) {
         let pool = self.pool_of(lun);
@@ -298,7 +299,7 @@ impl BusyAccounting {
         }
     }
 
-    /// A unit of `lun` gets in line for its channel: to start a command, or in the middle of one.
+    /// Records that a unit of `lun` is queued for its channel: to start a command, or during an operation.
     #[inline]
     pub fn enqueue(&mut self, unit: ExecUnitId, lun: LunId, now: Time) {
         let book = &mut self.units[unit];
@@ -312,7 +313,7 @@ impl BusyAccounting {
         }
     }
 
-    /// A unit of `lun` that was in line for its channel gets it.
+    /// Records that a queued unit of `lun` is granted its channel.
     #[inline]
     pub fn grant(&mut self, unit: ExecUnitId, lun: LunId, now: Time) {
         let book = &mut self.units[unit];
@@ -331,7 +332,7 @@ impl BusyAccounting {
         }
     }
 
-    /// An operation of `lun` is on its channel until `end`.
+    /// Records a transfer of an operation of `lun` on its channel until `end`.
     #[inline]
     pub fn carry(&mut self, lun: LunId, now: Time, end: Time) {
         let book = &self.luns[lun];
@@ -342,7 +343,7 @@ impl BusyAccounting {
         }
     }
 
-    /// A reading for what gets in line for a LUN.
+    /// Returns a reading for a transaction that starts to wait for a LUN.
     #[inline]
     pub fn mark(&self, lun: LunId, now: Time) -> Reading {
         let book = &self.luns[lun];
@@ -353,12 +354,13 @@ impl BusyAccounting {
         mark
     }
 
-    /// A reading for what waits for any LUN of the pool of `lun`, where there are pools.
+    /// Returns a reading for a transaction that waits for any LUN of the pool of `lun`. All zeros if there are no
+    /// pools.
     pub fn mark_all_of(&self, lun: LunId, now: Time) -> ReadingOfAll {
         if self.pools.is_empty() { ReadingOfAll::default() } else { self.mark_all(self.pool_of(lun), now) }
     }
 
-    /// A reading for what waits for any LUN of a pool.
+    /// Returns a reading for a transaction that waits for any LUN of a pool.
     pub fn mark_all(&self, pool: u32, now: Time) -> ReadingOfAll {
         let sums = &self.pools[pool as usize];
         ReadingOfAll { host: sums.host.at(now), requesting: sums.requesting.at(now), luns: self.luns_per_pool, pool }
@@ -371,7 +373,7 @@ mod tests {
 
     const LUN: LunId = LunId(0);
 
-    /// The only unit of a LUN.
+    /// Returns the only execution unit of a LUN.
     fn unit(lun: LunId) -> ExecUnitId {
         ExecUnitId(lun.0)
     }
@@ -383,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_is_told_by_who_held_the_die() {
+    fn a_wait_is_split_by_the_holder_of_the_die() {
         let mut accounting = BusyAccounting::new(2, 1, 1, 0);
         accounting.start(LUN, Holder::Host, Time(10));
         let mark = accounting.mark(LUN, Time(15));
@@ -394,7 +396,7 @@ mod tests {
         end(&mut accounting, LUN, Time(30), Time(50));
         let wait = Wait { die: Time(5), gc: Time(30), channel: Time(0) };
         assert_eq!(accounting.mark(LUN, Time(50)).since(mark, Time(35)), wait);
-        // The same as the operation that starts then has it when it ends.
+        // An operation that starts at this time returns the same wait when it ends.
         accounting.start(LUN, Holder::Host, Time(50));
         let turn = end(&mut accounting, LUN, Time(7), Time(60));
         assert_eq!(turn.mark.since(mark, Time(35)), wait);
@@ -402,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_for_the_channel_is_told_by_who_held_it() {
+    fn a_wait_for_the_channel_is_split_by_its_holder() {
         let mut accounting = BusyAccounting::new(3, 1, 1, 0);
         let (other, third) = (LunId(1), LunId(2));
         let carry = |accounting: &mut BusyAccounting, holder, from, to| {
@@ -413,7 +415,7 @@ mod tests {
         carry(&mut accounting, Holder::Gc, 0, 40);
         let mark = accounting.mark(LUN, Time(10));
         accounting.enqueue(unit(LUN), LUN, Time(10));
-        // Half-way through, and after a transfer of the host's that follows.
+        // Half-way through the transfer, then after a following transfer of the host.
         let wait = accounting.mark(LUN, Time(25)).since(mark, Time(15));
         assert_eq!(wait, Wait { gc: Time(15), ..Wait::default() });
         carry(&mut accounting, Holder::Host, 40, 60);
@@ -421,7 +423,7 @@ mod tests {
         assert_eq!(accounting.mark(LUN, Time(60)).since(mark, Time(50)), wait);
         accounting.grant(unit(LUN), LUN, Time(60));
         assert_eq!(accounting.mark(LUN, Time(60)).since(mark, Time(50)), wait);
-        // In the middle of an operation.
+        // A wait during an operation.
         accounting.start(other, Holder::Host, Time(60));
         carry(&mut accounting, Holder::Gc, 60, 75);
         accounting.enqueue(unit(other), other, Time(70));
@@ -433,17 +435,17 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_for_any_is_shared_as_the_time_of_all() {
+    fn a_wait_for_any_lun_is_split_in_proportion_to_the_time_of_all() {
         let mut accounting = BusyAccounting::new(8, 1, 2, 2);
         accounting.start(LunId(0), Holder::Host, Time(0));
         accounting.start(LunId(1), Holder::Host, Time(50));
         accounting.start(LunId(2), Holder::Gc, Time(0));
-        // Of the other pool, and so nothing to this one.
+        // A LUN of the other pool, which does not count for this one.
         accounting.start(LunId(4), Holder::Host, Time(0));
         let mark = accounting.mark_all(0, Time(100));
         end(&mut accounting, LunId(1), Time(0), Time(150));
         accounting.enqueue(ExecUnitId(1), LunId(1), Time(150));
-        // Of 4 x 100: 100 + 50 the host, 50 for the channel, the rest cleaning or without room.
+        // Total 4 x 100: 100 + 50 for the host, 50 for the channel, the rest for garbage collection or without room.
         let wait = Wait { die: Time(37), channel: Time(12), gc: Time(51) };
         assert_eq!(accounting.mark_all(0, Time(200)).since(mark, Time(100)), wait);
         accounting.grant(ExecUnitId(1), LunId(1), Time(200));

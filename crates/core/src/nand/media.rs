@@ -1,4 +1,4 @@
-//! What the flash holds, for verification: a version for each sector, under the rules of flash.
+//! Contents of flash for verification: a version for each sector, under the rules of flash.
 
 use crate::config::DeviceConfig;
 use crate::sim::id::{BlockId, Ppn};
@@ -6,24 +6,24 @@ use crate::state::{Reader, StateError, Writer};
 
 /// The version of a sector that was never written.
 pub const BLANK: u32 = 0;
-/// What the sectors of a unit are that cannot be read: a version that nobody wrote.
+/// Version of the sectors of an uncorrectable unit, which no write has.
 pub const LOST: u32 = u32::MAX - 1;
 
-/// The contents of every physical unit, a version number for each sector.
+/// Contents of every physical unit: a version number for each sector.
 ///
-/// It keeps the rules of flash by itself: a unit is programmed once between erases and in order within its block, so
-/// an FTL that breaks them is caught here and not covered up.
+/// The rules of flash are checked here independently of the FTL, to detect its bugs: a unit is programmed once between
+/// erases, and in order within its block.
 #[derive(Clone, Debug)]
 pub struct Media {
     versions: Vec<u32>,
-    /// The next unit to be programmed, by block.
+    /// Next unit to be programmed, indexed by block.
     next: Vec<u32>,
     sectors: usize,
     units_per_block: u32,
 }
 
 impl Media {
-    /// All erased.
+    /// Creates the contents of erased flash.
     pub fn new(device: &DeviceConfig) -> Media {
         let units = device.total_blocks() as usize * device.units_per_block() as usize;
         let sectors = device.sectors_per_unit() as usize;
@@ -41,7 +41,7 @@ impl Media {
         self.versions.iter().try_for_each(|&version| out.u32(version))
     }
 
-    /// Reads what [`Media::save`] wrote.
+    /// Reads the data that [`Media::save`] wrote.
     pub fn load(&mut self, input: &mut Reader) -> Result<(), StateError> {
         for next in &mut self.next {
             *next = input.below(self.units_per_block + 1, "unit")?;
@@ -52,7 +52,7 @@ impl Media {
         Ok(())
     }
 
-    /// What a unit holds.
+    /// Returns the contents of a unit.
     pub fn read(&self, ppn: Ppn) -> &[u32] {
         let start = ppn.index() * self.sectors;
         &self.versions[start..start + self.sectors]
@@ -72,7 +72,7 @@ impl Media {
         self.versions[start..start + self.sectors].copy_from_slice(contents);
     }
 
-    /// Programs a unit with what `from` holds, and over it a version for a range of sectors (for all, if none).
+    /// Programs a unit with the contents of `from`, and sets a range of sectors to a version.
     pub fn write(&mut self, ppn: Ppn, from: Option<Ppn>, range: Option<(u32, u32, u32)>) {
         let mut contents = from.map_or_else(|| vec![BLANK; self.sectors], |from| self.read(from).to_vec());
         let (first, end, version) = range.unwrap_or((0, self.sectors as u32, BLANK));
@@ -80,13 +80,13 @@ impl Media {
         self.program(ppn, &contents);
     }
 
-    /// Programs a unit with what another holds.
+    /// Programs a unit with the contents of another one.
     pub fn copy(&mut self, from: Ppn, to: Ppn) {
         let contents = self.read(from).to_vec();
         self.program(to, &contents);
     }
 
-    /// What a unit holds cannot be read any more.
+    /// Makes a unit uncorrectable.
     pub fn spoil(&mut self, ppn: Ppn) {
         let start = ppn.index() * self.sectors;
         self.versions[start..start + self.sectors].fill(LOST);

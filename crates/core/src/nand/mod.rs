@@ -1,4 +1,4 @@
-//! The flash array: decides *when*. It knows of channels and of what is busy, not of mappings.
+//! The flash array: decides *when* operations run. It knows channels and busy times, but not mappings.
 
 pub mod array;
 pub mod busy_time;

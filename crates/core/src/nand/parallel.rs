@@ -1,31 +1,31 @@
-//! How often operations were merged into one command, by kind, dies and planes.
+//! Counts of multi-plane and interleaved commands, by kind, dies and planes.
 
 use super::array::Kind;
 
-/// Counts of commands that made several planes or dies work together.
+/// Counts of commands that make several planes or dies work together.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Parallel {
-    /// By kind, then dies, then planes, counted from one.
+    /// Indexed by kind, then dies, then planes, counted from 1.
     counts: Vec<u64>,
     dies: usize,
     planes: usize,
 }
 
-/// Commands of one shape.
+/// Number of commands of one shape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
-    /// What they do.
+    /// Kind of operation.
     pub kind: Kind,
-    /// Dies that work, of one chip.
+    /// Number of dies of one chip that work.
     pub dies: u32,
-    /// Planes that work, of all those dies.
+    /// Number of planes that work, in all these dies.
     pub planes: u32,
-    /// How many commands.
+    /// Number of commands.
     pub commands: u64,
 }
 
 impl Parallel {
-    /// No commands, of chips with so many dies, of so many planes each; none of a chip without any.
+    /// Creates empty counts for chips with `dies` dies of `planes` planes each. With 0 dies, no command can be counted.
     pub fn new(dies: u32, planes: u32) -> Parallel {
         let (dies, planes) = (dies as usize, dies as usize * planes as usize);
         Parallel { counts: vec![0; Kind::COUNT * dies * planes], dies, planes }
@@ -37,19 +37,19 @@ impl Parallel {
         self.counts[(kind as usize * self.dies + dies as usize - 1) * self.planes + planes as usize - 1] += 1;
     }
 
-    /// Becomes equal to `other`, without allocating where it has been before.
+    /// Copies `other`, without allocating memory if the sizes are unchanged.
     pub fn copy_from(&mut self, other: &Parallel) {
         self.counts.clone_from(&other.counts);
         (self.dies, self.planes) = (other.dies, other.planes);
     }
 
-    /// What was counted since `earlier`.
+    /// Returns the counts since `earlier`.
     pub fn since(mut self, earlier: &Parallel) -> Parallel {
         self.counts.iter_mut().zip(&earlier.counts).for_each(|(now, before)| *now -= before);
         self
     }
 
-    /// What was counted, kind by kind.
+    /// Returns the shapes that occurred with their counts, in the order of kinds.
     pub fn shapes(&self) -> impl Iterator<Item = Shape> {
         let (dies, planes) = (self.dies.max(1), self.planes.max(1));
         self.counts.iter().enumerate().filter(|(_, count)| **count > 0).map(move |(index, &commands)| Shape {
@@ -66,13 +66,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shapes_are_told_apart() {
-        let mut parallel = Parallel::new(2, 2);
-        parallel.note(Kind::Program, 1, 2);
-        parallel.note(Kind::Program, 2, 2);
-        parallel.note(Kind::Program, 2, 2);
-        parallel.note(Kind::Erase, 2, 4);
-        let shapes: Vec<_> = parallel.shapes().map(|s| (s.kind, s.dies, s.planes, s.commands)).collect();
+    fn shapes_are_counted_separately() {
+        let mut merged = Parallel::new(2, 2);
+        merged.note(Kind::Program, 1, 2);
+        merged.note(Kind::Program, 2, 2);
+        merged.note(Kind::Program, 2, 2);
+        merged.note(Kind::Erase, 2, 4);
+        let shapes: Vec<_> = merged.shapes().map(|s| (s.kind, s.dies, s.planes, s.commands)).collect();
         assert_eq!(shapes, [(Kind::Program, 1, 2, 1), (Kind::Program, 2, 2, 2), (Kind::Erase, 2, 4, 1)]);
         let mut earlier = Parallel::default();
         earlier.copy_from(&parallel);

@@ -1,4 +1,4 @@
-//! Observers: every phase of every operation, for those who want to look. Off, they cost one test per phase.
+//! The probe: records every phase of every operation. Without a probe, each phase costs one test.
 
 use super::array::{Kind, Operation};
 use crate::sim::id::TransactionId;
@@ -6,19 +6,19 @@ use crate::sim::table::Table;
 use crate::sim::time::Time;
 use crate::work::Class;
 
-/// Where a phase takes place.
+/// Lane of a phase: a channel or a plane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Lane {
-    /// On a channel, by its number.
+    /// Channel with this number.
     Channel(u32),
-    /// In a plane, by its number.
+    /// Plane with this number.
     Plane(u32),
 }
 
-/// What a phase is.
+/// Kind of a phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// The controller turns to another chip or channel.
+    /// The controller switches to another chip or channel.
     Switch,
     /// Command and address cycles.
     Command,
@@ -26,155 +26,156 @@ pub enum Phase {
     Data,
     /// The cells work.
     Cell,
-    /// In line for the die and its channel, from when it asked for them until they were granted. One for each mapping
-    /// unit that a host program command holds; lines are no resource, so these overlap. Only where asked for.
+    /// Wait for the die and its channel, from the request to the grant. A host program has one for each of its mapping
+    /// units. Waits may overlap, because a queue is not a resource. Recorded only with [`Probe::with_waits`].
     Wait,
 }
 
-/// One phase of one operation.
+/// Phase of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slice {
-    /// Where.
+    /// Channel or plane of the phase.
     pub lane: Lane,
-    /// What.
+    /// Kind of the phase.
     pub phase: Phase,
-    /// From when.
+    /// Time of its start.
     pub start: Time,
-    /// Until when.
+    /// Time of its end.
     pub end: Time,
-    /// Of which kind of operation.
+    /// Kind of the operation.
     pub kind: Kind,
-    /// What for.
+    /// Purpose of the operation.
     pub class: Class,
-    /// The tag of the host request, or `u64::MAX`.
+    /// Tag of the host request, or `u64::MAX`.
     pub tag: u64,
-    /// The first physical page number of the operation.
+    /// First physical page number of the operation.
     pub ppn: u32,
-    /// The plane it works on.
+    /// Plane of the operation.
     pub plane: u32,
-    /// Of a wait: the logical page, or `u32::MAX` where there is none.
+    /// Logical page of a wait, or `u32::MAX` if there is none.
     pub lpn: u32,
 }
 
 impl Slice {
-    /// A phase of `operation`.
+    /// Creates a phase of `operation`.
     pub fn of(lane: Lane, phase: Phase, start: Time, end: Time, operation: &Operation) -> Slice {
         let Operation { kind, class, tag, ppn, plane, .. } = *operation;
         Slice { lane, phase, start, end, kind, class, tag, ppn, plane: plane.0, lpn: u32::MAX }
     }
 }
 
-/// What a core of the controller works on.
+/// Kind of a core's work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Task {
-    /// A request that has come is received.
+    /// Receives a request.
     Receive,
-    /// Units of a write meet the buffer, or are looked up and given places.
+    /// Processes units of a write for the buffer, or looks them up and allocates space for them.
     Write,
-    /// Units of a read are looked for in the buffer.
+    /// Searches the buffer for units of a read.
     Search,
-    /// Units of a read are looked up in the map.
+    /// Looks up units of a read in the map.
     LookUp,
-    /// The units of a trim are looked up.
+    /// Looks up the units of a trim.
     Trim,
-    /// Units from the buffer are given places.
+    /// Allocates space for units from the buffer.
     WriteOut,
-    /// Cleaning chooses a block.
+    /// Chooses a victim for garbage collection.
     Choose,
-    /// A request is answered.
+    /// Completes a request.
     Answer,
 }
 
-/// A piece of work of a core. Nothing interrupts it.
+/// A piece of work of a core, which runs without interruption.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CoreWork {
-    /// The number of the core.
+    /// Number of the core.
     pub core: u32,
-    /// What it does.
+    /// Kind of work.
     pub task: Task,
-    /// From when.
+    /// Time of its start.
     pub start: Time,
-    /// Until when.
+    /// Time of its end.
     pub end: Time,
-    /// How long that waited for a core.
+    /// Time for which the work waited for a core.
     pub waited: Time,
-    /// Mapping units that it is about; 0 where it is about the request as such.
+    /// Number of mapping units; 0 if the work is for the request as a whole.
     pub units: u32,
-    /// The tag of the host request, or `u64::MAX`.
+    /// Tag of the host request, or `u64::MAX`.
     pub tag: u64,
-    /// The plane that is cleaned, or `u32::MAX`.
+    /// Plane whose victim is chosen, or `u32::MAX`.
     pub plane: u32,
 }
 
-/// Keeps the phases of a span of time.
+/// Recorder of the phases in a time window.
 #[derive(Clone, Debug)]
 pub struct Probe {
     from: Time,
     to: Time,
     slices: Vec<Slice>,
     works: Vec<CoreWork>,
-    /// What is held back, see [`Probe::hold_back`].
+    /// Phases that are held back, see [`Probe::hold_back`].
     unsettled: Vec<Slice>,
-    /// Where the phases of the operation begin that started last: its waits come before them.
+    /// Index of the first phase of the operation that started last. The waits for it are inserted there.
     started: usize,
-    /// By transaction, since when it is in line; `None` where nobody wants to know.
+    /// Time at which each transaction was queued. `None` if waits are not recorded.
     in_line: Option<Table<TransactionId, Option<Time>>>,
 }
 
 impl Probe {
-    /// Watches what starts from `from` on and before `to`.
+    /// Creates a probe for phases that start at `from` or later and before `to`.
     pub fn new(from: Time, to: Time) -> Probe {
         let (slices, works, unsettled) = Default::default();
         Probe { from, to, slices, works, unsettled, started: 0, in_line: None }
     }
 
-    /// The same, with what was waited for: see [`Phase::Wait`]. A wait is kept when what was waited for is.
+    /// Records waits too: see [`Phase::Wait`]. A wait is kept if its grant is in the time window.
     pub fn with_waits(self) -> Probe {
         Probe { in_line: Some(Table::default()), ..self }
     }
 
-    /// An operation starts.
+    /// Marks the start of an operation.
     pub fn start(&mut self) {
         self.started = self.slices.len();
     }
 
-    /// Notes a phase; empty ones are left out.
+    /// Records a phase, unless it is empty or outside the time window.
     pub fn record(&mut self, slice: Slice) {
         if slice.start < slice.end && slice.start >= self.from && slice.start < self.to {
             self.slices.push(slice);
         }
     }
 
-    /// Notes a piece of work of a core.
+    /// Records a piece of work of a core, unless it is outside the time window.
     pub fn record_work(&mut self, work: CoreWork) {
         if work.start >= self.from && work.start < self.to {
             self.works.push(work);
         }
     }
 
-    /// The cells that work in some planes rest from `now` on.
+    /// Ends the work of cells in some planes at `now`, because they are suspended.
     pub fn cut(&mut self, planes: std::ops::Range<u32>, now: Time) {
         self.slices.retain_mut(|slice| {
             let works = slice.start <= now && slice.end > now && slice.phase == Phase::Cell;
             if works && planes.contains(&slice.plane) {
                 slice.end = now;
             }
-            // What is cut at its start has not been.
+            // Cells that are suspended when they start have not worked.
             slice.start < slice.end || slice.phase != Phase::Cell
         });
     }
 
-    /// A transaction waits from now on.
+    /// Records that a transaction waits from `now` on.
     pub fn enqueued(&mut self, transaction: TransactionId, now: Time) {
         if let Some(in_line) = &mut self.in_line {
             *in_line.entry(transaction) = Some(now);
         }
     }
 
-    /// What a transaction waited for is granted. An empty wait is kept: it tells whose operation this is.
+    /// Records the wait of a transaction that is granted now. An empty wait is kept too, because it identifies the
+    /// transaction.
     pub fn granted(&mut self, transaction: TransactionId, slice: Slice) {
         let Some(in_line) = &mut self.in_line else { return };
-        // What was in line before the probe was there has no entry, and is taken not to have waited.
+        // A transaction that was queued before the probe was set has no entry, and counts as not having waited.
         let since = in_line.get_mut(transaction).and_then(Option::take).unwrap_or(Time::NEVER);
         if slice.end >= self.from && slice.end < self.to {
             self.slices.insert(self.started, Slice { start: since.min(slice.end), ..slice });
@@ -182,30 +183,30 @@ impl Probe {
         }
     }
 
-    /// Whether waits are kept.
+    /// Returns `true` if waits are recorded.
     pub fn keeps_waits(&self) -> bool {
         self.in_line.is_some()
     }
 
-    /// What was seen, in the order in which it was booked.
+    /// Returns the phases in the order in which they were recorded.
     pub fn slices(&self) -> &[Slice] {
         &self.slices
     }
 
-    /// What cores did, in the order in which it was begun.
+    /// Returns the work of cores in the order of its start.
     pub fn works(&self) -> &[CoreWork] {
         &self.works
     }
 
-    /// Holds back the work of cells that may still be suspended at `now`: it is among what was seen after the next
-    /// [`Probe::clear`], and so handed over when it has ended.
+    /// Holds back the work of cells that may still be suspended after `now`. The next [`Probe::clear`] returns these
+    /// phases to the recorded ones.
     pub fn hold_back(&mut self, now: Time) {
         let may_be_cut = |slice: &Slice| slice.phase == Phase::Cell && slice.kind != Kind::Read && slice.end > now;
         self.unsettled.extend(self.slices.iter().filter(|slice| may_be_cut(slice)));
         self.slices.retain(|slice| !may_be_cut(slice));
     }
 
-    /// Forgets what was seen so far, but for what was held back.
+    /// Removes the recorded phases, except those that were held back.
     pub fn clear(&mut self) {
         self.works.clear();
         self.slices.clear();

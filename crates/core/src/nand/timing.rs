@@ -1,4 +1,4 @@
-//! How long everything takes, computed once from the device file.
+//! Durations of all phases, computed once from the device file.
 
 use crate::config::cells::CellMode;
 use crate::config::units::Duration;
@@ -6,7 +6,7 @@ use crate::config::{BlockSummary, BusOrder, DeviceConfig, SwitchScope};
 use crate::nand::array::Kind;
 use crate::sim::time::Time;
 
-/// The durations of the array's phases.
+/// Durations of the array's phases.
 #[derive(Clone, Debug)]
 pub struct Timing {
     /// Command and address cycles of a read.
@@ -17,77 +17,77 @@ pub struct Timing {
     pub erase_command: Time,
     native: CellTimes,
     slc: CellTimes,
-    /// Block erase.
+    /// Erase of a block.
     pub erase: Time,
-    /// Data of so many mapping units out of a page, by their number.
+    /// Transfer of mapping units out of a page. Indexed by their number.
     pub units_out: Vec<Time>,
-    /// Data of a number of sectors out of a page. Indexed by that number; empty unless `bus.partial_transfer` is set.
+    /// Transfer of sectors out of a page. Indexed by their number; empty unless `bus.partial_transfer` is set.
     sectors_out: Vec<Time>,
-    /// Data of one page out.
+    /// Transfer of one page out.
     pub page_out: Time,
-    /// Data of a summary page in.
+    /// Transfer of a summary page in.
     pub summary_in: Time,
-    /// Lost when a channel turns to another chip.
+    /// Time lost when a channel switches to another chip.
     pub way_switch: Time,
-    /// Lost when the controller turns to another channel for a read.
+    /// Time lost when the controller switches to another channel for a read.
     channel_switch_read: Time,
-    /// The same for anything else.
+    /// Time lost when the controller switches to another channel for any other operation.
     channel_switch: Time,
-    /// True if turning to another chip or channel takes time.
+    /// True if switching to another chip or channel takes time.
     pub switches: bool,
-    /// Whether a channel switch holds up the whole controller.
+    /// True if a channel switch blocks the whole controller.
     pub switch_is_shared: bool,
-    /// Whether commands without data take priority over data on the channels.
+    /// True if commands without data take priority over data on the channels.
     pub commands_first: bool,
 }
 
-/// The durations that depend on the cell mode of a block.
+/// Durations that depend on the cell mode of a block.
 #[derive(Clone, Debug)]
 pub struct CellTimes {
-    /// By page type.
+    /// Indexed by page type.
     read: Vec<Time>,
-    /// By page type.
+    /// Indexed by page type.
     program: Vec<Time>,
-    /// Data into all pages of one program command.
+    /// Transfer of the data of all pages of one program command.
     pub program_in: Time,
 }
 
 impl CellTimes {
     /// Creates the durations of a mode from those of its page types.
     fn new(device: &DeviceConfig, cells: CellMode, read: &[Duration], program: &[Duration]) -> CellTimes {
-        // Wordlines are programmed at once: their pages go in one after another. A unit that spans pages is programmed
-        // by one command per page.
+        // A wordline is programmed by one command, which transfers its pages one after another. A mapping unit that
+        // spans pages is programmed by one command per page.
         let pages_in = if device.pages_per_unit() > 1 { 1 } else { device.block_size(cells).program_pages };
         let page = device.data_time(device.geometry.page_size.0);
         let times = |of: &[Duration]| of.iter().map(|duration| duration.time()).collect();
         CellTimes { read: times(read), program: times(program), program_in: Time(page.0 * u64::from(pages_in)) }
     }
 
-    /// Cell to register, of page number `page` of a block: the types of the pages of a wordline alternate.
+    /// Returns the time from cell to register of page number `page` of a block. The page types of a wordline alternate.
     #[inline]
     pub fn read(&self, page: u32) -> Time {
         self.read[page as usize % self.read.len()]
     }
 
-    /// Register to cell, of page number `page` of a block.
+    /// Returns the time from register to cell of page number `page` of a block.
     #[inline]
     pub fn program(&self, page: u32) -> Time {
         self.program[page as usize % self.program.len()]
     }
 
-    /// The mean over the page types.
+    /// Returns the mean read time of the page types.
     pub fn mean_read(&self) -> Time {
         mean(&self.read)
     }
 
-    /// The mean over the page types.
+    /// Returns the mean program time of the page types.
     pub fn mean_program(&self) -> Time {
         mean(&self.program)
     }
 }
 
 impl Timing {
-    /// The durations of a device.
+    /// Computes the durations of a device.
     pub fn new(device: &DeviceConfig) -> Timing {
         let (way_switch, channel_switch) = (device.bus.way_switch.time(), device.bus.channel_switch.time());
         let channel_switch_read = device.bus.channel_switch_read.map_or(channel_switch, |time| time.time());
@@ -123,19 +123,19 @@ impl Timing {
         }
     }
 
-    /// Returns the time of `sectors` out of a page if reads move only what is needed.
+    /// Returns the transfer time of `sectors` sectors out of a page, if reads transfer only the requested sectors.
     #[inline]
     pub fn sectors_out(&self, sectors: u16) -> Option<Time> {
         self.sectors_out.get(usize::from(sectors)).copied()
     }
 
-    /// Lost when the controller turns to another channel for an operation.
+    /// Returns the time lost when the controller switches to another channel for an operation.
     #[inline]
     pub fn channel_switch(&self, kind: Kind) -> Time {
         if kind == Kind::Read { self.channel_switch_read } else { self.channel_switch }
     }
 
-    /// Whether turning to another channel takes time at all.
+    /// Returns `true` if switching to another channel takes time.
     #[inline]
     pub fn switches_channels(&self) -> bool {
         self.channel_switch.0 | self.channel_switch_read.0 > 0
@@ -151,7 +151,7 @@ impl Timing {
     }
 }
 
-/// Returns the times of each number of sectors out of a page if reads move only what is needed.
+/// Returns the transfer time of each number of sectors out of a page, if reads transfer only the requested sectors.
 fn sectors_out(device: &DeviceConfig) -> Vec<Time> {
     if !device.bus.partial_transfer {
         return Vec::new();

@@ -1,7 +1,7 @@
-//! Busy time of LUNs whose operations overlap: cells or transfers, and time with both counts once.
+//! Busy time of LUNs whose operations overlap: time in cells or transfers, where time in both counts once.
 //!
-//! [`Array`](super::Array) books every phase here when it starts, with its end, where cache commands, suspension or
-//! interleaved commands are on. Elsewhere the phases of a LUN follow one another, so their sum is its busy time.
+//! [`Array`](super::Array) records every phase here when it starts, with its end, if cache commands, suspension or
+//! interleaved commands are enabled. Otherwise the phases of a LUN follow one another, so their sum is its busy time.
 
 use super::{Array, signed};
 use crate::config::DeviceConfig;
@@ -11,20 +11,20 @@ use crate::sim::time::Time;
 
 /// Busy time of one LUN.
 ///
-/// A phase is booked when it starts, or with the phase before it. So what is booked ahead is one span up to `until`,
-/// except for one gap before cells that resume.
+/// A phase is recorded when it starts, or with the phase before it. Time recorded in advance is therefore one span up
+/// to `until`, except for one gap before cells that resume.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct BusyTime {
-    /// Sum of the spans that are booked, each instant counted once.
+    /// Sum of the recorded spans; each instant counts once.
     booked: Time,
     /// End of the last span.
     until: Time,
-    /// Span before cells that resume, in which nothing is booked. Means nothing once that is over.
+    /// Span before cells that resume, in which no phase is recorded. Meaningless once that span has passed.
     gap: (Time, Time),
 }
 
 impl BusyTime {
-    /// Counts from `from` to `to`, but for what is booked already.
+    /// Adds the time from `from` to `to`, except for time that is already recorded.
     #[inline(always)]
     fn book(&mut self, from: Time, to: Time) {
         if from < self.until {
@@ -38,27 +38,27 @@ impl BusyTime {
     fn add_overlapping(&mut self, from: Time, to: Time) {
         let filled = to.min(self.gap.1).since(from);
         if filled > Time::ZERO {
-            debug_assert!(self.gap.0 <= from, "one transfer fits before cells that resume");
+            debug_assert!(self.gap.0 <= from, "more than one transfer before cells that resume");
             self.gap.0 = from + filled;
         }
         self.booked += filled + to.since(self.until);
         self.until = self.until.max(to);
     }
 
-    /// Counts from `from` to `to`, for cells that resume and about which this is known at `now`.
+    /// Adds the time from `from` to `to` for cells that resume at `from`, as decided at `now`.
     fn resume(&mut self, now: Time, from: Time, to: Time) {
-        debug_assert!(self.until <= now, "the cells of a LUN that has work are not resumed");
+        debug_assert!(self.until <= now, "cells resume in a busy LUN");
         self.gap = (now, from);
         self.book(from, to);
     }
 
-    /// Removes what is booked after `at`.
+    /// Removes the recorded time after `at`.
     fn cut(&mut self, at: Time) {
         self.booked = Time(self.booked.0 - self.until.since(at).0);
         self.until = self.until.min(at);
     }
 
-    /// Returns the busy time up to `at`, in picoseconds. Nothing later has started.
+    /// Returns the busy time up to `at`, in picoseconds. No phase may have started after `at`.
     fn at(&self, at: Time) -> i64 {
         let ahead = self.until.since(at).0 - self.gap.1.since(self.gap.0.max(at)).0;
         signed(self.booked) - ahead as i64
@@ -66,13 +66,13 @@ impl BusyTime {
 }
 
 impl Array {
-    /// Creates the busy times of a device's LUNs: none where their operations cannot overlap.
+    /// Creates the busy times of a device's LUNs; empty if their operations cannot overlap.
     pub(super) fn busy_times(device: &DeviceConfig, luns: u32) -> Table<LunId, BusyTime> {
         let overlap = device.nand.advanced.overlaps() || device.nand.advanced.interleave;
         Table::new(if overlap { luns } else { 0 }, BusyTime::default())
     }
 
-    /// Books that the LUN of a unit works from `from` to `to`.
+    /// Records that the LUN of a unit is busy from `from` to `to`.
     #[inline(always)]
     pub(super) fn add_busy(&mut self, unit: ExecUnitId, from: Time, to: Time) {
         if !self.busy.is_empty() {
@@ -81,26 +81,27 @@ impl Array {
         }
     }
 
-    /// Books that the LUN of a unit, whose cells resume, works from `from` to `to`.
+    /// Records that the LUN of a unit, whose cells resume, is busy from `from` to `to`.
     pub(super) fn resume_busy(&mut self, unit: ExecUnitId, now: Time, from: Time, to: Time) {
         let lun = self.lun_of_unit(unit);
         self.busy[lun].resume(now, from, to);
     }
 
-    /// Removes what is booked after `at` for the LUN of a unit, whose cells are suspended.
+    /// Removes the recorded time after `at` for the LUN of a unit, whose cells are suspended.
     pub(super) fn cut_busy(&mut self, unit: ExecUnitId, at: Time) {
         let lun = self.lun_of_unit(unit);
         self.busy[lun].cut(at);
     }
 
-    /// Collects the busy time up to `at` by LUN, in picoseconds; of none where operations cannot overlap. Nothing may
-    /// have happened that is later. See [`Array::time_until`] for what was under way at [`Array::reset_times`].
+    /// Collects the busy time of each LUN up to `at`, in picoseconds. The result is empty if operations cannot overlap.
+    /// No later event may have been processed. See [`Array::time_until`] for phases in progress at
+    /// [`Array::reset_times`].
     pub fn busy_until(&self, at: Time, luns: &mut Vec<i64>) {
         luns.clear();
         luns.extend(self.busy.iter().map(|busy| busy.at(at)));
     }
 
-    /// Forgets the busy time so far.
+    /// Resets the busy times to zero.
     pub(super) fn reset_busy(&mut self) {
         self.busy.iter_mut().for_each(|busy| busy.booked = Time::ZERO);
     }
@@ -121,15 +122,15 @@ mod tests {
     }
 
     #[test]
-    fn time_with_cells_and_transfers_counts_once() {
+    fn overlapping_cell_and_transfer_time_counts_once() {
         // A transfer, its cells, a transfer within them, a transfer that outlasts them, and a later one.
         let busy = booked(&[(10, 20), (20, 50), (30, 40), (45, 60), (80, 90)]);
         assert_eq!(at_each(&busy, [80, 85, 90, 99]), [50, 55, 60, 60]);
     }
 
     #[test]
-    fn a_transfer_may_come_before_cells_that_resume() {
-        // Cells resume at 50, and a transfer ends before that, or goes on while they work.
+    fn a_transfer_may_start_before_cells_resume() {
+        // Cells resume at 50. A transfer ends before that, or continues while they work.
         for (transfer, expected) in
             [((35, 45), [10, 10, 15, 30]), ((45, 60), [0, 5, 10, 25]), ((35, 80), [10, 15, 20, 45])]
         {
@@ -142,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn cells_that_are_suspended_have_a_part_left() {
+    fn suspended_cells_have_time_left() {
         let mut busy = booked(&[(0, 50)]);
         busy.cut(Time(20));
         assert_eq!(busy.at(Time(20)), 20);

@@ -1,29 +1,29 @@
-//! What a unit does, and where that is put together.
+//! Operations of execution units, and the spots where they are built.
 
 use crate::sim::id::{ExecUnitId, PlaneId};
 use crate::sim::time::Time;
 use crate::work::{self, Class};
 
-/// What the array does for one command.
+/// Kind of an operation of the array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Cell to register, register to controller.
+    /// Cell to register, then register to controller.
     Read,
-    /// Controller to register, register to cell.
+    /// Controller to register, then register to cell.
     Program,
     /// Erase of a block.
     Erase,
-    /// Cell to register, and from there to another page of the plane.
+    /// Cell to register, then to another page of the plane.
     CopyBack,
 }
 
 impl Kind {
-    /// How many kinds there are.
+    /// Number of kinds.
     pub const COUNT: usize = 4;
     /// All kinds.
     pub const ALL: [Kind; Kind::COUNT] = [Kind::Read, Kind::Program, Kind::Erase, Kind::CopyBack];
 
-    /// The name that results have for it.
+    /// Returns the name of the kind in results.
     pub const fn name(self) -> &'static str {
         match self {
             Kind::Read => "read",
@@ -49,36 +49,36 @@ impl From<work::Kind> for Kind {
     }
 }
 
-/// What one unit does for a command, with the times of its phases.
+/// Operation of one execution unit for a command, with the times of its phases.
 #[derive(Clone, Copy, Debug)]
 pub struct Operation {
-    /// What it does.
+    /// Kind of operation.
     pub kind: Kind,
-    /// What it is for.
+    /// Purpose of the operation.
     pub class: Class,
-    /// Rank of its data transfer where that waits for the channel by itself.
+    /// Rank of the data transfer when it is queued for the channel separately.
     pub rank: u8,
-    /// The plane it works on, or the one whose data move.
+    /// Plane of the operation, or the plane whose data move now.
     pub plane: PlaneId,
-    /// Planes that work together and have still to be served, this one included ([`super::Array::set_member`]).
+    /// Number of planes whose data have not moved yet, this one included ([`super::Array::set_member`]).
     pub members: u32,
-    /// Pages still to go, this one included; above 1 where a mapping unit spans pages.
+    /// Number of pages left, this one included. More than 1 only if a mapping unit spans pages.
     pub pages: u32,
-    /// Time on the channel for command and address cycles, of each plane.
+    /// Time of the command and address cycles of each plane on the channel.
     pub command: Time,
-    /// Time on the channel for the data of a page, of each plane.
+    /// Time of the data of a page of each plane on the channel.
     pub data: Time,
-    /// Time in the cells; of a copy-back, that of the read.
+    /// Time in the cells. For a copy-back, that of the read.
     pub cell: Time,
-    /// Of a copy-back, the time in the cells of the program.
+    /// Time in the cells of the program of a copy-back.
     pub program: Time,
-    /// The host request it is for, or `u64::MAX`; for observers.
+    /// Tag of the host request, or `u64::MAX`. For observers.
     pub tag: u64,
-    /// The physical page; for observers.
+    /// Physical page, or block of an erase. For observers.
     pub ppn: u32,
 }
 
-/// None: nothing to do, for nobody.
+/// An empty operation.
 impl Default for Operation {
     #[inline]
     fn default() -> Operation {
@@ -99,27 +99,27 @@ impl Default for Operation {
     }
 }
 
-/// Where an operation is put together: where it stays, since what has just been written in parts is slow to be copied
-/// as a whole.
+/// Spot where an operation is built. It stays there, because copying a structure that has just been written field by
+/// field is slow.
 #[derive(Clone, Copy, Debug)]
 pub enum Spot {
-    /// At a unit, which does nothing and starts it.
+    /// An idle execution unit, which will start the operation.
     Unit(ExecUnitId),
-    /// Beside the operation that a unit is at.
+    /// An execution unit that works, for its second operation.
     Ahead(ExecUnitId),
-    /// Of a plane that works together with those of another operation.
+    /// A plane that joins the multi-plane operation of another one.
     Member,
 }
 
-/// A plane that works together with others of its unit on one operation.
+/// Plane of a multi-plane operation.
 #[derive(Clone, Copy, Debug)]
 pub struct Member {
     /// The plane.
     pub plane: PlaneId,
-    /// Time on the channel for its data.
+    /// Time of its data on the channel.
     pub data: Time,
-    /// The host request it is for, or `u64::MAX`; for observers.
+    /// Tag of the host request, or `u64::MAX`. For observers.
     pub tag: u64,
-    /// The physical page; for observers.
+    /// Physical page, or block of an erase. For observers.
     pub ppn: u32,
 }

@@ -1,5 +1,5 @@
-//! What overlaps in one unit: the next operation with the one before it (read cache, cache program), and reads with a
-//! program or an erase that is suspended for them. docs/model/commands.md says how.
+//! Overlapping operations in one unit: the next operation is pipelined after the current one (read cache, cache
+//! program), or reads suspend a program or an erase. See docs/model/commands.md.
 
 use super::{Array, Cycles, Kind, LunState, Operation, Outcome, Phase};
 use crate::config::advanced::Suspend;
@@ -7,51 +7,51 @@ use crate::nand::busy_time::{Holder, OperationTimes, Wait};
 use crate::sim::id::{ExecUnitId, LunId};
 use crate::sim::time::Time;
 
-/// What there is beside the operation that a unit is at: at most one thing.
+/// Second operation of a unit: at most one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Beside {
     Nothing,
-    /// The operation behind it has begun.
+    /// The next operation has started.
     Ahead,
-    /// An operation rests until it has ended.
+    /// A suspended operation waits until the current one has ended.
     Suspended,
-    /// The unit waits for its channel for the data of the next program.
+    /// The unit waits for its channel to transfer the data of the next program.
     Asks,
 }
 
-/// What overlaps in a unit, as [`Beside`] says.
+/// State of overlapping operations in a unit, according to [`Beside`].
 #[derive(Clone, Debug, Default)]
 pub(super) struct Overlap {
-    /// The operation beside the one that the unit is at, if there is one.
+    /// Second operation of this unit: pipelined after the current one, or suspended by it.
     pub(super) other: Operation,
-    /// With books: what that has spent so far.
+    /// Times of the second operation so far, with busy-time accounting.
     other_turn: Option<OperationTimes>,
-    /// The operation behind the one that the unit is at.
+    /// Progress of the pipelined operation.
     ahead: Option<Ahead>,
     suspended: Option<Suspended>,
-    /// With books: what the operation has spent before it held the unit by itself, or before it was suspended.
+    /// Times of the current operation before it held the unit, or before it was suspended. With busy-time accounting.
     head: Option<OperationTimes>,
 }
 
-/// An operation that has begun while the one before it holds the unit.
+/// An operation that has started while the previous one holds the unit.
 #[derive(Clone, Debug)]
 struct Ahead {
     start: Time,
-    /// When its command, and the data of a program, have moved.
+    /// Time at which its command, and the data of a program, have been transferred.
     moved: Time,
 }
 
-/// An operation whose cells rest.
+/// A suspended operation.
 #[derive(Clone, Debug)]
 struct Suspended {
-    /// What the cells have still to do.
+    /// Time that the cells still have to work.
     left: Time,
     since: Time,
 }
 
 impl Array {
-    /// Whether something could overlap with the program or the erase that the cells of a unit work for, because nothing
-    /// does so far.
+    /// Returns `true` if the cells of a unit work for a program or an erase, and no second operation exists. Another
+    /// operation may then overlap with it.
     #[inline]
     pub fn may_overlap(&self, unit: ExecUnitId) -> bool {
         let state = &self.units[unit];
@@ -60,15 +60,15 @@ impl Array {
             && state.beside == Beside::Nothing
     }
 
-    /// Whether the next read may start while the data of the one before, or of its planes, leave.
+    /// Returns `true` if the next read may start while the data of the current one, or of its planes, leave.
     pub fn can_read_ahead(&self, unit: ExecUnitId) -> bool {
         let state = &self.units[unit];
         let Operation { kind, pages, .. } = state.operation;
         state.beside == Beside::Nothing && state.phase == Phase::Holding && kind == Kind::Read && pages <= 1
     }
 
-    /// Puts the planes aside whose data leave: those of the next read are named behind them, before
-    /// [`Array::start_ahead`]. Nothing is suspended meanwhile, so that the place is free.
+    /// Copies the planes whose data leave, so that the planes of the next read can be set before
+    /// [`Array::start_ahead`]. The copy's memory is free because no operation is suspended at this time.
     pub fn set_members_aside(&mut self, unit: ExecUnitId) {
         if self.units[unit].operation.members > 1 {
             let members = self.member_places(unit);
@@ -76,7 +76,7 @@ impl Array {
         }
     }
 
-    /// Whether what a unit does, and goes on to do, may be suspended, if [`Array::may_overlap`].
+    /// Returns `true` if the operation of a unit may be suspended at `now`. [`Array::may_overlap`] must hold.
     pub fn may_suspend(&self, unit: ExecUnitId, by: &Suspend, now: Time) -> bool {
         let state = &self.units[unit];
         let allowed = match state.operation.kind {
@@ -87,7 +87,8 @@ impl Array {
         allowed && state.held_back < by.limit && self.events.time_of(unit.0).is_some_and(|end| end > now)
     }
 
-    /// Lets a unit tell when its cells work, if [`Array::may_overlap`] and they do not yet; false where they do.
+    /// Requests an event when the cells of a unit start to work. [`Array::may_overlap`] must hold. Returns `false` if
+    /// they already work.
     pub fn await_cells(&mut self, unit: ExecUnitId, now: Time) -> bool {
         let state = &mut self.units[unit];
         let left = self.events.time_of(unit.0).map_or(Time::ZERO, |end| end.since(now));
@@ -100,7 +101,7 @@ impl Array {
         true
     }
 
-    /// What [`Array::await_cells`] has asked for.
+    /// Handles the event that [`Array::await_cells`] requested.
     pub(super) fn cells_work(&mut self, unit: ExecUnitId, now: Time) -> Outcome {
         let state = &mut self.units[unit];
         state.phase = Phase::Cell;
@@ -109,38 +110,39 @@ impl Array {
         Outcome::CellsWork
     }
 
-    /// Whether an operation of the unit is suspended.
+    /// Returns `true` if an operation of the unit is suspended.
     #[inline]
     pub fn is_suspended(&self, unit: ExecUnitId) -> bool {
         self.units[unit].beside == Beside::Suspended
     }
 
-    /// Holds a suspended operation back for a read, unless that was done so often already; whether it was not.
+    /// Counts that a suspended operation is held back for a read. Returns `false` if it was already held back `limit`
+    /// times.
     pub fn hold_back(&mut self, unit: ExecUnitId, limit: u32) -> bool {
         let held_back = &mut self.units[unit].held_back;
         *held_back += 1;
         *held_back <= limit
     }
 
-    /// Puts a unit that works in line for its channel, for the data of the next program.
+    /// Queues a busy unit for its channel, to transfer the data of the next program.
     pub fn ask_ahead(&mut self, unit: ExecUnitId, rank: u8) {
         self.units[unit].beside = Beside::Asks;
         self.join_channel_line(unit, rank, Cycles::Data);
     }
 
-    /// Whether a unit has asked for its channel with [`Array::ask_ahead`].
+    /// Returns `true` if a unit is queued for its channel by [`Array::ask_ahead`].
     #[inline]
     pub fn asks(&self, unit: ExecUnitId) -> bool {
         self.units[unit].beside == Beside::Asks
     }
 
-    /// The channel that a unit has asked for is granted.
+    /// Ends the request of [`Array::ask_ahead`], because the channel is granted.
     pub fn stop_asking(&mut self, unit: ExecUnitId) {
         self.units[unit].beside = Beside::Nothing;
     }
 
-    /// The operation has ended before the channel was granted that the unit asked for: from here on it waits for the
-    /// channel to start the next one.
+    /// Turns the request of [`Array::ask_ahead`] into a request to start the next command, because the current
+    /// operation has ended before the grant.
     pub fn ask_to_start(&mut self, unit: ExecUnitId, lun: LunId, now: Time) {
         self.stop_asking(unit);
         self.luns[lun].state = LunState::Requesting;
@@ -149,7 +151,7 @@ impl Array {
         }
     }
 
-    /// Opens the books of the operation beside that of a unit, which begins now.
+    /// Starts busy-time accounting of the second operation of a unit, which starts now.
     fn book_other(&mut self, unit: ExecUnitId, now: Time) {
         let (lun, channel) = (self.lun_of_unit(unit), self.channel_of_unit(unit));
         if let Some(accounting) = self.accounting() {
@@ -159,21 +161,22 @@ impl Array {
         }
     }
 
-    /// Goes on with the books of the operation beside that of a unit, as that of the unit from now on.
+    /// Makes the times of the second operation of a unit, after `change`, those of the current operation before it held
+    /// the unit.
     fn take_accounts(&mut self, unit: ExecUnitId, change: impl FnOnce(OperationTimes) -> OperationTimes) {
         let Overlap { head, other_turn, .. } = &mut self.overlaps[unit];
         *head = other_turn.take().map(change);
     }
 
-    /// Moves the command of the operation that was put together beside that of a unit ([`Spot::Ahead`]), and its data
-    /// where it is a program; the unit has been granted its channel. It goes on with it when its own has ended.
+    /// Transfers the command of the operation that was built at [`Spot::Ahead`], and the data of a program. The unit
+    /// must have been granted its channel. It continues with this operation when the current one has ended.
     ///
     /// [`Spot::Ahead`]: super::Spot::Ahead
     pub fn start_ahead(&mut self, unit: ExecUnitId, now: Time) {
         self.book_other(unit, now);
         let Operation { kind, plane, members, command, data, cell, .. } = self.overlaps[unit].other;
         let data = if kind == Kind::Program { data } else { Time::ZERO };
-        // What is shown is that of the unit.
+        // Watchers are shown the current operation of the unit.
         let watched = self.is_watched();
         if watched {
             self.swap_operations(unit);
@@ -210,13 +213,13 @@ impl Array {
         std::mem::swap(&mut self.units[unit].operation, &mut self.overlaps[unit].other);
     }
 
-    /// Whether a unit that has just ended an operation goes on with the next.
+    /// Returns `true` if a unit that has just ended an operation has a pipelined one to continue with.
     #[inline]
     pub fn has_ahead(&self, unit: ExecUnitId) -> bool {
         self.units[unit].beside == Beside::Ahead
     }
 
-    /// A unit goes on with the operation that has begun behind the one that has ended.
+    /// Continues with the pipelined operation after the current one has ended.
     pub fn go_ahead(&mut self, unit: ExecUnitId, holder: Holder, now: Time) {
         let Some(Ahead { start, moved }) = self.overlaps[unit].ahead.take() else { return };
         let Operation { kind, plane, cell: work, .. } = self.overlaps[unit].other;
@@ -229,7 +232,7 @@ impl Array {
             self.add_busy(unit, begin, begin + work);
             (begin + work, work)
         };
-        // Up to now: its transfer, a read's cells, and then the wait for the one before it.
+        // Times up to now: the transfer, the cells of a read, then the wait for the previous operation.
         let bus = moved.min(now) - start;
         let cell = if kind == Kind::Read { now.since(moved).min(work) } else { Time::ZERO };
         let wait = Wait { die: now - start - bus - cell, ..Wait::default() };
@@ -249,7 +252,7 @@ impl Array {
         }
     }
 
-    /// A unit that does nothing takes the operation up that was beside its own, whose cells have so much to do.
+    /// Makes the second operation of an idle unit its current one. The cells have `cells` left to work.
     fn take_up(&mut self, unit: ExecUnitId, cells: Time, holder: Holder, now: Time) {
         let lun = self.lun_of_unit(unit);
         let state = &mut self.units[unit];
@@ -263,7 +266,7 @@ impl Array {
         }
     }
 
-    /// Suspends the cells of a unit; it takes a read when its next event comes.
+    /// Suspends the cells of a unit. The unit takes a read at its next event.
     pub fn suspend(&mut self, unit: ExecUnitId, by: &Suspend, now: Time) {
         let lun = self.lun_of_unit(unit);
         let end = self.events.time_of(unit.0).unwrap_or(now);
@@ -299,7 +302,8 @@ impl Array {
         planes.start as usize..planes.end as usize
     }
 
-    /// The time of a suspended operation ends in the books of its LUN; until the read starts, the host holds it.
+    /// Ends the holding time of a suspended operation in the accounting of its LUN. The host holds the LUN until the
+    /// read starts.
     fn add_suspended(&mut self, unit: ExecUnitId, lun: LunId, now: Time) {
         if let Some(accounting) = self.accounting_mut() {
             accounting.end(unit, lun, true, now);
@@ -307,7 +311,7 @@ impl Array {
         }
     }
 
-    /// The cells of a unit rest.
+    /// Handles the end of the suspension latency: the cells of a unit are suspended.
     pub(super) fn suspended(&mut self, unit: ExecUnitId, now: Time) -> Outcome {
         let lun = self.lun_of_unit(unit);
         let state = &mut self.units[unit];
@@ -323,12 +327,12 @@ impl Array {
         Outcome::Suspended
     }
 
-    /// A LUN with a suspended operation takes a read.
+    /// Marks a LUN as having a suspended operation, so that it takes a read.
     pub fn set_suspended(&mut self, lun: LunId) {
         self.luns[lun].state = LunState::Suspended;
     }
 
-    /// The cells of a unit go on with what was suspended.
+    /// Resumes the suspended operation of a unit.
     pub fn resume_suspended(&mut self, unit: ExecUnitId, by: &Suspend, holder: Holder, now: Time) {
         let Some(Suspended { left, since }) = self.overlaps[unit].suspended.take() else {
             return;
@@ -349,7 +353,7 @@ impl Array {
         self.events.set(unit.0, begin + left);
     }
 
-    /// Begins the books of an operation that nothing came before.
+    /// Clears the overlap state of a unit before an operation starts, except that of a suspended one.
     #[inline]
     pub(super) fn clear_overlap(&mut self, unit: ExecUnitId) {
         let state = &mut self.units[unit];
@@ -363,13 +367,13 @@ impl Array {
         }
     }
 
-    /// What the operation of a unit has spent before it held the unit by itself, or before it was suspended.
+    /// Returns the times of a unit's operation before it held the unit, or before it was suspended.
     #[inline]
     pub fn book_head(&self, unit: ExecUnitId) -> Option<&OperationTimes> {
         self.overlaps.get(unit)?.head.as_ref()
     }
 
-    /// How much of the time booked for the cells of a unit lies behind `at`, for a read that has begun behind another.
+    /// Returns the part after `at` of the cell time of a unit's pipelined read, which is counted in advance.
     pub(super) fn cells_ahead(&self, unit: ExecUnitId, at: Time) -> Time {
         match self.overlaps.get(unit) {
             Some(Overlap { other: Operation { kind: Kind::Read, cell, .. }, ahead: Some(ahead), .. }) => {

@@ -1,4 +1,5 @@
-//! Those who watch an array, and what they are shown. What is shown stays out of line: nobody watches most runs.
+//! Watchers of an array: the probe and the busy-time accounting. Code that reports to them is not inlined, because most
+//! runs have none.
 
 use super::{Array, Member, Operation};
 use crate::nand::busy_time::{BusyAccounting, Holder, OperationTimes};
@@ -7,65 +8,66 @@ use crate::sim::id::{ExecUnitId, LunId};
 use crate::sim::time::Time;
 use crate::work::Class;
 
-/// Those who watch an array.
+/// Watchers of an array.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Watchers {
-    /// Sees every phase.
+    /// Recorder of every phase.
     probe: Option<Probe>,
-    /// Books who held what for how long.
+    /// Accounting of the time for which operations hold LUNs and channels.
     accounting: Option<BusyAccounting>,
-    /// Somebody wants to know what waits, though nothing is recorded here.
+    /// True if the device records queued transactions, though nothing is recorded here.
     of_queues: bool,
 }
 
 impl Array {
-    /// Whether anybody watches.
+    /// Returns `true` if the array has watchers.
     #[inline(always)]
     pub fn is_watched(&self) -> bool {
         self.watchers.is_some()
     }
 
-    /// Watches every phase from now on with this probe; `None` takes the one away that there was.
+    /// Sets or removes the probe, which records every phase from now on.
     pub fn set_probe(&mut self, probe: Option<Probe>) {
         self.change_watchers(|watchers| watchers.probe = probe);
     }
 
-    /// The probe.
+    /// Returns the probe.
     #[inline(always)]
     pub fn probe(&self) -> Option<&Probe> {
         self.watchers.as_ref()?.probe.as_ref()
     }
 
-    /// The probe.
+    /// Returns the probe for changes.
     pub fn probe_mut(&mut self) -> Option<&mut Probe> {
         self.watchers.as_mut()?.probe.as_mut()
     }
 
-    /// Takes the probe away, with what it saw.
+    /// Removes and returns the probe, with the phases that it has recorded.
     pub fn take_probe(&mut self) -> Option<Probe> {
         let mut taken = None;
         self.change_watchers(|watchers| taken = watchers.probe.take());
         taken
     }
 
-    /// Books who holds what from now on.
+    /// Starts busy-time accounting.
     pub fn set_accounting(&mut self, accounting: BusyAccounting) {
         self.change_watchers(|watchers| watchers.accounting = Some(accounting));
     }
 
-    /// The books.
+    /// Returns the busy-time accounting.
     #[inline]
     pub fn accounting(&self) -> Option<&BusyAccounting> {
         self.watchers.as_ref()?.accounting.as_ref()
     }
 
-    /// The books.
+    /// Returns the busy-time accounting for changes.
     #[inline]
     pub fn accounting_mut(&mut self) -> Option<&mut BusyAccounting> {
         self.watchers.as_mut()?.accounting.as_mut()
     }
 
-    /// Lets [`Array::is_watched`] return `true` although the array records nothing: the device records what waits.
+    /// Makes [`Array::is_watched`] return `true` if the device records queued transactions, although the array records
+    /// nothing.
     pub fn keep_watching(&mut self, of_queues: bool) {
         self.change_watchers(|watchers| watchers.of_queues = of_queues);
     }
@@ -77,7 +79,7 @@ impl Array {
         self.watchers = is_watched.then_some(watchers);
     }
 
-    /// Shows the observers a transfer: the switch up to `switched`, then commands and data in so many equal turns.
+    /// Reports a transfer: the switch up to `switched`, then commands and data in `turns` equal turns.
     #[inline(never)]
     pub(super) fn show_transfer(&mut self, unit: ExecUnitId, from: Time, switched: Time, turns: u32, end: Time) {
         let lun = self.lun_of_unit(unit);
@@ -108,7 +110,7 @@ impl Array {
         }
     }
 
-    /// The operation of a unit as plane number `index` of it sees it.
+    /// Returns the operation of a unit with the values of plane number `index` of it.
     fn operation_of(&self, unit: ExecUnitId, index: u32) -> Operation {
         let operation = *self.operation(unit);
         if operation.members <= 1 {
@@ -118,7 +120,7 @@ impl Array {
         Operation { plane, tag, ppn, ..operation }
     }
 
-    /// Shows the probe the work of a unit's cells.
+    /// Reports the work of a unit's cells to the probe.
     #[inline(never)]
     pub(super) fn show_cells(&mut self, unit: ExecUnitId, begin: Time, end: Time) {
         for index in 0..self.operation(unit).members.max(1) {
@@ -129,7 +131,7 @@ impl Array {
         }
     }
 
-    /// Shows the observers that a unit of a LUN starts an operation, `first` of the LUN's command.
+    /// Reports that a unit of a LUN starts an operation, which is the `first` of the LUN's command or not.
     #[inline(never)]
     pub(super) fn show_start(&mut self, lun: LunId, first: bool, class: Class, now: Time) {
         let Some(watchers) = &mut self.watchers else { return };
@@ -157,20 +159,20 @@ impl Array {
         }
     }
 
-    /// What the operation of a unit of `lun` has spent since it held the unit, where books are kept; there may be
-    /// something before ([`Array::book_head`]).
+    /// Returns the times that the operation of a unit of `lun` has spent so far while it held the unit. Returns `None`
+    /// without busy-time accounting. Earlier times are in [`Array::book_head`].
     #[inline(always)]
     pub fn book_turn(&self, unit: ExecUnitId, lun: LunId, now: Time) -> Option<OperationTimes> {
         Some(self.accounting()?.turn(unit, lun, self.cells_of(unit), now))
     }
 
-    /// How long the cells of a unit work in its operation.
+    /// Returns the time for which the cells of a unit work in its operation.
     #[inline(always)]
     pub fn cells_of(&self, unit: ExecUnitId) -> Time {
         self.units[unit].cells
     }
 
-    /// Books that the operation of a unit of `lun` has ended, where books are kept.
+    /// Accounts for the end of the operation of a unit of `lun`, if there is busy-time accounting.
     #[inline(always)]
     pub fn book_end(&mut self, unit: ExecUnitId, lun: LunId, now: Time) {
         let last = self.luns[lun].active == 0;
