@@ -1,5 +1,5 @@
-//! Gathering of whole program units: writes wait until they fill the program of a wordline, or of a wordline in each
-//! plane of a die if planes program together. See docs/model/mapping.md.
+//! Gathering of whole program units: keeps writes until they fill the program of a wordline, or of a wordline in each
+//! plane that programs together. See docs/model/mapping.md.
 
 use std::collections::VecDeque;
 
@@ -9,37 +9,37 @@ use crate::sim::id::TransactionId;
 use crate::sim::time::Time;
 use crate::work::{Fifo, Transactions};
 
-/// Writes that go into one program unit.
+/// Writes for one program unit.
 #[derive(Clone, Debug, Default)]
 struct Stage {
     waiting: Fifo,
     count: u32,
     /// Units that the buffer has picked for this stage and that the firmware has not written yet.
     coming: u32,
-    /// Number of program units that have left, which distinguishes entries of `due`.
+    /// Number of program units that were released. It distinguishes entries of `due`.
     turn: u32,
-    /// True if somebody waits for a write of it: it leaves when nothing more is coming.
+    /// True if a request waits for one of the writes: the stage is released when no more writes are coming.
     is_urgent: bool,
     /// True if the stage is in `Filling::begun`.
     is_begun: bool,
 }
 
-/// The state of a stage after a write was added.
+/// State of a stage after a write was added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Staged {
-    /// It is a whole program unit.
+    /// The stage is a whole program unit.
     Full,
-    /// It waits for more, from now on.
+    /// The stage starts to wait for more writes.
     First,
-    /// It waits for more, as before.
+    /// The stage continues to wait for more writes.
     Waits,
 }
 
-/// The program units that are being gathered.
+/// Program units that are being filled.
 #[derive(Clone, Debug)]
 pub(crate) struct Filling {
     timeout: Time,
-    /// Mapping units of a program unit.
+    /// Number of mapping units of a program unit.
     group: u32,
     /// True if the buffer completes program units. With several temperature classes it cannot, because the address of
     /// a dirty unit does not determine its stage.
@@ -50,12 +50,12 @@ pub(crate) struct Filling {
     due: VecDeque<(Time, u32, u32)>,
     /// Urgent stages, oldest first.
     urgent: VecDeque<u32>,
-    /// Stages that the buffer has picked a unit for since it last completed them, oldest first.
+    /// Stages for which the buffer has picked a unit since it last completed them, oldest first.
     begun: VecDeque<u32>,
 }
 
 impl Filling {
-    /// Creates empty stages for each plane, or for each of `pools`. Returns `None` if writes do not wait for others.
+    /// Creates empty stages for each plane, or for each of `pools`. Returns `None` without `controller.fill_timeout`.
     pub(crate) fn new(config: &DeviceConfig, pools: Option<u32>, merging: &Merging) -> Option<Filling> {
         let timeout = config.controller.fill_timeout.time();
         let places = pools.unwrap_or(config.total_planes());
@@ -106,7 +106,7 @@ impl Filling {
         std::mem::take(&mut stage.waiting)
     }
 
-    /// Notes that the buffer has picked a unit of one of its lists.
+    /// Records that the buffer has picked a unit of one of its lists.
     pub(crate) fn expect(&mut self, list: u16) {
         if !self.is_completed {
             return;
@@ -118,14 +118,14 @@ impl Filling {
         }
     }
 
-    /// Notes that the firmware writes a unit that the buffer has picked from one of its lists.
+    /// Records that the firmware writes a unit that the buffer has picked from one of its lists.
     pub(crate) fn bring(&mut self, list: u16) {
         if self.is_completed {
             self.stages[usize::from(list)].coming -= 1;
         }
     }
 
-    /// Makes a stage urgent: somebody waits for a write of it.
+    /// Makes a stage urgent, because a request waits for one of its writes.
     pub(crate) fn hurry(&mut self, number: u32) {
         if !std::mem::replace(&mut self.stages[number as usize].is_urgent, true) {
             self.urgent.push_back(number);
@@ -147,7 +147,7 @@ impl Filling {
         self.urgent.front().copied()
     }
 
-    /// Returns the number of units that a stage needs to become a whole program unit, in addition to those that are
+    /// Returns the number of units that a stage needs to become a whole program unit, in addition to those already
     /// coming.
     fn missing(&self, number: u32) -> u32 {
         let stage = &self.stages[number as usize];
@@ -169,25 +169,25 @@ impl Filling {
         }
     }
 
-    /// Returns the list of the program unit that the buffer has begun first, and the number of units that it lacks.
+    /// Returns the list of the program unit that the buffer began first, and the number of missing units.
     pub(crate) fn first_begun(&self) -> Option<(u16, u32)> {
         let &number = self.begun.front()?;
         Some((number as u16, self.missing(number)))
     }
 
-    /// Notes that the buffer has completed what [`Filling::first_begun`] returns.
+    /// Records that the buffer has completed the program unit of [`Filling::first_begun`].
     pub(crate) fn complete_first(&mut self) {
         if let Some(number) = self.begun.pop_front() {
             self.stages[number as usize].is_begun = false;
         }
     }
 
-    /// Returns `true` if a stage will not become a whole program unit by what is coming.
+    /// Returns `true` if the writes that are coming do not complete the program unit of a stage.
     pub(crate) fn stays_partial(&self, number: u32) -> bool {
         self.stages[number as usize].coming == 0 || self.missing(number) > 0
     }
 
-    /// Returns the stage whose time-out is next, and when it is.
+    /// Returns the time and the stage of the next time-out.
     pub(crate) fn next_due(&mut self) -> Option<(Time, u32)> {
         while let Some(&(at, stage, turn)) = self.due.front() {
             if self.stages[stage as usize].turn == turn {
@@ -198,7 +198,7 @@ impl Filling {
         None
     }
 
-    /// Gives the stage whose time-out is next another one.
+    /// Restarts the time-out of the stage that is due next.
     pub(crate) fn postpone(&mut self, now: Time) {
         if let Some((_, stage, turn)) = self.due.pop_front() {
             self.due.push_back((now.later(self.timeout), stage, turn));
@@ -211,7 +211,7 @@ mod tests {
     use super::*;
     use crate::work::{Class, Kind, Transaction};
 
-    /// One pool whose pages hold two mapping units.
+    /// Creates the stages of one pool whose pages hold two mapping units.
     fn filling() -> Filling {
         let options = ["geometry.page_size=8KiB", "controller.fill_timeout=1ms"].map(str::to_owned);
         let config = crate::config::load("tiny", &options).unwrap();
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stage_leaves_when_it_is_full() {
+    fn a_full_stage_is_released() {
         let (mut filling, mut links) = (filling(), Transactions::default());
         let ids = [write(&mut links), write(&mut links)];
         assert_eq!(filling.add(&mut links, 0, ids[0], Time::from_us(5)), Staged::First);
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stage_that_left_is_not_urgent_and_has_no_time_out() {
+    fn a_released_stage_is_not_urgent_and_has_no_time_out() {
         let (mut filling, mut links) = (filling(), Transactions::default());
         for at in [1, 2] {
             let id = write(&mut links);
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn the_buffer_completes_what_it_has_begun() {
+    fn the_buffer_completes_program_units_that_it_began() {
         let (mut filling, mut links) = (filling(), Transactions::default());
         assert_eq!((filling.slots_for(Some(0)), filling.first_begun()), (2, None));
         filling.expect(0);
@@ -256,7 +256,7 @@ mod tests {
         filling.bring(0);
         let id = write(&mut links);
         filling.add(&mut links, 0, id, Time::ZERO);
-        assert!(filling.stays_partial(0), "nothing is coming");
+        assert!(filling.stays_partial(0), "no write is coming");
         filling.expect(0);
         filling.complete_first();
         assert_eq!((filling.stays_partial(0), filling.first_begun()), (false, None));

@@ -1,8 +1,8 @@
-//! Which waiting operations join the command of a LUN: those of other planes of the die in a multi-plane command, those
-//! of other dies of the chip in an interleaved one.
+//! Joining of commands: selects waiting operations of other planes of the die for a multi-plane command, and of other
+//! dies of the chip for an interleaved one.
 //!
-//! What joins is the first in the queue of its plane, with the rank and of the kind of the one that leads. Hu et al.
-//! 2011, Section 2.2; docs/model/commands.md has the rules.
+//! An operation can join if it is the first in the queue of its plane and has the rank and kind of the leading one. See
+//! Hu et al. 2011, Section 2.2; docs/model/commands.md has the rules.
 
 use super::binder::{Address, Target};
 use super::{Binder, Dispatch, Merging, Parts, View};
@@ -19,7 +19,7 @@ impl Dispatch {
     }
 }
 
-/// Starts the command of `lun` that `lead`, drafted at `unit`, leads, with what can join it.
+/// Starts the command of `lun` that `lead`, drafted at `unit`, leads, with the operations that can join it.
 #[inline(never)]
 pub(super) fn start_merged(b: &mut impl Binder, lun: LunId, rank: u8, lead: TransactionId, unit: ExecUnitId) {
     let View { dispatch, array, .. } = b.view();
@@ -27,7 +27,7 @@ pub(super) fn start_merged(b: &mut impl Binder, lun: LunId, rank: u8, lead: Tran
     let mut planes = start_unit(b, unit, rank, lead);
     let mut dies = 1;
     if merging.interleave {
-        // Of the same chip: a LUN may be a package of several.
+        // Only dies of the same chip join. A LUN may be a package of several chips.
         let first = unit.0 / merging.per_chip * merging.per_chip;
         for other in (first..first + merging.per_chip).map(ExecUnitId).filter(|&other| other != unit) {
             b.parts().array.set_binding(lun);
@@ -41,7 +41,7 @@ pub(super) fn start_merged(b: &mut impl Binder, lun: LunId, rank: u8, lead: Tran
     b.parts().array.note_merged(kind, dies, planes);
 }
 
-/// Starts a unit on `lead`, with other planes of it. Returns the number of planes that work.
+/// Starts the operation of `lead` on a unit, with other planes of the unit. Returns the number of planes that work.
 fn start_unit(b: &mut impl Binder, unit: ExecUnitId, rank: u8, lead: TransactionId) -> u32 {
     join_planes_for(b, unit, rank, lead, Spot::Unit(unit));
     let members = b.view().array.draft(Spot::Unit(unit)).members;
@@ -49,8 +49,8 @@ fn start_unit(b: &mut impl Binder, unit: ExecUnitId, rank: u8, lead: Transaction
     members
 }
 
-/// Binds what joins `lead`, drafted `at` a spot, in other planes of its die, if planes work together on such
-/// operations.
+/// Binds the transactions that join `lead`, drafted `at` a spot, in other planes of its die. Does nothing if planes do
+/// not share commands of this kind.
 #[inline]
 pub(super) fn join_planes_for(b: &mut impl Binder, unit: ExecUnitId, rank: u8, lead: TransactionId, at: Spot) {
     let View { dispatch, array, .. } = b.view();
@@ -62,7 +62,7 @@ pub(super) fn join_planes_for(b: &mut impl Binder, unit: ExecUnitId, rank: u8, l
     }
 }
 
-/// Binds what joins `lead`, which is loaded ahead, in the planes that a unit works in now.
+/// Binds the transactions that join `lead`, which is loaded ahead, in the planes that a unit works in now.
 pub(super) fn join_at_work(b: &mut impl Binder, unit: ExecUnitId, rank: u8, lead: TransactionId) {
     let View { dispatch, array, .. } = b.view();
     let merging = dispatch.merging;
@@ -72,7 +72,7 @@ pub(super) fn join_at_work(b: &mut impl Binder, unit: ExecUnitId, rank: u8, lead
     join_planes(b, unit, rank, lead, Spot::Ahead(unit), works);
 }
 
-/// Binds what joins `lead`, drafted `at` a spot, in other planes of its group that are `allowed`.
+/// Binds the transactions that join `lead`, drafted `at` a spot, in other planes of its group that are `allowed`.
 fn join_planes(
     b: &mut impl Binder,
     unit: ExecUnitId,
@@ -114,13 +114,13 @@ fn last_of(transactions: &Transactions, mut id: TransactionId) -> TransactionId 
     id
 }
 
-/// Returns `true` if a transaction reads one flash page. A translation page may be several.
+/// Returns `true` if a transaction reads one flash page. A translation page may span several.
 pub(crate) fn reads_a_page(transaction: &Transaction) -> bool {
     let Transaction { kind, units, .. } = *transaction;
     array::Kind::from(kind) == array::Kind::Read && (kind != Kind::MapRead || units == 1)
 }
 
-/// Calls [`Binder::bind`] out of line, for what joins or overlaps.
+/// Calls [`Binder::bind`] out of line, for operations that join a command or overlap.
 #[inline(never)]
 pub(super) fn bind_beside(b: &mut impl Binder, id: TransactionId, rank: u8, at: Spot) -> bool {
     b.bind(id, rank, at)
@@ -153,8 +153,8 @@ fn waits_for(b: &impl Binder, plane: PlaneId, rank: u8, kind: array::Kind) -> bo
     is_of(b, first_in(b.view(), plane, rank), plane, rank, kind)
 }
 
-/// Returns `true` if `id`, the first that waits for `plane`, is an operation of `kind`. If it is `NONE`, returns `true`
-/// if a write could be taken from the pool.
+/// Returns `true` if `id`, the first transaction that waits for `plane`, is an operation of `kind`. If `id` is `NONE`,
+/// returns `true` if a write of the pool can be taken instead.
 fn is_of(b: &impl Binder, id: TransactionId, plane: PlaneId, rank: u8, kind: array::Kind) -> bool {
     if id.is_none() {
         return kind == array::Kind::Program && pool_waits_for(b, plane, rank);
@@ -183,14 +183,15 @@ pub(super) fn class_of(View { dispatch, transactions, .. }: View, plane: PlaneId
     if first.is_none() { 0 } else { transactions[first].temperature }
 }
 
-/// Returns the address that copy-backs in several planes must share: of the page that is moved within `plane` next.
+/// Returns the address of the next page to be moved within `plane`, in the form that copy-backs in several planes must
+/// share.
 fn source_of(b: &impl Binder, merging: Merging, plane: PlaneId) -> Option<Address> {
     let (block, page) = b.source_of(plane)?;
     Some(if merging.strict { (block, page) } else { (0, page) })
 }
 
-/// Returns `true` if the first that waits for `plane` may join an operation of `kind` at an address, in a cell mode.
-/// The planes of a command are all in one mode.
+/// Returns `true` if the first transaction that waits for `plane` may join an operation of `kind` at an address, in a
+/// cell mode. All planes of a command must be in one mode.
 fn suits(b: &impl Binder, plane: PlaneId, rank: u8, kind: array::Kind, lead: (Address, CellMode)) -> bool {
     let ((block, page), cells) = lead;
     let view = b.view();
@@ -228,7 +229,7 @@ pub(super) fn may_program_together(b: &impl Binder, one: PlaneId, other: PlaneId
     }
 }
 
-/// Takes the first that waits for `plane` out of its queue, or the oldest out of the pool.
+/// Removes and returns the first transaction that waits for `plane`, or the oldest of the pool.
 fn take_for(b: &mut impl Binder, plane: PlaneId, rank: u8, kind: array::Kind) -> TransactionId {
     let Parts { dispatch, transactions, array, .. } = b.parts();
     let id = dispatch.waiting.pop(array.lun_of(plane), plane, rank, transactions);
@@ -241,9 +242,10 @@ fn take_for(b: &mut impl Binder, plane: PlaneId, rank: u8, kind: array::Kind) ->
     id
 }
 
-/// With `nand.advanced.multi_plane_program = "blind"`: skips pages in the planes of a die that are behind, so that they
-/// can be programmed together with the write `lead`, which has a plane and no place yet. Only if both are in the middle
-/// of a block, with equal addresses if that is required. The rest of a block is never given up.
+/// Skips pages in planes of a die that lag behind, so that they can be programmed together with the write `lead`. This
+/// write has a plane but no physical address yet. Only with `nand.advanced.multi_plane_program = "blind"`.
+///
+/// All blocks must be partly programmed, and have equal addresses if required. The rest of a block is never skipped.
 pub(super) fn level(b: &mut impl Binder, lead: TransactionId, rank: u8) {
     let view = b.view();
     let View { dispatch, transactions, .. } = view;

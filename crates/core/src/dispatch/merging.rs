@@ -1,4 +1,4 @@
-//! Which kinds of operations join a command, and which planes work together.
+//! Shared commands: kinds of operations that can join a command, and planes that can work together.
 
 use crate::config::DeviceConfig;
 use crate::config::advanced::{Waste, Wise};
@@ -6,22 +6,22 @@ use crate::nand::array;
 use crate::sim::id::PlaneId;
 use crate::sim::memory::Divider;
 
-/// Which operations are merged.
+/// Rules for shared commands.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Merging {
-    /// By [`array::Kind`]: whether planes work together.
+    /// True if planes work together. Indexed by [`array::Kind`].
     pub(super) planes: [bool; array::Kind::COUNT],
-    /// Pages are wasted so that planes can be programmed together.
+    /// True if pages are wasted so that planes can be programmed together.
     pub(super) blind: bool,
-    /// Block addresses must be equal too.
+    /// True if block addresses must be equal too.
     pub(super) strict: bool,
-    /// Planes that can work together.
+    /// Number of planes that can work together.
     pub(super) group: Divider,
-    /// Dies of a chip.
+    /// Number of dies of a chip.
     pub(super) per_chip: u32,
-    /// Dies of a chip work together.
+    /// True if dies of a chip work together.
     pub(super) interleave: bool,
-    /// Whether anything is merged at all.
+    /// True if any operations share commands.
     pub(super) any: bool,
 }
 
@@ -32,7 +32,7 @@ impl Merging {
         planes[array::Kind::Read as usize] = advanced.multi_plane_read != Wise::Off;
         planes[array::Kind::Program as usize] = advanced.multi_plane_program != Waste::Off;
         planes[array::Kind::Erase as usize] = advanced.multi_plane_erase != Wise::Off;
-        // It reads in all planes and programs in all.
+        // A multi-plane copy-back reads and programs in all its planes.
         planes[array::Kind::CopyBack as usize] = advanced.copy_back != Waste::Off
             && advanced.multi_plane_program != Waste::Off
             && advanced.multi_plane_read != Wise::Off;
@@ -53,7 +53,7 @@ impl Merging {
         if self.planes[array::Kind::Program as usize] { self.group.divisor() } else { 1 }
     }
 
-    /// The planes that can work together with `plane`, itself among them.
+    /// Returns the planes that can work together with `plane`, including `plane`.
     #[inline]
     pub(crate) fn group_of(&self, plane: PlaneId) -> std::ops::Range<u32> {
         let first = plane.0 - self.place_in_group(plane);
@@ -68,16 +68,16 @@ impl Merging {
         planes.map(PlaneId)
     }
 
-    /// The other planes that can work together with `plane`.
+    /// Returns the other planes that can work together with `plane`.
     #[inline]
     pub(crate) fn others_of(&self, plane: PlaneId) -> impl Iterator<Item = PlaneId> + use<> {
         let own = self.place_in_group(plane);
         let first = plane.0 - own;
-        // Which of them it is can hardly be guessed: no branch.
+        // Without a branch, because the result is hard to predict.
         (0..self.group.divisor() - 1).map(move |index| PlaneId(first + index + u32::from(index >= own)))
     }
 
-    /// The number of a plane among those that it can work together with.
+    /// Returns the index of a plane in its group of planes that can work together.
     #[inline]
     pub(crate) fn place_in_group(&self, plane: PlaneId) -> u32 {
         self.group.divide_with_rest(plane.0).1

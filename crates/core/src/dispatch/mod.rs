@@ -1,6 +1,6 @@
-//! Dispatch: the queues of operations that are ready, and what each execution unit works on.
+//! Dispatch: the queues of ready operations, and the operations that the execution units work on.
 //!
-//! The FTL decides where an operation goes, and the array how long it takes. Dispatch decides which operation starts
+//! The FTL decides the address of an operation, and the array its duration. Dispatch decides which operation starts
 //! next on a LUN, which ones join its command, and which overlap with it.
 
 mod binder;
@@ -45,41 +45,41 @@ pub(crate) struct Dispatch {
     scheduler: Scheduler,
     /// Indexed by [`Class`].
     ranks: [u8; Class::COUNT],
-    /// With a scheduler that looks.
+    /// Queue state for a scheduler that picks transactions.
     looking: Option<Box<Looking>>,
-    /// True if a LUN may take other transactions than the first of its queues: there is a pool, or a scheduler that
-    /// looks.
+    /// True if a LUN may take other transactions than the first of its queues, because there is a pool or the scheduler
+    /// picks transactions.
     chooses: bool,
     /// True if a LUN that waits for its channel yields to more urgent operations that arrive in the meantime.
     reconsiders: bool,
-    /// True if operations that arrive may change what a LUN does that is not idle.
+    /// True if newly queued operations may change the work of a LUN that is not idle.
     looks_at_work: bool,
-    /// Transactions that wait for a LUN, or for a plane of it if operations are merged.
+    /// Transactions that wait for a LUN, or for one of its planes if operations may share commands.
     waiting: Waiting,
     merging: Merging,
-    /// The transaction that each execution unit works on: the first of those that share its command.
+    /// First of the transactions that share the current command of each execution unit.
     running: Table<ExecUnitId, TransactionId>,
     overlapping: Overlapping,
-    /// The transaction that has started behind that of `running`, or `NONE`.
+    /// Transaction that was loaded after that of `running`, or `NONE`. Indexed by execution unit.
     ahead: Table<ExecUnitId, TransactionId>,
-    /// The transaction that each execution unit has suspended, or `NONE`.
+    /// Suspended transaction of each execution unit, or `NONE`.
     suspended: Table<ExecUnitId, TransactionId>,
     pool: Pool,
     /// Writes that wait for their plane to have room.
     stalled: Table<PlaneId, Fifo>,
-    /// With `controller.fill_timeout`: writes that wait for others.
+    /// Writes that wait to fill a program, with `controller.fill_timeout`.
     pub(crate) filling: Option<Box<Filling>>,
-    /// Number of transactions that were queued. Holds add [`AFTER_HELD`].
+    /// Number of transactions that were queued so far. Each release of held LUNs adds [`AFTER_HELD`].
     orders: u64,
     /// True with dynamic allocation: writes wait in pools.
     dynamic: bool,
-    /// Mapping units of a program.
+    /// Number of mapping units of a program.
     units_per_program: u32,
     /// True with `gc.pace = "proportional"`: a LUN without work is offered to garbage collection.
     paces: bool,
-    /// True if binding a transaction may set off others: the map, a journal or a checkpoint is in flash.
+    /// True if binding a transaction may queue others, because the map, a journal or a checkpoint is in flash.
     pub(crate) binding_sets_off: bool,
-    /// Deliberate defects, to show that tests find them.
+    /// Deliberate bugs, which show that the tests catch them.
     pub(crate) loses_tasks: bool,
     pub(crate) swaps_tasks: bool,
 }
@@ -123,13 +123,14 @@ impl Dispatch {
         }
     }
 
-    /// Returns the first of the transactions that an execution unit has worked on, which does not any more.
+    /// Returns the first of the transactions that an execution unit has completed, and clears it.
     #[inline]
     pub(crate) fn ended(&mut self, unit: ExecUnitId) -> TransactionId {
         std::mem::replace(&mut self.running[unit], TransactionId::NONE)
     }
 
-    /// Returns the transaction of the plane whose data have left, while other planes of its execution unit still work.
+    /// Returns the transaction of the plane whose data have been transferred, while its execution unit continues with
+    /// others.
     #[inline]
     pub(crate) fn member_ended(&mut self, unit: ExecUnitId, transactions: &Transactions) -> TransactionId {
         let id = self.running[unit];
@@ -142,7 +143,7 @@ impl Dispatch {
         self.running[unit]
     }
 
-    /// Returns the first of the transactions that have started behind those that an execution unit works on, or `NONE`.
+    /// Returns the first of the transactions that are loaded after the current ones of an execution unit, or `NONE`.
     pub(crate) fn loaded_ahead(&self, unit: ExecUnitId) -> TransactionId {
         self.ahead[unit]
     }
@@ -158,12 +159,12 @@ impl Dispatch {
         self.ranks[class as usize]
     }
 
-    /// Returns `true` if the scheduler looks.
+    /// Returns `true` if the scheduler picks transactions.
     pub(crate) fn looks(&self) -> bool {
         self.looking.is_some()
     }
 
-    /// Notes for a scheduler that looks that a transaction waits from now on.
+    /// Records the time at which a transaction was queued, for a scheduler that picks transactions.
     pub(crate) fn note_arrival(&mut self, id: TransactionId, now: Time) {
         if let Some(looking) = &mut self.looking {
             looking.note_arrival(id, now);
@@ -243,7 +244,7 @@ impl Dispatch {
         writes
     }
 
-    /// Removes all writes that wait in pools and for planes to have room, and returns their queues.
+    /// Removes all writes that wait in pools or are parked for planes, and returns their queues.
     pub(crate) fn take_without_place(&mut self) -> Vec<Fifo> {
         self.pool.lines.iter_mut().chain(&mut self.stalled).map(std::mem::take).collect()
     }
@@ -299,7 +300,7 @@ mod tests {
     /// Distance between the physical addresses of planes.
     const PLANE: u32 = 1000;
 
-    /// Dispatch and an array, with an FTL that only counts pages: each plane has one block that never fills.
+    /// Dispatch and an array, with an FTL that only counts pages: each plane has one block that never becomes full.
     struct Bench {
         dispatch: Dispatch,
         transactions: Transactions,
@@ -307,12 +308,12 @@ mod tests {
         tasks: Tasks,
         now: Time,
         allocation: Allocation,
-        /// The next page of each plane.
+        /// Next page, indexed by plane.
         next: Vec<u32>,
         ready: PlaneSet,
-        /// Transactions that turn out to need no operation.
+        /// Transactions that need no operation when they are bound.
         void: Vec<TransactionId>,
-        /// Transactions in the order in which they ended.
+        /// Transactions in the order of completion.
         ended: Vec<TransactionId>,
     }
 
@@ -419,7 +420,7 @@ mod tests {
     }
 
     impl Bench {
-        /// Builds the dispatch of `tiny` with options.
+        /// Builds the dispatch of the device `tiny` with options.
         fn new(options: &[&str]) -> Bench {
             let options: Vec<String> = options.iter().map(|option| (*option).to_owned()).collect();
             let config: DeviceConfig = crate::config::load("tiny", &options).unwrap();
@@ -468,12 +469,12 @@ mod tests {
                     Task::Start(lun) => notify(self, lun),
                     Task::Offer(pool) => offer_pool(self, pool),
                     Task::Grant(channel) => grant(self, channel),
-                    other => unreachable!("dispatch pushes no {other:?}"),
+                    other => unreachable!("dispatch pushed {other:?}"),
                 }
             }
         }
 
-        /// Lets the array work up to `until`, like the router of a device.
+        /// Runs the array up to `until`, like the router of a device.
         fn run_until(&mut self, until: Time) {
             self.run_tasks();
             while let Some((at, resource)) = self.array.events().pop(until) {
@@ -481,7 +482,7 @@ mod tests {
                 match self.array.owner(resource) {
                     Owner::Unit(unit) => self.unit_event(unit),
                     Owner::Channel(channel) => grant(self, channel),
-                    Owner::Other(_) => unreachable!("there are no timers"),
+                    Owner::Other(_) => unreachable!("the bench has no timers"),
                 }
                 self.run_tasks();
             }
@@ -530,7 +531,7 @@ mod tests {
     }
 
     #[test]
-    fn a_transaction_without_an_operation_gives_way_to_the_next_one() {
+    fn a_transaction_without_an_operation_is_skipped() {
         let mut bench = Bench::new(&[]);
         let first = bench.write(0);
         bench.run_until(Time(1));
@@ -573,7 +574,7 @@ mod tests {
     #[test]
     fn the_writes_of_a_pool_go_to_idle_luns_with_room() {
         let mut bench = Bench::new(&["allocation=dynamic"]);
-        // One LUN has no room, and of another one a single plane.
+        // One LUN has no room, and another one has room in all but one plane.
         for plane in [0, 1, 2] {
             bench.ready.set(bench.allocation.order().position(PlaneId(plane)), false);
         }

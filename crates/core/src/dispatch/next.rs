@@ -1,6 +1,6 @@
-//! Which transaction a LUN takes next: by rank and age, out of its own queues or of its pool.
+//! Selection of the next transaction of a LUN: by rank and age, from its own queues or from its pool.
 //!
-//! If a scheduler looks, it chooses instead (`pick.rs`).
+//! A scheduler that picks transactions chooses instead (`pick.rs`).
 
 use super::pick::pick;
 use super::pooled::{choose_plane, has_ready_plane};
@@ -24,7 +24,7 @@ impl Dispatch {
     }
 }
 
-/// Returns the transaction that `lun` takes next, with its rank: the scheduler's choice if it looks, otherwise the
+/// Returns the next transaction of `lun` with its rank: the scheduler's choice if it picks transactions, otherwise the
 /// first by rank.
 #[inline(always)]
 pub(super) fn next_for(b: &mut impl Binder, lun: LunId) -> Option<(u8, TransactionId)> {
@@ -32,7 +32,7 @@ pub(super) fn next_for(b: &mut impl Binder, lun: LunId) -> Option<(u8, Transacti
     if dispatch.chooses { choose_next(b, lun) } else { dispatch.first_own(lun) }
 }
 
-/// Returns the transaction of `rank` that `lun` takes next, with its rank.
+/// Returns the next transaction of `lun` with `rank`, and that rank.
 #[inline]
 pub(super) fn next_of(b: &mut impl Binder, lun: LunId, rank: u8) -> Option<(u8, TransactionId)> {
     let dispatch = b.view().dispatch;
@@ -43,7 +43,7 @@ pub(super) fn next_of(b: &mut impl Binder, lun: LunId, rank: u8) -> Option<(u8, 
     own.is_some().then_some((rank, own))
 }
 
-/// Removes `id`, which a LUN takes next, from its queue.
+/// Removes `id`, the next transaction of a LUN, from its queue.
 #[inline(always)]
 pub(super) fn take_next(b: &mut impl Binder, lun: LunId, rank: u8, id: TransactionId) {
     let Parts { dispatch, transactions, .. } = b.parts();
@@ -53,7 +53,7 @@ pub(super) fn take_next(b: &mut impl Binder, lun: LunId, rank: u8, id: Transacti
     dispatch.waiting.pop(lun, transactions[id].plane, rank, transactions);
 }
 
-/// Removes `id`, which a LUN takes next, from its queue. A write of the pool takes a plane of the LUN.
+/// Removes `id`, the next transaction of a LUN, from its queue. A write of the pool is assigned to a plane of the LUN.
 #[inline(never)]
 fn take_chosen(b: &mut impl Binder, lun: LunId, rank: u8, id: TransactionId) {
     let View { dispatch, array, .. } = b.view();
@@ -68,14 +68,14 @@ fn take_chosen(b: &mut impl Binder, lun: LunId, rank: u8, id: TransactionId) {
     }
 }
 
-/// Returns the transaction that is first by rank, then by age, for `lun`, of its own queues or of its pool.
+/// Returns the first transaction of `lun` by rank, then by age, from its own queues or from its pool. With its rank.
 #[inline(always)]
 pub(crate) fn first_for(b: &impl Binder, lun: LunId) -> Option<(u8, TransactionId)> {
     let dispatch = b.view().dispatch;
     if dispatch.dynamic { first_with_pool(b, lun) } else { dispatch.first_own(lun) }
 }
 
-/// Returns the transaction of `rank` that is first for `lun`, with its rank.
+/// Returns the first transaction of `lun` with `rank`, and that rank.
 fn first_of(b: &impl Binder, lun: LunId, rank: u8) -> Option<(u8, TransactionId)> {
     let dispatch = b.view().dispatch;
     let own = dispatch.waiting.oldest(lun, rank);
@@ -91,7 +91,7 @@ fn first_with_pool(b: &impl Binder, lun: LunId) -> Option<(u8, TransactionId)> {
     or_of_pool(b, lun, rank, own)
 }
 
-/// Returns `own`, unless that is `NONE` or the first write of the pool of `lun` goes before it.
+/// Returns `own`, unless it is `NONE` or the first write of the pool of `lun` comes first by rank and age.
 fn or_of_pool(b: &impl Binder, lun: LunId, rank: u8, own: TransactionId) -> Option<(u8, TransactionId)> {
     let View { dispatch, transactions, array, .. } = b.view();
     let (pooled, id) = (dispatch.rank_of_writes(), dispatch.first_of_pool(PlaneId(array.planes_of(lun).start)));
@@ -103,29 +103,29 @@ fn or_of_pool(b: &impl Binder, lun: LunId, rank: u8, own: TransactionId) -> Opti
     own.is_some().then_some((rank, own))
 }
 
-/// Returns the transaction that `lun` takes next, with its rank, if there is a pool or a scheduler that looks.
+/// Returns the next transaction of `lun` with its rank, if there is a pool or a scheduler that picks transactions.
 #[inline(never)]
 fn choose_next(b: &mut impl Binder, lun: LunId) -> Option<(u8, TransactionId)> {
     let dispatch = b.view().dispatch;
     if dispatch.looking.is_none() { first_with_pool(b, lun) } else { pick(b, lun, None, dispatch.dynamic) }
 }
 
-/// Returns the transaction of `rank` that `lun` takes next, with its rank, if there is a pool or a scheduler that
-/// looks.
+/// Returns the next transaction of `lun` with `rank`, and that rank, if there is a pool or a scheduler that picks
+/// transactions.
 #[inline(never)]
 fn choose_next_of(b: &mut impl Binder, lun: LunId, rank: u8) -> Option<(u8, TransactionId)> {
     let dispatch = b.view().dispatch;
     if dispatch.looking.is_some() { pick(b, lun, Some(rank), dispatch.dynamic) } else { first_of(b, lun, rank) }
 }
 
-/// Returns the transaction that `lun` takes next of its own queues, with its rank.
+/// Returns the next transaction of `lun` from its own queues, with its rank.
 pub(super) fn choose_own(b: &mut impl Binder, lun: LunId) -> Option<(u8, TransactionId)> {
     let dispatch = b.view().dispatch;
     if dispatch.looking.is_some() { pick(b, lun, None, false) } else { dispatch.first_own(lun) }
 }
 
-/// Returns `true` if the scheduler would let a LUN take `id` next, which is not the first of its queue, and if that
-/// could change what a LUN does that works.
+/// Returns `true` if the scheduler picks `id`, which is not the first of its queue, and if that could change the work
+/// of a busy LUN.
 #[inline]
 pub(super) fn picks_at_work(b: &mut impl Binder, lun: LunId, id: TransactionId) -> bool {
     let dispatch = b.view().dispatch;

@@ -1,4 +1,4 @@
-//! Offers the writes of pools to idle LUNs (dynamic allocation).
+//! Offers of pooled writes to idle LUNs (dynamic allocation).
 
 use super::join::may_program_together;
 use super::pool::Pool;
@@ -9,7 +9,7 @@ use crate::sim::id::{ChannelId, LunId, PlaneId};
 use crate::work::Task;
 
 /// Offers the writes of a pool to idle LUNs, in the order of the allocation.
-// Inlined, it would slow the loop over all tasks.
+// Inlining this function would slow the loop over all tasks.
 #[inline(never)]
 pub(crate) fn offer_pool(b: &mut impl Binder, pool: u32) {
     let line = pool as usize;
@@ -33,8 +33,8 @@ pub(crate) fn offer_pool(b: &mut impl Binder, pool: u32) {
     request_for_pool(b, pool);
 }
 
-/// Makes the planes of idle LUNs of idle channels the candidates: those with room if nothing is merged. Otherwise,
-/// another plane of the LUN may take what is dealt to one.
+/// Makes the planes of idle LUNs on idle channels the candidates. If operations share no commands, only planes with
+/// room are candidates. Otherwise, another plane of the LUN may take the write.
 fn find_idle_planes(b: &mut impl Binder) {
     let Parts { dispatch, array, now, .. } = b.parts();
     let Pool { candidates, of_channel, idle, .. } = &mut dispatch.pool;
@@ -57,9 +57,9 @@ fn keep_ready(b: &mut impl Binder) {
     b.parts().dispatch.pool.candidates = candidates;
 }
 
-/// Deals the writes of a pool to the planes of idle LUNs on idle channels, by the order of the allocation, and then
-/// starts those: so that what goes to one die or chip goes in one command. With `controller.fill_timeout`, a die takes
-/// a whole program unit: all of its planes that program together come before the next one in the order.
+/// Assigns writes of a pool to planes of idle LUNs on idle channels, in the order of the allocation, and starts these
+/// LUNs. Writes for one die or chip therefore share a command. With `controller.fill_timeout`, a die takes a whole
+/// program unit: all of its planes that program together are filled before the next plane in the order.
 fn deal_pool(b: &mut impl Binder, pool: u32) {
     find_idle_planes(b);
     b.parts().dispatch.pool.dealt.clear();
@@ -89,8 +89,8 @@ fn deal_pool(b: &mut impl Binder, pool: u32) {
     }
 }
 
-/// Deals the writes of one program to `plane`, in the turn of `named`, if it has room and can join the planes that were
-/// dealt to.
+/// Assigns the writes of one program to `plane`, in the turn of `named`, if the plane has room and can join the planes
+/// that were assigned writes.
 fn deal(b: &mut impl Binder, pool: u32, named: PlaneId, plane: PlaneId) {
     let dispatch = b.parts().dispatch;
     dispatch.pool.candidates.set(dispatch.pool.positions[named], false);
@@ -110,10 +110,12 @@ fn deal(b: &mut impl Binder, pool: u32, named: PlaneId, plane: PlaneId) {
     dispatch.pool.dealt.push(plane);
 }
 
-/// Returns the plane that takes what the order deals to `named`. The first of a LUN is its plane that was used least
-/// recently, and the others lie to that as they do in the order. An order alone would send nearly all to the planes
-/// that come first in it, since a LUN that takes a write is not idle for the others; and planes that are not filled
-/// alike have no pages with equal addresses to program together.
+/// Returns the plane that takes the writes of `named`, the next plane in the order. On each LUN, the least recently
+/// used plane comes first, and the others follow with the distances that they have in the order.
+///
+/// The plain order would send nearly all writes to the first planes, since a LUN that takes a write is not idle for its
+/// other planes. Planes that are filled unevenly have no pages at equal addresses, which could be programmed
+/// together.
 fn in_turn(b: &mut impl Binder, named: PlaneId) -> PlaneId {
     let View { dispatch, array, .. } = b.view();
     let lun = array.lun_of(named);
@@ -131,7 +133,7 @@ fn in_turn(b: &mut impl Binder, named: PlaneId) -> PlaneId {
     PlaneId(planes.start + (own.0 + shift.0) % units * per_unit + (own.1 + shift.1) % per_unit)
 }
 
-/// Returns `true` if a write to `plane` could share a command with those dealt to its LUN so far.
+/// Returns `true` if a write to `plane` could share a command with those assigned to its LUN so far.
 fn may_join_dealt(b: &impl Binder, plane: PlaneId) -> bool {
     let View { dispatch, array, .. } = b.view();
     let lun = array.lun_of(plane);
@@ -146,8 +148,8 @@ fn may_join_dealt(b: &impl Binder, plane: PlaneId) -> bool {
     }
 }
 
-/// Queues idle LUNs for their busy channels, for what is left in a pool: least recently used first, and by the order of
-/// the allocation among equals. The first one that is granted its channel takes the oldest write.
+/// Queues idle LUNs for their busy channels, for the remaining writes of a pool. Least recently used LUNs are first;
+/// the order of the allocation decides among equals. The first LUN that is granted its channel takes the oldest write.
 fn request_for_pool(b: &mut impl Binder, pool: u32) {
     let dispatch = b.parts().dispatch;
     dispatch.pool.candidates.copy_from(&dispatch.pool.idle);
@@ -173,7 +175,7 @@ fn request_for_pool(b: &mut impl Binder, pool: u32) {
     dispatch.pool.lining_up = lining_up;
 }
 
-/// Gives the oldest write of its pool to an idle LUN.
+/// Assigns the oldest write of its pool to an idle LUN.
 fn offer(b: &mut impl Binder, lun: LunId) {
     let plane = choose_plane(b, lun);
     let Parts { dispatch, transactions, .. } = b.parts();

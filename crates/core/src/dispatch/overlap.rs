@@ -1,4 +1,4 @@
-//! Operations of one execution unit that overlap: the next one in the cache register, and reads that interrupt.
+//! Overlapping operations of one execution unit: the next operation in the cache register, and reads that suspend one.
 
 use super::binder::Address;
 use super::join::{bind_beside, class_of, join_at_work, join_planes_for, reads_a_page};
@@ -12,7 +12,7 @@ use crate::sim::time::Time;
 use crate::work::{Kind, Task, Transactions};
 
 impl Dispatch {
-    /// Notes a host read.
+    /// Records the time of a host read.
     #[inline]
     pub(crate) fn note_host_read(&mut self, now: Time) {
         if self.overlapping.program {
@@ -20,24 +20,24 @@ impl Dispatch {
         }
     }
 
-    /// Returns `true` if it matters when the last host read was.
+    /// Returns `true` if the time of the last host read is needed.
     #[inline]
     pub(crate) fn remembers_host_reads(&self) -> bool {
         self.overlapping.program
     }
 
-    /// Forgets the last host read of a device that has been idle since, as one whose state is loaded has none.
+    /// Clears the time of the last host read, because the device has been idle since. A loaded device has none either.
     pub(crate) fn forget_host_reads(&mut self) {
         self.overlapping.quiet_from = Time::ZERO;
     }
 }
 
-/// Starts what waits for a LUN that works and can overlap with what it does. Execution units are LUNs here
+/// Overlaps the next transaction of a busy LUN with the current operation, if possible. Execution units are LUNs here
 /// (config/check.rs).
 #[inline]
 pub(crate) fn overlap_next(b: &mut impl Binder, lun: LunId) {
     let unit = ExecUnitId(lun.0);
-    // Mostly nothing waits, or something overlaps already.
+    // Usually no transaction waits, or an operation overlaps already.
     if b.view().array.may_overlap(unit)
         && let Some((rank, id)) = next_for(b, lun)
     {
@@ -45,7 +45,7 @@ pub(crate) fn overlap_next(b: &mut impl Binder, lun: LunId) {
     }
 }
 
-/// Suspends a unit for a read if its cells work. Otherwise the array reports when they do.
+/// Suspends the operation of a unit for a read if its cells work. Otherwise requests an event when they start to work.
 fn suspend(b: &mut impl Binder, unit: ExecUnitId) {
     let Parts { dispatch, array, now, .. } = b.parts();
     if !array.await_cells(unit, now) {
@@ -54,15 +54,15 @@ fn suspend(b: &mut impl Binder, unit: ExecUnitId) {
     }
 }
 
-/// Returns `true` if writes could fill the block of the program that a unit works for: none goes where copies go,
-/// unless they share their frontiers.
+/// Returns `true` if host writes may go to the block that a unit programs. They never go to blocks of copies, unless
+/// host writes and copies share their frontiers.
 #[inline]
 fn writes_may_follow(View { dispatch, array, .. }: View, unit: ExecUnitId) -> bool {
     let overlapping = &dispatch.overlapping;
     overlapping.program && (overlapping.shared || !array.operation(unit).class.is_collecting())
 }
 
-/// Overlaps `id`, which a LUN that works takes next, with what it does, if that is possible.
+/// Overlaps `id`, the next transaction of a busy LUN, with the current operation, if possible.
 fn overlap_with(b: &mut impl Binder, lun: LunId, unit: ExecUnitId, rank: u8, id: TransactionId) {
     let view = b.view();
     match view.transactions[id].kind {
@@ -82,8 +82,8 @@ fn overlap_with(b: &mut impl Binder, lun: LunId, unit: ExecUnitId, rank: u8, id:
     }
 }
 
-/// Returns `true` if the write `id`, and those queued for the other planes of a running program, fill the next page of
-/// the same blocks, so that the cache register takes them. Writes of the pool do so only if no plane is idle.
+/// Returns `true` if the cache register can take the write `id`, and the writes queued for the other planes of the
+/// running program. They must fill a later page of the same blocks. Pooled writes are taken only if no plane is idle.
 fn follows(b: &impl Binder, unit: ExecUnitId, rank: u8, id: TransactionId) -> bool {
     let view = b.view();
     let View { dispatch, transactions, array, .. } = view;
@@ -100,7 +100,7 @@ fn follows(b: &impl Binder, unit: ExecUnitId, rank: u8, id: TransactionId) -> bo
     };
     is_there
         && planes.clone().all(|(plane, ppn)| {
-            // The chosen one need not be the first of its plane.
+            // A scheduler may have picked a write that is not the first of its plane.
             let is_own = !is_pooled && plane == transactions[id].plane;
             let waiting = if is_own { id } else { dispatch.waiting.first(lun, plane, rank) };
             let is_next = if is_pooled {
@@ -116,8 +116,8 @@ fn follows(b: &impl Binder, unit: ExecUnitId, rank: u8, id: TransactionId) -> bo
         })
 }
 
-/// Returns `true` if the pool has writes for a program in each of these planes, no idle plane takes them, and there
-/// have been no host reads for a while.
+/// Returns `true` if the pool has writes for a program in each of these planes, no idle plane takes them, and no host
+/// read has arrived for a while.
 fn pool_fills(b: &impl Binder, mut planes: impl Iterator<Item = (PlaneId, Ppn)>) -> bool {
     let View { dispatch, transactions, now, .. } = b.view();
     let Some((plane, _)) = planes.next() else { return false };
@@ -127,7 +127,7 @@ fn pool_fills(b: &impl Binder, mut planes: impl Iterator<Item = (PlaneId, Ppn)>)
     is_quiet && !any_plane_is_idle(b) && (others == 0 || dispatch.pool_count(transactions, plane, needed) == needed)
 }
 
-/// Loads the data of the next program while the cells work for the last one.
+/// Loads the data of the next program while the cells work for the current one.
 fn program_ahead(b: &mut impl Binder, unit: ExecUnitId, rank: u8, id: TransactionId) {
     let Parts { dispatch, tasks, .. } = b.parts();
     let holds = dispatch.holds_to_bind(tasks);
@@ -170,7 +170,7 @@ fn begin_ahead(b: &mut impl Binder, unit: ExecUnitId, id: TransactionId) {
     }
 }
 
-/// Loads the next program of a unit that has asked for its channel for that and is granted it.
+/// Loads the next program of a unit that has been granted its channel for this purpose.
 pub(super) fn ahead_granted(b: &mut impl Binder, unit: ExecUnitId) {
     b.parts().array.stop_asking(unit);
     let lun = b.view().array.lun_of_unit(unit);
@@ -181,7 +181,7 @@ pub(super) fn ahead_granted(b: &mut impl Binder, unit: ExecUnitId) {
     {
         return program_ahead(b, unit, rank, id);
     }
-    // What came meanwhile goes first: a read.
+    // A read that was queued in the meantime goes first.
     overlap_next(b, lun);
 }
 
@@ -212,13 +212,13 @@ pub(super) fn holder_of(transactions: &Transactions, id: TransactionId) -> Holde
     if transactions[id].class.is_collecting() { Holder::Gc } else { Holder::Host }
 }
 
-/// Resumes what a unit has suspended.
+/// Resumes the suspended operation of a unit.
 pub(super) fn resume_suspended(b: &mut impl Binder, unit: ExecUnitId) {
     let Parts { dispatch, transactions, array, now, .. } = b.parts();
     let id = std::mem::replace(&mut dispatch.suspended[unit], TransactionId::NONE);
     dispatch.running[unit] = id;
     array.resume_suspended(unit, &dispatch.overlapping.suspend, holder_of(transactions, id), now);
-    // What came meanwhile may take the cache register.
+    // A write that was queued in the meantime may use the cache register.
     let lun = array.lun_of_unit(unit);
     overlap_next(b, lun);
 }

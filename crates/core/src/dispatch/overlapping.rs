@@ -1,4 +1,4 @@
-//! Which operations of one execution unit overlap.
+//! Rules for overlapping operations of one execution unit.
 
 use crate::config::advanced::Suspend;
 use crate::config::cells::CellMode;
@@ -6,24 +6,24 @@ use crate::config::{DeviceConfig, Frontiers};
 use crate::nand::timing::Timing;
 use crate::sim::time::Time;
 
-/// Which operations overlap.
+/// Kinds of operations that overlap.
 #[derive(Clone, Debug)]
 pub(crate) struct Overlapping {
     pub(super) read: bool,
     pub(super) program: bool,
-    /// Whether anything overlaps at all.
+    /// True if any operations overlap.
     pub(super) any: bool,
     /// Time without host reads after which programs of the pool are loaded ahead: [`QUIET_PROGRAMS`].
     pub(super) quiet: Time,
     /// Time at which `quiet` has passed since the last host read.
     pub(super) quiet_from: Time,
-    /// Writes of the host go to the blocks of copies.
+    /// True if host writes and copies share blocks.
     pub(super) shared: bool,
     pub(super) suspend: Suspend,
 }
 
-/// Program times without a host read after which pooled writes are loaded ahead. A program with another one loaded
-/// behind it cannot be suspended, so that a read waits for both; what that gains is the time of the transfer.
+/// Duration without a host read, in program times, after which pooled writes are loaded ahead. A program with another
+/// one loaded after it cannot be suspended, so a read waits for both. Loading ahead saves only the transfer time.
 const QUIET_PROGRAMS: u64 = 50;
 
 impl Overlapping {

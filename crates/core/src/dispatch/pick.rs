@@ -1,7 +1,7 @@
-//! Schedulers that look: what a LUN starts is chosen among all transactions that wait for it.
+//! Scheduler choice: lets a scheduler that picks transactions choose among all those that wait for a LUN.
 //!
-//! The scheduler chooses the transaction that leads a command. Dispatch chooses what joins that command: the writes
-//! that fill the program, and the operations of other planes and dies. docs/model/timing.md has the rules.
+//! The scheduler chooses the transaction that leads a command. Dispatch chooses the ones that join it: the writes that
+//! fill the program, and the operations of other planes and dies. docs/model/timing.md has the rules.
 
 use super::pooled::has_ready_plane;
 use super::{Binder, Looking, Parts, View};
@@ -9,8 +9,8 @@ use crate::scheduler::RANKS;
 use crate::sim::id::{LunId, PlaneId, TransactionId};
 use crate::work::{LunQueue, Queued};
 
-/// Asks the scheduler what `lun` takes next: of the transactions with `rank` if there is one, and of the pool if
-/// `pooled`. Without an answer, and where there is no choice, the ranks decide.
+/// Returns the transaction that the scheduler picks for `lun`, with its rank. Its choice is among those with `rank`, if
+/// given, and includes the pool if `pooled`. If it picks none, or there is no choice, the ranks decide.
 pub(super) fn pick(b: &mut impl Binder, lun: LunId, rank: Option<u8>, pooled: bool) -> Option<(u8, TransactionId)> {
     let mut looking = b.parts().dispatch.looking.take()?;
     show_queue(b, lun, rank, pooled, &mut looking);
@@ -18,14 +18,14 @@ pub(super) fn pick(b: &mut impl Binder, lun: LunId, rank: Option<u8>, pooled: bo
     let queue = &looking.queue;
     let picked = if queue.len() > 1 { dispatch.scheduler.pick(&LunQueue::new(lun, queue), now) } else { None };
     let picked = picked.and_then(|id| queue.iter().find(|queued| queued.id == id));
-    // The first of the lowest rank.
+    // The oldest transaction of the lowest rank.
     let next = picked.or_else(|| queue.iter().min_by_key(|queued| queued.rank));
     let next = next.map(|queued| (queued.rank, queued.id));
     dispatch.looking = Some(looking);
     next
 }
 
-/// Collects what waits for a LUN, in the order in which it is served within a rank.
+/// Collects the transactions that wait for a LUN, in the order in which each rank is served.
 fn show_queue(b: &impl Binder, lun: LunId, rank: Option<u8>, pooled: bool, looking: &mut Looking) {
     let View { dispatch, transactions, array, .. } = b.view();
     let Looking { since, keyed, queue } = looking;
@@ -38,7 +38,7 @@ fn show_queue(b: &impl Binder, lun: LunId, rank: Option<u8>, pooled: bool, looki
     };
     let shown = |shown: u8| rank.is_none_or(|rank| rank == shown);
     for rank in (0..RANKS as u8).filter(|&rank| shown(rank)) {
-        // A transaction is not served before those that are in front of it, even if they were queued later.
+        // A transaction is not served before those in front of it in its queue, even if they were queued later.
         let mut last = (0, 0);
         dispatch.waiting.for_each(lun, rank, transactions, |queue, id| {
             let before = if last.0 == queue { last.1 } else { 0 };

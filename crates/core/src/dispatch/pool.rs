@@ -1,4 +1,4 @@
-//! The pools of dynamic allocation: writes that any plane of a pool may take, and sets of planes.
+//! Pools of dynamic allocation: writes that any plane of a pool may take, and sets of planes.
 
 use crate::config::DeviceConfig;
 use crate::ftl::allocation::{Allocation, PlaneSet};
@@ -7,18 +7,18 @@ use crate::sim::id::{LunId, PlaneId, TransactionId};
 use crate::sim::table::Table;
 use crate::work::{Fifo, Transactions};
 
-/// Distance in the order between what is queued for LUNs during a hold and the writes of a pool that are queued with
-/// it. Each LUN serves the former first, because only the latter can go elsewhere.
+/// Added to the order of pooled writes that are queued while LUNs are held back. Each LUN therefore starts its own
+/// operations that were queued during the hold first, because only pooled writes can go to other LUNs.
 pub(crate) const AFTER_HELD: u64 = 1 << 24;
 
 /// The pools, with sets of planes by their position in the allocation's order.
 #[derive(Clone, Debug)]
 pub(crate) struct Pool {
-    /// By pool of the allocation: writes without a plane, oldest first.
+    /// Writes without a plane, oldest first. Indexed by pool of the allocation.
     pub(super) lines: Vec<Fifo>,
     /// Position of each plane in the order of the allocation.
     pub(super) positions: Table<PlaneId, u32>,
-    /// The planes in that order.
+    /// Planes in that order.
     pub(super) planes: Vec<PlaneId>,
     /// Pool of each plane.
     pub(super) of_plane: Table<PlaneId, u32>,
@@ -28,21 +28,22 @@ pub(crate) struct Pool {
     pub(super) of_channel: Vec<PlaneSet>,
     /// Planes of each pool.
     pub(super) of_pool: Vec<PlaneSet>,
-    /// By plane: when it took a write last, counted in writes.
+    /// Time at which each plane last took a write, counted in writes.
     pub(super) used: Table<PlaneId, u64>,
     pub(super) uses: u64,
-    /// By LUN: how far the planes that take what is dealt lie from those that the order names, in units and in planes.
+    /// Distances between the planes that take assigned writes and those that the order names, in units and in planes.
+    /// Indexed by LUN.
     pub(super) shifts: Vec<(u32, u32)>,
-    /// Room to work in.
+    /// Scratch space.
     pub(super) candidates: PlaneSet,
     pub(super) dealt: Vec<PlaneId>,
-    /// LUNs that line up for their channels: the erases that count, when they took a write last, and their position in
-    /// the order.
+    /// LUNs to be queued for their channels: erases if the allocation considers them, time of the last write, and
+    /// position in the order.
     pub(super) lining_up: Vec<(u32, u64, u32, LunId)>,
 }
 
 impl Pool {
-    /// Creates empty pools, with all LUNs idle. `allocation` is `None` if it is not dynamic.
+    /// Creates empty pools, with all LUNs idle. `allocation` is `None` if allocation is not dynamic.
     pub(crate) fn new(config: &DeviceConfig, allocation: Option<&Allocation>, array: &Array) -> Pool {
         let planes = config.total_planes();
         let mut idle = PlaneSet::new(planes);
@@ -85,13 +86,13 @@ impl Pool {
         &self.lines[self.of_plane[plane] as usize]
     }
 
-    /// Takes a write of the pool of a plane for that plane.
+    /// Removes a write from the pool of a plane, for that plane.
     pub(super) fn remove(&mut self, transactions: &mut Transactions, plane: PlaneId, id: TransactionId) {
         self.lines[self.of_plane[plane] as usize].remove(transactions, id);
         self.note_taken(transactions, plane, id);
     }
 
-    /// Notes that a plane takes a write of its pool.
+    /// Records that a plane takes a write of its pool.
     pub(super) fn note_taken(&mut self, transactions: &mut Transactions, plane: PlaneId, id: TransactionId) {
         transactions[id].plane = plane;
         self.uses += 1;

@@ -1,4 +1,4 @@
-//! The writes of pools, and which planes have room for them (dynamic allocation).
+//! Writes of pools, and the planes that have room for them (dynamic allocation).
 
 use super::pool::AFTER_HELD;
 use super::{Binder, Dispatch, View};
@@ -9,7 +9,7 @@ use crate::state::{MOST, Reader, StateError, Writer};
 use crate::work::{Kind, Task, Tasks, Transaction, Transactions};
 
 impl Dispatch {
-    /// Notes that a LUN takes operations again, or does not.
+    /// Records that a LUN has become idle, or is no longer idle.
     #[inline]
     pub(super) fn note_idle(&mut self, array: &Array, lun: LunId, is_idle: bool) {
         if self.dynamic {
@@ -41,7 +41,7 @@ impl Dispatch {
         if self.dynamic { self.pool.lines[self.pool.of_plane[plane] as usize].first() } else { TransactionId::NONE }
     }
 
-    /// Takes the oldest write of the pool of `plane` for that plane. Returns `NONE` if there is none.
+    /// Removes the oldest write of the pool of `plane` for that plane. Returns `NONE` if there is none.
     pub(super) fn take_from_pool(&mut self, transactions: &mut Transactions, plane: PlaneId) -> TransactionId {
         let id = self.pool.lines[self.pool.of_plane[plane] as usize].pop(transactions);
         if id.is_some() {
@@ -50,7 +50,7 @@ impl Dispatch {
         id
     }
 
-    /// Takes the oldest write of the pool of `plane` for that plane, if it is of a temperature class.
+    /// Removes the oldest write of the pool of `plane` for that plane, if it is of a temperature class.
     pub(super) fn take_of_class(
         &mut self,
         transactions: &mut Transactions,
@@ -63,8 +63,9 @@ impl Dispatch {
         }
     }
 
-    /// Takes the next write that can fill the program of a write of this class to `plane`: from the queue of the plane,
-    /// where operations of other kinds may wait between the writes, or from the pool. Returns `NONE` without one.
+    /// Removes the next write that can fill the program of a write of this class to `plane`. It is from the queue of
+    /// the plane, where other operations may wait between the writes, or from the pool. Returns `NONE` if there is
+    /// none.
     #[inline]
     pub(crate) fn take_companion(
         &mut self,
@@ -79,7 +80,7 @@ impl Dispatch {
         if id.is_some() { id } else { self.take_of_class(transactions, plane, class) }
     }
 
-    /// Returns the number of writes in the pool of `plane`, counted up to `most`.
+    /// Returns the number of writes in the pool of `plane`, but at most `most`.
     pub(super) fn pool_count(&self, transactions: &Transactions, plane: PlaneId, most: u32) -> u32 {
         let (mut id, mut count) = (self.first_of_pool(plane), 0);
         while id.is_some() && count < most {
@@ -89,7 +90,7 @@ impl Dispatch {
         count
     }
 
-    /// Puts a write that has lost its plane back to the front of a pool.
+    /// Returns a write that has lost its plane to the front of a pool.
     pub(crate) fn put_back(&mut self, transactions: &mut Transactions, pool: u32, id: TransactionId) {
         self.pool.lines[pool as usize].push_front(transactions, id);
     }
@@ -104,7 +105,7 @@ impl Dispatch {
         self.pool.lines.iter().any(|writes| !writes.is_empty())
     }
 
-    /// Returns the planes of which one is to be chosen for a write of a pool.
+    /// Returns the candidate planes for a write of a pool.
     pub(crate) fn candidates(&self) -> &PlaneSet {
         &self.pool.candidates
     }
@@ -115,15 +116,15 @@ impl Dispatch {
     }
 }
 
-/// What is saved: the turns of the planes.
+/// Saved state: the use of planes by pools.
 impl Dispatch {
-    /// Takes over what is saved of another device.
+    /// Copies the saved state of another device.
     pub(crate) fn copy_state(&mut self, other: &Dispatch) {
         self.pool.used.clone_from(&other.pool.used);
         self.pool.uses = other.pool.uses;
     }
 
-    /// Writes when each plane took a write of its pool last.
+    /// Writes the time at which each plane last took a write of its pool, counted in writes.
     pub(crate) fn save(&self, out: &mut Writer) -> Result<(), StateError> {
         out.u64(self.pool.uses)?;
         self.pool.used.iter().try_for_each(|&used| out.u64(used))
@@ -135,15 +136,15 @@ impl Dispatch {
         for used in &mut self.pool.used {
             *used = input.u64()?;
             if *used > self.pool.uses || *used >= MOST {
-                return Err(input.damaged("a plane that was used in the future"));
+                return Err(input.damaged("a plane whose last use is in the future"));
             }
         }
         Ok(())
     }
 }
 
-/// Returns the plane of `lun` with room that took a write least recently, of those whose next free block has the fewest
-/// erases if the allocation goes by them.
+/// Returns the plane of `lun` with room that took a write least recently. If the allocation considers erases, only
+/// planes whose next free block has the fewest erases are eligible.
 pub(super) fn least_recently_used(b: &impl Binder, lun: LunId) -> Option<PlaneId> {
     let View { dispatch, array, .. } = b.view();
     let ready = array.planes_of(lun).map(PlaneId).filter(|&plane| is_ready(b, plane));
@@ -162,14 +163,14 @@ pub(super) fn has_ready_plane(b: &impl Binder, lun: LunId) -> bool {
     b.view().array.planes_of(lun).any(|plane| is_ready(b, PlaneId(plane)))
 }
 
-/// Returns `true` if some idle LUN has a plane with room.
+/// Returns `true` if an idle LUN has a plane with room.
 #[inline]
 pub(super) fn any_plane_is_idle(b: &impl Binder) -> bool {
     b.view().dispatch.pool.idle.next_common(b.ready(), 0).is_some()
 }
 
-/// Returns a plane with room of `lun`, for a write of the pool: the planes of a LUN take turns (see `offer.rs`).
+/// Returns a plane of `lun` with room for a write of the pool. The planes of a LUN take turns (see `offer.rs`).
 pub(super) fn choose_plane(b: &impl Binder, lun: LunId) -> PlaneId {
     let chosen = least_recently_used(b, lun);
-    chosen.unwrap_or_else(|| unreachable!("a LUN takes from the pool only with a plane that has room"))
+    chosen.unwrap_or_else(|| unreachable!("no plane of the LUN has room for a write of the pool"))
 }

@@ -1,7 +1,7 @@
-//! Starting operations: a LUN that takes commands starts the next transaction when its channel is granted.
+//! Start of operations: a LUN that takes commands starts the next transaction when its channel is granted.
 //!
-//! A transaction is bound at that instant, and not before. If binding sets off operations of other LUNs, those are
-//! notified afterwards.
+//! A transaction is bound at that time, and not earlier. If binding queues operations of other LUNs, those are notified
+//! afterwards.
 
 use super::join::{begin, level, start_merged};
 use super::next::{choose_own, next_for, next_of, picks_at_work, take_next};
@@ -13,7 +13,7 @@ use crate::sim::time::Time;
 use crate::work::{Kind, Task, Tasks};
 
 impl Dispatch {
-    /// Returns `true` if the caller, who binds something, has to release the LUNs that are held back from now on.
+    /// Holds LUNs back if binding may queue other operations. Returns `true` if the caller has to release them.
     #[inline(always)]
     pub(super) fn holds_to_bind(&self, tasks: &mut Tasks) -> bool {
         self.binding_sets_off && tasks.hold_unless_held()
@@ -37,7 +37,7 @@ pub(crate) fn enqueue(b: &mut impl Binder, id: TransactionId) {
     let View { dispatch, array, .. } = b.view();
     let state = array.state(lun);
     if state == LunState::Busy && dispatch.waiting.first(lun, plane, rank) != id && !picks_at_work(b, lun, id) {
-        return; // Behind others it changes nothing for a LUN that works.
+        return; // A later transaction of a queue does not affect a busy LUN.
     }
     let Parts { dispatch, tasks, .. } = b.parts();
     if tasks.holds() {
@@ -72,7 +72,7 @@ pub(crate) fn set_idle(b: &mut impl Binder, lun: LunId) -> bool {
     is_idle
 }
 
-/// Starts an idle LUN on the first transaction that waits for it, or queues it for its channel.
+/// Starts the first transaction that waits for an idle LUN, or queues the LUN for its channel.
 #[inline(never)]
 pub(crate) fn start_idle(b: &mut impl Binder, lun: LunId) {
     if let Some((rank, id)) = next_for(b, lun) {
@@ -82,7 +82,7 @@ pub(crate) fn start_idle(b: &mut impl Binder, lun: LunId) {
     }
 }
 
-/// With `gc.pace = "proportional"`: lets garbage collection have a LUN for which nothing waits.
+/// Lets garbage collection use a LUN without waiting transactions, with `gc.pace = "proportional"`.
 #[cold]
 fn offer_to_gc(b: &mut impl Binder, lun: LunId) {
     let Parts { dispatch, array, tasks, .. } = b.parts();
@@ -94,7 +94,7 @@ fn offer_to_gc(b: &mut impl Binder, lun: LunId) {
     }
 }
 
-/// Starts a LUN that waits for its channel on a more urgent transaction that has arrived meanwhile.
+/// Restarts a LUN that waits for its channel with a more urgent transaction, if one was queued in the meantime.
 fn reconsider(b: &mut impl Binder, lun: LunId) {
     let Some((rank, id)) = choose_own(b, lun) else { return };
     let Parts { dispatch, array, now, .. } = b.parts();
@@ -105,7 +105,7 @@ fn reconsider(b: &mut impl Binder, lun: LunId) {
     }
 }
 
-/// Starts a LUN that takes commands on `id`, which it takes next, or queues the LUN for its channel.
+/// Starts `id`, the next transaction of a LUN that takes commands, or queues the LUN for its channel.
 #[inline(always)]
 pub(super) fn start_or_request(b: &mut impl Binder, lun: LunId, rank: u8, id: TransactionId) {
     let Parts { dispatch, transactions, array, now, .. } = b.parts();
@@ -143,21 +143,21 @@ pub(crate) fn grant(b: &mut impl Binder, channel: ChannelId) {
     }
 }
 
-/// Starts or continues an execution unit that has been granted its channel.
+/// Starts or continues an operation of an execution unit that has been granted its channel.
 fn granted(b: &mut impl Binder, unit: ExecUnitId) {
     let array = b.view().array;
     let lun = array.lun_of_unit(unit);
     if array.state(lun) != LunState::Requesting {
         return if array.asks(unit) { ahead_granted(b, unit) } else { resume(b, unit) };
     }
-    // It was granted the channel for what was first in the queue when it asked. What is more urgent and came later is
-    // its next operation: this one holds the LUN since then.
+    // The grant is for the rank of the request. A more urgent transaction that was queued later starts after this one,
+    // because this operation has held the LUN since the request.
     let rank = array.rank(lun);
     let next = next_of(b, lun, rank);
     start_or_rest(b, unit, lun, next, true);
 }
 
-/// Continues an execution unit that needs its channel in the middle of an operation.
+/// Continues an operation that needs the channel, or queues its execution unit for the channel.
 #[inline(never)]
 pub(crate) fn go_on(b: &mut impl Binder, unit: ExecUnitId, rank: u8) {
     let Parts { array, now, .. } = b.parts();
@@ -169,7 +169,7 @@ pub(crate) fn go_on(b: &mut impl Binder, unit: ExecUnitId, rank: u8) {
     grant(b, channel);
 }
 
-/// Continues an execution unit that has its channel in the middle of an operation.
+/// Continues an operation that has been granted its channel.
 #[inline(always)]
 fn resume(b: &mut impl Binder, unit: ExecUnitId) {
     if b.view().dispatch.overlapping.read {
@@ -179,7 +179,7 @@ fn resume(b: &mut impl Binder, unit: ExecUnitId) {
     array.resume(unit, now);
 }
 
-/// Starts a LUN on `next`, or on what waits for it if there is no `next`. Sets it idle if nothing can start.
+/// Starts `next` on a LUN, or another waiting transaction if there is no `next`. Sets the LUN idle if none can start.
 #[inline(always)]
 fn start_or_rest(
     b: &mut impl Binder,
@@ -199,12 +199,12 @@ fn start_or_rest(
         dispatch.release_held(tasks);
     }
     if !has_started && (!has_channel || dispatch.paces) {
-        // What needed no channel turned out to be none; what comes behind it may need one.
+        // The transaction needed no channel and no operation. The next one may need the channel.
         tasks.push(Task::Start(lun));
     }
 }
 
-/// Sets a LUN idle that could start something and found nothing, or resumes what it has suspended.
+/// Sets a LUN idle that found nothing to start, or resumes its suspended operation.
 #[cold]
 fn rest(b: &mut impl Binder, unit: ExecUnitId, lun: LunId) {
     let View { dispatch, array, .. } = b.view();
@@ -214,18 +214,18 @@ fn rest(b: &mut impl Binder, unit: ExecUnitId, lun: LunId) {
     set_idle(b, lun);
 }
 
-/// Starts the next command of a LUN: `next`, if there is one. Returns `false` if nothing can start.
+/// Starts the next command of a LUN, with `next` if it is given. Returns `false` if no transaction can start.
 #[inline(always)]
 fn start(b: &mut impl Binder, lun: LunId, next: Option<(u8, TransactionId)>, has_channel: bool) -> bool {
     let Parts { dispatch, array, .. } = b.parts();
-    // What binding sets off must not start the LUN a second time.
+    // Operations that binding queues must not start the LUN a second time.
     array.set_binding(lun);
     dispatch.note_idle(array, lun, false);
     let next = if next.is_some() { next } else { next_for(b, lun) };
     next.is_some_and(|(rank, id)| start_from(b, lun, rank, id, has_channel))
 }
 
-/// Starts a LUN on `id`, or on the transactions behind it if that cannot start or need not.
+/// Starts a LUN on `id`, or on a later transaction if that cannot start or needs no operation.
 #[inline(never)]
 fn start_from(b: &mut impl Binder, lun: LunId, mut rank: u8, mut id: TransactionId, has_channel: bool) -> bool {
     let overlaps = b.view().dispatch.overlapping.any;
@@ -248,12 +248,12 @@ fn start_from(b: &mut impl Binder, lun: LunId, mut rank: u8, mut id: Transaction
     }
 }
 
-/// Returns `true` if a LUN takes reads of the host only, because what it does is suspended.
+/// Returns `true` if a LUN takes only reads of the host, because its operation is suspended.
 fn only_reads(b: &impl Binder, lun: LunId) -> bool {
     b.view().array.is_suspended(ExecUnitId(lun.0))
 }
 
-/// Starts a LUN on `id`, with what other planes or dies do together with it. Returns `false` if it cannot start.
+/// Starts `id` on a LUN, together with operations of other planes or dies. Returns `false` if it cannot start.
 #[inline(always)]
 fn start_one(b: &mut impl Binder, lun: LunId, rank: u8, id: TransactionId) -> bool {
     if b.view().dispatch.merging.blind {
@@ -266,7 +266,7 @@ fn start_one(b: &mut impl Binder, lun: LunId, rank: u8, id: TransactionId) -> bo
         return false;
     }
     let dispatch = b.view().dispatch;
-    // Mostly nothing else waits.
+    // Usually nothing else waits.
     if dispatch.merging.any && dispatch.others_wait(lun, plane, rank) {
         start_merged(b, lun, rank, id, unit);
     } else {
@@ -275,7 +275,7 @@ fn start_one(b: &mut impl Binder, lun: LunId, rank: u8, id: TransactionId) -> bo
     true
 }
 
-/// Continues a unit whose operation has ended with what overlaps with it. Returns `false` if nothing does.
+/// Continues a unit whose operation has ended with an overlapping one. Returns `false` if there is none.
 pub(crate) fn go_on_overlapping(b: &mut impl Binder, unit: ExecUnitId, lun: LunId) -> bool {
     let Parts { dispatch, transactions, array, now, .. } = b.parts();
     if array.has_ahead(unit) {
@@ -297,7 +297,7 @@ pub(crate) fn go_on_overlapping(b: &mut impl Binder, unit: ExecUnitId, lun: LunI
     false
 }
 
-/// Serves reads of the host while the cells of a unit rest, and resumes them after that.
+/// Starts the next host read of a unit with a suspended operation, or resumes that operation.
 pub(crate) fn serve_suspended(b: &mut impl Binder, unit: ExecUnitId, lun: LunId) {
     let first = next_for(b, lun);
     let Parts { dispatch, transactions, array, .. } = b.parts();

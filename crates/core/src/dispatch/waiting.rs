@@ -1,4 +1,4 @@
-//! Queues of transactions by rank: one for each LUN, or one for each of its planes if planes may work together.
+//! Queues of transactions by rank: one for each LUN, or one for each of its planes if operations may share commands.
 
 use std::hint::select_unpredictable;
 
@@ -8,24 +8,25 @@ use crate::work::fifo::{Fifo, Links, Ordered};
 
 const NONE: TransactionId = TransactionId::NONE;
 
-/// Limit of the search for a transaction that is not the first of its queue, so that a long queue costs nothing.
+/// Limit of the search for a transaction that is not the first of its queue, which keeps long queues cheap.
 const LOOK_AHEAD: u32 = 8;
 
-/// The lines of all LUNs.
+/// Queues of all LUNs.
 #[derive(Clone, Debug)]
 pub struct Waiting {
-    /// By LUN or plane, then by rank.
+    /// Indexed by LUN or plane, then by rank.
     lines: Vec<[Fifo; RANKS]>,
-    /// By LUN, then by rank, how many wait: mostly none, and then nothing is searched.
+    /// Number of waiting transactions, which saves the search of empty queues. Indexed by LUN, then by rank.
     counts: Vec<[u32; RANKS]>,
-    /// By plane, then by rank, since when the first waits, `u64::MAX` where none does; empty where LUNs have one line.
+    /// Order of the first waiting transaction, or `u64::MAX`. Indexed by plane, then by rank; empty if each LUN has one
+    /// queue.
     orders: Vec<[u64; RANKS]>,
     planes_per_lun: usize,
     by_plane: bool,
 }
 
 impl Waiting {
-    /// Empty lines for so many LUNs; each plane has its own where that is asked for.
+    /// Creates empty queues for `luns` LUNs: one for each plane if `by_plane`, otherwise one for each LUN.
     pub fn new(luns: u32, planes_per_lun: u32, by_plane: bool) -> Waiting {
         let lines = if by_plane { luns * planes_per_lun } else { luns };
         Waiting {
@@ -42,7 +43,7 @@ impl Waiting {
         if self.by_plane { plane.index() } else { lun.index() }
     }
 
-    /// Changes the line of a LUN and its plane.
+    /// Calls `act` with the queue of a LUN and its plane, and updates the order of its first transaction.
     #[inline]
     fn change<L: Ordered, T>(
         &mut self,
@@ -59,18 +60,18 @@ impl Waiting {
         done
     }
 
-    /// Returns the oldest with `rank` in the queue of a LUN and its plane, or [`TransactionId::NONE`].
+    /// Returns the first transaction with `rank` in the queue of a LUN and its plane, or [`TransactionId::NONE`].
     #[inline]
     pub fn first(&self, lun: LunId, plane: PlaneId, rank: u8) -> TransactionId {
         self.lines[self.index(lun, plane)][usize::from(rank)].first()
     }
 
-    /// Joins at the end of the line of a LUN and its plane.
+    /// Appends `id` to the queue of a LUN and its plane.
     #[inline(always)]
     pub fn push(&mut self, lun: LunId, plane: PlaneId, rank: u8, links: &mut impl Ordered, id: TransactionId) {
         let (index, rank) = (self.index(lun, plane), usize::from(rank));
         let line = &mut self.lines[index][rank];
-        // Behind others it changes nothing of who is first, whom it would take time to look at.
+        // The first transaction of a non-empty queue does not change, so its order need not be loaded.
         if line.is_empty()
             && let Some(orders) = self.orders.get_mut(index)
         {
@@ -80,13 +81,13 @@ impl Waiting {
         self.counts[lun.index()][rank] += 1;
     }
 
-    /// Joins at the front of the line of a LUN and its plane.
+    /// Inserts `id` at the front of the queue of a LUN and its plane.
     pub fn push_front(&mut self, lun: LunId, plane: PlaneId, rank: u8, links: &mut impl Ordered, id: TransactionId) {
         self.change((lun, plane, rank), links, |line, links| line.push_front(links, id));
         self.counts[lun.index()][usize::from(rank)] += 1;
     }
 
-    /// Lets all of another line, so many, join at the front of that of a LUN and its plane, in their order.
+    /// Prepends `others`, a queue of `count` transactions, to the queue of a LUN and its plane, in their order.
     pub fn put_before(
         &mut self,
         lun: LunId,
@@ -99,7 +100,8 @@ impl Waiting {
         self.counts[lun.index()][usize::from(rank)] += count;
     }
 
-    /// Removes and returns the oldest with `rank` in the queue of a LUN and its plane, or [`TransactionId::NONE`].
+    /// Removes and returns the first transaction with `rank` in the queue of a LUN and its plane, or
+    /// [`TransactionId::NONE`].
     #[inline(always)]
     pub fn pop(&mut self, lun: LunId, plane: PlaneId, rank: u8, links: &mut impl Ordered) -> TransactionId {
         let id = self.change((lun, plane, rank), links, |line, links| line.pop(links));
@@ -140,22 +142,22 @@ impl Waiting {
         id
     }
 
-    /// The lowest rank with which anything waits for `lun`.
+    /// Returns the lowest rank of all transactions that wait for `lun`.
     #[inline(always)]
     pub fn rank_of_first(&self, lun: LunId) -> Option<u8> {
-        // Which one it is can hardly be guessed: no branch.
+        // Without a branch, because the result is hard to predict.
         let counts = self.counts[lun.index()].iter().enumerate();
         let waiting = counts.fold(0u32, |waiting, (rank, &count)| waiting | u32::from(count > 0) << rank);
         (waiting != 0).then(|| waiting.trailing_zeros() as u8)
     }
 
-    /// Whether anything waits for `lun` with `rank`.
+    /// Returns `true` if a transaction with `rank` waits for `lun`.
     #[inline]
     pub fn any(&self, lun: LunId, rank: u8) -> bool {
         self.counts[lun.index()][usize::from(rank)] > 0
     }
 
-    /// Returns the oldest that waits for `lun` with `rank`, or [`TransactionId::NONE`].
+    /// Returns the oldest transaction with `rank` that waits for `lun`, or [`TransactionId::NONE`].
     #[inline(always)]
     pub fn oldest(&self, lun: LunId, rank: u8) -> TransactionId {
         let rank = usize::from(rank);
@@ -197,7 +199,7 @@ mod tests {
         }
     }
 
-    /// Who waits where, in the order of their lines: the rank, the plane and the number, which is also the order.
+    /// Waiting transactions in the order of their queues: rank, plane and number, which is also the order.
     type Model = Vec<(u8, u32, TransactionId)>;
 
     fn check(waiting: &Waiting, model: &Model, next: &Next, planes_per_lun: u32) {
@@ -206,7 +208,7 @@ mod tests {
             assert_eq!(waiting.rank_of_first(lun), of_lun().map(|(rank, ..)| *rank).min());
             for rank in 0..RANKS as u8 {
                 assert_eq!(waiting.any(lun, rank), of_lun().any(|(other, ..)| *other == rank));
-                // The first of each line, and of those the one that came first.
+                // The first transaction of each queue, and the oldest of these.
                 let firsts =
                     |plane| of_lun().find(|(other, p, _)| *other == rank && (!waiting.by_plane || *p == plane));
                 let planes = lun.0 * planes_per_lun..(lun.0 + 1) * planes_per_lun;
@@ -224,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn agrees_with_a_list() {
+    fn queues_agree_with_a_list() {
         let mut rng = Rng::new(1, "waiting");
         for (planes_per_lun, by_plane) in [(1, false), (3, false), (2, true), (3, true)] {
             let mut waiting = Waiting::new(2, planes_per_lun, by_plane);
@@ -259,8 +261,11 @@ mod tests {
                         let of_queue = model.iter().filter(|entry| same_line(entry)).count();
                         if of_queue > 0 {
                             let wanted = rng.below(of_queue as u64) as usize;
-                            let entry =
-                                *model.iter().filter(|entry| same_line(entry)).nth(wanted).expect("it is there");
+                            let entry = *model
+                                .iter()
+                                .filter(|entry| same_line(entry))
+                                .nth(wanted)
+                                .expect("an entry of this queue");
                             waiting.remove(lun, PlaneId(entry.1), rank, &mut next, entry.2);
                             model.retain(|other| *other != entry);
                         }
@@ -282,7 +287,7 @@ mod tests {
                 }
                 check(&waiting, &model, &next, planes_per_lun);
             }
-            assert!(model.len() > 20, "lines are not always empty");
+            assert!(model.len() > 20, "the queues are nearly always empty");
         }
     }
 }
