@@ -332,7 +332,7 @@ impl Device {
     }
 
     /// Returns `true` if copy-back can move the page `from` to the next page of the GC frontier. Both pages must be odd
-    /// or both even (restriction *b*). If allowed, skips a page of the frontier to achieve this.
+    /// or both even (restriction *b*). Skips a page of the frontier if this is necessary and the waste is allowed.
     fn make_parity_fit(&mut self, plane: PlaneId, from: Ppn) -> bool {
         let shape = *self.ftl.shape();
         let page_units = shape.units_per_page.divisor();

@@ -261,11 +261,8 @@ mod tests {
                         let of_queue = model.iter().filter(|entry| same_line(entry)).count();
                         if of_queue > 0 {
                             let wanted = rng.below(of_queue as u64) as usize;
-                            let entry = *model
-                                .iter()
-                                .filter(|entry| same_line(entry))
-                                .nth(wanted)
-                                .expect("an entry of this queue");
+                            let entry =
+                                *model.iter().filter(|entry| same_line(entry)).nth(wanted).expect("queue entry");
                             waiting.remove(lun, PlaneId(entry.1), rank, &mut next, entry.2);
                             model.retain(|other| *other != entry);
                         }

@@ -1,7 +1,7 @@
-//! Parts of the checkpoint as bytes: accounts of closed blocks. See docs/model/durability.md.
+//! Accounts of closed blocks, as the contents of checkpoint parts. See docs/model/durability.md.
 //!
-//! A closed block does not change until its erase, so an account is right as long as its block has been erased as often
-//! as it says. Whether a unit is valid is not in it: numbers of writes tell.
+//! A closed block does not change until its erase, so an account is true as long as the block has the erase count of
+//! the account. An account does not say which units are valid: sequence numbers of writes do.
 
 use std::ops::Range;
 
@@ -14,35 +14,35 @@ use crate::ftl::mapping::{PADDING, TRANSLATION};
 use crate::ftl::space::BlockState;
 use crate::sim::id::{BlockId, Lpn, Ppn};
 
-/// Where the checkpoint of a device is, and what is in it.
+/// Layout of the checkpoint of a device: addresses and contents of its parts.
 #[derive(Clone, Copy, Debug)]
 pub struct Layout {
-    /// Which blocks each part is about.
+    /// Blocks of each part.
     pub parts: Parts,
-    /// The logical unit of its first part.
+    /// Mapping unit of the first part.
     pub first: u32,
-    /// For tests of the tests: accounts count whatever has been erased since.
+    /// Test hook: uses accounts of blocks that have been erased since.
     #[doc(hidden)]
     pub trusts_erased: bool,
-    /// For tests of the tests: accounts are made of blocks that are still being written.
+    /// Test hook: writes accounts of blocks that are still being written.
     #[doc(hidden)]
     pub takes_open: bool,
 }
 
-/// What a part says of a block, or of a piece of one.
+/// Account of a block, or of a piece of one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Account {
-    /// How often the block had been erased.
+    /// Erase count of the block.
     pub erases: u32,
-    /// The number of its opening.
+    /// Number of the opening of the block.
     pub opened: u64,
-    /// The highest number in it, translation pages included.
+    /// Highest sequence number in the block, including translation pages.
     pub highest: u64,
-    /// Its units, in order.
+    /// Records of its units, in order.
     pub records: Vec<Record>,
 }
 
-/// Marks a unit that is followed by its mask; logical units are below.
+/// Marks a mapping unit that is followed by its sector mask. Numbers of mapping units are below this bit.
 const PARTLY: u32 = 1 << 31;
 
 impl Layout {
@@ -53,12 +53,12 @@ impl Layout {
         Some(Layout { parts: Parts::of(device), first, trusts_erased: false, takes_open: false })
     }
 
-    /// The part that is in a logical unit.
+    /// Returns the number of the part in a mapping unit, if there is one.
     pub fn part(&self, lpn: Lpn) -> Option<u32> {
         lpn.0.checked_sub(self.first).filter(|part| *part < self.parts.count())
     }
 
-    /// The logical unit of a part.
+    /// Returns the mapping unit of a part.
     pub fn unit(&self, part: u32) -> Lpn {
         Lpn(self.first + part)
     }
@@ -70,35 +70,36 @@ impl Layout {
         head
     }
 
-    /// The accounts in the bytes of a part, one for each of its blocks; none where they are no such part.
+    /// Parses the accounts in the contents of a part, one entry for each of its blocks. Returns `None` if the contents
+    /// are not valid.
     pub fn accounts(&self, part: u32, bytes: &[u8]) -> Option<Vec<Option<Account>>> {
         let mut bytes = bytes.strip_prefix(&self.head(part)[..])?;
         let units = self.parts.units_of(part).len();
         self.parts.blocks_of(part).map(|_| read_account(&mut bytes, units)).collect()
     }
 
-    /// Returns `true` if a logical unit holds a part of the checkpoint.
+    /// Returns `true` if a mapping unit holds a part of the checkpoint.
     #[inline]
     pub fn has(&self, lpn: Lpn) -> bool {
         lpn.0 >= self.first
     }
 
-    /// Returns `true` if an account of a block can be made. It does not say of a unit that it is lost: such blocks are
-    /// read.
+    /// Returns `true` if a block can have an account. An account cannot mark a unit as lost, so blocks with lost units
+    /// are read.
     #[inline]
     pub fn has_account(&self, ftl: &Ftl, block: BlockId) -> bool {
         let state = ftl.blocks.block(block).state;
         (state == BlockState::Closed || (self.takes_open && state == BlockState::Open)) && !ftl.has_lost(block)
     }
 
-    /// Returns the bytes of a part of the checkpoint as of now.
+    /// Returns the contents of a part of the checkpoint as of now.
     pub fn page(&self, part: u32, ftl: &Ftl, log: &FlashLog) -> Vec<u8> {
         let parts = &self.parts;
         let mut bytes = Vec::with_capacity(parts.bytes);
         bytes.extend_from_slice(&self.head(part));
         let blocks = parts.blocks_of(part);
         for block in blocks.clone() {
-            // Those behind it have room to say at least that they are not there.
+            // Each of the later blocks needs room for at least an empty account.
             let room = parts.bytes - bytes.len() - 4 * (blocks.end - block - 1) as usize;
             let account = self.account(BlockId(block), parts.units_of(part), ftl, log);
             match account.filter(|account| account.len() <= room) {
@@ -115,7 +116,7 @@ impl Layout {
         }
         let first = ftl.blocks.first_unit(block).0;
         let places = || (first + units.start..first + units.end).map(Ppn);
-        // Behind its data, a block that holds less than others has numbers of its time before the last erase.
+        // The units after the data of a smaller block have sequence numbers from before the last erase.
         let end = first + ftl.blocks.size_of(block).data_units;
         let number = |ppn: Ppn| if ppn.0 < end { log.sequence(ppn) } else { 0 };
         let numbers = || places().map(number).filter(|&sequence| sequence > 0);
@@ -149,7 +150,7 @@ fn take<const N: usize>(bytes: &mut &[u8]) -> Option<[u8; N]> {
     Some(*taken)
 }
 
-/// An account, or that there is none; nothing where the bytes are neither.
+/// Parses an account, or an empty one. Returns `None` if the bytes are not valid.
 fn read_account(bytes: &mut &[u8], units: usize) -> Option<Option<Account>> {
     let erases = u32::from_le_bytes(take(bytes)?);
     let Some(erases) = erases.checked_sub(1) else { return Some(None) };

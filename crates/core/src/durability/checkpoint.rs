@@ -1,8 +1,10 @@
-//! The checkpoint: while the host writes, accounts of closed blocks go to flash, and a recovery need not read these.
+//! Checkpoint: writes accounts of closed blocks to flash while the host writes, so that recovery need not read these
+//! blocks.
 //!
-//! A part of it is a mapping unit of the device's own, behind those of the journal. For so many units that the host
-//! writes a part is written, as many at once as fill a program: the next, round and round, that is about a closed block
-//! whose account is not in it. `account.rs` has what is in a part, docs/decisions/0025-checkpoint.md why.
+//! A part of the checkpoint is a mapping unit of the device itself, with an address after those of the journal. One
+//! part is due for each `durability.checkpoint` bytes that the host writes, and as many parts as fill a program are
+//! written at once. The device cycles through the parts, and writes those that concern a closed block without an
+//! account. `account.rs` has the contents of a part, docs/decisions/0025-checkpoint.md the reasons.
 
 use super::account::Layout;
 use crate::config::DeviceConfig;
@@ -11,31 +13,31 @@ use crate::sim::id::{BlockId, TransactionId};
 use crate::sim::table::Table;
 use crate::state::{Reader, StateError, Writer};
 
-/// Parts that are looked at for one to be written.
+/// Limit of parts that are examined to find one that has to be written.
 const LOOK: u32 = 256;
 
-/// The writing of the checkpoint.
+/// Writer of the checkpoint.
 #[derive(Clone, Debug)]
 pub struct Checkpointing {
-    /// Where its parts are, and what is in them.
+    /// Addresses and contents of the parts.
     pub layout: Layout,
-    /// Units of the host for each part.
+    /// Number of host units for each part.
     interval: u64,
-    /// Units that the host writes before the next is due.
+    /// Number of host units until the next part is due.
     left: u64,
-    /// The part that is looked at next.
+    /// Part that is examined next.
     cursor: u32,
-    /// By block: how often it had been erased when its account was last written, plus one.
+    /// Erase count of each block when its account was last written, plus 1. Zero if it has no account.
     noted: Table<BlockId, u32>,
-    /// Parts on their way, and how many there may be.
+    /// Parts in flight, and their maximum number.
     writing: Vec<u32>,
     most: usize,
-    /// Those of them that found no room, by transaction.
+    /// Writes of parts that found no room.
     pub stalled: Vec<TransactionId>,
 }
 
 impl Checkpointing {
-    /// Creates what writes the checkpoint of an empty device; `None` if the device keeps none.
+    /// Creates the writer of the checkpoint of an empty device. Returns `None` without `durability.checkpoint`.
     pub fn new(config: &DeviceConfig) -> Option<Checkpointing> {
         let interval = (config.durability.checkpoint?.0 / config.unit_bytes()).max(1);
         let layout = Layout::of(config)?;
@@ -51,32 +53,32 @@ impl Checkpointing {
         })
     }
 
-    /// No account is in flash.
+    /// Forgets all accounts, because none is in flash.
     pub fn forget(&mut self) {
         self.noted.iter_mut().for_each(|noted| *noted = 0);
     }
 
-    /// A recovery has found the accounts of these blocks.
+    /// Marks the accounts of these blocks, which a recovery has used, as up to date.
     pub fn adopt(&mut self, accounted: &[BlockId], ftl: &Ftl) {
         for &block in accounted {
             self.noted[block] = mark(ftl, block);
         }
     }
 
-    /// Whether a part is about a closed block whose account is not in it.
+    /// Returns `true` if a part concerns a closed block whose current account it does not have.
     fn is_behind(&self, part: u32, ftl: &Ftl) -> bool {
         let mut blocks = self.layout.parts.blocks_of(part).map(BlockId);
         blocks.any(|block| self.layout.has_account(ftl, block) && self.noted[block] != mark(ftl, block))
     }
 
-    /// Counts a unit that the host wrote. Returns `true` if parts are due, and may be written.
+    /// Counts a unit that the host wrote. Returns `true` if parts are due and may be written.
     #[inline]
     pub fn count(&mut self) -> bool {
         self.left = self.left.saturating_sub(1);
         self.left == 0 && self.writing.len() < self.most
     }
 
-    /// Begins to write the next parts, and returns them.
+    /// Starts to write the next parts, and returns them.
     pub fn begin(&mut self, ftl: &Ftl) -> Vec<u32> {
         let parts = self.take(ftl);
         self.writing.extend_from_slice(&parts);
@@ -84,12 +86,12 @@ impl Checkpointing {
         parts
     }
 
-    /// Ends the writing of a part.
+    /// Ends the write of a part.
     pub fn end(&mut self, part: u32) {
         self.writing.retain(|writing| *writing != part);
     }
 
-    /// The next parts to be written: of a block all of them.
+    /// Returns the next parts to be written. All parts of a block are written together.
     fn take(&mut self, ftl: &Ftl) -> Vec<u32> {
         let (count, most) = (self.layout.parts.count(), ftl.shape().units_per_program);
         let mut taken: Vec<u32> = Vec::new();
@@ -113,14 +115,14 @@ impl Checkpointing {
         taken
     }
 
-    /// Writes what is known of it for a saved state.
+    /// Writes the progress of the checkpoint to a saved state.
     pub fn save(&self, out: &mut Writer) -> Result<(), StateError> {
         out.u64(self.left)?;
         out.u32(self.cursor / self.layout.parts.pieces)?;
         self.noted.iter().try_for_each(|&noted| out.u32(noted))
     }
 
-    /// Reads what [`Checkpointing::save`] wrote.
+    /// Reads the data that [`Checkpointing::save`] wrote.
     pub fn load(&mut self, input: &mut Reader) -> Result<(), StateError> {
         self.left = input.count("units before the next part")?;
         self.cursor = input.below(self.layout.parts.count().div_ceil(self.layout.parts.pieces), "part")?
@@ -132,7 +134,7 @@ impl Checkpointing {
     }
 }
 
-/// What stands for a block as it is now.
+/// Returns the mark of a block with its current erase count.
 fn mark(ftl: &Ftl, block: BlockId) -> u32 {
     ftl.blocks.block(block).erases.wrapping_add(1)
 }

@@ -1,4 +1,4 @@
-//! Events for the writes, copies and programs of a device in time.
+//! Events of the flash log for the writes, copies and programs of a device in time.
 
 use super::Durability;
 use super::flash::{Before, FlashEvent, Record, Source};
@@ -13,41 +13,41 @@ use crate::sim::id::{Lpn, Ppn, TransactionId};
 use crate::sim::request::{Operation, Request};
 use crate::work::{Transaction, Transactions};
 
-/// A program that begins.
+/// A program that starts.
 #[derive(Clone, Copy, Debug)]
 pub struct Program<'a> {
-    /// Its first place.
+    /// First physical address.
     pub first: Ppn,
-    /// The number of places.
+    /// Number of units.
     pub units: u32,
     /// Cause of the program.
     pub cause: ProgramCause,
-    /// The first of its writes, or `NONE`.
+    /// First of its writes, or `NONE`.
     pub writes: TransactionId,
-    /// Its copies.
+    /// Copies that it programs.
     pub copies: &'a [Copy],
-    /// For tests of the tests: a new number for all copies.
+    /// Test hook: new sequence number for all copies.
     pub renumbers: Option<u64>,
 }
 
-/// Where units are.
+/// State that determines the locations of units.
 #[derive(Clone, Copy, Debug)]
 pub struct Units<'a> {
-    /// The map.
+    /// Translation layer with the map.
     pub ftl: &'a Ftl,
-    /// The writes that are in flight.
+    /// Outstanding writes.
     pub transactions: &'a Transactions,
 }
 
 impl FlashLog {
-    /// Reports that a part of a write is accepted, with a number. `before` is what the map says of its unit. The write
-    /// takes a slot next.
+    /// Reports that a part of a write is accepted with a sequence number. `before` is the map entry of its unit. The
+    /// write takes a slot next.
     pub fn accept(&mut self, units: Units, request: &Request, part: Part, before: Location, sequence: u64) {
         let before = self.before(units, part.lpn, before);
         self.tell_accepted(request, part, before, sequence);
     }
 
-    /// Reports that the buffer is about to take a part of a write, with a number.
+    /// Reports that the buffer is about to store a part of a write, with a sequence number.
     pub fn accept_in_buffer(&mut self, units: Units, buffer: &Buffer, request: &Request, part: Part, sequence: u64) {
         let pending = buffer.entry_of(part.lpn).filter(|_| buffer.is_pending(part.lpn));
         let before = match pending {
@@ -86,7 +86,7 @@ impl FlashLog {
         self.set_coming(sequence, true);
     }
 
-    /// Returns where the version of a unit with a number is that is in flight, or was and is in flash by now.
+    /// Returns the location of the version of a unit with a sequence number, which is outstanding or in flash by now.
     fn before_of(&mut self, units: Units, lpn: Lpn, sequence: u64) -> Before {
         let ppn = match units.ftl.map.get(lpn) {
             Location::Unmapped => None,
@@ -103,7 +103,8 @@ impl FlashLog {
         held.map_or(Before::Pending(sequence), Before::Flash)
     }
 
-    /// A write of the buffer takes a slot next: of an entry, or of a unit that is in flash and not in the buffer.
+    /// Sets the version of the next write of the buffer that takes a slot: of an entry, or of a unit that is only in
+    /// flash.
     pub fn write_out(&mut self, entry: Option<u32>, before: Location) {
         match (entry, before) {
             (Some(entry), _) => {
@@ -117,19 +118,19 @@ impl FlashLog {
         }
     }
 
-    /// A write has taken a slot.
+    /// Assigns the version that was set last to the write that has taken a slot.
     pub fn take_slot(&mut self, id: TransactionId) {
         let coming = self.coming;
         *self.slot(id) = coming;
     }
 
-    /// A write is bound, and supersedes what a place holds.
+    /// Records that a write is bound, and invalidates the copy at `old`.
     #[inline(never)]
     pub fn invalidate(&mut self, id: TransactionId, old: Ppn) {
         self.slot(id).replaces = Some(old);
     }
 
-    /// Reports that a program begins.
+    /// Reports that a program starts.
     pub fn begin_program(&mut self, units: Units, durability: Option<&Durability>, program: &Program) {
         self.begin(program.first, program.units, program.cause);
         for ppn in (program.first.0..program.first.0 + program.units).map(Ppn) {
@@ -168,7 +169,7 @@ impl FlashLog {
         let Transaction { trimmed, uncorrectable, .. } = units.transactions[id];
         let Slot { sequence, is_first, replaces } = *self.slot(id);
         if trimmed && !is_first {
-            // The same version is elsewhere, with its contents.
+            // Another copy of this version has its contents.
             return (Record::default(), Source::Nothing);
         }
         let source = match (replaces.filter(|&old| self.sequence(old) == sequence), own) {

@@ -1,27 +1,27 @@
-//! What outlives a power cut: the contents of flash, and what is told of each change of it to whoever keeps them.
+//! Flash contents across power cuts: events for every change, and the interface to the storage of the contents.
 //!
-//! A *durable* device tells of everything that changes flash, or is to come there, as [`FlashEvent`]s, in order. A
-//! program that keeps payload applies them to its store before it answers the host; [`super::memory::MemoryFlash`]
-//! does so in memory. A recovery reads a [`FlashImage`] and nothing else.
+//! A *durable* device emits a [`FlashEvent`] for every change of flash, and for accepted data that is to be programmed.
+//! A program that stores payload applies the events, in order, before it reports completions to the host.
+//! [`super::memory::MemoryFlash`] applies them in memory. A recovery reads only a [`FlashImage`].
 
 pub use crate::ftl::faults::Bad;
 use crate::metrics::counters::ProgramCause;
 use crate::sim::id::{BlockId, Lpn, Ppn};
 
-/// Who keeps the contents of flash.
+/// Storage of the flash contents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keep {
-    /// The program that runs the device: it takes events with `Device::take_flash`.
+    /// The program that runs the device. It takes the events with `Device::take_flash`.
     Outbox,
-    /// The device itself, in memory: sector versions in the place of payload, for `Device::power_cut`.
+    /// The device itself, in memory. It stores sector versions instead of payload, for `Device::power_cut`.
     Memory,
 }
 
-/// What a programmed unit is.
+/// Kind of a programmed unit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub enum RecordKind {
-    /// Nothing: the rest of a page or wordline.
+    /// Padding: the rest of a page or wordline.
     #[default]
     Padding,
     /// A mapping unit of the host.
@@ -34,12 +34,12 @@ pub enum RecordKind {
     Map,
     /// The summary of its block.
     Summary,
-    /// A mapping unit of the host that could not be read when it was moved or written over in part.
+    /// A mapping unit of the host that was uncorrectable when it was moved or partly overwritten.
     Lost,
 }
 
 impl RecordKind {
-    /// All kinds, by their numbers.
+    /// All kinds, in the order of their numbers.
     pub const ALL: [RecordKind; 7] = [
         RecordKind::Padding,
         RecordKind::Data,
@@ -51,26 +51,26 @@ impl RecordKind {
     ];
 }
 
-/// The out-of-band record of a programmed unit. Whoever keeps it adds a checksum over it and the payload.
+/// Out-of-band record of a programmed unit. The storage adds a checksum over the record and the payload.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Record {
-    /// What the unit is.
+    /// Kind of the unit.
     pub kind: RecordKind,
-    /// The logical unit; of a part of the map the number of its translation page; else 0.
+    /// Mapping unit; for a part of the map, the number of its translation page; otherwise 0.
     pub lpn: u32,
-    /// The number of the accepted write. Copies keep it; a higher one is newer.
+    /// Sequence number of the accepted write. Copies keep it, and the highest one is the newest.
     pub sequence: u64,
-    /// Which sectors were ever written, as the FTL's masks have them; 0 for all.
+    /// Mask of the sectors that were ever written, as in the FTL; 0 for all.
     pub sectors: u64,
-    /// The running number of the opening of its block (as in YAFFS2, whose blocks have sequence numbers).
+    /// Number of the opening of its block (as in YAFFS2, whose blocks have sequence numbers).
     pub opened: u64,
 }
 
 impl Record {
-    /// Bytes of a record that is written down.
+    /// Size of a stored record in bytes.
     pub const BYTES: usize = 29;
 
-    /// The record as bytes, little-endian.
+    /// Returns the record as bytes, little-endian.
     pub fn to_bytes(&self) -> [u8; Record::BYTES] {
         let mut bytes = [0; Record::BYTES];
         bytes[0] = self.kind as u8;
@@ -81,7 +81,7 @@ impl Record {
         bytes
     }
 
-    /// The record that [`Record::to_bytes`] wrote; none where the bytes are no record.
+    /// Parses the bytes of [`Record::to_bytes`]. Returns `None` if they are not a record.
     pub fn from_bytes(bytes: &[u8]) -> Option<Record> {
         let number = |range: std::ops::Range<usize>| Some(u64::from_le_bytes(bytes.get(range)?.try_into().ok()?));
         Some(Record {
@@ -94,118 +94,118 @@ impl Record {
     }
 }
 
-/// Where the payload of a programmed unit comes from.
+/// Source of the payload of a programmed unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// The unit as of an accepted write.
+    /// Contents of the unit as of an accepted write.
     Write {
-        /// The logical unit.
+        /// Mapping unit.
         lpn: Lpn,
-        /// The number of the write.
+        /// Sequence number of the write.
         sequence: u64,
     },
-    /// What another place holds.
+    /// Contents of another physical address.
     Copy(Ppn),
     /// Bytes of the device itself: a range of [`Outbox::own`]. The rest of the unit is 0.
     Own {
-        /// The first byte.
+        /// Offset of the first byte.
         start: usize,
-        /// How many.
+        /// Number of bytes.
         len: usize,
     },
-    /// Nobody will read it.
+    /// Arbitrary contents, because the unit will not be read.
     Nothing,
 }
 
-/// What a unit holds before the sectors of an accepted write are put over it.
+/// Contents of a unit that the sectors of an accepted write are applied to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Before {
     /// Zeros.
     Nothing,
-    /// What a place holds now.
+    /// Contents of a physical address now.
     Flash(Ppn),
-    /// An accepted write with this number, which will be programmed by itself too.
+    /// An accepted write with this sequence number, which will be programmed separately too.
     Pending(u64),
-    /// An accepted write with this number, which will not.
+    /// An accepted write with this sequence number, which will not be programmed.
     Merged(u64),
 }
 
-/// Something that changes flash, or will come there.
+/// A change of flash, or of accepted data that is to be programmed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FlashEvent {
-    /// The device has accepted some sectors of a unit.
+    /// The device has accepted sectors of a unit.
     Accepted {
-        /// The tag of the request.
+        /// Tag of the request.
         tag: u64,
-        /// The unit.
+        /// Mapping unit.
         lpn: Lpn,
-        /// Sectors within the unit, from and to before.
+        /// First sector within the unit.
         first: u32,
-        /// See `first`.
+        /// End of the sectors within the unit, exclusive.
         end: u32,
-        /// Sectors of the request before these.
+        /// Number of sectors of the request before these.
         offset: u32,
-        /// They are zeros; the request has no payload.
+        /// True if the sectors are zeros, and the request has no payload.
         zeroes: bool,
-        /// The number of the write.
+        /// Sequence number of the write.
         sequence: u64,
-        /// What the unit's other sectors are.
+        /// Contents of the other sectors of the unit.
         before: Before,
     },
     /// A unit reads as zeros from now on.
     Trimmed {
-        /// The unit.
+        /// Mapping unit.
         lpn: Lpn,
-        /// The number of the trim, in one row with writes.
+        /// Sequence number of the trim, from the counter of writes.
         sequence: u64,
     },
-    /// The records of all trims up to a number are in flash.
+    /// The records of all trims up to a sequence number are in flash.
     Journalled {
-        /// The number.
+        /// Sequence number.
         sequence: u64,
     },
-    /// A part of the checkpoint is at a place. The medium notes it, beside its erase counts.
+    /// A part of the checkpoint is at a physical address. The storage keeps this address with its erase counts.
     Anchored {
-        /// Which part.
+        /// Number of the part.
         part: u32,
-        /// Where.
+        /// Physical address.
         ppn: Ppn,
     },
-    /// A program begins; as many [`FlashEvent::Unit`] follow as it has units. Until it has ended, a power cut leaves
-    /// all of them erased or all unreadable.
+    /// A program starts. [`FlashEvent::Unit`] follows for each of its units. Before its end, a power cut leaves all
+    /// units erased or all unreadable.
     ProgramBegun {
-        /// The first unit.
+        /// First physical address.
         ppn: Ppn,
-        /// How many.
+        /// Number of units.
         units: u32,
-        /// What it is for.
+        /// Cause of the program.
         cause: ProgramCause,
     },
-    /// A unit of the program that has just begun.
+    /// A unit of the program that has just started.
     Unit {
-        /// Where.
+        /// Physical address.
         ppn: Ppn,
-        /// Its out-of-band record.
+        /// Out-of-band record.
         record: Record,
-        /// Its payload.
+        /// Source of the payload.
         source: Source,
     },
     /// A program has ended.
     ProgramEnded {
-        /// The first unit.
+        /// First physical address.
         ppn: Ppn,
-        /// How many.
+        /// Number of units.
         units: u32,
     },
-    /// A program has failed: its units are unreadable, and its block is bad from now on. What it holds beside is there
-    /// as before.
+    /// A program has failed: its units are unreadable, and its block is bad from now on. The other units of the block
+    /// are unchanged.
     ProgramFailed {
-        /// The first unit.
+        /// First physical address.
         ppn: Ppn,
-        /// How many.
+        /// Number of units.
         units: u32,
     },
-    /// An erase has failed: the block is bad from now on, and what it holds is nothing.
+    /// An erase has failed: the block is bad from now on, and its contents are lost.
     EraseFailed {
         /// The block.
         block: BlockId,
@@ -215,7 +215,7 @@ pub enum FlashEvent {
         /// The block.
         block: BlockId,
     },
-    /// An erase begins. Until it has ended, a power cut leaves the block erased or unreadable.
+    /// An erase starts. Before its end, a power cut leaves the block erased or unreadable.
     EraseBegun {
         /// The block.
         block: BlockId,
@@ -224,91 +224,91 @@ pub enum FlashEvent {
     EraseEnded {
         /// The block.
         block: BlockId,
-        /// How often it has been erased by now. This count outlives the erase.
+        /// Erase count after this erase. It is kept when blocks are erased.
         erases: u32,
     },
 }
 
-/// What a device has told and nobody has taken.
+/// Events that a device has emitted and that were not taken yet.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outbox {
-    /// In order.
+    /// Events in order.
     pub events: Vec<FlashEvent>,
-    /// Bytes of the device itself that [`Source::Own`] points at.
+    /// Bytes of the device itself that [`Source::Own`] refers to.
     pub own: Vec<u8>,
 }
 
 impl Outbox {
-    /// Forgets all; its room serves the next time.
+    /// Removes all events, but keeps the allocated memory.
     pub fn clear(&mut self) {
         self.events.clear();
         self.own.clear();
     }
 }
 
-/// What is found at a place.
+/// State of a physical address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UnitState {
-    /// Nothing has been programmed since the last erase.
+    /// The unit has not been programmed since the last erase.
     Erased,
-    /// Its checksum does not hold.
+    /// The checksum of the unit is wrong.
     Torn,
-    /// A unit with this record.
+    /// The unit has this record.
     Holds(Record),
 }
 
-/// What memory with power-loss protection held.
+/// Contents of memory with power-loss protection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Saved {
-    /// An accepted write, with all of its unit.
+    /// An accepted write, with its whole unit.
     Write {
-        /// The unit.
+        /// Mapping unit.
         lpn: Lpn,
-        /// The number of the write.
+        /// Sequence number of the write.
         sequence: u64,
     },
-    /// A trim that may not be journalled.
+    /// A trim whose record may not be in flash.
     Trim {
-        /// The unit.
+        /// Mapping unit.
         lpn: Lpn,
-        /// The number of the trim.
+        /// Sequence number of the trim.
         sequence: u64,
     },
 }
 
-/// The flash of a device whose power was cut. Errors are those of whoever keeps it.
+/// Flash contents of a device whose power was cut. Errors are those of the storage.
 pub trait FlashImage {
-    /// How often a block has been erased. An erase counts from its begin, so one that the power cut hit does.
+    /// Returns the erase count of a block. An erase counts from its start, even if the power cut interrupted it.
     fn erases(&mut self, block: BlockId) -> Result<u32, String>;
-    /// Where a part of the checkpoint was told to be last.
+    /// Returns the last reported physical address of a part of the checkpoint.
     fn anchor(&mut self, part: u32) -> Result<Option<Ppn>, String>;
-    /// Whether a block is bad, by what was told of it.
+    /// Returns the kind of a bad block, or `None` if the block is good.
     fn bad(&mut self, block: BlockId) -> Result<Option<Bad>, String>;
-    /// What a unit holds.
+    /// Returns the state of a physical address.
     fn unit(&mut self, ppn: Ppn) -> Result<UnitState, String>;
     /// Appends the payload of a unit that holds bytes of the device itself.
     fn own(&mut self, ppn: Ppn, into: &mut Vec<u8>) -> Result<(), String>;
-    /// With power-loss protection: what memory held.
+    /// Returns the contents of memory with power-loss protection.
     fn saved(&mut self) -> Result<Vec<Saved>, String> {
         Ok(Vec::new())
     }
-    /// For verification: the versions of a unit's sectors. Of what memory held, by the number of the write.
+    /// Returns the versions of a unit's sectors, for verification.
     fn versions(&mut self, _: Ppn) -> Option<Vec<u32>> {
         None
     }
-    /// See [`FlashImage::versions`].
+    /// Returns the versions of the sectors of a write in protected memory, by its sequence number.
     fn saved_versions(&mut self, _: Lpn, _sequence: u64) -> Option<Vec<u32>> {
         None
     }
 }
 
-/// Where the newest version of a unit is.
+/// Location of the newest version of a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// Nowhere: it reads as zeros.
+    /// No location: the unit reads as zeros.
     Nothing,
     /// In flash.
     Flash(Ppn),
-    /// In the controller: it was accepted and is not programmed.
+    /// The controller: the version was accepted and is not programmed.
     Pending,
 }

@@ -1,13 +1,15 @@
-//! The journal of trims: what the host has deallocated is written down in flash, so that it stays deallocated when the
-//! power goes.
+//! Journal of trims: records in flash which mapping units the host has deallocated, so that they stay deallocated after
+//! a power cut.
 //!
-//! The journal is some mapping units of the device's own, behind those of the host. Each holds records of trims; a unit
-//! of it is written anew with those of its records that still matter and new ones, like any unit that the host
-//! overwrites, so that cleaning and recovery need not know of it. A record matters until a newer write of its unit is
-//! in flash. There is room for two records for each unit of the host, so that half of some unit is always free.
+//! The journal consists of mapping units of the device itself, with addresses after those of the host. Each holds
+//! records of trims. A journal unit is rewritten with its records that are still needed and with new ones. Garbage
+//! collection and recovery treat it like a unit that the host overwrites. A record is needed until a newer write of its
+//! unit is in flash. There is room for two records for each unit of the host, so the emptiest journal unit is at most
+//! half full.
 //!
-//! Records are written at a flush, for a trim with FUA, when half a unit of them waits, and before a block is erased
-//! that holds a trimmed unit: an older version of that may be elsewhere. Until then the block has one dependant more.
+//! Records are written at a flush, for a trim with FUA, and when half a unit of records waits. They are also written
+//! before a block with a trimmed unit is erased, because an older version of the unit may be elsewhere. Until then, the
+//! block has one more dependant.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -18,63 +20,63 @@ use crate::sim::id::{BlockId, Lpn, PlaneId, RequestId, TransactionId};
 use crate::sim::table::Table;
 use crate::state::{Reader, StateError, Writer};
 
-/// Records whose trimmed data are in the same block, and which are not in flash yet.
+/// Records that are not in flash yet and whose trimmed data are in the same block.
 #[derive(Clone, Debug, Default)]
 struct Held {
     /// Number of records.
     records: u32,
-    /// Sequence numbers of those that are not being written either, oldest first.
+    /// Sequence numbers of the records that are not being written either, oldest first.
     waiting: VecDeque<u64>,
 }
 
-/// A unit of the journal that is being programmed.
+/// Journal unit that is being programmed.
 #[derive(Clone, Debug, Default)]
 struct Writing {
-    /// Block that holds the trimmed data, or `NONE`, for each record that this write adds.
+    /// Block with the trimmed data, or `NONE`, of each record that this write adds.
     blocks: Vec<BlockId>,
-    /// All trims up to this number are in flash when it has ended.
+    /// Sequence number up to which all trims are in flash when the write has ended.
     upto: u64,
 }
 
-/// The journal of a device that keeps one.
+/// Journal of trims.
 #[derive(Clone, Debug)]
 pub struct Journal {
-    /// The logical unit of its first unit.
+    /// First mapping unit of the journal.
     first: u32,
-    /// Records that a unit of it holds.
+    /// Number of records that fit into a unit.
     room: usize,
-    /// By unit of it: its records.
+    /// Records of each journal unit: mapping unit and sequence number.
     slots: Vec<Vec<(u32, u64)>>,
-    /// How many of them matter, and which unit.
+    /// Number of needed records and index of each journal unit, fewest first. `live` has the numbers by unit.
     by_live: BTreeSet<(u32, u32)>,
     live: Vec<u32>,
-    /// The last trim of each unit that is trimmed. Its slot is `NO_SLOT` until its record is being written.
+    /// Last trim of each trimmed unit. Its slot is `NO_SLOT` until its record is being written.
     trims: Trims,
     /// Records that are not being written.
     waiting: WaitingRecords,
     /// Records of `waiting` and `writing`, by the block that holds the trimmed data.
     held: Table<BlockId, Held>,
     writing: Option<Writing>,
-    /// The unit of it that is on its way, and its transaction.
+    /// Index of the journal unit that is being written.
     slot: u32,
-    /// The write of a unit of it that found no room.
+    /// Write of a journal unit that found no room.
     pub stalled: Option<TransactionId>,
-    /// Flushes in progress, and up to which number they wait.
+    /// Waiting flushes, with the sequence numbers up to which they wait.
     flushes: Vec<(RequestId, u64)>,
-    /// Units of it that are not in the plane of their address, which had no room: where they are.
+    /// Planes of journal units that are not in their home plane because it had no room.
     guests: BTreeMap<u32, PlaneId>,
-    /// The number of guests that a plane has room for.
+    /// Number of such guests that a plane has room for.
     guests_per_plane: u64,
 }
 
 /// No unit of the journal.
 const NO_SLOT: u32 = u32::MAX;
 
-/// Bytes of a record: the unit and the number.
+/// Size of a record in bytes: mapping unit and sequence number.
 const RECORD: usize = 12;
 
 impl Journal {
-    /// Creates an empty journal; `None` if the device keeps none.
+    /// Creates an empty journal. Returns `None` without `durability.trim_journal`.
     pub fn new(config: &DeviceConfig) -> Option<Journal> {
         let units = config.journal_units();
         (units > 0).then(|| Journal {
@@ -95,7 +97,7 @@ impl Journal {
         })
     }
 
-    /// Whether a block waits for records to be written.
+    /// Returns `true` if a block waits for records to be written.
     pub fn holds(&self, block: BlockId) -> bool {
         self.held.get(block).is_some_and(|held| held.records > 0)
     }
@@ -109,23 +111,23 @@ impl Journal {
         }
     }
 
-    /// A newer write of a unit is in flash, or a newer trim came.
+    /// Drops the trim of a unit, because a newer write of it is in flash or a newer trim was accepted.
     pub fn forget(&mut self, lpn: Lpn) {
         if let Some(trim) = self.trims.remove(lpn) {
             self.outdate(trim);
         }
     }
 
-    /// Drops the record of a trim that does not matter anymore.
+    /// Drops the record of a trim that is no longer needed.
     fn outdate(&mut self, Trim { sequence, slot }: Trim) {
         self.count(slot, -1);
-        // A block cannot be erased before its records are written, so those stay.
+        // A block cannot be erased before its records are written, so these stay.
         if self.waiting.get(sequence).is_some_and(|record| record.block.is_none()) {
             self.waiting.remove(sequence);
         }
     }
 
-    /// What recovery has found in a unit of the journal; `live` are those of its records that matter.
+    /// Restores a journal unit that recovery has found. `live` returns `true` for records that are still needed.
     pub fn adopt(&mut self, slot: u32, records: Vec<(u32, u64)>, live: impl Fn(u32, u64) -> bool) {
         for &(lpn, sequence) in records.iter().filter(|&&(lpn, sequence)| live(lpn, sequence)) {
             if self.trims.get(Lpn(lpn)).is_none_or(|known| known.sequence < sequence) {
@@ -137,7 +139,7 @@ impl Journal {
         self.slots[slot as usize] = records;
     }
 
-    /// What recovery has found of a trim that is not in the journal.
+    /// Restores a trim that recovery has found in protected memory, but not in the journal.
     pub fn adopt_waiting(&mut self, lpn: Lpn, sequence: u64) {
         if self.trims.get(lpn).is_none_or(|known| known.sequence < sequence) {
             self.forget(lpn);
@@ -146,17 +148,17 @@ impl Journal {
         }
     }
 
-    /// Whether trims wait to be written.
+    /// Returns `true` if records of trims are not in flash yet.
     pub fn has_waiting(&self) -> bool {
         self.writing.is_some() || !self.waiting.is_empty()
     }
 
-    /// The flushes that wait for it, which it does not serve any more.
+    /// Removes and returns all waiting flushes.
     pub fn take_flushes(&mut self) -> Vec<RequestId> {
         std::mem::take(&mut self.flushes).into_iter().map(|(id, _)| id).collect()
     }
 
-    /// Writes its contents for a saved state, and the number of the last write or trim.
+    /// Writes the contents of the journal and the number of the last write or trim to a saved state.
     pub fn save(&self, sequence: u64, out: &mut Writer) -> Result<(), StateError> {
         out.u64(sequence)?;
         for records in &self.slots {
@@ -169,7 +171,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Reads what [`Journal::save`] wrote; returns the number of the last write or trim.
+    /// Reads the data that [`Journal::save`] wrote. Returns the number of the last write or trim.
     pub fn load(&mut self, map: &PageMap, input: &mut Reader) -> Result<u64, StateError> {
         let sequence = input.count("writes numbered")?;
         for slot in 0..self.slots.len() as u32 {
@@ -186,7 +188,7 @@ impl Journal {
         Ok(sequence)
     }
 
-    /// The bytes of a unit of the journal; none where `lpn` is the host's.
+    /// Returns the contents of a journal unit, or `None` if `lpn` belongs to the host.
     pub fn page(&self, lpn: u32) -> Option<Vec<u8>> {
         let records = self.slots.get(lpn.checked_sub(self.first)? as usize)?;
         let mut bytes = (records.len() as u32).to_le_bytes().to_vec();
@@ -197,7 +199,7 @@ impl Journal {
         Some(bytes)
     }
 
-    /// The records in the bytes of a unit of a journal.
+    /// Parses the records in the contents of a journal unit. Returns `None` if the contents are not valid.
     pub fn records(bytes: &[u8]) -> Option<Vec<(u32, u64)>> {
         let count = u32::from_le_bytes(bytes.get(..4)?.try_into().ok()?) as usize;
         let records = bytes.get(4..4 + count.checked_mul(RECORD)?)?.chunks_exact(RECORD);
@@ -208,8 +210,8 @@ impl Journal {
         Some(records.map(record).collect())
     }
 
-    /// Takes records for the next unit of it, and keeps those of its records that matter. Returns the logical unit, or
-    /// `None` if there are no records. `now` is the number of the last write or trim.
+    /// Selects the journal unit with the fewest needed records, and adds waiting records to it. Returns this unit, or
+    /// `None` if no records wait. `now` is the number of the last write or trim.
     pub fn take(&mut self, now: u64, awaiting_erase: impl Iterator<Item = BlockId>) -> Option<Lpn> {
         if self.waiting.is_empty() {
             return None;
@@ -223,8 +225,8 @@ impl Journal {
         Some(Lpn(self.first + slot))
     }
 
-    /// Adds what waits to the unit that is to be programmed, as far as it has room: those records first whose blocks
-    /// cannot be erased for them.
+    /// Adds waiting records to the journal unit that is to be programmed, if it has room. Records of blocks that await
+    /// their erase are first.
     pub fn add(&mut self, now: u64, awaiting_erase: impl Iterator<Item = BlockId>) {
         let Some(mut writing) = self.writing.take() else { return };
         let slot = self.slot;
@@ -237,7 +239,7 @@ impl Journal {
             let next = urgent.get(taken).copied().or_else(|| self.waiting.first().map(|record| record.sequence));
             let Some(Waiting { sequence, lpn, block }) = next.and_then(|next| self.waiting.remove(next)) else { break };
             if let Some(held) = self.held.get_mut(block) {
-                held.waiting.pop_front(); // Those of a block leave oldest first.
+                held.waiting.pop_front(); // The records of a block are removed oldest first.
             }
             writing.blocks.push(block);
             if self.trims.get(lpn) == Some(Trim { sequence, slot: NO_SLOT }) {
@@ -251,7 +253,7 @@ impl Journal {
         self.writing = Some(writing);
     }
 
-    /// Returns `true` if the records of a block are all being written.
+    /// Returns `true` if all records that a block waits for are being written.
     pub fn writes_all_of(&self, block: BlockId) -> bool {
         self.held.get(block).is_some_and(|held| held.records > 0 && held.waiting.is_empty())
     }
@@ -272,7 +274,7 @@ impl Journal {
         held.records == 1
     }
 
-    /// Returns `true` if the records that wait would fill half a unit.
+    /// Returns `true` if the waiting records would fill half a unit.
     pub fn is_due(&self) -> bool {
         self.waiting.len() >= self.room / 2
     }
@@ -283,7 +285,7 @@ impl Journal {
         (self.waiting.len() + writing) as u64
     }
 
-    /// Lets a flush wait for the records of all trims up to a number. Returns `false` if there is none to wait for.
+    /// Makes a flush wait for the records of all trims up to a number. Returns `false` if there are none.
     pub fn flush(&mut self, id: RequestId, upto: u64) -> bool {
         let waits = self.has_waiting();
         if waits {
@@ -292,7 +294,7 @@ impl Journal {
         waits
     }
 
-    /// Ends the flushes that wait for trims up to a number, and returns them.
+    /// Removes and returns the flushes that wait for trims up to a number.
     pub fn end_flushes(&mut self, upto: u64) -> Vec<RequestId> {
         let (done, waits) = std::mem::take(&mut self.flushes).into_iter().partition(|flush| flush.1 <= upto);
         self.flushes = waits;
@@ -300,13 +302,13 @@ impl Journal {
         done.into_iter().map(|(id, _)| id).collect()
     }
 
-    /// Returns `true` if a unit is being written.
+    /// Returns `true` if a journal unit is being written.
     pub fn is_writing(&self) -> bool {
         self.writing.is_some()
     }
 
-    /// Ends the writing of a unit. Returns the blocks that do not wait for a record any more, and the number up to
-    /// which all trims are in flash now.
+    /// Ends the write of a journal unit. Returns the blocks that no longer wait for a record, and the sequence number
+    /// up to which all trims are in flash now.
     pub fn end_write(&mut self) -> Option<(Vec<BlockId>, u64)> {
         let Writing { blocks, upto } = self.writing.take()?;
         let mut free = Vec::new();
@@ -338,7 +340,7 @@ impl Journal {
         };
     }
 
-    /// Returns `true` if a plane that is full of its own has room for a unit of the journal besides.
+    /// Returns `true` if a plane has room for a journal unit in addition to its own units.
     pub fn has_room_for_guest(&self, lpn: Lpn, plane: PlaneId) -> bool {
         let guests = self.guests.iter().filter(|&(&unit, &host)| host == plane && unit != lpn.0);
         (guests.count() as u64) < self.guests_per_plane

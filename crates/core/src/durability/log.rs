@@ -1,5 +1,5 @@
-//! The flash log: events for every change to flash, and what they need to know beside the map, such as the numbers of
-//! writes.
+//! Flash log: emits events for every change of flash, and has the data for this that the map lacks, such as sequence
+//! numbers of writes.
 
 use std::collections::BTreeMap;
 
@@ -14,23 +14,23 @@ use crate::sim::id::{BlockId, Ppn, TransactionId};
 use crate::sim::memory::zeroed_words;
 use crate::sim::table::Table;
 
-/// A write that has a controller slot.
+/// Write with a write slot.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Slot {
-    /// The number of the write.
+    /// Sequence number of the write.
     pub sequence: u64,
-    /// No other slot has the same write: what it programs is a version of its own.
+    /// True if this is the first slot with this version, and no copy of it is in flash.
     pub is_first: bool,
-    /// What it supersedes, once it is bound.
+    /// Physical address of the old copy, once the write is bound.
     pub replaces: Option<Ppn>,
 }
 
-/// A unit in the buffer.
+/// Unit in the buffer.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Buffered {
-    /// The number of its last write.
+    /// Sequence number of its last write.
     pub sequence: u64,
-    /// A slot has taken that one.
+    /// True if a write slot has this version.
     pub taken: bool,
 }
 
@@ -39,29 +39,29 @@ pub struct Buffered {
 pub struct FlashLog {
     outbox: Outbox,
     memory: Option<Box<MemoryFlash>>,
-    /// By place: the number of the write that it holds.
+    /// Sequence number of each programmed unit. Indexed by physical address.
     sequences: Vec<u64>,
-    /// By place: which sectors were ever written, of units that are not whole.
+    /// Masks of the sectors that were ever written, by physical address. Only for units that are not whole.
     sectors: BTreeMap<u32, u64>,
-    /// By block: the running number of its opening.
+    /// Number of each block's opening.
     pub opened: Vec<u64>,
-    /// Openings so far.
+    /// Number of openings so far.
     pub openings: u64,
-    /// By transaction.
+    /// Write slots, indexed by transaction.
     slots: Table<TransactionId, Slot>,
-    /// By entry of the buffer.
+    /// Indexed by entry of the buffer.
     buffered: Vec<Buffered>,
-    /// The write that takes a slot next.
+    /// Version of the next write that takes a slot or an entry of the buffer.
     pub coming: Slot,
     units_per_block: u32,
-    /// Logical units of the host.
+    /// Number of mapping units of the host.
     host_units: u32,
-    /// The first logical unit of the checkpoint.
+    /// First mapping unit of the checkpoint.
     checkpoint: u32,
 }
 
 impl FlashLog {
-    /// Nothing is told yet.
+    /// Creates an empty log.
     pub fn new(device: &DeviceConfig, keep: Keep) -> FlashLog {
         let units = device.total_blocks() as usize * device.units_per_block() as usize;
         FlashLog {
@@ -80,22 +80,22 @@ impl FlashLog {
         }
     }
 
-    /// Goes on with flash that a device kept in memory before.
+    /// Continues with flash contents in memory of an earlier device.
     pub fn adopt(&mut self, flash: MemoryFlash) {
         self.memory = Some(Box::new(flash));
     }
 
-    /// Flash in memory, where it is kept there.
+    /// Returns the flash contents, if they are kept in memory.
     pub fn memory(&self) -> Option<&MemoryFlash> {
         self.memory.as_deref()
     }
 
-    /// See [`FlashLog::memory`].
+    /// Removes and returns the flash contents, if they are kept in memory.
     pub fn take_memory(&mut self) -> Option<MemoryFlash> {
         self.memory.take().map(|flash| *flash)
     }
 
-    /// Tells of something.
+    /// Emits an event, or applies it to the flash contents in memory.
     pub fn tell(&mut self, event: FlashEvent) {
         match &mut self.memory {
             Some(memory) => memory.apply(&event, &self.outbox.own),
@@ -103,7 +103,7 @@ impl FlashLog {
         }
     }
 
-    /// Moves what was told behind what is in `into`.
+    /// Appends the events since the last call to `into`.
     pub fn take(&mut self, into: &mut Outbox) {
         let before = into.own.len();
         into.own.append(&mut self.outbox.own);
@@ -115,17 +115,17 @@ impl FlashLog {
         }
     }
 
-    /// The number of the write that a place holds.
+    /// Returns the sequence number of the write at a physical address.
     pub fn sequence(&self, ppn: Ppn) -> u64 {
         self.sequences[ppn.index()]
     }
 
-    /// Which sectors of what a place holds were ever written; 0 for all.
+    /// Returns the mask of the sectors at a physical address that were ever written; 0 for all.
     pub fn sectors(&self, ppn: Ppn) -> u64 {
         self.sectors.get(&ppn.0).copied().unwrap_or_default()
     }
 
-    /// Notes what a place holds.
+    /// Records the out-of-band record of a physical address.
     pub fn set_record(&mut self, ppn: Ppn, record: &Record) {
         self.sequences[ppn.index()] = record.sequence;
         if record.sectors != 0 {
@@ -135,33 +135,33 @@ impl FlashLog {
         }
     }
 
-    /// A write takes a slot next, or an entry of the buffer.
+    /// Sets the version of the next write that takes a slot or an entry of the buffer.
     pub fn set_coming(&mut self, sequence: u64, is_first: bool) {
         self.coming = Slot { sequence, is_first, replaces: None };
     }
 
-    /// A block was found, with the running number of its opening.
+    /// Records the number of the opening of a block that was found.
     pub fn note_opened(&mut self, block: BlockId, opened: u64) {
         self.opened[block.index()] = opened;
         self.openings = self.openings.max(opened);
     }
 
-    /// The write of a transaction.
+    /// Returns the write slot of a transaction.
     pub fn slot(&mut self, id: TransactionId) -> &mut Slot {
         self.slots.entry(id)
     }
 
-    /// The unit in an entry of the buffer.
+    /// Returns the state of an entry of the buffer.
     pub fn buffered(&mut self, entry: u32) -> &mut Buffered {
         &mut self.buffered[entry as usize]
     }
 
-    /// An entry of the buffer has taken the write that was accepted last.
+    /// Records that an entry of the buffer has taken the write that was accepted last.
     pub fn note_in_buffer(&mut self, entry: u32) {
         *self.buffered(entry) = Buffered { sequence: self.coming.sequence, taken: false };
     }
 
-    /// A program begins.
+    /// Reports that a program starts.
     pub fn begin(&mut self, ppn: Ppn, units: u32, cause: ProgramCause) {
         let block = ppn.0 / self.units_per_block;
         if ppn.0.is_multiple_of(self.units_per_block) {
@@ -174,26 +174,26 @@ impl FlashLog {
         self.tell(FlashEvent::ProgramBegun { ppn, units, cause });
     }
 
-    /// A unit of the program that has begun.
+    /// Reports a unit of the program that has started.
     pub fn unit(&mut self, ppn: Ppn, record: Record, source: Source) {
         let opened = self.opened[(ppn.0 / self.units_per_block) as usize];
         self.set_record(ppn, &record);
         self.tell(FlashEvent::Unit { ppn, record: Record { opened, ..record }, source });
     }
 
-    /// Bytes of the device itself, for a unit that is told of next.
+    /// Stores bytes of the device itself, for a unit that is reported next.
     pub fn own(&mut self, bytes: &[u8]) -> Source {
         let start = self.outbox.own.len();
         self.outbox.own.extend_from_slice(bytes);
         Source::Own { start, len: bytes.len() }
     }
 
-    /// A program of nothing but padding behind its first unit.
+    /// Reports units of a program that are padding.
     pub fn pad(&mut self, places: std::ops::Range<u32>) {
         places.for_each(|ppn| self.unit(Ppn(ppn), Record::default(), Source::Nothing));
     }
 
-    /// Returns what a logical unit holds.
+    /// Returns the kind of a mapping unit.
     pub fn kind_of(&self, lpn: u32) -> RecordKind {
         match lpn {
             lpn if lpn < self.host_units => RecordKind::Data,
@@ -202,7 +202,7 @@ impl FlashLog {
         }
     }
 
-    /// Returns the record of a place: of a logical unit, or of a part of the map.
+    /// Returns the record of a mapping unit, or of a part of the map.
     fn record_of(&self, ftl: &Ftl, owner: u32, sequence: u64) -> Record {
         if owner & TRANSLATION != 0 {
             return Record { kind: RecordKind::Map, lpn: owner & !TRANSLATION, sequence, ..Record::default() };
@@ -211,7 +211,7 @@ impl FlashLog {
         Record { kind: self.kind_of(owner), lpn: owner, sequence, sectors, opened: 0 }
     }
 
-    /// Returns the record of what takes the place of a unit that cannot be read, or of one that can.
+    /// Returns the record of a unit, which is [`RecordKind::Lost`] if the unit is uncorrectable.
     pub fn record_or_loss(&self, ftl: &Ftl, lpn: u32, sequence: u64, is_lost: bool) -> Record {
         let record = self.record_of(ftl, lpn, sequence);
         let kind = if is_lost && record.kind == RecordKind::Data { RecordKind::Lost } else { record.kind };
@@ -223,7 +223,7 @@ impl FlashLog {
         self.tell(FlashEvent::ProgramEnded { ppn, units });
     }
 
-    /// Reports that the program of a translation page begins, which gets a number.
+    /// Reports that the program of a translation page starts, with a sequence number.
     pub fn begin_map(&mut self, page: u32, ppn: Ppn, units: u32, sequence: u64) {
         self.begin(ppn, units, ProgramCause::Map);
         let record = Record { kind: RecordKind::Map, lpn: page, sequence, ..Record::default() };
@@ -241,8 +241,8 @@ impl FlashLog {
         self.pad(ppn.0 + 1..ppn.0 + group);
     }
 
-    /// Returns what a block's summary holds: a record for each unit of data. Nothing if that does not fit a unit: it is
-    /// as if there was no summary then.
+    /// Returns the contents of a block's summary: a record for each data unit. Returns no bytes if they do not fit into
+    /// a unit, so that recovery ignores the summary.
     fn summary_of(&self, ftl: &Ftl, block: BlockId) -> Vec<u8> {
         let (first, units) = (ftl.blocks.first_unit(block).0, ftl.blocks.size_of(block).data_units);
         let room = u64::from(ftl.shape().sectors_per_unit) * 512;
@@ -265,11 +265,11 @@ impl FlashLog {
         bytes
     }
 
-    /// Reports what preconditioning has left in a block: how often it was erased, valid units with new numbers, and
-    /// nothing of what is invalid. `own` returns the bytes of the device's own units.
+    /// Reports what preconditioning has left in a block: its erase count, valid units with new sequence numbers, and
+    /// padding for invalid units. `own` returns the contents of units of the device itself.
     pub fn tell_block(&mut self, ftl: &mut Ftl, block: BlockId, own: impl Fn(u32) -> Option<Vec<u8>>) {
         self.tell_written(ftl, block, own);
-        // What it holds is there all the same.
+        // A bad block keeps its contents.
         if ftl.blocks.block(block).failed {
             self.tell(FlashEvent::FactoryBad { block });
         }
@@ -290,7 +290,7 @@ impl FlashLog {
         }
     }
 
-    /// Reports a block's summary that has been programmed at once.
+    /// Reports the start and the end of the program of a block's summary.
     pub fn tell_summary(&mut self, ftl: &Ftl, ppn: Ppn) {
         self.begin_summary(ftl, ppn);
         self.end(ppn, ftl.blocks.size_of(ftl.blocks.block_of(ppn)).program_units);

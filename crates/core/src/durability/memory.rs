@@ -1,6 +1,6 @@
-//! Flash in memory: the contents of a durable device, under the rules of flash, with sector versions for payload.
+//! Flash contents in memory: those of a durable device, under the rules of flash, with sector versions as payload.
 //!
-//! It is the model of what a store in a file has to do, and it is what power cuts are tried on.
+//! This is the reference for stores in files. Tests of power cuts use it.
 
 use std::collections::BTreeMap;
 
@@ -11,14 +11,14 @@ use crate::nand::media::{BLANK, Media};
 use crate::sim::id::{BlockId, Lpn, Ppn};
 use crate::sim::rng::Rng;
 
-/// What a unit is programmed with.
+/// Contents of a programmed unit.
 #[derive(Clone, Debug, Default)]
 struct Payload {
     versions: Vec<u32>,
     own: Vec<u8>,
 }
 
-/// A program that has begun and not ended.
+/// A program that has started and not ended.
 #[derive(Clone, Debug)]
 struct Program {
     ppn: Ppn,
@@ -26,30 +26,30 @@ struct Program {
     units: Vec<(Ppn, Record, Payload)>,
 }
 
-/// What is going on in flash, or has just been answered: what a power cut hits.
+/// Work that a power cut would interrupt, and accepted data that it would lose.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct InFlight {
-    /// Programs that have begun, by [`ProgramCause`].
+    /// Number of programs that have started. Indexed by [`ProgramCause`].
     pub programs: [u32; ProgramCause::ALL.len()],
-    /// Blocks that are being erased.
+    /// Number of blocks that are being erased.
     pub erases: u32,
-    /// Accepted writes that are not programmed.
+    /// Number of accepted writes that are not programmed.
     pub staged: u32,
 }
 
-/// The flash of one device.
+/// Flash contents of one device.
 #[derive(Clone, Debug)]
 pub struct MemoryFlash {
     contents: Media,
     units: Vec<UnitState>,
     own: BTreeMap<u32, Vec<u8>>,
     erases: Vec<u32>,
-    /// By part of the checkpoint.
+    /// Physical addresses of the parts of the checkpoint, by part.
     anchors: BTreeMap<u32, Ppn>,
     bad: Vec<Option<Bad>>,
-    /// Accepted writes that are not in flash: by unit and number, with all sectors.
+    /// Accepted writes that are not in flash, by unit and sequence number, with all sectors of the unit.
     staged: BTreeMap<(u32, u64), Vec<u32>>,
-    /// With power-loss protection: trims that may not be journalled.
+    /// Trims whose records may not be in flash, by unit. They survive with power-loss protection.
     trims: BTreeMap<u32, u64>,
     programs: Vec<Program>,
     erasing: Vec<BlockId>,
@@ -59,7 +59,7 @@ pub struct MemoryFlash {
 }
 
 impl MemoryFlash {
-    /// All erased.
+    /// Creates erased flash.
     pub fn new(device: &DeviceConfig) -> MemoryFlash {
         let units = device.total_blocks() as usize * device.units_per_block() as usize;
         MemoryFlash {
@@ -79,12 +79,12 @@ impl MemoryFlash {
         }
     }
 
-    /// Forgets where the checkpoint is: a recovery reads everything.
+    /// Forgets the addresses of the checkpoint, so that a recovery reads all blocks.
     pub fn forget_checkpoint(&mut self) {
         self.anchors.clear();
     }
 
-    /// What a power cut would hit now.
+    /// Returns the work that a power cut would interrupt now.
     pub fn in_flight(&self) -> InFlight {
         let mut found = InFlight { erases: self.erasing.len() as u32, ..InFlight::default() };
         self.programs.iter().for_each(|program| found.programs[program.cause as usize] += 1);
@@ -92,7 +92,7 @@ impl MemoryFlash {
         found
     }
 
-    /// Applies what a device has told; `own` are its own bytes.
+    /// Applies an event of a device. `own` has the bytes of the device itself.
     pub fn apply(&mut self, event: &FlashEvent, own: &[u8]) {
         match *event {
             FlashEvent::Accepted { tag, lpn, first, end, zeroes, sequence, before, .. } => {
@@ -108,13 +108,13 @@ impl MemoryFlash {
             FlashEvent::Journalled { sequence } => self.trims.retain(|_, trim| *trim > sequence),
             FlashEvent::ProgramBegun { ppn, cause, .. } => {
                 let block = ppn.0 / self.units_per_block;
-                assert_eq!(self.bad[block as usize], None, "block {block} is bad, and programmed");
+                assert_eq!(self.bad[block as usize], None, "block {block} is bad, but is programmed");
                 self.programs.push(Program { ppn, cause, units: Vec::new() });
             }
             FlashEvent::Unit { ppn, record, source } => {
                 assert_eq!(self.units[ppn.index()], UnitState::Erased, "unit {} is programmed twice", ppn.0);
                 let payload = self.payload(source, own);
-                let program = self.programs.last_mut().expect("a unit is of a program");
+                let program = self.programs.last_mut().expect("a program has started");
                 program.units.push((ppn, record, payload));
             }
             FlashEvent::ProgramEnded { ppn, .. } => self.end_program(ppn),
@@ -129,7 +129,7 @@ impl MemoryFlash {
             }
             FlashEvent::FactoryBad { block } => self.bad[block.index()] = Some(Bad::Factory),
             FlashEvent::EraseBegun { block } => {
-                assert_eq!(self.bad[block.index()], None, "block {} is bad, and erased", block.0);
+                assert_eq!(self.bad[block.index()], None, "block {} is bad, but is erased", block.0);
                 self.erasing.push(block);
                 self.erases[block.index()] = self.erases[block.index()].saturating_add(1);
             }
@@ -146,8 +146,8 @@ impl MemoryFlash {
         match before {
             Before::Nothing => vec![BLANK; self.sectors],
             Before::Flash(ppn) => self.contents.read(ppn).to_vec(),
-            Before::Pending(sequence) => self.staged.get(&staged(sequence)).expect("it is staged").clone(),
-            Before::Merged(sequence) => self.staged.remove(&staged(sequence)).expect("it is staged"),
+            Before::Pending(sequence) => self.staged.get(&staged(sequence)).expect("a staged write").clone(),
+            Before::Merged(sequence) => self.staged.remove(&staged(sequence)).expect("a staged write"),
         }
     }
 
@@ -155,7 +155,7 @@ impl MemoryFlash {
         let blank = || vec![BLANK; self.sectors];
         match source {
             Source::Write { lpn, sequence } => {
-                let versions = self.staged.get(&(lpn.0, sequence)).expect("what is programmed is staged").clone();
+                let versions = self.staged.get(&(lpn.0, sequence)).expect("a programmed write is staged").clone();
                 Payload { versions, own: Vec::new() }
             }
             Source::Copy(ppn) => Payload {
@@ -169,7 +169,7 @@ impl MemoryFlash {
 
     fn end_program(&mut self, ppn: Ppn) {
         let index = self.programs.iter().position(|program| program.ppn == ppn);
-        let mut program = self.programs.remove(index.expect("a program that ends has begun"));
+        let mut program = self.programs.remove(index.expect("a program that ends has started"));
         program.units.sort_by_key(|unit| unit.0);
         for (ppn, record, payload) in program.units {
             self.contents.program(ppn, &payload.versions);
@@ -186,7 +186,7 @@ impl MemoryFlash {
 
     fn fail_program(&mut self, ppn: Ppn) {
         let index = self.programs.iter().position(|program| program.ppn == ppn);
-        let program = self.programs.remove(index.expect("a program that fails has begun"));
+        let program = self.programs.remove(index.expect("a program that fails has started"));
         program.units.iter().for_each(|unit| self.units[unit.0.index()] = UnitState::Torn);
         self.bad[(ppn.0 / self.units_per_block) as usize] = Some(Bad::Grown);
     }
@@ -213,8 +213,8 @@ impl MemoryFlash {
         }
     }
 
-    /// The power goes. What was being programmed is erased or torn, what was being erased is erased or unreadable; what
-    /// is not protected and not in flash is lost.
+    /// Cuts the power. An interrupted program leaves its units erased or torn, an interrupted erase its block erased or
+    /// unreadable. Data that are neither protected nor in flash are lost.
     pub fn power_cut(&mut self, seed: u64) {
         let rng = &mut Rng::new(seed, "power-cut");
         for block in std::mem::take(&mut self.erasing) {
@@ -224,7 +224,7 @@ impl MemoryFlash {
                 self.tear(block);
             }
         }
-        // Of several programs of a block the later ones are in its register only.
+        // If a block has several programs, the later ones are only in its register.
         let mut hit: Vec<u32> = Vec::new();
         for program in std::mem::take(&mut self.programs) {
             let block = program.ppn.0 / self.units_per_block;

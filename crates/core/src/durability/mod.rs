@@ -1,7 +1,8 @@
-//! What makes data and trims outlive a power cut: the journal of trims, the checkpoint, the flash log, and recovery.
+//! Durability of data and trims across power cuts: the journal of trims, the checkpoint, the flash log, and recovery.
 //! See docs/model/durability.md.
 //!
-//! The component says which units of its own have to be written. The router writes them, as it does units of the host.
+//! This component decides which mapping units of the device itself have to be written. The router writes them like
+//! units of the host.
 
 pub mod account;
 pub mod checkpoint;
@@ -24,27 +25,27 @@ use checkpoint::Checkpointing;
 use journal::Journal;
 use log::FlashLog;
 
-/// The journal and the checkpoint of a device that has either, or that was recovered.
+/// Journal and checkpoint of a device that has either, or that was recovered.
 #[derive(Clone, Debug, Default)]
 pub struct Durability {
-    /// Where trims are journalled.
+    /// Journal of trims, if the device has one.
     pub journal: Option<Journal>,
-    /// Where a checkpoint is kept.
+    /// Checkpoint, if the device has one.
     pub checkpoint: Option<Checkpointing>,
-    /// True if the device was made of the flash of another one, and has not been asked for anything.
+    /// True if the device was recovered and no request has been submitted since.
     pub is_recovered: bool,
 }
 
 impl Durability {
-    /// Creates the journal and the checkpoint of an empty device; `None` if it has neither.
+    /// Creates the journal and the checkpoint of an empty device. Returns `None` if it has neither.
     pub fn new(config: &DeviceConfig) -> Option<Durability> {
         let (journal, checkpoint) = (Journal::new(config), Checkpointing::new(config));
         let is_any = journal.is_some() || checkpoint.is_some();
         is_any.then_some(Durability { journal, checkpoint, is_recovered: false })
     }
 
-    /// Records the trim of a mapped unit, which leaves `invalid` in flash: its block is not erased before the record is
-    /// in flash. Returns `true` if the journal has to be written.
+    /// Records the trim of a mapping unit, whose invalid copy is at `invalid`. The block of that copy is not erased
+    /// before the record is in flash. Returns `true` if the journal has to be written.
     pub fn trimmed(&mut self, lpn: Lpn, sequence: u64, invalid: Option<Ppn>, blocks: &mut Space) -> bool {
         let Some(journal) = &mut self.journal else { return false };
         let block = invalid.map_or(BlockId::NONE, |ppn| blocks.block_of(ppn));
@@ -66,13 +67,13 @@ impl Durability {
         self.journal.as_ref().is_some_and(|journal| journal.holds(block))
     }
 
-    /// Returns `true` if trims wait to be written.
+    /// Returns `true` if records of trims are not in flash yet.
     pub fn has_waiting_trims(&self) -> bool {
         self.journal.as_ref().is_some_and(|journal| journal.has_waiting())
     }
 
-    /// Returns the write of a unit of the journal that found no room, if a block waits for it. The records that have
-    /// come since are in the unit then.
+    /// Returns the write of a journal unit that found no room, if a block waits for it. Adds records to the unit that
+    /// were queued since.
     pub fn stalled_for_block(&mut self, ftl: &Ftl) -> Option<TransactionId> {
         let id = self.journal.as_ref()?.stalled?;
         if !self.is_held_before_erase(&ftl.blocks) {
@@ -82,14 +83,14 @@ impl Durability {
         Some(id)
     }
 
-    /// Adds the records that have come to the unit of the journal that waits for room: a block may wait for it.
+    /// Adds waiting records to the journal unit that waits for room, because a block may wait for them.
     pub fn add_to_journal(&mut self, ftl: &Ftl) {
         if let Some(journal) = &mut self.journal {
             journal.add(ftl.sequence, ftl.blocks.awaiting_erase());
         }
     }
 
-    /// Records where the units of the journal are that were found in flash.
+    /// Records the planes of the journal units that were found in flash.
     pub fn find_guests(&mut self, ftl: &Ftl) {
         let Some(journal) = &mut self.journal else { return };
         for lpn in journal.units() {
@@ -100,7 +101,7 @@ impl Durability {
         }
     }
 
-    /// Returns the bytes of a unit of the device's own as they are to be written; `None` if `lpn` is the host's.
+    /// Returns the contents of a unit of the device itself, as it is to be written. Returns `None` for other units.
     pub fn page(&self, lpn: u32, ftl: &Ftl, log: &FlashLog) -> Option<Vec<u8>> {
         let layout = self.checkpoint.as_ref().map(|checkpoint| checkpoint.layout);
         match layout.and_then(|layout| Some((layout, layout.part(Lpn(lpn))?))) {
@@ -109,7 +110,7 @@ impl Durability {
         }
     }
 
-    /// Writes what is known for a saved state. `sequence` is the number of the last write or trim.
+    /// Writes the journal and the checkpoint to a saved state. `sequence` is the number of the last write or trim.
     pub fn save(&self, sequence: u64, writer: &mut Writer) -> Result<(), StateError> {
         if let Some(journal) = &self.journal {
             writer.section("media/journal", |out| journal.save(sequence, out))?;
@@ -120,7 +121,7 @@ impl Durability {
         Ok(())
     }
 
-    /// Reads what [`Durability::save`] wrote.
+    /// Reads the data that [`Durability::save`] wrote.
     pub fn load(&mut self, ftl: &mut Ftl, reader: &mut Reader) -> Result<(), StateError> {
         if let Some(journal) = &mut self.journal {
             ftl.sequence = reader.section("media/journal", |input| journal.load(&ftl.map, input))?;
@@ -145,10 +146,10 @@ mod tests {
     }
 
     #[test]
-    fn a_block_waits_for_the_record_of_what_was_trimmed_in_it() {
+    fn a_block_waits_for_the_records_of_its_trimmed_units() {
         let (mut durability, mut ftl) = device("durability.trim_journal=true");
         ftl.write(Lpn(0), 0, 8, 1);
-        let Location::Flash(ppn) = ftl.map.get(Lpn(0)) else { panic!("it is in flash") };
+        let Location::Flash(ppn) = ftl.map.get(Lpn(0)) else { panic!("not in flash") };
         let block = ftl.blocks.block_of(ppn);
         assert!(!durability.trimmed(Lpn(0), 1, Some(ppn), &mut ftl.blocks), "one record is not half a unit");
         assert!(durability.holds(block) && durability.has_waiting_trims());
@@ -166,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_of_the_checkpoint_are_due_at_intervals_and_about_closed_blocks() {
+    fn checkpoint_parts_are_due_at_intervals_and_concern_closed_blocks() {
         let (mut durability, mut ftl) = device("durability.checkpoint=64KiB");
         let checkpoint = durability.checkpoint.as_mut().unwrap();
         let interval = 64 / (ftl.shape().sectors_per_unit / 2);
@@ -177,7 +178,7 @@ mod tests {
         assert!(!parts.is_empty());
         assert!(
             checkpoint.begin(&ftl).iter().all(|part| !parts.contains(part)),
-            "what is being written is not written twice"
+            "a part that is being written is selected again"
         );
     }
 }

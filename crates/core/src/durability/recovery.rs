@@ -1,4 +1,4 @@
-//! Building the map anew from what is in flash: see docs/model/durability.md.
+//! Recovery: rebuilds the map from the contents of flash; see docs/model/durability.md.
 
 use std::collections::BTreeMap;
 
@@ -13,93 +13,93 @@ use crate::ftl::mapping::{Location, PADDING, PageMap};
 use crate::ftl::space::{RESERVE, Role};
 use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn};
 
-/// Why a device cannot be made of what is in flash.
+/// Reasons why a device cannot be rebuilt from flash contents.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RecoverError {
-    /// The configuration makes no device, or none that can lose its power.
+    /// The configuration is invalid, or does not support power cuts.
     #[error("{0}")]
     Device(String),
-    /// Whoever keeps the flash could not read it.
+    /// The storage could not read the flash contents.
     #[error("the flash could not be read: {0}")]
     Flash(String),
-    /// What is there was not written by a device of this configuration.
+    /// The flash contents were not written by a device with this configuration.
     #[error("the flash does not fit the device: {0}; use the device file that it was written with")]
     Foreign(String),
 }
 
-/// What a recovery found and did.
+/// Result of a recovery.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Recovery {
-    /// Flash pages read.
+    /// Number of flash pages read.
     pub pages_read: u64,
-    /// Blocks whose summary stood for their pages.
+    /// Number of blocks whose summary was read instead of their pages.
     pub summaries_used: u64,
-    /// Parts of the checkpoint that were read.
+    /// Number of parts of the checkpoint that were read.
     pub checkpoint_parts: u64,
-    /// Blocks of which nothing was read, because the checkpoint has their accounts.
+    /// Number of blocks that were not read, because the checkpoint has their accounts.
     pub blocks_skipped: u64,
-    /// Blocks that are empty.
+    /// Number of empty blocks.
     pub blocks_empty: u64,
-    /// Blocks of which every page was read.
+    /// Number of blocks of which every page was read.
     pub blocks_scanned: u64,
-    /// Units whose checksum does not hold.
+    /// Number of units with a wrong checksum.
     pub torn_units: u64,
-    /// Programs that were torn.
+    /// Number of torn programs.
     pub torn_programs: u64,
-    /// Records of trims in the journal.
+    /// Number of records of trims in the journal.
     pub journal_records: u64,
-    /// Units that a trim unmapped.
+    /// Number of units that a trim unmapped.
     pub units_trimmed: u64,
-    /// Units of the host that are mapped.
+    /// Number of mapped units of the host.
     pub units_mapped: u64,
-    /// Copies of one version of a unit beyond the first.
+    /// Number of copies of the newest version of a unit, beyond the first.
     pub duplicates: u64,
-    /// Units that memory with power-loss protection held.
+    /// Number of units restored from memory with power-loss protection.
     pub units_saved: u64,
-    /// Blocks that were erased, because they hold nothing that matters.
+    /// Number of blocks that were erased, because they hold no newest version.
     pub blocks_erased: u64,
-    /// Translation pages that were written anew.
+    /// Number of translation pages that were rewritten.
     pub map_pages_written: u64,
-    /// Blocks that are bad, or will be when they are empty.
+    /// Number of blocks that are bad, or will be once they are evacuated.
     pub blocks_bad: u64,
-    /// Those that were bad when the device was new.
+    /// Number of blocks that were bad when the device was new.
     pub factory_bad: u64,
-    /// How long it takes, in simulated ps.
+    /// Duration of the recovery in simulated ps.
     pub time_ps: u64,
 }
 
-/// What has been found and is not settled.
+/// Intermediate results of reading flash.
 #[derive(Debug, Default)]
 struct Found {
-    /// Second copies of what is mapped, by unit.
+    /// Further copies of mapped versions, by mapping unit.
     others: BTreeMap<u32, Vec<Ppn>>,
-    /// Which sectors were ever written, by place, of units that are not whole.
+    /// Masks of the sectors that were ever written, by physical address. Only for units that are not whole.
     sectors: BTreeMap<u32, u64>,
-    /// By block, how often it was erased.
+    /// Erase counts. Indexed by block.
     erases: Vec<u32>,
-    /// By block, whether anything is in it.
+    /// True if the block is not empty. Indexed by block.
     used: Vec<bool>,
-    /// By block, its cell mode.
+    /// Cell modes. Indexed by block.
     cells: Vec<CellMode>,
-    /// Blocks that are bad.
+    /// Bad blocks.
     bad: Vec<BlockId>,
-    /// Places that could not be read when they were written.
+    /// Units that were marked as uncorrectable when they were written.
     lost: Vec<Ppn>,
     highest: u64,
-    /// Units that were read with all that they hold.
+    /// Units that were read with their payload.
     wholes: Vec<Ppn>,
-    /// The part of the checkpoint that was read last, and its accounts.
+    /// Part of the checkpoint that was read last, with its accounts.
     part: Option<(u32, Vec<Option<Account>>)>,
-    /// Blocks whose accounts counted.
+    /// Blocks whose accounts were used.
     accounted: Vec<BlockId>,
 }
 
-/// A device that is made of what is in flash: an empty one, of which nothing but the configuration is known.
+/// Device that is being rebuilt from flash contents: an empty one, of which only the configuration is known.
 #[derive(Debug)]
 pub struct Rebuild<'a> {
     /// The translation layer.
     pub ftl: &'a mut Ftl,
-    /// The log, which learns what is in flash, and reports what the recovery does there.
+    /// Log, which restores sequence numbers from flash and reports the changes that the recovery makes.
     pub log: &'a mut FlashLog,
     /// The journal and the checkpoint.
     pub durability: &'a mut Durability,
@@ -110,8 +110,8 @@ impl Rebuild<'_> {
         self.durability.checkpoint.as_ref().map(|checkpoint| checkpoint.layout)
     }
 
-    /// Reads flash: the newest version of each unit is mapped. Returns what was found, and the writes that memory with
-    /// power-loss protection held.
+    /// Reads flash and maps the newest version of each unit. Returns the results of the scan, and the writes that
+    /// memory with power-loss protection held.
     pub fn read(
         &mut self,
         flash: &mut dyn FlashImage,
@@ -126,8 +126,8 @@ impl Rebuild<'_> {
         Ok((scan, writes))
     }
 
-    /// Writes the translation pages anew, and continues with the checkpoint that was found. Parts that are elsewhere
-    /// now, as of several copies, are reported.
+    /// Rewrites the translation pages, and continues the checkpoint that was found. Reports the new address of each
+    /// part that is not at its last reported one, because another copy was chosen.
     pub fn complete(
         &mut self,
         flash: &mut dyn FlashImage,
@@ -149,7 +149,7 @@ impl Rebuild<'_> {
         checkpoint.adopt(&scan.accounted, self.ftl);
         Ok(())
     }
-    /// Reads flash into a new translation layer that is durable: the newest version of each unit is mapped.
+    /// Reads flash, and maps the newest version of each unit.
     fn scan(&mut self, flash: &mut dyn FlashImage, report: &mut Recovery) -> Result<Scan, RecoverError> {
         let blocks = self.ftl.blocks.all().len() as u32;
         let (used, cells) = (vec![false; blocks as usize], vec![CellMode::Native; blocks as usize]);
@@ -163,7 +163,7 @@ impl Rebuild<'_> {
                 report.factory_bad += u64::from(bad == Bad::Factory);
                 report.blocks_bad += 1;
             }
-            // An erase that failed does not count, and yet nothing is left of what an account tells.
+            // A failed erase is not in the erase count, but has destroyed the contents that an account describes.
             if bad.is_none() && self.take_account(flash, block, &mut found, report)? {
                 continue;
             }
@@ -180,7 +180,7 @@ impl Rebuild<'_> {
         Ok(Scan { found, pages, cells, wholes, accounted, erased: Vec::new() })
     }
 
-    /// Takes a block as the checkpoint has it, if it was not erased since; whether it was.
+    /// Restores a block from its account in the checkpoint, if it was not erased since. Returns `true` if it did.
     fn take_account(
         &mut self,
         flash: &mut dyn FlashImage,
@@ -211,7 +211,7 @@ impl Rebuild<'_> {
         Ok(true)
     }
 
-    /// Reads a part of the checkpoint, unless it is at hand. What is not there, or something else, has no accounts.
+    /// Reads a part of the checkpoint, unless it was read last. A part that is missing or invalid has no accounts.
     fn read_part(
         &mut self,
         flash: &mut dyn FlashImage,
@@ -234,15 +234,15 @@ impl Rebuild<'_> {
             UnitState::Holds(record) if is_it(record) => {}
             _ => return Ok(()),
         }
-        // What cannot be read is no checkpoint; everything can be known without it.
+        // A part that cannot be read has no accounts. Recovery does not depend on them.
         let mut bytes = Vec::new();
         let accounts = flash.own(ppn, &mut bytes).ok().and_then(|()| checkpoint.accounts(part, &bytes));
         found.part = Some((part, accounts.unwrap_or_default()));
         Ok(())
     }
 
-    /// Reads a block: by its summary where there is one, else page by page. Returns how many pages were read. The
-    /// record of the first page says what the block holds, and so in which cell mode it is.
+    /// Reads a block: by its summary if there is one, otherwise page by page. Returns the number of pages read. The
+    /// kind of the first page's record determines the role of the block, and thus its cell mode.
     fn scan_block(
         &mut self,
         flash: &mut dyn FlashImage,
@@ -252,7 +252,7 @@ impl Rebuild<'_> {
     ) -> Result<u32, RecoverError> {
         let first = self.ftl.blocks.first_unit(block);
         let unit = |flash: &mut dyn FlashImage, ppn| flash.unit(ppn).map_err(RecoverError::Flash);
-        // Programs go through a block in order, from its first place on.
+        // Blocks are programmed in order, from the first unit on.
         let role = match unit(flash, first)? {
             UnitState::Erased => {
                 report.blocks_empty += 1;
@@ -264,7 +264,7 @@ impl Rebuild<'_> {
         found.used[block.index()] = true;
         found.cells[block.index()] = self.ftl.blocks.cells(role);
         let (units, group) = (self.ftl.blocks.size(role).data_units, self.ftl.blocks.size(role).program_units);
-        // Nothing is behind the data of a block that holds less than others.
+        // The units after the data of a smaller block are not used.
         (first.0 + units..first.0 + self.ftl.blocks.data_units()).for_each(|unit| {
             self.ftl.map.set_owner(Ppn(unit), PADDING);
         });
@@ -272,7 +272,7 @@ impl Rebuild<'_> {
             let mut bytes = Vec::new();
             let ppn = Ppn(first.0 + units);
             if let UnitState::Holds(Record { kind: RecordKind::Summary, .. }) = unit(flash, ppn)? {
-                // A summary that cannot be read is none: the pages have the same records.
+                // A summary that cannot be read is ignored: the pages have the same records.
                 let read = flash.own(ppn, &mut bytes);
                 read.unwrap_or_else(|_| bytes.clear());
             }
@@ -303,7 +303,7 @@ impl Rebuild<'_> {
         Ok(self.ftl.shape().units_per_page.divide(units) * self.ftl.shape().pages_per_unit)
     }
 
-    /// A unit has been found.
+    /// Handles the record of a unit that was found, and maps the unit if it is the newest version so far.
     fn found(&mut self, ppn: Ppn, record: Record, found: &mut Found) -> Result<(), RecoverError> {
         let block = self.ftl.blocks.block_of(ppn);
         self.ftl.map.set_owner(ppn, PADDING);
@@ -317,7 +317,7 @@ impl Rebuild<'_> {
             RecordKind::Journal if (self.ftl.host_units..first).contains(&record.lpn) => {}
             RecordKind::Checkpoint if (first..self.ftl.map.all()).contains(&record.lpn) => {}
             RecordKind::Data | RecordKind::Lost => return Err(foreign("it holds units beyond the end of the device")),
-            // A journal or a checkpoint that the device does not keep any more.
+            // The journal or the checkpoint of a device that kept one.
             _ => return Ok(()),
         }
         self.ftl.map.set_owner(ppn, record.lpn);
@@ -340,7 +340,7 @@ impl Rebuild<'_> {
         Ok(())
     }
 
-    /// A unit was trimmed with a number: it is unmapped unless it was written later.
+    /// Unmaps a unit if its trim is newer than the version that was found. Returns `true` if it was.
     fn recover_trim(&mut self, lpn: Lpn, sequence: u64, scan: &mut Scan) -> bool {
         self.ftl.sequence = self.ftl.sequence.max(sequence);
         let Location::Flash(ppn) = self.ftl.map.get(lpn) else { return false };
@@ -352,14 +352,15 @@ impl Rebuild<'_> {
         older
     }
 
-    /// Settles what was found: one place for each unit, blocks that hold nothing are erased, the others are closed.
+    /// Decides on one address for each unit, erases blocks that hold no newest version, and closes the others.
     fn settle(&mut self, scan: &mut Scan, report: &mut Recovery) -> Result<(), RecoverError> {
         let found = &mut scan.found;
         report.duplicates = found.others.values().map(|others| others.len() as u64).sum();
         let mut used: Vec<BlockId> =
             (0..found.used.len()).filter(|&b| found.used[b]).map(|b| BlockId(b as u32)).collect();
         used.sort_by_key(|&block| (self.log.opened[block.index()], block));
-        // The youngest first: a half-filled block of copies goes rather than the block that they were read from.
+        // Most recently opened blocks first: a partly filled block of copies is erased, rather than the block that they
+        // were read from.
         let mut closed = Vec::with_capacity(used.len());
         self.adopt_bad(&found.bad, report.factory_bad);
         for &block in used.iter().rev() {
@@ -390,30 +391,31 @@ impl Rebuild<'_> {
         self.count_found(closed.len() as u64);
         self.empty_found(&closed);
         (0..self.ftl.shape().planes).for_each(|plane| self.ftl.refresh_ready(PlaneId(plane)));
-        // With blocks that fail it takes no writes.
+        // With faults, such a device becomes read-only instead.
         let stuck =
             |&plane: &PlaneId| self.ftl.faults.is_none() && self.ftl.blocks.free_blocks(plane, Role::Data) < RESERVE;
         (0..self.ftl.shape().planes)
             .map(PlaneId)
             .find(stuck)
-            .map_or(Ok(()), |plane| Err(foreign(&format!("plane {} has no free block, and none to gain", plane.0))))
+            .map_or(Ok(()), |plane| Err(foreign(&format!("plane {} has no free block, and none to reclaim", plane.0))))
     }
 
-    /// The medium says which blocks are bad, and not the seed. Those with data keep it until they are emptied.
+    /// Restores the set of bad blocks from the storage instead of the seed. Blocks with data keep them until they are
+    /// evacuated.
     fn adopt_bad(&mut self, bad: &[BlockId], factory: u64) {
         self.ftl.blocks.forget_bad();
         self.ftl.blocks.mark_bad(bad);
         self.ftl.note_factory_bad(factory);
     }
 
-    /// Blocks with data that have failed are to be emptied.
+    /// Starts to evacuate failed blocks with data.
     fn empty_found(&mut self, closed: &[BlockId]) {
         for &block in closed.iter().filter(|block| self.ftl.blocks.block(**block).failed).collect::<Vec<_>>() {
             self.ftl.empty_failed(block);
         }
     }
 
-    /// Maps all units of a block that are elsewhere too to there; whether it holds nothing then.
+    /// Maps the units of a block to copies in other blocks, if all of them have such copies. Returns `true` if it did.
     fn move_to_others(&mut self, block: BlockId, found: &mut Found) -> bool {
         let first = self.ftl.blocks.first_unit(block).0;
         let units = || (first..first + self.ftl.blocks.data_units()).map(Ppn);
@@ -421,7 +423,7 @@ impl Rebuild<'_> {
             let lpn = map.owner(ppn);
             (lpn != PADDING && map.get(Lpn(lpn)) == Location::Flash(ppn)).then_some(lpn)
         };
-        // A unit may be in a block twice.
+        // A block may hold two copies of a unit.
         let elsewhere = |lpn: u32| {
             let others = found.others.get(&lpn).into_iter().flatten();
             others.copied().find(|&other| self.ftl.blocks.block_of(other) != block)
@@ -460,20 +462,20 @@ impl Rebuild<'_> {
         }
     }
 
-    /// The books begin with what is there: what is valid was programmed, and the rest of its blocks is padding.
+    /// Initializes the counters: valid units count as programmed, the rest of their blocks as padding.
     fn count_found(&mut self, closed: u64) {
         let valid = self.ftl.blocks.valid_data();
         self.ftl.counters.units_programmed = valid;
         self.ftl.counters.units_padded = closed * u64::from(self.ftl.blocks.data_units()) - valid;
     }
 
-    /// Whether all translation pages have room: not in a device that takes no writes.
+    /// Returns `true` if all translation pages have room. On a read-only device they have none.
     fn can_write_map(&self) -> bool {
         let has_room = |plane| self.ftl.blocks.free_blocks(PlaneId(plane), Role::Map) == self.ftl.shape().map_blocks;
         !self.ftl.is_read_only() && (0..self.ftl.shape().planes).all(has_room)
     }
 
-    /// Writes all translation pages that have entries: what was of them in flash has been erased.
+    /// Writes all translation pages that have entries, because their old versions have been erased.
     fn write_map_anew(&mut self) -> u64 {
         if !self.ftl.shape().hooks.entries || !self.can_write_map() {
             return 0;
@@ -522,13 +524,13 @@ impl Rebuild<'_> {
         }
         let Some(journal) = &mut self.durability.journal else { return Ok(()) };
         for (slot, records) in pages {
-            // A record matters while no newer version is in flash.
+            // A record is needed as long as no newer version is in flash.
             journal.adopt(slot, records, |lpn, _| self.ftl.map.get(Lpn(lpn)) == Location::Unmapped);
         }
         Ok(())
     }
 
-    /// What memory held that survived: trims are applied, writes are returned, the newest of each unit.
+    /// Applies the trims that survived in memory. Returns the writes that survived: the newest of each unit.
     fn take_saved(
         &mut self,
         flash: &mut dyn FlashImage,
@@ -543,7 +545,7 @@ impl Rebuild<'_> {
                 Saved::Trim { lpn, sequence } => (&mut trims, lpn, sequence),
             };
             if lpn.0 >= self.ftl.host_units {
-                return Err(RecoverError::Foreign("memory held units beyond the end of the device".to_owned()));
+                return Err(RecoverError::Foreign("memory holds units beyond the end of the device".to_owned()));
             }
             let newest = of.entry(lpn.0).or_default();
             *newest = sequence.max(*newest);
@@ -561,7 +563,7 @@ impl Rebuild<'_> {
         Ok(writes)
     }
 
-    /// With verification: the contents of flash.
+    /// Restores the sector versions of flash, for verification.
     fn fill_contents(&mut self, flash: &mut dyn FlashImage) {
         let Some(media) = &mut self.ftl.media else { return };
         for block in (0..self.ftl.blocks.all().len() as u32).map(BlockId) {
@@ -581,18 +583,18 @@ fn foreign(what: &str) -> RecoverError {
     RecoverError::Foreign(what.to_owned())
 }
 
-/// What reading flash has brought.
+/// Results of reading flash.
 #[derive(Debug, Default)]
 pub struct Scan {
     found: Found,
-    /// By block, pages read.
+    /// Number of pages read. Indexed by block.
     pub pages: Vec<u32>,
-    /// By block, its cell mode.
+    /// Cell modes. Indexed by block.
     pub cells: Vec<CellMode>,
-    /// Units that were read with all that they hold.
+    /// Units that were read with their payload.
     pub wholes: Vec<Ppn>,
-    /// Blocks that were taken from the checkpoint.
+    /// Blocks that were restored from the checkpoint.
     pub accounted: Vec<BlockId>,
-    /// Blocks that are erased.
+    /// Blocks to be erased.
     pub erased: Vec<BlockId>,
 }

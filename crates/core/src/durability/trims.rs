@@ -1,4 +1,4 @@
-//! The trims that the journal knows: the last one of each mapping unit, and those that are not being written yet.
+//! Trims that the journal knows: the last one of each mapping unit, and those whose records are not being written yet.
 
 use std::collections::VecDeque;
 
@@ -9,22 +9,22 @@ use crate::sim::id::{BlockId, Lpn};
 pub struct Trim {
     /// Sequence number of the trim; 0 for none.
     pub sequence: u64,
-    /// The unit of the journal that has its record.
+    /// Journal unit that has its record.
     pub slot: u32,
 }
 
 /// Mapping units of a page of [`Trims`].
 const PAGE: usize = 1024;
 
-/// The last trim of each mapping unit that is trimmed, in pages that are allocated when one of their units is.
+/// Last trim of each trimmed mapping unit, in pages that are allocated on demand.
 ///
-/// A host may trim a whole device at once: a search tree took most of the time of that.
+/// A host may trim a whole device at once. With a search tree, most of the time for that was spent in the tree.
 #[derive(Clone, Debug, Default)]
 pub struct Trims {
     pages: Vec<Option<Box<Page>>>,
 }
 
-/// Fields of [`Trim`] in arrays of their own, which take a quarter less memory.
+/// Fields of [`Trim`] in separate arrays, which take a quarter less memory.
 #[derive(Clone, Debug)]
 struct Page {
     sequences: [u64; PAGE],
@@ -70,14 +70,14 @@ impl Trims {
 pub struct Waiting {
     /// Sequence number of the trim.
     pub sequence: u64,
-    /// The mapping unit that was trimmed; `NONE` once the record is gone.
+    /// Mapping unit that was trimmed; `NONE` once the record was removed.
     pub lpn: Lpn,
     /// Block that holds the trimmed data, or `NONE`.
     pub block: BlockId,
 }
 
-/// The records that are not being written, oldest first. Those that are gone from the middle stay until they are the
-/// oldest.
+/// Records that are not being written, oldest first. A record that is removed from the middle stays as a gap until it
+/// is the oldest.
 #[derive(Clone, Debug, Default)]
 pub struct WaitingRecords {
     records: VecDeque<Waiting>,
@@ -90,7 +90,7 @@ impl WaitingRecords {
         self.records.len() - self.gone
     }
 
-    /// Returns `true` if there is none.
+    /// Returns `true` if there are no records.
     pub fn is_empty(&self) -> bool {
         self.records.is_empty()
     }
@@ -131,7 +131,7 @@ impl WaitingRecords {
         Some(record)
     }
 
-    /// The oldest is looked for most often.
+    /// Returns the position of a record. The oldest one is looked up most often.
     fn position(&self, sequence: u64) -> Result<usize, usize> {
         match self.records.front() {
             Some(first) if first.sequence == sequence => Ok(0),
