@@ -59,7 +59,7 @@ impl Device {
         self.observers.as_deref()?.log.as_deref()
     }
 
-    /// Returns the flash log for changes, if the device is durable.
+    /// Returns a mutable reference to the flash log, if the device is durable.
     #[inline]
     pub(super) fn log_mut(&mut self) -> Option<&mut FlashLog> {
         self.observers.as_deref_mut()?.log.as_deref_mut()
@@ -71,8 +71,8 @@ impl Device {
         self.log().is_some()
     }
 
-    /// Appends the events since the last call to `into`. The caller must apply them before it reports any completion
-    /// that has been decided by now to the host.
+    /// Appends the events since the last call to `into`. The caller must apply them before it reports to the host any
+    /// completion that has been decided by now.
     pub fn take_flash(&mut self, into: &mut Outbox) {
         if let Some(log) = self.log_mut() {
             log.take(into);

@@ -122,7 +122,7 @@ impl Device {
         std::iter::successors(Some(first), next)
     }
 
-    /// Queues writes whose program has failed at the front.
+    /// Queues writes again, at the front, after their program has failed.
     pub(super) fn queue_again(&mut self, first: TransactionId) {
         let plane = self.transactions[first].plane;
         let writes: Vec<TransactionId> = self.chain(first).collect();
@@ -266,8 +266,7 @@ impl Device {
         }
     }
 
-    /// Retries writes that a block still waits for, after one of its dependants ended and if the block awaits its
-    /// erase.
+    /// Retries writes that a block with a pending erase still waits for, after one of its dependants has ended.
     #[cold]
     pub(super) fn go_again_for(&mut self, block: BlockId) {
         if self.ftl.blocks.block(block).state == BlockState::AwaitingErase {

@@ -123,7 +123,7 @@ impl Device {
         }
     }
 
-    /// Handles the time-out of the oldest stages: the buffer completes them, or they are released as they are.
+    /// Handles the time-out of the oldest stages: the buffer completes them, or they are released partly filled.
     pub(super) fn fill_event(&mut self) {
         while let Some((at, number)) = self.dispatch.filling.as_deref_mut().and_then(Filling::next_due) {
             if at > self.now {

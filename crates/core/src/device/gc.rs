@@ -39,8 +39,8 @@ impl Device {
             })
     }
 
-    /// Returns `true` if garbage collection of a plane leaves the die to the host. Only with `gc.pace =
-    /// "proportional"`.
+    /// Returns `true` if garbage collection of a plane leaves the die to the host, as it may with
+    /// `gc.pace = "proportional"`.
     fn gives_way(&self, plane: PlaneId) -> bool {
         let lun = self.array.lun_of(plane);
         self.ftl.shape().paces

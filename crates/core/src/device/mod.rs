@@ -435,7 +435,7 @@ impl Device {
         self.dispatch(Transaction::erase(self.gc_class(plane), plane, block));
     }
 
-    /// Removes one dependant of a block. Queues the erase if the block awaited only this dependant.
+    /// Removes one dependant of a block. Queues the erase of the block if it awaits it and has no other dependants.
     #[inline]
     fn release(&mut self, block: BlockId) {
         if self.ftl.blocks.release(block) {

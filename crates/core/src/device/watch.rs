@@ -1,4 +1,4 @@
-//! Reports to observers and probes: queued operations, granted operations, and the state of the device at a time.
+//! Observation: reports queued and granted operations to observers and probes, and samples the state of the device.
 
 use super::Device;
 use crate::ftl::space::Role;
@@ -35,8 +35,8 @@ impl Device {
         self.array.busy_until(at, &mut into.luns);
     }
 
-    /// Returns `true` if a probe or the scheduler observes queued operations. One test for both, because each operation
-    /// executes it.
+    /// Returns `true` if a probe, the busy-time accounting or the scheduler observes queued operations. There is one
+    /// test for all, because each operation executes it.
     #[inline(always)]
     fn is_watched(&self) -> bool {
         self.array.is_watched()
@@ -66,7 +66,7 @@ impl Device {
         }
     }
 
-    /// Reports the waits of the transactions whose operation starts now to the probe: the writes of a program, or the
+    /// Reports to the probe the waits of the transactions whose operation starts now: the writes of a program, or a
     /// single transaction.
     #[inline(never)]
     pub(super) fn show_waits(&mut self, first: TransactionId, operation: &Operation) {

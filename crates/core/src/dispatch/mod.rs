@@ -54,7 +54,7 @@ pub(crate) struct Dispatch {
     reconsiders: bool,
     /// True if newly queued operations may change the work of a LUN that is not idle.
     looks_at_work: bool,
-    /// Transactions that wait for a LUN, or for one of its planes if operations may share commands.
+    /// Transactions that wait for a LUN, or for one of its planes if transactions may share commands.
     waiting: Waiting,
     merging: Merging,
     /// First of the transactions that share the current command of each execution unit.

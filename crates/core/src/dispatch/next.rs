@@ -68,7 +68,7 @@ fn take_chosen(b: &mut impl Binder, lun: LunId, rank: u8, id: TransactionId) {
     }
 }
 
-/// Returns the first transaction of `lun` by rank, then by age, from its own queues or from its pool. With its rank.
+/// Returns the first transaction of `lun` by rank, then by age, with its rank. Considers its own queues and its pool.
 #[inline(always)]
 pub(crate) fn first_for(b: &impl Binder, lun: LunId) -> Option<(u8, TransactionId)> {
     let dispatch = b.view().dispatch;

@@ -7,8 +7,8 @@ use crate::sim::id::{LunId, PlaneId, TransactionId};
 use crate::sim::table::Table;
 use crate::work::{Fifo, Transactions};
 
-/// Added to the order of pooled writes that are queued while LUNs are held back. Each LUN therefore starts its own
-/// operations that were queued during the hold first, because only pooled writes can go to other LUNs.
+/// Offset in the order of pooled writes that are queued while LUNs are held back. Each LUN therefore first starts its
+/// own operations that were queued during the hold, because only pooled writes can go to other LUNs.
 pub(crate) const AFTER_HELD: u64 = 1 << 24;
 
 /// The pools, with sets of planes by their position in the allocation's order.

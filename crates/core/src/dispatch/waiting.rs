@@ -1,4 +1,4 @@
-//! Queues of transactions by rank: one for each LUN, or one for each of its planes if operations may share commands.
+//! Queues of transactions by rank: one for each LUN, or one for each of its planes if transactions may share commands.
 
 use std::hint::select_unpredictable;
 

@@ -391,7 +391,7 @@ impl Array {
         }
     }
 
-    /// Returns the operation that is built at a spot, for changes.
+    /// Returns a mutable reference to the operation that is built at a spot.
     #[inline(always)]
     pub fn draft_mut(&mut self, at: Spot) -> &mut Operation {
         match at {

@@ -37,7 +37,7 @@ impl Array {
         self.watchers.as_ref()?.probe.as_ref()
     }
 
-    /// Returns the probe for changes.
+    /// Returns a mutable reference to the probe.
     pub fn probe_mut(&mut self) -> Option<&mut Probe> {
         self.watchers.as_mut()?.probe.as_mut()
     }
@@ -60,7 +60,7 @@ impl Array {
         self.watchers.as_ref()?.accounting.as_ref()
     }
 
-    /// Returns the busy-time accounting for changes.
+    /// Returns a mutable reference to the busy-time accounting.
     #[inline]
     pub fn accounting_mut(&mut self) -> Option<&mut BusyAccounting> {
         self.watchers.as_mut()?.accounting.as_mut()
@@ -131,7 +131,7 @@ impl Array {
         }
     }
 
-    /// Reports that a unit of a LUN starts an operation, which is the `first` of the LUN's command or not.
+    /// Reports that a unit of a LUN starts an operation. `first` is true for the first operation of the LUN's command.
     #[inline(never)]
     pub(super) fn show_start(&mut self, lun: LunId, first: bool, class: Class, now: Time) {
         let Some(watchers) = &mut self.watchers else { return };
