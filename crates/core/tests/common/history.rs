@@ -1,7 +1,7 @@
-//! What random devices did, operation by operation. `tests/history` has a digest of it for each device, so that a test
-//! sees a change of the structure that moves a single nanosecond; `FLOATGATE_BLESS=1` records it again.
+//! Histories of random devices, operation by operation. `tests/history` has a digest for each device, so that a test
+//! notices a change of the structure that moves a single nanosecond. `FLOATGATE_BLESS=1` records the digests again.
 //!
-//! `FLOATGATE_TELL=DIR` writes the digests of this build to `DIR` instead, and with `FLOATGATE_SEED=n` also all lines
+//! `FLOATGATE_TELL=DIR` writes the digests of this build to `DIR` instead. `FLOATGATE_SEED=n` also writes all lines
 //! that they are made of. `scripts/first_difference.py` compares two builds by these files.
 
 use std::fmt::{Debug, Write as _};
@@ -23,16 +23,16 @@ use floatgate_core::sim::time::Time;
 use serde_json::Value;
 use xxhash_rust::xxh3::Xxh3;
 
-/// What a line of a history is about. Each part has a digest of its own.
+/// Subject of a line of a history. Each part has its own digest.
 #[derive(Clone, Copy, Debug)]
 pub enum Part {
-    /// Phases of operations on channels and in planes, and the work of cores, in the order in which they were booked.
+    /// Phases of operations on channels and in planes, and the work of cores, in the order in which they were recorded.
     Operations,
-    /// Completions in their order, and the summary of them all.
+    /// Completions in their order, and the summary.
     Answers,
     /// The sections of a saved state.
     State,
-    /// What a device that outlives power cuts has told of its flash.
+    /// Events of the flash log of a durable device.
     Flash,
 }
 
@@ -41,14 +41,14 @@ const PARTS: [Part; 4] = [Part::Operations, Part::Answers, Part::State, Part::Fl
 /// The history of one device.
 pub struct History {
     digests: [Xxh3; PARTS.len()],
-    /// With `FLOATGATE_TELL`: the lines behind the digests.
+    /// Lines that the digests are made of, with `FLOATGATE_TELL` and `FLOATGATE_SEED`.
     lines: Option<[String; PARTS.len()]>,
     results: Results,
     first: Sample,
 }
 
 impl History {
-    /// Begins to watch a device at rest.
+    /// Starts to record an idle device.
     pub fn begin(device: &mut Device) -> History {
         let mut first = Sample::default();
         device.array_mut().reset_times();
@@ -58,7 +58,7 @@ impl History {
         History { digests: Default::default(), lines, results: Results::new(vec!["all".to_owned()]), first }
     }
 
-    /// Adds a line: the numbers that count, and what to show of it.
+    /// Adds a line to a part: the numbers for the digest, and a text to show.
     fn note(&mut self, part: Part, numbers: &[u64], shown: &dyn Debug) {
         let digest = &mut self.digests[part as usize];
         numbers.iter().for_each(|number| digest.update(&number.to_le_bytes()));
@@ -69,7 +69,7 @@ impl History {
         }
     }
 
-    /// Notes what a device has booked.
+    /// Adds the operations that a probe has recorded.
     pub fn operations(&mut self, probe: &Probe) {
         probe.slices().iter().for_each(|slice| self.note(Part::Operations, &slice_numbers(slice), slice));
         probe.works().iter().for_each(|work| self.note(Part::Operations, &work_numbers(work), work));
@@ -82,7 +82,7 @@ impl History {
         self.results.record(completion, breakdown);
     }
 
-    /// Notes the summary of a device that has answered everything.
+    /// Adds the summary of a device that has completed all requests.
     pub fn summary(&mut self, device: &Device) {
         let mut last = Sample::default();
         device.sample(device.now(), &mut last);
@@ -104,7 +104,7 @@ impl History {
         self.value("summary", &summary);
     }
 
-    /// Notes a value without what is empty or zero, so that a new figure changes nothing where it counts nothing.
+    /// Adds a value without empty and zero fields, so that a new field that is 0 changes nothing.
     fn value(&mut self, path: &str, value: &Value) {
         match value {
             Value::Object(fields) => {
@@ -122,16 +122,16 @@ impl History {
         }
     }
 
-    /// Notes the sections of a saved state. The head names the version and the device file, and is left out.
+    /// Adds the sections of a saved state. The header contains the version and the device file, and is left out.
     pub fn state(&mut self, bytes: &[u8]) {
-        let (_, sections) = inspect_state(bytes).expect("it was just saved");
+        let (_, sections) = inspect_state(bytes).expect("a state that was just saved");
         for section in sections {
             let numbers = [xxhash_rust::xxh3::xxh3_64(section.name.as_bytes()), section.digest];
             self.note(Part::State, &numbers, &section);
         }
     }
 
-    /// Takes what the device has told of its flash.
+    /// Takes and adds the events of the flash log.
     pub fn told(&mut self, device: &mut Device) {
         let mut outbox = Outbox::default();
         device.take_flash(&mut outbox);
@@ -139,11 +139,11 @@ impl History {
             self.note(Part::Flash, &event_numbers(event), event);
         }
         if !outbox.own.is_empty() {
-            self.note(Part::Flash, &[xxhash_rust::xxh3::xxh3_64(&outbox.own)], &"bytes of the device's own");
+            self.note(Part::Flash, &[xxhash_rust::xxh3::xxh3_64(&outbox.own)], &"contents of the device's own units");
         }
     }
 
-    /// Notes what a power cut has left.
+    /// Adds the contents of flash after a power cut.
     pub fn flash(&mut self, device: &DeviceConfig, flash: &mut MemoryFlash) {
         for block in 0..device.total_blocks() {
             let erases = flash.erases(BlockId(block)).expect("it is in memory");
@@ -168,7 +168,7 @@ impl History {
         }
     }
 
-    /// The digests, in hexadecimal digits.
+    /// Returns the digests in hexadecimal.
     fn digest(&self) -> String {
         self.digests.iter().map(|digest| format!(" {:08x}", digest.digest() as u32)).collect()
     }
@@ -233,12 +233,12 @@ fn event_numbers(event: &FlashEvent) -> [u64; 10] {
     }
 }
 
-/// With `FLOATGATE_TELL`: where this build tells its history.
+/// Returns the directory to which this build writes its history, from `FLOATGATE_TELL`.
 fn told_directory() -> Option<PathBuf> {
     std::env::var_os("FLOATGATE_TELL").map(PathBuf::from)
 }
 
-/// The device of which everything is told.
+/// Returns the seed of the device whose lines are written, from `FLOATGATE_SEED`.
 fn told_seed() -> Option<String> {
     told_directory().and_then(|_| std::env::var("FLOATGATE_SEED").ok())
 }
@@ -246,23 +246,23 @@ fn told_seed() -> Option<String> {
 /// The digests of devices of one kind, by seed.
 pub struct Digests {
     kind: &'static str,
-    /// Of how many devices they are recorded, from seed 0 on.
+    /// Number of devices with a recorded digest, from seed 0 on.
     count: u64,
     recorded: Vec<String>,
     found: Vec<String>,
-    /// They are written instead of compared.
+    /// True if the digests are written instead of compared.
     writes: bool,
 }
 
 impl Digests {
-    /// Those of the first `count` devices of a kind, to compare, or to write where that was asked for.
+    /// Returns the digests of the first `count` devices of a kind, to compare, or to write if requested.
     pub fn of(kind: &'static str, count: u64) -> Digests {
         let writes =
             told_directory().is_some() || std::env::var_os("FLOATGATE_BLESS").is_some_and(|value| value == "1");
         Digests { writes, ..Digests::recorded(kind, count) }
     }
 
-    /// The same, only to compare.
+    /// Returns the digests of the first `count` devices of a kind, to compare only.
     pub fn recorded(kind: &'static str, count: u64) -> Digests {
         let recorded = std::fs::read_to_string(Digests::file(kind)).unwrap_or_default();
         let recorded = recorded.lines().map(str::to_owned).collect();
@@ -273,19 +273,19 @@ impl Digests {
         PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(format!("tests/history/{kind}.txt"))
     }
 
-    /// Begins the history of a device, where it is recorded.
+    /// Starts the history of a device if its digest is recorded.
     pub fn begin(&self, seed: u64, device: &mut Device) -> Option<History> {
         (seed < self.count).then(|| History::begin(device))
     }
 
-    /// Notes what a device has done, and compares it with what is recorded.
+    /// Compares the digest of a device with the recorded one, and writes its lines if requested.
     pub fn end(&mut self, seed: u64, history: Option<History>) {
         let Some(history) = history else { return };
         let line = format!("{seed}{}", history.digest());
         if let (Some(directory), Some(parts)) = (told_directory(), &history.lines) {
             for (part, lines) in PARTS.iter().zip(parts) {
                 let name = format!("{}-{seed}-{part:?}.txt", self.kind).to_lowercase();
-                std::fs::write(directory.join(name), lines).expect("the directory is there");
+                std::fs::write(directory.join(name), lines).expect("the directory exists");
             }
         }
         if !self.writes {
@@ -293,14 +293,14 @@ impl Digests {
             assert_eq!(
                 Some(line.as_str()),
                 recorded,
-                "device {seed} of {kind}.txt did something else (seed, operations, answers, state, flash); \
+                "device {seed} of {kind}.txt has another history (seed, operations, answers, state, flash); \
                  scripts/first_difference.py shows the first operation that differs"
             );
         }
         self.found.push(line);
     }
 
-    /// Writes the digests where that was asked for.
+    /// Writes the digests if requested.
     pub fn finish(self) {
         if !self.writes {
             return;
@@ -309,6 +309,6 @@ impl Digests {
             Some(directory) => directory.join(format!("{}.txt", self.kind)),
             None => Digests::file(self.kind),
         };
-        std::fs::write(file, self.found.join("\n") + "\n").expect("the directory is there");
+        std::fs::write(file, self.found.join("\n") + "\n").expect("the directory exists");
     }
 }

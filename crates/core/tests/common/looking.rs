@@ -1,5 +1,5 @@
-//! Schedulers that look, against the queues by rank: one that chooses what the ranks would choose gives the same
-//! history, and one that chooses at random neither loses nor mixes up anything.
+//! External schedulers that choose among the waiting operations. One that follows the ranks gives the same history as
+//! the queues by rank. One that chooses at random loses no request and no data.
 
 use std::sync::Arc;
 
@@ -13,24 +13,24 @@ use floatgate_core::work::{Class, LunQueue};
 /// The scheduler of a random device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Looks {
-    /// The built-in one.
+    /// The built-in scheduler of the configuration.
     #[default]
     No,
-    /// It looks, and chooses what the built-in one would.
+    /// Chooses the operation that the built-in scheduler would choose.
     AsRanked,
-    /// It looks, and chooses at random, with the ranks of the built-in one for the channel.
+    /// Chooses at random. The channel still uses the ranks of the built-in scheduler.
     AtRandom,
 }
 
-/// Lets a scheduler that looks take the place of the built-in one of `config`.
+/// Replaces the scheduler of `config` by one that chooses among the waiting operations.
 pub fn looking(mut config: DeviceConfig, looks: Looks) -> DeviceConfig {
     if looks == Looks::No {
         return config;
     }
-    let built_in = config.scheduler.build(&config, 0).expect("it has no options that could be wrong");
+    let built_in = config.scheduler.build(&config, 0).expect("a built-in scheduler");
     config.makers = Externals::by(Arc::new(Program { built_in, looks }));
     let external = r#"{"external":{"name":"looks"}}"#;
-    config.scheduler = serde_json::from_str::<SchedulerConfig>(external).expect("it names a policy");
+    config.scheduler = serde_json::from_str::<SchedulerConfig>(external).expect("the name of a policy");
     config
 }
 
@@ -59,7 +59,7 @@ impl ExternalScheduler for Looking {
     }
 
     fn pick(&mut self, queue: &LunQueue, now: Time) -> Result<Option<i64>, Cause> {
-        assert!(queue.len() > 1, "it is asked although there is no choice");
+        assert!(queue.len() > 1, "called although there is no choice");
         for queued in queue {
             assert_eq!(queued.rank, self.built_in.rank(queued.class));
             assert!(queued.since <= now, "{queued:?} has not arrived at {now:?}");
@@ -67,7 +67,7 @@ impl ExternalScheduler for Looking {
             assert!(queued.request.is_some() || queued.class != Class::HostRead, "{queued:?}");
         }
         if self.looks == Looks::AtRandom {
-            // Now and then it leaves the choice to the ranks.
+            // Sometimes it leaves the choice to the ranks.
             let chosen = self.rng.below(queue.len() as u64 + 1) as usize;
             return Ok((chosen < queue.len()).then_some(chosen as i64));
         }

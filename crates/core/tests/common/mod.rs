@@ -1,5 +1,5 @@
-//! What the tests share: small devices, closed loops, and figures for people.
-#![allow(dead_code)] // Each test file is a crate of its own and uses a part of this.
+//! Helpers of the tests: small devices, closed loops, and comparisons of measured values.
+#![allow(dead_code)] // Each test file is a separate crate and uses only some of the helpers.
 
 pub mod history;
 pub mod looking;
@@ -11,8 +11,8 @@ use floatgate_core::sim::request::{Completion, Operation, Request};
 use floatgate_core::sim::source::{Pace, Source, SourceError};
 use floatgate_core::sim::time::Time;
 
-/// The device that the tests change: 2 channels with 2 chips each, of one plane; pages of 4 KiB, 25/200/1500 us, and
-/// 25 ns a byte: the part of Agrawal et al. 2008, Table 1.
+/// Device that the tests modify: 2 channels with 2 chips of one plane each; pages of 4 KiB, 25/200/1500 us and 25 ns
+/// per byte. Its chips are those of Agrawal et al. 2008, Table 1.
 pub const BASE: &str = r#"
 name = "test"
 [geometry]
@@ -33,48 +33,48 @@ erase = "1500us"
 protocol = { sdr = "25ns" }
 "#;
 
-/// [`BASE`] with overrides, checked.
+/// Returns [`BASE`] with overrides, checked.
 pub fn device_config<S: AsRef<str>>(overrides: &[S]) -> DeviceConfig {
     let overrides: Vec<String> = overrides.iter().map(|o| o.as_ref().to_owned()).collect();
     from_toml(BASE, "test.toml", &overrides).unwrap_or_else(|error| panic!("{overrides:?}: {error}"))
 }
 
-/// A device of [`device_config`], without verification.
+/// Creates a device of [`device_config`], without verification.
 pub fn device<S: AsRef<str>>(overrides: &[S]) -> Device {
     build(device_config(overrides), Options::default())
 }
 
-/// A device of a checked configuration.
+/// Creates a device of a checked configuration.
 pub fn build(config: DeviceConfig, options: Options) -> Device {
     Device::new(config, options).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// A request of whole mapping units.
+/// Returns a request for `count` whole mapping units.
 pub fn units(device: &Device, operation: Operation, first: u64, count: u32) -> Request {
     let per_unit = device.config().sectors_per_unit();
     Request::new(Time::ZERO, operation, first * u64::from(per_unit), count * per_unit)
 }
 
-/// Submits a request at `at`, with its arrival there.
+/// Submits a request that arrives at `at`.
 pub fn submit(device: &mut Device, at: Time, request: Request) {
     device.advance_to(at);
     device.submit(at, Request { arrival: at, ..request });
 }
 
-/// Lets everything happen that will, and returns the completions since the last call.
+/// Processes all events and returns the completions since the last call.
 pub fn drain(device: &mut Device) -> Vec<Completion> {
     let mut steps = 0u64;
     while let Some(at) = device.next_event_time() {
         device.advance_to(at);
         steps += 1;
-        assert!(steps < 50_000_000, "the device never comes to rest: {}", device.explain_stall());
+        assert!(steps < 50_000_000, "the device never becomes idle: {}", device.explain_stall());
     }
     let mut completions = Vec::new();
     device.take_completions(&mut completions);
     completions
 }
 
-/// Writes `units` whole units in address order, in functional mode, and completes the pages.
+/// Writes `units` whole units in address order in functional mode, and pads the last pages.
 pub fn fill(device: &mut Device, units: u32) {
     let ftl = device.ftl_mut();
     (0..units).for_each(|lpn| ftl.write_whole(floatgate_core::sim::id::Lpn(lpn)));
@@ -88,7 +88,7 @@ pub fn assert_close(what: &str, measured: f64, expected: f64, share: f64) {
     assert!(off.abs() <= share, "{what}: {measured:.4}, expected {expected:.4}: {:+.3} % off", off * 100.0);
 }
 
-/// A workload of so many requests, made by a function.
+/// A workload of a given number of requests, which a function creates.
 pub struct Load<F> {
     next: F,
     left: u64,
@@ -97,23 +97,23 @@ pub struct Load<F> {
 }
 
 impl<F: FnMut() -> Request + 'static> Load<F> {
-    /// `depth` requests outstanding. The next one comes a nanosecond after a completion: a chip that has become free
-    /// starts what it has in line before the host's next request joins it.
+    /// Creates a closed loop with `depth` outstanding requests. The next request arrives a nanosecond after a
+    /// completion, so that a free chip starts a queued operation before the new request is queued.
     pub fn closed(depth: u32, requests: u64, next: F) -> Load<F> {
         Load { next, left: requests, pace: Pace::Depth { depth, think: Time::from_ns(1) }, measure_from: Time::ZERO }
     }
 
-    /// Requests at their `arrival`.
+    /// Creates an open loop: requests are submitted at their `arrival`.
     pub fn open(requests: u64, next: F) -> Load<F> {
         Load { next, left: requests, pace: Pace::Timed { depth: None }, measure_from: Time::ZERO }
     }
 
-    /// Leaves out what arrives before `from`.
+    /// Excludes requests that arrive before `from` from the results.
     pub fn measured_from(self, from: Time) -> Load<F> {
         Load { measure_from: from, ..self }
     }
 
-    /// Runs it on a device that counts its time from now.
+    /// Runs the workload. Times count from the current time of the device.
     pub fn run(self, device: &mut Device) -> Outcome {
         let mut sources: Vec<Box<dyn Source>> = vec![Box::new(self)];
         run(device, &mut sources, &mut NoWatcher).unwrap_or_else(|error| panic!("{error}"))
@@ -138,12 +138,12 @@ impl<F: FnMut() -> Request> Source for Load<F> {
     }
 }
 
-/// Requests completed in a second.
+/// Returns the number of completed requests per second.
 pub fn rate(outcome: &Outcome) -> f64 {
     outcome.results.all().count() as f64 / outcome.measured.as_s()
 }
 
-/// The share of the measured time for which the channels carried data.
+/// Returns the share of the measured time in which the channels transferred data.
 pub fn bus_utilisation(device: &Device, outcome: &Outcome) -> f64 {
     let times = &device.array().channel_time;
     times.iter().map(|time| time.data.as_s()).sum::<f64>() / times.len() as f64 / outcome.measured.as_s()

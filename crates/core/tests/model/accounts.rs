@@ -1,4 +1,4 @@
-//! What must add up at rest, and what must hold of every phase.
+//! Invariants of an idle device, and of the recorded phases.
 
 use std::collections::BTreeMap;
 
@@ -15,16 +15,17 @@ use floatgate_core::nand::probe::{Lane, Phase, Probe, Slice};
 use floatgate_core::sim::id::{BlockId, Lpn, PlaneId, Ppn};
 use floatgate_core::sim::time::Time;
 
-/// At rest: every block is free, open or closed, cleaning has nothing left to do, and the programs add up.
+/// Checks that every block of an idle device is free, open or closed, no garbage collection is due, and the programs
+/// add up.
 ///
-/// Functional mode cleans before it takes a block, so it may leave a plane with one free block less.
+/// Functional mode collects garbage before it takes a block, so it may leave a plane with one free block less.
 pub fn check_blocks(device: &Device, functional: bool) -> Result<(), String> {
     let (config, ftl) = (device.config(), device.ftl());
     if ftl.shape().hooks.places {
         return check_logical_blocks(device);
     }
     let per_plane = config.geometry.blocks as usize;
-    // Below, a plane is cleaned: at the soft threshold, or where another trigger has no say.
+    // At or below this number, garbage collection runs: the soft threshold, or a level that overrides other triggers.
     let least = match config.gc.trigger.is_default() {
         true => config.soft_threshold(),
         false => config.hard_threshold().max(RESERVE + u32::from(config.faults.is_some())),
@@ -35,17 +36,17 @@ pub fn check_blocks(device: &Device, functional: bool) -> Result<(), String> {
         let in_state = |state| blocks.iter().filter(|b| b.state == state).count();
         let [free, open, closed] = [BlockState::Free, BlockState::Open, BlockState::Closed].map(in_state);
         let frontiers = config.frontiers_per_plane() as usize + usize::from(ftl.shape().hooks.entries);
-        // A plane of a pool may be too full to empty a block that has failed: the others go on.
+        // A plane of a pool may be too full to empty a failed block. The other planes continue.
         let full = if ftl.home(Lpn(0)).is_none() { in_state(BlockState::Failed) } else { 0 };
         let bad = in_state(BlockState::Bad) + full;
         if bad != blocks.iter().filter(|b| b.failed).count() {
-            return Err(format!("plane {plane}: {bad} blocks are bad, others have failed"));
+            return Err(format!("plane {plane}: {bad} bad blocks, but another number of failed ones"));
         }
         if free + open + closed + bad != per_plane || open > frontiers {
             return Err(format!("plane {plane}: {free} blocks free, {open} open, {closed} closed of {per_plane}"));
         }
         let is_data = |b: &&Block| b.state == BlockState::Closed && b.role == Role::Data;
-        // A block with fewer stale units than a program gains nothing.
+        // A block with fewer invalid units than a program has nothing to reclaim.
         let hidden = blocks.iter().filter(is_data).count() as u32 * (config.units_per_program() - 1);
         let invalid: u32 = blocks.iter().filter(is_data).map(|b| data - u32::from(b.valid)).sum();
         let is_due = match config.gc.pace {
@@ -53,7 +54,7 @@ pub fn check_blocks(device: &Device, functional: bool) -> Result<(), String> {
             GcPace::Proportional => is_behind(device, PlaneId(plane), functional),
         };
         if is_due && invalid > hidden {
-            return Err(format!("plane {plane}: cleaning rests with {free} free blocks, threshold {least}"));
+            return Err(format!("plane {plane}: no garbage collection with {free} free blocks, threshold {least}"));
         }
     }
     let erases: u64 = ftl.blocks.all().iter().map(|b| u64::from(b.erases)).sum();
@@ -68,7 +69,7 @@ pub fn check_blocks(device: &Device, functional: bool) -> Result<(), String> {
     check_programs(device)
 }
 
-/// Nothing is valid behind what a block of translation pages holds in its cell mode.
+/// Checks that no unit is valid beyond the pages that a block of translation pages has in its cell mode.
 fn check_map_blocks(device: &Device) -> Result<(), String> {
     let (config, blocks) = (device.config(), &device.ftl().blocks);
     let bits = if config.map_cells().is_native() { 1 } else { config.nand.cell.bits() };
@@ -76,13 +77,13 @@ fn check_map_blocks(device: &Device) -> Result<(), String> {
     for (number, _) in (0..).zip(blocks.all()).filter(|(_, block)| block.role == Role::Map) {
         let first = blocks.first_unit(BlockId(number)).0;
         if let Some(ppn) = (first + held..first + blocks.units_per_block()).find(|&ppn| blocks.is_valid(Ppn(ppn))) {
-            return Err(format!("unit {ppn} is valid, behind the {held} units of block {number}"));
+            return Err(format!("unit {ppn} is valid, beyond the {held} units of block {number}"));
         }
     }
     Ok(())
 }
 
-/// With block mapping: every block is free or a logical block's, and as many are free as the threshold asks for.
+/// Checks, for block mapping, that every block is free or used by a logical block, and that enough blocks are free.
 fn check_logical_blocks(device: &Device) -> Result<(), String> {
     let (config, ftl) = (device.config(), device.ftl());
     let per_plane = config.geometry.blocks as usize;
@@ -92,7 +93,7 @@ fn check_logical_blocks(device: &Device) -> Result<(), String> {
     let in_state = |state| ftl.blocks.all().iter().filter(|block| block.state == state).count();
     let (free, taken) = (in_state(BlockState::Free), in_state(BlockState::Logical));
     if owned != taken || free + taken != ftl.blocks.all().len() {
-        return Err(format!("{free} blocks are free, {taken} taken by logical blocks that own {owned}"));
+        return Err(format!("{free} blocks are free, {taken} are used, and logical blocks own {owned}"));
     }
     for plane in 0..config.total_planes() {
         let free_blocks = ftl.blocks.free_blocks(PlaneId(plane), Role::Data);
@@ -102,13 +103,15 @@ fn check_logical_blocks(device: &Device) -> Result<(), String> {
         if free_blocks as usize != free
             || (free_blocks + 1 < config.gc.soft_threshold.of(config.geometry.blocks) && pairs > 0)
         {
-            return Err(format!("plane {plane}: {free_blocks} blocks in stock, {free} free, {pairs} to be merged"));
+            return Err(format!(
+                "plane {plane}: {free_blocks} free blocks counted, {free} in that state, {pairs} merges due"
+            ));
         }
     }
     check_programs(device)
 }
 
-/// What was programmed, in units, is what was programmed in pages, by cause.
+/// Checks that the units programmed are the pages programmed, by cause.
 fn check_programs(device: &Device) -> Result<(), String> {
     let (config, counters) = (device.config(), &device.ftl().counters);
     let summaries = counters.pages_programmed[ProgramCause::Summary as usize];
@@ -116,29 +119,29 @@ fn check_programs(device: &Device) -> Result<(), String> {
     let units = counters.units_programmed + counters.units_padded;
     let (have, want) = (pages * u64::from(config.units_per_page()), units * u64::from(config.pages_per_unit()));
     if have != want {
-        return Err(format!("{pages} pages programmed by all causes but summaries, {units} units"));
+        return Err(format!("{pages} pages programmed without summaries, but {units} units"));
     }
-    // What the buffer took is programmed when, and as often as, it writes it out.
+    // Units of the buffer are programmed each time they are written back.
     let buffer = device.buffer().map_or_else(Default::default, |buffer| buffer.counts);
     let written = counters.host_units - buffer.writes_back + buffer.written_back;
     let bits = if config.map_cells().is_native() { 1 } else { config.nand.cell.bits() };
     let map_program = config.units_per_page() * (config.geometry.pages_per_program / bits).max(1);
     let of_map = counters.map.programs.iter().sum::<u64>() * u64::from(map_program);
-    // With block mapping a write that is trimmed while it waits is never programmed.
+    // Block mapping never programs a write that is trimmed while it waits.
     let dropped = if let MappingScheme::Block(scheme) = device.ftl().scheme() { scheme.map.dropped } else { 0 };
-    // Of a map in flash those programs that failed are counted with the others.
+    // Failed programs of a map in flash are counted with the others.
     let failed = counters.faults.units_failed;
     let slack = if device.ftl().shape().hooks.entries { failed } else { 0 };
     let wanted = written + counters.units_moved() + counters.wasted_copies + of_map + failed;
     let have = counters.units_programmed + dropped;
     if have > wanted || have + slack < wanted {
-        return Err(format!("units programmed are not the host's and the moved ones: {counters:?}"));
+        return Err(format!("the units programmed are not the sum over their causes: {counters:?}"));
     }
     Ok(())
 }
 
-/// A channel carries one transfer at a time, the cells of a unit do one operation at a time, in several planes only
-/// where all of them do the same, and the pages of a block are programmed in order.
+/// Checks that a channel carries one transfer at a time, and that an execution unit performs one operation at a time.
+/// Several of its planes may work together only if all perform the same. The pages of a block are programmed in order.
 pub fn check_lanes(device: &Device, probe: &Probe) -> Result<(), String> {
     check_addresses(device, probe)?;
     let mut busy: BTreeMap<(bool, u32), (Time, Time, Kind, u32)> = BTreeMap::new();
@@ -153,7 +156,7 @@ pub fn check_lanes(device: &Device, probe: &Probe) -> Result<(), String> {
             && slice.start < end
             && (!key.0 || (slice.start, slice.end, slice.kind) != (start, end, kind) || slice.plane == plane)
         {
-            return Err(format!("{slice:?} starts before {end:?}, when the last one there ends: {last:?}"));
+            return Err(format!("{slice:?} starts before {end:?}, the end of the previous phase: {last:?}"));
         }
         if slice.phase != Phase::Cell {
             continue;
@@ -163,8 +166,8 @@ pub fn check_lanes(device: &Device, probe: &Probe) -> Result<(), String> {
             Kind::Read => {}
             Kind::Erase => drop(programmed.remove(&slice.ppn)),
             Kind::Program | Kind::CopyBack => match programmed.insert(block, slice.ppn) {
-                // A unit that spans pages is programmed page by page under one number.
-                Some(last) if last > slice.ppn => return Err(format!("{slice:?} comes behind place {last}")),
+                // A unit that spans pages is programmed page by page under one address.
+                Some(last) if last > slice.ppn => return Err(format!("{slice:?} follows address {last}")),
                 _ => {}
             },
         }
@@ -172,7 +175,7 @@ pub fn check_lanes(device: &Device, probe: &Probe) -> Result<(), String> {
     Ok(())
 }
 
-/// No resource has worked for longer than there was time, up to now and all kinds of resources as a whole.
+/// Checks that no resource has been busy for longer than the elapsed time, nor any kind of resource as a whole.
 pub fn check_bounds(device: &Device) -> Result<(), String> {
     let (now, mut sample) = (device.now(), Sample::default());
     device.sample(now, &mut sample);
@@ -200,7 +203,7 @@ pub fn check_bounds(device: &Device) -> Result<(), String> {
     Ok(())
 }
 
-/// Where operations may overlap, each LUN has worked for as long as the phases that were seen cover.
+/// Checks, if operations may overlap, that the busy time of each LUN is the time that its recorded phases cover.
 pub fn check_busy(device: &Device, probe: &Probe) -> Result<(), String> {
     let mut booked = Vec::new();
     device.array().busy_until(device.now(), &mut booked);
@@ -217,13 +220,15 @@ pub fn check_busy(device: &Device, probe: &Probe) -> Result<(), String> {
         *until = slice.end.max(*until);
     }
     match seen.iter().zip(&booked).position(|((sum, _), booked)| sum != booked) {
-        Some(lun) => Err(format!("LUN {lun} is booked for {} ps of {} ps seen", booked[lun], seen[lun].0)),
+        Some(lun) => {
+            Err(format!("LUN {lun} was counted busy for {} ps, but its phases cover {} ps", booked[lun], seen[lun].0))
+        }
         None => Ok(()),
     }
 }
 
-/// Planes of a die that work at the same time do so in pages of the same number, with `strict` in blocks of the same
-/// number, and with `plane_pairs` two by two. Of a copy-back it is where it goes to: its source is not told.
+/// Checks the addresses of planes that work together: they are at pages of the same number, with `strict` in blocks of
+/// the same number, and with `plane_pairs` in pairs. Only the destination of a copy-back is known.
 fn check_addresses(device: &Device, probe: &Probe) -> Result<(), String> {
     let (config, ftl) = (device.config(), device.ftl());
     let advanced = &config.nand.advanced;
@@ -253,8 +258,8 @@ fn check_addresses(device: &Device, probe: &Probe) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns `true` if a plane at rest has less free space than `gc.pace = "proportional"` keeps. Functional mode moves
-/// whole victims, starts up to half a victim later, and makes room for the host when the host needs it.
+/// Returns `true` if an idle plane has less free space than `gc.pace = "proportional"` keeps. Functional mode moves
+/// whole victims, starts up to half a victim later, and frees space for the host when a write needs it.
 fn is_behind(device: &Device, plane: PlaneId, functional: bool) -> bool {
     let (config, ftl) = (device.config(), device.ftl());
     let slack = if functional { ftl.blocks.data_units() } else { 0 };

@@ -1,4 +1,4 @@
-//! Running a case: the device and the reference side by side.
+//! Run of a case: the device and the reference receive the same requests.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -17,8 +17,8 @@ use crate::common;
 use crate::common::history::{Digests, History};
 use crate::reference::Reference;
 
-/// Events without a completion after which the device counts as stuck. A full device of these sizes moves all that it
-/// holds in fewer.
+/// Number of events without a completion after which the device counts as stuck. A full device of these sizes moves all
+/// its data in fewer events.
 pub const PATIENCE: u64 = 100_000;
 
 struct Bench {
@@ -29,7 +29,7 @@ struct Bench {
     submitted: u64,
     completed: u64,
     completions: Vec<Completion>,
-    /// Whether the device tells what the time of each request went into.
+    /// True if the device reports latency breakdowns.
     attributed: bool,
     options: Options,
     history: Option<History>,
@@ -112,7 +112,7 @@ impl Bench {
         self.device.submit(request.arrival, request);
     }
 
-    /// A request beyond the end of the device.
+    /// Submits a request beyond the end of the device.
     fn submit_outside(&mut self) {
         let (now, sectors) = (self.device.now(), self.device.config().logical_sectors());
         let operation = *pick(&mut self.rng, &Operation::ALL[..4]);
@@ -137,10 +137,10 @@ impl Bench {
             if let Some(breakdown) = breakdown
                 && breakdown.total() != completion.finish - completion.request.arrival
             {
-                return Err(format!("{completion:?} took its time for {breakdown:?}"));
+                return Err(format!("{completion:?} has a latency other than the sum of {breakdown:?}"));
             }
             if breakdown.is_some() != self.attributed {
-                return Err(format!("{completion:?} comes with {breakdown:?}"));
+                return Err(format!("{completion:?} has the breakdown {breakdown:?}"));
             }
             let Completion { request, status, start, finish } = completion;
             let outside = request.tag == u64::MAX;
@@ -149,7 +149,7 @@ impl Bench {
                 return Err(format!("{request:?} ended with {status:?}"));
             }
             if !(request.arrival <= start && start <= finish) {
-                return Err(format!("{request:?} arrived, started at {start:?} and finished at {finish:?}"));
+                return Err(format!("{request:?} started at {start:?} and finished at {finish:?}"));
             }
             let returned = contents.remove(&request.tag).unwrap_or_default();
             if failed {
@@ -161,7 +161,7 @@ impl Bench {
         Ok(())
     }
 
-    /// Whether a request ended otherwise than well, and the device has counted why.
+    /// Returns `true` if a request failed and the device has counted the cause.
     fn is_told(&self, completion: &Completion) -> bool {
         let Completion { request, status, .. } = completion;
         let lost = self.device.ftl().counters.faults.uncorrectable.iter().sum::<u64>() > 0;
@@ -174,7 +174,7 @@ impl Bench {
         }
     }
 
-    /// Reads all units in time, one by one.
+    /// Reads all units in timed mode, one by one.
     fn read_all(&mut self) -> Result<(), String> {
         let per_unit = self.device.config().sectors_per_unit();
         for unit in 0..self.device.config().logical_units() {
@@ -188,7 +188,7 @@ impl Bench {
             self.collect()?;
             if self.submitted != self.completed {
                 return Err(format!(
-                    "a read of unit {unit} at rest does not complete: {}",
+                    "a read of unit {unit} of an idle device does not complete: {}",
                     self.device.explain_stall()
                 ));
             }
@@ -196,22 +196,22 @@ impl Bench {
         Ok(())
     }
 
-    /// Waits until the device is at rest.
+    /// Waits until the device is idle.
     fn rest(&mut self) -> Result<(), String> {
-        // Each entry that was missed, or evicted when it was newer, may have left an update that nobody waits for.
+        // Each missed entry and each evicted dirty entry may have caused an update that no request waits for.
         let map = self.device.ftl().counters.map;
         let (mut events, patience) = (0, PATIENCE + 20 * (map.misses + map.evictions_dirty));
         while let Some(at) = self.device.next_event_time() {
             self.device.advance_to(at);
             events += 1;
             if events > patience {
-                return Err("cleaning never comes to an end".to_owned());
+                return Err("garbage collection does not end".to_owned());
             }
         }
         Ok(())
     }
 
-    /// Saves the device, and goes on with one that is loaded.
+    /// Saves the device and continues with the loaded one.
     fn reload(&mut self) -> Result<(), String> {
         let saved = |device: &Device| {
             let (origin, mut bytes) =
@@ -226,10 +226,14 @@ impl Bench {
         }
         self.device = loaded.0;
         self.device.check_invariants()?;
-        if saved(&self.device)? == bytes { Ok(()) } else { Err("a loaded device is saved as other bytes".to_owned()) }
+        if saved(&self.device)? == bytes {
+            Ok(())
+        } else {
+            Err("a loaded device is saved with different bytes".to_owned())
+        }
     }
 
-    /// Waits until the device is at rest, then reads and counts everything.
+    /// Waits until the device is idle, then reads and counts everything.
     fn finish(&mut self, load: &Load) -> Result<(), String> {
         self.rest()?;
         self.device.check_invariants()?;
@@ -244,7 +248,7 @@ impl Bench {
             return self.finish_read_only();
         }
         if self.device.buffer().is_some_and(|buffer| !buffer.is_clean()) {
-            return Err("the buffer is not written out".to_owned());
+            return Err("the buffer has dirty units".to_owned());
         }
         if self.submitted != self.completed || !self.device.is_idle() {
             return Err(format!("{} of {} requests completed", self.completed, self.submitted));
@@ -266,7 +270,7 @@ impl Bench {
 }
 
 impl Bench {
-    /// Checks what was watched, and ends the history.
+    /// Checks the recorded phases, and completes the history.
     fn settle(&mut self, load: &Load) -> Result<(), String> {
         let Some(probe) = self.device.array_mut().take_probe() else { return Ok(()) };
         if let Some(history) = &mut self.history {
@@ -281,7 +285,7 @@ impl Bench {
         Ok(())
     }
 
-    /// A device that takes no writes has answered all, and says no to more.
+    /// Checks that a read-only device has completed all requests and refuses more writes.
     fn finish_read_only(&mut self) -> Result<(), String> {
         if self.submitted != self.completed || !self.device.is_idle() {
             return Err(format!("{} of {} requests completed in a read-only device", self.completed, self.submitted));
@@ -293,7 +297,7 @@ impl Bench {
             let mut completions = Vec::new();
             self.device.take_completions(&mut completions);
             if completions.len() != 1 || completions[0].status != Status::ReadOnly {
-                return Err(format!("a read-only device answers {operation:?} with {completions:?}"));
+                return Err(format!("a read-only device completes {operation:?} with {completions:?}"));
             }
         }
         self.device.check_invariants()
@@ -317,7 +321,7 @@ fn run_case(case: &Case, mutant: Mutant, digests: Option<&mut Digests>) -> Resul
     Ok(())
 }
 
-/// How a case fails: with what it says, and whether it was a panic. Notes what it does, where `digests` are given.
+/// Runs a case. Returns its error, and `true` if it was a panic. Records its history if `digests` are given.
 pub fn failure_of(case: &Case, mutant: Mutant, digests: Option<&mut Digests>) -> Option<(String, bool)> {
     match catch_unwind(AssertUnwindSafe(|| run_case(case, mutant, digests))) {
         Ok(Ok(())) => None,

@@ -1,4 +1,4 @@
-//! The cases: random devices, and what the host does with them.
+//! The cases: random devices and random requests.
 
 use floatgate_core::config::advanced::Waste;
 use floatgate_core::config::{DeviceConfig, from_toml};
@@ -9,10 +9,10 @@ use floatgate_core::sim::time::Time;
 use crate::common::looking::{Looks, looking};
 use crate::common::{BASE, device_config};
 
-/// Triggers: a plane is cleaned as soon as it may be, later, and not before it has to be.
-const TRIGGERS: [&str; 4] = ["threshold", "threshold", "lazy", "{ lazy = { invalid = 1.0 } }"];
+/// Triggers that start garbage collection as early as possible, later, or only when it is required.
+const TRIGGERS: [&str; 4] = ["threshold", "threshold", "lazy", "{ lazy = { stale = 1.0 } }"];
 
-/// Classifiers: of units written twice, of a few counters that are halved often, and of long lists.
+/// Classifiers: hot at the second write, a few counters that are halved often, and lists of different lengths.
 const TEMPERATURES: [&str; 4] = [
     "{ multi-hash = { hot = 2 } }",
     "{ multi-hash = { counters = 0.1, hashes = 1, halve_after = 0.1, hot = 3 } }",
@@ -20,7 +20,7 @@ const TEMPERATURES: [&str; 4] = [
     "{ two-level-lru = { hot = 0.5, candidates = 1.0 } }",
 ];
 
-/// How a flash page, a mapping unit and a program command relate: page, unit, pages per program.
+/// Sizes of flash pages and mapping units, and pages per program.
 const UNITS: [(&str, &str, u32); 7] = [
     ("4KiB", "4KiB", 1),
     ("16KiB", "4KiB", 1),
@@ -30,7 +30,7 @@ const UNITS: [(&str, &str, u32); 7] = [
     ("64KiB", "64KiB", 1),
     ("8KiB", "2KiB", 1),
 ];
-/// Units of 160 sectors, in whose masks a bit stands for three of them.
+/// Units of 160 sectors. A bit of their masks represents three sectors.
 const LARGE_UNITS: (&str, &str, u32) = ("80KiB", "80KiB", 1);
 
 const VICTIMS: [&str; 7] = [
@@ -44,7 +44,7 @@ const VICTIMS: [&str; 7] = [
 ];
 const ORDERS: [&str; 6] = ["s1", "s2", "s4", "s6", "plane-die-chip-channel", "die-channel-plane-chip"];
 
-/// How units are mapped.
+/// Mapping scheme of a case.
 #[derive(Clone, Copy, Debug)]
 enum Scheme {
     Page,
@@ -63,7 +63,7 @@ const EVICTIONS: [&str; 9] = [
     "fab",
 ];
 
-/// One random case.
+/// A random case.
 #[derive(Clone, Debug)]
 pub struct Case {
     pub seed: u64,
@@ -72,26 +72,26 @@ pub struct Case {
     pub load: Load,
 }
 
-/// What the host does.
+/// Requests of the host.
 #[derive(Clone, Debug)]
 pub struct Load {
-    /// How likely each operation is, in the order of [`Operation::ALL`].
+    /// Weight of each operation, in the order of [`Operation::ALL`].
     weights: [u64; 5],
-    /// Requests outstanding.
+    /// Number of outstanding requests.
     pub depth: usize,
-    /// The longest request, in units.
+    /// Size of the longest request in units.
     longest: u64,
     /// Percent of requests that are whole units.
     aligned: u64,
     /// Percent of requests that go to the first `hot_units` units.
     hot: u64,
     hot_units: u64,
-    /// The longest pause between requests, in microseconds.
+    /// Longest pause between requests, in microseconds.
     pub pause: u64,
-    /// Operations in functional mode, before those in time.
+    /// Number of operations in functional mode, before the timed ones.
     pub functional: u64,
     pub timed: u64,
-    /// Watch the array.
+    /// True if the phases of the array are recorded and checked.
     pub watch: bool,
 }
 
@@ -103,7 +103,7 @@ fn between(rng: &mut Rng, least: u64, most: u64) -> u64 {
     least + rng.below(most - least + 1)
 }
 
-/// With one chance in `n`.
+/// Returns `true` with a probability of 1 in `n`.
 pub fn one_in(rng: &mut Rng, n: u64) -> bool {
     rng.below(n) == 0
 }
@@ -113,32 +113,32 @@ impl Case {
         Case::with_capacity(seed, false, Scheme::Page)
     }
 
-    /// A device with its map in flash.
+    /// Draws a device with its map in flash.
     pub fn dftl(seed: u64) -> Case {
         Case::with_capacity(seed, false, Scheme::Dftl)
     }
 
-    /// The same with the highest capacity that its checks accept.
+    /// Draws a device with its map in flash and the highest capacity that is accepted.
     pub fn full_dftl(seed: u64) -> Case {
         Case::with_capacity(seed, true, Scheme::Dftl)
     }
 
-    /// A device that maps blocks.
+    /// Draws a device with block mapping.
     pub fn block(seed: u64) -> Case {
         Case::with_capacity(seed, false, Scheme::Block)
     }
 
-    /// The same with the highest capacity that its checks accept.
+    /// Draws a device with block mapping and the highest capacity that is accepted.
     pub fn full_block(seed: u64) -> Case {
         Case::with_capacity(seed, true, Scheme::Block)
     }
 
-    /// A device with the highest capacity that its checks accept.
+    /// Draws a device with the highest capacity that is accepted.
     pub fn full(seed: u64) -> Case {
         Case::with_capacity(seed, true, Scheme::Page)
     }
 
-    /// A device of which blocks, programs, erases and reads fail.
+    /// Draws a device with failures of blocks, programs, erases and reads.
     pub fn faulty(seed: u64) -> Case {
         let scheme = if seed.is_multiple_of(3) { Scheme::Dftl } else { Scheme::Page };
         Case::draw(seed, seed.is_multiple_of(5), scheme, true)
@@ -277,7 +277,7 @@ fn policies(rng: &mut Rng) -> Vec<String> {
     overrides
 }
 
-/// Advanced commands, those that the device can have.
+/// Draws advanced commands that the device supports.
 fn advanced(rng: &mut Rng, overrides: &mut Vec<String>) {
     let has = |option: &str| overrides.iter().any(|text| text == option);
     let spans = has("geometry.page_size=2KiB");
@@ -302,7 +302,7 @@ fn advanced(rng: &mut Rng, overrides: &mut Vec<String>) {
     overrides.extend(options.iter().map(|option| format!("nand.advanced.{option}")));
 }
 
-/// The same for a chip of one die, which takes commands by itself as well.
+/// Draws overlapping operations for a chip of one die, which also executes commands by itself.
 fn overlapping(rng: &mut Rng, overrides: &mut Vec<String>) {
     let has = |option: &str| overrides.iter().any(|text| text == option);
     let one_chip = has("nand.concurrency=chip") && has("geometry.chips_per_package=1");
@@ -311,7 +311,7 @@ fn overlapping(rng: &mut Rng, overrides: &mut Vec<String>) {
     }
 }
 
-/// What overlaps in a die.
+/// Draws options of operations that overlap in a die.
 fn overlaps(rng: &mut Rng) -> [String; 7] {
     [
         format!("cache_read={}", one_in(rng, 2)),
@@ -324,7 +324,7 @@ fn overlaps(rng: &mut Rng) -> [String; 7] {
     ]
 }
 
-/// DFTL with caches down to one entry and many small translation pages, in planes with room for them.
+/// Draws DFTL with caches down to one entry and many small translation pages, in planes with enough blocks.
 fn map_in_flash(rng: &mut Rng) -> Vec<String> {
     let scheme = format!(
         "mapping.scheme={{ dftl = {{ cache = \"{}B\", entry = \"{}B\", protected = {}, map_spare = {}, \
@@ -339,7 +339,7 @@ fn map_in_flash(rng: &mut Rng) -> Vec<String> {
     vec![scheme, format!("geometry.blocks={}", between(rng, 18, 30))]
 }
 
-/// The blocks of the map in SLC mode, in one case of three, where the device can have that.
+/// Puts the blocks of the map into SLC mode in one of three cases, if the device supports that.
 fn map_cells(rng: &mut Rng, overrides: &mut Vec<String>) {
     let (drawn, cell) = (one_in(rng, 3), *pick(rng, &["mlc", "tlc", "qlc"]));
     let slc_mode = format!("{{ read = \"{}us\", program = \"{}us\" }}", between(rng, 1, 30), between(rng, 1, 200));
@@ -378,7 +378,7 @@ fn times(rng: &mut Rng) -> Vec<String> {
     overrides
 }
 
-/// Hot and cold data kept apart, in one case of three, where the device can have that.
+/// Separates hot and cold data in one of three cases, if the device supports that.
 fn temperature(rng: &mut Rng, overrides: &mut Vec<String>) {
     if !one_in(rng, 3) {
         return;
@@ -387,14 +387,14 @@ fn temperature(rng: &mut Rng, overrides: &mut Vec<String>) {
     if config.units_per_program() > 1 || config.nand.advanced.copy_back != Waste::Off {
         overrides.push("gc.frontiers=separate".to_owned());
     }
-    // Each class has an open block of its own.
+    // Each class has its own open block.
     if config.geometry.blocks < 16 {
         overrides.push("geometry.blocks=16".to_owned());
     }
     overrides.push(format!("temperature={}", pick(rng, &TEMPERATURES)));
 }
 
-/// What fails: nothing, a little of each, or so much that the device soon takes no writes.
+/// Draws failure rates: none, low ones, or such that the device soon becomes read-only.
 fn faults(rng: &mut Rng, overrides: &mut Vec<String>) {
     overrides.push(format!("geometry.blocks={}", between(rng, 20, 34)));
     overrides.push(format!("faults.factory_bad={}", pick(rng, &["0", "1", "5%"])));
@@ -403,7 +403,7 @@ fn faults(rng: &mut Rng, overrides: &mut Vec<String>) {
     overrides.push(format!("faults.read_rate={}", pick(rng, &["0.0", "0.001", "0.02"])));
 }
 
-/// Thresholds and slots, and a capacity up to the highest that leaves cleaning its reserve.
+/// Draws thresholds, write slots, and a capacity up to the highest that leaves the reserve of garbage collection.
 fn limits(rng: &mut Rng, overrides: &mut Vec<String>, full: bool) {
     let soft = between(rng, 1, 3);
     overrides.push(format!("gc.soft_threshold={soft}"));
@@ -420,7 +420,7 @@ fn limits(rng: &mut Rng, overrides: &mut Vec<String>, full: bool) {
     }
 }
 
-/// A buffer of a few units up to all, and software that takes time.
+/// Draws a buffer of a few to all units, and firmware that takes time.
 fn controller(rng: &mut Rng, overrides: &mut Vec<String>) {
     if one_in(rng, 2) {
         let config = device_config(overrides);

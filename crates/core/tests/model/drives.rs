@@ -1,4 +1,4 @@
-//! Full devices: they take ten drive writes, and one unit more is refused.
+//! Full devices: they accept ten drive writes, and a configuration with one more unit is refused.
 
 use floatgate_core::config::from_toml;
 use floatgate_core::device::Options;
@@ -10,12 +10,12 @@ use crate::bench::PATIENCE;
 use crate::case::Case;
 use crate::{cases, common, number};
 
-/// Which units are written.
+/// Pattern of the overwrites.
 #[derive(Clone, Copy, Debug)]
 enum Pattern {
     Sequential,
     Uniform,
-    /// Nine writes of ten go to the first tenth.
+    /// Nine of ten writes go to the first tenth.
     HotCold,
 }
 
@@ -31,7 +31,7 @@ impl Pattern {
 
 const DRIVE_WRITES: u64 = 10;
 
-/// Writes the whole device in order, then ten times its size by `pattern`; at once, or in time.
+/// Writes the whole device in order, then ten times its size by `pattern`, in timed or functional mode.
 fn write_over(case: &Case, pattern: Pattern, timed: bool) -> Result<(), String> {
     let config = case.config();
     let (units, per_unit) = (config.logical_units(), config.sectors_per_unit());
@@ -54,7 +54,7 @@ fn write_over(case: &Case, pattern: Pattern, timed: bool) -> Result<(), String> 
             events = if completions.len() > completed { 0 } else { events + 1 };
             completed = completions.len();
             if events > PATIENCE {
-                return Err(format!("write {index} makes no progress: {}", device.explain_stall()));
+                return Err(format!("write {index} does not progress: {}", device.explain_stall()));
             }
         }
     }
@@ -68,17 +68,17 @@ fn write_over(case: &Case, pattern: Pattern, timed: bool) -> Result<(), String> 
 }
 
 #[test]
-fn accepted_devices_take_ten_drive_writes() {
+fn accepted_devices_complete_ten_drive_writes() {
     write_over_all(Case::full, cases(10));
 }
 
 #[test]
-fn accepted_devices_with_their_map_in_flash_take_ten_drive_writes() {
+fn accepted_devices_with_their_map_in_flash_complete_ten_drive_writes() {
     write_over_all(Case::full_dftl, cases(10));
 }
 
 #[test]
-fn accepted_devices_that_map_blocks_take_ten_drive_writes() {
+fn accepted_devices_with_block_mapping_complete_ten_drive_writes() {
     write_over_all(Case::full_block, cases(10));
 }
 
@@ -97,7 +97,7 @@ fn write_over_all(new: fn(u64) -> Case, cases: u64) {
 }
 
 #[test]
-fn a_device_with_one_unit_over_its_reserve_is_refused() {
+fn a_device_with_one_unit_too_many_is_refused() {
     for seed in 0..100 {
         let case = match seed % 3 {
             0 => Case::full(seed),
@@ -107,7 +107,7 @@ fn a_device_with_one_unit_over_its_reserve_is_refused() {
         let config = case.config();
         let capacity = format!("capacity.logical={}B", (config.max_logical_units() + 1) * config.unit_bytes());
         let overrides: Vec<String> = case.overrides.iter().cloned().chain([capacity]).collect();
-        let error = from_toml(common::BASE, "test.toml", &overrides).expect_err("the reserve is kept");
+        let error = from_toml(common::BASE, "test.toml", &overrides).expect_err("one unit too many");
         assert!(error.problems().iter().any(|p| p.path == "gc.soft_threshold"), "{error}");
     }
 }

@@ -1,9 +1,9 @@
-//! The device against a reference model: whatever the host does and however the device is built, a read returns the
-//! last acknowledged write, and no unit, block, slot or request is lost.
+//! The device, compared with a reference model. For any device and any requests, a read returns the last acknowledged
+//! write, and no unit, block, slot or request is lost.
 //!
-//! Swarm testing (Groce et al., "Swarm testing", ISSTA 2012): each case draws which features are on and how likely
-//! each operation is. `FLOATGATE_SEED=n` repeats case n alone; `FLOATGATE_CASES=n` runs n cases of the first kind and
-//! as many of the others in proportion; `FLOATGATE_SOAK_OPS=n` goes on for n operations.
+//! Swarm testing (Groce et al., "Swarm testing", ISSTA 2012): each case draws the enabled features and the frequency of
+//! each operation. `FLOATGATE_SEED=n` repeats case n alone. `FLOATGATE_CASES=n` runs n cases of the first kind, and
+//! numbers of the others in proportion. `FLOATGATE_SOAK_OPS=n` continues until n operations were performed.
 
 mod accounts;
 mod bench;
@@ -24,7 +24,7 @@ fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok().and_then(|text| text.replace('_', "").parse().ok())
 }
 
-/// Random devices of each kind, unless `FLOATGATE_CASES` says otherwise.
+/// Number of random devices of the first kind, unless `FLOATGATE_CASES` is set.
 const CASES: u64 = 1500;
 
 /// Returns the number of cases of a kind that runs one for each `share` of the first kind.
@@ -52,7 +52,7 @@ fn what_fails_is_told_and_nothing_else_changes() {
     run_swarm(Case::faulty, cases(10), Digests::of("faulty", 150));
 }
 
-/// A kind of random devices, and of how many the history is recorded.
+/// A kind of random devices: name, number of recorded histories, and function that draws a case.
 type Kind = (&'static str, u64, fn(u64) -> Case);
 
 const KINDS: [Kind; 4] =
@@ -62,9 +62,9 @@ fn with(looks: Looks, case: Case) -> Case {
     Case { looks, ..case }
 }
 
-/// The built-in schedulers are `fcfs` and `read-first` here.
+/// The built-in schedulers are `fcfs` and `read-first` in these cases.
 #[test]
-fn looking_without_another_choice_changes_nothing() {
+fn an_external_scheduler_with_the_choices_of_the_ranks_changes_nothing() {
     for (kind, recorded, new) in KINDS {
         let mut digests = Digests::recorded(kind, recorded);
         for seed in seeds(cases(8).min(recorded)) {
@@ -77,7 +77,7 @@ fn looking_without_another_choice_changes_nothing() {
 }
 
 #[test]
-fn any_order_of_operations_is_correct() {
+fn any_order_of_operations_gives_correct_data() {
     for (kind, recorded, new) in KINDS {
         let (mut others, seeds) = (0, seeds(cases(8).min(recorded)));
         for seed in seeds.clone() {
@@ -88,7 +88,7 @@ fn any_order_of_operations_is_correct() {
             let mut digests = Digests::recorded(kind, recorded);
             others += u64::from(seed < 20 && failure_of(&case, Mutant::None, Some(&mut digests)).is_some());
         }
-        assert!(others > 5 || seeds.end - seeds.start < 20, "the {kind} devices did as they do with ranks");
+        assert!(others > 5 || seeds.end - seeds.start < 20, "the {kind} devices have the same histories as with ranks");
     }
 }
 
@@ -96,12 +96,12 @@ fn seeds(cases: u64) -> std::ops::Range<u64> {
     number("FLOATGATE_SEED").map_or(0..cases, |seed| seed..seed + 1)
 }
 
-/// What only millions of operations have found.
+/// Repeats cases that only soak runs have found.
 #[test]
-fn cases_that_have_failed_once_pass() {
+fn cases_that_once_failed_pass() {
     let faulty = [932, 3714, 10_104, 19_914].map(Case::faulty);
     for case in faulty.into_iter().chain([Case::dftl(9228)]) {
-        // They failed with blocks in native mode.
+        // These cases failed with blocks in native mode.
         assert!(!case.overrides.iter().any(|text| text.ends_with("cells=slc")), "case {}", case.seed);
         let failure = failure_of(&case, Mutant::None, None);
         assert!(failure.is_none(), "case {}: {failure:?}", case.seed);
@@ -123,8 +123,8 @@ fn run_swarm(new: fn(u64) -> Case, cases: u64, mut digests: Digests) {
     digests.finish();
 }
 
-/// Runs cases with a deliberate bug until one fails; asserts that it is caught soon, and in release, where no
-/// assertion of the model itself is on, by what reads return.
+/// Runs cases with a deliberate bug until one fails. Asserts that this happens soon, by wrong data of a read or, in
+/// debug builds, also by an assertion of the device.
 fn assert_caught(mutant: Mutant) {
     let mut panics = 0;
     for seed in 0..200 {
@@ -139,23 +139,23 @@ fn assert_caught(mutant: Mutant) {
 }
 
 #[test]
-fn a_block_erased_too_early_is_caught() {
+fn a_block_that_is_erased_too_early_is_caught() {
     assert_caught(Mutant::EraseEarly);
 }
 
 #[test]
-fn a_block_used_again_after_it_failed_is_caught() {
+fn a_failed_block_that_is_used_again_is_caught() {
     let caught = |seed| failure_of(&Case::faulty(seed), Mutant::ReuseFailed, None).is_some();
-    assert!((0..50).any(caught), "nobody saw a failed block in use");
+    assert!((0..50).any(caught), "no case noticed a failed block in use");
 }
 
 #[test]
-fn a_copy_taken_for_a_write_is_caught() {
+fn a_copy_with_the_age_of_a_write_is_caught() {
     assert_caught(Mutant::RenumberCopies);
 }
 
 #[test]
-fn a_map_that_moves_back_is_caught() {
+fn a_map_that_returns_to_an_older_write_is_caught() {
     assert_caught(Mutant::MapMovesBack);
 }
 
@@ -170,16 +170,16 @@ fn a_lost_task_is_caught() {
         let failure = failure_of(&Case::new(seed), Mutant::LoseTask, None);
         failure.is_some_and(|(what, _)| what.contains("requests in progress"))
     };
-    assert!((0..200).any(stalls), "every request completed although LUNs were not told of operations");
+    assert!((0..200).any(stalls), "every request completed although LUNs were not notified of operations");
 }
 
-/// No answer is wrong then, but the order of the operations is another.
+/// The bug changes no data, but the order of the operations.
 #[test]
-fn tasks_in_another_order_are_caught() {
+fn tasks_in_the_wrong_order_are_caught() {
     let mut recorded = Digests::recorded("page", 200);
     let mut differs = |seed| {
         let failure = failure_of(&Case::new(seed), Mutant::SwapTasks, Some(&mut recorded));
-        failure.is_some_and(|(what, _)| what.contains("did something else"))
+        failure.is_some_and(|(what, _)| what.contains("has another history"))
     };
-    assert!((0..200).any(&mut differs), "no history changed although two LUNs were told in the wrong order");
+    assert!((0..200).any(&mut differs), "no history changed although two LUNs were notified in the wrong order");
 }

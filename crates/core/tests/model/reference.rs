@@ -1,4 +1,4 @@
-//! The reference: what each sector may hold.
+//! Reference model: the versions that each sector may hold.
 
 use std::collections::BTreeMap;
 
@@ -13,17 +13,17 @@ struct Write {
     acknowledged: u64,
 }
 
-/// A read that has not been answered: its first sector, and the writes that it may return of each.
+/// An outstanding read: its first sector, and for each sector the writes that it may return.
 #[derive(Debug)]
 struct OpenRead {
     first: u64,
     allowed: Vec<Vec<u32>>,
 }
 
-/// Each sector is a register that takes a write at some instant between submission and acknowledgement. So a read
-/// returns a write that was submitted before the read was answered, and that no other write has certainly replaced:
-/// none that was submitted after it was acknowledged, and itself acknowledged (or seen by a read) before the read was
-/// submitted.
+/// Each sector is a register that takes a write at some instant between submission and acknowledgement. A read may
+/// return a write that was submitted before the read completed, unless another write has certainly replaced it. That
+/// other write was submitted after the acknowledgement of the first. It was itself acknowledged, or returned by a read,
+/// before the read was submitted.
 pub struct Reference {
     writes: Vec<Write>,
     sectors: Vec<Vec<u32>>,
@@ -56,7 +56,7 @@ impl Reference {
                 return;
             }
             Operation::Trim => {
-                // A unit that is not covered whole keeps its data.
+                // A unit that the trim covers only in part keeps its data.
                 (first, end) = (first.next_multiple_of(self.unit), end / self.unit * self.unit);
                 0
             }
@@ -75,7 +75,7 @@ impl Reference {
         self.open_writes.insert(request.tag, (write, first, end));
     }
 
-    /// A request has been answered, a read with `returned`.
+    /// Records the completion of a request. Checks that a read returned allowed versions.
     pub fn complete(&mut self, request: &Request, returned: &[u32]) -> Result<(), String> {
         self.clock += 1;
         if let Some((write, first, end)) = self.open_writes.remove(&request.tag) {
@@ -100,8 +100,8 @@ impl Reference {
         Ok(())
     }
 
-    /// A request has ended with an error: a read returned nothing, and a write that was refused may be seen or not. One
-    /// that kept what could not be read has happened: its unit cannot be read until it is written as a whole.
+    /// Records a request that failed. A refused write may or may not be visible later. A write that failed as
+    /// uncorrectable was performed: its unit cannot be read until it is written as a whole.
     pub fn fail(&mut self, request: &Request, status: Status) {
         self.clock += 1;
         self.open_reads.remove(&request.tag);
@@ -112,7 +112,7 @@ impl Reference {
         }
     }
 
-    /// Later reads cannot return what was acknowledged before `write` was submitted.
+    /// Excludes from later reads the writes that were acknowledged before `write` was submitted.
     fn replaced_by(&mut self, sector: u64, write: u32) {
         let (writes, submitted) = (&self.writes, self.writes[write as usize].submitted);
         self.sectors[sector as usize]
