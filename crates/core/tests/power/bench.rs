@@ -1,4 +1,4 @@
-//! A device whose power is cut again and again, and the host beside it.
+//! A device whose power is cut repeatedly, and its host.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ use crate::common::build;
 use crate::common::history::{Digests, History};
 use crate::host::Host;
 
-/// How many cuts hit which state.
+/// Number of cuts in each state, and results of the recoveries.
 #[derive(Clone, Debug, Default)]
 pub struct Hits {
     counts: BTreeMap<&'static str, u64>,
@@ -31,12 +31,12 @@ pub struct Hits {
     accounted: u64,
     compared: u64,
     bad: u64,
-    /// Devices that took no writes any more before all their cuts were done.
+    /// Devices that became read-only before all their cuts.
     read_only: u64,
     pub cuts: u64,
 }
 
-/// The states that a cut is to hit.
+/// States in which the power is cut.
 const STATES: [&str; 8] =
     ["program", "copy", "erase", "map write", "journal", "checkpoint", "recovery", "acknowledged"];
 
@@ -91,7 +91,7 @@ fn is_in(state: &str, flash: &InFlight, writes_back: bool) -> bool {
 }
 
 impl Bench {
-    /// A device, and the host beside it. Notes what they do, where `digests` are given.
+    /// Creates a device and its host. Records their history if `digests` are given.
     pub fn new(case: &Case, mutant: Mutant, digests: Option<&Digests>) -> Bench {
         let config = case.config();
         let options = Options { seed: case.seed, verify: true, mutant, ..Options::default() };
@@ -102,7 +102,7 @@ impl Bench {
         let mut host = Host::new(UNITS, u64::from(config.sectors_per_unit()), through, protected);
         let mut tag = 0;
         if rng.below(2) == 0 {
-            // What preconditioning leaves reads as zeros: the host never wrote it.
+            // The host did not write the preconditioned data, which read as zeros.
             let sectors = config.sectors_per_unit();
             for unit in 0..UNITS {
                 let lba = unit * u64::from(sectors);
@@ -111,17 +111,17 @@ impl Bench {
             device.ftl_mut().seal();
             host.restart();
         }
-        device.make_durable(Keep::Memory).expect("it is at rest");
+        device.make_durable(Keep::Memory).expect("the device is idle");
         tag += 1;
         let (completions, history) = (Vec::new(), digests.and_then(|digests| digests.begin(case.seed, &mut device)));
         Bench { config, options, device: Some(device), host, rng, tag, case: case.clone(), completions, history }
     }
 
     fn device(&mut self) -> &mut Device {
-        self.device.as_mut().expect("it is there between cuts")
+        self.device.as_mut().expect("a device between cuts")
     }
 
-    /// Cuts the power so many times.
+    /// Cuts the power `cuts` times.
     pub fn run(&mut self, cuts: u64, hits: &mut Hits) -> Result<(), String> {
         for _ in 0..cuts {
             if self.device().read_only_since().is_some() {
@@ -137,7 +137,7 @@ impl Bench {
         self.rest()
     }
 
-    /// The last device goes on, comes to rest, and its books add up.
+    /// Runs the last device until it is idle, and checks its counters.
     fn rest(&mut self) -> Result<(), String> {
         self.work("nothing")?;
         let mut events = 0;
@@ -146,7 +146,7 @@ impl Bench {
             self.collect()?;
             events += 1;
             if events > 100_000 {
-                return Err("the device never comes to rest".to_owned());
+                return Err("the device does not become idle".to_owned());
             }
         }
         if self.device().outstanding() > 0 {
@@ -155,12 +155,12 @@ impl Bench {
         self.device().check_invariants()
     }
 
-    /// Lets the host and the device work, until the device is in a state or has not come into it for long.
+    /// Runs the host and the device until the device is in the state `target`, or for a limited number of steps.
     fn work(&mut self, target: &str) -> Result<(), String> {
         let least = self.rng.below(60);
         let writes_back = self.device().buffer().is_some_and(|buffer| buffer.writes_back());
         for step in 0..300 {
-            let flash = self.device().flash().expect("it keeps its flash").in_flight();
+            let flash = self.device().flash().expect("a durable device").in_flight();
             if step >= least && (target == "recovery" || is_in(target, &flash, writes_back)) {
                 return Ok(());
             }
@@ -199,7 +199,8 @@ impl Bench {
         request.fua = operation == Operation::Write && self.rng.below(12) == 0;
         request.fua |= self.case.lasting_trims && deallocates(operation) && self.tag.is_multiple_of(3);
         request.tag = self.tag;
-        // Trims overtake writes that wait; what a read returns is known where nothing else is in progress.
+        // A trim overtakes waiting writes, so a trim or read is submitted only if no other request of its units is
+        // outstanding.
         let alone = !matches!(operation, Operation::Flush | Operation::Write);
         if operation != Operation::Flush && (alone || self.host.has_others(&request)) && !self.host.is_quiet(&request) {
             return;
@@ -231,7 +232,7 @@ impl Bench {
                 }
                 _ => return Err(format!("{request:?} ended with {status:?}")),
             }
-            // What was refused may be read, or what was there before.
+            // A refused write may or may not be visible.
             let settled = self.device().read_only_since().is_none();
             if request.operation == Operation::Read && status == Status::Ok && settled {
                 let (read, expected) = (&contents[&request.tag], self.host.expected(&request));
@@ -247,18 +248,18 @@ impl Bench {
 
     fn cut(&mut self, hits: &mut Hits) -> MemoryFlash {
         self.note_operations();
-        let device = self.device.take().expect("it is there");
-        let flash = device.flash().expect("it keeps its flash").in_flight();
+        let device = self.device.take().expect("a device before the cut");
+        let flash = device.flash().expect("a durable device").in_flight();
         let writes_back = device.buffer().is_some_and(|buffer| buffer.writes_back());
         STATES.iter().filter(|state| is_in(state, &flash, writes_back)).for_each(|state| hits.hit(state));
-        let mut flash = device.power_cut(self.rng.next_u64()).expect("it keeps its flash");
+        let mut flash = device.power_cut(self.rng.next_u64()).expect("a durable device");
         if let Some(history) = &mut self.history {
             history.flash(&self.config, &mut flash);
         }
         flash
     }
 
-    /// Notes what the device has done since it was made or recovered.
+    /// Records the operations since the device was built or recovered.
     fn note_operations(&mut self) {
         let probe = self.device().array_mut().take_probe();
         if let (Some(history), Some(probe)) = (&mut self.history, probe) {
@@ -266,7 +267,7 @@ impl Bench {
         }
     }
 
-    /// The history up to here.
+    /// Returns the history so far.
     pub fn into_history(mut self) -> Option<History> {
         self.note_operations();
         self.history
@@ -298,7 +299,7 @@ impl Bench {
         for (block, before) in erases.iter().enumerate() {
             let after = device.ftl().blocks.block(BlockId(block as u32)).erases;
             if after < *before {
-                return Err(format!("block {block} was erased {before} times, and {after} times after a power cut"));
+                return Err(format!("block {block} had {before} erases, but {after} after a power cut"));
             }
         }
         let sectors = self.config.sectors_per_unit();
@@ -323,7 +324,8 @@ impl Bench {
         Ok(())
     }
 
-    /// What recovery makes with the checkpoint is what it makes of all records; false where there is no checkpoint.
+    /// Checks that a recovery with the checkpoint and one from all records agree. Returns `true` if there was a
+    /// checkpoint.
     fn compare_with_scan(&self, flash: &MemoryFlash) -> Result<bool, String> {
         if self.config.durability.checkpoint.is_none() || self.options.mutant != Mutant::None {
             return Ok(false);
@@ -347,7 +349,7 @@ impl Bench {
             && found(&report) == found(&scanned);
         let parts = report.blocks_skipped;
         if !same {
-            return Err(format!("after a power cut the checkpoint ({parts} blocks) makes another device than a scan"));
+            return Err(format!("after a power cut the checkpoint ({parts} blocks) gives another device than a scan"));
         }
         Ok(parts > 0)
     }
@@ -355,6 +357,6 @@ impl Bench {
     fn erases(&self, flash: &mut MemoryFlash) -> Vec<u32> {
         use floatgate_core::durability::flash::FlashImage;
         let blocks = self.config.total_blocks();
-        (0..blocks).map(|block| flash.erases(BlockId(block)).expect("it is in memory")).collect()
+        (0..blocks).map(|block| flash.erases(BlockId(block)).expect("flash in memory")).collect()
     }
 }

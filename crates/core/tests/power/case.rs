@@ -6,23 +6,23 @@ use floatgate_core::sim::rng::Rng;
 use crate::common::looking::{Looks, looking};
 use crate::common::{BASE, device_config};
 
-/// Mapping units that the host sees.
+/// Number of mapping units of the host.
 pub const UNITS: u64 = 96;
 
-/// A device and how it is used.
+/// A device and its workload.
 #[derive(Clone, Debug)]
 pub struct Case {
     pub seed: u64,
     pub overrides: Vec<String>,
-    /// Requests in progress.
+    /// Number of outstanding requests.
     pub depth: usize,
-    /// One in so many requests is a flush.
+    /// Average number of requests per flush.
     pub flushes: u64,
-    /// One in so many is a trim.
+    /// Average number of requests per trim.
     pub trims: u64,
-    /// Units that are written.
+    /// Number of units that are written.
     pub hot: u64,
-    /// Some trims and zeroes have FUA.
+    /// True if some trims and zeroes have FUA.
     pub lasting_trims: bool,
     pub looks: Looks,
 }
@@ -32,7 +32,7 @@ fn one_in(rng: &mut Rng, n: u64) -> bool {
 }
 
 impl Case {
-    /// The first device of those drawn that is none of the refused ones.
+    /// Draws devices until one is accepted.
     pub fn new(seed: u64) -> Case {
         let rng = &mut Rng::new(seed, "power");
         let accepted = |case: &Case| from_toml(BASE, "test.toml", &case.overrides).is_ok();
@@ -85,7 +85,7 @@ impl Case {
             overrides,
             depth: [1, 4, 8, 32][rng.below(4) as usize],
             flushes: [3, 10, 40][rng.below(3) as usize],
-            // Without a journal nothing can be said of trims.
+            // Without a journal, trims may be lost.
             trims: if journal { [4, 12, 50][rng.below(3) as usize] } else { u64::MAX },
             hot: 8 + rng.below(UNITS - 7),
             lasting_trims: false,
@@ -93,7 +93,7 @@ impl Case {
         }
     }
 
-    /// From a stream of its own: the other options of a seed are as without it.
+    /// Draws the checkpoint from a separate random stream, so that the other options of a seed stay the same.
     fn checkpoint(seed: u64, unit: u64, overrides: &mut Vec<String>) {
         let rng = &mut Rng::new(seed, "power/checkpoint");
         if one_in(rng, 2) {
@@ -101,7 +101,7 @@ impl Case {
         }
     }
 
-    /// The blocks of the map in SLC mode, in one case of three with a map in flash.
+    /// Puts the blocks of the map into SLC mode in one of three cases with a map in flash.
     fn map_cells(seed: u64, per_program: u64, overrides: &mut Vec<String>) {
         let rng = &mut Rng::new(seed, "power/modes");
         if one_in(rng, 3) {
@@ -131,7 +131,7 @@ impl Case {
         }
     }
 
-    /// In one device of three something fails.
+    /// Adds failures in one of three cases.
     fn faults(rng: &mut Rng, overrides: &mut Vec<String>) {
         if !one_in(rng, 3) {
             return;

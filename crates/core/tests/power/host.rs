@@ -1,19 +1,19 @@
-//! What the host knows: every version of every unit, in the order in which they were sent.
+//! The host: every version of every unit, in the order of submission.
 
 use std::collections::BTreeMap;
 
 use floatgate_core::sim::request::{Operation, Request};
 
-/// One mapping unit, as the host sees it.
+/// Versions of one mapping unit.
 #[derive(Clone, Debug)]
 struct Unit {
     /// Sector versions, oldest first.
     versions: Vec<Vec<u32>>,
-    /// The newest version of a request that was answered.
+    /// Newest version of a completed request.
     answered: usize,
-    /// The oldest version that a power cut may leave.
+    /// Oldest version that a power cut may leave.
     promised: usize,
-    /// Requests of it in progress, and those that are no writes.
+    /// Number of outstanding requests of the unit, and of those that are not writes.
     busy: u32,
     others: u32,
 }
@@ -23,12 +23,12 @@ struct Unit {
 pub struct Host {
     units: Vec<Unit>,
     sectors: u64,
-    /// Writes are promised when they are answered; with protection, trims too.
+    /// True if the completion of a write guarantees it; with `protected`, that of any request does.
     through: bool,
     protected: bool,
-    /// Requests in progress: which version each makes of which unit.
+    /// Versions that each outstanding request creates: unit and version.
     made: BTreeMap<u64, Vec<(usize, usize)>>,
-    /// Flushes in progress: what was answered when they came.
+    /// Newest completed version of each unit at the submission of each outstanding flush.
     flushes: BTreeMap<u64, Vec<usize>>,
 }
 
@@ -45,12 +45,12 @@ impl Host {
         (request.lba / self.sectors) as usize..end.div_ceil(self.sectors) as usize
     }
 
-    /// Whether nothing is in progress for the units of a request.
+    /// Returns `true` if no request is outstanding for the units of a request.
     pub fn is_quiet(&self, request: &Request) -> bool {
         self.range(request).all(|unit| self.units[unit].busy == 0)
     }
 
-    /// Whether anything but a write is in progress for the units of a request.
+    /// Returns `true` if a request other than a write is outstanding for the units of a request.
     pub fn has_others(&self, request: &Request) -> bool {
         self.range(request).any(|unit| self.units[unit].others > 0)
     }
@@ -78,7 +78,7 @@ impl Host {
         }
     }
 
-    /// The version that a request makes of a unit.
+    /// Adds the version of a unit that a request creates, and returns unit and version.
     fn change(&mut self, number: usize, request: &Request) -> Option<(usize, usize)> {
         let start = number as u64 * self.sectors;
         let (first, end) =
@@ -89,7 +89,7 @@ impl Host {
         match request.operation {
             Operation::Write => touched.fill(request.tag as u32),
             Operation::WriteZeroes => touched.fill(0),
-            // A unit that is not covered whole keeps its data.
+            // A unit that the trim covers only in part keeps its data.
             Operation::Trim if touched.len() as u64 == self.sectors => touched.fill(0),
             _ => return None,
         }
@@ -97,7 +97,7 @@ impl Host {
         Some((number, unit.versions.len() - 1))
     }
 
-    /// What a read of quiet units returns.
+    /// Returns the versions that a read of units without other outstanding requests returns.
     pub fn expected(&self, request: &Request) -> Vec<u32> {
         let sector = |sector: u64| {
             let unit = &self.units[(sector / self.sectors) as usize];
@@ -108,13 +108,15 @@ impl Host {
 
     pub fn complete(&mut self, request: &Request) {
         if request.operation == Operation::Flush {
-            for (unit, answered) in self.units.iter_mut().zip(self.flushes.remove(&request.tag).expect("it came")) {
+            for (unit, answered) in
+                self.units.iter_mut().zip(self.flushes.remove(&request.tag).expect("an outstanding flush"))
+            {
                 unit.promised = unit.promised.max(answered);
             }
             return;
         }
         self.range(request).for_each(|unit| self.note(unit, request, -1));
-        for (number, version) in self.made.remove(&request.tag).expect("it came") {
+        for (number, version) in self.made.remove(&request.tag).expect("an outstanding request") {
             let unit = &mut self.units[number];
             unit.answered = unit.answered.max(version);
             let whole = unit.versions[version].iter().all(|&sector| sector == 0);
@@ -126,7 +128,7 @@ impl Host {
         }
     }
 
-    /// A request was refused: what it would have made may be there or not.
+    /// Records that a request was refused. Its version may or may not be visible.
     pub fn abandon(&mut self, request: &Request) {
         if request.operation == Operation::Flush {
             self.flushes.remove(&request.tag);
@@ -136,19 +138,19 @@ impl Host {
         self.made.remove(&request.tag);
     }
 
-    /// A unit cannot be read any more.
+    /// Records that a unit is lost.
     pub fn lose(&mut self, number: usize, held: &[u32]) {
         self.units[number] = Unit { versions: vec![held.to_vec()], answered: 0, promised: 0, busy: 0, others: 0 };
     }
 
-    /// Checks what a unit holds after a power cut, and goes on from there.
+    /// Checks the version of a unit after a power cut, and continues from it.
     pub fn recover(&mut self, number: usize, held: &[u32]) -> Result<(), String> {
         let unit = &mut self.units[number];
         let allowed = &unit.versions[unit.promised..];
         if !allowed.iter().any(|version| version == held) {
             let known = unit.versions.iter().position(|version| version == held);
             return Err(format!(
-                "unit {number} reads as {held:?} after a power cut (version {known:?}); version {} of {} was promised: {:?}",
+                "unit {number} reads as {held:?} after a power cut (version {known:?}); version {} of {} was guaranteed: {:?}",
                 unit.promised,
                 unit.versions.len() - 1,
                 allowed[0],
@@ -158,7 +160,7 @@ impl Host {
         Ok(())
     }
 
-    /// Nothing is in progress any more.
+    /// Drops all outstanding requests.
     pub fn restart(&mut self) {
         self.made.clear();
         self.flushes.clear();
