@@ -1,9 +1,9 @@
-//! The devices that come with Floatgate.
+//! The built-in devices.
 
 use super::*;
 
 #[test]
-fn all_files_are_there_and_load() {
+fn all_files_are_listed_and_load() {
     let files: BTreeSet<String> = std::fs::read_dir(repository().join("devices"))
         .unwrap()
         .map(|entry| entry.unwrap().file_name().to_string_lossy().trim_end_matches(".toml").to_owned())
@@ -33,7 +33,7 @@ fn all_survive_toml_and_json() {
 }
 
 #[test]
-fn every_figure_has_a_source_and_no_source_is_stale() {
+fn every_parameter_has_a_source_and_every_source_a_parameter() {
     for builtin in BUILTINS {
         let name = builtin.name;
         let mut file: toml::Table = builtin.text.parse().unwrap();
@@ -46,7 +46,7 @@ fn every_figure_has_a_source_and_no_source_is_stale() {
         for (key, source) in sources.as_table().unwrap() {
             let source = source.as_str().unwrap().trim();
             assert!(!source.trim_start_matches("assumed:").is_empty(), "{name}: the source of {key} is empty");
-            assert!(paths.iter().any(|path| covers(key, path)), "{name}: the source of {key} is one of nothing");
+            assert!(paths.iter().any(|path| covers(key, path)), "{name}: {key} has a source but no value");
         }
         for path in &paths {
             let has = sources.as_table().unwrap().keys().any(|key| covers(key, path));
@@ -59,7 +59,7 @@ fn every_figure_has_a_source_and_no_source_is_stale() {
 }
 
 #[test]
-fn benchmarks_have_a_fifth_to_spare_beside_their_stock() {
+fn benchmarks_have_a_fifth_to_spare_beyond_the_free_blocks() {
     for name in ["bench-32g", "bench-1t"] {
         let device = load(name, &[]).unwrap();
         let per_plane = device.physical_bytes() / u64::from(device.total_planes());
@@ -74,7 +74,7 @@ fn benchmarks_have_a_fifth_to_spare_beside_their_stock() {
 }
 
 #[test]
-fn sizes_are_those_of_the_sources() {
+fn sizes_match_the_sources() {
     let physical = |name: &str| load(name, &[]).unwrap().physical_bytes();
     assert_eq!(physical("hu2011"), 16 << 30);
     assert_eq!(physical("agrawal2008"), 32 << 30);

@@ -1,4 +1,4 @@
-//! What a refusal says, and where it points to.
+//! Error messages of device files, and the positions in them.
 
 use super::*;
 
@@ -111,7 +111,7 @@ fn say_what_is_allowed_at_a_path() {
         let message = error(tiny(&[over]));
         let (_, said) = message.split_once(": ").unwrap();
         assert!(message.starts_with(&format!("--set {over}: ")), "{message}");
-        assert!(said.starts_with(expected), "{over} said\n{said}\nnot\n{expected}");
+        assert!(said.starts_with(expected), "{over} gave\n{said}\ninstead of\n{expected}");
         assert!(message.contains('^'), "{message}");
     }
 }
@@ -143,7 +143,7 @@ fn find_all_missing_and_unknown_keys() {
 }
 
 #[test]
-fn tell_a_missing_file_from_an_unknown_name() {
+fn distinguish_a_missing_file_from_an_unknown_name() {
     let message = error(load("tinny", &[]));
     assert!(message.starts_with("no built-in device is called `tinny`, did you mean `tiny`?\n"), "{message}");
     assert!(message.contains("hu2011") && message.contains("./tinny.toml"), "{message}");

@@ -1,4 +1,4 @@
-//! Bases, files and overrides, one over the other.
+//! Layers of a device: base, file and overrides.
 
 use super::*;
 
@@ -24,7 +24,7 @@ fn overrides_take_names_numbers_and_toml() {
 }
 
 #[test]
-fn another_choice_replaces_the_whole() {
+fn another_choice_replaces_the_whole_table() {
     for overrides in [
         &["gc.victim.d-choices.d=4"][..],
         &["gc.victim=fifo", "gc.victim.d-choices.d=4"],
@@ -67,7 +67,7 @@ fn files_are_read_by_their_path() {
 
 #[test]
 fn the_digest_is_the_same_everywhere() {
-    // If this fails because `tiny` or the form of a device has changed on purpose, write down the new one.
+    // If this fails because `tiny` or the structure of a device was changed on purpose, update the digest.
     assert_eq!(tiny(&[]).unwrap().digest(), "4f8369d7a832b74789c628184aae09da");
     let same =
         tiny(&["name=other", "description=other", "sources.nand=y", "geometry.mapping_unit=4KiB", "bus.width=8"]);
@@ -75,7 +75,7 @@ fn the_digest_is_the_same_everywhere() {
     assert_eq!(tiny(&["gc.victim={ greedy = {} }"]).unwrap().digest(), tiny(&[]).unwrap().digest());
 }
 
-/// Each figure of a device, changed.
+/// Overrides that change each parameter of a device.
 const CHANGES: &[&str] = &[
     "geometry.channels=4",
     "geometry.chips=4",
@@ -145,7 +145,7 @@ const CHANGES: &[&str] = &[
 ];
 
 #[test]
-fn the_digest_tells_every_figure() {
+fn every_parameter_changes_the_digest() {
     let device = tiny(&[]).unwrap();
     let mut digests = BTreeSet::from([device.digest()]);
     for &change in CHANGES {
@@ -163,6 +163,6 @@ fn the_digest_tells_every_figure() {
     }
     for figure in device.figures() {
         let changed = CHANGES.iter().filter_map(|change| change.split('=').next());
-        assert!(changed.into_iter().any(|path| covers(&figure.path, path)), "{} is not tried here", figure.path);
+        assert!(changed.into_iter().any(|path| covers(&figure.path, path)), "{} is not in CHANGES", figure.path);
     }
 }

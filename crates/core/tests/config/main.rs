@@ -1,4 +1,4 @@
-//! Device files: what is accepted, what is refused, and what the refusal says.
+//! Device files: which ones are accepted or refused, and the error messages.
 
 mod builtin;
 mod errors;
@@ -26,7 +26,7 @@ fn tiny(overrides: &[&str]) -> Result<DeviceConfig, ConfigError> {
     load("tiny", &set(overrides))
 }
 
-/// What loading says is wrong.
+/// Returns the error of a load that must fail.
 fn error(result: Result<DeviceConfig, ConfigError>) -> String {
     match result {
         Ok(device) => panic!("{} was accepted", device.name),
@@ -34,7 +34,7 @@ fn error(result: Result<DeviceConfig, ConfigError>) -> String {
     }
 }
 
-/// The paths of all values in a file.
+/// Collects the paths of all values in a file.
 fn leaves(value: &toml::Value, path: &str, paths: &mut Vec<String>) {
     match value {
         toml::Value::Table(table) if !table.is_empty() => {

@@ -1,8 +1,8 @@
-//! The generated reference, in `docs/reference`, is what the code says.
+//! The generated reference in `docs/reference` matches the code.
 
 use super::*;
 
-/// Fails when a generated file is stale; with `FLOATGATE_BLESS=1` writes it instead.
+/// Fails if a generated file is out of date. With `FLOATGATE_BLESS=1`, writes it first.
 fn up_to_date(name: &str, text: &str) {
     let path = repository().join("docs/reference").join(name);
     if std::env::var_os("FLOATGATE_BLESS").is_some_and(|value| value == "1") {
@@ -12,7 +12,7 @@ fn up_to_date(name: &str, text: &str) {
     let there = std::fs::read_to_string(&path).unwrap_or_default();
     assert!(
         there == text,
-        "{} is stale: run the tests with FLOATGATE_BLESS=1, and look at the difference",
+        "{} is out of date: run the tests with FLOATGATE_BLESS=1 and check the difference",
         path.display()
     );
 }

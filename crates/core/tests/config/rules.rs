@@ -1,8 +1,8 @@
-//! What is checked across keys.
+//! Checks across several keys.
 
 use super::*;
 
-/// Overrides of `tiny`, and what is said of them.
+/// Overrides of `tiny`, and part of the error that each gives.
 const REFUSED: &[(&[&str], &str)] = &[
     (&["geometry.dies=0"], "geometry.dies = 0: must be from 1 to"),
     (&["geometry.chips_per_package=3"], "geometry.chips_per_package = 3: must divide geometry.chips = 2"),
@@ -112,7 +112,7 @@ fn every_rule_names_key_value_and_reason() {
         let result = tiny(overrides);
         assert!(matches!(result, Err(ConfigError::Refused(_))), "{overrides:?}: {result:?}");
         let message = error(result);
-        assert!(message.contains(expected), "{overrides:?} said\n{message}\nnot\n{expected}");
+        assert!(message.contains(expected), "{overrides:?} gave\n{message}\nwithout\n{expected}");
     }
 }
 
@@ -131,7 +131,7 @@ fn the_largest_devices_are_accepted() {
 }
 
 #[test]
-fn the_refusal_says_what_would_do() {
+fn errors_state_values_that_would_be_accepted() {
     assert_eq!(
         error(load("hu2011", &set(&["gc.soft_threshold=30%"]))),
         "--set gc.soft_threshold=30%: gc.soft_threshold = 30%: 615 of 2048 blocks cannot be kept free on a full device: \
@@ -151,7 +151,7 @@ fn the_refusal_says_what_would_do() {
     assert!(message.contains("no capacity.spare is enough, and no gc.soft_threshold is low enough"), "{message}");
 }
 
-/// The stated figures are the exact bounds: they are accepted, and one step further is refused.
+/// Checks that the stated bounds are exact: they are accepted, and one step beyond is refused.
 fn bounds_hold(device: &DeviceConfig) {
     let with = |soft: u32, capacity: &str| {
         let text = toml::to_string(device).unwrap();
@@ -184,14 +184,14 @@ fn bounds_hold(device: &DeviceConfig) {
 }
 
 #[test]
-fn bounds_of_the_builtins_hold() {
+fn bounds_of_the_built_in_devices_are_exact() {
     BUILTINS.iter().for_each(|builtin| bounds_hold(&load(builtin.name, &[]).unwrap()));
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]
-    fn bounds_of_any_device_hold(
+    fn bounds_of_any_device_are_exact(
         (channels, chips, planes) in (1u32..5, 1u32..4, 1u32..4),
         blocks in 8u32..300,
         pages in 1u32..9,
