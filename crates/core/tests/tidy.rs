@@ -1,6 +1,6 @@
-//! The style of the house, as a test: it reads the source tree, and fails with a file and a line.
+//! Style of the project, as a test: it reads the source tree, and reports each violation with file and line.
 //!
-//! What rustfmt and clippy can check is not here. CONTRIBUTING.md has the rules and their reasons.
+//! Rules that rustfmt and clippy check are not here. CONTRIBUTING.md has the rules and their reasons.
 
 #[path = "tidy/circles.rs"]
 mod circles;
@@ -11,16 +11,16 @@ use std::path::{Path, PathBuf};
 
 use circles::Modules;
 
-/// What a module may use, and why.
+/// Paths that a module may use, and why.
 type Uses = &'static [(&'static str, &'static str)];
 
-/// Top-level modules of a crate, and what each may use of the others.
+/// Top-level modules of a crate, and the paths that each may use.
 type Layers = &'static [(&'static str, Uses)];
 
 /// Crates whose modules have layers. A module that is missing here is an error.
 ///
-/// A target is a path below `crate` and stands for all that is below it; `*` at the start of a part stands for the
-/// start of a name.
+/// A target is a path below `crate` and covers everything below it. A `*` at the start of a part matches any start of a
+/// name.
 const LAYERS: &[(&str, Layers)] = &[("sim", SIM), ("workload", WORKLOAD), ("core", CORE)];
 
 const SIM: Layers = &[
@@ -61,8 +61,8 @@ const WORKLOAD: Layers = &[
     ),
 ];
 
-/// Requests flow from `run` down to the flash, events come back up, and `device` alone knows all layers. `sim` is the
-/// crate of that name.
+/// Requests pass from `run` down to the flash, events return, and only `device` knows all layers. `sim` is the crate of
+/// that name.
 const CORE: Layers = &[
     ("state", &[("sim", "streams of random numbers are a part of it")]),
     (
@@ -273,14 +273,14 @@ const CORE: Layers = &[
 /// Functions that may be longer than [`LONGEST_FUNCTION`], by file and name, and why: tables, not control flow.
 const LONG_FUNCTIONS: &[(&str, &str, &str)] = &[];
 
-/// Lines of a function, signature and closing brace included: what fits a screen.
+/// Maximum number of lines of a function, including signature and closing brace, so that it fits on a screen.
 const LONGEST_FUNCTION: usize = 70;
 
-/// Characters of a line. In Rust those inside strings do not count, so that a message can be searched for, nor in the
-/// tables of `validation`.
+/// Maximum number of characters of a line. In Rust, string contents do not count, so that messages can be searched for.
+/// Neither do the tables of `validation`.
 const LONGEST_LINE: usize = 120;
 
-/// What is looked at, from the root of the repository. A directory stands for all that is below it.
+/// Files and folders that are checked, relative to the root of the repository. A folder includes its contents.
 const LOOKED_AT: &[&str] = &[
     "crates",
     "devices",
@@ -318,15 +318,17 @@ fn layers_import_downwards_only() {
         }
         for (module, uses) in *layers {
             for (pattern, _) in uses.iter().filter(|(pattern, _)| !used.contains(&(*module, *pattern))) {
-                found.push(format!("crates/core/tests/tidy.rs:1: `{module}` does not use `crate::{pattern}` (LAYERS)"));
+                found.push(format!(
+                    "crates/core/tests/tidy.rs:1: `{module}` does not use `crate::{pattern}`; remove it from LAYERS"
+                ));
             }
         }
     }
     report(&found);
 }
 
-/// Adds what a file may not import to `found`, and the lines of `layers` that allow what it imports to `used`. `inner`
-/// is its path below `src`.
+/// Adds the forbidden imports of a file to `found`, and the entries of `layers` that allow its imports to `used`.
+/// `inner` is its path below `src`.
 fn check_imports(
     layers: Layers,
     path: &str,
@@ -337,7 +339,7 @@ fn check_imports(
 ) {
     let module = inner.split(['/', '.']).next().unwrap_or_default();
     let Some((module, allowed)) = layers.iter().find(|(name, _)| *name == module) else {
-        found.push(format!("{path}:1: the module `{module}` has no line in LAYERS (crates/core/tests/tidy.rs)"));
+        found.push(format!("{path}:1: the module `{module}` is not in LAYERS (crates/core/tests/tidy.rs)"));
         return;
     };
     let code = without_test_modules(&code_only(text));
@@ -352,23 +354,23 @@ fn check_imports(
     let to_the_root = "super::".repeat(depth(inner));
     for (number, line) in code.lines().enumerate() {
         if line.contains(&to_the_root) {
-            found.push(format!("{path}:{}: reaches the crate's root by `super`: say `crate::`", number + 1));
+            found.push(format!("{path}:{}: path to the root of the crate by `super`; write `crate::`", number + 1));
         }
         if line.contains("floatgate_") {
-            found.push(format!("{path}:{}: names a crate: say `crate::sim`", number + 1));
+            found.push(format!("{path}:{}: name of a crate in a path; write `crate::sim`", number + 1));
         }
     }
 }
 
-/// What CONTRIBUTING says about the source tree must be there, and what is there must be in CONTRIBUTING.
+/// Checks that CONTRIBUTING.md lists the modules that exist, and no others.
 #[test]
-fn contributing_names_the_modules_that_there_are() {
+fn contributing_lists_all_existing_modules() {
     let text = fs::read_to_string(root().join("CONTRIBUTING.md")).expect("CONTRIBUTING.md");
     let named: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next()).collect();
     let mut found = Vec::new();
     for path in named.iter().filter(|path| path.contains('/')) {
         if !root().join(path).exists() {
-            found.push(format!("CONTRIBUTING.md:1: there is no `{path}`"));
+            found.push(format!("CONTRIBUTING.md:1: `{path}` does not exist"));
         }
     }
     for name in folders("crates") {
@@ -379,16 +381,16 @@ fn contributing_names_the_modules_that_there_are() {
         };
         let is_named = named.contains(&format!("crates/{name}/").as_str());
         if !is_named && layers.is_empty() {
-            found.push(format!("CONTRIBUTING.md:1: it does not say what `crates/{name}` is"));
+            found.push(format!("CONTRIBUTING.md:1: `crates/{name}` is not described"));
         }
         for (module, _) in layers.iter().filter(|(module, _)| !is_named && !module_is_named(module)) {
-            found.push(format!("CONTRIBUTING.md:1: it does not say what `crates/{name}/src/{module}` is"));
+            found.push(format!("CONTRIBUTING.md:1: `crates/{name}/src/{module}` is not described"));
         }
     }
     report(&found);
 }
 
-/// Crates of the workspace that each crate may depend on, and those that its tests may use besides.
+/// Crates of the workspace that each crate may depend on, and further ones that its tests may use.
 const CRATES: &[(&str, &[&str], &[&str])] = &[
     ("sim", &[], &[]),
     ("workload", &["floatgate-sim"], &[]),
@@ -414,13 +416,13 @@ const CRATES: &[(&str, &[&str], &[&str])] = &[
     ("wheel", &["floatgate", "floatgate-core", "floatgate-py"], &[]),
 ];
 
-/// A crate that depends on more is built again more often, so that each dependency is a decision.
+/// Checks the dependencies of each crate. A crate with more dependencies is rebuilt more often, so each one is listed.
 #[test]
-fn crates_depend_on_what_they_are_listed_with() {
+fn crates_have_the_listed_dependencies() {
     let mut found = Vec::new();
     for name in folders("crates") {
         let Some((_, dependencies, of_tests)) = CRATES.iter().find(|(listed, ..)| *listed == name) else {
-            found.push(format!("crates/core/tests/tidy.rs:1: `crates/{name}` has no line in CRATES"));
+            found.push(format!("crates/core/tests/tidy.rs:1: `crates/{name}` is not in CRATES"));
             continue;
         };
         let path = format!("crates/{name}/Cargo.toml");
@@ -430,14 +432,14 @@ fn crates_depend_on_what_they_are_listed_with() {
             let ours = table.into_iter().flat_map(toml::Table::keys).filter(|key| key.starts_with("floatgate"));
             let ours: BTreeSet<&str> = ours.map(String::as_str).collect();
             if ours != listed.iter().copied().collect() {
-                found.push(format!("{path}:1: its {section} are {ours:?} and not {listed:?} (CRATES, in tidy.rs)"));
+                found.push(format!("{path}:1: {section} are {ours:?}, expected {listed:?} (CRATES in tidy.rs)"));
             }
         }
     }
     report(&found);
 }
 
-/// Decision records are numbered without gaps, and the site has each of them.
+/// Checks that decision records are numbered without gaps, and that the documentation site lists each of them.
 #[test]
 fn decision_records_are_complete() {
     let site = fs::read_to_string(root().join("mkdocs.yml")).expect("mkdocs.yml");
@@ -448,17 +450,17 @@ fn decision_records_are_complete() {
     let mut found = Vec::new();
     for (name, number) in names.iter().zip(1..) {
         if !name.starts_with(&format!("{number:04}-")) {
-            found.push(format!("docs/decisions/{name}:1: the number after the one before it is {number:04}"));
+            found.push(format!("docs/decisions/{name}:1: wrong number, expected {number:04}"));
         }
         if !site.contains(&format!("- decisions/{name}\n")) {
-            found.push(format!("mkdocs.yml:1: `decisions/{name}` is not in it"));
+            found.push(format!("mkdocs.yml:1: `decisions/{name}` is missing"));
         }
     }
     report(&found);
 }
 
 #[test]
-fn functions_fit_a_screen() {
+fn functions_fit_on_a_screen() {
     let mut found = Vec::new();
     let mut unused: Vec<_> = LONG_FUNCTIONS.iter().map(|(path, name, _)| (*path, *name)).collect();
     for (path, text) in rust_files() {
@@ -473,11 +475,13 @@ fn functions_fit_a_screen() {
             }
         }
     }
-    found.extend(unused.iter().map(|(path, name)| format!("{path}:1: `{name}` needs no line in LONG_FUNCTIONS")));
+    found.extend(
+        unused.iter().map(|(path, name)| format!("{path}:1: `{name}` is not long; remove it from LONG_FUNCTIONS")),
+    );
     report(&found);
 }
 
-/// What one method sets off in another that could call it back is a task (`work/tasks.rs`).
+/// A call that could return to its caller is a task instead (`work/tasks.rs`).
 #[test]
 fn methods_of_the_device_do_not_call_each_other_in_a_cycle() {
     let mut calls: BTreeMap<String, (String, BTreeSet<String>)> = BTreeMap::new();
@@ -503,17 +507,17 @@ fn methods_of_the_device_do_not_call_each_other_in_a_cycle() {
             }
         }
     }
-    assert!(calls.len() > 300, "the methods of the device are found");
-    assert!(calls["dispatch::start_one"].1.contains("Binder::bind"), "the functions of dispatch are found");
+    assert!(calls.len() > 300, "too few methods of the device found");
+    assert!(calls["dispatch::start_one"].1.contains("Binder::bind"), "the functions of dispatch are not found");
     let cycles = in_cycles(&calls.iter().map(|(name, (_, calls))| (name.as_str(), calls)).collect());
     report(&cycles.iter().map(|name| format!("{}: `{name}` is in a cycle", calls[*name].0)).collect::<Vec<_>>());
 }
 
-/// A device file names policies, and policies are built for a device. LAYERS allows this folder nothing of them but the
-/// types of their options.
+/// A device file names policies, and policies are built for a device. LAYERS allows this folder only the types of their
+/// options.
 const DEVICE_FILE: &str = "crates/core/src/config/";
 
-/// Files that may use each other in a circle, and why. A folder stands for all files below it.
+/// Files that may use each other in a circle, and why. A folder includes all files below it.
 const CIRCLES: &[(&[&str], &str)] = &[
     (&["crates/cli/src/serve.rs", "crates/cli/src/serve/"], "parts of one command, which share its arguments"),
     (
@@ -553,7 +557,7 @@ const CIRCLES: &[(&[&str], &str)] = &[
 ];
 
 #[test]
-fn files_use_each_other_in_no_circle() {
+fn files_do_not_use_each_other_in_circles() {
     let files = rust_files();
     let mut found = Vec::new();
     let mut used = BTreeSet::new();
@@ -576,11 +580,11 @@ fn files_use_each_other_in_no_circle() {
         }
     }
     let unused = CIRCLES.iter().enumerate().filter(|(position, _)| !used.contains(position));
-    found.extend(unused.map(|(_, (files, _))| format!("{}:1: it needs no line in CIRCLES", files[0])));
+    found.extend(unused.map(|(_, (files, _))| format!("{}:1: no circle; remove it from CIRCLES", files[0])));
     report(&found);
 }
 
-/// A mapping scheme is a folder of its own: nothing else depends on which one a device has.
+/// Checks that only the folder of a mapping scheme names it, so that nothing else depends on the scheme of a device.
 #[test]
 fn schemes_are_named_in_their_folders_only() {
     let mut names = ["dftl", "DFTL", "Dftl", "block mapping", "Block mapping"].map(str::to_owned).to_vec();
@@ -601,7 +605,7 @@ fn schemes_are_named_in_their_folders_only() {
 
 #[test]
 fn lines_are_clean() {
-    // Put together here, so that this file has none of them.
+    // The parts are joined here, so that this file contains none of the words.
     let markers =
         [["TO", "DO"], ["FIX", "ME"], ["XX", "X"], ["dbg", "!("], ["to", "do!("], ["unimple", "mented!("]].map(join);
     let hosts =
@@ -619,13 +623,13 @@ fn lines_are_clean() {
                 fault("white space at the end".to_owned());
             }
             for marker in markers.iter().filter(|marker| has_word(line, marker)) {
-                fault(format!("`{marker}` is left over"));
+                fault(format!("leftover `{marker}`"));
             }
             for host in hosts.iter().filter(|host| line.contains(*host)) {
-                fault(format!("`{host}`: which registry packages come from is the user's to set"));
+                fault(format!("`{host}`: the user configures the package registry"));
             }
             if kind == "rs" && line.contains(&ignored) {
-                fault("a test is ignored without a reason: `#[ignore = \"...\"]`".to_owned());
+                fault("ignored test without a reason: write `#[ignore = \"...\"]`".to_owned());
             }
         }
         let tables = path.starts_with("validation/");
@@ -637,7 +641,7 @@ fn lines_are_clean() {
             }
         }
         if !text.is_empty() && !text.ends_with('\n') {
-            found.push(format!("{path}:{}: no line feed at the end", text.lines().count()));
+            found.push(format!("{path}:{}: no newline at the end", text.lines().count()));
         }
     }
     report(&found);
@@ -651,19 +655,19 @@ fn every_library_has_its_reason() {
     let mut found = Vec::new();
     for name in libraries.iter().filter(|name| !name.starts_with("floatgate")) {
         if !record.contains(&format!("| `{name}` |")) {
-            found.push(format!("Cargo.toml:1: `{name}` has no line in docs/decisions/0001-libraries.md"));
+            found.push(format!("Cargo.toml:1: `{name}` is not in docs/decisions/0001-libraries.md"));
         }
     }
     for (number, line) in record.lines().enumerate().filter(|(_, line)| line.starts_with("| `")) {
         let name = line.split('`').nth(1).unwrap_or_default();
         if !libraries.iter().any(|library| *library == name) {
-            found.push(format!("docs/decisions/0001-libraries.md:{}: `{name}` is not used any more", number + 1));
+            found.push(format!("docs/decisions/0001-libraries.md:{}: `{name}` is no longer used", number + 1));
         }
     }
     report(&found);
 }
 
-// What the tests above are made of.
+// Helpers of the tests above.
 
 fn report(found: &[String]) {
     assert!(found.is_empty(), "\n\n{}\n", found.join("\n"));
@@ -688,7 +692,7 @@ fn folders(path: &str) -> Vec<String> {
     names
 }
 
-/// The text files, by path from the root, in order.
+/// Returns path and text of all text files, sorted by path.
 fn files() -> Vec<(String, String)> {
     let root = root();
     let mut open: Vec<PathBuf> = LOOKED_AT.iter().map(|path| root.join(path)).collect();
@@ -715,12 +719,12 @@ fn is_text(path: &str) -> bool {
     ["rs", "md", "toml", "py", "pyi", "sh", "cff", "run", "Makefile"].contains(&kind_of(path))
 }
 
-/// The ending of a file's name, or the name where it has none.
+/// Returns the extension of a file name, or the name if it has none.
 fn kind_of(path: &str) -> &str {
     path.rsplit(['/', '.']).next().unwrap_or(path)
 }
 
-/// How many `super`s lead from a file, by its path below `src`, to the crate's root.
+/// Returns the number of `super` parts that lead from a file to the root of the crate, by its path below `src`.
 fn depth(inner: &str) -> usize {
     inner.trim_end_matches(".rs").split('/').filter(|part| *part != "mod").count()
 }
@@ -729,7 +733,7 @@ fn in_name(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
 
-/// Whether `word` is in `line`, and not as a part of a longer name.
+/// Returns `true` if `word` is in `line`, and not part of a longer name.
 fn has_word(line: &str, word: &str) -> bool {
     line.match_indices(word).any(|(at, _)| {
         let after = &line[at + word.len()..];
@@ -744,17 +748,17 @@ enum Kind {
     Literal,
 }
 
-/// The source with blanks for comments and literals; all else stays at its line and column.
+/// Returns the source with blanks in place of comments and literals, so that lines and columns stay the same.
 fn code_only(text: &str) -> String {
     characters(text).map(|(kind, c)| if kind == Kind::Code || c == '\n' { c } else { ' ' }).collect()
 }
 
-/// The source without the literals; all else stays at its line.
+/// Returns the source without literals. Line numbers stay the same.
 fn without_literals(text: &str) -> String {
     characters(text).filter(|(kind, c)| *kind != Kind::Literal || *c == '\n').map(|(_, c)| c).collect()
 }
 
-/// The characters of the source, and what each belongs to.
+/// Returns the characters of the source and the kind of each.
 fn characters(text: &str) -> impl Iterator<Item = (Kind, char)> {
     let text: Vec<char> = text.chars().collect();
     let mut kinds = Vec::with_capacity(text.len());
@@ -766,7 +770,7 @@ fn characters(text: &str) -> impl Iterator<Item = (Kind, char)> {
     kinds.into_iter().zip(text)
 }
 
-/// What starts at `i`, and where it ends.
+/// Returns the kind of the token that starts at `i`, and its end.
 fn part(text: &[char], i: usize) -> (Kind, usize) {
     let at = |i: usize| text.get(i).copied().unwrap_or('\0');
     let find = |is: &dyn Fn(usize) -> bool| (i..text.len()).find(|j| is(*j)).unwrap_or(text.len());
@@ -791,7 +795,7 @@ fn end_of_quoted(text: &[char], start: usize) -> usize {
     (i + 1).min(text.len())
 }
 
-/// The end of a raw string that starts at `start`, `None` where there is but a raw name such as `r#type`.
+/// Returns the end of a raw string that starts at `start`, or `None` for a raw name such as `r#type`.
 fn end_of_raw(text: &[char], start: usize) -> Option<usize> {
     let hashes = text[start + 1..].iter().take_while(|c| **c == '#').count();
     let open = start + 1 + hashes;
@@ -809,7 +813,7 @@ fn without_macro_definitions(code: &str) -> String {
     without_blocks(code, "macro_rules! ")
 }
 
-/// The code without what starts with `head` and ends with the block that follows; lines stay where they are.
+/// Returns the code without blocks that start with `head`. Line numbers stay the same.
 fn without_blocks(code: &str, head: &str) -> String {
     let mut rest = code;
     let mut kept = String::with_capacity(code.len());
@@ -823,7 +827,7 @@ fn without_blocks(code: &str, head: &str) -> String {
     kept + rest
 }
 
-/// The end of the block that opens at `start`, or behind `start` where none does.
+/// Returns the end of the block that opens at `start`, or `start` plus one character if none does.
 fn end_of_block(code: &str, start: usize) -> usize {
     let mut open = 0;
     for (offset, c) in code[start..].char_indices() {
@@ -846,7 +850,7 @@ struct Function {
     body: String,
 }
 
-/// The functions that have a name and a body.
+/// Returns the functions that have a name and a body.
 fn functions(code: &str) -> Vec<Function> {
     let function = |at: usize| {
         let after = &code[at + 3..];
@@ -866,7 +870,7 @@ fn functions(code: &str) -> Vec<Function> {
     starts.filter_map(|(at, _)| function(at)).collect()
 }
 
-/// The methods that a type has in its `impl` blocks.
+/// Returns the methods in the `impl` blocks of a type.
 fn methods(code: &str, of: &str) -> Vec<Function> {
     let head = format!("impl {of} {{");
     let blocks = code.match_indices(&head).map(|(at, _)| (at, end_of_block(code, at + head.len() - 1)));
@@ -878,15 +882,15 @@ fn methods(code: &str, of: &str) -> Vec<Function> {
     methods.collect()
 }
 
-/// The names of the methods of `self`, or of the `device` of a closure, that a body calls, and of the functions of
-/// dispatch.
+/// Returns the names of the methods of `self`, or of the `device` of a closure, that a body calls, and the functions of
+/// dispatch that it calls.
 fn called_by_device(body: &str) -> BTreeSet<String> {
     let prefixes = [("self.", ""), ("device.", ""), ("dispatch::", "dispatch::")];
     let body: String = body.chars().filter(|c| !c.is_whitespace()).collect();
     called(&body).filter_map(|(before, name)| name_of_callee(&prefixes, before, name)).collect()
 }
 
-/// The names of the functions of dispatch that a body there calls, and those of its binder.
+/// Returns the names of the functions of dispatch and of the binder that a body in dispatch calls.
 fn called_by_dispatch(body: &str) -> BTreeSet<String> {
     let prefixes = [("b.", "Binder::"), ("self.", "dispatch::"), ("dispatch.", "dispatch::")];
     let of_module =
@@ -895,19 +899,19 @@ fn called_by_dispatch(body: &str) -> BTreeSet<String> {
     called(body).filter_map(callee).collect()
 }
 
-/// The calls in a body: what is before the name of the function, and the name.
+/// Returns the calls in a body: the text before the name of the function, and the name.
 fn called(body: &str) -> impl Iterator<Item = (&str, &str)> {
     let calls = body.match_indices('(').map(|(at, _)| body[..at].split_at(body[..at].trim_end_matches(in_name).len()));
     calls.filter(|(_, name)| !name.is_empty())
 }
 
-/// The name of a function with what its prefix stands for, if it has one of `prefixes`.
+/// Returns the name of a function with the meaning of its prefix, if it has one of `prefixes`.
 fn name_of_callee(prefixes: &[(&str, &str)], before: &str, name: &str) -> Option<String> {
     let is_whole = |prefix: &str| before.strip_suffix(prefix).is_some_and(|rest| !rest.ends_with(in_name));
     prefixes.iter().find(|(prefix, _)| is_whole(prefix)).map(|(_, meaning)| format!("{meaning}{name}"))
 }
 
-/// The nodes of a graph that lie on a cycle, or between two cycles.
+/// Returns the nodes of a graph that are on a cycle, or between two cycles.
 fn in_cycles<'a>(edges: &BTreeMap<&'a str, &'a BTreeSet<String>>) -> BTreeSet<&'a str> {
     let mut left: BTreeSet<&str> = edges.keys().copied().collect();
     loop {
@@ -922,7 +926,7 @@ fn in_cycles<'a>(edges: &BTreeMap<&'a str, &'a BTreeSet<String>>) -> BTreeSet<&'
     }
 }
 
-/// All paths that start at the crate's root, without `crate::`, and their lines. Braces are multiplied out.
+/// Returns all paths that start with `crate::`, without it, and their lines. Braces are expanded.
 fn crate_paths(code: &str) -> Vec<(usize, String)> {
     let mut paths = Vec::new();
     for (at, found) in code.match_indices("crate::").filter(|(at, _)| !code[..*at].ends_with(in_name)) {
@@ -932,7 +936,7 @@ fn crate_paths(code: &str) -> Vec<(usize, String)> {
     paths
 }
 
-/// Reads one tree of a `use`, or a plain path, calls `found` with its paths, and returns what is behind it.
+/// Parses one tree of a `use` or a plain path, calls `found` with its paths, and returns the remaining code.
 fn expand<'a>(code: &'a str, prefix: &str, found: &mut dyn FnMut(&str)) -> &'a str {
     let mut path = prefix.to_owned();
     let mut rest = code.trim_start();
@@ -941,7 +945,7 @@ fn expand<'a>(code: &'a str, prefix: &str, found: &mut dyn FnMut(&str)) -> &'a s
             rest = inside.trim_start();
             while !rest.starts_with('}') && !rest.is_empty() {
                 rest = expand(rest, &path, found);
-                // What is left of an item is a renaming: `as name`.
+                // The rest of an item is an alias: `as name`.
                 rest = rest.find([',', '}']).map_or("", |end| &rest[end..]);
                 rest = rest.strip_prefix(',').unwrap_or(rest).trim_start();
             }
@@ -963,7 +967,7 @@ fn expand<'a>(code: &'a str, prefix: &str, found: &mut dyn FnMut(&str)) -> &'a s
     }
 }
 
-/// Whether a target of [`LAYERS`] covers a path.
+/// Returns `true` if a target of [`LAYERS`] covers a path.
 fn covers(pattern: &str, path: &str) -> bool {
     let mut parts = path.split("::");
     pattern.split("::").all(|wanted| {
@@ -973,7 +977,7 @@ fn covers(pattern: &str, path: &str) -> bool {
 }
 
 #[test]
-fn the_checks_see_what_they_look_for() {
+fn the_helpers_parse_rust() {
     let text = "\"crate::x\"; // crate::y\nuse crate::{a::{B, c::D as F}, e}; 'x' '\\'' r#\"\n\"# crate::f::g::<u8>()";
     let expected = [(2, "a::B"), (2, "a::c::D"), (2, "e"), (3, "f::g")].map(|(line, path)| (line, path.to_owned()));
     assert_eq!(crate_paths(&code_only(text)), expected);

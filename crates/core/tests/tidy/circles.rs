@@ -1,14 +1,15 @@
 //! Imports between the files of a crate, and the circles among them.
 //!
 //! A file uses another one if it names something that is declared there, by `crate::`, `super::`, `self::` or the name
-//! of a module. What a module only re-exports by `pub use` leads to the file that declares it. Methods need no import,
-//! so an `impl` block in another file uses the type, and not the other way round.
+//! A file uses another one if it names something that is declared there, by `crate::`, `super::`, `self::` or the name
+//! of a module. A name that a module only re-exports by `pub use` leads to the file that declares it. Methods need no
+//! import, so an `impl` block in another file uses the type, and not the other way round.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{expand, in_name, line_of, without_blocks, without_macro_definitions, without_test_modules};
 
-/// The modules of a crate, by path: `device::accept` is `src/device/accept.rs`, and the crate's root has no name.
+/// The modules of a crate, by path: `device::accept` is `src/device/accept.rs`, and the root of the crate has no name.
 pub struct Modules {
     files: BTreeMap<String, File>,
 }
@@ -16,13 +17,13 @@ pub struct Modules {
 struct File {
     path: String,
     code: String,
-    /// Names that `use` brings, and the absolute paths that they stand for.
+    /// Names that `use` introduces, and the absolute paths that they refer to.
     names: BTreeMap<String, String>,
     /// Absolute paths of globs.
     globs: Vec<String>,
 }
 
-/// Where one file uses another, for a message.
+/// A use of a file in another, for a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Use {
     pub line: usize,
@@ -121,7 +122,7 @@ impl Modules {
             let Some(absolute) = self.absolute(module, &path) else { continue };
             let Some((used, is_module)) = self.declaring(&absolute, 8) else { continue };
             let last = path.rsplit("::").next().unwrap_or_default();
-            // The name of a module alone uses nothing; what follows it does. Neither does a name that is re-exported.
+            // The name of a module alone is not a use, unlike a name in it. Neither is a name that is only re-exported.
             if used != module && !is_module && !(is_re_export && count(&file.code, last) < 2) {
                 found.entry(used).or_insert(Use { line, name: path });
             }
@@ -245,7 +246,7 @@ fn count(code: &str, name: &str) -> usize {
     code.match_indices(name).filter(|(at, _)| whole(*at)).count()
 }
 
-/// Returns the paths of all `use` declarations of a file, with their lines and new names.
+/// Returns the paths of all `use` declarations of a file, with their lines and aliases.
 fn uses(code: &str) -> Vec<(usize, String, Option<String>)> {
     let mut found = Vec::new();
     for (at, head) in code.match_indices("use ") {
@@ -268,14 +269,14 @@ fn uses(code: &str) -> Vec<(usize, String, Option<String>)> {
 }
 
 #[test]
-fn circles_are_found() {
+fn import_circles_are_found() {
     let file = |inner: &str, code: &str| (inner.to_owned(), inner.to_owned(), code.to_owned());
     let of = |files: &[(&str, &str)]| {
         let circles = Modules::new(files.iter().map(|(inner, code)| file(inner, code))).circles(|_, _| false);
         circles.into_iter().map(|circle| circle.files.into_iter().collect::<Vec<_>>().join(" ")).collect::<Vec<_>>()
     };
     let leaf = ("c.rs", "pub struct C;\n");
-    // By the root, by `super`, and by the name of a module.
+    // Uses by `crate`, by `super`, and by the name of a module.
     assert_eq!(
         of(&[("a.rs", "use crate::b::B;\nstruct A;"), ("b.rs", "use super::a::A;\nstruct B;"), leaf]),
         ["a.rs b.rs"]
@@ -285,7 +286,7 @@ fn circles_are_found() {
         ["a.rs b.rs"]
     );
     assert!(of(&[("a.rs", "use crate::b::B;\nstruct A;"), ("b.rs", "use crate::c::C;\nstruct B;"), leaf]).is_empty());
-    // What is re-exported leads to its file, and is no use.
+    // A re-exported name leads to the file that declares it, and the re-export is not a use.
     let inner = ("a/b.rs", "use super::c::C;\npub struct B;");
     assert!(
         of(&[("a/mod.rs", "mod b;\nmod c;\npub use b::B;\npub use c::C;"), inner, ("a/c.rs", "pub struct C;")])
@@ -293,7 +294,7 @@ fn circles_are_found() {
     );
     let handed = ("d.rs", "use crate::a::C;\nuse crate::a::B;");
     assert!(of(&[("a/mod.rs", "pub use b::B;\npub use c::C;"), inner, ("a/c.rs", "pub struct C;"), handed]).is_empty());
-    // A module that uses what it re-exports, and is used by it.
+    // A module uses a name that it re-exports, and the file that declares the name uses the module.
     let child = ("a/b.rs", "use super::A;\npub struct B;");
     assert_eq!(of(&[("a/mod.rs", "mod b;\npub use b::B;\npub struct A(B);"), child]), ["a/b.rs a/mod.rs"]);
     assert!(of(&[("a/mod.rs", "mod b;\npub use b::B;\npub struct A;"), child]).is_empty());
