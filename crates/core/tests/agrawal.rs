@@ -1,7 +1,8 @@
 //! Agrawal et al., "Design tradeoffs for SSD performance", USENIX ATC 2008, Table 3: latency and rate of 8 packages.
 //!
-//! Eight streams of one request at a time, each to a package of its own with a channel of its own. Table 1: page read
-//! 25 us, program 200 us; a page of 4096 + 128 bytes takes 4224 x 25 ns = 105.6 us on the bus. Nothing is cleaned.
+//! Eight streams with one outstanding request each. Each stream uses one package, which has a channel of its own.
+//! Table 1: page read 25 us, program 200 us. A page of 4096 + 128 bytes takes 4224 x 25 ns = 105.6 us on the bus. No
+//! garbage collection runs.
 
 mod common;
 
@@ -14,9 +15,9 @@ use floatgate_core::sim::time::Time;
 
 const PACKAGES: u64 = 8;
 const SECTORS: u64 = 8;
-/// Pages of each package that are filled, and so can be read.
+/// Pages of each package that are filled, so that they can be read.
 const FILLED: u64 = 1000;
-/// 63 data pages and a summary in each block: whole blocks of requests.
+/// Requests of each stream: whole blocks of 63 data pages and a summary page.
 const REQUESTS: u64 = 63 * 100;
 
 fn packages(summary: &str) -> Device {
@@ -33,7 +34,7 @@ fn packages(summary: &str) -> Device {
     device
 }
 
-/// One stream for each package, at depth 1. Page n of package p is unit 8 n + p.
+/// Runs one stream per package at queue depth 1. Page n of package p is unit 8 n + p.
 fn run_streams(device: &mut Device, operation: Operation) -> Outcome {
     let stream = |package: u64| {
         let mut page = 0;
@@ -48,7 +49,7 @@ fn run_streams(device: &mut Device, operation: Operation) -> Outcome {
     };
     let mut streams: Vec<_> = (0..PACKAGES).map(stream).collect();
     let outcome = run(device, &mut streams, &mut NoWatcher).unwrap_or_else(|error| panic!("{error}"));
-    assert_eq!(outcome.counters.victims, 0, "nothing is cleaned");
+    assert_eq!(outcome.counters.victims, 0, "no garbage collection ran");
     assert_eq!(outcome.results.all().count(), PACKAGES * REQUESTS);
     outcome
 }

@@ -1,6 +1,6 @@
-//! The event path allocates nothing: after a warm-up, the allocator is called only where a table of things in progress
+//! The event path does not allocate. After a warm-up, the allocator is called only when a table of outstanding work
 //! grows to a new maximum.
-#![allow(unsafe_code)] // A global allocator that counts is one.
+#![allow(unsafe_code)] // A global allocator needs unsafe code.
 
 mod common;
 
@@ -17,16 +17,16 @@ struct Counting;
 
 static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
 
-// SAFETY: hands everything on to the system's allocator, which keeps the contract.
+// SAFETY: forwards all calls to the system allocator, which fulfills the contract.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: as the caller promised.
+        // SAFETY: guaranteed by the caller.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
-        // SAFETY: as the caller promised.
+        // SAFETY: guaranteed by the caller.
         unsafe { System.dealloc(memory, layout) }
     }
 }
@@ -34,7 +34,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static GLOBAL: Counting = Counting;
 
-/// Serves so many requests with eight outstanding: reads, writes of odd lengths, trims.
+/// Serves `count` requests with up to eight outstanding: reads, writes of random lengths and trims.
 fn serve(device: &mut Device, rng: &mut Rng, completions: &mut Vec<Completion>, count: u64) {
     let sectors = device.config().logical_sectors();
     for _ in 0..count {
@@ -55,9 +55,9 @@ fn serve(device: &mut Device, rng: &mut Rng, completions: &mut Vec<Completion>, 
     }
 }
 
-/// One test, so that no other one allocates meanwhile.
+/// The only test of this file, because the allocations of a concurrent test would be counted, too.
 #[test]
-fn serving_allocates_nothing() {
+fn serving_requests_allocates_nothing() {
     for overrides in [
         &["gc.victim=greedy"] as &[&str],
         &["gc.victim=cost-benefit", "allocation=dynamic", "geometry.planes=2"],
@@ -77,7 +77,7 @@ fn serving_allocates_nothing() {
         let before = ALLOCATIONS.load(Ordering::Relaxed);
         serve(&mut device, &mut rng, &mut completions, 20_000);
         let allocations = ALLOCATIONS.load(Ordering::Relaxed) - before;
-        assert!(device.ftl().counters.blocks_erased > erased + 100, "{overrides:?}: cleaning was a part of it");
+        assert!(device.ftl().counters.blocks_erased > erased + 100, "{overrides:?}: too few blocks erased");
         assert!(allocations <= 2, "{overrides:?}: {allocations} allocations for 20,000 requests");
     }
 }

@@ -1,4 +1,5 @@
-//! What the time of requests went into, to the picosecond: by hand, and against what an observer saw of the flash.
+//! Latency breakdown of requests, to the picosecond: computed by hand, and compared with the phases that a probe
+//! recorded.
 //!
 //! The device of the first tests takes 25 us to read a page, 200 us to program it, and 102.4 us to move it over its
 //! channel.
@@ -29,7 +30,7 @@ fn device(overrides: &[&str]) -> Device {
     device
 }
 
-/// Completes all, and returns each request's breakdown by tag, having checked that its parts add up.
+/// Completes all requests and returns the breakdowns by tag. Checks that the parts of each breakdown add up.
 fn breakdowns(device: &mut Device) -> BTreeMap<u64, (Completion, Breakdown)> {
     let completions = drain(device);
     let mut breakdowns = Vec::new();
@@ -43,7 +44,7 @@ fn breakdowns(device: &mut Device) -> BTreeMap<u64, (Completion, Breakdown)> {
     .collect()
 }
 
-/// Submits requests of one unit each at time 0, and tells the parts of each that are not 0, in ps.
+/// Submits requests of one unit each at time 0, and returns the non-zero parts of each request in picoseconds.
 fn parts(overrides: &[&str], requests: &[(Operation, u64)]) -> Vec<Vec<(Part, u64)>> {
     let mut device = device(overrides);
     for (tag, &(operation, unit)) in requests.iter().enumerate() {
@@ -57,8 +58,8 @@ fn parts(overrides: &[&str], requests: &[(Operation, u64)]) -> Vec<Vec<(Part, u6
     breakdowns(&mut device).values().map(|(_, breakdown)| of(breakdown)).collect()
 }
 
-// Units lie round the channels first, then round the chips: 0 and 1 on two channels, 0 and 2 on two chips of one
-// channel, 0 and 4 on one chip.
+// Units are allocated to the channels first, then to the chips. Units 0 and 1 are on two channels, 0 and 2 on two chips
+// of one channel, 0 and 4 on one chip.
 use Operation::{Read, Write};
 
 #[test]
@@ -70,12 +71,12 @@ fn a_request_alone_waits_for_nothing() {
 }
 
 #[test]
-fn waits_for_the_die_and_for_the_channel_are_told_apart() {
+fn waits_for_the_die_and_for_the_channel_are_distinguished() {
     let alone = vec![(Part::Bus, PAGE), (Part::Cell, READ)];
-    // One die.
+    // Both units on one die.
     let behind = vec![(Part::Die, READ + PAGE), (Part::Bus, PAGE), (Part::Cell, READ)];
     assert_eq!(parts(&[], &[(Read, 0), (Read, 4)]), [alone.clone(), behind]);
-    // Two dies of one channel: the cells work at once, the data leave one after the other.
+    // Two dies of one channel: the cells work at the same time, and the data transfers follow each other.
     let behind = vec![(Part::Channel, PAGE), (Part::Bus, PAGE), (Part::Cell, READ)];
     assert_eq!(parts(&[], &[(Read, 0), (Read, 2)]), [alone.clone(), behind]);
     // Two channels.
@@ -102,7 +103,7 @@ fn a_partial_write_reads_first() {
     assert_eq!(breakdown.of(Part::Rmw), Time(READ + PAGE));
     assert_eq!((breakdown.of(Part::Bus), breakdown.of(Part::Cell)), (Time(PAGE), Time(PROGRAM)));
     assert_eq!(breakdown.total(), Time(READ + PAGE + PAGE + PROGRAM));
-    // A read of what the write does not hold waits for its contents.
+    // A read of sectors that the write does not contain waits until the write slot is complete.
     let mut device = self::device(&[]);
     submit(&mut device, Time::ZERO, half);
     let other_half = Request { lba: 4, sectors: 4, tag: 1, ..units(&device, Read, 0, 1) };
@@ -113,17 +114,17 @@ fn a_partial_write_reads_first() {
 }
 
 #[test]
-fn the_host_side_is_told() {
-    // A place in the queue.
+fn waits_of_the_host_side_are_attributed() {
+    // Waiting for a slot of the host queue.
     let alone = vec![(Part::Bus, PAGE), (Part::Cell, READ)];
     let behind = vec![(Part::HostQueue, READ + PAGE), (Part::Bus, PAGE), (Part::Cell, READ)];
     assert_eq!(parts(&["host.queue_depth=1"], &[(Read, 0), (Read, 1)]), [alone, behind]);
-    // A slot in the controller.
+    // Waiting for a write slot.
     let alone = vec![(Part::Bus, PAGE), (Part::Cell, PROGRAM)];
     let behind = vec![(Part::Buffer, PAGE + PROGRAM), (Part::Bus, PAGE), (Part::Cell, PROGRAM)];
-    assert_eq!(parts(&["controller.write_slots=1"], &[(Write, 0), (Write, 1)]), [alone, behind]);
-    // The link, both ways; 4096 B at 100 MB/s take 40.96 us. The answer of the second read waits for that of the
-    // first.
+    assert_eq!(parts(&["controller.slots=1"], &[(Write, 0), (Write, 1)]), [alone, behind]);
+    // The link, in both directions; 4096 B at 100 MB/s take 40.96 us. The data of the second read wait for those of
+    // the first.
     let link = ["host.link_latency=5us", "host.link_bandwidth=100MB/s"];
     let both = 2 * 5_000_000 + 40_960_000;
     let first = vec![(Part::Link, both), (Part::Bus, PAGE), (Part::Cell, READ)];
@@ -134,14 +135,14 @@ fn the_host_side_is_told() {
 }
 
 #[test]
-fn a_write_for_any_die_shares_its_wait_as_the_dies_spent_it() {
-    // Four dies on two channels; the fifth write finds all of them taken. Each channel moves one page after the other,
-    // so that the first die is free after one page and its program.
+fn a_pooled_write_attributes_its_wait_to_what_the_dies_did() {
+    // Four dies on two channels; the fifth write finds all of them busy. Each channel transfers one page after the
+    // other, so the first die is free after one transfer and its program.
     let writes: Vec<_> = (0..5).map(|unit| (Write, unit)).collect();
     let parts = parts(&["allocation=dynamic"], &writes);
     let last: BTreeMap<Part, u64> = parts[4].iter().copied().collect();
     let waited = PAGE + PROGRAM;
-    // Of 4 dies' time, two have waited for their channel for one page each.
+    // The wait is split over four dies, two of which waited for their channel during one transfer each.
     assert_eq!(last[&Part::Channel], (2 * PAGE) / 4);
     assert_eq!(last[&Part::Die] + last.get(&Part::Gc).unwrap_or(&0), waited - PAGE / 2);
     assert_eq!((last[&Part::Bus], last[&Part::Cell]), (PAGE, PROGRAM));
@@ -170,7 +171,7 @@ fn attribution_changes_nothing_else() {
     assert_eq!(run(true), run(false));
 }
 
-/// Random reads and writes of whole units, one at a time of those that fit.
+/// Submits random reads and writes of one unit each, at random intervals.
 fn load(device: &mut Device, requests: u64) {
     let mut rng = Rng::new(7, "attribution/load");
     let logical = u64::from(device.ftl().map.len());
@@ -182,9 +183,9 @@ fn load(device: &mut Device, requests: u64) {
     }
 }
 
-/// What an observer makes of the phases that it saw: who held which die and which channel, and when.
+/// Phases of the flash that the probe recorded: times at which each die and each channel was occupied.
 struct Seen {
-    /// By plane: from, to, whether for cleaning.
+    /// Indexed by plane: start, end, and true if the operation belongs to garbage collection.
     dies: BTreeMap<u32, Vec<(Time, Time, bool)>>,
     channels: BTreeMap<u32, Vec<(Time, Time, bool)>>,
 }
@@ -192,7 +193,7 @@ struct Seen {
 impl Seen {
     fn new(device: &Device, slices: &[Slice]) -> Seen {
         let mut seen = Seen { dies: BTreeMap::new(), channels: BTreeMap::new() };
-        // A die is held from the first phase of an operation to its last, waits between them included.
+        // A die is occupied from the first phase of an operation to the last, including waits between them.
         let mut running: BTreeMap<u32, (Kind, u32)> = BTreeMap::new();
         for slice in slices {
             let gc = slice.class.is_collecting();
@@ -214,7 +215,7 @@ impl Seen {
         seen
     }
 
-    /// The spans between `from` and `to` that are not in `spans`, which come in order.
+    /// Returns the intervals between `from` and `to` that `spans` do not cover. `spans` are sorted.
     fn free(spans: &[(Time, Time, bool)], from: Time, to: Time) -> Vec<(Time, Time)> {
         let mut free = Vec::new();
         let mut at = from;
@@ -230,14 +231,14 @@ impl Seen {
         free
     }
 
-    /// The time between `from` and `to` for which one of `spans` lasted, for cleaning or not.
+    /// Returns the time between `from` and `to` that `spans` of garbage collection, or the others, cover.
     fn overlap(spans: &[(Time, Time, bool)], from: Time, to: Time, gc: bool) -> u64 {
         let of = spans.iter().filter(|span| span.2 == gc);
         of.map(|(start, end, _)| (*end).min(to).since((*start).max(from)).ps()).sum()
     }
 }
 
-/// Whether a phase is the first of its operation: the cells of a read or an erase, the transfer of a program.
+/// Returns `true` if the phase is the first of its operation: the cells of a read or erase, the transfer of a program.
 fn starts(slice: &Slice) -> bool {
     match slice.kind {
         Kind::Program => slice.phase != Phase::Cell,
@@ -246,7 +247,7 @@ fn starts(slice: &Slice) -> bool {
 }
 
 #[test]
-fn waits_are_those_that_an_observer_sees() {
+fn waits_equal_those_that_the_probe_recorded() {
     let mut device = device(&["geometry.blocks=16", "capacity.spare=0.4"]);
     device.array_mut().set_probe(Some(Probe::new(Time::ZERO, Time::NEVER)));
     load(&mut device, 6000);
@@ -259,7 +260,7 @@ fn waits_are_those_that_an_observer_sees() {
     let mut checked = 0;
     for (tag, (completion, breakdown)) in &requests {
         let own = of_request.get(tag).map_or(&[][..], Vec::as_slice);
-        // Reads of what the controller holds have no phases; writes may have waited for room.
+        // Reads that the controller serves have no phases. Writes may have waited for a free page.
         let [
             Slice { lane: Lane::Plane(plane), start, end, .. },
             Slice { lane: Lane::Channel(channel), start: out, .. },
@@ -273,7 +274,7 @@ fn waits_are_those_that_an_observer_sees() {
         let (die, bus) = (&seen.dies[plane], &seen.channels[channel]);
         let arrival = completion.request.arrival;
         let held = |gc| Seen::overlap(die, arrival, *start, gc);
-        // A read without command cycles starts when its die is free, unless a write before it waits for the channel.
+        // A read without command cycles starts when its die is free, unless an earlier write waits for the channel.
         let free = Seen::free(die, arrival, *start);
         let carried = |gc| {
             let waits = free.iter().copied().chain([(*end, *out)]);
@@ -285,5 +286,5 @@ fn waits_are_those_that_an_observer_sees() {
         behind_gc += u64::from(held(true) > 0) + u64::from(carried(true) > 0);
         checked += 1;
     }
-    assert!(checked > 2000 && behind_gc > 300, "{checked} reads, {behind_gc} behind cleaning");
+    assert!(checked > 2000 && behind_gc > 300, "{checked} reads, {behind_gc} waits for garbage collection");
 }

@@ -1,4 +1,4 @@
-//! Block mapping: what writes in order, beyond the frontier and over it cost, step by step. See docs/model/mapping.md.
+//! Block mapping: costs of writes in order, beyond the frontier and before it, step by step. See docs/model/mapping.md.
 
 mod common;
 
@@ -11,18 +11,18 @@ use floatgate_core::precondition::{Precondition, precondition};
 use floatgate_core::sim::id::Lpn;
 use floatgate_core::sim::request::Operation;
 
-/// Cells to register, register to cells, erase, and a page over the channel: 4096 cycles of 25 ns.
+/// Cells to register, register to cells, erase, and transfer of a page over the channel: 4096 cycles of 25 ns.
 const READ: u64 = 25_000_000;
 const PROGRAM: u64 = 200_000_000;
 const ERASE: u64 = 1_500_000_000;
 const PAGE: u64 = 4096 * 25_000;
 
-/// Logical blocks of 64 units over four planes; one unit a page.
+/// Returns a device with logical blocks of 64 units over four planes and one unit per page.
 fn device() -> Device {
     common::build(device_config(&["mapping.scheme=block"]), Options { attribution: true, ..Options::default() })
 }
 
-/// One write at a time: its latency in picoseconds; then all that follows from it happens.
+/// Performs one write and everything that it causes. Returns the latency of the write in picoseconds.
 fn write(device: &mut Device, unit: u64, count: u32) -> u64 {
     let (at, request) = (device.now(), units(device, Operation::Write, unit, count));
     submit(device, at, request);
@@ -41,51 +41,51 @@ fn writes_in_order_are_appended() {
     assert_eq!(write(&mut device, 0, 64), 64 * (PAGE + PROGRAM), "a logical block is in one plane");
     let counters = device.ftl().counters;
     assert_eq!((programs(&counters), counters.blocks_erased), ([64, 0, 0], 0));
-    // Neighbouring logical blocks are on different channels.
+    // Neighboring logical blocks are on different channels.
     let homes: Vec<u32> = (0..4).map(|number| device.ftl().home(Lpn(number * 64)).unwrap().0).collect();
     assert_eq!(homes.iter().collect::<std::collections::BTreeSet<_>>().len(), 4, "{homes:?}");
 }
 
 #[test]
-fn a_write_beyond_the_frontier_pads_what_is_below() {
+fn a_write_beyond_the_frontier_pads_the_pages_before_it() {
     let mut device = device();
-    assert_eq!(write(&mut device, 3, 1), 4 * (PAGE + PROGRAM), "three pages of nothing, and its own");
+    assert_eq!(write(&mut device, 3, 1), 4 * (PAGE + PROGRAM), "three pages of padding, then the page of the write");
     assert_eq!(programs(&device.ftl().counters), [1, 3, 0]);
 }
 
 #[test]
-fn an_overwrite_opens_a_block_and_copies_what_is_below() {
+fn an_overwrite_opens_a_block_and_copies_the_pages_before_it() {
     let mut device = device();
     write(&mut device, 0, 64);
     let before = device.ftl().counters;
-    // Offsets 0 to 2 are copied, through the controller, into the new block; then comes the write.
+    // Offsets 0 to 2 are copied through the controller into the new block. Then the write is programmed.
     let copy = (READ + PAGE) + (PAGE + PROGRAM);
     assert_eq!(write(&mut device, 3, 1), 3 * copy + PAGE + PROGRAM);
     let counted = device.ftl().counters.since(&before);
     assert_eq!((programs(&counted), counted.pages_read[ReadCause::Merge as usize]), ([1, 0, 3], 3));
-    // The next in order is appended; what is left of the old block is copied when its block is written anew.
+    // A write in order is appended. The rest of the old block is copied when the logical block gets another block.
     assert_eq!(write(&mut device, 4, 1), PAGE + PROGRAM);
-    // The old block is erased on the same die before the new one is begun.
+    // The old block is erased on the same die before the new one is programmed.
     assert_eq!(write(&mut device, 0, 1), 59 * copy + ERASE + PAGE + PROGRAM);
     let counted = device.ftl().counters.since(&before);
     assert_eq!((programs(&counted), counted.blocks_erased), ([3, 0, 62], 1));
     assert_eq!(counted.units_programmed, counted.host_units + counted.units_moved());
-    assert_eq!(counted.merges, [0, 0, 1], "offsets 3 and 4 are the host's, behind copies: a full merge");
+    assert_eq!(counted.merges, [0, 0, 1], "offsets 3 and 4 are host writes after copies: a full merge");
 }
 
 #[test]
-fn what_is_left_of_a_block_is_copied_behind_the_writes() {
+fn the_rest_of_a_block_is_copied_after_the_writes() {
     let mut device = device();
     write(&mut device, 0, 64);
     assert_eq!(write(&mut device, 0, 10), 10 * (PAGE + PROGRAM));
-    assert_eq!(device.ftl().counters.merges, [0, 0, 0], "it has two blocks");
+    assert_eq!(device.ftl().counters.merges, [0, 0, 0], "the logical block still has two blocks");
     let copy = (READ + PAGE) + (PAGE + PROGRAM);
     assert_eq!(write(&mut device, 0, 1), 54 * copy + ERASE + PAGE + PROGRAM);
     assert_eq!(device.ftl().counters.merges, [0, 1, 0], "a partial merge");
 }
 
 #[test]
-fn a_block_that_is_written_over_in_order_is_copied_nowhere() {
+fn a_block_that_is_overwritten_in_order_needs_no_copies() {
     let mut device = device();
     for _ in 0..5 {
         write(&mut device, 0, 64);
@@ -96,11 +96,11 @@ fn a_block_that_is_written_over_in_order_is_copied_nowhere() {
 }
 
 #[test]
-fn few_free_blocks_are_made_more_by_merging_the_oldest() {
+fn merging_the_oldest_logical_blocks_restores_the_free_blocks() {
     let mut device = device();
     let total = device.ftl().map.len();
     fill(&mut device, total);
-    // 48 of 64 blocks of a plane are taken: with a second one each, 13 logical blocks leave the threshold of 3.
+    // 48 of 64 blocks of a plane are in use. When 13 logical blocks have a second block, the threshold of 3 is reached.
     let before = device.ftl().counters;
     for number in 0..20 {
         write(&mut device, number * 4 * 64, 1);
@@ -112,7 +112,7 @@ fn few_free_blocks_are_made_more_by_merging_the_oldest() {
 }
 
 #[test]
-fn what_would_have_no_meaning_is_refused() {
+fn options_without_meaning_for_block_mapping_are_refused() {
     for (other, advice) in [
         ("allocation=dynamic", "it needs allocation = \"static\""),
         ("nand.advanced.copy_back=wise", "it needs nand.advanced.copy_back = \"off\""),
@@ -121,12 +121,12 @@ fn what_would_have_no_meaning_is_refused() {
         ("durability.checkpoint=1MiB", "durability.checkpoint"),
     ] {
         let overrides = ["mapping.scheme=block", "nand.concurrency=die", "geometry.dies=1", other].map(str::to_owned);
-        let error = from_toml(common::BASE, "test.toml", &overrides).expect_err("a logical block has a plane");
+        let error = from_toml(common::BASE, "test.toml", &overrides).expect_err("block mapping refuses it");
         assert!(error.to_string().contains(advice), "{error}");
     }
 }
 
-/// Random overwrites of units one by one, with as many outstanding, all of which are answered.
+/// Overwrites single units in a scattered order with up to four requests outstanding, and checks that all complete.
 fn overwrite(device: &mut Device, requests: u64) {
     let units_there = u64::from(device.ftl().map.len());
     for tag in 0..requests {
@@ -143,7 +143,7 @@ fn overwrite(device: &mut Device, requests: u64) {
 }
 
 #[test]
-fn invalid_pages_at_the_start_are_those_of_logical_blocks() {
+fn preconditioned_invalid_pages_belong_to_logical_blocks() {
     for (more, share) in [("capacity.spare=0.5", 0.3), ("capacity.spare=0.5", 0.5), ("capacity.logical=40000KiB", 0.1)]
     {
         let mut device = common::build(
@@ -157,7 +157,7 @@ fn invalid_pages_at_the_start_are_those_of_logical_blocks() {
         let mut counters = device.ftl().counters;
         assert_eq!(counters.units_programmed, 4 * of_plane, "{more} {share}");
         assert_eq!((counters.units_moved(), counters.blocks_erased, counters.units_padded), (0, 0, 0));
-        // Each logical block that is written anew leaves its invalid pages behind: nothing is copied for that.
+        // A logical block that is rewritten leaves only invalid pages behind, so nothing is copied.
         let units = device.ftl().map.len();
         fill(&mut device, units);
         counters = device.ftl().counters.since(&counters);
@@ -185,8 +185,8 @@ fn states_that_logical_blocks_cannot_be_in_are_refused() {
     assert!(aged.contains("aged=0.2: with this mapping scheme") && aged.contains("steady"), "{aged}");
 }
 
-/// Two logical blocks on the planes of a die are written together when both wait for it: two transfers, and the time of
-/// one program.
+/// Two logical blocks on the planes of one die are programmed together if both wait for it. That takes two transfers
+/// and the time of one program.
 #[test]
 fn planes_program_logical_blocks_together() {
     let geometry =
@@ -216,13 +216,13 @@ fn planes_program_logical_blocks_together() {
 }
 
 #[test]
-fn the_stock_decides_what_is_accepted() {
+fn the_number_of_free_blocks_decides_which_capacities_are_accepted() {
     let with = |blocks: u64| {
         let capacity = format!("capacity.logical={}KiB", blocks * 64 * 4);
         from_toml(common::BASE, "test.toml", &["mapping.scheme=block".to_owned(), capacity])
     };
     let config = with(61 * 4).expect("three free blocks in each of four planes of 64");
     assert_eq!((config.max_logical_units(), config.max_soft_threshold()), (61 * 4 * 64, Some(3)));
-    let error = with(61 * 4 + 1).expect_err("one plane has but two");
-    assert!(error.to_string().contains("or gc.soft_threshold at most 2"), "{error}");
+    let error = with(61 * 4 + 1).expect_err("one plane has only two");
+    assert!(error.to_string().contains("or the threshold at most 2"), "{error}");
 }

@@ -1,7 +1,7 @@
-//! Busy time of dies whose operations overlap, from which their bound follows: time with both counts once.
+//! Busy time of dies whose operations overlap, and the bound that follows from it. Overlapping time counts once.
 //!
-//! The device takes 25 us to read a page, 200 us to program it, and 102.4 us to move it over its channel; commands take
-//! no time. `model/` holds random devices to the same, by the phases that an observer sees.
+//! The device takes 25 us to read a page, 200 us to program it, and 102.4 us to transfer it over its channel; commands
+//! take no time. `model/` checks random devices in the same way, using the phases that a probe records.
 
 mod common;
 
@@ -19,7 +19,7 @@ const DATA: u64 = 102_400_000;
 /// Time, operation, first unit and number of units.
 type Script = (u64, Operation, u64, u32);
 
-/// Busy time of the only LUN, and time until all was done.
+/// Returns the busy time of the only LUN, and the time until everything has completed.
 fn busy(overrides: &[&str], requests: &[Script]) -> (u64, u64) {
     let one_chip = ["geometry.channels=1", "geometry.chips=1", "allocation={ static = { order = \"s2\" } }"];
     let mut device = device(&[&one_chip, overrides].concat());
@@ -35,25 +35,25 @@ fn busy(overrides: &[&str], requests: &[Script]) -> (u64, u64) {
 }
 
 #[test]
-fn data_that_go_in_while_cells_program_add_nothing() {
+fn transfers_during_a_program_add_no_busy_time() {
     let writes = [0, 1, 2].map(|unit| (0, Operation::Write, unit, 1));
     let time = DATA + 3 * PROGRAM;
     assert_eq!(busy(&["nand.advanced.cache_program=true"], &writes), (time, time));
 }
 
 #[test]
-fn cells_that_read_while_data_leave_add_nothing() {
+fn cell_reads_during_a_transfer_add_no_busy_time() {
     let reads = [0, 1, 2].map(|unit| (0, Operation::Read, unit, 1));
     let time = READ + 3 * DATA;
     assert_eq!(busy(&["nand.advanced.cache_read=true"], &reads), (time, time));
-    // Cells that take longer than the data go on alone.
+    // Cells that take longer than the transfer continue alone.
     let slow = ["nand.advanced.cache_read=true", "nand.read=150us"];
     let time = 3 * 150 * US + DATA;
     assert_eq!(busy(&slow, &reads), (time, time));
 }
 
 #[test]
-fn an_interleaved_command_works_while_any_of_its_dies_does() {
+fn an_interleaved_command_is_busy_while_any_of_its_dies_is() {
     let overrides = ["geometry.dies=2", "nand.concurrency=command", "nand.advanced.interleave=true"];
     let of = |operation| busy(&overrides, &[(0, operation, 0, 2)]);
     assert_eq!(of(Operation::Write), (2 * DATA + PROGRAM, 2 * DATA + PROGRAM));
@@ -61,16 +61,16 @@ fn an_interleaved_command_works_while_any_of_its_dies_does() {
 }
 
 #[test]
-fn what_suspension_costs_is_no_work() {
+fn suspend_and_resume_latencies_are_not_busy_time() {
     let suspend = ["nand.advanced.suspend={ program = true, latency = \"20us\", resume = \"10us\" }"];
     let (found, time) = busy(&suspend, &[(0, Operation::Write, 0, 1), (150 * US, Operation::Read, 1, 1)]);
     let work = DATA + PROGRAM + READ + DATA;
     assert_eq!((found, time), (work, work + 30 * US));
 }
 
-/// Devices whose dies were found to work for more than all of the time: by 2.2 times where four dies interleave.
+/// Covers devices whose LUNs once had more busy time than time elapsed, 2.2 times as much when four dies interleave.
 #[test]
-fn no_resource_goes_beyond_its_bound() {
+fn no_resource_exceeds_its_bound() {
     let caches = ["nand.advanced.cache_read=true", "nand.advanced.cache_program=true"];
     let chips = ["geometry.channels=8", "geometry.chips=1", "geometry.dies=4", "nand.concurrency=command"];
     let interleave = [&chips[..], &["nand.advanced.interleave=true"]].concat();

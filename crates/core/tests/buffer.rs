@@ -1,6 +1,6 @@
-//! The buffer: what it answers when, what it writes out, and what a flush promises.
+//! The buffer: its latencies, when it writes back units, and what a flush guarantees.
 //!
-//! Figures are those of `common::BASE`: read 25 us, program 200 us, and 102.4 us for 4 KiB on the channel.
+//! The times are those of `common::BASE`: read 25 us, program 200 us, and 102.4 us for 4 KiB on the channel.
 
 mod common;
 
@@ -20,14 +20,14 @@ const READ: u64 = 25 * US + DATA;
 const PROGRAM: u64 = 200 * US + DATA;
 const DATA: u64 = 102_400_000;
 
-/// A device with a buffer of four units, of which the first 64 units are in flash.
+/// Returns a device with a buffer of four units. The first 64 units are in flash.
 fn buffered(overrides: &[&str]) -> Device {
     let mut device = device(&[&["buffer.capacity=16KiB"], overrides].concat());
     fill(&mut device, 64);
     device
 }
 
-/// Submits at `at`, waits until all is at rest, and returns how long it took.
+/// Submits a request at `at`, waits until the device is idle, and returns the latency.
 fn serve(device: &mut Device, at: u64, request: Request) -> u64 {
     submit(device, Time(at), request);
     let completions = drain(device);
@@ -35,7 +35,7 @@ fn serve(device: &mut Device, at: u64, request: Request) -> u64 {
     (completions[0].finish - completions[0].request.arrival).ps()
 }
 
-/// The same one after another, a second apart.
+/// Submits requests one at a time, a second apart, and returns their latencies.
 fn play(device: &mut Device, script: &[(Operation, u64)]) -> Vec<u64> {
     let request = |device: &Device, (operation, unit): (Operation, u64)| match operation {
         Flush => Request::new(Time::ZERO, Flush, 0, 0),
@@ -47,7 +47,7 @@ fn play(device: &mut Device, script: &[(Operation, u64)]) -> Vec<u64> {
 }
 
 fn counts(device: &Device) -> BufferCounts {
-    device.buffer().expect("there is one").counts
+    device.buffer().expect("a buffer").counts
 }
 
 fn sectors(operation: Operation, lba: u64, sectors: u32) -> Request {
@@ -55,13 +55,13 @@ fn sectors(operation: Operation, lba: u64, sectors: u32) -> Request {
 }
 
 #[test]
-fn a_hit_takes_the_link_and_the_memory() {
-    // 4096 B at 1 GB/s are 4.096 us on the link, at 2 GB/s 2.048 us in memory; 2 us each way, and 0.3 us.
+fn a_hit_takes_the_time_of_link_and_memory() {
+    // 4096 B take 4.096 us on the link at 1 GB/s and 2.048 us in memory at 2 GB/s. Latencies: 2 us each way, 0.3 us.
     let slow = ["host.link_bandwidth=1GB/s", "host.link_latency=2us", "buffer.bandwidth=2GB/s", "buffer.latency=300ns"];
     let took = 2_000_000 + 4_096_000 + 2_048_000 + 300_000 + 2_000_000;
     assert_eq!(play(&mut buffered(&slow), &[(Write, 1), (Read, 1)]), [took, took]);
     assert_eq!(play(&mut buffered(&[]), &[(Write, 1), (Read, 1)]), [0, 0]);
-    // A write through has flash's time, its copy the buffer's.
+    // A write-through takes the time of flash, and a read of its copy that of the buffer.
     let through = play(&mut buffered(&["buffer.write=write-through"]), &[(Write, 1), (Read, 1)]);
     assert_eq!(through, [PROGRAM, 0]);
 }
@@ -74,29 +74,29 @@ fn accesses_share_the_port_of_the_memory() {
         submit(&mut device, Time::ZERO, request);
     }
     let finishes: Vec<u64> = drain(&mut device).iter().map(|completion| completion.finish.ps()).collect();
-    assert_eq!(finishes, [2_348_000, 4_396_000, 6_444_000], "one after another, the latency at the end of each");
+    assert_eq!(finishes, [2_348_000, 4_396_000, 6_444_000], "one after another, each with the latency at its end");
 }
 
 #[test]
-fn a_write_that_starts_at_once_uses_the_memory() {
+fn a_write_back_to_an_idle_die_uses_the_memory() {
     let mut device = buffered(&["buffer.bandwidth=2GB/s"]);
-    // 2.048 us to take the unit, and as long again to write it out to the idle die.
+    // 2.048 us to store the unit, and the same again to write it back to the idle die.
     play(&mut device, &[(Write, 0), (Flush, 0)]);
     assert_eq!(device.memory_time(device.now()), Time(2 * 2_048_000));
 }
 
 #[test]
 fn hits_and_misses_of_a_worked_example() {
-    // Four places. Reads of flash bring their unit; the fifth unit takes the place of the least recently used one.
+    // Four entries. A read from flash fills an entry, and the fifth unit evicts the least recently used one.
     let mut device = buffered(&[]);
     let script = [(Write, 0), (Write, 1), (Read, 2), (Read, 3), (Read, 0), (Write, 9), (Read, 1), (Read, 3), (Read, 2)];
-    // Unit 1 is dirty and the oldest: 9 waits for its program. When it is read again, clean 2 goes for it; then 3 is
-    // still there, and 2 is not.
+    // Unit 1 is dirty and the oldest, so the write of unit 9 waits for its program. When unit 1 is read again, the
+    // clean unit 2 is evicted. Then unit 3 is a hit and unit 2 a miss.
     assert_eq!(play(&mut device, &script), [0, 0, READ, READ, 0, PROGRAM, READ, 0, READ]);
     let seen = counts(&device);
     assert_eq!((seen.reads_hit, seen.reads_partial, seen.reads_miss), (2, 0, 4));
     assert_eq!((seen.writes_hit, seen.writes_new, seen.fills), (0, 3, 3));
-    // For unit 1 of the last three the dirty unit 0 had to go first, so there was no room for 2.
+    // The last read evicts the dirty unit 0, which takes a program, so the buffer does not keep unit 2.
     assert_eq!((seen.evictions, seen.evicted_clean), ([1, 0, 2], 1));
     assert_eq!(device.buffer().unwrap().volatile_units(), (1, 2));
 }
@@ -105,12 +105,12 @@ fn hits_and_misses_of_a_worked_example() {
 fn writes_of_a_unit_merge() {
     let mut device = buffered(&[]);
     let reads = |device: &Device| device.ftl().counters.pages_read[ReadCause::Rmw as usize];
-    // Halves of a unit: one program, and nothing is read.
+    // Two halves of a unit: one program, and no read.
     assert_eq!(serve(&mut device, US, sectors(Write, 8, 4)), 0);
     assert_eq!(serve(&mut device, 2 * US, sectors(Write, 12, 4)), 0);
     assert_eq!(serve(&mut device, 3 * US, sectors(Flush, 0, 0)), PROGRAM);
     assert_eq!((counts(&device).writes_hit, counts(&device).written_back, reads(&device)), (1, 1, 0));
-    // With holes: the rest is read first.
+    // If there are gaps between the sectors, the rest of the unit is read first.
     let at = 1000 * US;
     for lba in [16, 18, 23] {
         assert_eq!(serve(&mut device, at + lba * US, sectors(Write, lba, 1)), 0);
@@ -125,24 +125,24 @@ fn writes_of_a_unit_merge() {
 fn a_partial_hit_reads_the_rest_and_keeps_it() {
     let mut device = buffered(&[]);
     assert_eq!(serve(&mut device, US, sectors(Write, 8, 2)), 0);
-    assert_eq!(serve(&mut device, 1000 * US, sectors(Read, 8, 2)), 0, "what was written");
-    assert_eq!(serve(&mut device, 2000 * US, sectors(Read, 9, 3)), READ, "one sector of three");
-    assert_eq!(serve(&mut device, 3000 * US, sectors(Read, 8, 8)), 0, "the rest has come with it");
+    assert_eq!(serve(&mut device, 1000 * US, sectors(Read, 8, 2)), 0, "sectors that were written");
+    assert_eq!(serve(&mut device, 2000 * US, sectors(Read, 9, 3)), READ, "only one of three sectors is a hit");
+    assert_eq!(serve(&mut device, 3000 * US, sectors(Read, 8, 8)), 0, "the previous read has filled the rest");
     let seen = counts(&device);
-    assert_eq!((seen.reads_hit, seen.reads_partial, seen.reads_miss), (2, 1, 0));
-    // With the whole unit there, it is written without a read.
+    assert_eq!((seen.reads_hit, seen.reads_partly, seen.reads_missed), (2, 1, 0));
+    // The whole unit is in the buffer, so it is written without a read.
     assert_eq!(serve(&mut device, 4000 * US, sectors(Flush, 0, 0)), PROGRAM);
 }
 
 #[test]
-fn a_flush_waits_for_what_came_before_it() {
+fn a_flush_waits_for_earlier_writes() {
     let flush = |overrides: &[&str]| play(&mut buffered(overrides), &[(Flush, 0), (Write, 1), (Flush, 0), (Flush, 0)]);
     assert_eq!(flush(&[]), [0, 0, PROGRAM, 0]);
     assert_eq!(flush(&["buffer.power_loss_protection=true"]), [0; 4]);
     assert_eq!(flush(&["buffer.write=write-through"]), [0, PROGRAM, 0, 0]);
 
-    // A unit that is written again meanwhile is not waited for; a second flush waits for it. Both go to one chip, the
-    // second behind the first.
+    // The first flush does not wait for a newer write of the same unit, the second one does. Both programs are on one
+    // chip, one after the other.
     let mut device = buffered(&[]);
     let write = units(&device, Write, 1, 1);
     for (at, request) in [(0, write), (1, sectors(Flush, 0, 0)), (2, write), (3, sectors(Flush, 0, 0))] {
@@ -162,11 +162,11 @@ fn a_forced_write_waits_for_its_program_alone() {
         let took = serve_last(&mut device, US, Request { fua: true, ..write });
         (took, device.buffer().unwrap().volatile_units().0)
     };
-    assert_eq!(forced(&[]), (PROGRAM, 1), "the other unit stays where it is");
+    assert_eq!(forced(&[]), (PROGRAM, 1), "the other unit stays dirty");
     assert_eq!(forced(&["buffer.power_loss_protection=true"]), (0, 0));
 }
 
-/// The time of the last request, where others are in progress.
+/// Returns the latency of a request that is submitted while others are outstanding and that completes last.
 fn serve_last(device: &mut Device, at: u64, request: Request) -> u64 {
     submit(device, Time(at), request);
     let last: Completion = *drain(device).last().expect("it completes");
@@ -183,7 +183,7 @@ fn a_trimmed_unit_is_not_written() {
 }
 
 #[test]
-fn a_power_cut_would_lose_what_is_not_programmed() {
+fn units_are_volatile_until_they_are_programmed() {
     let mut device = buffered(&[]);
     let three = units(&device, Write, 0, 3);
     submit(&mut device, Time::ZERO, three);
@@ -191,9 +191,9 @@ fn a_power_cut_would_lose_what_is_not_programmed() {
     assert_eq!((device.buffer().unwrap().volatile_units(), lost(&device)), ((3, 3), 3));
     submit(&mut device, Time(US), sectors(Flush, 0, 0));
     device.advance_to(Time(US + PROGRAM - 1));
-    assert_eq!((device.buffer().unwrap().volatile_units().0, lost(&device)), (3, 3), "on their way is not there");
+    assert_eq!((device.buffer().unwrap().volatile_units().0, lost(&device)), (3, 3), "the programs are in flight");
     device.advance_to(Time(US + PROGRAM));
-    // Two of them share a channel, so one comes 102.4 us later.
+    // Two of the units share a channel, so one program ends 102.4 us later.
     assert_eq!((device.buffer().unwrap().volatile_units().0, lost(&device)), (1, 1));
     device.advance_to(Time(US + PROGRAM + DATA));
     assert_eq!((device.buffer().unwrap().volatile_units(), lost(&device)), ((0, 3), 0));
@@ -207,7 +207,7 @@ fn units_of_one_program_are_written_together() {
         let per_program = format!("geometry.pages_per_program={wordline}");
         let mut device = device(&[&pages[..], &[&per_program, "buffer.capacity=32KiB"]].concat());
         let before = programs(&device);
-        // The units of a page; of two pages that static allocation sends to one plane, four pages apart.
+        // The units of a page, or of two pages, four pages apart, that static allocation sends to one plane.
         let page = |page: u64| (page * 4..page * 4 + 4).map(|unit| (Write, unit));
         let script: Vec<_> = page(0).chain(page(4)).chain([(Write, 100)]).collect();
         let took = play(&mut device, &script);
@@ -219,12 +219,12 @@ fn units_of_one_program_are_written_together() {
 }
 
 #[test]
-fn water_marks_and_idleness_write_ahead() {
+fn water_marks_and_idle_time_start_writing_back() {
     let water = ["buffer.capacity=40KiB", "buffer.high_water=0.5", "buffer.low_water=0.2"];
     let mut device = device(&water);
     let script: Vec<_> = (0..6).map(|unit| (Write, unit)).collect();
     assert_eq!(play(&mut device, &script), [0; 6]);
-    // The sixth is above five; down to two.
+    // The sixth unit exceeds the high water mark of five. Units are evicted down to two.
     assert_eq!((counts(&device).evictions, counts(&device).written_back), ([0, 4, 0], 4));
 
     let mut device = buffered(&["buffer.idle=1ms"]);
@@ -237,7 +237,7 @@ fn water_marks_and_idleness_write_ahead() {
 }
 
 #[test]
-fn page_padding_fills_a_block_up() {
+fn page_padding_writes_whole_blocks() {
     let padded_after = |script: &[(Operation, u64)], policy: &str| {
         let mut device = device(&["geometry.pages=8", "buffer.capacity=16KiB", &format!("buffer.eviction={policy}")]);
         fill(&mut device, 64);
@@ -245,20 +245,20 @@ fn page_padding_fills_a_block_up() {
         let reads = device.ftl().counters.pages_read[ReadCause::Rmw as usize];
         (counts(&device).written_back, counts(&device).padding, reads, counts(&device).evictions[0])
     };
-    // Units 8 and 11 of the block from 8 to 15, then three of other blocks: the first block goes.
+    // Units 8 and 11 of the block from 8 to 15, then three units of other blocks: the first block is evicted.
     let padded = |policy: &str| padded_after(&[(Write, 8), (Write, 11), (Write, 16), (Write, 24), (Write, 32)], policy);
     assert_eq!(padded("bplru"), (8, 6, 6, 2));
     assert_eq!(padded("{ bplru = { padding = false } }"), (2, 0, 0, 2));
     assert_eq!(padded("lru"), (1, 0, 0, 1));
     assert_eq!(padded("fab"), (2, 0, 0, 2));
-    // The first of the block is in flash already: it is dropped, and the block is filled up all the same.
+    // The first unit of the block is already in flash: it is dropped, and the block is still filled up.
     let script = [(Write, 8), (Flush, 0), (Write, 11), (Write, 16), (Write, 24), (Write, 32)];
     assert_eq!(padded_after(&script, "bplru"), (9, 7, 7, 2));
 }
 
 #[test]
-fn a_block_written_in_one_go_leaves_next_however_it_is_cut() {
-    // Unit 32 of an old block, then the block of units 8 to 15 in steps, then one unit more than there is room for.
+fn a_block_written_sequentially_is_evicted_next_for_any_request_size() {
+    // Unit 32 of an old block, then the block of units 8 to 15 in steps, then one unit more than the capacity.
     let evicted = |steps: &[(u64, u32)]| {
         let policy = "buffer.eviction={ bplru = { padding = false } }";
         let mut device = device(&["geometry.pages=8", "buffer.capacity=36KiB", policy]);
@@ -276,7 +276,7 @@ fn a_block_written_in_one_go_leaves_next_however_it_is_cut() {
         let steps: Vec<(u64, u32)> = in_steps_of(step);
         assert_eq!(evicted(&steps), whole, "steps of {step} sectors");
     }
-    // Not in order, the halves of one unit; not in one go, half a unit twice; not all of it.
+    // The halves of one unit are swapped, half a unit is written twice, or half a unit is missing.
     let halves: Vec<(u64, u32)> = in_steps_of(4);
     let swapped: Vec<_> = [&halves[..4], &[halves[5], halves[4]], &halves[6..]].concat();
     let again: Vec<_> = [&halves[..4], &halves[3..]].concat();
@@ -286,7 +286,7 @@ fn a_block_written_in_one_go_leaves_next_however_it_is_cut() {
     }
 }
 
-/// Random writes with so many outstanding: requests per second.
+/// Returns the rate of random writes with `depth` outstanding, in requests per second.
 fn rate(overrides: &[&str], depth: u32) -> f64 {
     let mut device = device(overrides);
     let (count, mut rng) = (device.ftl().map.len(), Rng::new(1, "rate"));
@@ -296,9 +296,9 @@ fn rate(overrides: &[&str], depth: u32) -> f64 {
 }
 
 #[test]
-fn saturation_is_that_of_the_flash() {
-    // A buffer that is small beside the run, and has enough for all chips: nothing is gained or lost in the long run.
-    // It merges what it hits, which is a share of 64 / 12288 of the writes.
+fn the_saturated_rate_is_that_of_flash() {
+    // The buffer is much smaller than the run and large enough for all chips, so it does not change the rate in the
+    // long run. It only merges hits, which are a share of 64 / 12288 of the writes.
     let without = rate(&[], 64);
     for policy in ["lru", "fifo", "clock", "cflru"] {
         let with = rate(&["buffer.capacity=256KiB", "buffer.read=false", &format!("buffer.eviction={policy}")], 64);
@@ -335,9 +335,9 @@ fn sectors_at(operation: Operation, lba: u64, length: u32) -> Request {
     sectors(operation, lba, length)
 }
 
-/// After a flush, flash alone holds every write that was answered before it.
+/// After a flush, flash alone holds every write that completed before it.
 #[test]
-fn a_flush_makes_durable() {
+fn a_flush_makes_completed_writes_durable() {
     let policies = ["lru", "fifo", "clock", "cflru", "bplru", "fab"];
     for (seed, policy) in policies.iter().cycle().take(60).enumerate() {
         let mut rng = Rng::new(seed as u64, "durable");
@@ -383,7 +383,7 @@ fn a_flush_makes_durable() {
             }
             let holds = |unit: usize| {
                 let lpn = Lpn(unit as u32);
-                // What is read and written with its block is there already; the map shows the write on its way.
+                // The data of a unit that page padding rewrites are in flash, although the map points at a write slot.
                 let moves = matches!(device.ftl().map.get(lpn), Location::Slot(_));
                 let is_safe = moves && !device.buffer().unwrap().is_volatile(lpn);
                 is_safe || device.ftl().read_contents(lpn, 0, 8) == expected[unit * 8..][..8]
@@ -397,13 +397,13 @@ fn a_flush_makes_durable() {
                 _ => {}
             }
         }
-        assert!(waited > 10, "{overrides:?}: {waited} flushes had to wait");
+        assert!(waited > 10, "{overrides:?}: {waited} flushes waited");
     }
 }
 
 #[test]
-fn what_cannot_be_is_refused() {
-    assert!(device(&["buffer.capacity=0B"]).buffer().is_none(), "what a base has can be taken away");
+fn invalid_buffer_options_are_refused() {
+    assert!(device(&["buffer.capacity=0B"]).buffer().is_none(), "an override can remove the buffer of the base");
     for (overrides, path) in [
         (&["buffer.capacity=2KiB"] as &[&str], "buffer.capacity"),
         (&["buffer.capacity=1MiB", "buffer.high_water=1.5"], "buffer.high_water"),

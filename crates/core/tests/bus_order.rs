@@ -1,11 +1,11 @@
-//! What a channel carries first, `bus.order`: periods of chips that always have work, and who goes before whom.
+//! Priority on a channel (`bus.order`): periods of chips that always have work, and the order of transfers.
 //!
-//! The closed forms are those of docs/model/timing.md. With `a` the command cycles, `X` the data of a page, and `n`
-//! chips that share a channel, each with reads waiting, n reads are done in every
+//! The closed forms are those of docs/model/timing.md. `a` is the time of the command cycles, `X` that of the data of a
+//! page. If `n` chips share a channel and reads wait for each of them, n reads complete in every
 //!
-//! - max(n (a + X), a + tR + X) with `commands-first`: a command follows the data of its chip, and waits for nothing;
-//! - n X + max(a + tR, n a) with `fcfs`, where a > 0, (n - 1) a <= X and n > 1. The commands of all chips wait for the
-//!   data of all chips, and while the cells of the first chip read, the channel waits: a convoy.
+//! - max(n (a + X), a + tR + X) with `commands-first`: a command follows the data of its chip without waiting;
+//! - n X + max(a + tR, n a) with `fcfs`, if a > 0, (n - 1) a <= X and n > 1. The commands of all chips wait for the
+//!   data of all chips, and the channel idles while the cells of the first chip read: a convoy.
 
 mod common;
 
@@ -16,11 +16,11 @@ use floatgate_core::sim::request::{Operation, Request};
 use floatgate_core::sim::time::Time;
 
 const US: u64 = 1_000_000;
-/// Data of a page, 4096 B at 25 ns a byte.
+/// Transfer time of a page of 4096 B at 25 ns per byte.
 const DATA: u64 = 102_400_000;
 const ORDERS: [&str; 2] = ["fcfs", "commands-first"];
 
-/// A channel of `chips` chips of one plane, on which unit u is on chip u mod `chips`.
+/// Returns a device of one channel with `chips` chips of one plane. Unit u is on chip u mod `chips`.
 fn channel(chips: u64, overrides: &[&str]) -> Device {
     let chips_option = format!("geometry.chips={chips}");
     let base =
@@ -40,11 +40,11 @@ fn slices(device: &mut Device) -> Vec<Slice> {
     device.array().probe().map(Probe::slices).unwrap_or_default().to_vec()
 }
 
-/// Operations of each chip: enough to forget how it began.
+/// Operations of each chip: enough that the start does not affect the result.
 const ROUNDS: u64 = 48;
 
-/// Time from one operation of chip 0 to the next, when all chips have had work for a while: mean over a few, which
-/// take turns where the load allows several patterns.
+/// Returns the time between operations of chip 0 when all chips have had work for a while. It is a mean, because the
+/// load may allow several patterns that alternate.
 fn period(device: &mut Device, chips: u64, operation: Operation) -> u64 {
     for unit in 0..ROUNDS * chips {
         submit(device, Time::ZERO, request(operation, unit));
@@ -60,7 +60,7 @@ fn period(device: &mut Device, chips: u64, operation: Operation) -> u64 {
 
 #[test]
 fn saturated_reads_have_the_period_of_the_closed_form() {
-    // Cycles of 25 ns for a command, cells from far below the data of a page to far above those of all chips.
+    // 25 ns per command cycle. Cell times from far below the transfer of a page to far above those of all chips.
     for cycles in [1, 7, 100] {
         for read in [5, 25, 60, 110, 250, 450, 1100] {
             for chips in 1..=8 {
@@ -88,7 +88,7 @@ fn saturated_reads_have_the_period_of_the_closed_form() {
 }
 
 #[test]
-fn commands_without_time_know_no_order() {
+fn the_order_does_not_matter_if_commands_take_no_time() {
     for order in ORDERS {
         for (chips, expected) in [(1, 25 * US + DATA), (2, 2 * DATA), (4, 4 * DATA)] {
             let mut device = channel(chips, &[&format!("bus.order={order}")]);
@@ -99,7 +99,7 @@ fn commands_without_time_know_no_order() {
 
 #[test]
 fn programs_have_the_same_period_in_any_order() {
-    // Their data follow their commands without a gap: max(n (a + X), a + X + tPROG).
+    // The data of a program follow its command without a gap: max(n (a + X), a + X + tPROG).
     for order in ORDERS {
         for chips in 1..=6 {
             let mut device = channel(
@@ -113,14 +113,14 @@ fn programs_have_the_same_period_in_any_order() {
     }
 }
 
-/// From when to when a phase of an operation lasts.
+/// Returns the start and the end of a phase of an operation.
 fn phase_of(slices: &[Slice], plane: u32, phase: Phase) -> (u64, u64) {
     let slice = slices.iter().find(|slice| (slice.plane, slice.phase) == (plane, phase));
     slice.map(|slice| (slice.start.ps(), slice.end.ps())).unwrap_or_else(|| panic!("plane {plane} has no {phase:?}"))
 }
 
-/// Chips 0 and 1 have data of host reads ready, first the one and then the other; while those of chip 0 leave, chips 2
-/// and 3 get something to do.
+/// Lets chips 0 and 1 have data of host reads ready, chip 0 first. While the data of chip 0 are transferred, chips 2
+/// and 3 receive requests.
 fn behind_data(order: &str, scheduler: &str, third: Request, fourth: Request) -> Vec<Slice> {
     let (order, scheduler) = (format!("bus.order={order}"), format!("scheduler={scheduler}"));
     let cycles = "bus.command_cycles={ read = 7, program = 7, erase = 5 }";
@@ -135,23 +135,23 @@ fn behind_data(order: &str, scheduler: &str, third: Request, fourth: Request) ->
 const COMMAND: u64 = 175_000;
 
 #[test]
-fn a_command_goes_before_data_that_wait_for_longer() {
+fn a_command_precedes_data_that_wait_longer() {
     let free = COMMAND + 25 * US + DATA;
     let (read, write) = (request(Operation::Read, 2), request(Operation::Write, 3));
     let slices = behind_data("fcfs", "fcfs", read, write);
     assert_eq!(phase_of(&slices, 1, Phase::Data), (free, free + DATA));
     assert_eq!(phase_of(&slices, 2, Phase::Command), (free + DATA, free + DATA + COMMAND));
-    // A read is a command and moves its data later; the command of a program is one transfer with its data.
+    // A read is a command that transfers its data later. The command and the data of a program are one transfer.
     let slices = behind_data("commands-first", "fcfs", read, write);
     assert_eq!(phase_of(&slices, 2, Phase::Command), (free, free + COMMAND));
     assert_eq!(phase_of(&slices, 1, Phase::Data), (free + COMMAND, free + COMMAND + DATA));
     assert_eq!(phase_of(&slices, 3, Phase::Command), (free + COMMAND + DATA, free + 2 * COMMAND + DATA));
 }
 
-/// Ranks decide among commands and among data: those of host reads go first, with this scheduler. A read for a partial
-/// write has the rank of a program, or of cleaning.
+/// Ranks order commands among themselves and data among themselves. With this scheduler, those of host reads are first.
+/// A read for a partial write has the rank of a program, or of garbage collection.
 #[test]
-fn a_command_goes_before_data_of_any_rank() {
+fn a_command_precedes_data_of_any_rank() {
     let free = COMMAND + 25 * US + DATA;
     let partial = Request { sectors: 3, ..request(Operation::Write, 2) };
     let read = request(Operation::Read, 3);
@@ -165,7 +165,7 @@ fn a_command_goes_before_data_of_any_rank() {
     assert_eq!(phase_of(&slices, 1, Phase::Data), (free + 2 * COMMAND, free + 2 * COMMAND + DATA));
 }
 
-/// The second page of a unit that spans two is read by a command of its own.
+/// The second page of a unit that spans two pages is read by a separate command.
 #[test]
 fn the_next_page_of_a_unit_is_a_command() {
     let spans = ["geometry.page_size=2KiB", "geometry.mapping_unit=4KiB", "bus.command_cycles.read=7"];

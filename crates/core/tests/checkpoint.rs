@@ -1,7 +1,7 @@
-//! Checkpoints: what a recovery does not read for them, how long it takes then, and what they cost. `power/` shows that
-//! nothing else differs, at any instant; here flash is at rest, and the figures are computed by hand.
+//! Checkpoints: the pages that they save a recovery from reading, the time of the recovery, and their cost. `power/`
+//! shows that the recovered device is the same at any instant. Here the device is idle, and times are computed by hand.
 //!
-//! `FLOATGATE_DEVICES=tiny,x25m` measures the recoveries of these devices; see docs/model/durability.md.
+//! `FLOATGATE_DEVICES=tiny,x25m` measures the recoveries of the named devices; see docs/model/durability.md.
 
 mod common;
 
@@ -20,7 +20,7 @@ use floatgate_core::sim::request::{Operation, Request};
 use floatgate_core::sim::rng::Rng;
 use floatgate_core::sim::time::Time;
 
-/// Flash without payload but the device's own.
+/// Flash without the payload of the host. Only the contents of the device's own units are stored.
 #[derive(Clone, Default)]
 struct Kept {
     units: Vec<UnitState>,
@@ -28,7 +28,7 @@ struct Kept {
     erases: BTreeMap<u32, u32>,
     anchors: BTreeMap<u32, Ppn>,
     units_per_block: u32,
-    /// How parts are read.
+    /// Damage of the checkpoint parts.
     trouble: Trouble,
 }
 
@@ -36,11 +36,11 @@ struct Kept {
 enum Trouble {
     #[default]
     None,
-    /// The medium names no part.
+    /// The medium returns no anchors.
     NoAnchors,
-    /// It names the next part in the place of each.
+    /// Each anchor refers to the next part.
     OtherAnchors,
-    /// It names places beyond the device.
+    /// Anchors refer to addresses beyond the device.
     WildAnchors,
     /// Parts are torn.
     Torn,
@@ -129,12 +129,12 @@ impl FlashImage for Kept {
     }
 }
 
-/// A device that was filled, and then written to at random, so many units; and its flash.
+/// Returns a device that was filled and then overwritten at random with `writes` writes, and its flash.
 fn used(config: &DeviceConfig, writes: u64) -> (Device, Kept) {
     let mut device = build(config.clone(), Options::default());
-    precondition(&mut device, Precondition::Fill, 1, &mut |_| true).expect("it is filled");
+    precondition(&mut device, Precondition::Fill, 1, &mut |_| true).expect("the device is filled");
     let mut flash = Kept::new(config);
-    device.make_durable_with(|event, own| flash.apply(event, own)).expect("it is at rest");
+    device.make_durable_with(|event, own| flash.apply(event, own)).expect("the device is idle");
     let (mut rng, mut told) = (Rng::new(1, "checkpoint"), floatgate_core::durability::flash::Outbox::default());
     let (units, sectors) = (config.logical_units(), config.sectors_per_unit());
     for _ in 0..writes.div_ceil(32) {
@@ -153,10 +153,10 @@ fn used(config: &DeviceConfig, writes: u64) -> (Device, Kept) {
 
 fn recover(config: &DeviceConfig, flash: &Kept, trouble: Trouble) -> (Device, Recovery) {
     let mut flash = Kept { trouble, ..flash.clone() };
-    Device::recover(config.clone(), Options::default(), &mut flash).expect("it is recovered")
+    Device::recover(config.clone(), Options::default(), &mut flash).expect("the device recovers")
 }
 
-/// One plane of 64 blocks of 64 units; accounts of 28 + 64 * 8 bytes, of which 7 share a part: 10 parts.
+/// A plane of 64 blocks of 64 units. The account of a block has 28 + 64 * 8 bytes; 7 fit into a part: 10 parts.
 const PLANE: [&str; 4] =
     ["geometry.channels=1", "geometry.chips=1", "durability.checkpoint=8KiB", "capacity.spare=0.4"];
 
@@ -167,13 +167,13 @@ fn blocks_with_accounts_are_not_read() {
     let (mut device, flash) = used(&config, 4000);
     let (_, with) = recover(&config, &flash, Trouble::None);
     let (_, without) = recover(&config, &flash, Trouble::NoAnchors);
-    // Each used block is 64 pages, each empty one a page; each part is a page.
+    // A used block takes 64 page reads, an empty one takes one, and so does a part.
     assert_eq!(without.pages_read, 64 * without.blocks_scanned + without.blocks_empty);
     assert_eq!(with.blocks_skipped + with.blocks_scanned + with.blocks_empty, 64);
     assert_eq!(with.pages_read, with.checkpoint_parts + 64 * with.blocks_scanned + with.blocks_empty);
     assert!(with.checkpoint_parts == 10 && with.blocks_skipped > 50, "{with:?}");
     assert_eq!((with.blocks_erased, without.blocks_erased), (0, 0));
-    // A read takes 25 us, its command, and 25 ns for each of 128 spare bytes, or of the 4,096 of a part.
+    // A read takes 25 us, its command, and 25 ns for each byte: 128 spare bytes, or the 4,096 bytes of a part.
     let command = device.array_mut().timing().read_command.0;
     let [spare, whole] = [128, 4096].map(|bytes| 25_000_000 + command + bytes * 25_000);
     assert_eq!(without.time_ps, without.pages_read * spare);
@@ -181,7 +181,7 @@ fn blocks_with_accounts_are_not_read() {
 }
 
 #[test]
-fn summaries_count_with_all_that_they_hold() {
+fn the_time_of_a_summary_read_includes_its_data() {
     let config = device_config(&["geometry.channels=1", "geometry.chips=1", "mapping.block_summary.last_page=2KiB"]);
     let (mut device, flash) = used(&config, 200);
     let (_, found) = recover(&config, &flash, Trouble::None);
@@ -214,18 +214,18 @@ fn blocks_in_slc_mode_have_fewer_pages_and_are_read_faster() {
     assert_eq!((found.blocks_scanned, found.blocks_empty), (slc + native, blocks.len() as u64 - slc - native));
     assert!(slc > 5 && native > 20, "{slc} blocks of the map, {native} of data");
     assert_eq!(found.pages_read, 22 * slc + 66 * native + found.blocks_empty);
-    // The blocks of the map are erased, and it is written anew, all in one plane without command cycles.
+    // The blocks of the map are erased and the map is written again, all in one plane without command cycles.
     let [read, slc_read] = [25_000_000, 20_000_000].map(|cells| cells + 128 * 25_000);
     let program = 4096 * 25_000 + 75_000_000;
     let reads = 22 * slc * slc_read + (66 * native + found.blocks_empty) * read;
     let erases = found.blocks_erased * 1_500_000_000;
     assert_eq!(found.time_ps, reads + erases + found.map_pages_written * program);
     assert!(found.blocks_erased >= slc && found.map_pages_written > 100, "{found:?}");
-    recovered.check_invariants().expect("its books add up");
+    recovered.check_invariants().expect("the counters add up");
 }
 
 #[test]
-fn a_checkpoint_that_cannot_be_read_is_as_if_it_was_not_there() {
+fn an_unreadable_checkpoint_is_ignored() {
     let config = device_config(&PLANE);
     let (_, flash) = used(&config, 3000);
     let (scanned, _) = recover(&config, &flash, Trouble::NoAnchors);
@@ -241,15 +241,15 @@ fn a_checkpoint_that_cannot_be_read_is_as_if_it_was_not_there() {
         Trouble::Unreadable,
     ] {
         let (device, report) = recover(&config, &flash, trouble);
-        // Of a part that ends early nothing counts.
+        // A part that ends early is ignored as a whole.
         assert_eq!(report.blocks_skipped > 0, trouble == Trouble::None, "{trouble:?}: {report:?}");
         assert_eq!(map(&device), map(&scanned), "{trouble:?}");
-        device.check_invariants().expect("its books add up");
+        device.check_invariants().expect("the counters add up");
     }
 }
 
 #[test]
-fn it_costs_what_was_asked_for() {
+fn parts_are_written_at_the_configured_interval() {
     for (interval, units) in [("8KiB", 2), ("64KiB", 16), ("1MiB", 256)] {
         let mut device = build(
             device_config(&[PLANE[0], PLANE[1], PLANE[3], &format!("durability.checkpoint={interval}")]),
@@ -266,17 +266,18 @@ fn it_costs_what_was_asked_for() {
         let [host, parts] =
             [ProgramCause::Host, ProgramCause::Checkpoint].map(|c| counters.pages_programmed[c as usize]);
         assert_eq!(host, total);
-        // No more than that, and no less by much while blocks close often enough.
+        // At most one part per interval, and at least a third of that if enough blocks are closed.
         let closed = (host + counters.pages_programmed[ProgramCause::Gc as usize]) / 64;
         let least = (total / units).min(closed) / 3;
         assert!(parts <= total / units && parts >= least, "{interval}: {parts} parts, {closed} blocks closed");
-        device.check_invariants().expect("its books add up");
+        device.check_invariants().expect("the counters add up");
     }
 }
 
-/// The recoveries of some devices, full and written to at random until each part was written; with and without.
+/// Compares recoveries with and without the checkpoint. The devices are full and were overwritten until each part was
+/// written.
 #[test]
-fn what_it_spares_is_measured() {
+fn a_checkpoint_saves_page_reads_and_time() {
     let names = std::env::var("FLOATGATE_DEVICES").unwrap_or_else(|_| "tiny".to_owned());
     for name in names.split(',') {
         let config = load(name, &["durability.checkpoint=4KiB".to_owned()]).expect("a device");

@@ -1,8 +1,8 @@
-//! Advanced commands, gate by gate: what they take is worked out by hand, to the picosecond, and how often they are
-//! used is counted by a model of a few lines.
+//! Advanced commands, one by one: their times are computed by hand, to the picosecond, and a small model counts how
+//! often they are used.
 //!
-//! The figures of the device: page read 25 us, program 200 us, erase 1500 us, 4096 B at 25 ns a byte: 102.4 us on the
-//! channel, and command cycles of no time except where a test gives them some.
+//! Times of the device: page read 25 us, program 200 us, erase 1500 us. A page of 4096 B takes 102.4 us on the channel
+//! at 25 ns per byte. Command cycles take no time, except if a test sets them.
 
 mod common;
 
@@ -21,8 +21,8 @@ const PROGRAM: u64 = 200 * US;
 const ERASE: u64 = 1500 * US;
 const DATA: u64 = 102_400_000;
 
-/// One channel with one chip of `dies` dies with two planes each; units go to the planes of a die first, then to the
-/// dies.
+/// Returns a device of one channel and one chip with `dies` dies of two planes each. Units go to the planes of a die
+/// first, then to the dies.
 fn chip(dies: u32, overrides: &[&str]) -> Device {
     let dies = format!("geometry.dies={dies}");
     let base = [
@@ -43,7 +43,7 @@ fn read(device: &Device, first: u64, count: u32) -> Request {
     Request { tag: first, ..units(device, Operation::Read, first, count) }
 }
 
-/// When requests end that are submitted at these times, by tag.
+/// Submits requests at the given times and returns the times of completion by tag.
 fn play(device: &mut Device, script: &[(u64, Request)]) -> Vec<(u64, u64)> {
     script.iter().for_each(|&(at, request)| submit(device, Time(at), request));
     let mut ends: Vec<_> = drain(device).iter().map(|done| (done.request.tag, done.finish.0)).collect();
@@ -51,7 +51,7 @@ fn play(device: &mut Device, script: &[(u64, Request)]) -> Vec<(u64, u64)> {
     ends
 }
 
-/// What merged commands there were: kind, dies, planes, commands.
+/// Returns the multi-plane and interleaved commands so far: kind, dies, planes, number of commands.
 fn merged(device: &Device) -> Vec<(Kind, u32, u32, u64)> {
     device.array().parallel.shapes().map(|shape| (shape.kind, shape.dies, shape.planes, shape.commands)).collect()
 }
@@ -89,16 +89,16 @@ fn pages_that_arrive_together_start_together() {
     };
     let latency = 2 * 3 * US;
     assert_eq!(ends(&["host.link_latency=3us"]), (latency + 2 * DATA + PROGRAM, latency + READ + 2 * DATA));
-    // With a bandwidth the first page is there before the second, and is programmed alone: 4.096 us at 1 GB/s. A
-    // read asks for both at once; the data of the second page follow those of the first over the link.
+    // If the link has a bandwidth, the first page arrives 4.096 us before the second and is programmed alone. A read
+    // requests both pages at once. On the link, the data of the second page follow those of the first.
     let (page, apart) = (4_096_000, 2 * (DATA + PROGRAM));
     let bandwidth = ["host.link_bandwidth=1GB/s", "host.link_latency=3us"];
     assert_eq!(ends(&bandwidth), (latency + page + apart, latency + READ + 2 * DATA + page));
     assert_eq!(ends(&bandwidth[..1]), (page + apart, READ + 2 * DATA + page));
-    // So it is where a core takes time for each page: 1 us to give one a place, 2 us to look one up.
+    // A core that takes time for each page has the same effect: 1 us for an allocation or a lookup.
     let lookup = "controller.firmware.lookup=\"1us\"";
     assert_eq!(ends(&[lookup]), (US + apart, US + 2 * (READ + DATA)));
-    // The second page of a read waits for the first, and is alone then. What costs nothing holds nothing apart.
+    // The second page of a read waits for the first and is read alone. Tasks that take no time separate nothing.
     let allocation = "controller.firmware.allocation=\"1us\"";
     assert_eq!(ends(&[allocation]), (US + apart, READ + 2 * DATA));
     assert_eq!(
@@ -108,7 +108,7 @@ fn pages_that_arrive_together_start_together() {
 }
 
 #[test]
-fn command_cycles_come_before_the_data_of_each_plane() {
+fn command_cycles_precede_the_data_of_each_plane() {
     let cycles = "bus.command_cycles={ read = 7, program = 8, erase = 5 }";
     let mut device = chip(1, &["nand.advanced.multi_plane_program=wise", cycles]);
     watch(&mut device);
@@ -122,14 +122,14 @@ fn command_cycles_come_before_the_data_of_each_plane() {
 }
 
 #[test]
-fn planes_are_read_together_and_their_data_leave_one_after_another() {
+fn planes_are_read_together_and_their_data_are_transferred_in_turn() {
     let script = |device: &Device| [(0, read(device, 0, 1)), (0, read(device, 1, 1))];
     let mut device = chip(1, &["nand.advanced.multi_plane_read=wise"]);
     fill(&mut device, 8);
     let both = read(&device, 0, 2);
     assert_eq!(play(&mut device, &[(0, both)]), [(0, READ + 2 * DATA)]);
     assert_eq!(merged(&device), [(Kind::Read, 1, 2, 1)]);
-    // Of two requests that wait for the die, each ends with its own data.
+    // Two requests wait for the die. Each completes with its own data.
     let mut device = chip(1, &["nand.advanced.multi_plane_read=wise"]);
     fill(&mut device, 8);
     let busy = read(&device, 6, 1);
@@ -137,7 +137,7 @@ fn planes_are_read_together_and_their_data_leave_one_after_another() {
     let free = READ + DATA;
     let ends = [(0, free + READ + DATA), (1, free + READ + 2 * DATA), (6, free)];
     assert_eq!(play(&mut device, &[(0, busy), first, second]), ends);
-    // Pages of unequal addresses are read by themselves.
+    // Pages at different addresses are read separately.
     let mut device = chip(1, &["nand.advanced.multi_plane_read=wise"]);
     fill(&mut device, 8);
     let (first, second) = (read(&device, 0, 1), read(&device, 3, 1));
@@ -147,7 +147,7 @@ fn planes_are_read_together_and_their_data_leave_one_after_another() {
 
 #[test]
 fn dies_are_interleaved_in_one_command() {
-    // Hu et al. 2011, Figure 2 (b): the chip takes its next command when both dies are done.
+    // Hu et al. 2011, Figure 2 (b): the chip accepts its next command when both dies are done.
     let overrides = ["geometry.planes=1", "nand.concurrency=command"];
     let mut basic = chip(2, &overrides);
     let (both, third) = (write(&basic, 0, 2), write(&basic, 2, 1));
@@ -156,12 +156,12 @@ fn dies_are_interleaved_in_one_command() {
     let ends = play(&mut device, &[(0, both), (US, third)]);
     assert_eq!(ends, [(0, 2 * DATA + PROGRAM), (2, 2 * DATA + PROGRAM + DATA + PROGRAM)]);
     assert_eq!(merged(&device), [(Kind::Program, 2, 2, 1)]);
-    // Reads: cells together, data one after another.
+    // Reads: the cells work together, and the data follow one another.
     fill(&mut device, 2);
     let now = device.now().0;
     let both = read(&device, 0, 2);
     assert_eq!(play(&mut device, &[(now, both)]), [(0, now + READ + 2 * DATA)]);
-    // With two planes each, the commands of the second die go while the cells of the first read.
+    // Two planes per die: the commands of the second die are sent while the cells of the first read.
     let planes = ["nand.advanced.multi_plane_read=wise", "bus.command_cycles={ read = 8 }"];
     let mut device = chip(2, &[&overrides[1..], &["nand.advanced.interleave=true"], &planes[..]].concat());
     fill(&mut device, 4);
@@ -172,7 +172,8 @@ fn dies_are_interleaved_in_one_command() {
 
 #[test]
 fn multi_plane_operations_are_interleaved() {
-    // Hu et al. 2013, Figure 19: 2 dies x 2 planes; the second die programs until 4 transfers and a cell time.
+    // Hu et al. 2013, Figure 19: 2 dies x 2 planes. The second die programs until four transfers and a program have
+    // ended.
     let overrides =
         ["nand.concurrency=command", "nand.advanced.interleave=true", "nand.advanced.multi_plane_program=wise"];
     let mut device = chip(2, &overrides);
@@ -193,7 +194,7 @@ fn planes_work_in_pairs() {
     assert_eq!(play(&mut device, &[(0, all)]), [(0, 4 * DATA + PROGRAM)]);
     let mut device = chip(1, &[overrides[0], overrides[1], "nand.advanced.plane_pairs=true"]);
     assert_eq!(play(&mut device, &[(0, all)]), [(0, 2 * (2 * DATA + PROGRAM))]);
-    // Planes 1 and 2 are no pair.
+    // Planes 1 and 2 are not a pair.
     let mut device = chip(1, &[overrides[0], overrides[1], "nand.advanced.plane_pairs=true"]);
     let middle = write(&device, 1, 2);
     assert_eq!(play(&mut device, &[(0, middle)]), [(1, 2 * (DATA + PROGRAM))]);
@@ -202,7 +203,7 @@ fn planes_work_in_pairs() {
 #[test]
 fn any_planes_of_a_group_work_together() {
     let mut device = chip(1, &["geometry.planes=4", "nand.advanced.multi_plane_program=wise"]);
-    // Four together; while they program, writes of three of the planes line up.
+    // Four planes work together. While they program, writes for three of the planes are queued.
     let mut script = vec![(0, write(&device, 0, 4))];
     script.extend([4, 5, 7].map(|unit| (US, write(&device, unit, 1))));
     let first = 4 * DATA + PROGRAM;
@@ -223,7 +224,7 @@ fn strict_planes_need_blocks_of_equal_addresses() {
         let strict = format!("nand.advanced.strict={strict}");
         let overrides = ["geometry.pages=16", "nand.advanced.multi_plane_program=wise", &strict];
         let mut device = chip(1, &overrides);
-        // Two pages of the first block of plane 1; in plane 0 the first block, and two pages of the second.
+        // Two pages of the first block of plane 1 are written; in plane 0, the first block and two pages of the second.
         lay(&mut device, (0..2).map(|page| 2 * page + 1));
         lay(&mut device, (0..18).map(|page| 2 * page));
         let both = write(&device, 100, 2);
@@ -237,8 +238,8 @@ fn strict_planes_join_with_the_block_that_they_open() {
     for (strict, took) in [(false, 2 * DATA + PROGRAM), (true, 2 * (DATA + PROGRAM))] {
         let strict = format!("nand.advanced.strict={strict}");
         let mut device = chip(1, &["geometry.pages=16", "nand.advanced.multi_plane_program=wise", &strict]);
-        // Plane 0 has filled twenty blocks and opens the next, which is free in plane 1 too; but that is beyond the
-        // oldest blocks which plane 1 chooses from, and it opens its first.
+        // Plane 0 has filled twenty blocks and opens the next. Plane 1 has the same block free, but not among the
+        // oldest blocks, from which it chooses. It opens its first block.
         lay(&mut device, (0..20 * 16).map(|page| 2 * page));
         let both = write(&device, 1000, 2);
         assert_eq!(play(&mut device, &[(0, both)]), [(1000, took)], "{strict}");
@@ -246,10 +247,10 @@ fn strict_planes_join_with_the_block_that_they_open() {
 }
 
 #[test]
-fn blind_programs_leave_out_the_pages_of_the_plane_behind() {
+fn blind_programs_skip_pages_of_the_plane_with_the_lower_frontier() {
     for (how, took, wasted) in [("wise", 2 * (DATA + PROGRAM), 0), ("blind", 2 * DATA + PROGRAM, 3)] {
         let mut device = chip(1, &[&format!("nand.advanced.multi_plane_program={how}")]);
-        // Plane 0 is at its fifth page, plane 1 at its second.
+        // Plane 0 has its frontier at the fifth page, plane 1 at the second.
         lay(&mut device, [0, 2, 4, 6, 1].into_iter());
         let both = write(&device, 100, 2);
         assert_eq!(play(&mut device, &[(0, both)]), [(100, took)], "{how}");
@@ -263,24 +264,24 @@ fn blind_programs_leave_out_the_pages_of_the_plane_behind() {
 }
 
 #[test]
-fn data_go_in_while_the_cells_program() {
+fn data_are_transferred_while_the_cells_program() {
     let overrides = ["geometry.planes=1"];
     let mut basic = chip(1, &overrides);
     let three = write(&basic, 0, 3);
     assert_eq!(play(&mut basic, &[(0, three)]), [(0, 3 * (DATA + PROGRAM))]);
     let mut device = chip(1, &[overrides[0], "nand.advanced.cache_program=true"]);
     assert_eq!(play(&mut device, &[(0, three)]), [(0, DATA + 3 * PROGRAM)]);
-    // Where the transfer is the longer one, the cells wait for it.
+    // If the transfer takes longer, the cells wait for it.
     let mut device = chip(1, &[overrides[0], "nand.advanced.cache_program=true", "nand.program=60us"]);
     assert_eq!(play(&mut device, &[(0, three)]), [(0, 3 * DATA + 60 * US)]);
-    // Not into another block.
+    // Cache programs do not extend into another block.
     let mut device = chip(1, &[overrides[0], "nand.advanced.cache_program=true", "geometry.pages=2"]);
     let across = write(&device, 0, 3);
     assert_eq!(play(&mut device, &[(0, across)]), [(0, DATA + 2 * PROGRAM + DATA + PROGRAM)]);
 }
 
 #[test]
-fn the_next_page_is_read_while_data_leave() {
+fn the_next_page_is_read_during_a_transfer() {
     let overrides = ["geometry.planes=1"];
     let mut basic = chip(1, &overrides);
     fill(&mut basic, 8);
@@ -289,11 +290,11 @@ fn the_next_page_is_read_while_data_leave() {
     let mut device = chip(1, &[overrides[0], "nand.advanced.cache_read=true"]);
     fill(&mut device, 8);
     assert_eq!(play(&mut device, &[(0, three)]), [(0, READ + 3 * DATA)]);
-    // Where the cells are the slower ones, the channel waits for them.
+    // If the cells take longer, the channel waits for them.
     let mut device = chip(1, &[overrides[0], "nand.advanced.cache_read=true", "nand.read=150us"]);
     fill(&mut device, 8);
     assert_eq!(play(&mut device, &[(0, three)]), [(0, 3 * 150 * US + DATA)]);
-    // The command of the next read goes before the data.
+    // The command of the next read precedes the data.
     let cycles = "bus.command_cycles={ read = 8 }";
     let mut device = chip(1, &[overrides[0], "nand.advanced.cache_read=true", cycles]);
     fill(&mut device, 8);
@@ -302,8 +303,8 @@ fn the_next_page_is_read_while_data_leave() {
 }
 
 #[test]
-fn planes_read_the_next_pages_while_their_data_leave() {
-    // The data of both planes go to the cache registers together, before those of the first leave.
+fn planes_read_the_next_pages_during_their_transfers() {
+    // The data of both planes move to the cache registers together, before those of the first plane are transferred.
     let both = ["nand.advanced.multi_plane_read=wise", "nand.advanced.cache_read=true"];
     let ends = |overrides: &[&str], script: &dyn Fn(&Device) -> Vec<Request>| {
         let mut device = chip(1, &[&both, overrides].concat());
@@ -315,22 +316,22 @@ fn planes_read_the_next_pages_while_their_data_leave() {
     };
     let six = |device: &Device| vec![read(device, 0, 6)];
     assert_eq!(ends(&[], &six), (vec![(0, READ + 6 * DATA)], 3));
-    // Slower than the data of one plane, quicker than those of two: nothing waits for the cells but once.
+    // Slower than a transfer of one plane, faster than those of two: only the first read of the cells takes extra time.
     let slow = ["nand.read=150us"];
     assert_eq!(ends(&slow, &six), (vec![(0, 150 * US + 6 * DATA)], 3));
-    // Slower than those of two: the channel waits for them.
+    // Slower than the transfers of two planes: the channel waits for the cells.
     assert_eq!(ends(&["nand.read=300us"], &six), (vec![(0, 3 * 300 * US + 2 * DATA)], 3));
-    // The commands of both planes go before the data.
+    // The commands of both planes precede the data.
     let cycles = [slow[0], "bus.command_cycles={ read = 8 }"];
     assert_eq!(ends(&cycles, &six), (vec![(0, 6 * 200_000 + 150 * US + 6 * DATA)], 3));
-    // One page behind two, and two behind one.
+    // A single page follows two pages, and is followed by another one.
     let three = |device: &Device| vec![read(device, 0, 2), read(device, 4, 1), read(device, 7, 1)];
     let first = 150 * US + 2 * DATA;
     let expected = vec![(0, first), (4, first + DATA), (7, first + DATA + 150 * US - DATA + DATA)];
     assert_eq!(ends(&slow, &three), (expected, 1));
 }
 
-/// Dies of one plane, whose programs reads interrupt.
+/// Options of dies with one plane, whose programs are suspended for reads.
 const INTERRUPTED: [&str; 3] = [
     "geometry.planes=1",
     "scheduler=read-first",
@@ -338,17 +339,17 @@ const INTERRUPTED: [&str; 3] = [
 ];
 
 #[test]
-fn reads_interrupt_programs_and_erases() {
+fn reads_suspend_programs() {
     let overrides = INTERRUPTED;
     let mut device = chip(1, &overrides);
     fill(&mut device, 8);
-    // The program is at its cells from DATA on; the read comes 50 us later.
+    // The cells program from DATA on; the read arrives 50 us later.
     let (program, first, second) = (write(&device, 5, 1), read(&device, 0, 1), read(&device, 1, 1));
     let at = DATA + 50 * US;
     let served = at + 5 * US + READ + DATA;
     let ends = play(&mut device, &[(0, program), (at, first)]);
     assert_eq!(ends, [(0, served), (5, served + 3 * US + PROGRAM - 50 * US)]);
-    // A second read that waits is served before the cells go on, a third is not: the limit is 2.
+    // A second waiting read is served before the cells resume. A third is not, because the limit is 2.
     let mut device = chip(1, &overrides);
     fill(&mut device, 8);
     let third = read(&device, 2, 1);
@@ -356,19 +357,19 @@ fn reads_interrupt_programs_and_erases() {
     let resumed = served + READ + DATA + 3 * US;
     let programmed = resumed + PROGRAM - 50 * US;
     assert_eq!(ends, [(0, served), (1, served + READ + DATA), (2, programmed + READ + DATA), (5, programmed)]);
-    // While data go in, nothing is interrupted: a read that comes then interrupts the cells when they begin.
+    // A transfer is not interrupted: a read that arrives during it suspends the cells as soon as they start.
     let mut device = chip(1, &overrides);
     fill(&mut device, 8);
     let ends = play(&mut device, &[(0, program), (DATA / 2, first)]);
     let served = DATA + 5 * US + READ + DATA;
     assert_eq!(ends, [(0, served), (5, served + 3 * US + PROGRAM)]);
-    // One that comes while the cells are on their way to go on interrupts them when they do.
+    // A read that arrives while the cells are about to resume suspends them again when they do.
     let mut device = chip(1, &overrides);
     fill(&mut device, 8);
     let ends = play(&mut device, &[(0, program), (at, first), (at + 5 * US + READ + DATA + US, second)]);
     let served = [at + 5 * US + READ + DATA, at + 5 * US + READ + DATA + 3 * US + 5 * US + READ + DATA];
     assert_eq!(ends, [(0, served[0]), (1, served[1]), (5, served[1] + 3 * US + PROGRAM - 50 * US)]);
-    // Nor does anything of the program's cells that did no work remain in a timeline.
+    // A timeline contains no cell phase of a program that was suspended before it did any work.
     let mut device = chip(1, &overrides);
     fill(&mut device, 8);
     watch(&mut device);
@@ -376,7 +377,7 @@ fn reads_interrupt_programs_and_erases() {
     let cells: Vec<_> = slices(&device, Phase::Cell).iter().map(|slice| (slice.start.0, slice.end.0)).collect();
     let read = (DATA + 5 * US, DATA + 5 * US + READ);
     assert_eq!(cells, [read, (read.1 + DATA + 3 * US, read.1 + DATA + 3 * US + PROGRAM)]);
-    // Without the option nothing is.
+    // Without the option, nothing is suspended.
     let mut device = chip(1, &overrides[..2]);
     fill(&mut device, 8);
     let ends = play(&mut device, &[(0, program), (DATA + US, first)]);
@@ -384,11 +385,11 @@ fn reads_interrupt_programs_and_erases() {
 }
 
 #[test]
-fn reads_interrupt_a_die_that_waits_for_its_channel() {
+fn reads_suspend_a_die_that_waits_for_its_channel() {
     let overrides = [&INTERRUPTED[..], &["nand.concurrency=die", "nand.advanced.cache_program=true"]].concat();
     let mut device = chip(2, &overrides);
     fill(&mut device, 8);
-    // Die 0 programs unit 8 and would take the data of unit 10, but those of unit 9 are on their way to die 1.
+    // Die 0 programs unit 8 and could receive the data of unit 10, but the channel transfers those of unit 9 to die 1.
     let at = DATA + US;
     let [first, other, next] = [8, 9, 10].map(|unit| write(&device, unit, 1));
     let read = read(&device, 0, 1);
@@ -400,7 +401,7 @@ fn reads_interrupt_a_die_that_waits_for_its_channel() {
 }
 
 #[test]
-fn data_that_came_while_cells_rested_go_in_when_they_go_on() {
+fn data_that_arrived_during_a_suspension_are_transferred_after_it() {
     let overrides = [&INTERRUPTED[..], &["nand.advanced.cache_program=true"]].concat();
     let mut device = chip(1, &overrides);
     fill(&mut device, 8);
@@ -409,12 +410,12 @@ fn data_that_came_while_cells_rested_go_in_when_they_go_on() {
     let ends = play(&mut device, &[(0, first), (at, read), (at + 10 * US, next)]);
     let served = at + 5 * US + READ + DATA;
     let programmed = served + 3 * US + PROGRAM - 50 * US;
-    assert!(served + DATA < programmed, "the data are there when the cells are free");
+    assert!(served + DATA < programmed, "the transfer ends before the cells are free");
     assert_eq!(ends, [(0, served), (8, programmed), (9, programmed + PROGRAM)]);
 }
 
 #[test]
-fn caches_suspension_and_wordlines_are_of_present_day_devices() {
+fn only_modern_devices_have_cache_commands_suspension_and_wordlines() {
     for (name, present) in [("hu2011", false), ("agrawal2008", false), ("tlc-nvme", true), ("qlc-nvme", true)] {
         let config = floatgate_core::config::load(name, &[]).unwrap();
         let advanced = &config.nand.advanced;
@@ -426,7 +427,7 @@ fn caches_suspension_and_wordlines_are_of_present_day_devices() {
 }
 
 #[test]
-fn dies_of_one_chip_are_interleaved_not_those_of_a_package() {
+fn only_dies_of_one_chip_are_interleaved() {
     let overrides = [
         "geometry.chips=2",
         "geometry.chips_per_package=2",
@@ -441,7 +442,7 @@ fn dies_of_one_chip_are_interleaved_not_those_of_a_package() {
     assert_eq!(merged(&device), [(Kind::Program, 2, 2, 2)]);
 }
 
-/// Asserts that what is told of the device at any instant is what its phases say, to the picosecond.
+/// Asserts that samples of the device at many instants agree with its phases, to the picosecond.
 fn assert_sampled(overrides: &[&str], dies: u32, script: impl Fn(&Device) -> Vec<(u64, Request)>) {
     let build = || {
         let mut device = chip(dies, overrides);
@@ -455,7 +456,7 @@ fn assert_sampled(overrides: &[&str], dies: u32, script: impl Fn(&Device) -> Vec
     let planes = whole.config().geometry.planes;
     let overlap = |slice: &Slice, at: u64| slice.end.0.min(at).saturating_sub(slice.start.0) as i64;
     let (data, mut cells) = (slices(&whole, Phase::Data), slices(&whole, Phase::Cell));
-    // Planes that work together are one time of their die.
+    // Planes that work together count once for their die.
     cells.sort_by_key(|slice| (slice.plane / planes, slice.start, slice.end));
     cells.dedup_by_key(|slice| (slice.plane / planes, slice.start, slice.end));
     let (mut device, mut next) = (build(), script.iter().peekable());
@@ -475,7 +476,7 @@ fn assert_sampled(overrides: &[&str], dies: u32, script: impl Fn(&Device) -> Vec
 }
 
 #[test]
-fn an_instant_in_the_middle_is_told_right() {
+fn samples_during_operations_are_exact() {
     let wide =
         |device: &Device| vec![(0, write(device, 16, 4)), (US, read(device, 0, 4)), (2 * US, read(device, 5, 3))];
     let together = [
@@ -499,7 +500,8 @@ fn an_instant_in_the_middle_is_told_right() {
     assert_sampled(&["geometry.planes=1", "scheduler=read-first", suspend], 1, early);
 }
 
-/// A device of one die that cleans a lot, after so many overwrites at random of two units each, `depth` at a time.
+/// Returns a device of one die with frequent garbage collection. `requests` random overwrites of two units each were
+/// performed, `depth` at a time.
 fn overwritten(overrides: &[&str], depth: usize, requests: u64) -> Device {
     let base = [
         "geometry.blocks=32",
@@ -511,7 +513,7 @@ fn overwritten(overrides: &[&str], depth: usize, requests: u64) -> Device {
     ];
     let mut device = chip(1, &[&base, overrides].concat());
     watch(&mut device);
-    // As many in both planes: where one is a page behind for good, wise commands never find equal addresses.
+    // An even number fills both planes alike. If one plane stayed a page behind, no addresses would be equal.
     let all = device.config().logical_units() & !1;
     fill(&mut device, all as u32);
     let mut rng = Rng::new(7, "commands");
@@ -519,7 +521,7 @@ fn overwritten(overrides: &[&str], depth: usize, requests: u64) -> Device {
         let now = device.now();
         let request = write(&device, rng.below(all - 1), 2);
         device.submit(now, Request { tag: index, arrival: now, ..request });
-        // One at a time means that cleaning, too, has come to its end.
+        // At depth 1, garbage collection also has to end before the next request.
         while device.outstanding() >= depth || (depth == 1 && device.next_event_time().is_some()) {
             let at = device.next_event_time().unwrap_or_else(|| panic!("{}", device.explain_stall()));
             device.advance_to(at);
@@ -531,7 +533,7 @@ fn overwritten(overrides: &[&str], depth: usize, requests: u64) -> Device {
 }
 
 #[test]
-fn a_page_is_moved_within_its_plane() {
+fn copy_back_moves_a_page_within_its_plane() {
     let device = overwritten(&["nand.advanced.copy_back=wise"], 8, 3000);
     let counters = device.ftl().counters;
     assert!(counters.copy_backs > 300, "{counters:?}");
@@ -544,13 +546,14 @@ fn a_page_is_moved_within_its_plane() {
         assert_eq!((read.end, read.plane), (program.start, program.plane));
     }
     assert!(slices(&device, Phase::Data).iter().all(|slice| slice.kind != Kind::CopyBack));
-    // About half of the pages have the parity of the page that they go to; the others go through the controller.
+    // About half of the pages have the parity of their destination. The others are moved through the controller.
     let moved = counters.pages_programmed[ProgramCause::Gc as usize] as f64;
     assert_close("share of copy-backs", counters.copy_backs as f64 / moved, 0.5, 0.1);
     assert_eq!(counters.pages_programmed[ProgramCause::WasteCopyback as usize], 0);
 }
 
-/// A device with pages of two units whose oldest blocks have lost the first unit of each page, after it has cleaned.
+/// Returns a device with pages of two units after garbage collection. In its oldest blocks, the first unit of each page
+/// is invalid.
 fn half_invalid(how: &str) -> Device {
     let copy_back = format!("nand.advanced.copy_back={how}");
     let overrides = [
@@ -563,7 +566,7 @@ fn half_invalid(how: &str) -> Device {
         "capacity.spare=0.4",
         "gc.soft_threshold=2",
         "gc.victim=fifo",
-        // Two writes wait for each other, and fill a page.
+        // A write waits for a second one, and they fill a page together.
         "controller.fill_timeout=500us",
         &copy_back,
     ];
@@ -587,11 +590,11 @@ fn half_invalid(how: &str) -> Device {
 }
 
 #[test]
-fn a_page_is_moved_with_the_units_that_are_stale() {
+fn copy_back_moves_a_page_with_its_invalid_units() {
     let device = half_invalid("blind");
     let programs = slices(&device, Phase::Cell).into_iter().filter(|s| s.kind == Kind::CopyBack).skip(1).step_by(2);
     let places: Vec<u32> = programs.map(|slice| slice.ppn).collect();
-    // A victim gains eight units; a copy with a stale one gives up one of them, as long as a program's worth is left.
+    // A victim frees eight units. A copy with an invalid unit wastes one of them, as long as a program's worth is left.
     assert!(places.len() >= 6, "{places:?}");
     assert_eq!(places.len() as u64, device.ftl().counters.copy_backs);
     let ftl = device.ftl();
@@ -604,14 +607,14 @@ fn a_page_is_moved_with_the_units_that_are_stale() {
         assert_eq!(owner.0 % 2, 1, "the second unit of a page");
         assert_eq!(ftl.read_contents(owner, 0, 8), media.read(valid));
     }
-    // Wise, the controller packs two units into a page, and nothing is given up.
+    // Wise copy-back: the controller combines two units into a page, and nothing is wasted.
     let counters = half_invalid("wise").ftl().counters;
     assert_eq!((counters.copy_backs, counters.units_padded), (0, 0));
     assert!(counters.units_moved() >= 8, "{counters:?}");
 }
 
-/// A device of two planes that are written alike, two units at a time, until both have cleaned; with the cells' phases
-/// of each copy-back.
+/// Returns a device after both planes collected garbage, and the phases of each copy-back. The two planes receive the
+/// same writes, two units at a time.
 fn alike(overrides: &[&str]) -> (Device, Vec<Slice>) {
     let base = [
         "geometry.blocks=16",
@@ -641,14 +644,14 @@ fn alike(overrides: &[&str]) -> (Device, Vec<Slice>) {
 
 #[test]
 fn planes_move_pages_together() {
-    // What is read and programmed in both planes at once: k a + tR + k a + tPROG.
+    // Both planes read and program at the same time: k a + tR + k a + tPROG.
     let cycles = "bus.command_cycles={ read = 8, program = 4, erase = 5 }";
     let together = ["nand.advanced.multi_plane_read=wise", "nand.advanced.multi_plane_erase=wise", cycles];
     for strict in ["nand.advanced.strict=false", "nand.advanced.strict=true"] {
         let (device, slices) = alike(&[&together[..], &[strict]].concat());
         let moved = device.ftl().counters.copy_backs;
         let commands: u64 = merged(&device).iter().filter(|s| (s.0, s.2) == (Kind::CopyBack, 2)).map(|s| s.3).sum();
-        // Planes that are written alike are cleaned alike.
+        // The planes receive the same writes, so their garbage collection is the same.
         assert!(moved > 100 && 2 * commands == moved, "{commands} commands for {moved} pages, {strict}");
         let (read, program) = (200_000, 100_000);
         for of_command in slices.chunks(8) {
@@ -669,10 +672,13 @@ fn planes_move_pages_together() {
             ];
             assert_eq!(told, expected, "{strict}");
         }
-        // The same, one plane at a time, moves as many.
+        // Planes that do not work together move the same number of pages.
         let (alone, _) = alike(&[cycles, strict]);
         assert_eq!(alone.ftl().counters.copy_backs, moved);
-        assert!(merged(&alone).iter().all(|shape| shape.0 != Kind::CopyBack), "it needs multi-plane reads too");
+        assert!(
+            merged(&alone).iter().all(|shape| shape.0 != Kind::CopyBack),
+            "multi-plane copy-back needs multi-plane reads"
+        );
     }
 }
 
@@ -682,15 +688,15 @@ fn blind_copy_back_wastes_about_a_page_for_every_second_copy() {
         let counters = overwritten(&[spare, "nand.advanced.copy_back=blind"], 8, 6000).ftl().counters;
         let wasted =
             counters.pages_programmed[ProgramCause::WasteCopyback as usize] as f64 / counters.copy_backs as f64;
-        // After a copy the frontier's parity has turned: it fits where the next valid page comes at an odd distance.
-        // That is half of the cases where few pages are valid, and more where neighbours are.
+        // Each copy changes the parity of the frontier, so the next valid page fits if its distance is odd. That is
+        // half of the cases if few pages are valid, and more if neighbors are.
         assert_close("pages wasted for a copy-back", wasted, about, 0.1);
         let basic = overwritten(&[spare], 8, 6000).ftl().counters;
         assert!(counters.blocks_erased > basic.blocks_erased, "{counters:?} {basic:?}");
     }
 }
 
-/// All commands that can be used wisely.
+/// Options that enable all commands in their wise variants.
 const WISE: [&str; 4] = [
     "nand.advanced.copy_back=wise",
     "nand.advanced.multi_plane_program=wise",
@@ -706,18 +712,19 @@ fn wise_commands_waste_nothing_and_erase_no_more() {
 }
 
 #[test]
-fn wise_commands_that_clean_sooner_waste_nothing() {
+fn wise_commands_that_start_gc_sooner_waste_nothing() {
     for spare in ["capacity.spare=0.3", "capacity.spare=0.4", "capacity.spare=0.5"] {
         for depth in [2, 4, 16] {
             let counters = |more: &[&str]| overwritten(&[&[spare], more].concat(), depth, 6000).ftl().counters;
             let (basic, wise) = (counters(&[]), counters(&WISE));
             assert_eq!(wise.units_padded, 0);
-            // What is erased beyond basic commands was moved beyond them, but for what is free or open at the end.
+            // More erases than with basic commands correspond to more moves, except for the blocks free or open at the
+            // end.
             let erased = 32 * (wise.blocks_erased as i64 - basic.blocks_erased as i64);
             let moved = wise.units_moved() as i64 - basic.units_moved() as i64;
             assert!((erased - moved).abs() <= 2 * 2 * 32, "{spare} {depth}: {erased} pages erased, {moved} moved");
             assert_close("blocks erased", wise.blocks_erased as f64, basic.blocks_erased as f64, 0.02);
-            // Cleaning that does not wait costs more than that, without any of these commands.
+            // Starting garbage collection without waiting costs more than that, without any of these commands.
             let sooner = counters(&["gc.hard_threshold=2"]);
             let full = |counters: &Counters| counters.victim_valid_units as f64 / counters.victims as f64;
             assert!(sooner.blocks_erased > wise.blocks_erased && full(&sooner) > full(&wise), "{spare} {depth}");
@@ -733,7 +740,7 @@ fn assert_wise(spare: &str) {
     assert_eq!((counters.blocks_erased, counters.units_moved()), (basic.blocks_erased, basic.units_moved()), "{spare}");
     let kinds: Vec<Kind> = merged(&device).iter().map(|shape| shape.0).collect();
     assert!(kinds.contains(&Kind::Program) && kinds.contains(&Kind::Erase), "{kinds:?}");
-    // Erases of one command are one cell time of both planes.
+    // The erases of one command are one cell time in both planes.
     let erases: Vec<_> = slices(&device, Phase::Cell).into_iter().filter(|slice| slice.kind == Kind::Erase).collect();
     assert!(erases.iter().all(|slice| slice.end - slice.start == Time(ERASE)));
     let together = erases.windows(2).filter(|pair| pair[0].start == pair[1].start).count() as u64;
@@ -742,10 +749,10 @@ fn assert_wise(spare: &str) {
 }
 
 #[test]
-fn planes_are_programmed_together_as_often_as_a_count_says() {
+fn planes_are_programmed_together_as_often_as_a_model_counts() {
     let mut device = chip(1, &["nand.advanced.multi_plane_program=wise"]);
     let mut rng = Rng::new(3, "merges");
-    // A first write keeps the die busy while the others line up; each unit is written once.
+    // A first write keeps the die busy while the others are queued; each unit is written once.
     let mut next = [0u64, 0];
     let mut planes = Vec::new();
     let mut unit_of = |plane: usize| {
@@ -760,13 +767,14 @@ fn planes_are_programmed_together_as_often_as_a_count_says() {
         })
         .collect();
     let last = play(&mut device, &script).iter().map(|end| end.1).max().unwrap();
-    // The count: the oldest leads; the oldest of the other plane joins where both planes have come as far.
+    // The model: the oldest write leads. The oldest write of the other plane joins if both frontiers are at the same
+    // page.
     let (mut lines, mut pages, mut time, mut together) = ([0, 0], [0u32, 0], 0, 0u64);
     let mut waiting: [Vec<usize>; 2] = [0, 1].map(|plane| (0..400).filter(|&i| planes[i] == plane).collect());
     waiting.iter_mut().for_each(|line| line.reverse());
     while let Some(lead) = (0..2).filter(|&p| !waiting[p].is_empty()).min_by_key(|&p| *waiting[p].last().unwrap()) {
         let other = 1 - lead;
-        // The first command starts before anything else is there.
+        // The first command starts before any other write arrives.
         let joins = time > 0 && !waiting[other].is_empty() && pages[lead] == pages[other];
         for plane in if joins { vec![lead, other] } else { vec![lead] } {
             waiting[plane].pop();
@@ -782,16 +790,16 @@ fn planes_are_programmed_together_as_often_as_a_count_says() {
 }
 
 #[test]
-fn planes_are_read_together_as_often_as_a_count_says() {
+fn planes_are_read_together_as_often_as_a_model_counts() {
     let mut device = chip(1, &["nand.advanced.multi_plane_read=wise"]);
     fill(&mut device, 64);
     let mut rng = Rng::new(5, "merged reads");
-    // Even units are in plane 0, odd ones in plane 1; few pages, so that lines often have equal ones in front.
+    // Even units are in plane 0, odd ones in plane 1. With few pages, the heads of both queues are often the same page.
     let reads: Vec<u64> = (0..400).map(|_| rng.below(6)).collect();
     let script: Vec<(u64, Request)> =
         (0..400).map(|index| (index, Request { tag: index, ..read(&device, reads[index as usize], 1) })).collect();
     let ends = play(&mut device, &script);
-    // The count: the oldest leads; what is first for the other plane joins where its page is the same.
+    // The model: the oldest read leads. The head of the other queue joins if it reads the same page.
     let mut waiting: [Vec<usize>; 2] = [0, 1].map(|plane| (0..400).filter(|&i| reads[i] % 2 == plane).rev().collect());
     let (mut time, mut together, mut expected) = (0, 0, vec![0; 400]);
     while let Some(lead) = (0..2).filter(|&p| !waiting[p].is_empty()).min_by_key(|&p| *waiting[p].last().unwrap()) {
@@ -811,7 +819,7 @@ fn planes_are_read_together_as_often_as_a_count_says() {
     assert_eq!(ends.iter().map(|end| end.1).collect::<Vec<_>>(), expected);
 }
 
-/// The share of time for which the channel carries data, of a long row of pages.
+/// Returns the share of time in which the channel transfers data, for a long sequence of pages.
 fn utilisation(overrides: &[&str], operation: Operation, count: u32) -> f64 {
     let base = [
         "geometry.channels=1",
@@ -838,15 +846,15 @@ fn utilisation(overrides: &[&str], operation: Operation, count: u32) -> f64 {
 }
 
 #[test]
-fn channel_utilisation_is_that_of_the_paper() {
-    // Hu et al. 2013, Section 5.1 and Figure 19, in the readings of the closed forms: data cycles only, and 2112 B at
-    // 25 ns where nothing else is said.
+fn channel_utilization_matches_the_paper() {
+    // Hu et al. 2013, Section 5.1 and Figure 19, as interpreted by the closed forms: data cycles only, and 2112 B at
+    // 25 ns unless stated otherwise.
     let one = ["geometry.chips=1", "geometry.dies=1", "geometry.planes=1"];
     assert_close("read", utilisation(&one, Operation::Read, 200), 0.7253, 0.005);
     let two_planes = ["geometry.chips=1", "geometry.dies=2", "geometry.planes=2"];
     let together = [&two_planes[..], &["nand.advanced.multi_plane_program=wise", "nand.advanced.strict=true"]].concat();
-    // Dies by themselves: 4 X / (2 X + tPROG). As one command of both, the chip takes the next when both are done:
-    // 4 X / (4 X + tPROG).
+    // Independent dies: 4 X / (2 X + tPROG). With one command for both dies, the chip accepts the next command when
+    // both are done: 4 X / (4 X + tPROG).
     let transfer = 2112.0 * 0.025;
     let independent = 4.0 * transfer / (2.0 * transfer + 200.0);
     assert_close("interleaved two-plane write", utilisation(&together, Operation::Write, 400), independent, 0.005);
@@ -859,7 +867,7 @@ fn channel_utilisation_is_that_of_the_paper() {
     let dies = ["geometry.chips=2", "geometry.dies=2", "geometry.planes=1"];
     let slow = [&dies[..], &["bus.transfer_spare=false", "bus.protocol={ sdr = \"30ns\" }"]].concat();
     assert_close("2 dies x 2 chips", utilisation(&slow, Operation::Write, 400), 0.9400, 0.005);
-    // Writes fill the channel with 5 chips, not with 4.
+    // Five chips saturate the channel with writes, four do not.
     let chips = |chips: &str| {
         let set = [chips, "geometry.dies=1", "geometry.planes=1"];
         utilisation(&set, Operation::Write, 400)

@@ -1,4 +1,4 @@
-//! What a device calls certain comes as it said.
+//! Committed completions: a completion that the device calls certain happens at the stated time.
 
 use std::collections::BTreeMap;
 
@@ -16,21 +16,21 @@ fn device(overrides: &[&str]) -> Device {
     device
 }
 
-/// What was called certain, and what came of it.
+/// Completions that were reported as certain, by tag, and whether they happened.
 #[derive(Default)]
 struct Certain {
     open: BTreeMap<u64, Time>,
     came: usize,
-    /// How long before its completion something was certain at most.
+    /// Longest time between the report and the completion.
     longest: Time,
 }
 
 impl Certain {
     fn look(&mut self, device: &mut Device) {
         device.committed_completions(&mut Vec::new(), |tag, finish| {
-            assert!(finish >= device.now(), "it has not come yet");
+            assert!(finish >= device.now(), "a completion in the past");
             self.longest = self.longest.max(finish.since(device.now()));
-            assert_eq!(*self.open.entry(tag).or_insert(finish), finish, "what was certain has changed");
+            assert_eq!(*self.open.entry(tag).or_insert(finish), finish, "a certain completion has changed");
         });
         let mut completions = Vec::new();
         device.take_completions(&mut completions);
@@ -43,8 +43,8 @@ impl Certain {
     }
 }
 
-/// Serves the requests, each so many us after the one before; returns how many were certain before they completed, and
-/// how long before at most.
+/// Serves requests that arrive the given number of microseconds after each other. Returns the number of completions
+/// that were certain in advance, and the longest time in advance.
 fn serve(device: &mut Device, requests: &[(u64, u8, u64, u32)]) -> (usize, Time) {
     let sectors = device.config().logical_sectors();
     let mut certain = Certain::default();
@@ -63,20 +63,21 @@ fn serve(device: &mut Device, requests: &[(u64, u8, u64, u32)]) -> (usize, Time)
         device.submit(at, Request { tag: index as u64, ..Request::new(at, operation, lba, length) });
         certain.look(device);
     }
-    assert!(certain.open.is_empty(), "what was certain never came: {:?}", certain.open);
+    assert!(certain.open.is_empty(), "certain requests did not complete: {:?}", certain.open);
     (certain.came, certain.longest)
 }
 
 #[test]
 fn a_read_is_certain_when_its_data_leave_and_a_write_when_it_is_programmed() {
-    // 4 KiB at 200 MB/s: 20.48 us on the channel. A program is certain from its command on, and takes 200 us.
+    // 4 KiB at 200 MB/s: 20.48 us on the channel. A program is certain when its command starts, 220.48 us before its
+    // end.
     assert_eq!(serve(&mut device(&[]), &[(1, 0, 0, 8)]), (1, Time(20_480_000)));
     assert_eq!(serve(&mut device(&[]), &[(1, 1, 0, 8)]), (1, Time(220_480_000)));
-    // Four dies, two on a channel: four reads are certain when the last data leave, four writes from when the last
-    // begins, though two of the programs end before that one.
+    // Four dies, two on each channel. Four reads are certain when the last data transfer starts. Four writes are
+    // certain when the last command starts, although two of the programs end before that one.
     assert_eq!(serve(&mut device(&[]), &[(1, 0, 0, 32)]), (1, Time(20_480_000)));
     assert_eq!(serve(&mut device(&[]), &[(1, 1, 0, 32)]), (1, Time(220_480_000)));
-    // What comes behind the flash is told by completions that lie ahead.
+    // If the device has a host link, completions are never certain in advance.
     assert_eq!(serve(&mut device(&["host.link_latency=5us"]), &[(1, 0, 0, 8)]).0, 0);
     // A program that reads may suspend is not certain.
     assert_eq!(serve(&mut device(&["nand.advanced.suspend.program=true"]), &[(1, 1, 0, 8)]).0, 0);
@@ -84,7 +85,7 @@ fn a_read_is_certain_when_its_data_leave_and_a_write_when_it_is_programmed() {
 
 proptest! {
     #[test]
-    fn what_is_certain_comes(
+    fn certain_requests_complete_at_the_stated_time(
         requests in prop::collection::vec((0..300u64, 0..7u8, 0..100_000u64, 1..64u32), 1..80),
         variant in 0..7usize,
     ) {

@@ -1,4 +1,4 @@
-//! Every policy of each family obeys the family's laws: nothing to add here for a new policy.
+//! Every policy of each family obeys the laws of the family. A new policy is tested without a change of this file.
 
 mod common;
 
@@ -15,21 +15,21 @@ use floatgate_core::ftl::space::{Role, Space};
 use floatgate_core::scheduler::SchedulerConfig;
 use floatgate_core::sim::id::PlaneId;
 
-/// 3 channels, 2 chips, 5 dies, 4 planes: no two levels alike, so that a mistaken level shows.
+/// Returns a device of 3 channels, 2 chips, 5 dies and 4 planes. No two are equal, so a mistaken level is noticed.
 fn uneven() -> DeviceConfig {
     device_config(&["geometry.channels=3", "geometry.chips=2", "geometry.dies=5", "geometry.planes=4"])
 }
 
 #[test]
-fn what_is_evicted_is_there_and_leaves_once() {
+fn eviction_policies_choose_units_of_the_buffer_once() {
     for config in EvictionConfig::all() {
         let eviction = format!("buffer.eviction={}", config.name());
         contract::eviction(&device_config(&["geometry.pages=8", "buffer.capacity=256KiB", &eviction]));
     }
 }
 
-/// Devices on which a mapping scheme has to lose nothing: one, several and many units of a program, dies that program
-/// their planes together, and summaries.
+/// Devices on which each mapping scheme is tested: one, several and many units per program, multi-plane programs, and
+/// summaries.
 const MAPPED: &[&[&str]] = &[
     &[],
     &["geometry.page_size=16KiB", "geometry.pages=16"],
@@ -39,7 +39,7 @@ const MAPPED: &[&[&str]] = &[
 ];
 
 #[test]
-fn mapping_schemes_lose_nothing() {
+fn mapping_schemes_lose_no_data() {
     for scheme in MappingConfig::all() {
         for overrides in MAPPED {
             let small = ["geometry.blocks=16", "capacity={spare=0.6}"];
@@ -61,9 +61,9 @@ fn victims_are_candidates_of_the_plane_and_taken_once() {
     }
 }
 
-/// What each policy chooses of three closed blocks with 5, 2 and 9 valid units, closed in this order.
+/// Checks the choices of each policy among three closed blocks with 5, 2 and 9 valid units, closed in this order.
 #[test]
-fn victims_are_what_the_policies_say() {
+fn victims_follow_the_rule_of_each_policy() {
     let choose = |name: &str| {
         let victim = format!("gc.victim={name}");
         let device = device_config(&["geometry.blocks=16", "capacity={spare=0.5}", &victim]);
@@ -76,13 +76,13 @@ fn victims_are_what_the_policies_say() {
     };
     assert_eq!(choose("greedy"), [1, 0, 2]);
     assert_eq!(choose("fifo"), [0, 1, 2]);
-    assert_eq!(choose("cost-benefit"), [1, 0, 2], "of one age, the cheapest first");
+    assert_eq!(choose("cost-benefit"), [1, 0, 2], "at equal age, the cheapest first");
     assert_eq!(BTreeSet::from_iter(choose("random")), BTreeSet::from([0, 1, 2]));
     assert_eq!(choose("d-choices").len(), 3);
 }
 
-/// Kawaguchi et al. 1995: age * (1 - u) / 2u. With 64 units, a block with 32 valid that is 100 writes old has
-/// 100 * 32 / 64 = 50; one with 16 valid has 48 / 32 = 1.5 for each write of its age, so it wins from 34 writes on.
+/// Kawaguchi et al. 1995: age * (1 - u) / 2u. A block with 32 of 64 units valid that is 100 writes old has a value of
+/// 100 * 32 / 64 = 50. A block with 16 valid units gains 48 / 32 = 1.5 per write of its age, so it wins from age 34.
 #[test]
 fn cost_benefit_weighs_age() {
     let device = device_config(&["geometry.blocks=16", "capacity={spare=0.5}", "gc.victim=cost-benefit"]);
@@ -118,8 +118,8 @@ const W: u32 = 2;
 const D: u32 = 5;
 const P: u32 = 4;
 
-/// Hu et al. 2013, Section 4.2: channel, chip, die and plane of logical page `l` by each of the six schemes, written
-/// out one by one from the priority orders, without the loop of the implementation.
+/// Hu et al. 2013, Section 4.2: channel, chip, die and plane of logical page `l` in each of the six schemes, derived by
+/// hand from the priority orders, without the loop of the implementation.
 fn by_the_paper(scheme: &str, l: u32) -> [u32; 4] {
     match scheme {
         "s1" => [l / (W * D * P) % C, l % W, l / W % D, l / (W * D) % P],
@@ -132,7 +132,7 @@ fn by_the_paper(scheme: &str, l: u32) -> [u32; 4] {
 }
 
 #[test]
-fn the_papers_schemes_follow_their_formulas() {
+fn schemes_of_the_papers_follow_their_formulas() {
     use Level::{Channel, Chip, Die, Plane};
     let device = uneven();
     let schemes = [
@@ -144,7 +144,7 @@ fn the_papers_schemes_follow_their_formulas() {
         ("s6", [Channel, Die, Plane, Chip]),
     ];
     for (name, levels) in schemes {
-        let order: LevelOrder = name.parse().expect("a name of the papers");
+        let order: LevelOrder = name.parse().expect("a name from the papers");
         assert_eq!(order, LevelOrder(levels), "{name}");
         let placed = Order::new(&device, order);
         for lpn in 0..3 * device.total_planes() {
@@ -176,7 +176,7 @@ fn dynamic_allocation_takes_idle_planes_in_turn() {
         let round: Vec<u32> = (0..planes).map(|_| scheme.choose(0, &idle).expect("all are idle").0).collect();
         let expected: Vec<u32> = (0..planes).map(|position| scheme.order().plane(position).0).collect();
         assert_eq!(round, expected, "{order}: least recently used first, in the order");
-        // Only what is idle is taken.
+        // Only idle planes are chosen.
         idle.clear();
         idle.set(17, true);
         assert_eq!(scheme.choose(0, &idle), Some(scheme.order().plane(17)));

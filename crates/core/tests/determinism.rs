@@ -1,5 +1,5 @@
-//! The same configuration and seed give the same bytes: again, cloned mid-run, beside another device, watched, and in
-//! debug and release (the digests below are checked in both).
+//! Determinism: equal configurations and seeds give the same bytes in a second run, after a clone in the middle of a
+//! run, with other devices in the process and with a probe. Debug and release builds check the same digests.
 
 mod common;
 
@@ -46,7 +46,7 @@ fn device(overrides: &[&str]) -> Device {
     device
 }
 
-/// Reads, writes of odd lengths and trims, all over the device.
+/// Returns a source of reads, writes of random lengths and trims, all over the device.
 fn requests(device: &Device) -> impl FnMut() -> Request + 'static {
     let sectors = device.config().logical_sectors();
     let mut rng = Rng::new(5, "determinism");
@@ -68,7 +68,7 @@ fn run(device: &mut Device, count: u64) -> Results {
     load.run(device).results
 }
 
-/// What was counted, without what is zero: so that a new counter changes no digest where it counts nothing.
+/// Returns the counters without zeros, so that a new counter that stays 0 does not change the digest.
 fn counted(device: &Device) -> String {
     let Value::Object(counters) = serde_json::to_value(device.ftl().counters).expect("counters are numbers") else {
         panic!("counters have names");
@@ -93,7 +93,7 @@ fn count(text: &mut String, name: &str, value: &Value) {
     }
 }
 
-/// Everything that a run leaves behind, in a number (FNV-1a).
+/// Returns a digest of all results of a run (FNV-1a).
 fn digest(device: &Device, results: &Results) -> u64 {
     let all = results.all();
     let quantiles: Vec<f64> = [0.1, 0.5, 0.9, 0.99, 0.999].iter().map(|&q| all.latency.quantile_us(q)).collect();
@@ -111,7 +111,7 @@ fn digest(device: &Device, results: &Results) -> u64 {
     text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
 }
 
-/// A figure may change only with a line in CHANGELOG.md that says why.
+/// A value may change only with a line in CHANGELOG.md that states the reason.
 const GOLDEN: [u64; 6] = [
     12_021_210_598_623_190_588,
     11_957_634_182_462_634_101,
@@ -149,7 +149,7 @@ fn a_clone_has_the_same_future() {
         let mut first = device(overrides);
         let mut next = requests(&first);
         step(&mut first, &mut next, 3_000);
-        assert!(first.outstanding() > 0, "{name}: cloned in the middle of something");
+        assert!(first.outstanding() > 0, "{name}: no request is outstanding");
         let mut second = first.clone();
         let (mut a, mut b) = (requests(&first), requests(&second));
         assert_eq!(step(&mut first, &mut a, 3_000), step(&mut second, &mut b, 3_000), "{name}");
@@ -158,7 +158,7 @@ fn a_clone_has_the_same_future() {
 }
 
 #[test]
-fn devices_do_not_know_of_each_other() {
+fn devices_do_not_affect_each_other() {
     let alone = CASES.map(|(_, overrides)| {
         let mut device = device(overrides);
         let mut next = requests(&device);
@@ -181,7 +181,7 @@ fn devices_do_not_know_of_each_other() {
 }
 
 #[test]
-fn being_watched_changes_nothing() {
+fn a_probe_changes_nothing() {
     for (name, overrides) in CASES {
         let mut plain = device(overrides);
         let mut watched = plain.clone();
@@ -189,12 +189,12 @@ fn being_watched_changes_nothing() {
         let (a, b) = (run(&mut plain, 5_000), run(&mut watched, 5_000));
         assert_eq!(digest(&plain, &a), digest(&watched, &b), "{name}");
         let slices = watched.array().probe().map_or(0, |probe| probe.slices().len());
-        assert!(slices > 10_000, "{name}: {slices} phases seen");
+        assert!(slices > 10_000, "{name}: {slices} phases recorded");
     }
 }
 
 #[test]
-fn the_seed_matters_where_something_is_drawn() {
+fn the_seed_affects_random_choices() {
     let digest_with = |seed| {
         let mut device = build(device_config(&["gc.victim=random"]), Options { seed, ..Options::default() });
         let units = device.ftl().map.len();

@@ -1,9 +1,9 @@
-//! Device files that nobody would write: whatever stands in one, loading it ends soon, takes little memory, and gives
-//! a device or says what is wrong and where; and a device that is accepted works.
+//! Fuzzing of device files: loading any file ends soon and takes little memory. It returns a device, or an error with
+//! its cause and position. Every accepted device works.
 //!
-//! Every case starts from the corpus: the built-in devices, and `corpus/device/*.toml`, whose first line says whether
-//! the file is accepted, and otherwise what is said of it. `fuzz/fuzz_targets/device_file.rs` goes on from there.
-#![allow(unsafe_code)] // A global allocator that counts is one.
+//! Every case starts from the corpus: the built-in devices, and `corpus/device/*.toml`. The first line of such a file
+//! is `# accepted`, or contains part of the error. `fuzz/fuzz_targets/device_file.rs` uses the same corpus.
+#![allow(unsafe_code)] // A global allocator needs unsafe code.
 
 mod common;
 
@@ -24,20 +24,20 @@ use proptest::test_runner::TestRunner;
 struct Counting;
 
 thread_local! {
-    /// Bytes that this thread has been given, without what it gave back.
+    /// Bytes that this thread has allocated so far. Freed memory is not subtracted.
     static BYTES: Cell<usize> = const { Cell::new(0) };
 }
 
-// SAFETY: hands everything on to the system's allocator, which keeps the contract.
+// SAFETY: forwards all calls to the system allocator, which fulfills the contract.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         BYTES.set(BYTES.get().wrapping_add(layout.size()));
-        // SAFETY: as the caller promised.
+        // SAFETY: guaranteed by the caller.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
-        // SAFETY: as the caller promised.
+        // SAFETY: guaranteed by the caller.
         unsafe { System.dealloc(memory, layout) }
     }
 }
@@ -45,18 +45,18 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static GLOBAL: Counting = Counting;
 
-/// Bytes that loading may ask for, all in all: this bounds its time as well.
+/// Upper limit of the memory that loading may allocate in total, in bytes. This also bounds its time.
 const MOST_BYTES: usize = 64 << 20;
 
-/// What a file is called here.
+/// Name of the loaded file in error messages.
 const NAME: &str = "fuzzed.toml";
 
-/// Loads a device, and sees that it took little, and that an error says where.
+/// Loads a device. Checks that it took little memory, and that an error states its position.
 fn load(text: &str, overrides: &[String]) -> Option<DeviceConfig> {
     let before = BYTES.get();
     let result = from_toml(text, NAME, overrides);
     let bytes = BYTES.get().wrapping_sub(before);
-    assert!(bytes < MOST_BYTES, "loading asked for {bytes} bytes");
+    assert!(bytes < MOST_BYTES, "loading took {bytes} bytes");
     match result {
         Ok(device) => Some(device),
         Err(error) => {
@@ -66,9 +66,9 @@ fn load(text: &str, overrides: &[String]) -> Option<DeviceConfig> {
     }
 }
 
-/// Each problem names its place, or the key that is not there to have one.
+/// Checks that each problem has a position, or names the key that is missing.
 fn says_where(error: &ConfigError) {
-    assert!(!error.problems().is_empty(), "nothing is said: {error:?}");
+    assert!(!error.problems().is_empty(), "no problems: {error:?}");
     for problem in error.problems() {
         let said = problem.to_string();
         assert!(!problem.message.is_empty());
@@ -77,13 +77,13 @@ fn says_where(error: &ConfigError) {
             None if said.ends_with("more like these") => error.problems().len() > 10,
             None => said.starts_with("--set") || (!problem.path.is_empty() && said.contains(&problem.path)),
         };
-        assert!(place, "no place and no key in: {said}");
+        assert!(place, "neither position nor key in: {said}");
         let origin = [NAME, "built-in device", "--set"].iter().any(|origin| said.contains(origin));
         assert!(origin || problem.place.is_none(), "neither file nor override in: {said}");
     }
 }
 
-/// The files of the corpus: name and text.
+/// Returns the name and text of each file of the corpus.
 fn corpus() -> Vec<(String, String)> {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus/device");
     let mut files: Vec<_> = std::fs::read_dir(directory)
@@ -97,7 +97,7 @@ fn corpus() -> Vec<(String, String)> {
 }
 
 #[test]
-fn the_corpus_is_accepted_or_refused_as_it_says() {
+fn each_file_of_the_corpus_is_accepted_or_refused_as_its_first_line_states() {
     for (name, text) in corpus() {
         let expected = text.lines().next().unwrap_or_default();
         match (from_toml(&text, NAME, &[]), expected.strip_prefix("# refused: ")) {
@@ -107,16 +107,16 @@ fn the_corpus_is_accepted_or_refused_as_it_says() {
                 works(&device, 3).unwrap_or_else(|fault| panic!("{name}: {fault}"));
             }
             (Err(error), Some(what)) => {
-                assert!(error.to_string().contains(what), "{name} is to be refused with `{what}`:\n{error}");
+                assert!(error.to_string().contains(what), "{name}: expected an error with `{what}`:\n{error}");
                 says_where(&error);
             }
-            (result, _) => panic!("{name}: {expected}, and not {result:?}"),
+            (result, _) => panic!("{name}: expected `{expected}`, found {result:?}"),
         }
     }
 }
 
 #[test]
-fn what_is_hardly_text_is_refused() {
+fn malformed_files_are_refused() {
     let tiny = "base = \"tiny\"\n";
     let deep = |open: &str, close: &str| format!("{tiny}x = {}{}", open.repeat(20_000), close.repeat(20_000));
     let texts = [
@@ -137,11 +137,11 @@ fn what_is_hardly_text_is_refused() {
     for text in texts {
         assert!(load(&text, &[]).is_none(), "{}", &text[..text.len().min(60)]);
     }
-    // A byte order mark and line ends of Windows are no fault.
+    // A byte order mark and Windows line endings are accepted.
     assert!(load("\u{feff}base = \"tiny\"\r\n[geometry]\r\nblocks = 64\r\n", &[]).is_some());
 }
 
-/// Numbers at the edges of types and ranges.
+/// Numbers at the limits of types and ranges.
 const NUMBERS: &[&str] = &[
     "0",
     "-1",
@@ -205,16 +205,16 @@ const VALUES: &[&str] = &[
     "tlc",
 ];
 
-/// One change of a text.
+/// A change of a text.
 #[derive(Clone, Debug)]
 enum Edit {
     /// Replaces a word, number or sign.
     Token(Index, String),
-    /// Replaces a number, and leaves the unit behind it.
+    /// Replaces a number and keeps its unit.
     Number(Index, String),
-    /// Replaces a line, or puts one in.
+    /// Replaces a line if true, or inserts one.
     Line(Index, bool, String),
-    /// Copies a line to another place.
+    /// Copies a line to another position.
     Copy(Index, Index),
     /// Replaces characters.
     Bytes(Index, usize, String),
@@ -224,7 +224,7 @@ fn text_of(from: &'static [&'static str]) -> impl Strategy<Value = String> {
     prop::sample::select(from).prop_map(str::to_owned)
 }
 
-/// A key that exists, the beginning of one, or none.
+/// Returns an existing key, the start of one, or random text.
 fn any_key() -> impl Strategy<Value = String> {
     prop_oneof![
         8 => prop::sample::select(options()),
@@ -263,7 +263,7 @@ fn any_edit() -> impl Strategy<Value = Edit> {
     ]
 }
 
-/// The words, numbers and signs of a text, as ranges of bytes.
+/// Returns the words, numbers and signs of a text as byte ranges.
 fn tokens(text: &str) -> Vec<(usize, usize)> {
     let mut tokens: Vec<(usize, usize)> = Vec::new();
     let in_word = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
@@ -329,7 +329,7 @@ fn any_text() -> impl Strategy<Value = String> {
     })
 }
 
-/// What makes most devices small enough to be built.
+/// Overrides that make most devices small enough to be built.
 const SMALL: &[&str] = &[
     "geometry.channels=2",
     "geometry.chips=2",
@@ -340,7 +340,7 @@ const SMALL: &[&str] = &[
     "gc.hard_threshold=1",
 ];
 
-/// A key of a device and another value of the type that it has there: most are accepted.
+/// Returns a key of a device and another value of the same type. Most of these are accepted.
 fn any_fitting() -> impl Strategy<Value = (String, String)> {
     let devices = ["tiny", "tlc-nvme", "x25m", "mqsim-default"].map(load_builtin);
     let figures: Vec<_> = devices.iter().flat_map(DeviceConfig::figures).map(|f| (f.path, f.value)).collect();
@@ -375,19 +375,19 @@ fn any_overrides() -> impl Strategy<Value = Vec<String>> {
         .prop_map(|(small, given)| SMALL[..small].iter().map(|&text| text.to_owned()).chain(given).collect())
 }
 
-/// Requests of a run of a device that was accepted.
+/// Number of requests that are run on an accepted device.
 const REQUESTS: u64 = 300;
 
-/// Whether a device is small enough to be built here: by far the largest part of the time goes into it.
+/// Returns `true` if a device is small enough to be run. The runs take by far the largest part of the time.
 fn is_small(device: &DeviceConfig) -> bool {
     device.physical_bytes() <= 64 << 20 && device.logical_sectors() <= 1 << 16 && device.total_planes() <= 512
 }
 
-/// Writes, reads and trims; at the end nothing is lost, everything is accounted for, and the data are right.
+/// Runs writes, reads and trims. Checks that all requests complete, the counters add up, and the data are right.
 fn works(config: &DeviceConfig, seed: u64) -> Result<(), String> {
     let options = Options { seed, verify: true, ..Options::default() };
     let mut device =
-        Device::new(config.clone(), options).map_err(|error| format!("accepted, and not built: {error}"))?;
+        Device::new(config.clone(), options).map_err(|error| format!("accepted, but not built: {error}"))?;
     let mut rng = Rng::new(seed, "device_files");
     let units = config.logical_units();
     let per_unit = u64::from(config.sectors_per_unit());
@@ -395,7 +395,7 @@ fn works(config: &DeviceConfig, seed: u64) -> Result<(), String> {
     let mut together = Vec::new();
     for tag in 1..=REQUESTS {
         let unit = rng.below(units);
-        // Of requests that are on their way together, any may come first: no two touch the same unit.
+        // Outstanding requests may complete in any order, so no two of them access the same unit.
         if together.len() == 8 || together.contains(&unit) || !device.has_room() {
             settle(&mut device)?;
             together.clear();
@@ -413,11 +413,11 @@ fn works(config: &DeviceConfig, seed: u64) -> Result<(), String> {
     }
     settle(&mut device)?;
     if device.config().faults.is_some() {
-        // What faults leave of the data is for the reference model to say.
+        // The reference model in `model/` checks the data of devices with faults.
         return device.check_invariants();
     }
     if !device.is_idle() {
-        return Err(format!("not at rest: {}", device.explain_stall()));
+        return Err(format!("not idle: {}", device.explain_stall()));
     }
     device.check_invariants()?;
     device.write_out_buffer();
@@ -426,20 +426,20 @@ fn works(config: &DeviceConfig, seed: u64) -> Result<(), String> {
         let request = Request::new(Time::ZERO, Operation::Read, unit as u64 * per_unit, per_unit as u32);
         let contents = device.serve_now(&request).ok_or("refused")?;
         if contents.iter().any(|&found| found != version) {
-            return Err(format!("unit {unit} holds {contents:?}, and was written as version {version}"));
+            return Err(format!("unit {unit} holds {contents:?}, but was written as version {version}"));
         }
     }
     Ok(())
 }
 
-/// Lets everything happen that will.
+/// Processes all events.
 fn settle(device: &mut Device) -> Result<(), String> {
     let mut events = 0;
     while let Some(at) = device.next_event_time() {
         device.advance_to(at);
         events += 1;
         if events > 2_000_000 {
-            return Err(format!("it never comes to rest: {}", device.explain_stall()));
+            return Err(format!("the device never becomes idle: {}", device.explain_stall()));
         }
     }
     let mut completions = Vec::new();
@@ -452,7 +452,7 @@ fn settle(device: &mut Device) -> Result<(), String> {
     }
 }
 
-/// The properties below would say little if hardly a case came so far.
+/// The properties below would show little if few cases were accepted.
 #[test]
 fn many_cases_are_accepted_and_small() {
     let mut runner = TestRunner::deterministic();

@@ -1,4 +1,4 @@
-//! DFTL: what a miss and an eviction cost, step by step, and how often they come. See docs/model/mapping.md.
+//! DFTL: costs of a miss and an eviction, step by step, and their frequency. See docs/model/mapping.md.
 
 mod common;
 
@@ -11,12 +11,12 @@ use floatgate_core::metrics::counters::{MapCause, ProgramCause, ReadCause};
 use floatgate_core::sim::request::Operation;
 use floatgate_core::sim::rng::Rng;
 
-/// Cells to register, register to cells, and a page over the channel: 4096 cycles of 25 ns.
+/// Cells to register, register to cells, and transfer of a page over the channel: 4096 cycles of 25 ns.
 const READ: u64 = 25_000_000;
 const PROGRAM: u64 = 200_000_000;
 const PAGE: u64 = 4096 * 25_000;
 
-/// A full device of 12288 units, the map in 12 translation pages; with more options.
+/// Returns a full device of 12288 units, whose map has 12 translation pages, with the given options of DFTL.
 fn device(options: &str) -> Device {
     let scheme = format!("mapping.scheme={{ dftl = {{ {options} }} }}");
     let config = device_config(&[scheme.as_str()]);
@@ -30,7 +30,7 @@ fn device(options: &str) -> Device {
     device
 }
 
-/// One request at a time: its latency in picoseconds.
+/// Serves one request alone and returns its latency in picoseconds.
 fn latency(device: &mut Device, operation: Operation, unit: u64, count: u32) -> u64 {
     let (at, request) = (device.now(), units(device, operation, unit, count));
     submit(device, at, request);
@@ -44,7 +44,7 @@ fn a_read_miss_reads_the_map_and_then_the_data() {
     let mut device = device("cache = \"8B\"");
     assert_eq!(latency(&mut device, Operation::Read, 0, 1), 2 * (READ + PAGE), "the cache starts cold");
     assert_eq!(latency(&mut device, Operation::Read, 0, 1), READ + PAGE);
-    assert_eq!(latency(&mut device, Operation::Read, 1, 1), 2 * (READ + PAGE), "one entry is all that it holds");
+    assert_eq!(latency(&mut device, Operation::Read, 1, 1), 2 * (READ + PAGE), "the cache holds one entry");
     let mut breakdowns = Vec::new();
     device.take_breakdowns(&mut breakdowns);
     let waits: Vec<u64> = breakdowns.iter().map(|b| b.of(Part::MapFetch).ps()).collect();
@@ -61,7 +61,7 @@ fn a_write_miss_writes_back_a_dirty_victim_first() {
     let mut device = device("cache = \"8B\"");
     let before = device.ftl().counters;
     assert_eq!(latency(&mut device, Operation::Write, 0, 1), (READ + PAGE) + (PAGE + PROGRAM));
-    // The entry of unit 0 is newer than in flash: its translation page is read, programmed, and the other one read.
+    // The entry of unit 0 is dirty: its translation page is read and programmed, then the other one is read.
     let written = latency(&mut device, Operation::Write, 1024, 1);
     assert_eq!(written, (READ + PAGE) + (PAGE + PROGRAM) + (READ + PAGE) + (PAGE + PROGRAM));
     let counted = device.ftl().counters.since(&before);
@@ -69,13 +69,13 @@ fn a_write_miss_writes_back_a_dirty_victim_first() {
     assert_eq!(counted.map.reads, [2, 1, 0, 0, 0]);
     assert_eq!(counted.map.programs, [0, 1, 0, 0, 0]);
     assert_eq!(counted.pages_programmed[ProgramCause::Map as usize], 1);
-    assert_eq!(counted.units_programmed, 3, "two of the host, and a translation page");
+    assert_eq!(counted.units_programmed, 3, "two host units and a translation page");
     device.check_invariants().unwrap();
 }
 
 #[test]
-fn what_is_wholly_known_is_not_read_to_be_written() {
-    // The units of a device without data have entries that no translation page in flash holds.
+fn a_translation_page_that_was_never_written_is_not_read_before_its_update() {
+    // On an empty device, no translation page in flash holds an entry.
     let config = device_config(&["mapping.scheme={ dftl = { cache = \"8B\" } }"]);
     let mut device = common::build(config, Options::default());
     assert_eq!(latency(&mut device, Operation::Write, 0, 1), PAGE + PROGRAM);
@@ -85,7 +85,7 @@ fn what_is_wholly_known_is_not_read_to_be_written() {
 }
 
 #[test]
-fn those_who_wait_for_one_translation_page_share_its_read() {
+fn misses_of_one_translation_page_share_its_read() {
     let mut device = device("cache = \"8KiB\"");
     latency(&mut device, Operation::Read, 0, 64);
     let counters = device.ftl().counters.map;
@@ -102,7 +102,7 @@ fn the_hit_ratio_under_uniform_reads_is_the_cached_share() {
     let cached = 3072;
     let mut model: Vec<u64> = Vec::new();
     let (mut expected, mut warm) = (0, 0);
-    // An LRU of two segments by their definition, as a list: the half that was used again, and the rest.
+    // A segmented LRU by its definition, as lists: the protected half for entries that were used again, and the rest.
     let mut kept: Vec<u64> = Vec::new();
     for round in 0..30_000 {
         let unit = rng.below(total);
@@ -132,22 +132,26 @@ fn the_hit_ratio_under_uniform_reads_is_the_cached_share() {
         latency(&mut device, Operation::Read, unit, 1);
     }
     let map = device.ftl().counters.map;
-    assert_eq!((map.hits, map.misses), (expected, 30_000 - expected), "as by the definition");
-    // All entries are alike, so what is cached is hit by its share, once the cache is full.
+    assert_eq!((map.hits, map.misses), (expected, 30_000 - expected), "the counts of the model");
+    // All entries are equally likely, so the hit ratio is the cached share once the cache is full.
     common::assert_close("hit ratio", warm as f64 / 20_000.0, cached as f64 / total as f64, 0.04);
 }
 
 #[test]
-fn a_scan_misses_every_entry_and_reads_each_translation_page_as_often() {
+fn a_scan_misses_every_entry_and_reads_a_translation_page_for_each() {
     let mut device = device("cache = \"1KiB\"");
     for unit in 0..2048 {
         latency(&mut device, Operation::Read, unit, 1);
     }
     let map = device.ftl().counters.map;
-    assert_eq!((map.hits, map.misses, map.reads[0]), (0, 2048, 2048), "an entry is fetched alone, as in the paper");
+    assert_eq!(
+        (map.hits, map.misses, map.reads[0]),
+        (0, 2048, 2048),
+        "each entry is fetched separately, as in the paper"
+    );
 }
 
-/// Random overwrites of a full device, in time; what was counted.
+/// Overwrites a full device at random in timed mode. Returns the counts of the overwrites, and the device.
 fn overwrites(options: &str) -> (floatgate_core::metrics::counters::Counters, Device) {
     let mut device = device(options);
     let before = device.ftl().counters;
@@ -165,7 +169,7 @@ fn overwrites(options: &str) -> (floatgate_core::metrics::counters::Counters, De
 }
 
 #[test]
-fn batches_and_lazy_copies_spare_map_programs() {
+fn batches_and_lazy_copies_save_map_programs() {
     let all = overwrites("cache = \"8KiB\"").0.map;
     let single = overwrites("cache = \"8KiB\", batch_updates = false").0.map;
     let lazy = overwrites("cache = \"96KiB\"").0.map;
@@ -173,12 +177,12 @@ fn batches_and_lazy_copies_spare_map_programs() {
     let gc = MapCause::Gc as usize;
     assert!(all.programs[gc] * 2 < single.programs[gc], "{all:?} {single:?}");
     assert!(all.programs[1] * 2 < single.programs[1], "{all:?} {single:?}");
-    assert_eq!(single.programs[1], single.evictions_dirty, "one update for each entry");
+    assert_eq!(single.programs[1], single.evictions_dirty, "one update per entry");
     assert!(lazy.programs[gc] * 2 < eager.programs[gc], "{lazy:?} {eager:?}");
 }
 
 #[test]
-fn accounts_of_map_pages_add_up() {
+fn counts_of_map_pages_add_up() {
     let (counted, device) = overwrites("cache = \"2KiB\", entry = \"32B\"");
     let map = counted.map;
     assert_eq!(counted.pages_programmed[ProgramCause::Map as usize], map.programs.iter().sum::<u64>());
@@ -189,10 +193,10 @@ fn accounts_of_map_pages_add_up() {
     );
     assert!(
         map.reads[3] > 0 && map.reads[3] <= map.programs[3] && map.victims > 0,
-        "translation blocks are cleaned: {map:?}"
+        "translation blocks are collected: {map:?}"
     );
     assert!(map.misses >= map.reads[0] && map.evictions_dirty >= map.programs[1]);
-    // Each write was a hit or a miss, but those that followed an older write of the same unit at once.
+    // Each write is a hit or a miss, except if it directly follows an outstanding write of the same unit.
     assert!((7_950..=8_000).contains(&(map.hits + map.misses)), "{map:?}");
     let MappingScheme::Dftl(dftl) = device.ftl().scheme() else { panic!("the scheme is DFTL") };
     let in_flash = &dftl.state;
@@ -200,25 +204,25 @@ fn accounts_of_map_pages_add_up() {
 }
 
 #[test]
-fn a_trim_changes_entries_without_waiting() {
+fn a_trim_changes_entries_without_a_wait() {
     let mut device = device("cache = \"8B\"");
     assert_eq!(latency(&mut device, Operation::Trim, 0, 4), 0);
     let map = device.ftl().counters.map;
-    assert_eq!((map.evictions_dirty, map.misses), (3, 0), "four entries changed, of which one is cached");
+    assert_eq!((map.evictions_dirty, map.misses), (3, 0), "four entries changed and one stays cached");
     let MappingScheme::Dftl(dftl) = device.ftl().scheme() else { panic!("the scheme is DFTL") };
     assert_eq!(dftl.state.cmt.len(), 1);
-    assert!(map.programs[MapCause::Eviction as usize] <= 2, "those of one translation page are written together");
+    assert!(map.programs[MapCause::Eviction as usize] <= 2, "the entries of one translation page are written together");
     device.check_invariants().unwrap();
 }
 
-/// Cells to register, and register to cells, of blocks in SLC mode.
+/// Cells to register, and register to cells, in SLC mode.
 const SLC_READ: u64 = 20_000_000;
 const SLC_PROGRAM: u64 = 75_000_000;
 
-/// Options of a part of three bits per cell, whose blocks hold 66 pages, or 22 in SLC mode.
+/// Options of a chip with three bits per cell. Its blocks hold 66 pages, or 22 in SLC mode.
 const TLC: [&str; 3] = ["geometry.pages=66", "nand.cell=tlc", "nand.slc_mode={ read = \"20us\", program = \"75us\" }"];
 
-/// A full device of these, the map in blocks in SLC mode, with more options.
+/// Returns a full device with options [`TLC`], the map in SLC mode, and more options.
 fn in_slc_mode(options: &[&str]) -> Device {
     let device = [&TLC[..], &["mapping.scheme.dftl.cells=slc"], options].concat();
     let mut device = common::build(device_config(&device), Options::default());
@@ -228,13 +232,13 @@ fn in_slc_mode(options: &[&str]) -> Device {
 }
 
 #[test]
-fn translation_pages_in_slc_mode_take_its_times() {
+fn translation_pages_in_slc_mode_take_the_times_of_slc_mode() {
     let mut device = in_slc_mode(&["mapping.scheme.dftl.cache=8B"]);
     let (read_map, program_map) = (SLC_READ + PAGE, PAGE + SLC_PROGRAM);
     assert_eq!(latency(&mut device, Operation::Read, 0, 1), read_map + (READ + PAGE));
     assert_eq!(latency(&mut device, Operation::Read, 0, 1), READ + PAGE);
     assert_eq!(latency(&mut device, Operation::Write, 1, 1), read_map + (PAGE + PROGRAM));
-    // The entry of unit 1 is newer than in flash: its translation page is read, programmed, and the other one read.
+    // The entry of unit 1 is dirty: its translation page is read and programmed, then the other one is read.
     let written = latency(&mut device, Operation::Write, 1024, 1);
     assert_eq!(written, read_map + program_map + read_map + (PAGE + PROGRAM));
     device.check_invariants().unwrap();
@@ -246,7 +250,7 @@ fn a_program_in_slc_mode_fills_one_page_of_each_wordline() {
     let native = common::build(device_config(&[&TLC[..], &wordlines].concat()), Options::default());
     let mut device = in_slc_mode(&wordlines);
     let pages = [&native, &device].map(|device| device.ftl().scheme().translation_pages());
-    // Of 12,672 entries, a page of 4 KiB holds 1,024, and three of them 3,072.
+    // There are 12,672 entries. A page of 4 KiB holds 1,024 of them, and three pages hold 3,072.
     assert_eq!(pages, [5, 13]);
     let (before, units) = (device.ftl().counters, 3 * 1024);
     assert_eq!(latency(&mut device, Operation::Write, 0, 1), (SLC_READ + PAGE) + (3 * PAGE + PROGRAM));
@@ -264,8 +268,8 @@ fn blocks_of_the_map_hold_a_page_of_each_wordline_and_change_their_mode() {
     let options = ["mapping.scheme.dftl.entry=256B", "mapping.scheme.dftl.cache=2KiB", "capacity.spare=0.4"];
     let native = device_config(&[&TLC[..], &options].concat());
     let mut device = in_slc_mode(&options);
-    // 10,137 units of 16,896: 634 translation pages of 16 entries, 159 in each of four planes. 160 take a quarter more
-    // in blocks of 66 or 22, and two blocks.
+    // 10,137 units of 16,896 take 634 translation pages of 16 entries, 159 in each of four planes. With a quarter more,
+    // they take 4 blocks of 66 pages or 10 of 22, and two more blocks are added.
     assert_eq!((native.map_blocks(), device.config().map_blocks()), (4 + 2, 10 + 2));
     let (mut rng, total) = (Rng::new(5, "cells"), u64::from(device.ftl().map.len()));
     let mut held = std::collections::BTreeSet::new();
@@ -281,19 +285,19 @@ fn blocks_of_the_map_hold_a_page_of_each_wordline_and_change_their_mode() {
     }
     let most = |role: Role| held.iter().filter(|held| held.0 == role as u8).map(|held| held.1).max();
     assert_eq!((most(Role::Data), most(Role::Map)), (Some(66), Some(22)));
-    assert!(modes.contains(&[true; 2]), "blocks are in one mode and then in the other");
+    assert!(modes.contains(&[true; 2]), "no block was used in both modes");
     device.check_invariants().unwrap();
 }
 
 #[test]
-fn planes_that_work_together_are_in_one_mode() {
+fn planes_that_work_together_have_the_same_cell_mode() {
     let planes =
         ["geometry.planes=2", "geometry.chips=1", "geometry.channels=1", "nand.advanced.multi_plane_read=wise"];
     let merged = |cells: &str| {
         let mut device = in_slc_mode(&[&planes[..], &["mapping.scheme.dftl.cache=8B", cells]].concat());
         latency(&mut device, Operation::Read, 1, 1);
-        // While unit 1 is read, it is requested again, and so is an entry of the first translation page. Both are the
-        // first pages of their blocks.
+        // While unit 1 is read, it is requested again, and so is an entry of the first translation page. Both are in
+        // the first pages of their blocks.
         let at = device.now();
         for unit in [1, 1, 2] {
             let request = units(&device, Operation::Read, unit, 1);

@@ -1,6 +1,6 @@
-//! What a power cut would take, with many requests in progress: flash is looked at by itself at random instants, and
-//! has every write that a flush, FUA, write-through or no buffer at all promised, and every write of the units that
-//! the device does not name as lost.
+//! Contents of flash at random instants with many outstanding requests. Flash contains every write that a flush, FUA,
+//! write-through or the absence of a buffer guarantees. It also contains every completed write of the units that the
+//! device does not report as volatile.
 
 mod common;
 
@@ -13,23 +13,23 @@ use floatgate_core::sim::rng::Rng;
 use floatgate_core::sim::time::Time;
 
 const US: u64 = 1_000_000;
-/// Units that are written, and their sectors.
+/// Number of units that are written, and sectors of each.
 const UNITS: u32 = 48;
 const SECTORS: usize = 8;
 
 /// The newest write of each sector, by tag. Writes of a sector take effect in the order of their tags.
 type Versions = Vec<[u32; SECTORS]>;
 
-/// What the host knows.
+/// State of the host.
 struct Host {
     requests: Vec<Request>,
     submitted: Versions,
     completed: Versions,
-    /// What must be in flash from now on.
+    /// Versions that must be in flash from now on.
     promised: Versions,
-    /// Flushes in progress: by tag, what was complete when they came.
+    /// Outstanding flushes: the tag, and the versions that were complete when the flush was submitted.
     flushes: Vec<(u64, Versions)>,
-    /// Every write is promised when it completes.
+    /// True if the completion of any write guarantees that it is durable.
     through: bool,
 }
 
@@ -66,7 +66,7 @@ impl Host {
                 }
             }
             Operation::Flush => {
-                let index = self.flushes.iter().position(|flush| flush.0 == request.tag).expect("it came");
+                let index = self.flushes.iter().position(|flush| flush.0 == request.tag).expect("an outstanding flush");
                 for (promised, flushed) in self.promised.iter_mut().zip(self.flushes.remove(index).1) {
                     promised.iter_mut().zip(flushed).for_each(|(a, b)| *a = (*a).max(b));
                 }
@@ -76,11 +76,11 @@ impl Host {
     }
 }
 
-/// What flash holds, found by looking at every place of it. A program has all that the one before it had, so the newest
-/// of several copies is the one with the highest versions.
+/// Returns the contents of flash, found by reading every physical address. A newer copy of a unit contains all versions
+/// of the one before it, so the copy with the highest versions is the newest.
 fn in_flash(device: &Device) -> Versions {
     let mut found = vec![[0; SECTORS]; UNITS as usize];
-    let media = device.ftl().media.as_ref().expect("it is verified");
+    let media = device.ftl().media.as_ref().expect("verification is enabled");
     let config = device.config();
     let sum = |versions: &[u32]| versions.iter().map(|&version| u64::from(version)).sum::<u64>();
     for place in (0..config.total_blocks() * config.units_per_block()).map(Ppn) {
@@ -92,7 +92,7 @@ fn in_flash(device: &Device) -> Versions {
     found
 }
 
-/// Asserts what must hold if the power went now; returns how many units would lose a write that was answered.
+/// Asserts what must hold if the power was cut now. Returns the number of units that would lose a completed write.
 fn cut(device: &Device, host: &Host, what: &str) -> usize {
     let flash = in_flash(device);
     let buffer = device.buffer();
@@ -105,24 +105,30 @@ fn cut(device: &Device, host: &Host, what: &str) -> usize {
             let (version, lba) = (held[sector], (unit * SECTORS + sector) as u64);
             let write = &host.requests[version as usize];
             let is_its = version == 0 || (lba >= write.lba && lba < write.lba + u64::from(write.sectors));
-            assert!(is_its, "{what}: sector {lba} holds version {version}, which is not its own");
+            assert!(is_its, "{what}: sector {lba} holds version {version} of another sector");
             let kept = match buffer.filter(|buffer| buffer.is_protected()) {
-                // What the buffer holds outlives the cut.
+                // A protected buffer survives the cut.
                 Some(buffer) => match buffer.entry_of(lpn).filter(|&entry| buffer.holds(entry, sector as u32)) {
                     Some(entry) => version.max(buffer.versions(entry)[sector]),
                     None => version,
                 },
                 None => version,
             };
-            assert!(kept >= promised[sector], "{what}: sector {lba} has {kept}, promised was {}", promised[sector]);
+            assert!(kept >= promised[sector], "{what}: sector {lba} has {kept}, guaranteed was {}", promised[sector]);
         }
         let behind = |than: &[u32; SECTORS]| held.iter().zip(than).any(|(held, than)| held < than);
         let is_volatile = buffer.is_some_and(|buffer| buffer.is_volatile(lpn));
         let is_protected = buffer.is_some_and(|buffer| buffer.is_protected());
-        assert!(is_volatile || is_protected || !behind(completed), "{what}: unit {unit} would lose a write untold");
-        // What comes while a core finds a place for the unit goes with it, and the unit is dirty all the same.
+        assert!(
+            is_volatile || is_protected || !behind(completed),
+            "{what}: unit {unit} would lose a write and is not volatile"
+        );
+        // A write that arrives while a core allocates a slot for its unit joins that write-back. The unit stays dirty.
         let on_core = device.config().controller.firmware.is_some();
-        assert!(!is_volatile || on_core || behind(submitted), "{what}: unit {unit} is volatile, and flash has it all");
+        assert!(
+            !is_volatile || on_core || behind(submitted),
+            "{what}: unit {unit} is volatile, but flash has all of it"
+        );
         volatile += u64::from(is_volatile);
         lost += usize::from(is_volatile && behind(completed));
     }
@@ -130,7 +136,7 @@ fn cut(device: &Device, host: &Host, what: &str) -> usize {
     lost
 }
 
-/// A random device: its options, and how many requests are in progress.
+/// Returns a random device: its options, and the queue depth of the host.
 fn draw(rng: &mut Rng, seed: u64) -> (Vec<String>, usize) {
     let policies = ["lru", "fifo", "clock", "cflru", "bplru", "{ bplru = { padding = false } }", "fab"];
     let (page, per_program) = [(4, 1), (8, 1), (16, 1), (4, 3)][rng.below(4) as usize];
@@ -143,8 +149,8 @@ fn draw(rng: &mut Rng, seed: u64) -> (Vec<String>, usize) {
         "geometry.mapping_unit=4KiB".to_owned(),
         format!("geometry.pages_per_program={per_program}"),
         format!("capacity.logical={}KiB", UNITS * 4),
-        // No fewer than the units of a program.
-        format!("controller.write_slots={}", u64::max(3, page / 4 * per_program) + rng.below(20)),
+        // At least the units of a program.
+        format!("controller.slots={}", u64::max(3, page / 4 * per_program) + rng.below(20)),
         format!("buffer.capacity={capacity}KiB"),
         format!("buffer.eviction={}", policies[seed as usize % policies.len()]),
         format!("buffer.power_loss_protection={}", rng.below(5) == 0),
@@ -173,11 +179,12 @@ fn draw(rng: &mut Rng, seed: u64) -> (Vec<String>, usize) {
     (overrides, [1, 2, 4, 8, 32][rng.below(5) as usize])
 }
 
-/// Runs a case; returns how many requests were in progress at most, and how many units the cuts would have taken.
+/// Runs a case. Returns the highest number of outstanding requests, the number of units that power cuts would lose, and
+/// the counts of the buffer.
 fn run(seed: u64) -> (usize, usize, BufferCounts) {
     let rng = &mut Rng::new(seed, "power");
     let (overrides, depth) = draw(rng, seed);
-    let what = format!("seed {seed}, {depth} in progress, {overrides:?}");
+    let what = format!("seed {seed}, depth {depth}, {overrides:?}");
     let mut device = build(device_config(&overrides), Options { seed, verify: true, ..Options::default() });
     let through = device.buffer().is_none_or(|buffer| !buffer.writes_back() || buffer.is_protected());
     let mut host = Host::new(through);
@@ -211,7 +218,7 @@ fn run(seed: u64) -> (usize, usize, BufferCounts) {
         device.take_completions(&mut done);
         let answered = done.iter().any(|done| done.request.fua || done.request.operation == Operation::Flush);
         for completion in done.drain(..) {
-            assert_eq!(completion.finish, device.now(), "there is no link");
+            assert_eq!(completion.finish, device.now(), "a completion without link takes no time");
             host.complete(&completion.request);
         }
         if answered || rng.below(12) == 0 {
@@ -222,7 +229,7 @@ fn run(seed: u64) -> (usize, usize, BufferCounts) {
 }
 
 #[test]
-fn flash_has_what_was_promised_whenever_the_power_goes() {
+fn flash_has_all_guaranteed_writes_at_any_instant() {
     let cases = std::env::var("FLOATGATE_POWER_CASES").ok().and_then(|text| text.parse().ok()).unwrap_or(140);
     let (mut deep, mut lost, mut waited, mut forced) = (0, 0, 0, 0);
     for seed in 0..cases {
@@ -232,8 +239,8 @@ fn flash_has_what_was_promised_whenever_the_power_goes() {
         waited += counts.flushes_waited;
         forced += counts.fua_waited;
     }
-    // Without these the test would say nothing.
-    assert!(deep > cases / 4, "{deep} cases with 8 requests in progress or more");
+    // Without these cases, the test would show nothing.
+    assert!(deep > cases / 4, "{deep} cases with 8 outstanding requests or more");
     assert!(lost > 1000, "{lost} units would have been lost");
     assert!(waited > 1000 && forced > 1000, "{waited} flushes and {forced} forced writes waited");
 }

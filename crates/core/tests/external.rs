@@ -1,5 +1,5 @@
-//! Policies that another program brings along: they decide as built-in ones do where they say the same, and what cannot
-//! be is refused.
+//! Policies of another program: with the same choices, results equal those of built-in policies, and invalid choices
+//! are refused.
 
 mod common;
 
@@ -26,12 +26,12 @@ use floatgate_core::sim::source::Source;
 use floatgate_core::sim::time::Time;
 use floatgate_core::work::{Class, LunQueue, Queued};
 
-/// Policies by what they do, which their names say.
+/// A policy whose name determines what it does.
 #[derive(Clone)]
 struct Does {
     what: String,
     calls: u32,
-    /// Of the buffer: entries from the one used longest ago to the one used last.
+    /// Entries of the buffer, from the least to the most recently used.
     used: Vec<u32>,
 }
 
@@ -81,9 +81,13 @@ impl ExternalVictim for Does {
 
 impl ExternalTrigger for Does {
     fn wants(&mut self, view: &RegionView) -> Result<bool, Cause> {
-        assert!(view.free_blocks() > 1, "it is not asked where cleaning has to be");
+        assert!(view.free_blocks() > 1, "called although garbage collection is required");
         let invalid = |block| view.units() - view.valid(block);
-        assert_eq!(view.closed_blocks().map(invalid).sum::<u32>(), view.invalid_units(), "it sees all closed blocks");
+        assert_eq!(
+            view.closed_blocks().map(invalid).sum::<u32>(),
+            view.invalid_units(),
+            "the view has all closed blocks"
+        );
         self.position(1).map(|_| self.what != "never")
     }
     fn fork(&self) -> Result<Box<dyn ExternalTrigger>, Cause> {
@@ -96,17 +100,17 @@ impl ExternalWear for Does {
         match self.what.as_str() {
             "least worn" => {
                 let least = (0..oldest.len()).min_by_key(|&position| view.erases(oldest[position]));
-                Ok(least.expect("one is free") as i64)
+                Ok(least.expect("a free block") as i64)
             }
             "most worn" => {
                 let most = (0..oldest.len()).max_by_key(|&position| view.erases(oldest[position]));
-                Ok(most.expect("one is free") as i64)
+                Ok(most.expect("a free block") as i64)
             }
             _ => self.position(oldest.len()),
         }
     }
     fn allows(&mut self, view: &RegionView, victim: BlockId) -> Result<bool, Cause> {
-        assert!(view.valid(victim) <= view.units(), "it sees the victim");
+        assert!(view.valid(victim) <= view.units(), "the view has the victim");
         Ok(self.what != "even blocks" || victim.0.is_multiple_of(2))
     }
     fn erased(&mut self, view: &RegionView, block: BlockId) -> Result<Option<BlockId>, Cause> {
@@ -190,7 +194,7 @@ impl ExternalScheduler for Does {
         self.what != "ranks"
     }
     fn pick(&mut self, queue: &LunQueue, _: Time) -> Result<Option<i64>, Cause> {
-        assert_ne!(self.what, "ranks", "it does not look");
+        assert_ne!(self.what, "ranks", "called although `looks` is false");
         let count = queue.len();
         assert!(!queue.is_empty() && queue.iter().count() == count);
         match self.what.as_str() {
@@ -242,7 +246,7 @@ impl Provider for Program {
 
 const SMALL: [&str; 4] = ["geometry.blocks=24", "geometry.pages=16", "gc.soft_threshold=3", "gc.hard_threshold=1"];
 
-/// The small device with this policy, and with what makes external ones.
+/// Returns the small device with a policy, and with the provider of external policies.
 fn config(set: &[&str], path: &str, policy: &str) -> DeviceConfig {
     let chosen = format!("{path}={policy}");
     let overrides: Vec<&str> = SMALL.iter().chain(set).copied().chain([chosen.as_str()]).collect();
@@ -255,7 +259,7 @@ fn external(name: &str) -> String {
     format!("{{ external = {{ name = \"{name}\" }} }}")
 }
 
-/// Random writes and reads on a full device; what it has counted then, and the fault.
+/// Runs random writes and reads on a full device. Returns the device, and its counters or the fault.
 fn work(config: DeviceConfig) -> (Device, Result<String, RunError>) {
     let mut device = build(config, Options::default());
     let logical = device.config().logical_units() as u32;
@@ -275,7 +279,7 @@ fn work(config: DeviceConfig) -> (Device, Result<String, RunError>) {
 }
 
 #[test]
-fn equal_choices_have_equal_results() {
+fn equal_choices_give_equal_results() {
     let buffer = ["buffer.capacity=64KiB"];
     for (set, path, own, other) in [
         (&[][..], "gc.victim", "greedy", "first"),
@@ -296,7 +300,7 @@ fn equal_choices_have_equal_results() {
 }
 
 #[test]
-fn what_others_choose_matters() {
+fn choices_of_external_policies_take_effect() {
     for (path, names) in [
         ("gc.victim", ["first", "last"]),
         ("gc.trigger", ["always", "never"]),
@@ -313,7 +317,7 @@ fn what_others_choose_matters() {
 }
 
 #[test]
-fn what_cannot_be_is_refused_by_the_name_of_the_policy() {
+fn invalid_choices_are_refused_with_the_name_of_the_policy() {
     let (buffer, spare) = (["buffer.capacity=64KiB"], ["capacity.spare=0.4"]);
     for (set, path, name, says) in [
         (&[][..], "gc.victim", "behind", "candidates, which are counted from 0"),
@@ -352,7 +356,7 @@ fn what_cannot_be_is_refused_by_the_name_of_the_policy() {
     }
 }
 
-/// Offers a policy under a name.
+/// Offers one policy: key and name.
 struct Named(&'static str, &'static str);
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
@@ -382,17 +386,17 @@ fn an_offer_does_not_replace_a_built_in_policy() {
 }
 
 #[test]
-fn a_contract_sees_all_that_is_offered() {
+fn a_contract_checks_all_offered_policies() {
     contract::offers(&Externals::by(Arc::new(Named("gc.victim", "first"))));
     let broken = |path, name| {
         std::panic::catch_unwind(|| contract::offers(&Externals::by(Arc::new(Named(path, name))))).is_err()
     };
     assert!(broken("gc.victim", "fifo"), "the name is taken");
-    assert!(broken("gc.victim", "behind"), "it chooses what is not there");
+    assert!(broken("gc.victim", "behind"), "it chooses a block that does not exist");
 }
 
-/// A scheduler that prefers writes lets garbage collection wait until they find no room. The writes leave the queue
-/// then, so that nothing is left but garbage collection.
+/// A scheduler that prefers writes delays garbage collection until writes find no free page. These writes leave the
+/// queue, so that only garbage collection is left.
 #[test]
 fn writes_without_room_leave_the_queue() {
     let few = ["gc.hard_threshold=0", "gc.soft_threshold=1"];
@@ -403,7 +407,7 @@ fn writes_without_room_leave_the_queue() {
     }
 }
 
-/// Keeps what it sees, and starts what arrived last.
+/// Records the queues that it receives, and chooses the operation that arrived last.
 #[derive(Clone, Default)]
 struct Newest(Arc<Mutex<Vec<Vec<Queued>>>>);
 
@@ -426,8 +430,8 @@ impl ExternalScheduler for Newest {
     }
 }
 
-/// What a scheduler sees of operations that arrive 10 us apart at a die that programs, and in which order the requests
-/// complete that wait for them.
+/// Submits requests 10 us apart to a die that programs. Returns the queues that the scheduler received, and the tags in
+/// the order of completion.
 fn seen(set: &[&str], arriving: [Operation; 4]) -> (Vec<Vec<Queued>>, Vec<u64>) {
     let one_die = ["geometry.channels=1", "geometry.chips=1"];
     let mut config = config(&[&one_die[..], set].concat(), "scheduler", &external("newest"));
@@ -450,23 +454,23 @@ fn seen(set: &[&str], arriving: [Operation; 4]) -> (Vec<Vec<Queued>>, Vec<u64>) 
 }
 
 #[test]
-fn a_scheduler_sees_what_waits_in_the_order_of_arrival() {
+fn a_scheduler_receives_waiting_operations_in_the_order_of_arrival() {
     use Operation::{Read, Write};
     let (seen, order) = seen(&[], [Write, Read, Write, Read]);
-    assert_eq!(order, [100, 103, 102, 101], "what arrived last starts first");
-    assert_eq!(seen.iter().map(Vec::len).collect::<Vec<_>>(), [3, 2], "it is asked while there is a choice");
+    assert_eq!(order, [100, 103, 102, 101], "the last to arrive starts first");
+    assert_eq!(seen.iter().map(Vec::len).collect::<Vec<_>>(), [3, 2], "called while there is a choice");
     let classes = [Class::HostRead, Class::HostProgram, Class::HostRead];
     for (number, (queued, class)) in (1..).zip(seen[0].iter().zip(classes)) {
         assert_eq!((queued.class, queued.rank, queued.plane), (class, 1, PlaneId(0)));
         assert_eq!(queued.since, Time(number * 10_000_000));
         assert_eq!((queued.request, queued.stream), (Some(100 + number), Some(7)));
     }
-    assert_eq!(seen[1], seen[0][..2], "the rest waits as before");
+    assert_eq!(seen[1], seen[0][..2], "the others are still queued");
 }
 
-/// The others of the pool wait for the first one.
+/// The other writes of the pool wait for the first one.
 #[test]
-fn a_scheduler_sees_the_first_write_of_the_pool() {
+fn a_scheduler_receives_the_first_write_of_the_pool() {
     use Operation::{Read, Write};
     let (seen, order) = seen(&["allocation=dynamic"], [Write, Write, Read, Write]);
     let first: Vec<_> = seen[0].iter().map(|queued| (queued.class, queued.request, queued.plane)).collect();
@@ -475,7 +479,7 @@ fn a_scheduler_sees_the_first_write_of_the_pool() {
     assert_eq!(order, [100, 102, 101, 103]);
 }
 
-/// What a scheduler knows is not saved: nothing waits for a device at rest.
+/// The state of a scheduler is not saved, because an idle device has an empty queue.
 #[test]
 fn a_device_is_saved_without_its_scheduler() {
     let config = config(&[], "scheduler", &external("last"));
@@ -487,14 +491,14 @@ fn a_device_is_saved_without_its_scheduler() {
     loaded.check_invariants().unwrap();
 }
 
-/// Erases of each block after the work, with a wear policy.
+/// Returns the erase count of each block after the work with a wear policy.
 fn erases_with(wear: &str) -> Vec<u32> {
     let (device, done) = work(config(&[], "gc.wear", wear));
     done.unwrap();
     device.ftl().blocks.all().iter().map(|block| block.erases).collect()
 }
 
-/// The mean square distance of erases from their mean.
+/// Returns the variance of the erase counts.
 fn spread(erases: &[u32]) -> f64 {
     let mean = erases.iter().sum::<u32>() as f64 / erases.len() as f64;
     erases.iter().map(|&erases| f64::from(erases) - mean).map(|distance| distance * distance).sum::<f64>()
@@ -502,7 +506,7 @@ fn spread(erases: &[u32]) -> f64 {
 }
 
 #[test]
-fn blocks_that_are_opened_and_migrated_level_wear() {
+fn choice_of_free_blocks_and_migration_level_wear() {
     let of = |wear| spread(&erases_with(&external(wear)));
     let (least, most, migrates) = (of("least worn"), of("most worn"), of("migrates"));
     assert!(1.2 * least < most, "{least}, and {most} if the most worn block is opened");
@@ -510,21 +514,22 @@ fn blocks_that_are_opened_and_migrated_level_wear() {
 }
 
 #[test]
-fn a_refused_victim_is_taken_only_if_all_are() {
+fn a_refused_victim_is_chosen_only_if_all_are_refused() {
     let erases = erases_with(&external("even blocks"));
     let of = |odd: usize| erases.iter().skip(odd).step_by(2).sum::<u32>();
     assert!(of(1) > 0 && of(0) > 4 * of(1), "{} erases of even blocks, {} of others", of(0), of(1));
 }
 
-/// The block with the most valid units has nothing to gain for ever.
+/// The policy always chooses the block with the most valid units, which reclaims nothing.
 #[test]
-fn gaining_nothing_ends() {
-    let error = work(config(&[], "gc.victim", &external("last"))).1.expect_err("it gains nothing").to_string();
+fn repeated_victims_without_gain_are_a_fault() {
+    let error =
+        work(config(&[], "gc.victim", &external("last"))).1.expect_err("a policy that reclaims nothing").to_string();
     assert!(error.contains("in succession that gain nothing"), "{error}");
 }
 
 #[test]
-fn a_fork_that_fails_is_a_fault_of_the_fork() {
+fn a_failed_fork_is_a_fault_of_the_clone() {
     let (device, done) = work(config(&[], "gc.victim", &external("cannot be forked")));
     done.unwrap();
     let fork = device.clone();
@@ -535,39 +540,39 @@ fn a_fork_that_fails_is_a_fault_of_the_fork() {
 }
 
 #[test]
-fn preconditioning_tells_faults() {
+fn preconditioning_reports_faults() {
     let mut device = build(config(&[], "gc.victim", &external("fails later")), Options::default());
     let error = precondition(&mut device, Precondition::Steady, 1, &mut |_| true).unwrap_err();
     assert_eq!(error, "gc.victim `fails later`: that was enough");
 }
 
-/// A program that has policies of some families only.
+/// A provider without policies.
 struct NoPolicies;
 
 impl Provider for NoPolicies {}
 
 #[test]
-fn families_that_a_program_leaves_out_are_faults() {
+fn missing_policies_are_faults() {
     for path in ["gc.victim", "gc.trigger", "allocation", "temperature", "buffer.eviction", "scheduler"] {
         let mut config = config(&["capacity.spare=0.4", "buffer.capacity=64KiB"], path, &external("mine"));
         config.makers = Externals::by(Arc::new(NoPolicies));
-        let fault = build(config, Options::default()).fault().expect("there is no such policy").to_string();
+        let fault = build(config, Options::default()).fault().expect("a fault").to_string();
         let says = format!("{path} `mine`: the program that runs the device has no policy `mine` for `{path}`");
         assert_eq!(fault, says);
     }
 }
 
 #[test]
-fn without_its_program_a_device_is_not_made() {
+fn a_device_is_not_built_without_the_program_of_its_policy() {
     let config = device_config(&["gc.victim.external.name=mine"]);
     assert_eq!(config.externals().len(), 1);
     let error = Device::new(config, Options::default()).unwrap_err();
     assert!(error.contains("gc.victim: `mine` is no policy of the simulator"), "{error}");
-    let text = "the file says which, and its text is read again";
+    let text = "source and options are written to the file";
     let with = device_config(&["gc.victim={ external = { name = \"mine\", source = \"12\", options = { d = 4 } } }"]);
     let written = serde_json::to_value(&with.gc.victim).unwrap();
     assert_eq!(written.to_string(), r#"{"external":{"name":"mine","source":"12","options":{"d":4}}}"#, "{text}");
     assert_eq!(with.gc.victim.name(), "mine");
     let other = device_config(&["gc.victim={ external = { name = \"mine\", source = \"13\", options = { d = 4 } } }"]);
-    assert_ne!(with.digest(), other.digest(), "another source is another device");
+    assert_ne!(with.digest(), other.digest(), "another source changes the digest");
 }

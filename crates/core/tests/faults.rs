@@ -1,4 +1,5 @@
-//! What fails, by hand: when, what is programmed for it, and what the host is told. Random devices are in `model/`.
+//! Faults, computed by hand: their times, the programs that they cause, and the status that the host receives. Random
+//! devices with faults are in `model/`.
 
 mod common;
 
@@ -12,7 +13,7 @@ use floatgate_core::sim::id::{BlockId, Lpn, PlaneId, Ppn};
 use floatgate_core::sim::request::{Completion, Operation, Request, Status};
 use floatgate_core::sim::time::Time;
 
-/// One plane of blocks of three pages: a page takes 102.4 us on the channel and 200 us in the cells.
+/// A plane whose blocks have three pages. A page takes 102.4 us on the channel and 200 us in the cells.
 const SMALL: [&str; 6] = [
     "geometry.channels=1",
     "geometry.chips=1",
@@ -28,7 +29,7 @@ fn device(overrides: &[&str], more: &[&str]) -> Device {
     build(device_config(&all), Options { seed: 1, verify: true, ..Options::default() })
 }
 
-/// Serves requests of whole units one after the other; each comes when the one before is answered.
+/// Serves requests of whole units. Each is submitted when the previous one has completed.
 fn serve(device: &mut Device, operation: Operation, lpns: &[u64]) -> Vec<Completion> {
     let mut completions = Vec::new();
     for &lpn in lpns {
@@ -52,17 +53,17 @@ fn place(device: &Device, lpn: u32) -> Ppn {
 }
 
 #[test]
-fn a_failed_program_takes_its_time_and_is_done_again() {
-    let mut device = device(&SMALL, &["faults.inject=[\"program 0/0/2\"]"]);
+fn a_failed_program_takes_a_program_time_and_is_repeated() {
+    let mut device = device(&SMALL, &["faults.places=[\"program 0/0/2\"]"]);
     let completions = serve(&mut device, Operation::Write, &[0, 1, 2]);
     let finished: Vec<Time> = completions.iter().map(|completion| completion.finish).collect();
-    // The third is programmed twice, and nothing comes between.
+    // The third unit is programmed twice in succession.
     assert_eq!(finished, [WRITE, Time(2 * WRITE.0), Time(4 * WRITE.0)]);
     assert!(completions.iter().all(|completion| completion.status == Status::Ok));
     drain(&mut device);
     let (ftl, counters) = (device.ftl(), &device.ftl().counters);
-    // By hand: units 0 and 1 in pages 0 and 1 of block 0, unit 2 in page 2, which fails, and in page 0 of block 1;
-    // then units 0 and 1 are read and moved to pages 0 and 1 of block 2, where cleaning writes.
+    // Units 0 and 1 are in pages 0 and 1 of block 0. Unit 2 is in page 2, which fails, and then in page 0 of block 1.
+    // Units 0 and 1 are read and moved to pages 0 and 1 of block 2, the frontier of garbage collection.
     assert_eq!([0, 1, 2].map(|lpn| place(&device, lpn)), [Ppn(6), Ppn(7), Ppn(3)]);
     assert_eq!(counters.pages_programmed[ProgramCause::Host as usize], 4);
     assert_eq!(counters.pages_programmed[ProgramCause::Gc as usize], 2);
@@ -76,10 +77,10 @@ fn a_failed_program_takes_its_time_and_is_done_again() {
 }
 
 #[test]
-fn a_failed_erase_takes_its_time_and_gains_nothing() {
-    let mut device = device(&SMALL, &["faults.inject=[\"erase\"]"]);
-    // Seven blocks are opened, the last one with the nineteenth write: five are free then, and block 0, which holds
-    // nothing valid, is erased when that write has been programmed: by hand, at 19 x 302.4 us + 1500 us.
+fn a_failed_erase_takes_an_erase_time_and_retires_the_block() {
+    let mut device = device(&SMALL, &["faults.places=[\"erase\"]"]);
+    // The nineteenth write opens the seventh block and leaves five free ones. Block 0 has no valid units, and its erase
+    // starts after the program of that write. It ends at 19 x 302.4 us + 1500 us.
     let lpns: Vec<u64> = (0..19).map(|index| index % 3).collect();
     serve(&mut device, Operation::Write, &lpns);
     assert_eq!(device.now(), Time(19 * WRITE.0));
@@ -92,14 +93,14 @@ fn a_failed_erase_takes_its_time_and_gains_nothing() {
     assert_eq!(device.ftl().blocks.block(BlockId(0)).state, BlockState::Bad);
     assert_eq!(device.ftl().blocks.free_blocks(PlaneId(0), Role::Data), 5);
     drain(&mut device);
-    // Another victim takes its place.
+    // Another victim is erased instead.
     assert_eq!((device.ftl().counters.blocks_erased, device.ftl().blocks.free_blocks(PlaneId(0), Role::Data)), (1, 6));
     device.check_invariants().unwrap();
 }
 
 #[test]
-fn a_page_beyond_correction_is_an_error_until_it_is_written_again() {
-    let mut device = device(&SMALL, &["faults.inject=[\"read 0/0/1\"]"]);
+fn an_uncorrectable_unit_stays_an_error_until_it_is_overwritten() {
+    let mut device = device(&SMALL, &["faults.places=[\"read 0/0/1\"]"]);
     serve(&mut device, Operation::Write, &[0, 1]);
     let mut status = |operation, lpns: &[u64]| -> Vec<Status> {
         serve(&mut device, operation, lpns).iter().map(|completion| completion.status).collect()
@@ -112,8 +113,8 @@ fn a_page_beyond_correction_is_an_error_until_it_is_written_again() {
 }
 
 #[test]
-fn a_partial_write_over_what_cannot_be_read_is_an_error_and_so_are_its_reads() {
-    let mut device = device(&SMALL, &["faults.inject=[\"read 0/0/0\"]"]);
+fn a_partial_write_of_an_uncorrectable_unit_is_an_error_and_so_are_its_reads() {
+    let mut device = device(&SMALL, &["faults.places=[\"read 0/0/0\"]"]);
     serve(&mut device, Operation::Write, &[0]);
     let part = Request { sectors: 1, tag: 9, ..units(&device, Operation::Write, 0, 1) };
     submit(&mut device, Time(WRITE.0), part);
@@ -124,10 +125,10 @@ fn a_partial_write_over_what_cannot_be_read_is_an_error_and_so_are_its_reads() {
 }
 
 #[test]
-fn a_trim_does_not_make_readable_what_a_read_before_it_waits_for() {
-    let mut device = device(&SMALL, &["faults.inject=[\"read 0/0/0\"]"]);
+fn a_trim_does_not_change_the_errors_of_earlier_reads() {
+    let mut device = device(&SMALL, &["faults.places=[\"read 0/0/0\"]"]);
     serve(&mut device, Operation::Write, &[0]);
-    // The second write keeps what the first one keeps, which cannot be read; the read waits for that.
+    // The second write keeps sectors from the first, which keeps some that cannot be read. The reads wait for them.
     let sector = |tag, operation, lba| Request { sectors: 1, tag, ..Request::new(WRITE, operation, lba, 1) };
     submit(&mut device, WRITE, sector(9, Operation::Write, 0));
     submit(&mut device, WRITE, sector(10, Operation::Write, 1));
@@ -143,9 +144,9 @@ fn a_trim_does_not_make_readable_what_a_read_before_it_waits_for() {
 }
 
 #[test]
-fn a_lost_unit_that_cleaning_moves_stays_lost() {
-    // The failed program has block 0 emptied; its page 0 cannot be read then.
-    let mut device = device(&SMALL, &["faults.inject=[\"program 0/0/2\", \"read 0/0/0\"]"]);
+fn a_lost_unit_stays_lost_when_it_is_moved() {
+    // The failed program causes block 0 to be emptied. The read of its page 0 fails.
+    let mut device = device(&SMALL, &["faults.places=[\"program 0/0/2\", \"read 0/0/0\"]"]);
     serve(&mut device, Operation::Write, &[0, 1, 2]);
     drain(&mut device);
     assert_eq!(place(&device, 0), Ppn(6));
@@ -155,7 +156,7 @@ fn a_lost_unit_that_cleaning_moves_stays_lost() {
 }
 
 #[test]
-fn as_many_fail_as_the_rates_say() {
+fn failures_occur_at_the_configured_rates() {
     let more = ["faults={ program_rate = 0.01, read_rate = 0.05 }", "geometry.blocks=256", "capacity.spare=0.9"];
     let mut device = device(&[], &more);
     let units = device.config().logical_units();
@@ -166,7 +167,7 @@ fn as_many_fail_as_the_rates_say() {
     let failed = device.ftl().counters.faults.programs_failed as f64;
     let read = serve(&mut device, Operation::Read, &all);
     let lost = read.iter().filter(|done| done.status == Status::Uncorrectable).count() as f64;
-    // Five standard deviations; copies that cleaning has read and lost come on top, a few of a hundred.
+    // Within five standard deviations. Moved units are read once more, at the same rate.
     let within = |count: f64, of: f64, rate: f64| (count - of * rate).abs() < 5.0 * (of * rate * (1.0 - rate)).sqrt();
     assert!(within(failed, programs, 0.01), "{failed} of {programs} programs");
     let moved = device.ftl().counters.units_moved() as f64;
@@ -174,7 +175,7 @@ fn as_many_fail_as_the_rates_say() {
 }
 
 #[test]
-fn factory_bad_blocks_are_as_many_as_asked_for_in_each_plane_and_never_used() {
+fn each_plane_has_the_configured_number_of_bad_blocks_and_never_uses_them() {
     let bad = |seed| -> Vec<usize> {
         let config = device_config(&["faults.factory_bad=10%"]);
         let mut device = build(config, Options { seed, ..Options::default() });
@@ -190,7 +191,7 @@ fn factory_bad_blocks_are_as_many_as_asked_for_in_each_plane_and_never_used() {
     assert_ne!(one, bad(2));
 }
 
-/// Devices of every command mode.
+/// Devices with different commands, allocations, mapping schemes and buffers.
 const MODES: [&[&str]; 9] = [
     &[],
     &["geometry.pages_per_program=2"],
@@ -203,8 +204,8 @@ const MODES: [&[&str]; 9] = [
     &["buffer.capacity=64KiB", "durability.trim_journal=true", "mapping.block_summary={ last_page = \"512B\" }"],
 ];
 
-/// Writes more than once over a device until it takes no more; all requests are answered, and what was answered before
-/// is read as it was written.
+/// Overwrites a device until it becomes read-only. Checks that all requests complete, and that reads return every
+/// completed write.
 fn drive_to_the_end(mode: &[&str], rates: &str) {
     let mut overrides = vec!["geometry.blocks=24", "geometry.pages=16", "capacity.spare=0.5", rates];
     overrides.extend(mode);
@@ -234,20 +235,20 @@ fn drive_to_the_end(mode: &[&str], rates: &str) {
             break;
         }
     }
-    assert!(device.read_only_since().is_some(), "{mode:?} with {rates} never came to its end");
+    assert!(device.read_only_since().is_some(), "{mode:?} with {rates} did not become read-only");
     device.take_contents();
     for (lpn, version) in last.iter().enumerate().filter(|(_, version)| **version > 0) {
         let read = serve(&mut device, Operation::Read, &[lpn as u64]);
         assert_eq!(read[0].status, Status::Ok, "{mode:?}");
         let contents = device.take_contents().pop().unwrap().1;
-        // A write that was refused may be seen, if it came later.
+        // A later write that was refused may also be returned.
         assert!(contents.iter().all(|held| held >= version), "{mode:?}: unit {lpn} holds {contents:?}, not {version}");
     }
     device.check_invariants().unwrap();
 }
 
 #[test]
-fn a_device_without_good_blocks_takes_no_writes_and_is_read() {
+fn a_device_without_good_blocks_is_read_only() {
     for mode in MODES {
         drive_to_the_end(mode, "faults={ program_rate = 0.05 }");
         drive_to_the_end(mode, "faults={ erase_rate = 0.3 }");
@@ -255,10 +256,10 @@ fn a_device_without_good_blocks_takes_no_writes_and_is_read() {
     }
 }
 
-/// Updates of the map that wait for room must not take what a failed block of translation pages still needs: its end
-/// frees no block, and data may have none to give while their victims wait for those very updates.
+/// Map updates that wait for pages must leave those that a failed translation block needs for its evacuation. Retiring
+/// that block frees no block, and the victims of the data regions may wait for these updates.
 #[test]
-fn failed_blocks_of_translation_pages_find_their_room() {
+fn failed_translation_blocks_find_pages_for_their_evacuation() {
     let scheme =
         "mapping.scheme={ dftl = { cache = \"16B\", entry = \"512B\", map_spare = 0.25, batch_updates = false } }";
     let shape =
@@ -288,12 +289,12 @@ fn failed_blocks_of_translation_pages_find_their_room() {
 }
 
 #[test]
-fn a_block_stands_as_many_erases_as_its_endurance() {
+fn a_block_fails_after_the_erases_of_its_endurance() {
     for (endurance, stands) in [("1", 1), ("3", 3)] {
         let endurance = format!("nand.endurance={endurance}");
         let mut device = device(&SMALL, &[&endurance, "faults={}"]);
-        // Three units, written over and over: a block of three pages is erased for each three writes, so that all
-        // blocks have had their erases after some 12 x 3 x 3 writes at the most.
+        // Three units are overwritten in turn, so three writes cause the erase of a block of three pages. All blocks
+        // reach their endurance after at most about 12 x 3 x 3 writes.
         let lpns: Vec<u64> = (0..400).map(|index| index % 3).collect();
         let done = serve(&mut device, Operation::Write, &lpns);
         drain(&mut device);
@@ -305,14 +306,14 @@ fn a_block_stands_as_many_erases_as_its_endurance() {
         assert_eq!(counters.faults.erases_failed, bad().count() as u64);
         assert_eq!(counters.faults.blocks_grown_bad, bad().count() as u64);
         assert_eq!(device.wear_warning(), None);
-        // All that was answered well is read.
+        // All successful writes can be read.
         assert!(serve(&mut device, Operation::Read, &[0, 1, 2]).iter().all(|done| done.status == Status::Ok));
         device.check_invariants().unwrap();
     }
 }
 
 #[test]
-fn nothing_wears_out_without_faults_and_that_is_told() {
+fn without_faults_nothing_wears_out_but_a_warning_is_given() {
     let lpns: Vec<u64> = (0..400).map(|index| index % 3).collect();
     let worn = |more: &[&str]| {
         let mut device = device(&SMALL, more);
@@ -326,7 +327,7 @@ fn nothing_wears_out_without_faults_and_that_is_told() {
 }
 
 #[test]
-fn the_same_seed_fails_alike_and_another_does_not() {
+fn the_seed_determines_the_failures() {
     let run = |seed| {
         let config = device_config(&["faults={ program_rate = 0.01, erase_rate = 0.02, read_rate = 0.01 }"]);
         let mut device = build(config, Options { seed, ..Options::default() });
@@ -341,7 +342,7 @@ fn the_same_seed_fails_alike_and_another_does_not() {
 }
 
 #[test]
-fn a_fault_that_is_asked_for_comes_once() {
+fn an_injected_fault_happens_once() {
     let mut device = device(&SMALL, &["faults={}"]);
     device.fail_next("program".parse().unwrap()).unwrap();
     serve(&mut device, Operation::Write, &[0, 1]);
@@ -355,7 +356,7 @@ fn a_fault_that_is_asked_for_comes_once() {
 }
 
 #[test]
-fn what_cannot_be_is_refused_with_what_to_do() {
+fn invalid_fault_options_are_refused_with_what_to_do() {
     for (override_, path, what) in [
         ("faults.program_rate=1.5", "faults.program_rate", "from 0 to 1"),
         ("faults.read_rate=-0.1", "faults.read_rate", "from 0 to 1"),

@@ -1,4 +1,5 @@
-//! Jobs in fio syntax on a device: what is issued, and when, against what fio's documentation says and fio itself does.
+//! Jobs in fio syntax on a device: addresses and times of requests, compared with the documentation of fio and with
+//! fio.
 
 mod common;
 
@@ -15,13 +16,13 @@ const MIB: u64 = 1 << 20;
 const US: u64 = 1_000_000;
 const MS: u64 = 1000 * US;
 
-/// Unmapped reads are answered by the controller at once, with nothing else in the way; so requests end when they
-/// arrive, and times are those of the workload alone.
+/// Returns an empty device. The controller completes reads of unmapped units at once, so requests finish when they
+/// arrive, and all times are those of the workload.
 fn instant() -> Device {
     device::<&str>(&[])
 }
 
-/// Every request in the order of completion: its stream, operation, first byte, length, arrival and finish.
+/// Every request in the order of completion: stream, operation, first byte, length, arrival and finish.
 #[derive(Default)]
 struct Seen(Vec<(u16, Operation, u64, u64, u64, u64)>);
 
@@ -47,19 +48,19 @@ impl Watcher for Seen {
 fn played(device: &mut Device, jobs: Vec<Job>) -> (Outcome, Seen) {
     let mut sources: Vec<Box<dyn Source>> = jobs.into_iter().map(|job| job.source).collect();
     let mut seen = Seen::default();
-    let outcome = run(device, &mut sources, &mut seen).expect("it runs");
+    let outcome = run(device, &mut sources, &mut seen).expect("the jobs run");
     assert!(outcome.complete);
     (outcome, seen)
 }
 
-/// What a text of jobs does on the device.
+/// Runs jobs given as text on the device and returns their requests.
 fn line(device: &mut Device, text: &str) -> Seen {
     let jobs = synthetic::parse(text, device.config().logical_bytes(), 1).unwrap_or_else(|error| panic!("{error}"));
     played(device, jobs).1
 }
 
 impl Seen {
-    /// Arrivals of a stream, in parts of `unit` picoseconds.
+    /// Returns the arrivals of a stream in units of `unit` picoseconds.
     fn arrivals(&self, stream: u16, unit: u64) -> Vec<u64> {
         let of = self.0.iter().filter(|seen| seen.0 == stream);
         let mut all: Vec<u64> = of.map(|seen| seen.4).collect();
@@ -68,16 +69,16 @@ impl Seen {
         all.into_iter().map(|at| at / unit).collect()
     }
 
-    /// What a stream did, in order: the letter of the operation and the first byte in KiB.
+    /// Returns the requests of a stream in order: first letter of the operation, and first byte in KiB.
     fn order(&self, stream: u16) -> String {
         let of = self.0.iter().filter(|seen| seen.0 == stream);
         of.map(|seen| format!("{}{}", &seen.1.name()[..1], seen.2 / 1024)).collect::<Vec<_>>().join(" ")
     }
 }
 
-/// What fio 3.33 wrote with `write_iolog`, ioengine=null and size=64k.
+/// Compares with fio 3.33, as recorded by `write_iolog` with ioengine=null and size=64k.
 #[test]
-fn sequences_are_those_of_fio() {
+fn sequences_match_fio() {
     let mut device = instant();
     let order = |text: &str| {
         let jobs = synthetic::parse(text, 256 * MIB, 1).unwrap();
@@ -96,7 +97,7 @@ fn sequences_are_those_of_fio() {
 }
 
 #[test]
-fn random_addresses_lead_runs() {
+fn random_addresses_start_runs() {
     let starts = |text: &str| -> Vec<u64> {
         let seen = line(&mut instant(), text);
         seen.0.iter().map(|seen| seen.2 / 4096).collect()
@@ -107,7 +108,8 @@ fn random_addresses_lead_runs() {
     assert!(runs.chunks(4).map(|run| run[0]).collect::<std::collections::BTreeSet<_>>().len() > 500);
     let same = starts("rw=randread:4 size=4m io_size=16000k norandommap rw_sequencer=identical");
     assert!(same.chunks(4).all(|run| run.iter().all(|start| *start == run[0])));
-    // A quarter at random: of 40000, 10000 with a deviation of 87; 0.1 % of these follow by chance.
+    // A quarter of the 40,000 addresses are random: 10,000, with a standard deviation of 87. Of these, 0.1 % follow the
+    // previous address by chance.
     let quarter = starts("rw=randread size=4m io_size=160000k norandommap percentage_random=25");
     let random = quarter.windows(2).filter(|pair| pair[1] != pair[0] + 1).count();
     assert!(random.abs_diff(10_000) < 500, "{random}");
@@ -117,7 +119,7 @@ fn random_addresses_lead_runs() {
 fn rates_are_exact_and_each_direction_has_its_own() {
     let seen = line(&mut instant(), "rw=randread rate_iops=3 number_ios=4");
     assert_eq!(seen.arrivals(0, 1), [0, 333_333_333_333, 666_666_666_667, 1_000_000_000_000]);
-    // 4 KiB at 4 MiB/s are 1/1024 s; 8 KiB twice that.
+    // 4 KiB at 4 MiB/s take 1/1024 s.
     let seen = line(&mut instant(), "rw=read rate=4m bs=4k number_ios=3");
     assert_eq!(seen.arrivals(0, 1), [0, 976_562_500, 1_953_125_000]);
     let seen = line(&mut instant(), "rw=rw rate_iops=1000,500 runtime=10ms");
@@ -134,7 +136,7 @@ fn rates_are_exact_and_each_direction_has_its_own() {
 }
 
 #[test]
-fn clones_and_stonewalls_follow_each_other_to_the_picosecond() {
+fn clones_and_stonewalls_follow_each_other_exactly() {
     let text = "name=a rw=read rate_iops=1000 number_ios=5 numjobs=2; \
                 name=b rw=read rate_iops=1000 number_ios=3 stonewall startdelay=2ms; \
                 name=c rw=read rate_iops=500 number_ios=2; \
@@ -143,7 +145,7 @@ fn clones_and_stonewalls_follow_each_other_to_the_picosecond() {
     let seen = line(&mut instant(), text);
     assert_eq!(seen.arrivals(0, MS), [0, 1, 2, 3, 4]);
     assert_eq!(seen.arrivals(1, MS), [0, 1, 2, 3, 4]);
-    // The last of the first two came, and was answered, at 4 ms.
+    // The last request of the first two streams arrived and completed at 4 ms.
     assert_eq!(seen.arrivals(2, MS), [6, 7, 8]);
     assert_eq!(seen.arrivals(3, MS), [4, 6]);
     assert_eq!(seen.arrivals(4, MS), [8, 9]);
@@ -151,10 +153,10 @@ fn clones_and_stonewalls_follow_each_other_to_the_picosecond() {
 }
 
 #[test]
-fn a_job_whose_time_is_over_ends_then() {
+fn a_job_ends_when_its_runtime_is_over() {
     let text = "name=a rw=read rate_iops=1000 runtime=2500us; name=b rw=read number_ios=1 stonewall";
     assert_eq!(line(&mut instant(), text).arrivals(1, US), [2500]);
-    // A closed loop on a device that reads 25 us and takes 102.4 us for 4 KiB, and some for the command.
+    // A closed loop on a device that takes time: 25 us for a read and 102.4 us for the transfer of 4 KiB.
     let mut device = instant();
     floatgate_core::precondition::precondition(
         &mut device,
@@ -170,12 +172,12 @@ fn a_job_whose_time_is_over_ends_then() {
 }
 
 #[test]
-fn batches_think_when_all_is_answered() {
+fn think_time_starts_when_a_batch_has_completed() {
     let seen = line(&mut instant(), "rw=read thinktime=10 number_ios=3");
     assert_eq!(seen.arrivals(0, US), [0, 10, 20]);
     let seen = line(&mut instant(), "rw=read iodepth=4 thinktime=10 thinktime_blocks=2 number_ios=5");
     assert_eq!(seen.arrivals(0, US), [0, 0, 10, 10, 20]);
-    // On a device that takes its time: two reads of one chip each, then 10 us after the later one.
+    // On a device that takes time, 10 us of think time follow the last completion of each batch of three reads.
     let mut device = instant();
     floatgate_core::precondition::precondition(
         &mut device,
@@ -191,12 +193,12 @@ fn batches_think_when_all_is_answered() {
         let last = earlier.iter().map(|seen| seen.5).max().unwrap();
         assert!(later.iter().all(|seen| seen.4 == last + 10 * US), "{batches:?}");
     }
-    // By time: reads follow each other for a millisecond, and for as long nothing is read.
+    // Batches by time: reads follow one another for a millisecond, then nothing is read for a millisecond.
     let seen = line(&mut device, "rw=randread thinktime=1ms thinktime_iotime=1ms number_ios=40");
     let at = seen.arrivals(0, 1);
     let gaps: Vec<u64> = at.windows(2).map(|pair| pair[1] - pair[0]).collect();
     let one = gaps[0];
-    // Fresh requests start within the millisecond, the last ends after it.
+    // New requests start within the millisecond, and the last one ends after it.
     let in_batch = MS.div_ceil(one) as usize;
     for (index, gap) in gaps.iter().enumerate() {
         let expected = if (index + 1).is_multiple_of(in_batch) { one + MS } else { one };
@@ -211,7 +213,7 @@ fn delays_and_ramps_count_from_the_start_of_the_job() {
                 name=c rw=read rate_iops=1000 number_ios=2 startdelay=500us";
     let jobs = synthetic::parse(text, 256 * MIB, 1).unwrap();
     let (outcome, seen) = played(&mut instant(), jobs);
-    // Requests at 0 to 5 ms, of which those from 2 ms on count; the next group starts at 6 ms.
+    // Requests arrive from 0 to 5 ms. Those from 2 ms on are measured. The next group starts at 6 ms.
     assert_eq!(seen.arrivals(0, MS), [2, 3, 4, 5]);
     assert_eq!(seen.arrivals(1, MS), [7, 8, 9]);
     assert_eq!(seen.arrivals(2, US), [6500, 7500]);
@@ -222,7 +224,7 @@ fn delays_and_ramps_count_from_the_start_of_the_job() {
 fn shares_of_a_split_are_by_direction() {
     let seen = line(&mut instant(), "rw=randread bssplit=4k/25:16k/75,8k size=32m io_size=100m");
     let small = seen.0.iter().filter(|seen| seen.3 == 4096).count() as f64 / seen.0.len() as f64;
-    // About 7900 requests: a deviation of 0.5 %.
+    // About 7900 requests: a standard deviation of 0.5 %.
     assert!((small - 0.25).abs() < 0.025, "{small}");
     let seen = line(&mut instant(), "rw=write bssplit=4k/25:16k/75,8k size=1m");
     assert!(seen.0.iter().all(|seen| seen.3 == 8192));
@@ -260,7 +262,8 @@ fn preconditioning_keeps_the_order_of_stonewalls() {
     let jobs = synthetic::parse(text, device.config().logical_bytes(), 1).unwrap();
     let mut sources: Vec<Box<dyn Source>> = jobs.into_iter().map(|job| job.source).collect();
     floatgate_core::precondition::precondition_with(&mut device, &mut sources, &mut |_| true).unwrap();
-    // All that was written has been trimmed; side by side, some would have been written after its trim.
+    // Everything that was written has been trimmed. If the jobs ran together, some units would be written after their
+    // trim.
     assert!(device.ftl().blocks.all().iter().all(|block| block.valid == 0));
 }
 

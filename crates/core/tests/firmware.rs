@@ -1,4 +1,4 @@
-//! The controller's software: its time to the picosecond, the cores' line, and what it bounds.
+//! Firmware model: its times to the picosecond, the queue for the cores, and the bound of the cores.
 
 mod common;
 
@@ -14,7 +14,7 @@ use floatgate_core::sim::time::Time;
 
 const US: u64 = 1_000_000;
 
-/// The device of Hu et al. 2011: pages of 2 KiB, 20 us and 51.2 us for a read, 200 us for a program.
+/// Returns the device of Hu et al. 2011: pages of 2 KiB, 20 us and 51.2 us for a read, 200 us for a program.
 fn papers(overrides: &[&str]) -> Device {
     let base = ["geometry.page_size=2KiB", "geometry.mapping_unit=2KiB", "nand.read=20us"];
     let options = Options { attribution: true, ..Options::default() };
@@ -23,7 +23,7 @@ fn papers(overrides: &[&str]) -> Device {
     device
 }
 
-/// Requests at once: how long each took, and how much of it went into software, in the order of completion.
+/// Submits requests at the same time. Returns the latency and the firmware time of each, in the order of completion.
 fn serve(device: &mut Device, requests: &[Request]) -> Vec<(u64, u64)> {
     let now = device.now();
     requests.iter().for_each(|&request| submit(device, now, request));
@@ -35,9 +35,9 @@ fn serve(device: &mut Device, requests: &[Request]) -> Vec<(u64, u64)> {
 }
 
 #[test]
-fn the_share_of_a_read_is_that_of_the_paper() {
-    // Section 3.1: one instruction is 10 ns, and software was up to 18.9 % of a read. With so many instructions for
-    // receiving, looking up and answering as to come to that: (500 + 659 + 500) x 10 ns on 20 + 51.2 us.
+fn the_firmware_share_of_a_read_matches_the_paper() {
+    // Section 3.1: an instruction takes 10 ns, and firmware takes up to 18.9 % of a read. The instruction counts are
+    // chosen to match that: (500 + 659 + 500) x 10 ns in addition to 20 + 51.2 us.
     let mut device = papers(&["controller.firmware.interrupt=500", "controller.firmware.lookup=659"]);
     let read = units(&device, Read, 0, 1);
     let software = (500 + 659 + 500) * 10_000;
@@ -48,7 +48,7 @@ fn the_share_of_a_read_is_that_of_the_paper() {
 }
 
 #[test]
-fn a_cost_is_instructions_at_the_clock_or_a_time() {
+fn a_cost_is_a_time_or_instructions_at_the_clock_rate() {
     let took = |overrides: &[&str]| {
         let mut device = papers(overrides);
         let read = units(&device, Read, 0, 1);
@@ -63,13 +63,13 @@ fn a_cost_is_instructions_at_the_clock_or_a_time() {
     );
     assert_eq!(took(&["controller.firmware.lookup=\"1.5us\"", "controller.firmware.clock=400MHz"]), 3 * US / 2);
     assert_eq!(took(&["controller.firmware.allocation=100"]), 0, "a read allocates nothing");
-    assert_eq!(took(&["controller.firmware.buffer=100"]), 0, "there is no buffer");
+    assert_eq!(took(&["controller.firmware.buffer=100"]), 0, "the device has no buffer");
     assert_eq!(took(&["controller.firmware.buffer=100", "buffer.capacity=64KiB"]), US);
 }
 
 #[test]
-fn each_step_is_paid_where_it_is_done() {
-    let costs = ["interrupt=100", "lookup=200", "allocation=400", "buffer=800", "gc=1600"];
+fn each_step_of_a_request_takes_the_time_of_its_task() {
+    let costs = ["interrupt=100", "lookup=200", "allocation=400", "buffer=800", "cleaning=1600"];
     let costs = costs.map(|cost| format!("controller.firmware.{cost}"));
     let costs: Vec<&str> = costs.iter().map(String::as_str).collect();
     let program = 51_200_000 + 200 * US;
@@ -79,13 +79,13 @@ fn each_step_is_paid_where_it_is_done() {
         let result = serve(&mut device, &[request])[0];
         (result, device.core_times(device.now())[0].ps())
     };
-    assert_eq!(written(&[], Write), ((program + 8 * US, 8 * US), 8 * US), "receive, look up, allocate, answer");
-    // Behind a buffer the write is received, meets it, and is answered; flash comes later.
+    assert_eq!(written(&[], Write), ((program + 8 * US, 8 * US), 8 * US), "receive, look up, allocate, complete");
+    // A buffered write is received, stored in the buffer and completed. It is written to flash later.
     assert_eq!(written(&["buffer.capacity=64KiB"], Write), ((10 * US, 10 * US), 10 * US));
     let through = ["buffer.capacity=64KiB", "buffer.write=write-through"];
     assert_eq!(written(&through, Write), ((program + 16 * US, 16 * US), 16 * US));
     assert_eq!(written(&[], Operation::Trim), ((4 * US, 4 * US), 4 * US));
-    // What the buffer writes out is looked up and allocated then.
+    // A unit is looked up and allocated when the buffer writes it back.
     let mut device = papers(&[&costs[..], &["buffer.capacity=64KiB"]].concat());
     let write = units(&device, Write, 0, 1);
     serve(&mut device, &[write]);
@@ -97,7 +97,7 @@ fn each_step_is_paid_where_it_is_done() {
 
 #[test]
 fn requests_queue_for_the_cores() {
-    // Three reads of three chips at one instant, 10 us of look-up each.
+    // Three reads of three chips at the same time, each with a lookup of 10 us.
     let read = 20 * US + 51_200_000;
     let took = |cores: &str| {
         let mut device = papers(&[cores, "controller.firmware.lookup=1000"]);
@@ -106,7 +106,7 @@ fn requests_queue_for_the_cores() {
         took.sort_unstable();
         (took, device.core_times(device.now()))
     };
-    // Units 0 and 2 share a channel: the third has its look-up at 30 us, its data behind those of the first.
+    // Units 0 and 2 share a channel. The third lookup ends at 30 us, and its data follow those of the first read.
     let bus = 51_200_000;
     let (one, worked) = took("controller.firmware.cores=1");
     assert_eq!(one, [(10 * US + read, 10 * US), (20 * US + read, 20 * US), (10 * US + read + bus, 30 * US)]);
@@ -116,23 +116,23 @@ fn requests_queue_for_the_cores() {
     assert_eq!(worked, [Time(20 * US), Time(10 * US)]);
 }
 
-/// What each core did: task, from when and until when in microseconds, how long that waited, units and request.
+/// Work of a core: core, task, start, end and wait in microseconds, number of units, and request.
 type Seen = (u32, Task, u64, u64, u64, u32, Option<u64>);
 
-/// What the cores did since the probe was set.
+/// Returns the work of the cores since the probe was set.
 fn seen(device: &Device) -> Vec<Seen> {
-    let works = device.array().probe().expect("it was set").works().iter();
+    let works = device.array().probe().expect("a probe").works().iter();
     let tag = |work: &CoreWork| (work.tag != u64::MAX).then_some(work.tag);
     let us = |time: Time| time.ps() / US;
     works.map(|w| (w.core, w.task, us(w.start), us(w.end), us(w.waited), w.units, tag(w))).collect()
 }
 
 #[test]
-fn an_observer_sees_what_each_core_does() {
+fn a_probe_records_the_work_of_each_core() {
     let costs = ["interrupt=100", "lookup=200", "allocation=400", "buffer=800"];
     let costs = costs.map(|cost| format!("controller.firmware.{cost}"));
     let costs: Vec<&str> = costs.iter().map(String::as_str).collect();
-    // Two reads of three pages and of one: 1 us to receive each, then 2 us for each page.
+    // Two reads of three pages and of one page: 1 us to receive each, then 2 us per page.
     let mut device = papers(&[&costs[..], &["controller.firmware.cores=2"]].concat());
     device.array_mut().set_probe(Some(Probe::new(Time::ZERO, Time::from_us(50))));
     let (three, one) = (units(&device, Read, 0, 3), units(&device, Read, 8, 1));
@@ -141,13 +141,13 @@ fn an_observer_sees_what_each_core_does() {
         (0, Task::Receive, 0, 1, 0, 0, Some(7)),
         (1, Task::Receive, 0, 1, 0, 0, Some(8)),
         (0, Task::LookUp, 1, 3, 0, 1, Some(7)),
-        // The second core is done with receiving a moment later at the same instant: the line has two pages by then.
+        // The second core finishes at the same time as the first but later in order. By then, two pages are queued.
         (1, Task::LookUp, 1, 3, 0, 1, Some(7)),
         (0, Task::LookUp, 3, 5, 2, 1, Some(7)),
         (1, Task::LookUp, 3, 5, 2, 1, Some(8)),
     ];
     assert_eq!(seen(&device), expected);
-    // With one core and a buffer: a write of two pages, 8 us each, and behind it a read of one of them.
+    // A core and a buffer; a write of two pages, 8 us each, then a read of one of them.
     let mut device = papers(&[&costs[..], &["buffer.capacity=64KiB"]].concat());
     device.array_mut().set_probe(Some(Probe::new(Time::ZERO, Time::NEVER)));
     let (write, read) = (units(&device, Write, 0, 2), units(&device, Read, 1, 1));
@@ -162,7 +162,7 @@ fn an_observer_sees_what_each_core_does() {
         (0, Task::Answer, 27, 28, 1, 0, Some(2)),
     ];
     assert_eq!(seen(&device), expected);
-    // A flush: both units are looked up and given places, on nobody's behalf.
+    // A flush: both units are looked up and allocated. This work belongs to no request.
     let flush = Request::new(Time::ZERO, Operation::Flush, 0, 0);
     serve(&mut device, &[Request { tag: 3, ..flush }]);
     let told = seen(&device);
@@ -170,32 +170,32 @@ fn an_observer_sees_what_each_core_does() {
     let out = |waited| (Task::WriteOut, 6, waited, 1, None);
     let answer = (Task::Answer, 1, 0, 0, Some(3));
     assert_eq!(last, [(Task::Receive, 1, 0, 0, Some(3)), out(0), out(6), answer]);
-    // Cleaning's choice is for a plane and no request.
-    let mut device = papers(&["controller.firmware.gc=\"300us\"", "geometry.blocks=16", "gc.soft_threshold=1"]);
+    // The choice of a victim belongs to a plane and to no request.
+    let mut device = papers(&["controller.firmware.cleaning=\"300us\"", "geometry.blocks=16", "gc.soft_threshold=1"]);
     let count = device.ftl().map.len();
     fill(&mut device, count);
     device.array_mut().set_probe(Some(Probe::new(Time::ZERO, Time::NEVER)));
-    // The planes are the four chips; the writes fill two blocks of the first.
+    // Each of the four chips is a plane. The writes fill two blocks of the first one.
     let writes: Vec<Request> = (0..128).map(|unit| units(&device, Write, 4 * unit, 1)).collect();
     serve(&mut device, &writes);
     let works = device.array().probe().unwrap().works();
     assert!(!works.is_empty());
     for work in works {
         assert_eq!((work.task, work.end - work.start, work.tag), (Task::Choose, Time(300 * US), u64::MAX));
-        assert_eq!(work.plane, 0, "all that is written goes to the first plane");
+        assert_eq!(work.plane, 0, "all writes go to the first plane");
     }
 }
 
 #[test]
 fn a_page_is_read_while_a_core_works_on_the_next() {
-    // Two pages of two channels: the second is looked up while the first is read.
+    // Two pages on two channels: the second is looked up while the first is read.
     let mut device = papers(&["controller.firmware.lookup=1000"]);
     let both = units(&device, Read, 0, 2);
     assert_eq!(serve(&mut device, &[both]), [(20 * US + 20 * US + 51_200_000, 20 * US)]);
 }
 
 #[test]
-fn software_that_costs_nothing_changes_nothing() {
+fn firmware_without_costs_changes_nothing() {
     let run = |overrides: &[&[&str]]| {
         let overrides = [&["geometry.page_size=16KiB"], overrides.concat().as_slice()].concat();
         let mut device = build(device_config(&overrides), Options::default());
@@ -203,7 +203,7 @@ fn software_that_costs_nothing_changes_nothing() {
         let mut rng = Rng::new(3, "nothing");
         for index in 0..5000 {
             let operation = *[Read, Write, Operation::Trim].get(rng.below(3) as usize).unwrap();
-            // Some find dies that work, and some find them all at rest.
+            // Some requests find busy dies, others an idle device.
             let pause = if index % 8 == 0 { 20_000 * US } else { 0 };
             let at = device.now() + Time(pause + rng.below(100 * US));
             submit(&mut device, at, Request::new(at, operation, rng.below(70_000), 1 + rng.below(100) as u32));
@@ -228,19 +228,19 @@ fn software_that_costs_nothing_changes_nothing() {
 }
 
 #[test]
-fn software_that_costs_nothing_leaves_the_pages_of_a_write_together() {
+fn firmware_without_costs_keeps_the_pages_of_a_write_together() {
     let overrides = ["geometry.channels=1", "geometry.chips=1", "geometry.planes=2"];
     let advanced = ["nand.advanced.multi_plane_program=wise", "controller.firmware.cores=1"];
     let mut device = build(device_config(&[&overrides[..], &advanced].concat()), Options::default());
     let both = units(&device, Write, 0, 2);
     submit(&mut device, Time::ZERO, both);
-    // Two transfers of 4 KiB at 25 ns a byte, and one program.
+    // Two transfers of 4 KiB at 25 ns per byte, and one program.
     assert_eq!(drain(&mut device)[0].finish, Time(2 * 102_400_000 + 200 * US));
 }
 
 #[test]
-fn the_cores_bound_a_run() {
-    // 5 + 2 x 10 us for each read: 40,000 in a second, whatever the flash can do, and the result says so.
+fn the_cores_limit_a_run() {
+    // A read takes 5 + 2 x 10 us, so a core serves at most 40,000 per second. The result names the cores as bottleneck.
     let overrides = ["geometry.channels=16", "controller.firmware.interrupt=1000", "controller.firmware.lookup=500"];
     for (cores, bound) in [(1, 40_000.0), (2, 80_000.0)] {
         let cores = format!("controller.firmware.cores={cores}");
@@ -274,7 +274,8 @@ fn the_cores_bound_a_run() {
     }
 }
 
-/// From the arrival of the first write that sets cleaning off to the start of cleaning's first operation.
+/// Returns the time from the arrival of the first write that starts garbage collection to the start of its first
+/// operation.
 fn gc_starts(overrides: &[&str]) -> u64 {
     let mut device = papers(overrides);
     let count = device.ftl().map.len();
@@ -290,19 +291,19 @@ fn gc_starts(overrides: &[&str]) -> u64 {
             return (first.start - at).ps();
         }
     }
-    panic!("no write sets cleaning off");
+    panic!("no write starts garbage collection");
 }
 
 #[test]
-fn a_choice_of_cleaning_takes_its_time() {
-    // The write takes the block that is one too many when it is bound; its program holds the chip for 251.2 us.
+fn choosing_a_victim_takes_time() {
+    // The write opens the block that makes garbage collection due. Its program occupies the chip for 251.2 us.
     assert_eq!(gc_starts(&[]), 251_200_000);
     assert_eq!(gc_starts(&["controller.firmware.gc=\"300us\""]), 300 * US);
     assert_eq!(gc_starts(&["controller.firmware.gc=\"100us\""]), 251_200_000);
 }
 
 #[test]
-fn choices_of_cleaning_wait_for_a_core() {
+fn choices_of_victims_wait_for_a_core() {
     let run = |overrides: &[&str]| {
         let mut device =
             papers(&[&["geometry.blocks=16", "gc.soft_threshold=1", "gc.hard_threshold=0"], overrides].concat());
@@ -315,11 +316,11 @@ fn choices_of_cleaning_wait_for_a_core() {
         (common::rate(&outcome), device.ftl().counters.victims - before, device.core_times(device.now()))
     };
     let cost = 1000 * US;
-    // With a threshold of one block, writes wait for cleaning, and so for its choices.
+    // The threshold is one block, so writes wait for garbage collection and its choices.
     let (without, _, _) = run(&[]);
     let (with, victims, worked) = run(&["controller.firmware.gc=100000"]);
     assert!(with < without, "{with} writes in a second, {without} without");
-    // Each choice is paid for; some find nothing that would gain.
+    // Each choice takes time, also if no block is worth collecting.
     let choices = worked[0].ps() / cost;
     assert!(worked[0].ps().is_multiple_of(cost) && choices >= victims, "{choices} choices, {victims} victims");
     assert!(victims > 500 && choices < victims * 3 / 2, "{choices} choices, {victims} victims");

@@ -1,5 +1,5 @@
-//! Functional mode against timed mode and against independent references: the state that preconditioning leaves is the
-//! state that the same requests leave in time.
+//! Functional mode, compared with timed mode and with independent references: preconditioning leaves the same state as
+//! the same requests in timed mode.
 
 mod common;
 
@@ -15,29 +15,29 @@ use floatgate_core::sim::source::Source;
 use floatgate_core::sim::time::Time;
 use floatgate_workload::synthetic;
 
-/// Of a plane that takes skewed writes.
+/// Shape of a plane that receives skewed writes.
 const BLOCKS: u32 = 512;
 const PAGES: u32 = 32;
 const SPARE: f64 = 0.15;
 const SOFT: u32 = 3;
 
-/// Drive writes until the state is steady, and drive writes that are averaged over.
+/// Drive writes until the state is steady, and again drive writes that are measured.
 const ROUNDS: u64 = 10;
 
-/// Draws a unit: 95 % of the writes go to the first 5 % of the space.
+/// Returns a random unit: 95 % of the writes go to the first 5 % of the space.
 fn skewed(rng: &mut Rng, units: u64) -> u64 {
     let hot = units / 20;
     if rng.below(100) < 95 { rng.below(hot) } else { hot + rng.below(units - hot) }
 }
 
-/// Amplification of a plane with one frontier for the writes of the host and for moved units: an independent model.
+/// Independent model of the write amplification of a plane with one frontier for host writes and moved units.
 struct Reference {
-    /// Block of each unit, and whether a block is full.
+    /// Block of each unit, `None` before its first write.
     block_of: Vec<Option<usize>>,
     units_in: Vec<Vec<u32>>,
     valid: Vec<u32>,
     full: Vec<bool>,
-    /// Program that was the last to change the valid units of a block.
+    /// Number of programs before the valid units of a block last changed. Indexed by block.
     changed: Vec<u64>,
     free: std::collections::VecDeque<usize>,
     open: usize,
@@ -59,7 +59,7 @@ impl Reference {
         }
     }
 
-    /// Programs a unit in the open block; whether that block was taken for it.
+    /// Programs a unit in the open block. Returns `true` if that opened a new block.
     fn program(&mut self, unit: u32) -> bool {
         let opens = self.units_in[self.open].len() == PAGES as usize;
         if opens {
@@ -77,8 +77,8 @@ impl Reference {
         opens
     }
 
-    /// Writes a unit. When the write has taken a block, others are collected until enough are free: those with the
-    /// fewest valid units, and of several the one that has had so few for the longest time.
+    /// Writes a unit. If that opened a block, collects blocks until enough are free: those with the fewest valid units,
+    /// and among these the one whose valid units have not changed for the longest time.
     fn write(&mut self, unit: u32) {
         if !self.program(unit) {
             return;
@@ -88,7 +88,7 @@ impl Reference {
             let victim = closed.min_by_key(|&block| (self.valid[block], self.changed[block])).expect("a full block");
             self.full[victim] = false;
             for unit in std::mem::take(&mut self.units_in[victim]) {
-                // A unit that was written again lies in another block, or once more in this one.
+                // A unit that was overwritten is in another block, or a second time in this one.
                 if self.block_of[unit as usize] == Some(victim) {
                     self.program(unit);
                 }
@@ -125,7 +125,7 @@ fn amplification(counted: &Counters) -> f64 {
     (counted.units_programmed + counted.units_padded) as f64 / counted.host_units as f64
 }
 
-/// In functional mode, from a full device.
+/// Returns the write amplification of a full device in functional mode.
 fn functionally(device: &mut Device, rng: &mut Rng) -> f64 {
     let units = device.config().logical_units();
     let ftl = device.ftl_mut();
@@ -136,7 +136,7 @@ fn functionally(device: &mut Device, rng: &mut Rng) -> f64 {
     amplification(&ftl.counters.since(&before))
 }
 
-/// In time, from the state that functional mode has left, one write at a time.
+/// Returns the write amplification in timed mode, from the state after functional mode, with one write at a time.
 fn in_time(device: &mut Device, rng: &mut Rng) -> f64 {
     device.ftl_mut().seal();
     let (units, sectors) = (device.config().logical_units(), device.config().sectors_per_unit());
@@ -153,7 +153,7 @@ fn in_time(device: &mut Device, rng: &mut Rng) -> f64 {
 }
 
 #[test]
-fn moved_units_share_the_blocks_of_a_single_frontier() {
+fn a_single_frontier_mixes_moved_units_and_host_writes_in_blocks() {
     let mut rng = Rng::new(1, "functional");
     let mut device = one_plane(&["gc.frontiers=single"]);
     let expected = Reference::new(device.config().logical_units() as u32).amplification(&mut rng);
@@ -162,12 +162,15 @@ fn moved_units_share_the_blocks_of_a_single_frontier() {
     assert_close("functional", functional, expected, 0.01);
     assert_close("in time", in_time(&mut device, &mut rng), expected, 0.01);
     let separate = functionally(&mut one_plane(&["gc.frontiers=separate"]), &mut rng);
-    assert!(separate < 0.85 * expected, "hot and cold data part in blocks of their own: {separate} and {expected}");
+    assert!(
+        separate < 0.85 * expected,
+        "separate frontiers do not separate hot and cold data: {separate} and {expected}"
+    );
 }
 
-/// Where a program holds several units, moved ones do not share a program with the host's.
+/// If a program holds several units, moved units and host writes never share one.
 #[test]
-fn moved_units_share_no_program_of_a_single_frontier() {
+fn a_single_frontier_does_not_mix_moved_units_and_host_writes_in_programs() {
     let several = ["gc.frontiers=single", "geometry.page_size=8KiB", "geometry.mapping_unit=4KiB", "geometry.pages=64"];
     let mut rng = Rng::new(2, "functional");
     let mut device = one_plane(&several);
@@ -175,11 +178,11 @@ fn moved_units_share_no_program_of_a_single_frontier() {
     device.ftl().recount().expect("the map and the blocks agree");
     let victims = device.ftl().counters.victims;
     let padded = device.ftl().counters.units_padded as f64 / victims as f64;
-    assert!((0.3..0.6).contains(&padded), "half of the victims have an odd unit: {padded}");
+    assert!((0.3..0.6).contains(&padded), "padding per victim, expected about 0.5: {padded}");
     assert!(functional > 1.0);
 }
 
-/// Jobs that share a device, with the share of it that they leave mapped.
+/// Runs jobs at the same time and returns the share of the device that is mapped afterwards.
 fn mapped_after(jobs: &str, in_time: bool) -> f64 {
     let mut device = build(device_config(&["geometry.blocks=32"]), Options::default());
     let units = device.config().logical_units();
@@ -194,16 +197,16 @@ fn mapped_after(jobs: &str, in_time: bool) -> f64 {
     device.ftl().blocks.valid_data() as f64 / device.config().logical_units() as f64
 }
 
-/// Rates say which request of which job comes first, and so do a start delay and jobs that wait for others.
+/// Rates, start delays and dependencies between jobs determine the order of the requests.
 #[test]
 fn jobs_with_rates_are_served_in_the_order_of_their_arrivals() {
     let writes = "rw=randwrite norandommap=1 bs=4k";
     let trims = "rw=randtrim norandommap=1 bs=4k";
     for (jobs, expected) in [
-        // Of 1000 requests a second 900 are writes: as many units are mapped.
+        // 900 of 1000 requests per second are writes, so 90 % of the units are mapped.
         (format!("{writes} rate_iops=900 number_ios=27000 ; {trims} rate_iops=100 number_ios=3000"), 0.9),
         (format!("{trims} rate_iops=300 number_ios=9000 ; {writes} rate_iops=700 number_ios=21000"), 0.7),
-        // Trims that come while nothing is written leave e^-1 of the units.
+        // Trims after the last write leave e^-1 of the units.
         (
             format!("{writes} rate_iops=1000 number_ios=6144 ; {trims} rate_iops=1000 startdelay=10 number_ios=6144"),
             0.368,
@@ -219,7 +222,7 @@ fn jobs_with_rates_are_served_in_the_order_of_their_arrivals() {
     }
 }
 
-/// Jobs without rates take turns, beside a job with a rate, too; one that waits for another comes after it.
+/// Jobs without rates take turns, also with a job that has a rate. A job that waits for another starts after it.
 #[test]
 fn jobs_without_rates_take_turns() {
     let writes = "rw=randwrite norandommap=1 bs=4k";

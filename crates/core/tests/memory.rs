@@ -1,5 +1,5 @@
-//! The memory that a device is said to need is that which building it takes.
-#![allow(unsafe_code)] // A global allocator that counts is one.
+//! The estimate of the memory that a device needs agrees with the memory that building it allocates.
+#![allow(unsafe_code)] // A global allocator needs unsafe code.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -10,27 +10,27 @@ use floatgate_core::device::{Device, Options, needed};
 struct Counting;
 
 thread_local! {
-    /// Bytes that this thread holds.
+    /// Bytes that this thread has allocated and not freed.
     static BYTES: Cell<isize> = const { Cell::new(0) };
 }
 
-// SAFETY: hands everything on to the system's allocator, which keeps the contract.
+// SAFETY: forwards all calls to the system allocator, which fulfills the contract.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         BYTES.set(BYTES.get() + layout.size() as isize);
-        // SAFETY: as the caller promised.
+        // SAFETY: guaranteed by the caller.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         BYTES.set(BYTES.get() + layout.size() as isize);
-        // SAFETY: as the caller promised.
+        // SAFETY: guaranteed by the caller.
         unsafe { System.alloc_zeroed(layout) }
     }
 
     unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
         BYTES.set(BYTES.get() - layout.size() as isize);
-        // SAFETY: as the caller promised.
+        // SAFETY: guaranteed by the caller.
         unsafe { System.dealloc(memory, layout) }
     }
 }
@@ -38,7 +38,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static GLOBAL: Counting = Counting;
 
-/// Devices and overrides, of which each makes another table large.
+/// Devices and overrides, each of which makes another table large.
 const CASES: &[(&str, &[&str])] = &[
     ("tiny", &["geometry.blocks=20000"]),
     ("tiny", &["geometry.blocks=400000", "geometry.pages=4"]),
@@ -69,7 +69,7 @@ const CASES: &[(&str, &[&str])] = &[
 ];
 
 #[test]
-fn the_estimate_is_near_what_is_allocated() {
+fn the_estimate_is_within_5_percent_of_the_allocated_memory() {
     let mut apart = Vec::new();
     for (name, overrides) in CASES {
         let all: Vec<String> = overrides.iter().map(|&text| text.to_owned()).collect();
@@ -88,7 +88,7 @@ fn the_estimate_is_near_what_is_allocated() {
             let taken = (BYTES.get() - before) as u64;
             drop(device);
             let ratio = estimate as f64 / taken as f64;
-            // The cached map takes its memory when it is used.
+            // The cached map allocates its memory when it is used.
             let most = if overrides.iter().any(|text| text.contains("dftl.cache")) { f64::MAX } else { 1.05 };
             if !(0.95..=most).contains(&ratio) {
                 apart.push(format!("{name} {overrides:?} {attribution}: {estimate} for {taken}, {ratio:.3}"));

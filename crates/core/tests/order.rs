@@ -1,4 +1,4 @@
-//! Which operation goes first, in tiny scripted cases for each scheduler.
+//! Order of operations, in small scripted cases for each scheduler.
 
 mod common;
 
@@ -11,11 +11,11 @@ use floatgate_core::sim::request::{Operation, Request};
 use floatgate_core::sim::time::Time;
 use floatgate_core::work::Class;
 
-/// Units that hold data; those from `FRESH` on are written by the scripts.
+/// Units below `FILLED` hold data. The scripts write units from `FRESH` on.
 const FILLED: u64 = 32;
 const FRESH: u64 = 64;
 
-/// Four chips, by their number: 0 and 2 on channel 0, 1 and 3 on channel 1. Unit u is on chip u mod 4.
+/// Returns a device of four chips: 0 and 2 are on channel 0, 1 and 3 on channel 1. Unit u is on chip u mod 4.
 fn machine(scheduler: &str, overrides: &[&str]) -> Device {
     let scheduler = format!("scheduler={scheduler}");
     let base = ["allocation={ static = { order = \"s2\" } }", &scheduler];
@@ -25,8 +25,8 @@ fn machine(scheduler: &str, overrides: &[&str]) -> Device {
     device
 }
 
-/// A script is letters: `r0` reads from chip 0, `w2` writes to chip 2, each another unit; a request's tag is its place
-/// in the script. All come within the first microsecond, a nanosecond apart.
+/// Plays a script: `r0` reads from chip 0, `w2` writes to chip 2, each another unit. The tag of a request is its
+/// position in the script. All requests arrive within the first microsecond, a nanosecond apart.
 fn play(device: &mut Device, script: &str) {
     for (index, word) in script.split_whitespace().enumerate() {
         let index = index as u64;
@@ -46,14 +46,14 @@ fn slices(device: &Device) -> &[Slice] {
     device.array().probe().expect("it was switched on").slices()
 }
 
-/// The script's words in the order in which something starts: the cells of chip `chip`.
+/// Returns the words of the script in the order in which the cells of chip `chip` start.
 fn order_in_cells<'a>(device: &Device, script: &'a str, chip: u32) -> Vec<&'a str> {
-    // Planes are counted channel by channel.
+    // Planes are numbered channel by channel.
     let plane = chip % 2 * 2 + chip / 2;
     words(device, script, |s| s.phase == Phase::Cell && s.lane == Lane::Plane(plane))
 }
 
-/// The same for the data on a channel.
+/// Returns the words of the script in the order of the data transfers on a channel.
 fn order_of_data<'a>(device: &Device, script: &'a str, channel: u32) -> Vec<&'a str> {
     words(device, script, |s| s.phase == Phase::Data && s.lane == Lane::Channel(channel))
 }
@@ -66,11 +66,11 @@ fn words<'a>(device: &Device, script: &'a str, wanted: impl Fn(&Slice) -> bool) 
 }
 
 #[test]
-fn a_chip_serves_its_line() {
+fn a_chip_serves_its_queue_in_the_order_of_the_scheduler() {
     let script = "w0 r0 w0 r0 w0 r0";
     let table = [
         ("fcfs", [0, 1, 2, 3, 4, 5]),
-        // The first write runs, and is not interrupted; then reads go before all waiting writes, in their order.
+        // The first write runs without interruption. Then reads precede all waiting writes, in their order.
         ("read-first", [0, 1, 3, 5, 2, 4]),
         ("reads-before-writes", [0, 1, 3, 5, 2, 4]),
     ];
@@ -84,8 +84,8 @@ fn a_chip_serves_its_line() {
 }
 
 #[test]
-fn a_channel_serves_its_line() {
-    // While the data of w0 cross, w2 lines up for the channel, and then the data of r4.
+fn a_channel_serves_its_queue_in_the_order_of_the_scheduler() {
+    // During the data transfer of w0, w2 waits for the channel, and later the data of r4 do.
     let script = "w0 w2 r4";
     let table =
         [("fcfs", ["w0", "w2", "r4"]), ("read-first", ["w0", "r4", "w2"]), ("reads-before-writes", ["w0", "r4", "w2"])];
@@ -105,8 +105,8 @@ fn a_channel_serves_its_line() {
 }
 
 #[test]
-fn a_chip_that_waits_for_its_channel_has_begun() {
-    // w2 waits for the channel of w0. A read of its chip that comes now is the chip's next operation.
+fn a_chip_that_waits_for_its_channel_keeps_its_operation() {
+    // w2 waits for the channel during the transfer of w0. A read of its chip that arrives then is the next operation.
     for scheduler in ["fcfs", "read-first"] {
         let script = "w0 w2 r2";
         let mut device = machine(scheduler, &[]);
@@ -116,9 +116,9 @@ fn a_chip_that_waits_for_its_channel_has_begun() {
 }
 
 #[test]
-fn a_chip_that_waits_for_its_channel_reads_where_reads_go_before_writes() {
-    // The first chip in line, one in the middle and the last, with and without commands on the channel, which wait for
-    // it with the data: the chip that has read writes after the others.
+fn with_reads_before_writes_a_chip_that_waits_for_its_channel_reads_first() {
+    // The read is for the first waiting chip, one in the middle, or the last; commands take time on the channel or not.
+    // The chip that reads programs after the others.
     for (script, cells) in [
         ("w0 w2 w4 w6 r2", ["w4", "w6", "w2"]),
         ("w0 w2 w4 w6 r4", ["w2", "w6", "w4"]),
@@ -152,8 +152,8 @@ fn a_chip_that_waits_for_its_channel_reads_where_reads_go_before_writes() {
 }
 
 #[test]
-fn what_a_partial_write_reads_goes_before_writes_as_well() {
-    // The chip programs; a write of a unit that it holds in part comes after two other writes for it.
+fn with_reads_before_writes_the_read_of_a_partial_write_precedes_writes() {
+    // While the chip programs, two writes arrive for it, and then a partial write of a unit in flash.
     let table = [("fcfs", 3), ("read-first", 3), ("reads-before-writes", 1)];
     for (scheduler, expected) in table {
         let mut device = machine(scheduler, &["geometry.channels=1", "geometry.chips=1"]);
@@ -178,12 +178,12 @@ fn reads_before_writes_ranks_all_classes() {
     assert_eq!(of(1), [Class::HostRead, Class::RmwRead, Class::MapRead]);
     assert_eq!(of(2), [Class::HostProgram, Class::MapProgram]);
     assert_eq!(of(3), [Class::Gc]);
-    // Nothing of the host comes between the steps of urgent garbage collection.
+    // No operation of the host starts between the steps of urgent garbage collection.
     assert_eq!(host_operations_between(&gc("reads-before-writes", 3, true), Class::UrgentGc), 0);
 }
 
 #[test]
-fn chips_do_not_wait_for_one_another() {
+fn chips_do_not_wait_for_each_other() {
     for scheduler in SchedulerConfig::NAMES {
         let script = "w0 w0 r1 r3 w1";
         let mut device = machine(scheduler, &[]);
@@ -194,7 +194,7 @@ fn chips_do_not_wait_for_one_another() {
     }
 }
 
-/// One chip that is nearly full of stale data, so that writes soon need cleaning, and a line of host requests.
+/// Returns a device of one nearly full chip after many host writes, which need garbage collection.
 fn gc(scheduler: &str, hard: u32, reads: bool) -> Device {
     let mut device = machine(
         scheduler,
@@ -208,8 +208,8 @@ fn gc(scheduler: &str, hard: u32, reads: bool) -> Device {
             &format!("gc.hard_threshold={hard}"),
         ],
     );
-    // Even units are overwritten, by a line of 16 writes, so victims hold the odd ones; with `reads` those are read
-    // now and then.
+    // Even units are overwritten with 16 writes outstanding, so victims hold the odd units. With `reads`, odd units are
+    // read at intervals.
     let mut events = 0;
     for index in 0..2000u64 {
         let now = device.now();
@@ -227,7 +227,7 @@ fn gc(scheduler: &str, hard: u32, reads: bool) -> Device {
     device
 }
 
-/// The most operations of the host that start between two steps of cleaning a victim.
+/// Returns the largest number of host operations that start between two steps of garbage collection of a victim.
 fn host_operations_between(device: &Device, class: Class) -> usize {
     let mut cells: Vec<&Slice> = slices(device).iter().filter(|s| s.phase == Phase::Cell).collect();
     cells.sort_by_key(|s| s.start);
@@ -237,7 +237,7 @@ fn host_operations_between(device: &Device, class: Class) -> usize {
             if gc {
                 most = most.max(run);
             }
-            // An erase ends a victim.
+            // An erase is the last step of a victim.
             (run, gc) = (0, slice.kind != Kind::Erase);
         } else {
             run += 1;
@@ -247,36 +247,40 @@ fn host_operations_between(device: &Device, class: Class) -> usize {
 }
 
 #[test]
-fn urgent_cleaning_goes_before_the_line() {
-    // At or below the hard threshold nothing of the host comes between the steps of cleaning; above it each step
-    // waits behind the line of 16 that has formed.
+fn urgent_garbage_collection_precedes_waiting_operations() {
+    // At or below the hard threshold, no host operation starts between the steps of garbage collection. Above it, each
+    // step waits for the 16 queued writes.
     let urgent = gc("fcfs", 3, false);
     assert_eq!(host_operations_between(&urgent, Class::UrgentGc), 0);
-    assert!(slices(&urgent).iter().all(|s| s.class != Class::Gc), "with equal thresholds all cleaning is urgent");
+    assert!(
+        slices(&urgent).iter().all(|s| s.class != Class::Gc),
+        "with equal thresholds, all garbage collection is urgent"
+    );
     let patient = gc("fcfs", 0, false);
     assert!(host_operations_between(&patient, Class::Gc) >= 8);
 }
 
 #[test]
-fn reads_go_before_urgent_cleaning_where_reads_go_first() {
+fn with_read_first_reads_precede_urgent_garbage_collection() {
     let device = gc("read-first", 3, true);
     let mut cells: Vec<&Slice> = slices(&device).iter().filter(|s| s.phase == Phase::Cell).collect();
     cells.sort_by_key(|s| s.start);
     let between = |class: Class| {
         cells.windows(3).any(|w| w[0].class == Class::UrgentGc && w[1].class == class && w[2].class == Class::UrgentGc)
     };
-    assert!(between(Class::HostRead), "no read came between two steps of cleaning");
-    // A write does at most where the erase has ended one victim.
+    assert!(between(Class::HostRead), "no read started between two steps of garbage collection");
+    // A write starts at most after the erase of a victim.
     let moving = |s: &Slice| s.class == Class::UrgentGc && s.kind != Kind::Erase;
     assert!(cells.windows(3).all(|w| !(moving(w[0]) && w[1].class == Class::HostProgram && moving(w[2]))));
 }
 
 #[test]
-fn a_summary_goes_before_the_line() {
+fn a_summary_precedes_waiting_writes() {
     for scheduler in SchedulerConfig::NAMES {
         let summary = "mapping.block_summary={ last_page = \"528B\" }";
         let mut device = machine(scheduler, &["geometry.pages=4", summary, "capacity.spare=0.4"]);
-        // Three data pages in a block; 8 were filled: the ninth ends the third block, and a line has formed by then.
+        // A block has three data pages, and 8 pages were filled. The ninth completes the third block, while writes
+        // wait.
         play(&mut device, "w0 w0 w0 w0");
         let mut programs: Vec<&Slice> =
             slices(&device).iter().filter(|s| s.phase == Phase::Cell && s.kind == Kind::Program).collect();

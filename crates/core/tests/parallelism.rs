@@ -1,5 +1,5 @@
-//! The orders of the levels of parallelism, ranked under the synthetic workloads of the papers (Hu et al. 2011, Table
-//! 6; 2013, Table 7), 100,000 requests each. docs/model/parallelism.md has the figures, and says where they differ.
+//! Ranking of the orders of the levels of parallelism under the synthetic workloads of the papers (Hu et al. 2011,
+//! Table 6; 2013, Table 7), with 100,000 requests each. docs/model/parallelism.md has the results and the differences.
 
 mod common;
 
@@ -12,7 +12,7 @@ use floatgate_core::sim::request::{Operation, Request};
 use floatgate_core::sim::rng::Rng;
 use floatgate_core::sim::time::Time;
 
-/// All advanced commands, none of which wastes a page.
+/// All advanced commands, in variants that waste no page.
 const ADVANCED: [&str; 6] = [
     "nand.advanced.copy_back=wise",
     "nand.advanced.multi_plane_read=wise",
@@ -22,8 +22,8 @@ const ADVANCED: [&str; 6] = [
     "nand.advanced.interleave=true",
 ];
 
-/// Syn1 to Syn4: percent of writes, sectors, microseconds between two requests. All requests go to places drawn
-/// uniformly, at multiples of 4 KiB.
+/// Returns Syn1 to Syn4: percent of writes, sectors, microseconds between requests. Addresses are uniformly distributed
+/// multiples of 4 KiB.
 fn syn(number: usize, units: u64) -> impl FnMut() -> Request {
     let (writes, sectors, interval) = [(100, 32, 30), (25, 32, 30), (100, 40, 200), (25, 40, 200)][number - 1];
     let mut rng = Rng::new(7, "syn");
@@ -45,8 +45,8 @@ fn serve(number: usize, requests: u64, state: Precondition, overrides: &[&str]) 
     Load::open(requests, syn(number, units)).run(&mut device)
 }
 
-/// What an order is judged by: the time for all requests where more are offered than the buses carry, else the mean
-/// response time; in microseconds.
+/// Returns the cost of an order in microseconds: the total time if the offered load exceeds the bandwidth of the buses,
+/// or else the mean latency.
 fn cost(number: usize, outcome: &Outcome) -> f64 {
     if number <= 2 { outcome.measured.as_s() * 1e6 } else { outcome.results.all().latency.mean_us() }
 }
@@ -58,7 +58,7 @@ fn of_static(number: usize) -> [f64; 6] {
     })
 }
 
-/// S1 is the worst order, and S6 the best to within so much.
+/// Asserts that S1 is the worst order, and that S6 is within `share` of the best.
 #[track_caller]
 fn assert_static(number: usize, share: f64) {
     let costs = of_static(number);
@@ -69,7 +69,7 @@ fn assert_static(number: usize, share: f64) {
 
 #[test]
 fn static_orders_under_syn1() {
-    // The buses are full: what is left to tell orders apart is how evenly the chips are.
+    // The buses are saturated. The orders differ only in how evenly they use the chips.
     assert_static(1, 0.01);
 }
 
@@ -105,23 +105,23 @@ fn dynamic_orders_take_channels_before_chips() {
 }
 
 #[test]
-fn dynamic_orders_of_one_channel() {
+fn dynamic_orders_of_one_channel_rank_as_in_the_papers() {
     for number in 1..=4 {
         let orders =
             ["channel-chip-die-plane", "channel-die-chip-plane", "channel-die-plane-chip", "channel-plane-die-chip"];
         let [chip, die, die_plane, plane] = orders.map(|order| {
             let overrides = ["geometry.channels=1", "geometry.blocks=4096", &dynamic(order)];
-            // One channel carries less than any of the four offers.
+            // The offered load of all four workloads exceeds the bandwidth of one channel.
             serve(number, 20_000, Precondition::Fill, &overrides).measured.as_s()
         });
         let all = format!("Syn{number}: {chip} {die} {die_plane} {plane}");
         assert!(die <= chip, "die before chip: {all}");
         assert!(die_plane <= die, "plane before chip: {all}");
-        assert!((die_plane / plane - 1.0).abs() < 0.002, "die and plane are worth the same: {all}");
+        assert!((die_plane / plane - 1.0).abs() < 0.002, "die and plane differ: {all}");
     }
 }
 
-/// Blocks erased under Syn3 on a stale device, with interleave and without.
+/// Returns the blocks erased under Syn3 on a device full of invalid pages, with and without interleaving.
 fn erases(allocation: &str) -> [f64; 2] {
     ["true", "false"].map(|on| {
         let interleave = format!("nand.advanced.interleave={on}");
@@ -131,10 +131,10 @@ fn erases(allocation: &str) -> [f64; 2] {
 }
 
 #[test]
-fn interleave_wastes_no_erases() {
+fn interleaving_causes_no_more_erases() {
     for order in ["s1", "s2", "s3", "s4", "s5", "s6"] {
         let [with, without] = erases(&format!("allocation.static.order={order}"));
-        // What was superseded when a victim was chosen differs by a few pages, and so the victims.
+        // The invalid pages at the choice of a victim differ by a few, so the victims may differ, too.
         assert!(without > 7000.0 && (with / without - 1.0).abs() < 0.001, "{order}: {with} and {without}");
     }
     let [with, without] = erases(&dynamic("channel-die-plane-chip"));

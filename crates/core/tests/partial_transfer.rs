@@ -1,6 +1,6 @@
-//! Transfers of sectors (`bus.partial_transfer`): what reads move, to the picosecond.
+//! Transfers of sectors (`bus.partial_transfer`): times of reads and writes, to the picosecond.
 //!
-//! Pages of 8 sectors at 25 ns a byte: 12.8 us for each. A page read takes 25 us, a program 200 us.
+//! Pages have 8 sectors, which take 12.8 us each at 25 ns per byte. A page read takes 25 us, a program 200 us.
 
 mod common;
 
@@ -23,7 +23,7 @@ fn machine(overrides: &[&str]) -> Device {
     device
 }
 
-/// Returns how long a request takes on a device at rest, in nanoseconds.
+/// Returns the latency of a request on an idle device in nanoseconds.
 fn time(device: &mut Device, operation: Operation, lba: u64, sectors: u32) -> u64 {
     let now = Time(device.now().0 + 1_000_000_000);
     submit(device, now, Request::new(now, operation, lba, sectors));
@@ -34,14 +34,14 @@ fn time(device: &mut Device, operation: Operation, lba: u64, sectors: u32) -> u6
 }
 
 #[test]
-fn a_read_moves_the_sectors_that_are_requested() {
+fn a_read_transfers_the_requested_sectors() {
     for (overrides, expected) in [(&[][..], [8, 8, 8, 16]), (&[PARTIAL], [1, 3, 8, 2])] {
         let mut device = machine(overrides);
         let reads = [(7, 1), (2, 3), (0, 8)].map(|(lba, sectors)| time(&mut device, Read, lba, sectors));
         for (got, sectors) in reads.into_iter().zip(expected) {
             assert_eq!(got, READ + sectors * SECTOR, "{overrides:?}");
         }
-        // The last sector of a page and the first of the next, one page after the other.
+        // The last sector of a page and the first of the next one: two reads in succession.
         assert_eq!(time(&mut device, Read, 7, 2), 2 * READ + expected[3] * SECTOR, "{overrides:?}");
     }
     // Two units of one page are one read.
@@ -73,7 +73,7 @@ fn sectors_that_were_never_written_are_not_kept() {
 }
 
 #[test]
-fn a_buffer_writes_back_like_the_host_and_keeps_what_was_moved() {
+fn a_buffer_keeps_the_transferred_sectors_and_reads_the_rest_for_its_writes() {
     let buffer = "buffer={ capacity = \"8KiB\", write = \"write-through\" }";
     for (overrides, moved, again) in [(&[buffer][..], 8, 0), (&[buffer, PARTIAL], 2, READ + 2 * SECTOR)] {
         let mut device = machine(overrides);
@@ -81,7 +81,7 @@ fn a_buffer_writes_back_like_the_host_and_keeps_what_was_moved() {
         assert_eq!(time(&mut device, Read, 0, 2), 0, "{overrides:?}");
         assert_eq!(time(&mut device, Read, 4, 2), again, "{overrides:?}");
     }
-    // Three sectors of a unit leave the buffer when two other units come: what they keep is read then.
+    // Three sectors of a unit are evicted when two other units are written. The rest of the unit is read at that time.
     let back = "buffer={ capacity = \"8KiB\", read = false }";
     let mut device = machine(&[back, PARTIAL]);
     for (lba, sectors) in [(2, 3), (8, 8)] {
@@ -91,10 +91,10 @@ fn a_buffer_writes_back_like_the_host_and_keeps_what_was_moved() {
 }
 
 #[test]
-fn planes_that_are_read_together_each_move_their_own_sectors() {
+fn planes_that_are_read_together_transfer_their_own_sectors() {
     let planes = ["geometry.planes=2", "nand.advanced.multi_plane_read=wise", PARTIAL];
     let mut device = machine(&planes);
-    // Neighbours are in the two planes of the die, at equal addresses.
+    // Neighbors are in the two planes of the die, at equal addresses.
     assert_eq!(time(&mut device, Read, 5, 4), READ + 4 * SECTOR);
     assert_eq!(time(&mut device, Read, 7, 3), READ + 3 * SECTOR);
 }

@@ -1,4 +1,4 @@
-//! States before a run: data that a workload reads and never wrote, and used devices that hold nothing.
+//! States before a run: data that a workload reads and never wrote, and used devices without valid data.
 
 mod common;
 
@@ -14,10 +14,10 @@ use floatgate_core::sim::time::Time;
 
 use Operation::{Read, Trim, Write};
 
-/// Sectors of a unit.
+/// Number of sectors in a unit.
 const UNIT: u64 = 8;
 
-/// A source of these operations on units, first and count.
+/// Returns a source of operations on units: operation, first unit, number of units.
 fn source(script: &[(Operation, u64, u64)]) -> Box<dyn Source> {
     let (script, mut done) = (script.to_vec(), 0);
     let count = script.len() as u64;
@@ -39,7 +39,7 @@ fn lay(device: &mut Device, how: Prewrite, scripts: &[&[(Operation, u64, u64)]])
     Ok(units)
 }
 
-/// The units that hold data, with their planes.
+/// Returns the units that are in flash, with their planes.
 fn held(device: &Device) -> Vec<(u32, u32)> {
     let ftl = device.ftl();
     let place = |lpn| match ftl.map.get(Lpn(lpn)) {
@@ -49,14 +49,14 @@ fn held(device: &Device) -> Vec<(u32, u32)> {
     (0..ftl.map.len()).filter_map(place).collect()
 }
 
-/// Channels 0 and 1 have planes 0, 1 and 2, 3, one for each chip.
+/// Static allocation: channel 0 has planes 0 and 1, channel 1 has planes 2 and 3, one for each chip.
 const STATIC: &str = "allocation={ static = { order = \"s2\" } }";
 
 #[test]
-fn what_is_read_before_it_is_written_is_laid_out() {
+fn units_that_are_read_before_they_are_written_are_laid_out() {
     let script = [
         (Write, 8, 2),
-        // 8 and 9 are written by now, 10 and 11 are not.
+        // Units 8 and 9 are written at this point, 10 and 11 are not.
         (Read, 8, 4),
         (Trim, 20, 1),
         (Read, 20, 1),
@@ -68,16 +68,16 @@ fn what_is_read_before_it_is_written_is_laid_out() {
     let mut device = device(&[STATIC]);
     assert_eq!(lay(&mut device, Prewrite::None, &[&script]), Ok(0));
     assert_eq!(held(&device), []);
-    assert_eq!(lay(&mut device, Prewrite::Allocation, &[&script]), Ok(3));
-    // By address: unit 10 on channel 0, chip 1, and so on.
+    assert_eq!(lay(&mut device, Layout::Allocation, &[&script]), Ok(3));
+    // Positions by address: unit 10 is on channel 0, chip 1, and so on.
     assert_eq!(held(&device), [(10, 1), (11, 3), (40, 0)]);
-    // What is there stays.
-    assert_eq!(lay(&mut device, Prewrite::Allocation, &[&script]), Ok(0));
+    // Units that are in flash are not laid out again.
+    assert_eq!(lay(&mut device, Layout::Allocation, &[&script]), Ok(0));
 }
 
 #[test]
-fn an_even_layout_does_not_ask_for_addresses() {
-    // Every fourth unit: all of one plane, by address.
+fn an_even_layout_does_not_depend_on_addresses() {
+    // Every fourth unit: by address, all of them are in one plane.
     let script: Vec<_> = (0..8).map(|index| (Read, index * 4, 1)).collect();
     for (allocation, even) in [(STATIC, true), ("allocation=dynamic", true), (STATIC, false)] {
         let mut device = device(&[allocation]);
@@ -90,19 +90,16 @@ fn an_even_layout_does_not_ask_for_addresses() {
 }
 
 #[test]
-fn each_source_is_looked_at_by_itself() {
+fn each_source_is_examined_separately() {
     let mut device = device(&[STATIC]);
-    // What one source writes, another may read before that: which comes first is known in the run only.
-    assert_eq!(
-        lay(&mut device, Prewrite::Even, &[&[(Write, 5, 1), (Read, 5, 1)], &[(Read, 5, 1), (Read, 6, 1)]]),
-        Ok(2)
-    );
+    // A unit that one source writes may be read by another source before. The order is known only in the run.
+    assert_eq!(lay(&mut device, Layout::Even, &[&[(Write, 5, 1), (Read, 5, 1)], &[(Read, 5, 1), (Read, 6, 1)]]), Ok(2));
     assert_eq!(held(&device).len(), 2);
 }
 
 #[test]
 fn an_even_layout_that_would_fill_a_plane_is_refused() {
-    // All data of one plane, spread over all four: the other three have them beside their own.
+    // All units of one plane are spread over four. The other three planes would hold them in addition to their own.
     let mut tight = device(&["capacity.spare=0.1", STATIC]);
     let units = u64::from(tight.ftl().map.len());
     let script: Vec<_> = (0..units / 4).map(|index| (Read, index * 4, 1)).collect();
@@ -113,19 +110,19 @@ fn an_even_layout_that_would_fill_a_plane_is_refused() {
 }
 
 #[test]
-fn a_stale_device_is_empty_and_about_to_clean() {
+fn a_device_of_invalid_pages_is_empty_and_close_to_garbage_collection() {
     for allocation in [STATIC, "allocation=dynamic"] {
         for share in [0.5, 0.9] {
             let mut device = device(&[allocation, "gc.soft_threshold=3"]);
             let reached = precondition(&mut device, Precondition::Invalid(share), 1, &mut |_| true).unwrap();
             assert_eq!((reached.mapped, held(&device).len()), (0.0, 0));
             device.check_invariants().unwrap();
-            // 64 blocks in each of 4 planes: that share of the blocks is full of stale pages, to the page.
+            // There are 64 blocks in each of 4 planes, and exactly that share of them is full of invalid pages.
             let blocks = device.ftl().blocks.all();
             let closed = blocks.iter().filter(|block| block.state == BlockState::Closed).count();
             assert_eq!(closed, 4 * (64.0 * share) as usize, "{allocation} {share}");
             assert!(blocks.iter().all(|block| block.valid == 0));
-            // Writing the free rest brings cleaning about, which gains whole blocks.
+            // Writing the remaining free pages starts garbage collection, which moves no units.
             let rest = (256.0 * 64.0 * (1.0 - share)) as u64;
             let mut unit = 0;
             let write = move || {
@@ -140,18 +137,18 @@ fn a_stale_device_is_empty_and_about_to_clean() {
 }
 
 #[test]
-fn more_stale_than_cleaning_leaves_is_refused() {
+fn more_invalid_pages_than_garbage_collection_allows_are_refused() {
     let mut device = device(&["gc.soft_threshold=3"]);
-    // 3 + 2 of 64 blocks stay: 59 of 64 are 0.921.
+    // 3 + 2 of 64 blocks stay free. The other 59 are a share of 0.921.
     let refused = precondition(&mut device, Precondition::Invalid(0.93), 1, &mut |_| true).unwrap_err();
-    assert!(refused.contains("at most invalid=0.921"), "{refused}");
-    // Blocks that are bad, or hold translation pages, hold nothing stale.
+    assert!(refused.contains("at most stale=0.921"), "{refused}");
+    // Bad blocks and blocks of translation pages hold no invalid pages.
     for (more, most) in [("faults.factory_bad=10", 0.765), ("mapping.scheme={ dftl = { cache = \"64B\" } }", 0.875)] {
         let mut device = common::device(&["gc.soft_threshold=3", more]);
         let refused = precondition(&mut device, Precondition::Invalid(0.9), 1, &mut |_| true).unwrap_err();
         assert!(refused.contains(&format!("at most invalid={most}")), "{more}: {refused}");
         precondition(&mut device, Precondition::Invalid(most), 1, &mut |_| true).unwrap();
-        assert_eq!(device.ftl().counters.blocks_erased, 0, "{more}: all that is written stays");
+        assert_eq!(device.ftl().counters.blocks_erased, 0, "{more}: blocks were erased");
     }
     assert!("invalid=1".parse::<Precondition>().is_err());
 }

@@ -1,8 +1,8 @@
-//! Queues: the timed model against an event-driven simulation that shares no code with it, and against M/D/1.
+//! Queues: the timed model, compared with an event-driven simulation that shares no code with it, and with M/D/1.
 //!
-//! The reference figures are those of a model of channels and chips alone: a chip does one operation at a time, a
-//! channel one transfer; lines are first come, first served, or serve reads first. Page reads take 25 us, programs
-//! 200 us, a page with its spare bytes 4224 x 25 ns = 105.6 us on the channel; commands take no time.
+//! The reference is a model of channels and chips alone. A chip performs one operation at a time, a channel one
+//! transfer. Queues are first come, first served, or serve reads first. Page reads take 25 us, programs 200 us. A page
+//! with its spare bytes takes 4224 x 25 ns = 105.6 us on the channel. Commands take no time.
 
 mod common;
 
@@ -13,18 +13,18 @@ use floatgate_core::sim::request::{Operation, Request};
 use floatgate_core::sim::rng::Rng;
 use floatgate_core::sim::time::Time;
 
-/// How requests are placed on the chips.
+/// Placement of requests on the chips.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Placement {
-    /// Each on any chip.
+    /// Each request is for a random chip.
     Random,
-    /// Each on the next chip, channel by channel.
+    /// Each request is for the next chip, channel by channel.
     RoundRobin,
 }
 
 use Placement::{Random, RoundRobin};
 
-/// A line of a table of the reference: means and 99th percentiles in microseconds, of reads and of writes.
+/// A row of a table of the reference: means and 99th percentiles in microseconds, of reads and of writes.
 struct Row {
     scheduler: &'static str,
     placement: Placement,
@@ -39,7 +39,7 @@ struct Row {
     utilisation: f64,
 }
 
-/// Rows without a mix: reads or writes alone.
+/// Rows with reads only or writes only.
 #[rustfmt::skip]
 const PURE: [(Placement, u64, u32, f64, f64, f64, f64); 16] = [
     (Random,     100,  1,  130.60,  130.60,  7657.0, 0.4043),
@@ -61,7 +61,7 @@ const PURE: [(Placement, u64, u32, f64, f64, f64, f64); 16] = [
 ];
 
 /// Rows of 70 % reads: scheduler, placement, depth; mean and 99th percentile of all, of reads, of writes; requests per
-/// second; utilisation of the channels.
+/// second; utilization of the channels.
 type Mixed = (&'static str, Placement, u32, (f64, f64), (f64, f64), (f64, f64), f64, f64);
 
 #[rustfmt::skip]
@@ -84,13 +84,13 @@ const MIXED: [Mixed; 16] = [
     ("read-first", RoundRobin, 32, (1870.37, 15769.24), ( 360.35,  592.20), (5400.35, 18326.52), 17108.7, 0.9033),
 ];
 
-/// Units that are only read, and units that are only written: a read of a unit whose write is on its way would be
-/// answered by the controller.
+/// Number of units that are only read, and of those that are only written. The controller would serve a read of a unit
+/// whose write is in flight.
 const REGION: u64 = 4096;
 const CHIPS: u64 = 4;
 const SECTORS: u64 = 8;
 
-/// Two channels with two chips, mapped so that unit u is on chip u mod 4, and free blocks for all writes of a test.
+/// Returns a device of two channels with two chips each. Unit u is on chip u mod 4. Free blocks suffice for all writes.
 fn four_chips(scheduler: &str) -> Device {
     let mut device = common::device(&[
         "geometry.blocks=2048".to_owned(),
@@ -104,7 +104,7 @@ fn four_chips(scheduler: &str) -> Device {
     device
 }
 
-/// The requests of a row. A unit comes again after a thousand others, so no write waits on another of its unit.
+/// Returns the requests of a row. A unit recurs after a thousand others, so no write waits for another of its unit.
 fn requests(placement: Placement, reads: u64) -> impl FnMut() -> Request {
     let mut rng = Rng::new(1, "queueing");
     let mut index = 0;
@@ -118,7 +118,7 @@ fn requests(placement: Placement, reads: u64) -> impl FnMut() -> Request {
     }
 }
 
-/// How near a row has to be.
+/// Tolerances of a row.
 struct Tolerance {
     mean: f64,
     read_p99: f64,
@@ -130,10 +130,9 @@ impl Tolerance {
         match (row.scheduler, row.placement, row.reads) {
             ("fcfs", ..) | (_, _, 0 | 100) => Tolerance { mean: 0.01, read_p99: 0.03, write_p99: 0.03 },
             (_, Random, _) => Tolerance { mean: 0.01, read_p99: 0.03, write_p99: 0.05 },
-            // The chips of a channel fall into step, so that requests come and chips are freed at the same instants.
-            // Which goes first is structural, "up to 2 % in the mean, 10 % in p99" by the reference's own account: here
-            // all of the device's events go before the host's next request. It shows in one row, depth 8: writes are
-            // 1.1 % faster.
+            // The chips of a channel synchronize, so requests arrive and chips become free at the same instants. Their
+            // order is structural, "up to 2 % in the mean, 10 % in p99" according to the reference. Here, all events of
+            // the device precede the next request of the host. It affects one row, depth 8: writes are 1.1 % faster.
             (_, RoundRobin, _) => Tolerance { mean: 0.015, read_p99: 0.03, write_p99: 0.05 },
         }
     }
@@ -144,13 +143,13 @@ fn check_row(row: &Row, count: u64) {
     let mut device = four_chips(row.scheduler);
     let load = Load::closed(row.depth, count, requests(row.placement, row.reads));
     let outcome = load.measured_from(Time::from_us(100_000)).run(&mut device);
-    assert_eq!(outcome.counters.victims, 0, "{name}: there is no cleaning");
+    assert_eq!(outcome.counters.victims, 0, "{name}: garbage collection ran");
     let tolerance = Tolerance::of(row);
     let check = |what: &str, results: OperationResults, (mean, p99): (f64, f64), tail: f64| {
         assert_close(&format!("{name}: mean of {what}"), results.latency.mean_us(), mean, tolerance.mean);
         assert_close(&format!("{name}: p99 of {what}"), results.latency.quantile_us(0.99), p99, tail);
     };
-    // The slowest requests of all are writes, where reads go first.
+    // If reads are served first, the slowest requests of all are writes.
     check("all", outcome.results.all(), (row.mean, row.p99), tolerance.write_p99);
     if let Some(read) = row.read {
         check("reads", outcome.results.of(Operation::Read), read, tolerance.read_p99);
@@ -159,11 +158,11 @@ fn check_row(row: &Row, count: u64) {
         check("writes", outcome.results.of(Operation::Write), write, tolerance.write_p99);
     }
     assert_close(&format!("{name}: requests per second"), rate(&outcome), row.rate, 0.01);
-    assert_close(&format!("{name}: utilisation"), bus_utilisation(&device, &outcome), row.utilisation, 0.01);
+    assert_close(&format!("{name}: utilization"), bus_utilisation(&device, &outcome), row.utilisation, 0.01);
 }
 
 #[test]
-fn reads_or_writes_alone_queue_as_in_the_reference() {
+fn reads_or_writes_alone_match_the_reference() {
     for (placement, reads, depth, mean, p99, rate, utilisation) in PURE {
         for scheduler in ["fcfs", "read-first"] {
             let row = Row { scheduler, placement, reads, depth, mean, p99, read: None, write: None, rate, utilisation };
@@ -183,16 +182,16 @@ fn check_mixed(scheduler: &str) {
 }
 
 #[test]
-fn mixes_first_come_first_served_queue_as_in_the_reference() {
+fn mixes_first_come_first_served_match_the_reference() {
     check_mixed("fcfs");
 }
 
 #[test]
-fn mixes_with_reads_first_queue_as_in_the_reference() {
+fn mixes_with_reads_first_match_the_reference() {
     check_mixed("read-first");
 }
 
-/// One chip, deterministic service, Poisson arrivals: offered load; mean and 99th percentile of the response time.
+/// M/D/1, a chip with deterministic service and Poisson arrivals: load, mean and 99th percentile of the latency.
 #[rustfmt::skip]
 const MD1: [(f64, f64, f64); 3] = [
     (0.50, 195.900,  566.315),
@@ -201,10 +200,10 @@ const MD1: [(f64, f64, f64); 3] = [
 ];
 
 #[test]
-fn one_chip_with_poisson_arrivals_is_m_d_1() {
+fn one_chip_with_poisson_arrivals_matches_m_d_1() {
     const SERVICE_US: f64 = 130.6;
     for (load, mean, p99) in MD1 {
-        // Pollaczek and Khinchine: the table's mean is the closed form's.
+        // Pollaczek and Khinchine: the mean of the table is that of the closed form.
         assert_close("closed form", SERVICE_US * (1.0 + load / (2.0 * (1.0 - load))), mean, 1e-5);
         let mut device = common::device(&[
             "geometry.channels=1",
@@ -224,7 +223,7 @@ fn one_chip_with_poisson_arrivals_is_m_d_1() {
     }
 }
 
-/// The rate in pages per millisecond and the utilisation of one channel with `chips` chips, each with work in line.
+/// Returns the rate in pages per millisecond and the utilization of a channel with `chips` chips that always have work.
 fn saturate(chips: u64, operation: Operation, page: &[&str]) -> (f64, f64) {
     let mut overrides = vec!["geometry.channels=1".to_owned(), format!("geometry.chips={chips}")];
     overrides.extend(page.iter().map(|&o| o.to_owned()));
@@ -240,7 +239,7 @@ fn saturate(chips: u64, operation: Operation, page: &[&str]) -> (f64, f64) {
         Request::new(Time::ZERO, operation, index % units * per_unit, per_unit as u32)
     });
     let outcome = load.measured_from(Time::from_us(20_000)).run(&mut device);
-    assert_eq!(outcome.counters.victims, 0, "there is no cleaning");
+    assert_eq!(outcome.counters.victims, 0, "garbage collection ran");
     (rate(&outcome) / 1e3, bus_utilisation(&device, &outcome))
 }
 
@@ -255,9 +254,9 @@ fn a_channel_saturates_at_the_lesser_of_chips_and_bus() {
             for (operation, cell) in [(Operation::Read, read), (Operation::Write, 200.0)] {
                 let busy: f64 = (chips as f64 * transfer / (cell + transfer)).min(1.0);
                 let (rate, utilisation) = saturate(chips, operation, &part);
-                let name = format!("{operation:?} of {chips} chips, {transfer} us a page");
+                let name = format!("{operation:?} of {chips} chips, {transfer} us per page");
                 assert_close(&format!("{name}: pages per ms"), rate, busy / transfer * 1e3, 0.002);
-                assert_close(&format!("{name}: utilisation"), utilisation, busy, 0.002);
+                assert_close(&format!("{name}: utilization"), utilisation, busy, 0.002);
             }
         }
     }

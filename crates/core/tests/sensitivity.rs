@@ -1,7 +1,7 @@
-//! Each option of the device file changes something that is measured, in one of the cases here; else it would be an
-//! option that does nothing, and this fails. A new option without a case fails too.
+//! Each option of the device file changes a measured result in one of the cases here. Otherwise the option has no
+//! effect and the test fails. A new option without a case also fails.
 //!
-//! What merely repeats the input does not count: the configuration and its digest, names, and what the run cost.
+//! Fields that only repeat the input do not count: the configuration, its digest and names.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ use floatgate_core::sim::source::Source;
 use floatgate_workload::synthetic;
 use serde_json::Value;
 
-/// The device that is changed: 32 MiB with more than one of everything but dies.
+/// Device that the cases modify: 32 MiB, with more than one of every level except dies.
 const BASE: &str = r#"
 [geometry]
 channels = 2
@@ -37,7 +37,7 @@ soft_threshold = 3
 hard_threshold = 1
 "#;
 
-/// Reads at random, writes at random with cleaning, a mix of both, and small writes one after the other.
+/// Random reads, random writes with garbage collection, a mix of both, and other loads.
 const READS: &str = "rw=randread bs=4k iodepth=16 number_ios=500";
 const WRITES: &str = "rw=randwrite norandommap=1 bs=4k iodepth=16 number_ios=6000";
 const PARTS: &str = "rw=randrw norandommap=1 bs=1k iodepth=4 number_ios=2000";
@@ -52,24 +52,24 @@ const BOTH: &str = "rw=write bs=32k iodepth=4 number_ios=300; rw=randwrite noran
 const TRIMS: &str = "rw=randtrim norandommap=1 bs=4k iodepth=4 number_ios=2000";
 const STREAM: &str = "rw=write bs=32k iodepth=4 number_ios=200";
 
-/// An option, what is set so that it can matter, the workload, and values: all of them give different results. `-`
-/// leaves the option as it is; [`ALL`] are all names that can be chosen, so that a new policy is tried as it is.
+/// An option, overrides that let it have an effect, the workload, and values, each of which gives a different result.
+/// `-` omits the option. [`ALL`] stands for all names of a choice, so that a new policy is included.
 type Case = (&'static str, &'static [&'static str], &'static str, &'static [&'static str]);
 
-/// Choices with one built-in value. The test of policies of other programs tries others.
+/// Choices with one built-in value. The test of external policies tries others.
 const SINGLE: &[&str] = &["gc.wear"];
 
 /// All names of a choice.
 const ALL: &[&str] = &["*"];
 
-/// A map in flash, of many translation pages and a cache that holds some of it.
+/// A map in flash, with many translation pages and a cache for some of its entries.
 const DFTL: [&str; 3] = ["capacity.spare=0.6", "mapping.scheme.dftl.cache=4KiB", "mapping.scheme.dftl.entry=64B"];
 
-/// The same with so many that they fill blocks.
+/// A map in flash with so many translation pages that they fill blocks.
 const LARGE_ENTRIES: [&str; 3] =
     ["capacity.spare=0.75", "mapping.scheme.dftl.cache=4KiB", "mapping.scheme.dftl.entry=1KiB"];
 
-/// A device of three bits per cell, with the times of SLC mode.
+/// A device with three bits per cell and the times of SLC mode.
 const TLC: [&str; 6] = [
     "capacity.spare=0.6",
     "mapping.scheme.dftl.cache=4KiB",
@@ -201,7 +201,7 @@ const CASES: &[Case] = &[
     ("host.link_latency", &[], READS, &["-", "5us"]),
 ];
 
-/// The values of a case.
+/// Returns the values of a case.
 fn values(case: &Case, options: &[String]) -> Vec<String> {
     let (path, _, _, values) = *case;
     if values != ALL {
@@ -210,12 +210,12 @@ fn values(case: &Case, options: &[String]) -> Vec<String> {
     options.iter().filter_map(|option| chosen(path, option)).map(str::to_owned).collect()
 }
 
-/// The name that an option is, where it is one to choose at `path`.
+/// Returns the name that an option selects, if `path` is a choice and the option one of its names.
 fn chosen<'a>(path: &str, option: &'a str) -> Option<&'a str> {
     option.strip_prefix(path)?.strip_prefix('.').filter(|name| !name.contains('.'))
 }
 
-/// Whether a case is about an option: its own path, or the name of one of its values.
+/// Returns `true` if a case covers an option: its own path, or the name of one of its values.
 fn tries(case: &Case, option: &str, options: &[String]) -> bool {
     case.0 == option || chosen(case.0, option).is_some_and(|name| values(case, options).iter().any(|v| v == name))
 }
@@ -230,12 +230,12 @@ fn every_option_has_a_case() {
     for (path, ..) in CASES {
         let prefix = format!("{path}.");
         let known = options.iter().any(|option| option == path || option.starts_with(&prefix));
-        assert!(known, "there is no option `{path}` any more");
+        assert!(known, "unknown option `{path}`");
     }
 }
 
 #[test]
-fn every_option_changes_what_is_measured() {
+fn every_option_changes_a_measured_result() {
     let mut idle = Vec::new();
     let options = options();
     for case in CASES {
@@ -252,10 +252,10 @@ fn every_option_changes_what_is_measured() {
         }
         assert!(seen.len() > 1 || !idle.is_empty() || SINGLE.contains(path), "{path}: nothing to compare");
     }
-    assert!(idle.is_empty(), "these change nothing that is measured: {idle:#?}");
+    assert!(idle.is_empty(), "these values change no measured result: {idle:#?}");
 }
 
-/// What is measured of a job on a full device, as text.
+/// Returns the results of a job on a full device as text.
 fn measured(overrides: &[String], job: &str) -> String {
     let config = from_toml(BASE, "base.toml", overrides).unwrap_or_else(|error| panic!("{overrides:?}: {error}"));
     let mut device = Device::new(config, Options::default()).unwrap_or_else(|error| panic!("{error}"));

@@ -1,5 +1,5 @@
-//! How the controller serves single requests: what it answers itself, what it reads first, what waits for what. Times
-//! are worked out by hand for the device of `common`: tR 25 us, tPROG 200 us, 4096 B at 25 ns = 102.4 us.
+//! Single requests: those that the controller serves itself, reads of partial writes, and waits. Times are computed by
+//! hand for the device of `common`: tR 25 us, tPROG 200 us, 4096 B at 25 ns = 102.4 us.
 
 mod common;
 
@@ -9,7 +9,7 @@ use floatgate_core::sim::request::Operation::{Read, Write};
 use floatgate_core::sim::request::{Completion, Operation, Request};
 use floatgate_core::sim::time::Time;
 
-/// A filled device.
+/// Returns a filled device.
 fn device(overrides: &[&str]) -> Device {
     let mut device = build(device_config(overrides), Options::default());
     let units = device.ftl().map.len();
@@ -17,7 +17,7 @@ fn device(overrides: &[&str]) -> Device {
     device
 }
 
-/// Submits requests of `count` units from unit 0 on at the given picoseconds; their completions.
+/// Submits requests of `count` units from unit 0 on at the given picoseconds, and returns their completions.
 fn serve(device: &mut Device, script: &[(u64, Operation, u32)]) -> Vec<Completion> {
     for &(at, operation, count) in script {
         let request = units(device, operation, 0, count);
@@ -30,7 +30,11 @@ fn serve(device: &mut Device, script: &[(u64, Operation, u32)]) -> Vec<Completio
 fn one_read_of_a_page_serves_all_its_units() {
     let mut device = device(&["geometry.page_size=16KiB", "geometry.spare_size=512B", "bus.transfer_spare=true"]);
     let one = serve(&mut device, &[(0, Read, 1)]);
-    assert_eq!(one[0].finish, Time(25_000_000 + 4224 * 25_000), "a unit moves with its share of the spare bytes");
+    assert_eq!(
+        one[0].finish,
+        Time(25_000_000 + 4224 * 25_000),
+        "a unit is transferred with its share of the spare bytes"
+    );
     let at = device.now().0;
     let three = serve(&mut device, &[(at, Read, 3)]);
     assert_eq!(three[0].finish, Time(at + 25_000_000 + 3 * 4224 * 25_000));
@@ -60,29 +64,29 @@ fn a_partial_write_reads_first() {
 }
 
 #[test]
-fn what_is_on_its_way_is_answered_by_the_controller() {
+fn a_read_of_a_unit_in_a_write_slot_completes_at_once() {
     let mut device = device(&[]);
     for (at, operation) in [(0, Write), (10_000_000, Read)] {
         let request = units(&device, operation, 0, 1);
         submit(&mut device, Time(at), request);
     }
     let completions = drain(&mut device);
-    assert_eq!(completions[0].finish, Time(10_000_000), "the read, at once");
+    assert_eq!(completions[0].finish, Time(10_000_000), "the read");
     assert_eq!(completions[1].finish, Time(302_400_000));
     assert_eq!(device.ftl().counters.slot_reads, 1);
 }
 
 #[test]
-fn writes_of_one_unit_follow_each_other() {
+fn writes_of_one_unit_are_programmed_in_succession() {
     let two = serve(&mut device(&["allocation=dynamic"]), &[(0, Write, 1), (0, Write, 1)]);
     let finishes: Vec<u64> = two.iter().map(|completion| completion.finish.0).collect();
     assert_eq!(finishes, [302_400_000, 604_800_000], "although other dies are idle");
 }
 
-/// A place in the queue is taken until the host has the answer: with a link of 5 us each way, the second request,
-/// which came at once, crosses to the device only then.
+/// A slot of the host queue is occupied until the host has the completion. With a link of 5 us each way, the second
+/// request, which arrived at the same time, is sent to the device only then.
 #[test]
-fn a_place_in_the_queue_is_free_when_the_host_has_the_answer() {
+fn a_queue_slot_is_free_when_the_host_has_the_completion() {
     let link = ["host.queue_depth=1", "host.link_latency=5us"];
     let alone = 5_000_000 + 127_400_000 + 5_000_000;
     let finishes = |second: u64| {
@@ -91,15 +95,15 @@ fn a_place_in_the_queue_is_free_when_the_host_has_the_answer() {
         serve(&mut device, &script).iter().map(|completion| completion.finish.0).collect::<Vec<u64>>()
     };
     assert_eq!(finishes(0), [alone, 2 * alone]);
-    assert_eq!(finishes(135_000_000), [alone, 2 * alone], "the answer is still on its way");
+    assert_eq!(finishes(135_000_000), [alone, 2 * alone], "the completion is still on the link");
     assert_eq!(finishes(alone), [alone, 2 * alone]);
     assert_eq!(finishes(alone + 1), [alone, 2 * alone + 1]);
 }
 
-/// While the only place of the queue waits for the host to have its answer, nothing is in progress and nothing can be
-/// issued; the run is not over for that.
+/// While the completion of the only queue slot is on the link, no request is in the device and none can be issued. The
+/// run must continue.
 #[test]
-fn a_full_queue_without_requests_in_progress_ends_no_run() {
+fn a_full_queue_without_requests_in_the_device_does_not_end_a_run() {
     let mut device = device(&["host.queue_depth=1", "host.link_latency=5us"]);
     let outcome = Load::closed(1, 10, || Request::new(Time::ZERO, Read, 0, 8)).run(&mut device);
     assert_eq!(outcome.counters.read_commands, 10);
@@ -108,10 +112,10 @@ fn a_full_queue_without_requests_in_progress_ends_no_run() {
     assert_eq!(data, 10 * 102_400_000);
 }
 
-/// A host with one request at a time is served alike by a queue of one place and by one of two: also where cleaning
-/// goes on while the answer is on its way.
+/// Queues of one and of two slots are equivalent for a host with one outstanding request, also if garbage collection
+/// runs while a completion is on the link.
 #[test]
-fn a_place_that_becomes_free_during_cleaning_is_taken_at_once() {
+fn a_queue_slot_that_is_freed_during_garbage_collection_is_used_at_once() {
     let elapsed = |depth: &str| {
         let mut device = device(&["geometry.blocks=16", "capacity.spare=0.35", "host.link_latency=5us", depth]);
         let units = u64::from(device.ftl().map.len());
@@ -121,7 +125,7 @@ fn a_place_that_becomes_free_during_cleaning_is_taken_at_once() {
             Request::new(Time::ZERO, Write, unit * 8, 8)
         };
         let outcome = Load::closed(1, 3_000, next).run(&mut device);
-        assert!(outcome.counters.blocks_erased > 10, "it cleans");
+        assert!(outcome.counters.blocks_erased > 10, "no garbage collection");
         outcome.elapsed
     };
     assert_eq!(elapsed("host.queue_depth=1"), elapsed("host.queue_depth=2"));

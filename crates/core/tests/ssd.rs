@@ -1,4 +1,4 @@
-//! The interface `Ssd`: an SSD that is no `Device` can be replayed on, also as `Box<dyn Ssd>`, and a device behind the
+//! The interface `Ssd`: a type other than `Device` can be replayed on, also as `Box<dyn Ssd>`, and a device behind the
 //! interface gives the same result.
 
 mod common;
@@ -17,16 +17,16 @@ use floatgate_workload::synthetic;
 
 const LATENCY: Time = Time::from_us(10);
 
-/// SSD that serves up to `depth` requests at once, each within the same time.
+/// An SSD that serves up to `depth` requests at the same time, each with the same latency.
 struct Fixed {
     depth: usize,
     now: Time,
-    /// By time of completion and number of the request.
+    /// Keyed by time of completion and number of the request.
     in_flight: BTreeMap<(Time, u64), Request>,
     waiting: VecDeque<Request>,
     completions: Vec<Completion>,
     submitted: u64,
-    /// Number of the request that is never completed, if there is one.
+    /// Number of the request that never completes, if there is one.
     lost: Option<u64>,
 }
 
@@ -112,7 +112,7 @@ impl Ssd for Fixed {
     }
 }
 
-/// Size of the SSDs, in bytes.
+/// Size of the SSDs in bytes.
 const SIZE: u64 = 4 << 20;
 
 fn sources(text: &str) -> Vec<Box<dyn Source>> {
@@ -124,7 +124,7 @@ fn replayed(ssd: &mut (impl Ssd + ?Sized), text: &str) -> Result<Outcome, RunErr
 }
 
 #[test]
-fn any_ssd_can_be_replayed_on() {
+fn a_workload_can_be_replayed_on_any_ssd() {
     const JOB: &str = "rw=randread bs=4k iodepth=4 number_ios=100";
     let boxed: Box<dyn Ssd> = Box::new(Fixed::new(8));
     for mut ssd in [boxed, Box::new(Fixed::new(4)), Box::new(Box::new(Fixed::new(8)) as Box<dyn Ssd>)] {
@@ -134,10 +134,10 @@ fn any_ssd_can_be_replayed_on() {
         assert_eq!((outcome.complete, outcome.elapsed), (true, Time::from_us(250)));
         assert_eq!((ssd.now(), ssd.outstanding(), ssd.next_event()), (Time::from_us(250), 0, None));
     }
-    // Its queue is the bottleneck: requests beyond its depth are not issued before it has room.
+    // The queue is the bottleneck: requests beyond its depth are issued when it has a free slot.
     let outcome = replayed(&mut Fixed::new(2), JOB).unwrap();
     assert_eq!((outcome.elapsed, outcome.results.all().count()), (Time::from_us(500), 100));
-    // Timed requests, of which three arrive at once, and two streams.
+    // Two streams with the queue depth and the think time of their jobs.
     let outcome = replayed(&mut Fixed::new(1), "rw=read number_ios=3; rw=write thinktime=50us number_ios=2").unwrap();
     assert_eq!(outcome.results.streams.len(), 2);
     assert_eq!(outcome.results.all().count(), 5);
@@ -164,7 +164,7 @@ fn requests_beyond_the_depth_wait_in_the_ssd() {
     let mut found = Vec::new();
     ssd.committed_completions(&mut Room::default(), &mut |tag, finish| found.push((tag, finish)));
     assert_eq!(found, [(0, LATENCY)]);
-    // The clock stays at the last event, or goes to the end of the span.
+    // The clock stays at the last event, or advances to the end of the span.
     assert_eq!((ssd.run_to_completion(Time::from_us(9)), ssd.now()), (Time::from_us(9), Time::ZERO));
     ssd.advance_to_completion(Time::from_us(9));
     assert_eq!(ssd.now(), Time::from_us(9));

@@ -1,5 +1,5 @@
-//! Saved states: what is loaded has the same future as what was saved, and saves as the same bytes; a file that is
-//! damaged, or that is another device's, is refused in words.
+//! Saved states: a loaded device has the same future as the saved one, and is saved as the same bytes. A damaged file,
+//! or the state of another device, is refused with the reason.
 
 mod common;
 
@@ -27,8 +27,8 @@ fn load(config: &DeviceConfig, options: Options, bytes: &[u8]) -> Result<Device,
     Device::load(config.clone(), options, bytes).map(|(device, _)| device)
 }
 
-/// Devices that differ in all that a state has: mapping, allocation, victims, frontiers, units, what is between them
-/// and the host.
+/// Devices that cover all parts of a state: mapping, allocation, victims, frontiers, mapping units, buffer, firmware
+/// and link.
 const DEVICES: &[&[&str]] = &[
     &[],
     &["gc.victim=fifo", "allocation=dynamic", "bus.way_switch=300ns", "bus.channel_switch=700ns"],
@@ -92,7 +92,7 @@ fn random_request(rng: &mut Rng, device: &Device, tag: u64) -> Request {
     Request { tag, ..Request::new(Time::ZERO, operation, lba, length as u32) }
 }
 
-/// Serves so many random requests, and says when each was answered, counted from the start.
+/// Serves random requests. Returns tag, start and finish of each, relative to the start of the call.
 fn serve(device: &mut Device, seed: u64, requests: u64) -> Vec<(u64, u64, u64)> {
     let (mut rng, start) = (Rng::new(seed, "state"), device.now());
     let mut at = start;
@@ -106,18 +106,18 @@ fn serve(device: &mut Device, seed: u64, requests: u64) -> Vec<(u64, u64, u64)> 
     done.iter().map(|c| (c.request.tag, (c.start - start).ps(), (c.finish - start).ps())).collect()
 }
 
-/// At rest, with nothing in the buffer.
+/// Makes the device idle, with an empty buffer and journal.
 fn rest(device: &mut Device) {
     device.write_out_buffer();
     drain(device);
-    // Trims that are not journalled are.
+    // The flush writes trims that are not journaled yet.
     let now = device.now();
     device.submit(now, Request::new(now, Operation::Flush, 0, 0));
     drain(device);
     device.ftl_mut();
 }
 
-/// Brings a device into a state by writes without time and in time.
+/// Returns a device after writes in functional and in timed mode.
 fn used(config: &DeviceConfig, options: Options) -> Device {
     let mut device = build(config.clone(), options);
     let (units, mut rng) = (config.logical_units(), Rng::new(options.seed, "state/used"));
@@ -134,7 +134,7 @@ fn used(config: &DeviceConfig, options: Options) -> Device {
 }
 
 #[test]
-fn what_is_loaded_is_what_was_saved() {
+fn a_loaded_device_equals_the_saved_one() {
     for (number, overrides) in DEVICES.iter().enumerate() {
         for attempt in 0..3 {
             let config = small(overrides);
@@ -143,7 +143,7 @@ fn what_is_loaded_is_what_was_saved() {
             let bytes = saved(&device);
             let mut loaded = load(&config, options, &bytes).unwrap_or_else(|error| panic!("{overrides:?}: {error}"));
             loaded.check_invariants().unwrap_or_else(|error| panic!("{overrides:?}: {error}"));
-            assert!(saved(&loaded) == bytes, "{overrides:?}: it is saved as other bytes");
+            assert!(saved(&loaded) == bytes, "{overrides:?}: saved as other bytes");
             assert_eq!(loaded.now(), Time::ZERO);
             assert_eq!(loaded.ftl().counters, device.ftl().counters, "{overrides:?}");
             assert_eq!(serve(&mut loaded, 7, 600), serve(&mut device, 7, 600), "{overrides:?}: another future");
@@ -156,9 +156,9 @@ fn what_is_loaded_is_what_was_saved() {
     }
 }
 
-/// A unit of 80 KiB has 160 sectors, which are no multiple of the three that a bit of its mask stands for.
+/// A unit of 80 KiB has 160 sectors, which is not a multiple of the three sectors that each bit of its mask represents.
 #[test]
-fn the_last_sector_of_a_unit_that_is_not_whole_granules_is_kept() {
+fn the_last_sector_of_a_unit_with_a_partial_granule_is_kept() {
     let config = small(&["geometry.page_size=80KiB", "geometry.mapping_unit=80KiB"]);
     let mut device = build(config.clone(), Options { verify: true, ..Options::default() });
     let write = |device: &mut Device, first: u64, sectors: u32| {
@@ -169,15 +169,15 @@ fn the_last_sector_of_a_unit_that_is_not_whole_granules_is_kept() {
         let after = device.ftl().counters;
         (after.updates_covered - before.updates_covered, after.updates_uncovered - before.updates_uncovered)
     };
-    // The first unit: its last sector, again and again.
-    assert_eq!(write(&mut device, 159, 1), (0, 0), "nothing was there");
+    // The last sector of the first unit, repeatedly.
+    assert_eq!(write(&mut device, 159, 1), (0, 0), "the unit was empty");
     let last = saved(&device);
-    assert_eq!(write(&mut device, 159, 1), (1, 0), "nothing else is there");
+    assert_eq!(write(&mut device, 159, 1), (1, 0), "the unit has no other sector");
     assert_eq!(write(&mut device, 0, 159), (0, 1), "the last sector stays");
-    // The second unit, written whole first.
+    // The second unit, first written as a whole.
     assert_eq!(write(&mut device, 160, 160), (0, 0));
     assert_eq!(write(&mut device, 160, 159), (0, 1), "the last sector stays");
-    // What was saved with that one sector is loaded, and knows of it.
+    // The state that was saved with that one sector is loaded with it.
     let mut loaded = load(&config, Options { verify: true, ..Options::default() }, &last).unwrap();
     assert_eq!(saved(&loaded), last);
     assert_eq!(write(&mut loaded, 159, 1), (1, 0));
@@ -197,7 +197,7 @@ fn a_new_device_can_be_saved() {
 }
 
 #[test]
-fn a_device_with_other_times_may_have_the_state_and_one_of_another_shape_may_not() {
+fn a_state_can_be_loaded_with_other_times_but_not_with_another_shape() {
     let config = small(&["gc.victim=cost-benefit"]);
     let device = used(&config, Options::default());
     let bytes = saved(&device);
@@ -207,7 +207,7 @@ fn a_device_with_other_times_may_have_the_state_and_one_of_another_shape_may_not
     loaded.check_invariants().unwrap();
     let mut forked = device.in_same_state(faster.clone(), Options { seed: 9, ..Options::default() }).unwrap();
     let mut loaded = load(&faster, Options { seed: 9, ..Options::default() }, &bytes).unwrap();
-    assert_eq!(serve(&mut forked, 5, 400), serve(&mut loaded, 5, 400), "a fork in memory is as one by a file");
+    assert_eq!(serve(&mut forked, 5, 400), serve(&mut loaded, 5, 400), "a fork in memory equals one by a file");
 
     let refused = |overrides: &[&str]| {
         let error = load(&small(overrides), Options::default(), &bytes).unwrap_err();
@@ -237,7 +237,7 @@ fn a_device_with_other_times_may_have_the_state_and_one_of_another_shape_may_not
     assert!(error.to_string().ends_with(&format!("`allocation.dynamic.order` {said}")), "{error}");
 }
 
-/// For each option that shapes no state, what is set so that it may be, and another value.
+/// Options that do not shape the state: path, overrides that they need, and another value.
 #[rustfmt::skip]
 const SHAPELESS: &[(&str, &[&str], &str)] = &[
     ("geometry.chips_per_package", &[], "2"),
@@ -300,7 +300,7 @@ const SHAPELESS: &[(&str, &[&str], &str)] = &[
 ];
 
 #[test]
-fn options_that_shape_no_state_leave_every_byte_of_it_as_it_is() {
+fn options_that_do_not_shape_a_state_change_no_byte_of_it() {
     let steady = |overrides: &[&str]| {
         let config = small(&[&["gc.victim=random"], overrides].concat());
         let mut device = build(config.clone(), Options { seed: 3, ..Options::default() });
@@ -314,14 +314,14 @@ fn options_that_shape_no_state_leave_every_byte_of_it_as_it_is() {
     }
     for option in options().iter().filter(|option| !shapes_state(option)) {
         let known = SHAPELESS.iter().any(|(path, ..)| option == path || option.starts_with(&format!("{path}.")));
-        assert!(known, "{option} is said to shape no state: show it here");
+        assert!(known, "{option} does not shape a state: add it to SHAPELESS");
     }
     assert_ne!(steady(&[]).0, steady(&["gc.soft_threshold=4"]).0);
     assert_eq!(small(&["capacity.spare=0.5"]).state_digest(), small(&["gc.soft_threshold=3"]).state_digest());
 }
 
 #[test]
-fn a_device_that_is_not_at_rest_is_not_saved() {
+fn a_device_that_is_not_idle_is_not_saved() {
     let refused = |device: &Device| device.save(&origin(), Vec::new()).unwrap_err().to_string();
     let mut device = build(small(&["buffer.capacity=64KiB"]), Options::default());
     fill(&mut device, 100);
@@ -340,7 +340,7 @@ fn a_device_that_is_not_at_rest_is_not_saved() {
     saved(&device);
 }
 
-/// The state of a small device, for damage.
+/// Returns the state of a small device, to be damaged.
 fn victim_of_damage(number: usize) -> (DeviceConfig, Options, Vec<u8>) {
     let few = ["geometry.blocks=16", "geometry.chips=1", "geometry.channels=2"];
     let overrides = [DEVICES[number], &few].concat();
@@ -351,7 +351,7 @@ fn victim_of_damage(number: usize) -> (DeviceConfig, Options, Vec<u8>) {
 }
 
 #[test]
-fn damage_is_found() {
+fn damage_is_detected() {
     let (config, options, bytes) = victim_of_damage(0);
     let mut rng = Rng::new(1, "damage");
     for length in (0..bytes.len()).step_by(bytes.len() / 150 + 1) {
@@ -364,7 +364,7 @@ fn damage_is_found() {
         other[at] ^= 1 << rng.below(8);
         let _ = inspect_state(&other[..]);
         match load(&config, options, &other) {
-            // Bits of the compression's own header that say nothing.
+            // Some bits of the header of the compression have no meaning.
             Ok(device) => assert!(saved(&device) == bytes, "a flip at {at} gives another device"),
             Err(error) => assert!(!error.to_string().is_empty()),
         }
@@ -376,7 +376,7 @@ fn damage_is_found() {
     assert!(matches!(load(&config, options, &newer), Err(StateError::Version(9))));
 }
 
-/// The body, with a byte of a section changed, and the digest made right again: a file that means harm.
+/// Returns a state with changed bytes in a section and the right digest of that section.
 fn forged(bytes: &[u8], rng: &mut Rng) -> Vec<u8> {
     let head = 24 + u32::from_le_bytes(bytes[12..16].try_into().unwrap()) as usize;
     let body = zstd::decode_all(&bytes[head..]).unwrap();
@@ -411,10 +411,10 @@ fn forged(bytes: &[u8], rng: &mut Rng) -> Vec<u8> {
     [&bytes[..head], &zstd::encode_all(&body[..], 1).unwrap()].concat()
 }
 
-/// The digest of a section does not cover its name. A state of every device is told as whole, and one with any bit of a
-/// name changed as damaged.
+/// The digest of a section does not cover its name. Checks that the state of each device is read as intact, and as
+/// damaged if any bit of a section name is changed.
 #[test]
-fn damaged_names_of_sections_are_found() {
+fn damaged_names_of_sections_are_detected() {
     for number in 0..DEVICES.len() {
         let (_, _, bytes) = victim_of_damage(number);
         let whole = inspect_state(&bytes[..]).unwrap().1;
@@ -433,7 +433,7 @@ fn damaged_names_of_sections_are_found() {
 }
 
 #[test]
-fn a_forged_state_is_refused_or_can_be_gone_on_with() {
+fn a_forged_state_is_refused_or_can_serve_requests() {
     let tries = std::env::var("FLOATGATE_STATE_FORGERIES").ok().and_then(|text| text.parse().ok()).unwrap_or(60);
     for (number, device) in DEVICES.iter().enumerate() {
         let (config, options, bytes) = victim_of_damage(number);

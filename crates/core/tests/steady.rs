@@ -1,4 +1,4 @@
-//! Runs from a steady state: what the host's workload, and nothing left over from before, makes of the device.
+//! Runs from a steady state: results depend only on the workload, not on work left over from preconditioning.
 
 mod common;
 
@@ -31,14 +31,14 @@ fn amplification(counted: &Counters) -> f64 {
     (counted.units_programmed + counted.units_padded) as f64 / counted.host_units as f64
 }
 
-/// A device with several planes in a die: the die that takes a write is busy for its other planes.
+/// Returns a device with several planes per die. While a die performs a write, its other planes are busy, too.
 fn planes(order: &str) -> DeviceConfig {
     let order = format!("allocation.dynamic.order={order}");
     device_config(&["geometry.dies=2", "geometry.planes=2", "geometry.blocks=128", "gc.hard_threshold=1", &order])
 }
 
 #[test]
-fn dynamic_orders_spread_writes_over_the_planes_alike() {
+fn dynamic_orders_spread_writes_evenly_over_the_planes() {
     let run = |order: &str| {
         let mut device = steady(planes(order));
         let outcome = job(&mut device, "rw=randwrite norandommap=1 bs=4k iodepth=8 number_ios=100000");
@@ -55,9 +55,9 @@ fn dynamic_orders_spread_writes_over_the_planes_alike() {
     }
 }
 
-/// Cleaning that preconditioning should have done would be charged to the first writes.
+/// Garbage collection that preconditioning left undone would be attributed to the first writes.
 #[test]
-fn a_run_starts_without_a_debt_of_cleaning() {
+fn a_run_starts_without_pending_garbage_collection() {
     let mut device = steady(device_config(&["geometry.blocks=256", "gc.hard_threshold=1"]));
     for plane in 0..device.config().total_planes() {
         let free_blocks = device.ftl().blocks.free_blocks(PlaneId(plane), Role::Data);
@@ -82,12 +82,12 @@ fn a_job_ends_after_its_runtime() {
         let end = Time::from_us(ms * 1000);
         assert!(outcome.results.all().count() > 0, "{text}");
         assert!(measured > Time(end.0 - 2_000_000_000), "{text}: {measured:?}");
-        // What is in flight at the end is completed; behind cleaning that takes a few milliseconds.
+        // Requests in flight at the end complete. After garbage collection, this takes a few milliseconds.
         assert!(measured < end + Time::from_us(20_000), "{text}: {measured:?}");
     }
 }
 
-/// With a wide gap between the thresholds, the free blocks of a plane, and so write amplification, depend on the load.
+/// A wide gap between the thresholds lets the free blocks of a plane, and so write amplification, depend on the load.
 #[test]
 fn a_wide_gap_between_the_thresholds_is_reported() {
     let gap = |soft: u32| {
@@ -99,12 +99,12 @@ fn a_wide_gap_between_the_thresholds_is_reported() {
     };
     let (mut device, reached) = gap(30);
     let soft = reached.write_amplification.expect("there were writes");
-    let hard = reached.write_amplification_at_hard.expect("it is far lower");
+    let hard = reached.write_amplification_at_hard.expect("a much lower value");
     let mut run = |load: &str| {
         let text = format!("rw=randwrite norandommap=1 bs=4k {load} number_ios=200000 randseed=1");
         amplification(&job(&mut device, &text).counters)
     };
-    // Garbage collection keeps up with a host that waits. One that does not wait takes all blocks that it can.
+    // Garbage collection keeps up with a light load. Under a heavy load, the host uses all blocks that it can.
     assert_close("a light load", run("rate_iops=200"), soft, 0.03);
     assert_close("a heavy load", run("iodepth=64"), hard, 0.03);
     let between = run("iodepth=1");

@@ -1,4 +1,4 @@
-//! The reference of results, in `docs/reference`, is what the code says. `FLOATGATE_BLESS=1` writes it again.
+//! The reference of results in `docs/reference` matches the code. `FLOATGATE_BLESS=1` writes it again.
 
 #[path = "../../workload/tests/common/page.rs"]
 mod page;
@@ -19,5 +19,5 @@ fn the_page_on_results_is_up_to_date() {
 
 const SUMMARY: &str = "# Results\n\n\
     `floatgate run ... --json` prints this, and `--out DIR` writes it to `DIR/summary.json`. The JSON schema is\n\
-    [summary.schema.json](summary.schema.json). With `--requests csv` every request is written down beside it:\n\
+    [summary.schema.json](summary.schema.json). With `--requests csv`, every request is written to another file:\n\
     [requests.md](requests.md).\n\n";

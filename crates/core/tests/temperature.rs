@@ -1,4 +1,4 @@
-//! Hot and cold data: what keeping them apart is worth, and what the classes of a device are promised.
+//! Hot and cold data: the benefit of separating them, and the guarantees for the classes of a device.
 
 mod common;
 
@@ -18,13 +18,14 @@ use floatgate_core::sim::source::Source;
 use floatgate_core::sim::time::Time;
 use floatgate_validation::closed_form::{fifo, fifo_of_classes, greedy};
 
-/// Knows which units are hot: the first ones; or puts each into one of four classes by its number.
+/// Classifier that knows the hot units, which are the first ones, or assigns four classes by the unit number.
 #[derive(Clone)]
 struct Oracle {
     hot: u32,
 }
 
-/// Four neighbours of each class, so that each plane and each request of several units has all.
+/// Returns the class of a unit. Four neighbors each have the same class, so that each plane and each longer request has
+/// all classes.
 fn class_of_four(lpn: u32) -> u32 {
     lpn / 4 % 4
 }
@@ -52,15 +53,16 @@ fn with_oracle(mut config: DeviceConfig, hot: u32) -> DeviceConfig {
     config
 }
 
-/// Many, so that victims of both classes have equally many valid pages to within a small part of them.
+/// Large enough that the victims of both classes have almost equally many valid pages.
 const PAGES: u32 = 256;
 const BLOCKS: u32 = 512;
 const FREE_BLOCKS: u32 = 4;
-/// A fifth of the units takes four fifths of the writes.
+/// Shares of units and writes: a fifth of the units receives four fifths of the writes.
 const SHARES: [(f64, f64); 2] = [(0.2, 0.8), (0.8, 0.2)];
 
-/// One plane of which cleaning keeps `FREE_BLOCKS` blocks free, whose data take all but a share `sf` of the space that is
-/// left. Of the host's open blocks one is full when a victim is chosen, and the others are half full in the mean.
+/// Returns a device of one plane. Garbage collection keeps `FREE_BLOCKS` blocks free, and data take all but a share `sf` of
+/// the remaining space. When a victim is chosen, one open block of the host is full and the others are half full on
+/// average.
 fn pool(sf: f64, open: u32, set: &[&str]) -> DeviceConfig {
     let space = f64::from((BLOCKS - FREE_BLOCKS) * PAGES) - f64::from((open - 1) * PAGES) / 2.0;
     let units = (space * (1.0 - sf)).round() as u64;
@@ -80,7 +82,7 @@ fn hot_units(config: &DeviceConfig) -> u32 {
     (config.logical_units() as f64 * SHARES[0].0).round() as u32
 }
 
-/// What is counted in the steady state of a fifth of the units that takes four fifths of the writes.
+/// Returns the counts of the steady state when a fifth of the units receives four fifths of the writes.
 fn steady(config: DeviceConfig) -> (Counters, Vec<ClassCounts>) {
     let (units, hot) = (config.logical_units(), u64::from(hot_units(&config)));
     let mut device = build(config, Options::default());
@@ -108,13 +110,15 @@ fn amplification(counted: &Counters) -> f64 {
     counted.units_programmed as f64 / counted.host_units as f64
 }
 
-/// Greedy takes the block with the fewest valid units, whatever its class. So where classes are kept apart, by cleaning
-/// too, victims of both have equally many: each class has a share of the spare that makes it so, which is that of its
-/// data, and costs what uniform writes cost with the whole spare. That holds for blocks of many pages: among blocks
-/// with equally many valid pages the one that has had so few for the longest time is taken, and hot ones do not wait,
-/// so that victims of hot data have up to one page fewer, of 50 that they gain.
+/// Greedy chooses the block with the fewest valid units, whatever its class. If garbage collection also separates the
+/// classes, the victims of both have equally many valid units. Each class then has a share of the spare space in
+/// proportion to its data, and costs as much as uniform writes with the whole spare space.
+///
+/// This holds for blocks of many pages. Among blocks with equally many valid pages, the one that has not changed for
+/// the longest time is chosen. Hot blocks do not wait, so their victims have up to one valid page fewer, of about 50
+/// that a victim reclaims.
 #[test]
-fn classes_kept_apart_cost_greedy_what_uniform_writes_cost() {
+fn with_greedy_separated_classes_cost_as_much_as_uniform_writes() {
     for sf in [0.10, 0.20] {
         let config = pool(sf, 2, &[ORACLE, "gc.victim=greedy", "gc.frontiers=single"]);
         let hot = hot_units(&config);
@@ -129,7 +133,7 @@ fn classes_kept_apart_cost_greedy_what_uniform_writes_cost() {
         let (mixed, none) = steady(pool(sf, 1, &["gc.victim=greedy", "gc.frontiers=single"]));
         assert!(none.is_empty());
         assert!(amplification(&mixed) > 1.03 * uniform, "Sf = {sf}: {} and {uniform}", amplification(&mixed));
-        // With a frontier of its own for what is moved, hot and cold, much of the gain is kept.
+        // Much of the benefit remains if all moved units, hot and cold, share a separate frontier.
         let config = pool(sf, 2, &[ORACLE, "gc.victim=greedy"]);
         let (half, _) = steady(with_oracle(config, hot));
         let (half, mixed) = (amplification(&half), amplification(&mixed));
@@ -138,10 +142,10 @@ fn classes_kept_apart_cost_greedy_what_uniform_writes_cost() {
     }
 }
 
-/// FIFO regards nothing but age, and blocks of all classes are reclaimed at the same age: what a unit's chance is to be
-/// valid then does not depend on its neighbours.
+/// FIFO considers only the age of blocks, and reclaims blocks of all classes at the same age. The probability that a
+/// unit is still valid does not depend on its neighbors.
 #[test]
-fn classes_kept_apart_gain_nothing_with_fifo() {
+fn with_fifo_separated_classes_have_no_benefit() {
     let sf = 0.20;
     assert_close("one class", fifo_of_classes(&[(1.0, 1.0)], sf), fifo(sf), 1e-9);
     let expected = fifo_of_classes(&SHARES, sf);
@@ -154,7 +158,7 @@ fn classes_kept_apart_gain_nothing_with_fifo() {
     assert_close("mixed", amplification(&mixed), expected, 0.01);
 }
 
-/// What the built-in classifiers reach of that.
+/// Checks the share of hot writes and the benefit with the built-in classifiers.
 #[test]
 fn built_in_classifiers_find_the_hot_units() {
     let sf = 0.10;
@@ -169,7 +173,7 @@ fn built_in_classifiers_find_the_hot_units() {
     }
 }
 
-/// Requests of random lengths in random places, all at once.
+/// Writes at random addresses with random lengths and 16 outstanding requests.
 fn random_writes(device: &mut Device, requests: u64, longest: u64) {
     let units = device.config().logical_units();
     let sectors = u64::from(device.config().sectors_per_unit());
@@ -184,9 +188,9 @@ fn random_writes(device: &mut Device, requests: u64, longest: u64) {
     device.check_invariants().unwrap();
 }
 
-/// Programs of several units, on a device that is not cleaned yet: whatever a program holds is of one class.
+/// All units of a program have the same class. The device has programs of several units and collects no garbage yet.
 #[test]
-fn units_of_two_classes_share_no_program() {
+fn units_of_different_classes_share_no_program() {
     let wordlines =
         ["geometry.page_size=8KiB", "geometry.mapping_unit=4KiB", "geometry.pages_per_program=3", "geometry.pages=66"];
     for set in [
@@ -205,7 +209,7 @@ fn units_of_two_classes_share_no_program() {
         random_writes(&mut device, 500, 9);
         let ftl = device.ftl();
         assert_eq!(ftl.counters.victims, 0);
-        let classes = ftl.classes.as_ref().expect("there are four");
+        let classes = ftl.classes.as_ref().expect("four classes");
         assert!(classes.counts().iter().all(|counts| counts.units_written > 400 && counts.units_elsewhere == 0));
         let places = ftl.blocks.all().len() as u32 * ftl.blocks.data_units();
         let mut full = 0;
@@ -216,14 +220,14 @@ fn units_of_two_classes_share_no_program() {
             of_program.dedup();
             assert!(of_program.len() < 2, "{set:?}: a program of the classes {of_program:?}");
         }
-        assert!(full > 20, "{set:?}: programs of several units are what this is about: {full}");
+        assert!(full > 20, "{set:?}: only {full} programs of several units");
         assert_ne!(PADDING, 0);
     }
 }
 
-/// Classes that find no free block of their own go on in those of others; all is well under the heaviest load.
+/// A class that finds no free block uses open blocks of others. The device must complete the heaviest load.
 #[test]
-fn a_full_device_goes_on_with_four_classes() {
+fn a_full_device_with_four_classes_completes_all_writes() {
     for frontiers in ["separate", "single"] {
         for allocation in ["static", "dynamic"] {
             let set = [
@@ -242,18 +246,18 @@ fn a_full_device_goes_on_with_four_classes() {
             let mut device = build(with_oracle(config, 0), Options::default());
             fill(&mut device, most as u32);
             random_writes(&mut device, 6_000, 4);
-            let classes = device.ftl().classes.as_ref().expect("there are four");
+            let classes = device.ftl().classes.as_ref().expect("four classes");
             let elsewhere: u64 = classes.counts().iter().map(|counts| counts.units_elsewhere).sum();
-            assert!(elsewhere > 0, "{frontiers}, {allocation}: one free block is short for four classes");
+            assert!(elsewhere > 0, "{frontiers}, {allocation}: no class used a block of another");
         }
     }
 }
 
-/// Each class takes a block of every plane from what a full device can hold.
+/// Each class reduces the capacity of a full device by a block in every plane.
 #[test]
 fn each_class_costs_an_open_block() {
-    // 64 blocks of 64 units in each of 4 planes, 3 of them free; one open for the host, and one for cleaning:
-    // 59 * 64 - 1 units. Each class more takes 64 from that.
+    // 64 blocks of 64 units in each of 4 planes. 3 are free, one is open for the host and one for garbage collection:
+    // 59 * 64 - 1 units. Each further class takes 64 of them.
     let most = |set: &[&str]| device_config(set).max_logical_units() / 4;
     assert_eq!(most(&[]), 59 * 64 - 1);
     assert_eq!(most(&["temperature=multi-hash"]), 58 * 64 - 1);
@@ -261,7 +265,7 @@ fn each_class_costs_an_open_block() {
     assert_eq!(most(&[FOUR]), 56 * 64 - 1);
     let refused = |set: &[&str]| {
         let set: Vec<String> = set.iter().map(|text| (*text).to_owned()).collect();
-        floatgate_core::config::from_toml(common::BASE, "test.toml", &set).expect_err("it cannot be").to_string()
+        floatgate_core::config::from_toml(common::BASE, "test.toml", &set).expect_err("an invalid device").to_string()
     };
     let capacity = format!("capacity.logical={}B", (59 * 64 - 1) * 4 * 4096);
     device_config(&[&capacity]);
@@ -282,9 +286,9 @@ fn each_class_costs_an_open_block() {
     }
 }
 
-/// Results tell what was written and moved of each class.
+/// Results contain the units that were written and moved in each class.
 #[test]
-fn results_have_the_classes() {
+fn results_have_counts_by_class() {
     let mut device = build(with_oracle(device_config(&[ORACLE]), 100), Options::default());
     let all = device.config().logical_units() as u32;
     fill(&mut device, all);

@@ -1,9 +1,8 @@
-//! Write amplification under uniform random writes against closed forms.
+//! Write amplification under uniform random writes, compared with closed forms.
 //!
-//! The formulas are those of `floatgate_validation`, which share no code with the simulator and are checked there
-//! against a table that was computed from them independently. Spare is that of the *effective* space: only what can
-//! hold data at the moment a victim is chosen counts, so the free blocks in stock and the unwritten part of open blocks
-//! are taken off.
+//! The formulas are those of `floatgate_validation`, which shares no code with the simulator. They are checked there
+//! against a table that was computed independently. The spare share is that of the *effective* space: only space that
+//! can hold data when a victim is chosen counts. Free blocks and the unwritten part of open blocks are subtracted.
 
 mod common;
 
@@ -17,10 +16,11 @@ use floatgate_core::sim::time::Time;
 use floatgate_validation::closed_form::{d_choices, fifo, greedy, random};
 
 const PAGES: u32 = 64;
-/// Free blocks in stock.
+/// Number of free blocks.
 const FREE_BLOCKS: u32 = 4;
 
-/// One plane whose effective space has the spare share `sf`: `unwritten` pages of open blocks do not count.
+/// Returns a device of one plane with the spare share `sf` of its effective space. `unwritten` pages of open blocks are
+/// excluded.
 fn one_pool(blocks: u32, sf: f64, unwritten: f64, victim: &str) -> Device {
     let space = f64::from((blocks - FREE_BLOCKS) * PAGES) - unwritten;
     let units = (space * (1.0 - sf)).round() as u64;
@@ -36,7 +36,7 @@ fn one_pool(blocks: u32, sf: f64, unwritten: f64, victim: &str) -> Device {
     ])
 }
 
-/// Writes all units in random order, functional mode.
+/// Writes all units in random order in functional mode.
 fn fill_at_random(device: &mut Device, rng: &mut Rng) {
     let mut order: Vec<u32> = (0..device.config().logical_units() as u32).collect();
     for last in (1..order.len()).rev() {
@@ -45,10 +45,10 @@ fn fill_at_random(device: &mut Device, rng: &mut Rng) {
     order.iter().for_each(|&unit| device.ftl_mut().write_whole(Lpn(unit)));
 }
 
-/// Drive writes until the state is steady, and drive writes that are averaged over.
+/// Drive writes until the state is steady, and again drive writes that are measured.
 const ROUNDS: u64 = 8;
 
-/// What is counted in the steady state, functional mode.
+/// Returns the counts of the steady state in functional mode.
 fn steady(device: &mut Device, rng: &mut Rng) -> Counters {
     let units = device.config().logical_units();
     let ftl = device.ftl_mut();
@@ -58,14 +58,14 @@ fn steady(device: &mut Device, rng: &mut Rng) -> Counters {
     ftl.counters.since(&before)
 }
 
-/// Checks that victims were chosen with the stock and the open blocks that the effective space was computed with, and
-/// that the two ways of counting agree; returns the write amplification.
+/// Checks that the free and open blocks at the choice of victims are those of the effective space, and that two ways of
+/// counting agree. Returns the write amplification.
 fn amplification(name: &str, counted: &Counters, unwritten: f64) -> f64 {
     let per_victim = |sum: u64| sum as f64 / counted.victims as f64;
     let free_blocks = per_victim(counted.free_blocks_at_choice);
-    // Less than the threshold where moved units have just taken a block.
+    // The mean is below the threshold if moved units have just opened a block.
     let configured = f64::from(FREE_BLOCKS) - 0.5..f64::from(FREE_BLOCKS) + 0.01;
-    assert!(configured.contains(&free_blocks), "{name}: {free_blocks} free blocks in stock, configured {FREE_BLOCKS}");
+    assert!(configured.contains(&free_blocks), "{name}: {free_blocks} free blocks, configured {FREE_BLOCKS}");
     let open = per_victim(counted.open_units_at_choice);
     assert!((open - unwritten).abs() < f64::from(PAGES) / 2.0, "{name}: {open} unwritten pages in open blocks");
     let measured = counted.units_programmed as f64 / counted.host_units as f64;
@@ -74,7 +74,8 @@ fn amplification(name: &str, counted: &Counters, unwritten: f64) -> f64 {
     measured
 }
 
-/// Functional mode chooses a victim when the host's block is full; that of cleaning is half full in the mean.
+/// Functional mode chooses a victim when the block of the host is full. The one for moved units is half full on
+/// average.
 const UNWRITTEN: f64 = PAGES as f64 / 2.0;
 
 fn check(victim: &str, tolerance: f64, formula: impl Fn(f64) -> f64) {
@@ -115,9 +116,9 @@ fn random_agrees_with_the_closed_form() {
 }
 
 #[test]
-fn greedy_in_time_agrees_with_the_mean_field() {
-    // Cleaning is urgent as soon as it is needed, so the host does not take more of the stock meanwhile. A victim is
-    // chosen when the host has just opened a block; that of cleaning is half full in the mean.
+fn greedy_in_timed_mode_agrees_with_the_mean_field() {
+    // Garbage collection is urgent as soon as it is needed, so the host opens no more blocks during it. A victim is
+    // chosen when the host has just opened a block. The block for moved units is half full on average.
     let unwritten = f64::from(PAGES) * 1.5;
     let sf = 0.20;
     let mut device = one_pool(1024, sf, unwritten, "greedy");

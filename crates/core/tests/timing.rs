@@ -1,7 +1,7 @@
-//! Gates: the exact picosecond at which an operation may start behind another, blocked one before it and ready at it.
+//! Gates: the exact picosecond at which an operation may start after another, tested just before, at and after it.
 //!
-//! The numbers are worked out by hand from the figures of the device: page read 25 us, program 200 us, erase 1500 us,
-//! 4096 B at 25 ns a byte: 102.4 us on the channel, and command cycles of no time except where a test gives them some.
+//! Times are computed by hand from those of the device: page read 25 us, program 200 us, erase 1500 us. A page of 4096
+//! B takes 102.4 us on the channel at 25 ns per byte. Command cycles take no time, except if a test sets them.
 
 mod common;
 
@@ -15,17 +15,18 @@ use floatgate_core::sim::time::Time;
 /// Channel, chip, die and plane.
 type Place = [u32; 4];
 
-/// Four of the first kind, and one that differs from it in each level.
+/// The first plane, and planes that differ from it in one level.
 const HERE: Place = [0, 0, 0, 0];
 const OTHER_PLANE: Place = [0, 0, 0, 1];
 const OTHER_DIE: Place = [0, 0, 1, 0];
 const OTHER_CHIP: Place = [0, 1, 0, 0];
 const OTHER_CHANNEL: Place = [1, 0, 0, 0];
 
-/// Rows of units, one in each plane, that hold data.
+/// Rows of units that hold data. A row has one page in each plane.
 const FILLED: u64 = 8;
 
-/// Two of every level; four channels. Unit numbers are dealt to the planes in the order channel, chip, die, plane.
+/// Returns a device with two of every level and four channels. Units go to the planes in the order channel, chip, die,
+/// plane.
 fn machine(overrides: &[&str]) -> Device {
     let base =
         ["geometry.channels=4", "geometry.dies=2", "geometry.planes=2", "allocation={ static = { order = \"s2\" } }"];
@@ -36,7 +37,7 @@ fn machine(overrides: &[&str]) -> Device {
     device
 }
 
-/// A request of one unit in row `row` of a place; its tag is the operation and the row.
+/// Returns a request for one unit in row `row` of a plane. The tag is made of the operation and the row.
 fn request(device: &Device, operation: Operation, [channel, chip, die, plane]: Place, row: u64) -> Request {
     let config = device.config();
     let g = &config.geometry;
@@ -48,7 +49,7 @@ fn request(device: &Device, operation: Operation, [channel, chip, die, plane]: P
     Request { tag, ..Request::new(Time::ZERO, operation, lba, sectors) }
 }
 
-/// A read or a write of each place has a row of its own, so that no two meet in one unit.
+/// Returns a read of a row. Writes use other rows, so that no two requests access the same unit.
 fn read(device: &Device, place: Place, row: u64) -> Request {
     request(device, Operation::Read, place, row)
 }
@@ -57,7 +58,7 @@ fn write(device: &Device, place: Place, row: u64) -> Request {
     request(device, Operation::Write, place, FILLED / 2 + row)
 }
 
-/// What the array does for requests at these times.
+/// Returns the phases of requests that are submitted at the given times.
 fn play(device: &Device, script: &[(u64, Request)]) -> Vec<Slice> {
     let mut device = device.clone();
     script.iter().for_each(|&(at, request)| submit(&mut device, Time(at), request));
@@ -65,15 +66,15 @@ fn play(device: &Device, script: &[(u64, Request)]) -> Vec<Slice> {
     device.array().probe().expect("it was switched on").slices().to_vec()
 }
 
-/// From when to when a phase of a request lasts, in picoseconds.
+/// Returns the start and the end of a phase of a request in picoseconds.
 fn phase_of(slices: &[Slice], request: &Request, phase: Phase) -> (u64, u64) {
     let slice = slices.iter().find(|s| s.tag == request.tag && s.phase == phase);
     let slice = slice.unwrap_or_else(|| panic!("{request:?} has no phase {phase:?}"));
     (slice.start.0, slice.end.0)
 }
 
-/// Asserts that behind `first`, which comes at 0, the `phase` of `second` starts at `gate` at the earliest. `lead` is
-/// the time from submission to that phase where nothing is in the way.
+/// Asserts that after `first`, which is submitted at 0, the `phase` of `second` starts at `gate` at the earliest.
+/// `lead` is the time from the submission to that phase without any wait.
 #[track_caller]
 fn assert_gate(device: &Device, first: Request, (second, phase, lead): (Request, Phase, u64), gate: u64) {
     for earliest in [gate.saturating_sub(1).max(lead), gate.max(lead), gate.max(lead) + 1] {
@@ -89,7 +90,7 @@ const PROGRAM: u64 = 200 * US;
 const ERASE: u64 = 1500 * US;
 const DATA: u64 = 102_400_000;
 
-/// The first phase of a read is that of the cells, of a write that of the data.
+/// The first phase of a read is the cell time, that of a write the data transfer.
 fn cells(request: Request) -> (Request, Phase, u64) {
     (request, Phase::Cell, 0)
 }
@@ -103,13 +104,13 @@ fn data_out(request: Request) -> (Request, Phase, u64) {
 }
 
 #[test]
-fn a_read_behind_a_read() {
+fn a_read_waits_for_a_read_of_its_die_and_for_the_channel() {
     let d = machine(&[]);
     let first = read(&d, HERE, 0);
-    // A die is held until the data have left; so is its other plane.
+    // A die is occupied until its data were transferred, and so is its other plane.
     assert_gate(&d, first, cells(read(&d, HERE, 1)), READ + DATA);
     assert_gate(&d, first, cells(read(&d, OTHER_PLANE, 1)), READ + DATA);
-    // Other dies read at once, and wait for the channel with their data.
+    // Other dies read at the same time, and their data wait for the channel.
     for place in [OTHER_DIE, OTHER_CHIP] {
         assert_gate(&d, first, cells(read(&d, place, 1)), 0);
         assert_gate(&d, first, data_out(read(&d, place, 1)), READ + DATA);
@@ -118,7 +119,7 @@ fn a_read_behind_a_read() {
 }
 
 #[test]
-fn a_program_behind_a_program() {
+fn a_program_waits_for_a_program_of_its_die_and_for_the_channel() {
     let d = machine(&[]);
     let first = write(&d, HERE, 0);
     assert_gate(&d, first, data_in(write(&d, HERE, 1)), DATA + PROGRAM);
@@ -129,7 +130,7 @@ fn a_program_behind_a_program() {
 }
 
 #[test]
-fn a_read_behind_a_program() {
+fn a_read_waits_for_a_program_of_its_die_and_for_the_channel() {
     let d = machine(&[]);
     let first = write(&d, HERE, 0);
     assert_gate(&d, first, cells(read(&d, HERE, 0)), DATA + PROGRAM);
@@ -139,23 +140,27 @@ fn a_read_behind_a_program() {
 }
 
 #[test]
-fn a_program_behind_a_read() {
+fn a_program_waits_for_a_read_of_its_die_and_for_the_channel() {
     let d = machine(&[]);
     let first = read(&d, HERE, 0);
     assert_gate(&d, first, data_in(write(&d, HERE, 0)), READ + DATA);
-    // While the cells are read the channel is free: a program that comes before their end takes it.
+    // The channel is free while the cells read. A program that arrives before their end uses it.
     let program = write(&d, OTHER_DIE, 0);
     for (at, program_start, read_start) in
         [(0, 0, DATA), (READ - 1, READ - 1, READ - 1 + DATA), (READ, READ + DATA, READ)]
     {
         let slices = play(&d, &[(0, first), (at, program)]);
-        assert_eq!(phase_of(&slices, &program, Phase::Data).0, program_start, "the program that comes at {at}");
-        assert_eq!(phase_of(&slices, &first, Phase::Data).0, read_start, "the read's data, the program coming at {at}");
+        assert_eq!(phase_of(&slices, &program, Phase::Data).0, program_start, "the program that arrives at {at}");
+        assert_eq!(
+            phase_of(&slices, &first, Phase::Data).0,
+            read_start,
+            "the data of the read, with the program at {at}"
+        );
     }
 }
 
 #[test]
-fn phases_last_as_long_as_the_figures_say() {
+fn phases_take_the_configured_times() {
     let d = machine(&[]);
     let (r, w) = (read(&d, HERE, 0), write(&d, OTHER_CHANNEL, 0));
     let slices = play(&d, &[(0, r), (7, w)]);
@@ -167,9 +172,9 @@ fn phases_last_as_long_as_the_figures_say() {
     assert_eq!(lanes, [Lane::Plane(0), Lane::Channel(0)]);
 }
 
-/// Where a read may start at once, and where only when the one before has left, by `nand.concurrency`.
+/// Checks when reads of other planes may start, for each value of `nand.concurrency`.
 #[test]
-fn what_takes_one_command_at_a_time() {
+fn the_concurrency_option_decides_which_planes_work_at_the_same_time() {
     let held = READ + DATA;
     let table = [
         // Same plane, other plane, other die, other chip of the package, other package.
@@ -191,8 +196,8 @@ fn what_takes_one_command_at_a_time() {
 }
 
 #[test]
-fn packages_are_held_as_a_whole() {
-    // Four chips in two packages: the chips of the other one are free.
+fn a_package_is_occupied_as_a_whole() {
+    // Four chips in two packages: the chips of the other package are free.
     let d = machine(&["geometry.chips=4", "geometry.chips_per_package=2", "nand.concurrency=chip"]);
     let first = read(&d, HERE, 0);
     assert_gate(&d, first, cells(read(&d, [0, 1, 1, 1], 1)), READ + DATA);
@@ -201,7 +206,7 @@ fn packages_are_held_as_a_whole() {
 
 #[test]
 fn commands_take_their_cycles_on_the_channel() {
-    // 7 cycles of the data cycle's 25 ns, or of their own 40 ns.
+    // 7 cycles of 25 ns, like data cycles, or of 40 ns.
     for (cycle, command) in [(None, 175_000), (Some("bus.command_cycle=40ns"), 280_000)] {
         let mut overrides = vec!["bus.command_cycles={ read = 7, program = 7, erase = 5 }"];
         overrides.extend(cycle);
@@ -277,7 +282,7 @@ fn page_types_alternate() {
     overrides.push("nand.program=[\"100us\", \"200us\", \"300us\"]");
     let d = machine(&overrides);
     for row in 0..6 {
-        // The units of a plane were filled page by page, so row n is page n; the next write goes to page 8.
+        // The units of a plane were filled page by page, so row n is page n. The next write programs page 8.
         let (r, w) = (read(&d, HERE, row), write(&d, HERE, 0));
         let (start, end) = phase_of(&play(&d, &[(0, r)]), &r, Phase::Cell);
         assert_eq!(end - start, (20 + row % 3 * 10) * US, "a read of page {row}");
@@ -288,10 +293,10 @@ fn page_types_alternate() {
 }
 
 #[test]
-fn turning_to_another_chip_takes_the_way_switch() {
+fn a_change_of_the_chip_takes_the_way_switch() {
     let d = machine(&["bus.way_switch=1us"]);
     let first = write(&d, HERE, 0);
-    // The channel has not been turned to any chip: the first one costs nothing, nor does another die of it.
+    // No chip was selected on the channel yet: the first one takes no switch, and neither does another die of it.
     assert_eq!(phase_of(&play(&d, &[(0, first)]), &first, Phase::Data), (0, DATA));
     assert_gate(&d, first, data_in(write(&d, OTHER_DIE, 1)), DATA);
     let second = write(&d, OTHER_CHIP, 1);
@@ -303,8 +308,8 @@ fn turning_to_another_chip_takes_the_way_switch() {
 }
 
 #[test]
-fn turning_to_another_channel_takes_the_channel_switch() {
-    // With the controller as its scope, one switch at a time.
+fn a_change_of_the_channel_takes_the_channel_switch() {
+    // The scope `controller` allows only one switch at a time.
     for (scope, third_waits) in [("channel", 0), ("controller", US)] {
         let d = machine(&["bus.channel_switch=1us", &format!("bus.channel_switch_scope={scope}")]);
         let writes = [0, 1, 2].map(|channel| write(&d, [channel, 0, 0, 0], u64::from(channel)));
@@ -316,7 +321,7 @@ fn turning_to_another_channel_takes_the_channel_switch() {
 }
 
 #[test]
-fn turning_to_another_channel_for_a_read_can_take_a_time_of_its_own() {
+fn a_change_of_the_channel_for_a_read_can_take_another_time() {
     for (overrides, write_waits, read_waits) in [
         (&["bus.channel_switch=2us"][..], 2 * US, 2 * US),
         (&["bus.channel_switch=2us", "bus.channel_switch_read=1us"], 2 * US, US),
@@ -324,7 +329,7 @@ fn turning_to_another_channel_for_a_read_can_take_a_time_of_its_own() {
         (&["bus.channel_switch_read=1us"], 0, US),
     ] {
         let d = machine(overrides);
-        // The read's data would come out after the first write's have gone in, with the controller at channel 0.
+        // The data of the read are ready during the first write, when the controller has selected channel 0.
         let (first, other) = (write(&d, HERE, 0), write(&d, OTHER_CHANNEL, 1));
         let out = read(&d, OTHER_CHANNEL, 2);
         assert_eq!(phase_of(&play(&d, &[(0, first), (US, other)]), &other, Phase::Data).0, US + write_waits);
@@ -333,10 +338,10 @@ fn turning_to_another_channel_for_a_read_can_take_a_time_of_its_own() {
     }
 }
 
-/// Brings a device to the start of an erase of a block without valid units; returns that.
+/// Runs a device until the erase of a block without valid units starts, and returns both.
 fn at_an_erase() -> (Device, Slice) {
     let mut device = machine(&["geometry.blocks=8", "geometry.pages=8", "gc.soft_threshold=2", "capacity.spare=0.8"]);
-    // Rows 0 to 7 filled a block of each plane; overwriting one unit fills others that soon hold nothing valid.
+    // Rows 0 to 7 fill a block of each plane. Overwriting one unit fills further blocks that soon have no valid units.
     loop {
         let now = device.now();
         let w = write(&device, HERE, 0);
@@ -350,12 +355,12 @@ fn at_an_erase() -> (Device, Slice) {
                 return (device, erase);
             }
         }
-        assert!(now < Time::from_us(1_000_000), "nothing is ever erased");
+        assert!(now < Time::from_us(1_000_000), "no block was erased");
     }
 }
 
 #[test]
-fn an_erase_holds_its_die() {
+fn an_erase_occupies_its_die() {
     let (device, erase) = at_an_erase();
     assert_eq!(erase.end - erase.start, Time(ERASE));
     let end = erase.end.0;
@@ -378,24 +383,26 @@ fn a_write_waits_for_a_controller_slot() {
 }
 
 #[test]
-fn a_request_waits_for_its_place_in_the_queue() {
+fn a_request_waits_for_a_slot_of_the_host_queue() {
     for (depth, gate) in [(1, READ + DATA), (2, 0)] {
         let d = machine(&[&format!("host.queue_depth={depth}")]);
         assert_gate(&d, read(&d, HERE, 0), cells(read(&d, OTHER_CHANNEL, 1)), gate);
     }
-    // The host has the answer one latency after the data have left, and the next command needs one to arrive.
+    // The host has the completion one latency after the data transfer, and the next command arrives one latency later.
     let d = machine(&["host.queue_depth=1", "host.link_latency=5us"]);
     let second = read(&d, OTHER_CHANNEL, 1);
     let slices = play(&d, &[(0, read(&d, HERE, 0)), (0, second)]);
     assert_eq!(phase_of(&slices, &second, Phase::Cell).0, 5 * US + READ + DATA + 5 * US + 5 * US);
 }
 
-/// When the answers to requests at these times are with the host.
+/// Returns the times at which the host has the completions of requests that are submitted at the given times.
 fn finishes(device: &Device, script: &[(u64, Request)]) -> Vec<u64> {
     let mut device = device.clone();
     script.iter().for_each(|&(at, request)| submit(&mut device, Time(at), request));
     let completions = drain(&mut device);
-    let of = |r: &Request| completions.iter().find(|c| c.request.tag == r.tag).expect("all are answered").finish.0;
+    let of = |r: &Request| {
+        completions.iter().find(|c| c.request.tag == r.tag).expect("a completion of each request").finish.0
+    };
     script.iter().map(|(_, request)| of(request)).collect()
 }
 
@@ -406,11 +413,11 @@ fn the_link_has_a_bandwidth_and_a_latency() {
     for latency in [0, 3 * US] {
         let d = machine(&["host.link_bandwidth=409.6MB/s", &format!("host.link_latency={latency}ps")]);
         let (r, w) = (read(&d, HERE, 0), write(&d, HERE, 0));
-        // Data come before the program, one request after another; answers to writes carry none.
+        // The data of a write cross the link before the program, one request after another. Its completion has no data.
         assert_eq!(phase_of(&play(&d, &[(0, w)]), &w, Phase::Data).0, latency + crossing);
         assert_gate(&d, w, (write(&d, OTHER_CHANNEL, 1), Phase::Data, latency + crossing), latency + 2 * crossing);
         assert_eq!(finishes(&d, &[(0, w)]), [2 * latency + crossing + DATA + PROGRAM]);
-        // Data of reads go after the read, and do not meet those of writes.
+        // The data of a read cross the link after the read, independently of those of writes.
         let read_time = 2 * latency + READ + DATA + crossing;
         assert_eq!(finishes(&d, &[(0, r)]), [read_time]);
         assert_eq!(finishes(&d, &[(0, r), (0, read(&d, OTHER_CHANNEL, 1))]), [read_time, read_time + crossing]);

@@ -1,4 +1,4 @@
-//! Unloaded latencies of all built-in devices, to the picosecond: the phases added up.
+//! Unloaded latencies of all built-in devices, to the picosecond: sums of the phases.
 
 mod common;
 
@@ -8,7 +8,7 @@ use floatgate_core::device::{Device, Options};
 use floatgate_core::sim::request::{Operation, Request};
 use floatgate_core::sim::time::Time;
 
-/// Picoseconds of `cycles` cycles of the command bus.
+/// Returns the duration of `cycles` cycles of the command bus in picoseconds.
 fn command(config: &DeviceConfig, cycles: u32) -> u64 {
     let cycle = match (&config.bus.command_cycle, &config.bus.protocol) {
         (Some(cycle), _) | (None, BusProtocol::Sdr(cycle)) => cycle.0,
@@ -17,7 +17,7 @@ fn command(config: &DeviceConfig, cycles: u32) -> u64 {
     u64::from(cycles) * cycle
 }
 
-/// Picoseconds of `bytes` on the channel.
+/// Returns the time that `bytes` take on the channel, in picoseconds.
 fn data(config: &DeviceConfig, bytes: u64) -> u64 {
     let spare =
         if config.bus.transfer_spare { config.geometry.spare_size.0 * bytes / config.geometry.page_size.0 } else { 0 };
@@ -28,18 +28,18 @@ fn data(config: &DeviceConfig, bytes: u64) -> u64 {
     }
 }
 
-/// Picoseconds of `bytes` on the host link.
+/// Returns the time that `bytes` take on the host link, in picoseconds.
 fn link(config: &DeviceConfig, bytes: u64) -> u64 {
     config.host.link_bandwidth.map_or(0, |b| (u128::from(bytes) * 1_000_000_000_000).div_ceil(u128::from(b.0)) as u64)
 }
 
-/// The latency of one unit's request on an idle device.
+/// Returns the latency of a request for one unit on an idle device.
 fn unit_latency(device: &mut Device, operation: Operation, unit: u64) -> Time {
     let request = units(device, operation, unit, 1);
     latency(device, request)
 }
 
-/// The latency of one request on an idle device.
+/// Returns the latency of one request on an idle device.
 fn latency(device: &mut Device, request: Request) -> Time {
     let at = device.now() + Time::from_us(10_000);
     common::submit(device, at, request);
@@ -49,16 +49,17 @@ fn latency(device: &mut Device, request: Request) -> Time {
 }
 
 #[test]
-fn reads_and_writes_take_their_phases_and_no_more() {
+fn unloaded_latencies_are_the_sums_of_their_phases() {
     for name in builtin_names() {
-        // Without what answers in the place of flash, or waits for more.
+        // No buffer, which would serve requests without flash, and no wait for a full program.
         let bare = ["buffer.capacity=0B", "controller.fill_timeout=0s"].map(str::to_owned);
         let config = load(name, &bare).unwrap_or_else(|error| panic!("{name}: {error}"));
         let mut device = build(config.clone(), Options::default());
         let (unit, page) = (config.unit_bytes(), config.geometry.page_size.0);
         let ends = 2 * config.host.link_latency.0;
 
-        // The first page of an empty device is the first of a block: type 0. A host write of a unit fills a page alone.
+        // The first page of an empty device is the first of a block: type 0. A host write of one unit fills a page
+        // alone.
         let expected = ends
             + link(&config, unit)
             + command(&config, config.bus.command_cycles.program)
@@ -83,10 +84,10 @@ fn reads_and_writes_take_their_phases_and_no_more() {
     }
 }
 
-/// Where a device has a buffer, a write crosses the link and its memory's port; what nobody has written out is read
-/// there.
+/// A buffered write takes the time of the link and of the port of the buffer memory. A read of a unit that was not
+/// written back yet takes the same time.
 #[test]
-fn a_buffer_answers_in_the_place_of_flash() {
+fn a_buffer_serves_reads_and_writes_without_flash() {
     let buffered = builtin_names().into_iter().filter_map(|name| {
         let config = load(name, &[]).expect("a built-in device");
         config.active_buffer().is_some().then_some((name, config))
@@ -94,7 +95,7 @@ fn a_buffer_answers_in_the_place_of_flash() {
     let mut tried = 0;
     for (name, config) in buffered {
         let mut device = build(config.clone(), Options::default());
-        let buffer = config.active_buffer().expect("one with a buffer");
+        let buffer = config.active_buffer().expect("a device with a buffer");
         let bytes = config.unit_bytes();
         let port = buffer.bandwidth.map_or(0, |b| (u128::from(bytes) * 1_000_000_000_000).div_ceil(b.0.into()) as u64);
         let expected = 2 * config.host.link_latency.0 + link(&config, bytes) + buffer.latency.0 + port;
@@ -113,9 +114,9 @@ fn a_buffer_answers_in_the_place_of_flash() {
     assert!(tried >= 2, "{tried} devices with a buffer");
 }
 
-/// The published figures, as a check on the closed forms above.
+/// Compares the published latencies with the model, as a check of the closed forms above.
 #[test]
-fn published_latencies_come_out() {
+fn unloaded_latencies_match_the_published_ones() {
     let read_and_write = |name: &str| {
         let mut device = build(load(name, &[]).expect("a built-in device"), Options::default());
         let write = unit_latency(&mut device, Operation::Write, 0);

@@ -1,4 +1,4 @@
-//! Watching a run: windows of time, waits and slices. It changes nothing, and what is seen adds up.
+//! Watchers of a run: time windows, waits and phases. They change nothing, and the recorded values add up.
 
 mod common;
 
@@ -15,7 +15,7 @@ use floatgate_core::sim::rng::Rng;
 use floatgate_core::sim::source::{Pace, Source};
 use floatgate_core::sim::time::Time;
 
-/// Collects what can be collected.
+/// Watcher that records everything.
 struct Collector {
     series: Series,
     slices: Vec<Slice>,
@@ -57,7 +57,7 @@ impl Watcher for Collector {
     }
 }
 
-/// Devices that differ in who waits for what: shared dies, a link with answers on their way, few slots.
+/// Devices with different waits: shared dies, a link, few write slots, pools.
 const DEVICES: [&[&str]; 4] = [
     &[],
     &["geometry.planes=2", "nand.concurrency=die", "host.queue_depth=4"],
@@ -65,7 +65,7 @@ const DEVICES: [&[&str]; 4] = [
     &["allocation={ dynamic = {} }", "gc.soft_threshold=4"],
 ];
 
-/// A device that cleaning keeps busy.
+/// Returns a full device, on which garbage collection runs.
 fn full(overrides: &[&str]) -> Device {
     let mut device = device(overrides);
     let units = device.ftl().map.len();
@@ -73,7 +73,7 @@ fn full(overrides: &[&str]) -> Device {
     device
 }
 
-/// Reads and writes of one or two units anywhere, at exponential-looking times or as fast as they are answered.
+/// Returns reads and writes of one or two units at random addresses, at random times or in a closed loop.
 fn load(device: &Device, count: u64, pace: Pace, from: Time) -> Box<dyn Source> {
     let mut rng = Rng::new(7, "watching");
     let (units, sectors) = (device.config().logical_units(), device.config().sectors_per_unit());
@@ -98,7 +98,7 @@ fn watch(device: &mut Device, pace: Pace, from: Time, watcher: &mut dyn Watcher)
 }
 
 #[test]
-fn looking_changes_nothing() {
+fn a_watcher_changes_nothing() {
     for overrides in DEVICES {
         for pace in PACES {
             let mut plain = full(overrides);
@@ -133,9 +133,9 @@ fn sum<T: std::iter::Sum<T>>(windows: &[Window], of: impl Fn(&Window) -> T) -> T
 }
 
 #[test]
-fn windows_tell_of_the_buffer() {
-    // Four units of 4 KiB, LRU. A row is a window of a millisecond: units at its end, and dirty ones; reads that hit,
-    // hit partly and missed; writes that hit and did not; evictions; units written out.
+fn windows_have_the_counts_of_the_buffer() {
+    // Four units of 4 KiB, LRU. A row is a window of a millisecond: units at its end and dirty ones; read hits, partial
+    // hits and misses; write hits and misses; evictions; units written back.
     use Operation::{Flush, Read, Write};
     let script = [
         (100, Write, 0, 16),
@@ -143,7 +143,7 @@ fn windows_tell_of_the_buffer() {
         (1200, Write, 8, 8),
         (1300, Read, 72, 8),
         (2100, Flush, 0, 0),
-        // Unit 0 is clean and the oldest; then unit 1 is.
+        // Unit 0 is clean and the oldest. Later unit 1 is.
         (3100, Write, 160, 16),
         (4100, Write, 240, 4),
         (4200, Read, 240, 8),
@@ -160,7 +160,7 @@ fn windows_tell_of_the_buffer() {
         fill(&mut device, 64);
         let mut requests =
             script.into_iter().map(|(at, what, lba, sectors)| Request::new(Time::from_us(at), what, lba, sectors));
-        let next = move || requests.next().expect("as many as there are");
+        let next = move || requests.next().expect("a request");
         let mut sources: Vec<Box<dyn Source>> = vec![Box::new(Load::open(script.len() as u64, next))];
         let mut collector = Collector::new(width);
         let outcome = run(&mut device, &mut sources, &mut collector).unwrap();
@@ -223,7 +223,7 @@ fn overlap(window: &Window, slice: &Slice) -> i64 {
 }
 
 #[test]
-fn each_window_has_what_happened_in_it() {
+fn each_window_has_the_events_of_its_time() {
     for overrides in [DEVICES[0], DEVICES[1], &["bus.way_switch=200ns", "bus.command_cycles.read=7"]] {
         let mut device = full(overrides);
         device.array_mut().set_probe(Some(Probe::new(Time::ZERO, Time::NEVER)));
@@ -231,7 +231,7 @@ fn each_window_has_what_happened_in_it() {
         watch(&mut device, PACES[0], Time::ZERO, &mut collector);
         let planes = device.config().geometry.planes;
         let windows = collector.series.take_closed();
-        // By hand: each phase is in a window as far as it overlaps it, each answer in that of its instant.
+        // Expected values: a phase counts in a window as far as it overlaps it, a completion in the window of its time.
         for window in windows.iter().step_by(17) {
             let seen = |lane: &dyn Fn(Lane) -> bool, data: bool| -> i64 {
                 let of_kind = |s: &&Slice| (s.phase == Phase::Data || s.phase == Phase::Cell) == data;
@@ -255,7 +255,7 @@ fn each_window_has_what_happened_in_it() {
 }
 
 #[test]
-fn the_measured_part_begins_later() {
+fn windows_start_with_the_measured_part() {
     let from = Time::from_us(100_500);
     let mut device = full(&[]);
     let mut collector = Collector::new(Width::Fixed(Time::from_us(1_000)));
@@ -265,14 +265,14 @@ fn the_measured_part_begins_later() {
     let count = sum(&windows, |w| Operation::ALL.iter().filter_map(|o| w.of(*o)).map(|a| a.count).sum::<u64>());
     assert_eq!(count, outcome.results.all().count());
     assert_eq!(windows.iter().fold(Default::default(), |sum, w: &Window| w.counters.plus(&sum)), outcome.counters);
-    // What was under way when it began ends in the first windows; nothing there is less than nothing.
+    // Operations that were in flight at the start end in the first windows. No time there is negative.
     assert!(windows.iter().flat_map(|w| w.channels.iter().chain(&w.dies)).all(|time| time[0] >= 0 && time[1] >= 0));
 }
 
-/// Reads of 25 us, pages that take 4096 x 25 ns = 102.4 us on the bus; units 0 and 4 are on the first chip, 2 is on
-/// the other chip of its channel.
+/// Reads take 25 us, and pages 4096 x 25 ns = 102.4 us on the bus. Units 0 and 4 are on the first chip, unit 2 is on
+/// the other chip of the channel.
 #[test]
-fn waits_are_those_worked_out_by_hand() {
+fn waits_are_those_computed_by_hand() {
     let mut device = full(&["allocation={ static = { order = \"channel-chip-die-plane\" } }"]);
     device.array_mut().set_probe(Some(Probe::new(Time::ZERO, Time::NEVER).with_waits()));
     let sectors = u64::from(device.config().sectors_per_unit());
@@ -285,7 +285,7 @@ fn waits_are_those_worked_out_by_hand() {
     let mut waits: Vec<_> = probe.slices().iter().filter(|slice| slice.phase == Phase::Wait).collect();
     waits.sort_by_key(|slice| slice.tag);
     let told: Vec<_> = waits.iter().map(|slice| (slice.start, slice.end, slice.lpn)).collect();
-    // The first chip is free again when its data are out, at 127.4 us; the other one starts at once.
+    // The first chip is free when its data were transferred, at 127.4 us. The other one starts at once.
     let free = Time::from_ns(127_400);
     assert_eq!(told, [(Time::ZERO, Time::ZERO, 0), (Time::ZERO, free, 4), (Time::ZERO, Time::ZERO, 2)]);
 }
@@ -294,7 +294,7 @@ fn waits_are_those_worked_out_by_hand() {
 fn every_unit_of_a_program_command_has_its_wait() {
     let mut device = device(&["geometry.mapping_unit=2KiB"]);
     device.array_mut().set_probe(Some(Probe::new(Time::ZERO, Time::NEVER).with_waits()));
-    // Two units fill a page when they are on the same plane.
+    // Two units fill a page if they are on the same plane.
     let request = |tag, lba| Request { tag, ..Request::new(Time::ZERO, Operation::Write, lba, 4) };
     for tag in 0..64 {
         device.submit(Time::ZERO, request(tag, tag * 4));
