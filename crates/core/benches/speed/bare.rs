@@ -1,4 +1,4 @@
-//! Bare loops: the least that any simulator of this kind does, as a measure of the machine.
+//! Bare loops: the minimum of work for any simulator of this kind, as a measure of the machine.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -6,17 +6,17 @@ use std::collections::{BinaryHeap, VecDeque};
 use floatgate_core::config::DeviceConfig;
 use floatgate_core::sim::rng::Rng;
 
-/// The arrays of a page-mapped device with greedy cleaning in pools, and nothing else.
+/// Arrays of a page-mapped device with greedy garbage collection in pools, and nothing else.
 struct Arrays {
     map: Vec<u32>,
     owner: Vec<u32>,
     valid: Vec<u16>,
     free: Vec<Vec<u32>>,
-    /// Open block and next page: of the host, of cleaning, by pool.
+    /// Open block and next page, for the host and for moved units. Indexed by pool.
     open: Vec<[(u32, u32); 2]>,
     pages: u32,
     blocks: u32,
-    /// Whether the block is closed.
+    /// True if the block is closed.
     closed: Vec<bool>,
     programs: u64,
 }
@@ -42,7 +42,7 @@ impl Arrays {
         }
     }
 
-    /// Places a unit at a frontier of a pool.
+    /// Programs a unit at a frontier of a pool.
     fn place(&mut self, pool: usize, stream: usize, lpn: u32) {
         let (block, page) = self.open[pool][stream];
         let ppn = block * self.pages + page;
@@ -60,7 +60,7 @@ impl Arrays {
         }
     }
 
-    /// The closed block of a pool with the fewest valid pages.
+    /// Returns the closed block of a pool with the fewest valid pages.
     fn victim(&mut self, pool: usize) -> u32 {
         let first = pool as u32 * self.blocks;
         let least =
@@ -70,7 +70,7 @@ impl Arrays {
         victim
     }
 
-    /// The valid pages of a block.
+    /// Returns the valid pages of a block.
     fn contents(&self, block: u32) -> Vec<u32> {
         let range = block * self.pages..(block + 1) * self.pages;
         range
@@ -91,7 +91,7 @@ impl Arrays {
     }
 }
 
-/// A full device after two drive writes in random order, and the numbers that led there.
+/// Returns a full device after two drive writes in random order, the random numbers, and the number of units.
 fn steady(config: &DeviceConfig, pools: u32) -> (Arrays, Rng, u32) {
     let mut arrays = Arrays::new(config, pools);
     let units = config.logical_units() as u32;
@@ -104,7 +104,7 @@ fn steady(config: &DeviceConfig, pools: u32) -> (Arrays, Rng, u32) {
     (arrays, rng, units)
 }
 
-/// Random overwrites without time: page programs per CPU second.
+/// Overwrites at random without time. Returns page programs per CPU second.
 pub fn functional(config: &DeviceConfig, cpu_seconds: impl Fn() -> f64) -> f64 {
     let pools = config.total_planes();
     let (mut arrays, mut rng, units) = steady(config, pools);
@@ -125,7 +125,7 @@ enum Work {
     Erase(u32),
 }
 
-/// What a die does, what waits for it, and what its cleaning still has to move.
+/// State of a die: current operation, queue, and pages of the victim that are still to be moved.
 #[derive(Default)]
 struct Die {
     now: Option<Work>,
@@ -134,10 +134,10 @@ struct Die {
     victim: Option<u32>,
 }
 
-/// Times in nanoseconds, of `bench-32g`: cell read, program, erase, and a page over the channel.
+/// Times of `bench-32g` in nanoseconds: cell read, program, erase, and transfer of a page.
 const TIMES: [u64; 4] = [50_000, 500_000, 3_000_000, 5_120];
 
-/// The event loop: dies, channels, a heap of (time, die, second half).
+/// The event loop: dies, channels, and a heap of (time, die, true for the second event).
 struct Loop {
     arrays: Arrays,
     dies: Vec<Die>,
@@ -147,7 +147,7 @@ struct Loop {
 }
 
 impl Loop {
-    /// Starts what waits for an idle die: the first of its two events.
+    /// Starts the first waiting operation of an idle die, and adds the first of its two events.
     fn start(&mut self, die: u32, now: u64) {
         let state = &mut self.dies[die as usize];
         if state.now.is_some() {
@@ -171,7 +171,7 @@ impl Loop {
         *free
     }
 
-    /// The second event of an operation: data out, or the cells.
+    /// Handles the first event of an operation, and adds the second: end of the data transfer, or of the cells.
     fn second(&mut self, die: u32, now: u64) {
         let at = match self.dies[die as usize].now {
             Some(Work::CopyRead(_)) => self.transfer(die, now, TIMES[3]),
@@ -181,7 +181,7 @@ impl Loop {
         self.events.push(Reverse((at, die, true)));
     }
 
-    /// The end of an operation; true when it was a host write.
+    /// Ends an operation. Returns `true` if it was a host write.
     fn end(&mut self, die: u32) -> bool {
         self.operations += 1;
         let pool = die as usize;
@@ -212,7 +212,7 @@ impl Loop {
         host
     }
 
-    /// The next step of a die's cleaning.
+    /// Queues the next step of the garbage collection of a die.
     fn clean(&mut self, pool: usize, host: bool) {
         let state = &mut self.dies[pool];
         if state.victim.is_some() {
@@ -230,7 +230,8 @@ impl Loop {
     }
 }
 
-/// Random writes at depth 32 with cleaning, two events for each operation: flash operations per CPU second.
+/// Writes at random at depth 32 with garbage collection, two events per operation. Returns flash operations per CPU
+/// second.
 pub fn timed(config: &DeviceConfig, cpu_seconds: impl Fn() -> f64) -> f64 {
     let dies = config.total_planes() / config.geometry.planes;
     let (arrays, mut rng, units) = steady(config, dies);

@@ -1,9 +1,9 @@
-//! `make bench`: what the simulator costs, per CPU second, beside bare loops that do nothing but the least.
+//! `make bench`: speed of the simulator per CPU second, compared with bare loops that do the minimum of work.
 //!
-//! CPU seconds of this process, not wall time: other load on the machine moves them by a few per cent only. Each case
-//! runs three times or more, in turn with those that it is compared with; the best counts, because nothing makes a run
-//! faster than it is. Arguments, after `--`: the names of the cases to run (`functional`, `preconditioning`,
-//! `timed`, `attribution`, `controller`, `advanced`, `scaling`); none runs all.
+//! CPU seconds of this process are measured, not wall time, so other load on the machine changes them by only a few
+//! percent. Each case runs at least three times, alternating with the cases that it is compared with. The best run
+//! counts, because disturbances only make a run slower. Arguments after `--` are names of cases (`functional`,
+//! `preconditioning`, `timed`, `attribution`, `controller`, `advanced`, `scaling`). Without any, all cases run.
 
 mod bare;
 
@@ -16,21 +16,21 @@ use floatgate_core::sim::source::Source;
 use floatgate_workload::synthetic;
 use rustix::time::{ClockId, clock_gettime};
 
-/// CPU seconds that this process has used.
+/// Returns the CPU seconds that this process has used.
 fn cpu_seconds() -> f64 {
-    // Not from /proc: there it is as of the last tick of the scheduler, up to 4 ms ago.
+    // /proc is not precise enough: it has the value of the last scheduler tick, up to 4 ms ago.
     let time = clock_gettime(ClockId::ProcessCPUTime);
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
-/// Peak resident memory in MiB.
+/// Returns the peak resident memory in MiB.
 fn peak_mib() -> f64 {
     let status = std::fs::read_to_string("/proc/self/status").expect("the benchmark needs Linux's /proc");
     let line = status.lines().find(|line| line.starts_with("VmHWM:")).expect("the kernel reports the peak");
     line.split_whitespace().nth(1).and_then(|kib| kib.parse::<f64>().ok()).expect("in KiB") / 1024.0
 }
 
-/// The CPU seconds of `work`, and what it returned.
+/// Runs `work` and returns its CPU seconds and result.
 fn timed<T>(work: impl FnOnce() -> T) -> (f64, T) {
     let start = cpu_seconds();
     let result = work();
@@ -51,9 +51,9 @@ fn sources(device: &Device, text: &str, seed: u64) -> Vec<Box<dyn Source>> {
     jobs.into_iter().map(|job| job.source).collect()
 }
 
-/// Runs a job; CPU seconds and what the device did in them, with what was still to be done of the job before. Each run
-/// needs a seed of its own: writing the same addresses again would find them together in blocks that cost nothing to
-/// clean.
+/// Runs a job. Returns CPU seconds and the counts of the device, including work left over from the previous job. Each
+/// run needs another seed: writing the same addresses again would find them in the same blocks, whose garbage
+/// collection costs nothing.
 fn job(device: &mut Device, text: &str, seed: u64) -> (f64, Counters) {
     let mut sources = sources(device, text, seed);
     let before = device.ftl().counters;
@@ -69,7 +69,7 @@ fn best(runs: impl Iterator<Item = f64>) -> f64 {
     runs.fold(0.0, f64::max)
 }
 
-/// Preconditioning without time.
+/// Measures preconditioning in functional mode.
 fn functional() {
     let rate = best((0..3).map(|_| {
         let mut device = device("bench-32g");
@@ -89,7 +89,7 @@ fn functional() {
     );
 }
 
-/// Preconditioning of a present-day drive, which has large maps, by both ways: `--precondition steady`, and by a job.
+/// Measures preconditioning of a modern drive with large maps, by `--precondition steady` and by jobs.
 fn preconditioning() {
     let new = || {
         let overrides = ["geometry.blocks=240".to_owned(), "capacity={ spare = 0.12 }".to_owned()];
@@ -123,12 +123,12 @@ fn preconditioning() {
         let (seconds, _) =
             timed(|| precondition_with(&mut device, &mut sources, &mut |_| true).expect("the state can be reached"));
         let counted = device.ftl().counters.since(&before);
-        assert!(counted.host_units as f64 > units, "the job has written the drive");
+        assert!(counted.host_units as f64 > units, "the job wrote less than the drive");
         show(what, seconds, &counted);
     }
 }
 
-/// The full model in time.
+/// Measures the full model in timed mode.
 fn timed_cases() {
     let mut device = device("bench-32g");
     bring(&mut device, Precondition::Steady);
@@ -154,7 +154,7 @@ fn timed_cases() {
     println!("random 4 KiB reads, depth 32:         {:6.2} M/CPU s   (bar 4, aim 10)", reads / 1e6);
 }
 
-/// What it costs to tell where the time of each request went.
+/// Measures the cost of latency breakdowns.
 fn attribution() {
     for (what, kind, state) in
         [("writes", "randwrite", Precondition::Steady), ("reads", "randread", Precondition::Fill)]
@@ -166,7 +166,7 @@ fn attribution() {
             bring(&mut device, state);
             device
         });
-        // In turn, so that other load on the machine meets both.
+        // Alternating, so that other load on the machine affects both.
         let mut costs = [f64::INFINITY; 2];
         for seed in 1..=5 {
             for (device, cost) in devices.iter_mut().zip(&mut costs) {
@@ -182,7 +182,7 @@ fn attribution() {
     }
 }
 
-/// CPU nanoseconds for each flash operation of a job on devices that differ in some options, in turn.
+/// Returns the CPU nanoseconds per flash operation of a job on devices with different options. The devices alternate.
 fn costs<const N: usize>(options: [&[&str]; N], job_text: &str, state: Precondition) -> [f64; N] {
     let mut devices = options.map(|options| {
         let set: Vec<String> = options.iter().map(|&option| option.to_owned()).collect();
@@ -201,20 +201,20 @@ fn costs<const N: usize>(options: [&[&str]; N], job_text: &str, state: Precondit
     costs
 }
 
-/// Jobs of random requests of 4 KiB: of one kind or the other, and of both.
+/// Jobs of random requests of 4 KiB: writes, reads, and both.
 const RANDOM: [(&str, &str, Precondition); 3] = [
     ("writes", "rw=randwrite bs=4k iodepth=32 norandommap=1 number_ios=300000", Precondition::Steady),
     ("reads", "rw=randread bs=4k iodepth=32 norandommap=1 number_ios=300000", Precondition::Fill),
     ("both", "rw=randrw rwmixread=70 bs=4k iodepth=32 norandommap=1 number_ios=300000", Precondition::Steady),
 ];
 
-/// A buffer in the controller's memory, as it is by default.
+/// A buffer with default options.
 const BUFFER: [&str; 1] = ["buffer.capacity=64MiB"];
 
-/// The same that is written out ahead of need, and whose memory takes time.
+/// A buffer with water marks, whose memory takes time.
 const BUFFER_AHEAD: [&str; 4] = [BUFFER[0], "buffer.high_water=0.9", "buffer.low_water=0.8", "buffer.bandwidth=20GB/s"];
 
-/// What the buffer and the time of software cost, for each operation of the flash.
+/// Measures the cost of the buffer and of firmware, per flash operation.
 fn controller() {
     let software = [
         "controller.firmware.cores=4",
@@ -227,7 +227,7 @@ fn controller() {
     for (what, job, state) in RANDOM {
         let [plain, buffer, both] = costs([&[], &BUFFER_AHEAD, &both], job, state);
         println!(
-            "random {what:<6} for each flash operation: {plain:4.0} ns; with a buffer {:.2}, and software {:.2} times as \
+            "random {what:<6} per flash operation: {plain:4.0} ns; with a buffer {:.2}, and firmware {:.2} times as \
              much   (bar 1.5)",
             buffer / plain,
             both / plain
@@ -235,7 +235,7 @@ fn controller() {
     }
 }
 
-/// What advanced commands cost, by themselves and with a buffer, for each operation of the flash.
+/// Measures the cost of advanced commands, alone and with a buffer, per flash operation.
 fn advanced() {
     let planes = [
         "nand.advanced.multi_plane_program=wise",
@@ -254,10 +254,10 @@ fn advanced() {
             costs([&[], &planes, &caches, &suspend, &together, &buffered, &ahead], job, state);
         let [command, interleave] = costs([&chips, &interleave], job, state);
         println!(
-            "random {what:<6} for each flash operation: {plain:4.0} ns; multi-plane {:.2}, caches {:.2}, suspend {:.2}, \
+            "random {what:<6} per flash operation: {plain:4.0} ns; multi-plane {:.2}, caches {:.2}, suspend {:.2}, \
              all {:.2}, with a buffer {:.2} times as much   (bar 1.5)\n  \
-             with a buffer written out ahead of need, in memory that takes time: {:.2}\n  \
-             where a chip takes one command at a time: {command:4.0} ns; interleaved and multi-plane {:.2} times as much",
+             with a buffer with water marks, in memory that takes time: {:.2}\n  \
+             with one command per chip at a time: {command:4.0} ns; interleaved and multi-plane {:.2} times as much",
             planes / plain,
             caches / plain,
             suspend / plain,
@@ -269,7 +269,7 @@ fn advanced() {
     }
 }
 
-/// One short run of a kind, of which `scripts/instructions.py` has valgrind count the instructions.
+/// Runs a short job once. `scripts/instructions.py` counts its instructions with valgrind.
 fn instructions(name: &str) {
     const MIXED: &str = "rw=randrw rwmixread=50 bs=4k iodepth=32 norandommap=1 number_ios=100000";
     let [(_, writes, _), (_, reads, _), _] = RANDOM;
@@ -288,18 +288,18 @@ fn instructions(name: &str) {
         "dftl" => (&dftl, MIXED, Precondition::Fill),
         "block" => (&["mapping.scheme=block"], "rw=write bs=64k iodepth=8 number_ios=8000", Precondition::Fill),
         "functional" => (&[], "rw=randread bs=4k number_ios=1", Precondition::Steady),
-        other => panic!("there is no run {other}"),
+        other => panic!("unknown run `{other}`"),
     };
     let set: Vec<String> = small.iter().chain(options).map(|&option| option.to_owned()).collect();
     let config = config::load("bench-32g", &set).expect("an accepted device");
     let mut device = Device::new(config, Options { attribution, ..Options::default() }).expect("a checked device");
     bring(&mut device, state);
-    // Without a look at the clock, at which valgrind's view of the kernel ends the program.
+    // The clock is not read, because the program ends at that point under valgrind.
     let mut sources = sources(&device, job_text, 1);
     run(&mut device, &mut sources, &mut NoWatcher).expect("all requests complete");
 }
 
-/// Cost over device size and length of the run; memory.
+/// Measures the cost over device size and length of the run, and the memory.
 fn scaling() {
     let small: DeviceConfig = config::load(
         "bench-32g",
@@ -325,11 +325,13 @@ fn scaling() {
         let (one, four) = (cost("randread", 500_000), cost("randread", 2_000_000));
         let writes = cost("randwrite", 500_000);
         println!(
-            "{name:>7}: read {one:5.0} ns, {four:5.0} ns each of four times as many; write {writes:5.0} ns; peak {:.0} MiB",
+            "{name:>7}: read {one:5.0} ns, {four:5.0} ns in a run four times as long; write {writes:5.0} ns; peak {:.0} MiB",
             peak_mib()
         );
     }
-    println!("  (bar: cost per request within 2x from 1 GiB to 1 TiB, and linear in the number; 3072 MiB for 1 TiB)");
+    println!(
+        "  (bar: cost per request within 2x from 1 GiB to 1 TiB and independent of the run length; 3072 MiB for 1 TiB)"
+    );
 }
 
 fn main() {
