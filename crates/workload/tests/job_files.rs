@@ -22,7 +22,7 @@ fn plan_with(text: &str, included: &[(&str, &str)]) -> Result<Vec<Planned>, Sour
             return Ok(text.to_owned());
         }
         let found = included.iter().find(|(name, _)| *name == path);
-        found.map(|(_, text)| (*text).to_owned()).ok_or_else(|| format!("{path} is not there"))
+        found.map(|(_, text)| (*text).to_owned()).ok_or_else(|| format!("{path} does not exist"))
     };
     synthetic::plan_file(Path::new("dir/jobs.fio"), &mut files, 256 * MIB, 1)
 }
@@ -61,7 +61,7 @@ fn includes_insert_their_lines() {
     assert_eq!(jobs[0].description(), "a: write of 8 KiB in the first 1 MiB, 1 outstanding");
     assert_eq!(jobs[1].description(), "b: read of 4 KiB in the first 256 MiB, 1 outstanding");
     let error = |files: &[(&str, &str)]| plan_with("[a]\ninclude x.fio\n", files).unwrap_err().to_string();
-    assert_eq!(error(&[]), "dir/jobs.fio:2: include: dir/x.fio is not there");
+    assert_eq!(error(&[]), "dir/jobs.fio:2: include: dir/x.fio does not exist");
     assert_eq!(
         error(&[("dir/x.fio", "rw=read\n[b]\n")]),
         "dir/x.fio:2: an included file has no sections; move them to the file that includes it"
@@ -77,7 +77,7 @@ fn errors_name_file_line_section_and_key() {
     let cases = [
         (
             "rw=read\n",
-            "dir/jobs.fio:1: `rw=read` stands outside of a section; begin one above it, like [global] or [reads]",
+            "dir/jobs.fio:1: `rw=read` is outside of a section; start one before it, such as [global] or [reads]",
         ),
         ("[a]\n\nbs=1000\n", "dir/jobs.fio:3: [a] `bs=1000`: must be a multiple of 512 bytes, is 1000"),
         ("[a\nrw=read", "dir/jobs.fio:1: a section's name ends with `]`"),
@@ -102,7 +102,7 @@ fn errors_name_file_line_section_and_key() {
             "[a]\nsize=1g\n",
             "dir/jobs.fio:2: [a]: `size` of 1 GiB does not fit the device, which has 256 MiB after the offset",
         ),
-        ("[global]\nbs=4k\n", "dir/jobs.fio: there is no job in it; a job is a section like [reads] with its keys"),
+        ("[global]\nbs=4k\n", "dir/jobs.fio: no jobs; a job is a section such as [reads] with its keys"),
         (
             "[a]\nverify=crc32c\n",
             "dir/jobs.fio:2: [a] `verify` of fio is not supported: the simulator checks contents in its own tests; leave it out",
@@ -174,14 +174,14 @@ fn named_files_are_placed_side_by_side() {
     assert!(
         error("[a]\nfilename=x\nsize=200m\n[b]\nfilename=y\nsize=100m").contains("do not fit the device of 256 MiB")
     );
-    // A single name stands for the device.
+    // A single name refers to the device.
     assert_eq!(
         made(plan("[a]\nfilename=/dev/sda\n").unwrap())[0].description(),
         "a: read of 4 KiB in the first 256 MiB, 1 outstanding"
     );
 }
 
-/// The corpus of job files. All of them are parsed, and most are accepted.
+/// Returns the corpus of job files: name and text. Files whose name starts with `wrong` are refused.
 fn corpus() -> Vec<(String, String)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus/fio");
     let mut files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
@@ -193,7 +193,7 @@ fn corpus() -> Vec<(String, String)> {
     files.iter().map(read).collect()
 }
 
-/// Plans a text, and takes some requests of the accepted jobs.
+/// Plans a text, and checks some requests of the accepted jobs.
 fn survives(text: &str, device_bytes: u64) {
     let mut files = |path: &Path| match path.to_str() {
         Some("x.fio") => Ok(text.to_owned()),
@@ -271,7 +271,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn mutated_files_do_no_harm(
+    fn mutated_files_are_planned_or_refused(
         file: prop::sample::Index,
         edits in prop::collection::vec(
             (any::<prop::sample::Index>(), 0..3u8, any::<prop::sample::Index>(), any::<u8>()), 1..8,
@@ -297,7 +297,7 @@ proptest! {
     }
 
     #[test]
-    fn files_of_tokens_do_no_harm(tokens in prop::collection::vec(prop::sample::select(TOKENS), 0..30)) {
+    fn files_of_tokens_are_planned_or_refused(tokens in prop::collection::vec(prop::sample::select(TOKENS), 0..30)) {
         survives(&tokens.concat(), 256 * MIB);
         survives(&format!("[a]\n{}", tokens.concat()), 256 * MIB);
     }

@@ -40,32 +40,32 @@ const MODEL: &str = "# Workloads like a trace\n\n\
     \x20   floatgate trace synth FILE [-o FILE.json|FILE.fio] [--requests N] [--scale-rate X] [--scale-footprint X]\n\
     \x20   floatgate trace synth --moments MOMENTS [-o ...]\n\
     \x20   floatgate run DEVICE FILE.json\n\n\
-    makes a synthetic workload that is like a trace, and prints its moments beside those of the trace: what is made up\n\
-    is profiled as the trace was ([profile.md](profile.md)), and what fits badly is said. Shares are off by points,\n\
-    quantities in percent; badly is more than 5 points or 10 % (25 % for medians and variations of gaps, 50 % for\n\
-    dispersions). At most a million requests are made up for that; of longer traces, footprints and hot shares\n\
-    are neither found by trial nor compared.\n\n\
-    `-o FILE.json` writes a model, the form of which is below. `-o FILE.fio` writes a job in fio's words\n\
-    ([synthetic.md](synthetic.md)) and compares that one: it has whole percentages, independent gaps, and nothing\n\
-    sequential. Neither holds what the trace does over long times, such as by day and by night: the dispersion in long\n\
-    windows shows how much that is.\n\n\
-    `--moments` takes what papers print of a trace: `read=23.2% read_size=2.25KiB write_size=3.75KiB\n\
-    interarrival=8.19ms`, and where they are known `cv=` (of the gaps: 1, a Poisson process, without it), `footprint=`\n\
-    (the whole device without it), `hot=` (the share of the accesses that goes to 20 % of the pages), `sequential=` and\n\
-    `requests=` (a million without it). Mean sizes between sectors are made of the two next to them. Workloads of the\n\
-    literature have names: `financial1`, `financial2`, `websearch`, `exchange`, `msn`, `develop`, `radius`, and words\n\
-    may be added: `--moments 'financial1 footprint=16GiB'`.\n\n\
-    Sizes of regions, weights of zones and shares of sequential requests are found by trial; mix, sizes and gaps are\n\
-    those of the trace. Gaps follow one another as a Markov chain over octaves, so that short ones come together as\n\
-    they did. Pages that are both read and written come first, then those only read, then those only written; where\n\
-    the trace had them is lost. The same model, seed and name of its file make the same requests on every machine.\n\
-    The JSON schema is [model.schema.json](model.schema.json).\n\n";
+    generates a synthetic workload that resembles a trace. The generated requests are profiled like the trace\n\
+    ([profile.md](profile.md)), and the moments of both are printed with a note on each poor fit. Shares differ in\n\
+    percentage points, quantities in percent. A fit is poor beyond 5 points or 10 % (25 % for medians and variations\n\
+    of gaps, 50 % for dispersions). At most a million requests are generated for the comparison. For longer traces,\n\
+    footprints and hot shares are neither fitted nor compared.\n\n\
+    `-o FILE.json` writes a model in the format below. `-o FILE.fio` writes a job in fio syntax\n\
+    ([synthetic.md](synthetic.md)) and compares that job. It has whole percentages, independent gaps and no sequential\n\
+    requests. Neither contains the behavior of the trace over long times, such as day and night. The dispersion in\n\
+    long windows shows how much that matters.\n\n\
+    `--moments` takes the values that papers publish for a trace: `read=23.2% read_size=2.25KiB write_size=3.75KiB\n\
+    interarrival=8.19ms`. Further values are optional: `cv=` (of the gaps; default 1, a Poisson process), `footprint=`\n\
+    (default: the whole device), `hot=` (share of the accesses to 20 % of the pages), `sequential=` and `requests=`\n\
+    (default: a million). A mean size between two sectors is a mix of both. Workloads of the literature have names:\n\
+    `financial1`, `financial2`, `websearch`, `exchange`, `msn`, `develop`, `radius`. Words may be added:\n\
+    `--moments 'financial1 footprint=16GiB'`.\n\n\
+    Sizes of regions, weights of zones and shares of sequential requests are fitted by trial. Mix, sizes and gaps are\n\
+    those of the trace. Successive gaps are a Markov chain over octaves, so short gaps are clustered as in the trace.\n\
+    Pages that are both read and written come first, then pages that are only read, then pages that are only written.\n\
+    Their positions in the trace are not kept. The same model, seed and file name give the same requests on every\n\
+    machine. The JSON schema is [model.schema.json](model.schema.json).\n\n";
 
 const PROFILE: &str = "# Profiles of traces\n\n\
-    `floatgate trace info FILE... --json` prints this, as a list where there are several files. The JSON schema is\n\
-    [profile.schema.json](profile.schema.json). How a trace is read: [traces.md](traces.md).\n\n\
-    A trace is read once, and memory does not grow with its requests. Pages are counted one by one as long as those\n\
-    touched lie in at most 524288 regions of 256 KiB (128 GiB where they are used densely). Beyond that, regions are\n\
-    sampled by a hash of their address (as C. A. Waldspurger et al. do for blocks in \"Efficient MRC construction with\n\
-    SHARDS\", FAST 2015): `footprint.sampled` says how many, `footprint.relative_error` how far the numbers of pages are\n\
-    off, and hot shares and overwrites are those of the sample.\n\n";
+    `floatgate trace info FILE... --json` prints this, or a list for several files. The JSON schema is\n\
+    [profile.schema.json](profile.schema.json). [traces.md](traces.md) describes how traces are read.\n\n\
+    A trace is read once, and memory does not grow with the number of requests. Pages are counted individually while\n\
+    those touched are in at most 524288 regions of 256 KiB (128 GiB if used densely). Beyond that, regions are sampled\n\
+    by a hash of their address, as C. A. Waldspurger et al. do for blocks in \"Efficient MRC construction with SHARDS\",\n\
+    FAST 2015. `footprint.sampled` is the share of sampled regions, and `footprint.relative_error` the error of the\n\
+    page counts. Hot shares and overwrites are those of the sample.\n\n";

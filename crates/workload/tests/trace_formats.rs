@@ -71,7 +71,7 @@ fn each_sample_is_detected_and_read() {
     }
 }
 
-/// The same requests in two versions, or two byte orders, of a format.
+/// Two versions, or two byte orders, of a format give the same requests.
 #[test]
 fn versions_of_a_format_agree() {
     let samples = samples();
@@ -121,7 +121,7 @@ const WRITTEN: [(&str, u64, u64); 11] = [
 #[test]
 fn every_format_with_a_writer_is_tested() {
     for format in FORMATS.iter().filter(|format| format.is_written()) {
-        assert!(WRITTEN.iter().any(|(name, ..)| *name == format.name), "{} is not tried", format.name);
+        assert!(WRITTEN.iter().any(|(name, ..)| *name == format.name), "{} is not in WRITTEN", format.name);
     }
 }
 
@@ -146,7 +146,7 @@ proptest! {
         prop_assert_eq!(String::from_utf8(back).unwrap(), text);
     }
 
-    /// With trims and flushes, between the two formats that support them.
+    /// Converting trims and flushes between the two formats that support them, and back, gives the same text.
     #[test]
     fn trims_and_flushes_round_trip(
         requests in proptest::collection::vec((0..9_000_u64, 0..4_usize, 0..1_u64 << 40, 1..1_000_u64), 1..40),
@@ -190,7 +190,7 @@ fn bytes_in_place_of_sectors_are_reported_with_the_right_command() {
     assert!(warning.contains("all addresses and lengths are multiples of 512"), "{warning}");
     assert!(warning.contains("floatgate trace info /"), "{warning}");
     let (again, of_again) = read(wrong.as_bytes(), &printed(&warning));
-    assert_eq!((again.warnings(), of_again), (Vec::new(), digest), "the command reads it as it was meant");
+    assert_eq!((again.warnings(), of_again), (Vec::new(), digest), "the command gives the intended requests");
     // Conversion gives the same warning, and so does the error for a trace that seems too large for the device.
     let (_, done) = converted(wrong.as_bytes(), &TraceOptions::default(), "spc");
     assert!(done.warnings.iter().any(|warning| warning.contains("--format 'delimited:")), "{:?}", done.warnings);
@@ -213,7 +213,7 @@ fn a_format_is_not_certain_if_its_units_are_uncertain() {
         let text: String = (1..=40).map(line).collect();
         read(text.as_bytes(), &TraceOptions::default()).0.detected()
     };
-    // Pages of 4 KiB or blocks of 512 B: the file does not show it.
+    // The units may be pages of 4 KiB or blocks of 512 B: the file does not show it.
     let pages = detected(&|n| format!("{}.5 0 {} 1 {}\n", n * 3, n * 7 % 31, n % 2));
     assert_eq!((pages.format.name, pages.confidence), ("disksim", Confidence::Ambiguous));
     assert!(pages.to_string().contains("flashsim in us would fit as well"), "{pages}");
@@ -234,7 +234,7 @@ fn windows_events_are_sorted_by_issue() {
         arrivals.push(request.arrival);
     }
     assert!(arrivals.is_sorted() && trace.warnings().is_empty(), "{:?}", trace.warnings());
-    // The events that show the issue of requests have the same times.
+    // The events of the issue of requests have the same times.
     let text = String::from_utf8(sample.bytes.clone()).unwrap();
     let issued = text.lines().filter(|line| line.contains("Init, ") && !line.contains("TimeStamp"));
     let issued: Vec<u64> = issued.map(|line| line.split(',').nth(1).unwrap().trim().parse().unwrap()).collect();

@@ -1,7 +1,7 @@
-//! Robustness against damaged traces: samples of every format with bits flipped, numbers replaced, and pieces removed
-//! or duplicated are read to their end, or to an error that names a line or record, without a panic and in bounded
-//! memory.
-#![allow(unsafe_code)] // A global allocator that counts is one.
+//! Robustness against damaged traces: samples of every format have bits flipped, numbers replaced, and pieces removed
+//! or duplicated. Reading them ends at their end, or with an error that names a line or record. It causes no panic and
+//! takes bounded memory.
+#![allow(unsafe_code)] // A global allocator needs unsafe code.
 
 mod corpus;
 
@@ -20,7 +20,7 @@ struct Counting;
 static HELD: AtomicUsize = AtomicUsize::new(0);
 static PEAK: AtomicUsize = AtomicUsize::new(0);
 
-// SAFETY: passes everything on to the system's allocator, which fulfills the contract.
+// SAFETY: forwards all calls to the system allocator, which fulfills the contract.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let held = HELD.fetch_add(layout.size(), Ordering::Relaxed) + layout.size();
@@ -158,7 +158,7 @@ fn options(sample: &TraceOptions, other: Option<Index>, numbers: (bool, u32, u64
 proptest! {
     // A single test, so that no other test allocates at the same time.
     #[test]
-    fn damaged_traces_do_no_harm(
+    fn damaged_traces_are_read_or_refused_in_bounded_memory(
         sample in any::<Index>(),
         damages in proptest::collection::vec(damage(), 0..6),
         other in proptest::option::weighted(0.2, any::<Index>()),

@@ -301,7 +301,7 @@ fn traces_out_of_order_give_advice() {
         for sort_window in [0, known.sort_window - 1] {
             let options = TraceOptions { sort_window, ..known.options() };
             let error = Trace::open(&path, &options, DEVICE).err().expect("times that run backwards").0;
-            let advice = if sort_window == 0 { "`--sort-window N` reorders" } else { "is too small" };
+            let advice = if sort_window == 0 { "`--sort-window N` sorts" } else { "is too small" };
             assert!(error.contains(": line ") && error.contains(advice), "{}: {error}", known.file);
         }
     }

@@ -144,9 +144,7 @@ fn sections(file: &str, lines: &[Line]) -> Result<Vec<Section>, SourceError> {
         jobs.push(Section { options, name: name.to_owned(), place: at(&head.place), keys, warnings });
     }
     if jobs.is_empty() {
-        return Err(SourceError(format!(
-            "{file}: there is no job in it; a job is a section like [reads] with its keys"
-        )));
+        return Err(SourceError(format!("{file}: no jobs; a job is a section such as [reads] with its keys")));
     }
     Ok(jobs)
 }
@@ -155,7 +153,7 @@ fn sections(file: &str, lines: &[Line]) -> Result<Vec<Section>, SourceError> {
 fn head_of(line: &Line) -> Result<&str, SourceError> {
     let Some(rest) = line.text.strip_prefix('[') else {
         return Err(line.error(format!(
-            "`{}` stands outside of a section; begin one above it, like [global] or [reads]",
+            "`{}` is outside of a section; start one before it, such as [global] or [reads]",
             shown(&line.text)
         )));
     };
@@ -190,7 +188,7 @@ fn apply(
         Ok((name.to_owned(), value))
     };
     let mut seen: BTreeMap<usize, &Line> = BTreeMap::new();
-    // As in fio, the base of suffixes applies to the whole section, so it is parsed first.
+    // The base of suffixes applies to the whole section, as in fio, so it is parsed first.
     for base in [true, false] {
         for line in lines {
             let (name, value) = entry(line)?;

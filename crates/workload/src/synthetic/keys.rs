@@ -91,8 +91,8 @@ keys! {
              after each request, `read:-8k` goes back by 8 KiB from where the last one ended."
             "" into!(rw, rw);
         key ["rw_sequencer"] "`sequential`"
-            "What the requests between two addresses of `randread:8` do: each starts where the last one ended, or \
-             (`identical`) all have the same address." "" into!(rw_sequencer, sequencer);
+            "Requests between two addresses of `randread:8`: each starts where the last one ended, or (`identical`) \
+             all have the same address." "" into!(rw_sequencer, sequencer);
         key ["bs", "blocksize"] "`4k`" "Size of the requests; `read,write,trim` for each direction (see below)." ""
             into!(bs, |value, base| by_direction(value, |part| block_size(part, base)));
         key ["bsrange", "blocksize_range"] ""
@@ -100,42 +100,42 @@ keys! {
              of the smallest; `read,write,trim`. Overrides `bs`." ""
             into!(bsrange, |value, base| by_direction(value, |part| size_range(part, base)));
         key ["bssplit"] ""
-            "Several sizes: `4k/10:64k/50:32k/40` is 10 % of the requests with 4 KiB, and so on. Percentages left out \
-             share what the others leave. At most 64 sizes; `read,write,trim`. Overrides `bs` and `bsrange`." ""
+            "Several sizes: `4k/10:64k/50:32k/40` is 10 % of the requests with 4 KiB, and so on. Omitted percentages \
+             share the remainder. At most 64 sizes; `read,write,trim`. Overrides `bs` and `bsrange`." ""
             into!(bssplit, |value, base| by_direction(value, |part| size_shares(part, base)));
         key ["blockalign", "ba"] "smallest `bs`"
             "Random requests start at multiples of this, counted from the start of the region; `read,write,trim`. \
              Other than `bs`, it turns the random map off." ""
             into!(blockalign, |value, base| by_direction(value, |part| block_size(part, base)));
-        key ["rwmixread"] "`50`" "Percent of reads in a mix. Each request is drawn for itself." ""
+        key ["rwmixread"] "`50`" "Percent of reads in a mix. Each request is drawn independently." ""
             into!(rwmixread, percent);
-        key ["rwmixwrite"] "`50`" "Percent of writes in a mix. Of both, the later one holds." ""
+        key ["rwmixwrite"] "`50`" "Percent of writes in a mix. If both are given, the later one applies." ""
             into!(rwmixread, |value, base| percent(value, base).map(|write| 100 - write));
         key ["percentage_random"] "`100`"
             "Percent of a random job's requests that are at random addresses; the others start where the last request \
              of their direction ended. `read,write,trim`." ""
             into!(percentage_random, |value, base| by_direction(value, |part| percent(part, base)));
-        key ["random_distribution"] "`random`" "Which blocks random requests go to (see below)." ""
+        key ["random_distribution"] "`random`" "Distribution of random requests over the blocks (see below)." ""
             into!(random_distribution, distribution);
         flag ["norandommap"] "off"
-            "Random requests go anywhere at any time. Without it, every block is used once before any is used again."
+            "Do not track used blocks. Without it, every block is used once before any is used again."
             "" switch!(norandommap);
         key ["filename"] "the device"
-            "The area that a job works on. Where all jobs name the same, or none, it is the whole device. Areas of \
-             different names lie side by side in the order in which they are named, each from a multiple of 1 MiB on, \
-             and are as large as `filesize` or else the largest `offset` + `size` of their jobs."
-            "A file or a device; without it, each job has a file of its own." into!(filename, file);
+            "Area that a job accesses. If all jobs name the same, or none, it is the whole device. Areas with \
+             different names are placed in the order in which they are named, each at a multiple of 1 MiB. They are \
+             as large as `filesize`, or else as the largest `offset` + `size` of their jobs."
+            "A file or a device; without it, each job has its own file." into!(filename, file);
         key ["filesize"] "the device"
-            "Size of the area that `offset` and `size` are parts of." "Also a range, of which it draws."
+            "Size of the area that `offset` and `size` refer to." "Also a range, from which it draws."
             into!(filesize, block_size);
         key ["offset", "fileoffset"] "`0`"
-            "Where the job's region starts: bytes, or percent of the device or `filesize` (then rounded up to a whole \
+            "Start of the job's region: bytes, or percent of the device or `filesize` (then rounded up to a whole \
              block)." "" into!(offset, offset);
         key ["offset_increment"] "`0`" "The region of clone *n* of `numjobs`, from 0, starts *n* times this later." ""
             into!(offset_increment, offset);
         key ["size"] "to the end"
-            "How large the region is: bytes, or percent of the device or `filesize`, with which it ends. Also how much \
-             is transferred (see below)." "" into!(size, region_size);
+            "Size of the region: bytes, or percent of the device or `filesize` (limited to the space after `offset`). \
+             Also the amount of data to transfer (see below)." "" into!(size, region_size);
     }
     Strides {
         key ["zonemode"] "`none`; `strided` with `zonesize`"
@@ -152,26 +152,26 @@ keys! {
             "End after this much instead of `size`: bytes, or percent of `size`, also more than 100 %." ""
             into!(io_size, io_size);
         key ["number_ios"] ""
-            "End after so many requests. A pair of `trimwrite` counts once, a flush not at all."
+            "End after this number of requests. A pair of `trimwrite` counts once, a flush does not count."
             "`size`, even if not given, may end the job before." into!(number_ios, count);
-        key ["loops"] "`1`" "Do `size`, `io_size` and `number_ios` so many times." "" into!(loops, count_32);
+        key ["loops"] "`1`" "Repeat `size`, `io_size` and `number_ios` this number of times." "" into!(loops, count_32);
         key ["runtime", "timeout"] "" "Issue nothing after this time, counted from the job's start; seconds." ""
             into!(runtime, |value, _| time(value, SECOND, 1));
         flag ["time_based"] "off" "`size` and `io_size` do not end the job, `runtime` does." "" switch!(time_based);
         key ["ramp_time"] "`0`"
-            "Leave what arrives in this time after the job's start out of the results; it comes before `runtime`. \
-             Seconds." "" into!(ramp_time, |value, _| time(value, SECOND, 0));
+            "Exclude requests that arrive within this time after the job's start from the results; it precedes \
+             `runtime`. Seconds." "" into!(ramp_time, |value, _| time(value, SECOND, 0));
     }
     HowFast {
-        key ["iodepth"] "`1`; no limit with `rate`, `rate_iops` or `read_iolog`" "Requests outstanding, of each clone."
-            "`1` in any case." into!(iodepth, depth);
+        key ["iodepth"] "`1`; no limit with `rate`, `rate_iops` or `read_iolog`" "Outstanding requests of each clone."
+            "Always `1`." into!(iodepth, depth);
         key ["thinktime"] "`0`"
-            "After `thinktime_blocks` requests, wait until all are answered, and then this long; microseconds." ""
+            "After `thinktime_blocks` requests, wait until all have completed, and then for this time; microseconds." ""
             into!(thinktime, |value, _| time(value, MICROSECOND, 0));
         key ["thinktime_blocks"] "`1`; no limit with `thinktime_iotime`" "Requests between two think times."
             "Counted as `thinktime_blocks_type` says; here at the issue." into!(thinktime_blocks, count_32);
         key ["thinktime_iotime"] ""
-            "Think, too, when so much time has passed since the last think time; seconds." ""
+            "Also think when this time has passed since the last think time; seconds." ""
             into!(thinktime_iotime, |value, _| time(value, SECOND, 1));
         key ["rate"] ""
             "Bytes per second: each direction of a mix has this rate for itself, or `read,write,trim`. A request \
@@ -187,40 +187,39 @@ keys! {
              of `rate` divided by the smallest size." "" into!(rate_process, process);
     }
     Flushes {
-        key ["fsync"] "`0`" "A flush after so many writes; 0 for none." "" into!(fsync, period);
-        key ["fdatasync"] "`0`" "The same; where both are due, there is one flush." "Leaves out metadata of the file."
+        key ["fsync"] "`0`" "Flush after this number of writes; 0 for never." "" into!(fsync, period);
+        key ["fdatasync"] "`0`" "Like `fsync`; if both are due, there is one flush." "Leaves out metadata of the file."
             into!(fdatasync, period);
-        flag ["end_fsync"] "off" "A flush as the last request of a job that writes." "" switch!(end_fsync);
+        flag ["end_fsync"] "off" "Flush as the last request of a job that writes." "" switch!(end_fsync);
         key ["sync"] "`none`"
             "`sync` or `dsync`, also `1`: writes carry the flag *force unit access* and are durable when they complete. \
              `none` or `0`: they are not." "`sync` is `O_SYNC`, `dsync` is `O_DSYNC`." into!(sync, sync);
     }
     Jobs {
         key ["numjobs"] "`1`"
-            "Run so many clones of the job, named `name.0`, `name.1`, and so on, each a stream with a depth and random \
-             numbers of its own." "All clones have one name." into!(numjobs, count_32);
+            "Run this number of clones of the job, named `name.0`, `name.1`, and so on. Each is a stream with its own \
+             depth and random numbers." "All clones have one name." into!(numjobs, count_32);
         flag ["stonewall", "wait_for_previous"] "off"
-            "All jobs before this one end before it and those after it start. Of clones, only the first waits, and the \
-             others with it." "" switch!(stonewall);
-        key ["wait_for"] "" "The job of this name, with all its clones, ends before this one starts." ""
+            "Wait until all previous jobs have ended. Later jobs wait with this one. Clones start together." "" switch!(stonewall);
+        key ["wait_for"] "" "Start after the job of this name, with all its clones, has ended." ""
             into!(wait_for, text);
         key ["startdelay"] "`0`"
-            "Start so much later: than the run, or what the job waits for; seconds."
-            "Counts from the start of the run always; also a range." into!(startdelay, |value, _| time(value, SECOND, 0));
+            "Time from the start of the run, or the end of the jobs waited for, to the start of the job; seconds."
+            "Always counts from the start of the run; also a range." into!(startdelay, |value, _| time(value, SECOND, 0));
     }
     Logs {
         key ["write_iolog"] ""
             "Write the requests that are issued to this file, as a fio iolog of version 3. With `numjobs`, clone *n* \
              writes to `file.n`." "All clones write to one file." into!(write_iolog, text);
         key ["read_iolog"] ""
-            "Replay this trace, of any format that `docs/reference/traces.md` has. Of the other keys, those have a \
-             meaning that say when and how often: see below." "Its own logs, and those of blktrace."
+            "Replay this trace, in any format of `docs/reference/traces.md`. Of the other keys, only those for times \
+             and counts apply: see below." "Its own logs, and those of blktrace."
             into!(read_iolog, file);
         key ["replay_time_scale"] "`100`" "Speed of the replay in percent: 200 is twice as fast." ""
             into!(replay_time_scale, scale);
-        flag ["replay_no_stall"] "off" "Leave the trace's times out: `iodepth` requests are outstanding." ""
+        flag ["replay_no_stall"] "off" "Ignore the times of the trace: `iodepth` requests are outstanding." ""
             switch!(replay_no_stall);
-        key ["replay_redirect"] "" "All devices of the trace are one, with one address space; else they lie side by side."
+        key ["replay_redirect"] "" "Merge all devices of the trace into one address space; otherwise they are placed side by side."
             "Names the device." |options, _, _| {
                 options.replay_redirect = true;
                 Ok(())
@@ -229,10 +228,10 @@ keys! {
     Again {
         key ["randseed"] "the run's seed" "Seed of everything random in the job." "" into!(randseed, seed);
         key ["name"] "the section, or `job1`, `job2`, ..."
-            "Name of the stream. It is a part of the seed, so that two jobs that are alike are not the same." ""
+            "Name of the stream. It is part of the seed, so that two equal jobs issue different requests." ""
             into!(name, text);
-        key ["description"] "" "What the job is for; printed with the results." "" into!(description, text);
-        key ["kb_base"] "`1024`" "What the suffixes of numbers mean (see above): 1024 or 1000." ""
+        key ["description"] "" "Description of the job; printed with the results." "" into!(description, text);
+        key ["kb_base"] "`1024`" "Meaning of the suffixes of numbers (see above): 1024 or 1000." ""
             into!(kb_base, base);
     }
 }

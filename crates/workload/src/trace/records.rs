@@ -191,13 +191,13 @@ impl Records {
         const FAR: u128 = 3_600 * 10_u128.pow(12);
         let advice = match &self.window {
             _ if self.last.0 - entry.ps >= FAR => {
-                "if a clock was set back there, `--replay depth=N` leaves the times out".to_owned()
+                "if a clock was set back there, `--replay depth=N` ignores the times".to_owned()
             }
-            None => "`--sort-window N` reorders requests that come up to N requests too late".to_owned(),
+            None => "`--sort-window N` sorts requests that are up to N positions out of order".to_owned(),
             Some(window) => format!("--sort-window {} is too small; try a larger one", window.size),
         };
         let word = self.frame_word();
-        self.error(entry.line, &format!("time runs backwards: {now} comes after {before} of {word} {line}; {advice}"))
+        self.error(entry.line, &format!("time runs backwards: {now} follows {before} of {word} {line}; {advice}"))
     }
 
     /// Creates an error at a line or record.

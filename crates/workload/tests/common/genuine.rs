@@ -3,8 +3,8 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// Returns the path of a trace in `$FLOATGATE_TRACES`, or else in `../shared/traces` beside the repository. If the file
-/// is absent, prints that the test is not run, and returns `None`.
+/// Returns the path of a trace in `$FLOATGATE_TRACES`, or else in `../shared/traces` next to the repository. If the
+/// file is absent, prints that the test is not run, and returns `None`.
 pub fn trace_file(name: &str) -> Option<PathBuf> {
     let folder = std::env::var_os("FLOATGATE_TRACES").map(PathBuf::from);
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");

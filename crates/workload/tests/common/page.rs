@@ -12,7 +12,7 @@ pub fn check(name: &str, text: &str) {
         std::fs::write(&path, text).unwrap();
     }
     let kept = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(kept == text, "docs/reference/{name} is stale: `make bless` writes it again");
+    assert!(kept == text, "docs/reference/{name} is out of date: `make bless` writes it again");
 }
 
 /// Returns a page with one section per struct, each with a table of its fields.

@@ -131,7 +131,7 @@ fn bad_lines_may_be_skipped_and_are_reported() {
 fn time_running_backwards_is_an_error() {
     let text = "1.5 0 0 8 1\n2.25 0 8 8 1\n\n2.125 0 16 8 1\n";
     let message = error(text, &TraceOptions::default());
-    assert_has(&message, &["line 4", "2.125 ms comes after 2.25 ms of line 2", "--sort-window N"]);
+    assert_has(&message, &["line 4", "2.125 ms follows 2.25 ms of line 2", "--sort-window N"]);
     // Without times, there is no order to violate.
     let options = TraceOptions { replay: Replay::Depth(4), ..TraceOptions::default() };
     let (requests, trace) = read(text, &options).unwrap();
@@ -231,7 +231,7 @@ fn the_digest_depends_only_on_the_trace() {
     assert_eq!(digest(text, &other_device, 1000), plain);
     let other_pace = TraceOptions { replay: Replay::Asap, time_scale: "3".parse().unwrap(), ..TraceOptions::default() };
     assert_eq!(digest(text, &other_pace, DEVICE), plain);
-    // The same requests in another format.
+    // Equal requests in another format have the same digest.
     assert_eq!(digest("0,0,4096,R,0\n1,80000,8192,W,0.0000005\n", &TraceOptions::default(), DEVICE), plain);
     for changed in ["1000 0 0 8 1\n1501 1 80000 16 0\n", "1000 0 0 8 1\n1500 2 80000 16 0\n", "1000 0 0 8 1\n"] {
         assert_ne!(digest(changed, &TraceOptions::default(), DEVICE), plain);
