@@ -184,5 +184,5 @@ fn known_workloads_are_made_from_their_moments() {
     // 124.25 KiB are 248.5 sectors.
     assert_eq!(model["operations"][0]["sizes"], serde_json::json!([[248, 500_000], [249, 500_000]]));
     fs::write(bench.path("broken.json"), "{}").unwrap();
-    assert!(bench.refused(&["run", "tiny", "broken.json"]).contains("broken.json: is no model"));
+    assert!(bench.refused(&["run", "tiny", "broken.json"]).contains("broken.json: not a model"));
 }

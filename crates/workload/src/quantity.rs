@@ -52,8 +52,9 @@ fn scaled(text: &str, units: &[(&str, u64)]) -> Option<u64> {
 
 /// Parses a number of bytes, such as `10GiB`, `4k` or `512`.
 pub fn bytes(text: &str) -> Result<u64, String> {
-    scaled(text, SIZES)
-        .ok_or_else(|| format!("`{text}` is no size: write bytes, or a number with KiB, MiB, GiB or TiB, like 10GiB"))
+    scaled(text, SIZES).ok_or_else(|| {
+        format!("invalid size `{text}`: expected bytes, or a number with KiB, MiB, GiB or TiB, such as 10GiB")
+    })
 }
 
 /// Parses a size as a number of sectors. A percentage refers to `whole` sectors, and less than 100% is rounded down to
@@ -62,7 +63,7 @@ pub fn sectors(text: &str, whole: u64) -> Result<u64, String> {
     const MEBIBYTE: u64 = (1 << 20) / SECTOR;
     if let Some(percent) = text.strip_suffix('%') {
         let parts = scaled(percent, &[("", 1_000_000)]).filter(|parts| *parts <= 100_000_000);
-        let parts = parts.ok_or_else(|| format!("`{text}` is no percentage from 0% to 100%"))?;
+        let parts = parts.ok_or_else(|| format!("invalid percentage `{text}`: expected 0% to 100%"))?;
         if parts == 100_000_000 {
             return Ok(whole);
         }
@@ -73,14 +74,14 @@ pub fn sectors(text: &str, whole: u64) -> Result<u64, String> {
     if bytes.is_multiple_of(SECTOR) {
         return Ok(bytes / SECTOR);
     }
-    Err(format!("`{text}` is {}, which is no whole number of sectors of 512 B", readable(u128::from(bytes))))
+    Err(format!("invalid size `{text}`: {} is not a multiple of the sector size of 512 B", readable(u128::from(bytes))))
 }
 
 /// Parses a time in ps, such as `5s` or `8.19ms`. Without a unit, the number is in seconds.
 pub fn time(text: &str) -> Result<u64, String> {
     scaled(text, TIMES).ok_or_else(|| {
         format!(
-            "`{text}` is no time: write seconds, or a number with ns, us, ms, s, m, h or d, like 5s; at most 213 days"
+            "invalid time `{text}`: expected seconds, or a number with ns, us, ms, s, m, h or d, such as 5s, up to 213 days"
         )
     })
 }

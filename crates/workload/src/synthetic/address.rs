@@ -76,7 +76,7 @@ impl Follow {
         if self.left > 0 {
             self.left -= 1;
             let next = if self.identical { start } else { end };
-            // As in fio, a request that would extend beyond the end gets a random address.
+            // A request that would extend beyond the end gets a random address, as in fio.
             return (next + length <= range).then_some(next);
         }
         self.left = self.run - 1;

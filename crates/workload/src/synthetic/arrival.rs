@@ -73,7 +73,7 @@ impl Arrivals {
     }
 
     /// Creates arrivals at `rate` bytes per second. Each gap is the time that the bytes of the earlier request take.
-    /// With [`Process::Poisson`], requests arrive as often as if each had `smallest` bytes, as in fio.
+    /// [`Process::Poisson`] lets requests arrive as often as if each had `smallest` bytes, as in fio.
     pub fn by_bytes(process: Process, rate: u64, smallest: u64, rng: Rng) -> Arrivals {
         match process {
             Process::Linear => {

@@ -66,7 +66,7 @@ pub(super) fn random_order(
     for &direction in directions {
         let block = u64::from(sizes[direction].min());
         let align = options.blockalign.and_then(|align| align[direction]).map_or(block, |bytes| bytes / SECTOR);
-        // As in fio's `last_block`, the smallest block fits at the last position.
+        // The smallest block fits at the last position, as in fio's `last_block`.
         let positions = (window.range - block.saturating_sub(align).min(window.range)) / align;
         if positions == 0 {
             return Err(format!("`blockalign` of {} leaves no place for a block", bytes_text(align * SECTOR)));

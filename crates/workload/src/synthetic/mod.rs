@@ -104,10 +104,10 @@ pub fn text_of(path: &Path) -> Result<String, String> {
     let cannot = |error| format!("cannot read {name}: {error}");
     let metadata = std::fs::metadata(path).map_err(cannot)?;
     if !metadata.is_file() || metadata.len() > MAX_FILE {
-        return Err(format!("{name} is no job file: that is a regular file of at most 1 MiB"));
+        return Err(format!("{name} is not a job file: expected a regular file of at most 1 MiB"));
     }
     read_text(path, MAX_FILE).map_err(|error| match error.kind() {
-        std::io::ErrorKind::InvalidData => format!("{name} is no job file: {error}"),
+        std::io::ErrorKind::InvalidData => format!("{name} is not a job file: {error}"),
         _ => cannot(error),
     })
 }

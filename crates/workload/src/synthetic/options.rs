@@ -61,9 +61,9 @@ pub enum Modifier {
     /// No modifier.
     #[default]
     None,
-    /// For random jobs: number of requests per random address.
+    /// Number of requests per random address, for random jobs.
     Run(u32),
-    /// For sequential jobs: distance in bytes between the end of a request and the start of the next, negative for
+    /// Distance in bytes between the end of a request and the start of the next, for sequential jobs. Negative for
     /// backward jobs.
     Skip(i64),
 }

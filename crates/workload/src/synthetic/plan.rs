@@ -182,7 +182,7 @@ fn extent(options: &Options) -> Result<u64, String> {
     let bytes = |amount: Option<Amount>, key: &str| match amount {
         None => Ok(0),
         Some(Amount::Bytes(bytes)) => Ok(bytes),
-        Some(Amount::Share(..)) => Err(format!("`{key}` in percent needs filesize, of which it is a part")),
+        Some(Amount::Share(..)) => Err(format!("`{key}` in percent needs `filesize`")),
     };
     let size = match options.size {
         None => Err("areas of several names need a size; give filesize, or size in bytes".to_owned()),

@@ -71,7 +71,7 @@ pub(super) fn window(options: &Options, region: &Region) -> Result<Window, Strin
         }
         return Ok(Window { first, end, range: end - first, skip: 0, size: u64::MAX });
     };
-    // As in fio, a zone is as large as the amount transferred in it, unless `zonerange` is given.
+    // A zone is as large as the amount transferred in it, unless `zonerange` is given, as in fio.
     let range = options.zonerange.unwrap_or(size);
     if range > region.size {
         return Err(format!("a zone of {} does not fit {}", bytes_text(range), region_text(region)));

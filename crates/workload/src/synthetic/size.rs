@@ -13,7 +13,7 @@ pub enum Sizes {
     Range(u32, u32),
 }
 
-/// One size of [`Sizes::Split`].
+/// A size of [`Sizes::Split`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part {
     /// Sum of the weights of this size and of all sizes before it.

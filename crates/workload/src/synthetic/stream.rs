@@ -135,7 +135,7 @@ impl Synthetic {
             Kind::Write => Operation::Write,
             Kind::Trim | Kind::TrimWrite => Operation::Trim,
             Kind::Mixed => match &self.arrivals {
-                // In an open loop, the rates determine the mix.
+                // The rates of an open loop determine the mix.
                 Some(arrivals) => {
                     let due = |direction: usize| arrivals[direction].as_ref().map(Arrivals::due);
                     return match (due(READ), due(WRITE)) {
@@ -184,7 +184,7 @@ impl Synthetic {
 
     #[cold]
     fn too_late(&self) -> SourceError {
-        SourceError(format!("{}: arrivals reach 213 days, beyond which there is no time; set runtime", self.place.name))
+        SourceError(format!("{}: arrivals exceed 213 days, the limit of simulated time; set runtime", self.place.name))
     }
 }
 

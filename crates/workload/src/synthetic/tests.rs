@@ -121,7 +121,7 @@ fn sequential_jobs_advance_and_wrap() {
 #[test]
 fn jobs_end_as_in_fio() {
     for (text, expected) in [
-        // One pass over the device, or over `size`.
+        // A single pass over the device, or over `size`.
         ("rw=write bs=4k", 256),
         ("rw=randwrite bs=4k size=512k", 128),
         ("rw=randwrite bs=4k size=25%", 64),
@@ -207,7 +207,7 @@ fn split_shares_are_by_count_and_missing_ones_are_shared() {
         ("4k:8k:16k", vec![(8, 100.0 / 3.0), (16, 100.0 / 3.0), (32, 100.0 / 3.0)]),
         ("4k/99:1m", vec![(8, 99.0), (2048, 1.0)]),
     ] {
-        // In a small region, large blocks often lie near the end. This must not affect the shares.
+        // Large blocks of a small region often lie near the end. This must not affect the shares.
         let all = run(&format!("rw=randwrite bssplit={split} size=2m io_size=1t number_ios=100000"), GIB, usize::MAX);
         for (sectors, percent) in shares {
             let count = all.iter().filter(|request| request.sectors == sectors).count() as f64;
@@ -264,7 +264,7 @@ fn zones_of_random_jobs() {
         ends.iter().map(|&end| below(end) - std::mem::replace(&mut from, below(end))).collect()
     };
     let close = |found: Vec<f64>, expected: &[f64]| {
-        // For 50 000 requests, the standard deviation is at most 0.23 percent.
+        // The standard deviation for 50 000 requests is at most 0.23 percent.
         assert!(found.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1.2), "{found:?}, expected {expected:?}");
     };
     let text = "random_distribution=zoned:60/10:30/20:8/30:2/40";
@@ -288,7 +288,7 @@ fn strides_are_exact() {
     // Each zone of 8 KiB twice.
     let all = lbas(&run("rw=read bs=4k zonesize=16k zonerange=8k zoneskip=8k size=32k offset=64k", MIB, 8));
     assert_eq!(all, [128, 136, 128, 136, 160, 168, 160, 168]);
-    // In random order, but each block of a zone once.
+    // Each block of a zone occurs once, in random order.
     for chunk in run("rw=randwrite bs=4k zonesize=64k zoneskip=192k", MIB, 256).chunks_exact(16).enumerate() {
         let (zone, mut order) = (chunk.0 as u64 % 4 * 512, lbas(chunk.1));
         order.sort_unstable();
@@ -625,7 +625,7 @@ fn errors_of_values_list_what_is_allowed() {
         job1: `bssplit=4k/60:8k/50`: the percentages add up to 110, more than 100; write size/percentage:size/percentage, like 4k/10:64k/50:32k/40
         job1: `bssplit=4k/60:8k/30`: the percentages add up to 90, not to 100; write size/percentage:size/percentage, like 4k/10:64k/50:32k/40
         job1: `bssplit=4k/100:8k/`: the percentages add up to 100, which leaves nothing for those not given; write size/percentage:size/percentage, like 4k/10:64k/50:32k/40
-        job1: `bssplit=4k/x:8k`: `x` is no percentage from 1 to 100; write size/percentage:size/percentage, like 4k/10:64k/50:32k/40
+        job1: `bssplit=4k/x:8k`: invalid percentage `x`: expected 1 to 100; write size/percentage:size/percentage, like 4k/10:64k/50:32k/40
         job1: `bssplit=4k/50::8k/50`: the size `` must be a number of bytes, with k, m, g, t or p for powers of 1024, like 4k; write size/percentage:size/percentage, like 4k/10:64k/50:32k/40
         job1: `rwmixread=101`: must be a whole percentage from 0 to 100
         job1: `iodepth=0`: must be a whole number from 1 to 1048576; k means 1024, m 1024*1024
@@ -641,7 +641,7 @@ fn errors_of_values_list_what_is_allowed() {
         job1: `random_distribution=zoned:50/10:40/90`: the access shares add up to 90%, not to 100%; write access%/range%:..., like zoned:60/10:30/20:8/30:2/40
         job1: `random_distribution=zoned:50/60:50/60`: the ranges: the percentages add up to 120, more than 100; write access%/range%:..., like zoned:60/10:30/20:8/30:2/40
         job1: `random_distribution=zoned_abs:50/60:50`: a zone's size must be a multiple of 512 bytes, is 60; write access%/size:..., like zoned_abs:60/20g:30/100g:10/500g
-        job1: `norandommap=yes`: must stand alone, or be 0 or 1
+        job1: `norandommap=yes`: must have no value, or be 0 or 1
         job1: `size=120%`: must be at most 100%
         job1: `size=0`: must be more than 0
         job1: `number_ios=0`: must be a whole number from 1; k means 1024, m 1024*1024
@@ -775,7 +775,7 @@ proptest! {
         device in prop_oneof![Just(GIB), 0..(4 * MIB), any::<u64>()],
     ) {
         check(&words.join(" "), device);
-        // One word at a time, because most jobs of many words have an error in one of them.
+        // Each word is also checked alone, because most jobs of many words have an error in one of them.
         for word in &words {
             check(&format!("rw=randrw {word}"), device);
             check(word, device);

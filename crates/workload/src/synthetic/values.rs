@@ -211,7 +211,7 @@ pub fn switch(text: &str, _: Base) -> Result<bool, String> {
     match text {
         "1" => Ok(true),
         "0" => Ok(false),
-        _ => Err("must stand alone, or be 0 or 1".to_owned()),
+        _ => Err("must have no value, or be 0 or 1".to_owned()),
     }
 }
 
@@ -352,7 +352,7 @@ fn completed(percents: &[Option<u32>]) -> Result<(Vec<u32>, u32), String> {
 fn share(text: Option<&str>) -> Result<Option<u32>, String> {
     let read = |text| {
         let number = scaled(text, |suffix| suffix.is_empty().then_some(1)).filter(|n| (1..=100).contains(n));
-        number.map(|n| n as u32).ok_or_else(|| format!("`{}` is no percentage from 1 to 100", shown(text)))
+        number.map(|n| n as u32).ok_or_else(|| format!("invalid percentage `{}`: expected 1 to 100", shown(text)))
     };
     text.map(read).transpose()
 }

@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn says_what_it_expected() {
+    fn errors_state_what_was_expected() {
         let expected = |line: &str| parse(line.as_bytes()).unwrap_err().0;
         assert!(expected("7,X,0,4096,1").contains("R or W"));
         assert!(expected("7,W,0,4096").contains("comma"));

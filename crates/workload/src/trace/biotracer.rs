@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn says_what_it_expected() {
+    fn errors_state_what_was_expected() {
         let expected = |line: &str| parse(line.as_bytes()).unwrap_err().0;
         assert!(expected("0 8 4096 2 1.0 1.0 1.0 1.0").contains("type"));
         assert!(expected("0 8 4096 1 1.0 1.0 1.0").contains("eight columns"));

@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn says_what_it_expected() {
+    fn errors_state_what_was_expected() {
         let expected = |line: &str| parser(None).parse(line.as_bytes()).unwrap_err().0;
         assert!(expected("8,0 1 1 1.5 9 D x 64 + 8").contains("RWBS"));
         assert!(expected("8,0 1 1 x 9 D R 64 + 8").contains("time"));

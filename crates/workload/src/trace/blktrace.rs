@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn says_what_it_expected() {
+    fn errors_state_what_was_expected() {
         assert!(parser().cut(&[0x41; 64]).unwrap_err().0.contains("0x65617407"));
         assert!(parser().parse(&[0x41; 4]).unwrap_err().0.contains("whole record"));
     }

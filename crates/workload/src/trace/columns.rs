@@ -132,7 +132,7 @@ impl Columns {
 
     fn from_values(values: &Values) -> Result<Columns, String> {
         if let Some(key) = values.keys().find(|key| !KEYS.contains(&key.as_str())) {
-            return Err(format!("`{key}` is no key of columns; choose of {}", KEYS.join(", ")));
+            return Err(format!("unknown key `{key}` of columns; choose one of {}", KEYS.join(", ")));
         }
         let one = |key: &str| match values.get(key).map(Vec::as_slice) {
             None => Ok(None),
@@ -209,9 +209,9 @@ fn columns(names: &[String]) -> Result<Vec<Column>, String> {
     let mut columns = Vec::new();
     for name in names {
         let column = COLUMNS.iter().find(|(known, _)| known == name).map(|(_, column)| *column);
-        let column = column.ok_or_else(|| format!("`{name}` is no column; choose of {}", names_known()))?;
+        let column = column.ok_or_else(|| format!("unknown column `{name}`; choose one of {}", names_known()))?;
         if column != Column::Other && columns.contains(&column) {
-            return Err(format!("the column `{name}` is there twice"));
+            return Err(format!("the column `{name}` is given twice"));
         }
         columns.push(column);
     }
@@ -226,7 +226,7 @@ fn delimiter(text: &str) -> Result<Delimiter, String> {
         ("pipe", _) => Ok(Delimiter::Byte(b'|')),
         ("space", _) => Ok(Delimiter::Blanks),
         (_, [byte]) if !byte.is_ascii_alphanumeric() && byte.is_ascii() => Ok(Delimiter::Byte(*byte)),
-        _ => Err(format!("`{text}` is no delimiter; choose one of comma, tab, semicolon, pipe, space, or a character")),
+        _ => Err(format!("invalid delimiter `{text}`: expected comma, tab, semicolon, pipe, space, or a character")),
     }
 }
 
@@ -238,7 +238,7 @@ fn unit(key: &str, text: Option<&str>) -> Result<u64, String> {
         Some("KiB") => Ok(1 << 10),
         Some("MiB") => Ok(1 << 20),
         Some(text) => text.parse().ok().filter(|bytes| *bytes > 0).ok_or_else(|| {
-            format!("`{text}` is no unit of `{key}`; choose one of bytes, sectors, KiB, MiB, or a number of bytes")
+            format!("invalid unit `{text}` of `{key}`: expected bytes, sectors, KiB, MiB, or a number of bytes")
         }),
         None => Err(format!("the unit of `{key}` is missing: {key}=bytes, {key}=sectors, or a number of bytes")),
     }
@@ -256,7 +256,7 @@ fn codes(values: &Values) -> Result<Vec<(String, Option<Operation>)>, String> {
     for (key, operation) in kinds {
         for code in values.get(key).map_or(&[][..], Vec::as_slice) {
             if codes.iter().any(|(known, _)| known == code) {
-                return Err(format!("the code `{code}` stands for two operations"));
+                return Err(format!("the code `{code}` is given for two operations"));
             }
             codes.push((code.clone(), operation));
         }

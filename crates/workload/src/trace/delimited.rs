@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_says_the_same() {
+    fn a_file_describes_columns_like_the_option() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("columns.toml");
         let text = "columns = [\"time\", \"op\", \"offset\", \"size\", \"device\"]\ndelimiter = \"comma\"\ntime = \"us\"\n\
@@ -270,9 +270,9 @@ mod tests {
         assert!(error("").contains("columns are missing"));
         assert!(error("columns").contains("has no value"));
         assert!(error("columns=time;columns=time").contains("twice"));
-        assert!(error("colums=time").contains("`colums` is no key"));
-        assert!(error("columns=time,when").contains("`when` is no column"));
-        assert!(error("columns=time,time").contains("there twice"));
+        assert!(error("colums=time").contains("unknown key `colums`"));
+        assert!(error("columns=time,when").contains("unknown column `when`"));
+        assert!(error("columns=time,time").contains("given twice"));
         assert!(error("columns=offset,size;all=read;size=bytes").contains("unit of `offset` is missing"));
         assert!(error("columns=offset,size;offset=bytes;size=nibbles").contains("nibbles"));
         let rest = ";offset=bytes;size=bytes";
@@ -285,7 +285,7 @@ mod tests {
         assert!(error(&format!("columns=time,offset,size;all=read{rest}")).contains("time=us"));
         assert!(error(&format!("columns=offset,size;time=us;all=read{rest}")).contains("needs a column `time`"));
         assert!(error(&format!("columns=offset,size,op;read=R;write=R{rest}")).contains("two operations"));
-        assert!(error(&format!("columns=offset,size;delimiter=ab;all=read{rest}")).contains("`ab` is no delimiter"));
+        assert!(error(&format!("columns=offset,size;delimiter=ab;all=read{rest}")).contains("invalid delimiter `ab`"));
         assert!(error(&format!("columns=offset,size,filter;all=read{rest}")).contains("keep=D"));
         assert!(error(&format!("columns=offset,size;keep=D;all=read{rest}")).contains("needs a column `filter`"));
         assert!(error(&format!("columns=offset,size;header=x;all=read{rest}")).contains("whole number"));

@@ -218,7 +218,7 @@ fn near<'a>(format: &'static Format, line: &'a [u8], options: &TraceOptions) -> 
         }
         start = end + 1;
     }
-    // With few fields, changing one of them can match anything. No format has as many fields as the upper limit.
+    // A line with few fields may match anything if one is changed. No format has as many fields as the upper limit.
     if !(4..=32).contains(&fields.len()) {
         return None;
     }

@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn says_what_it_expected() {
+    fn errors_state_what_was_expected() {
         let expected = |line: &str| parse(line.as_bytes()).unwrap_err().0;
         assert!(expected("1.0 0 0 8 R").contains("hexadecimal"));
         assert!(expected("-1.0 0 0 8 1").contains("time"));

@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn says_what_it_expected() {
+    fn errors_state_what_was_expected() {
         let expected = |from: &str, to: &str| Etw::default().parse(READ.replace(from, to).as_bytes()).unwrap_err().0;
         assert!(expected("0x6c80556e00", "x").contains("offset"));
         assert!(expected("0x00010000", "0x0").contains("at least one byte"));

@@ -51,8 +51,7 @@ impl Action {
 impl FromStr for Action {
     type Err = String;
     fn from_str(text: &str) -> Result<Action, String> {
-        Action::of_letter(text.as_bytes())
-            .ok_or_else(|| format!("`{text}` is no event that can be a request; choose one of D, Q, I, C"))
+        Action::of_letter(text.as_bytes()).ok_or_else(|| format!("invalid event `{text}`: expected D, Q, I or C"))
     }
 }
 

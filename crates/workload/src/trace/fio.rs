@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn says_what_it_expected() {
+    fn errors_state_what_was_expected() {
         let expected = |text: &str| {
             let mut parser = Iolog::default();
             text.lines().find_map(|line| parser.parse(line.as_bytes()).err()).unwrap().0

@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn says_what_it_expected() {
+    fn errors_state_what_was_expected() {
         let expected = |line: &str| Fiu.parse(line.as_bytes()).unwrap_err().0;
         assert!(expected("1 2 p 64 16 X 8 1 d").contains("columns"));
         assert!(expected("1 2 64 16 R 8 1 d").contains("columns"));

@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn says_what_it_expected() {
+    fn errors_state_what_was_expected() {
         let expected = |line: &str| parse(line.as_bytes()).unwrap_err().0;
         assert!(expected("1.0 0 0 8 2").contains("1 (read) or 0 (write)"));
         assert!(expected("1.0 0 18446744073709551615 8 1").contains("16 EiB"));

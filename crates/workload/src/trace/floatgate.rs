@@ -1,8 +1,8 @@
 //! Recordings of the requests of a live device, written by `floatgate serve --record`: CSV,
 //! `arrival_ps,operation,lba,sectors,fua,latency_ps`.
 //!
-//! Nothing is rounded or omitted, so that a replay on the same device in the same state gives the same latencies. Each
-//! line contains the latency that the live device gave, which a replay does not use.
+//! No value is rounded or omitted, so that a replay on the same device in the same state gives the same latencies.
+//! Each line contains the latency that the live device gave, which a replay does not use.
 
 use std::io::Write;
 
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn says_what_it_expected() {
+    fn errors_state_what_was_expected() {
         let expected = |line: &str| parse(line.as_bytes()).unwrap_err().0;
         assert!(expected("1,R,0,8,0,1").contains("read, write, trim"));
         assert!(expected("1,read,0,8,2,1").contains("0 or 1"));

@@ -1,4 +1,4 @@
-//! What a trace format is: its name, and how its lines or records are parsed and written.
+//! A trace format: its name, and its parser and writer of lines or records.
 
 use std::fmt;
 

@@ -95,7 +95,7 @@ impl Format {
     pub fn named(name: &str) -> Result<&'static Format, String> {
         FORMATS.iter().copied().find(|format| format.name == name).ok_or_else(|| {
             let names: Vec<&str> = FORMATS.iter().map(|format| format.name).collect();
-            format!("`{name}` is no trace format; choose one of {}", names.join(", "))
+            format!("unknown trace format `{name}`; choose one of {}", names.join(", "))
         })
     }
 

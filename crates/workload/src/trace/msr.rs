@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn says_what_it_expected() {
+    fn errors_state_what_was_expected() {
         let expected = |line: &str| Msr::default().parse(line.as_bytes()).unwrap_err().0;
         assert!(expected("1,hm,1,Trim,0,512,1").contains("Read or Write"));
         assert!(expected("1.5,hm,1,Read,0,512,1").contains("comma"));

@@ -96,8 +96,9 @@ impl TimeScale {
 impl FromStr for TimeScale {
     type Err = String;
     fn from_str(text: &str) -> Result<TimeScale, String> {
-        let error =
-            || format!("`{text}` is no time scale; write a positive decimal number of at most 18 digits, like 0.5");
+        let error = || {
+            format!("invalid time scale `{text}`: expected a positive decimal number of at most 18 digits, such as 0.5")
+        };
         let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
         let digits = format!("{whole}{fraction}");
         if digits.is_empty() || digits.len() > 18 || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -138,7 +139,9 @@ impl FromStr for Replay {
     fn from_str(text: &str) -> Result<Replay, String> {
         match text.strip_prefix("depth=").map(str::parse) {
             Some(Ok(depth @ 1..)) => Ok(Replay::Depth(depth)),
-            Some(_) => Err(format!("`{text}` is no replay; the depth is a whole number from 1, like depth=32")),
+            Some(_) => {
+                Err(format!("invalid replay `{text}`: the depth must be a whole number from 1, such as depth=32"))
+            }
             None => one_of("replay", text, &[("timed", Replay::Timed), ("asap", Replay::Asap)], ", depth=N"),
         }
     }
@@ -250,7 +253,7 @@ mod tests {
         let choice: FormatChoice = "delimited:columns=offset,size;offset=bytes;size=bytes;all=read".parse().unwrap();
         assert_eq!((choice.format.name, choice.columns.is_some()), ("delimited", true));
         assert_eq!("spc".parse::<FormatChoice>().map(|choice| choice.format.name), Ok("spc"));
-        assert!("delimited:x=1".parse::<FormatChoice>().unwrap_err().contains("`x` is no key"));
+        assert!("delimited:x=1".parse::<FormatChoice>().unwrap_err().contains("unknown key `x`"));
         assert!("spc:x=1".parse::<FormatChoice>().unwrap_err().contains("no trace format"));
     }
 

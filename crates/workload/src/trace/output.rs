@@ -128,7 +128,7 @@ mod tests {
                 packed.flush().unwrap();
             }
             packed.write_all(b"more").unwrap();
-            // As if the program was killed: nothing is completed.
+            // The writer is not finished, as if the program was killed.
             let (read, is_cut) = read_all(&path);
             assert!(read.starts_with(&text.repeat(3)), "{name}: {}", read.len());
             assert_eq!(is_cut, packing != Packing::Plain, "{name}");

@@ -42,7 +42,7 @@ impl Survey {
                 *extent = Extent { end, line };
             }
             if survey.extents.len() > MOST_DEVICES {
-                return Err(records.error(line, "more than 65536 devices; `--devices merge` does not tell them apart"));
+                return Err(records.error(line, "more than 65536 devices; `--devices merge` treats them as one"));
             }
             if options.fit == Fit::Compact {
                 survey.touched.touch(device, record.lba, record.sectors);

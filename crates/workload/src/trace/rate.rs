@@ -160,7 +160,7 @@ mod tests {
     fn ordinary_rates_pass() {
         assert_eq!(warning(TimeUnit::Us, 5000, 4096, |n| n * 1_000_000), None);
         assert_eq!(warning(TimeUnit::S, 5000, 131_072, |n| n * 10_000_000), None);
-        // One minute apart; two requests one day apart; all at the same time; times in whole seconds.
+        // Requests one minute apart; two requests one day apart; all at the same time; times in whole seconds.
         assert_eq!(warning(TimeUnit::S, 5000, 4096, |n| n * 60_000_000_000_000), None);
         assert_eq!(warning(TimeUnit::S, 2, 4096, |n| n * 86_400_000_000_000_000), None);
         assert_eq!(warning(TimeUnit::S, 5000, 4096, |_| 0), None);

@@ -48,8 +48,8 @@ impl Trace {
         let placement = if Placement::needs_survey(options) {
             if !records.input().is_file() {
                 return Err(SourceError(format!(
-                    "{}: must be read twice, and is no regular file: use `--devices merge` without `--fit compact`, \
-                     or give it as standard input, `-`, which is kept in a file",
+                    "{}: must be read twice, but is not a regular file; use `--devices merge` without `--fit compact`, \
+                     or pass it as standard input, `-`, which is stored in a file",
                     records.name()
                 )));
             }

@@ -39,7 +39,7 @@ fn parse(line: &[u8]) -> Result<Option<Record>, Expected> {
     let bytes = fields.integer("the length in bytes, a whole number")?;
     fields.comma()?;
     let offset = fields.integer("the offset in bytes, a whole number")?;
-    // In a truncated log, the last request could otherwise have only a part of its offset.
+    // Otherwise the last request of a truncated log could have only a part of its offset.
     fields.comma().map_err(|_| Expected("a comma and the time of submission after the offset"))?;
     fields.decimal("the time of submission, a decimal number")?;
     fields.comma()?;
@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn says_what_it_expected() {
+    fn errors_state_what_was_expected() {
         let expected = |line: &str| parse(line.as_bytes()).unwrap_err().0;
         assert!(expected("1,2,2,4096,0,1,4096").contains("1 (read)"));
         assert!(expected("3592285.250,120,0,4096,10").contains("after the offset"));

@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn says_what_it_expected() {
+    fn errors_state_what_was_expected() {
         let expected = |line: &str| parse(line.as_bytes()).unwrap_err().0;
         assert!(expected("0,1,512,X,1").contains("R or W"));
         assert!(expected("0,1,512,RW,1").contains("R or W"));

@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn says_what_it_expected() {
+    fn errors_state_what_was_expected() {
         let expected = |line: &str| parse(line.as_bytes()).unwrap_err().0;
         assert!(expected("0 0 0 8 2").contains("1 (read) or 0 (write)"));
         assert!(expected("0 0 0 8").contains("five columns"));

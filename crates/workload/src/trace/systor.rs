@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn says_what_it_expected() {
+    fn errors_state_what_was_expected() {
         let expected = |line: &str| parse(line.as_bytes()).unwrap_err().0;
         assert!(expected("1.5,x,W,3,0,512").contains("response time"));
         assert!(expected("1.5,0,w,3,0,512").contains("R or W"));

@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn says_what_it_expected() {
+    fn errors_state_what_was_expected() {
         let expected = |line: &str| parse(line.as_bytes()).unwrap_err().0;
         assert!(expected("1,0,8,R,1").contains("0 (read)"));
         assert!(expected("1,0,8,0").contains("comma"));

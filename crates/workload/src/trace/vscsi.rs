@@ -68,7 +68,7 @@ impl Layout {
             0x08 | 0x28 | 0xa8 | 0x88 => Operation::Read,
             0x0a | 0x2a | 0xaa | 0x8a => Operation::Write,
             0x35 | 0x91 => Operation::Flush,
-            _ => return Err(Expected("a SCSI command that reads, writes or synchronises the cache")),
+            _ => return Err(Expected("a SCSI command that reads, writes or synchronizes the cache")),
         };
         let (block, bytes) = (Layout::u64(record, self.block_at), u64::from(Layout::u32(record, self.bytes_at)));
         let (block, bytes) = if operation == Operation::Flush { (0, 0) } else { (block, bytes) };

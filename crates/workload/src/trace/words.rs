@@ -161,7 +161,7 @@ impl TraceWords {
 /// Parses the value of `--max-gap`.
 pub fn max_gap(text: &str) -> Result<Time, String> {
     match Time(quantity::time(text)?) {
-        Time::ZERO => Err("without any gaps all requests come at once, which is `--replay asap`".to_owned()),
+        Time::ZERO => Err("must be longer than 0; to replay without gaps, use `--replay asap`".to_owned()),
         most => Ok(most),
     }
 }
@@ -175,7 +175,7 @@ fn split(text: &str) -> Result<Vec<(String, String)>, String> {
         let (key, after) = rest.split_at(end);
         let Some(after) = after.strip_prefix('=') else {
             return Err(format!(
-                "`{key}` needs a value: write {key}=...; a path with blanks stands between double quotes: trace=\"a b\""
+                "`{key}` needs a value: write {key}=...; put a path with blanks in double quotes: trace=\"a b\""
             ));
         };
         let (value, behind) = match after.strip_prefix('"') {
@@ -196,7 +196,7 @@ fn unknown(key: &str) -> String {
         .min()
         .filter(|(distance, known)| *distance <= known.len() / 2)
         .map_or(".".to_owned(), |(_, known)| format!("; did you mean `{known}`?"));
-    format!("`{key}` is no word for a trace{near} The words are: {}", KEYS.join(", "))
+    format!("unknown word `{key}` for a trace{near} The words are: {}", KEYS.join(", "))
 }
 
 #[cfg(test)]
@@ -231,8 +231,8 @@ mod tests {
         assert!(error("trace=a trace=b").contains("given twice"));
         assert!(error("trace=a b").contains("double quotes"));
         assert!(error("trace=\"a").contains("not closed"));
-        assert!(error("trace=a start=soon").contains("`start=soon`: `soon` is no time"));
-        assert!(error("trace=a format=xyz").contains("is no trace format"));
+        assert!(error("trace=a start=soon").contains("`start=soon`: invalid time `soon`"));
+        assert!(error("trace=a format=xyz").contains("unknown trace format"));
         assert!(error("trace=a limit=0").contains("at least 1"));
         assert!(error("trace=a max_gap=0s").contains("--replay asap"));
         assert!(error("trace=").contains("needs a value"));

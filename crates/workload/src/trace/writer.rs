@@ -1,4 +1,4 @@
-//! How a format is written.
+//! Writers of formats.
 
 use super::record::DeviceName;
 use super::time_unit::TimeUnit;

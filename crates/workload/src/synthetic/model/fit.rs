@@ -25,7 +25,7 @@ pub const TRIED: u64 = 1_000_000;
 pub struct Fitted {
     /// The model.
     pub model: Model,
-    /// Its moments, compared with those of the trace.
+    /// Moments of the model, compared with those of the trace.
     pub moments: Vec<Moment>,
 }
 

@@ -65,7 +65,7 @@ impl Model {
 
     /// Parses a model from JSON.
     pub fn parse(text: &str) -> Result<Model, String> {
-        let model: Model = serde_json::from_str(text).map_err(|why| format!("is no model: {why}"))?;
+        let model: Model = serde_json::from_str(text).map_err(|why| format!("not a model: {why}"))?;
         model.check()?;
         Ok(model)
     }
@@ -234,8 +234,8 @@ impl Source for Modelled {
         };
         let arrival = arrival.ok_or_else(|| {
             SourceError(format!(
-                "{}: arrivals reach 213 days, beyond which there is no time: fewer requests, or a higher \
-                 rate, would fit",
+                "{}: arrivals exceed 213 days, the limit of simulated time; use fewer requests or a higher \
+                 rate",
                 self.name
             ))
         })?;

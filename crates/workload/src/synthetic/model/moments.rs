@@ -94,7 +94,7 @@ pub fn read(text: &str) -> Result<Moments, String> {
             Some(known) => words.extend(known.moments.split(' ')),
             None if !word.contains('=') => {
                 let names: Vec<&str> = KNOWN.iter().map(|known| known.name).collect();
-                return Err(format!("`{word}` is no known workload; there are {}; or write {KEYS}", names.join(", ")));
+                return Err(format!("unknown workload `{word}`: choose one of {}, or write {KEYS}", names.join(", ")));
             }
             None => words.push(word),
         }

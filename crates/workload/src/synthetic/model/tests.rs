@@ -60,7 +60,7 @@ fn invalid_moments_are_rejected() {
     assert!(error("read=50% read_size=4k interarrival=1ms").contains("`write_size` is needed"));
     assert!(error("financial1 read=150%").contains("`read=150%`"));
     assert!(error("financial1 cv=x").contains("coefficient of variation"));
-    assert!(error("financial1 colour=red").contains("no such moment"));
+    assert!(error("financial1 color=red").contains("no such moment"));
     assert!(error("financial1 read_size=100").contains("from 512 B"));
 }
 
@@ -99,7 +99,7 @@ fn a_fit_recovers_known_parameters() {
     for name in ["read hottest 10 %", "read hottest 20 %", "write hottest 10 %", "write hottest 20 %"] {
         assert!(off(name) < 0.08, "{name}: {}", off(name));
     }
-    // In a lognormal distribution, few gaps cause most of the variance.
+    // Few gaps of a lognormal distribution cause most of its variance.
     assert!(off("gap CV") < 0.25, "{}", off("gap CV"));
     let sizes = &fitted.model.operations[0].sizes;
     assert_eq!(sizes.iter().map(|(sectors, _)| *sectors).collect::<Vec<_>>(), [8, 32]);
@@ -158,7 +158,7 @@ fn invalid_models_are_rejected() {
     assert!(broken(|model| model.arrivals.gaps.clear()).contains("`gaps`"));
     assert!(broken(|model| model.arrivals.gaps[0].mean_ps = 1e18).contains("`gaps`"));
     assert!(broken(|model| model.arrivals.transitions = vec![(0, 63, 1)]).contains("`transitions`"));
-    assert!(Model::parse("{\"colour\": 1}").unwrap_err().contains("is no model"));
+    assert!(Model::parse("{\"color\": 1}").unwrap_err().contains("not a model"));
 }
 
 #[test]

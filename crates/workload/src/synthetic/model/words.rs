@@ -37,7 +37,7 @@ pub fn words(model: &Model) -> Result<Vec<(&'static str, String)>, SourceError> 
     let weight: f64 = model.arrivals.gaps.iter().map(|gap| gap.weight).sum();
     let mean = model.arrivals.gaps.iter().map(|gap| gap.weight * gap.mean_ps).sum::<f64>() / weight;
     let rate = |share: f64| if mean > 0.0 { (share * 1e12 / mean).round().clamp(1.0, 1e12) } else { 1e12 };
-    // In fio, a mixed job has a rate for each direction.
+    // A mixed job has a rate for each direction, as in fio.
     let weights: u64 = both.iter().map(|one| one.weight).sum();
     let rates = joined(both.iter().map(|one| rate(one.weight as f64 / weights as f64).to_string()).collect());
     words.push(("rate_iops", rates));

@@ -87,8 +87,8 @@ impl Doubts {
             _ => format!("times are multiples of {} us", resolution * 1e6),
         };
         Some(format!(
-            "{:.0} % of the requests come at the same time as the one before ({coarse}): how they follow one another \
-             within that time is not recorded",
+            "{:.0} % of the requests arrive at the same time as the previous one ({coarse}): their gaps within that time \
+             are not recorded",
             zero * 100.0
         ))
     }
@@ -100,7 +100,7 @@ fn order(profile: &Profile) -> Option<String> {
     (order.late > 0).then(|| {
         let at_least = if order.beyond { "more than " } else { "" };
         format!(
-            "{} of {} requests stand behind one that came later, and their gaps are left out; in order of time with \
+            "{} of {} requests follow one with a later time, and their gaps are left out; to sort them, use \
              --sort-window {at_least}{}",
             order.late, profile.requests, order.sort_window
         )
@@ -113,8 +113,8 @@ fn one_operation(profile: &Profile, format: &Format) -> Option<String> {
     let [only] = &profile.operations[..] else { return None };
     by_number.then(|| {
         format!(
-            "all requests are {}s. Format {} tells reads from writes by a number, and there are traces that have it the \
-             other way round",
+            "all requests are {}s. Format {} distinguishes reads and writes by a number, and in some traces its meaning \
+             is the opposite",
             only.operation.replace('_', " "),
             format.name
         )

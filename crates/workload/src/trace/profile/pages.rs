@@ -194,7 +194,7 @@ mod tests {
 
     #[test]
     fn hot_shares_by_hand() {
-        // Of 100 accesses, 60 go to one page, 20 to another, and 20 to the other eight.
+        // 60 of 100 accesses go to one page, 20 to another, and 20 to the other eight.
         let counts = [(60, 1), (20, 1), (4, 4), (1, 4)];
         assert_eq!(hot_share(&counts, 0.1), Some(0.6));
         assert_eq!(hot_share(&counts, 0.15), Some(0.7));

@@ -125,8 +125,8 @@ mod tests {
         assert!(runs.add(0, Operation::Read, 24, 8));
         // Another device is counted separately.
         assert!(!runs.add(1, Operation::Read, 32, 8));
-        // Of six followers, only the write continues the last request. The write and three reads continue a stream. The
-        // read of 24 does not, because its stream has already advanced to 32.
+        // Only the write, one of six followers, continues the last request. The write and three reads continue streams.
+        // The read of 24 does not, because its stream has already advanced to 32.
         assert_eq!(runs.shares(), Some((1.0 / 6.0, 4.0 / 6.0)));
         let reads = runs.finish()[Operation::Read.index()];
         assert_eq!(reads.requests, 1);

@@ -72,7 +72,7 @@ fn a_small_trace_by_hand() {
     assert_eq!(footprint.hot.unwrap().of_20_percent, 3.0 / 8.0);
     assert_eq!(footprint.hot.unwrap().of_10_percent, 1.5 / 8.0);
 
-    // Of four requests with a predecessor on their device, the second and the third write continue it.
+    // Four requests have a predecessor on their device. Two of them, the second and the third write, continue it.
     assert_eq!(profile.sequentiality.after_last, Some(0.5));
     assert_eq!(profile.order, Order::default());
     let names: Vec<_> = profile.devices.iter().map(|one| (one.name.as_str(), one.requests, one.pages)).collect();
@@ -118,7 +118,10 @@ fn implausible_traces_give_warnings() {
     assert!(text.contains("which no drive has"), "{text}");
     let coarse = |n: u64| format!("{} 0 {} 8 {}\n", n / 50 * 1_000_000_000, n * n % 999, n % 2);
     let text = warnings(&(0..1000).map(coarse).collect::<String>());
-    assert!(text.contains("98 % of the requests come at the same time") && text.contains("multiples of 1 s"), "{text}");
+    assert!(
+        text.contains("98 % of the requests arrive at the same time") && text.contains("multiples of 1 s"),
+        "{text}"
+    );
 }
 
 #[test]
