@@ -8,7 +8,7 @@ pub trait Id: Copy {
     fn number(self) -> u32;
 }
 
-/// A plain number, for tables of which there is only one kind.
+/// A plain number, for tables that do not need an id type.
 impl Id for u32 {
     #[inline]
     fn new(number: u32) -> u32 {
@@ -29,7 +29,7 @@ macro_rules! ids {
         pub struct $name(pub u32);
 
         impl $name {
-            /// Stands for no id. Unlike `None`, takes no additional space.
+            /// Represents no id. Unlike `None`, takes no additional space.
             pub const NONE: $name = $name(u32::MAX);
 
             /// Returns the id as an index.

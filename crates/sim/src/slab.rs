@@ -81,7 +81,7 @@ mod tests {
     use crate::id::RequestId;
 
     #[test]
-    fn places_are_used_again() {
+    fn removed_entries_are_reused() {
         let mut slab: Slab<RequestId, char> = Slab::default();
         let (a, b) = (slab.insert('a'), slab.insert('b'));
         assert_eq!((slab[a], slab[b], slab.len()), ('a', 'b', 2));

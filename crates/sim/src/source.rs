@@ -34,7 +34,7 @@ pub enum Pace {
     },
 }
 
-/// A stream of requests, which are read as they are needed.
+/// A stream of requests, which are read on demand.
 ///
 /// A source reads no further ahead than necessary, so that a trace of 100 GB needs no more memory than one of 1 MB.
 pub trait Source {
