@@ -119,7 +119,7 @@ mod tests {
             assert!(bytes(bad).unwrap_err().contains("10GiB"), "{bad}");
             assert!(time(bad).unwrap_err().contains("5s"), "{bad}");
         }
-        assert!(sectors("513", 0).unwrap_err().contains("whole number of sectors"));
+        assert!(sectors("513", 0).unwrap_err().contains("multiple of the sector size"));
         assert!(sectors("101%", 8).unwrap_err().contains("percentage"));
     }
 }

@@ -633,10 +633,10 @@ fn errors_of_values_list_what_is_allowed() {
         job1: `rate_iops=0`: must be a whole number from 1 to 1000000000000; k means 1024, m 1024*1024
         job1: `rate_process=poison`: must be one of linear, poisson; did you mean `poisson`?
         job1: `thinktime=5ns`: must be a time in microseconds, or with us, ms, s, m, h or d, like 10s, at most 213 days
-        job1: `random_distribution=zipf:0`: zipf takes theta, above 0 and at most 50, like zipf:1.2; optionally a centre from 0 to 1 behind another colon
-        job1: `random_distribution=zipf:1.2:1.5`: zipf takes theta, above 0 and at most 50, like zipf:1.2; optionally a centre from 0 to 1 behind another colon
-        job1: `random_distribution=pareto:1`: pareto takes h, between 0 and 1, like pareto:0.2; optionally a centre from 0 to 1 behind another colon
-        job1: `random_distribution=normal:0`: normal takes a deviation in percent, above 0 and at most 100, like normal:10; optionally a centre from 0 to 1 behind another colon
+        job1: `random_distribution=zipf:0`: zipf takes theta, above 0 and at most 50, like zipf:1.2; optionally a center from 0 to 1 after another colon
+        job1: `random_distribution=zipf:1.2:1.5`: zipf takes theta, above 0 and at most 50, like zipf:1.2; optionally a center from 0 to 1 after another colon
+        job1: `random_distribution=pareto:1`: pareto takes h, between 0 and 1, like pareto:0.2; optionally a center from 0 to 1 after another colon
+        job1: `random_distribution=normal:0`: normal takes a deviation in percent, above 0 and at most 100, like normal:10; optionally a center from 0 to 1 after another colon
         job1: `random_distribution=zoned`: the access share `` must be a whole percentage from 0 to 100; write access%/range%:..., like zoned:60/10:30/20:8/30:2/40
         job1: `random_distribution=zoned:50/10:40/90`: the access shares add up to 90%, not to 100%; write access%/range%:..., like zoned:60/10:30/20:8/30:2/40
         job1: `random_distribution=zoned:50/60:50/60`: the ranges: the percentages add up to 120, more than 100; write access%/range%:..., like zoned:60/10:30/20:8/30:2/40

@@ -375,7 +375,7 @@ pub fn size_shares(text: &str, base: Base) -> Result<SizeShares, String> {
 }
 
 pub fn distribution(text: &str, base: Base) -> Result<Distribution, String> {
-    const CENTRE: &str = "optionally a centre from 0 to 1 behind another colon";
+    const CENTRE: &str = "optionally a center from 0 to 1 after another colon";
     let (name, argument) = text.split_once(':').map_or((text, None), |(name, argument)| (name, Some(argument)));
     let centred = |default| {
         let argument = argument.unwrap_or(default);

@@ -254,7 +254,7 @@ mod tests {
         assert_eq!((choice.format.name, choice.columns.is_some()), ("delimited", true));
         assert_eq!("spc".parse::<FormatChoice>().map(|choice| choice.format.name), Ok("spc"));
         assert!("delimited:x=1".parse::<FormatChoice>().unwrap_err().contains("unknown key `x`"));
-        assert!("spc:x=1".parse::<FormatChoice>().unwrap_err().contains("no trace format"));
+        assert!("spc:x=1".parse::<FormatChoice>().unwrap_err().contains("unknown trace format"));
     }
 
     #[test]

@@ -239,7 +239,7 @@ mod tests {
         let space = |text: &str| TraceWords::read(text, &TraceOptions::default()).unwrap().space(1 << 21).unwrap_err();
         assert!(space("trace=a offset=1GiB").contains("leaves nothing of the device of 1 GiB"));
         assert!(space("trace=a offset=512MiB size=600MiB").contains("behind the offset, 512 MiB"));
-        assert!(space("trace=a offset=100").contains("whole number of sectors"));
+        assert!(space("trace=a offset=100").contains("multiple of the sector size"));
         let odd = |text: &str| TraceWords::read(text, &TraceOptions::default()).unwrap().space((3 << 20) + 8);
         assert!(odd("trace=a offset=100%").unwrap_err().contains("leaves nothing of the device"));
         assert_eq!(odd("trace=a size=100%"), Ok((0, (3 << 20) + 8)));
