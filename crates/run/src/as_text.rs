@@ -1,4 +1,4 @@
-//! Values that serde stores as texts: written with `Display`, read with the type's own parser (`FromStr`).
+//! Serde support for values stored as text: written with `Display`, and parsed with `FromStr`.
 
 use std::fmt::Display;
 use std::str::FromStr;
@@ -11,12 +11,12 @@ pub fn serialize<T: Display, S: Serializer>(value: &T, serializer: S) -> Result<
     serializer.collect_str(value)
 }
 
-/// Reads a value from its text.
+/// Parses a value from its text.
 pub fn deserialize<'de, T: FromStr<Err: Display>, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
     String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
 }
 
-/// Optional values, stored as texts.
+/// Optional values, stored as text.
 pub mod optional {
     use super::*;
 
@@ -28,7 +28,7 @@ pub mod optional {
         }
     }
 
-    /// Reads a value from its text, if there is one.
+    /// Parses a value from its text, if there is one.
     pub fn deserialize<'de, T: FromStr<Err: Display>, D: Deserializer<'de>>(
         deserializer: D,
     ) -> Result<Option<T>, D::Error> {

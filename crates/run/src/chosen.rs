@@ -1,4 +1,4 @@
-//! Device of a run: how it is named, and its configuration.
+//! Device of a run: its specification and its configuration.
 
 use floatgate_core::config::{self, ConfigError, DeviceConfig};
 use floatgate_core::external::Externals;
@@ -8,12 +8,12 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DeviceSpec {
-    /// Origin of its configuration.
+    /// Origin of the configuration.
     pub source: DeviceSource,
-    /// Parameters to change, as `--set` takes them: `gc.victim=fifo`.
+    /// Overridden parameters, in the syntax of `--set`: `gc.victim=fifo`.
     #[serde(default)]
     pub overrides: Vec<String>,
-    /// Policies of the program that loads the device. They are not stored with the specification.
+    /// External policies of the program that loads the device. They are not stored with the specification.
     #[serde(skip)]
     pub makers: Externals,
 }
@@ -34,12 +34,12 @@ pub enum DeviceSource {
 }
 
 impl DeviceSpec {
-    /// Names a built-in device, or a device file by its path.
+    /// Creates the specification of a built-in device, or of a device file at this path.
     pub fn named(name_or_path: &str, overrides: &[String]) -> DeviceSpec {
         DeviceSpec::from(DeviceSource::Named(name_or_path.to_owned()), overrides)
     }
 
-    /// Gives the text of a device file, which errors call `called`.
+    /// Creates the specification of a device file with this text. Errors call it `called`.
     pub fn text(text: &str, called: &str, overrides: &[String]) -> DeviceSpec {
         let source = DeviceSource::Text { text: text.to_owned(), called: called.to_owned() };
         DeviceSpec::from(source, overrides)
@@ -49,12 +49,12 @@ impl DeviceSpec {
         DeviceSpec { source, overrides: overrides.to_vec(), makers: Externals::default() }
     }
 
-    /// Lets the device name policies of the program that loads it.
+    /// Adds external policies of the program that loads the device.
     pub fn with_makers(self, makers: Externals) -> DeviceSpec {
         DeviceSpec { makers, ..self }
     }
 
-    /// Returns the name of the device in errors: that of a built-in device, the path of a file, or that of a text.
+    /// Returns the name of the device for errors: that of a built-in device or of a text, or the path of a file.
     pub fn called(&self) -> &str {
         match &self.source {
             DeviceSource::Named(called) | DeviceSource::Text { called, .. } => called,
@@ -89,22 +89,22 @@ impl DeviceSpec {
         load: impl Fn(&[String]) -> Result<DeviceConfig, ConfigError>,
     ) -> Result<Chosen, ConfigError> {
         let config = load(&self.overrides)?;
-        // A file that needs the overrides to be a device at all has no other digest.
+        // If the file is invalid without the overrides, the digest is that of the device with overrides.
         let plain = if self.overrides.is_empty() { None } else { load(&[]).ok() };
         let plain_digest = plain.as_ref().unwrap_or(&config).digest();
         Ok(Chosen { spec: self.clone(), config, plain_digest, base })
     }
 }
 
-/// A device that was loaded.
+/// Loaded device.
 #[derive(Clone, Debug)]
 pub struct Chosen {
-    /// Its specification.
+    /// Specification of the device.
     pub spec: DeviceSpec,
-    /// Its configuration, with overrides.
+    /// Configuration with overrides.
     pub config: DeviceConfig,
     /// Digest of the device without overrides.
     pub plain_digest: String,
-    /// Built-in device that it is or is based on.
+    /// Built-in device that the device is, or is based on.
     pub base: Option<String>,
 }

@@ -1,9 +1,9 @@
-//! Command line of a run, as its result keeps it.
+//! Command line of a run, in the form that its result keeps.
 
-/// Returns a command line without the places of results and the way in which they are printed, and with this seed.
+/// Returns a command line without the options for outputs and printing, and with this seed.
 pub fn without_places(given: impl Iterator<Item = String>, seed: u64) -> Vec<String> {
     const WITH_VALUE: [&str; 5] = ["--out", "--requests", "--save-state", "--seed", "--seeds"];
-    // Their values, if any, stand behind `=`.
+    // Their values, if any, follow `=`.
     const WITHOUT_VALUE: [&str; 3] = ["--json", "--series", "--timeline"];
     let mut kept = Vec::new();
     let mut value_follows = false;
@@ -26,7 +26,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_command_is_told_without_its_places() {
+    fn a_command_is_kept_without_its_outputs() {
         let given = "run tiny --out=a rw=read --out b --set gc.victim=fifo --json --requests csv --timeline=1ms..2ms --series --seeds 3";
         let arguments = without_places(given.split(' ').map(str::to_owned), 2).join(" ");
         assert_eq!(arguments, "run tiny rw=read --set gc.victim=fifo --seed 2");

@@ -1,4 +1,4 @@
-//! What is written beside the summary: every request, the run over time, and what each part of the device did when.
+//! Detail files of a run: every request, series of windows, and the timeline.
 
 use std::io;
 
@@ -23,19 +23,19 @@ use crate::output::{Directory, Draft, TIMELINE};
 use crate::span::Span;
 use crate::spec::{DetailSpec, Extent, RequestFormat};
 
-/// The next number from this one on that is 1, 2 or 5 with zeros behind it.
+/// Rounds up to the next number that is 1, 2 or 5 times a power of ten.
 fn round(least: u64) -> u64 {
     let rounds = (0..20).flat_map(|zeros| [1, 2, 5].map(|digit| 10_u64.checked_pow(zeros)?.checked_mul(digit)));
     rounds.flatten().find(|round| *round >= least).unwrap_or(least)
 }
 
-/// The requests of a run, in one of their forms.
+/// Writer of the requests of a run, in one of two formats.
 enum Requests {
     Parquet(Box<ParquetRequests<Draft>>),
     Csv(CsvRequests<Draft>),
 }
 
-/// The windows of a run.
+/// Windows of a run, and their writer.
 struct Windows {
     series: Series,
     writer: SeriesWriter<Draft>,
@@ -43,13 +43,13 @@ struct Windows {
 }
 
 impl Windows {
-    /// Writes the windows that have ended.
+    /// Writes the windows that are closed.
     fn write(&mut self) -> io::Result<()> {
         self.series.take_closed().iter().try_for_each(|window| self.writer.write(Row::new(window, &self.config)))
     }
 }
 
-/// The files beside the summary, in the making.
+/// Detail files that are being written.
 #[derive(Default)]
 pub struct Detail {
     requests: Option<Requests>,
@@ -59,7 +59,7 @@ pub struct Detail {
 }
 
 impl Detail {
-    /// Begins the files that were asked for.
+    /// Creates the requested files.
     pub fn open(
         directory: Option<&Directory>,
         spec: &DetailSpec,
@@ -106,14 +106,14 @@ impl Detail {
         let full_at = self.timeline.as_ref()?.full_at()?;
         let (mib, ms) = (SIZE_LIMIT >> 20, full_at.as_s() * 1e3);
         Some(format!(
-            "timeline.json.gz ends at {ms:.3} ms of simulated time, where it had {mib} MiB: for more, or for another \
-             part of the run, give its span, like --timeline={:.0}ms..{:.0}ms",
+            "timeline.json.gz ends at {ms:.3} ms of simulated time, where it reached its limit of {mib} MiB; to get \
+             another part of the run, give its span, such as --timeline={:.0}ms..{:.0}ms",
             ms.floor(),
             ms.floor() + 10.0
         ))
     }
 
-    /// Completes the files of a run with this digest.
+    /// Completes the files of the run with this digest.
     pub fn finish(self, run: &str) -> Result<Vec<Draft>> {
         let run = Some(run);
         let requests = self.requests.map(|requests| match requests {
@@ -127,13 +127,13 @@ impl Detail {
     }
 }
 
-/// What to say of windows of a fixed length that were too many for a run so long.
+/// Returns a warning if the limit of windows of fixed length was reached before the end of the run.
 pub fn windows_warning(series: &Series, elapsed: Time) -> Option<String> {
     let full_at = series.full_at()?;
     let (ms, width) = (full_at.as_s() * 1e3, Duration(round(elapsed.ps().div_ceil(MOST_FIXED))));
     Some(format!(
-        "series.parquet ends at {ms:.6} ms of simulated time, where it had {} windows: for the whole run make them \
-         longer, like --series={width}, or write --series alone for windows as long as it takes",
+        "series.parquet ends at {ms:.6} ms of simulated time, where it reached its limit of {} windows; for the whole \
+         run, use longer windows, such as --series={width}, or --series without a length",
         grouped(MOST_FIXED)
     ))
 }
@@ -197,7 +197,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn widths_are_proposed_in_round_numbers() {
+    fn proposed_widths_are_round_numbers() {
         assert_eq!([0, 1, 3, 5, 6, 11, 500, 501].map(round), [1, 1, 5, 5, 10, 20, 500, 1000]);
         assert_eq!(round(u64::MAX), u64::MAX);
     }

@@ -1,4 +1,4 @@
-//! The files that a run reads and writes: no output may be an input or another output.
+//! Files that a run reads and writes: checks that no output is an input or another output.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ use crate::output::{Named, files_of, keep_apart};
 use crate::spec::{RunSpec, StateSpec};
 use crate::traces::{STDIN, STDIN_FILE, Traces};
 
-/// Refuses a run whose outputs would overwrite what it reads, or each other. `seeds` are those of a run with several.
+/// Refuses a run whose outputs would overwrite its inputs, or each other. `seeds` are the seeds of a run with several.
 pub fn check(spec: &RunSpec, traces: &Traces, chosen: &Chosen, seeds: Option<&[u64]>) -> Result<(), Failure> {
     let mut files = Files::of(chosen, spec.seed);
     if let Some(columns) = traces.columns_file() {
@@ -25,8 +25,8 @@ pub fn check(spec: &RunSpec, traces: &Traces, chosen: &Chosen, seeds: Option<&[u
     }
     spec.workloads.iter().try_for_each(|text| files.workload("the workload", text, traces))?;
     if let (Some(_), Some(log)) = (seeds, files.outputs.first()) {
-        let why = "each of the seeds would write it, and only that of the last would be left";
-        return Err(Failure::mistake(format!("{}: {why}; give one --seed, or leave the key out", log.called)));
+        let why = "each of the seeds would write it, and only the file of the last would remain";
+        return Err(Failure::mistake(format!("{}: {why}; give one --seed, or omit the key", log.called)));
     }
     if let Some(text) = spec.state.precondition().filter(|text| text.parse::<Precondition>().is_err()) {
         files.workload("--precondition", text, traces)?;
@@ -45,8 +45,8 @@ pub fn check(spec: &RunSpec, traces: &Traces, chosen: &Chosen, seeds: Option<&[u
     keep_apart(&files.inputs, &files.outputs)
 }
 
-/// Returns the files that a device in this state is made from: the device file, and that of a workload.
-pub fn of_state(chosen: &Chosen, requested: &str, seed: u64) -> Result<Vec<Named>, Failure> {
+/// Returns the files that are read to bring a device into this state: the device file, and the file of a workload.
+pub fn of_state(chosen: &Chosen, asked: &str, seed: u64) -> Result<Vec<Named>, Failure> {
     let mut files = Files::of(chosen, seed);
     if requested.parse::<Precondition>().is_err() {
         files.workload("the precondition", requested, &Traces::default())?;
@@ -63,7 +63,7 @@ struct Files<'a> {
 }
 
 impl<'a> Files<'a> {
-    /// The device file, if there is one.
+    /// Creates a list with the device file, if there is one.
     fn of(chosen: &'a Chosen, seed: u64) -> Files<'a> {
         let file = match &chosen.spec.source {
             DeviceSource::Named(path) if config::builtin(path).is_none() && Path::new(path).is_file() => Some(path),
@@ -73,7 +73,7 @@ impl<'a> Files<'a> {
         Files { chosen, seed, inputs, outputs: Vec::new() }
     }
 
-    /// Adds the files of a workload. What cannot be read has none: opening it says why.
+    /// Adds the files of a workload. A workload that cannot be read adds none, because opening it reports the error.
     fn workload(&mut self, kind: &str, text: &str, traces: &Traces) -> Result<(), Failure> {
         let bytes = self.chosen.config.logical_bytes();
         let path = Path::new(text);

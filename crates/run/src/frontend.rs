@@ -1,4 +1,4 @@
-//! Those who take part in a run from outside: the frontend that waits for it, and the observer that keeps its details.
+//! Interfaces of a run: the frontend, which shows its progress, and the observer, which keeps its details.
 
 use std::io;
 
@@ -17,19 +17,19 @@ use crate::output::Wait;
 pub trait Frontend {
     /// Reports that a part of the work starts.
     fn begin(&self, what: &'static str);
-    /// Reports the progress of the part, from 0 to 1.
+    /// Reports the progress of this part, from 0 to 1.
     fn share(&self, share: f64);
     /// Reports the progress of the workload, and its share of the whole if that is known.
     fn progress(&self, progress: &Progress, share: Option<f64>);
-    /// Reports that the part has ended.
+    /// Reports that this part has ended.
     fn end(&self);
     /// Warns the user.
     fn warn(&self, text: &str);
     /// Returns `true` if the run should end.
     fn wants_end(&self) -> bool;
-    /// Returns the stop that ends waits for writers of pipes.
+    /// Returns the stop that ends waiting for the writers of pipes.
     fn stop(&self) -> Stop;
-    /// Returns how waits for readers of pipes are reported, and what ends them.
+    /// Returns the wait for the readers of pipes: its report, and the stop that ends it.
     fn wait(&self) -> Wait;
 }
 
@@ -61,33 +61,33 @@ impl Frontend for Quiet {
     }
 }
 
-/// Observer of a run: keeps more of it than its summary.
+/// Observer of a run, which keeps more data than the summary.
 pub trait Observer {
     /// Returns the probe for the device, if one is needed.
     fn probe(&self) -> Option<Probe> {
         None
     }
-    /// Takes a request that has completed.
+    /// Handles a completed request.
     fn completed(&mut self, completion: &Completion, breakdown: Option<&Breakdown>) -> io::Result<()>;
     /// Returns the end of the current window.
     fn next_look(&self) -> Time;
-    /// Takes the sample at the end of a window.
+    /// Handles the sample at the end of a window.
     fn look(&mut self, sample: &Sample) -> io::Result<()>;
-    /// Takes the sample at the end of the run.
+    /// Handles the sample at the end of the run.
     fn last_look(&mut self, sample: &Sample) -> io::Result<()>;
-    /// Returns `true` if it takes the operations of channels and planes.
+    /// Returns `true` if the observer needs the operations of channels and planes.
     fn wants_slices(&self) -> bool {
         false
     }
-    /// Takes operations of channels and planes.
+    /// Handles operations of channels and planes.
     fn slices(&mut self, _: &[Slice]) -> io::Result<()> {
         Ok(())
     }
-    /// Takes the work of the controller's cores.
+    /// Handles work of the controller cores.
     fn works(&mut self, _: &[CoreWork]) -> io::Result<()> {
         Ok(())
     }
-    /// Returns the warnings about what was kept of a run of this length.
+    /// Returns warnings about the data that was kept. `elapsed` is the length of the run.
     fn warnings(&self, elapsed: Time) -> Vec<String>;
 }
 
@@ -98,7 +98,7 @@ pub enum Subject {
     Options,
     /// The device.
     Device,
-    /// A workload that is no trace.
+    /// A workload that is not a trace.
     Workload,
     /// A trace.
     Trace,
@@ -111,12 +111,12 @@ pub enum Subject {
 }
 
 impl Subject {
-    /// Makes a failure about this subject.
+    /// Creates a failure about this subject.
     pub fn stopped(self, failure: Failure) -> Stopped {
         Stopped { subject: self, failure }
     }
 
-    /// Returns a function that makes failures about this subject.
+    /// Returns a function that creates failures about this subject.
     pub fn stop(self) -> impl Fn(Failure) -> Stopped {
         move |failure| self.stopped(failure)
     }
@@ -126,21 +126,27 @@ impl Subject {
 #[derive(Debug, thiserror::Error)]
 #[error("{failure}")]
 pub struct Stopped {
-    /// Its subject.
+    /// Subject of the failure.
     pub subject: Subject,
     /// The failure.
     pub failure: Failure,
 }
 
-/// Returns the failure to open a workload, or that the user stopped it: reading a trace fails then, too.
+/// Returns the failure to open a workload, or [`Failure::Interrupted`] if the user ended the run, because that also
+/// makes reading fail.
 pub fn unless_ended(failure: Failure, frontend: &dyn Frontend) -> Failure {
-    if frontend.wants_end() { Failure::Interrupted("the workload was not opened, there is no result") } else { failure }
+    if frontend.wants_end() {
+        Failure::Interrupted("the workload was not opened, so there is no result")
+    } else {
+        failure
+    }
 }
 
-/// Returns the failure to write, or that the user stopped it: waiting for the reader of a pipe fails then, too.
+/// Returns the failure to write, or [`Failure::Interrupted`] if the user ended the run, because that also ends waiting
+/// for the reader of a pipe.
 pub fn unless_stopped(error: anyhow::Error, frontend: &dyn Frontend) -> Failure {
     match frontend.wants_end() {
-        true => Failure::Interrupted("the output was not written to its end, there is no result"),
+        true => Failure::Interrupted("the output was not written to its end, so there is no result"),
         false => Failure::Fault(error),
     }
 }

@@ -1,5 +1,5 @@
-//! `write_iolog`: the requests that a job issued, as fio writes them (its HOWTO, "Trace file format v3"). The HOWTO has
-//! no unit for the times; fio 3.33 writes microseconds.
+//! `write_iolog`: a log of the requests that a job issues, in fio's format (its HOWTO, "Trace file format v3"). The
+//! HOWTO does not specify the unit of times. fio 3.33 writes microseconds.
 
 use std::cell::RefCell;
 use std::ops::Range;
@@ -14,11 +14,11 @@ use floatgate_workload::synthetic;
 
 use crate::output::{Draft, Wait};
 
-/// A log in the making.
+/// Log that is being written.
 #[derive(Debug)]
 pub struct Log {
     draft: Draft,
-    /// Where the job asks for it, for errors.
+    /// Position of the key in the job, for errors.
     asked_at: String,
     last: Time,
 }
@@ -40,7 +40,7 @@ impl Log {
             Operation::Trim => "trim",
             Operation::Flush => "sync",
             Operation::WriteZeroes => {
-                let why = "fio's logs have no word for the write-zeroes in this trace";
+                let why = "fio logs cannot represent the write-zeroes requests of this trace";
                 return Err(SourceError(format!("{}: {why}", self.asked_at)));
             }
         };
@@ -50,7 +50,7 @@ impl Log {
         self.draft.write(line.as_bytes()).map_err(|error| SourceError(format!("{}: {error:#}", self.asked_at)))
     }
 
-    /// Puts the log into its place.
+    /// Completes the log and renames it to its final path.
     pub fn finish(mut self) -> Result<()> {
         self.draft.write(format!("{} device close\n", self.last.ps() / MICROSECOND).as_bytes())?;
         self.draft.complete()?;
@@ -58,11 +58,11 @@ impl Log {
     }
 }
 
-/// A log that its source writes to and the workload finishes.
+/// Log that a source writes to and that the workload finishes.
 pub type Shared = Rc<RefCell<Option<Log>>>;
 
-/// Makes a source write what it issues to the file that its job asks for. Waits for the reader of a pipe as
-/// `wait` says.
+/// Creates the log that a job requests, and makes its source write issued requests to it. If the log is a pipe, waits
+/// for its reader as specified by `wait`.
 pub fn attach(source: &mut Box<dyn Source>, asked: &synthetic::Log, wait: &Wait) -> Result<Shared> {
     let begun = Log::begin(asked, wait).with_context(|| asked.place.clone())?;
     let log = Rc::new(RefCell::new(Some(begun)));
@@ -71,7 +71,7 @@ pub fn attach(source: &mut Box<dyn Source>, asked: &synthetic::Log, wait: &Wait)
     Ok(log)
 }
 
-/// Holds the place of a source for a moment.
+/// Placeholder for a source while it is wrapped.
 struct Nothing;
 
 impl Source for Nothing {
@@ -83,7 +83,7 @@ impl Source for Nothing {
     }
 }
 
-/// A source whose requests are written to a log when they are issued.
+/// Source that writes its requests to a log when they are issued.
 struct Logged {
     inner: Box<dyn Source>,
     log: Shared,

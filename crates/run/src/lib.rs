@@ -1,9 +1,9 @@
-//! Runs: from a specification to a result, for the command line, for Python, and for other programs.
+//! Runs, from a specification to a result: used by the command line, Python and other programs.
 //!
-//! A [`spec::RunSpec`] says what to run and what to keep of it. A [`session::Session`] opens its device and its
-//! workloads, brings the device into the state that is asked for, runs the workloads, and returns the summary. It
-//! reports to a [`frontend::Frontend`] and hands details to a [`frontend::Observer`]; the files of a result are written by
-//! [`output`]. Nothing here reads arguments or prints.
+//! A [`spec::RunSpec`] specifies the run and its outputs. A [`session::Session`] opens its device and its workloads,
+//! brings the device into the requested state, runs the workloads, and returns the summary. It reports to a
+//! [`frontend::Frontend`] and passes details to a [`frontend::Observer`]. [`output`] writes the files of a result. This crate
+//! reads no arguments and prints nothing.
 //!
 //! ```
 //! use floatgate_run::chosen::DeviceSpec;

@@ -9,16 +9,16 @@ use floatgate_workload::quantity::readable;
 
 use crate::failure::Failure;
 
-/// Share of the mapping tables that the run will touch.
+/// Part of the mapping tables that a run will access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Use {
-    /// All units, as by preconditioning.
+    /// All units, as after preconditioning.
     Filled,
-    /// A part that is not known, as of a new device.
+    /// An unknown part, as for a new device.
     Sparse,
 }
 
-/// Fails if a device needs more memory than there is. If the system does not say how much that is, nothing is checked.
+/// Fails if a device needs more memory than is available. Limits that the system does not report are not checked.
 pub fn check(config: &DeviceConfig, options: &Options, usage: Use) -> Result<(), Failure> {
     let needed = needed(config, options);
     let touched = if usage == Use::Filled { needed.total() } else { needed.tables };
@@ -28,8 +28,8 @@ pub fn check(config: &DeviceConfig, options: &Options, usage: Use) -> Result<(),
     let Some((limit, bytes)) = lacks else { return Ok(()) };
     let [bytes, there] = [bytes, limit.bytes].map(|bytes| readable(u128::from(bytes)));
     Err(Failure::fault(format!(
-        "{}: simulating this device takes {bytes} of memory, and {there} are available ({}); fewer or larger mapping \
-         units take less (geometry.blocks, geometry.pages, geometry.mapping_unit)",
+        "{}: simulating this device takes {bytes} of memory, and {there} is available ({}); use fewer or larger \
+         mapping units (geometry.blocks, geometry.pages, geometry.mapping_unit)",
         config.name, limit.what
     )))
 }
@@ -55,12 +55,12 @@ impl Limits {
     }
 }
 
-/// Text of a file of the kernel.
+/// Reads a file of the kernel.
 fn text(path: impl AsRef<Path>) -> Option<String> {
     read_text(path.as_ref(), 1 << 20).ok()
 }
 
-/// Bytes in a line like `MemAvailable:  1024 kB`.
+/// Returns the bytes of a line such as `MemAvailable:  1024 kB`.
 fn kilobytes(text: &str, name: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
     line.split_whitespace().next()?.parse::<u64>().ok()?.checked_mul(1024)
@@ -77,7 +77,7 @@ fn of_machine() -> Option<Limit> {
     Some(Limit { bytes: kilobytes(&text, "MemAvailable")? + swap, what: "MemAvailable and SwapFree of /proc/meminfo" })
 }
 
-/// Returns the smallest remainder of the control groups of this process and their ancestors.
+/// Returns the memory that is left in the control groups of this process and their ancestors: the smallest value.
 fn of_group() -> Option<Limit> {
     let groups = text("/proc/self/cgroup")?;
     let left = groups.lines().filter_map(|line| {
@@ -104,7 +104,7 @@ fn left_of_group(root: &str, path: &str, [limit, usage]: [&str; 2]) -> Option<u6
     let mut least = None;
     loop {
         if let (Some(limit), Some(usage)) = (number(&place, limit), number(&place, usage)) {
-            // Pages of files are given up when memory is short.
+            // The kernel evicts inactive file pages when memory is short, so they count as available.
             let statistics = text(place.join("memory.stat")).unwrap_or_default();
             let files = statistics.lines().find_map(|line| line.strip_prefix("inactive_file ")?.parse::<u64>().ok());
             let left = limit.saturating_sub(usage.saturating_sub(files.unwrap_or(0)));
@@ -120,7 +120,7 @@ fn left_of_group(root: &str, path: &str, [limit, usage]: [&str; 2]) -> Option<u6
 fn of_process() -> Option<Limit> {
     let limit = rustix::process::getrlimit(rustix::process::Resource::As).current?;
     let taken = kilobytes(&text("/proc/self/status")?, "VmSize")?;
-    Some(Limit { bytes: limit.saturating_sub(taken), what: "the limit of addresses of the process, ulimit -v" })
+    Some(Limit { bytes: limit.saturating_sub(taken), what: "the address space limit of the process, ulimit -v" })
 }
 
 #[cfg(not(target_os = "linux"))]
@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_least_of_the_groups_counts() {
+    fn the_tightest_control_group_counts() {
         let root = tempfile::tempdir().unwrap();
         let write = |name: &str, text: &str| {
             std::fs::create_dir_all(root.path().join(name).parent().unwrap()).unwrap();
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_of_the_kernel_are_read() {
+    fn sizes_are_parsed_from_kernel_files() {
         let text = "MemTotal:       16 kB\nMemAvailable:    7 kB\n";
         assert_eq!(kilobytes(text, "MemAvailable"), Some(7 << 10));
         assert_eq!(kilobytes(text, "SwapFree"), None);

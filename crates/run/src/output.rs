@@ -1,4 +1,4 @@
-//! The files of a result: written beside their place, and moved there when all of them are whole.
+//! Files of a result: written under temporary names, and renamed when all of them are complete.
 
 mod apart;
 mod draft;
@@ -19,37 +19,36 @@ pub use draft::{Draft, partial};
 pub use lock::Lock;
 pub use pipe::Wait;
 
-/// The result.
+/// File of the summary.
 pub const SUMMARY: &str = "summary.json";
-/// The result as a page.
+/// File of the report.
 pub const REPORT: &str = "report.html";
-/// Windows of simulated time.
+/// File of the windows of simulated time.
 pub const SERIES: &str = "series.parquet";
 
-/// What every channel, plane and request did when.
+/// File of the timeline: the activity of every channel, plane and request.
 pub const TIMELINE: &str = "timeline.json.gz";
-/// A span of that as a timing diagram.
+/// File of the timing diagram: a span of the timeline.
 pub const DIAGRAM: &str = "timeline.svg";
 
-/// Files beside the summary that a run may write, or that are made of those. What there is of an earlier run would be
-/// taken for that of this one.
+/// Optional files of a result. A run removes those that it does not write, because files of an earlier run would be
+/// mistaken for its own.
 const DETAILS: [&str; 5] = ["requests.csv", "requests.parquet", SERIES, TIMELINE, DIAGRAM];
 
 /// All files of a result.
 const FILES: [&str; 8] = [SUMMARY, REPORT, DIGESTS, DETAILS[0], DETAILS[1], DETAILS[2], DETAILS[3], DETAILS[4]];
 
-/// Returns the files that a result in `directory` has, also those that a result without details lacks: a run removes
-/// them.
+/// Returns all files that a run writes to `directory` or removes from it, including optional ones.
 pub fn files_of(directory: &Path) -> Vec<Named> {
     let called = |file: &str| format!("{file} of --out {}", directory.display());
     FILES.iter().map(|file| Named { called: called(file), path: directory.join(file) }).collect()
 }
 
-/// Where a result goes.
+/// Directory for a result.
 #[derive(Debug)]
 pub struct Directory {
     path: PathBuf,
-    /// Begun before the run, so that a directory that cannot be written to is found out then.
+    /// Path of the summary.
     summary: PathBuf,
     /// Wait for readers of pipes.
     wait: Wait,
@@ -57,13 +56,13 @@ pub struct Directory {
 }
 
 impl Directory {
-    /// Creates the directory if there is none, locks it, and finds out whether it can be written to.
+    /// Creates the directory if it does not exist, locks it, and checks that it is writable.
     pub fn open(path: &Path, wait: &Wait) -> Result<Directory> {
         let lock = Lock::of(path)?;
         if let Some(seed) = seeds_in(path).first() {
             bail!(
                 "--out {0} has results of a run with --seeds, such as {0}/seed-{seed}, which `floatgate compare` would \
-                 pass over: give another directory, or remove them",
+                 ignore; give another directory, or remove them",
                 path.display()
             );
         }
@@ -72,19 +71,19 @@ impl Directory {
         Ok(Directory { path: path.to_owned(), summary, wait: wait.clone(), _lock: lock })
     }
 
-    /// Where it is.
+    /// Returns the path of the directory.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Begins a file beside the summary.
+    /// Creates an optional file of the result.
     pub fn draft(&self, name: &str) -> Result<Draft> {
-        debug_assert!(DETAILS.contains(&name), "{name} is removed when it is not written again");
+        debug_assert!(DETAILS.contains(&name), "{name} is not among the files that a later run removes");
         Draft::new(&self.path.join(name), &self.wait)
     }
 
-    /// Writes the result, and moves all files to their places. `details` completes the files that were begun beside
-    /// the summary, of the run with this digest.
+    /// Writes the result, and renames all files to their final names. `details` gets the digest of the run, and
+    /// completes the optional files.
     pub fn write(&self, summary: &Summary, details: impl FnOnce(&str) -> Result<Vec<Draft>>) -> Result<()> {
         let text = summary.to_json();
         let run = run_of(&text)?;
@@ -118,7 +117,7 @@ fn name_of(draft: &Draft) -> String {
     draft.place().file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-/// Returns the seeds whose results a run with `--seeds` has left in a directory, in order.
+/// Returns the seeds that have results of a run with `--seeds` in a directory, in ascending order.
 pub fn seeds_in(directory: &Path) -> Vec<u64> {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     let with_result = entries.filter(|entry| entry.path().join(SUMMARY).exists());
@@ -128,23 +127,23 @@ pub fn seeds_in(directory: &Path) -> Vec<u64> {
     seeds
 }
 
-/// Returns the files of a result that others are made of.
+/// Returns the existing files of a result, except the report and the diagram, which are derived from the others.
 pub fn data_of(directory: &Path) -> Vec<Named> {
     let data = FILES.iter().filter(|file| ![REPORT, DIAGRAM].contains(file)).map(|file| directory.join(file));
     data.filter(|path| path.exists()).map(|path| Named::new("a file of the result,", path)).collect()
 }
 
-/// The windows of a `series.parquet`, as many as the report shows.
+/// Reads the windows of a `series.parquet`, merged to as many as the report shows.
 pub fn windows(path: &Path) -> Result<Vec<Row>> {
     read_merged(path, html::MOST_POINTS, html::merged)
 }
 
-/// Writes a file: all of it, or nothing. Waits for the reader of a pipe as `wait` says.
+/// Writes a file completely or not at all. If it is a pipe, waits for its reader as specified by `wait`.
 pub fn write_whole(place: &Path, bytes: &[u8], wait: &Wait) -> Result<()> {
     Draft::whole(place, bytes, wait)?.publish()
 }
 
-/// Removes a regular file or a link, if there is one; a device node or a pipe stays.
+/// Removes a regular file or a link if it exists. Device nodes and pipes stay.
 fn remove(path: &Path) -> Result<()> {
     if fs::symlink_metadata(path).is_ok_and(|found| !found.is_file() && !found.is_symlink()) {
         return Ok(());

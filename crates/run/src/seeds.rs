@@ -1,4 +1,4 @@
-//! Several runs that differ in their seed.
+//! Series of runs that differ only in their seed.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use crate::output::{Lock, SUMMARY, seeds_in};
 use crate::spec::{RunSpec, SEEDS_NEED_OUT, Seeds};
 use crate::traces::Traces;
 
-/// Runs of one specification with several seeds: one after the other, each into a directory of its own.
+/// Runs of one specification with several seeds, one after the other. Each has a directory of its own.
 #[derive(Debug)]
 pub struct SeedRuns {
     seeds: Seeds,
@@ -42,12 +42,12 @@ impl SeedRuns {
         (self.seeds.first(), self.seeds.last())
     }
 
-    /// Returns the runs, a specification for each seed.
+    /// Returns the specification of each run.
     pub fn specs(&self) -> &[RunSpec] {
         &self.specs
     }
 
-    /// Compares the results, after all runs: mean values with their confidence intervals.
+    /// Compares the results of all runs, which must have ended: mean values with their confidence intervals.
     pub fn comparison(&self) -> Result<Comparison, Failure> {
         let places: Vec<PathBuf> = self.specs.iter().map(|spec| place(&self.out, spec.seed)).collect();
         let group = group(&self.out.display().to_string(), &places).map_err(Failure::fault)?;
@@ -60,14 +60,15 @@ fn place(out: &Path, seed: u64) -> PathBuf {
     out.join(format!("seed-{seed}"))
 }
 
-/// Refuses a directory with results that `floatgate compare` would mix with those of this run: that of a run without
-/// `--seeds`, and those of seeds that this run does not write, if they are of another device, workload or version.
+/// Refuses a directory with results that `floatgate compare` would mix with those of this run. These are the result of
+/// a run without `--seeds`, and results of seeds that this run does not write, from another device, workload or
+/// version.
 fn refuse_others(spec: &RunSpec, chosen: &Chosen, out: &Path, seeds: &[u64]) -> Result<(), Failure> {
     let name = out.display();
     if out.join(SUMMARY).exists() {
         return Err(Failure::mistake(format!(
-            "--out {name} has the result of a run without --seeds, which `floatgate compare` would read instead of these: \
-             give another directory, or remove it"
+            "--out {name} has the result of a run without --seeds, which `floatgate compare` would read instead of \
+             these; give another directory, or remove it"
         )));
     }
     let digest = chosen.config.digest();
@@ -87,6 +88,6 @@ fn refuse_others(spec: &RunSpec, chosen: &Chosen, out: &Path, seeds: &[u64]) -> 
     let more = if more == 0 { String::new() } else { format!(" and {more} more") };
     Err(Failure::mistake(format!(
         "--out {name} has {first}{more} of another run, which this one would not replace and `floatgate compare` would \
-         read with it: remove what is stale, or give another directory"
+         read with it; remove the old results, or give another directory"
     )))
 }

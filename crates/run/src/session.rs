@@ -1,4 +1,4 @@
-//! Session of a run: from a specification to its result, the same for all frontends.
+//! Session of a run, from a specification to its result. All frontends use it.
 
 use std::io;
 
@@ -30,7 +30,7 @@ use crate::warnings::{
 use crate::workload::{self, Workload};
 use crate::{files, several, state};
 
-/// Run that is about to start.
+/// Run that is ready to start.
 pub struct Session<'a> {
     spec: &'a RunSpec,
     traces: &'a Traces,
@@ -45,23 +45,23 @@ pub struct Session<'a> {
 
 /// State of the device before the run.
 enum State<'a> {
-    /// Preconditioning, which is part of the run.
+    /// Preconditioning that the run does first.
     Wanted(&'a str),
-    /// The device is in this state.
+    /// State that the device is already in.
     Reached(Precondition),
 }
 
 /// Run that has ended.
 pub struct Finished {
-    /// Its result.
+    /// Result of the run.
     pub summary: Summary,
-    /// Its workload.
+    /// Workload of the run.
     pub workload: Workload,
 }
 
 impl<'a> Session<'a> {
-    /// Checks the specification, builds the device, and opens the workloads. `chosen` is the device of `spec`, loaded;
-    /// `traces` are opened with the options of `spec`, and by all runs that share a standard input.
+    /// Checks the specification, builds the device, and opens the workloads. `chosen` is the loaded device of `spec`.
+    /// `traces` has the options of `spec`, and is shared by all runs that read the same standard input.
     pub fn open(
         spec: &'a RunSpec,
         traces: &'a Traces,
@@ -82,7 +82,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Opens the workloads for a device that [`prepare`] has brought into its state, with the options of `spec`.
+    /// Opens the workloads of `spec` for a device that [`prepare`] has brought into a state.
     pub fn on_prepared(
         spec: &'a RunSpec,
         traces: &'a Traces,
@@ -113,17 +113,17 @@ impl<'a> Session<'a> {
         Ok(Session { spec, traces, chosen, device, state, place, workload, warnings })
     }
 
-    /// The device.
+    /// Returns the device.
     pub fn device(&self) -> &Device {
         &self.device
     }
 
-    /// The names of the streams.
+    /// Returns the names of the streams.
     pub fn streams(&self) -> Vec<String> {
         self.workload.streams()
     }
 
-    /// Returns the origin that the files of the result name: device, workload and seed.
+    /// Returns the origin for the files of the result: device, workload and seed.
     pub fn origin(&self) -> Origin {
         Origin {
             config_digest: self.chosen.config.digest(),
@@ -133,7 +133,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Runs, and writes the result and its details to the directory of the specification, if it has one.
+    /// Runs the workload, and writes the result and its details to the directory of the specification, if it has one.
     pub fn run_into_directory(self, frontend: &dyn Frontend) -> Result<Finished, Stopped> {
         let written = |error| Subject::Output.stopped(unless_stopped(error, frontend));
         let out = self.spec.out.as_deref();
@@ -148,7 +148,7 @@ impl<'a> Session<'a> {
         Ok(finished)
     }
 
-    /// Brings the device into the state that was asked for, and runs the workload.
+    /// Brings the device into the requested state, and runs the workload.
     pub fn run(self, observer: &mut dyn Observer, frontend: &dyn Frontend) -> Result<Finished, Stopped> {
         let Session { spec, traces, chosen, mut device, state, place, mut workload, mut warnings } = self;
         let mut precondition = match state {
@@ -172,7 +172,7 @@ impl<'a> Session<'a> {
         warnings.add(workload.warnings(), frontend);
         warnings.add(observer.warnings(outcome.elapsed), frontend);
         if !outcome.complete {
-            // The user knows, and the page says it where it says how long the run was.
+            // The user requested the end, and the text of the result reports it with the length of the run.
             warnings.add_silently(INTERRUPTED);
         }
         warnings.add(partial_pages(&precondition, &device, &outcome.counters), frontend);
@@ -202,14 +202,14 @@ fn subject_of(spec: &RunSpec) -> Subject {
     if spec.workloads.iter().any(|text| workload::is_trace(text)) { Subject::Trace } else { Subject::Workload }
 }
 
-/// Returns the options with which runs build their device.
+/// Returns the options of the device of a run.
 pub fn device_options(seed: u64, attribution: bool) -> Options {
     Options { seed, attribution, ..Options::default() }
 }
 
-/// The device as it leaves the factory, to be brought into the state that is asked for. Fails if it needs more memory
-/// than there is.
-pub fn new_device(chosen: &Chosen, seed: u64, attribution: bool, requested: &str) -> Result<Device, Stopped> {
+/// Builds a new device, which will be brought into the state `asked`. Fails if the device needs more memory than is
+/// available.
+pub fn new_device(chosen: &Chosen, seed: u64, attribution: bool, asked: &str) -> Result<Device, Stopped> {
     use floatgate_core::precondition::Precondition as State;
     let usage = match requested.parse() {
         Ok(State::Fill | State::Aged(_) | State::Steady) => Use::Filled,
@@ -221,18 +221,13 @@ pub fn new_device(chosen: &Chosen, seed: u64, attribution: bool, requested: &str
         .map_err(|error| Subject::Device.stopped(Failure::mistake(format!("{}: {error}", chosen.spec.called()))))
 }
 
-/// Brings a new device, which is stepped by hand, into the state that was asked for.
-pub fn prepare(
-    requested: &str,
-    seed: u64,
-    device: &mut Device,
-    frontend: &dyn Frontend,
-) -> Result<Precondition, Stopped> {
+/// Brings a new device into the state `asked`, for callers that do not run a [`Session`].
+pub fn prepare(asked: &str, seed: u64, device: &mut Device, frontend: &dyn Frontend) -> Result<Precondition, Stopped> {
     let traces = Traces::new(TraceSpec::default(), frontend.stop());
     precondition(requested, &traces, seed, device, frontend).map_err(Subject::Precondition.stop())
 }
 
-/// Brings the device into the state that was asked for.
+/// Brings the device into the state `asked`.
 fn precondition(
     requested: &str,
     traces: &Traces,
@@ -250,7 +245,8 @@ fn precondition(
         Ok(state) => floatgate_core::precondition::precondition(device, state, seed, on_progress),
         Err(error) if !workload::looks_like_workload(&requested) => return Err(Failure::mistake(error)),
         Err(_) => {
-            // Not the run's seed: a job like the one that is measured would use the same blocks in the same order.
+            // Another seed is used, so that a job like the measured one does not access the same addresses in the same
+            // order.
             let seed = workload::preconditioning_seed(seed);
             let workload = Workload::open(&requested, traces, device.config(), seed).and_then(Workload::without_logs);
             let mut workload = workload.map_err(|failure| unless_ended(failure, frontend))?;
@@ -263,14 +259,16 @@ fn precondition(
         return Err(Failure::Fault(fault.clone().into()));
     }
     match reached {
-        Ok(reached) => Ok(Precondition { requested, reached }),
-        Err(_) if frontend.wants_end() => Err(Failure::Interrupted("preconditioning was stopped, there is no result")),
+        Ok(reached) => Ok(Precondition { asked, reached }),
+        Err(_) if frontend.wants_end() => {
+            Err(Failure::Interrupted("preconditioning was stopped, so there is no result"))
+        }
         Err(error) => Err(Failure::mistake(format!("--precondition {error}"))),
     }
 }
 
-/// Puts what the workload reads and never wrote in flash, where that was asked for, and adds that to the state.
-fn prewrite(
+/// If a layout is requested, writes the data that the workload reads before writing it, and adds that to the state.
+fn lay_out(
     spec: &RunSpec,
     traces: &Traces,
     device: &mut Device,
@@ -296,11 +294,11 @@ fn prewrite(
         Ok(units) => {
             let how = if spec.prewrite == Prewrite::Even { "evenly" } else { "by allocation" };
             let bytes = readable(u128::from(units) * u128::from(device.config().unit_bytes()));
-            state.requested = format!("{}, with {bytes} to read prewritten {how}", state.requested);
+            state.asked = format!("{}, with {bytes} of read data laid out {how}", state.asked);
             Ok(())
         }
-        Err(_) if frontend.wants_end() => Err(Failure::Interrupted("prewriting was stopped, there is no result")),
-        Err(error) => Err(Failure::mistake(format!("--prewrite: {error}"))),
+        Err(_) if frontend.wants_end() => Err(Failure::Interrupted("the layout was stopped, so there is no result")),
+        Err(error) => Err(Failure::mistake(format!("--layout: {error}"))),
     }
 }
 
@@ -322,7 +320,7 @@ fn measure(
 /// Converts the error of a run into the failure that the user sees.
 fn failure_of(spec: &RunSpec, error: RunError, frontend: &dyn Frontend) -> Stopped {
     match error {
-        // The log of a job could not be written to its end.
+        // The user ended the run while it waited for the reader of a log.
         RunError::Source(error) if frontend.wants_end() => {
             Subject::Output.stopped(unless_stopped(anyhow::anyhow!(error), frontend))
         }
@@ -335,7 +333,7 @@ fn failure_of(spec: &RunSpec, error: RunError, frontend: &dyn Frontend) -> Stopp
     }
 }
 
-/// Monitor of a run: reports its progress, passes its details to the observer, and ends it if the user asks for that.
+/// Watcher of a run: reports its progress, passes its details to the observer, and ends it if the user requests that.
 struct Monitor<'a> {
     frontend: &'a dyn Frontend,
     stop_at: Option<Time>,
@@ -349,7 +347,7 @@ impl Watcher for Monitor<'_> {
 
     fn progress(&mut self, progress: Progress) -> bool {
         let of_time = self.stop_at.map(|at| progress.now.as_s() / at.as_s());
-        // Whichever end is nearer.
+        // The workload ends with its requests or with its time, whichever is first.
         let share = [progress.share, of_time].into_iter().flatten().reduce(f64::max);
         self.frontend.progress(&progress, share);
         !self.frontend.wants_end()

@@ -1,4 +1,4 @@
-//! Several workloads beside each other, each with streams of its own.
+//! Several workloads that run concurrently, each with streams of its own.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use crate::failure::Failure;
 use crate::traces::{STDIN, Traces};
 use crate::workload::{Workload, model_name};
 
-/// Opens the workloads of a run. One by itself is as it is; of several, the streams have names that tell them apart.
+/// Opens the workloads of a run. If there are several, their streams get unique names.
 pub fn open(texts: &[String], traces: &Traces, device: &DeviceConfig, seed: u64) -> Result<Workload, Failure> {
     if let [text] = texts {
         return Workload::open(text, traces, device, seed);
@@ -29,7 +29,7 @@ pub fn open(texts: &[String], traces: &Traces, device: &DeviceConfig, seed: u64)
             None if looks_like_model(Path::new(text)) => {
                 Workload::model(text, &free_name(&model_name(text), &names), device, seed)?
             }
-            // The jobs of all texts are numbered on, as those of one text are.
+            // Jobs are numbered consecutively over all texts.
             None if synthetic::looks_like_job(text) => {
                 let workload = Workload::words(jobs, text, traces, device, seed)?;
                 jobs += synthetic::jobs_in(text);
@@ -40,17 +40,17 @@ pub fn open(texts: &[String], traces: &Traces, device: &DeviceConfig, seed: u64)
         for name in workload.streams() {
             if names.contains(&name) {
                 return Err(Failure::mistake(format!(
-                    "`{text}`: another workload has a stream of the name `{name}`; give this one another with name=..."
+                    "`{text}`: another workload has a stream of the name `{name}`; rename this one with name=..."
                 )));
             }
             names.push(name);
         }
         workloads.push(workload);
     }
-    // The streams of requests have 16 bits for their number.
+    // Requests have 16 bits for the number of their stream.
     if names.len() > usize::from(u16::MAX) {
         return Err(Failure::mistake(format!(
-            "{} streams are too many; at most {} run at once",
+            "too many streams: {}, at most {} can run concurrently",
             names.len(),
             u16::MAX
         )));
@@ -58,7 +58,7 @@ pub fn open(texts: &[String], traces: &Traces, device: &DeviceConfig, seed: u64)
     Ok(Workload::join(workloads, texts.join(" + ")))
 }
 
-/// The words of a trace, also of one that is given by its path alone; `None` for what is no trace.
+/// Returns the options of a trace, also of one given by its path only. Returns `None` if the workload is not a trace.
 fn words(text: &str, traces: &Traces) -> Result<Option<TraceWords>, Failure> {
     if are_words(text) || text == STDIN {
         return traces.words(text).map(Some);
@@ -68,7 +68,7 @@ fn words(text: &str, traces: &Traces) -> Result<Option<TraceWords>, Failure> {
     Ok(is_trace.then(|| TraceWords::plain(text, &traces.options())))
 }
 
-/// The name, with a number behind it where it is taken.
+/// Returns the name, with a number appended if it is taken.
 fn free_name(name: &str, taken: &[String]) -> String {
     let numbered = (2..).map(|number| format!("{name}-{number}"));
     let mut names = std::iter::once(name.to_owned()).chain(numbered);

@@ -1,4 +1,4 @@
-//! Spans of simulated time, as options take them.
+//! Spans of simulated time, as values of options.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,30 +6,30 @@ use std::str::FromStr;
 use floatgate_core::config::units::Duration;
 use floatgate_core::sim::time::Time;
 
-/// A span of simulated time.
+/// Span of simulated time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
-    /// From when.
+    /// Start.
     pub from: Time,
-    /// Until when.
+    /// End.
     pub to: Time,
 }
 
 impl Span {
-    /// From the first instant to the last.
+    /// All of simulated time.
     pub const WHOLE: Span = Span { from: Time::ZERO, to: Time::NEVER };
 }
 
 impl FromStr for Span {
     type Err = String;
 
-    /// Reads `FROM..TO`, either of which may be left out.
+    /// Parses `FROM..TO`. Either end may be omitted.
     fn from_str(text: &str) -> Result<Span, String> {
-        let (from, to) = text.split_once("..").ok_or("write a span of simulated time, like 10ms..12ms")?;
+        let (from, to) = text.split_once("..").ok_or("expected a span of simulated time, such as 10ms..12ms")?;
         let time = |text: &str| text.trim().parse::<Duration>().map(Duration::time);
         let from = if from.trim().is_empty() { Time::ZERO } else { time(from)? };
         let to = if to.trim().is_empty() { Time::NEVER } else { time(to)? };
-        if from < to { Ok(Span { from, to }) } else { Err("it ends before it begins".to_owned()) }
+        if from < to { Ok(Span { from, to }) } else { Err("the span must end after its start".to_owned()) }
     }
 }
 
@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn spans_may_leave_out_an_end() {
+    fn spans_may_omit_an_end() {
         let span = |text: &str| text.parse::<Span>();
         let parsed = |text| span(text).map(|span| (span.from, span.to));
         assert_eq!(parsed("10ms..12ms"), Ok((Time::from_us(10_000), Time::from_us(12_000))));

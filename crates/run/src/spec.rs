@@ -1,8 +1,8 @@
 //! Specification of a run: the device, the workloads, the state before the run, the seeds and the outputs.
 //!
-//! The command line, Python and other programs fill in a [`RunSpec`]. Its values are those of the library, and their
-//! parsers are the same for all. A specification can be stored, and [`RunSpec::arguments`] is the command that repeats
-//! the run.
+//! The command line, Python and other programs fill in a [`RunSpec`]. Its fields have the types of the library, with
+//! the same parsers for all callers. A specification can be stored, and [`RunSpec::arguments`] returns the command that
+//! repeats the run.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -27,8 +27,8 @@ use crate::{as_text, workload};
 pub struct RunSpec {
     /// Device to simulate.
     pub device: DeviceSpec,
-    /// Workloads, which run at the same time, each with results of its own: jobs in fio syntax, or paths of job files,
-    /// models and traces, or traces in words (`trace=PATH limit=100`). See docs/reference/traces.md.
+    /// Workloads, which run concurrently, each with results of its own: jobs in fio syntax, paths of job files, models
+    /// or traces, or traces with options (`trace=PATH limit=100`). See docs/reference/traces.md.
     pub workloads: Vec<String>,
     /// Options for reading traces.
     #[serde(default)]
@@ -36,7 +36,7 @@ pub struct RunSpec {
     /// State of the device before the run.
     #[serde(default)]
     pub state: StateSpec,
-    /// Placement of the data that the workloads read before they write them. They are put in flash before the run.
+    /// Placement of the data that the workloads read before they write it. This data is written before the run.
     #[serde(default, with = "as_text")]
     pub prewrite: Prewrite,
     /// File that the state before the run is saved to.
@@ -48,7 +48,7 @@ pub struct RunSpec {
     /// Seeds of several runs, which replace `seed`.
     #[serde(default, with = "as_text::optional")]
     pub seeds: Option<Seeds>,
-    /// True if the latency of each request is divided into its parts. A run without is up to a fifth faster.
+    /// True if the latency of each request is broken down into its parts. A run without is up to 20% faster.
     #[serde(default = "yes")]
     pub attribution: bool,
     /// Directory for the result.
@@ -57,7 +57,7 @@ pub struct RunSpec {
     /// Files that are written to `out` in addition to the summary.
     #[serde(default)]
     pub detail: DetailSpec,
-    /// Command line that specified the run, without the name of the program. `None`: written by [`RunSpec::arguments`].
+    /// Command line that specified the run, without the name of the program. `None`: built by [`RunSpec::arguments`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<Vec<String>>,
 }
@@ -74,9 +74,10 @@ fn yes() -> bool {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StateSpec {
-    /// Preconditioning: `none`, `fill`, `aged=V`, `invalid=V`, `steady`, or a workload that is served without time.
+    /// Preconditioning: `none`, `fill`, `aged=V`, `invalid=V`, `steady`, or a workload, which is served without simulated
+    /// time.
     Precondition(String),
-    /// A state that was saved to this file.
+    /// Saved state in this file.
     Saved(PathBuf),
 }
 
@@ -120,7 +121,7 @@ pub enum RequestFormat {
     Csv,
 }
 
-/// Text of values that follow from the run.
+/// Text of values that are chosen during the run.
 const AUTO: &str = "auto";
 
 /// Windows of simulated time. Written as `auto` or as a length, such as `10ms`.
@@ -134,11 +135,11 @@ pub enum Windows {
 }
 
 impl Windows {
-    /// Returns the width. Fails for windows without a length.
+    /// Returns the width. Fails if the length is 0.
     pub fn width(self) -> Result<Width, String> {
         match self {
             Windows::Adaptive => Ok(Width::Adaptive),
-            Windows::Fixed(Duration(0)) => Err("a window of no length holds nothing".to_owned()),
+            Windows::Fixed(Duration(0)) => Err("the window must be longer than 0".to_owned()),
             Windows::Fixed(width) => Ok(Width::Fixed(width.time())),
         }
     }
@@ -164,7 +165,7 @@ impl fmt::Display for Windows {
 /// Part of a run in its timeline. Written as `auto` or as a span, such as `10ms..12ms`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Extent {
-    /// From the start, until the timeline has 256 MiB before compression.
+    /// The start of the run, until the timeline has 256 MiB before compression.
     #[default]
     Limited,
     /// All of this span.
@@ -196,9 +197,9 @@ pub struct Seeds {
 }
 
 /// Error of several seeds without a directory.
-pub(crate) const SEEDS_NEED_OUT: &str = "--seeds needs a directory for the results: give --out DIR";
+pub(crate) const SEEDS_NEED_OUT: &str = "--seeds needs a directory for the results; give --out DIR";
 
-/// The most seeds of one command.
+/// Maximum number of seeds of a command.
 const MOST: u64 = 1000;
 
 impl FromStr for Seeds {
@@ -209,7 +210,7 @@ impl FromStr for Seeds {
         let number = |text: &str| text.parse::<u64>().ok();
         let seeds = number(first).zip(number(last)).map(|(first, last)| Seeds { first, last });
         let seeds = seeds.filter(|seeds| seeds.first < seeds.last && seeds.last - seeds.first < MOST);
-        seeds.ok_or_else(|| format!("give a number from 2 to {MOST}, or the first and the last of 2 to {MOST} as A..B"))
+        seeds.ok_or_else(|| format!("expected a number from 2 to {MOST}, or a range A..B of 2 to {MOST} seeds"))
     }
 }
 
@@ -237,7 +238,7 @@ impl Seeds {
 }
 
 impl RunSpec {
-    /// Specifies a run of these workloads with default options.
+    /// Creates the specification of a run with these workloads and default options.
     pub fn new(device: DeviceSpec, workloads: Vec<String>) -> RunSpec {
         RunSpec {
             device,
@@ -255,10 +256,10 @@ impl RunSpec {
         }
     }
 
-    /// Fails if options contradict each other, or could do nothing.
+    /// Fails if options contradict each other, or would have no effect.
     pub fn check(&self) -> Result<(), Failure> {
         if self.workloads.is_empty() {
-            return Err(Failure::mistake("there is no workload: give at least one"));
+            return Err(Failure::mistake("no workload: give at least one"));
         }
         self.check_places()?;
         self.detail.check(self.out.is_some())?;
@@ -275,14 +276,14 @@ impl RunSpec {
         Err(Failure::mistake(format!("{options} {verb} for traces, and the workload is a job: `{jobs}`")))
     }
 
-    /// Refuses a state that would be saved from a file, or once for each seed, and seeds without a directory.
+    /// Refuses to save a state that was loaded, or one for each seed. Also refuses seeds without a directory.
     fn check_places(&self) -> Result<(), Failure> {
         let saves = self.save_state.is_some();
         if saves && matches!(self.state, StateSpec::Saved(_)) {
-            return Err(Failure::mistake("--save-state would copy the file of --load-state: leave one of them out"));
+            return Err(Failure::mistake("--save-state would only copy the file of --load-state; omit one of them"));
         }
         if saves && self.seeds.is_some() {
-            return Err(Failure::mistake("--save-state is for one state, and --seeds make several: give one --seed"));
+            return Err(Failure::mistake("--save-state saves one state, but --seeds creates several; give one --seed"));
         }
         match (self.seeds, &self.out) {
             (Some(_), None) => Err(Failure::mistake(SEEDS_NEED_OUT)),
@@ -295,14 +296,14 @@ impl RunSpec {
         let (true, Some(state)) = (self.prewrite != Prewrite::None, self.state.precondition()) else { return Ok(()) };
         match state.parse() {
             Ok(Precondition::Fill | Precondition::Aged(_) | Precondition::Steady) => Err(Failure::mistake(format!(
-                "--prewrite is for what was never written, and with --precondition {state} everything was: give \
-                 --precondition none for a new device, or invalid=V for a used one"
+                "--layout is for data that was not written yet, but --precondition {state} writes all data; give \
+                 --precondition none for a new device, or stale=V for a used one"
             ))),
             _ => Ok(()),
         }
     }
 
-    /// Refuses a pipe that would have to be read more than once: the second time it is empty, or never opens.
+    /// Refuses a pipe that would have to be read more than once, because it would be empty, or would not open again.
     fn check_pipes(&self) -> Result<(), Failure> {
         let prewrite = (self.prewrite != Prewrite::None).then_some(&self.workloads).into_iter().flatten();
         let texts = self.workloads.iter().chain(prewrite).map(String::as_str).chain(self.state.precondition());
@@ -317,14 +318,14 @@ impl RunSpec {
             _ => return Ok(()),
         };
         Err(Failure::mistake(format!(
-            "{}: must be read {why}, and is no regular file: write it into a file first, or give it as standard input, \
-             `-`, which is kept in a file",
+            "{}: must be read {why}, but is not a regular file; write it into a file first, or pass it as standard \
+             input, `-`, which is kept in a file",
             path.display()
         )))
     }
 
-    /// Returns the arguments of the command that gives the same result again, without the name of the program. They are
-    /// empty if no command does, because the device is a text.
+    /// Returns the arguments of the command that repeats the run, without the name of the program. They are empty if
+    /// there is no such command, because the device is a text.
     pub fn arguments(&self) -> Vec<String> {
         if let Some(command) = &self.command {
             return without_places(command.iter().cloned(), self.seed);
@@ -352,7 +353,7 @@ impl RunSpec {
 }
 
 impl DetailSpec {
-    /// Fails if an option could do nothing. `has_directory`: the run has a directory for its result.
+    /// Fails if an option would have no effect. `has_directory` is `true` if the run has a directory for its result.
     fn check(&self, has_directory: bool) -> Result<(), Failure> {
         let given = [
             ("--requests", self.requests.is_some()),
@@ -360,7 +361,7 @@ impl DetailSpec {
             ("--timeline", self.timeline.is_some()),
         ];
         if let Some((option, _)) = given.iter().find(|(_, given)| *given && !has_directory) {
-            return Err(Failure::mistake(format!("{option} needs a directory to write to: give --out DIR")));
+            return Err(Failure::mistake(format!("{option} needs a directory to write to; give --out DIR")));
         }
         let width = self.series.unwrap_or_default().width();
         width.map(|_| ()).map_err(|error| Failure::mistake(format!("--series: {error}")))

@@ -1,4 +1,4 @@
-//! Saved states of devices: files that are written, loaded and inspected.
+//! Files of saved states: written, loaded and inspected.
 
 use std::fmt::Display;
 use std::io::{self, BufReader, Read, Write};
@@ -32,12 +32,12 @@ pub fn head(path: &Path, stop: &Stop) -> Result<Head, Failure> {
     Head::read(&mut open(path, stop)?).map_err(failed(path))
 }
 
-/// Reads all of a file, checks it, and returns its header and its sections.
+/// Reads and checks all of a file. Returns its header and its sections.
 pub fn inspect(path: &Path) -> Result<(Head, Vec<Section>), Failure> {
     inspect_state(open(path, &Stop::default())?).map_err(failed(path))
 }
 
-/// File that a state will be written to. It is created before the state is made, so that failures show early.
+/// File that a state will be written to. It is created before preconditioning, so that errors are reported early.
 #[derive(Debug)]
 pub struct Place {
     draft: Draft,
@@ -51,7 +51,7 @@ impl Place {
         Ok(Place { draft, path: path.to_owned() })
     }
 
-    /// Writes the state of a device, and moves the file to its path.
+    /// Writes the state of a device, and renames the file to its final path.
     pub fn write(mut self, device: &Device, state: &Precondition, frontend: &dyn Frontend) -> Result<(), Failure> {
         frontend.begin("saving");
         let saved = device.save(state, Watched { inner: &mut self.draft, frontend });
@@ -61,14 +61,14 @@ impl Place {
                 let done = self.draft.complete().and_then(|()| self.draft.publish());
                 done.map_err(Failure::Fault)
             }
-            Err(_) if frontend.wants_end() => Err(Failure::Interrupted("saving was stopped, there is no file")),
+            Err(_) if frontend.wants_end() => Err(Failure::Interrupted("saving was stopped, so there is no file")),
             Err(StateError::Io(error)) => Err(Failure::fault(format!("cannot write {error}"))),
             Err(error) => Err(Failure::mistake(format!("cannot save {}: {error}", self.path.display()))),
         }
     }
 }
 
-/// Loads a state for a device, and returns it with the header of the file.
+/// Loads a device from a saved state. Returns it with the header of the file.
 pub fn load(
     path: &Path,
     chosen: &Chosen,
@@ -81,7 +81,7 @@ pub fn load(
     let loaded = Device::load(chosen.config.clone(), options, Watched { inner: file, frontend });
     frontend.end();
     match loaded {
-        Err(_) if frontend.wants_end() => Err(Failure::Interrupted("loading was stopped, there is no result")),
+        Err(_) if frontend.wants_end() => Err(Failure::Interrupted("loading was stopped, so there is no result")),
         loaded => loaded.map_err(failed(path)),
     }
 }

@@ -1,4 +1,4 @@
-//! Traces of a run: how they are read, and what opens them.
+//! Traces of a run: their options, and standard input as a trace.
 
 use std::cell::OnceCell;
 use std::fmt;
@@ -22,7 +22,8 @@ use crate::as_text;
 use crate::failure::Failure;
 use crate::output::Named;
 
-/// Options for reading the traces of a run. A trace in words may override each of them. See docs/reference/traces.md.
+/// Options for reading the traces of a run. A trace with options of its own may override each of them. See
+/// docs/reference/traces.md.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct TraceSpec {
@@ -38,12 +39,12 @@ pub struct TraceSpec {
     /// Unit of the times. `None`: that of the format.
     #[serde(with = "as_text::optional")]
     pub time_unit: Option<TimeUnit>,
-    /// Factor on the times: 0.5 offers the same requests twice as fast. `None`: 1.
+    /// Factor on the times: 0.5 doubles the request rate. `None`: 1.
     #[serde(with = "as_text::optional")]
     pub time_scale: Option<TimeScale>,
     /// Longest gap between two requests, above 0. Longer gaps are shortened to it, before times are scaled.
     pub max_gap: Option<Duration>,
-    /// When requests are issued. `None`: at their recorded times.
+    /// Pace of the requests. `None`: at their recorded times.
     #[serde(with = "as_text::optional")]
     pub replay: Option<Replay>,
     /// Treatment of addresses beyond the end of the device. `None`: an error.
@@ -54,13 +55,13 @@ pub struct TraceSpec {
     pub devices: Option<Devices>,
     /// Number of requests after which the trace ends.
     pub limit: Option<NonZeroU64>,
-    /// Number of positions by which a request may be late and is still put in order of time. `None`: 0.
+    /// Number of positions by which a request may be out of timestamp order and is still sorted. `None`: 0.
     pub sort_window: Option<u32>,
-    /// Number of lines that are left out if they cannot be read. `None`: 0.
+    /// Maximum number of invalid lines that are skipped. `None`: 0.
     pub skip_bad_lines: Option<u64>,
 }
 
-/// Format of a trace, and the text that it was read from.
+/// Format of a trace, and the text that it was parsed from.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TraceFormat {
     text: String,
@@ -104,21 +105,23 @@ impl fmt::Display for ColumnsFile {
 }
 
 impl TraceSpec {
-    /// Fails if options contradict each other, or could do nothing.
+    /// Fails if options contradict each other, or would have no effect.
     pub fn check(&self) -> Result<(), Failure> {
         let in_format = self.format.as_ref().is_some_and(|format| format.choice.columns.is_some());
         if in_format && self.columns.is_some() {
-            return Err(Failure::mistake("columns are described twice: by --format delimited:... and by --columns"));
+            return Err(Failure::mistake(
+                "columns are described twice: by --format delimited:... and by --columns; omit one of them",
+            ));
         }
         match self.max_gap {
             Some(Duration(0)) => Err(Failure::mistake(
-                "--max-gap: without any gaps all requests come at once, which is --replay asap: give a time above 0",
+                "--max-gap: expected a time above 0; to issue all requests at once, use --replay asap",
             )),
             _ => Ok(()),
         }
     }
 
-    /// Returns the options as the readers of traces take them. Reading ends when `stop` is requested.
+    /// Returns the options for the readers of traces. Reading ends when `stop` is requested.
     pub fn options(&self, stop: &Stop) -> TraceOptions {
         let choice = self.format.as_ref().map(|format| &format.choice);
         TraceOptions {
@@ -141,7 +144,7 @@ impl TraceSpec {
         }
     }
 
-    /// Returns the options that are given, by the names and values that they have on the command line.
+    /// Returns the given options, with their names and values on the command line.
     pub fn arguments(&self) -> Vec<(&'static str, String)> {
         fn text<T: fmt::Display>(value: &Option<T>) -> Option<String> {
             value.as_ref().map(T::to_string)
@@ -163,31 +166,31 @@ impl TraceSpec {
         all.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
     }
 
-    /// Returns the names of the options that are given.
+    /// Returns the names of the given options.
     pub fn given(&self) -> Vec<&'static str> {
         self.arguments().into_iter().map(|(name, _)| name).collect()
     }
 }
 
-/// What stands for standard input in the place of a trace's path.
+/// Path of a trace on standard input.
 pub const STDIN: &str = "-";
 
-/// File name of standard input.
+/// File of standard input.
 pub const STDIN_FILE: &str = "/dev/stdin";
 
-/// Standard input, kept in a file: a trace is read more than once, and by each seed of a run.
+/// Standard input, kept in a file, because a trace is read more than once, and again for each seed.
 #[derive(Clone, Debug, Default)]
 struct StandardInput(Rc<OnceCell<TempDir>>);
 
 impl StandardInput {
-    /// The file, which is written here when it is first asked for.
+    /// Returns the file. The first call reads standard input into it.
     fn file(&self, stop: &Stop) -> Result<PathBuf, Failure> {
         const NAME: &str = "standard-input";
         if let Some(directory) = self.0.get() {
             return Ok(directory.path().join(NAME));
         }
         if io::stdin().is_terminal() {
-            let what = "`-` is standard input, and that is a terminal: pipe a trace into it, as with `cat TRACE |`";
+            let what = "standard input (`-`) is a terminal: pipe a trace into it, as with `cat TRACE |`";
             return Err(Failure::mistake(what));
         }
         let kept = || -> io::Result<TempDir> {
@@ -201,7 +204,9 @@ impl StandardInput {
             }
             let place = std::env::temp_dir();
             let place = place.display();
-            Failure::fault(format!("cannot keep standard input in a file of {place} (TMPDIR says where): {error}"))
+            Failure::fault(format!(
+                "cannot keep standard input in a file in {place}: {error}; set TMPDIR to use another directory"
+            ))
         })?;
         Ok(self.0.get_or_init(|| directory).path().join(NAME))
     }
@@ -221,14 +226,14 @@ fn copy_standard_input(out: &mut File, stop: &Stop) -> io::Result<()> {
         match input.read(&mut buffer) {
             Ok(0) => return Ok(()),
             Ok(length) => out.write_all(&buffer[..length])?,
-            // Somebody has made it non-blocking, and another process took what there was to read.
+            // Standard input may be non-blocking, and another process may have read the data.
             Err(error) if [io::ErrorKind::Interrupted, io::ErrorKind::WouldBlock].contains(&error.kind()) => {}
             Err(error) => return Err(error),
         }
     }
 }
 
-/// Opens traces: with the options of all, until a stop is requested. Clones share what was read of standard input.
+/// Traces of a run, with common options and a stop that ends reading. Clones share standard input.
 #[derive(Clone, Debug, Default)]
 pub struct Traces {
     spec: TraceSpec,
@@ -237,7 +242,7 @@ pub struct Traces {
 }
 
 impl Traces {
-    /// Opens traces with these options. Reading ends when `stop` is requested.
+    /// Creates traces with these options. Reading ends when `stop` is requested.
     pub fn new(spec: TraceSpec, stop: Stop) -> Traces {
         Traces { spec, stdin: StandardInput::default(), stop }
     }
@@ -247,7 +252,7 @@ impl Traces {
         &self.stop
     }
 
-    /// Returns the options of all traces.
+    /// Returns the common options.
     pub fn options(&self) -> TraceOptions {
         self.spec.options(&self.stop)
     }
@@ -260,7 +265,7 @@ impl Traces {
         Ok((self.stdin.file(&self.stop)?, TraceOptions { called: Some("standard input".to_owned()), ..self.options() }))
     }
 
-    /// Reads a trace in words, or its path alone.
+    /// Parses a trace with options of its own, or the path of a trace.
     pub fn words(&self, text: &str) -> Result<TraceWords, Failure> {
         let mut words = match are_words(text) {
             true => TraceWords::read(text, &self.options()).map_err(Failure::mistake)?,
@@ -274,7 +279,7 @@ impl Traces {
         Ok(words)
     }
 
-    /// Returns the file that the columns of all traces were read from.
+    /// Returns the file of `--columns`, if it is given.
     pub fn columns_file(&self) -> Option<&Path> {
         self.spec.columns.as_ref().map(|file| file.path.as_path())
     }

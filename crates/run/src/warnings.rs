@@ -1,4 +1,4 @@
-//! Warnings of a run, for the user and for its result.
+//! Warnings of a run.
 
 use floatgate_core::config::DeviceConfig;
 use floatgate_core::device::Device;
@@ -11,37 +11,37 @@ use crate::frontend::Frontend;
 use crate::workload::Workload;
 
 /// Warning of a run that the user ended.
-pub const INTERRUPTED: &str = "interrupted: the workload did not come to its end";
+pub const INTERRUPTED: &str = "interrupted: the workload did not run to its end";
 
-/// Returns the warning that no steady state was reached, if so.
+/// Returns a warning if no steady state was reached.
 pub fn not_steady(precondition: &Precondition) -> Option<String> {
     (precondition.reached.converged == Some(false)).then(|| {
         format!(
-            "preconditioning to a steady state gave up: after {:.0} drive writes, write amplification still moved by \
-             more than 1 % from one to the next",
+            "no steady state was reached: after {:.0} drive writes, write amplification still changed by more than 1 % \
+             per drive write",
             precondition.reached.drive_writes
         )
     })
 }
 
-/// Returns the warning that the steady state depends on the load, if it does.
+/// Returns a warning if the steady state depends on the load.
 pub fn depends_on_load(precondition: &Precondition, config: &DeviceConfig) -> Option<String> {
     let reached = &precondition.reached;
     let (soft, hard) = (reached.write_amplification?, reached.write_amplification_at_hard?);
     Some(format!(
         "the steady state depends on the load: --precondition steady keeps more than {} blocks of each plane free \
-         (gc.soft_threshold), with a write amplification of {soft:.2}; under a load that outpaces garbage collection they \
-         fall to {} (gc.hard_threshold), where it is {hard:.2}; for the state of a job, give it a ramp_time until its \
-         write amplification stands still (docs/model/preconditioning.md)",
+         (gc.soft_threshold), with a write amplification of {soft:.2}; under a load that outpaces garbage collection, \
+         only {} stay free (gc.hard_threshold), and write amplification is {hard:.2}; to measure a job in its own \
+         steady state, set its ramp_time (docs/model/preconditioning.md)",
         config.soft_threshold(),
         config.hard_threshold(),
     ))
 }
 
-/// Returns the warning that writes leave space in their programs empty, if they do: why, and how to get the state that
-/// they make.
+/// Returns a warning if host writes leave much space in their programs empty. It names the cause, and how to
+/// precondition for such writes.
 pub fn partial_pages(precondition: &Precondition, device: &Device, counters: &Counters) -> Option<String> {
-    /// The share of the space in the pages written that may be empty, as some is at the end of every run.
+    /// Empty share of the programmed space that needs no warning. The end of every run leaves some space empty.
     const NEGLIGIBLE: f64 = 0.1;
     let config = device.config();
     let pages = counters.pages_programmed[ProgramCause::Host as usize];
@@ -55,30 +55,30 @@ pub fn partial_pages(precondition: &Precondition, device: &Device, counters: &Co
     }
     let cause = if flushes + timeouts > 0 {
         format!(
-            "{flushes} of its programs were cut short by FLUSH or FUA, and {timeouts} by controller.fill_timeout ({})",
+            "{flushes} programs were cut short by flushes or FUA, and {timeouts} by controller.fill_timeout ({})",
             config.controller.fill_timeout
         )
     } else {
-        format!("its writes are smaller than a program of {} pages", config.geometry.pages_per_program)
+        format!("the writes are smaller than a program of {} pages", config.geometry.pages_per_program)
     };
     let state = match is_steady {
         true => {
-            "; --precondition steady fills programs, so start from the state of this job instead: give the job itself \
-                    as --precondition (docs/model/preconditioning.md)"
+            "; --precondition steady fills all programs, so use the job itself as --precondition instead \
+             (docs/model/preconditioning.md)"
         }
         false => "",
     };
-    Some(format!("{:.0} % of the space that the host programmed stayed empty: {cause}{state}", empty * 100.0))
+    Some(format!("{:.0} % of the space programmed for the host stayed empty: {cause}{state}", empty * 100.0))
 }
 
-/// Returns the warning that no request was measured.
+/// Returns the warning about a run in which no request was measured.
 pub fn nothing_measured(workload: &Workload) -> String {
     let ramp = workload.sources.iter().map(|source| source.measure_from()).max().unwrap_or(Time::ZERO);
     let why = match ramp > Time::ZERO {
         true => format!("the workload ended within its ramp_time of {} s", ramp.as_s()),
         false => "the workload has no requests".to_owned(),
     };
-    format!("nothing arrived in the measured part: {why}")
+    format!("no request arrived in the measured part: {why}")
 }
 
 /// Returns a warning if requests failed.
@@ -88,21 +88,21 @@ pub fn not_served(served: u64, refused: u64, read_only_since: Option<Time>) -> O
         Some(at) => {
             format!("the device became read-only at {:.3} s, because too many of its blocks were bad", at.as_s())
         }
-        None => "they were beyond the end of the device, or their data were uncorrectable".to_owned(),
+        None => "they were beyond the end of the device, or their data was uncorrectable".to_owned(),
     };
     (refused > 0).then(|| {
         format!("{} of {all} requests were not served: {why}; throughput and latencies exclude them", grouped(refused))
     })
 }
 
-/// Warnings that were reported, each of them once.
+/// Warnings that were reported, without duplicates.
 #[derive(Debug, Default)]
 pub struct Warnings {
     said: Vec<String>,
 }
 
 impl Warnings {
-    /// Adds a warning that is not reported, because the user knows.
+    /// Adds a warning without reporting it, because the user knows.
     pub fn add_silently(&mut self, warning: &str) {
         self.said.push(warning.to_owned());
     }
@@ -112,7 +112,7 @@ impl Warnings {
         self.said
     }
 
-    /// Reports the warnings that are new, and keeps them.
+    /// Reports and keeps the warnings that are new.
     pub fn add(&mut self, warnings: impl IntoIterator<Item = String>, frontend: &dyn Frontend) {
         for warning in warnings {
             if !self.said.contains(&warning) {

@@ -1,4 +1,4 @@
-//! From what the user calls a workload to sources of requests.
+//! Workload of a run: opens jobs, models and traces as sources of requests.
 
 use std::path::{Path, PathBuf};
 
@@ -16,18 +16,19 @@ use crate::frontend::{Frontend, unless_stopped};
 use crate::iolog;
 use crate::traces::{STDIN, Traces};
 
-/// A workload, and where its requests come from.
+/// Workload with its sources of requests.
 pub struct Workload {
-    /// The sources; they run beside each other.
+    /// Sources, which run concurrently.
     pub sources: Vec<Box<dyn Source>>,
     name: String,
-    /// Of jobs; that of a trace is known when it has been read.
+    /// Digest of jobs and models. `None` for joined workloads, and for a trace, whose digest is known when it has been
+    /// read.
     digest: Option<String>,
-    /// By source, the file that its requests are written to.
+    /// Logs that the jobs request with `write_iolog`. Indexed by source.
     logs: Vec<Option<synthetic::Log>>,
-    /// Those files.
+    /// Logs that are being written.
     begun: Vec<iolog::Shared>,
-    /// Of several workloads together: the digest of each, where it is known, and its number of sources.
+    /// Digest, if known, and number of sources of each joined workload. Empty for a single workload.
     parts: Vec<(Option<String>, usize)>,
 }
 
@@ -53,19 +54,19 @@ impl Workload {
         }
         if text.trim().is_empty() {
             return Err(Failure::mistake(
-                "the workload is empty: give a job, like 'rw=randwrite bs=4k iodepth=32', or the path of a trace",
+                "the workload is empty: give a job, such as 'rw=randwrite bs=4k iodepth=32', or the path of a trace",
             ));
         }
         let pattern = text.split_whitespace().find(|word| synthetic::is_pattern(word));
         if let (Some(pattern), false) = (pattern, Path::new(text).exists()) {
             let words: Vec<String> = text.split_whitespace().map(|word| with_key(word, pattern)).collect();
             let job = words.join(" ");
-            return Err(Failure::mistake(format!("`{text}` is no file; as a job it is written `{job}`")));
+            return Err(Failure::mistake(format!("`{text}` is not a file; to run it as a job, write `{job}`")));
         }
         if !Path::new(text).exists() && text.contains('=') {
             return Err(Failure::mistake(format!(
-                "`{text}` is no file, and no job: a job says what to do with rw=..., all its words between one pair of \
-                 quotes; a trace in words starts with trace=..."
+                "`{text}` is neither a file nor a job: a job needs rw=..., with all its options in one pair of quotes; \
+                 a trace with options starts with trace=..."
             )));
         }
         let trace =
@@ -73,7 +74,7 @@ impl Workload {
         Ok(Workload::new(vec![Box::new(trace)], name, None))
     }
 
-    /// Opens the jobs of a text, before which so many jobs stand.
+    /// Opens the jobs of a text. `others` is the number of jobs in the texts before it.
     pub(super) fn words(
         others: usize,
         text: &str,
@@ -91,7 +92,7 @@ impl Workload {
         Workload { logs, ..Workload::new(sources, name, Some(digest)) }
     }
 
-    /// Begins the files that jobs write their requests to.
+    /// Creates the logs that the jobs request.
     pub fn begin_logs(&mut self, frontend: &dyn Frontend) -> Result<(), Failure> {
         for (source, log) in self.sources.iter_mut().zip(&self.logs) {
             if let Some(asked) = log {
@@ -102,25 +103,25 @@ impl Workload {
         Ok(())
     }
 
-    /// Refuses files to write to, where nothing is issued: in preconditioning.
+    /// Refuses jobs with logs, because preconditioning has no simulated time.
     pub fn without_logs(self) -> Result<Workload, Failure> {
         match self.logs.iter().flatten().next() {
             None => Ok(self),
             Some(log) => Err(Failure::mistake(format!(
-                "{}: a workload to precondition with is served without time, so there is no log of \
-                 it; leave the key out",
+                "{}: a workload for preconditioning is served without simulated time and cannot be logged; omit the \
+                 key",
                 log.place
             ))),
         }
     }
 
-    /// Puts the files of [`Workload::begin_logs`] into their places.
+    /// Completes the logs of [`Workload::begin_logs`].
     pub fn finish_logs(&mut self, frontend: &dyn Frontend) -> Result<(), Failure> {
         let mut logs = self.begun.iter().filter_map(|log| log.borrow_mut().take());
         logs.try_for_each(iolog::Log::finish).map_err(|error| unless_stopped(error, frontend))
     }
 
-    /// Opens a model, whose stream is called `name`.
+    /// Opens a model. `name` is the name of its stream.
     pub(super) fn model(path: &str, name: &str, device: &DeviceConfig, seed: u64) -> Result<Workload, Failure> {
         let model = Model::read(Path::new(path)).map_err(Failure::mistake)?;
         let source = Modelled::new(&model, name, device.logical_sectors(), seed).map_err(Failure::mistake)?;
@@ -133,7 +134,7 @@ impl Workload {
         Workload { sources, name, digest, logs, begun: Vec::new(), parts: Vec::new() }
     }
 
-    /// Several workloads as one, under this name.
+    /// Joins several workloads to one with this name.
     pub(super) fn join(workloads: Vec<Workload>, name: String) -> Workload {
         let parts = workloads.iter().map(|one| (one.digest.clone(), one.sources.len())).collect();
         let mut all = Workload { parts, ..Workload::new(Vec::new(), name, None) };
@@ -146,7 +147,7 @@ impl Workload {
         all
     }
 
-    /// Name and digest; complete when the workload has been run.
+    /// Returns the name and the digest. The digest is complete after the workload has been run.
     pub fn named(&self) -> Named {
         let whole = [(self.digest.clone(), self.sources.len())];
         let parts = if self.parts.is_empty() { &whole[..] } else { &self.parts };
@@ -161,33 +162,33 @@ impl Workload {
         Named { name: self.name.clone(), digest: digests.join("-") }
     }
 
-    /// The names of all streams, by the number in the requests.
+    /// Returns the names of all streams. Indexed by the number of the stream.
     pub fn streams(&self) -> Vec<String> {
         self.sources.iter().flat_map(|source| source.streams()).collect()
     }
 
-    /// What the sources do, in a line each.
+    /// Returns a one-line description of each source.
     pub fn descriptions(&self) -> Vec<String> {
         self.sources.iter().map(|source| source.description()).collect()
     }
 
-    /// What the sources have noticed so far.
+    /// Returns the warnings of the sources so far.
     pub fn warnings(&self) -> Vec<String> {
         self.sources.iter().flat_map(|source| source.warnings()).collect()
     }
 }
 
-/// The pattern with its key before it, or another word.
+/// Returns the pattern with its key `rw`, or another word unchanged.
 fn with_key(word: &str, pattern: &str) -> String {
     if word == pattern { format!("rw={word}") } else { word.to_owned() }
 }
 
-/// The name of a model's stream: that of its file without the endings.
+/// Returns the name of a model's stream: the name of its file without extensions.
 pub fn model_name(path: &str) -> String {
     TraceWords::plain(path, &TraceOptions::default()).stem()
 }
 
-/// Whether what stands for a workload or a state is a trace.
+/// Returns `true` if the text of a workload or of a precondition is a trace.
 pub fn is_trace(text: &str) -> bool {
     !synthetic::looks_like_job(text)
         && !synthetic::is_job_file(Path::new(text))
@@ -195,8 +196,8 @@ pub fn is_trace(text: &str) -> bool {
         && text.parse::<floatgate_core::precondition::Precondition>().is_err()
 }
 
-/// The path of a trace that cannot be read twice, where that is what stands for a workload or a state. Standard input,
-/// `-`, can: it is kept in a file.
+/// Returns the path of a trace that is a pipe, which cannot be read twice. Returns `None` for other workloads, and for
+/// standard input, `-`, which is kept in a file.
 pub fn pipe(text: &str, options: &TraceOptions) -> Option<PathBuf> {
     let path = match are_words(text) {
         true => TraceWords::read(text, options).ok()?.path,
@@ -206,12 +207,12 @@ pub fn pipe(text: &str, options: &TraceOptions) -> Option<PathBuf> {
     is_pipe.then_some(path)
 }
 
-/// Whether what is no known state can be a workload.
+/// Returns `true` if a text that is not the name of a state may be a workload.
 pub fn looks_like_workload(text: &str) -> bool {
     synthetic::looks_like_job(text) || are_words(text) || text == STDIN || Path::new(text).exists()
 }
 
-/// The seed of a workload to precondition with, in a run of this seed.
+/// Returns the seed of a workload for preconditioning, in a run with this seed.
 pub fn preconditioning_seed(seed: u64) -> u64 {
     Rng::new(seed, "precondition/workload").next_u64()
 }

@@ -1,4 +1,4 @@
-//! Outputs that must not overwrite an input, or each other: checked before anything is read for them or written.
+//! Check that outputs do not overwrite an input or each other, before any file is written.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -7,17 +7,17 @@ use std::path::{Path, PathBuf};
 use super::draft::{partial, resolved};
 use crate::failure::Failure;
 
-/// A file of a command.
+/// File of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Named {
     /// Name in error messages, such as `--save-state s`.
     pub called: String,
-    /// Path, as the user gave it.
+    /// Path that the user gave.
     pub path: PathBuf,
 }
 
 impl Named {
-    /// A file that errors call `kind` and its path.
+    /// Creates a file that errors call by `kind` and its path.
     pub fn new(kind: &str, path: impl Into<PathBuf>) -> Named {
         let path = path.into();
         Named { called: format!("{kind} {}", path.display()), path }
@@ -27,14 +27,14 @@ impl Named {
 /// Identity of a file, independent of the path that names it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Identity {
-    /// A file by device and inode, whatever its name.
+    /// Device and inode of an existing file.
     File(u64, u64),
-    /// A file that is not there yet, or one on a system without inodes.
+    /// Canonical path of a file that does not exist yet, or on a system without inodes.
     Name(PathBuf),
 }
 
-/// Refuses an output that is an input or another output. Links count as what they lead to; character devices, such as
-/// `/dev/null`, may be several files of a command.
+/// Refuses an output that is an input or another output. Links are followed. Character devices, such as `/dev/null`,
+/// may be used several times.
 pub fn keep_apart(inputs: &[Named], outputs: &[Named]) -> Result<(), Failure> {
     let read: BTreeMap<Identity, &Named> =
         inputs.iter().filter_map(|input| Some((identity(&input.path)?, input))).collect();
@@ -46,12 +46,12 @@ pub fn keep_apart(inputs: &[Named], outputs: &[Named]) -> Result<(), Failure> {
         }
         let made_at = partial(&output.path);
         if let Some(input) = identity(&made_at).and_then(|made_at| read.get(&made_at)) {
-            let why = format!(", because it is kept in {} while it is written", made_at.display());
+            let why = format!(", because it is named {} while it is written", made_at.display());
             return Err(overwrites(output, input, &why));
         }
         if let Some(other) = written.insert(place, output) {
             let (one, other) = (&other.called, &output.called);
-            return Err(Failure::mistake(format!("{one} and {other} are the same file: give each a name of its own")));
+            return Err(Failure::mistake(format!("{one} and {other} are the same file; give each a name of its own")));
         }
     }
     Ok(())
@@ -59,7 +59,7 @@ pub fn keep_apart(inputs: &[Named], outputs: &[Named]) -> Result<(), Failure> {
 
 fn overwrites(output: &Named, input: &Named, why: &str) -> Failure {
     let (output, input) = (&output.called, &input.called);
-    Failure::mistake(format!("{output} would overwrite {input}{why}: give the output another name"))
+    Failure::mistake(format!("{output} would overwrite {input}{why}; give the output another name"))
 }
 
 /// Returns the identity of the file at a path. `None` for character devices, which may be used several times, and for
@@ -101,7 +101,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn links_are_what_they_lead_to() {
+    fn links_are_followed() {
         let directory = tempfile::tempdir().unwrap();
         let at = |name: &str| directory.path().join(name);
         fs::write(at("file"), "").unwrap();
@@ -122,11 +122,11 @@ mod tests {
     }
 
     #[test]
-    fn what_an_output_is_kept_in_while_it_is_written_counts() {
+    fn the_partial_file_of_an_output_counts() {
         let directory = tempfile::tempdir().unwrap();
         let at = |name: &str| directory.path().join(name);
         fs::write(at("t.csv.partial"), "").unwrap();
         let error = said(&[&at("t.csv.partial")], &[&at("t.csv")]).unwrap();
-        assert!(error.contains("because it is kept in"), "{error}");
+        assert!(error.contains("because it is named"), "{error}");
     }
 }

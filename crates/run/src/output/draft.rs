@@ -1,5 +1,5 @@
-//! Draft of an output file. A regular file is written next to its place and renamed when it is complete. A device node
-//! or a pipe cannot be replaced, and is written in place.
+//! Draft of an output file: a regular file is written under a temporary name and renamed when it is complete. A device
+//! node or a pipe cannot be replaced, so it is written in place.
 
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, BufWriter, Write};
@@ -10,13 +10,13 @@ use floatgate_report::digests::{Content, Hasher};
 
 use super::pipe::{self, Wait};
 
-/// Bytes that are written at once.
+/// Size of the write buffer in bytes.
 const BUFFER: usize = 1 << 18;
 
-/// Symbolic links that may lead from one to the next; the limit of Linux.
+/// Maximum length of a chain of symbolic links, as in Linux.
 const MOST_LINKS: usize = 40;
 
-/// An output file that is being written.
+/// Output file that is being written.
 #[derive(Debug)]
 pub struct Draft {
     file: BufWriter<Sink>,
@@ -24,7 +24,7 @@ pub struct Draft {
     place: PathBuf,
     /// Draft and target path. `None` if the file is written in place.
     beside: Option<Beside>,
-    /// True if the draft is kept when this is dropped.
+    /// True if the draft is kept when this value is dropped.
     stays: bool,
 }
 
@@ -33,18 +33,18 @@ pub struct Draft {
 struct Beside {
     /// Target, after following symbolic links.
     target: PathBuf,
-    /// The target with `.partial` behind its name.
+    /// Target with `.partial` appended to its name.
     partial: PathBuf,
 }
 
-/// Returns the path of a regular file while it is made.
+/// Returns the path of a regular file while it is written.
 pub fn partial(place: &Path) -> PathBuf {
     let mut name = resolved(place).unwrap_or_else(|_| place.to_owned()).into_os_string();
     name.push(".partial");
     PathBuf::from(name)
 }
 
-/// Follows symbolic links, also one that leads nowhere: opening it would make the file that it names.
+/// Follows symbolic links. The target need not exist, because opening a dangling link creates its target.
 pub fn resolved(place: &Path) -> io::Result<PathBuf> {
     let mut at = place.to_owned();
     for _ in 0..MOST_LINKS {
@@ -58,8 +58,8 @@ pub fn resolved(place: &Path) -> io::Result<PathBuf> {
 }
 
 impl Draft {
-    /// Creates a file. Fails if its place is a directory, or cannot be written to. Waits for the reader of a pipe as
-    /// `wait` says.
+    /// Creates a file. Fails if its path is a directory or is not writable. If it is a pipe, waits for its reader as
+    /// specified by `wait`.
     pub fn new(place: &Path, wait: &Wait) -> Result<Draft> {
         anyhow::ensure!(!place.is_dir(), "cannot write {}: it is a directory", place.display());
         // Errors name the path that the user gave, not the draft.
@@ -76,7 +76,7 @@ impl Draft {
         Ok(Draft::of(file, place, Some(Beside { target, partial }), wait))
     }
 
-    /// Finds out if a file can be written. A pipe is not opened, because its reader would see its end.
+    /// Fails if a file cannot be written. A pipe is not opened, because its reader would see the end of the file.
     pub fn check(place: &Path) -> Result<()> {
         if pipe::is_pipe(place) { Ok(()) } else { Draft::new(place, &Wait::default()).map(drop) }
     }
@@ -92,7 +92,7 @@ impl Draft {
         self
     }
 
-    /// Creates a file with these bytes, ready to be published.
+    /// Creates a complete file with these bytes, which can be published.
     pub fn whole(place: &Path, bytes: &[u8], wait: &Wait) -> Result<Draft> {
         let mut draft = Draft::new(place, wait)?;
         draft.write(bytes)?;
@@ -105,7 +105,7 @@ impl Draft {
         &self.place
     }
 
-    /// Returns the path of what was written so far; `None` if it is written in place.
+    /// Returns the path of the partial file, or `None` if the file is written in place.
     pub fn written(&self) -> Option<&Path> {
         self.beside.as_ref().map(|beside| beside.partial.as_path())
     }
@@ -125,14 +125,14 @@ impl Draft {
         self.file.write_all(bytes).with_context(|| format!("cannot write {}", self.place.display()))
     }
 
-    /// Flushes everything to the disk, or to the device node or pipe.
+    /// Flushes the file to the disk, device node or pipe.
     pub fn complete(&mut self) -> Result<()> {
         let sync = |file: &File| if self.beside.is_some() { file.sync_all() } else { Ok(()) };
         let done = self.file.flush().and_then(|()| sync(&self.file.get_ref().file));
         done.with_context(|| format!("cannot write {}", self.place.display()))
     }
 
-    /// Moves the file to its place; it must be complete.
+    /// Renames the file to its final path. It must be complete.
     pub fn publish(mut self) -> Result<()> {
         if let Some(Beside { target, partial }) = &self.beside {
             fs::rename(partial, target).with_context(|| format!("cannot write {}", self.place.display()))?;
@@ -141,21 +141,21 @@ impl Draft {
         Ok(())
     }
 
-    /// Returns an error that names the file, so that it can be reported as it is.
+    /// Returns the error with the path of the file.
     fn named(&self, error: &io::Error) -> io::Error {
         io::Error::new(error.kind(), format!("{}: {error}", self.place.display()))
     }
 }
 
-/// Creates the file at `partial`, with the permissions of what it will replace, and locks it: two writers of one place
-/// would mix their bytes.
+/// Creates the file at `partial`, with the permissions of the file that it will replace. Locks it, because two writers
+/// of the same file would mix their bytes.
 fn create(partial: &Path, replaced: Option<&Metadata>) -> Result<File> {
     loop {
         let file = OpenOptions::new().write(true).create(true).truncate(false).open(partial)?;
         if !lock(&file) {
             return Err(anyhow!("another process is writing it"));
         }
-        // Another writer may have moved it to its place, or removed it, before it was locked here.
+        // Another writer may have renamed or removed the file before it was locked here.
         if !is_at(&file, partial)? {
             continue;
         }
@@ -167,15 +167,15 @@ fn create(partial: &Path, replaced: Option<&Metadata>) -> Result<File> {
     }
 }
 
-/// Locks a file or directory until it is closed, however the process ends. Returns `false` if another process has it;
-/// where the file system has no locks, nothing is locked.
+/// Locks a file or directory until it is closed or the process ends. Returns `false` if another process holds the lock.
+/// On file systems without locks, returns `true` and locks nothing.
 #[cfg(unix)]
 pub fn lock(file: &File) -> bool {
     use rustix::fs::{FlockOperation, flock};
     flock(file, FlockOperation::NonBlockingLockExclusive) != Err(rustix::io::Errno::WOULDBLOCK)
 }
 
-/// Locks nothing.
+/// Returns `true` and locks nothing.
 #[cfg(not(unix))]
 pub fn lock(_: &File) -> bool {
     true
@@ -204,13 +204,13 @@ fn is_at(file: &File, path: &Path) -> io::Result<bool> {
     }
 }
 
-/// Returns `true`: without locks nobody waits for another.
+/// Returns `true`: without locks, the check is not needed.
 #[cfg(not(unix))]
 fn is_at(_: &File, _: &Path) -> io::Result<bool> {
     Ok(true)
 }
 
-/// The file itself, and the digest of what is in it.
+/// File, and the digest of its contents.
 #[derive(Debug)]
 struct Sink {
     file: File,
@@ -222,7 +222,7 @@ struct Sink {
 impl Write for Sink {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let written = pipe::write(&self.file, bytes, &self.wait).map_err(|error| match error.kind() {
-            // A broken pipe is no failure only for standard output, whose reader may have had enough.
+            // A broken pipe is ignored only for standard output, so the error gets another kind here.
             io::ErrorKind::BrokenPipe => io::Error::other("its reader has closed it"),
             _ => error,
         })?;
@@ -249,7 +249,7 @@ impl Write for Draft {
 impl Drop for Draft {
     fn drop(&mut self) {
         if let (Some(beside), false) = (&self.beside, self.stays) {
-            // A failure to tidy up must not hide the failure that led here.
+            // A failure to remove the draft must not hide the failure that caused the drop.
             let _ = fs::remove_file(&beside.partial);
         }
     }
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_name_the_file_that_was_asked_for() {
+    fn errors_name_the_path_that_the_user_gave() {
         let directory = tempfile::tempdir().unwrap();
         let place = directory.path().join("missing/page.html");
         let said = error(&place);
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_published_goes() {
+    fn unpublished_drafts_are_removed() {
         let directory = tempfile::tempdir().unwrap();
         let place = directory.path().join("file");
         let mut draft = Draft::new(&place, &Wait::default()).unwrap();
@@ -318,7 +318,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn what_is_no_regular_file_is_written_in_place() {
+    fn pipes_are_written_in_place_and_sockets_refused() {
         use std::os::unix::fs::FileTypeExt;
         use std::os::unix::net::UnixListener;
         let directory = tempfile::tempdir().unwrap();
@@ -336,7 +336,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn one_place_has_one_writer() {
+    fn a_path_has_one_writer_at_a_time() {
         let directory = tempfile::tempdir().unwrap();
         let place = directory.path().join("file");
         let first = Draft::new(&place, &Wait::default()).unwrap();

@@ -1,5 +1,5 @@
-//! Named pipes that are written: opening one waits for its reader, and writing to it waits until the reader has made
-//! room. Both wait in short steps, and check the stop of a [`Wait`] between them.
+//! Named pipes as outputs: opening a pipe waits for its reader, and writing waits until the reader has made room. Both
+//! wait in short steps, and check the stop of a [`Wait`] after each step.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -12,8 +12,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 
-/// Wait for the reader of a pipe: its report to the user, and the request that ends it. The default reports nothing and
-/// waits forever.
+/// Wait for the reader of a pipe: the message to the user, and the stop that ends the wait. The default reports nothing
+/// and waits forever.
 #[derive(Clone, Debug)]
 pub struct Wait {
     stop: Stop,
@@ -27,7 +27,8 @@ impl Default for Wait {
 }
 
 impl Wait {
-    /// Waits until `stop` is requested, and calls `report` with a message when that takes long.
+    /// Creates a wait that ends when `stop` is requested. After half a second without a reader, `report` gets a
+    /// message.
     pub fn new(stop: Stop, report: fn(&str)) -> Wait {
         Wait { stop, report }
     }
@@ -36,10 +37,11 @@ impl Wait {
 /// Longest wait between two checks of the stop.
 const STEP: Duration = Duration::from_millis(50);
 
-/// Steps before a message reports that an output waits. A reader that is started together with the command is faster.
+/// Number of steps before the message. A reader that is started together with the command opens the pipe sooner.
 const SILENT_STEPS: u32 = 10;
 
-/// Steps without room that end a write after a stop is requested: a reader that is alive gets the rest of an output.
+/// Number of steps without room after which a write fails if the stop is requested. A reader that is active gets the
+/// rest of the output.
 const LAST_STEPS: u32 = 20;
 
 /// Returns `true` if the path leads to a pipe.
@@ -57,7 +59,7 @@ pub fn open(path: &Path, wait: &Wait) -> io::Result<File> {
     let mut steps = 0;
     loop {
         match options.open(path) {
-            // It has no reader.
+            // The pipe has no reader yet.
             Err(error) if error.raw_os_error() == Some(Errno::NXIO.raw_os_error()) => wait.stop.check()?,
             opened => return opened,
         }
@@ -77,7 +79,8 @@ fn pause() {
     std::thread::sleep(STEP);
 }
 
-/// Writes bytes to a file. Waits for room in a pipe; after a stop is requested, only while its reader makes some.
+/// Writes bytes to a file. Waits for room in a pipe. After the stop is requested, it waits only for [`LAST_STEPS`]
+/// steps.
 pub fn write(mut file: &File, bytes: &[u8], wait: &Wait) -> io::Result<usize> {
     let mut steps = 0;
     loop {
@@ -88,7 +91,7 @@ pub fn write(mut file: &File, bytes: &[u8], wait: &Wait) -> io::Result<usize> {
         if wait.stop.is_requested() {
             steps += 1;
             if steps > LAST_STEPS {
-                return Err(io::Error::other("stopped, because its reader takes nothing"));
+                return Err(io::Error::other("stopped, because the reader of the pipe does not read"));
             }
         }
         let step = Timespec { tv_sec: 0, tv_nsec: STEP.as_nanos() as _ };
