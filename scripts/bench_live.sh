@@ -53,7 +53,7 @@ end
 echo "60 us reads at depth 1: wanted p50 within 5 % of 60.0 us over NBD"
 # The transfer, 40 us, is the last phase: the host's cost is deducted up to that.
 serve tiny --set nand.read=20us --set bus.protocol.nv-ddr=102.4MT/s
-sed -n 's/^.*in time with the clock; /  /p' said
+sed -n 's/^.*in real time; /  /p' said
 load nbd_load unix:nbd.sock 1
 load vhost_load vhost.sock 1 poll
 load vhost_load vhost.sock 1 block

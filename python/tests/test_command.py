@@ -38,7 +38,7 @@ def test_module_is_the_command():
     done = subprocess.run(
         [sys.executable, "-m", "floatgate", "device", "check", "tiny"], capture_output=True, text=True, check=True
     )
-    assert "tiny is a device" in done.stdout
+    assert "tiny is a valid device" in done.stdout
 
 
 def test_arguments_are_those_that_were_given(script):

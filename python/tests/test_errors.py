@@ -52,8 +52,8 @@ def test_options_without_effect_are_refused(tmp_path):
     for options, text in [
         ({"seed": 1 << 64}, "seed=18446744073709551616: must be a whole number from 0 to 18446744073709551615"),
         ({"layout": "odd"}, "layout=odd: `odd` is no layout: none, even or allocation"),
-        ({"series": "10"}, "series=10: `10` is not a time"),
-        ({"timeline": "5ms..1ms", "out": tmp_path / "out"}, "timeline=5ms..1ms: it ends before it begins"),
+        ({"series": "10"}, "series=10: `10` is no time"),
+        ({"timeline": "5ms..1ms", "out": tmp_path / "out"}, "timeline=5ms..1ms: the span must end after its start"),
     ]:
         with pytest.raises(fg.OptionError, match=f"^{text}"):
             fg.run("tiny", "rw=read number_ios=9", **options)

@@ -90,7 +90,7 @@ def test_load_tells_what_is_no_result(tmp_path):
 
 
 def test_warnings_of_a_result_are_warned():
-    with pytest.warns(fg.FloatgateWarning, match="nothing arrived in the measured part"):
+    with pytest.warns(fg.FloatgateWarning, match="no request arrived in the measured part"):
         result = fg.run("tiny", "rw=read number_ios=100 ramp_time=10s")
     assert len(result.warnings) == 1
 
@@ -194,5 +194,5 @@ def test_two_runs_do_not_write_into_one_directory(tmp_path):
         if part == "running":
             fg.run("tiny", "rw=read number_ios=10", out=tmp_path)
 
-    with pytest.raises(fg.OutputError, match="another run writes its result there"):
+    with pytest.raises(fg.OutputError, match="another run is writing its result there"):
         fg.run("tiny", "rw=randrw bs=4k iodepth=8 number_ios=60k", out=tmp_path, progress=progress)

@@ -1,4 +1,4 @@
-//! `floatgate compare`: results beside each other.
+//! `floatgate compare`: compares results in a table, and on a page.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -13,11 +13,12 @@ use crate::failure::{Failure, say};
 /// `floatgate compare`.
 #[derive(clap::Args)]
 pub struct CompareArgs {
-    /// Results: directories, or summary.json files; with a label as label=DIR, several seeds as label=DIR1,DIR2 or
-    /// 'label=DIR*'
+    /// Results to compare: directories or summary.json files
+    ///
+    /// A result can have a label: label=DIR. Several seeds of one configuration are label=DIR1,DIR2 or 'label=DIR*'.
     #[arg(required = true, value_name = "RESULT")]
     results: Vec<String>,
-    /// Write a page with the table, and with the distributions over each other, to FILE.html
+    /// Write a page with the table and the overlaid distributions to FILE.html
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
     /// Print the comparison as JSON instead

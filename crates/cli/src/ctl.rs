@@ -1,4 +1,4 @@
-//! `floatgate ctl`: asks a running server, or changes it.
+//! `floatgate ctl`: queries and controls a running server.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -17,27 +17,29 @@ use crate::run::report::plural;
 use crate::serve::clients;
 use crate::text::harmless;
 
-/// What `--help` adds.
+/// Text at the end of `--help`.
 pub const HELP: &str = "\
 Examples:
-  floatgate ctl status                                     of the one server that runs here
+  floatgate ctl status                                     if only one server is running
   floatgate ctl --socket /tmp/ssd.ctl status --json
-  floatgate ctl clients                                    what fio and QEMU are called with
-  floatgate ctl speed 0.1                                  a tenth of the clock's
-  floatgate ctl trim-all                                   as blkdiscard does
+  floatgate ctl clients                                    commands for fio, QEMU and others
+  floatgate ctl speed 0.1                                  a tenth of real time
+  floatgate ctl trim-all                                   like blkdiscard
   floatgate ctl watch | jq .frame.requests.read.iops
 
-A server listens at a socket beside its NBD socket, /tmp/ssd.ctl beside /tmp/ssd.sock; either will do for --socket.
-docs/reference/control.md has what is said there, for programs.";
+The control socket is next to the NBD socket: /tmp/ssd.ctl for /tmp/ssd.sock. --socket accepts either of them.
+docs/reference/control.md describes the protocol of the control socket.";
 
 /// `floatgate ctl`.
 #[derive(clap::Args)]
 pub struct CtlArgs {
-    /// The server's control socket, or its NBD socket [default: the one *.ctl of yours in this directory,
-    /// XDG_RUNTIME_DIR or the directory for temporary files at which a server listens]
+    /// The server's control socket or NBD socket [default: the only running server]
+    ///
+    /// Your *.ctl sockets are found in the working directory, in XDG_RUNTIME_DIR and in the directory for temporary
+    /// files.
     #[arg(long, value_name = "PATH", global = true)]
     socket: Option<PathBuf>,
-    /// Print the answer as JSON
+    /// Print the response as JSON
     #[arg(long, global = true)]
     json: bool,
     #[command(subcommand)]
@@ -46,29 +48,31 @@ pub struct CtlArgs {
 
 #[derive(clap::Subcommand)]
 enum Command {
-    /// What is served, and how it is now
+    /// Print the device, its addresses and its current state
     Status,
-    /// Print what clients are called with: fio, QEMU and others
+    /// Print the commands that connect clients: fio, QEMU and others
     Clients,
-    /// Let simulated time go on at X times the clock's speed
+    /// Run simulated time at X times real time from now on
     Speed {
-        /// From 0.0001 to 100
+        /// Speed, from 0.0001 to 100
         #[arg(value_name = "X", allow_hyphen_values = true)]
         speed: Speed,
     },
-    /// Trim the whole device: all data are gone
+    /// Trim the whole device; all data is lost
     TrimAll,
-    /// Cut the power of the device, and bring it back: what was not in flash is gone
+    /// Cut the power and recover the device; data not yet in flash is lost
     PowerCut,
-    /// Have the next program, erase or read fail, of a device with a table [faults]
+    /// Make the next program, erase or read fail on a device with a table [faults]
     Fail {
-        /// What, and where if that matters: "program", "erase 3/12" (plane/block), "read 0/7/63" (and page)
+        /// Operation, and optionally its location, such as "program" or "erase 3/12"
+        ///
+        /// The location is PLANE/BLOCK, as in "erase 3/12", or PLANE/BLOCK/PAGE, as in "read 0/7/63".
         #[arg(value_name = "FAULT", num_args = 1..=2)]
         fault: Vec<String>,
     },
-    /// Print a line of JSON twice a second, until Ctrl-C
+    /// Print the state as a line of JSON twice a second, until Ctrl-C
     Watch {
-        /// And pictures of the blocks
+        /// Also print block maps
         #[arg(long)]
         blocks: bool,
     },
@@ -90,10 +94,10 @@ pub fn run(args: &CtlArgs) -> Result<(), Failure> {
         Command::PowerCut => Asked::PowerCut,
         Command::Fail { fault } => Asked::Fail { place: fault.join(" ") },
         Command::Watch { blocks } => Asked::Watch { blocks: *blocks },
-        // Its answer begins with what the device is.
+        // The first response has the properties of the device.
         Command::Clients => Asked::Watch { blocks: false },
     };
-    // To trim a large device takes its time; all else is answered at once.
+    // Trimming a large device takes long. All other commands return at once.
     let patience = (!matches!(asked, Asked::TrimAll)).then_some(Duration::from_secs(30));
     asker.set_patience(patience).map_err(lost)?;
     let mut answer = asker.ask(&asked).map_err(lost)?;
@@ -117,11 +121,11 @@ pub fn run(args: &CtlArgs) -> Result<(), Failure> {
     }
     match answer["ok"].as_bool() {
         Some(true) => Ok(()),
-        _ => Err(Failure::fault(answer["error"].as_str().unwrap_or("the server said no, and not why"))),
+        _ => Err(Failure::fault(answer["error"].as_str().unwrap_or("the server refused the command without a reason"))),
     }
 }
 
-/// Connects to the server there, or to the one that is found.
+/// Connects to the server at this socket, or to the only running server.
 pub fn connect(socket: Option<&Path>) -> Result<Asker, Failure> {
     let path = match socket {
         Some(path) => path.to_owned(),
@@ -129,18 +133,18 @@ pub fn connect(socket: Option<&Path>) -> Result<Asker, Failure> {
     };
     Asker::connect(&path).map_err(|error| {
         let why = match error.kind() {
-            io::ErrorKind::NotFound => "there is no such socket".to_owned(),
-            io::ErrorKind::ConnectionRefused => "its server has ended".to_owned(),
+            io::ErrorKind::NotFound => "no such socket".to_owned(),
+            io::ErrorKind::ConnectionRefused => "the server has ended".to_owned(),
             _ => error.to_string(),
         };
         Failure::fault(format!(
-            "no server answers at {}: {why}. `floatgate serve` says where its control socket is when it starts",
+            "cannot connect to a server at {}: {why}; `floatgate serve` prints the path of its control socket",
             path.display()
         ))
     })
 }
 
-/// The control socket of the one server that runs.
+/// Returns the control socket of the only running server.
 fn find() -> Result<PathBuf, Failure> {
     let places = usual_places();
     let mut found = running(&places);
@@ -150,22 +154,22 @@ fn find() -> Result<PathBuf, Failure> {
     match found.len() {
         1 => Ok(found.remove(0)),
         0 => Err(Failure::fault(format!(
-            "no server of yours is found: no *.ctl socket in {} answers. Start one with `floatgate serve DEVICE`, or \
-             say where its socket is: --socket PATH for ctl, PATH for top",
+            "no running server found: no *.ctl socket in {} responds; start one with `floatgate serve DEVICE`, or give \
+             the path of its socket (ctl: --socket PATH, top: PATH)",
             list(&places, ", ")
         ))),
-        _ => Err(Failure::mistake(format!("several servers run; say which one is meant: {}", list(&found, ", ")))),
+        _ => Err(Failure::mistake(format!("several servers are running: choose one of {}", list(&found, ", ")))),
     }
 }
 
-/// What a broken conversation means.
+/// Converts an error of the connection into a failure.
 pub fn lost(error: io::Error) -> Failure {
     match error.kind() {
         io::ErrorKind::UnexpectedEof | io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => {
             Failure::fault("the server has ended")
         }
-        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => Failure::fault("the server does not answer"),
-        _ => Failure::fault(format!("the server cannot be asked: {error}")),
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => Failure::fault("the server does not respond"),
+        _ => Failure::fault(format!("cannot communicate with the server: {error}")),
     }
 }
 
@@ -174,20 +178,20 @@ fn print(text: &str) -> Result<(), Failure> {
     stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).map_err(Failure::of_stdout)
 }
 
-/// What the answer says.
+/// Parses a response.
 fn read<'a, T: Deserialize<'a>>(answer: &'a Value) -> Result<T, Failure> {
     T::deserialize(answer)
-        .map_err(|error| Failure::fault(format!("the server is of another version of Floatgate: {error}")))
+        .map_err(|error| Failure::fault(format!("the server runs another version of Floatgate: {error}")))
 }
 
-/// The status for people.
+/// Formats the status as text.
 fn status(answer: &Value) -> Result<String, Failure> {
     let Status { info, frame } = read(answer)?;
     if let Some(preparing) = &frame.preparing {
-        let wait = "clients wait until that is done";
+        let wait = "clients wait until then";
         return Ok(format!("{}: {}\n  not served yet: {preparing}; {wait}\n", info.device, bytes(info.logical_bytes)));
     }
-    let pace = frame.speed.map_or("as fast as it can".to_owned(), |speed| format!("at a speed of {speed}"));
+    let pace = frame.speed.map_or("as fast as possible".to_owned(), |speed| format!("at a speed of {speed}"));
     let vhost_user = info.vhost_user.iter().map(|path| format!("vhost-user {path}"));
     let places: Vec<String> = info.addresses.iter().cloned().chain(vhost_user).collect();
     let mut text = format!("{}: {} at {}\n", info.device, bytes(info.logical_bytes), places.join(", "));
@@ -206,9 +210,9 @@ fn status(answer: &Value) -> Result<String, Failure> {
     }
     let flash = &frame.flash;
     let amplification = flash.write_amplification.map_or("-".to_owned(), short);
-    text += &format!("  in progress    {}\n", frame.outstanding);
+    text += &format!("  outstanding    {}\n", frame.outstanding);
     text += &format!(
-        "  flash          write amplification {amplification}, {} cleanings, {} blocks erased, {} free\n",
+        "  flash          write amplification {amplification}, {} GC victims, {} blocks erased, {} free\n",
         grouped(flash.gc_victims),
         grouped(flash.blocks_erased),
         grouped(flash.free_blocks)
@@ -218,7 +222,7 @@ fn status(answer: &Value) -> Result<String, Failure> {
     if let Some(share) = late.share {
         let verdict = if late.faithful == Some(true) { "faithful" } else { "not faithful" };
         text +=
-            &format!("  lateness       {verdict}: {:.1} % of {} answers late\n", share * 100.0, grouped(late.replies));
+            &format!("  lateness       {verdict}: {:.1} % of {} replies late\n", share * 100.0, grouped(late.answers));
     }
     if let Some(share) = late.client_late_share {
         let turns = grouped(late.client_turns);
@@ -226,11 +230,12 @@ fn status(answer: &Value) -> Result<String, Failure> {
     }
     if frame.payload_errors > 0 {
         let (count, requests) = (grouped(frame.payload_errors), plural(frame.payload_errors, "request"));
-        text += &format!("  payload        {count} {requests} failed because it could not be kept or fetched\n");
+        text +=
+            &format!("  payload        {count} {requests} failed because the data could not be stored or fetched\n");
     }
     for client in &frame.clients {
         text += &format!("  client         {client}, for {:.0} s", client.connected_s);
-        text += &format!(", {} in progress", client.in_progress);
+        text += &format!(", {} outstanding", client.in_progress);
         if client.turns > 0 {
             text += &format!(", late in {} of {} turns", grouped(client.late_turns), grouped(client.turns));
         }
@@ -239,16 +244,16 @@ fn status(answer: &Value) -> Result<String, Failure> {
     for warning in &frame.warnings {
         text += &format!("  warning        {warning}\n");
     }
-    if let Some(trouble) = &frame.fatal_error {
-        text += &format!("  trouble        {trouble}\n");
+    if let Some(trouble) = &frame.trouble {
+        text += &format!("  fatal error    {trouble}\n");
     }
     Ok(text)
 }
 
-/// The state of the flash: whether it takes writes, bad blocks, and operations that failed.
+/// Formats the state of flash: read-only mode, bad blocks and failed operations.
 fn condition(flash: &Flash) -> String {
     let mut text = match flash.read_only {
-        true => "  READ-ONLY      the device takes no writes any more\n".to_owned(),
+        true => "  READ-ONLY      the device no longer accepts writes\n".to_owned(),
         false => String::new(),
     };
     text += &format!("  bad blocks     {}\n", grouped(flash.bad_blocks));
@@ -263,21 +268,21 @@ mod tests {
     use floatgate_serve::monitor::frame::{Client, Late, Preparing};
 
     #[test]
-    fn status_shows_a_device_that_is_read_only_and_what_failed() {
+    fn status_shows_read_only_mode_and_failures() {
         let mut frame = Frame::default();
         frame.requests.entry("write".to_owned()).or_default().errors = 1234;
         (frame.flash.read_only, frame.flash.bad_blocks, frame.flash.erases_failed) = (true, 5, 6);
         (frame.flash.programs_failed, frame.flash.uncorrectable_reads) = (7, 8);
         let answer = serde_json::json!({ "info": Info::default(), "frame": frame });
         let text = status(&answer).unwrap();
-        for line in ["READ-ONLY      the device takes no", "bad blocks     5", "1,234 FAILED"] {
+        for line in ["READ-ONLY      the device no longer", "bad blocks     5", "1,234 FAILED"] {
             assert!(text.contains(line), "{line}: {text}");
         }
         assert!(text.contains("failed         7 programs, 6 erases, 8 uncorrectable reads"), "{text}");
     }
 
     #[test]
-    fn status_shows_who_is_connected() {
+    fn status_shows_connected_clients() {
         let client = Client { frontend: "nbd".into(), process: Some("fio".into()), pid: Some(12), ..Client::default() };
         let client = Client { turns: 1200, late_turns: 30, ..client };
         let tcp = Client { frontend: "nbd".into(), address: "127.0.0.1:5".into(), in_progress: 3, ..Client::default() };
@@ -286,15 +291,15 @@ mod tests {
         let text = status(&serde_json::json!({ "info": Info::default(), "frame": frame })).unwrap();
         for line in [
             "clients late   in 2.5 % of 1,200 turns\n",
-            "client         fio (process 12) over nbd, for 0 s, 0 in progress, late in 30 of 1,200 turns\n",
-            "client         127.0.0.1:5 over nbd, for 0 s, 3 in progress\n",
+            "client         fio (process 12) over nbd, for 0 s, 0 outstanding, late in 30 of 1,200 turns\n",
+            "client         127.0.0.1:5 over nbd, for 0 s, 3 outstanding\n",
         ] {
             assert!(text.contains(line), "{line}: {text}");
         }
     }
 
     #[test]
-    fn status_shows_what_is_prepared() {
+    fn status_shows_the_progress_of_preparation() {
         let preparing = Some(Preparing { what: "filling the device".into(), share: Some(0.5) });
         let frame = Frame { preparing, ..Frame::default() };
         let text = status(&serde_json::json!({ "info": Info::default(), "frame": frame })).unwrap();

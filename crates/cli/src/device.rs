@@ -1,4 +1,4 @@
-//! `floatgate device`: the SSDs that can be simulated.
+//! `floatgate device`: lists, shows and checks devices.
 
 use std::fmt;
 use std::io::Write;
@@ -25,7 +25,7 @@ pub struct Args {
 enum Command {
     /// List the built-in devices
     List,
-    /// Show all figures of a device, their sources, and what follows from them
+    /// Show the parameters of a device, their sources, and values derived from them
     Show {
         #[command(flatten)]
         device: Selection,
@@ -41,15 +41,15 @@ enum Command {
     Schema,
 }
 
-/// A device, as it is named on the command line.
+/// Device given on the command line.
 #[derive(Clone, clap::Args)]
 pub struct Selection {
-    /// A built-in device (`floatgate device list`), or the path of a device file
+    /// Built-in device (see `floatgate device list`), or path of a device file
     pub device: String,
-    /// Change a figure, like geometry.channels=8 or gc.victim=fifo
+    /// Change a parameter, such as geometry.channels=8 or gc.victim=fifo
     #[arg(long = "set", value_name = "PATH=VALUE")]
     pub overrides: Vec<String>,
-    /// Policies of the program.
+    /// External policies that the program provides.
     #[arg(skip)]
     pub makers: Externals,
 }
@@ -69,16 +69,16 @@ impl Selection {
 #[derive(clap::Args)]
 #[group(multiple = false)]
 struct Format {
-    /// As a device file
+    /// Print a device file
     #[arg(long)]
     toml: bool,
-    /// As JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }
 
 impl Args {
-    /// Returns the device that is selected, if the command is about one.
+    /// Returns the selected device, if the command has one.
     pub fn selection(&mut self) -> Option<&mut Selection> {
         match &mut self.command {
             Command::Show { device, .. } | Command::Check { device } => Some(device),
@@ -87,7 +87,7 @@ impl Args {
     }
 }
 
-/// Runs the command in a program with policies of its own.
+/// Runs the command. `makers` are the external policies that the program provides.
 pub fn run(args: Args, makers: &Externals) -> anyhow::Result<()> {
     let out = &mut std::io::stdout().lock();
     match args.command {
@@ -108,7 +108,7 @@ pub fn run(args: Args, makers: &Externals) -> anyhow::Result<()> {
             let config = device.load()?;
             let [path, name] = [&device.device, &config.name].map(|text| escaped(text));
             let memory = Size(needed(&config, &Options { attribution: true, ..Options::default() }).total());
-            writeln!(out, "{path}: {name} is a device, digest {}", config.digest())?;
+            writeln!(out, "{path}: {name} is a valid device, digest {}", config.digest())?;
             writeln!(out, "simulating it takes {memory} of memory when it is full")?;
         }
         Command::Schema => writeln!(out, "{}", serde_json::to_string_pretty(&config::json_schema_with(makers))?)?,
@@ -153,7 +153,7 @@ fn show(out: &mut impl Write, device: &DeviceConfig) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What follows from the figures, by name.
+/// Returns names and values that are derived from the parameters.
 fn derived(device: &DeviceConfig) -> Vec<(&'static str, String)> {
     let g = &device.geometry;
     let timing = Timing::new(device);
@@ -166,9 +166,9 @@ fn derived(device: &DeviceConfig) -> Vec<(&'static str, String)> {
         ("physical", format!("{} ({} B)", Size(device.physical_bytes()), device.physical_bytes())),
         ("logical", format!("{} ({} B)", Size(device.logical_bytes()), device.logical_bytes())),
         ("spare", format!("{:.2} % of physical", 100.0 * device.spare())),
-        ("over-provisioning", format!("{:.2} % of logical, the vendor's figure", 100.0 * device.over_provisioning())),
+        ("over-provisioning", format!("{:.2} % of logical, as vendors specify it", 100.0 * device.over_provisioning())),
         ("array", format!("{} planes, {} blocks of {}", device.total_planes(), device.total_blocks(), block(device))),
-        ("page read", format!("{} without waiting and without the host's link", Span(&reads))),
+        ("page read", format!("{} without waiting and without the host link", Span(&reads))),
         ("program", format!("{}", Span(&programs))),
         ("erase", format!("{}", Span(&[timing.erase_command + timing.erase]))),
         (
@@ -176,9 +176,9 @@ fn derived(device: &DeviceConfig) -> Vec<(&'static str, String)> {
             format!("{:.1} MB/s, {:.1} MB/s over {}", mega(channel), mega(channel * u64::from(g.channels)), g.channels),
         ),
         (
-            "stock of free blocks",
+            "free blocks",
             format!(
-                "{} in each plane, {} in all; a full device can keep {at_most}",
+                "{} per plane, {} in total; a full device can keep {at_most}",
                 device.soft_threshold(),
                 Size(free_blocks)
             ),
@@ -193,7 +193,7 @@ fn derived(device: &DeviceConfig) -> Vec<(&'static str, String)> {
     derived
 }
 
-/// Times of a read and of a program by page type, in blocks in a cell mode, without waiting.
+/// Returns the read times and program times of blocks in a cell mode, without waiting. Indexed by page type.
 fn page_times(device: &DeviceConfig, timing: &Timing, cells: CellMode) -> [Vec<Time>; 2] {
     let times = timing.of(cells);
     let read = |page| timing.read_command + times.read(page) + timing.page_out;
@@ -210,7 +210,7 @@ fn mega(bytes: u64) -> f64 {
     bytes as f64 / 1e6
 }
 
-/// A number of bytes to be read by people.
+/// Number of bytes, displayed with a unit.
 struct Size(u64);
 
 impl fmt::Display for Size {
@@ -219,7 +219,7 @@ impl fmt::Display for Size {
     }
 }
 
-/// A time for each page type, or the one that they have in common.
+/// Times of the page types, displayed as a range, or as one time if all are equal.
 struct Span<'a>(&'a [Time]);
 
 impl fmt::Display for Span<'_> {
@@ -232,7 +232,7 @@ impl fmt::Display for Span<'_> {
     }
 }
 
-/// A value without the quotes of JSON.
+/// JSON value, displayed without quotes.
 struct Shown<'a>(&'a serde_json::Value);
 
 impl fmt::Display for Shown<'_> {

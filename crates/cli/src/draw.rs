@@ -1,4 +1,4 @@
-//! `floatgate draw`: a timing diagram of a span of a timeline.
+//! `floatgate draw`: draws a timing diagram of a span of a timeline.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -14,16 +14,16 @@ use crate::failure::{Failure, say};
 /// `floatgate draw`.
 #[derive(clap::Args)]
 pub struct DrawArgs {
-    /// Where `floatgate run --out DIR --timeline` left its result, or the timeline.json.gz of one
+    /// Result of `floatgate run --out DIR --timeline`, or its timeline.json.gz
     #[arg(value_name = "DIR")]
     place: PathBuf,
-    /// What of it to draw: a span of simulated time, like 1.2ms..1.5ms, either end of which may be left out
+    /// Span of simulated time to draw, such as 1.2ms..1.5ms; either end can be omitted
     #[arg(value_name = "FROM..TO")]
     span: Option<Span>,
-    /// Write the diagram here instead of to DIR/timeline.svg
+    /// Write the diagram to FILE instead of DIR/timeline.svg
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// What is written above the diagram, instead of the device and the span
+    /// Title of the diagram [default: the device and the span]
     #[arg(long, value_name = "TEXT")]
     title: Option<String>,
 }
@@ -33,8 +33,7 @@ pub fn run(args: &DrawArgs) -> Result<(), Failure> {
     let timeline = if args.place.is_dir() { args.place.join(output::TIMELINE) } else { args.place.clone() };
     if args.place.is_dir() && !timeline.exists() {
         return Err(Failure::mistake(format!(
-            "{} has no {}: run again with --timeline, or with the span that is to be drawn, like \
-             --timeline=10ms..12ms",
+            "{} has no {}: run again with --timeline, or with the span to draw, such as --timeline=10ms..12ms",
             args.place.display(),
             output::TIMELINE
         )));

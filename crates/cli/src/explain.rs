@@ -1,4 +1,4 @@
-//! `floatgate explain`: the story of one request.
+//! `floatgate explain`: explains the latency of one request.
 
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -17,22 +17,24 @@ use crate::failure::{Failure, say};
 /// `floatgate explain`.
 #[derive(clap::Args)]
 pub struct ExplainArgs {
-    /// Where `floatgate run --out DIR --requests=parquet --timeline` left its result
+    /// Result of `floatgate run --out DIR --requests=parquet --timeline`
     #[arg(value_name = "DIR")]
     directory: PathBuf,
-    /// The request: its number, or p99, p99.9, max or slowest:3 (the third from the slowest) among all, or among those
-    /// of an operation, like write:p99
+    /// Number of the request, or its rank by latency, such as p99 or write:max
+    ///
+    /// Ranks are p99, p99.9, max, slowest:3 (the third slowest) and so on. They are among all requests, or among those
+    /// of one operation: write:p99.
     #[arg(value_name = "REQUEST")]
     request: Choice,
-    /// Print the story as JSON instead
+    /// Print the explanation as JSON instead
     #[arg(long)]
     json: bool,
 }
 
-/// Requests that are told by number, of those in the way.
+/// Maximum number of blocking requests that are listed by number.
 const MOST_TOLD: usize = 6;
 
-/// Operations of the flash that are told, of one request.
+/// Maximum number of flash operations that are shown for a request, before the last one.
 const MOST_OPERATIONS: usize = 8;
 
 /// Runs the command.
@@ -50,7 +52,8 @@ pub fn run(args: &ExplainArgs) -> Result<(), Failure> {
     stdout.write_all(escaped_lines(&text).as_bytes()).and_then(|()| stdout.flush()).map_err(Failure::of_stdout)
 }
 
-/// A story in the making. Durations have one unit, so that they can be compared by eye; so have instants.
+/// Writer of an explanation. All durations have the same unit, and so do all times, so that they can be compared by
+/// eye.
 struct Teller<'a> {
     text: String,
     args: &'a ExplainArgs,
@@ -73,7 +76,7 @@ impl Teller<'_> {
         format!("{:>18}", self.instant.instant(us))
     }
 
-    /// What the request was, and where it stands.
+    /// Writes the request, its rank by latency, and its times.
     fn head(&mut self) {
         let choice = &self.args.request;
         let Explanation { request, operation, lba, sectors, stream, status, standing, .. } = self.explanation;
@@ -90,8 +93,8 @@ impl Teller<'_> {
         self.line(format!("{chosen}among {among}, {faster} were faster and {slower} slower"));
         for (what, us) in [
             ("arrived", self.explanation.arrival_us),
-            ("first served", self.explanation.start_us),
-            ("answered", self.explanation.finish_us),
+            ("started", self.explanation.start_us),
+            ("completed", self.explanation.finish_us),
         ] {
             let instant = self.instant(us);
             self.line(format!("{what:<13}{instant}"));
@@ -101,10 +104,10 @@ impl Teller<'_> {
     }
 
     fn parts(&mut self) {
-        let Some(parts) = &self.explanation.parts else { return self.line("\nWhat its time went into was not told.") };
+        let Some(parts) = &self.explanation.parts else { return self.line("\nThe result has no latency breakdown.") };
         let channels = self.explanation.channels.unwrap_or(0);
         let plural = if channels == 1 { "" } else { "s" };
-        self.line(format!("\nwhere its time went (its operations in flash used {channels} channel{plural})"));
+        self.line(format!("\nlatency breakdown (its flash operations used {channels} channel{plural})"));
         for (part, told) in Part::ALL.iter().zip(parts).filter(|(_, told)| told.us > 0.0) {
             let name = format!("{} ({})", words::part(*part), part.name());
             let (us, share) = (self.duration(told.us), percent(Some(told.share)));
@@ -112,11 +115,11 @@ impl Teller<'_> {
         }
     }
 
-    /// The older writes of the same mapping unit.
+    /// Writes the older writes of the same mapping unit that the request waited for.
     fn order(&mut self, order: &OrderExplanation) {
         let unit = order.lpn.map(|lpn| format!(" (LPN {lpn})")).unwrap_or_default();
         let us = self.duration.exact(order.us);
-        self.line(format!("\nwaited {us} for an older write of the same unit{unit}, the last in the way first"));
+        self.line(format!("\nwaited {us} for older writes of the same unit{unit}, the latest first"));
         for older in &order.behind {
             let what = words::operation(&older.what);
             let (until, us) = (self.instant(older.until_us), self.duration(older.us));
@@ -127,11 +130,11 @@ impl Teller<'_> {
         }
         if order.untold_us > 0.0 {
             let us = self.duration.exact(order.untold_us);
-            self.line(format!("  For {us} of it the timeline does not tell for which."));
+            self.line(format!("  For {us} of this time, the timeline does not have the write."));
         }
         if let Some(first) = order.behind.first() {
             let directory = quoted(&self.args.directory.display().to_string());
-            self.line(format!("  What that one waited for: floatgate explain {directory} {}", first.request));
+            self.line(format!("  To explain the older write: floatgate explain {directory} {}", first.request));
         }
     }
 
@@ -139,27 +142,27 @@ impl Teller<'_> {
         let Some(operations) = &self.explanation.operations else { return };
         let whole = self.explanation.rerun.is_none();
         if operations.is_empty() && whole {
-            self.line("\nIt needed no operation of the flash.");
+            self.line("\nThe request needed no flash operation.");
         }
         operations.iter().take(MOST_OPERATIONS).for_each(|operation| self.operation(operation));
         if let Some(rest) = operations.len().checked_sub(MOST_OPERATIONS).filter(|rest| *rest > 0) {
-            self.line(format!("\n{rest} more operations, of which this is the last (--json has all of them):"));
+            self.line(format!("\n{rest} more operations; the last one is (--json lists all of them):"));
             operations.iter().last().into_iter().for_each(|operation| self.operation(operation));
         }
     }
 
-    /// How to get a timeline that tells the rest.
+    /// Writes the command that creates a timeline with the missing operations.
     fn rerun(&mut self) {
         let Some(command) = &self.explanation.rerun else { return };
         match &self.explanation.timeline {
-            None => self.line("\nBehind whom it waited is not known without a timeline. To find out, run"),
+            None => self.line("\nWithout a timeline, the blocking requests are unknown. To record one, run"),
             Some(timeline) => {
                 let from = self.instant.instant(timeline.from_us);
-                let to = timeline.to_us.map_or("where it was full".to_owned(), |to| self.instant.instant(to));
+                let to = timeline.to_us.map_or("its size limit".to_owned(), |to| self.instant.instant(to));
                 self.line(format!(
-                    "\nThe timeline goes from {from} to {to}: it does not have all of this request and of what"
+                    "\nThe timeline ranges from {from} to {to}. It misses parts of this request, or of the operations"
                 ));
-                self.line("was in its way when it arrived. To find out more, run");
+                self.line("that blocked it when it arrived. To record them, run");
             }
         }
         self.line(format!("  {command}"));
@@ -181,9 +184,9 @@ impl Teller<'_> {
             self.wait(operation.waited_from_us, wait);
             if operation.any_die {
                 self.line(
-                    "  Any die could have taken it: told is who was in the way at the one that did, and the parts",
+                    "  Any die could have taken it. The operations below blocked the die that did. The breakdown above",
                 );
-                self.line("  above share this wait out as the time of all dies was.");
+                self.line("  divides this wait by what all dies did.");
             }
         }
         let mut end = operation.granted_us;
@@ -212,15 +215,15 @@ impl Teller<'_> {
         if wait.unheld_us > 0.0 {
             let us = self.duration(wait.unheld_us);
             let why = match self.explanation.rerun {
-                None => "held by nobody: it waited for a free block, or its turn",
-                Some(_) => "held by nobody that the timeline has",
+                None => "not held: it waited for a free block, or was not first in the queue",
+                Some(_) => "not held by any operation in the timeline",
             };
             self.line(format!("{:31}{us} {why}", ""));
         }
     }
 }
 
-/// The story as text.
+/// Formats the explanation as text.
 fn tell(explanation: &Explanation, args: &ExplainArgs) -> String {
     let (duration, instant) = (TimeUnit::of(explanation.latency_us), TimeUnit::of(explanation.finish_us));
     let mut teller = Teller { text: String::new(), args, explanation, duration, instant };
@@ -234,10 +237,10 @@ fn tell(explanation: &Explanation, args: &ExplainArgs) -> String {
     teller.text
 }
 
-/// What was held, by what, for how long, by how many operations, of which requests.
+/// Cause of a wait: the held resource, the kind of operation, time in us, number of operations, and their requests.
 type Cause<'a> = (&'static str, &'a str, f64, usize, Vec<u64>);
 
-/// Those who were in the way, put together by what they were; the longest first.
+/// Groups blocking operations by kind and resource, and adds up their times. The longest time is first.
 fn by_cause(blockers: &[Blocker]) -> Vec<Cause<'_>> {
     let mut causes: Vec<Cause> = Vec::new();
     for blocker in blockers {
@@ -261,7 +264,7 @@ fn by_cause(blockers: &[Blocker]) -> Vec<Cause<'_>> {
     causes
 }
 
-/// Requests by their numbers, of which the first few are told.
+/// Lists requests by their numbers, the first [`MOST_TOLD`] of them.
 fn list(numbers: &[u64]) -> String {
     let told: Vec<String> = numbers.iter().take(MOST_TOLD).map(u64::to_string).collect();
     match numbers.len().checked_sub(MOST_TOLD + 1) {

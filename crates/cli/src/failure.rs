@@ -1,4 +1,4 @@
-//! How the command ends, and what it says when that is not well.
+//! Failures of the command: their messages and exit statuses.
 
 use std::fmt::Display;
 use std::io;
@@ -9,35 +9,35 @@ use floatgate_run::frontend::Stopped;
 
 use crate::signal;
 
-/// Why the command did not do what was asked.
+/// Reason why the command failed.
 #[derive(Debug)]
 pub enum Failure {
-    /// What was asked for cannot be: exit status 2, as for a wrong option.
+    /// Invalid arguments or input: exit status 2, as for a wrong option.
     Mistake(anyhow::Error),
-    /// What was asked for went wrong: exit status 1.
+    /// Fault during the work: exit status 1.
     Fault(anyhow::Error),
-    /// The user stopped it: exit status 130 for Ctrl-C and 143 for SIGTERM, as shells have it.
+    /// Stopped by the user: exit status 130 for Ctrl-C and 143 for SIGTERM, as in shells.
     Interrupted(&'static str),
-    /// The same, where the result says so.
+    /// Stopped by the user, with a result that reports this: the exit status of `Interrupted`, without a message.
     Ended,
-    /// A command that was run has this exit status, and has said itself what was the matter.
+    /// Exit status of another command, which has printed its own error.
     Status(u8),
-    /// Nobody reads what is printed any more, as behind `| head`: exit status 0, for that is no failure.
+    /// Standard output was closed by its reader, as with `| head`: exit status 0, because that is not a failure.
     NobodyListens,
 }
 
 impl Failure {
-    /// A mistake of the user, told in full by `error`.
+    /// Creates a mistake of the user, which `error` describes in full.
     pub fn mistake(error: impl Display) -> Failure {
         Failure::Mistake(anyhow::anyhow!("{error}"))
     }
 
-    /// Something that went wrong, told in full by `error`.
+    /// Creates a fault, which `error` describes in full.
     pub fn fault(error: impl Display) -> Failure {
         Failure::Fault(anyhow::anyhow!("{error}"))
     }
 
-    /// Standard output does not take any more.
+    /// Converts an error of standard output.
     pub fn of_stdout(error: io::Error) -> Failure {
         match error.kind() {
             io::ErrorKind::BrokenPipe => Failure::NobodyListens,
@@ -64,7 +64,7 @@ impl From<Stopped> for Failure {
 }
 
 impl From<anyhow::Error> for Failure {
-    /// Judges an error by what is at its bottom.
+    /// Classifies an error by its causes: a broken pipe, an invalid device, or a fault.
     fn from(error: anyhow::Error) -> Failure {
         let is_pipe = |cause: &io::Error| cause.kind() == io::ErrorKind::BrokenPipe;
         if error.chain().any(|cause| cause.downcast_ref().is_some_and(is_pipe)) {
@@ -77,7 +77,7 @@ impl From<anyhow::Error> for Failure {
     }
 }
 
-/// Says what went wrong, and returns the status to exit with.
+/// Prints the error, if there is one, and returns the exit status.
 pub fn exit_status(done: Result<(), Failure>) -> u8 {
     let (status, text) = match done {
         Ok(()) | Err(Failure::NobodyListens) => return 0,
@@ -91,8 +91,8 @@ pub fn exit_status(done: Result<(), Failure>) -> u8 {
     status
 }
 
-/// Prints a line to standard error, and lets it be where that is closed. Control characters, which names and paths may
-/// hold, are escaped.
+/// Prints a line to standard error, and ignores failures. Control characters, which names and paths may contain, are
+/// escaped.
 pub fn say(text: &str) {
     use io::Write;
     let _ = writeln!(io::stderr().lock(), "{}", escaped_lines(text));

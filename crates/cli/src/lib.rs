@@ -1,5 +1,6 @@
-//! The `floatgate` command as a library: for its program, and for the wheel of the Python package, which has the same
-//! command. It reads arguments and prints; what it does is in the libraries that it calls.
+//! The `floatgate` command as a library: reads arguments, calls the other crates, and prints.
+//!
+//! The program `floatgate` and the wheel of the Python package share it.
 
 mod compare;
 mod ctl;
@@ -27,7 +28,7 @@ use clap::{Parser, Subcommand};
 use failure::Failure;
 use floatgate_core::external::Externals;
 
-/// An SSD you can take apart: a fast, deterministic simulator of flash SSDs.
+/// A fast, deterministic simulator of flash SSDs
 #[derive(Parser)]
 #[command(name = "floatgate", version, max_term_width = 100)]
 struct Cli {
@@ -37,71 +38,72 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Run a workload on a device, and say how it was served
+    /// Simulate a workload on a device and report the results
     ///
-    /// Ctrl-C or SIGTERM ends a run early: what has been issued is completed, and the result says that it is not
-    /// complete; the exit status is 130 then. A second Ctrl-C stops at once. The exit status is 2 where what was asked
-    /// for cannot be, and 1 where something went wrong.
+    /// Ctrl-C or SIGTERM ends a run early: outstanding requests complete, and the result is marked as incomplete. A
+    /// second Ctrl-C stops at once. Exit status: 0 for success, 1 for a failure, 2 for invalid arguments or input, 130
+    /// after Ctrl-C, 143 after SIGTERM.
     Run(Box<run::RunArgs>),
-    /// Attach the SSD: serve it as a real block device, in real time, to fio, QEMU and the kernel
+    /// Serve the SSD as a block device in real time, to fio, QEMU and the kernel
     ///
-    /// Clients connect by NBD; what they have to be called with is printed when the device is there, and stands in
-    /// docs/live.md. Ctrl-C or SIGTERM ends: what is in progress is answered, sockets are removed, and the result is
-    /// printed. A second Ctrl-C stops at once. Data live in memory and go with the program, unless
-    /// `--image` keeps them in a file.
+    /// Clients connect over NBD or vhost-user. Their commands are printed when the device is ready, and are explained
+    /// in docs/live.md. Ctrl-C or SIGTERM ends the server: outstanding requests complete, sockets are removed, and the
+    /// result is printed. A second Ctrl-C stops at once. Data is kept in memory and is lost at the end, unless
+    /// `--image` keeps it in a file.
     #[command(after_long_help = serve::clients::HELP)]
     Serve(Box<serve::ServeArgs>),
-    /// Ask a running server, or change it: status, speed, trim-all, power-cut, fail
+    /// Query or control a running server: status, speed, trim-all, power-cut, fail
     #[command(after_long_help = ctl::HELP)]
     Ctl(ctl::CtlArgs),
     /// Watch a running server in a terminal
     #[command(after_long_help = top::HELP)]
     Top(top::TopArgs),
-    /// Boot a small Linux machine with the SSD as its disk, run a command in it, and hand its exit status back
+    /// Boot a small Linux guest with the SSD as its disk, and run a command in it
     ///
-    /// The machine is put together of Debian's packages, which apt brings into a cache of yours: no root, nothing is
-    /// installed. What the command prints goes to standard output, the result of the SSD to standard error. See
-    /// docs/live.md.
+    /// The guest is built from Debian packages, which apt downloads into your cache. This needs no root, and installs
+    /// nothing. The command's output goes to standard output, and the result of the SSD to standard error. The exit
+    /// status is that of the command. See docs/live.md.
     #[command(after_long_help = vm::HELP)]
     Vm(Box<vm::VmArgs>),
-    /// Write the report of a result again: DIR/report.html, from DIR/summary.json
+    /// Write the report of a result again: DIR/report.html from DIR/summary.json
     Report(report::ReportArgs),
-    /// Compare results: a table, and a page with their distributions over each other
+    /// Compare results in a table, and on a page with overlaid distributions
     ///
-    /// The first is what the others are compared with. Runs that differ in nothing but their seed are taken together,
-    /// and their figures get confidence intervals; a difference that is within noise is marked. See docs/report.md.
+    /// The first result is the baseline. Runs that differ only in their seed form a group, with mean values and
+    /// confidence intervals. Differences within noise are marked. See docs/report.md.
     Compare(compare::CompareArgs),
-    /// Tell the story of one request of a result: what it waited for and behind whom
+    /// Explain one request's latency: what it waited for and what delayed it
     Explain(explain::ExplainArgs),
-    /// Draw a timing diagram: what channels, chips and planes did in a span of a timeline, as SVG
+    /// Draw a timing diagram of channels, chips and planes as SVG
     ///
-    /// It has boxes for command, data and cell times, ready and busy of the chips, and the requests. A diagram has room
-    /// for a few hundred phases; where the span has more, one is named that has not. See docs/reference/timeline.md.
+    /// The diagram has boxes for command, data and cell times, the ready/busy signals of the chips, and the requests.
+    /// There is room for a few hundred phases. If the span has more, the error proposes a shorter one. See
+    /// docs/reference/timeline.md.
     Draw(draw::DrawArgs),
-    /// The SSDs that can be simulated: list them, show one, check a file
+    /// List the built-in devices, show one, or check a device file
     Device(device::Args),
-    /// Saved states of devices: say what one holds, and check it
+    /// Inspect and check a saved state of a device
     State(state::Args),
-    /// Traces: say what one is like, make a synthetic workload of it, or write it in another format
+    /// Analyze a trace, fit a synthetic workload to it, or convert it
     Trace(Box<trace::Args>),
-    /// Run many devices, workloads and seeds from a file, on this machine or a cluster [Python package]
+    /// Run many devices, workloads and seeds from a file [Python package]
     Sweep(python::Args),
-    /// Search for the best devices: several objectives, and the front between them [Python package]
+    /// Search for the best devices, with several objectives [Python package]
     Optimize(python::Args),
-    /// One device for each volume of traces: write amplification, wear and lifetime [Python package]
+    /// Simulate one device per volume of a trace: wear and lifetime [Python package]
     Fleet(python::Args),
-    /// How many channels and chips an SSD needs for a speed, checked by simulation [Python package]
+    /// Find the channels and chips that an SSD needs for a speed [Python package]
     Design(python::Args),
-    /// Redo the studies of papers, with their figures beside ours [Python package]
+    /// Reproduce studies of papers, and compare the results [Python package]
     Study(python::Args),
 }
 
-/// What is kept of the command line for a result: all but the program's name.
+/// Returns the command line without the name of the program, for the result.
 fn given(arguments: &[OsString]) -> Vec<String> {
     arguments.iter().skip(1).map(|argument| argument.to_string_lossy().into_owned()).collect()
 }
 
-/// Whether this asks for all that there is to say of `floatgate serve`, which includes what runs.
+/// Returns `true` if the arguments request the long help of `floatgate serve`, which lists the running servers.
 fn is_help_of_serve(arguments: &[OsString]) -> bool {
     let words: Vec<&str> = arguments.iter().skip(1).filter_map(|argument| argument.to_str()).collect();
     match words.as_slice() {
@@ -111,7 +113,7 @@ fn is_help_of_serve(arguments: &[OsString]) -> bool {
 }
 
 impl Command {
-    /// Lets the device that is selected, if there is one, name policies of the program.
+    /// Allows the selected device, if there is one, to name external policies of the program.
     fn bring(&mut self, makers: &Externals) {
         let selection = match self {
             Command::Run(args) => Some(&mut args.device),
@@ -126,36 +128,21 @@ impl Command {
     }
 }
 
-/// Options that were renamed before the first release: command, old and new name.
-const RENAMED: [(&str, &str, &str); 3] =
-    [("run", "--layout", "--prewrite"), ("vm", "--front", "--interface"), ("vm", "--with", "--package")];
-
-/// Lets the error about an option that was renamed suggest the new name.
-fn suggest_new_name(error: &mut clap::Error, arguments: &[OsString]) {
-    let Some(ContextValue::String(given)) = error.get(ContextKind::InvalidArg) else { return };
-    let is_meant = |(command, old, _): &&(&str, &str, &str)| {
-        given.split('=').next() == Some(old) && arguments.get(1).is_some_and(|name| name == command)
-    };
-    if let Some((_, _, new)) = RENAMED.iter().find(is_meant) {
-        error.insert(ContextKind::SuggestedArg, ContextValue::String((*new).to_owned()));
-    }
-}
-
-/// Does what the command line asks for, the program's name before it, and returns the status to exit with.
+/// Runs a command line, which starts with the name of the program. Returns the exit status.
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     main_with(Externals::default(), arguments)
 }
 
-/// As [`main`], for a program with policies of its own: devices name them like built-in ones, in files and by `--set`.
+/// Runs a command line like [`main`], in a program with external policies.
 ///
-/// Commands of the Python package run without them, and so do states and images that are inspected.
+/// Devices name these policies like built-in ones, in files and with `--set`. They are not available in commands of the
+/// Python package and in `floatgate state`.
 pub fn main_with(makers: Externals, arguments: impl IntoIterator<Item = OsString>) -> u8 {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     let mut command = match Cli::try_parse_from(&arguments) {
         Ok(cli) => cli.command,
-        Err(mut error) => {
-            suggest_new_name(&mut error, &arguments);
-            // Help, too, comes this way. Where nobody reads it, there is nobody to tell.
+        Err(error) => {
+            // Help is also returned as an error. A failure to print it cannot be reported.
             let _ = error.print();
             if error.kind() == ErrorKind::DisplayHelp && is_help_of_serve(&arguments) {
                 let _ = std::io::stdout().write_all(serve::clients::of_running().as_bytes());
@@ -184,7 +171,7 @@ pub fn main_with(makers: Externals, arguments: impl IntoIterator<Item = OsString
         Command::Study(args) => python::run("study", &args),
     };
     let status = failure::exit_status(done);
-    // A program that goes on after this, as Python does, does not write what is left in the buffer.
+    // A caller that continues after this, such as Python, would not flush the buffer.
     let _ = std::io::stdout().flush();
     status
 }
@@ -195,7 +182,7 @@ mod tests {
     use floatgate_run::chosen::DeviceSpec;
     use floatgate_run::spec::{RequestFormat, RunSpec, StateSpec};
 
-    /// Returns the specification that a command line stands for.
+    /// Returns the specification of a command line.
     fn parsed(arguments: &[String]) -> RunSpec {
         let all = ["floatgate".to_owned()].into_iter().chain(arguments.iter().cloned());
         match Cli::try_parse_from(all).unwrap_or_else(|error| panic!("{arguments:?}: {error}")).command {
@@ -204,7 +191,7 @@ mod tests {
         }
     }
 
-    /// Returns a specification with a value other than the default for all that shapes a result.
+    /// Returns a specification in which every option that affects a result has a value other than its default.
     fn full() -> RunSpec {
         let mut spec = RunSpec::new(
             DeviceSpec::named("tiny", &["gc.victim=fifo".to_owned(), "geometry.channels=4".to_owned()]),
@@ -231,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn the_command_that_repeats_a_run_has_its_specification() {
+    fn arguments_of_a_specification_parse_to_the_same_specification() {
         let loaded = RunSpec { state: StateSpec::Saved("a b.fgstate".into()), ..full() };
         let short = RunSpec::new(DeviceSpec::named("./mine.toml", &[]), vec!["trace.csv".to_owned()]);
         for spec in [full(), loaded, short] {
@@ -242,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_that_was_typed_stays_as_it_is() {
+    fn a_typed_command_is_kept_without_its_outputs() {
         let typed = "run tiny rw=read --seed 3 --out a --set gc.victim=fifo --series=1ms";
         let typed: Vec<String> = typed.split(' ').map(str::to_owned).collect();
         let spec = RunSpec { command: Some(typed.clone()), ..parsed(&typed) };

@@ -1,4 +1,4 @@
-//! `floatgate report`: the report of a result, again.
+//! `floatgate report`: writes the report of a result again.
 
 use std::path::{Path, PathBuf};
 
@@ -16,10 +16,10 @@ use crate::failure::{Failure, say};
 /// `floatgate report`.
 #[derive(clap::Args)]
 pub struct ReportArgs {
-    /// The directory of a result, as `floatgate run --out DIR` writes it
+    /// Result of `floatgate run --out DIR`
     #[arg(value_name = "DIR")]
     directory: PathBuf,
-    /// Write the report here instead of to DIR/report.html
+    /// Write the report to FILE instead of DIR/report.html
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
 }
@@ -43,7 +43,7 @@ pub fn run(args: &ReportArgs) -> Result<(), Failure> {
     output::write_whole(&place, report.as_bytes(), &Wait::new(Stop::default(), say)).map_err(Failure::Fault)
 }
 
-/// The windows of a result.
+/// Checks and reads the windows of a result.
 fn windows(checked: &Checked, series: &Path) -> anyhow::Result<Vec<Row>> {
     checked.file(series)?;
     checked.run(series, run_in(series)?.as_deref())?;

@@ -1,4 +1,4 @@
-//! `floatgate run`: a workload on a device.
+//! `floatgate run`: simulates a workload on a device.
 
 pub mod interrupt;
 pub mod progress;
@@ -32,46 +32,54 @@ use progress::Terminal;
 pub struct RunArgs {
     #[command(flatten)]
     pub(crate) device: Selection,
-    /// A job in fio's words, like 'rw=randread bs=4k iodepth=32 number_ios=100k', a job file of fio's, or a trace file
-    /// (- for standard input); or several of them, which run beside each other
+    /// Jobs in fio syntax, fio job files, models or traces, which run concurrently
     ///
-    /// Each is a stream with results of its own. A trace may have words of its own, in one pair of quotes: 'trace=PATH
-    /// offset=10GiB size=20% start=5s name=db', where it works on the device, when it starts and what its stream is
-    /// called (without a name, by its file), and the options for traces below with an underscore, like time_scale=0.5
-    /// or devices=merge, which override those given for all. See docs/reference/traces.md.
+    /// A job is one argument, such as 'rw=randread bs=4k iodepth=32 number_ios=100k'. `-` is a trace on standard input.
+    /// Each workload has streams with results of their own.
+    ///
+    /// A trace can have options of its own, also in one argument: 'trace=PATH offset=10GiB size=20% start=5s name=db'.
+    /// They set its region on the device, its start, and the name of its stream (default: the name of the file). They
+    /// also include the options for traces below, with an underscore, such as time_scale=0.5 or devices=merge, which
+    /// override the options for all traces. See docs/reference/traces.md.
     #[arg(required = true, value_name = "WORKLOAD")]
     workloads: Vec<String>,
-    /// State of the device before the run: none, fill, aged=V (this share of each block is superseded), invalid=V (empty,
-    /// with this share of its pages written and stale), steady (overwritten at random until write amplification stands
-    /// still), or a job or trace, which is served without time
+    /// Initial state of the device: none, fill, aged=V, stale=V, steady or a workload
+    ///
+    /// aged=V: filled, with a share V of each block invalid. stale=V: without valid data, with a share V of the pages
+    /// written and invalid. steady: overwritten at random until the write amplification is stable. A job or trace is
+    /// served without simulated time. See docs/model/preconditioning.md.
     #[arg(long, value_name = "STATE", default_value = "fill")]
     precondition: String,
-    /// Put what the workload reads and has not written by then in flash before the run: none, even (evenly over
-    /// channels, chips, dies and planes) or allocation (where the device would write it)
+    /// Before the run, write the data that the workload reads before writing it
     ///
-    /// The workload is read through once before, for that. After `--precondition fill`, `aged` and `steady` the device
-    /// holds everything, and nothing is left to lay out.
+    /// none: off. even: evenly over channels, chips, dies and planes. allocation: where the device itself would write
+    /// the data.
+    ///
+    /// This reads the whole workload once before the run. It is refused after `--precondition fill`, `aged` and
+    /// `steady`, because all data is written then.
     #[arg(long, value_name = "HOW", default_value = "none")]
-    prewrite: Prewrite,
-    /// Write the state that --precondition has brought the device into to FILE, for --load-state
+    layout: Layout,
+    /// Save the preconditioned state of the device to FILE, for --load-state
     #[arg(long, value_name = "FILE", conflicts_with = "seeds")]
     save_state: Option<PathBuf>,
-    /// Begin with the state in FILE in the place of --precondition
+    /// Load the state of the device from FILE, instead of --precondition
     ///
-    /// --save-state has written it, of this device or of one that differs in nothing that shapes a state: times, bus,
-    /// scheduler, controller, buffer and host may be others. See docs/reference/state.md.
+    /// FILE was written by --save-state, for this device or for one that differs only in options that do not affect
+    /// states: times, bus, scheduler, controller, buffer and host. See docs/reference/state.md.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["precondition", "save_state"])]
     load_state: Option<PathBuf>,
     /// Seed of all random numbers
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole, allow_hyphen_values = true)]
     seed: u64,
-    /// Run with several seeds, each into DIR/seed-N, and say how much the figures vary: N for seeds 1 to N, or A..B
+    /// Run with seeds 1 to N, or A to B, and print confidence intervals
+    ///
+    /// Each result is written to DIR/seed-N.
     #[arg(long, value_name = "N|A..B", conflicts_with_all = ["seed", "json"], requires = "out")]
     seeds: Option<Seeds>,
-    /// Write the result to DIR/summary.json, and as a page to DIR/report.html
+    /// Write the result to DIR/summary.json and DIR/report.html
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Do not tell what the time of the requests went into; makes a run up to a fifth faster
+    /// Skip the latency breakdown (up to 20% faster)
     #[arg(long)]
     no_attribution: bool,
     #[command(flatten)]
@@ -86,23 +94,24 @@ pub struct RunArgs {
 /// Options for the files that a run writes in addition to its summary.
 #[derive(Clone, clap::Args)]
 pub struct DetailArgs {
-    /// Write every request to DIR/requests.parquet or DIR/requests.csv, in the order of completion
+    /// Write every request to DIR/requests.parquet or DIR/requests.csv
     ///
-    /// The columns are the number, stream, operation, status, address and length of the request, its arrival, start and
-    /// completion, and the parts of its latency. See docs/reference/requests.md. During the run the files of DIR are
-    /// named *.partial.
+    /// Requests are in the order of completion. The columns are the number, stream, operation, status, address and
+    /// length of the request, its arrival, start and completion, and the parts of its latency. During the run, the
+    /// files in DIR are named *.partial. See docs/reference/requests.md.
     #[arg(long, value_name = "FORMAT")]
     requests: Option<Requests>,
-    /// Length of the windows of simulated time in DIR/series.parquet, like 10ms
+    /// Length of the windows of simulated time in DIR/series.parquet, such as 10ms
     ///
-    /// Without it they are as long as needed for 512 to 1024 of them. A file has a million windows at most. See
+    /// Default: a length that results in 512 to 1024 windows. A file has at most a million windows. See
     /// docs/reference/series.md.
     #[arg(long, value_name = "WINDOW", num_args = 0..=1, require_equals = true)]
     series: Option<Option<Duration>>,
-    /// Write what every channel, plane and request did when to DIR/timeline.json.gz, for ui.perfetto.dev
+    /// Write a timeline of channels, planes and requests to DIR/timeline.json.gz
     ///
-    /// With a span of simulated time, like --timeline=10ms..12ms, that is written whole; without, what fits 256 MiB
-    /// before compression. See docs/reference/timeline.md.
+    /// Open it in ui.perfetto.dev. With a span of simulated time, such as --timeline=10ms..12ms, all of the span is
+    /// written. Without a span, the timeline ends when it has 256 MiB before compression. See
+    /// docs/reference/timeline.md.
     #[arg(long, value_name = "FROM..TO", num_args = 0..=1, require_equals = true)]
     timeline: Option<Option<Span>>,
 }
@@ -110,14 +119,14 @@ pub struct DetailArgs {
 /// Format of `--requests`.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Requests {
-    /// Columns with types, compressed; read by DuckDB, pandas, polars and others
+    /// Typed, compressed columns; read by DuckDB, pandas, Polars and others
     Parquet,
-    /// One line each, separated by commas
+    /// Values separated by commas, in a line per request
     Csv,
 }
 
 impl RunArgs {
-    /// Returns the specification of the run. `command` is the command line, without the name of the program.
+    /// Returns the specification of the run. `command` is the command line without the name of the program.
     pub(crate) fn spec(&self, command: Vec<String>) -> RunSpec {
         let state = match &self.load_state {
             Some(path) => StateSpec::Saved(path.clone()),
@@ -138,12 +147,12 @@ impl RunArgs {
         }
     }
 
-    /// Refuses the value of an option that was written after a blank, and so taken for a workload.
+    /// Refuses the value of an option that follows a blank instead of `=` and was therefore parsed as a workload.
     fn check_values(&self) -> Result<(), Failure> {
         for text in &self.workloads {
             if let Some(option) = self.detail.value_behind_a_blank(text) {
                 return Err(Failure::mistake(format!(
-                    "`{text}` stands where a workload does; as the value of {option} it is written {option}={text}"
+                    "`{text}` was taken as a workload; to pass it to {option}, write {option}={text}"
                 )));
             }
         }
@@ -164,7 +173,7 @@ impl DetailArgs {
         }
     }
 
-    /// Returns the option whose value was written after a blank, and so taken for the workload `text`.
+    /// Returns the option whose value follows a blank and was therefore parsed as the workload `text`.
     fn value_behind_a_blank(&self, text: &str) -> Option<&'static str> {
         let options = [
             ("--series", self.series == Some(None) && text.parse::<Duration>().is_ok()),
@@ -174,12 +183,13 @@ impl DetailArgs {
     }
 }
 
-/// Runs the command. `given` is the command line, without the name of the program.
+/// Runs the command. `given` is the command line without the name of the program.
 pub fn run(args: &RunArgs, given: Vec<String>) -> Result<(), Failure> {
     args.check_values()?;
     let spec = args.spec(given);
     spec.check()?;
-    // Until here Ctrl-C ends the process: its file may be a pipe.
+    // Signals are handled only from here on, so that Ctrl-C ends the process while it waits for a device file that is a
+    // pipe.
     let chosen = spec.device.load().map_err(Failure::mistake)?;
     let interrupt = Interrupt::install()?;
     let traces = Traces::new(spec.traces.clone(), interrupt.stop());
@@ -198,7 +208,7 @@ fn run_one(spec: &RunSpec, traces: &Traces, chosen: Chosen, terminal: &Terminal,
     if summary.complete { Ok(()) } else { Err(Failure::Ended) }
 }
 
-/// Runs with each seed, and prints the figures with their confidence intervals.
+/// Runs with each seed, and prints the results with their confidence intervals.
 fn run_seeds(spec: &RunSpec, traces: &Traces, chosen: &Chosen, terminal: &Terminal) -> Result<(), Failure> {
     let runs = SeedRuns::open(spec, traces, chosen)?;
     let (first, last) = runs.range();
@@ -212,7 +222,7 @@ fn run_seeds(spec: &RunSpec, traces: &Traces, chosen: &Chosen, terminal: &Termin
 
 /// Prints the result.
 fn print(summary: &Summary, workload: &Workload, json: bool) -> Result<(), Failure> {
-    // On a screen that shows both, warnings have just been said.
+    // If both streams go to a terminal, the warnings are already visible there.
     let with_warnings = !(std::io::stdout().is_terminal() && std::io::stderr().is_terminal());
     match json {
         true => write(&summary.to_json()),

@@ -1,4 +1,4 @@
-//! `floatgate serve`: the SSD as a real block device.
+//! `floatgate serve`: serves a device as a block device.
 
 pub mod clients;
 mod image;
@@ -39,67 +39,84 @@ use readiness::Readiness;
 pub struct ServeArgs {
     #[command(flatten)]
     pub device: Selection,
-    /// Where NBD clients connect, may be given several times: unix:PATH, a socket that only you can use, or HOST:PORT
-    /// [default: unix:NAME.sock, NAME being the device's, unless --vhost-user is given]
+    /// Address for NBD clients: unix:PATH or HOST:PORT; can be repeated
+    ///
+    /// A Unix socket is accessible only to your user. Default: unix:NAME.sock with the name of the device, unless
+    /// --vhost-user is given.
     #[arg(long, value_name = "ADDRESS")]
     pub nbd: Vec<Address>,
-    /// Where vhost-user-blk clients connect, as QEMU's vhost-user-blk-pci: a socket that only you can use
+    /// Socket for vhost-user-blk clients, such as QEMU's vhost-user-blk-pci
+    ///
+    /// The socket is accessible only to your user.
     #[arg(long, value_name = "PATH", value_parser = vhost_path)]
     pub vhost_user: Option<PathBuf>,
-    /// Queues that each vhost-user client may use; QEMU wants one for each processor of its guest
+    /// Maximum queues per vhost-user client; QEMU uses one per guest processor
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=128))]
     vhost_queues: u16,
-    /// Let a HOST of --nbd or --dashboard be this address, though other machines can reach it: they are not asked who
-    /// they are
+    /// Allow listening on this non-loopback IP; clients are not authenticated
+    ///
+    /// This applies to --nbd and --dashboard.
     #[arg(long, value_name = "IP")]
     allow_remote: Option<IpAddr>,
-    /// Answer as soon as the model allows, not in time with the clock: for copying data in, and for tests of clients
+    /// Complete requests as fast as possible instead of in real time
     ///
-    /// Simulated time then passes only while requests are in progress.
+    /// This is for copying data in and for testing clients. Simulated time passes only while requests are outstanding.
     #[arg(long, conflicts_with = "speed")]
     pub no_delay: bool,
-    /// Let simulated time pass at X times the clock's speed: 0.1 for a host that cannot keep up with the device
-    /// [default: 1; 0.1 for a guest that is emulated]
+    /// Run simulated time at X times real time, such as 0.1 on a slow host
+    ///
+    /// Default: 1, or 0.1 for an emulated guest of `floatgate vm`.
     #[arg(long, value_name = "X", allow_hyphen_values = true)]
     pub speed: Option<Speed>,
-    /// Sleep until an answer is due, rather than look at the clock for the last stretch: less exact, less work
+    /// Sleep until replies are due instead of busy-waiting (less CPU, less accurate)
     #[arg(long)]
     no_spin: bool,
-    /// State of the device at the start: none, fill, aged=V (this share of each block is superseded), invalid=V (empty,
-    /// with this share of its pages written and stale), steady (overwritten at random until write amplification stands
-    /// still), or a job or trace, which is served without time. Whatever it is, all reads as zeros [default: fill; of a
-    /// new --image none, and an image that is there has its own]
+    /// Initial state of the device: none, fill, aged=V, stale=V, steady or a workload
+    ///
+    /// aged=V: filled, with a share V of each block invalid. stale=V: without valid data, with a share V of the pages
+    /// written and invalid. steady: overwritten at random until the write amplification is stable. A job or trace is
+    /// served without simulated time. In every state, all data reads as zeros.
+    ///
+    /// Default: fill, or none for a new --image. An existing image has a state of its own.
     #[arg(long, value_name = "STATE")]
     precondition: Option<String>,
-    /// Keep the flash in FILE, made where it is not there: data outlive the program, however it ends. A kill is
-    /// a power cut to the device, after which it recovers as an SSD does. FILE is sparse and as large as what is
-    /// programmed; `memory` keeps it in memory, to cut the power without a file
+    /// Keep the contents of flash in FILE, which is created if it does not exist
+    ///
+    /// Data survives the end of the program. If the program is killed, the device sees a power cut and recovers at the
+    /// next start, like an SSD. FILE is sparse and takes as much space as is programmed. `memory` keeps the contents in
+    /// memory instead, so that `floatgate ctl power-cut` works without a file.
     #[arg(long, value_name = "FILE")]
     image: Option<PathBuf>,
-    /// Let flushes and FUA writes wait for the machine's own disk, so that they outlive its crash, too: slow
+    /// Sync the image on each flush and FUA write, to survive a host crash (slow)
     #[arg(long, requires = "image")]
     image_sync: bool,
-    /// Serve an image of which records are damaged and cannot be restored: the units that they belong to read as older
-    /// data or as zeros
+    /// Serve an image with damaged records that cannot be repaired
+    ///
+    /// The affected units read as older data or as zeros.
     #[arg(long, requires = "image")]
     image_salvage: bool,
     /// Seed of all random numbers
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole, allow_hyphen_values = true)]
     seed: u64,
-    /// Memory for what clients write; when it is full, writes fail with "no space" [default: half of the machine's]
+    /// Memory for written data [default: half of the machine's memory]
+    ///
+    /// Writes fail with "no space" when it is full.
     #[arg(long, value_name = "SIZE", conflicts_with = "image", value_parser = size)]
     memory: Option<Bytes>,
     #[command(flatten)]
     monitor: monitor::MonitorArgs,
-    /// Write the line READY=1 to file descriptor N once clients are served, and close it; a shell waits for it by
-    /// `read`. A service manager that sets NOTIFY_SOCKET (systemd, Type=notify) is told without this option
+    /// Write the line READY=1 to file descriptor N when clients are served
+    ///
+    /// The descriptor is then closed. A shell can wait for the line with `read`. Service managers that set
+    /// NOTIFY_SOCKET (systemd, Type=notify) are notified without this option.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(3..=1_048_575))]
     ready_fd: Option<u32>,
-    /// Write each request to FILE, as a trace that `floatgate run` replays; packed if its name ends in .gz, .xz, .zst
-    /// or .bz2. FILE must not exist
+    /// Record each request to FILE, as a trace that `floatgate run` can replay
+    ///
+    /// FILE must not exist. It is compressed if its name ends in .gz, .xz, .zst or .bz2.
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
-    /// Write the result to DIR/summary.json, and as a page to DIR/report.html
+    /// Write the result to DIR/summary.json and DIR/report.html
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Print the result as JSON instead
@@ -117,22 +134,23 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
     })
 }
 
-/// Tells what is wrong while a device is served.
+/// Prints a warning.
 pub fn warn(what: &str) {
     say(&format!("warning: {what}"));
 }
 
-/// Serves a device while `hold` lasts, and prints the result to `out`. When clients are served, `announce` prints the
-/// ways to connect. `hold` returns the fault that ended the server, if there was one.
+/// Serves a device until `hold` returns, and prints the result to `out`. `announce` is called when clients are served.
+/// `hold` returns the fault that ended the server, if there was one.
 pub fn session(
     args: &ServeArgs,
     out: &mut impl Write,
     announce: impl FnOnce(&Server, &DeviceConfig, &Monitor),
     hold: impl FnOnce(&Server, &DeviceConfig, &Interrupt) -> Result<Option<String>, Failure>,
 ) -> Result<(), Failure> {
-    let message = "\nending: what is in progress is answered; Ctrl-C again stops at once";
+    let message = "\nending: outstanding requests complete; press Ctrl-C again to stop at once";
     let readiness = Readiness::open(args.ready_fd)?;
-    // Until here Ctrl-C ends the process: the file of the device may be a pipe.
+    // Signals are handled only from here on, so that Ctrl-C ends the process while it waits for a device file that is a
+    // pipe.
     let (args, chosen) = &args.load()?;
     let interrupt = Interrupt::with_message(message)?;
     let config = &chosen.config;
@@ -140,7 +158,7 @@ pub fn session(
     args.keep_files_apart()?;
     let directory =
         args.out.as_deref().map(|out| Directory::open(out, &interrupt.wait())).transpose().map_err(Failure::Fault)?;
-    // Who connects while the device is filled waits; the monitor answers.
+    // Clients that connect while the device is filled wait. The monitor already responds.
     let sockets = Sockets::open(&args.places(config)?).map_err(failure)?;
     let addresses = sockets.addresses().to_vec();
     let doors = args.monitor.open(&addresses, args.allow_remote)?;
@@ -149,7 +167,7 @@ pub fn session(
     if !is_filled {
         floatgate_serve::forgo_huge_pages();
     }
-    // Filling, or recovery from an image, may take minutes, and the page shows how far it is.
+    // Filling, or recovery from an image, may take minutes, and the dashboard shows the progress.
     if let Some(address) = monitor.dashboard().filter(|_| is_filled || args.image.is_some()) {
         say(&format!("dashboard at http://{address}/"));
     }
@@ -157,18 +175,18 @@ pub fn session(
     let begun = image::begin(args, chosen, &preparation)?;
     let before = recording::state(args, &begun, &preparation)?;
     let stopwatch = Stopwatch::start();
-    preparation.tell("measuring what this machine takes", None);
+    preparation.tell("measuring the overhead of this machine", None);
     let server =
         Server::start(begun.device, sockets, args.options(config, begun.image, before.as_deref(), &preparation)?)
             .map_err(failure)?;
     begun.recovered.iter().for_each(|recovered| say(&recovered.to_string()));
     monitor.attach(&server);
-    // Before the signal, so that a shell that waits for it prints its prompt after the text.
+    // Announce before signaling readiness, so that a waiting shell prints its prompt after the text.
     announce(&server, config, &monitor);
     readiness.ready(&format!("serving {}", config.name));
     let held = hold(&server, config, &interrupt);
     readiness.stopping();
-    // It lets go of the device.
+    // The monitor must release the device before the server stops.
     drop(monitor);
     let trouble = match held {
         Ok(trouble) => trouble,
@@ -199,7 +217,7 @@ fn failure(error: ServeError) -> Failure {
 }
 
 impl ServeArgs {
-    /// The device, and the arguments as they stand once that is known.
+    /// Loads the device. Returns it with the arguments, to which an image adds its default options.
     fn load(&self) -> Result<(ServeArgs, Chosen), Failure> {
         let load = |args: &ServeArgs| args.device.spec().load();
         let mut args = self.clone();
@@ -219,7 +237,7 @@ impl ServeArgs {
         Ok(keep_apart(&[], &named.chain(self.out.iter().flat_map(|out| files_of(out))).collect::<Vec<_>>())?)
     }
 
-    /// Where clients connect.
+    /// Returns the addresses for clients.
     fn places(&self, config: &DeviceConfig) -> Result<Places, Failure> {
         let mut nbd = self.nbd.clone();
         if nbd.is_empty() && self.vhost_user.is_none() {
@@ -263,7 +281,7 @@ impl ServeArgs {
         warnings.extend(done.device.wear_warning());
         warnings.extend(warnings::of(done, self.record.is_some()));
         warnings.iter().for_each(|warning| warn(warning));
-        // These were told when they came up.
+        // These were reported when they occurred.
         warnings.extend(done.warnings.iter().cloned());
         let about = About {
             seed: self.seed,
@@ -279,14 +297,14 @@ impl ServeArgs {
         summary
     }
 
-    /// The state of a new device.
+    /// Returns the state of a new device.
     fn precondition(&self) -> &str {
         let usual = if self.image.is_some() { "none" } else { "fill" };
         self.precondition.as_deref().unwrap_or(usual)
     }
 
-    /// What replays a recording, with the same latencies, from the state in a file where there is one; nothing does
-    /// without a recording.
+    /// Returns the arguments of the command that replays the recording with the same latencies. They are empty without
+    /// a recording. `before` is the saved state that the recording starts from, if it started from an image.
     fn replay(&self, before: Option<&Path>) -> Vec<String> {
         let Some(path) = &self.record else { return Vec::new() };
         let mut arguments = vec!["run".to_owned(), self.device.device.clone(), path.display().to_string()];
@@ -308,7 +326,7 @@ impl ServeArgs {
         out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(Failure::of_stdout)
     }
 
-    /// What went wrong although there is a result.
+    /// Reports the recording, and returns the failure of a server that has a result.
     fn end(&self, trouble: Option<String>, finished: Finished) -> Result<(), Failure> {
         if let (Some(path), Some(Ok(requests))) = (&self.record, &finished.recorded) {
             say(&format!("{requests} requests recorded in {}", path.display()));
@@ -320,24 +338,24 @@ impl ServeArgs {
                 Err(Failure::fault(recording::not_whole(path, &error)))
             }
             (None, _, Some(Err(error))) => {
-                Err(Failure::fault(format!("the image has not all that was written since its last flush: {error}")))
+                Err(Failure::fault(format!("the image is missing data written since its last flush: {error}")))
             }
             (None, _, _) => Ok(()),
         }
     }
 }
 
-/// A size in any spelling that workloads take: `256M` and `256MiB` are the same, and `256MB` is a bit less.
+/// Parses a size as in workloads: `256M` and `256MiB` are equal, and `256MB` is a bit less.
 pub fn size(text: &str) -> Result<Bytes, String> {
     quantity::bytes(text).map(Bytes)
 }
 
-/// The path of a socket, also as other options have it, `unix:PATH`.
+/// Parses the path of a socket, also in the syntax of other options, `unix:PATH`.
 fn vhost_path(text: &str) -> Result<PathBuf, String> {
     let address = if text.starts_with("unix:") { text.to_owned() } else { format!("unix:{text}") };
     match address.parse()? {
         Address::Unix(path) => Ok(path),
-        Address::Tcp(_) => Err("memory is shared with clients on this machine only: the path of a socket".to_owned()),
+        Address::Tcp(_) => Err("expected the path of a socket: clients share memory with the server".to_owned()),
     }
 }
 

@@ -1,4 +1,4 @@
-//! `floatgate state`: what a saved state holds.
+//! `floatgate state`: shows and checks a saved state.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -25,10 +25,9 @@ pub struct Args {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Say what a saved state is: its device, where it comes from, the options that shaped it, and its sections; and
-    /// check all of it
+    /// Check a saved state, and show its device, origin, options and sections
     Info {
-        /// A file that `floatgate run --save-state` or `Simulator.save` wrote
+        /// File written by `floatgate run --save-state` or `Simulator.save`
         #[arg(value_name = "FILE")]
         file: PathBuf,
         /// Print JSON instead
@@ -50,7 +49,7 @@ fn device_of(head: &Head, path: &Path) -> Result<DeviceConfig, Failure> {
     head.device().map_err(|error: StateError| Failure::mistake(format!("{}: {error}", path.display())))
 }
 
-/// What a file holds, as JSON.
+/// Returns the description of a file as JSON.
 fn info(path: &Path) -> Result<Value, Failure> {
     let (head, sections) = inspect(path)?;
     let shape = device_of(&head, path)?.shape();
@@ -62,7 +61,7 @@ fn info(path: &Path) -> Result<Value, Failure> {
     Ok(json)
 }
 
-/// What a file holds, for people.
+/// Returns the description of a file as text.
 fn told(path: &Path) -> Result<String, Failure> {
     let (head, sections) = inspect(path)?;
     let device = device_of(&head, path)?;
@@ -76,7 +75,7 @@ fn told(path: &Path) -> Result<String, Failure> {
     page.line("saved by", format!("floatgate {}, with seed {}", head.floatgate, head.seed));
     page.line("size", format!("{} bytes, {} before compression", grouped(in_file), grouped(in_all)));
     page.gap();
-    page.line("shaped by", "options that a device must have alike to have this state");
+    page.line("options", "that a device must have to load this state");
     for (name, digest, options) in
         [("  media", &head.media_digest, &shape.media), ("  policy", &head.policy_digest, &shape.policy)]
     {
@@ -86,7 +85,7 @@ fn told(path: &Path) -> Result<String, Failure> {
         }
     }
     page.gap();
-    page.line("sections", "each with its bytes before compression and its digest; all digests are right");
+    page.line("sections", "with their bytes before compression and their digests, which are all correct");
     for Section { name, bytes, digest } in &sections {
         page.line("", format!("{name:<18} {:>18}  {digest:016x}", grouped(*bytes)));
     }

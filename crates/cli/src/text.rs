@@ -1,23 +1,23 @@
-//! Numbers, bars and tables for people. Control characters of names are escaped in all of them.
+//! Numbers, bars and tables as text. Control characters in names are escaped.
 
 use floatgate_core::sim::text::escaped;
 use floatgate_report::number::grouped;
 use serde_json::Value;
 
-/// Columns of a label.
+/// Width of a label in characters.
 const LABEL: usize = 15;
-/// Columns of a page.
+/// Width of a page in characters.
 const WIDTH: usize = 100;
 
-/// Lines with a label at the left.
+/// Text of lines with a label on the left.
 #[derive(Debug, Default)]
 pub struct Page {
-    /// What has been written.
+    /// Text written so far.
     pub text: String,
 }
 
 impl Page {
-    /// Writes a line with a label, broken between words if it is too long. A number stays with the word after it.
+    /// Writes a line with a label. Breaks it between words if it is too long, but not between a number and its unit.
     pub fn line(&mut self, label: &str, what: impl AsRef<str>) {
         let mut line = format!("{label:<LABEL$}");
         let mut empty = true;
@@ -36,7 +36,7 @@ impl Page {
         self.push(&line);
     }
 
-    /// An empty line.
+    /// Writes an empty line.
     pub fn gap(&mut self) {
         self.text.push('\n');
     }
@@ -47,7 +47,7 @@ impl Page {
     }
 }
 
-/// Returns what another program sent, with the control characters of all its texts escaped.
+/// Escapes the control characters in all strings of a value that another program sent.
 pub fn harmless(value: Value) -> Value {
     match value {
         Value::String(text) => escaped(&text).into(),
@@ -59,7 +59,7 @@ pub fn harmless(value: Value) -> Value {
     }
 }
 
-/// Returns the words of a text; a number and its unit are one word.
+/// Returns the words of a text. A number and its unit are one word.
 fn words(text: &str) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     for word in text.split(' ') {
@@ -78,24 +78,24 @@ fn is_number(word: &str) -> bool {
         && digits.chars().all(|digit| digit.is_ascii_digit() || matches!(digit, '.' | ','))
 }
 
-/// Rows of cells: the first at the left, the others at the right of their columns.
+/// Table whose first column is aligned left and whose other columns are aligned right.
 #[derive(Debug)]
 pub struct Table {
     rows: Vec<Vec<String>>,
 }
 
 impl Table {
-    /// A table with a head.
+    /// Creates a table with this header.
     pub fn new(head: &[&str]) -> Table {
         Table { rows: vec![head.iter().map(|cell| (*cell).to_owned()).collect()] }
     }
 
-    /// Adds a row, with as many cells as the head.
+    /// Adds a row. It must have as many cells as the header.
     pub fn row(&mut self, cells: &[String]) {
         self.rows.push(cells.iter().map(|cell| escaped(cell).into_owned()).collect());
     }
 
-    /// The table.
+    /// Formats the table.
     pub fn text(&self) -> String {
         let columns = self.rows.first().map_or(0, Vec::len);
         let width = |column: usize| self.rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
@@ -113,16 +113,16 @@ impl Table {
     }
 }
 
-/// A bar for a share of `width` columns, to an eighth of a column.
+/// Draws a bar for a share of `width` columns, in eighths of a column.
 pub fn bar(share: f64, width: usize) -> String {
     const PARTS: [&str; 8] = ["", "\u{258f}", "\u{258e}", "\u{258d}", "\u{258c}", "\u{258b}", "\u{258a}", "\u{2589}"];
     let eighths = (share.clamp(0.0, 1.0) * width as f64 * 8.0).round() as usize;
-    // What there is shows.
+    // A share above 0 is always visible.
     let eighths = if share > 0.0 { eighths.max(1) } else { 0 };
     format!("{}{}", "\u{2588}".repeat(eighths / 8), PARTS[eighths % 8])
 }
 
-/// A number with three digits that matter, or all before the point.
+/// Formats a number with up to three digits, or with all its digits before the decimal point.
 pub fn number(value: f64) -> String {
     let size = value.abs();
     match size {
@@ -139,12 +139,12 @@ pub fn number(value: f64) -> String {
     }
 }
 
-/// Requests per second: without decimals where there are many.
+/// Formats a rate. Rates from 100 on have no decimals.
 pub fn rate(value: f64) -> String {
     if value >= 100.0 { grouped(value.round() as u64) } else { decimals(value) }
 }
 
-/// A number with as many decimals as are of interest; at least two digits that are not 0.
+/// Formats a number with at least two significant digits: without decimals from 1000 on, with one decimal from 10 on.
 pub fn decimals(value: f64) -> String {
     let digits = match value.abs() {
         v if v >= 1000.0 => return grouped(value.round() as u64),
@@ -154,13 +154,13 @@ pub fn decimals(value: f64) -> String {
     format!("{value:.digits$}")
 }
 
-/// Zeros behind the point, before the first digit that is none; 0 for 0 itself, and at most 9.
+/// Returns the number of zeros between the decimal point and the first other digit, at most 9. Returns 0 for 0.
 pub fn leading_zeros(value: f64) -> usize {
     let limits = std::iter::successors(Some(0.1), |limit| Some(limit / 10.0)).take(9);
     limits.take_while(|limit| value > 0.0 && value < *limit).count()
 }
 
-/// A share in percent; a dash where there is none.
+/// Formats a share in percent, or returns a dash if there is none.
 pub fn percent(share: Option<f64>) -> String {
     match share.map(|share| share * 100.0) {
         None => "-".to_owned(),
@@ -169,7 +169,7 @@ pub fn percent(share: Option<f64>) -> String {
     }
 }
 
-/// A time in the unit that suits it.
+/// Formats a time with a suitable unit.
 pub fn seconds(s: f64) -> String {
     match s {
         s if s >= 86_400.0 * 2.0 => format!("{} days", number(s / 86_400.0)),
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn bars_are_in_proportion_and_show_the_least() {
+    fn bars_are_proportional_and_show_the_smallest_share() {
         assert_eq!(
             [0.0, 1e-9, 0.5, 1.0].map(|share| bar(share, 3)),
             ["", "\u{258f}", "\u{2588}\u{258c}", "\u{2588}\u{2588}\u{2588}"]
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_and_its_unit_are_in_one_line() {
+    fn a_number_and_its_unit_stay_on_one_line() {
         assert_eq!(
             words("at (10.0 % spare) 2282, 1,448 requests/s x 2"),
             ["at", "(10.0 %", "spare)", "2282,", "1,448 requests/s", "x", "2"]

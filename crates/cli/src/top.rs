@@ -1,4 +1,4 @@
-//! `floatgate top`: a running server in a terminal.
+//! `floatgate top`: shows a running server in a terminal.
 
 mod picture;
 mod source;
@@ -12,22 +12,24 @@ use crate::failure::Failure;
 use picture::View;
 use source::{News, Source};
 
-/// What `--help` adds.
+/// Text at the end of `--help`.
 pub const HELP: &str = "\
 Examples:
-  floatgate top                       the one server of yours that runs here
-  floatgate top /tmp/ssd.ctl          or its NBD socket, /tmp/ssd.sock
-  floatgate top 127.0.0.1:8080        a server's dashboard
+  floatgate top                       if only one server is running
+  floatgate top /tmp/ssd.ctl          control socket, or NBD socket /tmp/ssd.sock
+  floatgate top 127.0.0.1:8080        dashboard
 
-Keys: q or Esc quits, o shows the latency of the next operation, b what the blocks are told apart by, p pauses.";
+Keys: q or Esc quits, o shows the latency of the next operation, b changes what the block map shows, p pauses.";
 
-/// How often keys are looked for.
+/// Longest wait for a key before the screen is updated.
 const BREATH: Duration = Duration::from_millis(100);
 
 /// `floatgate top`.
 #[derive(clap::Args)]
 pub struct TopArgs {
-    /// The server: its control socket, its NBD socket, or HOST:PORT of its dashboard [default: the one that is found]
+    /// Control socket, NBD socket or HOST:PORT of the dashboard of a server
+    ///
+    /// Default: the only running server.
     #[arg(value_name = "ADDR|SOCKET")]
     server: Option<String>,
 }
@@ -35,7 +37,7 @@ pub struct TopArgs {
 /// Runs the command.
 pub fn run(args: &TopArgs) -> Result<(), Failure> {
     if !std::io::stdout().is_terminal() || !std::io::stdin().is_terminal() {
-        return Err(Failure::mistake("`floatgate top` needs a terminal; `floatgate ctl watch` does not"));
+        return Err(Failure::mistake("`floatgate top` needs a terminal; without one, use `floatgate ctl watch`"));
     }
     let source = Source::open(args.server.as_deref())?;
     let mut terminal = ratatui::try_init().map_err(|error| Failure::fault(format!("the terminal: {error}")))?;
@@ -44,7 +46,7 @@ pub fn run(args: &TopArgs) -> Result<(), Failure> {
     done
 }
 
-/// Shows what comes until the user has seen enough, or nothing comes any more.
+/// Shows the state of the server until the user quits or the connection ends.
 fn watch(terminal: &mut ratatui::DefaultTerminal, source: &Source) -> Result<(), Failure> {
     let told = |error: std::io::Error| Failure::fault(format!("the terminal: {error}"));
     let mut view = View::default();

@@ -1,4 +1,4 @@
-//! `floatgate vm`: a small Linux machine with the SSD as its disk.
+//! `floatgate vm`: boots a small Linux guest with the SSD as its disk.
 
 use std::cell::RefCell;
 use std::path::PathBuf;
@@ -15,40 +15,40 @@ use crate::failure::{Failure, say};
 use crate::run::interrupt::Interrupt;
 use crate::serve::{ServeArgs, session, size, warn};
 
-/// What `--help` says at the end.
+/// Text at the end of `--help`.
 pub const HELP: &str = "\
 Examples:
-  floatgate vm tlc-nvme                                                     a shell; leave by exit
+  floatgate vm tlc-nvme                                                     a shell; leave with exit
   floatgate vm tlc-nvme --run 'mkfs.ext4 -q $SSD && mount $SSD /mnt && df -h /mnt'
   floatgate vm tlc-nvme --interface nvme --run 'fio --name=a --filename=$SSD --rw=randread --bs=4k --direct=1 --size=8m'
   floatgate vm tlc-nvme --package xfsprogs --run 'mkfs.xfs -q $SSD && mount $SSD /mnt && df -h /mnt'
   floatgate vm tlc-nvme --package sqlite3 --copy shop.sql --record shop.csv.xz \\
       --run 'mkfs.ext4 -q $SSD && mount $SSD /mnt && sqlite3 /mnt/shop.db <shop.sql'";
 
-/// How long an emulated guest may take to its first program, in looks of 50 ms; one on a processor takes 2 s.
+/// Time limit for the boot of an emulated guest, in polls of 50 ms. With KVM, a boot takes 2 s.
 const LOOKS: u32 = 180 * 20;
 
-/// How the disk comes to the guest.
+/// Interface through which the guest accesses the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-enum Interface {
-    /// /dev/vda: virtio-blk, which QEMU serves as a client of the live device
+enum Frontend {
+    /// /dev/vda: QEMU's virtio-blk, as an NBD client of the server
     Virtio,
-    /// /dev/nvme0n1: QEMU's model of an NVMe controller, as a client of the live device
+    /// /dev/nvme0n1: QEMU's NVMe controller, as an NBD client of the server
     Nvme,
-    /// /dev/vda: virtio-blk, which the live device serves itself, from rings in the guest's memory
+    /// /dev/vda: virtio-blk, served directly through shared memory
     VhostUser,
-    /// /dev/nbd0: the kernel's own NBD client, over TCP through QEMU's network
+    /// /dev/nbd0: the guest kernel's NBD client, over QEMU's network
     Nbd,
 }
 
-/// What runs the guest's instructions.
+/// Processor of the guest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Accel {
-    /// KVM where it boots the kernel, which is tried once; else emulation
+    /// KVM if it boots the kernel (tested once), otherwise emulation
     Auto,
-    /// The processor itself
+    /// Hardware virtualization
     Kvm,
-    /// QEMU emulates a processor: for what works, not for how fast
+    /// Emulation by QEMU: for functional tests, not for measurements
     Tcg,
 }
 
@@ -57,48 +57,50 @@ enum Accel {
 pub struct VmArgs {
     #[command(flatten)]
     pub(crate) serve: ServeArgs,
-    /// Run COMMAND in the guest's shell, which finds the disk's name in $SSD, and exit with its status; without it, the
-    /// shell is yours
+    /// Run COMMAND in the guest and exit with its status [default: a shell]
+    ///
+    /// $SSD is the path of the disk in the guest.
     #[arg(long, value_name = "COMMAND", help_heading = "Guest")]
     run: Option<String>,
-    /// How the disk comes to the guest
+    /// Interface of the disk
     #[arg(long, value_enum, default_value = "virtio", help_heading = "Guest")]
-    interface: Interface,
-    /// Put this Debian package and what it depends on into the guest, may be given several times; busybox, e2fsprogs
-    /// and nbd-client are always there
+    frontend: Frontend,
+    /// Install this Debian package and its dependencies in the guest; can be repeated
     ///
-    /// The guest mounts ext2, ext3, ext4, xfs and btrfs: xfsprogs and btrfs-progs make the latter two.
+    /// busybox, e2fsprogs and nbd-client are always installed. The guest can mount ext2, ext3, ext4, xfs and btrfs. The
+    /// packages xfsprogs and btrfs-progs create the latter two.
     #[arg(long, value_name = "PACKAGE", default_value = "fio", help_heading = "Guest", value_parser = package)]
-    package: Vec<String>,
-    /// Put a file into the guest's /root, where the command starts; may be given several times
+    with: Vec<String>,
+    /// Copy a file to the guest's /root, where the command starts; can be repeated
     #[arg(long, value_name = "FILE", help_heading = "Guest")]
     copy: Vec<PathBuf>,
-    /// What runs the guest's instructions
+    /// Processor of the guest
     #[arg(long, value_enum, default_value = "auto", help_heading = "Guest")]
     accel: Accel,
     /// Memory of the guest
     #[arg(long, value_name = "SIZE", default_value = "1GiB", help_heading = "Guest", value_parser = size)]
     guest_memory: Bytes,
-    /// Processors of the guest
+    /// Number of processors of the guest
     #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Guest")]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=64))]
     cpus: u32,
-    /// Boot this kernel; with --initrd, no packages are fetched
+    /// Boot this kernel with --initrd, without downloading packages
     #[arg(long, value_name = "FILE", requires = "initrd", help_heading = "Guest")]
     kernel: Option<PathBuf>,
-    /// Boot with this initial file system: one from the cache of another machine, or one of your own, which finds the
-    /// command in /floatgate/command
+    /// Boot with this initial file system
+    ///
+    /// The file can be from the cache of another machine, or your own. It must run the command in /floatgate/command.
     #[arg(long, value_name = "FILE", requires = "kernel", help_heading = "Guest")]
     initrd: Option<PathBuf>,
 }
 
-/// A name that a package of Debian can have, so that none is taken for an option or a file.
+/// Checks the name of a Debian package, so that it cannot be parsed as an option or a file.
 fn package(text: &str) -> Result<String, String> {
     let begins = |character: char| character.is_ascii_lowercase() || character.is_ascii_digit();
     let goes_on = |character: char| begins(character) || "+-.".contains(character);
     match text.starts_with(begins) && text.chars().all(goes_on) {
         true => Ok(text.to_owned()),
-        false => Err(format!("`{text}` is no name of a package: small letters, digits, `+`, `-` and `.`")),
+        false => Err(format!("invalid package name `{text}`: expected lowercase letters, digits, `+`, `-` and `.`")),
     }
 }
 
@@ -116,8 +118,9 @@ pub fn run(args: &VmArgs) -> Result<(), Failure> {
     check_qemu()?;
     let size = args.guest_memory.0 >> 20;
     let memory_mib = u32::try_from(size).ok().filter(|size| (64..=1 << 20).contains(size));
-    let memory_mib = memory_mib
-        .ok_or_else(|| Failure::mistake(format!("--guest-memory {}: from 64 MiB to 1 TiB", args.guest_memory)))?;
+    let memory_mib = memory_mib.ok_or_else(|| {
+        Failure::mistake(format!("--guest-memory {}: must be from 64 MiB to 1 TiB", args.guest_memory))
+    })?;
     let cache = Cache::of_user()?;
     let guest = args.guest(&cache)?;
     let accelerator = args.accelerator(&cache, &guest)?;
@@ -142,8 +145,8 @@ pub fn run(args: &VmArgs) -> Result<(), Failure> {
     }
 }
 
-/// Waits for the end of the machine; says what went wrong with the server, and how the machine ended if it was not
-/// ended from here.
+/// Waits until the guest ends, does not boot in time, or is ended by the user or a fault of the server. Returns that
+/// fault, and how the guest ended, unless the user or the fault ended it.
 fn hold(
     server: &Server,
     running: Running,
@@ -171,8 +174,8 @@ impl VmArgs {
         match (&self.kernel, &self.initrd) {
             (Some(kernel), Some(initrd)) => Ok(Guest { kernel: kernel.clone(), initrd: initrd.clone() }),
             _ if cfg!(not(target_arch = "x86_64")) => {
-                let only = "Debian's packages are put together for x86-64 only";
-                Err(Failure::mistake(format!("{only}: give a guest by --kernel and --initrd")))
+                let only = "guests can be built from Debian packages on x86-64 only";
+                Err(Failure::mistake(format!("{only}; give a guest with --kernel and --initrd")))
             }
             _ => Ok(Guest::of_debian(cache, &self.package, say)?),
         }
@@ -185,14 +188,14 @@ impl VmArgs {
             Accel::Auto => {
                 let (accelerator, reason) = Accelerator::best(cache, guest, say)?;
                 if accelerator == Accelerator::Tcg {
-                    say(&format!("guest: no KVM: {reason}"));
+                    say(&format!("guest: KVM is not available: {reason}"));
                 }
                 accelerator
             }
         })
     }
 
-    /// How the device is served: as asked for, and for the guest.
+    /// Returns the options of the server, with a socket for the guest and the speed for an emulated guest.
     fn served(&self, directory: &Scratch, accelerator: Accelerator) -> Result<ServeArgs, Failure> {
         let mut serve = self.serve.clone();
         let socket = directory.path().join("ssd.sock");
@@ -223,15 +226,15 @@ fn welcome(config: &DeviceConfig, disk: &Disk, accelerator: Accelerator, serve: 
     let name = &config.name;
     let device = disk.device();
     match accelerator {
-        Accelerator::Kvm => format!("guest: booting by KVM, {name} is {device}"),
+        Accelerator::Kvm => format!("guest: booting with KVM, {name} is {device}"),
         Accelerator::Tcg => {
             let time = match (serve.no_delay, serve.speed) {
                 (true, _) | (_, None) => String::new(),
-                (false, Some(speed)) => format!("; simulated time passes at {speed} of the clock's speed (--speed)"),
+                (false, Some(speed)) => format!("; simulated time runs at {speed} times real time (--speed)"),
             };
             format!(
-                "guest: booting an emulated machine, {name} is {device}. It shows what works, not how fast: its own \
-                 processor is far slower than the SSD{time}"
+                "guest: booting an emulated machine, {name} is {device}. Its performance is not realistic, because the \
+                 emulated processor is far slower than the SSD{time}"
             )
         }
     }

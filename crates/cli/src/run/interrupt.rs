@@ -1,4 +1,4 @@
-//! Ctrl-C, SIGTERM and SIGHUP: once to end in order, twice to stop at once.
+//! Handling of Ctrl-C, SIGTERM and SIGHUP: the first signal requests an orderly end, the second exits at once.
 
 use std::sync::atomic::Ordering;
 
@@ -10,20 +10,20 @@ use signal_hook::iterator::Signals;
 use crate::failure::{Failure, say};
 use crate::signal::{FIRST, status_of};
 
-/// Whether the user has asked to end.
+/// Request of the user to end.
 #[derive(Clone, Debug)]
 pub struct Interrupt(Stop);
 
 impl Interrupt {
-    /// Listens from now on.
+    /// Starts to handle signals, with the message of a run.
     pub fn install() -> Result<Interrupt, Failure> {
-        Interrupt::with_message("\nending: what has been issued is completed; Ctrl-C again stops at once")
+        Interrupt::with_message("\nending: outstanding requests complete; press Ctrl-C again to stop at once")
     }
 
-    /// Starts to handle signals, and prints `message` at the first one.
+    /// Starts to handle signals. The first one prints `message`.
     #[expect(clippy::disallowed_methods, reason = "waits for signals while the simulation runs")]
     pub fn with_message(message: &'static str) -> Result<Interrupt, Failure> {
-        let cannot = |error| Failure::fault(format!("cannot listen for Ctrl-C: {error}"));
+        let cannot = |error| Failure::fault(format!("cannot handle signals: {error}"));
         let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP]).map_err(cannot)?;
         let interrupt = Interrupt(Stop::default());
         let stop = interrupt.stop();
@@ -40,7 +40,7 @@ impl Interrupt {
         Ok(interrupt)
     }
 
-    /// Whether to end.
+    /// Returns `true` if the user has requested the end.
     pub fn requested(&self) -> bool {
         self.0.is_requested()
     }

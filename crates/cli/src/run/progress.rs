@@ -1,4 +1,4 @@
-//! Progress, on a terminal only.
+//! Progress bar on a terminal.
 
 use std::cell::RefCell;
 use std::fmt::Write;
@@ -13,21 +13,21 @@ use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressState, P
 use super::interrupt::Interrupt;
 use crate::failure::say;
 
-/// Steps of a bar.
+/// Number of steps of a bar.
 const STEPS: u64 = 1000;
 
-/// A bar on standard error, or nothing where that is no terminal.
+/// Progress bar on standard error. Hidden if standard error is not a terminal.
 #[derive(Debug)]
 pub struct Reporter {
     bar: ProgressBar,
 }
 
 impl Reporter {
-    /// A bar for a part of the work.
+    /// Creates a bar for a part of the work.
     pub fn new(what: &'static str) -> Reporter {
         let bar = ProgressBar::with_draw_target(Some(STEPS), ProgressDrawTarget::stderr()).with_prefix(what);
         let template = "{prefix} [{bar:30}] {percent:>3} % {msg} {left}";
-        // A template that cannot be read is replaced by the default one: a bar is not worth a failure.
+        // An invalid template is replaced by the default one, because a bar must not fail a run.
         let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
         bar.set_style(style.progress_chars("=> ").with_key("left", |state: &ProgressState, text: &mut dyn Write| {
             // Drawing a bar has no way to report an error.
@@ -36,12 +36,12 @@ impl Reporter {
         Reporter { bar }
     }
 
-    /// How far it has come, in parts of one.
+    /// Sets the progress, from 0 to 1.
     pub fn share(&self, share: f64) {
         self.bar.set_position((share.clamp(0.0, 1.0) * STEPS as f64) as u64);
     }
 
-    /// How far a run has come.
+    /// Shows the progress of a run, and its share of the whole if that is known.
     fn progress(&self, progress: &Progress, share: Option<f64>) {
         if self.bar.is_hidden() {
             return;
@@ -55,18 +55,18 @@ impl Reporter {
         }
     }
 
-    /// Takes the bar away.
+    /// Removes the bar.
     pub fn finish(&self) {
         self.bar.finish_and_clear();
     }
 }
 
-/// Returns the estimate of the time that is left, or an empty text before the first step, when there is none.
+/// Returns the estimated time left, or an empty text before the first step.
 fn left(position: u64, estimate: Duration) -> String {
     if position == 0 { String::new() } else { format!("{:#} left", HumanDuration(estimate)) }
 }
 
-/// A number with three digits, as `1.23 M`.
+/// Formats a number with three digits, as `1.23 M`.
 pub fn short(value: f64) -> String {
     let (scaled, unit) = match value {
         v if v >= 1e9 => (v / 1e9, " G"),
@@ -78,7 +78,7 @@ pub fn short(value: f64) -> String {
     format!("{scaled:.digits$}{unit}")
 }
 
-/// A user at a terminal, who waits for a run.
+/// Frontend for a user at a terminal.
 #[derive(Debug)]
 pub struct Terminal {
     interrupt: Interrupt,
@@ -86,7 +86,7 @@ pub struct Terminal {
 }
 
 impl Terminal {
-    /// With Ctrl-C.
+    /// Creates the frontend. `interrupt` ends the run.
     pub fn new(interrupt: Interrupt) -> Terminal {
         Terminal { interrupt, reporter: RefCell::default() }
     }
@@ -139,7 +139,7 @@ mod tests {
     use super::{left, short};
 
     #[test]
-    fn no_time_is_left_before_there_is_an_estimate() {
+    fn time_left_is_empty_without_an_estimate() {
         assert_eq!(left(0, Duration::ZERO), "");
         assert_eq!(left(1, Duration::from_secs(6)), "6s left");
     }

@@ -1,4 +1,4 @@
-//! The result for people: what matters of it, on one screen.
+//! Text of a result: the main values, on one screen.
 
 use floatgate_core::config::DeviceConfig;
 use floatgate_core::metrics::summary::{Live, MapPages, Operations, ParallelCommands, Requests, Share, Summary};
@@ -11,7 +11,8 @@ use super::progress::short;
 use super::why;
 use crate::text::{Page, Table, decimals, leading_zeros, rate};
 
-/// The result as text. `descriptions` say what the sources do; warnings may have been said elsewhere.
+/// Formats a result as text. `descriptions` describe the workloads. Without `with_warnings`, only the number of
+/// warnings is shown.
 pub fn text(summary: &Summary, descriptions: &[String], with_warnings: bool) -> String {
     let mut page = Page::default();
     head(&mut page, summary, descriptions);
@@ -35,7 +36,7 @@ fn head(page: &mut Page, summary: &Summary, descriptions: &[String]) {
     let changed = if summary.config_digest == summary.device.digest { "" } else { " (changed by --set)" };
     page.line("device", format!("{}{changed}: {}", summary.device.name, shape(&summary.config)));
     let mut label = "workload";
-    // A job is told best by what it does, a trace by its file.
+    // The description is enough for a job. The file of a trace is shown, too.
     if !looks_like_job(&summary.workload.name) {
         page.line(label, &summary.workload.name);
         label = "";
@@ -45,11 +46,11 @@ fn head(page: &mut Page, summary: &Summary, descriptions: &[String]) {
         label = "";
     }
     page.line("precondition", precondition(summary));
-    let end = if summary.complete { "" } else { ", INTERRUPTED: a part of the workload" };
+    let end = if summary.complete { "" } else { ", INTERRUPTED: only a part of the workload" };
     page.line("measured", format!("{} simulated, seed {}{end}", seconds(summary.measured_s), summary.seed));
 }
 
-/// Channels, chips and so on, and the size.
+/// Formats the geometry and the capacity.
 fn shape(config: &DeviceConfig) -> String {
     let g = &config.geometry;
     let levels = [(g.channels, "channel"), (g.chips, "chip"), (g.dies, "die"), (g.planes, "plane")];
@@ -104,9 +105,9 @@ fn requests(page: &mut Page, summary: &Summary) {
     }
 }
 
-/// Where the time went, and what held the run back.
+/// Writes the latency breakdown and the bottleneck.
 fn reasons(page: &mut Page, summary: &Summary) {
-    let mut label = "time went to";
+    let mut label = "time spent on";
     for line in why::attribution(&summary.requests) {
         page.line(label, line);
         label = "";
@@ -116,10 +117,10 @@ fn reasons(page: &mut Page, summary: &Summary) {
     }
 }
 
-/// Requests: a line for each operation of each stream.
+/// Table of requests, with a line for each operation of each stream.
 struct RequestTable {
     table: Table,
-    /// Microseconds in the unit of latency.
+    /// Number of microseconds in the unit of latencies.
     unit: f64,
 }
 
@@ -133,7 +134,7 @@ impl RequestTable {
         RequestTable { table: Table::new(&head), unit }
     }
 
-    /// The lines of all requests, or of those of a stream. A sum of one operation is left out.
+    /// Adds the lines of a stream, or of all requests if `stream` is empty. The sum of a single operation is omitted.
     fn add(&mut self, stream: &str, requests: &Requests) {
         let there: Vec<_> = requests.by_operation().into_iter().filter(|(_, of)| of.count > 0).collect();
         for (name, operations) in &there {
@@ -162,23 +163,23 @@ impl RequestTable {
     }
 }
 
-/// A share in percent, with a digit behind the point or as many as the first that is not 0 needs.
+/// Formats a share in percent, with one decimal, or with as many as are needed for a digit other than 0.
 fn percent(share: f64) -> String {
     let percent = share * 100.0;
     format!("{percent:.0$}", leading_zeros(percent) + 1)
 }
 
-/// What cannot be said is a dash.
+/// Formats a value, or returns a dash if there is none.
 fn or_dash(value: Option<f64>, text: impl Fn(f64) -> String) -> String {
     value.map_or_else(|| "-".to_owned(), text)
 }
 
-/// A noun for so many.
+/// Returns the singular or the plural of a noun for this count.
 pub fn plural(count: u64, noun: &str) -> String {
     if count == 1 { noun.to_owned() } else { format!("{noun}s") }
 }
 
-/// What failed, where anything did.
+/// Writes the failures, if there were any.
 fn faults(page: &mut Page, summary: &Summary) {
     let Some(faults) = &summary.faults else { return };
     let reads = &faults.uncorrectable;
@@ -202,7 +203,7 @@ fn faults(page: &mut Page, summary: &Summary) {
         page.line("units lost", grouped(faults.units_lost));
     }
     if let Some(since) = faults.read_only_since_s {
-        page.line("read-only", format!("takes no writes since {since:.6} s: too few good blocks are left"));
+        page.line("read-only", format!("no writes accepted since {since:.6} s: too few good blocks are left"));
     }
 }
 
@@ -242,7 +243,7 @@ fn amplification(page: &mut Page, summary: &Summary) {
     if summary.unmapped_reads > 0 {
         let count = grouped(summary.unmapped_reads);
         let (units, verb) = if summary.unmapped_reads == 1 { ("unit", "holds") } else { ("units", "hold") };
-        page.line("unmapped reads", format!("{count} mapping {units} that {verb} nothing, answered without the flash"));
+        page.line("unmapped reads", format!("{count} mapping {units} that {verb} no data, completed without flash"));
     }
     let trimmed = summary.flash.units.trimmed;
     if trimmed > 0 {
@@ -251,7 +252,7 @@ fn amplification(page: &mut Page, summary: &Summary) {
     }
 }
 
-/// Write amplification as a sum: of what the host wrote, what was moved, and what was programmed for nothing.
+/// Formats the write amplification as a sum over its causes: host writes, moved data, padding and so on.
 fn amplification_by_cause(summary: &Summary) -> Option<String> {
     let (total, in_bytes) = (summary.write_amplification?, summary.write_amplification_bytes?);
     let causes = summary.amplification_by_cause()?;
@@ -261,8 +262,8 @@ fn amplification_by_cause(summary: &Summary) -> Option<String> {
     Some(format!("{total:.3}{sum}; {in_bytes:.3} in bytes"))
 }
 
-/// Commands that made several planes or dies work together, if there were any.
-fn parallel_commands(page: &mut Page, summary: &Summary) {
+/// Writes the multi-plane and interleaved commands and the copy-backs, if there were any.
+fn merged(page: &mut Page, summary: &Summary) {
     let commands = &summary.flash.commands;
     let shape = |m: &ParallelCommands| {
         format!(
@@ -276,14 +277,14 @@ fn parallel_commands(page: &mut Page, summary: &Summary) {
     };
     let shapes: Vec<String> = commands.parallel.iter().map(shape).collect();
     if !shapes.is_empty() {
-        page.line("merged", shapes.join(", "));
+        page.line("parallel", shapes.join(", "));
     }
     if commands.copy_back > 0 {
         page.line("copy-backs", grouped(commands.copy_back));
     }
 }
 
-/// A number of pages, and what they were for.
+/// Formats a total, and the share of each cause.
 fn by_cause(total: u64, causes: &[(&str, u64)]) -> String {
     let share = |count: u64| percent(count as f64 / total as f64);
     let parts = causes.iter().filter(|(_, count)| *count > 0);
@@ -291,7 +292,7 @@ fn by_cause(total: u64, causes: &[(&str, u64)]) -> String {
     if parts.is_empty() { "none".to_owned() } else { format!("{} ({})", grouped(total), parts.join(", ")) }
 }
 
-/// How well the cached part of the map served, and what the rest cost.
+/// Writes the hit ratio of the map cache, and the flash traffic of the map.
 fn map_cache(page: &mut Page, summary: &Summary) {
     let Some(cache) = &summary.map_cache else { return };
     let evicted =
@@ -325,19 +326,19 @@ fn gc(page: &mut Page, summary: &Summary) {
     page.line(
         "GC",
         format!(
-            "{victims} {victim}, {moved} {page_moved} moved, efficiency {efficiency} %, {free_blocks:.2} blocks in stock"
+            "{victims} {victim}, {moved} {page_moved} moved, cleaning efficiency {efficiency} %, {free_blocks:.2} free blocks"
         ),
     );
 }
 
-/// The buffer and the software of the controller, where the device has them.
+/// Writes the lines of the buffer and the firmware, if the device models them.
 fn controller(page: &mut Page, summary: &Summary) {
     if let Some(buffer) = &summary.buffer {
         let hits = |what: &str, ratio: Option<f64>| format!("{what} hit {} %", or_dash(ratio, percent));
         let parts = [
             hits("reads", buffer.reads.hit_ratio),
             hits("writes", buffer.writes.hit_ratio),
-            format!("{} units written out", grouped(buffer.written_back)),
+            format!("{} units written back", grouped(buffer.written_back)),
             format!("a power cut would lose up to {}", grouped(buffer.volatile_units_peak)),
         ];
         page.line("buffer", parts.join(", "));
@@ -347,7 +348,7 @@ fn controller(page: &mut Page, summary: &Summary) {
         let share = firmware.share_of_all.map(|share| format!(", {} % of the response time", percent(share)));
         let busy = or_dash(firmware.utilization, percent);
         page.line(
-            "software",
+            "firmware",
             format!("{cores} {}, {busy} % busy{}", plural(cores as u64, "core"), share.unwrap_or_default()),
         );
     }
@@ -372,7 +373,7 @@ fn wear(page: &mut Page, summary: &Summary) {
     page.line(
         "wear",
         format!(
-            "{} erases a block since new (most {}, deviation {}), {} a plane (most {}); {} in this run{life}",
+            "{} erases per block since new (max {}, deviation {}), {} per plane (max {}); {} in this run{life}",
             decimals(blocks.mean),
             grouped(blocks.max),
             decimals(blocks.stddev),
@@ -383,20 +384,20 @@ fn wear(page: &mut Page, summary: &Summary) {
     );
 }
 
-/// How well the host was shown the device's time.
+/// Writes the lateness of replies, for a live device.
 fn live(page: &mut Page, summary: &Summary) {
     let Some(live) = &summary.live else { return };
     image(page, live);
     let (Some(p50), Some(p99), Some(max)) = (live.lateness_us.p50, live.lateness_us.p99, live.lateness_us.max) else {
         let what =
-            if live.pace == "timed" { "no answer could be late" } else { "answered at once: nothing can be late" };
+            if live.pace == "timed" { "no judged replies" } else { "none: replies were sent as soon as possible" };
         return page.line("lateness", what);
     };
     let faithful = if live.faithful == Some(true) { "faithful" } else { "NOT FAITHFUL" };
     page.line(
         "lateness",
         format!(
-            "{faithful}: {} % of answers late (at most {} %); p50 {} us, p99 {} us, max {} us",
+            "{faithful}: {} % of replies late (at most {} %); p50 {} us, p99 {} us, max {} us",
             percent(live.late_share.unwrap_or_default()),
             percent(live.late_limit),
             decimals(p50),
@@ -414,40 +415,37 @@ fn live(page: &mut Page, summary: &Summary) {
         page.line("", format!("late because of: {}", causes.join(", ")));
     }
     if live.not_judged > 0 {
-        let (count, answers) = (grouped(live.not_judged), plural(live.not_judged, "answer"));
-        page.line(
-            "",
-            format!("{count} {answers} to requests without data not judged, faster than the host can give them"),
-        );
+        let (count, answers) = (grouped(live.not_judged), plural(live.not_judged, "request"));
+        page.line("", format!("{count} {answers} without data not judged, because the host cannot reply that fast"));
     }
     for frontend in live.frontends.iter().filter(|_| live.frontends.len() > 1) {
         let (Some(share), Some(p50)) = (frontend.late_share, frontend.lateness_us.p50) else { continue };
         let (name, late, p50) = (&frontend.name, percent(share), decimals(p50));
-        page.line("", format!("by {name}: {late} % of {} answers late, p50 {p50} us", grouped(frontend.replies)));
+        page.line("", format!("over {name}: {late} % of {} replies late, p50 {p50} us", grouped(frontend.answers)));
     }
     for frontend in &live.frontends {
         let Some(share) = frontend.client_late_share else { continue };
         let (name, late, turns) = (&frontend.name, percent(share), grouped(frontend.client_turns));
-        page.line("", format!("clients of {name} came back late in {late} % of {turns} turns"));
+        page.line("", format!("{name} clients sent their next request late in {late} % of {turns} turns"));
     }
     if live.speed != 1.0 {
-        page.line("", format!("simulated time passed at {} of the clock's speed", live.speed));
+        page.line("", format!("simulated time ran at {} times real time", live.speed));
     }
 }
 
-/// What became of the flash image.
+/// Writes the state of the flash image, and its recovery.
 fn image(page: &mut Page, live: &Live) {
     let Some(image) = &live.image else { return };
-    let state = if image.complete { "has all that was accepted" } else { "LACKS WHAT WAS ACCEPTED LAST" };
-    page.line("image", format!("{} on its disk, {state}", readable(u128::from(image.bytes))));
+    let state = if image.complete { "complete" } else { "INCOMPLETE: the last accepted writes are missing" };
+    page.line("image", format!("{} on disk, {state}", readable(u128::from(image.bytes))));
     if image.power_cuts > 0 {
         let (count, cuts) = (grouped(image.power_cuts), plural(image.power_cuts, "power cut"));
-        page.line("", format!("{count} {cuts}; what was measured is since the last one"));
+        page.line("", format!("{count} {cuts}; only the time since the last one is measured"));
     }
     if let Some(recovery) = &image.recovery {
         let (simulated, real) = (decimals(recovery.simulated_us / 1e3), decimals(recovery.real_us / 1e3));
         let (mapped, torn) = (grouped(recovery.units_mapped), grouped(recovery.torn_units));
-        page.line("", format!("recovered in {simulated} ms ({real} ms here): {mapped} units mapped, {torn} torn"));
+        page.line("", format!("recovered in {simulated} ms ({real} ms real time): {mapped} units mapped, {torn} torn"));
     }
     if image.unreadable > 0 {
         page.line("", format!("{} {} could not be read", grouped(image.unreadable), plural(image.unreadable, "unit")));
@@ -457,7 +455,7 @@ fn image(page: &mut Page, live: &Live) {
 fn speed(page: &mut Page, summary: &Summary) {
     let Some(cost) = &summary.run else { return };
     let wall = seconds(cost.wall_s);
-    let cpu = cost.cpu_s.map(|s| format!(", {} of processor time", seconds(s))).unwrap_or_default();
+    let cpu = cost.cpu_s.map(|s| format!(", {} of CPU time", seconds(s))).unwrap_or_default();
     let rate = |name: &str, rate: Option<f64>| rate.map(|rate| format!("{} {name}/s", short(rate)));
     let rates = [rate("requests", cost.requests_per_cpu_s), rate("flash operations", cost.flash_ops_per_cpu_s)];
     let rates: Vec<String> = rates.into_iter().flatten().collect();
@@ -468,7 +466,7 @@ fn speed(page: &mut Page, summary: &Summary) {
 
 fn warnings(page: &mut Page, summary: &Summary, in_full: bool) {
     let mut label = "warnings";
-    // That the run was ended has been said further up.
+    // The line `measured` already reports the interruption.
     let warnings: Vec<&String> = summary.warnings.iter().filter(|warning| *warning != INTERRUPTED).collect();
     if !in_full && !warnings.is_empty() {
         page.line(label, format!("{}, above", warnings.len()));

@@ -1,17 +1,17 @@
-//! The result for people: where the time of the requests went, and what held the run back.
+//! Text of a result: the latency breakdown and the bottleneck.
 
 use floatgate_core::metrics::attribution::Part;
 use floatgate_core::metrics::summary::{Attribution, Bottleneck, Bound, Operations, Parts, Requests};
 use floatgate_report::number::percent;
 use floatgate_report::words;
 
-/// Shares below this are summed up.
+/// Shares below this are added up as "other".
 const SMALL: f64 = 0.02;
 
-/// A sum of them below this is not told.
+/// Smallest sum of other shares that is shown.
 const LEAST: f64 = 0.005;
 
-/// A line for all requests of each operation, and one for the slow ones.
+/// Returns two lines for each operation: the breakdown of its mean latency, and that of requests near p99.
 pub fn attribution(requests: &Requests) -> Vec<String> {
     let there = requests.by_operation().into_iter().filter(|(_, of)| of.count > 0);
     there
@@ -26,7 +26,7 @@ fn of_operation(name: &str, of: &Attribution) -> [String; 2] {
     [format!("{word}: {}", shares(&of.mean)), format!("at p99: {}", shares(&of.p99))]
 }
 
-/// The parts by size, in percent.
+/// Formats the parts in percent, the largest first.
 fn shares(parts: &Parts) -> String {
     let share = |us: f64| us / parts.latency_us.max(f64::MIN_POSITIVE);
     let mut by_size: Vec<(Part, f64)> =
@@ -44,14 +44,14 @@ fn shares(parts: &Parts) -> String {
     if texts.is_empty() { "no time".to_owned() } else { texts.join(", ") }
 }
 
-/// What held the run back.
+/// Describes the bottleneck of the run. Returns `None` if the result has none.
 pub fn bottleneck(of: &Bottleneck) -> Option<String> {
     let nearest = of.resources.first()?;
     let (name, reached) = (words::resource(&nearest.resource), percent(Some(nearest.reached)));
     let busy = format!("{name} at {reached} of their bound{}", bound(nearest));
     Some(match of.limited_by.as_deref()? {
-        "load" => format!("the load: no resource works for half of the time; nearest are the {busy}"),
-        "gc" => format!("cleaning, {} of the work of the {busy}", percent(Some(nearest.gc))),
+        "load" => format!("the load: no resource is busy for half of the time; the closest are the {busy}"),
+        "cleaning" => format!("garbage collection, {} of the work of the {busy}", percent(Some(nearest.gc))),
         _ => format!("the {busy}"),
     })
 }
@@ -86,14 +86,14 @@ mod tests {
     }
 
     #[test]
-    fn shares_come_by_size_and_small_ones_together() {
+    fn shares_are_sorted_by_size_and_small_ones_are_added_up() {
         let text = shares(&parts([("bus", 10.0), ("cell", 89.0), ("die", 1.0)]));
         assert_eq!(text, "the flash cells' work 89.0 %, its own transfers 10.0 %, other 1.0 %");
         assert_eq!(shares(&parts([("bus", 0.0), ("cell", 0.0), ("die", 0.0)])), "no time");
     }
 
     #[test]
-    fn the_bottleneck_is_told_in_words() {
+    fn the_bottleneck_is_described_in_words() {
         let bound = Bound {
             resource: "dies".to_owned(),
             units: 4,
@@ -106,7 +106,7 @@ mod tests {
             bottleneck(&Bottleneck { limited_by: Some(limited_by.to_owned()), resources: vec![bound.clone()] })
         };
         assert_eq!(of("dies").unwrap(), "the dies (LUNs) at 97.5 % of their bound, 12,345 requests/s");
-        assert!(of("gc").unwrap().starts_with("cleaning, 75.0 % of the work of the dies (LUNs) at 97.5 %"));
+        assert!(of("cleaning").unwrap().starts_with("garbage collection, 75.0 % of the work of the dies (LUNs)"));
         assert!(of("load").unwrap().starts_with("the load"));
         assert_eq!(bottleneck(&Bottleneck::default()), None);
     }

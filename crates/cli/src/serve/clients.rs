@@ -1,4 +1,4 @@
-//! What to call clients with.
+//! Commands that connect clients to a server.
 
 use std::io;
 use std::path::Path;
@@ -16,46 +16,46 @@ use serde::Deserialize;
 
 use crate::text::harmless;
 
-/// What `--help` says of clients; [`of_running`] comes behind it.
+/// Text about clients at the end of `--help`. The text of [`of_running`] follows it.
 pub const HELP: &str = "\
-Clients of a device at --nbd unix:/tmp/ssd.sock; those of yours are printed when it is there, and
-while it runs below and by `floatgate ctl clients`:
+Commands for clients of a server with --nbd unix:/tmp/ssd.sock. The commands for your server are printed when it is
+ready, and, while it runs, at the end of this help and by `floatgate ctl clients`:
   nbdinfo 'nbd+unix:///?socket=/tmp/ssd.sock'
   fio --name=live --ioengine=nbd --uri='nbd+unix:///?socket=/tmp/ssd.sock' --rw=randread --bs=4k
   qemu-img bench -f raw -t none -c 10000 -d 16 'nbd+unix:///?socket=/tmp/ssd.sock'
   qemu-system-x86_64 ... -drive 'file=nbd+unix:///?socket=/tmp/ssd.sock,format=raw,if=virtio,cache=none'
   nbd-client -unix /tmp/ssd.sock /dev/nbd0
-at --vhost-user /tmp/vhost.sock:
+With --vhost-user /tmp/vhost.sock:
   qemu-system-x86_64 -enable-kvm -m 1G -object memory-backend-memfd,id=m,size=1G,share=on -machine memory-backend=m \
     -chardev socket,id=c,path=/tmp/vhost.sock,reconnect=1 -device vhost-user-blk-pci,chardev=c
 
-To see it at work, and to change its speed while it is:
-  floatgate serve tlc-nvme --nbd unix:/tmp/ssd.sock --dashboard   prints a page's address
-  floatgate top /tmp/ssd.ctl                                      the same in a terminal
+To watch a server, and to change its speed:
+  floatgate serve tlc-nvme --nbd unix:/tmp/ssd.sock --dashboard   prints the address of a web page
+  floatgate top /tmp/ssd.ctl                                      shows the same in a terminal
   floatgate ctl --socket /tmp/ssd.ctl speed 0.1";
 
-/// What is said when the device is there; `monitor` is what there is to say of that.
+/// Returns the text that is printed when clients are served. `monitor` is the text about the monitor.
 pub fn welcome(config: &DeviceConfig, server: &Server, no_delay: bool, monitor: &str) -> String {
     let time = match no_delay {
-        true => "answers as fast as it can, not in time with the clock".to_owned(),
-        false => format!("in time with the clock{}", deducted(server)),
+        true => "as fast as possible, not in real time".to_owned(),
+        false => format!("in real time{}", deducted(server)),
     };
     let size = readable(u128::from(config.logical_bytes()));
     let mut text = format!("{}: {size}, {time}\n", config.name);
     text += &commands(&Info::new(config, server.addresses(), server.vhost_user(), false));
-    text + monitor + "\nCtrl-C ends, and prints the result."
+    text + monitor + "\nCtrl-C ends the server and prints the result."
 }
 
-/// What clients of this device are called with.
+/// Returns the commands for clients of this server.
 pub fn commands(info: &Info) -> String {
     let nbd = info.addresses.iter().filter_map(|address| address.parse().ok());
     let nbd: String = nbd.map(|address| of_address(&address)).collect();
     nbd + &info.vhost_user.as_deref().map(of_vhost_user).unwrap_or_default()
 }
 
-/// What clients of the servers that run are called with; those that do not answer are left out.
+/// Returns the commands for clients of all running servers. Servers that do not respond are omitted.
 pub fn of_running() -> String {
-    /// A server answers at once; who asks for help does not wait for one that is stuck.
+    /// Time limit for a response. A server responds at once, and help should not wait for a server that hangs.
     const PATIENCE: Duration = Duration::from_secs(3);
     let ask = |path: &Path| -> io::Result<Info> {
         let mut asker = Asker::connect(path)?;
@@ -67,17 +67,17 @@ pub fn of_running() -> String {
     infos.map(|info| format!("\nRunning now: {}\n{}", info.device, commands(&info))).collect()
 }
 
-/// What is deducted, for each way in.
+/// Returns the text about the overhead that is deducted, for each frontend.
 fn deducted(server: &Server) -> String {
     let of = |what: &str, cost: &Cost| {
         let [read, write] = cost.us();
         let waking = match cost.waking_us() {
-            waking if waking > 0.0 => format!(" ({waking:.1} us less from clients that need not be woken)"),
+            waking if waking > 0.0 => format!(" ({waking:.1} us less for polling clients)"),
             _ => String::new(),
         };
         format!(
-            "; the host itself takes {read:.1} us for a read and {write:.1} us for a write of 4 KiB{what}, which are \
-             deducted{waking}"
+            "; the overhead of the host is deducted{what}: {read:.1} us for a read and {write:.1} us for a write of \
+             4 KiB{waking}"
         )
     };
     let (nbd, vhost_user) = (!server.addresses().is_empty(), server.vhost_user().is_some());
@@ -89,12 +89,12 @@ fn deducted(server: &Server) -> String {
     }
 }
 
-/// A path as a shell has to have it.
+/// Quotes a path for a shell.
 pub fn word(path: &Path) -> String {
     quoted(&path.to_string_lossy())
 }
 
-/// The commands for an address.
+/// Returns the commands for an NBD address.
 fn of_address(address: &Address) -> String {
     let uri = address.nbd_uri();
     let kernel = match address {
@@ -102,7 +102,7 @@ fn of_address(address: &Address) -> String {
         Address::Tcp(address) => format!("nbd-client {} {} /dev/nbd0", address.ip(), address.port()),
     };
     let commands = [
-        ("look", format!("nbdinfo '{uri}'")),
+        ("info", format!("nbdinfo '{uri}'")),
         (
             "fio",
             format!(
@@ -111,9 +111,9 @@ fn of_address(address: &Address) -> String {
         ),
         ("copy", format!("nbdcopy disk.img '{uri}'")),
         ("QEMU", format!("qemu-img bench -f raw -t none -c 10000 -d 16 '{uri}'")),
-        ("a disk", format!("qemu-system-x86_64 ... -drive 'file={uri},format=raw,if=virtio,cache=none,discard=unmap'")),
+        ("virtio", format!("qemu-system-x86_64 ... -drive 'file={uri},format=raw,if=virtio,cache=none,discard=unmap'")),
         (
-            "as NVMe",
+            "NVMe",
             format!(
                 "qemu-system-x86_64 ... -drive 'file={uri},format=raw,if=none,id=ssd,cache=none,discard=unmap' \
                  -device nvme,drive=ssd,serial=1"
@@ -128,9 +128,9 @@ fn of_address(address: &Address) -> String {
     text
 }
 
-/// The commands for a vhost-user socket.
+/// Returns the commands for a vhost-user socket.
 fn of_vhost_user(path: &str) -> String {
-    // QEMU takes a comma for the end of a value, unless there are two.
+    // A comma in a value of a QEMU option must be doubled.
     let chardev = quoted(&format!("socket,id=c,path={},reconnect=1", path.replace(',', ",,")));
     let path = quoted(path);
     let commands = [

@@ -1,4 +1,4 @@
-//! The flash image that a device is served from.
+//! Flash image of a served device: creates or opens it, and describes it in the result.
 
 use std::path::Path;
 
@@ -15,25 +15,25 @@ use super::ServeArgs;
 use super::preparation::Preparation;
 use crate::failure::Failure;
 
-/// The option that a device with an image has unless it says otherwise: a trim that was flushed stays one.
+/// Option that is enabled by default for a device with an image, so that flushed trims survive a power cut.
 pub const TRIM_JOURNAL: &str = "durability.trim_journal";
 
-/// An image, and the options that its device was made with.
+/// An image, and the options of its device.
 pub type Kept = (Store, Options);
 
-/// A device that is about to serve.
+/// A device that is ready to be served.
 pub struct Begun {
     /// The device.
     pub device: Device,
-    /// How it came into its state.
+    /// State of the device, for the result.
     pub state: Precondition,
-    /// Its image, where it has one.
+    /// Image of the device, if it has one.
     pub image: Option<Kept>,
-    /// What recovery found, where the image was there.
+    /// Results of the recovery, if the image existed.
     pub recovered: Option<Recovered>,
 }
 
-/// The device: a new one, or that of the image.
+/// Creates a new device, or recovers the device of an existing image.
 pub fn begin(args: &ServeArgs, chosen: &Chosen, preparation: &Preparation) -> Result<Begun, Failure> {
     let new = || -> Result<(Device, Precondition), Failure> {
         let mut device = new_device(chosen, args.seed, true, args.precondition())?;
@@ -51,7 +51,7 @@ pub fn begin(args: &ServeArgs, chosen: &Chosen, preparation: &Preparation) -> Re
     let opened = Opened::open(&at, &chosen.config, args.image_sync).map_err(failure)?;
     if opened.is_new() {
         if was_empty {
-            super::warn(&format!("{} was empty: it becomes the image of a new device", path.display()));
+            super::warn(&format!("{} was empty; it becomes the image of a new device", path.display()));
         }
         let (mut device, state) = new()?;
         let store = opened.begin(&mut device).map_err(failure)?;
@@ -59,7 +59,7 @@ pub fn begin(args: &ServeArgs, chosen: &Chosen, preparation: &Preparation) -> Re
     }
     if args.precondition.is_some() {
         return Err(Failure::mistake(format!(
-            "--precondition is for a new device, and {} holds one already: leave it out, or name another file",
+            "--precondition is for a new device, but {} holds one already; omit it, or give another file",
             path.display()
         )));
     }
@@ -80,7 +80,7 @@ fn failure(path: &Path, error: ImageError) -> Failure {
     }
 }
 
-/// What the result says of the image.
+/// Returns the section of the result about the image.
 pub fn section(finished: &Finished, at_start: Option<&Recovered>) -> Option<LiveImage> {
     let closed = finished.image.as_ref()?;
     let recovery = finished.recovered.as_ref().or(at_start).map(|recovered| LiveRecovery {

@@ -1,4 +1,4 @@
-//! The monitor of a served device: what is asked for, and what is said of it.
+//! Monitor of a served device: its options, and the text about it.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -11,46 +11,49 @@ use floatgate_serve::monitor::{Doors, Monitor, Options};
 use super::clients::word;
 use crate::failure::Failure;
 
-/// Where the token may stand, so that `ps` does not show it.
+/// Environment variable for the token, which `ps` does not show.
 const VARIABLE: &str = "FLOATGATE_DASHBOARD_TOKEN";
 
-/// How a device is seen and controlled while it is served.
+/// Options of the monitor.
 #[derive(Clone, clap::Args)]
 pub struct MonitorArgs {
-    /// Show the device at work on a web page, and as metrics for Prometheus, at http://ADDR: HOST:PORT, or a port of
-    /// this machine; without ADDR, at a free port of this machine
+    /// Serve a web page, and metrics for Prometheus, at ADDR: HOST:PORT or PORT
     ///
-    /// The page is read-only unless there is a token. --allow-remote lets HOST be an address that other machines reach.
+    /// Without ADDR, a free port of the loopback interface is used. The page is read-only unless there is a token.
+    /// --allow-remote permits a HOST that other machines can reach.
     #[arg(long, value_name = "ADDR", num_args = 0..=1, default_missing_value = "127.0.0.1:0", value_parser = dashboard)]
     dashboard: Option<SocketAddr>,
-    /// Let whoever gives TOKEN on the page change the speed, trim the device and cut its power: 8 characters or more
+    /// Allow control from the page with TOKEN, of 8 characters or more
     ///
-    /// `ps` shows it to everybody on this machine: better set the variable FLOATGATE_DASHBOARD_TOKEN, or use
+    /// Control means to change the speed, trim the device, cut its power, and make operations fail. All users of this
+    /// machine can see the token with `ps`. It is safer to set FLOATGATE_DASHBOARD_TOKEN, or to use
     /// --dashboard-token-file.
     #[arg(long, value_name = "TOKEN", requires = "dashboard", conflicts_with = "dashboard_token_file")]
     dashboard_token: Option<String>,
-    /// The same, the token being the first line of FILE
+    /// Read the token from the first line of FILE
     #[arg(long, value_name = "FILE", requires = "dashboard")]
     dashboard_token_file: Option<PathBuf>,
-    /// The socket at which `floatgate ctl` and `floatgate top` find this server [default: beside the NBD socket, or in
-    /// XDG_RUNTIME_DIR or /tmp, with a name that ends in .ctl]
+    /// Control socket for `floatgate ctl` and `floatgate top`
+    ///
+    /// Default: a name that ends in .ctl, next to the NBD socket, or in XDG_RUNTIME_DIR or the directory for temporary
+    /// files.
     #[arg(long, value_name = "PATH")]
     control: Option<PathBuf>,
 }
 
-/// An address of the dashboard.
+/// Parses the address of the dashboard.
 fn dashboard(text: &str) -> Result<SocketAddr, String> {
     if let Ok(port) = text.parse::<u16>() {
         return Ok(SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
     }
     match text.parse::<Address>() {
         Ok(Address::Tcp(address)) => Ok(address),
-        _ => Err(format!("`{text}` is no address of a dashboard: HOST:PORT, or a port, like 127.0.0.1:8080 or 8080")),
+        _ => Err(format!("invalid dashboard address `{text}`: expected HOST:PORT or PORT, such as 127.0.0.1:8080")),
     }
 }
 
 impl MonitorArgs {
-    /// Opens what a server whose clients connect at these addresses is watched through.
+    /// Opens the control socket and the dashboard of a server with these addresses for clients.
     pub fn open(&self, addresses: &[Address], allow_remote: Option<IpAddr>) -> Result<Doors, Failure> {
         let control = Some(self.control.clone().unwrap_or_else(|| default_control(addresses)));
         let options = Options {
@@ -77,14 +80,15 @@ impl MonitorArgs {
             |token: &String| (8..=256).contains(&token.len()) && token.bytes().all(|byte| byte.is_ascii_graphic());
         match token {
             Some(token) if !is_fit(&token) => {
-                Err(Failure::mistake("the token of a dashboard has 8 to 256 letters, digits or signs, and no space"))
+                Err(Failure::mistake("invalid dashboard token: expected 8 to 256 ASCII characters without spaces"))
             }
             token => Ok(token),
         }
     }
 }
 
-/// Beside the first Unix socket; where there is none, in the user's directory for such, or that for temporary files.
+/// Returns the default path of the control socket: next to the first Unix socket. Without a Unix socket, it is in
+/// `XDG_RUNTIME_DIR`, or in the directory for temporary files.
 fn default_control(addresses: &[Address]) -> PathBuf {
     let unix = addresses.iter().find_map(|address| match address {
         Address::Unix(path) => Some(path.with_extension(SUFFIX)),
@@ -99,7 +103,7 @@ fn default_control(addresses: &[Address]) -> PathBuf {
     unix.unwrap_or_else(own)
 }
 
-/// What is said of it when the device is there.
+/// Returns the text about the monitor that is printed when clients are served.
 pub fn welcome(monitor: &Monitor) -> String {
     let mut text = String::new();
     if let Some(address) = monitor.dashboard() {
@@ -109,7 +113,7 @@ pub fn welcome(monitor: &Monitor) -> String {
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         text += &format!("\nControl at {}\n", path.display());
         text += &format!("  watch    floatgate top {}\n", word(&path));
-        text += &format!("  ask      floatgate ctl --socket {} status\n", word(&path));
+        text += &format!("  query    floatgate ctl --socket {} status\n", word(&path));
     }
     text
 }
@@ -119,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_port_alone_is_of_this_machine() {
+    fn a_port_without_a_host_is_on_loopback() {
         assert_eq!(dashboard("8080"), Ok("127.0.0.1:8080".parse().unwrap()));
         assert_eq!(dashboard("[::1]:1"), Ok("[::1]:1".parse().unwrap()));
         for wrong in ["tlc-nvme", "unix:/tmp/x", "70000", ""] {

@@ -1,7 +1,7 @@
 //! Progress of the preparation of a live device: filling, recovery, and the self-test.
 //!
-//! It goes to the terminal as a bar, to the monitor, to a service manager, and as sparse lines to a standard error that
-//! is not a terminal.
+//! The monitor and a service manager get every report. Standard error shows a bar, or occasional lines if it is not a
+//! terminal.
 
 use std::cell::RefCell;
 use std::io::IsTerminal;
@@ -24,10 +24,10 @@ const SHORTEST: Wall = Wall(1_000_000_000);
 /// Longest time between two lines.
 const LONGEST: Wall = Wall(10_000_000_000);
 
-/// Progress that is worth a line.
+/// Smallest increase of the share between two lines, unless [`LONGEST`] has passed.
 const STEP: f64 = 0.1;
 
-/// The user of a server that is being prepared.
+/// Frontend of the preparation of a server.
 pub struct Preparation<'a> {
     terminal: Terminal,
     monitor: &'a Monitor,
@@ -37,13 +37,13 @@ pub struct Preparation<'a> {
     part: RefCell<Part>,
 }
 
-/// The part of the work that is being done.
+/// Current part of the work.
 struct Part {
     what: String,
     lines: Option<Lines>,
 }
 
-/// Decides which progress is worth a line.
+/// Limits the lines about progress.
 struct Lines {
     began: Wall,
     /// Time and share of the last line.
@@ -56,7 +56,7 @@ impl Lines {
         Lines { began: now, last: (now, 0.0), has_line: false }
     }
 
-    /// Returns `true` if the progress at `now` is worth a line.
+    /// Returns `true` if a line about the progress is due at `now`.
     fn is_due(&mut self, now: Wall, share: f64) -> bool {
         let waited = now.since(self.last.0);
         let is_due = waited >= LONGEST || (waited >= SHORTEST && share >= self.last.1 + STEP);
@@ -68,7 +68,8 @@ impl Lines {
 }
 
 impl Preparation<'_> {
-    /// Reports to the terminal, `monitor` and `readiness`. `requested` is the state of the device that is asked for.
+    /// Creates a frontend that reports to the terminal, `monitor` and `readiness`. `asked` is the requested state of
+    /// the device.
     pub fn new<'a>(
         requested: &str,
         monitor: &'a Monitor,
@@ -151,8 +152,8 @@ mod tests {
             let at = |step: u64| (Wall(step * seconds * 1_000_000), step as f64 / 1000.0);
             (1..=1000).filter(|step| lines.is_due(at(*step).0, at(*step).1)).count()
         };
-        assert_eq!(due(0), 0, "nothing is said of what takes no time");
-        assert_eq!(due(5), 5, "a line a second at most");
+        assert_eq!(due(0), 0, "no lines about work that takes no time");
+        assert_eq!(due(5), 5, "at most one line per second");
         assert!((9..=10).contains(&due(50)), "a line for each tenth: {}", due(50));
         assert!((58..=60).contains(&due(600)), "a line every ten seconds: {}", due(600));
     }

@@ -1,4 +1,4 @@
-//! The signal that clients are served: a line for a shell (`--ready-fd`), and messages for a service manager.
+//! Readiness signal of a server: a line for a shell (`--ready-fd`), and messages for a service manager.
 //!
 //! Source: systemd, sd_notify(3): a datagram of lines `KEY=VALUE` to the Unix socket that `NOTIFY_SOCKET` names, a path
 //! or an abstract name that begins with `@`.
@@ -36,15 +36,15 @@ impl Readiness {
         Ok(Readiness { shell: Cell::new(opened.transpose()?), manager, told: RefCell::default() })
     }
 
-    /// Sends a message to the service manager. Nothing depends on its arrival.
+    /// Sends a message to the service manager. Failures are ignored.
     fn send(&self, message: &str) {
         if let Some((socket, address)) = &self.manager {
             let _ = socket.send_to_addr(message.as_bytes(), address);
         }
     }
 
-    /// Tells the service manager what is done before clients are served: at most once a second while only the share
-    /// changes.
+    /// Reports the progress of preparation to the service manager. If only the share changes, it is reported at most
+    /// once per second.
     pub fn status(&self, what: &str, share: Option<f64>) {
         if self.manager.is_none() {
             return;
@@ -61,7 +61,7 @@ impl Readiness {
     /// Reports that clients are served from now on.
     pub fn ready(&self, status: &str) {
         if let Some(mut file) = self.shell.take() {
-            // It fails only if the shell no longer waits.
+            // A write error means that the shell no longer waits.
             let _ = file.write_all(b"READY=1\n");
         }
         self.send(&format!("READY=1\nSTATUS={status}"));
@@ -69,13 +69,14 @@ impl Readiness {
 
     /// Reports that the server ends.
     pub fn stopping(&self) {
-        self.send("STOPPING=1\nSTATUS=ending: what is in progress is answered");
+        self.send("STOPPING=1\nSTATUS=ending: outstanding requests complete");
     }
 }
 
-/// Takes over a file descriptor that was inherited: children do not get it, and its other end sees it closed.
+/// Takes over an inherited file descriptor. Child processes do not inherit it, so that its other end sees it closed.
 fn take(fd: u32) -> io::Result<File> {
-    let not_open = || io::Error::other("the shell has not opened it; redirect it, as in `--ready-fd 3 3>FIFO`");
+    let not_open =
+        || io::Error::other("the descriptor is not open; redirect it in the shell, as in `--ready-fd 3 3>FIFO`");
     let flags = std::fs::read_to_string(format!("/proc/self/fdinfo/{fd}")).map_err(|_| not_open())?;
     let flags = flags.lines().find_map(|line| i32::from_str_radix(line.strip_prefix("flags:")?.trim(), 8).ok());
     let flags = OFlag::from_bits_retain(flags.unwrap_or_default());
@@ -84,7 +85,7 @@ fn take(fd: u32) -> io::Result<File> {
         return Err(not_open());
     }
     if flags & OFlag::O_ACCMODE == OFlag::O_RDONLY {
-        return Err(io::Error::other("it is open for reading only"));
+        return Err(io::Error::other("the descriptor is open for reading only"));
     }
     let file =
         OpenOptions::new().append(true).custom_flags(OFlag::O_NONBLOCK.bits()).open(format!("/proc/self/fd/{fd}"))?;

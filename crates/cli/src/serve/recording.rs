@@ -1,4 +1,4 @@
-//! The file of a recording.
+//! Recording of a served device: its file, and the saved state that it starts from.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -15,7 +15,8 @@ use super::image::Begun;
 use super::{ServeArgs, warn};
 use crate::failure::Failure;
 
-/// A trace in the making; it comes to its place when it is whole, and stays beside it where it cannot be.
+/// A trace that is being recorded. It is renamed to its final name when it is complete. After a failure, the partial
+/// file stays.
 struct File(Packed<Draft>);
 
 impl Write for File {
@@ -37,7 +38,8 @@ impl Sink for File {
     }
 }
 
-/// Refuses a recording whose files exist: it would replace an earlier one, or what a killed server left of one.
+/// Refuses a recording whose files exist, because it would replace an earlier recording, possibly that of a killed
+/// server.
 pub fn check(path: &Path) -> Result<(), Failure> {
     let files = [path.to_owned(), partial(path), state_path(path)];
     let found: Vec<String> =
@@ -45,7 +47,7 @@ pub fn check(path: &Path) -> Result<(), Failure> {
     match found.is_empty() {
         true => Ok(()),
         false => Err(Failure::mistake(format!(
-            "--record {}: it would replace {}; remove or rename what you have, or give another name",
+            "--record {}: it would replace {}; remove or rename the existing files, or give another name",
             path.display(),
             found.join(" and ")
         ))),
@@ -59,34 +61,34 @@ fn state_path(path: &Path) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// Saves what an image held before a recording, from which that is replayed, beside the recording; returns where. Where
-/// that is nothing to be saved, as of a device that takes no writes any more, it is recorded all the same.
+/// Saves the state of a device from an image next to the recording, and returns the path. A replay starts from this
+/// state. If the state cannot be saved, such as that of a read-only device, the requests are recorded with a warning.
 pub fn state(args: &ServeArgs, begun: &Begun, frontend: &dyn Frontend) -> Result<Option<PathBuf>, Failure> {
     let (Some(path), true) = (&args.record, begun.recovered.is_some()) else { return Ok(None) };
     let path = state_path(path);
     match Place::open(&path, frontend)?.write(&begun.device, &begun.state, frontend).map_err(Failure::from) {
         Ok(()) => Ok(Some(path)),
         Err(Failure::Mistake(why)) => {
-            warn(&format!("no replay of the recording can begin from what the image holds: {why}"));
+            warn(&format!("the recording cannot be replayed from the state of the image: {why}"));
             Ok(None)
         }
         Err(failure) => Err(failure),
     }
 }
 
-/// What there is of a recording that could not be written to its end.
+/// Returns the error of an incomplete recording, which names the partial file.
 pub fn not_whole(path: &Path, error: &str) -> String {
     let partial = partial(path);
     let what = match partial.metadata() {
         Ok(found) if found.len() > 0 => {
-            format!("what was recorded before that is in {}, its last line may be cut off", partial.display())
+            format!("the requests before that are in {}, and the last line may be cut off", partial.display())
         }
-        _ => "nothing of it could be written".to_owned(),
+        _ => "nothing was written".to_owned(),
     };
-    format!("the recording is not whole: {error}; {what}")
+    format!("the recording is incomplete: {error}; {what}")
 }
 
-/// Begins the recording of a run; `replay` is the command that replays it.
+/// Starts a recording. `replay` are the arguments of the command that replays it.
 pub fn begin(
     path: &Path,
     replay: &[String],
@@ -111,10 +113,10 @@ mod tests {
     use floatgate_run::output::Wait;
 
     #[test]
-    fn what_there_is_of_a_recording_is_kept_and_named() {
+    fn an_incomplete_recording_is_kept_and_named() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("live.csv");
-        assert!(not_whole(&path, "broken").ends_with("broken; nothing of it could be written"));
+        assert!(not_whole(&path, "broken").ends_with("broken; nothing was written"));
         let mut file =
             File(Packing::of_name(&path).writer(Draft::new(&path, &Wait::default()).unwrap().kept()).unwrap());
         file.write_all(b"a line").unwrap();

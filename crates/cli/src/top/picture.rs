@@ -1,4 +1,4 @@
-//! What `floatgate top` draws.
+//! Screen of `floatgate top`: layout, counters, curves and block map.
 
 use std::collections::VecDeque;
 
@@ -14,25 +14,25 @@ use ratatui::widgets::{Block, Borders, Paragraph, Sparkline};
 
 use super::source::News;
 
-/// Frames that are kept for the curves: as many as a wide terminal shows.
+/// Number of frames kept for the curves: as many as a wide terminal can show.
 const MOST: usize = 400;
 
-/// Operations, in the order in which `o` goes through them.
+/// Operations, in the order in which the key `o` selects them.
 const OPERATIONS: [&str; 5] = ["read", "write", "trim", "write_zeroes", "flush"];
 
-/// Width from which counters are shown in columns.
+/// Smallest width at which the table and the counters are next to each other.
 const WIDE: u16 = 120;
 
-/// Columns of a curve with its title.
+/// Smallest width of a curve with its title.
 const NARROWEST: u16 = 19;
 
-/// Clients that are named.
+/// Maximum number of clients that are named.
 const CLIENTS: usize = 4;
 
-/// What blocks are told apart by.
+/// Block properties that the block map can show.
 const MODES: [&str; 3] = ["valid share", "erases", "time since erase"];
 
-/// What is shown.
+/// State of the screen.
 #[derive(Default)]
 pub struct View {
     info: Info,
@@ -44,7 +44,7 @@ pub struct View {
 }
 
 impl View {
-    /// Takes what has come; whether that changes the picture.
+    /// Updates the state. Returns `true` if the screen changes.
     pub fn take(&mut self, news: News) -> bool {
         match news {
             News::Info(info) => self.info = *info,
@@ -61,7 +61,7 @@ impl View {
         true
     }
 
-    /// A key was pressed; whether that changes the picture.
+    /// Handles a key. Returns `true` if the screen changes.
     pub fn key(&mut self, key: KeyCode) -> bool {
         match key {
             KeyCode::Char('o') => self.operation = (self.operation + 1) % OPERATIONS.len(),
@@ -72,7 +72,7 @@ impl View {
         true
     }
 
-    /// Draws into the room that there is. What matters most comes first, and is never cut off for what matters less.
+    /// Draws the screen. If there is not enough room, less important parts are omitted first.
     pub fn draw(&self, screen: &mut Screen) {
         let area = screen.area();
         let Some(frame) = self.frames.back() else {
@@ -110,10 +110,10 @@ impl View {
         self.curves(screen, curves);
         let [left, right] = Layout::horizontal([Constraint::Fill(1), Constraint::Fill(3)]).areas(busy);
         let titles =
-            if is_wide { ["Channels: data and commands", "Dies: cells work, or held"] } else { ["Channels", "Dies"] };
+            if is_wide { ["Channels: data and commands", "Dies: cells busy, or held"] } else { ["Channels", "Dies"] };
         screen.render_widget(bars(titles[0], &frame.channels, left), left);
         screen.render_widget(bars(titles[1], &frame.dies, right), right);
-        let title = format!("Blocks by {} (C cleaned, e erased, . free)", MODES[self.mode]);
+        let title = format!("Blocks by {} (C collected, e erased, . free)", MODES[self.mode]);
         let block = section(title, map);
         let inner = block.inner(map);
         let lines = self.map(inner.width.into(), inner.height.into());
@@ -122,11 +122,11 @@ impl View {
         screen.render_widget(Paragraph::new(help).style(Style::new().add_modifier(Modifier::REVERSED)), foot);
     }
 
-    /// The device and its time, as far as there is room.
+    /// Returns the title line: the device and its time, as far as there is room.
     fn head(&self, frame: &Frame, width: usize) -> Paragraph<'_> {
         let mut parts = vec![self.info.device.clone()];
         parts.extend(self.paused.then(|| "PAUSED".to_owned()));
-        parts.push(frame.speed.map_or("as fast as it can".to_owned(), |speed| format!("speed {speed}")));
+        parts.push(frame.speed.map_or("as fast as possible".to_owned(), |speed| format!("speed {speed}")));
         parts.push(format!("up {:.0} s", frame.wall_s));
         parts.push(format!("simulated {:.2} s", frame.simulated_s));
         parts.push(bytes(self.info.logical_bytes));
@@ -150,28 +150,28 @@ impl View {
             (format!("p99 {name} {}", us(last(&latency))), &latency),
             (format!("p99 late {}", us(last(&late))), &late),
         ];
-        // Titles have to fit; how late answers are is among the facts, too.
+        // Titles must fit. The lateness is also among the counters, so that its curve can be omitted.
         all.truncate(if area.width < 4 * NARROWEST { 3 } else { 4 });
         let areas = Layout::horizontal(vec![Constraint::Fill(1); all.len()]).split(area);
         for ((title, of), area) in all.into_iter().zip(areas.iter()) {
             let block = section(title, *area);
             let width = usize::from(block.inner(*area).width);
             let skipped = self.frames.len().saturating_sub(width);
-            // In thousandths, for bars are of whole numbers.
+            // Sparklines take integers, so values are drawn in thousandths.
             let data = self.frames.iter().skip(skipped).map(|frame| of(frame).map(|value| (value * 1e3) as u64));
             let data: Vec<u64> = data.map(Option::unwrap_or_default).collect();
             screen.render_widget(Sparkline::default().data(data).block(block), *area);
         }
     }
 
-    /// The block map in characters: each stands for the cells that fall into its place.
+    /// Returns the block map as text. Each character shows the mean of the cells at its position.
     fn map(&self, width: usize, height: usize) -> Vec<Line<'static>> {
         let cells = self.blocks.valid.len();
         if cells == 0 || width == 0 || height == 0 {
-            return vec![Line::from(" waiting for a picture of the blocks ...")];
+            return vec![Line::from(" waiting for the block map ...")];
         }
         let (rows, columns) = (self.blocks.rows as usize, self.blocks.columns as usize);
-        // Rows of many planes share a line; those of few get several.
+        // If there are more rows than lines, several rows share a line. Otherwise, a row can have several lines.
         let rows_per_line = rows.div_ceil(height).max(1);
         let lines_per_row = if rows_per_line > 1 { 1 } else { (height / rows.max(1)).max(1) };
         let each = columns.div_ceil(width * lines_per_row).max(1);
@@ -199,7 +199,7 @@ impl View {
         lines.map(|(row, line)| Line::from_iter(line.iter().map(|column| symbol(row, *column)))).collect()
     }
 
-    /// What the cells are told apart by; none of those that have no such thing.
+    /// Returns the selected property of each cell. `None` for a cell without that property.
     fn values(&self) -> Vec<Option<f64>> {
         let blocks = &self.blocks;
         match self.mode {
@@ -214,17 +214,17 @@ fn framed<'a>(title: impl Into<Line<'a>>) -> Block<'a> {
     Block::new().borders(Borders::ALL).title(title)
 }
 
-/// A frame where there is room for one, else a title.
+/// Returns a block with a border if there is room for one, otherwise with a title only.
 fn section<'a>(title: impl Into<Line<'a>>, area: Rect) -> Block<'a> {
     let borders = if area.height >= 5 { Borders::ALL } else { Borders::TOP };
     Block::new().borders(borders).title(title)
 }
 
-/// Rows of each part: head, alerts, figures, curves, busy times, blocks, and foot.
+/// Heights of the parts: title, alerts, counters, curves, busy times, block map, and key help.
 struct Rows([usize; 7]);
 
 impl Rows {
-    /// Divides `height` rows. Pictures get what alerts and figures leave.
+    /// Divides `height` rows. Charts get the rows that alerts and counters leave.
     fn new(height: usize, alerts: usize, figures: usize) -> Rows {
         let left = height.saturating_sub(2 + alerts + figures);
         let map = left.min(4) + left.saturating_sub(14);
@@ -240,7 +240,7 @@ fn indented(lines: Vec<String>) -> Vec<Line<'static>> {
     lines.into_iter().map(|line| Line::from(format!(" {line}"))).collect()
 }
 
-/// Puts parts into lines of `width` characters: one that does not fit begins the next line.
+/// Joins parts to lines of at most `width` characters. A part that does not fit starts the next line.
 fn packed(parts: &[String], width: usize) -> Vec<String> {
     const GAP: &str = "   ";
     let mut lines: Vec<String> = Vec::new();
@@ -254,7 +254,7 @@ fn packed(parts: &[String], width: usize) -> Vec<String> {
     lines
 }
 
-/// Breaks a text between words.
+/// Breaks a text between words into lines of at most `width` characters.
 fn broken(text: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace() {
@@ -266,11 +266,11 @@ fn broken(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// Alerts, which come first.
+/// Returns the alerts: a fatal error, the preparation, read-only mode, and warnings.
 fn alerts(frame: &Frame, width: usize) -> Vec<String> {
     let preparing = frame.preparing.as_ref().map(|preparing| format!("not served yet: {preparing}"));
     let is_told = frame.warnings.iter().any(|warning| warning.contains("read-only"));
-    let read_only = (frame.flash.read_only && !is_told).then_some("the device takes no writes any more".to_owned());
+    let read_only = (frame.flash.read_only && !is_told).then_some("the device no longer accepts writes".to_owned());
     let mark = if frame.flash.read_only { "READ-ONLY: " } else { "" };
     let told =
         frame.fatal_error.iter().cloned().chain(preparing).chain(read_only).chain(frame.warnings.iter().cloned());
@@ -278,9 +278,9 @@ fn alerts(frame: &Frame, width: usize) -> Vec<String> {
     broken(&format!("{mark}{text}"), width)
 }
 
-/// The requests by operation, in columns that fit: those that matter least are left out first.
+/// Returns the table of requests by operation. If it is too wide, the least important columns are omitted.
 fn table(frame: &Frame, width: usize) -> Vec<String> {
-    /// Columns in the order in which they are left out.
+    /// Columns in the order in which they are omitted.
     const LEFT_OUT: [usize; 4] = [3, 6, 4, 2];
     let us = |value: Option<f64>| value.map_or("-".to_owned(), time);
     let head = ["", "requests", "IOPS", "MiB/s", "p50", "p99", "max", "errors"].map(str::to_owned);
@@ -308,7 +308,7 @@ fn table(frame: &Frame, width: usize) -> Vec<String> {
     rows.iter().map(|row| columns.iter().map(|column| cell(row, *column)).collect()).collect()
 }
 
-/// Counters, the most important first.
+/// Returns the counters, the most important first.
 fn facts(frame: &Frame) -> Vec<String> {
     let (flash, late) = (&frame.flash, &frame.lateness);
     let number = |value: Option<f64>| value.map_or("-".to_owned(), short);
@@ -323,13 +323,13 @@ fn facts(frame: &Frame) -> Vec<String> {
     let mut facts = failed(flash);
     facts.extend([
         format!("late {share}{p99}{verdict}"),
-        format!("in progress {}, mean {}", frame.outstanding, short(frame.queue_mean)),
+        format!("outstanding {}, mean {}", frame.outstanding, short(frame.queue_mean)),
         format!(
             "write amplification {}, now {}",
             number(flash.write_amplification),
             number(flash.write_amplification_now)
         ),
-        format!("cleanings {}", grouped(flash.gc_victims)),
+        format!("GC victims {}", grouped(flash.gc_victims)),
         format!("erases {}", grouped(flash.blocks_erased)),
         format!("free blocks {}", grouped(flash.free_blocks)),
         format!("units moved {}", grouped(flash.units_moved)),
@@ -343,15 +343,15 @@ fn facts(frame: &Frame) -> Vec<String> {
     facts
 }
 
-/// A client, in a few characters.
+/// Describes a client in a few words.
 fn client(client: &Client) -> String {
     let name = client.process.as_deref().unwrap_or(&client.address);
     let pid = client.pid.map(|pid| format!(" {pid}")).unwrap_or_default();
     let late = (client.turns > 0).then(|| format!(", {} of {} late", client.late_turns, client.turns));
-    format!("{name}{pid} ({} in progress{})", client.in_progress, late.unwrap_or_default())
+    format!("{name}{pid} ({} outstanding{})", client.in_progress, late.unwrap_or_default())
 }
 
-/// Failures, if there are any.
+/// Returns the counters of failures that are not 0.
 fn failed(flash: &Flash) -> Vec<String> {
     let counts = [
         ("bad blocks", flash.bad_blocks),
@@ -363,12 +363,12 @@ fn failed(flash: &Flash) -> Vec<String> {
     some.map(|(name, count)| format!("{name} {}", grouped(*count))).collect()
 }
 
-/// A column for each channel or die: how much of its time it was busy.
+/// Draws a bar for each channel or die: its busy share.
 fn bars(title: &'static str, shares: &[[f32; 2]], area: Rect) -> Sparkline<'static> {
     let block = section(title, area);
     let width = usize::from(block.inner(area).width).max(1);
     let each = shares.len().div_ceil(width).max(1);
-    // Few of them get as many columns as there is room for.
+    // If there is room, each bar is up to 4 columns wide.
     let columns = (width / shares.len().div_ceil(each).max(1)).clamp(1, 4);
     let busy = |shares: &[[f32; 2]]| shares.iter().map(|share| share[0] + share[1]).sum::<f32>() / shares.len() as f32;
     let data = shares.chunks(each).flat_map(|shares| vec![(busy(shares) * 1000.0) as u64; columns]);
@@ -410,10 +410,10 @@ mod tests {
     }
 
     #[test]
-    fn figures_and_keys_are_shown() {
+    fn counters_are_shown_and_keys_work() {
         let mut view = view();
         let shown = drawn(&view, 120, 40);
-        for text in ["tiny", "1 MiB", "1,234 ", "cleanings 42", "in progress 7", "q quit", "Blocks by valid", "█░.C"]
+        for text in ["tiny", "1 MiB", "1,234 ", "GC victims 42", "outstanding 7", "q quit", "Blocks by valid", "█░.C"]
         {
             assert!(shown.contains(text), "{text}:\n{shown}");
         }
@@ -425,7 +425,7 @@ mod tests {
         assert!(drawn(&view, 120, 40).contains("PAUSED"));
     }
 
-    /// A device with large numbers, of which much has failed.
+    /// Returns a device with large counters and many failures.
     fn worst() -> View {
         let mut view = view();
         let mut frame = view.frames.pop_back().unwrap();
@@ -467,7 +467,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_prepared_is_shown() {
+    fn the_progress_of_preparation_is_shown() {
         let mut view = View::default();
         let preparing = Some(Preparing { what: "filling the device".to_owned(), share: Some(0.42) });
         view.take(News::Frame(Box::new(Frame { preparing, ..Frame::default() })));
@@ -475,7 +475,7 @@ mod tests {
     }
 
     #[test]
-    fn any_size_of_terminal_will_do() {
+    fn terminals_of_any_size_work() {
         for (width, height) in [(1, 1), (10, 3), (40, 12), (80, 24), (300, 100)] {
             drawn(&view(), width, height);
             drawn(&worst(), width, height);

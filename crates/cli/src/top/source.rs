@@ -1,4 +1,4 @@
-//! Where the figures come from: the control socket of a server, or its dashboard.
+//! Data sources of `floatgate top`: the control socket of a server, or its dashboard.
 
 use std::fmt::Display;
 use std::io::{BufRead, BufReader, Read};
@@ -16,29 +16,30 @@ use crate::ctl;
 use crate::failure::Failure;
 use crate::text::harmless;
 
-/// Nothing comes for so long: the server is gone, or hangs.
+/// Time without data after which the server counts as lost.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Bytes of an event at most.
+/// Maximum length of an event in bytes.
 const LONGEST_LINE: u64 = 4 << 20;
 
-/// What has come.
+/// Data from a server.
 pub enum News {
-    /// What is served.
+    /// Properties of the server.
     Info(Box<Info>),
-    /// How it is.
+    /// Current state.
     Frame(Box<Frame>),
-    /// The blocks.
+    /// Block map.
     Blocks(Box<BlockMap>),
-    /// Nothing comes any more.
+    /// End of the connection.
     Ended(Failure),
 }
 
-/// What comes, read by a thread of its own.
+/// Connection to a server, which a separate thread reads.
 pub struct Source(Receiver<News>);
 
 impl Source {
-    /// Begins to read. A control socket that nobody listens at is told of at once, a dashboard as the first news.
+    /// Starts to read. Fails at once if no server listens on a control socket. For a dashboard, that error is the first
+    /// item of [`Source::next`].
     pub fn open(server: Option<&str>) -> Result<Source, Failure> {
         let (sender, receiver) = sync_channel(64);
         match server {
@@ -48,7 +49,7 @@ impl Source {
         Ok(Source(receiver))
     }
 
-    /// What has come and was not taken yet.
+    /// Returns the next data, if some has arrived.
     pub fn next(&self) -> Option<News> {
         match self.0.try_recv() {
             Ok(news) => Some(news),
@@ -58,13 +59,13 @@ impl Source {
     }
 }
 
-/// Whether it is `HOST:PORT`, and no path.
+/// Returns `true` if the text is `HOST:PORT` and not a path.
 fn is_address(text: &str) -> bool {
     let port = text.rsplit_once(':').map(|(_, port)| port.trim_end_matches('/'));
     !Path::new(text).exists() && port.is_some_and(|port| port.parse::<u16>().is_ok())
 }
 
-/// Reads in a thread, until nobody takes what comes.
+/// Starts a thread that sends the results of `next`, until the receiver is dropped or the connection ends.
 fn read(
     sender: SyncSender<News>,
     mut next: impl FnMut() -> Result<News, Failure> + Send + 'static,
@@ -80,18 +81,18 @@ fn read(
     };
     #[expect(clippy::disallowed_methods, reason = "waits for a server while the terminal waits for keys")]
     let spawned = std::thread::Builder::new().name("news".to_owned()).spawn(run);
-    spawned.map(drop).map_err(|error| Failure::fault(format!("no thread is left: {error}")))
+    spawned.map(drop).map_err(|error| Failure::fault(format!("cannot start a thread: {error}")))
 }
 
-/// Of a server of another version, where what it says makes no sense.
+/// Parses a value from a server. Fails if the server has another version.
 fn parsed<T: for<'de> Deserialize<'de>>(value: Value) -> Result<Box<T>, Failure> {
-    let told = |error| Failure::fault(format!("the server is of another version of Floatgate: {error}"));
+    let told = |error| Failure::fault(format!("the server runs another version of Floatgate: {error}"));
     T::deserialize(value).map(Box::new).map_err(told)
 }
 
 fn news(name: &str, value: Value) -> Result<News, Failure> {
     match name {
-        // It has numbers only, and many of them.
+        // A block map has no text to escape, and many numbers.
         "blocks" => parsed(value).map(News::Blocks),
         "frame" => parsed(harmless(value)).map(News::Frame),
         _ => parsed(harmless(value)).map(News::Info),
@@ -119,13 +120,13 @@ fn follow_page(address: &str, sender: SyncSender<News>) -> Result<(), Failure> {
     read(sender, move || page.next())
 }
 
-/// A dashboard, as a browser reads it.
+/// Client of a dashboard, which reads the same interface as the web page.
 struct Page {
     address: String,
     agent: ureq::Agent,
-    /// What it says, from when it has answered on.
+    /// Event stream. `None` before the first request.
     lines: Option<BufReader<ureq::BodyReader<'static>>>,
-    /// Of the event that is being read.
+    /// Name of the event that is being read.
     name: String,
 }
 
@@ -135,14 +136,14 @@ impl Page {
         Page { address, agent, lines: None, name: String::new() }
     }
 
-    /// Asks for a part of it.
+    /// Requests a path, and returns the body of the response.
     fn get(&self, path: &str) -> Result<ureq::Body, Failure> {
-        let told = |error| Failure::fault(format!("no dashboard answers at {}: {error}", self.address));
+        let told = |error| Failure::fault(format!("cannot reach a dashboard at {}: {error}", self.address));
         let response = self.agent.get(format!("http://{}{path}", self.address)).call().map_err(told)?;
         Ok(response.into_body())
     }
 
-    /// What is served, and then what comes of it.
+    /// Returns the properties of the server first, and then its events.
     fn next(&mut self) -> Result<News, Failure> {
         let Some(lines) = &mut self.lines else {
             let info = self.info()?;
@@ -166,7 +167,7 @@ impl Page {
 
     fn info(&self) -> Result<News, Failure> {
         let told =
-            |error: &dyn Display| Failure::fault(format!("{} is no dashboard of Floatgate: {error}", self.address));
+            |error: &dyn Display| Failure::fault(format!("{} is not a Floatgate dashboard: {error}", self.address));
         let status = self.get("/api/status")?.into_with_config().limit(LONGEST_LINE).read_to_string();
         let mut status: Value =
             serde_json::from_str(&status.map_err(|error| told(&error))?).map_err(|error| told(&error))?;
@@ -181,7 +182,7 @@ mod tests {
     use std::net::TcpListener;
 
     #[test]
-    fn addresses_and_paths_are_told_apart() {
+    fn addresses_and_paths_are_distinguished() {
         for address in ["127.0.0.1:8080", "localhost:80", "http://127.0.0.1:8080/", "[::1]:9"] {
             assert!(is_address(address), "{address}");
         }
@@ -191,22 +192,22 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_does_not_answer_yet_is_waited_for() {
+    fn opening_a_dashboard_does_not_wait_for_its_response() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap().to_string();
-        let open = || Source::open(Some(&address)).unwrap_or_else(|_| panic!("it is read in a thread"));
+        let open = || Source::open(Some(&address)).unwrap_or_else(|_| panic!("opening failed"));
         let first = |source: &Source| std::iter::repeat_with(|| source.next()).flatten().next();
         let source = open();
         let (mut asks, _) = listener.accept().unwrap();
-        assert!(source.next().is_none(), "it has not been answered");
+        assert!(source.next().is_none(), "data before the response");
         asks.write_all(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n").unwrap();
         let told = |source| {
-            let Some(News::Ended(Failure::Fault(error))) = first(source) else { panic!("no dashboard is there") };
+            let Some(News::Ended(Failure::Fault(error))) = first(source) else { panic!("not a fault") };
             error.to_string()
         };
-        let silent = format!("no dashboard answers at {address}: ");
-        assert!(told(&source).starts_with(&silent), "another page than ours");
+        let silent = format!("cannot reach a dashboard at {address}: ");
+        assert!(told(&source).starts_with(&silent), "the page is not a dashboard");
         drop(listener);
-        assert!(told(&open()).starts_with(&silent), "nobody listens");
+        assert!(told(&open()).starts_with(&silent), "no server listens");
     }
 }

@@ -1,4 +1,4 @@
-//! `floatgate trace convert`: a trace in another format.
+//! `floatgate trace convert`: writes a trace in another format.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -15,13 +15,15 @@ use crate::trace_args::TraceArgs;
 /// `floatgate trace convert`.
 #[derive(clap::Args)]
 pub struct ConvertArgs {
-    /// The trace to read, in any format, packed or not; - for standard input
+    /// Trace to read, plain or compressed; - for standard input
     input: PathBuf,
-    /// The file to write, packed if its name ends in .gz, .xz, .zst or .bz2; - for standard output
+    /// File to write; - for standard output
     ///
-    /// While it is being written it is named *.partial.
+    /// The file is compressed if its name ends in .gz, .xz, .zst or .bz2. While it is written, it is named *.partial.
     output: PathBuf,
-    /// Format to write: alibaba, blkparse, disksim, fio, flashsim, mqsim, msr, spc, ssdsim, systor or tencent
+    /// Format to write
+    ///
+    /// alibaba, blkparse, disksim, fio, flashsim, mqsim, msr, spc, ssdsim, systor or tencent.
     #[arg(long, value_name = "FORMAT", value_parser = Format::written)]
     to: &'static Format,
     #[command(flatten)]
@@ -34,7 +36,7 @@ pub fn run(args: &ConvertArgs) -> Result<(), Failure> {
     spec.check()?;
     let given = spec.given();
     if let Some(option) = ["--fit", "--replay"].into_iter().find(|option| given.contains(option)) {
-        return Err(Failure::mistake(format!("{option} is for running a trace: converting leaves that as it is")));
+        return Err(Failure::mistake(format!("{option} is for running a trace, and has no effect on a conversion")));
     }
     let traces = &Traces::new(spec, Stop::default());
     if args.output == Path::new("-") {
@@ -52,7 +54,7 @@ pub fn run(args: &ConvertArgs) -> Result<(), Failure> {
     io::stdout().lock().write_all(text.as_bytes()).map_err(Failure::of_stdout)
 }
 
-/// Writes the trace to `out`, packed as the name of the output asks for.
+/// Writes the trace to `out`, compressed according to the name of the output.
 fn write(
     args: &ConvertArgs,
     traces: &Traces,

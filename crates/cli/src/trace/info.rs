@@ -1,4 +1,4 @@
-//! `floatgate trace info`: what a trace is like.
+//! `floatgate trace info`: analyzes traces.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -19,10 +19,12 @@ use crate::trace_args::TraceArgs;
 /// `floatgate trace info`.
 #[derive(clap::Args)]
 pub struct InfoArgs {
-    /// Trace files, plain or packed; - for standard input
+    /// Trace files, plain or compressed; - for standard input
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Print JSON instead: an object for one file, a list of them for several (docs/reference/profile.md)
+    /// Print JSON instead: an object for one file, a list for several
+    ///
+    /// See docs/reference/profile.md.
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -53,7 +55,7 @@ pub fn run(args: &InfoArgs) -> Result<(), Failure> {
     }
 }
 
-/// Options that say how a trace is replayed would do nothing where it is only read.
+/// Refuses options for the replay of a trace, which have no effect if the trace is only read.
 pub fn check_reading(spec: &TraceSpec) -> Result<(), Failure> {
     let of_replay = ["--time-scale", "--max-gap", "--replay", "--fit"];
     match spec.given().into_iter().find(|name| of_replay.contains(name)) {
@@ -67,9 +69,9 @@ pub fn profile(file: &Path, traces: &Traces, interrupt: &Interrupt) -> Result<Pr
     /// Requests between two reports of progress.
     const OFTEN: u64 = 65_536;
     let (path, options) = traces.source(file)?;
-    // A trace that cannot be read, or one that the user has stopped reading.
+    // Reading also fails if the user interrupts it.
     let failed = |error| match interrupt.requested() {
-        true => Failure::Interrupted("the trace was not read to its end, and nothing is said of it"),
+        true => Failure::Interrupted("the trace was not read to its end, so there is no result"),
         false => Failure::mistake(error),
     };
     let mut reader = Reader::open(&path, &options).map_err(failed)?;
@@ -100,7 +102,7 @@ pub fn print(text: &str) -> Result<(), Failure> {
     stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).map_err(Failure::of_stdout)
 }
 
-/// A profile for people.
+/// Formats a profile as text.
 fn text(profile: &Profile) -> String {
     let mut page = Page::default();
     head(&mut page, profile);
@@ -124,7 +126,7 @@ fn head(page: &mut Page, profile: &Profile) {
         page.line("trace", &trace.file);
         let others = match trace.alternatives.is_empty() {
             true => String::new(),
-            false => format!("; {} would fit as well, --format chooses", trace.alternatives.join(", ")),
+            false => format!("; or {}, choose with --format", trace.alternatives.join(", ")),
         };
         page.line("format", format!("{} ({}{others}), times in {}", trace.format, trace.confidence, trace.time_unit));
     }
@@ -161,11 +163,11 @@ fn operations(page: &mut Page, profile: &Profile) {
     page.gap();
     let sequentiality = profile.sequentiality;
     if let (Some(last), Some(stream)) = (sequentiality.after_last, sequentiality.after_stream) {
-        let what = "start where the last request of the device ended";
+        let what = "start at the end of the device's previous request";
         let stream = percent(Some(stream));
         page.line(
             "sequential",
-            format!("{} {what}, {stream} where one of its last 32 streams did", percent(Some(last))),
+            format!("{} {what}, {stream} at the end of one of its last 32 streams", percent(Some(last))),
         );
     }
     let hot = profile.operations.iter().filter_map(|one| Some((one.operation.as_str(), one.hot?)));
@@ -175,7 +177,7 @@ fn operations(page: &mut Page, profile: &Profile) {
         let HotShares { of_1_percent, of_5_percent, of_10_percent, of_20_percent } = hot;
         let shares = [of_1_percent, of_5_percent, of_10_percent, of_20_percent];
         let [one, five, ten, twenty] = shares.map(|share| percent(Some(share)));
-        table.row(&[format!("  get of {name}"), one, five, ten, twenty]);
+        table.row(&[format!("  share of {name}"), one, five, ten, twenty]);
     }
     if profile.footprint.hot.is_some() {
         page.text.push_str(&table.text());
@@ -200,8 +202,8 @@ fn footprint(page: &mut Page, footprint: &Footprint) {
         page.line(
             "reuse",
             format!(
-                "{} accesses per page; {overwrites} of the pages written had been written before, {updates} written or \
-                 read; {} of the pages read had not been written",
+                "{} accesses per page; of the page writes, {overwrites} were to pages written before, {updates} to \
+                 pages written or read before; of the page reads, {} were of pages not written before",
                 number(accesses),
                 percent(footprint.reads_of_unwritten)
             ),
@@ -215,16 +217,16 @@ fn order(page: &mut Page, profile: &Profile) {
     page.line(
         "order",
         match order.late {
-            0 => "in order of time".to_owned(),
+            0 => "sorted by time".to_owned(),
             late => format!("{} requests late; --sort-window {beyond}{} sorts them", grouped(late), order.sort_window),
         },
     );
 }
 
-/// Bars are this wide at most.
+/// Maximum width of a bar in characters.
 const BAR: usize = 20;
 
-/// Sizes of reads and writes, by powers of two.
+/// Writes the distribution of request sizes, by powers of two.
 fn sizes(page: &mut Page, operations: &[OperationProfile]) {
     let shown: Vec<&OperationProfile> = operations.iter().filter(|one| one.size_kib.max > Some(0.0)).take(3).collect();
     let class = |sectors: u32| if sectors == 0 { 0 } else { (sectors - 1).checked_ilog2().map_or(0, |log| log + 1) };
@@ -253,7 +255,7 @@ fn sizes(page: &mut Page, operations: &[OperationProfile]) {
     }
 }
 
-/// Gaps between requests by decades, and bursts by windows.
+/// Writes the gaps between requests, by powers of ten, and the burstiness, by window length.
 fn arrivals(page: &mut Page, arrivals: &Arrivals) {
     let gap = &arrivals.gap_us;
     let Some(mean) = gap.mean else { return };
@@ -271,7 +273,7 @@ fn arrivals(page: &mut Page, arrivals: &Arrivals) {
     );
     let correlation = arrivals.correlation.map_or("-".to_owned(), |value| format!("{value:.2}"));
     let variation = gap.variation.map_or("-".to_owned(), number);
-    page.line("", format!("CV {variation} (1 is Poisson), correlation with the one before {correlation}"));
+    page.line("", format!("CV {variation} (1 is Poisson), correlation with the previous gap {correlation}"));
     let mut decades = [0_u64; 22];
     for class in &arrivals.histogram {
         let decade = if class.mean_ps < 1.0 { 0 } else { (class.mean_ps * 1.000_001).log10_floor() + 1 };
@@ -302,7 +304,7 @@ fn arrivals(page: &mut Page, arrivals: &Arrivals) {
     }
 }
 
-/// Powers and logarithms of ten, in steps.
+/// Powers and logarithms of ten, computed by repeated multiplication.
 trait Decades {
     fn log10_floor(self) -> usize;
     fn powi_exact(self, exponent: usize) -> f64;
@@ -321,7 +323,7 @@ impl Decades for f64 {
     }
 }
 
-/// The busiest devices.
+/// Writes a table of the devices with the most requests.
 fn devices(page: &mut Page, devices: &[DeviceProfile]) {
     const SHOWN: usize = 12;
     if devices.len() < 2 {
@@ -344,6 +346,6 @@ fn devices(page: &mut Page, devices: &[DeviceProfile]) {
     page.gap();
     page.text.push_str(&table.text());
     if devices.len() > SHOWN {
-        page.line("", format!("and {} devices more; all are in --json", devices.len() - SHOWN));
+        page.line("", format!("and {} more devices; --json lists all of them", devices.len() - SHOWN));
     }
 }

@@ -1,4 +1,4 @@
-//! `floatgate trace`: looking at traces, making workloads of them, and writing them in other formats.
+//! `floatgate trace`: analyzes traces, fits workloads to them, and converts them.
 
 mod convert;
 mod info;
@@ -15,14 +15,14 @@ pub struct Args {
 
 #[derive(clap::Subcommand)]
 enum Command {
-    /// Say what a trace is like, and what is implausible about it
+    /// Analyze a trace, and warn of implausible values
     Info(info::InfoArgs),
-    /// Make a synthetic workload that is like a trace, and say how well it fits
+    /// Fit a synthetic workload to a trace, and print how well it fits
     Synth(synth::SynthArgs),
     /// Write a trace in another format
     ///
-    /// Times are counted from the first request. What the new format cannot hold (operations, finer times, large
-    /// addresses) is counted and said.
+    /// Times start at the first request. Warnings count what the new format cannot represent: operations, times of
+    /// finer resolution, and large addresses.
     Convert(convert::ConvertArgs),
 }
 

@@ -1,4 +1,4 @@
-//! `floatgate trace synth`: a synthetic workload that is like a trace.
+//! `floatgate trace synth`: fits a synthetic workload to a trace, or to moments.
 
 use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
@@ -23,37 +23,42 @@ use crate::trace_args::{TraceArgs, one_or_more, whole};
 #[derive(clap::Args)]
 #[command(after_help = known_workloads())]
 pub struct SynthArgs {
-    /// The trace to fit; - for standard input
+    /// Trace to fit; - for standard input
     #[arg(required_unless_present = "moments")]
     file: Option<PathBuf>,
-    /// Fit these moments instead: 'read=23.2% read_size=2.25KiB write_size=3.75KiB interarrival=8.19ms', and where they
-    /// are known cv=... (of the gaps), footprint=SIZE, hot=SHARE (of the accesses, to 20 % of the pages),
-    /// sequential=SHARE, requests=N; or the name of a known workload, to which words may be added
+    /// Fit moments, or a known workload, instead of a trace
+    ///
+    /// Moments are one argument: 'read=23.2% read_size=2.25KiB write_size=3.75KiB interarrival=8.19ms'. Optional
+    /// moments are cv=V (coefficient of variation of the gaps), footprint=SIZE, hot=SHARE (of accesses to the hottest
+    /// 20 % of the pages), sequential=SHARE and requests=N. The name of a known workload can also be followed by
+    /// moments.
     #[arg(long, value_name = "MOMENTS", conflicts_with = "file")]
     moments: Option<String>,
-    /// Write the workload to this file: a model in JSON (.json), or a job in fio's words as far as they go (.fio)
+    /// Write the workload to FILE: a model (.json), or a fio job (.fio)
+    ///
+    /// A fio job cannot express all properties of a model.
     #[arg(short, long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// Make N requests instead of as many as the trace has
+    /// Generate N requests instead of as many as the trace has
     #[arg(long, value_name = "N", value_parser = one_or_more, allow_hyphen_values = true)]
     requests: Option<NonZeroU64>,
-    /// Offer requests X times as fast
+    /// Multiply the request rate by X
     #[arg(long, value_name = "X", allow_hyphen_values = true)]
     scale_rate: Option<f64>,
-    /// Make the footprint X times as large
+    /// Multiply the footprint by X
     #[arg(long, value_name = "X", allow_hyphen_values = true)]
     scale_footprint: Option<f64>,
-    /// Seed of what is made up to be compared
+    /// Seed of the requests that are generated for the comparison
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole, allow_hyphen_values = true)]
     seed: u64,
-    /// Print the comparison as JSON instead: a list of the moments
+    /// Print the comparison as JSON instead: a list of moments
     #[arg(long)]
     json: bool,
     #[command(flatten)]
     trace: TraceArgs,
 }
 
-/// How a workload is written down.
+/// File format of a workload.
 #[derive(Clone, Copy, PartialEq)]
 enum Form {
     Model,
@@ -89,7 +94,7 @@ pub fn run(args: &SynthArgs) -> Result<(), Failure> {
 }
 
 fn known_workloads() -> String {
-    let mut text = "Known workloads, by the moments that papers print of them (for --moments):".to_owned();
+    let mut text = "Known workloads for --moments, with their moments from papers:".to_owned();
     for known in KNOWN {
         text += &format!("\n  {:<11}{}: {}", known.name, known.title, known.moments);
     }
@@ -101,13 +106,13 @@ fn form_of(path: &Path) -> Result<Form, Failure> {
         Some("json") => Ok(Form::Model),
         Some("fio") => Ok(Form::Job),
         _ => Err(Failure::mistake(format!(
-            "{}: the name of the file says its form: it must end in .json (a model) or .fio (a job)",
+            "{}: unknown file format: expected a name that ends in .json (a model) or .fio (a job)",
             path.display()
         ))),
     }
 }
 
-/// A model from moments, and what they say as a profile.
+/// Builds a model from moments. Returns it with the profile of the moments.
 fn of_moments(args: &SynthArgs, text: &str) -> Result<(Profile, Fitted), Failure> {
     if let Some(name) = args.trace.spec().given().first() {
         return Err(Failure::mistake(format!("{name} is for traces, and has no effect on --moments")));
@@ -120,7 +125,7 @@ fn of_moments(args: &SynthArgs, text: &str) -> Result<(Profile, Fitted), Failure
     Ok((wanted, Fitted { model, moments }))
 }
 
-/// A model fitted to a trace, and the trace's profile.
+/// Fits a model to a trace. Returns it with the profile of the trace.
 fn of_trace(args: &SynthArgs, interrupt: &Interrupt) -> Result<(Profile, Fitted), Failure> {
     check_reading(&args.trace.spec())?;
     let file = args.file.as_deref().unwrap_or(Path::new(""));
@@ -138,12 +143,12 @@ fn of_trace(args: &SynthArgs, interrupt: &Interrupt) -> Result<(Profile, Fitted)
     }
 }
 
-/// What the job of a model makes.
+/// Returns the profile of the requests that the fio job of a model generates.
 fn profile_of_job(model: &Model, seed: u64) -> Result<Profile, Failure> {
     let words = words::words(model).map_err(Failure::mistake)?;
     let device = model.end().map_or(1 << 35, |end| end * 512);
     let mut jobs = synthetic::parse(&words::line(&words), device, seed).map_err(Failure::mistake)?;
-    let job = jobs.first_mut().ok_or_else(|| Failure::fault("the model became no job"))?;
+    let job = jobs.first_mut().ok_or_else(|| Failure::fault("the model has no job"))?;
     fit::profile_of(job.source.as_mut()).map_err(Failure::mistake)
 }
 
@@ -162,12 +167,12 @@ fn write(path: &Path, form: Form, model: &Model, interrupt: &Interrupt) -> Resul
     })
 }
 
-/// The comparison for people.
+/// Formats the comparison as text.
 fn text(args: &SynthArgs, form: Form, trace: &Profile, fitted: &Fitted) -> String {
     let mut page = Page::default();
     page.line("workload", &fitted.model.source);
     if trace.requests > TRIED {
-        page.line("", format!("compared by the first {TRIED} requests made up; footprints and hot shares are not"));
+        page.line("", format!("compared with the first {TRIED} generated requests, except footprints and hot shares"));
     }
     page.gap();
     let of = if args.moments.is_some() { "wanted" } else { "trace" };
@@ -187,7 +192,10 @@ fn text(args: &SynthArgs, form: Form, trace: &Profile, fitted: &Fitted) -> Strin
     page.gap();
     let poor: Vec<&str> = fitted.moments.iter().filter(|one| one.is_poor).map(|one| one.name.as_str()).collect();
     if !poor.is_empty() {
-        page.line("warning", format!("fits badly: {}; results that depend on it will differ", poor.join(", ")));
+        page.line(
+            "warning",
+            format!("poor fit: {}; results that depend on these moments will differ", poor.join(", ")),
+        );
     }
     for warning in &trace.warnings {
         page.line("warning", warning);
@@ -197,7 +205,7 @@ fn text(args: &SynthArgs, form: Form, trace: &Profile, fitted: &Fitted) -> Strin
         (Some(out), Form::Job) => {
             page.line("written", out.display().to_string());
             if let Ok(words) = words::words(&fitted.model) {
-                page.text += &format!("as words       '{}'\n", words::line(&words));
+                page.text += &format!("as a job       '{}'\n", words::line(&words));
             }
         }
         (None, _) => page.line("written", "nothing: -o FILE.json writes the model, -o FILE.fio a job"),
