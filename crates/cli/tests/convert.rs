@@ -1,4 +1,4 @@
-//! `floatgate trace convert`, through the real program.
+//! Tests of `floatgate trace convert` with the real program.
 
 mod common;
 
@@ -8,7 +8,7 @@ use common::Bench;
 
 const SPC: &str = "0,0,4096,R,0\n1,8,512,W,0.5\n0,2147483648,512,W,1.25\n";
 
-/// A directory with a trace, for `floatgate trace convert`.
+/// Creates a directory with a trace, for `floatgate trace convert`.
 fn bench() -> Bench {
     Bench::calling(&["trace", "convert"], &[("in.spc", SPC)])
 }
@@ -26,7 +26,7 @@ fn text(bytes: &[u8]) -> String {
 }
 
 #[test]
-fn a_file_is_written_and_what_it_cannot_hold_is_said() {
+fn a_conversion_warns_of_values_that_the_format_cannot_hold() {
     let bench = bench();
     let output = bench.run(&["in.spc", "out.txt", "--to", "ssdsim"]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
@@ -38,7 +38,7 @@ fn a_file_is_written_and_what_it_cannot_hold_is_said() {
 }
 
 #[test]
-fn the_name_of_the_output_says_how_it_is_packed() {
+fn the_output_is_compressed_according_to_its_name() {
     let bench = bench();
     for end in ["gz", "xz", "zst", "bz2"] {
         let packed = format!("out.spc.{end}");

@@ -1,4 +1,4 @@
-//! What `floatgate run` writes beside the summary, and `floatgate explain`, through the real program.
+//! Tests of the detail files of `floatgate run`, and of `floatgate explain`, with the real program.
 
 mod common;
 
@@ -18,7 +18,7 @@ use floatgate_report::timeline::read_timeline;
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// Reads and writes that wait for each other, and writes of several units that share program commands.
+/// Jobs whose reads and writes wait for each other, and whose larger writes share program commands.
 const MIX: &str =
     "rw=randrw bs=4k iodepth=16 number_ios=4000 name=a,b; rw=write name=c bs=32k rate_iops=900 number_ios=300";
 
@@ -26,7 +26,7 @@ fn floatgate(directory: &Path, arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_floatgate")).args(arguments).current_dir(directory).output().unwrap()
 }
 
-/// A result of `tiny`, with these options.
+/// Runs `tiny` with these options, and returns the directory of the result.
 fn run(arguments: &[&str]) -> (TempDir, PathBuf) {
     let directory = tempfile::tempdir().unwrap();
     let all = [&["run", "tiny", MIX, "--out", "result"], arguments].concat();
@@ -47,7 +47,7 @@ fn names(result: &Path) -> Vec<String> {
     names
 }
 
-/// All requests of a file, as text.
+/// Reads all requests of a file, as text.
 fn records(path: &Path) -> Vec<String> {
     let mut all = Vec::new();
     read_requests(path, &mut |record| {
@@ -81,7 +81,7 @@ fn parquet_and_csv_hold_the_same() {
     assert_eq!(told["bytes"], bytes);
     assert_eq!(told["latency_us"]["mean"].as_f64().unwrap(), latency as f64 / all.len() as f64 / 1e6);
     numbers.sort_unstable();
-    assert!(numbers.iter().copied().eq(0..all.len() as u64), "each request has its number");
+    assert!(numbers.iter().copied().eq(0..all.len() as u64), "each number occurs once");
 }
 
 #[test]
@@ -106,7 +106,7 @@ fn windows_add_up_to_the_summary() {
         assert_eq!(sum(&|row| row.victims), told("/cleaning/victims"));
         let amplification = sum(&|row| row.units_programmed) as f64 / sum(&|row| row.host_units) as f64;
         assert_eq!(amplification, summary["write_amplification"].as_f64().unwrap());
-        // Outstanding requests, over time, are the latencies: Little's law, but for answers on their way.
+        // Little's law: the outstanding requests, integrated over time, are the sum of the latencies.
         let seconds = |row: &Row| (row.end_ps - row.start_ps) as f64 / 1e12;
         let outstanding: f64 = rows.iter().map(|row| row.outstanding.unwrap() * seconds(row)).sum();
         let latency = summary["requests"]["all"]["latency_us"]["mean"].as_f64().unwrap() / 1e6;
@@ -125,7 +125,7 @@ fn windows_add_up_to_the_summary() {
     }
 }
 
-/// A time of an event, in picoseconds.
+/// Returns a time of an event in picoseconds.
 fn ps(value: &Value) -> u64 {
     (value.as_f64().unwrap() * 1e6).round() as u64
 }
@@ -151,7 +151,7 @@ fn a_timeline_is_one_json_document_whose_tracks_do_not_overlap() {
     let events = whole["traceEvents"].as_array().unwrap();
     assert_eq!(*events, self::events(&result));
     let named = |name: &str| events.iter().filter(|event| event["name"] == name && event["ph"] == "M").count();
-    // The host and 2 channels; 2 buses, 8 planes, and a thread for each request of those that overlap.
+    // Processes: the host and 2 channels. Threads: 2 buses, 8 planes, and one for each concurrent request.
     assert_eq!(named("process_name"), 3);
     assert!(named("thread_name") >= 10 + 17, "{}", named("thread_name"));
     let rows = read_series(&result.join("series.parquet")).unwrap();
@@ -163,9 +163,9 @@ fn a_timeline_is_one_json_document_whose_tracks_do_not_overlap() {
     for event in events.iter().filter(|event| event["ph"] == "X") {
         let (start, span) = (ps(&event["ts"]), ps(&event["dur"]));
         let track = (event["pid"].as_u64().unwrap(), event["tid"].as_u64().unwrap());
-        assert!(track.1 > 0, "Perfetto takes thread 0 for the same one in all processes");
+        assert!(track.1 > 0, "Perfetto treats thread 0 as the same thread in all processes");
         tracks.entry(track).or_default().push((start, start + span));
-        // As Perfetto reads them, which drops what overlaps.
+        // Perfetto truncates times to nanoseconds, and drops slices that overlap then.
         let whole_ns = |key: &str| (event[key].as_f64().unwrap() * 1000.0) as u64;
         seen.entry(track).or_default().push((whole_ns("ts"), whole_ns("ts") + whole_ns("dur")));
         requests += u64::from(event["cat"] == "request");
@@ -176,7 +176,7 @@ fn a_timeline_is_one_json_document_whose_tracks_do_not_overlap() {
     assert_eq!(requests, summary["requests"]["all"]["count"].as_u64().unwrap());
     assert_apart(tracks);
     assert_apart(seen);
-    // All that the array booked up to the last answer is there.
+    // The phases up to the last completion add up to the busy times in the series.
     let total = |of: &dyn Fn(&Row) -> &Vec<f64>| -> f64 {
         rows.iter().map(|row| of(row).iter().sum::<f64>() * (row.end_ps - row.start_ps) as f64).sum()
     };
@@ -185,7 +185,7 @@ fn a_timeline_is_one_json_document_whose_tracks_do_not_overlap() {
     close(of_phase["cell"], total(&|row| &row.die_cell));
 }
 
-/// Asserts that what is on one track does not overlap.
+/// Asserts that the slices of each track do not overlap.
 fn assert_apart(tracks: BTreeMap<(u64, u64), Vec<(u64, u64)>>) {
     for (track, mut slices) in tracks {
         slices.sort_unstable();
@@ -193,9 +193,9 @@ fn assert_apart(tracks: BTreeMap<(u64, u64), Vec<(u64, u64)>>) {
     }
 }
 
-/// A read that interrupts a program is seen after the program has been booked as a whole.
+/// A program is scheduled as a whole before a read suspends it.
 #[test]
-fn what_is_suspended_rests_in_the_timeline() {
+fn suspended_operations_are_split_in_the_timeline() {
     let suspend = "nand.advanced.suspend={ program = true, erase = true, latency = \"5us\", resume = \"3us\" }";
     let set = ["--timeline", "--set", suspend, "--set", "nand.concurrency=die", "--set", "scheduler=read-first"];
     let (_keep, result) = run(&set);
@@ -210,14 +210,14 @@ fn what_is_suspended_rests_in_the_timeline() {
         }
     }
     assert_apart(tracks);
-    assert!(programs.values().filter(|parts| parts.len() > 1).count() > 100, "reads interrupt programs");
+    assert!(programs.values().filter(|parts| parts.len() > 1).count() > 100, "too few suspended programs");
     let whole = programs.values().map(|parts| parts.iter().sum::<u64>()).max().unwrap();
-    assert!(programs.values().all(|parts| parts.iter().sum::<u64>() == whole), "the parts make up a program");
+    assert!(programs.values().all(|parts| parts.iter().sum::<u64>() == whole), "the parts do not add up to a program");
 }
 
 #[test]
-fn the_controllers_cores_have_tracks() {
-    let firmware = "controller.firmware={ cores = 2, interrupt = 100, lookup = 200, allocation = 400, gc = 900 }";
+fn the_controller_cores_have_tracks() {
+    let firmware = "controller.firmware={ cores = 2, interrupt = 100, lookup = 200, allocation = 400, cleaning = 900 }";
     let (_keep, result) = run(&["--timeline", "--set", firmware]);
     let summary = summary(&result);
     let events = events(&result);
@@ -226,9 +226,9 @@ fn the_controllers_cores_have_tracks() {
         .filter(|event| event["ph"] == "M" && event["pid"] == 3 && event["name"] != "thread_sort_index")
         .filter_map(|event| Some((event["tid"].as_u64()?, event["args"]["name"].as_str()?)))
         .collect();
-    assert_eq!(named, [(1, "controller"), (1, "core 0"), (2, "core 1")], "behind the host and two channels");
+    assert_eq!(named, [(1, "controller"), (1, "core 0"), (2, "core 1")], "after the host and two channels");
     let mut tracks: BTreeMap<(u64, u64), Vec<(u64, u64)>> = BTreeMap::new();
-    // By request and task: how many pieces; and for cleaning.
+    // Number of work items by request and task. GC has no request.
     let mut tasks: BTreeMap<(Option<u64>, &str), u64> = BTreeMap::new();
     for event in events.iter().filter(|event| event["cat"] == "firmware") {
         let (start, span, args) = (ps(&event["ts"]), ps(&event["dur"]), &event["args"]);
@@ -251,7 +251,7 @@ fn the_controllers_cores_have_tracks() {
         assert!((0..requests).all(|request| tasks[&(Some(request), task)] == 1), "each request has one {task}");
     }
     assert!(tasks[&(None, "choose a block")] > 10);
-    // All that the summary says of the cores is there: it ends at the last answer, and cleaning may go on.
+    // The summary ends at the last completion, but garbage collection may continue after it.
     let measured = summary["measured_s"].as_f64().unwrap() * 1e12;
     for (track, share) in tracks.values().zip(summary["firmware"]["cores"].as_array().unwrap()) {
         let busy: u64 = track.iter().map(|(from, to)| (*to).min(measured as u64).saturating_sub(*from)).sum();
@@ -276,7 +276,7 @@ fn arrows_lead_from_requests_to_their_operations() {
     }
     let begun: Vec<&Value> = events.iter().filter(|event| event["ph"] == "b").map(|event| &event["id"]).collect();
     let ended: Vec<&Value> = events.iter().filter(|event| event["ph"] == "e").map(|event| &event["id"]).collect();
-    assert_eq!(begun, ended, "each wait that begins ends");
+    assert_eq!(begun, ended, "each wait that starts must end");
 }
 
 #[test]
@@ -297,7 +297,8 @@ fn a_span_of_the_timeline_is_the_same_part_of_the_whole() {
     assert!(all.iter().filter(|e| e["args"]["phase"].is_string()).all(|e| ps(&e["ts"]) >= 100_000_000_000));
 }
 
-/// How long others held what a read waited for, worked out from the timeline by stepping through its instants.
+/// Returns how long other operations held the die and the channel that an operation waited for, in picoseconds. This is
+/// computed from the timeline by stepping through its instants.
 fn blocked(events: &[Value], wait: &Value, until: u64) -> (u64, u64) {
     let (lun, own) = (&wait["args"]["lun"], &wait["args"]["op"]);
     let from = ps(&wait["ts"]);
@@ -362,9 +363,9 @@ fn explain_agrees_with_the_timeline() {
     }
 }
 
-/// Two books of the same: the parts are summed up while the run goes on, the blockers found in the timeline.
+/// The parts of a latency are summed up during the run, and the blockers are found in the timeline. Both must agree.
 #[test]
-fn explain_names_those_whom_the_parts_count() {
+fn explain_names_the_blockers_that_the_parts_count() {
     let (keep, _) = run(&["--requests", "parquet", "--timeline"]);
     let mut behind_gc = 0;
     for rank in 1..=60 {
@@ -387,13 +388,13 @@ fn explain_names_those_whom_the_parts_count() {
         assert_eq!((told("die"), told("channel"), told("gc")), (die, channel, gc), "{choice}: {explanation}");
         behind_gc += u32::from(gc > 0);
     }
-    assert!(behind_gc > 10, "{behind_gc} requests behind cleaning");
+    assert!(behind_gc > 10, "{behind_gc} requests waited for garbage collection");
 }
 
-/// Partial writes of few units, so that requests wait for older writes, and reads for what those do not yet have.
+/// Partial writes of few units, so that requests wait for older writes, and reads for data that they do not have yet.
 const HOT: &str = "rw=randrw bs=1k size=64k io_size=3m iodepth=16 norandommap=1";
 
-/// Picoseconds of the part of a story.
+/// Returns a part of the latency in an explanation, in picoseconds.
 fn part(explanation: &Value, name: &str) -> u64 {
     ps(&explanation["parts"].as_array().unwrap().iter().find(|one| one["part"] == name).unwrap()["us"])
 }
@@ -424,7 +425,7 @@ fn explain_names_the_older_writes_that_a_request_waited_for() {
             let behind = order["behind"].as_array().unwrap();
             let told: u64 = behind.iter().map(|older| ps(&older["us"])).sum();
             assert_eq!((told, ps(&order["untold_us"])), (part(&explanation, "order"), 0), "{explanation}");
-            // They came before, and ended one when the next had begun.
+            // The older writes are other requests, and the waits for them follow one another without gaps.
             assert!(behind.iter().all(|older| older["request"] != asked));
             let ends: Vec<u64> = behind.iter().map(|older| ps(&older["until_us"])).collect();
             let steps = ends.windows(2).zip(behind).all(|(ends, older)| ends[0] - ends[1] == ps(&older["us"]));
@@ -441,7 +442,7 @@ fn explain_names_the_older_writes_that_a_request_waited_for() {
 }
 
 #[test]
-fn a_request_stands_among_those_that_it_is_chosen_from() {
+fn a_request_is_ranked_among_the_requests_that_it_is_chosen_from() {
     let (keep, result) = run(&["--requests", "csv"]);
     let summary = summary(&result);
     let explain = |choice: &str| {
@@ -464,7 +465,7 @@ fn a_request_stands_among_those_that_it_is_chosen_from() {
 }
 
 #[test]
-fn a_request_that_is_not_there_is_told_with_those_that_are() {
+fn an_unknown_request_is_an_error_that_names_the_known_ones() {
     let (keep, result) = run(&["--requests", "parquet"]);
     let summary = summary(&result);
     let error = |choice: &str| {
@@ -482,10 +483,10 @@ fn a_request_that_is_not_there_is_told_with_those_that_are() {
     assert!(error("99999999").contains("numbered from 0 to 4299"), "{}", error("99999999"));
 }
 
-/// The command that a story says is run as it is, by a shell.
+/// A shell runs the command of the explanation unchanged.
 #[test]
 #[cfg(unix)]
-fn what_the_timeline_leaves_out_is_told_with_the_command_that_adds_it() {
+fn explain_prints_the_command_that_records_missing_operations() {
     let (keep, result) = run(&["--requests", "parquet", "--timeline=..20ms"]);
     let explanation = |choice: &str| -> Value {
         serde_json::from_slice(&floatgate(keep.path(), &["explain", "result", choice, "--json"]).stdout).unwrap()
@@ -495,7 +496,7 @@ fn what_the_timeline_leaves_out_is_told_with_the_command_that_adds_it() {
     assert!(!covers(&before) && before["finish_us"].as_f64().unwrap() > 20_000.0, "{before}");
     let command = before["rerun"].as_str().unwrap();
     let text = String::from_utf8(floatgate(keep.path(), &["explain", "result", "max"]).stdout).unwrap();
-    assert!(text.contains("goes from 0.000") && text.contains(command), "{text}");
+    assert!(text.contains("ranges from 0.000") && text.contains(command), "{text}");
     let program = Path::new(env!("CARGO_BIN_EXE_floatgate")).parent().unwrap();
     let path = format!("{}:{}", program.display(), std::env::var("PATH").unwrap());
     let mut shell = Command::new("sh");
@@ -507,11 +508,14 @@ fn what_the_timeline_leaves_out_is_told_with_the_command_that_adds_it() {
     assert!(!after["operations"].as_array().unwrap().is_empty());
     let all = events(&result);
     let first = all.iter().filter(|event| event["args"]["phase"].is_string()).map(|event| ps(&event["ts"])).min();
-    assert!(first.unwrap() <= ps(&after["arrival_us"]), "what was in the way at its arrival is in it");
+    assert!(
+        first.unwrap() <= ps(&after["arrival_us"]),
+        "the timeline misses operations that blocked the request at its arrival"
+    );
 }
 
 #[test]
-fn a_write_that_any_die_may_take_is_told_as_such() {
+fn explain_marks_writes_that_any_die_may_take() {
     for (allocation, any) in [("static", false), ("dynamic", true)] {
         let set = format!("allocation={allocation}");
         let (keep, _) = run(&["--requests", "parquet", "--timeline", "--set", &set]);
@@ -528,7 +532,7 @@ fn a_write_that_any_die_may_take_is_told_as_such() {
 }
 
 #[test]
-fn explain_finds_the_request_at_a_place_in_the_distribution() {
+fn explain_finds_requests_by_rank() {
     let (keep, result) = run(&["--requests", "csv"]);
     let mut writes = Vec::new();
     read_requests(&result.join("requests.csv"), &mut |record| {
@@ -554,14 +558,14 @@ fn explain_finds_the_request_at_a_place_in_the_distribution() {
         let standing = &explanation["standing"];
         assert_eq!(standing["of"], count);
         assert_eq!(standing["faster"], writes.iter().filter(|write| write.0 < writes[rank - 1].0).count());
-        assert_eq!(explanation["operations"], Value::Null, "there is no timeline");
+        assert_eq!(explanation["operations"], Value::Null, "operations without a timeline");
     }
     let text = String::from_utf8(floatgate(keep.path(), &["explain", "result", "max"]).stdout).unwrap();
     assert!(text.contains("--timeline"), "{text}");
 }
 
 #[test]
-fn a_timeline_of_another_device_is_no_witness() {
+fn a_timeline_of_another_device_is_refused() {
     let (keep, result) = run(&["--requests", "csv"]);
     let (_other, others) = run(&["--timeline", "--set", "gc.victim=fifo"]);
     fs::copy(others.join("timeline.json.gz"), result.join("timeline.json.gz")).unwrap();
@@ -578,7 +582,7 @@ fn a_timeline_of_another_device_is_no_witness() {
 }
 
 #[test]
-fn what_is_missing_is_told_with_the_option_that_makes_it() {
+fn errors_about_missing_files_name_the_option_that_creates_them() {
     let (keep, result) = run(&[]);
     assert_eq!(names(&result), ["digests.json", "report.html", "series.parquet", "summary.json"]);
     let error = |arguments: &[&str]| {
@@ -591,7 +595,7 @@ fn what_is_missing_is_told_with_the_option_that_makes_it() {
     assert!(error(&["explain", "result", "p101"]).contains("p99.9"));
     assert!(error(&["run", "tiny", MIX, "--timeline"]).contains("--out"));
     assert!(error(&["run", "tiny", MIX, "--out", "x", "--timeline=5ms"]).contains("10ms..12ms"));
-    assert!(error(&["run", "tiny", MIX, "--out", "x", "--series=0s"]).contains("no length"));
+    assert!(error(&["run", "tiny", MIX, "--out", "x", "--series=0s"]).contains("longer than 0"));
     assert!(!keep.path().join("x").exists());
     let (keep, _) = run(&["--requests", "parquet"]);
     let output = floatgate(keep.path(), &["explain", "result", "99999999"]);
@@ -600,7 +604,7 @@ fn what_is_missing_is_told_with_the_option_that_makes_it() {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn a_full_disk_is_told_by_the_name_of_the_file() {
+fn errors_of_a_full_disk_name_the_file() {
     for name in ["requests.parquet", "series.parquet", "timeline.json.gz"] {
         let directory = tempfile::tempdir().unwrap();
         let full = directory.path().join("full");
@@ -615,9 +619,9 @@ fn a_full_disk_is_told_by_the_name_of_the_file() {
     }
 }
 
-/// Five requests in 0.4 s: 400 million windows of a nanosecond, of which nearly all are empty.
+/// Five requests in 0.4 s need 400 million windows of a nanosecond. Nearly all of them are empty.
 #[test]
-fn windows_are_limited_and_one_that_works_is_named() {
+fn windows_are_limited_and_the_warning_proposes_a_length() {
     let directory = tempfile::tempdir().unwrap();
     let run = |series: &str| {
         let job = "rw=randread rate_iops=10 number_ios=5";
@@ -626,14 +630,17 @@ fn windows_are_limited_and_one_that_works_is_named() {
         String::from_utf8(output.stderr).unwrap()
     };
     let said = run("--series=1ns");
-    assert!(said.contains("series.parquet ends at 1.000000 ms of simulated time, where it had 1,000,000"), "{said}");
-    assert!(said.contains("like --series=500ns"), "{said}");
+    assert!(
+        said.contains("series.parquet ends at 1.000000 ms of simulated time, where it reached its limit of 1,000,000"),
+        "{said}"
+    );
+    assert!(said.contains("such as --series=500ns"), "{said}");
     // The last request arrives at 0.4 s: 800,000 windows.
     let result = directory.path().join("few");
     let last = |rows: &[Row]| rows[rows.len() - 1].clone();
     let rows = read_merged(&result.join("series.parquet"), 1000, last).unwrap();
     assert_eq!((rows.len(), rows[999].end_ps), (1000, 1_000_000_000));
-    // The report is the same when it is written again.
+    // Writing the report again gives the same bytes.
     let report = fs::read(result.join("report.html")).unwrap();
     assert!(report.len() < 2_000_000, "{}", report.len());
     assert!(floatgate(directory.path(), &["report", "few"]).status.success());
@@ -641,10 +648,10 @@ fn windows_are_limited_and_one_that_works_is_named() {
     assert!(run("--series=10us").is_empty());
 }
 
-/// The time between two requests is full of windows, and the user does not wait for their end.
+/// There are many windows between two requests, and Ctrl-C does not wait for the next request.
 #[test]
 #[cfg(unix)]
-fn ctrl_c_is_heard_between_two_requests() {
+fn ctrl_c_works_between_two_requests() {
     let bench = Bench::new();
     let run = ["run", "tlc-nvme", "rw=randread rate_iops=1 number_ios=5", "--precondition", "none"];
     let arguments = [&run[..], &["--out", "part", "--series=1us"]].concat();
@@ -659,7 +666,7 @@ fn an_interrupted_run_leaves_whole_files() {
     let bench = Bench::new();
     let run = ["run", "tiny", "rw=randwrite number_ios=1g iodepth=8", "--out", "part", "--series=1ms"];
     let arguments = [&run[..], &["--requests=parquet", "--timeline=1ms..30ms"]].concat();
-    // When groups of rows come out, it runs.
+    // A growing file shows that the run has started.
     bench.interrupted(&arguments, "part/requests.parquet.partial");
     let result = bench.path("part");
     let count = summary(&result)["requests"]["all"]["count"].as_u64().unwrap();

@@ -1,4 +1,4 @@
-//! `floatgate device`, as a user calls it.
+//! Tests of `floatgate device` with the real program.
 
 use std::io::Read;
 use std::process::{Command, Output, Stdio};
@@ -13,7 +13,7 @@ fn run(arguments: &[&str]) -> Output {
     floatgate(arguments).output().unwrap()
 }
 
-/// The standard output of a command that must succeed, and say nothing else.
+/// Runs a command, which must succeed without errors or warnings, and returns its output.
 fn output(arguments: &[&str]) -> String {
     let output = run(arguments);
     let errors = String::from_utf8_lossy(&output.stderr);
@@ -21,7 +21,7 @@ fn output(arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// The error of a command that must fail as a mistake of the user.
+/// Runs a command, which must report a mistake of the user, and returns its error.
 fn mistake(arguments: &[&str]) -> String {
     let output = run(arguments);
     let errors = String::from_utf8(output.stderr).unwrap();
@@ -41,7 +41,7 @@ fn list_has_a_line_for_each_device() {
 }
 
 #[test]
-fn show_has_figures_sources_and_what_follows() {
+fn show_prints_parameters_sources_and_derived_values() {
     let shown = output(&["device", "show", "hu2011", "--set", "geometry.channels=8"]);
     let line = |key: &str| {
         let found = shown.lines().find(|line| line.starts_with(key)).unwrap_or_else(|| panic!("no {key} in\n{shown}"));
@@ -52,17 +52,17 @@ fn show_has_figures_sources_and_what_follows() {
     assert_eq!(line("host.queue_depth"), "host.queue_depth 65536 default");
     assert_eq!(line("physical"), "physical 32 GiB (34359738368 B)");
     assert_eq!(line("spare"), "spare 10.00 % of physical");
-    assert_eq!(line("over-provisioning"), "over-provisioning 11.11 % of logical, the vendor's figure");
-    // 2048 B at 25 ns: 51.2 us on the bus.
+    assert_eq!(line("over-provisioning"), "over-provisioning 11.11 % of logical, as vendors specify it");
+    // A transfer of 2048 B at 25 ns/B takes 51.2 us.
     assert!(line("page read").starts_with("page read 71.20 us"), "{}", line("page read"));
     assert_eq!(line("program"), "program 251.20 us");
     assert_eq!(line("erase"), "erase 1500.00 us");
     assert_eq!(line("channel"), "channel 40.0 MB/s, 320.0 MB/s over 8");
-    assert!(line("stock").contains("3 in each plane") && line("stock").ends_with("can keep 203"), "{}", line("stock"));
+    assert!(line("free").contains("3 per plane") && line("free").ends_with("can keep 203"), "{}", line("free"));
 }
 
 #[test]
-fn what_show_prints_is_the_same_device() {
+fn the_output_of_show_is_a_file_of_the_same_device() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("copy.toml");
     let path = path.to_str().unwrap();
@@ -80,7 +80,7 @@ fn check_accepts_and_refuses() {
     let path = folder.path().join("mine.toml");
     let file = path.to_str().unwrap();
     std::fs::write(&path, "base = \"tiny\"\n[gc]\nsoft_threshold = 4\n").unwrap();
-    assert!(output(&["device", "check", file]).contains("mine is a device, digest "));
+    assert!(output(&["device", "check", file]).contains("mine is a valid device, digest "));
     assert!(output(&["device", "show", file]).starts_with("mine: based on tiny\n"));
     let error = mistake(&["device", "check", file, "--set", "capacity.spare=0.1"]);
     assert!(
@@ -110,9 +110,9 @@ fn mistakes_have_status_2() {
     assert!(mistake(&["device", "shwo"]).contains("show"));
 }
 
-/// A built-in device with an override that does not fit it: the override is the cause, and not a line of the built-in.
+/// If an override does not fit a built-in device, the error is about the override, not about a line of the device.
 #[test]
-fn an_override_that_does_not_fit_the_rest_is_the_cause() {
+fn errors_about_overrides_that_do_not_fit_name_the_override() {
     let cell = mistake(&["device", "check", "tlc-nvme", "--set", "nand.cell=qlc"]);
     assert!(
         cell.starts_with("error: --set nand.cell=qlc: nand.read = [45us, 60us, 55us]: must be one time,"),
@@ -120,12 +120,12 @@ fn an_override_that_does_not_fit_the_rest_is_the_cause() {
     );
     assert!(cell.contains("built-in device tlc-nvme, and conflicts with this"), "{cell}");
     assert!(cell.contains("with --set nand.read=...\n | nand.cell=qlc\n | ^^^^^^^^^^^^^\n"), "{cell}");
-    // Of several, the one without which all is well.
+    // If there are several overrides, the error names the one without which the device is valid.
     let both = ["device", "check", "tlc-nvme", "--set", "geometry.blocks=10", "--set", "gc.victim=fifo"];
     let blocks = mistake(&both);
     assert!(blocks.starts_with("error: --set geometry.blocks=10: capacity.logical = "), "{blocks}");
     assert!(blocks.contains("with --set capacity.logical=..."), "{blocks}");
-    // What the override itself says stays where it is, and what is wrong without any, too.
+    // An error in the override itself, or one that exists without overrides, is reported at its own position.
     let own = mistake(&["device", "check", "tiny", "--set", "geometry.mapping_unit=3KiB"]);
     assert!(own.contains(" |                       ^^^^\n") && !own.contains("conflicts with this"), "{own}");
     let folder = tempfile::tempdir().unwrap();
@@ -136,7 +136,7 @@ fn an_override_that_does_not_fit_the_rest_is_the_cause() {
 }
 
 #[test]
-fn what_is_no_device_file_is_told_by_its_name() {
+fn errors_about_invalid_device_files_name_the_file() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("mine.toml");
     for nothing in ["", "\n# nothing\n"] {
@@ -158,7 +158,7 @@ fn schema_is_json() {
 }
 
 #[test]
-fn a_reader_that_leaves_is_no_failure() {
+fn a_closed_output_is_not_a_failure() {
     for arguments in [&["device", "schema"][..], &["device", "list"], &["device", "show", "mqsim-default"]] {
         let mut child = floatgate(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         drop(child.stdout.take());

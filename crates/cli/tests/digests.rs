@@ -1,4 +1,4 @@
-//! Damage, and files of different runs in one directory, are noticed when a result is read.
+//! Tests that reading a result detects damage, and files of different runs in one directory.
 
 mod common;
 
@@ -7,19 +7,19 @@ use std::fs;
 use common::Bench;
 use floatgate_core::sim::rng::Rng;
 
-/// A result in `name`, with all files, of a run with this seed.
+/// Creates a result with all files in `name`, of a run with this seed.
 fn result(bench: &Bench, name: &str, seed: &str, form: &str) {
     let job = "rw=randrw bs=4k iodepth=8 number_ios=2000 norandommap=1";
     bench.good(&["run", "tiny", job, "--seed", seed, "--out", name, "--requests", form, "--timeline"]);
 }
 
-/// A command that reads the file.
+/// Returns a command that reads the file.
 fn reader(file: &str) -> &'static [&'static str] {
     if file == "series.parquet" { &["report", "R"] } else { &["explain", "R", "max"] }
 }
 
 #[test]
-fn every_flipped_bit_is_noticed() {
+fn every_flipped_bit_is_detected() {
     let bench = Bench::new();
     for form in ["parquet", "csv"] {
         result(&bench, "R", "1", form);
@@ -36,9 +36,9 @@ fn every_flipped_bit_is_noticed() {
                 flipped[(bit / 8) as usize] ^= 1 << (bit % 8);
                 fs::write(&path, flipped).unwrap();
                 let status = bench.run(reader(file)).status.code();
-                // A bit of the digests may be one of a file that this reader does not need.
+                // The flipped bit may be in the digest of a file that this command does not read.
                 let may_pass = file == "digests.json" && status == Some(0);
-                assert!(matches!(status, Some(1 | 2)) || may_pass, "{file}: bit {bit} was not noticed");
+                assert!(matches!(status, Some(1 | 2)) || may_pass, "{file}: bit {bit} was not detected");
             }
             fs::write(&path, whole).unwrap();
         }
@@ -47,7 +47,7 @@ fn every_flipped_bit_is_noticed() {
 }
 
 #[test]
-fn files_of_another_run_are_noticed() {
+fn files_of_another_run_are_detected() {
     let bench = Bench::new();
     result(&bench, "R", "1", "parquet");
     result(&bench, "other", "2", "parquet");
@@ -65,14 +65,14 @@ fn files_of_another_run_are_noticed() {
         bench.good(&["explain", "R", "max"]);
         let _ = fs::remove_file(bench.path("R/digests.json"));
     }
-    // All but the digests of another run.
+    // Only the digests are of another run.
     fs::copy(bench.path("other/digests.json"), bench.path("R/digests.json")).unwrap();
     for arguments in [&["report", "R"][..], &["compare", "R", "other"], &["explain", "R", "max"]] {
         let error = bench.refused(arguments);
         assert!(error.contains("R/summary.json is not as its run wrote it"), "{error}");
     }
     assert!(bench.refused(&["draw", "R", "..100us"]).contains("R/timeline.json.gz is not as its run wrote it"));
-    // A file that the run has not written.
+    // The run did not write this file.
     result(&bench, "R", "1", "parquet");
     result(&bench, "csv", "1", "csv");
     fs::remove_file(bench.path("R/requests.parquet")).unwrap();
@@ -91,7 +91,7 @@ fn a_directory_without_digests_is_read_with_a_note() {
         assert!(output.status.success(), "{}", common::stderr(&output));
         assert!(common::stderr(&output).starts_with("note: R/digests.json is missing"), "{}", common::stderr(&output));
     }
-    // The same run, the same files, but for what the simulation cost.
+    // Both runs write equal files. The cost of the simulation is in the summary only.
     for file in ["requests.parquet", "series.parquet", "timeline.json.gz"] {
         let read = |directory: &str| fs::read(bench.path(directory).join(file)).unwrap();
         assert!(read("R") == read("other"), "{file}");

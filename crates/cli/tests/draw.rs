@@ -1,4 +1,4 @@
-//! `floatgate draw`, through the real program.
+//! Tests of `floatgate draw` with the real program.
 
 mod common;
 
@@ -8,7 +8,7 @@ use common::Bench;
 use floatgate_core::config::units::Duration;
 use floatgate_report::timeline::{ps, read_timeline};
 
-/// A directory with a result.
+/// Creates a directory with a result.
 fn result(options: &[&str]) -> Bench {
     let bench = Bench::new();
     let run = ["run", "tiny", "rw=randrw bs=4k iodepth=4 number_ios=500", "--out", "result"];
@@ -16,7 +16,7 @@ fn result(options: &[&str]) -> Bench {
     bench
 }
 
-/// The times of the boxes of a drawing, but for those of the registers.
+/// Returns the times of the boxes of a diagram, except those of the registers.
 fn boxes(svg: &str) -> Vec<(u64, u64)> {
     let lines = svg.lines().filter(|line| line.starts_with("<g class=\"box ") && !line.contains("box register"));
     let number = |line: &str, name: &str| -> u64 {
@@ -29,7 +29,7 @@ fn boxes(svg: &str) -> Vec<(u64, u64)> {
 }
 
 #[test]
-fn a_span_is_drawn_with_all_that_the_timeline_has_of_it() {
+fn a_diagram_has_all_events_of_its_span() {
     let bench = result(&["--timeline"]);
     let place = bench.path("result");
     bench.good(&["draw", "result", "1ms..1500us"]);
@@ -47,7 +47,7 @@ fn a_span_is_drawn_with_all_that_the_timeline_has_of_it() {
     assert!(events.len() > 10, "{events:?}");
     assert_eq!(boxes(&drawn), events);
     assert!(drawn.contains(">tiny, 1 ms to 1.5 ms</title>"), "{drawn}");
-    // The file by itself, to another place, with another title.
+    // The timeline can be given by its path, with another output and title.
     let out = ["--out", "x.svg", "--title", "<a> & \u{1}b"];
     bench.good(&[&["draw", "result/timeline.json.gz", "1ms..1500us"], &out[..]].concat());
     let other = fs::read_to_string(bench.path("x.svg")).unwrap();
@@ -56,7 +56,7 @@ fn a_span_is_drawn_with_all_that_the_timeline_has_of_it() {
 }
 
 #[test]
-fn what_cannot_be_drawn_is_told_with_what_can() {
+fn errors_about_spans_propose_a_valid_span() {
     let bench = result(&["--timeline"]);
     let said = bench.refused(&["draw", "result"]);
     assert!(said.contains("of which a diagram shows 300 at most: give a shorter one, like .."), "{said}");
@@ -66,12 +66,12 @@ fn what_cannot_be_drawn_is_told_with_what_can() {
     let drawn = fs::read(bench.path("result/timeline.svg")).unwrap();
     let said = bench.refused(&["draw", "result", "900s.."]);
     assert!(said.contains("has no work of channels and cells in this span: what it has is between 0ps and "), "{said}");
-    assert_eq!(fs::read(bench.path("result/timeline.svg")).unwrap(), drawn, "what was drawn before is left");
+    assert_eq!(fs::read(bench.path("result/timeline.svg")).unwrap(), drawn, "the earlier diagram must stay");
     for (arguments, expected) in [
         (&["draw", "missing"][..], "cannot read missing: No such file"),
         (&["draw", "result/summary.json"], "result/summary.json is not a timeline"),
-        (&["draw", "result", "5ms"], "write a span of simulated time, like 10ms..12ms"),
-        (&["draw", "result", "5ms..1ms"], "it ends before it begins"),
+        (&["draw", "result", "5ms"], "expected a span of simulated time, such as 10ms..12ms"),
+        (&["draw", "result", "5ms..1ms"], "the span must end after its start"),
     ] {
         let said = bench.refused(arguments);
         assert!(said.contains(expected), "{said}");
@@ -79,7 +79,7 @@ fn what_cannot_be_drawn_is_told_with_what_can() {
 }
 
 #[test]
-fn a_result_without_a_timeline_is_told_how_to_get_one_and_loses_the_old_drawing() {
+fn a_run_without_a_timeline_removes_the_old_diagram() {
     let bench = result(&["--timeline=1ms..2ms"]);
     bench.good(&["draw", "result", "1ms..1200us"]);
     bench.good(&["run", "tiny", "rw=read bs=4k number_ios=10", "--out", "result"]);

@@ -1,4 +1,4 @@
-//! One Ctrl-C or SIGTERM ends whatever waits, through the real program.
+//! Tests that one Ctrl-C or SIGTERM ends every wait of the real program.
 
 #![cfg(unix)]
 
@@ -19,7 +19,7 @@ fn pause() {
     std::thread::sleep(Duration::from_millis(50));
 }
 
-/// A process that is ended when the test does not come to its end.
+/// Process that is killed if the test fails.
 struct Running(Option<Child>);
 
 impl Running {
@@ -28,7 +28,7 @@ impl Running {
         Running(Some(command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()))
     }
 
-    /// Waits until the process listens to signals: its thread for them has been started.
+    /// Waits until the process handles signals, which is when its thread for signals exists.
     fn listens(self) -> Running {
         let tasks = format!("/proc/{}/task", self.0.as_ref().unwrap().id());
         for _ in 0..600 {
@@ -39,10 +39,10 @@ impl Running {
             }
             pause();
         }
-        panic!("it does not listen to signals");
+        panic!("the process does not handle signals");
     }
 
-    /// Reads standard error until it has these words, for ten seconds at most, and returns what was read.
+    /// Reads standard error until it contains these words, for at most ten seconds, and returns the text.
     fn says(&mut self, words: &str) -> String {
         let stream = self.0.as_mut().unwrap().stderr.as_mut().unwrap();
         let mut said = Vec::new();
@@ -50,14 +50,14 @@ impl Running {
         let patience = Timespec { tv_sec: 10, tv_nsec: 0 };
         while !String::from_utf8_lossy(&said).contains(words) {
             let ready = poll(&mut [PollFd::new(stream, PollFlags::IN)], Some(&patience)).unwrap();
-            assert_eq!(ready, 1, "it does not say `{words}`: {}", String::from_utf8_lossy(&said));
-            assert_eq!(stream.read(&mut byte).unwrap(), 1, "it ended: {}", String::from_utf8_lossy(&said));
+            assert_eq!(ready, 1, "it did not print `{words}`: {}", String::from_utf8_lossy(&said));
+            assert_eq!(stream.read(&mut byte).unwrap(), 1, "the process ended: {}", String::from_utf8_lossy(&said));
             said.push(byte[0]);
         }
         String::from_utf8(said).unwrap()
     }
 
-    /// Sends one signal, and returns what comes of it within ten seconds.
+    /// Sends one signal, waits up to ten seconds for the end of the process, and returns its output.
     fn end(mut self, signal: Signal) -> Output {
         let mut child = self.0.take().unwrap();
         pause();
@@ -70,7 +70,7 @@ impl Running {
             pause();
         }
         self.0 = Some(child);
-        panic!("one signal does not end it");
+        panic!("one signal did not end the process");
     }
 }
 
@@ -84,7 +84,7 @@ fn pipe(bench: &Bench) {
     assert!(Command::new("mkfifo").arg(bench.path("pipe")).status().unwrap().success());
 }
 
-/// Pipes that nobody writes to, wherever a trace, a state or standard input is read.
+/// Pipes without a writer, in all places where a trace, a state or standard input is read.
 #[test]
 fn waiting_for_input_ends_with_the_first_signal() {
     let bench = Bench::calling(&[], &[("device.toml", common::DEVICE)]);
@@ -112,7 +112,7 @@ fn waiting_for_input_ends_with_the_first_signal() {
     }
 }
 
-/// Pipes that nobody reads, and one whose reader takes nothing, wherever a file is written.
+/// Pipes without a reader, and one whose reader does not read, in all places where a file is written.
 #[test]
 fn waiting_for_a_reader_ends_with_the_first_signal() {
     let bench = Bench::calling(&[], &[("device.toml", common::DEVICE)]);
@@ -136,7 +136,7 @@ fn waiting_for_a_reader_ends_with_the_first_signal() {
         let mut running = Running::start(&bench, arguments, Stdio::null()).listens();
         let before = match waits {
             true => running.says("waiting for a program that reads the pipe"),
-            // The run has begun when there is something to read. It fills the pipe, and waits.
+            // Data in the pipe shows that the run has started. The run then fills the pipe and waits.
             false => reader.read(&mut [0]).map(|_| String::new()).unwrap(),
         };
         let output = running.end(signal);
@@ -146,7 +146,7 @@ fn waiting_for_a_reader_ends_with_the_first_signal() {
     }
 }
 
-/// The file of a device may be a pipe, too. Nothing has begun that would have to be ended in order.
+/// A device file can be a pipe, too. The signal ends the process directly, because nothing needs an orderly end yet.
 #[test]
 fn waiting_for_a_device_ends_with_the_first_signal() {
     use std::os::unix::process::ExitStatusExt;
@@ -159,7 +159,7 @@ fn waiting_for_a_device_ends_with_the_first_signal() {
     }
 }
 
-/// A reader that comes late gets all of it, also of a run that is ended in the meantime.
+/// The run waits for a reader that opens the pipe late, and writes the whole log to it.
 #[test]
 fn a_pipe_with_a_late_reader_is_written_to_its_end() {
     let bench = Bench::with_device();
@@ -173,7 +173,7 @@ fn a_pipe_with_a_late_reader_is_written_to_its_end() {
     assert!(output.status.success(), "{}", stderr(&output));
 }
 
-/// A run whose trace stops to come has served a part of it, and that is its result.
+/// If a run is ended while it waits for the rest of its trace, its result covers the requests served so far.
 #[test]
 fn a_run_that_waits_for_its_trace_has_a_result() {
     let bench = Bench::with_device();
@@ -193,7 +193,7 @@ fn a_run_that_waits_for_its_trace_has_a_result() {
     assert_eq!(fs::read(bench.path("result/summary.json")).unwrap(), output.stdout);
 }
 
-/// Requests of 64 MiB take long, and so does what comes before a run.
+/// Requests of 64 MiB and preconditioning take long.
 #[test]
 fn long_work_ends_with_the_first_signal() {
     let bench = Bench::calling(&["run", "hu2011"], &[]);
@@ -225,7 +225,7 @@ fn a_pipe_that_must_be_read_again_is_refused_before_the_run() {
         let said = bench.refused(arguments);
         assert!(said.contains("pipe: must be read") && said.contains("write it into a file first"), "{said}");
     }
-    // It is read once, though the options are applied and left out.
+    // The device file is read only once, although it is evaluated with and without the overrides.
     let script = "cat device.toml > pipe & \"$0\" run ./pipe 'rw=read number_ios=9' --set gc.victim=fifo --json";
     let mut shell = Command::new("sh");
     shell.args(["-c", script, env!("CARGO_BIN_EXE_floatgate")]).current_dir(bench.path(""));

@@ -1,4 +1,4 @@
-//! `floatgate serve --image`, through the real program: kills, restarts, and what is said of files that are no images.
+//! Tests of `floatgate serve --image` with the real program: kills, restarts, and errors about invalid images.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -16,15 +16,15 @@ mod truth;
 
 use truth::Truth;
 
-/// 8 planes of 8 blocks of 16 units: 4 MiB, of which the host sees 1.8.
+/// Device of 8 planes with 8 blocks of 16 units: 4 MiB of flash, 1.8 MiB for the host.
 const SMALL: [&str; 7] =
     ["tiny", "--set", "geometry.blocks=8", "--set", "geometry.pages=16", "--set", "capacity={ spare = 0.55 }"];
 
-/// A running server.
+/// Running server.
 struct Live {
     child: Option<Child>,
     errors: BufReader<std::process::ChildStderr>,
-    /// What it said until it was ready, or until it ended.
+    /// Text that the server printed until it was ready or ended.
     said: String,
 }
 
@@ -35,7 +35,7 @@ impl Live {
         Live::of(command.stderr(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap())
     }
 
-    /// A server that has been started, as soon as it is ready.
+    /// Waits until a started server is ready or has ended.
     fn of(mut child: Child) -> Live {
         let mut errors = BufReader::new(child.stderr.take().unwrap());
         let mut said = String::new();
@@ -43,7 +43,7 @@ impl Live {
         Live { child: Some(child), errors, said }
     }
 
-    /// Kills it in some milliseconds, whatever it does then.
+    /// Kills the server after a number of milliseconds, without waiting for that.
     fn kill_in(&self, ms: u64) -> Child {
         let script = format!("sleep 0.{ms:03}; kill -9 {}", self.child.as_ref().unwrap().id());
         Command::new("sh").args(["-c", &script]).spawn().unwrap()
@@ -75,7 +75,7 @@ fn times(usual: u64) -> u64 {
     std::env::var("FLOATGATE_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(usual)
 }
 
-/// Kills a server again and again while it is written to. Whether a checkpoint spared it anything.
+/// Kills a server repeatedly during writes. Returns `true` if a recovery skipped blocks thanks to a checkpoint.
 fn kill_often(arguments: &[&str], protected: bool, kills: u64, seed: u64) -> bool {
     let folder = tempfile::tempdir().unwrap();
     let arguments = [&["--image", "ssd.img", "--no-delay"], arguments].concat();
@@ -110,20 +110,21 @@ fn a_kill_at_any_moment_is_a_power_cut() {
     kill_often(&["--set", "buffer.capacity=128KiB"], false, times(8), 2);
     let protected = ["--set", "buffer.capacity=128KiB", "--set", "buffer.power_loss_protection=true"];
     kill_often(&protected, true, times(8), 3);
-    // A machine that is slow or busy may be killed before it has written as much.
+    // On a slow or busy machine, the server may be killed before it has written a checkpoint, so several seeds are
+    // tried.
     let checkpoint = ["--set", "durability.checkpoint=16KiB"];
     let is_used = (4..14).any(|seed| kill_often(&checkpoint, false, times(8), seed));
     assert!(is_used, "the checkpoint is never used");
 }
 
-/// `floatgate ctl power-cut` there.
+/// Starts `floatgate ctl power-cut` in this directory.
 fn power_cut(folder: &TempDir) -> Child {
     let mut command = Command::new(env!("CARGO_BIN_EXE_floatgate"));
     command.current_dir(folder.path()).args(["ctl", "--socket", "ssd.ctl", "power-cut"]);
     command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
 }
 
-/// What that said.
+/// Returns the output of [`power_cut`], which must succeed.
 fn cut_of(child: Child) -> String {
     let output = child.wait_with_output().unwrap();
     assert!(output.status.success(), "{output:?}");
@@ -131,7 +132,7 @@ fn cut_of(child: Child) -> String {
 }
 
 #[test]
-fn a_power_cut_that_is_asked_for_takes_what_was_not_flushed() {
+fn a_requested_power_cut_loses_data_that_was_not_flushed() {
     for image in ["memory", "ssd.img"] {
         let folder = tempfile::tempdir().unwrap();
         let arguments = ["--image", image, "--no-delay", "--json", "--set", "buffer.capacity=128KiB"];
@@ -142,12 +143,12 @@ fn a_power_cut_that_is_asked_for_takes_what_was_not_flushed() {
             let (mut one, mut other) = (client(&folder), client(&folder));
             truth.check(&mut one);
             let cutter = power_cut(&folder);
-            assert!((0..100_000).any(|_| truth.step(&mut one).is_err()), "{image}: its connection does not end");
-            assert!(other.flush().is_err(), "{image}: that of a client that asks for nothing does not end");
+            assert!((0..100_000).any(|_| truth.step(&mut one).is_err()), "{image}: its connection did not end");
+            assert!(other.flush().is_err(), "{image}: the connection of the idle client did not end");
             let said = cut_of(cutter);
             assert!(said.starts_with("the power was cut: ") && said.contains("recovered after a power cut"), "{said}");
         }
-        // Time stands still, and with it the buffer, when nothing is asked for.
+        // Time stops without requests because of --no-delay, so the buffer does not write back the unit.
         let mut client = client(&folder);
         truth.check(&mut client);
         client.flush().unwrap();
@@ -170,13 +171,13 @@ fn a_power_cut_that_is_asked_for_takes_what_was_not_flushed() {
 }
 
 #[test]
-fn a_shutdown_keeps_all_and_the_result_says_so() {
+fn a_shutdown_keeps_all_data_and_the_result_reports_it() {
     let folder = tempfile::tempdir().unwrap();
     let arguments = ["--image", "ssd.img", "--json", "--set", "buffer.capacity=128KiB", "--record", "live.csv"];
-    // An image that was cut off to nothing is not to be mistaken for one that was never there.
+    // An empty file gets a warning, because it may be an image that was truncated.
     std::fs::write(folder.path().join("ssd.img"), "").unwrap();
     let mut live = Live::new(folder.path(), &arguments);
-    assert!(live.said.contains("ssd.img was empty: it becomes the image of a new device"), "{}", live.said);
+    assert!(live.said.contains("ssd.img was empty; it becomes the image of a new device"), "{}", live.said);
     client(&folder).write(8192, &[7; 4096], false).unwrap();
     let output = live.end(Signal::TERM);
     assert!(output.status.success(), "{}", live.said);
@@ -184,7 +185,7 @@ fn a_shutdown_keeps_all_and_the_result_says_so() {
     let image = &result["live"]["image"];
     assert_eq!((&image["complete"], &image["recovery"]), (&true.into(), &Value::Null));
     assert!(image["bytes"].as_u64().unwrap() >= 8192);
-    assert_eq!(result["requests"]["flush"]["count"], 1, "it is shut down as a host does it");
+    assert_eq!(result["requests"]["flush"]["count"], 1, "the shutdown flushes like a host");
 
     let mut live = Live::new(folder.path(), &arguments[..5]);
     assert!(live.said.contains("recovered after a shutdown"), "{}", live.said);
@@ -201,7 +202,7 @@ fn a_shutdown_keeps_all_and_the_result_says_so() {
 }
 
 #[test]
-fn what_is_no_image_of_this_device_is_refused() {
+fn invalid_images_and_images_of_other_devices_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("mine"), "mine").unwrap();
     let refused = |arguments: &[&str]| {
@@ -225,10 +226,10 @@ fn what_is_no_image_of_this_device_is_refused() {
     assert!(refused(&["--image", "ssd.img"]).contains("it is cut short"));
 }
 
-/// fio's own patterns survive aging and cleaning, on cells so slow that rounds take minutes: two in a test, hours with
-/// the rounds of `make soak`.
+/// fio verifies its patterns under garbage collection. Flash is so slow that the rounds take minutes of simulated time:
+/// two in a test, hours in `make soak`.
 #[test]
-fn fio_finds_what_it_wrote_while_the_device_cleans() {
+fn fio_verifies_its_data_under_garbage_collection() {
     let folder = tempfile::tempdir().unwrap();
     let slow = ["--set", "nand.program=100ms", "--set", "nand.erase=300ms"];
     let mut live = Live::new(folder.path(), &[&["--image", "ssd.img", "--no-delay", "--json"], &slow[..]].concat());
@@ -244,15 +245,15 @@ fn fio_finds_what_it_wrote_while_the_device_cleans() {
         .expect("fio: see scripts/prerequisites.sh");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let result: Value = serde_json::from_slice(&live.end(Signal::INT).stdout).unwrap();
-    assert!(result["flash"]["blocks_erased"].as_u64().unwrap() > 10, "it cleaned");
+    assert!(result["flash"]["blocks_erased"].as_u64().unwrap() > 10, "too little garbage collection");
     let seconds = result["measured_s"].as_f64().unwrap();
     assert!(seconds > 15.0 * times(8) as f64, "{seconds} s of aging");
     assert_eq!(result["live"]["image"]["unreadable"], 0);
 }
 
-/// What an image held goes beside the recording, so that a replay begins where that did.
+/// The state of the image is saved next to the recording, so that a replay starts from the same state.
 #[test]
-fn a_recording_on_an_image_replays_from_what_that_held() {
+fn a_recording_on_an_image_replays_from_the_state_of_the_image() {
     let folder = tempfile::tempdir().unwrap();
     let arguments = ["--image", "ssd.img", "--no-delay", "--json"];
     let mut truth = Truth::new(1_884_160, 4096, 1);
@@ -266,7 +267,7 @@ fn a_recording_on_an_image_replays_from_what_that_held() {
     let record = [&arguments[..], &["--record", "more.csv"]].concat();
     let output = work(&mut Live::new(folder.path(), &record), Signal::INT);
     let kept: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert!(kept["flash"]["blocks_erased"].as_u64().unwrap() > 0, "it cleans what was there before");
+    assert!(kept["flash"]["blocks_erased"].as_u64().unwrap() > 0, "garbage collection must reclaim blocks");
     let words = kept["arguments"].as_array().unwrap().iter().map(|word| word.as_str().unwrap());
     let words: Vec<&str> = words.collect();
     assert!(words.contains(&"more.csv.fgstate"), "{words:?}");
@@ -280,9 +281,11 @@ fn a_recording_on_an_image_replays_from_what_that_held() {
     }
 }
 
-/// Empty, a device of a terabyte is touched here and there, and takes memory where it is: not 2 MiB each time.
+/// A few writes to an empty device of a terabyte access few pages of its tables. With huge pages, each access would
+/// take
+/// 2 MiB.
 #[test]
-fn the_first_writes_to_a_large_device_take_little() {
+fn the_first_writes_to_a_large_device_take_little_memory() {
     let folder = tempfile::tempdir().unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_floatgate"));
     command.current_dir(folder.path()).args(["serve", "bench-1t", "--image", "memory", "--no-delay", "--json"]);

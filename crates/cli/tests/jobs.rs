@@ -1,4 +1,4 @@
-//! Job files and jobs in a line, through the real program.
+//! Tests of job files and jobs on the command line with the real program.
 
 mod common;
 
@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use common::{Bench, validate_summary};
 use serde_json::Value;
 
-/// Requests of a stream.
+/// Returns the number of requests of a stream.
 fn count(stream: &Value) -> u64 {
     let operations = stream["requests"].as_object().unwrap();
     operations.iter().filter(|(name, _)| *name != "all").filter_map(|(_, one)| one["count"].as_u64()).sum()
@@ -28,22 +28,22 @@ fn a_job_file_runs() {
         summary["streams"].as_array().unwrap().iter().map(|s| s["name"].as_str().unwrap()).collect();
     assert_eq!(streams, ["fill", "reads.0", "reads.1"]);
     assert_eq!(summary["requests"]["all"]["count"], 768);
-    assert_eq!(summary["unmapped_reads"], 0, "reads come after the writes");
+    assert_eq!(summary["unmapped_reads"], 0, "reads must start after the writes");
     assert_eq!(summary["workload"]["name"], "jobs.fio");
     assert_eq!(
         summary["warnings"][0],
         "ioengine has no meaning for a simulated device, which has no host; it is left out"
     );
-    // The same by its content.
+    // A job file without the extension is recognized by its content.
     let other = bench.json(&["jobs", "--precondition", "none"]);
     assert_eq!(other["workload"]["digest"], summary["workload"]["digest"]);
     assert_eq!(other["requests"], summary["requests"]);
     let page = String::from_utf8(bench.run(&["jobs.fio"]).stdout).unwrap();
     assert!(page.contains("reads.1: randread of 4 KiB in the first 1 MiB, 1 outstanding"), "{page}");
-    // As a state, too, but then there is no time to write down.
+    // A job file can also be a precondition, but not with a log, because preconditioning has no simulated time.
     let error = bench.error(2, &["rw=read number_ios=1", "--precondition", "jobs.fio"]);
     assert!(
-        error.contains("`write_iolog=fill.log`: a workload to precondition with is served without time"),
+        error.contains("`write_iolog=fill.log`: a workload for preconditioning is served without simulated time"),
         "{error}"
     );
     bench.file("state.fio", &JOBS.replace("write_iolog=fill.log", "direct=1"));
@@ -52,7 +52,7 @@ fn a_job_file_runs() {
 }
 
 #[test]
-fn errors_in_a_job_file_say_where() {
+fn errors_in_a_job_file_have_a_position() {
     let bench = Bench::with_device();
     bench.file("jobs.fio", "[a]\nrw=randread\niodpth=4\n");
     let error = bench.error(2, &["jobs.fio"]);
@@ -66,7 +66,7 @@ fn errors_in_a_job_file_say_where() {
 }
 
 #[test]
-fn errors_of_a_job_file_are_at_the_line_of_their_key() {
+fn errors_about_values_name_the_line_of_the_key() {
     let bench = Bench::with_device();
     let text = "[global]\nrw=read\nnumber_ios=1\n[a]\nbs=4k\n";
     bench.file("log.fio", &format!("{text}write_iolog=no/such/folder\n"));
@@ -82,7 +82,7 @@ fn errors_of_a_job_file_are_at_the_line_of_their_key() {
 }
 
 #[test]
-fn what_is_issued_is_written_as_fio_writes_it() {
+fn issued_requests_are_logged_in_the_format_of_fio() {
     let bench = Bench::with_device();
     let job = "rw=write bs=8k number_ios=3 rate_iops=500 fsync=2 write_iolog=a.log; \
                name=b rw=trim number_ios=2 thinktime=1ms write_iolog=b.log numjobs=2";
@@ -111,7 +111,7 @@ fn a_trace_runs_as_a_job_among_others() {
     let summary = bench.json(&["jobs.fio"]);
     assert_eq!(count(&summary["streams"][0]), 3);
     let digest = summary["workload"]["digest"].as_str().unwrap();
-    assert_eq!(digest.split('-').count(), 2, "of the text and of the trace: {digest}");
+    assert_eq!(digest.split('-').count(), 2, "expected the digests of the text and the trace: {digest}");
     let log = fs::read_to_string(bench.path("again.log")).unwrap();
     assert_eq!(log.lines().filter(|line| line.contains(" read ") || line.contains(" write ")).count(), 3);
 }
@@ -131,10 +131,10 @@ fn the_examples_run() {
     let found = fs::read_dir(&folder)
         .unwrap()
         .filter(|file| file.as_ref().unwrap().path().extension().is_some_and(|extension| extension == "fio"));
-    assert_eq!(found.count(), streams.len(), "each example is here");
+    assert_eq!(found.count(), streams.len(), "the list must name all examples");
     for (name, expected) in streams {
         let path = folder.join(name);
-        // Four times the blocks of the test's device, so that the areas of the database fit.
+        // The regions of the database example need four times the blocks of the test device.
         let arguments = [path.to_str().unwrap(), "--set", "geometry.blocks=128"];
         let summary = bench.json(&arguments);
         validate_summary(&summary);
@@ -145,9 +145,9 @@ fn the_examples_run() {
     }
 }
 
-/// What its first lines promise, on the device that they name.
+/// The first lines of the example state this effect, on the same device.
 #[test]
-fn the_example_of_aging_shows_it() {
+fn the_aging_example_shows_aging() {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../examples/aging.fio");
     let summary = Bench::new().json(&["run", "tiny", path.to_str().unwrap(), "--precondition", "none"]);
     let mean = |name: &str| {

@@ -1,4 +1,4 @@
-//! Input without an end, or with too much in it: refused soon and in few words, through the real program.
+//! Tests with the real program that endless or too large input is refused quickly, with a short error.
 
 mod common;
 
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use common::Bench;
 
-/// What is said of a mistake, soon and in few words.
+/// Calls the program, which must quickly report a mistake with a short error, and returns the error.
 #[track_caller]
 #[expect(clippy::disallowed_methods, reason = "bounds the time of another process")]
 fn refused(bench: &Bench, arguments: &[&str]) -> String {
@@ -87,7 +87,7 @@ fn unknown_keys_are_counted_and_quoted_in_part() {
 }
 
 #[test]
-fn sources_are_of_keys_that_a_device_has() {
+fn sources_need_existing_keys() {
     let bench = Bench::new();
     let text = "base = \"tiny\"\n[sources]\n\"gc.victim\" = \"ours\"\nnand = \"data sheet\"\n";
     bench.file("device.toml", text);
@@ -99,9 +99,9 @@ fn sources_are_of_keys_that_a_device_has() {
     assert!(said.contains("unknown key `foo`"), "{said}");
 }
 
-/// Fourteen levels, each of which includes the next eight times.
+/// There are fourteen levels, and each includes the next one eight times.
 #[test]
-fn includes_are_limited_in_all() {
+fn the_total_number_of_includes_is_limited() {
     let bench = Bench::new();
     for level in 0..14 {
         bench.file(&format!("{level}.fio"), &format!("include {}.fio\n", level + 1).repeat(8));
@@ -114,7 +114,7 @@ fn includes_are_limited_in_all() {
     assert!(refused(&bench, &["run", "tiny", "job.fio"]).contains("more than 16 MiB"));
 }
 
-/// Names and paths that would change the colors of a terminal, its title, or the direction of a line.
+/// Names and paths that would change the colors or the title of a terminal, or the direction of a line.
 #[test]
 fn control_characters_do_not_reach_the_terminal() {
     const EVIL: &str = "\u{1b}[31m\u{9b}2J\u{202e}";
@@ -147,10 +147,10 @@ fn control_characters_do_not_reach_the_terminal() {
     }
 }
 
-/// A device of many gigabytes in a process that may have two: it says so before it begins.
+/// A device that needs many gigabytes, in a process limited to two, is refused before it is built.
 #[test]
 #[cfg(target_os = "linux")]
-fn a_device_without_memory_for_it_is_refused() {
+fn a_device_that_needs_too_much_memory_is_refused() {
     let bench = Bench::new();
     let limited = |arguments: &[&str]| {
         let mut shell = std::process::Command::new("sh");
@@ -177,11 +177,11 @@ fn a_device_without_memory_for_it_is_refused() {
     assert!(checked.contains("simulating it takes ") && checked.contains(" GiB of memory"), "{checked}");
 }
 
-/// A trim of the whole device, and a flush that programs its records, take about twice as long with the journal. They
-/// took twelve times as long when records were kept in search trees. The bound leaves room for a busy machine.
+/// Trimming the whole device, and a flush that programs the records, take about twice as long with the journal. With
+/// records in search trees, they took twelve times as long. The bound leaves room for a busy machine.
 #[test]
 #[expect(clippy::disallowed_methods, reason = "bounds the time of another process")]
-fn trims_with_a_journal_take_time_by_their_number() {
+fn the_cost_of_the_trim_journal_is_linear() {
     let bench = Bench::new();
     let job = "[trims]\nrw=trim\nbs=64m\nnumber_ios=231\n[flush]\nstonewall\nrw=write\nbs=4k\nnumber_ios=1\nfsync=1\n";
     bench.file("trims.fio", job);
@@ -196,7 +196,7 @@ fn trims_with_a_journal_take_time_by_their_number() {
 }
 
 #[test]
-fn an_offset_of_all_leaves_nothing() {
+fn an_offset_of_the_whole_device_is_refused() {
     let bench = Bench::new();
     bench.file("t.spc", "0,0,4096,R,0\n");
     let said = refused(&bench, &["run", "tiny", "trace=t.spc offset=100%"]);

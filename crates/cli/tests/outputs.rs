@@ -1,4 +1,4 @@
-//! Where results go, and what must not be lost by that.
+//! Tests of output files: links and pipes, full disks, conflicts with other files, and locks.
 
 mod common;
 
@@ -10,7 +10,7 @@ const JOB: &str = "rw=randrw bs=4k iodepth=8 number_ios=500 norandommap=1";
 
 const TRACE: &str = "0,0,4096,R,0\n0,8,4096,W,0.001\n";
 
-/// A device of its own in a file, a trace, a saved state and a result.
+/// Creates a directory with a device file, a trace, a saved state and a result.
 fn bench() -> Bench {
     let bench = Bench::new();
     bench.file("d.toml", common::DEVICE);
@@ -22,7 +22,7 @@ fn bench() -> Bench {
 
 #[cfg(unix)]
 #[test]
-fn outputs_leave_links_and_pipes_what_they_are() {
+fn outputs_do_not_replace_links_and_pipes() {
     use std::os::unix::fs::{FileTypeExt, symlink};
     let bench = bench();
     fs::create_dir(bench.path("far")).unwrap();
@@ -61,7 +61,7 @@ fn outputs_leave_links_and_pipes_what_they_are() {
         assert!(fs::read(bench.path("heard")).unwrap() == whole, "{arguments:?}");
         fs::remove_file(bench.path(name)).unwrap();
     }
-    assert_eq!(fs::read_dir(bench.path("far")).unwrap().count(), 2, "nothing is left");
+    assert_eq!(fs::read_dir(bench.path("far")).unwrap().count(), 2, "no other files may be left");
 }
 
 #[cfg(target_os = "linux")]
@@ -91,7 +91,7 @@ fn a_full_device_is_an_error_and_stays_a_device() {
     }
 }
 
-/// Words as they are given to a command.
+/// Conversion of arguments for [`Bench`].
 trait Each {
     fn each(&self) -> Vec<&str>;
 }
@@ -161,7 +161,7 @@ fn a_trace_on_standard_input_is_not_overwritten() {
     assert_eq!(fs::read_to_string(bench.path("t.spc")).unwrap(), TRACE);
 }
 
-/// All files below, with what they hold.
+/// Returns all files of the directory and their contents.
 fn contents(bench: &Bench) -> Vec<(std::path::PathBuf, Vec<u8>)> {
     let mut found = Vec::new();
     let mut folders = vec![bench.path("")];
@@ -195,7 +195,7 @@ fn two_runs_do_not_write_into_one_directory() {
     let mut first = begun("D");
     for arguments in [&["run", "tiny", JOB, "--out", "D"][..], &["run", "tiny", JOB, "--out", "D", "--seeds", "2"]] {
         let error = bench.error(1, arguments);
-        assert!(error.contains("--out D: another run writes its result there"), "{error}");
+        assert!(error.contains("--out D: another run is writing its result there"), "{error}");
     }
     first.kill().unwrap();
     first.wait().unwrap();
@@ -206,7 +206,7 @@ fn two_runs_do_not_write_into_one_directory() {
 }
 
 #[test]
-fn seeds_of_another_run_are_not_left_behind() {
+fn results_of_other_seeds_and_runs_are_not_mixed() {
     let bench = Bench::new();
     let with = |seeds: &str, job: &str| {
         let words = ["run", "tiny", job, "--precondition", "none", "--seeds", seeds, "--out", "D"];
@@ -214,7 +214,7 @@ fn seeds_of_another_run_are_not_left_behind() {
     };
     let other = JOB.replace("500", "400");
     bench.good(&with("3", JOB).each());
-    // More seeds, or some again, of the same run.
+    // Further seeds of the same run are accepted, and so is repeating seeds.
     bench.good(&with("4..5", JOB).each());
     bench.good(&with("2", JOB).each());
     let error = bench.refused(&with("4", &other).each());
@@ -224,7 +224,7 @@ fn seeds_of_another_run_are_not_left_behind() {
     let error = bench.error(1, &["run", "tiny", JOB, "--out", "D"]);
     assert!(error.contains("--out D has results of a run with --seeds, such as D/seed-1"), "{error}");
     assert!(bench.json(&["compare", "D"])["warnings"].as_array().unwrap().is_empty());
-    // As a run leaves it that was stopped after its first seed.
+    // A run that was stopped after its first seed leaves this state.
     bench.good(&["run", "tiny", &other, "--precondition", "none", "--out", "D/seed-1"]);
     let warnings = bench.json(&["compare", "D"])["warnings"].to_string();
     assert!(warnings.contains("D/seed-1/summary.json and D/seed-2/summary.json differ in more than"), "{warnings}");

@@ -1,19 +1,19 @@
-//! Words that the Python package does, as the program hands them on. The package is one made up for these tests: that
-//! it does what it shall is tested in `python/tests`.
+//! Tests that the program forwards the commands of the Python package. These tests use a fake package. `python/tests`
+//! tests the commands themselves.
 #![cfg(unix)]
 
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
-/// Calls the program where `python3` is found in `path`, and packages are in `packages`.
+/// Calls the program with this `PATH`, and with the Python packages in `packages`.
 fn call(path: &str, packages: &Path, arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_floatgate"));
     command.args(arguments).current_dir(packages).env("PATH", path).env("PYTHONPATH", packages);
     command.output().unwrap()
 }
 
-/// A package that prints what it is called with, and exits with status 7.
+/// Creates a package that prints its arguments and exits with status 7.
 fn package(version: &str) -> tempfile::TempDir {
     let directory = tempfile::tempdir().unwrap();
     let place = directory.path().join("floatgate");
@@ -29,7 +29,7 @@ fn path() -> String {
 }
 
 #[test]
-fn words_are_handed_on_with_all_that_follows() {
+fn commands_are_forwarded_with_their_arguments() {
     let packages = package(env!("CARGO_PKG_VERSION"));
     for (word, arguments) in [
         ("sweep", ["--help", "x y"]),
@@ -46,7 +46,7 @@ fn words_are_handed_on_with_all_that_follows() {
 }
 
 #[test]
-fn another_version_is_told() {
+fn another_version_of_the_package_is_a_warning() {
     let packages = package("0.0.0-other");
     let output = call(&path(), packages.path(), &["study", "list"]);
     let errors = String::from_utf8(output.stderr).unwrap();
@@ -55,8 +55,8 @@ fn another_version_is_told() {
 }
 
 #[test]
-fn without_the_package_it_says_how_to_get_it() {
-    // A directory of this name, such as a clone of the repository, is no package.
+fn without_the_package_the_error_says_how_to_install_it() {
+    // A directory of this name, such as a clone of the repository, is not the package.
     let nothing = tempfile::tempdir().unwrap();
     fs::create_dir(nothing.path().join("floatgate")).unwrap();
     let empty = tempfile::tempdir().unwrap();
@@ -64,18 +64,18 @@ fn without_the_package_it_says_how_to_get_it() {
     use std::os::unix::fs::PermissionsExt;
     fs::set_permissions(empty.path().join("python3"), fs::Permissions::from_mode(0o755)).unwrap();
     let without_package = empty.path().to_str().unwrap();
-    for (path, why) in [(without_package, "python3 does not have it"), ("/nowhere", "python3 cannot be called")] {
+    for (path, why) in [(without_package, "python3 does not have it"), ("/nowhere", "cannot run python3")] {
         let output = call(path, nothing.path(), &["sweep", "x.toml"]);
         let errors = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(2), "{errors}");
         assert!(output.stdout.is_empty());
-        assert!(errors.starts_with("error: floatgate sweep is in the Python package"), "{errors}");
+        assert!(errors.starts_with("error: floatgate sweep needs the Python package"), "{errors}");
         assert!(errors.contains(why) && errors.contains("pip install"), "{errors}");
     }
 }
 
 #[test]
-fn help_lists_them() {
+fn help_lists_the_commands_of_the_package() {
     let output = call(&path(), Path::new("/"), &["--help"]);
     let help = String::from_utf8(output.stdout).unwrap();
     for word in ["sweep", "optimize", "fleet", "design", "study"] {

@@ -1,4 +1,4 @@
-//! A server before it serves: progress, and the signal that it is ready.
+//! Tests of a server before it is ready: its progress, and its readiness signal.
 
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::net::UnixDatagram;
@@ -13,7 +13,7 @@ mod live;
 
 use live::floatgate;
 
-/// A device that takes minutes to fill.
+/// Arguments of a server whose device takes minutes to fill.
 const SLOW: [&str; 5] =
     ["serve", "bench-32g", "--precondition", "rw=randwrite bs=4k number_ios=1000000000", "--no-delay"];
 
@@ -22,14 +22,14 @@ fn ends_well(mut child: Child) {
     assert!(child.wait().unwrap().success());
 }
 
-/// What `floatgate ctl` says of a server that is still preparing.
+/// Returns the output of `floatgate ctl status` for a server that is still preparing.
 fn status(directory: &TempDir) -> String {
     let output = floatgate(directory).args(["ctl", "--socket", "a.sock", "status"]).output().unwrap();
     String::from_utf8(output.stdout).unwrap()
 }
 
 #[test]
-fn progress_is_told_while_a_device_is_filled() {
+fn progress_is_reported_while_a_device_is_filled() {
     let directory = tempfile::tempdir().unwrap();
     let mut command = floatgate(&directory);
     command.args(SLOW).args(["--nbd", "unix:a.sock", "--dashboard"]).stdout(Stdio::null()).stderr(Stdio::piped());
@@ -44,14 +44,14 @@ fn progress_is_told_while_a_device_is_filled() {
     let refused = floatgate(&directory).args(["ctl", "--socket", "a.sock", "speed", "2"]).output().unwrap();
     assert!(String::from_utf8_lossy(&refused.stderr).contains("not served yet"), "{refused:?}");
     kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
-    assert_eq!(child.wait().unwrap().code(), Some(143), "filling is ended by a signal");
+    assert_eq!(child.wait().unwrap().code(), Some(143), "the signal must end filling");
 }
 
 #[test]
 fn a_shell_waits_until_clients_are_served() {
     for shell in ["sh", "bash"] {
         let directory = tempfile::tempdir().unwrap();
-        // As README.md and docs/live.md have it.
+        // README.md and docs/live.md have a similar script.
         let script = "mkfifo ready\n\
             floatgate serve tiny --nbd unix:a.sock --no-delay --ready-fd 3 3>ready >result.txt &\n\
             read line <ready && rm ready\n\
@@ -68,14 +68,14 @@ fn a_shell_waits_until_clients_are_served() {
 }
 
 #[test]
-fn the_descriptor_is_closed_after_the_line_and_checked_before_the_work() {
+fn the_ready_descriptor_is_checked_first_and_closed_after_the_line() {
     let directory = tempfile::tempdir().unwrap();
     let script = |redirect: &str| {
         let binary = env!("CARGO_BIN_EXE_floatgate");
         format!("exec {binary} serve tiny --nbd unix:a.sock --no-delay --ready-fd 7 {redirect}")
     };
     let run = |redirect: &str| Command::new("sh").args(["-c", &script(redirect)]).current_dir(&directory).output();
-    for (redirect, said) in [("", "has not opened it"), ("7</dev/null", "for reading only")] {
+    for (redirect, said) in [("", "is not open"), ("7</dev/null", "for reading only")] {
         let output = run(redirect).unwrap();
         let text = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(output.status.code() == Some(2) && text.contains(said), "{redirect}: {text}");
@@ -88,12 +88,12 @@ fn the_descriptor_is_closed_after_the_line_and_checked_before_the_work() {
         .unwrap();
     let mut text = String::new();
     child.stdout.take().unwrap().read_to_string(&mut text).unwrap();
-    assert_eq!(text, "READY=1\n", "the pipe ended while the server runs");
+    assert_eq!(text, "READY=1\n", "the pipe must end while the server runs");
     ends_well(child);
 }
 
 #[test]
-fn the_addresses_are_printed_before_the_signal() {
+fn the_addresses_are_printed_before_the_readiness_line() {
     let directory = tempfile::tempdir().unwrap();
     let binary = env!("CARGO_BIN_EXE_floatgate");
     let script = format!("exec {binary} serve tiny --nbd unix:a.sock --no-delay --ready-fd 7 7>&1 2>&1 >result.txt");
@@ -106,7 +106,7 @@ fn the_addresses_are_printed_before_the_signal() {
 }
 
 #[test]
-fn a_service_manager_is_told() {
+fn a_service_manager_is_notified() {
     let directory = tempfile::tempdir().unwrap();
     let socket = UnixDatagram::bind(directory.path().join("notify")).unwrap();
     socket.set_read_timeout(Some(Duration::from_secs(30))).unwrap();

@@ -1,4 +1,4 @@
-//! Reports and comparisons, as a user gets them.
+//! Tests of `floatgate report` and `floatgate compare` with the real program.
 
 mod common;
 
@@ -15,23 +15,23 @@ fn read(path: &Path) -> String {
 }
 
 #[test]
-fn a_report_is_made_again_from_its_summary() {
+fn a_report_can_be_written_again_from_its_summary() {
     let bench = Bench::new();
     bench.good(&["run", "tiny", JOB, "--set", "gc.victim=fifo", "--out", "a"]);
     let page = read(&bench.path("a/report.html"));
     assert!(page.starts_with("<!DOCTYPE html>") && page.contains("data-figure=\"latency-tail\""));
     let command = format!("floatgate run tiny '{JOB}' --set gc.victim=fifo --seed 1");
-    assert!(page.contains(&command), "how to reproduce");
+    assert!(page.contains(&command), "the command that repeats the run is missing");
     assert!(page.contains("<code>gc.victim</code></td><td class=\"text\">fifo</td><td class=\"text\">greedy</td>"));
     fs::remove_file(bench.path("a/report.html")).unwrap();
     bench.good(&["report", "a"]);
-    assert!(read(&bench.path("a/report.html")) == page, "the same bytes");
+    assert!(read(&bench.path("a/report.html")) == page, "the bytes differ");
     bench.good(&["report", "a", "--out", "b.html"]);
     assert!(read(&bench.path("b.html")) == page);
 }
 
 #[test]
-fn names_of_files_are_no_markup() {
+fn file_names_are_escaped_in_pages() {
     let bench = Bench::new();
     let name = "<script>alert(1)<!script>.csv";
     fs::write(bench.path(name), "0 0 0 8 1\n1000000 0 8 8 0\n").unwrap();
@@ -72,7 +72,7 @@ fn results_that_cannot_be_read_are_refused() {
 }
 
 #[test]
-fn a_comparison_shows_ratios_and_says_that_noise_is_unknown() {
+fn a_comparison_shows_ratios_and_warns_of_unknown_noise() {
     let bench = Bench::new();
     for (out, victim) in [("a", "greedy"), ("b", "fifo")] {
         let set = format!("gc.victim={victim}");
@@ -99,14 +99,14 @@ fn a_comparison_shows_ratios_and_says_that_noise_is_unknown() {
 }
 
 #[test]
-fn seeds_become_one_group() {
+fn seeds_form_one_group() {
     let bench = Bench::new();
     let text = bench.good(&["run", "tiny", JOB, "--precondition", "steady", "--seeds", "3", "--out", "a"]);
     assert!(text.contains("3 seeds") && text.contains(" +- "), "{text}");
     let whole: Value = serde_json::from_str(&bench.good(&["compare", "a", "--json"])).unwrap();
     assert_eq!(whole["groups"][0]["seeds"], serde_json::json!([1, 2, 3]));
     assert_eq!(whole["groups"].as_array().unwrap().len(), 1);
-    // Each bar is the mean of the requests of all seeds: worked out here from the results.
+    // Each bar is the mean over the requests of all seeds, which is computed here from the results.
     bench.good(&["compare", "all seeds=a", "first=a/seed-1", "--out", "c.html"]);
     let page = read(&bench.path("c.html"));
     let figures = page.split("<script id=\"figures\" type=\"application/json\">").nth(1).unwrap();
@@ -130,15 +130,15 @@ fn seeds_become_one_group() {
     for (label, seeds) in [("read near p99: all seeds", &[1, 2, 3][..]), ("read near p99: first", &[1])] {
         assert!((bar(label) / mean_of(seeds) - 1.0).abs() < 1e-9, "{label}: {} and {}", bar(label), mean_of(seeds));
     }
-    assert!(page.contains("each bar is the mean of the requests of all its runs"), "the caption says so");
-    // A pattern behind a label, and directories one by one, are the same.
+    assert!(page.contains("each bar is the mean of the requests of all its runs"), "the caption is missing");
+    // A pattern with a label and a list of directories give the same result.
     for arguments in
         [&["compare", "x=a/seed-*", "--json"][..], &["compare", "a/seed-1", "a/seed-2", "a/seed-3", "--json"]]
     {
         let json: Value = serde_json::from_str(&bench.good(arguments)).unwrap();
         assert_eq!(json["metrics"], whole["metrics"], "{arguments:?}");
     }
-    // The seed is that of the result, which the command that it names gives again.
+    // A run with the seed of a result repeats that result.
     let summary: Value = serde_json::from_str(&read(&bench.path("a/seed-2/summary.json"))).unwrap();
     assert_eq!(summary["seed"], 2);
     bench.good(&["run", "tiny", JOB, "--precondition", "steady", "--seed", "2", "--out", "again"]);
@@ -150,7 +150,7 @@ fn seeds_become_one_group() {
 }
 
 #[test]
-fn what_is_no_comparison_is_refused() {
+fn invalid_comparisons_are_refused() {
     let bench = Bench::new();
     bench.good(&["run", "tiny", JOB, "--out", "a"]);
     bench.good(&["run", "tiny", "rw=write number_ios=100", "--out", "b"]);
@@ -161,7 +161,7 @@ fn what_is_no_comparison_is_refused() {
         (&["compare", "a", "none"], "cannot read none"),
         (&["compare", "a", "x=none*"], "none*: no path matches"),
         (&["compare", "x=a", "x=b"], "two groups are called x"),
-        (&["run", "tiny", JOB, "--seeds", "1", "--out", "c"], "give a number from 2 to 1000"),
+        (&["run", "tiny", JOB, "--seeds", "1", "--out", "c"], "expected a number from 2 to 1000"),
         (&["run", "tiny", JOB, "--seeds", "2"], "--out"),
     ] {
         let error = bench.refused(arguments);

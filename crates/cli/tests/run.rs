@@ -1,4 +1,4 @@
-//! `floatgate run`, through the real program.
+//! Tests of `floatgate run` with the real program.
 
 mod common;
 
@@ -8,17 +8,17 @@ use std::process::Stdio;
 use common::{Bench, stderr, validate_summary};
 use serde_json::Value;
 
-/// What overwrites the device, and so makes it clean.
+/// Job that overwrites the device, which causes garbage collection.
 const OVERWRITE: &str = "rw=randwrite bs=4k iodepth=8 number_ios=20000";
 
-/// All but the part that differs from run to run.
+/// Returns a result without the section that differs from run to run.
 fn without_run(mut summary: Value) -> String {
     summary.as_object_mut().unwrap().shift_remove("run").unwrap();
     summary.to_string()
 }
 
 #[test]
-fn a_result_has_the_form_of_the_schema() {
+fn a_result_conforms_to_the_schema() {
     let bench = Bench::with_device();
     let jobs = "rw=randrw name=mix number_ios=9000 iodepth=4; rw=randtrim name=trims number_ios=200";
     let summary = bench.json(&[jobs, "--precondition", "steady"]);
@@ -50,25 +50,25 @@ fn a_run_without_writes_has_no_amplification() {
 }
 
 #[test]
-fn nothing_measured_is_told() {
+fn a_run_without_measured_requests_has_a_warning() {
     let bench = Bench::with_device();
     let arguments = ["rw=randread number_ios=10 ramp_time=100", "--precondition", "none"];
     let summary = bench.json(&arguments);
     validate_summary(&summary);
     assert_eq!(summary["measured_s"], 0.0);
-    assert!(summary["warnings"][0].as_str().unwrap().contains("nothing arrived in the measured part"));
+    assert!(summary["warnings"][0].as_str().unwrap().contains("no request arrived in the measured part"));
     assert_eq!(summary["utilization"]["dies"]["idle"]["mean"], Value::Null);
     assert_eq!(summary["requests"]["all"]["iops"], Value::Null);
     let page = String::from_utf8(bench.run(&arguments).stdout).unwrap();
     assert!(page.contains("cells -, held for transfers -"), "{page}");
-    // What flash did before is no part of it.
+    // Preconditioning is not part of the result.
     let summary = bench.json(&[arguments[0], "--precondition", "fill"]);
     assert_eq!(summary["flash"]["pages"]["read"], 0);
     assert_eq!(summary["utilization"]["dies"]["idle"]["mean"], Value::Null);
 }
 
 #[test]
-fn wear_is_told_as_a_share_of_the_endurance() {
+fn wear_is_reported_as_a_share_of_the_endurance() {
     let bench = Bench::with_device();
     let arguments = ["rw=randwrite bs=512 iodepth=8 number_ios=20000", "--set", "nand.endurance=1000"];
     let summary = bench.json(&arguments);
@@ -117,7 +117,7 @@ fn a_workload_can_precondition() {
 }
 
 #[test]
-fn the_page_for_people_has_what_they_look_for() {
+fn the_text_of_a_result_has_the_main_values() {
     let bench = Bench::with_device();
     let output = bench.run(&["rw=randrw name=a number_ios=9000 iodepth=8; rw=write name=b number_ios=100"]);
     assert!(output.status.success() && output.stderr.is_empty(), "{}", stderr(&output));
@@ -129,7 +129,7 @@ fn the_page_for_people_has_what_they_look_for() {
 }
 
 #[test]
-fn mistakes_are_told_and_end_with_2() {
+fn mistakes_have_an_error_and_status_2() {
     let bench = Bench::with_device();
     let says = |arguments: &[&str], words: &[&str]| {
         let error = bench.error(2, arguments);
@@ -157,7 +157,7 @@ fn mistakes_are_told_and_end_with_2() {
 }
 
 #[test]
-fn lines_that_cannot_be_read_are_told_by_number() {
+fn errors_about_invalid_lines_have_the_line_number() {
     let bench = Bench::with_device();
     let good = "0,0,4096,W,0.0\n0,8,4096,R,0.001\n";
     let trace = bench.file("bad.spc", &format!("{good}0,16,4096,what,0.002\n0,24,4096,R,0.003\n"));
@@ -176,7 +176,7 @@ fn lines_that_cannot_be_read_are_told_by_number() {
 }
 
 #[test]
-fn warnings_are_told_and_kept() {
+fn warnings_are_printed_and_kept_in_the_result() {
     let bench = Bench::with_device();
     let trace = bench.file("wrap.spc", "0,99999999,4096,R,0.0\n0,8,4096,R,0.001\n");
     let output = bench.run(&[&trace, "--fit", "wrap"]);
@@ -186,7 +186,7 @@ fn warnings_are_told_and_kept() {
 }
 
 #[test]
-fn every_request_can_be_written_down() {
+fn every_request_can_be_written_to_a_file() {
     let bench = Bench::with_device();
     let jobs = "rw=randrw name=a,b number_ios=2000 iodepth=4; rw=write name=c bs=16k number_ios=500 rate_iops=10k";
     let output = bench.run(&[jobs, "--out", "new/result", "--requests", "csv"]);
@@ -205,7 +205,7 @@ fn every_request_can_be_written_down() {
         lines.lines().map(|line| line.rsplitn(behind + 11, ',').skip(behind).collect()).collect();
     assert_eq!(rows.len(), 2500);
     assert!(rows.iter().any(|row| row[10].ends_with("\"a,b\"")));
-    // The latency comes first. Six digits behind the point are picoseconds.
+    // The latency is the first column. Six digits after the decimal point are picoseconds.
     let ps = |text: &str| text.replace('.', "").parse::<u128>().unwrap();
     let total: u128 = rows.iter().map(|row| ps(row[0])).sum();
     let mean = total as f64 / rows.len() as f64 / 1e6;
@@ -221,7 +221,7 @@ fn every_request_can_be_written_down() {
         assert_eq!(ps(row[0]), ps(row[1]) + ps(row[2]), "{row:?}");
         assert_eq!(ps(row[0]), ps(row[3]) - ps(row[5]), "{row:?}");
     }
-    // A second result without requests does not leave those of the first beside it.
+    // A second run without --requests removes the requests of the first.
     assert!(bench.run(&[OVERWRITE, "--out", "new/result"]).status.success());
     let files = fs::read_dir(bench.path("new/result")).unwrap().map(|entry| entry.unwrap().file_name());
     let mut files: Vec<_> = files.collect();
@@ -230,7 +230,7 @@ fn every_request_can_be_written_down() {
 }
 
 #[test]
-fn a_directory_that_cannot_be_written_to_is_told() {
+fn a_directory_that_is_not_writable_is_an_error() {
     let bench = Bench::with_device();
     bench.file("occupied", "");
     for directory in ["occupied", "occupied/below"] {
@@ -252,7 +252,7 @@ fn a_full_disk_leaves_nothing_behind() {
 
 #[test]
 #[cfg(unix)]
-fn nobody_listening_is_no_failure() {
+fn a_closed_output_is_not_a_failure() {
     let bench = Bench::with_device();
     let mut child =
         bench.command(&[OVERWRITE, "--json"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -266,10 +266,10 @@ fn nobody_listening_is_no_failure() {
 fn an_interrupted_run_has_a_result() {
     let bench = Bench::with_device();
     let arguments = ["rw=randwrite number_ios=1g iodepth=8", "--out", "part", "--requests", "csv", "--json"];
-    // When requests come out, it runs.
+    // A growing file shows that the run has started.
     let output = bench.interrupted(&arguments, "part/requests.csv.partial");
-    // Once, when it was asked for.
-    assert_eq!(stderr(&output).trim(), "ending: what has been issued is completed; Ctrl-C again stops at once");
+    // The message appears once, and no other.
+    assert_eq!(stderr(&output).trim(), "ending: outstanding requests complete; press Ctrl-C again to stop at once");
     let summary: Value = serde_json::from_slice(&output.stdout).unwrap();
     validate_summary(&summary);
     assert_eq!(summary["complete"], false);
@@ -279,9 +279,9 @@ fn an_interrupted_run_has_a_result() {
     assert_eq!(summary["requests"]["all"]["count"], lines as u64 - 1);
 }
 
-/// Reads of an empty device take no time, so time does not end them.
+/// Reads of an empty device take no simulated time, so a time limit never ends them.
 #[test]
-fn a_run_that_stands_still_is_refused() {
+fn a_run_whose_time_does_not_advance_is_refused() {
     let bench = Bench::with_device();
     let output = bench.run(&["rw=randread bs=4k time_based=1 runtime=1", "--precondition", "none"]);
     assert_eq!(output.status.code(), Some(2));
@@ -289,7 +289,7 @@ fn a_run_that_stands_still_is_refused() {
     assert!(said.contains("at one instant") && said.contains("--precondition fill"), "{said}");
 }
 
-/// 100 seconds for each of two million programs: longer than the clock.
+/// Two million programs of 100 seconds each take longer than the simulated clock can represent.
 #[test]
 fn a_run_that_never_ends_is_refused() {
     let bench = Bench::with_device();
@@ -301,24 +301,24 @@ fn a_run_that_never_ends_is_refused() {
 }
 
 #[test]
-fn a_value_behind_a_blank_is_told() {
+fn a_value_after_a_blank_instead_of_an_equals_sign_is_an_error() {
     let bench = Bench::with_device();
     let error = bench.error(2, &["rw=read number_ios=9", "--out", "x", "--series", "10ms"]);
-    assert!(error.contains("`10ms` stands where a workload does") && error.contains("--series=10ms"), "{error}");
+    assert!(error.contains("`10ms` was taken as a workload") && error.contains("--series=10ms"), "{error}");
     let error = bench.error(2, &["rw=read number_ios=9", "--out", "x", "--timeline", "1ms..2ms"]);
     assert!(error.contains("--timeline=1ms..2ms"), "{error}");
 }
 
 #[test]
-fn results_do_not_go_into_a_file() {
+fn a_file_as_the_result_directory_is_refused() {
     let bench = Bench::with_device();
     bench.file("taken", "");
     let error = bench.error(1, &["rw=read number_ios=9", "--out", "taken"]);
-    assert!(error.contains("--out taken: there is a file of that name") && error.contains("another name"), "{error}");
+    assert!(error.contains("--out taken: a file of that name exists") && error.contains("another name"), "{error}");
 }
 
 #[test]
-fn writes_smaller_than_a_page_are_told_of_on_a_device_in_steady_state() {
+fn writes_smaller_than_a_page_are_a_warning_in_steady_state() {
     let bench = Bench::with_device();
     let run = |bs: &str, state: &str| {
         let job = format!("rw=randwrite bs={bs} number_ios=3000");
@@ -334,13 +334,13 @@ fn writes_smaller_than_a_page_are_told_of_on_a_device_in_steady_state() {
 }
 
 #[test]
-fn the_controller_is_told_where_it_takes_part() {
+fn buffer_and_firmware_are_reported_if_they_are_modeled() {
     let bench = Bench::with_device();
     let job = "rw=randrw norandommap=1 size=2M bs=4k iodepth=8 number_ios=4000";
     let without = bench.run(&[job]);
     assert!(without.status.success(), "{}", stderr(&without));
     let text = String::from_utf8(without.stdout).unwrap();
-    assert!(!text.lines().any(|line| line.starts_with("buffer ") || line.starts_with("software ")), "{text}");
+    assert!(!text.lines().any(|line| line.starts_with("buffer ") || line.starts_with("firmware ")), "{text}");
     let plain = bench.json(&[job]);
     assert!(plain.get("buffer").is_none() && plain.get("firmware").is_none());
 
@@ -348,10 +348,10 @@ fn the_controller_is_told_where_it_takes_part() {
     let output = bench.run(&[&[job], &set[..]].concat());
     assert!(output.status.success(), "{}", stderr(&output));
     let text = String::from_utf8(output.stdout).unwrap();
-    // Long lines are broken.
+    // Long lines are wrapped.
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(text.contains(" buffer reads hit ") && text.contains(" a power cut would lose up to "), "{text}");
-    assert!(text.contains(" software 1 core, ") && text.contains(" % of the response time"), "{text}");
+    assert!(text.contains(" firmware 1 core, ") && text.contains(" % of the response time"), "{text}");
     let summary = bench.json(&[&[job], &set[..]].concat());
     validate_summary(&summary);
     let units = |path: &str| summary.pointer(path).and_then(Value::as_u64).unwrap_or_else(|| panic!("{path}"));
@@ -360,11 +360,14 @@ fn the_controller_is_told_where_it_takes_part() {
     assert_eq!((reads.iter().sum::<u64>(), reads[1]), (requests("read"), 0));
     assert_eq!(units("/buffer/writes/hit") + units("/buffer/writes/new"), requests("write"));
     assert!(reads[0] > 0 && units("/buffer/volatile_units_peak") <= units("/buffer/capacity_units"));
-    assert!(summary["write_amplification"].as_f64().unwrap() < 1.0, "writes of 512 units merge in 256");
+    assert!(
+        summary["write_amplification"].as_f64().unwrap() < 1.0,
+        "the buffer of 256 units must merge writes to 512 units"
+    );
 }
 
 #[test]
-fn what_is_read_is_laid_out_before() {
+fn a_layout_writes_the_data_that_the_workload_reads() {
     let bench = Bench::with_device();
     const READS: &str = "rw=randread bs=4k iodepth=4 number_ios=500";
     let asked = |layout: &str, state: &str| {
@@ -372,7 +375,7 @@ fn what_is_read_is_laid_out_before() {
         let pages = result["flash"]["pages"]["read"].as_u64().unwrap();
         (pages, result["precondition"]["requested"].as_str().unwrap().to_owned(), result)
     };
-    // Nothing was ever written: the controller answers.
+    // Without a layout, the data was never written, and the controller completes the reads without flash.
     let (pages, state, _) = asked("none", "none");
     assert_eq!((pages, state.as_str()), (0, "none"));
     for layout in ["even", "allocation"] {
@@ -380,7 +383,7 @@ fn what_is_read_is_laid_out_before() {
         assert_eq!(pages, 500, "{layout}");
         let how = if layout == "even" { "evenly" } else { "by allocation" };
         assert!(
-            state.starts_with("invalid=0.5, with ") && state.ends_with(&format!("to read prewritten {how}")),
+            state.starts_with("stale=0.5, with ") && state.ends_with(&format!("of read data laid out {how}")),
             "{state}"
         );
         let mapped = result["precondition"]["mapped"].as_f64().unwrap();
@@ -390,11 +393,8 @@ fn what_is_read_is_laid_out_before() {
         let output = bench.run(arguments);
         assert!(!output.status.success() && stderr(&output).contains(words), "{arguments:?}: {}", stderr(&output));
     };
-    says(&[READS, "--prewrite", "even"], "with --precondition fill everything was");
-    says(
-        &[READS, "--prewrite", "odd", "--precondition", "none"],
-        "invalid prewrite `odd`: expected none, even or allocation",
-    );
+    says(&[READS, "--layout", "even"], "--precondition fill writes all data");
+    says(&[READS, "--layout", "odd", "--precondition", "none"], "`odd` is no layout: none, even or allocation");
     let endless = "rw=randread bs=4k runtime=1s time_based";
     says(&[endless, "--precondition", "none", "--prewrite", "even"], "`runtime` cannot end it");
 }
@@ -411,13 +411,15 @@ fn a_ramp_time_that_covers_every_request_is_a_warning() {
         let summary = bench.json(&arguments);
         assert_eq!(summary["requests"]["all"]["count"], 0, "{run}");
         let warning = summary["warnings"][0].as_str().unwrap();
-        assert!(warning.starts_with("nothing arrived in the measured part: the workload ended within its ramp_time"));
+        assert!(
+            warning.starts_with("no request arrived in the measured part: the workload ended within its ramp_time")
+        );
     }
 }
 
-/// Cores work on requests of the ramp time after the measured part has started.
+/// Cores process requests of the ramp time after the measured part has started.
 #[test]
-fn cores_work_for_no_longer_than_there_is_time() {
+fn the_utilization_of_cores_is_at_most_1() {
     let bench = Bench::with_device();
     let job = "rw=read number_ios=2 ramp_time=1us";
     let summary = bench.json(&[job, "--precondition", "none", "--set", "controller.firmware.lookup=1000"]);
@@ -425,9 +427,9 @@ fn cores_work_for_no_longer_than_there_is_time() {
     assert!(utilization > 0.0 && utilization <= 1.0, "{utilization}");
 }
 
-/// A read-only device refuses writes at once, which must not make it look faster.
+/// A read-only device refuses writes at once, which must not make it appear faster.
 #[test]
-fn requests_that_are_not_served_are_in_no_figure() {
+fn refused_requests_are_not_in_throughput_and_latencies() {
     let bench = Bench::with_device();
     let job = "rw=randwrite bs=4k iodepth=4 number_ios=20000 norandommap=1";
     let summary = bench.json(&[job, "--precondition", "fill", "--set", "faults.erase_rate=1"]);
@@ -437,7 +439,7 @@ fn requests_that_are_not_served_are_in_no_figure() {
     assert!(refused > 1000, "{refused}");
     let rate = served as f64 / summary["measured_s"].as_f64().unwrap();
     assert!((all["iops"].as_f64().unwrap() / rate - 1.0).abs() < 1e-9);
-    assert!(all["latency_us"]["min"].as_f64().unwrap() > 1.0, "a refusal takes no time");
+    assert!(all["latency_us"]["min"].as_f64().unwrap() > 1.0, "refused requests must not count");
     let warnings: Vec<&str> = summary["warnings"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
     assert!(warnings.iter().any(|warning| warning.contains("requests were not served")), "{warnings:?}");
     assert!(summary["write_amplification"].as_f64().unwrap() >= 1.0);

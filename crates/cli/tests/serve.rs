@@ -1,7 +1,7 @@
-//! `floatgate serve`, through the real program, with the clients that people have.
+//! Tests of `floatgate serve` with the real program and common clients.
 //!
-//! nbdinfo, nbdcopy, nbdsh, qemu-io, qemu-img, qemu-system-x86_64 and fio have to be installed;
-//! `scripts/prerequisites.sh test` sees to that.
+//! nbdinfo, nbdcopy, nbdsh, qemu-io, qemu-img, qemu-system-x86_64 and fio must be installed.
+//! `scripts/prerequisites.sh test` checks that.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -20,7 +20,7 @@ mod live;
 use live::{Live, floatgate};
 
 #[test]
-fn clients_of_others_find_a_disk() {
+fn nbd_clients_of_other_projects_work() {
     let live = Live::new(&["tiny", "--precondition", "none", "--no-delay"]);
     let uri = live.uri();
     assert!(live.welcome.contains(&format!("nbdinfo '{uri}'")), "{}", live.welcome);
@@ -59,9 +59,9 @@ fn clients_of_others_find_a_disk() {
     assert!(holes.iter().any(|line| line.split_whitespace().take(2).eq(["1048576", "8192"])), "{map}");
 }
 
-/// What programs in Python see.
+/// Python programs access the device through libnbd.
 #[test]
-fn libnbd_of_python_does_all_that_it_can() {
+fn all_commands_of_libnbd_work() {
     let mut live = Live::new(&["tiny", "--precondition", "none", "--no-delay", "--json", "--record", "live.csv"]);
     let script = "
 data = bytes(range(1, 129)) * 128
@@ -82,25 +82,25 @@ wanted = [4096, hole, 4096, 0, 8192, hole, 4096, 0, 4096, hole]
 assert found == [(nbd.CONTEXT_BASE_ALLOCATION, start - 4096, wanted)], found
 try:
     h.pread(512, h.get_size())
-    raise SystemExit('it reads beyond the end')
+    raise SystemExit('a read beyond the end succeeded')
 except nbd.Error as error:
     assert error.errno == 'EINVAL', error
 ";
-    // Of the system's own Python, which the package is for, whatever other one is first on the path.
+    // nbdsh needs the Python of the system, which need not be the first in PATH.
     let nbdsh = ["PATH=/usr/bin:/bin", "nbdsh", "--base-allocation", "--uri", &live.uri()];
     live.client("env", &[&nbdsh[..], &["-c", "h.set_strict_mode(0)", "-c", script, "-c", "h.shutdown()"]].concat());
     let result: Value = serde_json::from_slice(&live.end(Signal::INT).stdout).unwrap();
     let served = ["read", "write", "trim", "write_zeroes", "flush"].map(|kind| &result["requests"][kind]["count"]);
-    assert_eq!(served, [2, 3, 1, 1, 1], "zeros that stay allocated are written");
+    assert_eq!(served, [2, 3, 1, 1, 1], "zeros that stay allocated must count as writes");
     let recorded = fs::read_to_string(live.path("live.csv")).unwrap();
     assert!(recorded.contains(",write,2048,32,0,") && recorded.contains(",write,2049,1,1,"), "FUA: {recorded}");
 }
 
-/// Clients that do not collect their replies, or do not send the rest of a request, take a bounded amount of memory and
-/// keep no other client waiting.
+/// Clients that do not read their replies, or do not send the rest of a request, take a bounded amount of memory and do
+/// not delay other clients.
 #[test]
 #[expect(clippy::disallowed_methods, reason = "clients of a server that runs by the clock")]
-fn what_clients_leave_undone_is_bounded() {
+fn the_memory_of_stalled_clients_is_bounded() {
     const LONGEST: u32 = 32 << 20;
     let live = Live::new(&["tiny", "--precondition", "none", "--no-delay", "--memory", "256MiB"]);
     let address = format!("unix:{}", live.path("ssd.sock").display()).parse().unwrap();
@@ -117,7 +117,7 @@ fn what_clients_leave_undone_is_bounded() {
     for client in &mut slow {
         client.ask(command::WRITE, 0, 0, LONGEST, &vec![1; LONGEST as usize / 2]);
     }
-    // A client that is not read from blocks; it is dropped with its socket.
+    // The server does not read from these clients, so their threads block until the sockets are closed.
     let sending = slow.into_iter().map(|mut client| std::thread::spawn(move || client.send()));
     let sending: Vec<_> = sending.collect();
     let mut slowest = Duration::ZERO;
@@ -132,7 +132,7 @@ fn what_clients_leave_undone_is_bounded() {
     let most = live.peak_memory();
     assert!(most < 450 << 20, "{most} bytes");
     assert!(slowest < Duration::from_millis(500), "{slowest:?}");
-    // Those who hold what others wait for are parted with.
+    // The server disconnects stalled clients that hold the memory that another client waits for.
     let start = Instant::now();
     let mut all = vec![0; LONGEST as usize];
     good.read(0, &mut all).unwrap();
@@ -143,7 +143,7 @@ fn what_clients_leave_undone_is_bounded() {
 }
 
 #[test]
-fn clients_wait_while_it_is_filled() {
+fn clients_wait_while_the_device_is_filled() {
     let directory = tempfile::tempdir().unwrap();
     let socket = directory.path().join("ssd.sock");
     let filling = |ios: &str| {
@@ -153,7 +153,7 @@ fn clients_wait_while_it_is_filled() {
         let mut command = floatgate(&directory);
         let mut child = command.args(arguments).stderr(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         while !socket.exists() {
-            assert!(child.try_wait().unwrap().is_none(), "it goes on");
+            assert!(child.try_wait().unwrap().is_none(), "the server ended");
         }
         child
     };
@@ -164,16 +164,16 @@ fn clients_wait_while_it_is_filled() {
     kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
     assert!(child.wait_with_output().unwrap().status.success());
 
-    // Longer than anybody waits.
+    // This takes longer than any client waits.
     let child = filling("1000000000");
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(130), "{}", String::from_utf8_lossy(&output.stderr));
-    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0, "no socket is left");
+    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0, "a socket is left");
 }
 
 #[test]
-fn fio_verifies_what_it_wrote() {
+fn fio_verifies_its_data() {
     let live = Live::new(&["tiny", "--speed", "10"]);
     let uri = format!("--uri={}", live.uri());
     let job = ["--name=verify", "--ioengine=nbd", &uri, "--thread", "--rw=randrw", "--bsrange=512-64k", "--iodepth=16"];
@@ -181,7 +181,7 @@ fn fio_verifies_what_it_wrote() {
 }
 
 #[test]
-fn a_signal_ends_it_and_the_result_is_there() {
+fn a_signal_ends_the_server_with_a_result() {
     for signal in [Signal::TERM, Signal::INT] {
         let device = ["tiny", "--set", "gc.victim=fifo"];
         let options = ["--record", "live.csv.gz", "--out", "result", "--json", "--seed", "7"];
@@ -199,7 +199,7 @@ fn a_signal_ends_it_and_the_result_is_there() {
         assert_eq!((&kept["requests"]["write"]["bytes"], &kept["complete"]), (&(1 << 20).into(), &true.into()));
         assert!(kept["live"]["lateness_us"]["p50"].as_f64().unwrap() < 1e6);
 
-        // The result says how to replay it.
+        // The result has the command that replays the recording.
         let replay = kept["arguments"].as_array().unwrap().iter().map(|word| word.as_str().unwrap());
         let output = floatgate(&live.directory).args(replay).arg("--json").output().unwrap();
         let replayed: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -211,10 +211,10 @@ fn a_signal_ends_it_and_the_result_is_there() {
     }
 }
 
-/// Calls the program where the server is; its status, and what it says.
+/// Calls the program in the directory of the server. Returns its status and its output.
 fn ask(live: &Live, arguments: &[&str]) -> (i32, String) {
     let mut command = floatgate(&live.directory);
-    // No other server is to be found.
+    // Other servers on this machine must not be found.
     command.env("TMPDIR", live.directory.path()).env_remove("XDG_RUNTIME_DIR");
     let output = command.args(arguments).stdin(Stdio::null()).output().unwrap();
     let text = [output.stdout, output.stderr].concat();
@@ -222,7 +222,7 @@ fn ask(live: &Live, arguments: &[&str]) -> (i32, String) {
 }
 
 #[test]
-fn a_running_server_is_asked_and_changed() {
+fn a_running_server_can_be_queried_and_controlled() {
     let mut live = Live::new(&["tiny", "--precondition", "none", "--dashboard", "--dashboard-token", "long-enough"]);
     assert!(live.welcome.contains("Dashboard at http://127.0.0.1:"), "{}", live.welcome);
     assert!(live.welcome.contains(&format!("floatgate top {}", live.path("ssd.ctl").display())), "{}", live.welcome);
@@ -244,17 +244,18 @@ fn a_running_server_is_asked_and_changed() {
     let output = live.end(Signal::TERM);
     let printed = String::from_utf8(output.stdout).unwrap();
     assert!(printed.contains("the speed was changed once"), "{printed}");
-    assert!(printed.contains("256 mapping units that were in flash"), "all of 1 MiB was trimmed: {printed}");
+    assert!(printed.contains("256 mapping units that were in flash"), "1 MiB must be trimmed: {printed}");
     assert!(!live.path("ssd.ctl").exists());
     let (status, text) = ask(&live, &["ctl", "status"]);
-    assert!(status == 1 && text.contains("no server of yours is found"), "{text}");
+    assert!(status == 1 && text.contains("no running server found"), "{text}");
     let (status, text) = ask(&live, &["ctl", "--socket", "ssd.ctl", "status"]);
-    assert!(status == 1 && text.contains("no server answers at ssd.ctl: there is no such socket"), "{text}");
+    assert!(status == 1 && text.contains("cannot connect to a server at ssd.ctl: no such socket"), "{text}");
 }
 
-/// Without a socket of NBD to be beside, and without a directory of the user's, it is among temporary files.
+/// Without a Unix socket for NBD and without `XDG_RUNTIME_DIR`, the control socket is in the directory for temporary
+/// files.
 #[test]
-fn a_server_is_found_wherever_its_clients_come_in() {
+fn a_server_without_an_nbd_socket_is_found() {
     let directory = tempfile::tempdir().unwrap();
     let here = |mut command: Command| {
         command.env("TMPDIR", directory.path()).env_remove("XDG_RUNTIME_DIR");
@@ -271,7 +272,7 @@ fn a_server_is_found_wherever_its_clients_come_in() {
     let name = format!("floatgate-{}.ctl", child.id());
     assert!(welcome.contains(&format!("Control at {}", directory.path().join(&name).display())), "{welcome}");
     let ask = |arguments: &[&str]| {
-        // Not found in the directory that it is started in.
+        // The server must be found from another working directory.
         let output = here(floatgate(&directory)).current_dir("/").args(arguments).output().unwrap();
         assert!(output.status.success(), "{output:?}");
         String::from_utf8(output.stdout).unwrap()
@@ -290,9 +291,9 @@ fn a_server_is_found_wherever_its_clients_come_in() {
     assert!(help.ends_with(&format!("\nRunning now: tiny\n{clients}")), "{help}");
     assert!(!short.contains("Running now"), "{short}");
     let gone = ask(&["serve", "--help"]);
-    assert!(!gone.contains("Running now"), "a server that was killed has left its socket: {gone}");
+    assert!(!gone.contains("Running now"), "the killed server is still listed: {gone}");
 
-    // The next server removes that, and no socket of a process that lives.
+    // The next server removes the socket of the killed server, but no socket of a running process.
     let left = directory.path().join(&name);
     let ours = directory.path().join(format!("floatgate-{}.ctl", std::process::id()));
     drop(std::os::unix::net::UnixListener::bind(&ours).unwrap());
@@ -309,11 +310,10 @@ fn a_server_is_found_wherever_its_clients_come_in() {
     next.wait().unwrap();
 }
 
-/// What was recorded before a kill is read up to the kill, whatever the recording is compressed with. The files of a
-/// recording are not replaced by the next one.
+/// A recording can be read up to a kill with every compression. The next recording does not replace its files.
 #[test]
-fn a_recording_outlives_a_kill() {
-    // All servers are idle at the same time, for long enough to flush.
+fn a_recording_survives_a_kill() {
+    // All servers idle at the same time, for long enough to flush.
     let lives = ["r.csv", "r.csv.gz", "r.csv.xz", "r.csv.zst", "r.csv.bz2"].map(|name| {
         let live = Live::new(&["tiny", "--no-delay", "--precondition", "none", "--record", name]);
         let writes = ["--name=w", "--ioengine=nbd", &format!("--uri={}", live.uri()), "--rw=write", "--bs=4k"];
@@ -364,7 +364,8 @@ fn a_plain_recording_is_read_up_to_the_line_that_a_kill_cut() {
     assert_eq!(fs::read_to_string(directory.path().join("out.spc")).unwrap().lines().count(), 2);
 }
 
-/// QEMU waits forever for a server that was killed before its first answer: nobody can connect before the self-test.
+/// QEMU waits forever for a server that was killed before its first reply. Therefore, clients cannot connect before the
+/// self-test has ended.
 #[test]
 fn the_vhost_user_socket_appears_when_the_device_is_ready() {
     let directory = tempfile::tempdir().unwrap();
@@ -373,7 +374,7 @@ fn the_vhost_user_socket_appears_when_the_device_is_ready() {
     command.args(["serve", "tiny", "--precondition", "none", "--vhost-user", "vhost.sock", "--control", "ready.ctl"]);
     let mut child = command.stderr(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
     let control = directory.path().join("ready.ctl");
-    // The self-test is between these two, and takes more than a second.
+    // The self-test runs between the creation of the two sockets, and takes more than a second.
     while !control.exists() {
         pause(Duration::from_millis(5));
     }
@@ -388,18 +389,18 @@ fn the_vhost_user_socket_appears_when_the_device_is_ready() {
     child.wait().unwrap();
 }
 
-/// What a replay of the recording cannot repeat.
+/// A replay of the recording does not repeat injected failures.
 #[test]
-fn a_failure_that_was_asked_for_is_told_of() {
+fn failures_of_ctl_fail_are_a_warning_in_a_recording() {
     let mut live = Live::new(&["tiny", "--no-delay", "--set", "faults.program_rate=0", "--record", "requests.csv"]);
     let (status, text) = ask(&live, &["ctl", "fail", "program"]);
     assert_eq!(status, 0, "{text}");
     let printed = String::from_utf8(live.end(Signal::INT).stdout).unwrap();
-    assert!(printed.contains("`ctl fail` had 1 operation fail while this was recorded"), "{printed}");
+    assert!(printed.contains("`ctl fail` made 1 operation fail during the recording"), "{printed}");
 }
 
 #[test]
-fn what_cannot_be_is_said() {
+fn invalid_arguments_are_errors() {
     let directory = tempfile::tempdir().unwrap();
     fs::write(directory.path().join("file"), "mine").unwrap();
     let error = |arguments: &[&str]| {
@@ -421,13 +422,13 @@ fn what_cannot_be_is_said() {
     assert!(error(&["tiny", "--dashboard", "--dashboard-token", "short"]).contains("8 to 256"));
     assert!(error(&["tiny", "--dashboard", "--dashboard-token-file", "absent"]).contains("absent"));
     assert!(error(&["tiny", "--dashboard-token", "long-enough"]).contains("--dashboard"));
-    assert!(error(&["--dashboard", "tiny"]).contains("no address of a dashboard"));
+    assert!(error(&["--dashboard", "tiny"]).contains("invalid dashboard address"));
     assert!(error(&["tiny", "--memory", "256X"]).contains("KiB, MiB, GiB"));
     assert!(error(&["tiny", "--record", "file"]).contains("it would replace file; remove"));
     assert!(error(&["tiny", "--image", "x", "--record", "x"]).contains("--image x and --record x are the same file"));
     let both = error(&["tiny", "--out", ".", "--record", "summary.json"]);
     assert!(both.contains("--record summary.json and summary.json of --out . are the same file"), "{both}");
-    // Usual spellings of sizes: what is wrong comes after them.
+    // Common spellings of sizes are accepted, so that the error is about the socket.
     for size in ["256M", "256m", "256MiB", "256MB", "1G", "268435456", "0.25GiB"] {
         assert!(error(&["tiny", "--memory", size, "--nbd", "unix:file"]).contains("it is no socket"), "{size}");
     }
@@ -439,8 +440,8 @@ fn pause(span: Duration) {
     std::thread::sleep(span);
 }
 
-/// An address at which others can reach this machine: the one that it would send from, for which nothing is sent. All
-/// of them, where it knows no way to others.
+/// Returns an address at which other machines can reach this one: the source address for packets to another machine. No
+/// packet is sent. Returns the unspecified address if there is no route.
 fn reachable() -> IpAddr {
     let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
     let found = socket.connect("198.51.100.1:9").and_then(|()| socket.local_addr()).map(|address| address.ip());
@@ -448,19 +449,22 @@ fn reachable() -> IpAddr {
 }
 
 #[test]
-fn others_connect_only_where_that_is_allowed() {
+fn other_machines_can_connect_only_if_allowed() {
     let directory = tempfile::tempdir().unwrap();
     let refused = |arguments: &[&str]| {
         let output = floatgate(&directory).args(["serve", "tiny"]).args(arguments).output().unwrap();
         assert_eq!(output.status.code(), Some(2), "{output:?}");
         String::from_utf8(output.stderr).unwrap()
     };
-    // Not an address of this machine, so that it is not enough to be allowed to use it.
+    // This address is not one of this machine, so that listening fails even if it is allowed.
     let nowhere = ["--nbd", "203.0.113.1:0"];
     let hint = "--allow-remote 203.0.113.1";
     let told = refused(&nowhere);
     assert!(told.contains(hint) && told.contains("other machines"), "{told}");
-    assert!(refused(&[&nowhere[..], &["--allow-remote", "203.0.113.2"]].concat()).contains(hint), "it is another");
+    assert!(
+        refused(&[&nowhere[..], &["--allow-remote", "203.0.113.2"]].concat()).contains(hint),
+        "another address is allowed"
+    );
     let told = refused(&[&nowhere[..], &["--allow-remote", "203.0.113.1"]].concat());
     assert!(told.contains("cannot listen at 203.0.113.1:0") && !told.contains(hint), "{told}");
 
@@ -477,20 +481,20 @@ fn others_connect_only_where_that_is_allowed() {
     assert!(metrics.contains("floatgate_info{device=\"tiny\""), "{metrics}");
 }
 
-/// What QEMU's firmware boots: it reads the next sector, writes that to the one after, says what it has read at port
-/// 0xe9, and ends QEMU with status 33 by port 0xf4.
+/// Boot sector for QEMU's firmware. It reads the next sector, writes it to the one after, prints it on port 0xe9, and
+/// ends QEMU with status 33 through port 0xf4.
 const BOOT: [u8; 54] = [
     0x31, 0xc0, 0x8e, 0xd8, 0x8e, 0xc0, 0xbc, 0x00, 0x7c, // ax = ds = es = 0, sp = 0x7c00
     0xbb, 0x00, 0x7e, 0xb8, 0x01, 0x02, 0xb9, 0x02, 0x00, 0xb6, 0x00, 0xcd, 0x13, // read sector 2 (1) to 0x7e00
     0xb8, 0x01, 0x03, 0xb9, 0x03, 0x00, 0xb6, 0x00, 0xcd, 0x13, // write it to sector 3 (2)
-    0xbe, 0x00, 0x7e, 0xba, 0xe9, 0x00, 0xac, 0x84, 0xc0, 0x74, 0x03, 0xee, 0xeb, 0xf8, // say it up to a zero
+    0xbe, 0x00, 0x7e, 0xba, 0xe9, 0x00, 0xac, 0x84, 0xc0, 0x74, 0x03, 0xee, 0xeb, 0xf8, // print it up to a zero
     0xba, 0xf4, 0x00, 0xb0, 0x10, 0xee, 0xf4, 0x00, // end
 ];
 
-/// Stock QEMU, with the arguments that are printed, boots from the disk and writes to it over vhost-user; another
-/// client sees that over NBD.
+/// QEMU without modifications, with the printed arguments, boots from the disk and writes to it over vhost-user.
+/// Another client reads the data over NBD.
 #[test]
-fn qemu_boots_from_it() {
+fn qemu_boots_over_vhost_user() {
     let live = Live::new(&["tiny", "--precondition", "none", "--no-delay", "--vhost-user", "vhost.sock"]);
     let mut image = BOOT.to_vec();
     image.resize(510, 0);

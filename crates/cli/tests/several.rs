@@ -1,4 +1,4 @@
-//! Several workloads at once, through the real program.
+//! Tests of several concurrent workloads with the real program.
 
 mod common;
 
@@ -27,23 +27,23 @@ erase = "1500us"
 protocol = { nv-ddr = "200MT/s" }
 "#;
 
-/// Reads, one every 10 ms: nothing waits.
+/// Trace of reads, one every 10 ms, so that no request waits.
 const CALM: &str = "0,0,4096,R,1.00\n0,8,4096,R,1.01\n0,16,4096,R,1.02\n";
-/// Others, on another device; the first is as early as the first of the others.
+/// Trace of reads on another device, with a later start. A replay starts both traces at their first request.
 const OTHER: &str = "7,0,8192,R,50.000\n7,4096,8192,R,50.005\n7,8,8192,R,50.015\n7,16,8192,R,50.025\n";
 
-/// A directory with the device and the traces.
+/// Creates a directory with the device and the traces.
 fn bench() -> Bench {
     Bench::calling(&["run", "device.toml"], &[("device.toml", DEVICE), ("calm.spc", CALM), ("other.spc", OTHER)])
 }
 
-/// The names of the streams.
+/// Returns the names of the streams.
 fn names(summary: &Value) -> Vec<&str> {
     summary["streams"].as_array().unwrap().iter().map(|stream| stream["name"].as_str().unwrap()).collect()
 }
 
 #[test]
-fn two_traces_are_merged_in_time_each_at_its_place() {
+fn two_traces_are_merged_by_time_with_their_offsets() {
     let bench = bench();
     let other = "trace=other.spc offset=8MiB start=0.005 time_scale=2 devices=merge name=late";
     let summary = bench.json(&["calm.spc", other, "--out", "out", "--requests", "csv"]);
@@ -56,7 +56,7 @@ fn two_traces_are_merged_in_time_each_at_its_place() {
     let fields = |line: &str| line.split(',').map(str::to_owned).collect::<Vec<_>>();
     let found: Vec<String> =
         log.lines().skip(1).map(fields).map(|of| wanted.map(|column| of[column].clone()).join(" ")).collect();
-    // 8 MiB are 16384 sectors; the other's gaps of 5, 10 and 10 ms are doubled, from 5 ms on.
+    // 8 MiB are 16384 sectors. The gaps of the second trace, 5, 10 and 10 ms, are doubled, and it starts at 5 ms.
     assert_eq!(
         found,
         [
@@ -72,9 +72,9 @@ fn two_traces_are_merged_in_time_each_at_its_place() {
 }
 
 #[test]
-fn each_stream_is_as_it_is_alone_where_they_do_not_meet() {
+fn streams_that_do_not_interfere_have_the_results_of_single_runs() {
     let bench = bench();
-    // Three milliseconds apart at least, and no request takes one.
+    // The requests are at least three milliseconds apart, and each takes less than one.
     let other = "trace=other.spc offset=8MiB start=3ms devices=merge";
     let both = bench.json(&["calm.spc", other]);
     assert_eq!(names(&both), ["calm", "other"]);
@@ -98,7 +98,7 @@ fn jobs_and_traces_run_together_and_names_are_unique() {
     let summary = bench.json(&["calm.spc", "calm.spc", job]);
     assert_eq!(names(&summary), ["calm", "calm-2", "job"]);
     assert_eq!(summary["requests"]["all"]["count"], 3 + 3 + 50);
-    // One trace alone has its words as well.
+    // A single trace can have options of its own, too.
     assert_eq!(names(&bench.json(&["trace=calm.spc name=db limit=2"])), ["db"]);
     let global = bench.json(&["trace=calm.spc limit=2", "other.spc", "--limit", "1"]);
     assert_eq!(global["requests"]["all"]["count"], 2 + 1);
@@ -109,7 +109,7 @@ fn jobs_and_traces_run_together_and_names_are_unique() {
 }
 
 #[test]
-fn mistakes_say_what_to_do() {
+fn errors_say_what_to_do() {
     let bench = bench();
     let text = bench.refused(&["trace=calm.spc offset=1TiB"]);
     assert!(text.contains("leaves nothing of the device"), "{text}");
@@ -124,14 +124,14 @@ fn mistakes_say_what_to_do() {
 }
 
 #[test]
-fn a_trace_in_words_can_precondition() {
+fn a_trace_with_options_can_precondition() {
     let bench = bench();
     let summary = bench.json(&["calm.spc", "--precondition", "trace=calm.spc offset=1MiB"]);
     assert_eq!(summary["precondition"]["requested"], "trace=calm.spc offset=1MiB");
 }
 
 #[test]
-fn jobs_without_names_are_numbered_on() {
+fn jobs_without_names_are_numbered_over_all_workloads() {
     let bench = bench();
     let job = "rw=randread number_ios=5";
     let summary = bench.json(&[job, &format!("{job}; {job} name=mine"), job, "calm.spc"]);

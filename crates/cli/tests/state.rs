@@ -1,4 +1,4 @@
-//! `--save-state`, `--load-state` and `floatgate state`, through the real program.
+//! Tests of `--save-state`, `--load-state` and `floatgate state` with the real program.
 
 mod common;
 
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 const JOB: &str = "rw=randrw bs=4k iodepth=8 number_ios=2000";
 
-/// All but what the command line was and what the run cost.
+/// Returns a result without its command line and the cost of the run.
 fn numbers(mut summary: Value) -> String {
     let keys = summary.as_object_mut().unwrap();
     for key in ["arguments", "run"] {
@@ -19,23 +19,23 @@ fn numbers(mut summary: Value) -> String {
 }
 
 #[test]
-fn a_state_that_is_loaded_gives_the_numbers_of_one_that_is_made() {
+fn a_loaded_state_gives_the_results_of_the_original_state() {
     let bench = Bench::with_device();
     let made = bench.json(&[JOB, "--precondition", "steady", "--save-state", "aged.fgstate"]);
-    assert!(!made["arguments"].to_string().contains("aged"), "where it is saved says nothing of the result");
+    assert!(!made["arguments"].to_string().contains("aged"), "the path of the saved state does not affect the result");
     let loaded = bench.json(&[JOB, "--load-state", "aged.fgstate"]);
     assert!(loaded["arguments"].to_string().contains("\"--load-state\",\"aged.fgstate\""));
     assert_eq!(numbers(loaded), numbers(made));
     let fast = ["--set", "nand.read=5us", "--set", "host.queue_depth=4"];
     let made = bench.json(&[&[JOB, "--precondition", "steady"], &fast[..]].concat());
     let loaded = bench.json(&[&[JOB, "--load-state", "aged.fgstate"], &fast[..]].concat());
-    assert_eq!(numbers(loaded), numbers(made), "times shape no state");
+    assert_eq!(numbers(loaded), numbers(made), "times must not affect states");
     let names: Vec<_> = fs::read_dir(bench.path("")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
-    assert_eq!(names.len(), 2, "nothing is left of the file in the making: {names:?}");
+    assert_eq!(names.len(), 2, "the partial file is left: {names:?}");
 }
 
 #[test]
-fn states_that_cannot_be_are_told() {
+fn states_that_cannot_be_loaded_or_saved_are_errors() {
     let bench = Bench::with_device();
     bench.good(&[JOB, "--save-state", "full.fgstate"]);
     let refused = |arguments: &[&str]| bench.refused(&[&[JOB], arguments].concat());
@@ -57,7 +57,7 @@ fn states_that_cannot_be_are_told() {
 }
 
 #[test]
-fn a_file_says_what_it_holds() {
+fn info_describes_a_saved_state() {
     let bench = Bench::with_device();
     bench.good(&[JOB, "--save-state", "full.fgstate", "--seed", "7"]);
     let info = Bench::calling(&["state", "info"], &[]);
@@ -68,11 +68,11 @@ fn a_file_says_what_it_holds() {
     {
         assert!(text.contains(part), "{part}: {text}");
     }
-    assert!(!text.contains("nand.read"), "times shape no state: {text}");
+    assert!(!text.contains("nand.read"), "times must not affect states: {text}");
     let json = info.json(&["full.fgstate"]);
     assert_eq!(json["precondition"]["requested"], "fill");
     assert_eq!(json["options"]["policy"]["allocation"], "static");
-    // Four bytes for each of the logical units: 64 MiB of flash, a quarter of it spare.
+    // The map has four bytes for each logical unit. A quarter of the 64 MiB of flash is spare.
     assert_eq!(json["sections"][2]["name"], "media/map");
     assert_eq!(json["sections"][2]["bytes"], 4 * 8 * 32 * 64 * 3 / 4);
     assert_eq!(json["bytes"], fs::metadata(info.path("full.fgstate")).unwrap().len());
@@ -87,7 +87,7 @@ fn a_file_says_what_it_holds() {
 #[test]
 fn a_full_disk_leaves_nothing() {
     let bench = Bench::with_device();
-    // A file of this name is that on a full disk.
+    // The link makes writes to the partial file fail as on a full disk.
     std::os::unix::fs::symlink("/dev/full", bench.path("aged.partial")).unwrap();
     let said = bench.error(1, &[JOB, "--save-state", "aged"]);
     assert!(said.contains("cannot write") && said.contains("No space left"), "{said}");

@@ -1,4 +1,4 @@
-//! `floatgate top`, in a terminal of its own.
+//! Tests of `floatgate top` in a pseudo-terminal.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -20,11 +20,11 @@ mod live;
 
 use live::{Live, floatgate};
 
-/// A terminal, and what has been sent to it.
+/// Pseudo-terminal, and the output that was sent to it.
 struct Terminal {
-    /// The end of who looks at it and types.
+    /// End of the user.
     outer: File,
-    /// The end that programs have.
+    /// End of the program.
     inner: OwnedFd,
     seen: Vec<u8>,
 }
@@ -40,14 +40,14 @@ impl Terminal {
         Terminal { outer: outer.into(), inner, seen: Vec::new() }
     }
 
-    /// `floatgate top` of that server in it.
+    /// Starts `floatgate top` for the server in this directory.
     fn top(&self, directory: &TempDir) -> Child {
         let end = || Stdio::from(self.inner.try_clone().unwrap());
         let mut command = floatgate(directory);
         command.args(["top", "ssd.ctl"]).stdin(end()).stdout(end()).stderr(Stdio::piped()).spawn().unwrap()
     }
 
-    /// Reads until something has been sent, which has to come within half a minute.
+    /// Reads until this text has been sent, for at most half a minute.
     fn until(&mut self, text: &str) {
         let start = Wall::now();
         loop {
@@ -55,7 +55,7 @@ impl Terminal {
             if seen.contains(text) {
                 return;
             }
-            assert!(Wall::now().since(start) < Wall::from_us(30_000_000), "{text:?} does not come: {seen}");
+            assert!(Wall::now().since(start) < Wall::from_us(30_000_000), "{text:?} was not sent: {seen}");
             let timeout = Timespec { tv_sec: 1, tv_nsec: 0 };
             if poll(&mut [PollFd::new(&self.outer, PollFlags::IN)], Some(&timeout)).unwrap() > 0 {
                 let mut bytes = [0; 4096];
@@ -75,23 +75,23 @@ impl Terminal {
 }
 
 #[test]
-fn it_shows_the_device_and_leaves_the_terminal_as_it_was() {
+fn top_shows_the_device_and_restores_the_terminal() {
     let mut live = Live::new(&["tiny", "--precondition", "none", "--no-delay"]);
     live.client("qemu-io", &["-f", "raw", "-c", "write 0 1M", &live.uri()]);
     for keys in [Some("q"), Some("\x1b"), Some("\x03"), None] {
         let mut terminal = Terminal::new();
         let before = terminal.modes();
         let top = terminal.top(&live.directory);
-        // The name of the device, the sectors that were written, and the picture of its blocks, of which most are free.
+        // The screen shows the name of the device, the written sectors, and the block map, where most blocks are free.
         ["tiny", "2,048", "▓......."].iter().for_each(|text| terminal.until(text));
-        assert!(!terminal.modes().local_modes.intersects(LocalModes::ICANON | LocalModes::ECHO), "it reads keys");
+        assert!(!terminal.modes().local_modes.intersects(LocalModes::ICANON | LocalModes::ECHO), "keys are not read");
         terminal.press(b"p");
         terminal.until("PAUSED");
         match keys {
             Some(keys) => terminal.press(keys.as_bytes()),
             None => assert!(live.end(Signal::TERM).status.success()),
         }
-        // It leaves the screen that it has drawn on, and shows the cursor.
+        // At the end, it leaves the alternate screen and shows the cursor.
         ["\x1b[?1049l", "\x1b[?25h"].iter().for_each(|text| terminal.until(text));
         let output = top.wait_with_output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr);
@@ -103,11 +103,12 @@ fn it_shows_the_device_and_leaves_the_terminal_as_it_was() {
     }
 }
 
-/// Text that clears a terminal and turns the direction of what follows, and the form in which it is shown.
+/// Text that clears a terminal and reverses the direction of the following text.
 const EVIL: &str = "evil\x1b[2J\u{9b}1m\u{202e}\n";
+/// Escaped form of [`EVIL`].
 const SHOWN: &str = "evil\\u{1b}[2J\\u{9b}1m\\u{202e}\\n";
 
-/// Answers the next client of a server that is not ours, and returns the connection.
+/// Sends a response to the next client of a fake server, and returns the connection.
 fn answer(server: &UnixListener, answer: &Value) -> UnixStream {
     let (mut client, _) = server.accept().unwrap();
     BufReader::new(&client).read_line(&mut String::new()).unwrap();

@@ -1,4 +1,4 @@
-//! `floatgate trace`, through the real program.
+//! Tests of `floatgate trace` with the real program.
 
 mod common;
 
@@ -8,9 +8,10 @@ use std::process::Output;
 use common::Bench;
 use serde_json::Value;
 
-/// A directory with traces.
+/// Creates a directory with traces.
 fn bench() -> Bench {
-    // Two devices, reads and writes by turns, hot and cold, one to two milliseconds apart.
+    // Two devices, with a write after every two reads, hot and cold addresses, and about a millisecond between
+    // requests.
     let line = |n: u64| {
         let (lba, operation) = if n.is_multiple_of(3) { (n % 7 * 8, 'W') } else { (n * 7919 % 5000 * 8, 'R') };
         format!("{},{lba},{},{operation},{:.6}\n", n % 2, 4096 << (n % 2), n as f64 * 0.001 + (n % 5) as f64 * 0.0002)
@@ -20,10 +21,10 @@ fn bench() -> Bench {
 }
 
 #[test]
-fn info_is_for_people_and_for_programs() {
+fn info_prints_text_or_json() {
     let bench = bench();
     let text = bench.good(&["trace", "info", "a.spc"]);
-    for part in ["spc (certain), times in s", "4,000 of", "read", "write", "footprint", "in order of time", "device"] {
+    for part in ["spc (certain), times in s", "4,000 of", "read", "write", "footprint", "sorted by time", "device"] {
         assert!(text.contains(part), "{part}: {text}");
     }
     assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
@@ -41,7 +42,7 @@ fn info_is_for_people_and_for_programs() {
 }
 
 #[test]
-fn each_command_prints_how_a_file_in_bytes_is_read() {
+fn each_command_prints_how_to_read_a_trace_in_bytes() {
     let line = |n: u64| format!("{} 0 {} {} {}\n", n * 1_000_000, n * n % 997 * 4096, n % 4 * 4096 + 4096, n % 2);
     let text: String = (0..500).map(line).collect();
     let bench = Bench::calling(&[], &[("in bytes.trace", &text)]);
@@ -72,7 +73,7 @@ fn each_command_prints_how_a_file_in_bytes_is_read() {
 }
 
 #[test]
-fn what_cannot_be_looked_at_is_told() {
+fn traces_that_cannot_be_analyzed_are_errors() {
     let bench = bench();
     assert!(bench.refused(&["trace", "info", "none"]).contains("none: cannot open the trace"));
     assert!(bench.refused(&["trace", "info", "a.spc", "--fit", "wrap"]).contains("--fit is for replaying"));
@@ -90,7 +91,7 @@ fn what_cannot_be_looked_at_is_told() {
     assert!(!bench.path("x.txt").exists());
 }
 
-/// What the program says of a trace that comes through a pipe.
+/// Calls the program with a trace as standard input.
 fn piped(bench: &Bench, file: &str, arguments: &[&str]) -> Output {
     let input = fs::File::open(bench.path(file)).unwrap();
     bench.command(arguments).stdin(input).output().unwrap()
@@ -103,7 +104,7 @@ fn a_trace_may_come_from_standard_input() {
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         serde_json::from_slice(&output.stdout).unwrap()
     };
-    // Two devices side by side: it is read twice, and by two workloads at that.
+    // A trace of two devices side by side is read twice, and here by two workloads.
     let run = |trace: &str| ["run", "tiny", trace, "--json"].map(str::to_owned);
     let run = |trace: &str| value(piped(&bench, "a.spc", &run(trace).each_ref().map(String::as_str)));
     let (file, input) = (run("a.spc"), run("-"));
@@ -125,7 +126,7 @@ fn a_trace_may_come_from_standard_input() {
 }
 
 #[test]
-fn a_clock_that_was_set_is_looked_at_and_left_out() {
+fn gaps_from_clock_changes_are_reported_and_can_be_shortened() {
     let bench = bench();
     let time = |n: u64| if n < 20 { n } else { n + 365 * 86_400 };
     let text: String = (0..40).map(|n| format!("0,{},512,R,{}\n", n * 8, time(n))).collect();
@@ -158,14 +159,14 @@ fn a_fitted_workload_runs() {
     assert_eq!(summary["streams"][0]["name"], "like");
     let again = run("like.json");
     assert_eq!(summary["requests"], again["requests"]);
-    // Twice as fast, and fewer.
+    // Half of the requests at twice the rate take a quarter of the time.
     bench.good(&["trace", "synth", "a.spc", "-o", "fast.json", "--scale-rate", "2", "--requests", "2000"]);
     let fast = run("fast.json");
     let ratio = summary["measured_s"].as_f64().unwrap() / fast["measured_s"].as_f64().unwrap();
     assert!((ratio - 4.0).abs() < 0.3, "{ratio}");
-    // As a job: what is printed can be run, and is what the file says.
+    // The printed job can be run, and has the options of the file.
     let text = bench.good(&["trace", "synth", "a.spc", "-o", "like.fio"]);
-    let words = text.lines().find_map(|line| line.strip_prefix("as words       '")).unwrap().trim_end_matches('\'');
+    let words = text.lines().find_map(|line| line.strip_prefix("as a job       '")).unwrap().trim_end_matches('\'');
     assert_eq!(run(words)["requests"]["all"]["count"], 4000);
     let file = fs::read_to_string(bench.path("like.fio")).unwrap();
     assert!(file.contains("[like]\nrw=randrw\n") && words.split(' ').all(|word| file.contains(word)), "{file}");
@@ -181,7 +182,7 @@ fn known_workloads_are_made_from_their_moments() {
     assert!(text.contains("wanted") && text.contains("radius.json"), "{text}");
     let model: Value = serde_json::from_str(&fs::read_to_string(bench.path("radius.json")).unwrap()).unwrap();
     assert_eq!(model["requests"], 5000);
-    // 124.25 KiB are 248.5 sectors.
+    // The mean size of 124.25 KiB is 248.5 sectors.
     assert_eq!(model["operations"][0]["sizes"], serde_json::json!([[248, 500_000], [249, 500_000]]));
     fs::write(bench.path("broken.json"), "{}").unwrap();
     assert!(bench.refused(&["run", "tiny", "broken.json"]).contains("broken.json: not a model"));

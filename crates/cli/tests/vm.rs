@@ -1,7 +1,7 @@
-//! `floatgate vm`: a Linux guest with the live SSD as its disk, emulated, so that it runs on any machine.
+//! Tests of `floatgate vm`: a Linux guest with the live SSD as its disk, emulated so that the tests run on any machine.
 //!
-//! qemu-system-x86_64 has to be installed, and apt has to reach its packages; `scripts/prerequisites.sh test` sees to
-//! that. What is fetched is kept below the build directory.
+//! qemu-system-x86_64 must be installed, and apt must be able to download packages. `scripts/prerequisites.sh test`
+//! checks that. Downloads are kept in the build directory.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -10,12 +10,12 @@ use std::process::{Command, Output, Stdio};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-/// A place that outlives the test, so that packages are fetched once.
+/// Returns a cache directory that is kept after the test, so that packages are downloaded once.
 fn cache() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join("guest")
 }
 
-/// `floatgate vm tiny` there.
+/// Returns the command `floatgate vm tiny` in this directory.
 fn command(directory: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_floatgate"));
     command.args(["vm", "tiny"]).args(arguments).current_dir(directory).env("XDG_CACHE_HOME", cache());
@@ -27,18 +27,18 @@ fn vm(arguments: &[&str]) -> Output {
     command(directory.path(), arguments).output().unwrap()
 }
 
-/// The result in a directory.
+/// Returns the result in a directory.
 fn result(out: &Path) -> Value {
     serde_json::from_slice(&std::fs::read(out.join("summary.json")).unwrap()).unwrap()
 }
 
-/// Units that the translation layer let go of.
+/// Returns the number of trimmed mapping units.
 fn trimmed(summary: &Value) -> u64 {
     summary["flash"]["units"]["trimmed"].as_u64().unwrap()
 }
 
 #[test]
-fn a_file_system_on_the_ssd_is_made_written_trimmed_and_checked() {
+fn a_guest_creates_writes_trims_and_checks_a_file_system() {
     let results = tempfile::tempdir().unwrap();
     let out = results.path().join("out");
     let job = "set -e
@@ -65,21 +65,21 @@ fn a_file_system_on_the_ssd_is_made_written_trimmed_and_checked() {
     let (said, errors) = (String::from_utf8_lossy(&told.stdout), String::from_utf8_lossy(&told.stderr));
     assert_eq!(told.status.code(), Some(7), "{said}{errors}");
     assert!(said.ends_with("whole on /dev/vda\n") && said.contains("Pass 5"), "{said}{errors}");
-    assert!(errors.contains("It shows what works, not how fast"), "{errors}");
+    assert!(errors.contains("Its performance is not realistic"), "{errors}");
 
     let summary = result(&out);
     let count = |kind: &str| summary["requests"][kind]["count"].as_u64().unwrap();
     let bytes = |kind: &str| summary["requests"][kind]["bytes"].as_u64().unwrap();
-    // 4 MiB were deleted, and the rest of the disk was never written: fstrim gives all of it back.
+    // fstrim trims the 4 MiB that were deleted, and the rest of the disk, which was never written.
     assert!(count("trim") >= 1 && bytes("trim") >= 40 << 20, "{}", summary["requests"]["trim"]);
     assert!(bytes("write") >= 5 << 20 && count("flush") >= 2, "{}", summary["requests"]);
-    // The device was full, so that its map had all of that. Zeros over whole units deallocate them, too: ext4 writes
-    // them to its tables while the disk is mounted, as far as it gets.
+    // The device was full, so that all trimmed units were mapped. Write-zeroes requests also deallocate whole units:
+    // ext4 sends them to initialize its tables in the background while the disk is mounted.
     let (trimmed, most) = (trimmed(&summary) * 4096, bytes("trim") + bytes("write_zeroes"));
     assert!((40 << 20..=most).contains(&trimmed), "{trimmed} bytes of {most}, and {}", summary["requests"]);
 }
 
-/// Programs come with their libraries and what else they need, and each file system keeps a file: one boot for all.
+/// Programs are installed with all their dependencies, and each file system keeps a file. One boot tests all of this.
 #[test]
 fn programs_run_and_every_file_system_keeps_a_file() {
     let job = "set -e
@@ -98,8 +98,8 @@ fn programs_run_and_every_file_system_keeps_a_file() {
             umount /mnt
         done";
     let packages = ["nvme-cli", "python3-minimal", "sqlite3", "xfsprogs", "btrfs-progs"];
-    let with: Vec<&str> = packages.iter().flat_map(|package| ["--package", package]).collect();
-    // xfs is not made on less than 300 MB.
+    let with: Vec<&str> = packages.iter().flat_map(|package| ["--with", package]).collect();
+    // mkfs.xfs needs at least 300 MB.
     let device = ["--set", "geometry.blocks=512", "--precondition", "none", "--no-delay", "--accel", "tcg"];
     let told = vm(&[&device[..], &with, &["--run", job]].concat());
     let (said, errors) = (String::from_utf8_lossy(&told.stdout), String::from_utf8_lossy(&told.stderr));
@@ -109,10 +109,10 @@ fn programs_run_and_every_file_system_keeps_a_file() {
     assert!(!errors.contains("no package has the libraries"), "{errors}");
 }
 
-/// What the guest writes comes back from the device, not from the guest's memory, and what it discards is gone from the
-/// map of the device, which was full.
+/// Written data is read from the device, not from the guest's memory. Discarded units are removed from the map of the
+/// device, which was full.
 #[test]
-fn every_way_in_reads_writes_flushes_and_trims() {
+fn every_disk_interface_reads_writes_flushes_and_trims() {
     let results = tempfile::tempdir().unwrap();
     let job = "set -e
         dd if=/dev/urandom of=/tmp/pattern bs=64k count=32 2>/dev/null
@@ -125,7 +125,7 @@ fn every_way_in_reads_writes_flushes_and_trims() {
         dd if=$SSD bs=64k skip=16 count=32 2>/dev/null | cmp - /tmp/pattern
         echo as written on $SSD";
     let frontends = [("nvme", "/dev/nvme0n1"), ("vhost-user", "/dev/vda"), ("nbd", "/dev/nbd0")];
-    // At once, since an emulated machine takes long to boot.
+    // The guests run concurrently, because an emulated machine boots slowly.
     let guests = frontends.map(|(frontend, device)| {
         let out = results.path().join(frontend);
         let arguments = ["--accel", "tcg", "--package", "e2fsprogs", "--guest-memory", "256MiB", "--no-delay"];
@@ -147,8 +147,8 @@ fn every_way_in_reads_writes_flushes_and_trims() {
     }
 }
 
-/// Guest and SSD lose their power at once, in the middle of writes: the file system can be repaired, and what was
-/// synchronised is there. Once, and for each hundred kills of `FLOATGATE_KILLS`, which `make soak` sets.
+/// Guest and SSD lose power at the same time during writes. Afterwards, the file system can be repaired, and synced
+/// data exists. This is tested once, plus once for every hundred kills of `FLOATGATE_KILLS`, which `make soak` sets.
 #[test]
 fn a_file_system_survives_power_cuts_in_the_middle_of_writes() {
     let directory = tempfile::tempdir().unwrap();
@@ -170,12 +170,12 @@ fn a_file_system_survives_power_cuts_in_the_middle_of_writes() {
             if round == 0 { make } else { check }
         );
         let mut command = command(directory.path(), &[&guest[..], &["--run", &job]].concat());
-        // What a killed program leaves in the directory for temporary files goes with the test.
+        // Temporary files of the killed program are removed with the directory of the test.
         command.env("TMPDIR", directory.path()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn().unwrap();
         let said = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
         let said: Vec<String> = said.take(4).collect();
-        // The kernel ends QEMU with it.
+        // The kernel also kills QEMU when its parent dies.
         child.kill().unwrap();
         child.wait().unwrap();
         assert_eq!(said, ["checked", "written", "written", "written"], "round {round}");
@@ -184,7 +184,7 @@ fn a_file_system_survives_power_cuts_in_the_middle_of_writes() {
         let names = std::fs::read_dir(directory.path()).unwrap().map(|entry| entry.unwrap().file_name());
         names.filter(|name| name.to_string_lossy().starts_with("floatgate-")).count()
     };
-    // Sockets, and the guest's files: one each of the last guest alone, as each removes those of the one before.
+    // Two directories are left, for sockets and for the guest's files, because each start removes older ones.
     assert_eq!(litter(), 2);
     let arguments = [&guest[..], &["--run", check]].concat();
     let told = command(directory.path(), &arguments).env("TMPDIR", directory.path()).output().unwrap();
@@ -195,10 +195,10 @@ fn a_file_system_survives_power_cuts_in_the_middle_of_writes() {
 }
 
 #[test]
-fn what_cannot_be_is_said_before_anything_is_fetched() {
+fn invalid_arguments_are_errors_before_any_download() {
     for (arguments, expected) in [
-        (&["--package", "--option"][..], "unexpected argument"),
-        (&["--package", "Not_A_Package"], "is no name of a package"),
+        (&["--with", "--option"][..], "unexpected argument"),
+        (&["--with", "Not_A_Package"], "invalid package name"),
         (&["--kernel", "vmlinuz"], "--initrd"),
         (&["--guest-memory", "1MiB"], "from 64 MiB to 1 TiB"),
         (&["--cpus", "0"], "0 is not in 1..=64"),
@@ -222,8 +222,8 @@ fn a_kernel_that_does_not_boot_is_an_error() {
     assert!(errors.contains("error: qemu-system-x86_64 failed"), "{errors}");
 }
 
-/// A signal ends the machine before it boots and while it runs, and the exit status is that of shells. A script stands
-/// for QEMU, so that nothing boots.
+/// A signal ends the guest before it boots and while it runs, with the exit status of shells. A script replaces QEMU,
+/// so that no guest boots.
 #[test]
 fn a_signal_gives_the_exit_status_of_shells() {
     let directory = tempfile::tempdir().unwrap();
@@ -264,6 +264,6 @@ fn the_example_that_was_recorded_in_a_guest_replays() {
     assert!(told.status.success(), "{}", String::from_utf8_lossy(&told.stderr));
     let summary: Value = serde_json::from_slice(&told.stdout).unwrap();
     let count = |kind: &str| summary["requests"][kind]["count"].as_u64().unwrap();
-    // As examples/README.md has it.
+    // examples/README.md states these counts.
     assert_eq!(["all", "read", "write", "flush", "trim"].map(count), [5162, 1040, 2649, 1461, 12]);
 }

@@ -1,4 +1,4 @@
-//! A server that runs, and the clients that people have.
+//! Test bench for a running server and common NBD clients.
 #![allow(dead_code)] // Each test file is a crate of its own and uses a part of this.
 
 use std::io::{BufRead, BufReader};
@@ -8,12 +8,12 @@ use std::process::{Child, ChildStderr, Command, Output, Stdio};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
-/// A running server, ended when it goes.
+/// Running server, which is killed when it is dropped.
 pub struct Live {
     pub directory: TempDir,
     child: Option<Child>,
     _errors: BufReader<ChildStderr>,
-    /// What it said when it was ready.
+    /// Text that the server printed until it was ready.
     pub welcome: String,
 }
 
@@ -26,7 +26,7 @@ impl Live {
         let mut errors = BufReader::new(child.stderr.take().unwrap());
         let mut welcome = String::new();
         while !welcome.contains("Ctrl-C ends") {
-            assert_ne!(errors.read_line(&mut welcome).unwrap(), 0, "it ended: {welcome}");
+            assert_ne!(errors.read_line(&mut welcome).unwrap(), 0, "the server ended: {welcome}");
         }
         Live { directory, child: Some(child), _errors: errors, welcome }
     }
@@ -39,7 +39,7 @@ impl Live {
         format!("nbd+unix:///?socket={}", self.path("ssd.sock").display())
     }
 
-    /// What a client prints that ends well.
+    /// Runs a client, which must succeed, and returns its output.
     pub fn client(&self, name: &str, arguments: &[&str]) -> String {
         let output = Command::new(name).args(arguments).current_dir(self.directory.path()).output();
         let output = output.unwrap_or_else(|error| panic!("{name}: {error}; see scripts/prerequisites.sh"));
@@ -48,14 +48,14 @@ impl Live {
         text
     }
 
-    /// Bytes of memory that it had at most.
+    /// Returns the peak memory of the server in bytes.
     pub fn peak_memory(&self) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.as_ref().unwrap().id())).unwrap();
         let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
         line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024
     }
 
-    /// Ends it by a signal; returns how.
+    /// Ends the server with a signal, and returns its output.
     pub fn end(&mut self, signal: Signal) -> Output {
         let child = self.child.take().unwrap();
         kill_process(Pid::from_child(&child), signal).unwrap();
@@ -72,7 +72,7 @@ impl Drop for Live {
     }
 }
 
-/// The program, called there.
+/// Returns the program as a command in this directory.
 pub fn floatgate(directory: &TempDir) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_floatgate"));
     command.current_dir(directory.path());

@@ -1,4 +1,4 @@
-//! What the tests share: a directory in which the real program is called.
+//! Test bench: a directory in which the real program is called.
 #![allow(dead_code)] // Each test file is a crate of its own and uses a part of this.
 
 use std::fs;
@@ -9,7 +9,7 @@ use floatgate_core::metrics::summary::Summary;
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// A small device, of 2 channels with 2 chips each.
+/// Small device with 2 channels and 2 chips per channel.
 pub const DEVICE: &str = r#"
 name = "test-drive"
 [geometry]
@@ -33,25 +33,25 @@ soft_threshold = 2
 hard_threshold = 1
 "#;
 
-/// A directory in which `floatgate` is called.
+/// Directory in which `floatgate` is called.
 pub struct Bench {
     directory: TempDir,
-    /// What each call begins with.
+    /// First arguments of each call.
     first: &'static [&'static str],
 }
 
 impl Bench {
-    /// An empty one.
+    /// Creates an empty directory.
     pub fn new() -> Bench {
         Bench::calling(&[], &[])
     }
 
-    /// For `floatgate run` on [`DEVICE`].
+    /// Creates a directory for `floatgate run` on [`DEVICE`].
     pub fn with_device() -> Bench {
         Bench::calling(&["run", "device.toml"], &[("device.toml", DEVICE)])
     }
 
-    /// With files, for calls that begin with these words.
+    /// Creates a directory with these files, for calls with these first arguments.
     pub fn calling(first: &'static [&'static str], files: &[(&str, &str)]) -> Bench {
         let bench = Bench { directory: tempfile::tempdir().unwrap(), first };
         files.iter().for_each(|(name, text)| {
@@ -80,7 +80,7 @@ impl Bench {
         self.command(arguments).output().unwrap()
     }
 
-    /// What it prints, where it ends well.
+    /// Calls the program, which must succeed, and returns its output.
     #[track_caller]
     pub fn good(&self, arguments: &[&str]) -> String {
         let output = self.run(arguments);
@@ -88,13 +88,13 @@ impl Bench {
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// The same as JSON.
+    /// Calls the program with `--json`, and returns its output.
     #[track_caller]
     pub fn json(&self, arguments: &[&str]) -> Value {
         serde_json::from_str(&self.good(&[arguments, &["--json"]].concat())).unwrap()
     }
 
-    /// What it says, where it ends with a status other than 0.
+    /// Calls the program, which must fail with this status, and returns its error.
     #[track_caller]
     pub fn error(&self, status: i32, arguments: &[&str]) -> String {
         let output = self.run(arguments);
@@ -105,13 +105,13 @@ impl Bench {
         text
     }
 
-    /// What it says of a mistake of the user.
+    /// Calls the program, which must report a mistake of the user, and returns its error.
     #[track_caller]
     pub fn refused(&self, arguments: &[&str]) -> String {
         self.error(2, arguments)
     }
 
-    /// What comes of it when Ctrl-C is pressed as soon as a file has more than a few bytes.
+    /// Sends Ctrl-C when a file has more than 1000 bytes, and returns the output of the program.
     #[cfg(unix)]
     #[expect(clippy::disallowed_methods, reason = "waits for another process")]
     pub fn interrupted(&self, arguments: &[&str], growing: &str) -> Output {
@@ -131,14 +131,14 @@ impl Bench {
     }
 }
 
-/// Makes a node of a character device of memory, such as 7, `/dev/full`. One of its own: a program that replaces the
-/// node, as root, must not replace that of the machine. Returns `false`, and says so, where that cannot be done.
+/// Creates a node of a memory device, such as 7 for `/dev/full`. A program that wrongly replaces the node, as root,
+/// must not replace the machine's own node. Prints a message and returns `false` if the node cannot be created.
 #[cfg(target_os = "linux")]
 pub fn node(path: &std::path::Path, minor: &str) -> bool {
     let made = Command::new("mknod").arg(path).args(["c", "1", minor]).stderr(Stdio::null()).status();
     let can = made.is_ok_and(|made| made.success()) && fs::OpenOptions::new().write(true).open(path).is_ok();
     if !can {
-        println!("no device node can be made and opened here, so that is not tested");
+        println!("skipped: no device node can be created and opened here");
     }
     can
 }
@@ -147,7 +147,7 @@ pub fn stderr(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).unwrap()
 }
 
-/// Checks the part of JSON schema that ours uses; there is no key that the schema does not have.
+/// Checks a value against the subset of JSON schema that our schema uses. Keys that are not in the schema are errors.
 fn validate(value: &Value, schema: &Value, root: &Value, path: &str) {
     if let Some(name) = schema["$ref"].as_str() {
         return validate(value, root.pointer(name.trim_start_matches('#')).unwrap(), root, path);
@@ -181,9 +181,9 @@ fn validate(value: &Value, schema: &Value, root: &Value, path: &str) {
     }
 }
 
-/// Checks that a result has the form of its schema.
+/// Checks a result against its schema.
 pub fn validate_summary(summary: &Value) {
-    // That docs/reference/summary.schema.json is the same is tested where the struct is.
+    // A test of the core compares docs/reference/summary.schema.json with this schema.
     let schema = Summary::json_schema();
     validate(summary, &schema, &schema, "summary");
 }
