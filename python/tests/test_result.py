@@ -147,7 +147,7 @@ def test_damage_and_files_of_other_runs_are_noticed(tmp_path):
     (a / "digests.json").unlink()
     read(a)
     shutil.copy(b / "requests.parquet", a)
-    with pytest.raises(fg.ResultError, match="of another run than"):
+    with pytest.raises(fg.ResultError, match="another run than"):
         read(a)
 
 

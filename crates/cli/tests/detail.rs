@@ -575,10 +575,10 @@ fn a_timeline_of_another_device_is_refused() {
         String::from_utf8(output.stderr).unwrap()
     };
     let said = refused();
-    assert!(said.contains("timeline.json.gz is not among the files of this result"), "{said}");
+    assert!(said.contains("timeline.json.gz is not listed as a file of this result"), "{said}");
     fs::remove_file(result.join("digests.json")).unwrap();
     let said = refused();
-    assert!(said.contains("timeline.json.gz is of a run on another device"), "{said}");
+    assert!(said.contains("timeline.json.gz belongs to a run on another device"), "{said}");
 }
 
 #[test]

@@ -57,8 +57,7 @@ fn files_of_another_run_are_detected() {
             let own = fs::read(&path).unwrap();
             fs::copy(bench.path("other").join(file), &path).unwrap();
             let error = String::from_utf8(bench.run(reader(file)).stderr).unwrap();
-            let said =
-                if with_digests { "of another run than R/digests.json" } else { "of another run than R/summary" };
+            let said = if with_digests { "another run than R/digests.json" } else { "another run than R/summary" };
             assert!(error.starts_with("error: R/") && error.contains(said), "{file}: {error}");
             fs::write(&path, own).unwrap();
         }
@@ -69,15 +68,15 @@ fn files_of_another_run_are_detected() {
     fs::copy(bench.path("other/digests.json"), bench.path("R/digests.json")).unwrap();
     for arguments in [&["report", "R"][..], &["compare", "R", "other"], &["explain", "R", "max"]] {
         let error = bench.refused(arguments);
-        assert!(error.contains("R/summary.json is not as its run wrote it"), "{error}");
+        assert!(error.contains("R/summary.json is changed, damaged, or"), "{error}");
     }
-    assert!(bench.refused(&["draw", "R", "..100us"]).contains("R/timeline.json.gz is not as its run wrote it"));
-    // The run did not write this file.
+    assert!(bench.refused(&["draw", "R", "..100us"]).contains("R/timeline.json.gz is changed, damaged, or"));
+    // A file that the run has not written.
     result(&bench, "R", "1", "parquet");
     result(&bench, "csv", "1", "csv");
     fs::remove_file(bench.path("R/requests.parquet")).unwrap();
     fs::copy(bench.path("csv/requests.csv"), bench.path("R/requests.csv")).unwrap();
-    assert!(bench.refused(&["explain", "R", "max"]).contains("R/requests.csv is not among the files of this result"));
+    assert!(bench.refused(&["explain", "R", "max"]).contains("R/requests.csv is not listed as a file of this result"));
 }
 
 #[test]

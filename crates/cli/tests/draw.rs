@@ -59,14 +59,14 @@ fn a_diagram_has_all_events_of_its_span() {
 fn errors_about_spans_propose_a_valid_span() {
     let bench = result(&["--timeline"]);
     let said = bench.refused(&["draw", "result"]);
-    assert!(said.contains("of which a diagram shows 300 at most: give a shorter one, like .."), "{said}");
-    let span = said.trim_end().rsplit_once("like ").unwrap().1;
+    assert!(said.contains("but a diagram shows at most 300; give a shorter span, such as .."), "{said}");
+    let span = said.trim_end().rsplit_once("such as ").unwrap().1;
     span.trim_start_matches("..").parse::<Duration>().unwrap();
     bench.good(&["draw", "result", span]);
     let drawn = fs::read(bench.path("result/timeline.svg")).unwrap();
     let said = bench.refused(&["draw", "result", "900s.."]);
-    assert!(said.contains("has no work of channels and cells in this span: what it has is between 0ps and "), "{said}");
-    assert_eq!(fs::read(bench.path("result/timeline.svg")).unwrap(), drawn, "the earlier diagram must stay");
+    assert!(said.contains("has no channel or cell activity in this span; its activity is between 0ps and "), "{said}");
+    assert_eq!(fs::read(bench.path("result/timeline.svg")).unwrap(), drawn, "what was drawn before is left");
     for (arguments, expected) in [
         (&["draw", "missing"][..], "cannot read missing: No such file"),
         (&["draw", "result/summary.json"], "result/summary.json is not a timeline"),

@@ -80,7 +80,7 @@ fn a_comparison_shows_ratios_and_warns_of_unknown_noise() {
     }
     let text = bench.good(&["compare", "a", "fifo=b", "--out", "c.html"]);
     assert!(text.lines().next().unwrap().split_whitespace().eq(["a", "fifo"]), "{text}");
-    assert!(text.contains("a single run does not tell how much its figures vary"));
+    assert!(text.contains("a single run does not show how much results vary"));
     let page = read(&bench.path("c.html"));
     assert!(page.contains("data-figure=\"latency-read-cdf\"") && page.contains("<code>gc.victim</code>"));
     let json: Value = serde_json::from_str(&bench.good(&["compare", "a", "fifo=b", "--json"])).unwrap();
@@ -130,8 +130,8 @@ fn seeds_form_one_group() {
     for (label, seeds) in [("read near p99: all seeds", &[1, 2, 3][..]), ("read near p99: first", &[1])] {
         assert!((bar(label) / mean_of(seeds) - 1.0).abs() < 1e-9, "{label}: {} and {}", bar(label), mean_of(seeds));
     }
-    assert!(page.contains("each bar is the mean of the requests of all its runs"), "the caption is missing");
-    // A pattern with a label and a list of directories give the same result.
+    assert!(page.contains("each bar is the mean over the requests of all its runs"), "the caption says so");
+    // A pattern behind a label, and directories one by one, are the same.
     for arguments in
         [&["compare", "x=a/seed-*", "--json"][..], &["compare", "a/seed-1", "a/seed-2", "a/seed-3", "--json"]]
     {
@@ -156,12 +156,12 @@ fn invalid_comparisons_are_refused() {
     bench.good(&["run", "tiny", "rw=write number_ios=100", "--out", "b"]);
     fs::create_dir(bench.path("empty")).unwrap();
     for (arguments, what) in [
-        (&["compare", "a"][..], "there is nothing to compare a/summary.json with"),
-        (&["compare", "a", "empty"], "empty has no summary.json, and no seed-*/summary.json"),
+        (&["compare", "a"][..], "nothing to compare a/summary.json with"),
+        (&["compare", "a", "empty"], "empty has no summary.json and no seed-*/summary.json"),
         (&["compare", "a", "none"], "cannot read none"),
         (&["compare", "a", "x=none*"], "none*: no path matches"),
-        (&["compare", "x=a", "x=b"], "two groups are called x"),
-        (&["run", "tiny", JOB, "--seeds", "1", "--out", "c"], "expected a number from 2 to 1000"),
+        (&["compare", "x=a", "x=b"], "two groups have the label x"),
+        (&["run", "tiny", JOB, "--seeds", "1", "--out", "c"], "give a number from 2 to 1000"),
         (&["run", "tiny", JOB, "--seeds", "2"], "--out"),
     ] {
         let error = bench.refused(arguments);

@@ -1,14 +1,15 @@
-//! The command that makes a result again, as a shell takes it.
+//! The shell command that reproduces a result.
 
 use floatgate_core::metrics::summary::Summary;
 
-/// The command that gives this result, without where it goes; none where another program made it.
+/// Returns the command that reproduces this result, without its output options. Returns `None` if another program
+/// produced the result.
 pub fn again(summary: &Summary) -> Option<String> {
     let words: Vec<String> = summary.arguments.iter().map(|word| quoted(word)).collect();
     (!words.is_empty()).then(|| format!("floatgate {}", words.join(" ")))
 }
 
-/// A word of a command as a shell has to have it.
+/// Returns a word of a command, quoted for a shell if necessary.
 pub fn quoted(word: &str) -> String {
     let harmless = |c: char| c.is_ascii_alphanumeric() || "-_=./:,+@%".contains(c);
     match !word.is_empty() && word.chars().all(harmless) {

@@ -1,8 +1,10 @@
-//! Digests of a result: `digests.json` holds one of each file, and one that identifies the run, which other files hold
-//! as well. So files of different runs in one directory, and damage, are noticed when the result is read.
+//! Digests of a result: detect damaged files, and files of different runs in one directory.
 //!
-//! The digest of the run is the digest of its summary without `run`, the cost of the simulation. It is the same
-//! wherever and however often the run is repeated.
+//! `digests.json` contains a digest of each file, and one that identifies the run. The other files contain the digest
+//! of the run, too. All digests are checked when a result is read.
+//!
+//! The digest of the run is the digest of its summary without `run`, which holds the cost of the simulation.
+//! Repeating the run on any machine yields the same digest.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -18,31 +20,31 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_128};
 /// Name of the file.
 pub const DIGESTS: &str = "digests.json";
 
-/// Value of `schema` in files of this form.
+/// Value of `schema` in files of this version.
 const SCHEMA: &str = "floatgate-digests-1";
 
-/// Files that have a digest, beside the summary: what other files are made of.
+/// Files that have a digest, in addition to the summary. Other files are generated from these.
 const DATA: [&str; 4] = ["requests.csv", "requests.parquet", "series.parquet", "timeline.json.gz"];
 
-/// Name of the result itself.
+/// Name of the summary.
 const SUMMARY: &str = "summary.json";
 
-/// Largest `digests.json` that is read.
+/// Maximum size of `digests.json`, in bytes.
 const LARGEST: u64 = 1 << 20;
 
-/// Bytes of a file that are read at once.
+/// Size of the read buffer, in bytes.
 const BUFFER: usize = 1 << 18;
 
-/// The bytes of a file.
+/// Size and digest of a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Content {
     /// Number of bytes.
     pub bytes: u64,
-    /// Their digest, XXH3 with 128 bits, in hexadecimal digits.
+    /// XXH3 digest of the bytes with 128 bits, in hexadecimal digits.
     pub xxh3: String,
 }
 
-/// Makes a [`Content`] of bytes as they are written or read.
+/// Computes a [`Content`] incrementally.
 #[derive(Clone, Default)]
 pub struct Hasher {
     state: Box<Xxh3>,
@@ -62,13 +64,13 @@ impl Hasher {
         self.bytes += bytes.len() as u64;
     }
 
-    /// Returns what was added.
+    /// Returns the size and digest of the bytes that were added.
     pub fn content(&self) -> Content {
         Content { bytes: self.bytes, xxh3: format!("{:032x}", self.state.digest128()) }
     }
 }
 
-/// Returns the content of a file, of which at most `most` bytes are read: it may be endless.
+/// Returns the size and digest of a file. At most `most` bytes are read, because the file may be endless.
 fn content_of(path: &Path, most: u64) -> io::Result<Content> {
     let mut file = File::open(path)?.take(most);
     let (mut hasher, mut buffer) = (Hasher::default(), vec![0; BUFFER]);
@@ -84,21 +86,21 @@ fn content_of(path: &Path, most: u64) -> io::Result<Content> {
 ///
 /// # Errors
 ///
-/// The text is not an object in JSON.
+/// Fails if the text is not a JSON object.
 pub fn run_of(summary: &str) -> Result<String> {
     let mut json: Value = serde_json::from_str(summary)?;
-    json.as_object_mut().context("it is not an object")?.shift_remove("run");
+    json.as_object_mut().context("not a JSON object")?.shift_remove("run");
     Ok(format!("{:032x}", xxh3_128(json.to_string().as_bytes())))
 }
 
-/// The content of `digests.json`.
+/// Contents of `digests.json`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Digests {
     schema: String,
     /// Digest that identifies the run.
     run: String,
-    /// By name.
+    /// Size and digest of each file, by name.
     files: BTreeMap<String, Content>,
 }
 
@@ -108,22 +110,22 @@ impl Digests {
         Digests { schema: SCHEMA.to_owned(), run: run.to_owned(), files: files.into_iter().collect() }
     }
 
-    /// Returns the JSON text, with a line feed at the end.
+    /// Returns the digests as JSON, with a trailing newline.
     pub fn to_json(&self) -> String {
         let json = serde_json::to_string_pretty(self);
-        json.unwrap_or_else(|error| unreachable!("a tree of strings and numbers: {error}")) + "\n"
+        json.unwrap_or_else(|error| unreachable!("strings and numbers always serialize: {error}")) + "\n"
     }
 
-    /// Reads the digests of a directory; `None` if it has none.
+    /// Reads the digests of a directory. Returns `None` if it has none.
     fn read(directory: &Path) -> Result<Option<Digests>> {
         let path = directory.join(DIGESTS);
         let text = match read_text(&path, LARGEST) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             read => read.with_context(|| format!("cannot read {}", path.display()))?,
         };
-        let damaged = |why: String| anyhow!("{} is damaged ({why}): run again", path.display());
+        let damaged = |why: String| anyhow!("{} is damaged ({why}); run the simulation again", path.display());
         let digests: Digests = serde_json::from_str(&text).map_err(|error| damaged(error.to_string()))?;
-        ensure!(digests.schema == SCHEMA, damaged(format!("its form is not {SCHEMA}")));
+        ensure!(digests.schema == SCHEMA, damaged(format!("its schema is not {SCHEMA}")));
         Ok(Some(digests))
     }
 }
@@ -133,16 +135,16 @@ impl Digests {
 pub struct Checked {
     directory: PathBuf,
     run: String,
-    /// `None` if the directory has no `digests.json`: it was made by hand, or by an older version.
+    /// Digests, or `None` if the directory has no `digests.json` because it was created by hand or by an older version.
     digests: Option<Digests>,
 }
 
 impl Checked {
-    /// Checks the summary at `path`, whose text was read already.
+    /// Checks the summary at `path`. `text` is its content.
     ///
     /// # Errors
     ///
-    /// The summary is not as the run wrote it.
+    /// Fails if the summary was changed after the run, or if `digests.json` is damaged.
     pub fn of_summary(path: &Path, text: &str) -> Result<Checked> {
         let directory = path.parent().unwrap_or(Path::new("")).to_owned();
         let run = run_of(text).with_context(|| path.display().to_string())?;
@@ -156,17 +158,21 @@ impl Checked {
                 Ok(hasher.content())
             })?;
             if digests.run != checked.run {
-                bail!("{} is damaged, or of another run than {}: run again", checked.place(), path.display());
+                bail!(
+                    "{} is damaged, or belongs to another run than {}; run the simulation again",
+                    checked.place(),
+                    path.display()
+                );
             }
         }
         Ok(checked)
     }
 
-    /// Checks a file of the directory by its bytes, and by the digest of the run that it holds, if it has one.
+    /// Checks a file of the directory against its digest.
     ///
     /// # Errors
     ///
-    /// The file is damaged, or of another run.
+    /// Fails if the file is damaged, is not listed, or belongs to another run.
     pub fn file(&self, path: &Path) -> Result<()> {
         let read = |known: &Content| content_of(path, known.bytes.saturating_add(1));
         self.compare(path, |known| read(known).with_context(|| format!("cannot read {}", path.display())))
@@ -176,37 +182,37 @@ impl Checked {
         let Some(digests) = &self.digests else { return Ok(()) };
         let (name, place) = (path.file_name().unwrap_or_default().to_string_lossy(), self.place());
         let Some(known) = digests.files.get(name.as_ref()) else {
-            bail!("{} is not among the files of this result, which {place} lists: run again", path.display())
+            bail!("{} is not listed as a file of this result in {place}; run the simulation again", path.display())
         };
         if content(known)? != *known {
             bail!(
-                "{} is not as its run wrote it: it is damaged, changed, or of another run than {place}; run again",
+                "{} is changed, damaged, or belongs to another run than {place}; run the simulation again",
                 path.display()
             );
         }
         Ok(())
     }
 
-    /// Checks the digest of the run that a file holds; one of an older version holds none.
+    /// Checks the run digest that a file contains. `None` is accepted, because files of older versions have no digest.
     ///
     /// # Errors
     ///
-    /// It is of another run.
+    /// Fails if the file belongs to another run.
     pub fn run(&self, path: &Path, run: Option<&str>) -> Result<()> {
         match run {
             Some(run) if run != self.run => {
                 let summary = self.directory.join(SUMMARY);
-                bail!("{} is of another run than {}: run again", path.display(), summary.display())
+                bail!("{} belongs to another run than {}; run the simulation again", path.display(), summary.display())
             }
             _ => Ok(()),
         }
     }
 
-    /// Returns what the user should know if the files cannot be checked.
+    /// Returns a note for the user if the files cannot be checked.
     pub fn note(&self) -> Option<String> {
         self.digests
             .is_none()
-            .then(|| format!("{} is missing, so damage and files of another run may not be noticed", self.place()))
+            .then(|| format!("{} is missing, so damaged files and files of other runs may go unnoticed", self.place()))
     }
 
     fn place(&self) -> String {
@@ -214,11 +220,11 @@ impl Checked {
     }
 }
 
-/// Checks a file beside others by its bytes, if its directory has digests, for a reader that needs no summary.
+/// Checks a data file against the digests of its directory, if there are any. The summary is not needed.
 ///
 /// # Errors
 ///
-/// The file is damaged, or not one of the result.
+/// Fails if the file is damaged or does not belong to the result.
 pub fn check_alone(path: &Path) -> Result<()> {
     let directory = path.parent().unwrap_or(Path::new("")).to_owned();
     let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -226,12 +232,12 @@ pub fn check_alone(path: &Path) -> Result<()> {
     Checked { directory, run: String::new(), digests }.file(path)
 }
 
-/// Makes the `digests.json` of a directory to which a summary with this text and the files `written` have just been
-/// written. Data of another run that the directory still has are removed.
+/// Builds `digests.json` for a directory. `summary` and the files `written` have just been written to it. Removes data
+/// files of other runs.
 ///
 /// # Errors
 ///
-/// A file cannot be read or removed.
+/// Fails if a file cannot be read or removed.
 pub fn seal(directory: &Path, summary: &str, written: &[String]) -> Result<Digests> {
     let run = run_of(summary)?;
     let before = Digests::read(directory).ok().flatten().filter(|digests| digests.run == run);

@@ -1,5 +1,6 @@
-//! The story of one request: where its time went, and behind whom it waited. It is put together from the files of a
-//! result: the requests, and the timeline where there is one.
+//! Explanation of one request: the parts of its latency, and the requests that delayed it.
+//!
+//! An explanation is built from the files of a result: the requests, and the timeline if there is one.
 
 mod blame;
 mod choice;
@@ -30,28 +31,28 @@ pub use parts::{
     Standing, TimelineExplanation, WaitExplanation,
 };
 
-/// The file of a result that holds its requests.
+/// Returns the file of a result that contains its requests.
 fn requests_of(directory: &Path) -> Result<PathBuf> {
     let candidates = ["requests.parquet", "requests.csv"].map(|name| directory.join(name));
     match candidates.into_iter().find(|path| path.exists()) {
         Some(path) => Ok(path),
         None => bail!(
-            "{} has no requests.parquet and no requests.csv: run with --requests=parquet --timeline",
+            "{} has no requests.parquet and no requests.csv; run with --requests=parquet --timeline",
             directory.display()
         ),
     }
 }
 
-/// Returns the digest of the run that a file of requests holds; one in CSV has no room for it.
+/// Returns the run digest from a file of requests. CSV files do not contain one.
 fn run_of(requests: &Path) -> Result<Option<String>> {
     if requests.extension().is_some_and(|extension| extension == "csv") { Ok(None) } else { run_in(requests) }
 }
 
-/// Tells the story of a request of the result in `directory`.
+/// Explains a request of the result in `directory`.
 pub fn tell(directory: &Path, choice: &Choice) -> Result<Explanation> {
     let summary = directory.join("summary.json");
     if !summary.exists() {
-        bail!("{} is no result: it has no summary.json; run with --out {0}", directory.display());
+        bail!("{} is not a result: it has no summary.json; run with --out {0}", directory.display());
     }
     let text = read_text(&summary, LARGEST).with_context(|| format!("cannot read {}", summary.display()))?;
     let result = Summary::from_json(&text).map_err(|error| anyhow!("{}: {error}", summary.display()))?;
@@ -62,7 +63,7 @@ pub fn tell(directory: &Path, choice: &Choice) -> Result<Explanation> {
     let number = choice.find(&requests)?;
     let Some((asked, mut explanation)) = of_request(&requests, number, &result.config)? else {
         let there = choice::There::of(&requests)?.said();
-        bail!("there is no request {number}: {} {there}", requests.display())
+        bail!("no request {number}: {} {there}", requests.display())
     };
     let among = choice.among().unwrap_or(Some(asked.operation));
     explanation.note = checked.note();
@@ -84,7 +85,7 @@ pub fn tell(directory: &Path, choice: &Choice) -> Result<Explanation> {
     Ok(explanation)
 }
 
-/// What the file of the requests tells of one.
+/// Reads the data of a request from the file of requests.
 fn of_request(requests: &Path, number: u64, config: &DeviceConfig) -> Result<Option<(Asked, Explanation)>> {
     let mut found = None;
     find_request(requests, number, &mut |record| {
@@ -144,11 +145,12 @@ fn standing(requests: &Path, among: Option<Operation>, latency: Time) -> Result<
     Ok(standing)
 }
 
-/// Time around a request that its timeline covers too, in milliseconds, beside what was in its way when it arrived.
+/// Minimum time before and after the request that the timeline of a rerun covers, in milliseconds. The time for earlier
+/// operations that may delay the request is added.
 const MARGIN_MS: u64 = 10;
 
-/// The command for the same result with a timeline that covers the request. Without what the run was called with, its
-/// options alone.
+/// Returns the command that produces the same result with a timeline that covers the request. If the command of the run
+/// is unknown, returns only the options.
 fn rerun(result: &Summary, directory: &Path, requests: &Path, asked: &Asked) -> String {
     const MS: u64 = 1_000_000_000;
     let margin = MARGIN_MS.max(asked.latency().ps() / MS / 4);

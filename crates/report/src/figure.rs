@@ -1,8 +1,8 @@
-//! Figures: what the plotting library is asked to draw, and how things look in all of them.
+//! Figures: input of the plotting library, and the common style of all figures.
 //!
-//! Nothing is told by colour alone: lines differ by dash and marker, bars by pattern, and the scale of shades gets
-//! darker in one direction. The colours are those of Okabe and Ito (2008), which people with any kind of colour vision
-//! tell apart.
+//! No information is conveyed by color alone: lines differ by dash and marker, bars by pattern, and color scales get
+//! darker in one direction. The colors are those of Okabe and Ito (2008), which can be distinguished with any kind of
+//! color vision.
 
 use maud::Markup;
 use serde_json::{Value, json};
@@ -10,41 +10,41 @@ use serde_json::{Value, json};
 /// A figure of a page.
 #[derive(Debug)]
 pub struct Figure {
-    /// Its id in the page.
+    /// Id in the page.
     pub id: String,
-    /// What it is, in a few words.
+    /// Title.
     pub title: String,
-    /// What it shows, and how to read it.
+    /// Caption: content of the figure, and how to read it.
     pub caption: Markup,
-    /// Traces of Plotly.
+    /// Plotly traces.
     pub data: Value,
-    /// Layout of Plotly.
+    /// Plotly layout.
     pub layout: Value,
-    /// In CSS pixels.
+    /// Height in CSS pixels.
     pub height: u32,
-    /// Takes the whole width.
+    /// True if the figure takes the full width.
     pub wide: bool,
 }
 
 impl Figure {
-    /// A figure of usual height.
+    /// Creates a figure of default height.
     pub fn new(id: &str, title: &str, caption: Markup, data: Vec<Value>, layout: Value) -> Figure {
         let (id, title) = (id.to_owned(), title.to_owned());
         Figure { id, title, caption, data: Value::Array(data), layout, height: 340, wide: false }
     }
 
-    /// The same with the whole width.
+    /// Returns the figure with full width.
     pub fn wide(self) -> Figure {
         Figure { wide: true, ..self }
     }
 
-    /// The same with another height.
+    /// Returns the figure with another height.
     pub fn high(self, height: u32) -> Figure {
         Figure { height, ..self }
     }
 }
 
-/// How one of several things looks: colour, dash of its lines, marker, and pattern of its bars.
+/// Style of a data series: color, dash of lines, marker, and pattern of bars.
 #[derive(Clone, Copy, Debug)]
 pub struct Look {
     colour: &'static str,
@@ -67,18 +67,18 @@ const LOOKS: [Look; 10] = [
 ];
 
 impl Look {
-    /// That of the thing with this number; they repeat after ten.
+    /// Returns the style of the series with this index. Styles repeat after ten.
     pub fn of(index: usize) -> Look {
         LOOKS[index % LOOKS.len()]
     }
 
-    /// That of an operation, the same in all figures.
+    /// Returns the style of an operation, which is the same in all figures.
     pub fn of_operation(name: &str) -> Look {
         let all = ["read", "write", "trim", "write_zeroes", "flush", "", "all"];
         Look::of(all.iter().position(|operation| *operation == name).unwrap_or(5))
     }
 
-    /// Options of a line with few markers.
+    /// Returns the options of a line with few markers.
     pub fn line(self) -> Value {
         json!({
             "mode": "lines+markers",
@@ -87,7 +87,7 @@ impl Look {
         })
     }
 
-    /// Options of bars.
+    /// Returns the options of bars.
     pub fn bars(self) -> Value {
         let mut marker = json!({ "color": self.colour, "line": { "color": "#333333", "width": 0.5 } });
         if !self.pattern.is_empty() {
@@ -98,7 +98,7 @@ impl Look {
     }
 }
 
-/// A trace: options, and what it shows.
+/// Returns a trace with options and data.
 pub fn trace(name: &str, options: Value, more: Value) -> Value {
     let mut trace = json!({ "name": plain(name) });
     for part in [options, more] {
@@ -109,31 +109,31 @@ pub fn trace(name: &str, options: Value, more: Value) -> Value {
     trace
 }
 
-/// An axis with a title.
+/// Returns an axis with a title.
 pub fn axis(title: &str) -> Value {
     json!({ "title": { "text": plain(title) } })
 }
 
-/// The least time that has a place on a logarithmic axis, in microseconds. What is below, such as the 0 of an answer
-/// that the controller has at once, is left of it.
+/// Minimum time on a logarithmic axis, in microseconds. Shorter times lie left of the axis, such as the latency 0 of
+/// requests that the controller completes at once.
 const LEAST_US: f64 = 0.01;
 
-/// Seconds of microseconds. Times are drawn in seconds, with the prefix that suits them: 20ms.
+/// Converts microseconds to seconds. Times are drawn in seconds with an SI prefix, such as 20ms.
 pub fn seconds(us: f64) -> f64 {
     us / 1e6
 }
 
-/// How times are written: as numbers with their prefix. The same at an axis and when hovered over.
+/// Number format of times, with an SI prefix, for axes and hover labels.
 const TIME: &str = "~s";
 
-/// An axis of times in seconds, with a title.
+/// Returns an axis of times in seconds, with a title.
 pub fn time_axis(title: &str) -> Value {
     json!({ "title": { "text": plain(title) }, "tickformat": TIME, "ticksuffix": "s" })
 }
 
-/// A logarithmic axis of times in seconds, with a title, for these values in microseconds.
+/// Returns a logarithmic axis of times in seconds, with a title, for these values in microseconds.
 pub fn log_axis(title: &str, values_us: impl Iterator<Item = f64>) -> Value {
-    // With a format, all labels have one size; without, the library makes those between powers of ten smaller.
+    // "complete" gives all labels one size. By default, the library draws labels between powers of ten smaller.
     let mut axis = time_axis(title);
     axis["type"] = "log".into();
     axis["minorloglabels"] = "complete".into();
@@ -146,7 +146,7 @@ pub fn log_axis(title: &str, values_us: impl Iterator<Item = f64>) -> Value {
         axis["labelalias"] = between_powers(from.floor() as i32, to.ceil() as i32);
         let margin = 0.04 * (to - from) + 0.01;
         axis["range"] = json!([from - margin, to + margin]);
-        // Labels for 1, 2, 5, or for powers of ten, as many as have room.
+        // Label 1, 2 and 5 times powers of ten, or only powers of ten, depending on the available space.
         axis["dtick"] = match to - from {
             decades if decades < 0.7 => "D1".into(),
             decades if decades < 2.5 => "D2".into(),
@@ -157,7 +157,7 @@ pub fn log_axis(title: &str, values_us: impl Iterator<Item = f64>) -> Value {
     axis
 }
 
-/// Labels of times between powers of ten of seconds, from one to another: the library leaves out their suffix.
+/// Returns labels of times between powers of ten of seconds. The library omits the suffix of these labels.
 fn between_powers(from: i32, to: i32) -> Value {
     let prefixes = ["p", "n", "\u{b5}", "m", "", "k"];
     let label = |power: i32, digit: u32| {
@@ -168,13 +168,13 @@ fn between_powers(from: i32, to: i32) -> Value {
     (from..to).flat_map(|power| (2..=9).filter_map(move |digit| label(power, digit))).collect()
 }
 
-/// A logarithmic axis of shares, with a title: powers of ten in per cent, all labels of one size.
+/// Returns a logarithmic axis of shares, with a title. Its labels are powers of ten in percent, all of one size.
 pub fn log_share_axis(title: &str) -> Value {
     json!({ "title": { "text": plain(title) }, "type": "log", "dtick": 1, "tickformat": "~%",
         "minorloglabels": "none", "minor": { "ticks": "outside", "ticklen": 3 } })
 }
 
-/// Lines, and markers for their lone points: a point between gaps has no line, and not every point has a marker.
+/// Adds markers for isolated points. A point between gaps has no line, and not every point has a marker.
 pub fn with_lone_points(lines: Vec<Value>) -> Vec<Value> {
     let lone: Vec<Option<Value>> = lines.iter().map(lone_points).collect();
     let of_line = |(mut line, lone): (Value, Option<Value>)| {
@@ -187,7 +187,7 @@ pub fn with_lone_points(lines: Vec<Value>) -> Vec<Value> {
     lines.into_iter().zip(lone).flat_map(of_line).collect()
 }
 
-/// The points of a line that have no neighbour, as markers; none where there are none.
+/// Returns the points of a line that have no neighbor, as markers. Returns `None` if there are none.
 fn lone_points(line: &Value) -> Option<Value> {
     let y = line["y"].as_array()?;
     let is_there = |index: usize| y.get(index).is_some_and(|value| !value.is_null());
@@ -211,7 +211,7 @@ fn lone_points(line: &Value) -> Option<Value> {
     Some(points)
 }
 
-/// A text that the plotting library shows as it is: it would read its own markup in it.
+/// Escapes a text for the plotting library, which would interpret its markup.
 pub fn plain(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
@@ -221,13 +221,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_are_shown_as_they_are() {
+    fn markup_in_texts_is_escaped() {
         assert_eq!(plain("<b>a & b</b>"), "&lt;b&gt;a &amp; b&lt;/b&gt;");
         assert_eq!(trace("<i>", json!({}), json!({ "x": [1] })), json!({ "name": "&lt;i&gt;", "x": [1] }));
     }
 
     #[test]
-    fn times_without_a_logarithm_do_not_stretch_the_axis() {
+    fn times_of_zero_do_not_stretch_the_axis() {
         let axis = |values: &[f64]| log_axis("us", values.iter().copied());
         assert_eq!(axis(&[0.0, 0.001])["range"], Value::Null);
         let wide = axis(&[0.0, 1.0, 1000.0]);
@@ -243,7 +243,7 @@ mod tests {
     fn lone_points_have_markers() {
         let line = |y: Value| trace("reads", Look::of(0).line(), json!({ "x": [0, 1, 2, 3, 4, 5], "y": y }));
         let drawn = with_lone_points(vec![line(json!([7, null, 8, 9, null, 5])), line(json!([1, 2, 3, 4, 5, null]))]);
-        assert_eq!(drawn.len(), 3, "the second line has none");
+        assert_eq!(drawn.len(), 3, "the second line has no isolated points");
         let lone = &drawn[1];
         assert_eq!((&lone["x"], &lone["y"], &lone["mode"]), (&json!([0, 5]), &json!([7, 5]), &json!("markers")));
         assert_eq!((&lone["showlegend"], &lone["legendgroup"]), (&json!(false), &drawn[0]["legendgroup"]));
@@ -251,11 +251,11 @@ mod tests {
     }
 
     #[test]
-    fn looks_differ_without_colour() {
+    fn looks_differ_without_color() {
         let looks: Vec<_> = (0..LOOKS.len()).map(Look::of).collect();
         for (index, look) in looks.iter().enumerate() {
             let same = looks[..index].iter().find(|other| other.marker == look.marker);
-            assert!(same.is_none(), "{look:?} has the marker of another");
+            assert!(same.is_none(), "{look:?} has the same marker as another style");
         }
         assert_eq!(Look::of(11).marker, Look::of(1).marker);
     }

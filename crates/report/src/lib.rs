@@ -1,5 +1,5 @@
-//! What is made of a result: a report to look at, comparisons, columns, a timeline, timing diagrams, and the story of a
-//! request.
+//! Presentation of results: HTML reports, comparisons, tables, timelines, timing diagrams, and explanations of single
+//! requests.
 
 pub mod columns;
 pub mod command;

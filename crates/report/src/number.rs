@@ -1,6 +1,6 @@
-//! Numbers for people.
+//! Number formatting for reports and tables.
 
-/// A number with four significant digits, or all digits of a greater one, in groups of three.
+/// Formats a number with four significant digits. Numbers from 1,000 have all their digits, in groups of three.
 pub fn short(value: f64) -> String {
     if !value.is_finite() {
         return "-".to_owned();
@@ -20,7 +20,7 @@ pub fn short(value: f64) -> String {
     }
 }
 
-/// A whole number in groups of three digits.
+/// Formats an integer in groups of three digits.
 pub fn grouped(value: u64) -> String {
     let digits = value.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
@@ -33,39 +33,39 @@ pub fn grouped(value: u64) -> String {
     text
 }
 
-/// A number, or a dash where there is none.
+/// Formats a number, or returns a dash for `None`.
 pub fn or_dash(value: Option<f64>) -> String {
     value.map_or_else(|| "-".to_owned(), short)
 }
 
-/// A share as per cent, or a dash where there is none: a digit behind the point, or as many as the first that is not 0
-/// needs, so that what is not nothing is not shown as nothing.
+/// Formats a share in percent, or returns a dash for `None`. A share below 0.1 percent has as many decimal places as
+/// its first nonzero digit needs, so that it is not displayed as 0.
 pub fn percent(share: Option<f64>) -> String {
     share.map_or_else(|| "-".to_owned(), |share| format!("{} %", percentage(share)))
 }
 
-/// The same without its sign.
+/// Formats a share in percent, without the percent sign.
 pub fn percentage(share: f64) -> String {
-    // What rounding left of equal shares is no difference; 0 is added since it may be negative.
+    // Equal shares may differ by a rounding error, which is removed. Adding 0 turns -0 into 0.
     let percent = (share * 1e11).round() / 1e9 + 0.0;
     let limits = std::iter::successors(Some(0.1), |limit| Some(limit / 10.0)).take(8);
     let zeros = limits.take_while(|limit| percent != 0.0 && percent.abs() < *limit).count();
     format!("{percent:.0$}", zeros + 1)
 }
 
-/// A number of bytes that is a power of two or close to one.
+/// Formats a number of bytes that is a power of two or close to one.
 pub fn bytes(count: u64) -> String {
     floatgate_workload::quantity::readable(u128::from(count))
 }
 
-/// A unit of time for a table: that which suits its times, so that they can be compared by eye.
+/// Unit of time for a table. All times of a column have the same unit, so that they can be compared at a glance.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TimeUnit {
-    /// What it is called.
+    /// Name of the unit.
     pub name: &'static str,
-    /// Microseconds in it.
+    /// Length in microseconds.
     pub us: f64,
-    /// Digits behind the point that hold a nanosecond.
+    /// Decimal places that hold a nanosecond.
     digits: usize,
 }
 
@@ -73,7 +73,8 @@ impl TimeUnit {
     /// Microseconds.
     pub const US: TimeUnit = TimeUnit { name: "us", us: 1.0, digits: 3 };
 
-    /// For times up to this, in microseconds: up to 10 ms are told in microseconds, and up to 10 s in milliseconds.
+    /// Returns the unit for times up to `us` microseconds. Times below 10 ms are shown in microseconds, and times below
+    /// 10 s in milliseconds.
     pub fn of(us: f64) -> TimeUnit {
         match us.abs() {
             us if us >= 1e7 => TimeUnit { name: "s", us: 1e6, digits: 9 },
@@ -82,30 +83,30 @@ impl TimeUnit {
         }
     }
 
-    /// For the greatest of these times, in microseconds.
+    /// Returns the unit for the greatest of these times in microseconds.
     pub fn for_all(us: impl Iterator<Item = f64>) -> TimeUnit {
         TimeUnit::of(us.map(f64::abs).fold(0.0, f64::max))
     }
 
-    /// A time, given in microseconds, in this unit with three digits behind the point; seconds with five.
+    /// Formats a time in microseconds in this unit, with three decimal places, or five for seconds.
     pub fn exact(self, us: f64) -> String {
         let digits = self.digits.div_ceil(2).max(3);
         format!("{:.digits$} {}", us / self.us, self.name)
     }
 
-    /// An instant, given in microseconds, to the nanosecond.
+    /// Formats a point in time, given in microseconds, with nanosecond resolution.
     pub fn instant(self, us: f64) -> String {
         format!("{:.1$} {2}", us / self.us, self.digits, self.name)
     }
 }
 
-/// A time, given in microseconds, in the unit that suits it.
+/// Formats a time in microseconds, in a suitable unit.
 pub fn time(us: f64) -> String {
     let unit = TimeUnit::of(us);
     format!("{} {}", short(us / unit.us), unit.name)
 }
 
-/// A number of picoseconds, exact, in the unit that suits it: 175 ns, 251.375 us, 1.5 ms.
+/// Formats a number of picoseconds exactly, in a suitable unit: 175 ns, 251.375 us, 1.5 ms.
 pub fn exact(ps: u64) -> String {
     let (unit, in_unit) = match ps {
         ps if ps >= 1_000_000_000_000 => ("s", 1_000_000_000_000),
@@ -116,14 +117,14 @@ pub fn exact(ps: u64) -> String {
     format!("{} {unit}", decimal(ps, in_unit))
 }
 
-/// A whole number divided by a power of ten, without zeros at the end.
+/// Formats an integer divided by a power of ten, without trailing zeros.
 pub fn decimal(value: u64, by: u64) -> String {
     let digits = by.ilog10() as usize;
     let text = format!("{}.{:0digits$}", value / by, value % by);
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// A time in nanoseconds, in the unit that suits it.
+/// Formats a time in nanoseconds, in a suitable unit.
 pub fn nanoseconds(ns: f64) -> String {
     let (scaled, unit) = match ns {
         n if n >= 1e9 => (n / 1e9, "s"),
@@ -156,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn exact_times_have_no_zeros_at_the_end() {
+    fn exact_times_have_no_trailing_zeros() {
         let texts = [0, 500, 175_000, 51_200_000, 251_375_000, 1_500_000_000, 10_000_000_000, 2_000_000_000_001];
         let expected = ["0 ns", "0.5 ns", "175 ns", "51.2 us", "251.375 us", "1.5 ms", "10 ms", "2.000000000001 s"];
         assert_eq!(texts.map(exact), expected);

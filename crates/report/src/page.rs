@@ -1,8 +1,9 @@
-//! The page around figures and tables: one file that needs no other, and no network.
+//! HTML page with figures and tables: a single file that needs no network.
 //!
-//! The plotting library is in the page, packed; assets/report.js unpacks it and draws the figures, whose data are in
-//! the page as JSON. When all are drawn, `data-state` of the root element is `ready`; when one cannot be, it is
-//! `failed`, and `data-failure` says why. scripts/check_report.py looks at that.
+//! The page contains the plotting library in compressed form. assets/report.js decompresses it and draws the figures,
+//! whose data are in the page as JSON. When all figures are drawn, `data-state` of the root element is `ready`. If a
+//! figure cannot be drawn, `data-state` is `failed`, and `data-failure` contains the reason. scripts/check_report.py
+//! checks these attributes.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -13,10 +14,10 @@ use crate::figure::Figure;
 
 const STYLE: &str = include_str!("../assets/report.css");
 const SCRIPT: &str = include_str!("../assets/report.js");
-/// The plotting library, packed by gzip, for pages that are not a file.
+/// Plotting library, compressed with gzip, for pages that are not standalone files.
 pub const PLOTLY: &[u8] = include_bytes!("../assets/plotly-cartesian.min.js.gz");
 
-/// A page in the making.
+/// A page that is being built.
 #[derive(Debug, Default)]
 pub struct Page {
     body: String,
@@ -26,18 +27,18 @@ pub struct Page {
 }
 
 impl Page {
-    /// Adds what stands outside of sections, or in the one that was begun last.
+    /// Adds markup to the current section, or before the first section.
     pub fn add(&mut self, markup: &Markup) {
         self.body.push_str(&markup.0);
     }
 
-    /// Begins a section.
+    /// Starts a section.
     pub fn section(&mut self, id: &'static str, title: &'static str) {
         self.sections.push((id, title));
         self.add(&html! { h2 id=(id) { (title) } });
     }
 
-    /// Adds figures, side by side where there is room. Those that are wide take it all.
+    /// Adds figures, side by side if there is space. Wide figures take the full width.
     pub fn figures(&mut self, figures: Vec<Figure>) {
         if figures.is_empty() {
             return;
@@ -61,7 +62,7 @@ impl Page {
         }
     }
 
-    /// The whole page as HTML. `head` comes first, then links to the sections, then these.
+    /// Returns the whole page as HTML: `head`, links to the sections, and the sections.
     pub fn finish(self, title: &str, head: &Markup) -> String {
         let page = html! {
             (DOCTYPE)
@@ -89,7 +90,7 @@ impl Page {
     }
 }
 
-/// JSON that does not end the script element that it stands in.
+/// Returns JSON that cannot end the script element around it.
 fn in_script(json: &Value) -> String {
     json.to_string().replace('<', "\\u003c")
 }
@@ -109,14 +110,14 @@ mod tests {
     }
 
     #[test]
-    fn the_plotting_library_is_the_one_that_is_written_down() {
+    fn the_plotting_library_is_the_documented_version() {
         let mut text = Vec::new();
         flate2::read::GzDecoder::new(PLOTLY).read_to_end(&mut text).unwrap();
         let readme = include_str!("../assets/README.md");
         let digest = format!("{:016x}", xxhash_rust::xxh3::xxh3_64(&text));
         assert!(readme.contains(&digest), "assets/README.md does not have the digest {digest}");
         let version = text.windows(60).find(|w| w.starts_with(b"* plotly.js (cartesian"));
-        let version = String::from_utf8_lossy(version.expect("it says what it is"));
+        let version = String::from_utf8_lossy(version.expect("the library starts with its name"));
         let version = version.split(" v").nth(1).and_then(|rest| rest.split_whitespace().next()).unwrap();
         assert!(readme.contains(version), "assets/README.md does not have the version {version}");
     }

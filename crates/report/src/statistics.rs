@@ -1,37 +1,37 @@
-//! What a few runs say of all runs: means with confidence intervals, and whether two of them differ.
+//! Statistics over several runs: means with confidence intervals, and tests whether two means differ.
 //!
-//! Runs with different seeds are independent samples. Their mean has a confidence interval by Student's t distribution
-//! (Student 1908); whether two means differ is told by Welch's test (Welch 1947), which does not suppose that both
-//! vary alike.
+//! Runs with different seeds are independent samples. The confidence interval of their mean follows from Student's t
+//! distribution (Student 1908). Two means are compared with Welch's test (Welch 1947), which does not assume equal
+//! variances.
 
 use serde::Serialize;
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
-/// The confidence of intervals; 1 less it is the level of tests.
+/// Confidence level of intervals. The significance level of tests is 1 minus this value.
 pub const CONFIDENCE: f64 = 0.95;
 
-/// Some values of one quantity.
+/// Statistics of some values of one quantity.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Sample {
-    /// How many.
+    /// Number of values.
     pub n: usize,
-    /// Their mean.
+    /// Mean of the values.
     pub mean: f64,
-    /// Their standard deviation, with n - 1; null for a single one.
+    /// Sample standard deviation (divisor n - 1); null for a single value.
     pub deviation: Option<f64>,
-    /// Half the width of the 95 % confidence interval of the mean; null for a single one.
+    /// Half the width of the 95% confidence interval of the mean; null for a single value.
     pub half_width: Option<f64>,
 }
 
 impl Sample {
-    /// Of these values; `None` where there are none.
+    /// Returns the statistics of these values, or `None` if there are none.
     pub fn of(values: &[f64]) -> Option<Sample> {
         let n = values.len();
         let mean = values.iter().sum::<f64>() / n as f64;
         if n < 2 {
             return (n == 1).then_some(Sample { n, mean, deviation: None, half_width: None });
         }
-        // Equal values have no deviation, whatever their sum rounds to.
+        // Equal values have no deviation, even if their sum is rounded.
         let equal = values.iter().all(|value| *value == values[0]);
         let (mean, squares) = match equal {
             true => (values[0], 0.0),
@@ -43,22 +43,22 @@ impl Sample {
     }
 }
 
-/// How a mean differs from another.
+/// Relation of a mean to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Difference {
-    /// It is the same number.
+    /// The means are equal.
     Same,
-    /// One of them is of a single run, so that nobody knows how much it varies.
+    /// A mean is from a single run, so that its variance is unknown.
     NoiseUnknown,
-    /// It is no greater than what seeds make of it: 5 % of differences by chance are this great or greater.
+    /// The difference is within noise: more than 5% of chance differences are at least as great.
     WithinNoise,
-    /// It is greater.
+    /// The difference is significant.
     Significant,
 }
 
-/// Whether the means of two samples differ, and the probability of a difference like theirs, or a greater one, by
-/// chance; none where that is unknown.
+/// Compares the means of two samples. Also returns the probability that a difference at least this great occurs by
+/// chance, or `None` if it is unknown.
 pub fn difference(a: &Sample, b: &Sample) -> (Difference, Option<f64>) {
     let (Some(a_deviation), Some(b_deviation)) = (a.deviation, b.deviation) else {
         return (if a.mean == b.mean { Difference::Same } else { Difference::NoiseUnknown }, None);
@@ -66,7 +66,7 @@ pub fn difference(a: &Sample, b: &Sample) -> (Difference, Option<f64>) {
     let (a_error, b_error) = (square(a_deviation) / a.n as f64, square(b_deviation) / b.n as f64);
     let error = a_error + b_error;
     if error == 0.0 {
-        // Nothing varies: seeds do not matter to this quantity.
+        // This quantity does not depend on seeds.
         return match a.mean == b.mean {
             true => (Difference::Same, None),
             false => (Difference::Significant, Some(0.0)),
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn intervals_are_those_of_the_tables() {
+    fn intervals_match_published_tables() {
         // Deviation 1 of 1, 2, 3; t(0.975; 2) = 4.303; 4.303 / sqrt(3) = 2.484.
         let sample = Sample::of(&[1.0, 2.0, 3.0]).unwrap();
         assert_eq!((sample.n, sample.mean, sample.deviation), (3, 2.0, Some(1.0)));
@@ -108,10 +108,10 @@ mod tests {
     }
 
     #[test]
-    fn welch_tells_differences_from_noise() {
+    fn welch_distinguishes_differences_from_noise() {
         let sample = |values: &[f64]| Sample::of(values).unwrap();
-        // By hand: means 3 and 5, variances 2.5 each, n = 5: t = 2 / sqrt(1) = 2 with 8 degrees of freedom, for which
-        // the tables have p = 0.0805.
+        // Calculated by hand: means 3 and 5, variances 2.5 each, n = 5: t = 2 / sqrt(1) = 2 with 8 degrees of freedom.
+        // The published table has p = 0.0805.
         let (a, b) = (sample(&[1.0, 2.0, 3.0, 4.0, 5.0]), sample(&[3.0, 4.0, 5.0, 6.0, 7.0]));
         let (verdict, p) = difference(&a, &b);
         assert_eq!(verdict, Difference::WithinNoise);
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn without_spread_numbers_are_compared() {
+    fn equal_values_are_compared_directly() {
         let sample = |values: &[f64]| Sample::of(values).unwrap();
         assert_eq!(difference(&sample(&[1.0]), &sample(&[2.0, 3.0])), (Difference::NoiseUnknown, None));
         assert_eq!(difference(&sample(&[1.0]), &sample(&[1.0])), (Difference::Same, None));

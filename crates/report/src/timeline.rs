@@ -1,7 +1,7 @@
-//! What every channel, plane and request did when: `timeline.json.gz`, in the trace event format of Chrome and
-//! Perfetto (<https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU>).
+//! Timeline of channels, planes and requests: writes and reads `timeline.json.gz`, in the trace event format of Chrome
+//! and Perfetto (<https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU>).
 //!
-//! Every event is a line by itself, so that the file is written, and read, without having it in memory.
+//! Every event has its own line, so that the file is written and read without holding it in memory.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -23,32 +23,32 @@ use serde_json::Value;
 
 use crate::columns::requests::status_name;
 
-/// The form of the file.
+/// Schema of the file.
 const SCHEMA: &str = "floatgate-timeline-1";
 
-/// The category of what the controller's cores do.
+/// Category of events of the controller's cores.
 pub const FIRMWARE: &str = "firmware";
 
-/// The process of the host's requests; that of a channel is its number plus one, and behind the last of them comes that
-/// of the controller's cores.
+/// Process of the host's requests. The process of a channel is its number plus one, and the process of the controller's
+/// cores follows the last channel.
 const HOST: u64 = 0;
 
-/// The first thread of a process. None is 0, which Perfetto takes for the same one in all processes.
+/// First thread of a process. No thread is 0, because Perfetto treats thread 0 as the same thread in all processes.
 const FIRST: u64 = 1;
 
-/// The thread of a channel's bus; those of planes are behind it.
+/// Thread of a channel's bus. The threads of its planes follow.
 pub const BUS: u64 = FIRST;
 
-/// The thread of a plane.
+/// Returns the thread of a plane.
 pub const fn thread_of_plane(plane: u64) -> u64 {
     BUS + 1 + plane
 }
 
-/// Operations that wait for the end of their request, at most. Those of requests that end before the measured part
-/// begins never hear of it.
+/// Maximum number of operations that wait for the completion of their request. Requests that completed before the
+/// measured part are never reported.
 const MOST_PENDING: usize = 1 << 16;
 
-/// What an operation is for, in words.
+/// Returns the name of an operation, which contains its purpose.
 fn cause(kind: Kind, class: Class) -> &'static str {
     match (kind, class) {
         (Kind::Erase, _) => "erase",
@@ -64,7 +64,7 @@ fn cause(kind: Kind, class: Class) -> &'static str {
     }
 }
 
-/// What a core does, and on whose behalf, in words.
+/// Returns the name of a task of a core, and on whose behalf the core executes it.
 fn task_name(task: Task) -> (&'static str, &'static str) {
     match task {
         Task::Receive => ("receive", "host"),
@@ -78,15 +78,15 @@ fn task_name(task: Task) -> (&'static str, &'static str) {
     }
 }
 
-/// What an operation is that has this name in a timeline: the name, and what the array does.
+/// Returns the operation with this name in a timeline: its name and kind.
 pub fn operation_of(name: &str) -> Option<(&'static str, Kind)> {
-    // What a summary is called does not tell that it is programmed.
+    // The name of a summary does not contain its kind. `Program` is first, so that it is found.
     let kinds = [Kind::Program, Kind::Read, Kind::Erase, Kind::CopyBack];
     let all = kinds.into_iter().flat_map(|kind| Class::ALL.map(|class| (cause(kind, class), kind)));
     all.into_iter().find(|(of, _)| *of == name)
 }
 
-/// The phase on a channel or in a plane that has this name in a timeline.
+/// Returns the phase with this name in a timeline.
 pub fn phase_of(name: &str) -> Option<Phase> {
     [Phase::Switch, Phase::Command, Phase::Data, Phase::Cell].into_iter().find(|phase| phase_name(*phase) == name)
 }
@@ -104,17 +104,17 @@ fn phase_name(phase: Phase) -> &'static str {
 /// An operation of the flash.
 #[derive(Clone, Debug, Default)]
 struct Operation {
-    /// Its number in the file.
+    /// Number of the operation in the file.
     number: u64,
     ppn: u32,
-    /// The requests that it is for; none for cleaning.
+    /// Requests that it serves; empty for garbage collection.
     requests: Vec<u64>,
     granted: Time,
     lpn: Option<u32>,
-    /// Its arrows have been drawn.
+    /// True if its arrows to the bus and to the cells have been drawn.
     on_bus: bool,
     in_cells: bool,
-    /// Its data have passed the channel.
+    /// True if its data have passed the channel.
     has_moved: bool,
 }
 
@@ -124,28 +124,28 @@ impl Operation {
     }
 }
 
-/// Operations of one kind that may be under way in a plane: one that has begun behind another, and one before them
-/// whose cells end where the next is granted.
+/// Maximum number of operations of one kind in flight in a plane: a running one, one that has started after it, and one
+/// before them whose cells end when the next is granted.
 const UNDER_WAY: usize = 3;
 
-/// The last operations of a plane, by kind, the newest first. A read interrupts a program and a command overlaps with
-/// the one before it, so that phases do not always belong to what was granted last.
+/// Latest operations of a plane by kind, the newest first. A read may interrupt a program, and commands may overlap.
+/// Therefore a phase does not always belong to the latest grant.
 #[derive(Clone, Debug, Default)]
 struct UnderWay([Vec<Operation>; Kind::COUNT]);
 
 impl UnderWay {
-    /// Adds what was granted.
+    /// Adds an operation that was granted.
     fn push(&mut self, kind: Kind, operation: Operation) {
         let of_kind = &mut self.0[kind as usize];
         of_kind.truncate(UNDER_WAY - 1);
         of_kind.insert(0, operation);
     }
 
-    /// Which operation a phase belongs to; none where its grant is not known.
+    /// Returns the operation that a phase belongs to, or `None` if its grant is unknown.
     fn of(&mut self, slice: &Slice) -> Option<&mut Operation> {
         let of_kind = &mut self.0[slice.kind as usize];
         let here = |operation: &Operation| operation.ppn == slice.ppn;
-        // Of two that read one page after another, the first moves its data first.
+        // If two reads follow one another, the older one transfers its data first.
         let waits = |operation: &Operation| slice.phase == Phase::Data && here(operation) && !operation.has_moved;
         let index = (of_kind.iter().rposition(waits))
             .or_else(|| of_kind.iter().position(here))
@@ -154,7 +154,7 @@ impl UnderWay {
     }
 }
 
-/// Where an arrow ends.
+/// End of an arrow.
 #[derive(Clone, Copy, Debug)]
 struct Arrow {
     id: u64,
@@ -164,7 +164,7 @@ struct Arrow {
     last: bool,
 }
 
-/// Geometry, as far as places are told by it.
+/// Geometry needed to compute positions.
 #[derive(Clone, Debug)]
 struct Places {
     planes_per_channel: u32,
@@ -175,7 +175,7 @@ struct Places {
     pages_per_unit: u32,
 }
 
-/// Bytes that a timeline of a whole run may have, before they are compressed.
+/// Maximum size of a timeline of a whole run, in bytes before compression.
 pub const SIZE_LIMIT: u64 = 256 << 20;
 
 /// Writes `timeline.json.gz`.
@@ -188,24 +188,25 @@ pub struct TimelineWriter<W: Write> {
     from: Time,
     to: Time,
     places: Places,
-    /// The process of the controller's cores.
+    /// Process of the controller's cores.
     controller: u64,
     luns: Vec<u32>,
     streams: Vec<String>,
-    /// By plane.
+    /// Indexed by plane.
     running: Vec<UnderWay>,
     operations: u64,
     waits: u64,
-    /// By request, where its arrows end.
+    /// Ends of arrows by request.
     pending: BTreeMap<u64, Vec<Arrow>>,
     pending_arrows: usize,
-    /// When the last request of each of the host's threads ended.
+    /// End of the last request of each of the host's threads.
     threads: Vec<Time>,
 }
 
 impl<W: Write> TimelineWriter<W> {
-    /// Begins the file for what starts from `from` on and before `to`, of not much more than `limit` bytes before they
-    /// are compressed. `luns` tells of each plane which LUN it belongs to.
+    /// Creates the file. It contains events from `span.0` until before `span.1`, and little more than `limit` bytes
+    /// before
+    /// compression. `luns` is indexed by plane.
     pub fn new(
         out: W,
         config: &DeviceConfig,
@@ -279,12 +280,12 @@ impl<W: Write> TimelineWriter<W> {
         self.begin_cores(config)
     }
 
-    /// Names the controller's cores, where there are any.
+    /// Names the controller's cores, if there are any.
     fn begin_cores(&mut self, config: &DeviceConfig) -> io::Result<()> {
         let Some(firmware) = &config.controller.firmware else { return Ok(()) };
         let process = self.controller;
         self.name("process_name", process, FIRST, "controller")?;
-        // Between the host and the channels, as requests pass it.
+        // Sorted between the host and the channels, like the path of a request.
         self.sort("process_sort_index", process, FIRST, HOST)?;
         for core in 0..u64::from(firmware.cores) {
             self.name("thread_name", process, FIRST + core, &format!("core {core}"))?;
@@ -298,7 +299,7 @@ impl<W: Write> TimelineWriter<W> {
         self.out.write_all(text.as_bytes())
     }
 
-    /// Writes an event, which `self.line` has.
+    /// Writes the event in `self.line`.
     fn put(&mut self) -> io::Result<()> {
         self.written += self.line.len() as u64 + 2;
         self.out.write_all(b",\n")?;
@@ -317,7 +318,7 @@ impl<W: Write> TimelineWriter<W> {
         self.put()
     }
 
-    /// The process and the thread of a lane.
+    /// Returns the process and the thread of a lane.
     fn track(&self, lane: Lane) -> (u64, u64) {
         match lane {
             Lane::Channel(channel) => (u64::from(channel) + 1, BUS),
@@ -327,7 +328,7 @@ impl<W: Write> TimelineWriter<W> {
         }
     }
 
-    /// Whether the file has all the bytes that it may have; what comes now is left out.
+    /// Returns the time at which the file reached its maximum size, if it did. Later events are left out.
     pub fn full_at(&self) -> Option<Time> {
         self.full_at
     }
@@ -339,7 +340,7 @@ impl<W: Write> TimelineWriter<W> {
         self.full_at.is_some()
     }
 
-    /// Adds phases, in the order in which they were booked.
+    /// Adds phases, in the order of their reservation.
     pub fn slices(&mut self, slices: &[Slice]) -> io::Result<()> {
         for slice in slices {
             if self.is_full(slice.start) {
@@ -353,7 +354,7 @@ impl<W: Write> TimelineWriter<W> {
         Ok(())
     }
 
-    /// Adds what cores did, in the order in which it was begun.
+    /// Adds the tasks of cores, in the order of their start.
     pub fn works(&mut self, works: &[CoreWork]) -> io::Result<()> {
         for work in works {
             if self.is_full(work.start) {
@@ -376,7 +377,7 @@ impl<W: Write> TimelineWriter<W> {
         Ok(())
     }
 
-    /// A grant: the operation that the plane works on from now on, or one more request of it.
+    /// Adds a grant: of a new operation of the plane, or of another request in the same program.
     fn wait(&mut self, slice: &Slice) -> io::Result<()> {
         let request = (slice.tag != u64::MAX).then_some(slice.tag);
         let units = slice.kind == Kind::Program && slice.class == Class::HostProgram;
@@ -408,7 +409,7 @@ impl<W: Write> TimelineWriter<W> {
         Ok(())
     }
 
-    /// An operation that was granted where the slice ends, or before the file begins; returns its number.
+    /// Adds an operation that was granted at the end of the slice or before the file starts. Returns its number.
     fn begin_operation(&mut self, slice: &Slice, requests: Vec<u64>) -> u64 {
         let lpn = (slice.lpn != u32::MAX).then_some(slice.lpn);
         let (number, ppn) = (self.operations, slice.ppn);
@@ -418,7 +419,7 @@ impl<W: Write> TimelineWriter<W> {
         number
     }
 
-    /// A phase on a channel or in a plane.
+    /// Adds a phase on a channel or in a plane.
     fn phase(&mut self, slice: &Slice) -> io::Result<()> {
         let (process, thread) = self.track(slice.lane);
         if self.running[slice.plane as usize].of(slice).is_none() {
@@ -452,7 +453,7 @@ impl<W: Write> TimelineWriter<W> {
         Ok(())
     }
 
-    /// Keeps where an arrow of a request ends, until it is known where it begins.
+    /// Keeps the end of an arrow of a request until its start is known.
     fn point(&mut self, request: u64, arrow: Arrow) {
         self.pending.entry(request).or_default().push(arrow);
         self.pending_arrows += 1;
@@ -463,7 +464,7 @@ impl<W: Write> TimelineWriter<W> {
         }
     }
 
-    /// Adds a request, whose phases have been added.
+    /// Adds a completed request. Its phases have been added before.
     pub fn completed(&mut self, completion: &Completion, breakdown: Option<&Breakdown>) -> io::Result<()> {
         let Completion { request, status, start, finish } = completion;
         let arrows = self.pending.remove(&request.tag).unwrap_or_default();
@@ -509,7 +510,7 @@ impl<W: Write> TimelineWriter<W> {
         self.put()
     }
 
-    /// A thread of the host's that is free for a request; of several the one that was busy last.
+    /// Returns a thread of the host that is free for a request. If there are several, it is the one that was busy last.
     fn thread_of(&mut self, arrival: Time, finish: Time) -> io::Result<u64> {
         let free = self.threads.iter().enumerate().filter(|(_, end)| **end <= arrival).max_by_key(|(_, end)| **end);
         let thread = match free {
@@ -533,11 +534,11 @@ impl<W: Write> TimelineWriter<W> {
     }
 
     fn push(&mut self, text: std::fmt::Arguments) {
-        // A string takes whatever comes.
+        // Writing to a string cannot fail.
         let _ = std::fmt::Write::write_fmt(&mut self.line, text);
     }
 
-    /// Where an operation works.
+    /// Appends the position of an operation.
     fn push_place(&mut self, slice: &Slice, lpn: u32) {
         let (plane, lun) = (slice.plane, self.luns[slice.plane as usize]);
         self.push(format_args!(r#","plane":{plane},"lun":{lun}"#));
@@ -562,7 +563,7 @@ impl<W: Write> TimelineWriter<W> {
         }
     }
 
-    /// Completes the file of a run with this digest, and returns where it was written to.
+    /// Completes the file and returns the underlying writer. `run` is the digest of the run.
     pub fn finish(mut self, run: Option<&str>) -> io::Result<W> {
         let run = run.map(|run| format!(",\"run\":\"{run}\"")).unwrap_or_default();
         self.put_raw(&format!("\n]{run}}}\n"))?;
@@ -580,10 +581,12 @@ impl std::fmt::Display for Us {
     }
 }
 
-/// When a slice begins, or how long it is, in microseconds and exact to the picosecond.
+/// Start or length of a slice, in microseconds and exact to the picosecond.
 ///
-/// Perfetto reads a double and takes the whole nanoseconds of it. Where that would be one too few, a seventh digit,
-/// which is less than half a picosecond, keeps slices that follow each other apart: it would drop those that overlap.
+/// Perfetto reads a double and truncates it to whole nanoseconds. If the result would be one too small, a seventh
+/// decimal digit, which is less than half a picosecond, is added. Without it, adjacent slices might overlap, and
+/// Perfetto
+/// drops overlapping slices.
 struct Stamp(Time);
 
 impl std::fmt::Display for Stamp {
@@ -594,37 +597,37 @@ impl std::fmt::Display for Stamp {
     }
 }
 
-/// What a timeline is of.
+/// Span and origin of a timeline.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Covered {
-    /// From when.
+    /// Start of the span.
     pub from: Time,
-    /// Until when, where that was given.
+    /// End of the span, if it has a limit.
     pub to: Option<Time>,
-    /// The name of the device.
+    /// Name of the device.
     pub device: String,
-    /// As in the summary.
+    /// Digest of the device configuration, as in the summary.
     pub config_digest: String,
     /// Digest of the run; `None` in files of older versions.
     pub run: Option<String>,
 }
 
-/// Bytes of an event at most. Those that are written have a few hundred.
+/// Maximum length of an event, in bytes. Events written by [`TimelineWriter`] have a few hundred.
 const LONGEST_LINE: u64 = 1 << 20;
 
-/// Picoseconds of a number of microseconds.
+/// Converts microseconds to picoseconds.
 pub fn ps(value: &Value) -> u64 {
     (value.as_f64().unwrap_or(0.0) * 1e6).round() as u64
 }
 
-/// Calls `each` with every event of a timeline, in the order of the file; returns what it covers.
+/// Calls `each` for every event of a timeline, in file order. Returns the span and origin of the timeline.
 pub fn read_timeline(path: &Path, each: &mut dyn FnMut(&Value) -> Result<()>) -> Result<Covered> {
     let name = path.display().to_string();
     let file = File::open(path).with_context(|| format!("cannot read {name}"))?;
     read_events(file, &name, each)
 }
 
-/// The same of what has the bytes of `name`.
+/// Reads a timeline like [`read_timeline`], from any input. `name` is the name of the input, for error messages.
 pub fn read_events(input: impl Read, name: &str, each: &mut dyn FnMut(&Value) -> Result<()>) -> Result<Covered> {
     let told = || format!("cannot read {name}");
     let mut input = BufReader::with_capacity(1 << 18, MultiGzDecoder::new(BufReader::new(input)));
@@ -636,21 +639,21 @@ pub fn read_events(input: impl Read, name: &str, each: &mut dyn FnMut(&Value) ->
     let about = &head["otherData"];
     anyhow::ensure!(
         about["schema"] == SCHEMA,
-        "{name} has not the form {SCHEMA} that this version of floatgate reads: run again"
+        "{name} does not have schema {SCHEMA}, which this version of floatgate reads; run the simulation again"
     );
     let run = loop {
         read_line(&mut input, &mut line).with_context(told)?;
         match line.trim_end_matches(',') {
             end if end.starts_with(']') => {
-                // The head of an object for the list that has ended, and what comes after it.
+                // Adds the start of an object, so that the end of the event list and the keys after it can be parsed.
                 let end: Value = serde_json::from_str(&format!("{{\"events\":[{end}")).with_context(told)?;
                 let run = end["run"].as_str().map(str::to_owned);
-                // What is packed is whole only where its end has been read.
+                // Compressed data are checked only when their end is read.
                 read_line(&mut input, &mut line).with_context(told)?;
-                anyhow::ensure!(line.is_empty(), "{name} goes on behind its end: it is not as it was written");
+                anyhow::ensure!(line.is_empty(), "{name} has data after its end: it was changed after it was written");
                 break run;
             }
-            "" => anyhow::bail!("{name} ends early: it is not whole, so run again"),
+            "" => anyhow::bail!("{name} is truncated; run the simulation again"),
             event => each(&serde_json::from_str(event).with_context(told)?)?,
         }
     };
@@ -663,12 +666,12 @@ pub fn read_events(input: impl Read, name: &str, each: &mut dyn FnMut(&Value) ->
     })
 }
 
-/// Reads a line without its end; an empty one at the end of the file.
+/// Reads a line without its line break, or an empty line at the end of the file.
 fn read_line(input: &mut impl BufRead, line: &mut String) -> io::Result<()> {
     line.clear();
     input.take(LONGEST_LINE).read_line(line)?;
     if line.len() as u64 == LONGEST_LINE {
-        return Err(io::Error::new(io::ErrorKind::InvalidData, "it has a line of more than a mebibyte"));
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "a line is longer than 1 MiB"));
     }
     line.truncate(line.trim_end().len());
     Ok(())
@@ -679,7 +682,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_exact_for_us_and_for_viewers() {
+    fn times_are_exact_in_floatgate_and_in_viewers() {
         let mut nudged = 0;
         for ps in (0..200_000).map(|n: u64| n * 1_234_567).chain((0..200_000).map(|n| 8_299_000_000 + n * 1000)) {
             let text = Stamp(Time(ps)).to_string();
@@ -691,7 +694,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_operations_are_found_again() {
+    fn operations_are_found_by_name() {
         for kind in Kind::ALL {
             for class in Class::ALL.into_iter().filter(|class| *class != Class::Summary || kind == Kind::Program) {
                 let name = cause(kind, class);

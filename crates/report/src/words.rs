@@ -1,47 +1,47 @@
-//! Names of this program as words for people.
+//! Display names of parts, operations, phases and resources.
 
 use floatgate_core::metrics::attribution::Part;
 
-/// A name of this program as words: `write_zeroes` is two.
+/// Returns an identifier as words: `write_zeroes` becomes "write zeroes".
 pub fn words(name: &str) -> String {
     name.replace('_', " ")
 }
 
-/// What a part of a request's time is, for a list.
+/// Returns the description of a part of a latency, for a list.
 pub fn part(part: Part) -> String {
     let more = match part {
         Part::Firmware => ", and waiting for it",
-        Part::Buffer => ", and waiting for room in it",
+        Part::Buffer => ", and waiting for space in it",
         Part::Order => " of the same unit",
-        Part::Die | Part::Channel => ", which other requests held",
+        Part::Die | Part::Channel => ", held by other requests",
         Part::Cell => " for it",
-        Part::MapFetch => ", for the entry that tells the place",
-        Part::Fill => " that fill the same program",
+        Part::MapFetch => ", for the entry with the physical address",
+        Part::Fill => " to fill the same program",
         Part::HostQueue | Part::Link | Part::Gc | Part::Rmw | Part::Bus => "",
     };
     format!("{}{more}", part_in_short(part))
 }
 
-/// The same for a line with several of them.
+/// Returns a short description of a part, for a line with several parts.
 pub fn part_in_short(part: Part) -> &'static str {
     match part {
-        Part::HostQueue => "waiting for a place in the device's queue",
+        Part::HostQueue => "waiting for a slot in the device's queue",
         Part::Link => "the host link",
-        Part::Firmware => "the controller's software",
+        Part::Firmware => "the controller's firmware",
         Part::Buffer => "the controller's memory",
         Part::Order => "waiting for an older write",
         Part::MapFetch => "waiting for the map",
         Part::Fill => "waiting for other writes",
         Part::Die => "waiting for the die",
         Part::Channel => "waiting for the channel",
-        Part::Gc => "waiting for cleaning",
-        Part::Rmw => "reading what a partial write keeps",
-        Part::Bus => "its own transfers",
+        Part::Gc => "waiting for garbage collection",
+        Part::Rmw => "reading the rest of a partial write",
+        Part::Bus => "the request's own transfers",
         Part::Cell => "the flash cells' work",
     }
 }
 
-/// What an operation of the timeline is: `rmw read` is one of a read-modify-write.
+/// Returns the description of an operation in a timeline. `rmw read` is the read of a read-modify-write.
 pub fn operation(name: &str) -> &str {
     match name {
         "rmw read" => "read-modify-write read",
@@ -50,16 +50,16 @@ pub fn operation(name: &str) -> &str {
     }
 }
 
-/// A phase of the timeline.
+/// Returns the description of a phase in a timeline.
 pub fn phase(name: &str) -> &str {
     match name {
-        "switch" => "turns",
+        "switch" => "switching",
         "cell" => "cells",
         other => other,
     }
 }
 
-/// A resource of the bottleneck. Dies are counted by what takes one command at a time: docs/model/timing.md.
+/// Returns the description of a resource of the bottleneck analysis. Dies are counted as LUNs (docs/model/timing.md).
 pub fn resource(name: &str) -> String {
     match name {
         "dies" => "dies (LUNs)".to_owned(),

@@ -88,7 +88,7 @@ mod tests {
     #[test]
     fn shares_are_sorted_by_size_and_small_ones_are_added_up() {
         let text = shares(&parts([("bus", 10.0), ("cell", 89.0), ("die", 1.0)]));
-        assert_eq!(text, "the flash cells' work 89.0 %, its own transfers 10.0 %, other 1.0 %");
+        assert_eq!(text, "the flash cells' work 89.0 %, the request's own transfers 10.0 %, other 1.0 %");
         assert_eq!(shares(&parts([("bus", 0.0), ("cell", 0.0), ("die", 0.0)])), "no time");
     }
 

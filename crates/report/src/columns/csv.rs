@@ -1,4 +1,4 @@
-//! `requests.csv`: a line for each request. Times are decimal numbers, exact to the picosecond.
+//! `requests.csv`: one line per request. Times are decimal numbers, exact to the picosecond.
 
 use std::io::{self, BufRead, Write};
 
@@ -18,7 +18,7 @@ fn header() -> String {
     Part::ALL.iter().fold(COLUMNS.to_owned(), |header, part| format!("{header},{}_us", part.name()))
 }
 
-/// Digits behind the point that hold picoseconds exactly, in nanoseconds and in microseconds.
+/// Decimal places that hold picoseconds exactly, in nanoseconds and in microseconds.
 const PS_IN_NS: usize = 3;
 const PS_IN_US: usize = 6;
 
@@ -26,13 +26,13 @@ const PS_IN_US: usize = 6;
 #[derive(Debug)]
 pub struct CsvRequests<W: Write> {
     out: W,
-    /// The names of the streams, as they are written.
+    /// Names of the streams, quoted for CSV.
     streams: Vec<String>,
     line: Vec<u8>,
 }
 
 impl<W: Write> CsvRequests<W> {
-    /// Begins the file, for streams of these names.
+    /// Writes the header of the file. `streams` are the names of the streams.
     pub fn new(mut out: W, streams: &[String]) -> io::Result<CsvRequests<W>> {
         writeln!(out, "{}", header())?;
         Ok(CsvRequests { out, streams: streams.iter().map(|name| quoted(name)).collect(), line: Vec::new() })
@@ -69,15 +69,15 @@ impl<W: Write> CsvRequests<W> {
         self.out.write_all(&self.line)
     }
 
-    /// Gives back where it was written to.
+    /// Returns the underlying writer.
     pub fn finish(self) -> W {
         self.out
     }
 }
 
-/// Writes `value` / 10^`digits`. By hand, since there are twenty of them for each request.
+/// Writes `value` / 10^`digits`. This is faster than formatting, and each request has twenty of these numbers.
 fn push_decimal(line: &mut Vec<u8>, value: u64, digits: usize) {
-    // 20 digits of a u64, and the point.
+    // 20 digits of a `u64`, and the decimal point.
     let mut text = [b'0'; 21];
     let mut at = text.len();
     let mut rest = value;
@@ -98,10 +98,10 @@ fn push_decimal(line: &mut Vec<u8>, value: u64, digits: usize) {
 /// Reads a number that [`push_decimal`] wrote.
 fn decimal(text: &str) -> Result<u64> {
     let digits: String = text.chars().filter(|c| *c != '.').collect();
-    digits.parse().with_context(|| format!("`{text}` is no number"))
+    digits.parse().with_context(|| format!("not a number: `{text}`"))
 }
 
-/// A field of a CSV file.
+/// Returns `text` as a field of a CSV file.
 fn quoted(text: &str) -> String {
     match text.contains([',', '"', '\n', '\r']) {
         true => format!("\"{}\"", text.replace('"', "\"\"")),
@@ -109,10 +109,10 @@ fn quoted(text: &str) -> String {
     }
 }
 
-/// Longest row of a file, in bytes: far more than the longest name of a stream makes.
+/// Maximum length of a row, in bytes. No name of a stream is nearly as long.
 const LONGEST: u64 = 1 << 20;
 
-/// Calls `each` with every request of a file that [`CsvRequests`] wrote.
+/// Calls `each` for every request in a file written by [`CsvRequests`].
 pub fn read_csv(mut input: impl BufRead, each: &mut dyn FnMut(&Record) -> Result<()>) -> Result<()> {
     let (mut line, mut number) = (String::new(), 1);
     text::read_line(&mut input, &mut line, LONGEST)?;
@@ -133,7 +133,7 @@ pub fn read_csv(mut input: impl BufRead, each: &mut dyn FnMut(&Record) -> Result
 
 fn read_line(line: &str, each: &mut dyn FnMut(&Record) -> Result<()>) -> Result<()> {
     let (number, rest) = line.split_once(',').context("the line ends early")?;
-    // All but the stream's name is without commas: what is left of it all when they are taken from the end.
+    // Only the name of the stream may contain commas. Splitting from the end leaves it whole.
     let columns = COLUMNS.matches(',').count() + Part::COUNT;
     let mut fields: Vec<&str> = rest.rsplitn(columns, ',').collect();
     anyhow::ensure!(fields.len() == columns, "the line ends early");

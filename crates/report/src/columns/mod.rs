@@ -1,4 +1,4 @@
-//! Results by column, for programs that analyse data: Parquet files, and CSV.
+//! Results as tables for data analysis: Parquet files, and CSV.
 
 use std::path::Path;
 
@@ -12,38 +12,38 @@ pub mod series;
 pub mod spool;
 pub mod table;
 
-/// What a file of results is of. It is kept in the file, so that a copy tells by itself.
+/// Run that a results file belongs to. Every file contains it, so that a copy can be identified.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Origin {
-    /// Digest of the device's configuration, with overrides: `config_digest` of the summary.
+    /// Digest of the device configuration, including overrides: `config_digest` of the summary.
     pub config_digest: String,
     /// Name of the device.
     pub device: String,
     /// Name of the workload.
     pub workload: String,
-    /// Seed of all random numbers.
+    /// Seed of the random number generators.
     pub seed: u64,
 }
 
-/// Key of the digest that identifies the run, which is known at its end.
+/// Key of the digest that identifies the run. The digest is known only at the end of the run.
 const RUN: &str = "floatgate.run";
 
-/// Returns what a file keeps of its run when it is completed; nothing of a run without a result.
+/// Returns the metadata written when a file is completed: the digest of the run, if the run has a result.
 fn of_run(run: Option<&str>) -> Vec<(String, String)> {
     run.map(|run| (RUN.to_owned(), run.to_owned())).into_iter().collect()
 }
 
-/// Returns the digest of the run that a Parquet file holds.
+/// Returns the digest of the run from a Parquet file.
 ///
 /// # Errors
 ///
-/// It is not a Parquet file.
+/// Fails if the file cannot be read as a Parquet file.
 pub fn run_in(path: &Path) -> Result<Option<String>> {
     table::run_in(path, RUN)
 }
 
 impl Origin {
-    /// As keys and values, for a file of the form `schema`.
+    /// Returns the key-value metadata of a file with this schema.
     fn metadata(&self, schema: &str) -> Vec<(String, String)> {
         let pairs = [
             ("floatgate.schema", schema.to_owned()),

@@ -1,5 +1,5 @@
-//! Pages of a column, written one after the other to a file, each with a checksum, which the library reads and does not
-//! write: `crc` of the page header
+//! Pages of a column: writes them to a file, each with a checksum (`crc` in the page header). The library reads
+//! checksums but does not write them
 //! (<https://github.com/apache/parquet-format/blob/master/README.md#checksumming>).
 
 use std::fs::File;
@@ -14,19 +14,19 @@ use parquet::file::writer::{SerializedPageWriter, TrackedWrite};
 /// Writes the pages of a column.
 pub(super) struct Pages {
     out: TrackedWrite<File>,
-    /// Directory of the unnamed file, for errors.
+    /// Directory of the unnamed file, for error messages.
     folder: PathBuf,
 }
 
 impl Pages {
-    /// Begins a column at the start of a file in `folder`, whose content goes.
+    /// Starts a column in `spool`, a file in `folder`, and discards its previous content.
     pub(super) fn new(spool: &mut File, folder: &Path) -> io::Result<Pages> {
         spool.set_len(0)?;
         spool.rewind()?;
         Ok(Pages { out: TrackedWrite::new(spool.try_clone()?), folder: folder.to_owned() })
     }
 
-    /// Returns an error that names the folder.
+    /// Returns the error with the name of the directory.
     fn named(&self, error: io::Error) -> io::Error {
         io::Error::new(error.kind(), format!("{}: {error}", self.folder.display()))
     }
@@ -42,7 +42,7 @@ impl PageWriter for Pages {
         let plain = plain.into_inner()?;
         let (header, data) = plain.split_at(plain.len() - compressed);
         let header = with_crc(header, crc.sum()).ok_or_else(|| {
-            ParquetError::General("a page header is not as the library of this version writes it".to_owned())
+            ParquetError::General("unexpected page header: not the layout of this version of the library".to_owned())
         })?;
         spec.offset = self.out.bytes_written() as u64;
         spec.bytes_written = (header.len() + data.len()) as u64;
@@ -57,12 +57,11 @@ impl PageWriter for Pages {
     }
 }
 
-/// The mark of an `i32` that is the next field of a struct, in Thrift's compact protocol: by how much its number is
-/// larger than that of the field before, and its type.
+/// Thrift compact-protocol header of an `i32` field whose id is one greater than the id of the field before it.
 const NEXT_I32: u8 = 0x15;
 
-/// Returns a page header with a checksum, its fourth field. `None` if it does not begin with the three numbers before
-/// that, followed by a later field.
+/// Returns a page header with a checksum as its fourth field. Returns `None` if the header does not start with the
+/// three `i32` fields that precede the checksum, followed by a later field.
 fn with_crc(header: &[u8], crc: u32) -> Option<Vec<u8>> {
     let mut at = 0;
     for _ in 0..3 {

@@ -1,43 +1,43 @@
-//! Records of requests.
+//! Records of completed requests, and names of their operations and statuses.
 
 use anyhow::{Context, Result};
 use floatgate_core::metrics::attribution::Breakdown;
 use floatgate_core::sim::request::{Operation, Status};
 use floatgate_core::sim::time::Time;
 
-/// A request, as it is written and read back.
+/// A completed request in a results file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record<'a> {
-    /// Its number: how many were submitted before it.
+    /// Number of requests submitted before this one.
     pub number: u64,
-    /// The name of its stream.
+    /// Name of the stream.
     pub stream: &'a str,
-    /// What it did.
+    /// Operation.
     pub operation: Operation,
     /// First sector.
     pub lba: u64,
     /// Length in sectors.
     pub sectors: u64,
-    /// How it ended.
+    /// Status with which the request completed.
     pub status: Status,
-    /// When it arrived.
+    /// Time of arrival.
     pub arrival: Time,
-    /// When it was first served.
+    /// Time at which service started.
     pub start: Time,
-    /// When the host had the answer.
+    /// Time at which the host received the completion.
     pub finish: Time,
-    /// What its time went into, where that is known.
+    /// Latency breakdown, if it was recorded.
     pub breakdown: Option<Breakdown>,
 }
 
 impl Record<'_> {
-    /// From arrival to finish.
+    /// Returns the time from arrival to completion.
     pub fn latency(&self) -> Time {
         self.finish.since(self.arrival)
     }
 }
 
-/// The name of a status.
+/// Returns the name of a status.
 pub fn status_name(status: Status) -> &'static str {
     match status {
         Status::Ok => "ok",
@@ -49,14 +49,14 @@ pub fn status_name(status: Status) -> &'static str {
 
 pub(super) const STATUSES: [Status; 4] = [Status::Ok, Status::OutOfRange, Status::ReadOnly, Status::Uncorrectable];
 
-/// The operation of a name.
+/// Returns the operation with this name.
 pub fn operation_of(name: &str) -> Result<Operation> {
     let found = Operation::ALL.into_iter().find(|operation| operation.name() == name);
-    found.with_context(|| format!("`{name}` is no operation"))
+    found.with_context(|| format!("unknown operation: `{name}`"))
 }
 
-/// The status of a name.
+/// Returns the status with this name.
 pub(super) fn status_of(name: &str) -> Result<Status> {
     let found = STATUSES.into_iter().find(|status| status_name(*status) == name);
-    found.with_context(|| format!("`{name}` is no status"))
+    found.with_context(|| format!("unknown status: `{name}`"))
 }

@@ -1,4 +1,4 @@
-//! Every request of a run, a row each: `requests.parquet` and `requests.csv`, which have the same columns.
+//! Per-request tables, one row per request: `requests.parquet` and `requests.csv`, which have the same columns.
 
 use std::fs::File;
 use std::io::{self, BufReader, Write};
@@ -17,13 +17,13 @@ use super::spool::SpoolingWriter;
 use super::table::{Batch, Columns, Field, Kind, Rows, Table, TableReader};
 use super::{Origin, of_run};
 
-/// The form of the file.
+/// Schema of the file.
 const SCHEMA: &str = "floatgate-requests-1";
 
-/// Rows that are held in memory until they are given to a file, where they are encoded and wait for their group.
+/// Number of rows buffered in memory before they are encoded.
 const TOGETHER: usize = 1 << 10;
 
-/// The columns that every request has a whole number in, as (name, value).
+/// A column with an integer for every request, as (name, value).
 type Whole = (&'static str, fn(&Completion) -> u64);
 
 const BEFORE_TEXT: [Whole; 1] = [("number", |c| c.request.tag)];
@@ -43,7 +43,7 @@ fn part_column(part: Part) -> String {
     format!("{}_ps", part.name())
 }
 
-/// The columns.
+/// Returns the columns.
 pub fn fields() -> Vec<Field> {
     let field = |name: &str, kind| Field { name: name.to_owned(), kind };
     let mut fields: Vec<Field> = BEFORE_TEXT.iter().map(|(name, _)| field(name, Kind::Whole)).collect();
@@ -54,7 +54,7 @@ pub fn fields() -> Vec<Field> {
     fields
 }
 
-/// Writes requests to a table, of which some are held in memory.
+/// Writes requests to a table. The latest rows are buffered in memory.
 pub struct RequestsWriter<T> {
     table: T,
     streams: Vec<String>,
@@ -64,25 +64,26 @@ pub struct RequestsWriter<T> {
     together: usize,
 }
 
-/// Writes `requests.parquet`, in memory that does not grow with the requests.
+/// Writes `requests.parquet`. Memory use does not grow with the number of requests.
 pub type ParquetRequests<W> = RequestsWriter<SpoolingWriter<W>>;
 
 impl<W: Write + Send> ParquetRequests<W> {
-    /// Begins the file, for streams of these names. What waits for the end of its group is kept in files without a name
-    /// in `folder`.
+    /// Creates the file. `streams` are the names of the streams. Encoded pages wait for the end of their row group in
+    /// unnamed temporary files in `folder`.
     pub fn new(out: W, folder: &Path, streams: &[String], origin: &Origin) -> io::Result<ParquetRequests<W>> {
         let table = SpoolingWriter::new(out, folder, &fields(), metadata(origin))?;
         Ok(RequestsWriter::to(table, streams, TOGETHER))
     }
 }
 
-/// What is kept beside the rows.
+/// Returns the key-value metadata of the table.
 pub fn metadata(origin: &Origin) -> Vec<(String, String)> {
     origin.metadata(SCHEMA)
 }
 
 impl<T: Table> RequestsWriter<T> {
-    /// Begins to write to a table with these [`fields`], for streams of these names, so many rows `together`.
+    /// Creates a writer to a table with these [`fields`]. `streams` are the names of the streams, and `together` is the
+    /// number of rows that are buffered.
     pub fn to(table: T, streams: &[String], together: usize) -> RequestsWriter<T> {
         let (streams, rows) = (streams.to_vec(), Vec::new());
         let operations = Operation::ALL.map(|operation| operation.name().to_owned()).to_vec();
@@ -106,14 +107,14 @@ impl<T: Table> RequestsWriter<T> {
         Ok(())
     }
 
-    /// Completes the table of a run with this digest.
+    /// Completes the table. `run` is the digest of the run.
     pub fn finish(mut self, run: Option<&str>) -> io::Result<T::Whole> {
         self.flush()?;
         self.table.finish(of_run(run))
     }
 }
 
-/// Writes rows, in which streams, operations and statuses have these names.
+/// Writes rows. The arrays hold the names of streams, operations and statuses.
 fn write_group(
     group: &mut dyn Columns,
     rows: &[(Completion, Option<Breakdown>)],
@@ -144,7 +145,7 @@ fn is_csv(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "csv")
 }
 
-/// Calls `each` with the request of this number, if the file has it.
+/// Calls `each` for the request with this number, if the file contains it.
 pub fn find_request(path: &Path, number: u64, each: &mut dyn FnMut(&Record) -> Result<()>) -> Result<()> {
     let mut only = |record: &Record| if record.number == number { each(record) } else { Ok(()) };
     if is_csv(path) {
@@ -161,7 +162,7 @@ pub fn find_request(path: &Path, number: u64, each: &mut dyn FnMut(&Record) -> R
     Ok(())
 }
 
-/// Calls `each` with number, operation and latency of every request, which takes less time than all of them.
+/// Calls `each` with the number, operation and latency of every request. This is faster than reading all columns.
 pub fn read_latencies(path: &Path, each: &mut dyn FnMut(u64, Operation, Time)) -> Result<()> {
     if is_csv(path) {
         return read_requests(path, &mut |record| {
@@ -181,7 +182,7 @@ pub fn read_latencies(path: &Path, each: &mut dyn FnMut(u64, Operation, Time)) -
     Ok(())
 }
 
-/// Calls `each` with every request of `requests.parquet` or `requests.csv`, in the order of the file.
+/// Calls `each` for every request in `requests.parquet` or `requests.csv`, in file order.
 pub fn read_requests(path: &Path, each: &mut dyn FnMut(&Record) -> Result<()>) -> Result<()> {
     if is_csv(path) {
         let told = || format!("cannot read {}", path.display());

@@ -1,4 +1,4 @@
-//! A run over time, a row for each window: `series.parquet`.
+//! A run over time, one row per window: `series.parquet`.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -14,50 +14,50 @@ use floatgate_core::sim::request::Operation;
 use super::table::{Columns, Field, Kind, Rows, Table, TableReader, TableWriter};
 use super::{Origin, of_run};
 
-/// The form of the file.
+/// Schema of the file.
 const SCHEMA: &str = "floatgate-series-1";
 
-/// The requests of an operation that were answered in a window.
+/// Requests of one operation that completed in a window.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct OperationRow {
-    /// How many.
+    /// Number of requests.
     pub count: u64,
-    /// Their bytes.
+    /// Number of bytes.
     pub bytes: u64,
-    /// Those that did not end well.
+    /// Number of requests that failed.
     pub errors: u64,
     /// Requests per second.
     pub iops: Option<f64>,
     /// Bytes per second.
     pub bytes_per_s: Option<f64>,
-    /// Mean latency.
+    /// Mean latency, in microseconds.
     pub mean_us: Option<f64>,
-    /// Median latency, within 2 %.
+    /// Median latency in microseconds, within 2%.
     pub p50_us: Option<f64>,
-    /// The latency that 99 % do not exceed, within 2 %.
+    /// 99th percentile of the latency in microseconds, within 2%.
     pub p99_us: Option<f64>,
-    /// The longest latency.
+    /// Maximum latency, in microseconds.
     pub max_us: Option<f64>,
 }
 
-/// A window. Shares are of its time; what cannot be said is `None`.
+/// A window. Shares are relative to its length, and undefined values are `None`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Row {
-    /// After this instant, in picoseconds of simulated time.
+    /// Start of the window in picoseconds of simulated time, exclusive.
     pub start_ps: u64,
-    /// Up to and at this one.
+    /// End of the window in picoseconds of simulated time, inclusive.
     pub end_ps: u64,
-    /// By [`Operation::index`].
+    /// Indexed by [`Operation::index`].
     pub operations: [OperationRow; 5],
-    /// Requests in progress, the mean over the window.
+    /// Mean number of outstanding requests over the window.
     pub outstanding: Option<f64>,
-    /// By channel, the share of time for which it carries data.
+    /// Share of time that the channel transfers data. Indexed by channel.
     pub channel_data: Vec<f64>,
-    /// By channel, the share for which it carries commands or turns.
+    /// Share of time that the channel is busy with commands or bus turnarounds. Indexed by channel.
     pub channel_command: Vec<f64>,
-    /// By die, the share for which its cells work; planes that work by themselves add up.
+    /// Share of time that the cells of the die are busy, indexed by die. Planes that operate independently add up.
     pub die_cell: Vec<f64>,
-    /// By die, the share for which it is held otherwise.
+    /// Share of time that the die is held but its cells are idle. Indexed by die.
     pub die_held: Vec<f64>,
     /// Pages read, by [`ReadCause`].
     pub pages_read: [u64; 5],
@@ -65,37 +65,37 @@ pub struct Row {
     pub pages_programmed: [u64; ProgramCause::ALL.len()],
     /// Blocks erased.
     pub erases: u64,
-    /// Mapping units that the host wrote.
+    /// Mapping units written by the host.
     pub host_units: u64,
-    /// Mapping units programmed, whatever the cause.
+    /// Mapping units programmed, for any cause.
     pub units_programmed: u64,
-    /// The ratio of these two.
+    /// `units_programmed` divided by `host_units`.
     pub write_amplification: Option<f64>,
-    /// Victims chosen by cleaning.
+    /// Victims chosen by garbage collection.
     pub victims: u64,
-    /// Pages that cleaning moved.
+    /// Pages moved by garbage collection.
     pub pages_moved: Option<f64>,
-    /// The share of the victims' units that was free to reclaim.
+    /// Share of the victims' units that did not have to be moved.
     pub efficiency: Option<f64>,
-    /// Free blocks at the end of the window, in the plane that has the fewest.
+    /// Free blocks at the end of the window, in the plane with the fewest.
     pub free_blocks_min: u64,
-    /// Free blocks at the end of the window, the mean over the planes.
+    /// Free blocks at the end of the window, averaged over the planes.
     pub free_blocks_mean: Option<f64>,
-    /// At the end of the window, mapping units that the buffer holds.
+    /// Mapping units in the buffer at the end of the window.
     pub buffer_units: u64,
-    /// At the end of the window, those of them that flash does not have in full.
+    /// Dirty mapping units in the buffer at the end of the window.
     pub buffer_dirty: u64,
-    /// Units of reads, by what the buffer held of what was asked for: all, some, nothing.
+    /// Units read, by how much of the requested data was in the buffer: all, part, none.
     pub buffer_reads: [u64; 3],
-    /// Units of writes that found their unit in the buffer, and that did not.
+    /// Units written that were already in the buffer, and units that were new to it.
     pub buffer_writes: [u64; 2],
-    /// Units that were evicted.
+    /// Units evicted.
     pub buffer_evictions: u64,
-    /// Units that were written out.
+    /// Units written back.
     pub buffer_written_out: u64,
-    /// Requests that tell what their time went into.
+    /// Requests with a latency breakdown.
     pub attributed: u64,
-    /// What their time went into, summed, in microseconds, in the order of [`Part::ALL`]; `None` without any.
+    /// Sums of the parts of their latencies in microseconds, indexed like [`Part::ALL`]; `None` without such requests.
     pub parts_us: [Option<f64>; Part::COUNT],
 }
 
@@ -132,7 +132,7 @@ impl OperationRow {
 }
 
 impl Row {
-    /// The row of a window of a run on the device.
+    /// Builds the row of a window.
     pub fn new(window: &Window, config: &DeviceConfig) -> Row {
         let width = window.width().ps() as f64;
         let seconds = window.width().as_s();
@@ -175,7 +175,7 @@ impl Row {
         }
     }
 
-    /// Visits all columns in the order of the file: what there is to know of it is told here, once.
+    /// Visits all columns in file order. This is the only list of the columns.
     fn visit(&mut self, visitor: &mut dyn Visitor) -> Result<()> {
         visitor.whole(&["start_ps"], &mut self.start_ps)?;
         visitor.whole(&["end_ps"], &mut self.end_ps)?;
@@ -233,7 +233,7 @@ impl Row {
     }
 }
 
-/// What is done with every column of a row: describing it, writing it, reading it. Names come in pieces.
+/// An action on every column of a row: describing, writing or reading it. Names are passed in pieces.
 trait Visitor {
     fn whole(&mut self, name: &[&str], value: &mut u64) -> Result<()>;
     fn number(&mut self, name: &[&str], value: &mut Option<f64>) -> Result<()>;
@@ -256,7 +256,7 @@ impl Visitor for Vec<Field> {
     }
 }
 
-/// The values of a column, of the rows of a group.
+/// Values of a column in a row group.
 #[derive(Debug)]
 enum Column {
     Whole(Vec<i64>),
@@ -278,7 +278,7 @@ impl Column {
     }
 }
 
-/// Turns rows into columns.
+/// Rows transposed into columns.
 #[derive(Debug, Default)]
 struct Turn {
     columns: Vec<Column>,
@@ -319,7 +319,7 @@ impl Visitor for Turn {
 /// Writes windows to a table.
 pub struct RowsWriter<T> {
     table: T,
-    /// Rows not written yet.
+    /// Rows that have not been written yet.
     turn: Turn,
     rows: usize,
 }
@@ -327,31 +327,31 @@ pub struct RowsWriter<T> {
 /// Writes `series.parquet`.
 pub type SeriesWriter<W> = RowsWriter<TableWriter<W>>;
 
-/// Numbers that are held in memory and written together, as a group of the file: rows of a large device are long.
+/// Numbers buffered in memory and written together as a row group, because rows of a large device are long.
 const GROUP: usize = 1 << 20;
 
 impl<W: Write + Send> SeriesWriter<W> {
-    /// Begins the file. What waits for the end of its column is kept in a file without a name in `folder`.
+    /// Creates the file. Pages wait for the end of their column in an unnamed temporary file in `folder`.
     pub fn new(out: W, folder: &Path, origin: &Origin) -> io::Result<SeriesWriter<W>> {
         Ok(RowsWriter::to(TableWriter::new(out, folder, &fields(), metadata(origin))?))
     }
 }
 
-/// The columns.
+/// Returns the columns.
 pub fn fields() -> Vec<Field> {
     let mut fields: Vec<Field> = Vec::new();
     let listed = Row::default().visit(&mut fields);
-    listed.unwrap_or_else(|error| unreachable!("a list takes every column: {error}"));
+    listed.unwrap_or_else(|error| unreachable!("listing columns cannot fail: {error}"));
     fields
 }
 
-/// What is kept beside the rows.
+/// Returns the key-value metadata of the table.
 pub fn metadata(origin: &Origin) -> Vec<(String, String)> {
     origin.metadata(SCHEMA)
 }
 
 impl<T: Table> RowsWriter<T> {
-    /// Begins to write to a table with these [`fields`].
+    /// Creates a writer to a table with these [`fields`].
     pub fn to(table: T) -> RowsWriter<T> {
         RowsWriter { table, turn: Turn::default(), rows: 0 }
     }
@@ -374,20 +374,20 @@ impl<T: Table> RowsWriter<T> {
         Ok(())
     }
 
-    /// Completes the table of a run with this digest.
+    /// Completes the table. `run` is the digest of the run.
     pub fn finish(mut self, run: Option<&str>) -> io::Result<T::Whole> {
         self.flush()?;
         self.table.finish(of_run(run))
     }
 }
 
-/// All rows of `series.parquet`, in order of time.
+/// Reads all rows of `series.parquet`, in order of time.
 pub fn read_series(path: &Path) -> Result<Vec<Row>> {
     read_merged(path, usize::MAX, |rows| rows[0].clone())
 }
 
-/// The rows of `series.parquet`, in order of time. Where there are more than `most`, as many neighbours become one, by
-/// `merged`, as it takes; so that memory does not grow with their number.
+/// Reads the rows of `series.parquet`, in order of time. If there are more than `most`, `merged` combines runs of
+/// adjacent rows of equal length, so that memory use does not grow with their number.
 pub fn read_merged(path: &Path, most: usize, merged: impl Fn(&[Row]) -> Row) -> Result<Vec<Row>> {
     let table = TableReader::open(path, SCHEMA)?;
     let together = table.rows().div_ceil(most.max(1)).max(1);
@@ -412,7 +412,7 @@ pub fn read_merged(path: &Path, most: usize, merged: impl Fn(&[Row]) -> Row) -> 
     Ok(rows)
 }
 
-/// Rows that have the [`fields`].
+/// Reads rows from a table with these [`fields`].
 pub fn read_rows(group: &dyn Rows) -> Result<Vec<Row>> {
     let mut columns = Read { group, columns: Vec::new(), row: 0, next: 0 };
     let mut rows = vec![Row::default(); group.rows()];
@@ -423,7 +423,7 @@ pub fn read_rows(group: &dyn Rows) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// Turns columns into rows. A column is read when the first row asks for it.
+/// Columns transposed into rows. A column is read when the first row needs it.
 struct Read<'a> {
     group: &'a dyn Rows,
     columns: Vec<Column>,
@@ -485,7 +485,7 @@ mod tests {
         ];
         for Field { name, .. } in fields() {
             let told = |name: &str| page.contains(&format!("`{name}`"));
-            // A name with a placeholder, and what is put there.
+            // A documented name with a placeholder, and the names that replace it.
             let in_family = families.iter().any(|(family, names)| {
                 let stem = family.trim_end_matches('C');
                 names.iter().any(|part| {
@@ -494,7 +494,7 @@ mod tests {
                     (is_operation || (of_cause == Some(part) && told(family))) && told(part)
                 })
             });
-            assert!(told(&name) || in_family, "docs/reference/series.md has no `{name}`");
+            assert!(told(&name) || in_family, "docs/reference/series.md does not document `{name}`");
         }
     }
 }

@@ -1,6 +1,7 @@
-//! A table whose rows are encoded as they come, and wait for the end of their group on disk.
+//! A table writer that encodes rows as they arrive and keeps the current row group on disk.
 //!
-//! The columns of a group follow each other in a Parquet file, so that each has to be complete before the next one.
+//! The columns of a row group follow one another in a Parquet file. Therefore each column must be complete before the
+//! next one is written.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -15,35 +16,35 @@ use parquet::schema::types::ColumnPath;
 use super::pages::Pages;
 use super::table::{Columns, Encoder, Field, Kind, Table, begin, end, next, plain};
 
-/// Rows of the smallest group but the last one.
+/// Minimum number of rows in a row group, except the last.
 const SMALLEST: u64 = 1 << 20;
 
-/// A group has this part of the rows before it, if that is more: so the index of groups, which stays in memory up to
-/// the end, grows with the logarithm of the rows.
+/// If this fraction of all previous rows is larger, it is the minimum instead. The index of row groups stays in memory
+/// until the end, and so grows only with the logarithm of the number of rows.
 const PART: u64 = 8;
 
-/// Rows of a page, which is encoded in memory.
+/// Rows per page. A page is encoded in memory.
 const PAGE: usize = 1 << 12;
 
-/// The same of a column of texts, whose pages wait in memory for their dictionary; they have a few bits for each row.
+/// Rows per page in text columns. Such pages wait in memory for their dictionary, and take a few bits per row.
 const TEXT_PAGE: usize = 1 << 14;
 
-/// A file in the making, in memory that hardly depends on its rows.
+/// Writes a file. Memory use hardly depends on the number of rows.
 pub struct SpoolingWriter<W: Write + Send> {
     writer: SerializedFileWriter<W>,
-    /// The encoded pages of each column of the group, in files that go with their last handle.
+    /// Encoded pages of each column of the row group, in unnamed files that are deleted when they are closed.
     spools: Vec<File>,
     /// Directory of the temporary files.
     folder: PathBuf,
-    /// What writes to them.
+    /// Writers of these files.
     columns: Vec<ColumnWriter<'static>>,
-    /// Rows of the group, and of all before it.
+    /// Rows in this row group, and in all groups before it.
     rows: u64,
     rows_before: u64,
 }
 
 impl<W: Write + Send> SpoolingWriter<W> {
-    /// Begins a file with these columns, whose pages wait in `folder`.
+    /// Creates a file with these columns. Pages wait for the end of their row group in `folder`.
     pub fn new(
         out: W,
         folder: &Path,
@@ -69,7 +70,7 @@ impl<W: Write + Send> SpoolingWriter<W> {
         })
     }
 
-    /// Begins the columns of a group.
+    /// Starts the columns of a row group.
     fn open(&mut self) -> io::Result<()> {
         for (spool, description) in self.spools.iter_mut().zip(self.writer.schema_descr().columns()) {
             let pages = Box::new(Pages::new(spool, &self.folder)?);
@@ -78,7 +79,7 @@ impl<W: Write + Send> SpoolingWriter<W> {
         Ok(())
     }
 
-    /// Copies the columns of the group into the file.
+    /// Copies the columns of the row group into the file.
     fn close(&mut self) -> io::Result<()> {
         let mut group = self.writer.next_row_group().map_err(plain)?;
         for (column, spool) in self.columns.drain(..).zip(&self.spools) {
@@ -109,7 +110,7 @@ impl<W: Write + Send> Table for SpoolingWriter<W> {
     }
 }
 
-/// The columns of a group, those that have the rows already taken away.
+/// Columns of a row group that have not received the current rows yet.
 struct Group<'a> {
     columns: std::slice::IterMut<'a, ColumnWriter<'static>>,
     rows: &'a mut u64,

@@ -1,6 +1,7 @@
-//! Tables in Parquet files: columns of whole numbers, numbers, texts and lists of numbers, a group of rows at a time.
+//! Tables in Parquet files, with columns of integers, numbers, texts and lists of numbers.
 //!
-//! The levels of a value say whether it is there, and whether it begins a list:
+//! Tables are written and read one row group at a time. Definition levels encode whether a value is present, and
+//! repetition levels whether it starts a list:
 //! <https://parquet.apache.org/docs/file-format/nestedencoding/>.
 
 use std::any::Any;
@@ -25,16 +26,16 @@ use parquet::schema::types::{ColumnDescPtr, ColumnPath, Type, TypePtr};
 
 use super::pages::Pages;
 
-/// What a column holds.
+/// Type of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Whole numbers without sign, of 64 bits.
+    /// Unsigned 64-bit integers.
     Whole,
-    /// The same, or nothing.
+    /// Optional unsigned 64-bit integers.
     MaybeWhole,
-    /// Texts of which there are few different ones.
+    /// Texts with few distinct values.
     Text,
-    /// Numbers, or nothing.
+    /// Optional numbers.
     MaybeNumber,
     /// Lists of numbers.
     Numbers,
@@ -43,9 +44,9 @@ pub enum Kind {
 /// A column.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Field {
-    /// Its name.
+    /// Name of the column.
     pub name: String,
-    /// What it holds.
+    /// Type of the column.
     pub kind: Kind,
 }
 
@@ -73,45 +74,45 @@ impl Field {
     }
 }
 
-/// Where a table goes, a group of rows at a time: a file, or memory.
+/// Destination of a table, such as a file or memory. It receives one row group at a time.
 pub trait Table: Sized {
-    /// What there is of it at the end.
+    /// Result of writing the table.
     type Whole;
 
-    /// Adds a group of rows: `write` is called once, and writes all columns in their order.
+    /// Adds a row group. `write` is called once and writes all columns in order.
     fn group(&mut self, write: &mut dyn FnMut(&mut dyn Columns) -> io::Result<()>) -> io::Result<()>;
 
-    /// Completes it, with these keys and values beside those that it was begun with.
+    /// Completes the table. `metadata` is added to the metadata given at the start.
     fn finish(self, metadata: Vec<(String, String)>) -> io::Result<Self::Whole>;
 }
 
-/// The columns of a group of rows in the making: each call writes the next one.
+/// Columns of a row group that is being written. Each call writes the next column.
 pub trait Columns {
-    /// Whole numbers, all there.
+    /// Writes required integers.
     fn whole(&mut self, values: &[i64]) -> io::Result<()>;
-    /// Whole numbers; `present` says with 1 and 0 which rows have one.
+    /// Writes optional integers. `present` is 1 for each row that has a value, otherwise 0.
     fn maybe_whole(&mut self, values: &[i64], present: &[i16]) -> io::Result<()>;
-    /// Texts: by row, which of `texts`.
+    /// Writes texts. `rows` are indices into `texts`.
     fn text(&mut self, texts: &[String], rows: &mut dyn ExactSizeIterator<Item = usize>) -> io::Result<()>;
-    /// Numbers; `present` says with 1 and 0 which rows have one.
+    /// Writes optional numbers. `present` is 1 for each row that has a value, otherwise 0.
     fn maybe_number(&mut self, values: &[f64], present: &[i16]) -> io::Result<()>;
-    /// Lists of numbers.
+    /// Writes lists of numbers.
     fn numbers(&mut self, rows: &[Vec<f64>]) -> io::Result<()>;
 }
 
-/// Where the columns of a group of rows are read from, by name. Rows have a value or not as the kind of column says.
+/// Source of the columns of a row group, by name.
 pub trait Rows {
-    /// How many rows there are.
+    /// Returns the number of rows.
     fn rows(&self) -> usize;
-    /// A column of whole numbers.
+    /// Returns a column of required integers.
     fn whole(&self, name: &str) -> Result<Vec<u64>>;
-    /// A column of numbers, some of which may not be there.
+    /// Returns a column of optional numbers.
     fn maybe_number(&self, name: &str) -> Result<Vec<Option<f64>>>;
-    /// A column of lists of numbers.
+    /// Returns a column of lists of numbers.
     fn numbers(&self, name: &str) -> Result<Vec<Vec<f64>>>;
 }
 
-/// A Parquet error as one of input and output, with what the system said at its bottom.
+/// Converts a Parquet error to an I/O error, and unwraps an underlying I/O error.
 pub fn plain(error: ParquetError) -> io::Error {
     match error {
         ParquetError::External(cause) => match cause.downcast::<io::Error>() {
@@ -122,9 +123,9 @@ pub fn plain(error: ParquetError) -> io::Error {
     }
 }
 
-/// Columns of a group of a Parquet file in the making, of which each call writes some values of the next one.
+/// Columns of a row group of a Parquet file that is being written. Each call writes values of the next column.
 pub(super) trait Encoder {
-    /// Writes values of a column; the levels say which rows have some.
+    /// Writes values of a column. The levels encode which rows have values.
     fn column<T: DataType>(
         &mut self,
         values: &[T::T],
@@ -164,7 +165,7 @@ impl<E: Encoder> Columns for E {
     }
 }
 
-/// Begins a file with these columns, whose properties `adapt` completes.
+/// Starts a file with these columns. `adapt` may change its properties.
 pub(super) fn begin<W: Write + Send>(
     out: W,
     fields: &[Field],
@@ -181,7 +182,7 @@ pub(super) fn begin<W: Write + Send>(
         .set_key_value_metadata(Some(metadata))
         .set_statistics_enabled(EnabledStatistics::Chunk)
         .set_offset_index_disabled(true);
-    // Most times differ from row to row: what they differ by takes less room than a dictionary.
+    // Most times differ from row to row. Their differences take less space than a dictionary.
     for field in fields.iter().filter(|field| matches!(field.kind, Kind::Whole | Kind::MaybeWhole)) {
         let path = ColumnPath::from(field.name.as_str());
         properties = properties
@@ -191,7 +192,7 @@ pub(super) fn begin<W: Write + Send>(
     SerializedFileWriter::new(out, root, Arc::new(adapt(properties).build())).map_err(plain)
 }
 
-/// The next of the columns that a table has.
+/// Returns the next column, or an error if the table has no more.
 pub(super) fn next<C>(column: Option<C>) -> io::Result<C> {
     column.ok_or_else(|| io::Error::other("more columns than the table has"))
 }
@@ -207,24 +208,24 @@ pub(super) fn end<W: Write + Send>(
     writer.into_inner().map_err(plain)
 }
 
-/// Returns a value that a file keeps beside its rows.
+/// Returns the value of a metadata key of a file.
 pub(super) fn run_in(path: &Path, key: &str) -> Result<Option<String>> {
     let told = || format!("cannot read {}", path.display());
     let file = std::fs::File::open(path).with_context(told)?;
     Ok(TableReader { reader: SerializedFileReader::new(file).with_context(told)? }.metadata(key))
 }
 
-/// A file in the making, each of whose groups is handed over whole.
+/// Writes a file one complete row group at a time.
 pub struct TableWriter<W: Write + Send> {
     writer: SerializedFileWriter<W>,
-    /// The pages of the column that is being written, in a file that goes with its last handle.
+    /// Pages of the current column, in an unnamed file that is deleted when it is closed.
     spool: File,
-    /// Where that is.
+    /// Directory of the unnamed file, for error messages.
     folder: PathBuf,
 }
 
 impl<W: Write + Send> TableWriter<W> {
-    /// Begins a file with these columns, whose pages wait in `folder`.
+    /// Creates a file with these columns. Pages wait for the end of their column in `folder`.
     pub fn new(out: W, folder: &Path, fields: &[Field], metadata: Vec<(String, String)>) -> io::Result<TableWriter<W>> {
         let writer = begin(out, fields, metadata, |properties| properties)?;
         Ok(TableWriter { writer, spool: tempfile::tempfile_in(folder)?, folder: folder.to_owned() })
@@ -248,10 +249,10 @@ impl<W: Write + Send> Table for TableWriter<W> {
     }
 }
 
-/// A group of rows in the making.
+/// A row group that is being written.
 struct GroupWriter<'a, W: Write + Send> {
     group: SerializedRowGroupWriter<'a, W>,
-    /// The columns that are not written yet.
+    /// Columns that have not been written yet.
     columns: std::vec::IntoIter<ColumnDescPtr>,
     properties: WriterPropertiesPtr,
     spool: &'a mut File,
@@ -273,13 +274,13 @@ impl<W: Write + Send> Encoder for GroupWriter<'_, W> {
     }
 }
 
-/// A file to read.
+/// A Parquet file that is open for reading.
 pub struct TableReader {
     reader: SerializedFileReader<std::fs::File>,
 }
 
 impl TableReader {
-    /// Opens a file of the form `schema`.
+    /// Opens a file with this schema.
     pub fn open(path: &Path, schema: &str) -> Result<TableReader> {
         let told = || format!("cannot read {}", path.display());
         let file = std::fs::File::open(path).with_context(told)?;
@@ -289,53 +290,53 @@ impl TableReader {
         match found.as_deref() {
             Some(found) if found == schema => Ok(table),
             Some(found) => anyhow::bail!(
-                "{} has the form {found}, and this version of floatgate reads {schema}: run again",
+                "{} has schema {found}, but this version of floatgate reads {schema}; run the simulation again",
                 path.display()
             ),
             None => anyhow::bail!("{} was not written by floatgate", path.display()),
         }
     }
 
-    /// A value that the file keeps beside its rows.
+    /// Returns the value of a metadata key.
     pub fn metadata(&self, key: &str) -> Option<String> {
         let pairs = self.reader.metadata().file_metadata().key_value_metadata()?;
         pairs.iter().find(|pair| pair.key == key)?.value.clone()
     }
 
-    /// How many rows there are.
+    /// Returns the number of rows.
     pub fn rows(&self) -> usize {
         self.reader.metadata().file_metadata().num_rows().max(0) as usize
     }
 
-    /// The groups of rows, in order.
+    /// Returns the row groups, in order.
     pub fn groups(&self) -> impl Iterator<Item = Result<Group<'_>>> {
         let group = |index| Ok(Group { group: self.reader.get_row_group(index)?, columns: RefCell::default() });
         (0..self.reader.num_row_groups()).map(group)
     }
 }
 
-/// Rows that are read together.
+/// Rows per batch.
 const BATCH: usize = 1 << 16;
 
-/// A group of rows, and how far each of its columns was read.
+/// A row group, and the read position in each of its columns.
 pub struct Group<'a> {
     group: Box<dyn RowGroupReader + 'a>,
     columns: RefCell<BTreeMap<usize, Reading>>,
 }
 
 impl Group<'_> {
-    /// Its rows in order, some at a time: groups of a large file do not fit into memory.
+    /// Returns the rows in order, in batches, because row groups of a large file do not fit into memory.
     pub fn batches(&self) -> impl Iterator<Item = Batch<'_>> {
         let rows = self.group.metadata().num_rows().max(0) as usize;
         (0..rows).step_by(BATCH).map(move |from| Batch { group: self, from, rows: BATCH.min(rows - from) })
     }
 }
 
-/// A column that is read from its beginning on.
+/// A column that is read from start to end.
 struct Reading {
-    /// Its [`ColumnReaderImpl`], whose type the column knows.
+    /// A [`ColumnReaderImpl`]. The column determines its type parameter.
     reader: Box<dyn Any>,
-    /// The row that comes next.
+    /// Index of the next row.
     at: usize,
 }
 
@@ -346,7 +347,7 @@ pub struct Batch<'a> {
     rows: usize,
 }
 
-/// Values of a column, which rows have one, and which begin a row.
+/// Values of a column, with their definition and repetition levels.
 type Leveled<T> = (Vec<T>, Vec<i16>, Vec<i16>);
 
 impl Batch<'_> {
@@ -357,7 +358,7 @@ impl Batch<'_> {
         let index = index.with_context(|| format!("the file has no column {name}"))?;
         anyhow::ensure!(columns[index].column_type() == T::get_physical_type(), "the column {name} has another type");
         let mut columns = self.group.columns.borrow_mut();
-        // Columns are read forward only: a second time from the beginning.
+        // Column readers only move forward. To go back, read again from the start.
         let column = columns.remove(&index).filter(|column| column.at <= self.from);
         let Reading { mut reader, at } = match column {
             Some(column) => column,
@@ -381,13 +382,13 @@ impl Batch<'_> {
         Ok((values, defined, repeated))
     }
 
-    /// A column of whole numbers, some of which may not be there.
+    /// Returns a column of optional integers.
     pub fn maybe_whole(&self, name: &str) -> Result<Vec<Option<u64>>> {
         let (values, defined, _) = self.read::<Int64Type>(name)?;
         Ok(spread(values.into_iter().map(|value| value as u64), &defined))
     }
 
-    /// A column of texts.
+    /// Returns a column of texts.
     pub fn text(&self, name: &str) -> Result<Vec<ByteArray>> {
         Ok(self.read::<ByteArrayType>(name)?.0)
     }
@@ -423,7 +424,7 @@ impl Rows for Batch<'_> {
     }
 }
 
-/// Values, with gaps where there is none.
+/// Returns one element per row: a value, or `None` if the row has none.
 fn spread<T>(mut values: impl Iterator<Item = T>, defined: &[i16]) -> Vec<Option<T>> {
     defined.iter().map(|defined| if *defined > 0 { values.next() } else { None }).collect()
 }

@@ -1,4 +1,4 @@
-//! A comparison as one HTML file.
+//! HTML page of a comparison.
 
 use floatgate_core::metrics::summary::LatencyCurve;
 use maud::{Markup, html};
@@ -11,13 +11,13 @@ use crate::html::{AttributionGroup, Curve, attribution_bars, attribution_groups,
 use crate::page::Page;
 use crate::words::words;
 
-/// The curves of a group that are drawn; more seeds than these do not show more.
+/// Maximum number of curves drawn per group. More seeds would not show more.
 const CURVES: usize = 8;
 
-/// The most bars of a figure.
+/// Maximum number of bars in a figure.
 const BARS: usize = 64;
 
-/// The page.
+/// Returns the page.
 pub fn page(comparison: &Comparison, groups: &[Group]) -> String {
     let mut page = Page::default();
     page.section("metrics", "Metrics");
@@ -31,7 +31,7 @@ pub fn page(comparison: &Comparison, groups: &[Group]) -> String {
     let title = format!("Comparison: {}", labels.join(", "));
     let head = html! {
         h1 { (title) }
-        p.soft { "Each is compared with the first. Floatgate " (env!("CARGO_PKG_VERSION")) "." }
+        p.soft { "Each group is compared with the first. Floatgate " (env!("CARGO_PKG_VERSION")) "." }
         @for warning in &comparison.warnings { div.warning { b { "Warning: " } (warning) } }
         @if comparison.has_single_runs() { div.warning { b { "Noise unknown: " } (NOISE_UNKNOWN) "." } }
     };
@@ -42,9 +42,10 @@ fn metrics(comparison: &Comparison) -> Markup {
     html! {
         div.scroll { table {
             caption {
-                "Behind +-: half of the 95 % confidence interval of the mean over seeds (Student's t). Differences are "
-                "to the first column: x2 is twice it, +2 pp are two percentage points more; (~) marks a difference within noise by Welch's t-test at the 5 % level: of twenty "
-                "differences without a cause, it takes one for real."
+                "After +-: half of the 95% confidence interval of the mean over seeds (Student's t). Differences are "
+                "relative to the first column: x2 is twice its value, and +2 pp is two percentage points more. (~) "
+                "marks a difference within noise by Welch's t-test at the 5% level. Of twenty differences that are "
+                "only noise, about one is not marked."
             }
             tr {
                 th.text { "metric" }
@@ -69,7 +70,7 @@ fn metrics(comparison: &Comparison) -> Markup {
     }
 }
 
-/// The distributions of all groups, over each other.
+/// Adds the latency distributions of all groups, one figure per operation.
 fn latencies(page: &mut Page, groups: &[Group]) {
     let mut operations: Vec<&str> = Vec::new();
     let all = groups.iter().flat_map(|group| &group.runs).flat_map(|run| &run.summary.distributions.latency);
@@ -93,14 +94,14 @@ fn latencies(page: &mut Page, groups: &[Group]) {
     }
 }
 
-/// The curves of a group.
+/// Returns the curves of a group.
 fn of<'a>(index: usize, group: &'a Group, operation: &'a str) -> impl Iterator<Item = Curve<'a>> {
     let curves = group.runs.iter().take(CURVES).flat_map(|run| &run.summary.distributions.latency);
     let curves = curves.filter(move |points| points.operation == operation);
     curves.map(move |points| Curve { name: group.label.clone(), look: Look::of(index), points })
 }
 
-/// Seeds of a group have one entry in the legend, and are shown and hidden together.
+/// Gives the seeds of a group one legend entry, so that they are shown and hidden together.
 fn one_entry_each(traces: &mut Value) {
     let mut before = Value::Null;
     for trace in traces.as_array_mut().into_iter().flatten() {
@@ -125,17 +126,17 @@ fn attribution(page: &mut Page, groups: &[Group]) {
     let left_out = bars.len().saturating_sub(BARS);
     bars.truncate(BARS);
     let caption = html! {
-        "What the time of requests went into, on average: of all requests, and of those whose latency is near a "
-        "percentile. Of a group of several seeds, each bar is the mean of the requests of all its runs: those near a "
-        "percentile are near that of their own run. In a longer bar, the part that is longer is the reason."
-        @if left_out > 0 { " " (left_out) " more bars do not fit here: compare fewer groups for them." }
+        "The parts of the latency, on average: over all requests, and over those whose latency is near a "
+        "percentile. For a group with several seeds, each bar is the mean over the requests of all its runs. Each "
+        "run has percentiles of its own. If a bar is longer than another, its longer parts explain why."
+        @if left_out > 0 { " " (left_out) " more bars do not fit here: compare fewer groups to see them." }
     };
     page.section("attribution", "Where the time goes");
     page.figures(vec![attribution_bars("attribution", "Where the time goes", caption, &bars)]);
 }
 
-/// What the time of all groups went into: for each kind of requests the groups beside each other, and of each group its
-/// runs together.
+/// Returns the latency breakdowns of all groups. Groups are adjacent for each kind of request, and the runs of a group
+/// are pooled.
 fn attributed(groups: &[Group]) -> Vec<AttributionGroup> {
     let of_run = |run: &Run| attribution_groups("", &run.summary.requests);
     let of_groups: Vec<Vec<AttributionGroup>> =
@@ -158,7 +159,7 @@ fn attributed(groups: &[Group]) -> Vec<AttributionGroup> {
     bars
 }
 
-/// The figures of the devices that are not the same in all groups.
+/// Adds the device parameters that are not the same in all groups.
 fn configurations(page: &mut Page, groups: &[Group]) {
     let figures: Vec<_> = groups.iter().map(|group| group.runs[0].summary.config.figures()).collect();
     let mut paths: Vec<&str> = Vec::new();

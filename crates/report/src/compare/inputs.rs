@@ -1,4 +1,4 @@
-//! From what the user calls results to groups of them.
+//! Input of a comparison: reads results and assigns them to groups.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use floatgate_core::sim::text::read_text;
 use super::{Group, Run, same_but_seed};
 use crate::digests::Checked;
 
-/// Why results cannot be compared.
+/// An error in the results to compare.
 #[derive(Debug, thiserror::Error)]
 pub enum InputError {
     /// A file cannot be read.
@@ -17,59 +17,57 @@ pub enum InputError {
     Unreadable {
         /// The file.
         path: String,
-        /// Why not.
+        /// The cause.
         error: std::io::Error,
     },
-    /// A file is no result.
+    /// A file is not a result.
     #[error("{path}: {error}")]
     NoResult {
         /// The file.
         path: String,
-        /// Why not.
+        /// The cause.
         error: ReadError,
     },
-    /// A file is not as its run wrote it.
+    /// A file was changed after its run.
     #[error("{0}")]
     Damaged(String),
     /// Neither a result nor a directory with one.
-    #[error("{0} has no summary.json, and no seed-*/summary.json: give the directory of a result, or its summary.json")]
+    #[error("{0} has no summary.json and no seed-*/summary.json; give the directory of a result, or its summary.json")]
     Empty(String),
-    /// A pattern that nothing matches, or that is none.
+    /// A pattern that is invalid or matches no path.
     #[error("{pattern}: {what}")]
     Pattern {
         /// The pattern.
         pattern: String,
-        /// What is wrong.
+        /// The cause.
         what: String,
     },
-    /// A group has a run twice.
-    #[error(
-        "{first} and {second} are the same run of {label}, with seed {seed}: only runs with different seeds tell of noise"
-    )]
+    /// A group contains the same run twice.
+    #[error("{first} and {second} are the same run of {label}, with seed {seed}; give runs with different seeds")]
     Twice {
         /// The group.
         label: String,
-        /// One file.
+        /// Name of one file.
         first: String,
-        /// The other.
+        /// Name of the other file.
         second: String,
-        /// The seed that both have.
+        /// Seed of both runs.
         seed: u64,
     },
-    /// Two groups have one name.
-    #[error("two groups are called {0}: give each a label of its own, as in other={0}")]
+    /// Two groups have the same label.
+    #[error("two groups have the label {0}; give one of them another label, such as other={0}")]
     SameLabel(String),
-    /// There is but one run.
-    #[error("there is nothing to compare {0} with: give two results, or several seeds of one")]
+    /// There is only one run.
+    #[error("nothing to compare {0} with; give two results, or several seeds of one")]
     Alone(String),
 }
 
-/// The name of a result in its directory.
+/// Name of a result in its directory.
 const SUMMARY: &str = "summary.json";
 
-/// Reads results and puts them in groups. Each argument is a directory or a file, or a pattern of such, or a list of
-/// them behind a label: `DIR`, `label=DIR1,DIR2`, `label=DIR*`. Those without a label that differ in nothing but their
-/// seed become one group.
+/// Reads results and assigns them to groups. Each argument is a directory, a file or a pattern (`DIR`, `DIR*`), or a
+/// label and a list of them (`label=DIR1,DIR2`). Results without a label that differ only in their seed form one
+/// group.
 pub fn groups(arguments: &[String]) -> Result<Vec<Group>, InputError> {
     let mut groups: Vec<(bool, Group)> = Vec::new();
     for argument in arguments {
@@ -103,28 +101,28 @@ pub fn groups(arguments: &[String]) -> Result<Vec<Group>, InputError> {
     }
 }
 
-/// A group of the results in these directories, which must be different runs.
+/// Returns a group of the results in these directories, which must be different runs.
 pub fn group(label: &str, directories: &[PathBuf]) -> Result<Group, InputError> {
     let mut runs = Vec::new();
     directories.iter().try_for_each(|directory| read(directory, &mut runs))?;
     labelled_group(label, runs)
 }
 
-/// A group of these runs, which must be different ones.
+/// Returns a group of these runs, which must be different.
 pub fn labelled_group(label: &str, runs: Vec<Run>) -> Result<Group, InputError> {
     refuse_twins(label, &runs)?;
     Ok(Group { label: label.to_owned(), runs })
 }
 
-/// Runs, each with what it is called, in groups: those that differ in nothing but their seed are one, which is called
-/// as the first of them; where another group is called that, by its path.
+/// Returns the runs in groups: runs that differ only in their seed form one group. A group has the name of its first
+/// run, or its path if another group already has this name.
 pub fn grouped(runs: Vec<(String, Run)>) -> Vec<Group> {
     let mut groups = Vec::new();
     runs.into_iter().for_each(|(label, run)| join(&mut groups, &label, run));
     groups.into_iter().map(|(_, group)| group).collect()
 }
 
-/// The label of an argument and what is behind it; none where it is a path, be it one with an equals sign.
+/// Splits an argument into label and list. Returns `None` if it is a path, even one with an equals sign.
 fn labelled(argument: &str) -> Option<(&str, &str)> {
     if Path::new(argument).exists() {
         return None;
@@ -132,7 +130,7 @@ fn labelled(argument: &str) -> Option<(&str, &str)> {
     argument.split_once('=').filter(|(label, list)| !label.is_empty() && !list.is_empty())
 }
 
-/// The paths that a text stands for: itself, or what matches it as a pattern.
+/// Returns the paths that a text denotes: the path itself, or the matches of a pattern.
 fn places(text: &str) -> Result<Vec<PathBuf>, InputError> {
     let path = Path::new(text);
     if path.exists() || !text.contains(['*', '?', '[']) {
@@ -144,7 +142,7 @@ fn places(text: &str) -> Result<Vec<PathBuf>, InputError> {
     if found.is_empty() { Err(fault("no path matches".to_owned())) } else { Ok(found) }
 }
 
-/// Reads the results at a place: a file, a directory of a result, or one of results with several seeds.
+/// Reads the results at a path: a file, the directory of a result, or a directory of results with several seeds.
 fn read(place: &Path, runs: &mut Vec<Run>) -> Result<(), InputError> {
     if !place.is_dir() {
         runs.push(read_file(place)?);
@@ -181,7 +179,7 @@ fn read_file(path: &Path) -> Result<Run, InputError> {
     Ok(Run { path: shown, summary, note: checked.note() })
 }
 
-/// Puts a run without a label to those that it differs from in nothing but the seed, or else in a group of its own.
+/// Adds a run without a label to a group that differs only in the seed, or to a new group.
 fn join(groups: &mut Vec<(bool, Group)>, argument: &str, run: Run) {
     let fits = |group: &Group| {
         same_but_seed(&group.runs[0].summary, &run.summary)
@@ -190,7 +188,7 @@ fn join(groups: &mut Vec<(bool, Group)>, argument: &str, run: Run) {
     match groups.iter_mut().find(|(labelled, group)| !labelled && fits(group)) {
         Some((_, group)) => group.runs.push(run),
         None => {
-            // Of a pattern or a directory that gave several groups, each is called by its own first file.
+            // If a pattern or a directory yields several groups, later groups are named by their own first file.
             let taken = groups.iter().any(|(_, group)| group.label == argument);
             let label = if taken { run.path.clone() } else { argument.trim_end_matches('/').to_owned() };
             groups.push((false, Group { label, runs: vec![run] }));

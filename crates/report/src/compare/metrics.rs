@@ -1,4 +1,4 @@
-//! What is compared.
+//! Metrics of a comparison.
 
 use floatgate_core::metrics::summary::{Operations, Summary};
 
@@ -39,7 +39,7 @@ const OF_THE_DEVICE: [Metric; 13] = [
     ("simulated time", "s", |s| Some(s.measured_s)),
 ];
 
-/// All metrics that a group has a value of.
+/// Returns all metrics for which a group has a value.
 pub fn rows(groups: &[Group]) -> Vec<Row> {
     let mut rows = Vec::new();
     let mut add = |name: String, unit, of: &dyn Fn(&Summary) -> Option<f64>| {
@@ -67,7 +67,7 @@ pub fn rows(groups: &[Group]) -> Vec<Row> {
     rows
 }
 
-/// The operations of any run, by their place among all.
+/// Returns the operations that occur in any run, with their indices.
 fn operations(groups: &[Group]) -> Vec<(usize, &'static str)> {
     let runs = || groups.iter().flat_map(|group| &group.runs);
     let there = |place: usize| runs().any(|run| run.summary.requests.by_operation()[place].1.count > 0);

@@ -1,6 +1,6 @@
-//! `floatgate compare`: results beside each other.
+//! `floatgate compare`: compares results with one another.
 //!
-//! Runs that differ in nothing but their seed are one group, whose values are means with confidence intervals.
+//! Runs that differ only in their seed form a group, whose values are means with confidence intervals.
 
 mod html;
 mod inputs;
@@ -17,11 +17,11 @@ use std::path::Path;
 
 use floatgate_core::metrics::summary::Summary;
 
-/// The value of `schema` in comparisons of this form.
+/// Value of `schema` in comparisons of this version.
 pub const SCHEMA: &str = "floatgate-comparison-1";
 
 impl Comparison {
-    /// Compares groups, each with the first.
+    /// Compares each group with the first.
     pub fn new(groups: &[Group]) -> Comparison {
         let compared = groups.iter().map(|group| {
             let first = &group.runs[0].summary;
@@ -38,29 +38,30 @@ impl Comparison {
         Comparison { schema: SCHEMA, warnings: warnings(groups), groups: groups_said, metrics }
     }
 
-    /// As JSON, with a line feed at the end.
+    /// Returns the comparison as JSON, with a trailing newline.
     pub fn to_json(&self) -> String {
         let json = serde_json::to_string_pretty(self);
-        json.unwrap_or_else(|error| unreachable!("a tree of strings and numbers: {error}")) + "\n"
+        json.unwrap_or_else(|error| unreachable!("strings and numbers always serialize: {error}")) + "\n"
     }
 
-    /// As a table for a terminal.
+    /// Returns the comparison as a table for a terminal.
     pub fn text(&self) -> String {
         text::text(self)
     }
 
-    /// As one HTML file; `groups` are those that it was made of.
+    /// Returns the comparison as one HTML file. `groups` are the groups that were compared.
     pub fn html(&self, groups: &[Group]) -> String {
         html::page(self, groups)
     }
 
-    /// Whether the noise of any group is unknown.
+    /// Returns `true` if the noise of any group is unknown, because the group has a single run.
     pub fn has_single_runs(&self) -> bool {
         self.groups.iter().any(|group| group.files.len() == 1)
     }
 }
 
-/// Returns a warning for each directory whose seeds are of different runs, as one leaves it that replaced only some.
+/// Returns a warning for each directory whose seeds are from different runs. A run that replaced only some of them
+/// leaves such a directory.
 fn mixed(groups: &[Group]) -> Vec<String> {
     let mut first_of: BTreeMap<&Path, &Run> = BTreeMap::new();
     let mut mixed = BTreeMap::new();
@@ -71,7 +72,7 @@ fn mixed(groups: &[Group]) -> Vec<String> {
         let first = first_of.entry(all).or_insert(run);
         if !same_but_seed(&first.summary, &run.summary) {
             mixed.entry(all).or_insert_with(|| {
-                format!("{} and {} differ in more than their seed: remove what is stale", first.path, run.path)
+                format!("{} and {} differ in more than their seed; remove the outdated one", first.path, run.path)
             });
         }
     }
@@ -84,15 +85,14 @@ fn warnings(groups: &[Group]) -> Vec<String> {
     for group in groups {
         let (label, summary) = (&group.label, &group.runs[0].summary);
         if group.runs.iter().any(|run| !same_but_seed(&run.summary, summary)) {
-            warnings
-                .push(format!("the runs of {label} differ in more than their seed: its intervals are not of noise"));
+            warnings.push(format!("the runs of {label} differ in more than their seed: intervals do not show noise"));
         }
         if let Some(run) = group.runs.iter().find(|run| !run.summary.complete) {
-            warnings.push(format!("{} was interrupted: its figures are those of a part of the workload", run.path));
+            warnings.push(format!("{} was interrupted: its values cover only part of the workload", run.path));
         }
         let mut differs = |what: &str, here: &str, there: &str| {
             let of = &groups[0].label;
-            warnings.push(format!("the {what} of {label} is not that of {of}: `{here}`, not `{there}`"));
+            warnings.push(format!("the {what} of {label} differs from that of {of}: `{here}`, not `{there}`"));
         };
         if !same_workload(summary, first) {
             let named = |summary: &Summary| format!("{}, digest {}", summary.workload.name, summary.workload.digest);

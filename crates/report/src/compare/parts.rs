@@ -1,4 +1,4 @@
-//! What a comparison consists of.
+//! Data of a comparison: groups, runs, metrics and cells.
 
 use floatgate_core::metrics::summary::Summary;
 use floatgate_workload::synthetic::looks_like_job;
@@ -6,46 +6,46 @@ use serde::Serialize;
 
 use crate::statistics::{Difference, Sample, difference};
 
-/// The unit of shares. They are told in per cent, and their differences in percentage points.
+/// Unit of shares. They are displayed in percent, and their differences in percentage points.
 pub const SHARE: &str = "share";
 
-/// A result, and where it is from.
+/// A result, and the file that it was read from.
 #[derive(Clone, Debug)]
 pub struct Run {
-    /// The file that it was read from.
+    /// Path of the file.
     pub path: String,
     /// The result.
     pub summary: Summary,
-    /// What should be known of the file.
+    /// Note about the file, such as a missing checksum.
     pub note: Option<String>,
 }
 
-/// Runs that are taken together.
+/// Runs that are evaluated together.
 #[derive(Clone, Debug)]
 pub struct Group {
-    /// What it is called.
+    /// Label of the group.
     pub label: String,
-    /// Its runs; at least one.
+    /// Runs of the group; at least one.
     pub runs: Vec<Run>,
 }
 
 /// A comparison.
 #[derive(Clone, Debug, Serialize)]
 pub struct Comparison {
-    /// Which form this is.
+    /// Schema of this file.
     pub schema: &'static str,
-    /// What has to be known of it.
+    /// Warnings about the comparison.
     pub warnings: Vec<String>,
-    /// What is compared.
+    /// Groups compared.
     pub groups: Vec<Compared>,
-    /// What of it, a row each.
+    /// Metrics, a row each.
     pub metrics: Vec<Row>,
 }
 
-/// What is said of a group itself.
+/// Description of a group.
 #[derive(Clone, Debug, Serialize)]
 pub struct Compared {
-    /// What it is called.
+    /// Label of the group.
     pub label: String,
     /// The device.
     pub device: String,
@@ -53,20 +53,20 @@ pub struct Compared {
     pub config_digest: String,
     /// The workload.
     pub workload: String,
-    /// The files.
+    /// Paths of the runs.
     pub files: Vec<String>,
-    /// Their seeds.
+    /// Seeds of the runs.
     pub seeds: Vec<u64>,
 }
 
-/// A metric of all groups.
+/// A metric, with its value in each group.
 #[derive(Clone, Debug, Serialize)]
 pub struct Row {
-    /// What it is.
+    /// Name of the metric.
     pub metric: String,
-    /// Its unit; empty where it has none.
+    /// Unit of the metric, or empty.
     pub unit: &'static str,
-    /// The values, in the order of the groups; null where no run of a group has it.
+    /// Values in the order of the groups; null if no run of a group has the metric.
     pub values: Vec<Option<Cell>>,
 }
 
@@ -76,17 +76,17 @@ pub struct Cell {
     /// Mean and spread over the runs.
     #[serde(flatten)]
     pub sample: Sample,
-    /// The mean divided by that of the first group; null for the first itself, and where that is 0 or not there.
+    /// Mean divided by the mean of the first group; null for the first group, and if its mean is 0 or missing.
     pub ratio: Option<f64>,
-    /// How it differs from the first group; null for that itself, and where that has no value.
+    /// Significance of the difference from the first group; null for the first group, and if that has no value.
     pub difference: Option<Difference>,
-    /// The probability of such a difference by chance.
+    /// Probability of such a difference by chance.
     pub p: Option<f64>,
 }
 
-/// How to find out what is noise.
-pub const NOISE_UNKNOWN: &str = "a single run does not tell how much its figures vary by chance: run each configuration \
-     with several seeds, such as `floatgate run ... --seeds 5 --out DIR`, and compare those";
+/// Note on single runs: how to measure noise.
+pub const NOISE_UNKNOWN: &str = "a single run does not show how much results vary by chance; run each configuration \
+    with several seeds, such as `floatgate run ... --seeds 5 --out DIR`, and compare those";
 
 impl Row {
     pub(super) fn new(metric: String, unit: &'static str, values: &[Vec<f64>]) -> Row {
@@ -105,7 +105,7 @@ impl Row {
     }
 }
 
-/// Whether two results differ in nothing but their seed.
+/// Returns `true` if two results differ only in their seed.
 pub(super) fn same_but_seed(a: &Summary, b: &Summary) -> bool {
     same_workload(a, b)
         && a.config_digest == b.config_digest
@@ -114,9 +114,9 @@ pub(super) fn same_but_seed(a: &Summary, b: &Summary) -> bool {
         && a.complete == b.complete
 }
 
-/// Whether two results are of the same workload, seeds aside.
+/// Returns `true` if two results have the same workload, ignoring seeds.
 pub(super) fn same_workload(a: &Summary, b: &Summary) -> bool {
-    // The digest of a job is of its text and seed, and that of a trace of its requests.
+    // The digest of a job covers its text and seed. The digest of a trace covers its requests.
     let same_job = looks_like_job(&a.workload.name) && a.workload.name == b.workload.name;
     a.workload.digest == b.workload.digest || same_job
 }

@@ -1,10 +1,10 @@
-//! A comparison as a table for a terminal.
+//! Terminal table of a comparison.
 
 use super::{Cell, Comparison, NOISE_UNKNOWN, Row, SHARE};
 use crate::number::{TimeUnit, percentage, short};
 use crate::statistics::Difference;
 
-/// The table, and what has to be known of it.
+/// Returns the table and its notes.
 pub fn text(comparison: &Comparison) -> String {
     let mut rows: Vec<Vec<String>> = vec![vec![String::new()], vec!["runs".to_owned()]];
     for (index, group) in comparison.groups.iter().enumerate() {
@@ -30,10 +30,10 @@ pub fn text(comparison: &Comparison) -> String {
         rows.push(row);
     }
     let mut text = aligned(&rows);
-    text += "\nx: times the first. pp: percentage points more than the first.\n";
+    text += "\nx: ratio to the first group. pp: difference from the first group in percentage points.\n";
     if comparison.groups.iter().any(|group| group.files.len() > 1) {
-        text += "+-: 95 % confidence interval of the mean over seeds (Student's t). (~): a difference within noise by \
-                 Welch's test;\nof twenty differences without a cause, it takes one for real.\n";
+        text += "+-: 95% confidence interval of the mean over seeds (Student's t). (~): a difference within noise by \
+                 Welch's test;\nof twenty differences that are only noise, about one is not marked.\n";
     }
     if comparison.has_single_runs() {
         text += &format!("\nnote: {NOISE_UNKNOWN}\n");
@@ -41,19 +41,19 @@ pub fn text(comparison: &Comparison) -> String {
     text
 }
 
-/// How the values of a metric are told.
+/// Format in which the values of a metric are displayed.
 #[derive(Clone, Copy, Debug)]
 pub enum Form {
-    /// As they are, in this unit.
+    /// Unchanged, in this unit.
     Number(&'static str),
-    /// As times, in the unit that suits the longest; they are kept in the unit of so many microseconds.
+    /// Times, in the unit that suits the longest. The second field is the unit of the data, in microseconds.
     Time(TimeUnit, f64),
-    /// In per cent; the value of the first group, if it has one.
+    /// Percent. Holds the value of the first group, if it has one.
     Share(Option<f64>),
 }
 
 impl Form {
-    /// That of a metric.
+    /// Returns the format of a metric.
     pub fn of(row: &Row) -> Form {
         let means = || row.values.iter().flatten().map(|cell| cell.sample.mean);
         let time = |us: f64| Form::Time(TimeUnit::for_all(means().map(|value| value * us)), us);
@@ -65,7 +65,7 @@ impl Form {
         }
     }
 
-    /// What stands behind the name of the metric.
+    /// Returns the unit shown after the name of the metric.
     pub fn unit(self) -> &'static str {
         match self {
             Form::Number(unit) => unit,
@@ -82,14 +82,14 @@ impl Form {
         }
     }
 
-    /// A mean and how sure it is.
+    /// Returns a mean and its confidence interval.
     pub fn value(self, cell: Option<&Cell>) -> String {
         let Some(Cell { sample, .. }) = cell else { return "-".to_owned() };
         let spread = sample.half_width.map(|half| format!(" +- {}", self.number(half))).unwrap_or_default();
         format!("{}{spread}", self.number(sample.mean))
     }
 
-    /// A ratio, or a difference of shares, and whether it is noise.
+    /// Returns a ratio, or a difference of shares, and marks a difference within noise.
     pub fn difference(self, cell: Option<&Cell>) -> String {
         let Some((cell, difference)) = cell.and_then(|cell| Some((cell, cell.difference?))) else {
             return String::new();
@@ -107,7 +107,7 @@ impl Form {
     }
 }
 
-/// Columns: the first to the left, the others to the right.
+/// Aligns columns: the first to the left, the others to the right.
 fn aligned(rows: &[Vec<String>]) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|t| t.chars().count()).max();
@@ -126,7 +126,7 @@ fn aligned(rows: &[Vec<String>]) -> String {
 mod tests {
     use super::*;
 
-    /// The texts of a metric of two groups.
+    /// Returns the texts of a metric for two groups.
     fn told(unit: &'static str, values: &[Vec<f64>]) -> [String; 4] {
         let row = Row::new("metric".to_owned(), unit, values);
         let (form, cells) = (Form::of(&row), &row.values);
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn long_times_are_told_in_long_units() {
+    fn long_times_have_long_units() {
         assert_eq!(told("us", &[vec![125.0], vec![250.0]]), ["us", "125.0", "250.0", "x2.000"]);
         assert_eq!(told("us", &[vec![125.0], vec![25_000_000.0]]), ["s", "0.00013", "25.00", "x200,000"]);
         assert_eq!(told("s", &[vec![0.025], vec![0.05]]), ["ms", "25.00", "50.00", "x2.000"]);
@@ -148,7 +148,7 @@ mod tests {
         assert_eq!(told(SHARE, &[vec![0.25], vec![0.5]]), ["%", "25.0", "50.0", "+25.0 pp"]);
         assert_eq!(told(SHARE, &[vec![0.0], vec![0.5]]), ["%", "0.0", "50.0", "+50.0 pp"]);
         assert_eq!(told(SHARE, &[vec![0.01], vec![0.002]]), ["%", "1.0", "0.2", "-0.8 pp"]);
-        // 0.5 +- 12.706 * 0.1 / 2, which is more than the difference.
+        // The interval is 0.5 +- 12.706 * 0.1 / 2, which is more than the difference.
         let told = told(SHARE, &[vec![0.5, 0.5], vec![0.45, 0.55]]);
         assert_eq!(told[2..], ["50.0 +- 63.5", "+0.0 pp (~)"]);
     }

@@ -1,23 +1,23 @@
-//! What a diagram shows, and what it has room for.
+//! Options and limits of a diagram.
 
 use floatgate_core::sim::time::Time;
 
-/// What to draw.
+/// Options of a diagram.
 #[derive(Clone, Debug)]
 pub struct Asked {
-    /// What overlaps with this span of simulated time; from [`Time::ZERO`] the axis begins with the first of it, and
-    /// to [`Time::NEVER`] it ends with the last.
+    /// Span of simulated time to draw. A start of [`Time::ZERO`] is moved to the first phase, and an end of
+    /// [`Time::NEVER`] to the end of the last.
     pub span: (Time, Time),
-    /// What is written above it; without, the device and the span.
+    /// Title, or `None` for the device and the span.
     pub title: Option<String>,
 }
 
-/// Phases that a diagram has at most: with more, boxes are too narrow to be told apart.
+/// Maximum number of phases in a diagram. With more, boxes are too narrow to distinguish.
 pub const MOST_PHASES: usize = 300;
 
-/// Planes that a diagram has at most.
+/// Maximum number of planes in a diagram.
 pub const MOST_PLANES: usize = 48;
 
-/// Requests that a diagram shows at most, and rows that they may take.
+/// Maximum number of requests in a diagram, and maximum number of rows for them.
 pub(super) const MOST_REQUESTS: usize = 64;
 pub(super) const MOST_REQUEST_ROWS: usize = 8;

@@ -1,5 +1,5 @@
-//! What a timeline has of a span of time, as far as it is drawn. Memory is bounded whatever the file holds: what comes
-//! later than the phases that a diagram may have is counted and forgotten.
+//! Reads the part of a timeline that a diagram shows. Memory use is bounded for any file: phases after the earliest
+//! ones that fit are counted but not kept.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
@@ -16,16 +16,16 @@ use super::{MOST_PHASES, MOST_PLANES, MOST_REQUESTS, Sort};
 use crate::number::grouped;
 use crate::timeline::{FIRMWARE, operation_of, phase_of, ps, read_events, thread_of_plane};
 
-/// From when to when, in picoseconds.
+/// Start and end, in picoseconds.
 pub type Span = (u64, u64);
 
-/// Planes of a device at most, in a file that can be believed.
+/// Maximum number of planes of a device in a plausible file.
 const MOST_TRACKS: usize = 1 << 20;
 
-/// Requests that the label of an operation names at most.
+/// Maximum number of requests in the label of an operation.
 const MOST_NAMED: usize = 2;
 
-/// Where a plane is: channel, chip, die and plane, each within the one before.
+/// Position of a plane: channel, chip, die and plane, each within the one before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
     pub channel: u64,
@@ -38,15 +38,15 @@ pub struct Place {
 #[derive(Clone, Debug)]
 pub struct Step {
     pub op: u64,
-    /// What the operation is: `host read`.
+    /// Name of the operation, such as `host read`.
     pub what: &'static str,
     pub phase: Phase,
     pub sort: Sort,
-    /// The cells go on with what was suspended.
+    /// True if the cells resume a suspended operation.
     pub resumed: bool,
     pub place: Place,
     pub span: Span,
-    /// The first requests that it is for, and how many they are.
+    /// First requests that the operation serves, and the number of all.
     pub requests: Vec<u64>,
     pub of_requests: usize,
     pub block: u64,
@@ -62,19 +62,19 @@ pub struct Asking {
     pub span: Span,
 }
 
-/// What there is to draw.
+/// Data to draw.
 #[derive(Clone, Debug, Default)]
 pub struct Gathered {
     pub device: String,
-    /// In the order of their start.
+    /// Ordered by start.
     pub steps: Vec<Step>,
-    /// In the order of their arrival; the first of them where there are too many.
+    /// Ordered by arrival. If there are too many, only the first ones.
     pub requests: Vec<Asking>,
-    /// How many requests overlap with the span.
+    /// Number of requests that overlap with the span.
     pub of_requests: usize,
 }
 
-/// The first of what comes in any order, by when it starts.
+/// The `most` items with the earliest start, from items in any order.
 #[derive(Debug)]
 struct Earliest<T> {
     kept: BTreeMap<(u64, usize), T>,
@@ -96,16 +96,16 @@ impl<T> Earliest<T> {
     }
 }
 
-/// How far the operation that a plane works on has come.
+/// Progress of the operation in a plane.
 #[derive(Clone, Copy, Debug, Default)]
 struct Progress {
     op: u64,
     cells: u32,
-    /// Since the cells worked last, data have passed the channel.
+    /// True if data passed the channel after the last cell phase.
     moved: bool,
 }
 
-/// A plane: where it is, and what it works on, by the kind of the operation.
+/// A plane: its position, and its current operation of each kind.
 #[derive(Clone, Debug)]
 struct Track {
     place: Place,
@@ -119,12 +119,12 @@ struct Gatherer {
     requests: Earliest<Asking>,
 }
 
-/// Reads what overlaps with `span` from a timeline, which has the bytes of `name`.
+/// Reads the events that overlap with `span` from a timeline. `name` is the name of the file, for error messages.
 pub fn gather(timeline: impl Read, name: &str, span: (Time, Time)) -> Result<Gathered> {
     let mut gatherer = Gatherer {
         span,
         tracks: BTreeMap::new(),
-        // One more than is drawn, which tells where a narrower span has to end.
+        // Keeps one more than is drawn. Its start is the end of the narrower span in the error message.
         steps: Earliest::new(MOST_PHASES + 1),
         requests: Earliest::new(MOST_REQUESTS),
     };
@@ -136,7 +136,7 @@ pub fn gather(timeline: impl Read, name: &str, span: (Time, Time)) -> Result<Gat
             first = Some(first.map_or(start, |first: u64| first.min(start)));
             last = last.max(start.saturating_add(ps(&event["dur"])));
         }
-        gatherer.take(event).with_context(|| format!("{name} has an event that no timeline has: {}", shortened(event)))
+        gatherer.take(event).with_context(|| format!("{name} has an invalid event: {}", shortened(event)))
     })?;
     let Gatherer { steps, requests, .. } = gatherer;
     ensure!(steps.count > 0, "{}", nothing(name, first.map(|first| (first, last))));
@@ -146,7 +146,7 @@ pub fn gather(timeline: impl Read, name: &str, span: (Time, Time)) -> Result<Gat
     Ok(Gathered { device: covered.device, steps, requests, of_requests })
 }
 
-/// An event for a message.
+/// Returns the text of an event, shortened for a message.
 fn shortened(event: &Value) -> String {
     let text = event.to_string();
     let mut short: String = text.chars().take(120).collect();
@@ -156,43 +156,43 @@ fn shortened(event: &Value) -> String {
     short
 }
 
-/// A time that an option takes.
+/// Returns a time in the syntax of command-line options.
 fn said(ps: u64) -> String {
     Duration(ps).to_string()
 }
 
-/// What to say where no phase overlaps with the span.
+/// Returns the error message for a span without phases.
 fn nothing(name: &str, there: Option<Span>) -> String {
     match there {
         Some((first, last)) => format!(
-            "{name} has no work of channels and cells in this span: what it has is between {} and {}",
+            "{name} has no channel or cell activity in this span; its activity is between {} and {}",
             said(first),
             said(last)
         ),
-        None => format!("{name} has no work of channels and cells: nothing happened in the span that was recorded"),
+        None => format!("{name} has no channel or cell activity: nothing happened in the recorded span"),
     }
 }
 
-/// The phases, if a diagram can have so many.
+/// Returns the phases, or an error if there are too many for a diagram.
 fn few_enough(steps: Earliest<Step>, name: &str, span: (Time, Time)) -> Result<Vec<Step>> {
     let (count, mut steps): (usize, Vec<Step>) = (steps.count, steps.kept.into_values().collect());
     let from = span.0.ps().max(steps.first().map_or(0, |step| step.span.0));
     let narrower = |to: u64| match to > from {
-        true if from == 0 => format!("give a shorter one, like ..{}", said(to)),
-        true => format!("give a shorter one, like {}..{}", said(from), said(to)),
-        false => "run it on a smaller device".to_owned(),
+        true if from == 0 => format!("give a shorter span, such as ..{}", said(to)),
+        true => format!("give a shorter span, such as {}..{}", said(from), said(to)),
+        false => "simulate a smaller device".to_owned(),
     };
     let mut planes = BTreeSet::new();
     let too_many = steps.iter().find(|step| planes.insert(step.place) && planes.len() > MOST_PLANES);
     if let Some(step) = too_many {
         anyhow::bail!(
-            "{name} has work of more than {MOST_PLANES} planes in this span, which is more than a diagram shows: {}",
+            "{name} has activity on more planes in this span than a diagram can show ({MOST_PLANES}); {}",
             narrower(step.span.0)
         );
     }
     ensure!(
         count <= MOST_PHASES,
-        "{name} has {} phases in this span, of which a diagram shows {MOST_PHASES} at most: {}",
+        "{name} has {} phases in this span, but a diagram shows at most {MOST_PHASES}; {}",
         grouped(count as u64),
         narrower(steps.last().map_or(0, |step| step.span.0))
     );
@@ -213,7 +213,7 @@ impl Gatherer {
         }
     }
 
-    /// The name of a plane tells where it is.
+    /// Stores the position of a plane, which its name contains.
     fn name(&mut self, event: &Value) -> Result<()> {
         let words: Vec<&str> = event["args"]["name"].as_str().unwrap_or_default().split(' ').collect();
         let ["chip", chip, "die", die, "plane", plane] = words[..] else { return Ok(()) };
@@ -228,9 +228,9 @@ impl Gatherer {
         Ok(())
     }
 
-    /// An operation is granted its die: what its plane does from now on is told from the beginning.
+    /// Starts to track the progress of an operation when its die is granted.
     fn grant(&mut self, event: &Value) -> Result<()> {
-        let (_, kind) = operation_of(text(&event["name"]).trim_start_matches("wait: ")).context("a wait of nothing")?;
+        let (_, kind) = operation_of(text(&event["name"]).trim_start_matches("wait: ")).context("an unknown wait")?;
         let op = number(&event["args"]["op"])?;
         let progress = &mut self.track(event)?.progress[kind as usize];
         if progress.is_none_or(|progress| progress.op != op) {
@@ -245,7 +245,7 @@ impl Gatherer {
             let operation = Operation::ALL.into_iter().find(|operation| operation.name() == text(&event["name"]));
             let asking = Asking {
                 number: number(&event["args"]["request"])?,
-                operation: operation.context("an operation of no request")?,
+                operation: operation.context("an unknown request operation")?,
                 thread: number(&event["tid"])?,
                 span,
             };
@@ -256,14 +256,14 @@ impl Gatherer {
 
     fn step(&mut self, event: &Value) -> Result<()> {
         let args = &event["args"];
-        let (what, kind) = operation_of(text(&event["cat"])).context("an operation that is not known")?;
-        let phase = phase_of(text(&args["phase"])).context("a phase that is not known")?;
+        let (what, kind) = operation_of(text(&event["cat"])).context("an unknown operation")?;
+        let phase = phase_of(text(&args["phase"])).context("an unknown phase")?;
         let op = number(&args["op"])?;
         let span = span_of(event);
         let track = self.track(event)?;
         let place = track.place;
         let progress = &mut track.progress[kind as usize];
-        // Of what was granted before the file begins, the last part is there.
+        // If the grant was before the start of the file, the file contains only the last part of the operation.
         let unseen = Progress { op, cells: u32::from(kind == Kind::CopyBack), moved: false };
         let mut so_far = progress.filter(|progress| progress.op == op).unwrap_or(unseen);
         let second = so_far.cells > 0;
@@ -289,7 +289,7 @@ impl Gatherer {
         start < self.span.1.ps() && end > self.span.0.ps()
     }
 
-    /// The plane that an event is about.
+    /// Returns the plane of an event.
     fn track(&mut self, event: &Value) -> Result<&mut Track> {
         let thread = thread_of_plane(number(&event["args"]["plane"])?);
         self.tracks.get_mut(&thread).context("a plane without a name")
@@ -309,7 +309,7 @@ fn span_of(event: &Value) -> Span {
     (start, start.saturating_add(ps(&event["dur"])))
 }
 
-/// The first requests that an event is for, and how many they are.
+/// Returns the first requests that an event serves, and the number of all.
 fn requests_of(args: &Value) -> (Vec<u64>, usize) {
     match args["requests"].as_array() {
         Some(all) => (all.iter().filter_map(Value::as_u64).take(MOST_NAMED).collect(), all.len()),

@@ -1,4 +1,4 @@
-//! Where everything goes: rows from top to bottom, time from left to right. Lengths are in CSS pixels.
+//! Layout of a diagram: positions rows from top to bottom, and time from left to right. Lengths are in CSS pixels.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,27 +9,27 @@ use super::{Asked, MOST_REQUEST_ROWS, Sort};
 use crate::number::{decimal, exact, grouped};
 use crate::words;
 
-/// Of the whole.
+/// Width of the diagram.
 pub const WIDTH: f64 = 900.0;
-/// Where the time begins and ends.
+/// Left and right ends of the time axis.
 pub const LEFT: f64 = 124.0;
 pub const RIGHT: f64 = WIDTH - 22.0;
-/// Of a box of its own row.
+/// Height of a box in its own row.
 pub const BOX: f64 = 30.0;
-/// Room above a box of a channel, for the labels of those that have no room in themselves.
+/// Height of the space above the boxes of a channel, for labels that do not fit into their boxes.
 pub const FLAG: f64 = 13.0;
-/// Of a strip that shows when the register is in use.
+/// Height of the strip that shows when the register is in use.
 pub const STRIP: f64 = 7.0;
-/// Of a box of a request.
+/// Height of the box of a request.
 pub const LOW_BOX: f64 = 20.0;
-/// Of the line of ready and busy.
+/// Height of the ready/busy signal.
 pub const SWING: f64 = 15.0;
-/// The least width of a box, which else could not be seen.
+/// Minimum width of a box. A narrower box would be invisible.
 pub const LEAST: f64 = 2.0;
 
-/// From line to line, of the legend and the notes.
+/// Line height of the legend and the notes.
 pub const LINE: f64 = 19.0;
-/// How far what is longer than the axis goes beyond it: its border cannot be seen.
+/// Distance by which a box extends past the end of the axis if its time does. Its border is then clipped.
 const BEYOND: f64 = 4.0;
 const GAP: f64 = 7.0;
 const BETWEEN_CHANNELS: f64 = 10.0;
@@ -38,30 +38,30 @@ const HEAD: f64 = 38.0;
 /// A box.
 #[derive(Clone, Debug)]
 pub struct Bar {
-    /// Its time, which may begin before the axis and end after it.
+    /// Time span. May start before the axis and end after it.
     pub span: Span,
-    /// Its look.
+    /// Style class.
     pub class: &'static str,
-    /// What is written in it: the first of these that has room.
+    /// Labels, longest first. The first that fits is drawn in the box.
     pub labels: Vec<Vec<String>>,
-    /// What is written above it where none has room.
+    /// Label above the box if none fits into it.
     pub flag: Option<&'static str>,
-    /// What it is, in full.
+    /// Full description.
     pub told: String,
-    /// The operation in the timeline.
+    /// Id of the operation in the timeline.
     pub op: Option<u64>,
 }
 
-/// What a row shows.
+/// Content of a row.
 #[derive(Clone, Debug)]
 pub enum Content {
     /// Requests of the host.
     Requests(Vec<Bar>),
     /// A channel.
     Channel(Vec<Bar>),
-    /// Ready and busy of a chip: when it is busy.
+    /// Ready/busy signal of a chip: the spans in which it is busy.
     Busy(Vec<Span>),
-    /// A plane: its cells, its register, and from when to when operations hold it.
+    /// A plane: its cells, its register, and the spans in which operations hold it.
     Plane { cells: Vec<Bar>, register: Vec<Bar>, held: Vec<Span> },
 }
 
@@ -69,7 +69,7 @@ pub enum Content {
 #[derive(Clone, Debug)]
 pub struct Row {
     pub label: String,
-    /// How far its label is moved to the right, as a part of what is above.
+    /// Indentation level of the label.
     pub depth: u32,
     pub content: Content,
     pub top: f64,
@@ -86,7 +86,7 @@ pub struct Entry {
     pub y: f64,
 }
 
-/// What stands before an entry of the legend.
+/// Symbol of an entry of the legend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mark {
     Box(&'static str),
@@ -95,18 +95,18 @@ pub enum Mark {
     Swing,
 }
 
-/// A diagram, ready to be written.
+/// A diagram with all positions, ready to be drawn.
 #[derive(Clone, Debug)]
 pub struct Layout {
     pub title: String,
     pub described: String,
     pub axis: Span,
     pub rows: Vec<Row>,
-    /// Where the rows end.
+    /// Lower end of the rows.
     pub bottom: f64,
-    /// Of the axis: when, and what is written there.
+    /// Marks of the axis: time and label.
     pub ticks: Vec<(u64, String)>,
-    /// What the axis is.
+    /// Title of the axis.
     pub unit: String,
     pub legend: Vec<Entry>,
     pub notes: Vec<String>,
@@ -114,13 +114,13 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// Where a time is, if it is on the axis.
+    /// Returns the horizontal position of a time.
     pub fn x(&self, at: u64) -> f64 {
         let (from, to) = self.axis;
         LEFT + (RIGHT - LEFT) * (at as f64 - from as f64) / (to - from) as f64
     }
 
-    /// From where to where a box goes: a little beyond the axis where its time does.
+    /// Returns the left and right ends of a box. They lie slightly outside the axis if its time does.
     pub fn extent(&self, span: Span) -> (f64, f64) {
         let (from, to) = self.axis;
         let left = if span.0 < from { LEFT - BEYOND } else { self.x(span.0) };
@@ -129,7 +129,7 @@ impl Layout {
     }
 }
 
-/// Lays out what was gathered.
+/// Lays out the data of a diagram.
 pub fn lay_out(gathered: &Gathered, asked: &Asked) -> Layout {
     let axis = axis_of(gathered, asked.span);
     let (rows, mut notes) = rows_of(gathered);
@@ -152,26 +152,26 @@ pub fn lay_out(gathered: &Gathered, asked: &Asked) -> Layout {
     let narrowest = (axis.1 - axis.0) as f64 / (RIGHT - LEFT) * LEAST;
     let is_narrow = |step: &&Step| ((step.span.1 - step.span.0) as f64) < narrowest;
     if gathered.steps.iter().any(|step| is_narrow(&step)) {
-        notes.push(format!("Boxes shorter than {} are drawn as long as that.", exact(rounded(narrowest))));
+        notes.push(format!("Boxes shorter than {} are drawn with this length.", exact(rounded(narrowest))));
     }
     layout.described = describe(&layout);
     layout.legend(gathered, notes);
     layout
 }
 
-/// Three significant digits of a number of picoseconds.
+/// Rounds a number of picoseconds down to two significant digits.
 fn rounded(ps: f64) -> u64 {
     let ps = ps as u64;
     let unit = 10_u64.pow(ps.max(1).ilog10().saturating_sub(1));
     ps / unit * unit
 }
 
-/// A text without the characters that XML does not have.
+/// Returns the text with characters that are invalid in XML replaced.
 fn printable(text: &str) -> String {
     text.chars().map(|c| if c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}') { '\u{fffd}' } else { c }).collect()
 }
 
-/// From when to when the axis goes.
+/// Returns the start and end of the axis.
 fn axis_of(gathered: &Gathered, span: (Time, Time)) -> Span {
     let requests = requests_shown(gathered);
     let spans = || gathered.steps.iter().map(|step| step.span).chain(requests.iter().map(|asking| asking.span));
@@ -182,14 +182,14 @@ fn axis_of(gathered: &Gathered, span: (Time, Time)) -> Span {
     (from, to.max(from + 1))
 }
 
-/// The requests, if they are so few that they can be shown.
+/// Returns the requests to draw: all, or none if there are too many.
 fn requests_shown(gathered: &Gathered) -> &[Asking] {
     let rows: BTreeSet<u64> = gathered.requests.iter().map(|asking| asking.thread).collect();
     let few = gathered.of_requests == gathered.requests.len() && rows.len() <= MOST_REQUEST_ROWS;
     if few { &gathered.requests } else { &[] }
 }
 
-/// The rows, without their places, and what has to be said of what is left out.
+/// Returns the rows, without positions, and notes on what is left out.
 fn rows_of(gathered: &Gathered) -> (Vec<Row>, Vec<String>) {
     let requests = requests_shown(gathered);
     let mut numbers: BTreeSet<u64> = requests.iter().map(|asking| asking.number).collect();
@@ -199,7 +199,7 @@ fn rows_of(gathered: &Gathered) -> (Vec<Row>, Vec<String>) {
     let mut notes = Vec::new();
     if requests.len() < gathered.of_requests {
         let count = grouped(gathered.of_requests as u64);
-        notes.push(format!("The {count} requests under way, more than there is room for, have no rows."));
+        notes.push(format!("The {count} requests in flight are not shown, because there are too many."));
     }
     let mut channels: BTreeMap<u64, Vec<&Step>> = BTreeMap::new();
     for step in &gathered.steps {
@@ -212,11 +212,10 @@ fn rows_of(gathered: &Gathered) -> (Vec<Row>, Vec<String>) {
     (rows, notes)
 }
 
-/// What the marks in the labels mean.
+/// Returns a note that explains the marks in the labels.
 fn marks(steps: &[Step], named: bool) -> Option<String> {
     let has = |mark: &str| steps.iter().any(|step| whose(step, named).contains(mark));
-    let all =
-        [("#", "#: the number of the request"), ("RMW", "RMW: to complete a partial write"), ("GC", "GC: of cleaning")];
+    let all = [("#", "#: request number"), ("RMW", "RMW: read-modify-write"), ("GC", "GC: garbage collection")];
     let told: Vec<&str> = all.into_iter().filter(|(mark, _)| has(mark)).map(|(_, text)| text).collect();
     (!told.is_empty()).then(|| format!("{}.", told.join("; ")))
 }
@@ -226,7 +225,7 @@ fn row(label: String, depth: u32, content: Content) -> Row {
 }
 
 fn request_rows(requests: &[Asking], named: bool) -> Vec<Row> {
-    // Rows in the order of the first arrivals.
+    // Rows are in the order of first arrivals.
     let mut rows: Vec<u64> = Vec::new();
     let mut threads: Vec<Vec<Bar>> = Vec::new();
     for asking in requests {
@@ -255,7 +254,7 @@ fn request_rows(requests: &[Asking], named: bool) -> Vec<Row> {
     threads.into_iter().enumerate().map(|(index, bars)| row(label(index), 0, Content::Requests(bars))).collect()
 }
 
-/// A channel with its chips and their planes.
+/// Returns the rows of a channel, its chips and their planes.
 fn channel_rows(channel: u64, steps: &[&Step], named: bool) -> Vec<Row> {
     let on_channel = steps.iter().filter(|step| !in_cells(step)).map(|step| bar(step, named)).collect();
     let mut rows = vec![row(format!("channel {channel}"), 0, Content::Channel(on_channel))];
@@ -291,7 +290,7 @@ fn in_cells(step: &Step) -> bool {
     step.phase == floatgate_core::nand::probe::Phase::Cell
 }
 
-/// Spans that overlap or touch, as one.
+/// Merges spans that overlap or touch.
 fn united(mut spans: Vec<Span>) -> Vec<Span> {
     spans.sort_unstable();
     let mut whole: Vec<Span> = Vec::new();
@@ -304,7 +303,7 @@ fn united(mut spans: Vec<Span>) -> Vec<Span> {
     whole
 }
 
-/// The box of a phase.
+/// Returns the box of a phase.
 fn bar(step: &Step, named: bool) -> Bar {
     let name = step.sort.label().to_owned();
     let whose = whose(step, named);
@@ -313,8 +312,8 @@ fn bar(step: &Step, named: bool) -> Bar {
     let took = if step.resumed { format!("{took}, resumed") } else { took };
     let requests = match step.of_requests {
         0 => String::new(),
-        1 => format!(" of request {}", step.requests[0]),
-        more => format!(" of {more} requests, the first of which is {}", step.requests[0]),
+        1 => format!(" for request {}", step.requests[0]),
+        more => format!(" for {more} requests, starting with request {}", step.requests[0]),
     };
     let Place { channel, chip, die, plane } = step.place;
     let page = step.page.map(|page| format!(", page {page}")).unwrap_or_default();
@@ -333,7 +332,7 @@ fn bar(step: &Step, named: bool) -> Bar {
     Bar { span: step.span, class: step.sort.class(), labels, flag, told, op: Some(step.op) }
 }
 
-/// Whom an operation is for, in a few characters.
+/// Returns a short text for the purpose of an operation.
 fn whose(step: &Step, named: bool) -> String {
     let numbers: Vec<String> = step.requests.iter().map(|number| format!("#{number}")).collect();
     let rest = step.of_requests - step.requests.len().min(step.of_requests);
@@ -352,8 +351,8 @@ fn when(span: Span) -> String {
     format!("{} to {}", exact(span.0), exact(span.1))
 }
 
-/// When the axis has marks, counted from its start, and in which unit: up to ten of them, in steps of 1, 2 or 5 with
-/// zeros behind it.
+/// Returns the marks of the axis, counted from its start, and the title of the axis. There are at most ten marks, at
+/// multiples of 1, 2 or 5 times a power of ten.
 fn ticks((from, to): Span) -> (Vec<(u64, String)>, String) {
     let span = to - from;
     let steps = (0..19).flat_map(|zeros| [1, 2, 5].map(|digit| digit * 10_u64.pow(zeros)));
@@ -370,7 +369,7 @@ fn ticks((from, to): Span) -> (Vec<(u64, String)>, String) {
 }
 
 impl Layout {
-    /// Gives the rows their places.
+    /// Sets the positions of the rows.
     fn stack(&mut self) {
         let mut y = HEAD;
         for (index, row) in self.rows.iter_mut().enumerate() {
@@ -389,7 +388,7 @@ impl Layout {
         self.bottom = y;
     }
 
-    /// Adds the legend, below the axis, and the notes below that.
+    /// Adds the legend below the axis, and the notes below the legend.
     fn legend(&mut self, gathered: &Gathered, notes: Vec<String>) {
         const MARGIN: f64 = 12.0;
         let entries = entries(gathered, &self.rows);
@@ -407,7 +406,7 @@ impl Layout {
     }
 }
 
-/// What there is, and how long it takes.
+/// Returns the entries of the legend: the kinds of boxes, with their durations.
 fn entries(gathered: &Gathered, rows: &[Row]) -> Vec<(Mark, &'static str, String)> {
     let mut sorts: BTreeMap<Sort, BTreeSet<u64>> = BTreeMap::new();
     for step in &gathered.steps {
@@ -430,7 +429,7 @@ fn entries(gathered: &Gathered, rows: &[Row]) -> Vec<(Mark, &'static str, String
         entries.push((Mark::Swing, "R/B", "low while cells of the chip work".to_owned()));
     }
     if has(|content| matches!(content, Content::Plane { register, .. } if !register.is_empty())) {
-        entries.push((Mark::Strip, "register", "takes or gives data".to_owned()));
+        entries.push((Mark::Strip, "register", "transfers data".to_owned()));
     }
     if has(|content| matches!(content, Content::Plane { .. })) {
         entries.push((Mark::Line, "held", "from the first phase of an operation to its last".to_owned()));
@@ -438,7 +437,7 @@ fn entries(gathered: &Gathered, rows: &[Row]) -> Vec<(Mark, &'static str, String
     entries
 }
 
-/// About as wide as a text is, in the widest of the fonts that the style names.
+/// Estimates the width of a text in the widest of the style sheet's fonts.
 pub fn text_width(text: &str, size: f64) -> f64 {
     let width = |c: char| match c {
         ' ' | '.' | ',' | ':' | ';' | 'i' | 'j' | 'l' | 't' | 'f' | 'I' | '/' | '(' | ')' => 0.33,
@@ -449,7 +448,7 @@ pub fn text_width(text: &str, size: f64) -> f64 {
     text.chars().map(width).sum::<f64>() * size
 }
 
-/// The boxes of a row, for those who cannot see them.
+/// Describes the boxes of each row as text, for screen readers.
 fn describe(layout: &Layout) -> String {
     let mut text = String::new();
     for row in &layout.rows {
@@ -496,7 +495,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_have_only_what_xml_has() {
+    fn control_characters_are_replaced() {
         assert_eq!(printable("a\u{1}b\tc & <d>"), "a\u{fffd}b\u{fffd}c & <d>");
     }
 }

@@ -1,7 +1,8 @@
-//! Timing diagrams: a span of a timeline, drawn as data sheets draw it. Channels with their command, address and data
-//! cycles, ready and busy of the chips, and what the cells of each plane do, over one axis of time.
+//! Timing diagrams: draw a span of a timeline in the style of data sheets.
 //!
-//! Nothing is told by colour alone: boxes have labels, and where there is no room for one a pattern.
+//! A diagram shows the command, address and data cycles of channels, the ready/busy lines of chips, and the cell
+//! activity of each plane. No information is conveyed by color alone: boxes have labels, or patterns if a label does
+//! not fit.
 
 mod asked;
 mod gather;
@@ -17,7 +18,7 @@ pub use asked::{Asked, MOST_PHASES, MOST_PLANES};
 use asked::{MOST_REQUEST_ROWS, MOST_REQUESTS};
 use sort::Sort;
 
-/// Draws a timeline, which has the bytes of `name`, as SVG.
+/// Draws a timeline as SVG. `name` is the name of the file, for error messages.
 pub fn draw(timeline: impl Read, name: &str, asked: &Asked) -> Result<String> {
     let gathered = gather::gather(timeline, name, asked.span)?;
     Ok(svg::svg(&layout::lay_out(&gathered, asked)))

@@ -3,7 +3,7 @@
 use floatgate_core::nand::array::Kind;
 use floatgate_core::nand::probe::Phase;
 
-/// What a box stands for.
+/// Kind of a box.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Sort {
     Switch,
@@ -16,7 +16,7 @@ pub(super) enum Sort {
 }
 
 impl Sort {
-    /// A phase of an operation; of the cells of a copy-back, `second` is the program.
+    /// Returns the kind of a phase of an operation. For a cell phase of a copy-back, `second` selects the program.
     pub(super) fn of(kind: Kind, phase: Phase, second: bool) -> Sort {
         match (phase, kind) {
             (Phase::Switch, _) => Sort::Switch,
@@ -31,7 +31,7 @@ impl Sort {
         }
     }
 
-    /// As data sheets have it.
+    /// Returns the label, in the notation of data sheets.
     pub(super) const fn label(self) -> &'static str {
         match self {
             Sort::Switch => "SW",
@@ -46,7 +46,7 @@ impl Sort {
 
     pub(super) const fn meaning(self) -> &'static str {
         match self {
-            Sort::Switch => "turning to another chip or channel",
+            Sort::Switch => "switching to another chip or channel",
             Sort::Command => "command and address cycles",
             Sort::DataIn => "data in",
             Sort::DataOut => "data out",
@@ -56,7 +56,7 @@ impl Sort {
         }
     }
 
-    /// Its name in the style sheet.
+    /// Returns the name of the class in the style sheet.
     pub(super) const fn class(self) -> &'static str {
         match self {
             Sort::Switch => "switch",

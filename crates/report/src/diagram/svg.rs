@@ -1,4 +1,4 @@
-//! A diagram as SVG: a file by itself, with its own ground, so that it can be read wherever it is put.
+//! SVG output of a diagram: a standalone file with a background of its own, which is readable on any page.
 
 use maud::{Markup, PreEscaped, html};
 
@@ -8,10 +8,10 @@ use super::layout::{
     text_width,
 };
 
-/// What it looks like. Plain rules and no variables: programs that make other formats of SVG know no more.
+/// Style sheet. It has plain rules and no variables, because some SVG converters support nothing else.
 const STYLE: &str = include_str!("style.css");
 
-/// Patterns of the boxes: name, size of a tile, and what is drawn on it.
+/// Patterns of the boxes: name, tile size, and path.
 const PATTERNS: [(&str, u32, &str); 6] = [
     ("switch", 4, "M2,0V4"),
     ("data-in", 8, "M-2,6L2,10M-2,-2L10,10M6,-2L10,2"),
@@ -26,7 +26,7 @@ const END: PreEscaped<&str> = PreEscaped("\n");
 /// Writes a diagram.
 pub fn svg(layout: &Layout) -> String {
     let size = format!("0 0 {} {}", px(WIDTH), px(layout.height));
-    // The borders of boxes that begin and end with the axis are whole; those of longer boxes lie outside.
+    // The borders of boxes that end exactly at the axis are visible. Those of longer boxes lie outside the clip area.
     let plot = (LEFT - 1.0, 30.0, RIGHT - LEFT + 2.0, layout.bottom - 30.0);
     let document = html! {
         svg class="timing" xmlns="http://www.w3.org/2000/svg" viewBox=(size) width=(px(WIDTH))
@@ -58,7 +58,7 @@ pub fn svg(layout: &Layout) -> String {
     document.into_string()
 }
 
-/// A length, to a hundredth of a pixel.
+/// Formats a length, rounded to a hundredth of a pixel.
 fn px(length: f64) -> String {
     let text = format!("{length:.2}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
@@ -73,7 +73,7 @@ fn pattern(name: &str, size: u32, lines: &str) -> Markup {
     }
 }
 
-/// The axis and its marks.
+/// Draws the axis and its marks.
 fn grid(layout: &Layout) -> Markup {
     let bottom = layout.bottom;
     html! {
@@ -105,7 +105,7 @@ fn content(layout: &Layout, row: &Row) -> Markup {
         Content::Requests(bars) => html! { @for bar in bars { (boxed(layout, bar, row.top, LOW_BOX)) } },
         Content::Channel(bars) => html! {
             (END) path class="lane" d={ "M" (px(LEFT)) "," (px(row.top + FLAG + BOX)) "H" (px(RIGHT)) } {}
-            // What is narrow lies on top: it may be drawn wider than it is.
+            // Narrow boxes are drawn last, because they may be drawn wider than they are.
             @for bar in bars.iter().filter(|bar| !is_narrow(layout, bar)) { (boxed(layout, bar, row.top + FLAG, BOX)) }
             @for bar in bars.iter().filter(|bar| is_narrow(layout, bar)) { (boxed(layout, bar, row.top + FLAG, BOX)) }
         },
@@ -126,7 +126,7 @@ fn is_narrow(layout: &Layout, bar: &Bar) -> bool {
     layout.x(bar.span.1) - layout.x(bar.span.0) < LEAST
 }
 
-/// A box with what is written in it.
+/// Draws a box with its label.
 fn boxed(layout: &Layout, bar: &Bar, top: f64, height: f64) -> Markup {
     let (left, right) = layout.extent(bar.span);
     let lines = written(bar, right.min(RIGHT) - left.max(LEFT));
@@ -144,12 +144,12 @@ fn boxed(layout: &Layout, bar: &Bar, top: f64, height: f64) -> Markup {
     }
 }
 
-/// The pattern of a box, where it has one.
+/// Returns the pattern of a box, if it has one.
 fn fill(class: &str) -> Option<String> {
     PATTERNS.iter().any(|(name, _, _)| *name == class).then(|| format!("url(#timing-{class})"))
 }
 
-/// The lines that have room in a box of this width.
+/// Returns the longest label that fits into a box of this width.
 fn written(bar: &Bar, width: f64) -> &[String] {
     const MARGIN: f64 = 6.0;
     let wide = |lines: &&Vec<String>| {
@@ -159,7 +159,7 @@ fn written(bar: &Bar, width: f64) -> &[String] {
     bar.labels.iter().find(wide).map_or(&[], Vec::as_slice)
 }
 
-/// Labels above the boxes of a channel that have no room for their own, as many as do not overlap.
+/// Draws labels above the boxes of a channel that are too narrow for a label. Labels that would overlap are left out.
 fn flags(layout: &Layout, row: &Row) -> Markup {
     let Content::Channel(bars) = &row.content else { return html! {} };
     let mut free = f64::MIN;
@@ -168,7 +168,7 @@ fn flags(layout: &Layout, row: &Row) -> Markup {
         let (left, right) = layout.extent(bar.span);
         let Some(flag) = bar.flag.filter(|_| written(bar, right - left).is_empty()) else { continue };
         let half = text_width(flag, 10.0) / 2.0;
-        // It may move to the right, as long as it begins above its box.
+        // A label may move to the right while it still starts above its box.
         let from = free.max((left + right) / 2.0 - half);
         if from <= right {
             flags.push((from + half, flag));
@@ -179,7 +179,7 @@ fn flags(layout: &Layout, row: &Row) -> Markup {
     html! { @for (x, flag) in flags { (END) text class="flag" x=(px(x)) y=(y) { (flag) } } }
 }
 
-/// The line of ready and busy: low while cells of the chip work.
+/// Draws the ready/busy signal, which is low while cells of the chip are busy.
 fn swing(layout: &Layout, busy: &[Span], top: f64) -> Markup {
     let (high, low) = (px(top + 1.0), px(top + SWING - 1.0));
     let mut path = format!("M{},{high}", px(LEFT));

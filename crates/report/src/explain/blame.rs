@@ -1,4 +1,4 @@
-//! Who was in the way: what others held of the die and the channel while an operation waited for them.
+//! Waits of a request: which other operations held the die and the channel during each wait.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -15,7 +15,7 @@ use super::{
 use crate::digests::Checked;
 use crate::timeline::{BUS, Covered, ps, read_timeline};
 
-/// The requests that an event is for.
+/// Returns the requests that an event serves.
 fn requests_of(args: &Value) -> Vec<u64> {
     match args["requests"].as_array() {
         Some(all) => all.iter().filter_map(Value::as_u64).collect(),
@@ -23,35 +23,35 @@ fn requests_of(args: &Value) -> Vec<u64> {
     }
 }
 
-/// An operation of others, as far as it matters.
+/// Another operation, with the data that is relevant here.
 #[derive(Clone, Debug, Default)]
 struct Other {
     what: String,
     requests: Vec<u64>,
     channel: u64,
     lun: u64,
-    /// From its first phase to the end of its last.
+    /// Span from the start of the first phase to the end of the last.
     held: Span,
     on_bus: Vec<Span>,
 }
 
-/// What a timeline tells of a request.
+/// Data about a request from the timeline.
 pub(super) struct Witness {
-    /// What the flash did for it.
+    /// Flash operations for the request.
     pub(super) operations: Vec<OperationExplanation>,
-    /// Which older writes it waited for.
+    /// Older writes that the request waited for.
     pub(super) order: Option<OrderExplanation>,
-    /// Whether that is all.
+    /// Span of the timeline, and whether it covers the whole request.
     pub(super) covered: TimelineExplanation,
 }
 
-/// What a timeline tells of a request.
+/// Reads the data about a request from the timeline.
 pub(super) fn witness(timeline: &Path, asked: &Asked, config_digest: &str, checked: &Checked) -> Result<Witness> {
     let request = asked.number;
     let (own, covered, is_there) = own_operations(timeline, request)?;
     anyhow::ensure!(
         covered.config_digest == config_digest,
-        "{} is of a run on another device: run again, with --timeline",
+        "{} belongs to a run on another device; run the simulation again with --timeline",
         timeline.display()
     );
     checked.run(timeline, covered.run.as_deref())?;
@@ -63,17 +63,18 @@ pub(super) fn witness(timeline: &Path, asked: &Asked, config_digest: &str, check
     let covered = TimelineExplanation {
         from_us: covered.from.as_us(),
         to_us: covered.to.map(|to| to.as_us()),
-        // A file that was cut off for its size has the requests that were answered before.
+        // A file that was truncated because of its size contains only requests that completed before.
         covers: is_there && begins_early && covered.to.is_none_or(|to| to > asked.finish),
     };
     Ok(Witness { operations: told, order, covered })
 }
 
-/// The operations of a request, by number; what the timeline covers, and whether the request itself is in it.
+/// Returns the operations of a request by number, the span of the timeline, and whether the timeline contains the
+/// request.
 fn own_operations(timeline: &Path, request: u64) -> Result<(BTreeMap<u64, Own>, Covered, bool)> {
     let mut own: BTreeMap<u64, Own> = BTreeMap::new();
     let mut is_there = false;
-    // The wait that has begun and whose end is the next line.
+    // A wait that has started. Its end is in the next line.
     let mut begun = None;
     let covered = read_timeline(timeline, &mut |event| {
         let args = &event["args"];
@@ -89,7 +90,7 @@ fn own_operations(timeline: &Path, request: u64) -> Result<(BTreeMap<u64, Own>, 
                 let last_unit = (start["args"]["lpn"].as_u64().unwrap_or(u64::MAX), wait.0);
                 let place = start["args"].clone();
                 let first = Own { what, channel, place, requests: Vec::new(), wait, phases: Vec::new(), last_unit };
-                // Several units of the request in one program command: it waits since the first of them.
+                // If a program contains several units of the request, the wait starts with the first of them.
                 let entry = own.entry(op).or_insert(first);
                 entry.wait.0 = entry.wait.0.min(wait.0);
                 entry.last_unit = last_unit;
@@ -114,13 +115,13 @@ fn own_operations(timeline: &Path, request: u64) -> Result<(BTreeMap<u64, Own>, 
     Ok((own, covered, is_there))
 }
 
-/// What others did on the same dies and channels while the operations waited.
+/// Returns the operations of others on the same channels while the request's own operations waited.
 fn others_of(timeline: &Path, own: &BTreeMap<u64, Own>) -> Result<BTreeMap<u64, Other>> {
     let mut others: BTreeMap<u64, Other> = BTreeMap::new();
     let channels: BTreeSet<u64> = own.values().map(|own| own.channel).collect();
     let from = own.values().map(|own| own.wait.0).min().unwrap_or(0);
     let to = own.values().flat_map(|own| own.phases.iter().map(|phase| phase.span.1)).max().unwrap_or(0);
-    // The operation that each LUN did last: what is over before it matters is forgotten.
+    // Last operation of each LUN. Operations that ended before the first wait are dropped.
     let mut last: BTreeMap<u64, u64> = BTreeMap::new();
     read_timeline(timeline, &mut |event| {
         let args = &event["args"];
@@ -194,7 +195,8 @@ fn tell(op: u64, own: &Own, request: u64, others: &BTreeMap<u64, Other>) -> Oper
     }
 }
 
-/// Who held the die, if that is waited for, and who held the channel while nobody held the die.
+/// Assigns a wait to the operations that held the die, if `lun` is given, and to those that held the channel while the
+/// die was free.
 fn behind(of: &'static str, wait: Span, lun: Option<u64>, others: &[(&u64, &Other)]) -> WaitExplanation {
     let on_die = |other: &Other| Some(other.lun) == lun;
     let die: Vec<Span> = others.iter().filter(|(_, other)| on_die(other)).map(|(_, other)| other.held).collect();
@@ -221,7 +223,7 @@ fn overlap(a: Span, b: Span) -> u64 {
     a.1.min(b.1).saturating_sub(a.0.max(b.0))
 }
 
-/// What is left of a span without others.
+/// Returns the parts of a span that no span of `others` covers.
 fn without(span: Span, mut others: Vec<Span>) -> Vec<Span> {
     others.sort_unstable();
     let (mut left, mut from) = (Vec::new(), span.0);
@@ -246,7 +248,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn spans_are_taken_away() {
+    fn spans_are_subtracted() {
         assert_eq!(without((10, 20), vec![]), [(10, 20)]);
         assert_eq!(without((10, 20), vec![(14, 16), (5, 12)]), [(12, 14), (16, 20)]);
         assert_eq!(without((10, 20), vec![(0, 30)]), []);
@@ -256,15 +258,15 @@ mod tests {
     }
 
     #[test]
-    fn the_die_comes_before_the_channel() {
+    fn waits_for_the_die_precede_waits_for_the_channel() {
         let other = |lun, held, on_bus: &[Span]| Other { lun, held, on_bus: on_bus.to_vec(), ..Other::default() };
-        // The die is held from 0 to 6; the other die's transfer from 4 to 9 is in the way from 6 on.
+        // The die is held from 0 to 6. The transfer of the other die, from 4 to 9, delays the operation from 6 on.
         let (first, second) = (other(1, (0, 6), &[(0, 2)]), other(2, (4, 30), &[(4, 9)]));
         let explanation = behind("die and channel", (1, 10), Some(1), &[(&7, &first), (&8, &second)]);
         let told: Vec<_> = explanation.behind.iter().map(|b| (b.op, b.die_us, b.channel_us)).collect();
         assert_eq!(told, [(7, 5e-6, 0.0), (8, 0.0, 3e-6)]);
         assert_eq!(explanation.unheld_us, 1e-6);
-        // With data in the register only the channel matters.
+        // The data are in the register, so only the channel matters.
         let explanation = behind("channel", (1, 10), None, &[(&7, &first), (&8, &second)]);
         let told: Vec<_> = explanation.behind.iter().map(|b| (b.op, b.die_us, b.channel_us)).collect();
         assert_eq!(told, [(8, 0.0, 5e-6), (7, 0.0, 1e-6)]);

@@ -1,4 +1,4 @@
-//! Which request: a number, or a place in the distribution.
+//! Choice of a request: by number, or by position in the latency distribution.
 
 use std::fmt;
 use std::path::Path;
@@ -11,28 +11,28 @@ use floatgate_core::sim::time::Time;
 use crate::columns::requests::read_latencies;
 use crate::number::grouped;
 
-/// Which request of a result.
+/// Choice of a request of a result.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Choice {
-    /// By its number.
+    /// The number of the request.
     Number(u64),
-    /// By its latency, among those of an operation or all.
+    /// The latency of the request, among the requests of an operation or all requests.
     Place(Option<Operation>, Place),
 }
 
-/// A place in a distribution of latencies.
+/// A position in a latency distribution.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Place {
-    /// The request whose latency this many in 10,000 do not exceed.
+    /// Percentile of the latency, in parts of 10,000.
     Percentile(u64),
-    /// This one from the slowest, which is 1.
+    /// Rank from the slowest request, which has rank 1.
     Slowest(u64),
 }
 
-const FORM: &str = "write a request's number, or p99, p99.9, max or slowest:3, after read:, write:, trim:, \
-                    write_zeroes: or flush: where only those count, like write:p99";
+const FORM: &str = "expected a number, or p99, p99.9, max or slowest:3; to count only some requests, write read:, \
+                    write:, trim:, write_zeroes: or flush: first, such as write:p99";
 
-/// As it is written.
+/// Formats the choice in the syntax of the command line.
 impl fmt::Display for Choice {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         let (operation, place) = match self {
@@ -69,12 +69,12 @@ impl FromStr for Choice {
         };
         match place {
             Some(place) => Ok(Choice::Place(operation, place)),
-            None => Err(format!("`{text}` is no request: {FORM}")),
+            None => Err(format!("invalid request `{text}`: {FORM}")),
         }
     }
 }
 
-/// A percentage with up to two digits behind the point, in parts of 10,000.
+/// Parses a percentage with up to two decimal places, in parts of 10,000.
 fn percentile(text: &str) -> Option<u64> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     let digits = |text: &str| text.bytes().all(|b| b.is_ascii_digit());
@@ -85,19 +85,19 @@ fn percentile(text: &str) -> Option<u64> {
     (1..=10_000).contains(&value).then_some(value)
 }
 
-/// Bits of a latency that one pass over the requests decides.
+/// Number of latency bits that one pass over the requests determines.
 const DIGIT: u32 = 16;
 
-/// How many requests of each operation a file holds.
+/// Number of requests of each operation in a file.
 #[derive(Default)]
 pub struct There {
     of: [u64; Operation::ALL.len()],
-    /// The least number and the greatest.
+    /// Smallest and greatest request number.
     numbers: Option<(u64, u64)>,
 }
 
 impl There {
-    /// Counts.
+    /// Counts the requests of a file.
     pub fn of(requests: &Path) -> Result<There> {
         let mut there = There::default();
         read_latencies(requests, &mut |number, operation, _| {
@@ -112,7 +112,7 @@ impl There {
         self.of.iter().sum()
     }
 
-    /// In words, after the name of the file: `has 20 read and 7 trim requests, numbered from 0 to 26`.
+    /// Returns a text that follows the name of the file: `has 20 read and 7 trim requests, numbered from 0 to 26`.
     pub fn said(&self) -> String {
         let Some((least, most)) = self.numbers else { return "holds no request".to_owned() };
         let there = Operation::ALL.into_iter().filter(|operation| self.of[operation.index()] > 0);
@@ -124,7 +124,7 @@ impl There {
 }
 
 impl Choice {
-    /// Those that it is chosen from: of one operation, or all; none for a number, which is chosen from nobody.
+    /// Returns the operation whose requests are ranked, or `Some(None)` for all requests. Returns `None` for a number.
     pub fn among(&self) -> Option<Option<Operation>> {
         match self {
             Choice::Number(_) => None,
@@ -132,7 +132,7 @@ impl Choice {
         }
     }
 
-    /// The number of the request. Of several with the same latency it is the least.
+    /// Returns the number of the request. If several have the same latency, it is the smallest number.
     pub fn find(&self, requests: &Path) -> Result<u64> {
         let (operation, place) = match self {
             Choice::Number(number) => return Ok(*number),
@@ -146,10 +146,10 @@ impl Choice {
             Place::Slowest(rank) => (count + 1).saturating_sub(rank),
         };
         match (rank, count) {
-            (_, 0) => bail!("there is no {self}: {} {}", requests.display(), there.said()),
+            (_, 0) => bail!("no request {self}: {} {}", requests.display(), there.said()),
             (0, _) => {
                 let last = Choice::Place(operation, Place::Slowest(count));
-                bail!("there is no {self}: {} {}; the fastest is {last}", requests.display(), there.said())
+                bail!("no request {self}: {} {}; the fastest is {last}", requests.display(), there.said())
             }
             _ => {}
         }
@@ -163,8 +163,9 @@ impl Choice {
         found.ok_or_else(|| anyhow::anyhow!("{} changed while it was read", requests.display()))
     }
 
-    /// The latency of this rank, from the least, which is 1. Decided digit by digit, so that memory does not depend on
-    /// how many requests there are.
+    /// Returns the latency of this rank; the lowest latency has rank 1. The latency is determined digit by digit, so
+    /// that
+    /// memory use does not depend on the number of requests.
     fn at_rank(&self, requests: &Path, rank: u64, counts: &dyn Fn(Operation) -> bool) -> Result<Time> {
         let (mut prefix, mut rank) = (0u64, rank);
         for shift in (0..u64::BITS).step_by(DIGIT as usize).rev() {
@@ -193,7 +194,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn choices_are_read() {
+    fn choices_are_parsed() {
         let parsed = |text: &str| text.parse::<Choice>().ok();
         let place = |operation, place| Some(Choice::Place(operation, place));
         assert_eq!(parsed("17"), Some(Choice::Number(17)));

@@ -1,9 +1,10 @@
-//! Which older writes of the same mapping unit a request waited for.
+//! Waits of a request for older writes of the same mapping unit.
 //!
-//! Writes of a unit are programmed one after the other: each lines up when the one before it has ended, at that very
-//! instant. So the chain of those in the way is found by instants, from the end of the wait backwards: the operation of
-//! the unit that ended then, the one that ended when that lined up, and so on. A read waits the same way, for data that
-//! an older write does not yet have whole (docs/model/attribution.md, `order`).
+//! Writes of a unit are programmed one after another: each is queued at the time at which the one before it ends.
+//! Therefore the chain of delaying operations is found by their times, backwards from the end of the wait: the
+//! operation
+//! on the unit that ended then, then the one that ended when that operation was queued, and so on. A read may wait for
+//! an older write whose data are not complete yet (docs/model/attribution.md, `order`).
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -22,13 +23,13 @@ struct Older {
     what: String,
     request: u64,
     lpn: u64,
-    /// In line.
+    /// Time at which the operation was queued, in picoseconds.
     from: u64,
-    /// After its last phase; 0 before any is known.
+    /// End of its last phase, or 0 if none is known yet.
     end: u64,
 }
 
-/// What a request waited for by the part `order`; none where it did not.
+/// Returns the operations that the request waited for in its part `order`, or `None` if that part is 0.
 pub(super) fn older(timeline: &Path, asked: &Asked, own: &BTreeMap<u64, Own>) -> Result<Option<OrderExplanation>> {
     let wait = asked.order.ps();
     if wait == 0 {
@@ -36,21 +37,22 @@ pub(super) fn older(timeline: &Path, asked: &Asked, own: &BTreeMap<u64, Own>) ->
     }
     let untold = OrderExplanation { us: us(wait), lpn: None, behind: Vec::new(), untold_us: us(wait) };
     if asked.operation == Operation::Read {
-        // Which of its units it waited for last is told by when: after it was received, and before it was answered.
+        // Finds the unit that the read waited for last: its operation ended after the read was received and before it
+        // completed.
         let entered = asked.arrival.ps() + asked.host_queue.ps();
         let all = of_units(timeline, &|lpn| asked.lpns.contains(&lpn), (entered, asked.finish.ps()))?;
         let fits = |older: &&Older| older.end <= asked.finish.ps() && older.end >= entered + wait;
         let last = all.iter().filter(fits).max_by_key(|older| older.end);
         return Ok(Some(last.map_or(untold, |last| chain(&all, last.lpn, last.end, wait))));
     }
-    // The write whose program ended last is the one that counts.
+    // The write whose program ended last determines the wait.
     let last = own.values().filter(|own| own.what == "host write").max_by_key(|own| own.end());
     let Some((lpn, until)) = last.map(|own| own.last_unit) else { return Ok(Some(untold)) };
     let all = of_units(timeline, &|other| other == lpn, (until.saturating_sub(wait), until))?;
     Ok(Some(chain(&all, lpn, until, wait)))
 }
 
-/// The operations for some mapping units that ended after `span.0` and were in line before `span.1`.
+/// Returns operations on the wanted mapping units that ended after `span.0` and were queued no later than `span.1`.
 fn of_units(timeline: &Path, wanted: &dyn Fn(u64) -> bool, span: (u64, u64)) -> Result<Vec<Older>> {
     let mut all: Vec<Older> = Vec::new();
     read_timeline(timeline, &mut |event| {
@@ -64,7 +66,7 @@ fn of_units(timeline: &Path, wanted: &dyn Fn(u64) -> bool, span: (u64, u64)) -> 
                     && wanted(lpn)
                     && from <= span.1
                 {
-                    // Those of a unit come one after the other: what has ended too early is forgotten here.
+                    // Operations of a unit follow one another. Drop those that ended too early.
                     all.retain(|older| older.end == 0 || older.end > span.0);
                     all.push(Older { op, what: what.to_owned(), request, lpn, from, end: 0 });
                 }
@@ -80,7 +82,7 @@ fn of_units(timeline: &Path, wanted: &dyn Fn(u64) -> bool, span: (u64, u64)) -> 
     Ok(all)
 }
 
-/// Shares out a wait on a unit until an instant: who was in the way last, and before that, and so on.
+/// Divides a wait on a unit that ended at `until` among the operations that caused it, the last one first.
 fn chain(all: &[Older], lpn: u64, until: u64, wait: u64) -> OrderExplanation {
     let from = until.saturating_sub(wait);
     let (mut at, mut behind) = (until, Vec::new());
@@ -105,15 +107,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_wait_is_shared_out_backwards() {
+    fn a_wait_is_divided_backwards() {
         let older = |op, lpn, from, end| Older { op, what: "host write".to_owned(), request: op + 100, lpn, from, end };
-        // The request came at 30: the first write ended at 50, the second had waited for it.
+        // The request arrived at 30. The first write ended at 50, and the second had waited for it.
         let all = [older(1, 7, 10, 50), older(2, 8, 10, 90), older(3, 7, 50, 90)];
         let told = chain(&all, 7, 90, 60);
         let behind: Vec<_> = told.behind.iter().map(|one| (one.op, one.request, one.us, one.until_us)).collect();
         assert_eq!(behind, [(3, 103, 40e-6, 90e-6), (1, 101, 20e-6, 50e-6)]);
         assert_eq!((told.us, told.untold_us, told.lpn), (60e-6, 0.0, Some(7)));
-        // A timeline that begins later does not have the first.
+        // A timeline that starts later lacks the first write.
         let told = chain(&all[1..], 7, 90, 60);
         assert_eq!((told.behind.len(), told.untold_us), (1, 20e-6));
     }

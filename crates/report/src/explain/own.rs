@@ -1,4 +1,4 @@
-//! Operations of the request itself.
+//! Flash operations of the request to explain.
 
 use serde_json::Value;
 
@@ -26,12 +26,12 @@ pub(super) struct Own {
     pub(super) requests: Vec<u64>,
     pub(super) wait: Span,
     pub(super) phases: Vec<Phase>,
-    /// The logical page of the last of the request's mapping units in it, and when that was in line.
+    /// Logical page of the request's last mapping unit in this operation, and the time at which it was queued.
     pub(super) last_unit: (u64, u64),
 }
 
 impl Own {
-    /// When it ended.
+    /// Returns the end of the last phase.
     pub(super) fn end(&self) -> u64 {
         self.phases.iter().map(|phase| phase.span.1).max().unwrap_or(self.wait.1)
     }

@@ -1,4 +1,4 @@
-//! What a story consists of.
+//! Data of an explanation.
 
 use std::ops::RangeInclusive;
 
@@ -6,119 +6,118 @@ use floatgate_core::sim::request::Operation;
 use floatgate_core::sim::time::Time;
 use serde::Serialize;
 
-/// The story of a request. Times are in microseconds of simulated time.
+/// Explanation of a request. Times are in microseconds of simulated time.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Explanation {
-    /// Its number.
+    /// Number of the request.
     pub request: u64,
-    /// The name of its stream.
+    /// Name of the stream.
     pub stream: String,
-    /// What it did.
+    /// Name of the operation.
     pub operation: &'static str,
     /// First sector.
     pub lba: u64,
     /// Length in sectors of 512 B.
     pub sectors: u64,
-    /// How it ended.
+    /// Status with which the request completed.
     pub status: &'static str,
-    /// When it arrived.
+    /// Time of arrival.
     pub arrival_us: f64,
-    /// When it was first served.
+    /// Time at which service started.
     pub start_us: f64,
-    /// When the host had the answer.
+    /// Time at which the host received the completion.
     pub finish_us: f64,
-    /// From arrival to finish.
+    /// Time from arrival to completion.
     pub latency_us: f64,
-    /// Where it stands among those that it was chosen from; of a request that was asked for by its number, among those
-    /// of its operation.
+    /// Rank among the requests that it was chosen from. If it was chosen by number, these are all requests with its
+    /// operation.
     pub standing: Standing,
-    /// What its time went into, parts of no length included; null where that was not told.
+    /// Latency breakdown, including empty parts; null if it was not recorded.
     pub parts: Option<Vec<PartExplanation>>,
-    /// How many channels its operations used; null where that was not told.
+    /// Number of channels that its operations used; null if it was not recorded.
     pub channels: Option<u32>,
-    /// The older writes of the same mapping unit that it waited for; null where it waited for none, and without a
-    /// timeline.
+    /// Older writes of the same mapping unit that it waited for; null without such a wait or without a timeline.
     pub order: Option<OrderExplanation>,
-    /// What the flash did for it, in the order of the grants; null without a timeline.
+    /// Flash operations for the request, in the order of their grants; null without a timeline.
     pub operations: Option<Vec<OperationExplanation>>,
-    /// What the timeline covers; null without one.
+    /// Span of the timeline; null without a timeline.
     pub timeline: Option<TimelineExplanation>,
-    /// What to run for a timeline that covers the request; null where there is one.
+    /// Command that records a timeline of the request; null if there is one that covers it.
     pub rerun: Option<String>,
-    /// What should be known of the files that it was read from; no part of the story.
+    /// Note about the files that were read. Not part of the explanation.
     #[serde(skip)]
     pub note: Option<String>,
 }
 
-/// Where a request stands.
+/// Rank of a request.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Standing {
-    /// Among whom: the requests of an operation, or `all`.
+    /// Compared requests: the name of an operation, or `all`.
     pub among: &'static str,
-    /// How many they are.
+    /// Number of compared requests.
     pub of: u64,
-    /// How many of them were faster.
+    /// Number of faster requests.
     pub faster: u64,
-    /// How many were slower.
+    /// Number of slower requests.
     pub slower: u64,
 }
 
-/// A part of a request's time.
+/// Part of a latency.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PartExplanation {
-    /// Its name: see docs/model/attribution.md.
+    /// Name of the part (docs/model/attribution.md).
     pub part: &'static str,
-    /// How long.
+    /// Length in microseconds.
     pub us: f64,
-    /// The share of the latency.
+    /// Share of the latency.
     pub share: f64,
 }
 
-/// What a timeline covers.
+/// Span of a timeline.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct TimelineExplanation {
-    /// From when.
+    /// Start of the span.
     pub from_us: f64,
-    /// Until when, where a span was asked for.
+    /// End of the span; null without a limit.
     pub to_us: Option<f64>,
-    /// Whether all of the request is in it, from its arrival to its answer, and what was in its way when it arrived.
+    /// True if it contains the whole request and any operation that was in flight when the request arrived.
     pub covers: bool,
 }
 
-/// A wait for older writes of the same mapping unit: they are programmed one after the other.
+/// Wait for older writes of the same mapping unit, which are programmed one after another.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct OrderExplanation {
-    /// How long: the part `order`.
+    /// Length of the wait: the part `order`.
     pub us: f64,
-    /// The logical page of the unit; null where the timeline does not tell it.
+    /// Logical page of the unit; null if the timeline does not contain it.
     pub lpn: Option<u64>,
-    /// The operations of the older writes, the last first.
+    /// Operations of the older writes, the last one first.
     pub behind: Vec<OlderExplanation>,
-    /// How much of it the timeline does not tell.
+    /// Part of the wait that the timeline does not explain.
     pub untold_us: f64,
 }
 
-/// An operation of an older write, on which a request waited.
+/// Operation of an older write that a request waited for.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct OlderExplanation {
-    /// Its number in the timeline.
+    /// Number of the operation in the timeline.
     pub op: u64,
-    /// What it was: `host write`, or `rmw read`.
+    /// Name of the operation: `host write`, or `rmw read`.
     pub what: String,
-    /// The request that it was for.
+    /// Request that it served.
     pub request: u64,
-    /// When it ended, and with it this part of the wait.
+    /// End of the operation, which ends this part of the wait.
     pub until_us: f64,
-    /// For how long it was waited for, from when it was in line itself.
+    /// Length of this part of the wait, from the time at which the operation was queued.
     pub us: f64,
 }
 
-/// What the flash did for a request.
+/// Flash operation for a request.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct OperationExplanation {
-    /// Its number in the timeline.
+    /// Number of the operation in the timeline.
     pub op: u64,
-    /// What it was: `host read`, `host write`, `rmw read`.
+    /// Name of the operation: `host read`, `host write`, or `rmw read`.
     pub what: String,
     /// The channel.
     pub channel: u64,
@@ -128,48 +127,49 @@ pub struct OperationExplanation {
     pub block: u64,
     /// The page in the block.
     pub page: u64,
-    /// The logical page of its (first) mapping unit, where there is one.
+    /// Logical page of its (first) mapping unit, if it has one.
     pub lpn: Option<u64>,
-    /// Whether any die could have taken it (dynamic allocation). Its waits tell of the die that did; the parts of the
-    /// request share them out as the time of all dies was.
+    /// True if any die could have executed it (dynamic allocation). Its waits are for the die that did. The parts of
+    /// the
+    /// request divide the wait by the time of all dies.
     pub any_die: bool,
-    /// Other requests that the same program command served.
+    /// Other requests that the same program served.
     pub shared_with: Vec<u64>,
-    /// When it was in line for its die and channel.
+    /// Time at which it was queued for its die and channel.
     pub waited_from_us: f64,
-    /// When both were granted.
+    /// Time at which both were granted.
     pub granted_us: f64,
-    /// What it waited for in between, and in its middle.
+    /// Waits before the grant, and between phases.
     pub waits: Vec<WaitExplanation>,
-    /// What it did.
+    /// Phases of the operation.
     pub phases: Vec<PhaseExplanation>,
 }
 
-/// A wait, and who was in the way.
+/// A wait, and the operations that caused it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct WaitExplanation {
     /// `die and channel` before the grant, `channel` with data in the register.
     pub of: &'static str,
-    /// How long.
+    /// Length of the wait.
     pub us: f64,
-    /// Who was in the way, the longest first.
+    /// Operations that caused it, the longest first.
     pub behind: Vec<Blocker>,
-    /// For how long nobody held what it waited for, so that it waited for something else: a free block, or its turn.
+    /// Time in which no operation held the resource, so that the wait had another cause: a free block, or the schedule.
     pub unheld_us: f64,
 }
 
-/// An operation that was in the way of another.
+/// An operation that delayed another.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Blocker {
-    /// Its number in the timeline.
+    /// Number of the operation in the timeline.
     pub op: u64,
-    /// What it was.
+    /// Name of the operation.
     pub what: String,
-    /// The requests that it was for; none of cleaning.
+    /// Requests that it served; empty for garbage collection.
     pub requests: Vec<u64>,
-    /// For how long of the wait it held the die.
+    /// Time of the wait in which it held the die.
     pub die_us: f64,
-    /// For how long of the rest it held the channel.
+    /// Remaining time of the wait in which it held the channel.
     pub channel_us: f64,
 }
 
@@ -178,26 +178,27 @@ pub struct Blocker {
 pub struct PhaseExplanation {
     /// `switch`, `command`, `data` or `cell`.
     pub phase: String,
-    /// From when.
+    /// Start of the phase.
     pub from_us: f64,
-    /// How long.
+    /// Length of the phase.
     pub us: f64,
 }
 
-/// The request that a story is of, as the file has it.
+/// The request to explain, as recorded in the file of requests.
 #[derive(Clone, Debug)]
 pub(super) struct Asked {
     pub(super) number: u64,
     pub(super) operation: Operation,
     pub(super) arrival: Time,
     pub(super) finish: Time,
-    /// The time that went into waiting for the queue, and for older writes.
+    /// Time spent waiting for the device's queue, and for older writes.
     pub(super) host_queue: Time,
     pub(super) order: Time,
-    /// The logical pages of its mapping units.
+    /// Logical pages of its mapping units.
     pub(super) lpns: RangeInclusive<u64>,
-    /// How long what was in its way when it arrived may have been there: no operation takes longer than an erase, and
-    /// one may wait in its middle.
+    /// Maximum time before the arrival at which an operation that delays the request may have started. No operation
+    /// takes
+    /// longer than an erase, and an operation may wait between its phases.
     pub(super) before: Time,
 }
 

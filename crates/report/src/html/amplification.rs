@@ -1,4 +1,4 @@
-//! What was written, and for what.
+//! Write amplification section: units and pages programmed, by cause.
 
 use floatgate_core::metrics::summary::{Merges, Summary};
 use maud::html;
@@ -8,9 +8,9 @@ use crate::figure::{Figure, Look, axis, trace};
 use crate::number::{grouped, or_dash, percent, short};
 use crate::page::Page;
 
-/// The section on write amplification and cleaning.
+/// Adds the section on write amplification and garbage collection.
 pub fn section(page: &mut Page, summary: &Summary) {
-    page.section("amplification", "Write amplification and cleaning");
+    page.section("amplification", "Write amplification and garbage collection");
     let figures = [units(summary), pages(summary)].into_iter().flatten().collect();
     page.figures(figures);
     let gc = &summary.gc;
@@ -22,19 +22,19 @@ pub fn section(page: &mut Page, summary: &Summary) {
         ("write amplification, in bytes", or_dash(summary.write_amplification_bytes)),
         ("victims (blocks reclaimed)", grouped(gc.victims)),
         ("pages moved", short(gc.pages_moved)),
-        ("cleaning efficiency: share of victims that need not be moved", percent(gc.efficiency)),
+        ("cleaning efficiency: share of victims that did not have to be moved", percent(gc.efficiency)),
         ("free blocks of the plane when a victim was chosen", or_dash(gc.free_blocks)),
-        ("copies that the host overwrote meanwhile", grouped(gc.wasted_copies)),
+        ("wasted copies: overwritten by the host during the move", grouped(gc.wasted_copies)),
         ("blocks erased", grouped(summary.flash.blocks_erased)),
         ("updates of a whole unit (covered)", grouped(summary.updates.covered)),
-        ("updates of a part, read before (un-covered)", grouped(summary.updates.uncovered)),
+        ("updates of part of a unit, which is read first (un-covered)", grouped(summary.updates.uncovered)),
         ("first writes of a unit", grouped(summary.updates.first)),
     ];
     let rows = rows.into_iter().chain(merged);
     page.add(&html! { table { @for (name, value) in rows { tr { td { (name) } td { (value) } } } } });
 }
 
-/// Write amplification as a sum.
+/// Returns the figure of write amplification as a sum over causes.
 fn units(summary: &Summary) -> Option<Figure> {
     let parts = summary.amplification_by_cause()?;
     let there = parts.iter().enumerate().filter(|(_, (_, share))| *share >= 0.0005);
@@ -43,11 +43,11 @@ fn units(summary: &Summary) -> Option<Figure> {
         trace(&format!("{name} {}", short(*share)), Look::of(index).bars(), more)
     });
     let caption = html! {
-        "Mapping units programmed for each one that the host wrote, by what they were programmed for: the host's own "
-        "data, data moved by cleaning, summaries of blocks, places left unfilled, and translation pages. Their sum is the write "
-        "amplification; 1 would be none."
+        "Mapping units programmed per mapping unit written by the host, by cause, such as the host's own data, data "
+        "moved by garbage collection, block summaries, padding, and translation pages. Their sum is the write "
+        "amplification; 1 means no amplification."
     };
-    let layout = json!({ "barmode": "stack", "showlegend": true, "xaxis": axis("units programmed for each unit written"),
+    let layout = json!({ "barmode": "stack", "showlegend": true, "xaxis": axis("units programmed per unit written"),
         "yaxis": { "showticklabels": false, "ticks": "" } });
     Some(
         Figure::new("amplification-units", "Write amplification, by cause", caption, traces.collect(), layout)
@@ -55,13 +55,13 @@ fn units(summary: &Summary) -> Option<Figure> {
     )
 }
 
-/// Pages programmed and read, by cause.
+/// Returns the figure of pages programmed and read, by cause.
 fn pages(summary: &Summary) -> Option<Figure> {
     let (programs, reads) = (&summary.flash.programs_by_cause, &summary.flash.reads_by_cause);
     let bars = ["programmed", "read"];
     let causes = [
         ("host", [programs.host, reads.host]),
-        ("gc", [programs.gc, reads.gc]),
+        ("garbage collection", [programs.gc, reads.gc]),
         ("summaries", [programs.summary, 0]),
         ("padding", [programs.padding, 0]),
         ("read-modify-write", [0, reads.rmw]),
@@ -78,8 +78,8 @@ fn pages(summary: &Summary) -> Option<Figure> {
         })
         .collect();
     let caption = html! {
-        "Flash pages programmed and read in the run, by cause. What is not the host's is the price of the translation "
-        "layer."
+        "Flash pages programmed and read in the run, by cause. Pages not caused by the host are the overhead of the "
+        "translation layer."
     };
     let layout =
         json!({ "barmode": "stack", "showlegend": true, "xaxis": axis("pages"), "yaxis": { "type": "category" } });

@@ -1,4 +1,4 @@
-//! Where the time of requests went: of all, and of the slow ones.
+//! Latency breakdown section: breakdowns of all requests, and of slow requests.
 
 use floatgate_core::metrics::attribution::Part;
 use floatgate_core::metrics::summary::{Attribution, Requests, Summary};
@@ -10,33 +10,33 @@ use crate::number::time;
 use crate::page::Page;
 use crate::words::words;
 
-/// What the time of a group of requests went into.
+/// Latency breakdown of a group of requests.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Group {
-    /// Whose requests, and which of them.
+    /// Name of the group: stream, operation and percentile.
     pub name: String,
-    /// How many they are.
+    /// Number of requests.
     pub requests: u64,
-    /// The parts with their times in microseconds, in the order in which a request meets them.
+    /// Parts with their times in microseconds, in the order in which they occur in a request.
     pub parts: [(&'static str, f64); Part::COUNT],
 }
 
-/// The most bars of a figure, which then fits a page of paper.
+/// Maximum number of bars in a figure, which then fits on a printed page.
 const BARS: usize = 24;
 
-/// The most figures of streams, which are without bound.
+/// Maximum number of figures of streams, because the number of streams is unlimited.
 const FIGURES: usize = 4;
 
-/// The section; none where no request was attributed.
+/// Adds the section, unless no request has a latency breakdown.
 pub fn section(page: &mut Page, summary: &Summary) {
     let groups = groups("", &summary.requests);
     if groups.is_empty() {
         return;
     }
     let caption = html! {
-        "What the time of requests went into, on average: of all requests, and of those whose latency is near a "
-        "percentile. The parts of a bar add up to its latency. Compare a bar of slow requests with that of all: "
-        "the part that grows is what makes them slow. Parts are along the critical path of a request: time in which it "
+        "The parts of the latency, on average: over all requests, and over those whose latency is near a percentile. "
+        "The parts of a bar add up to its latency. Compare a bar of slow requests with the bar of all requests: the "
+        "part that grows is what makes them slow. Parts follow the critical path of a request: time in which it "
         "waits for several things counts for the one that ends last. " (meanings())
     };
     page.section("attribution", "Where the time goes");
@@ -46,33 +46,33 @@ pub fn section(page: &mut Page, summary: &Summary) {
     }
 }
 
-/// What the parts mean.
+/// Returns the meanings of the parts.
 fn meanings() -> &'static str {
-    "host queue: waiting for a place in the device's queue. link: the host link, waiting for it included. buffer: waiting \
-     for room in the controller's memory. order: waiting for an older write of the same unit. map fetch: waiting \
-     for the entry of the map that tells the place. die, channel: waiting for \
-     what other requests of the host hold. cleaning: waiting for a free block, or for what cleaning holds. rmw: the read \
-     that completes a partial write. bus, cell: its own transfers, and the flash cells' work for it."
+    "host queue: waiting for a slot in the device's queue. link: the host link, including waiting for it. buffer: \
+     waiting for space in the controller's memory. order: waiting for an older write of the same unit. map fetch: \
+     waiting for the map entry, which holds the physical address. die, channel: waiting for dies and channels held by other \
+     host requests. cleaning: waiting for a free block, or for a die or channel held by garbage collection. rmw: the \
+     read that completes a partial write. bus, cell: the request's own transfers, and the flash cells' work for it."
 }
 
-/// The same for each stream, over several figures where one does not hold them.
+/// Adds the breakdowns of each stream, in several figures if necessary.
 fn of_streams(page: &mut Page, summary: &Summary) {
     let groups: Vec<Group> =
         summary.streams.iter().flat_map(|stream| self::groups(&stream.name, &stream.requests)).collect();
     for (index, groups) in groups.chunks(BARS).take(FIGURES).enumerate() {
         let caption = html! {
-            "The same by stream, each of which has percentiles of its own, as shares of the latency: what it is on "
-            "average stands behind the name. Fast streams can so be read beside slow ones."
+            "The same breakdowns by stream, as shares of the latency. Each stream has percentiles of its own. The "
+            "label of a bar contains its mean latency, so that fast and slow streams can be compared."
         };
         let id = format!("attribution-streams-{}", index + 1);
         page.figures(vec![shares(&id, "Where the time goes, by stream", caption, groups)]);
     }
     if groups.len() > BARS * FIGURES {
-        page.add(&html! { p.note { "Those of further streams are in summary.json." } });
+        page.add(&html! { p.note { "The breakdowns of further streams are in summary.json." } });
     }
 }
 
-/// The groups of a stream's requests, or of all: for each operation all of them, and the slow ones.
+/// Returns the groups of all requests, or of a stream: for each operation, all of its requests and the slow ones.
 pub fn groups(stream: &str, requests: &Requests) -> Vec<Group> {
     let there: Vec<_> = requests.by_operation().into_iter().filter(|(_, of)| of.count > 0).collect();
     let all = (there.len() > 1 && stream.is_empty()).then_some(("all", &requests.all));
@@ -89,12 +89,12 @@ pub fn groups(stream: &str, requests: &Requests) -> Vec<Group> {
 }
 
 impl Group {
-    /// The mean latency, in microseconds.
+    /// Returns the mean latency, in microseconds.
     fn latency(&self) -> f64 {
         self.parts.iter().map(|(_, us)| us).sum()
     }
 
-    /// The mean of several groups of this name, each counted by its requests.
+    /// Returns the mean of several groups, weighted by their number of requests.
     pub fn pooled(name: &str, groups: &[&Group]) -> Group {
         let requests: u64 = groups.iter().map(|group| group.requests).sum();
         let mean = |part: usize| {
@@ -106,14 +106,14 @@ impl Group {
     }
 }
 
-/// Bars of groups, one above the other, as long as their latencies.
+/// Returns a figure with a bar per group, as long as its latency.
 pub fn bars(id: &str, title: &str, caption: maud::Markup, groups: &[Group]) -> Figure {
     let labels: Vec<String> = groups.iter().map(|group| plain(&group.name)).collect();
     let of = |group: &Group, part: usize| seconds(group.parts[part].1);
     figure(id, title, caption, (groups, &labels), (&of, "%{x:.4~s}s", time_axis("time")))
 }
 
-/// The same as shares: each bar is as long as the others, and says in its label how long its latency is.
+/// Returns a figure with bars of equal length, whose parts are shares. The labels contain the latencies.
 fn shares(id: &str, title: &str, caption: maud::Markup, groups: &[Group]) -> Figure {
     let label = |group: &Group| plain(&format!("{}, {}", group.name, time(group.latency())));
     let labels: Vec<String> = groups.iter().map(label).collect();
@@ -124,7 +124,7 @@ fn shares(id: &str, title: &str, caption: maud::Markup, groups: &[Group]) -> Fig
     figure(id, title, caption, (groups, &labels), (&of, "%{x:.1%}, %{customdata:.4~s}s", x))
 }
 
-/// What a bar's part is as a length, how that is told when hovered over, and its axis.
+/// Length of a part of a bar, its hover text, and the axis of lengths.
 type Lengths<'a> = (&'a dyn Fn(&Group, usize) -> f64, &'a str, Value);
 
 fn figure(id: &str, title: &str, caption: maud::Markup, bars: (&[Group], &[String]), lengths: Lengths) -> Figure {
@@ -160,7 +160,7 @@ mod tests {
             };
             Group { name: "read".to_owned(), requests, parts: Part::ALL.map(|part| (part.name(), us(part))) }
         };
-        // 3 requests of 10 us and 1 of 50 us: 80 us in 4; and of waiting 4 us in 4.
+        // 3 requests of 10 us and 1 of 50 us take 80 us in total. The waits take 4 us in total.
         let pooled = Group::pooled("reads", &[&group(3, 10.0, 0.0), &group(1, 50.0, 4.0)]);
         assert_eq!((pooled.requests, pooled.latency()), (4, 21.0));
         assert_eq!(pooled.parts[Part::Cell as usize], ("cell", 20.0));

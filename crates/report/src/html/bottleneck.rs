@@ -1,4 +1,4 @@
-//! What limits the throughput: the bounds of the resources, and how near the run came to each (Williams et al. 2009,
+//! Bottleneck section: the bounds of the resources, and how close the run came to each of them (Williams et al. 2009,
 //! "Roofline").
 
 use floatgate_core::metrics::summary::{Bound, Summary};
@@ -10,7 +10,7 @@ use crate::number::{or_dash, percent, time};
 use crate::page::Page;
 use crate::words;
 
-/// The section; none where nothing was asked of the device.
+/// Adds the section, unless the device received no requests.
 pub fn section(page: &mut Page, summary: &Summary) {
     let bottleneck = &summary.bottleneck;
     let Some(limited_by) = &bottleneck.limited_by else { return };
@@ -19,11 +19,11 @@ pub fn section(page: &mut Page, summary: &Summary) {
         @if limited_by == "load" {
             p { "No resource was busy for half of the time: " b { "the load" } " limits the throughput." }
         } @else {
-            p { "What limits the throughput: " b { (words::resource(limited_by)) } "." }
+            p { "The throughput is limited by: " b { (words::resource(limited_by)) } "." }
         }
         table {
             tr {
-                th.text { "resource" } th { "units" } th { "busy, each" } th { "of that, cleaning" }
+                th.text { "resource" } th { "units" } th { "busy, each" } th { "of that, GC" }
                 th { "bound, IOPS" } th { "reached" }
             }
             @for resource in &bottleneck.resources {
@@ -50,7 +50,7 @@ fn bars(resources: &[Bound]) -> Figure {
     };
     let traces = vec![
         bar(0, "for the host", &|bound| bound.reached * (1.0 - bound.gc)),
-        bar(1, "for cleaning", &|bound| bound.reached * bound.gc),
+        bar(1, "for garbage collection", &|bound| bound.reached * bound.gc),
     ];
     let mut x = axis("share of the bound that was reached");
     x["tickformat"] = ".0%".into();
@@ -58,9 +58,10 @@ fn bars(resources: &[Bound]) -> Figure {
     let y = json!({ "autorange": "reversed", "type": "category" });
     let layout = json!({ "barmode": "stack", "showlegend": true, "xaxis": x, "yaxis": y });
     let caption = html! {
-        "For each resource, the throughput of the run as a share of that at which the resource would be busy all the "
-        "time: a roofline (Williams et al. 2009), with the part that cleaning took apart. The resource nearest to 100 % "
-        "is the bottleneck; where none is near, a greater load, such as a greater queue depth, would raise the throughput."
+        "For each resource, the throughput of the run as a share of the throughput at which the resource would be busy "
+        "all the time: a roofline (Williams et al. 2009). The share used by garbage collection is shown separately. "
+        "The resource nearest to 100% is the bottleneck. If none is near, a greater load, such as a greater queue "
+        "depth, would raise the throughput."
     };
-    Figure::new("roofline", "How near to each bound", caption, traces, layout).high(240)
+    Figure::new("roofline", "Throughput relative to each bound", caption, traces, layout).high(240)
 }

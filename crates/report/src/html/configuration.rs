@@ -1,4 +1,4 @@
-//! The device as it was simulated, and how to do it again.
+//! Configuration section: the simulated device, and the command that reproduces the result.
 
 use floatgate_core::metrics::summary::Summary;
 use maud::{Markup, html};
@@ -8,14 +8,14 @@ use crate::command;
 use crate::number::{bytes, or_dash};
 use crate::page::Page;
 
-/// The section on the device.
+/// Adds the section on the device.
 pub fn section(page: &mut Page, summary: &Summary) {
     page.section("configuration", "Configuration");
     page.add(&changes(summary));
     page.add(&html! {
         @if !summary.config.description.is_empty() { p { (summary.config.description) } }
         details {
-            summary { "All figures of the device, with their sources" }
+            summary { "All parameters of the device, with their sources" }
             table {
                 tr { th.text { "key" } th.text { "value" } th.text { "source" } }
                 @for figure in summary.config.figures() {
@@ -38,7 +38,7 @@ fn changes(summary: &Summary) -> Markup {
         return html! { p { "The device is the built-in device " b { (changes.base) } ", unchanged." } };
     }
     html! {
-        p { "What differs from the built-in device " b { (changes.base) } ":" }
+        p { "Differences from the built-in device " b { (changes.base) } ":" }
         table {
             tr { th.text { "key" } th.text { "here" } th.text { (changes.base) } }
             @for change in &changes.figures {
@@ -52,7 +52,7 @@ fn changes(summary: &Summary) -> Markup {
     }
 }
 
-/// A value without the quotes of JSON.
+/// Returns a value without JSON quotes.
 pub fn shown(value: &Value) -> String {
     match value {
         Value::Null => "-".to_owned(),
@@ -62,7 +62,7 @@ pub fn shown(value: &Value) -> String {
     }
 }
 
-/// The section on how to do it again.
+/// Adds the section on how to reproduce the result.
 pub fn reproduce(page: &mut Page, summary: &Summary) {
     page.section("reproduce", "How to reproduce");
     let cost = summary.run.as_ref();
@@ -76,7 +76,7 @@ pub fn reproduce(page: &mut Page, summary: &Summary) {
     ];
     page.add(&html! {
         @if let Some(command) = command::again(summary) {
-            p { "With the same version, this gives the same result, to the last digit:" }
+            p { "With the same version of Floatgate, this command gives exactly the same result:" }
             pre { (command) }
         }
         table { @for (name, value) in &rows { tr { td { (name) } td.text { (value) } } } }

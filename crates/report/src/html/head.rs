@@ -1,4 +1,4 @@
-//! The top of a report: what was run, warnings, and the figures that one looks for first.
+//! Head of a report: the run, its warnings, and the key figures.
 
 use floatgate_core::metrics::summary::{Operations, Requests, Summary};
 use floatgate_workload::synthetic::looks_like_job;
@@ -8,12 +8,12 @@ use crate::number::{bytes, grouped, or_dash, percent, short, time};
 use crate::page::Page;
 use crate::words::words;
 
-/// The title of the page.
+/// Returns the title of the page.
 pub fn title(summary: &Summary) -> String {
     format!("{} on {}", workload(summary), summary.device.name)
 }
 
-/// The workload: a job as it is written, of a trace the name of its file.
+/// Returns the name of the workload: the text of a job, or the file name of a trace.
 fn workload(summary: &Summary) -> &str {
     let name = summary.workload.name.as_str();
     match looks_like_job(name) {
@@ -22,7 +22,7 @@ fn workload(summary: &Summary) -> &str {
     }
 }
 
-/// What was run, and what has to be known of it.
+/// Returns the description and the warnings of the run.
 pub fn head(summary: &Summary) -> Markup {
     let Summary { config, precondition, .. } = summary;
     let g = &config.geometry;
@@ -34,19 +34,19 @@ pub fn head(summary: &Summary) -> Markup {
         p.soft {
             (levels.join(" x ")) "; "
             (bytes(config.logical_bytes())) " visible of " (bytes(config.physical_bytes())) " ("
-            (percent(Some(config.spare()))) " spare). Before the run: " (precondition.requested) ", "
+            (percent(Some(config.spare()))) " over-provisioning). Before the run: " (precondition.asked) ", "
             (short(reached.drive_writes)) " drive writes, " (percent(Some(reached.mapped))) " mapped."
             " Measured: " (time(summary.measured_s * 1e6)) " of simulated time, " (grouped(summary.requests.all.count))
             " requests, seed " (summary.seed) ". Floatgate " (summary.version) "."
         }
         @if !summary.complete {
-            div.warning { b { "Interrupted. " } "The figures are those of a part of the workload." }
+            div.warning { b { "Interrupted. " } "The results cover only part of the workload." }
         }
         @for warning in &summary.warnings { div.warning { b { "Warning: " } (warning) } }
     }
 }
 
-/// The section of key figures, with the table of operations.
+/// Adds the section of key figures, with the table of operations.
 pub fn key_figures(page: &mut Page, summary: &Summary) {
     page.section("key-figures", "Key figures");
     let all = &summary.requests.all;
@@ -60,7 +60,7 @@ pub fn key_figures(page: &mut Page, summary: &Summary) {
         ("write amplification", or_dash(summary.write_amplification)),
         ("cleaning efficiency", percent(summary.gc.efficiency)),
         ("channels carry data", percent(summary.utilization.channels.data.mean)),
-        ("dies: cells work", percent(summary.utilization.dies.cell.mean)),
+        ("dies: cells busy", percent(summary.utilization.dies.cell.mean)),
         ("endurance used", percent(summary.wear.life_used)),
     ];
     page.add(&html! {
@@ -69,14 +69,14 @@ pub fn key_figures(page: &mut Page, summary: &Summary) {
     });
 }
 
-/// A time in microseconds, in the unit that suits it.
+/// Returns a time in microseconds, in a suitable unit.
 fn time_or_dash(us: Option<f64>) -> String {
     us.map_or_else(|| "-".to_owned(), time)
 }
 
-/// Requests by operation, and by stream where there are several.
+/// Returns the table of requests by operation, and by stream if there are several.
 fn operations(summary: &Summary) -> Markup {
-    // Streams are without bound; more than these do not fit a page.
+    // The number of streams is unlimited; more than this do not fit on a page.
     const STREAMS: usize = 32;
     let several = summary.streams.len() > 1;
     let head = [
@@ -85,8 +85,8 @@ fn operations(summary: &Summary) -> Markup {
     html! {
         table {
             caption {
-                "Latency from arrival to completion: half of the requests took no longer than p50, one "
-                "in a thousand longer than p99.9. Waiting: mean time until first served; service: the rest."
+                "Latency from arrival to completion. Half of the requests took p50 or less; one in a thousand took "
+                "longer than p99.9. Waiting: mean time until service starts; service: the rest."
             }
             tr { th {} @for name in head { th { (name) } } }
             (rows("", &summary.requests))
@@ -114,7 +114,7 @@ fn row(stream: &str, name: &str, of: &Operations) -> Markup {
     html! {
         tr {
             td { @if !stream.is_empty() { (stream) ": " } (words(name)) }
-            td { (grouped(of.count)) @if of.errors > 0 { " (" (grouped(of.errors)) " not served)" } }
+            td { (grouped(of.count)) @if of.errors > 0 { " (" (grouped(of.errors)) " failed)" } }
             @for number in [of.iops, of.mib_per_s] { td { (or_dash(number)) } }
             @for time in times { td.time { (time_or_dash(time)) } }
         }

@@ -1,4 +1,4 @@
-//! Latencies: their distribution and its tail.
+//! Latency section: latency distributions and their tails.
 
 use floatgate_core::metrics::summary::{LatencyCurve, Summary};
 use maud::html;
@@ -8,18 +8,18 @@ use crate::figure::{Figure, Look, axis, log_axis, log_share_axis, seconds, trace
 use crate::page::Page;
 use crate::words::words;
 
-/// A distribution to be drawn.
+/// A distribution to draw.
 #[derive(Debug)]
 pub struct Curve<'a> {
-    /// What it is called.
+    /// Name of the curve.
     pub name: String,
-    /// How it looks.
+    /// Style of the curve.
     pub look: Look,
-    /// Its points.
+    /// Points of the curve.
     pub points: &'a LatencyCurve,
 }
 
-/// The section on latencies.
+/// Adds the section on latencies.
 pub fn section(page: &mut Page, summary: &Summary) {
     let latency = &summary.distributions.latency;
     if latency.is_empty() {
@@ -34,7 +34,7 @@ pub fn section(page: &mut Page, summary: &Summary) {
     page.figures(curves("latency", &drawn.collect::<Vec<_>>()));
 }
 
-/// Two figures of the same distributions: the shares that took no longer, and those that took longer.
+/// Returns two figures of the same distributions: the cumulative distribution, and the tail.
 pub fn curves(id: &str, curves: &[Curve]) -> Vec<Figure> {
     let times = || curves.iter().flat_map(|curve| curve.points.us.iter().copied());
     let cdf = curves.iter().map(|curve| {
@@ -47,16 +47,17 @@ pub fn curves(id: &str, curves: &[Curve]) -> Vec<Figure> {
         &format!("{id}-cdf"),
         "Latency, cumulative",
         html! {
-            "The share of requests (vertical) whose latency was at most that on the horizontal axis, which is "
-            "logarithmic (1000 ns = 1 µs, 1000 µs = 1 ms). The further left a curve, the faster; where it climbs steeply, many requests took about that "
-            "time. At 50 % it crosses the median. A curve that does not begin at 0 had answers at once, left of the axis."
+            "The share of requests (vertical) whose latency was at most the time on the horizontal axis, which is "
+            "logarithmic (1000 ns = 1 µs, 1000 µs = 1 ms). Curves further to the left are faster. Where a curve "
+            "climbs steeply, many requests took about that time. It crosses the median at 50%. If a curve does not "
+            "start at 0, some requests completed at once, left of the axis."
         },
         cdf.collect(),
         json!({ "showlegend": true, "xaxis": log_axis("latency", times()), "yaxis": no_longer_axis() }),
     );
     let tail = curves.iter().map(|curve| {
         let (mut us, mut longer) = shares(curve.points);
-        // Nothing took longer than the last, and 0 has no place on a logarithmic axis: the step before leads there.
+        // No request took longer than the slowest, and a logarithmic axis has no 0. Therefore the last step is level.
         if let [.., before, last] = longer.as_mut_slice() {
             *last = *before;
         }
@@ -68,9 +69,9 @@ pub fn curves(id: &str, curves: &[Curve]) -> Vec<Figure> {
         &format!("{id}-tail"),
         "Latency, the tail",
         html! {
-            "The share of requests that took longer than the time on the horizontal axis, both logarithmic: at 0.1 % "
-            "read p99.9, at 0.01 % p99.99. A curve that falls off steeply has no tail; a shelf is a group of requests "
-            "that met with something slow, such as an erase. It ends at the slowest request."
+            "The share of requests that took longer than the time on the horizontal axis. Both axes are logarithmic: "
+            "p99.9 is at 0.1%, p99.99 at 0.01%. A curve that falls steeply has no tail. A shelf is a group of requests "
+            "that were delayed by something slow, such as an erase. The curve ends at the slowest request."
         },
         tail.collect(),
         json!({ "showlegend": true, "xaxis": log_axis("latency", times()), "yaxis": log_share_axis("share that took longer") }),
@@ -78,10 +79,10 @@ pub fn curves(id: &str, curves: &[Curve]) -> Vec<Figure> {
     vec![cdf, tail]
 }
 
-/// Times in seconds, and the shares of the requests that took longer.
+/// Returns times in seconds, and the shares of the requests that took longer.
 fn shares(points: &LatencyCurve) -> (Vec<f64>, Vec<f64>) {
     let count = points.requests.max(1) as f64;
-    // Times of 0 have no place on a logarithmic axis: 1 ns is what a distribution tells apart.
+    // A logarithmic axis has no 0. Distributions have a resolution of 1 ns.
     let us = points.us.iter().map(|us| seconds(us.max(0.001))).collect();
     (us, points.longer.iter().map(|longer| *longer as f64 / count).collect())
 }

@@ -1,4 +1,4 @@
-//! Of a device that was served in real time: whether its host saw its time.
+//! Live section: timing accuracy of a device that was served in real time.
 
 use floatgate_core::metrics::summary::{Live, Summary};
 use maud::{Markup, html};
@@ -6,10 +6,10 @@ use maud::{Markup, html};
 use crate::number::{grouped, or_dash, percent, time};
 use crate::page::Page;
 
-/// The section on lateness, where a device was served.
+/// Adds the section on lateness, if the device was served in real time.
 pub fn section(page: &mut Page, summary: &Summary) {
     let Some(live) = &summary.live else { return };
-    page.section("live", "In real time");
+    page.section("live", "Real-time accuracy");
     let us = |us: Option<f64>| us.map_or_else(|| "-".to_owned(), time);
     let faithful = match live.faithful {
         None => "-",
@@ -18,12 +18,12 @@ pub fn section(page: &mut Page, summary: &Summary) {
     };
     let lateness = &live.lateness_us;
     let tiles = [
-        ("the host saw the device's time", faithful.to_owned()),
-        ("answers late", percent(live.late_share)),
+        ("timing is faithful", faithful.to_owned()),
+        ("late replies", percent(live.late_share)),
         ("median lateness", us(lateness.p50)),
         ("p99 lateness", us(lateness.p99)),
-        ("longest lateness", us(lateness.max)),
-        ("simulated time in a unit of real time", speed(live)),
+        ("maximum lateness", us(lateness.max)),
+        ("simulated time per real time", speed(live)),
     ];
     page.add(&html! {
         div.tiles { @for (name, value) in &tiles { div.tile { b { (value) } span { (name) } } } }
@@ -39,21 +39,21 @@ fn speed(live: &Live) -> String {
 fn explanation(live: &Live) -> Markup {
     html! {
         @if live.pace == "at-once" {
-            "Requests were answered as soon as the device had an answer: nothing can be late, and idle time is left out."
+            "Requests completed as soon as the device allowed: replies cannot be late, and idle time is skipped."
         } @else {
-            "Latencies elsewhere on this page are the device's own, in simulated time. Here is how much later than that its "
-            (grouped(live.replies)) " answers were sent, in real time. One is late beyond 5 % of its own latency and 2 us; "
-            "the host saw the device's time where at most " (percent(Some(live.late_limit))) " are. Deducted for sending and "
-            "receiving "
+            "Latencies elsewhere on this page are the device's own, in simulated time. This section shows how much "
+            "later, in real time, its " (grouped(live.answers)) " replies were sent. A reply is late if its lateness "
+            "exceeds both 5% of its latency and 2 us. The timing is faithful if at most "
+            (percent(Some(live.late_limit))) " of the replies are late. The time for sending and receiving is deducted: "
             @for (index, front) in live.frontends.iter().enumerate() {
                 @if index > 0 { ", " }
-                "over " (front.name) " " (time(front.deducted_read_us)) " of a read and "
-                (time(front.deducted_write_us)) " of a write of 4 KiB"
+                "over " (front.name) " " (time(front.deducted_read_us)) " for a read and "
+                (time(front.deducted_write_us)) " for a write of 4 KiB"
             }
             "."
             @if live.not_judged > 0 {
-                " " (grouped(live.not_judged)) " more, to requests without data, were given faster than any can be sent, "
-                "and are not judged."
+                " " (grouped(live.not_judged)) " more replies, without data, were due sooner than a reply can be sent. "
+                "They are not judged."
             }
         }
     }
@@ -62,20 +62,20 @@ fn explanation(live: &Live) -> Markup {
 fn causes(live: &Live) -> Markup {
     let causes = &live.causes;
     let rows = [
-        ("host", causes.host, "The server woke too late, or another program had its processor: give it an idle core."),
-        ("busy", causes.busy, "The server was busy with other requests: serve at a lower speed."),
+        ("host", causes.host, "The server woke too late, or another program used its processor: provide an idle core."),
+        ("work", causes.work, "The server was busy with other requests: serve at a lower speed."),
         (
-            "lead_time",
-            causes.lead_time,
-            "The device decided the answer later than it would have to be sent: serve at a lower speed.",
+            "phase",
+            causes.phase,
+            "The device determined the completion too late to send the reply in time: serve at a lower speed.",
         ),
-        ("lock", causes.lock, "Another thread was at the device."),
-        ("disk", causes.disk, "The file of the flash image: put it on a faster disk, or into memory (--image memory)."),
+        ("lock", causes.lock, "Another thread had locked the device."),
+        ("disk", causes.disk, "The flash image was written: put it on a faster disk, or into memory (--image memory)."),
     ];
     html! {
         table {
-            caption { "Late answers, by what they waited for longest" }
-            tr { th.text { "cause" } th { "answers" } th { "of the late ones" } th.text { "what happened" } }
+            caption { "Late replies, by the longest wait" }
+            tr { th.text { "cause" } th { "replies" } th { "share of late replies" } th.text { "what happened" } }
             @for (name, count, text) in rows {
                 tr {
                     td.text { (name) }
@@ -115,12 +115,12 @@ mod tests {
     }
 
     #[test]
-    fn lateness_and_its_causes_are_told() {
+    fn lateness_and_its_causes_are_shown() {
         let text = explanation(&live("timed")).into_string() + &causes(&live("timed")).into_string();
         for part in [
-            "its 100 answers",
+            "its 100 replies",
             "over nbd 12.5",
-            "at most 1.0 % are",
+            "at most 1.0 % of",
             "3 more",
             "<td>6</td><td>75.0 %</td>",
             "<td>2</td><td>25.0 %</td>",
@@ -129,6 +129,6 @@ mod tests {
         }
         assert_eq!(speed(&live("timed")), "0.100");
         assert_eq!(speed(&live("at-once")), "at once");
-        assert!(explanation(&live("at-once")).into_string().contains("nothing can be late"));
+        assert!(explanation(&live("at-once")).into_string().contains("replies cannot be late"));
     }
 }

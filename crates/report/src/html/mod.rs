@@ -1,4 +1,4 @@
-//! report.html: what a result says, on one page.
+//! HTML report of a result: one page with all sections.
 
 mod amplification;
 mod attribution;
@@ -21,7 +21,7 @@ use floatgate_core::metrics::summary::Summary;
 
 use crate::page::Page;
 
-/// The report of a result as one HTML file. `series` is how it went over time; empty where that is not known.
+/// Returns the report of a result as one HTML file. `series` is the result over time, or empty if unknown.
 pub fn report(summary: &Summary, series: &[SeriesPoint]) -> String {
     let mut page = Page::default();
     head::key_figures(&mut page, summary);
@@ -50,7 +50,7 @@ mod tests {
 
     use super::*;
 
-    /// The result of a small run, whatever its names.
+    /// Returns the result of a small run with this name.
     fn summary(name: &str, attribution: bool) -> Summary {
         let options = Options { attribution, ..Options::default() };
         let mut device = Device::new(config::load("tiny", &[]).unwrap(), options).unwrap();
@@ -95,13 +95,13 @@ mod tests {
         (0..40).map(|at| point(f64::from(at))).collect()
     }
 
-    /// A page with all sections.
+    /// Returns a page with all sections.
     fn full(name: &str) -> String {
         report(&summary(name, true), &series())
     }
 
     #[test]
-    fn all_sections_are_there() {
+    fn all_sections_are_present() {
         let page = full("rw=randrw bs=4k");
         if let Some(place) = std::env::var_os("FLOATGATE_SAMPLE_REPORT") {
             std::fs::write(place, &page).unwrap();
@@ -136,25 +136,25 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_has_no_section() {
+    fn unknown_values_have_no_section() {
         let page = report(&summary("x", false), &[]);
         for id in ["attribution", "over-time", "live"] {
             assert!(!page.contains(&format!("<h2 id=\"{id}\">")), "{id}");
         }
-        assert!(!page.contains("data-figure=\"channels-used\""), "nothing was attributed");
+        assert!(!page.contains("data-figure=\"channels-used\""), "no latency breakdowns");
     }
 
     #[test]
-    fn a_served_run_says_whether_its_host_saw_its_time() {
+    fn the_page_of_a_served_run_shows_its_accuracy() {
         let mut served = summary("x", true);
         served.live = Some(Live { pace: "timed".to_owned(), speed: 1.0, faithful: Some(true), ..Live::default() });
         let page = report(&served, &[]);
-        assert!(page.contains("<h2 id=\"live\">") && page.contains("<b>yes</b>"), "the section is there");
-        assert!(!page.contains("Late answers, by"), "none was late");
+        assert!(page.contains("<h2 id=\"live\">") && page.contains("<b>yes</b>"), "the section is missing");
+        assert!(!page.contains("Late replies, by"), "no reply was late");
     }
 
     #[test]
-    fn texts_of_users_are_no_markup() {
+    fn user_texts_are_escaped() {
         let attack = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\"'&";
         let page = full(attack);
         let (own, plain) = (full("x").matches("<script").count(), page.matches("<script").count());
@@ -169,7 +169,7 @@ mod tests {
         for way in ["src=", "href=\"http", "@import", "url("] {
             assert!(!page.contains(way), "{way}");
         }
-        assert_eq!(page, report(&summary("x", false), &[]), "the same result gives the same bytes");
+        assert_eq!(page, report(&summary("x", false), &[]), "the same result must give the same bytes");
     }
 
     #[test]

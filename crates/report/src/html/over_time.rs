@@ -1,4 +1,4 @@
-//! How a run went over simulated time.
+//! Section on the run over simulated time.
 
 use maud::html;
 use serde_json::{Value, json};
@@ -11,26 +11,26 @@ use crate::figure::{Figure, Look, axis, log_axis, seconds, trace, with_lone_poin
 use crate::page::Page;
 use crate::words::words;
 
-/// What happened in a window of simulated time.
+/// Values of a window of simulated time.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SeriesPoint {
     /// Start of the window, in seconds.
     pub start_s: f64,
-    /// Its end, in seconds.
+    /// End of the window, in seconds.
     pub end_s: f64,
-    /// By operation, those that there were in any window, in the same order in all.
+    /// Operations that occur in any window, in the same order for all points.
     pub operations: Vec<SeriesOperation>,
-    /// The fewest free blocks.
+    /// Free blocks at the end of the window, in the plane with the fewest.
     pub free_blocks_min: Option<f64>,
-    /// Free blocks on average.
+    /// Free blocks at the end of the window, averaged over the planes.
     pub free_blocks_mean: Option<f64>,
-    /// Share of the victims' mapping units that need not be moved; none without victims.
+    /// Share of the victims' mapping units that did not have to be moved; `None` without victims.
     pub cleaning_efficiency: Option<f64>,
-    /// Write amplification; none without writes.
+    /// Write amplification; `None` without writes.
     pub write_amplification: Option<f64>,
 }
 
-/// The requests of an operation that completed in a window.
+/// Requests of one operation that completed in a window.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SeriesOperation {
     /// The operation.
@@ -39,18 +39,19 @@ pub struct SeriesOperation {
     pub iops: f64,
     /// MiB per second.
     pub mib_per_s: f64,
-    /// Mean latency in microseconds; none without requests.
+    /// Mean latency in microseconds; `None` without requests.
     pub latency_mean_us: Option<f64>,
-    /// The latency that 99 % did not exceed, in microseconds.
+    /// 99th percentile of the latency, in microseconds.
     pub latency_p99_us: Option<f64>,
-    /// Greatest latency, in microseconds.
+    /// Maximum latency, in microseconds.
     pub latency_max_us: Option<f64>,
 }
 
-/// Points in a figure: more than a screen has columns make the page large, and nothing clearer.
+/// Maximum number of points in a figure. More points than a screen has columns only make the page larger.
 pub const MOST_POINTS: usize = 1024;
 
-/// The points of windows, with those operations that there were in any. Of very many windows, several become one.
+/// Returns a point per window, with the operations that occur in any window. If there are too many windows, adjacent
+/// ones are merged.
 pub fn points(windows: &[Row]) -> Vec<SeriesPoint> {
     let together = windows.len().div_ceil(MOST_POINTS);
     if together > 1 {
@@ -70,7 +71,8 @@ pub fn points(windows: &[Row]) -> Vec<SeriesPoint> {
     windows.iter().map(point).collect()
 }
 
-/// Windows as one, as far as the figures show it. Of percentiles it has the highest, which is no less than its own.
+/// Merges adjacent windows, as far as the figures need it. The merged percentile is the maximum over the windows, which
+/// is an upper bound.
 pub fn merged(windows: &[Row]) -> Row {
     let mut all = windows[0].clone();
     all.end_ps = windows[windows.len() - 1].end_ps;
@@ -112,7 +114,7 @@ fn point_of(operation: Operation, row: &OperationRow) -> SeriesOperation {
     }
 }
 
-/// The section on how it went; none without points.
+/// Adds the section if there are any points.
 pub fn section(page: &mut Page, series: &[SeriesPoint]) {
     if series.is_empty() {
         return;
@@ -123,12 +125,12 @@ pub fn section(page: &mut Page, series: &[SeriesPoint]) {
     page.figures(gc.into_iter().flatten().collect());
 }
 
-/// The middles of the windows.
+/// Returns the middle of each window.
 fn times(series: &[SeriesPoint]) -> Vec<f64> {
     series.iter().map(|point| f64::midpoint(point.start_s, point.end_s)).collect()
 }
 
-/// The names of the operations, with their places.
+/// Returns the names of the operations, with their indices.
 fn operations(series: &[SeriesPoint]) -> impl Iterator<Item = (usize, &str)> {
     series[0].operations.iter().map(|of| of.operation.as_str()).enumerate()
 }
@@ -147,8 +149,8 @@ fn throughput(series: &[SeriesPoint]) -> Figure {
         trace(&words(name), Look::of_operation(name).line(), more)
     });
     let caption = html! {
-        "MiB per second of each operation, by the time of completion. Each point is a window of simulated time; hover "
-        "over it for requests per second. A throughput that falls and stays low is a device that has run out of free "
+        "MiB per second of each operation, by completion time. Each point is a window of simulated time; hover "
+        "over it to see requests per second. If the throughput falls and stays low, the device has run out of free "
         "blocks."
     };
     let layout = json!({ "showlegend": true, "xaxis": axis("simulated time, s"), "yaxis": from_zero("MiB/s") });
@@ -160,7 +162,7 @@ fn latency(series: &[SeriesPoint]) -> Figure {
     let mut lines = Vec::new();
     for (place, name) in operations(series) {
         let look = Look::of_operation(name);
-        // Told apart without colour: operations by their markers, figures by their dashes.
+        // Distinguishable without color: operations by their markers, statistics by their dashes.
         let mut add = |what: &str, dash: &str, width: f64, of: &dyn Fn(&SeriesOperation) -> Option<f64>| {
             let y = values(series, |point| point.operations.get(place).and_then(of).map(seconds));
             let mut options = look.line();
@@ -176,9 +178,9 @@ fn latency(series: &[SeriesPoint]) -> Figure {
     let of_all = series.iter().flat_map(|point| &point.operations);
     let times = of_all.flat_map(|of| [of.latency_mean_us, of.latency_p99_us, of.latency_max_us]).flatten();
     let caption = html! {
-        "Latency of the requests that completed in each window, logarithmic: the mean as a thick line, p99 dashed, the "
-        "slowest dotted; each operation has a marker of its own. A window without neighbours is a marker alone. Peaks "
-        "that come together with a low stock of free blocks are requests that waited for cleaning."
+        "Latency of the requests that completed in each window, on a logarithmic axis: the mean as a thick line, p99 "
+        "dashed, the maximum dotted. Each operation has its own marker. A window without neighbors is a single marker. "
+        "Peaks that coincide with few free blocks are requests that waited for garbage collection."
     };
     let layout = json!({ "xaxis": axis("simulated time, s"), "yaxis": log_axis("latency", times) });
     Figure::new("latency-over-time", "Latency over time", caption, with_lone_points(lines), layout)
@@ -194,7 +196,7 @@ fn free_blocks(series: &[SeriesPoint]) -> Option<Figure> {
     let more = |y: &[Option<f64>], hover: &str| json!({ "x": x, "y": y, "hovertemplate": hover });
     let mut lines = vec![
         trace("free blocks, mean", Look::of(0).line(), more(&mean, "%{x:.4~g} s: %{y:.5~g} free blocks")),
-        trace("free blocks, least", Look::of(1).line(), more(&least, "%{x:.4~g} s: %{y:.5~g} free blocks")),
+        trace("free blocks, minimum", Look::of(1).line(), more(&least, "%{x:.4~g} s: %{y:.5~g} free blocks")),
     ];
     let mut second = more(&efficiency, "%{x:.4~g} s: %{y:.1%}");
     second["yaxis"] = "y2".into();
@@ -204,10 +206,10 @@ fn free_blocks(series: &[SeriesPoint]) -> Option<Figure> {
     let layout = json!({ "xaxis": axis("simulated time, s"), "yaxis": from_zero("free blocks"), "yaxis2": right });
     let caption = html! {
         "Free blocks of a plane in each window (left), and cleaning efficiency (right): the share of a victim's units "
-        "that need not be moved. Cleaning keeps the stock at its threshold; the least of a window shows how near it "
-        "came to having none."
+        "that did not have to be moved. Garbage collection keeps the free blocks at its threshold. The minimum shows "
+        "how close the device came to having none."
     };
-    Some(Figure::new("gc-over-time", "Cleaning over time", caption, with_lone_points(lines), layout))
+    Some(Figure::new("cleaning-over-time", "Garbage collection over time", caption, with_lone_points(lines), layout))
 }
 
 fn amplification(series: &[SeriesPoint]) -> Option<Figure> {
@@ -217,8 +219,8 @@ fn amplification(series: &[SeriesPoint]) -> Option<Figure> {
     }
     let more = json!({ "x": times(series), "y": y, "hovertemplate": "%{x:.4~g} s: %{y:.4~g}" });
     let caption = html! {
-        "Mapping units programmed for each one that the host wrote, by window. A level line says that the device is in "
-        "its steady state; one that rises, that the run began before it."
+        "Mapping units programmed per mapping unit written by the host, by window. A level line means a steady state. "
+        "A rising line means that the run started before the steady state."
     };
     let layout = json!({ "xaxis": axis("simulated time, s"), "yaxis": from_zero("write amplification") });
     let line: Vec<Value> = vec![trace("write amplification", Look::of(0).line(), more)];
@@ -242,7 +244,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn very_many_windows_are_drawn_as_fewer() {
+    fn too_many_windows_are_merged() {
         let row = |number: u64| {
             let mut row = Row { start_ps: number * 1_000_000, end_ps: (number + 1) * 1_000_000, ..Row::default() };
             let (count, latency) = (number % 2 * 3, number as f64);
@@ -262,7 +264,7 @@ mod tests {
         let first = &points[0];
         assert_eq!((first.start_s, first.end_s), (0.0, 4e-6));
         let reads = &first.operations[0];
-        // Of windows 0 to 3, those with requests are 1 and 3: three requests each.
+        // Windows 1 and 3 have three requests each. Windows 0 and 2 have none.
         assert_eq!((reads.iops, reads.latency_mean_us, reads.latency_p99_us), (6.0 / 4e-6, Some(2.0), Some(3.0)));
         assert_eq!((first.write_amplification, first.free_blocks_min), (Some(3.0), Some(0.0)));
     }

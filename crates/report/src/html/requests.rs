@@ -1,4 +1,4 @@
-//! What the requests were like.
+//! Request section: sizes, inter-arrival times, and channels used.
 
 use floatgate_core::metrics::summary::{ChannelCounts, IntervalCounts, SizeCounts, Summary};
 use maud::html;
@@ -9,7 +9,7 @@ use crate::number::{bytes, nanoseconds};
 use crate::page::Page;
 use crate::words::words;
 
-/// The section on requests.
+/// Adds the section on requests.
 pub fn section(page: &mut Page, summary: &Summary) {
     let distributions = &summary.distributions;
     let figures = [
@@ -37,8 +37,8 @@ fn sizes(counts: &[SizeCounts]) -> Option<Figure> {
         trace(&words(&of.operation), Look::of_operation(&of.operation).bars(), more)
     });
     let caption = html! {
-        "Requests by size. Each class holds the sizes up to the one named, above that of the class before: 4 KiB is more "
-        "than 2 KiB and up to 4 KiB (compare Yoo et al. 2013, Figure 10)."
+        "Requests by size. Each class contains the sizes above the previous class, up to its label: the class 4 KiB "
+        "contains sizes above 2 KiB and up to 4 KiB (compare Yoo et al. 2013, Figure 10)."
     };
     let layout =
         json!({ "barmode": "group", "showlegend": true, "xaxis": category("size, up to"), "yaxis": axis("requests") });
@@ -50,11 +50,11 @@ fn intervals(counts: &IntervalCounts) -> Option<Figure> {
     let labels: Vec<String> = counts.from_ns.iter().map(|ns| nanoseconds(*ns as f64)).collect();
     let more = json!({ "x": labels, "y": counts.requests, "hovertemplate": "from %{x}: %{y:,d} requests" });
     let caption = html! {
-        "Requests by the time since the one before, over all streams. Each class begins at the time named and ends at "
-        "twice that; 0 ns holds those that arrived together. A heap at the left is a burst; in a closed loop (a job "
-        "with an iodepth) these times are the device's, not the workload's."
+        "Requests by the time since the previous request, over all streams. Each class starts at its label and ends at "
+        "twice that time; 0 ns contains requests that arrived together. A peak at the left is a burst. In a closed "
+        "loop (a job with an iodepth), these times depend on the device, not on the workload."
     };
-    let layout = json!({ "bargap": 0.05, "xaxis": category("time since the request before, from"),
+    let layout = json!({ "bargap": 0.05, "xaxis": category("time since the previous request, from"),
         "yaxis": axis("requests") });
     let bars = vec![trace("requests", Look::of(0).bars(), more)];
     let figure = || Figure::new("inter-arrival", "Time between requests", caption, bars, layout).high(300);
@@ -72,9 +72,9 @@ fn channels(counts: &[ChannelCounts]) -> Option<Figure> {
         trace(&words(&of.operation), Look::of_operation(&of.operation).bars(), more)
     });
     let caption = html! {
-        "Channels that a request used, as shares of the requests of each operation: Figure 11 of Yoo et al. 2013 "
-        "(VSSIM). At 0 are those that the controller answered without the flash. Small requests use one channel "
-        "whatever the device; large ones that use few are badly spread by the allocation."
+        "Number of channels used by a request, as shares of the requests of each operation (Yoo et al. 2013, VSSIM, "
+        "Figure 11). Requests at 0 were completed by the controller without the flash. Small requests use one channel "
+        "on any device. If large requests use few channels, the allocation distributes them poorly."
     };
     let mut y = axis("share of requests");
     y["tickformat"] = ".0%".into();

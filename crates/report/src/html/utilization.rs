@@ -1,4 +1,4 @@
-//! How busy the channels and dies were.
+//! Utilization section: busy times of channels and dies.
 
 use floatgate_core::metrics::summary::{Each, Summary};
 use maud::html;
@@ -7,16 +7,16 @@ use serde_json::{Value, json};
 use crate::figure::{Figure, Look, axis, trace};
 use crate::page::Page;
 
-/// The most cells of a heat map that have their numbers written in them.
+/// Maximum number of cells in a heat map with labels.
 const LABELLED: usize = 160;
 
-/// The section on utilisation.
+/// Adds the section on utilization.
 pub fn section(page: &mut Page, summary: &Summary) {
     let each = &summary.utilization.each;
     if each.channel_data.is_empty() {
         return;
     }
-    page.section("utilization", "Utilisation");
+    page.section("utilization", "Utilization");
     let mut figures = vec![channels(each)];
     figures.extend(dies(each));
     page.figures(figures);
@@ -28,13 +28,13 @@ fn channels(each: &Each) -> Figure {
         let more = json!({ "x": names, "y": shares, "hovertemplate": "channel %{x}: %{y:.1%}" });
         trace(name, Look::of(index).bars(), more)
     };
-    let traces = vec![bar(0, "data", &each.channel_data), bar(1, "commands and turning", &each.channel_command)];
+    let traces = vec![bar(0, "data", &each.channel_data), bar(1, "commands and switching", &each.channel_command)];
     let mut x = axis("channel");
     x["type"] = "category".into();
     let layout = json!({ "barmode": "stack", "xaxis": x, "yaxis": share_axis("share of the measured time") });
     let caption = html! {
-        "How much of the measured time each channel carried data, or commands and addresses. Channels that are all near "
-        "100 % are the bottleneck; channels that differ say that the allocation spreads the load unevenly."
+        "Share of the measured time that each channel transferred data, or commands and addresses. If all channels are "
+        "near 100%, they are the bottleneck. If channels differ, the allocation distributes the load unevenly."
     };
     Figure::new("channel-utilization", "Channels", caption, traces, layout)
 }
@@ -50,8 +50,8 @@ fn dies(each: &Each) -> Option<Figure> {
     let mut map = json!({
         "type": "heatmap", "z": busy, "customdata": held, "zmin": 0, "zmax": 1, "xgap": 1, "ygap": 1,
         "colorscale": "Cividis", "reversescale": true,
-        "colorbar": { "tickformat": ".0%", "title": { "text": "cells work", "side": "right" }, "outlinewidth": 0.5 },
-        "hovertemplate": "channel %{y}, die %{x}: cells work %{z:.1%}, held for transfers %{customdata:.1%}\
+        "colorbar": { "tickformat": ".0%", "title": { "text": "cells busy", "side": "right" }, "outlinewidth": 0.5 },
+        "hovertemplate": "channel %{y}, die %{x}: cells busy %{z:.1%}, held for transfers %{customdata:.1%}\
             <extra></extra>",
     });
     if each.die_cell.len() <= LABELLED {
@@ -67,9 +67,9 @@ fn dies(each: &Each) -> Option<Figure> {
     y["autorange"] = "reversed".into();
     let layout = json!({ "xaxis": whole("die of the channel", dies), "yaxis": y });
     let caption = html! {
-        "How much of the measured time the cells of each die worked: a row is a channel, a column a die of it, and darker "
-        "is busier. Hover for the time that a die was held without its cells working, because its data moved or waited "
-        "for the channel. Single dark fields are dies that requests queue up for."
+        "Share of the measured time that the cells of each die were busy. A row is a channel, a column is a die of it, "
+        "and darker is busier. Hover over a die to see the time that it was held with idle cells, while its data moved "
+        "or waited for the channel. Single dark dies are hot spots, where requests queue."
     };
     Some(
         Figure::new("die-utilization", "Dies", caption, vec![map], layout)

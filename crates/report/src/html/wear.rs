@@ -1,4 +1,4 @@
-//! How the blocks are worn.
+//! Wear section: erase counts of blocks.
 
 use floatgate_core::metrics::summary::Summary;
 use maud::html;
@@ -8,7 +8,7 @@ use crate::figure::{Figure, Look, axis, trace};
 use crate::number::{percent, short};
 use crate::page::Page;
 
-/// The section on wear.
+/// Adds the section on wear.
 pub fn section(page: &mut Page, summary: &Summary) {
     let wear = &summary.wear;
     let histogram = &wear.histogram;
@@ -23,13 +23,13 @@ pub fn section(page: &mut Page, summary: &Summary) {
         "hovertemplate": "%{customdata} erases: %{y:,d} blocks" });
     let bars = vec![trace("blocks", Look::of(0).bars(), more)];
     let caption = html! {
-        "Blocks by the number of their erases since the device's birth, preconditioning included. On average "
-        (short(wear.blocks.mean)) ", standard deviation " (short(wear.blocks.stddev)) ", at most " (wear.blocks.max)
+        "Blocks by erase count since the device was new, including preconditioning. Mean "
+        (short(wear.blocks.mean)) ", standard deviation " (short(wear.blocks.stddev)) ", maximum " (wear.blocks.max)
         @if let Some(used) = wear.life_used { " (" (percent(Some(used))) " of the endurance)" }
-        ". A narrow heap is even wear; a second one at the left is blocks whose data never changes."
+        ". A single narrow peak means even wear. A second peak at the left means blocks whose data never changes."
         @if let Some(faults) = &summary.faults {
             " Bad blocks: " (faults.blocks_bad.factory) " from the factory, " (faults.blocks_bad.grown) " since."
-            @if let Some(since) = faults.read_only_since_s { " The device takes no writes since " (short(since)) " s." }
+            @if let Some(since) = faults.read_only_since_s { " The device became read-only at " (short(since)) " s." }
         }
     };
     let mut x = axis("erases");
@@ -38,7 +38,7 @@ pub fn section(page: &mut Page, summary: &Summary) {
         x["dtick"] = 1.into();
     }
     let layout = json!({ "xaxis": x, "yaxis": axis("blocks") });
-    page.figures(vec![Figure::new("wear-histogram", "Erases of a block", caption, bars, layout).high(280)]);
+    page.figures(vec![Figure::new("wear-histogram", "Erases per block", caption, bars, layout).high(280)]);
 }
 
 fn range(from: u64, width: u64) -> String {
