@@ -1,13 +1,13 @@
-// Draws the figures of the page. Everything that is drawn is in the page: see `page.rs`.
+// Draws the figures of the page, whose data are in the page: see `page.rs`.
 (() => {
   "use strict";
   const root = document.documentElement;
   const figures = JSON.parse(document.getElementById("figures").textContent);
   const names = Object.keys(figures);
   const plots = [];
-  // A4 without its margins, in CSS pixels.
+  // Width of A4 without margins, in CSS pixels.
   const paper = 680;
-  // As in report.css.
+  // Same factor as in report.css.
   const lower = 0.66;
   root.dataset.expected = names.length;
   root.dataset.drawn = 0;
@@ -25,14 +25,14 @@
 
   async function unpacked(id) {
     if (typeof DecompressionStream === "undefined") {
-      throw new Error("this browser has no DecompressionStream (Chromium 80, Firefox 113, Safari 16.4 and later do)");
+      throw new Error("this browser lacks DecompressionStream (use Chromium 80, Firefox 113, Safari 16.4, or later)");
     }
     const packed = Uint8Array.from(atob(document.getElementById(id).textContent.trim()), (c) => c.charCodeAt(0));
     const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
     return new Response(stream).text();
   }
 
-  // The look of figures: dark or light, and on paper smaller and with less room around.
+  // Style of figures: dark or light. Printed figures are smaller and have smaller margins.
   function theme(dark, printed = false) {
     const [size, top, bottom] = printed ? [10, 14, 36] : [12, 30, 50];
     const [text, line] = dark ? ["#e6e8eb", "#3a414b"] : ["#1b1f24", "#d0d7de"];

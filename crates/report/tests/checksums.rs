@@ -1,4 +1,4 @@
-//! Checksums of pages in Parquet: a flipped bit is an error, whatever it is part of.
+//! Checksums of Parquet pages: a flipped bit in any page is an error.
 
 use std::fs;
 use std::path::Path;
@@ -61,7 +61,7 @@ fn read_requests(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Bits of the pages of a file, of 500, that can be flipped without an error.
+/// Flips 500 random bits in the pages of a file, one at a time, and returns the number of undetected flips.
 fn unnoticed(path: &Path, read: &dyn Fn(&Path) -> Result<()>) -> usize {
     let whole = fs::read(path).unwrap();
     read(path).unwrap();
@@ -80,13 +80,13 @@ fn unnoticed(path: &Path, read: &dyn Fn(&Path) -> Result<()>) -> usize {
 }
 
 #[test]
-fn a_flipped_bit_in_a_page_is_noticed() {
+fn a_flipped_bit_in_a_page_is_detected() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
     requests(&at("requests.parquet"), folder.path());
     series(&at("series.parquet"), folder.path());
     let series = unnoticed(&at("series.parquet"), &|path| read_series(path).map(drop));
     let requests = unnoticed(&at("requests.parquet"), &read_requests);
-    // Heads of pages have no checksum, and some of their bits mean nothing to a reader.
-    assert!(requests <= 2 && series <= 2, "{requests} and {series} of 500 bits were not noticed");
+    // Page headers have no checksum, and readers ignore some of their bits.
+    assert!(requests <= 2 && series <= 2, "{requests} and {series} of 500 flips were not detected");
 }

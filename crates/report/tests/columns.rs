@@ -1,4 +1,4 @@
-//! `requests.parquet`: what was written is read, over several groups of rows, and memory does not grow with the rows.
+//! `requests.parquet`: rows are read as written, over several row groups, and memory does not grow with their number.
 
 use std::fs::File;
 use std::io::BufWriter;
@@ -11,10 +11,10 @@ use floatgate_report::columns::requests::{
     ParquetRequests, Record, fields, find_request, read_latencies, read_requests,
 };
 
-/// Two groups of 2^20 rows, and one that is not full.
+/// Number of rows: two row groups of 2^20 rows, and one that is not full.
 const ROWS: u64 = 2_300_000;
 
-/// The request of a number. Every third one has no breakdown.
+/// Returns the request with this number. Every third request has no breakdown.
 fn request(number: u64) -> (Completion, Option<Breakdown>) {
     let operation = Operation::ALL[(number % 4) as usize];
     let arrival = Time(number * 1_000_003);
@@ -35,7 +35,7 @@ fn record(number: u64) -> Record<'static> {
     Record { number, stream, operation, lba, sectors: sectors.into(), status, arrival, start, finish, breakdown }
 }
 
-/// Memory of this process that no file stands behind, in KiB.
+/// Returns the anonymous memory of this process, in KiB.
 fn anonymous_kib() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap();
@@ -43,7 +43,7 @@ fn anonymous_kib() -> u64 {
 }
 
 #[test]
-fn millions_of_requests_are_kept_in_the_memory_of_thousands() {
+fn memory_does_not_grow_with_the_number_of_requests() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("requests.parquet");
     let streams = ["even", "odd, \"quoted\""].map(str::to_owned);
@@ -61,7 +61,7 @@ fn millions_of_requests_are_kept_in_the_memory_of_thousands() {
     }
     drop(writer.finish(None).unwrap());
     assert!(most.max(anonymous_kib()) < early + 3_000, "from {early} to {most} KiB");
-    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "what waited leaves no file");
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "temporary files were left behind");
 
     let mut next = 0;
     read_requests(&path, &mut |read| {
@@ -81,7 +81,7 @@ fn millions_of_requests_are_kept_in_the_memory_of_thousands() {
     .unwrap();
     assert_eq!(next, ROWS);
 
-    // The first and last rows of batches and groups.
+    // First and last rows of batches and row groups.
     for number in [0, 65_535, 65_536, (1 << 20) - 1, 1 << 20, 1_200_000, 1 << 21, ROWS - 1] {
         let mut found = Vec::new();
         find_request(&path, number, &mut |read| {
@@ -92,7 +92,7 @@ fn millions_of_requests_are_kept_in_the_memory_of_thousands() {
         .unwrap();
         assert_eq!(found, [number]);
     }
-    find_request(&path, ROWS, &mut |read| panic!("there is no request {}", read.number)).unwrap();
+    find_request(&path, ROWS, &mut |read| panic!("unexpected request {}", read.number)).unwrap();
 }
 
 #[test]
@@ -100,6 +100,6 @@ fn every_column_is_documented() {
     let text = include_str!("../../../docs/reference/requests.md");
     for field in fields() {
         let name = format!("`{}`", field.name);
-        assert!(text.contains(&name), "docs/reference/requests.md does not have {name}");
+        assert!(text.contains(&name), "docs/reference/requests.md does not document {name}");
     }
 }

@@ -1,7 +1,8 @@
-//! The timing diagrams of docs/model: a figure for each command, drawn from a run of a few requests.
+//! Timing diagrams of docs/model: one figure per command, drawn from a run with a few requests.
 //!
-//! The device is that of Hu et al. 2011, Table 2 (pages of 2048 B, 25 ns a byte, tR 20 us, tPROG 200 us, tBERS 1.5 ms)
-//! with one channel and one chip, and with the command and address cycles of ONFI 2.2, which the paper leaves out.
+//! The device is that of Hu et al. 2011, Table 2 (pages of 2048 B, 25 ns per byte, tR 20 us, tPROG 200 us, tBERS 1.5
+//! ms)
+//! with one channel and one chip. The command and address cycles, which the paper omits, are those of ONFI 2.2.
 
 use floatgate_core::config::load;
 use floatgate_core::device::{Device, Options};
@@ -20,7 +21,7 @@ pub const US: u64 = 1_000_000;
 /// Command and address cycles of a read or a program, and of an erase.
 pub const A: u64 = 7 * 25_000;
 pub const A_ERASE: u64 = 5 * 25_000;
-/// The data of a page.
+/// Data transfer of a page.
 pub const X: u64 = 2048 * 25_000;
 pub const READ: u64 = 20 * US;
 pub const PROGRAM: u64 = 200 * US;
@@ -41,23 +42,23 @@ const BASE: [&str; 10] = [
 
 /// A figure.
 pub struct Figure {
-    /// Its file, without the ending.
+    /// Name of the file, without extension.
     pub name: &'static str,
     pub title: &'static str,
-    /// What the device has beyond the basic one.
+    /// Changes to the basic device.
     pub overrides: Vec<&'static str>,
-    /// What the array did, all of it.
+    /// All phases of the array.
     pub slices: Vec<Slice>,
     pub completions: Vec<Completion>,
-    /// What is drawn.
+    /// Span to draw.
     pub span: (Time, Time),
-    /// How long it takes, by hand.
+    /// Expected duration, calculated by hand.
     pub takes: u64,
     luns: Vec<u32>,
 }
 
 impl Figure {
-    /// The timeline, as `floatgate run --timeline` writes it.
+    /// Returns the timeline that `floatgate run --timeline` would write.
     pub fn timeline(&self) -> Vec<u8> {
         let device = device(&self.overrides);
         let (streams, whole) = (["host".to_owned()], (Time::ZERO, Time::NEVER));
@@ -68,7 +69,7 @@ impl Figure {
         writer.finish(None).unwrap()
     }
 
-    /// The phases that are drawn.
+    /// Returns the phases that are drawn.
     pub fn drawn(&self) -> impl Iterator<Item = &Slice> {
         let here = |slice: &&Slice| slice.end > self.span.0 && slice.start < self.span.1;
         self.slices.iter().filter(move |slice| slice.phase != Phase::Wait && here(slice))
@@ -89,17 +90,17 @@ fn read(device: &Device, tag: u64, first: u64, count: u32) -> Request {
     Request { tag, ..units(device, Operation::Read, first, count) }
 }
 
-/// What a device does for requests at these times.
+/// Runs requests at these times. Returns the phases and completions of the device.
 fn play(device: &mut Device, script: &[(u64, Request)]) -> (Vec<Slice>, Vec<Completion>) {
     device.array_mut().set_probe(Some(Probe::new(Time::ZERO, Time::NEVER).with_waits()));
     script.iter().for_each(|&(at, request)| submit(device, Time(at), request));
     let completions = drain(device);
-    (device.array().probe().expect("it was set").slices().to_vec(), completions)
+    (device.array().probe().expect("a probe is set").slices().to_vec(), completions)
 }
 
 type Script<'a> = &'a dyn Fn(&Device) -> Vec<(u64, Request)>;
 
-/// A figure of all that a device does which holds 16 pages.
+/// Returns a figure of a script that runs on a device with 16 written pages.
 fn figure(name: &'static str, title: &'static str, overrides: &[&'static str], takes: u64, script: Script) -> Figure {
     let mut device = device(overrides);
     fill(&mut device, 16);
@@ -121,15 +122,15 @@ fn finished(
     Figure { name, title, overrides: overrides.to_vec(), slices, completions, span, takes, luns }
 }
 
-/// In which order pages are overwritten.
+/// Order in which pages are overwritten.
 #[derive(Clone, Copy, PartialEq)]
 enum Order {
-    /// From the first to the last: victims hold nothing valid.
+    /// Pages in ascending order, so that victims have no valid pages.
     Sequential,
     Random,
 }
 
-/// A full device after so many overwrites in each plane, and the write that comes next.
+/// Returns a full device after `overwritten` overwrites in each plane, and the next write.
 fn used(overrides: &[&'static str], order: Order, overwritten: u32) -> (Device, Request) {
     let mut device = device(overrides);
     let planes = device.config().total_planes();
@@ -145,7 +146,7 @@ fn used(overrides: &[&'static str], order: Order, overwritten: u32) -> (Device, 
     (device, request)
 }
 
-/// A figure of what cleaning does, in a span that `wanted` finds, from the first instant of the used device on.
+/// Returns a figure of garbage collection. The number of overwrites is the first one after which `wanted` finds a span.
 fn gc(
     name: &'static str,
     title: &'static str,
@@ -159,11 +160,11 @@ fn gc(
         let (slices, completions) = play(&mut device, &[(0, request)]);
         wanted(&slices).map(|span| (device, slices, completions, span))
     });
-    let (device, slices, completions, span) = found.unwrap_or_else(|| panic!("{name}: it never happens"));
+    let (device, slices, completions, span) = found.unwrap_or_else(|| panic!("{name}: no span was found"));
     finished(name, title, overrides, (device, slices, completions), span, takes)
 }
 
-/// From when to when cleaning erases in so many planes.
+/// Returns the span of garbage-collection erases, if exactly `planes` planes are erased.
 fn erased(slices: &[Slice], planes: usize) -> Option<(Time, Time)> {
     let erases = || slices.iter().filter(|slice| slice.kind == Kind::Erase && slice.phase != Phase::Wait);
     let from = erases().map(|slice| slice.start).min()?;
@@ -171,7 +172,7 @@ fn erased(slices: &[Slice], planes: usize) -> Option<(Time, Time)> {
     (erases().filter(|slice| slice.phase == Phase::Cell).count() == planes).then_some((from, to))
 }
 
-/// From when to when cleaning moves a page by copy-back, and the next one through the controller.
+/// Returns the span in which garbage collection moves a page by copy-back, and the next page through the controller.
 fn moved(slices: &[Slice]) -> Option<(Time, Time)> {
     let cleans = |slice: &&Slice| matches!(slice.class, Class::Gc | Class::UrgentGc) && slice.phase == Phase::Cell;
     let cells: Vec<&Slice> = slices.iter().filter(cleans).collect();
@@ -180,7 +181,7 @@ fn moved(slices: &[Slice]) -> Option<(Time, Time)> {
     Some((found[0].start - Time(A), found[3].end))
 }
 
-/// From when to when cleaning moves a page of each of two planes by one copy-back.
+/// Returns the span in which garbage collection moves a page in each of two planes by one copy-back command.
 fn moved_together(slices: &[Slice]) -> Option<(Time, Time)> {
     let moves = |slice: &&Slice| slice.kind == Kind::CopyBack && slice.phase == Phase::Cell;
     let cells: Vec<&Slice> = slices.iter().filter(moves).collect();
@@ -200,7 +201,7 @@ fn basic() -> Vec<Figure> {
         gc("erase", "Block erase", &[], A_ERASE + ERASE, Order::Sequential, |slices| erased(slices, 1)),
         gc(
             "copy-back",
-            "Cleaning: a page moved by copy-back, and one through the controller",
+            "GC: a page moved by copy-back, and one through the controller",
             &["nand.advanced.copy_back=wise"],
             2 * A + READ + PROGRAM + 2 * (A + X) + READ + PROGRAM,
             Order::Random,
@@ -235,7 +236,7 @@ fn multi_plane() -> Vec<Figure> {
         ),
         gc(
             "multi-plane-copy-back",
-            "Cleaning: a page of each plane moved by a two-plane copy-back",
+            "GC: a page of each plane moved by a two-plane copy-back",
             &[
                 "geometry.planes=2",
                 "nand.advanced.copy_back=wise",
@@ -329,27 +330,27 @@ fn suspended() -> Vec<Figure> {
     let latencies = (20 + 10) * US;
     let mut all = vec![figure(
         "suspended-program",
-        "A program that a read suspends",
+        "A program suspended by a read",
         &SUSPENDS,
         A + X + PROGRAM + latencies + A + READ + X,
         &|d| vec![(0, write(d, 0, 20, 1)), (120 * US, read(d, 1, 0, 1))],
     )];
-    // What is erased is seen first, and then the same again with a read in its middle.
+    // Run once to find the erase, then again with a read in the middle of it.
     let (overwritten, (from, _)) = (0..400)
         .find_map(|overwritten| {
             let (mut device, request) = used(&SUSPENDS, Order::Sequential, overwritten);
             let (slices, _) = play(&mut device, &[(0, request)]);
             erased(&slices, 1).map(|span| (overwritten, span))
         })
-        .expect("it erases");
+        .expect("an erase occurs");
     let (mut device, request) = used(&SUSPENDS, Order::Sequential, overwritten);
     let last = device.config().logical_units() - 1;
     let other = read(&device, 1, last, 1);
     let (slices, completions) = play(&mut device, &[(0, request), (from.ps() + 600 * US, other)]);
-    let (from, to) = erased(&slices, 2).expect("it erases in two parts");
+    let (from, to) = erased(&slices, 2).expect("the erase has two parts");
     all.push(finished(
         "suspended-erase",
-        "An erase that a read suspends",
+        "An erase suspended by a read",
         &SUSPENDS,
         (device, slices, completions),
         (from, to),
@@ -377,14 +378,14 @@ fn places() -> Vec<Figure> {
         ),
         figure(
             "two-chips",
-            "Two chips on a channel: a read waits with its data",
+            "Two chips on a channel: a read waits to transfer its data",
             &CHIPS,
             2 * A + READ + 2 * X - A,
             &|d| vec![(0, read(d, 0, 0, 1)), (0, read(d, 1, 1, 1))],
         ),
         figure(
             "way-switch",
-            "Two chips on a channel that takes 5 us to turn to another",
+            "Two chips on a channel with a way switch of 5 us",
             &[CHIPS[0], CHIPS[1], "bus.way_switch=5us"],
             A + X + PROGRAM + A + X + 5 * US,
             &|d| vec![(0, write(d, 0, 20, 2))],

@@ -1,5 +1,5 @@
-//! What cannot be drawn is refused, with what is wrong and what to do; nothing that a file holds ends in a panic, or
-//! takes memory without bounds.
+//! Robustness of timing diagrams: invalid files are refused with the reason and a remedy. No file causes a panic or
+//! unbounded memory use.
 
 use std::io::{Read, Write};
 
@@ -24,7 +24,7 @@ fn drawn(bytes: &[u8], span: (Time, Time)) -> Result<String, String> {
 fn refused(bytes: &[u8]) -> String {
     match drawn(bytes, WHOLE) {
         Err(said) => said,
-        Ok(_) => panic!("it was drawn"),
+        Ok(_) => panic!("an invalid file was drawn"),
     }
 }
 
@@ -40,14 +40,14 @@ fn unpacked(bytes: &[u8]) -> String {
     text
 }
 
-/// The figure with the most kinds of events.
+/// Returns the figure with the most kinds of events.
 fn example() -> Figure {
     figures().into_iter().find(|figure| figure.name == "suspended-erase").unwrap()
 }
 
 const HEAD: &str = r#"{"displayTimeUnit":"ns","otherData":{"schema":"floatgate-timeline-1","device":"d","config_digest":"0"},"traceEvents":["#;
 
-/// A timeline of planes of one channel, with so many programs of each, one after the other.
+/// Returns a timeline of planes of one channel, with `programs` consecutive programs in each.
 fn timeline(planes: u64, programs: u64) -> Vec<u8> {
     let mut lines =
         vec![HEAD.to_owned(), r#"{"ph":"M","pid":0,"name":"process_name","args":{"name":"host"}}"#.to_owned()];
@@ -71,7 +71,7 @@ fn timeline(planes: u64, programs: u64) -> Vec<u8> {
 }
 
 #[test]
-fn what_is_no_timeline_is_told() {
+fn files_that_are_not_timelines_are_refused() {
     for bytes in [&b""[..], b"no gzip", &packed(b""), &packed(b"[1, 2]"), &packed(b"{\"a\":1}\n"), &packed(&[0xff; 9])]
     {
         let said = refused(bytes);
@@ -81,13 +81,13 @@ fn what_is_no_timeline_is_told() {
         );
     }
     let longer = unpacked(&example().timeline()) + "more\n";
-    assert!(refused(&packed(longer.as_bytes())).contains("goes on behind its end"));
+    assert!(refused(&packed(longer.as_bytes())).contains("has data after its end"));
     let other = packed(HEAD.replace("timeline-1", "timeline-9").as_bytes());
-    assert!(refused(&other).contains("has not the form floatgate-timeline-1"), "{}", refused(&other));
+    assert!(refused(&other).contains("does not have schema floatgate-timeline-1"), "{}", refused(&other));
 }
 
 #[test]
-fn what_is_not_whole_is_told() {
+fn truncated_files_are_refused() {
     let whole = example().timeline();
     assert!(drawn(&whole, WHOLE).is_ok());
     for length in 0..whole.len() {
@@ -97,56 +97,55 @@ fn what_is_not_whole_is_told() {
     let text = unpacked(&whole);
     for (at, _) in text.match_indices('\n').filter(|(at, _)| *at + 1 < text.len()) {
         let said = refused(&packed(&text.as_bytes()[..=at]));
-        assert!(said.contains("ends early") || said.contains("is not a timeline"), "{said}");
+        assert!(said.contains("is truncated") || said.contains("is not a timeline"), "{said}");
     }
 }
 
 #[test]
-fn a_line_without_an_end_takes_no_memory_without_end() {
+fn an_endless_line_does_not_exhaust_memory() {
     for head in [String::new(), format!("{HEAD}\n")] {
         let long = format!("{head}{}", " ".repeat(8 << 20));
-        assert!(refused(&packed(long.as_bytes())).contains("a line of more than a mebibyte"));
+        assert!(refused(&packed(long.as_bytes())).contains("a line is longer than 1 MiB"));
     }
 }
 
 #[test]
-fn events_that_no_timeline_has_are_shown() {
+fn invalid_events_are_shown() {
     let text = unpacked(&example().timeline());
     let spoilt = [
-        (r#""cat":"host write""#, r#""cat":"<b>""#, "an operation that is not known"),
-        (r#""phase":"cell""#, r#""phase":"sleep""#, "a phase that is not known"),
+        (r#""cat":"host write""#, r#""cat":"<b>""#, "an unknown operation"),
+        (r#""phase":"cell""#, r#""phase":"sleep""#, "an unknown phase"),
         (r#","plane":0"#, r#","plane":77"#, "a plane without a name"),
         ("chip 0 die 0 plane 0", "chip x die 0 plane 0", "invalid digit"),
-        (r#""name":"read","args""#, r#""name":"look","args""#, "an operation of no request"),
+        (r#""name":"read","args""#, r#""name":"look","args""#, "an unknown request operation"),
         (r#""request":1"#, r#""request":"one""#, "a number is missing"),
     ];
     for (from, to, expected) in spoilt {
-        assert!(text.contains(from), "{from} is not there");
+        assert!(text.contains(from), "{from} is missing");
         let said = refused(&packed(text.replace(from, to).as_bytes()));
         assert!(
-            said.contains("has an event that no timeline has: {") && said.ends_with(expected)
-                || said.contains(expected),
+            said.contains("has an invalid event: {") && said.ends_with(expected) || said.contains(expected),
             "{said}"
         );
     }
 }
 
-/// The span that a refusal names.
+/// Returns the span that an error message proposes.
 fn proposed(said: &str) -> (Time, Time) {
-    let (from, to) = said.rsplit_once("like ").unwrap().1.split_once("..").unwrap();
+    let (from, to) = said.rsplit_once("such as ").unwrap().1.split_once("..").unwrap();
     let time = |text: &str| text.parse::<Duration>().unwrap().time();
     (if from.is_empty() { Time::ZERO } else { time(from) }, time(to))
 }
 
 #[test]
-fn more_than_a_diagram_holds_is_refused_with_a_span_that_it_holds() {
+fn too_many_phases_are_refused_with_a_shorter_span() {
     let many = timeline(2, 400);
     let said = refused(&many);
-    assert!(said.contains("has 800 phases in this span, of which a diagram shows 300 at most"), "{said}");
+    assert!(said.contains("has 800 phases in this span, but a diagram shows at most 300"), "{said}");
     assert_eq!(proposed(&said), (Time::ZERO, Time(MOST_PHASES as u64 / 2 * 100 * US)));
     let boxes = |svg: &str| svg.matches("class=\"box program\"").count();
     assert_eq!(boxes(&drawn(&many, proposed(&said)).unwrap()), MOST_PHASES);
-    // From the middle on, with what is under way there.
+    // A span from the middle on includes operations that are in flight there.
     let middle = (Time(10_020 * US), Time::NEVER);
     let said = drawn(&many, middle).unwrap_err();
     assert_eq!(proposed(&said), (middle.0, Time(25_000 * US)), "{said}");
@@ -154,26 +153,27 @@ fn more_than_a_diagram_holds_is_refused_with_a_span_that_it_holds() {
 }
 
 #[test]
-fn more_planes_than_a_diagram_holds_are_refused() {
+fn too_many_planes_are_refused() {
     let said = refused(&timeline(MOST_PLANES as u64 + 1, 2));
     assert!(
-        said.contains("has work of more than 48 planes in this span") && said.ends_with("a smaller device"),
+        said.contains("activity on more planes in this span than a diagram can show (48)")
+            && said.ends_with("a smaller device"),
         "{said}"
     );
     assert!(drawn(&timeline(MOST_PLANES as u64, 2), WHOLE).is_ok());
 }
 
 #[test]
-fn a_span_without_work_is_told_with_that_which_has_some() {
+fn a_span_without_activity_is_refused_with_the_span_of_activity() {
     let some = timeline(1, 3);
     let said = drawn(&some, (Time(60 * US), Time(90 * US))).unwrap_err();
-    assert!(said.contains("no work of channels and cells in this span") && said.ends_with("0ps and 250us"), "{said}");
-    assert!(refused(&timeline(1, 0)).ends_with("nothing happened in the span that was recorded"));
+    assert!(said.contains("no channel or cell activity in this span") && said.ends_with("0ps and 250us"), "{said}");
+    assert!(refused(&timeline(1, 0)).ends_with("nothing happened in the recorded span"));
 }
 
-/// Bytes changed at random, and numbers made extreme: whatever comes of it, it is a drawing or a refusal.
+/// Changes bytes at random and replaces numbers by extreme values. Each file must be drawn or refused.
 #[test]
-fn whatever_a_file_holds_it_is_drawn_or_refused() {
+fn any_file_is_drawn_or_refused() {
     let text = unpacked(&example().timeline());
     let numbers = ["-1", "0", "1e300", "-1e300", "18446744073709551615", "0.000001", "null", "\"\"", "[]"];
     let mut rng = Rng::new(1, "hostile");

@@ -1,5 +1,5 @@
-//! Timing diagrams: those of docs/model are what the code draws (`FLOATGATE_BLESS=1` writes them again), what is drawn
-//! is what the timeline has, and whatever cannot be drawn is refused with the reason.
+//! Timing diagrams: the diagrams of docs/model are up to date (`FLOATGATE_BLESS=1` writes them again), boxes match the
+//! timeline, and invalid files are refused with the reason.
 
 #[path = "../../../core/tests/common/mod.rs"]
 mod common;
@@ -42,14 +42,14 @@ fn the_diagrams_of_the_model_are_up_to_date() {
             std::fs::write(&path, &svg).unwrap();
         }
         let drawn = std::fs::read_to_string(&path).unwrap_or_default();
-        assert!(drawn == svg, "{} is stale: run the tests with FLOATGATE_BLESS=1", path.display());
+        assert!(drawn == svg, "{} is outdated; run the tests with FLOATGATE_BLESS=1", path.display());
         there.remove(&name);
     }
-    assert!(there.is_empty(), "no figure of {} is drawn any more: {there:?}", directory.display());
+    assert!(there.is_empty(), "{} has files that no figure produces: {there:?}", directory.display());
 }
 
 #[test]
-fn the_figures_take_the_time_that_the_closed_forms_say() {
+fn figures_take_the_calculated_time() {
     for figure in figures() {
         let from = figure.drawn().map(|slice| slice.start).min().unwrap();
         let to = figure.drawn().map(|slice| slice.end).max().unwrap();
@@ -57,28 +57,31 @@ fn the_figures_take_the_time_that_the_closed_forms_say() {
     }
 }
 
-/// Options of `nand.advanced` that are no commands: they say which planes and blocks may go together.
+/// Options of `nand.advanced` that are not commands, but restrict which planes and blocks may work together.
 const NO_COMMANDS: [&str; 2] = ["strict", "plane_pairs"];
 
 #[test]
 fn every_command_has_a_figure() {
     let figures = figures();
     for kind in Kind::ALL {
-        assert!(figures.iter().any(|figure| figure.drawn().any(|slice| slice.kind == kind)), "none of a {kind:?}");
+        assert!(figures.iter().any(|figure| figure.drawn().any(|slice| slice.kind == kind)), "no {kind:?} in figures");
     }
     for phase in [Phase::Switch, Phase::Command, Phase::Data, Phase::Cell] {
-        assert!(figures.iter().any(|figure| figure.drawn().any(|slice| slice.phase == phase)), "none of a {phase:?}");
+        assert!(
+            figures.iter().any(|figure| figure.drawn().any(|slice| slice.phase == phase)),
+            "no {phase:?} in figures"
+        );
     }
-    let Ok(Value::Object(options)) = serde_json::to_value(Advanced::default()) else { panic!("it is a table") };
+    let Ok(Value::Object(options)) = serde_json::to_value(Advanced::default()) else { panic!("not a table") };
     for option in options.keys().filter(|option| !NO_COMMANDS.contains(&option.as_str())) {
         let key = format!("nand.advanced.{option}=");
         let is_drawn = figures.iter().any(|figure| figure.overrides.iter().any(|set| set.starts_with(&key)));
-        assert!(is_drawn, "no figure shows what `nand.advanced.{option}` does: add one to figures.rs");
+        assert!(is_drawn, "no figure shows `nand.advanced.{option}`; add one to figures.rs");
     }
 }
 
 #[test]
-fn every_figure_is_in_the_model_with_words() {
+fn every_figure_is_shown_in_the_model_documentation() {
     let pages: Vec<String> = std::fs::read_dir(docs().join("model"))
         .unwrap()
         .map(|entry| std::fs::read_to_string(entry.unwrap().path()).unwrap())
@@ -89,7 +92,7 @@ fn every_figure_is_in_the_model_with_words() {
     }
 }
 
-/// What an operation did, in the order of time: its category and plane, and its phases.
+/// An operation: its category, its plane, and its phases in order of time.
 type Done = (String, u64, Vec<String>);
 
 fn operations(figure: &Figure) -> BTreeMap<u64, Done> {
@@ -106,13 +109,13 @@ fn operations(figure: &Figure) -> BTreeMap<u64, Done> {
     for (_, op, event) in phases {
         let (what, plane) = (event["cat"].as_str().unwrap().to_owned(), event["args"]["plane"].as_u64().unwrap());
         let done = all.entry(op).or_insert((what.clone(), plane, Vec::new()));
-        assert_eq!((&done.0, done.1), (&what, plane), "{}: operation {op} is two", figure.name);
+        assert_eq!((&done.0, done.1), (&what, plane), "{}: two operations have the number {op}", figure.name);
         done.2.push(event["args"]["phase"].as_str().unwrap().to_owned());
     }
     all
 }
 
-/// Commands that overlap in a plane, and planes that work together: each operation has its own phases, all of them.
+/// Commands overlap in a plane, and planes work together. Still, each operation has exactly its own phases.
 #[test]
 fn phases_belong_to_their_own_operation() {
     let read = ["command", "cell", "data"].as_slice();
@@ -139,7 +142,7 @@ fn phases_belong_to_their_own_operation() {
     assert_eq!(all.values().map(|done| done.1).collect::<BTreeSet<_>>(), BTreeSet::from([0, 1, 2, 3]));
 }
 
-/// A box of a drawing: from when, to when, where it begins and how wide it is, and its class.
+/// A box of a drawing.
 struct Drawn {
     span: (u64, u64),
     op: Option<u64>,
@@ -149,7 +152,7 @@ struct Drawn {
 }
 
 fn boxes(svg: &str) -> Vec<Drawn> {
-    let document = roxmltree::Document::parse(svg).expect("it is XML");
+    let document = roxmltree::Document::parse(svg).expect("not XML");
     let is_box = |node: &roxmltree::Node| node.attribute("class").is_some_and(|class| class.starts_with("box "));
     let number = |node: roxmltree::Node, name: &str| node.attribute(name).and_then(|text| text.parse::<u64>().ok());
     let boxed = |node: roxmltree::Node| {
@@ -167,7 +170,7 @@ fn boxes(svg: &str) -> Vec<Drawn> {
 }
 
 #[test]
-fn boxes_begin_and_end_with_the_events_of_the_timeline() {
+fn boxes_match_the_events_of_the_timeline() {
     for figure in figures() {
         let drawn = boxes(&drawing(&figure));
         let mut events = Vec::new();
@@ -185,14 +188,14 @@ fn boxes_begin_and_end_with_the_events_of_the_timeline() {
         spans.sort_unstable();
         events.sort_unstable();
         assert_eq!(spans, events, "{}", figure.name);
-        // The data of a plane are drawn twice: on the channel, and in the register.
+        // The data transfers of a plane are drawn twice: on the channel, and in the register.
         let count = |class: &str| drawn.iter().filter(|drawn| drawn.class.starts_with(class)).count();
         assert_eq!(count("register"), count("data"), "{}", figure.name);
         assert_to_scale(&figure, &drawn);
     }
 }
 
-/// Asserts that time is drawn to scale: all boxes that are wide enough have one.
+/// Asserts that all boxes have the same time scale, except boxes of minimum width.
 fn assert_to_scale(figure: &Figure, drawn: &[Drawn]) {
     let whole: Vec<&Drawn> = drawn
         .iter()
