@@ -1,6 +1,6 @@
-"""Floatgate: an SSD you can take apart.
+"""Floatgate: a deterministic simulator of flash SSDs.
 
-A fast, deterministic simulator of flash SSDs. Choose a device and a workload, run one on the other::
+Choose a device and a workload, and run the workload on the device::
 
     import floatgate as fg
 
@@ -10,7 +10,7 @@ A fast, deterministic simulator of flash SSDs. Choose a device and a workload, r
     result.summary.requests.write.latency_us.p99
     result.report("report.html")
 
-The numbers are those of the ``floatgate`` command, byte for byte.
+The results are identical to those of the ``floatgate`` command, byte for byte.
 """
 
 import importlib
@@ -90,7 +90,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401 (a module)
-    """Import the studies when they are asked for, and not with the package."""
+    """Import the studies on first use, not with the package."""
     if name != "studies":
         raise AttributeError(f"module 'floatgate' has no attribute {name!r}")
     return importlib.import_module("floatgate.studies")

@@ -1,7 +1,7 @@
-"""The ``floatgate`` command: the code of the program that ``cargo install`` makes, and what is made of many runs.
+"""The ``floatgate`` command: the extension module runs most subcommands, and this package runs those of many runs.
 
-The words of :data:`WORDS` are this package's own; all others are done by the extension module. The program without
-Python knows these words, too, and calls ``python3 -m floatgate`` for them.
+Subcommands in :data:`WORDS` are implemented in Python, all others in the extension module. The program that
+``cargo install`` builds calls ``python3 -m floatgate`` for the subcommands in Python.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from floatgate.exceptions import FloatgateError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-#: Words that are done in Python: the module, and the function in it that takes the arguments behind the word and
-#: returns the status to exit with.
+#: Subcommands implemented in Python: the module, and the function in it. The function takes the arguments after the
+#: subcommand and returns the exit status.
 WORDS = {
     "sweep": "floatgate.sweepfile:command",
     "optimize": "floatgate.optimizing:command",
@@ -28,30 +28,30 @@ WORDS = {
     "study": "floatgate.studies:command",
 }
 
-#: The statuses of the program: what was asked for cannot be, went wrong, or was stopped by Ctrl-C.
+#: Exit statuses: invalid request, failure, and interruption by Ctrl-C.
 MISTAKE, FAULT, INTERRUPTED = 2, 1, 130
 
 
 def main() -> int:
-    """Do what the command line asks for, and return the status to exit with."""
+    """Run the command line, and return the exit status."""
     word, arguments = sys.argv[1:2], sys.argv[2:]
     if word and word[0] in WORDS:
         return _in_python(word[0], arguments)
-    # The extension module handles Ctrl-C and calls the handler that was there before. That of Python would end the
-    # interpreter by the signal in place of the status.
+    # The extension module handles Ctrl-C and then calls the previous handler. Python's handler would end the
+    # interpreter by the signal, and the exit status would be lost.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     return _floatgate.command(["floatgate", *sys.argv[1:]])
 
 
 def _in_python(word: str, arguments: list[str]) -> int:
-    """Call a word, and tell errors as the program does."""
+    """Run a subcommand in Python, and report errors like the program."""
     module, function = WORDS[word].split(":")
     try:
         command: Callable[[list[str]], int] = getattr(importlib.import_module(module), function)
         status = command(arguments)
         sys.stdout.flush()
     except BrokenPipeError:
-        # Nobody reads what is printed any more, which is no failure. What is left in the buffer goes nowhere.
+        # The reader has closed the pipe, which is not an error. Discard the rest of the output.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except KeyboardInterrupt as interrupt:

@@ -1,4 +1,4 @@
-"""Tasks on the processors of this machine, or on a cluster: joblib does it, and Dask and Ray below it."""
+"""Parallel tasks: runs them on the processors of this machine by joblib, or on a cluster by Dask or Ray."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from floatgate.exceptions import OptionError, SimulationError
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Sequence
 
-#: What joblib, Dask and Ray raise when a task's worker has died, with it or too often.
+#: Exceptions of joblib, Dask and Ray if the worker of a task has died.
 _DEATHS = frozenset(["BrokenExecutor", "KilledWorker", "RayActorError"])
 
 _Item = TypeVar("_Item")
@@ -21,23 +21,23 @@ _Value = TypeVar("_Value")
 def each(
     function: Callable[[_Item], _Value], items: Sequence[_Item], n_jobs: int | None
 ) -> Iterator[tuple[int, _Value]]:
-    """Call a function with each item, and give the numbers of the items with the values, as they end.
+    """Call a function with each item, and yield the numbers of the items with the values, in order of completion.
 
-    `n_jobs` is how many at once, as joblib has it; None is what ``joblib.parallel_config`` says, and one process for
-    each processor where it says nothing. 1 needs no joblib, and gives them in order.
+    `n_jobs` is the number of parallel jobs, as in joblib. None is the setting of ``joblib.parallel_config``, or one
+    process per processor if there is none. 1 does not need joblib, and yields the items in order.
     """
     if n_jobs == 0:
-        raise OptionError("0 jobs do nothing: give their number, or -1 for one on each processor")
+        raise OptionError("invalid number of jobs `0`: expected 1 or more, or -1 for one per processor")
     if n_jobs == 1 or not items:
         return (_numbered(function, *pair) for pair in enumerate(items))
     try:
         import joblib  # noqa: PLC0415 (an extra)
         from joblib.parallel import get_active_backend  # noqa: PLC0415
     except ImportError as error:
-        raise ImportError("runs go in parallel by joblib: pip install floatgate[joblib], or say n_jobs=1") from error
+        raise ImportError("parallel runs need joblib: pip install floatgate[joblib], or set n_jobs=1") from error
     backend, jobs = get_active_backend()
     if n_jobs is None:
-        # One job of joblib's own processes, or of Ray, is what it has when nobody has said anything.
+        # Without a configuration, joblib reports one job for its own processes and for Ray.
         n_jobs = -1 if jobs in (None, 1) and type(backend).__name__ in ("LokyBackend", "RayBackend") else jobs
     own = _generating(backend) if type(backend).__name__ == "RayBackend" else None
     parallel = joblib.Parallel(n_jobs=n_jobs, return_as="generator_unordered", batch_size=1, backend=own)
@@ -45,20 +45,20 @@ def each(
 
 
 def _generating(backend: Any) -> Any:  # noqa: ANN401 (a class of Ray's)
-    """Let Ray's backend give results as they come, and run again what a worker that died was at.
+    """Return Ray's backend with results in order of completion, and with repeated tasks for workers that died.
 
-    It inherits from joblib's backend of processes that it gives no results before the last. Its pool can: it calls back
-    for each, as joblib asks of backends that give them.
+    The backend inherits a flag from joblib's process backend, by which it returns no results before the last. Its pool
+    calls back for each result, as joblib requires of backends that yield results.
     """
 
-    class Generating(type(backend)):  # type: ignore[misc] # Ray's class, which is known only here
+    class Generating(type(backend)):  # type: ignore[misc] # Ray's class is known only at run time
         supports_return_generator = True
 
     return Generating(ray_remote_args={"max_restarts": -1, "max_task_retries": 3, **(backend.ray_remote_args or {})})
 
 
 def _taken(values: Generator[tuple[int, _Value], None, None]) -> Iterator[tuple[int, _Value]]:
-    """Give values as they end. Where that is broken off, joblib warns of those that nobody took, which is known."""
+    """Yield values in order of completion. Suppress joblib's warning about unused values if iteration stops early."""
     try:
         while True:
             with _without_warning():
@@ -70,8 +70,8 @@ def _taken(values: Generator[tuple[int, _Value], None, None]) -> Iterator[tuple[
         if _DEATHS.isdisjoint(kind.__name__ for kind in type(error).__mro__):
             raise
         raise SimulationError(
-            "a worker process died, perhaps for want of memory: run fewer jobs at once. What had ended is in the "
-            "store, where there is one, and the same call goes on with the rest"
+            "a worker process died, perhaps because memory ran out: run fewer jobs at once. Completed runs are in the "
+            "store, if there is one, and the same call continues with the rest"
         ) from error
     finally:
         with _without_warning():
@@ -91,10 +91,10 @@ def _numbered(function: Callable[[_Item], _Value], number: int, item: _Item) -> 
 
 @contextlib.contextmanager
 def engine(scheduler: str | None) -> Iterator[None]:
-    """Let what is distributed in here run where `scheduler` says.
+    """Run parallel tasks within this context on `scheduler`.
 
-    ``tcp://HOST:PORT`` and ``tls://HOST:PORT`` are schedulers of Dask, ``ray://HOST:PORT`` is a cluster of Ray, and
-    ``ray`` one that is made for it on this machine. None is this machine.
+    ``tcp://HOST:PORT`` and ``tls://HOST:PORT`` are Dask schedulers, and ``ray://HOST:PORT`` is a Ray cluster. ``ray``
+    starts a Ray cluster on this machine. None is this machine without a cluster.
     """
     with contextlib.ExitStack() as stack:
         if scheduler is not None:
@@ -103,7 +103,7 @@ def engine(scheduler: str | None) -> Iterator[None]:
 
 
 def _backend(scheduler: str, stack: contextlib.ExitStack) -> Any:  # noqa: ANN401 (a class of joblib's)
-    import_joblib = "a scheduler needs joblib and its own package: pip install "
+    import_joblib = "a scheduler needs joblib and a package of its own: pip install "
     if scheduler.startswith(("tcp://", "tls://")):
         try:
             import joblib  # noqa: PLC0415 (an extra)
@@ -113,7 +113,7 @@ def _backend(scheduler: str, stack: contextlib.ExitStack) -> Any:  # noqa: ANN40
         try:
             stack.enter_context(Client(scheduler, timeout="10s"))
         except OSError as error:
-            raise OptionError(f"no scheduler of Dask answers at {scheduler}: {error}") from error
+            raise OptionError(f"no Dask scheduler at {scheduler}: {error}") from error
         return joblib.parallel_config(backend="dask")
     if scheduler == "ray" or scheduler.startswith("ray://"):
         try:
@@ -128,8 +128,8 @@ def _backend(scheduler: str, stack: contextlib.ExitStack) -> Any:  # noqa: ANN40
                     address=None if scheduler == "ray" else scheduler, include_dashboard=False, log_to_driver=False
                 )
             except (ConnectionError, ValueError) as error:
-                raise OptionError(f"no cluster of Ray answers at {scheduler}: {error}") from error
+                raise OptionError(f"no Ray cluster at {scheduler}: {error}") from error
             stack.callback(ray.shutdown)
         register_ray()
         return joblib.parallel_config(backend="ray")
-    raise OptionError(f"{scheduler}: a scheduler is tcp://HOST:PORT (Dask), ray://HOST:PORT, or ray")
+    raise OptionError(f"invalid scheduler `{scheduler}`: expected tcp://HOST:PORT (Dask), ray://HOST:PORT, or ray")

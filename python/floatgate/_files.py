@@ -1,4 +1,4 @@
-"""Files: the TOML that says what to run, tables, and what is written whole or not at all."""
+"""Files: reads TOML files with checks, writes tables, and replaces files atomically."""
 
 from __future__ import annotations
 
@@ -22,31 +22,31 @@ if TYPE_CHECKING:
 
 
 def read_toml(path: str, keys: Mapping[str, type | tuple[type, ...]]) -> dict[str, Any]:
-    """Read a file, and refuse keys that it does not have, and values of other types."""
+    """Read a TOML file, and reject unknown keys and values of other types."""
     try:
         tomllib = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
     except ImportError as error:
-        raise ImportError("Python 3.10 reads no TOML by itself: pip install tomli") from error
+        raise ImportError("Python 3.10 has no TOML parser: pip install tomli") from error
     try:
         said: dict[str, Any] = tomllib.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
         raise OptionError(f"cannot read {path}: {error.strerror}") from error
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise OptionError(f"{path} is no TOML: {error}") from error
+        raise OptionError(f"{path} is not valid TOML: {error}") from error
     check_keys(path, said, keys)
     return said
 
 
 def check_keys(where: str, said: Mapping[str, Any], keys: Mapping[str, type | tuple[type, ...]]) -> None:
-    """Refuse keys that are not known, and values of other types."""
+    """Reject unknown keys, and values of other types."""
     for key, value in said.items():
         if key not in keys:
-            raise OptionError(f"{where}: there is no key `{key}`{near(key, keys)}; there are {', '.join(keys)}")
-        # A truth value is a number to Python, and to nobody else.
+            raise OptionError(f"{where}: unknown key `{key}`{near(key, keys)}; expected {', '.join(keys)}")
+        # `bool` is a subclass of `int`, but a truth value is not accepted as a number.
         if not isinstance(value, keys[key]) or (isinstance(value, bool) and keys[key] is not bool):
             kinds = keys[key]
             names = [_TYPES[kind] for kind in (kinds if isinstance(kinds, tuple) else (kinds,))]
-            raise OptionError(f"{where}: `{key}` is {' or '.join(names)}, not {value!r}")
+            raise OptionError(f"{where}: `{key}` must be {' or '.join(names)}, not {value!r}")
 
 
 _TYPES = {str: "a text", int: "a whole number", float: "a number", bool: "true or false", list: "a list",
@@ -54,13 +54,13 @@ _TYPES = {str: "a text", int: "a whole number", float: "a number", bool: "true o
 
 
 def near(name: str, names: Iterable[str]) -> str:
-    """Say what may have been meant."""
+    """Return a hint with the names nearest to an unknown name."""
     found = difflib.get_close_matches(name, list(names), n=3)
     return f" (nearest: {', '.join(found)})" if found else ""
 
 
 def flat(table: Mapping[str, Any], path: str = "") -> dict[str, Any]:
-    """Take tables in tables for one with paths, as ``gc.victim = [...]`` is two tables to TOML."""
+    """Flatten nested tables into one table with paths: ``gc.victim = [...]`` is two tables in TOML."""
     found: dict[str, Any] = {}
     for key, value in table.items():
         if isinstance(value, Mapping):
@@ -71,41 +71,40 @@ def flat(table: Mapping[str, Any], path: str = "") -> dict[str, Any]:
 
 
 def select(table: pa.Table, columns: Iterable[str]) -> pa.Table:
-    """Take some columns, by their names."""
+    """Select columns by name."""
     columns = list(columns)
     for name in columns:
         if name not in table.column_names:
-            raise OptionError(f"there is no column `{name}`{near(name, table.column_names)}")
+            raise OptionError(f"unknown column `{name}`{near(name, table.column_names)}")
     return table.select(columns)
 
 
 def keep_apart(inputs: Iterable[str | os.PathLike[str]], output: str | os.PathLike[str]) -> None:
-    """Refuse an output that would overwrite what is read; links are what they lead to."""
+    """Refuse an output that would overwrite an input, also through links."""
     for path in inputs:
         try:
             same = Path(path).samefile(output)
         except OSError:
-            continue  # One of them is not there.
+            continue  # One of the files does not exist.
         if same:
-            raise OptionError(f"{output} would overwrite {path}: give the output another name")
+            raise OptionError(f"{output} would overwrite {path}; give the output another name")
 
 
 def check_output(path: str, inputs: Iterable[str | os.PathLike[str]] = ()) -> None:
-    """Refuse what cannot be written, or is an input, before anything is run for it."""
+    """Refuse an output that cannot be written or is an input, before anything runs."""
     keep_apart(inputs, path)
     if Path(path).suffix not in (".csv", ".parquet"):
-        raise OptionError(f"{path}: the name of a table ends in .csv or .parquet")
+        raise OptionError(f"{path}: the name of a table must end in .csv or .parquet")
     if not Path(path).absolute().parent.is_dir():
-        raise OptionError(f"{path}: there is no directory {Path(path).parent}")
+        raise OptionError(f"{path}: directory {Path(path).parent} does not exist")
 
 
 @contextlib.contextmanager
 def draft(place: Path) -> Iterator[Path]:
-    """Give a file beside a place that goes there when it is whole, and is gone where it never is.
+    """Yield a temporary file next to `place`. Rename it to `place` on success, and delete it on failure.
 
-    Nobody else writes to it: not another thread, process or machine that makes a file for the same place. Symbolic
-    links are followed. What is not a regular file, such as a device node or a pipe, cannot be replaced and is given
-    itself.
+    No other thread, process or machine that creates `place` uses the same temporary file. Symbolic links are followed.
+    A file that is not a regular file, such as a device node or a pipe, cannot be replaced, and is yielded itself.
     """
     if place.exists() and not place.is_file():
         yield place
@@ -118,12 +117,12 @@ def draft(place: Path) -> Iterator[Path]:
             partial.chmod(place.stat().st_mode)
         partial.replace(place)
     finally:
-        # Ctrl-C may come at any time.
+        # Ctrl-C may occur at any time.
         partial.unlink(missing_ok=True)
 
 
 def write_table(table: pa.Table, path: str) -> None:
-    """Write a table, whole or not at all."""
+    """Write a table to a file, atomically."""
     import pyarrow.parquet as pq  # noqa: PLC0415
     from pyarrow import csv  # noqa: PLC0415 (half a second, and not always needed)
 
@@ -138,7 +137,7 @@ def write_table(table: pa.Table, path: str) -> None:
 
 
 def text_table(table: pa.Table) -> str:
-    """Write a table for reading: a line for each row, numbers to the right."""
+    """Format a table as text: one line per row, numbers right-aligned."""
     columns = [[name, *(_shown(value) for value in table[name].to_pylist())] for name in table.column_names]
     widths = [max(map(len, column)) for column in columns]
     numeric = [all(not isinstance(value, str) for value in table[name].to_pylist()) for name in table.column_names]
@@ -157,12 +156,12 @@ def _shown(value: Any) -> str:  # noqa: ANN401 (a value of a table)
         return "-"
     if isinstance(value, float):
         return f"{value:.6g}"
-    # A text of several lines, as errors may be, would be several rows.
+    # A text with several lines, such as an error, would become several rows.
     return " ".join(str(value).split())
 
 
 def progress_line(word: str, done: int, total: int, *, failed: int = 0, eta_s: float | None = None) -> None:
-    """Write to standard error how far it is, over what was written there before."""
+    """Write the progress to standard error, over the previous progress line."""
     left = f", {_duration(eta_s)} left" if eta_s is not None and done < total else ""
     errors = f", {failed} failed" if failed else ""
     end = "\n" if done == total else ""
@@ -177,7 +176,7 @@ def _duration(seconds: float) -> str:
 
 
 class Progress:
-    """Tells how far many runs are: a function that was given, or whoever looks at the terminal."""
+    """Reports the progress of many runs, to a function or on the terminal."""
 
     def __init__(
         self,
@@ -195,11 +194,11 @@ class Progress:
         self._shows = progress is True or (progress is None and sys.stderr.isatty())
 
     def step(self, count: int = 1, *, failed: bool) -> None:
-        """Count runs that have ended."""
+        """Count completed runs."""
         self._done += count
         self._ran += count
         self._failed += count * failed
-        # As fast as it has been.
+        # Assumes that the rest takes as long as the runs so far.
         eta_s = (time.monotonic() - self._start) / self._ran * (self._total - self._done)
         if self._tell:
             self._tell(self._done, self._total, eta_s)
@@ -208,16 +207,16 @@ class Progress:
 
 
 def runs_in(store: str) -> int:
-    """Count the runs of a store."""
+    """Count the runs in a store."""
     return sum(1 for _ in Path(store).glob("*.parquet"))
 
 
 def add_engine(made: argparse.ArgumentParser) -> None:
-    """Add the options that say where it runs."""
+    """Add the options for parallel runs."""
     made.add_argument(
-        "--jobs", metavar="N", type=int, help="runs at once [default: one on each processor, or what the cluster has]"
+        "--jobs", metavar="N", type=int, help="parallel runs [default: one per processor, or all of the cluster]"
     )
     made.add_argument(
-        "--scheduler", metavar="ADDRESS", help="a cluster: tcp://HOST:PORT (Dask), ray://HOST:PORT, or ray"
+        "--scheduler", metavar="ADDRESS", help="cluster: tcp://HOST:PORT (Dask), ray://HOST:PORT, or ray"
     )
-    made.add_argument("--quiet", action="store_true", help="do not show how far it is")
+    made.add_argument("--quiet", action="store_true", help="do not show progress")

@@ -1,4 +1,4 @@
-"""The extension module: bindings of the simulator. The package's other modules are what to use."""
+"""Extension module: bindings of the simulator. Use the other modules of the package instead."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -44,20 +44,20 @@ class _RunOptions(TypedDict):
 
 @final
 class Units:
-    """What is in the buffer, for the policy that evicts from it."""
+    """Units in the buffer, for an eviction policy."""
 
     def rows(self) -> bytes: ...
 
 @final
 class DeviceConfig:
-    """A device that has passed its checks."""
+    """A valid device configuration."""
 
     @staticmethod
     def load(name_or_path: str, overrides: list[str]) -> DeviceConfig:
-        """Read a built-in device by its name, or a file by its path."""
+        """Load a built-in device by name, or a device file by path."""
     @staticmethod
     def from_toml(text: str, called: str, overrides: list[str]) -> DeviceConfig:
-        """Read the text of a device file."""
+        """Parse the text of a device file."""
     @property
     def name(self) -> str: ...
     @property
@@ -76,13 +76,13 @@ class DeviceConfig:
     def to_toml(self) -> str: ...
     def figures(self) -> list[tuple[str, str, str | None]]: ...
     def externals(self) -> list[tuple[str, str, str, str]]:
-        """Tell the policies in Python: path of the key, name, digest of the source, options as JSON."""
+        """Return the policies in Python: path of the key, name, digest of the source, options as JSON."""
     def with_policies(self, makers: dict[str, Callable[[str, int], object]]) -> DeviceConfig:
-        """Give the same device with what makes its policies in Python, by the path of the key."""
+        """Return the device with factories of its policies in Python, by path of the key."""
 
 @final
 class Simulator:
-    """A device with its clock. Times are in picoseconds, places and lengths in sectors."""
+    """A device with a clock. Times are in picoseconds, addresses and lengths in sectors."""
 
     def __new__(
         cls,

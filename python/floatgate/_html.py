@@ -1,4 +1,4 @@
-"""Small pieces of HTML for notebooks. Texts in them are escaped by the caller."""
+"""HTML fragments for notebooks. Callers escape the texts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Lay out rows below a head: the first column to the left, the others to the right."""
+    """Format rows with a header: the first column left-aligned, the others right-aligned."""
 
     def cells(tag: str, row: Sequence[str]) -> str:
         return "".join(
@@ -22,7 +22,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def pairs(rows: Iterable[tuple[str, str]]) -> str:
-    """Lay out names and what they stand for."""
+    """Format names and values."""
     body = "".join(
         f'<tr><th style="text-align:left">{name}</th><td style="text-align:left">{text}</td></tr>'
         for name, text in rows
@@ -31,12 +31,12 @@ def pairs(rows: Iterable[tuple[str, str]]) -> str:
 
 
 def card(title: str, subtitle: str, *parts: str) -> str:
-    """Put parts below a title."""
+    """Format parts with a title."""
     return f'<div class="floatgate"><b>{title}</b> <span style="opacity:.7">{subtitle}</span>{"".join(parts)}</div>'
 
 
 def readable(size: float) -> str:
-    """Write a number of bytes in the largest unit of which there is one."""
+    """Format a number of bytes in the largest unit that does not exceed it."""
     for unit, shift in (("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10)):
         if size >= 1 << shift:
             return f"{size / (1 << shift):.4g} {unit}"
@@ -44,7 +44,7 @@ def readable(size: float) -> str:
 
 
 def number(value: float | None, digits: int = 4) -> str:
-    """Write a number with so many digits; a dash for none."""
+    """Format a number with `digits` significant digits, or return a dash for None."""
     if value is None:
         return "-"
     return f"{value:,.0f}" if abs(value) >= 10**digits else f"{value:.{digits}g}"

@@ -1,4 +1,4 @@
-"""Values of Python as the words that device files, traces and the command have for them."""
+"""Conversion of Python values to the syntax of device files, traces and the command line."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
-#: A value of the device file: a number, a text, a list, or a table of such.
+#: A value of a device file: a number, a text, a list, or a table of values.
 Value = Any
 
 _TIME_UNITS = {"ps": 1, "ns": 10**3, "us": 10**6, "ms": 10**9, "s": 10**12}
@@ -19,7 +19,7 @@ _QUANTITY = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]+)\s*")
 
 
 def to_toml(value: Value) -> str:  # noqa: PLR0911 (a line for each type)
-    """Write a value as TOML, on one line."""
+    """Format a value as TOML, on one line."""
     value = _plain(value)
     if isinstance(value, bool):
         return "true" if value else "false"
@@ -35,23 +35,23 @@ def to_toml(value: Value) -> str:  # noqa: PLR0911 (a line for each type)
         return "{ " + ", ".join(f"{_key(key)} = {to_toml(inner)}" for key, inner in value.items()) + " }"
     if isinstance(value, Sequence):
         return "[" + ", ".join(to_toml(item) for item in value) + "]"
-    raise TypeError(f"a figure is a number, a text, a list or a dictionary, not {type(value).__name__}: {value!r}")
+    raise TypeError(f"a value must be a number, a text, a list or a dictionary, not {type(value).__name__}: {value!r}")
 
 
 def overrides(options: Mapping[str, Value]) -> Iterator[str]:
-    """Write options as ``path=value``, as ``floatgate run --set`` has them."""
+    """Format options as ``path=value``, like ``floatgate run --set``."""
     for path, value in options.items():
         if not isinstance(path, str):
-            raise TypeError(f"the path of a figure is a text like 'gc.victim', not {path!r}")
+            raise TypeError(f"the path of an option must be a text such as 'gc.victim', not {path!r}")
         text = to_toml(value)
         yield f"{path}={value if isinstance(value, str) and _is_bare(value) else text}"
 
 
 def _is_bare(text: str) -> bool:
-    """Whether a text is taken for one without its quotes, so that it is written as a user would."""
+    """Return True if a text can be written without quotes, as a user would write it."""
     if text != text.strip() or not text or "\n" in text or "\r" in text or text[0] in "\"'[{":
         return False
-    # What begins like a number or is a truth value may be one in TOML; with a unit behind it, it is none.
+    # A text that starts with a digit or is a truth value may be another type in TOML. A unit after it prevents that.
     return bool(re.fullmatch(r"[A-Za-z][\w.=-]*|\d+(?:\.\d+)?[A-Za-z%][A-Za-z/]*", text)) and text not in (
         "true",
         "false",
@@ -61,7 +61,7 @@ def _is_bare(text: str) -> bool:
 
 
 def _plain(value: Value) -> Value:
-    """Take a scalar of NumPy for what it is."""
+    """Convert a NumPy scalar or array to a plain Python value."""
     item = getattr(value, "item", None)
     if callable(item) and getattr(value, "ndim", None) == 0:
         return item()
@@ -77,17 +77,17 @@ def _float(value: float) -> str:
 
 def _key(key: str) -> str:
     if not isinstance(key, str):
-        raise TypeError(f"the key of a table is a text, not {key!r}")
+        raise TypeError(f"the key of a table must be a text, not {key!r}")
     return key if _BARE_KEY.fullmatch(key) else to_toml(key)
 
 
 def picoseconds(value: int | str) -> int:
-    """Read a time: whole picoseconds, or a text with a unit, like ``"25us"``."""
+    """Parse a time: integer picoseconds, or a text with a unit, such as ``"25us"``."""
     return _quantity(value, _TIME_UNITS, "a time", "25us", "picoseconds")
 
 
 def size_in_bytes(value: int | str) -> int:
-    """Read a size: whole bytes, or a text with a unit, like ``"4KiB"``."""
+    """Parse a size: integer bytes, or a text with a unit, such as ``"4KiB"``."""
     return _quantity(value, _SIZE_UNITS, "a size", "4KiB", "bytes")
 
 
@@ -95,14 +95,14 @@ def _quantity(value: int | str, units: Mapping[str, int], what: str, example: st
     value = _plain(value)
     if isinstance(value, int) and not isinstance(value, bool):
         if value < 0:
-            raise ValueError(f"{what} is not negative: {value}")
+            raise ValueError(f"{what} must not be negative: {value}")
         return value
     if not isinstance(value, str):
-        raise TypeError(f'{what} is a whole number of {unit} or a text like "{example}", not {value!r}')
+        raise TypeError(f'{what} must be an integer number of {unit} or a text such as "{example}", not {value!r}')
     found = _QUANTITY.fullmatch(value)
     if not found or found[2] not in units:
-        raise ValueError(f'{what} is written like "{example}", with one of {", ".join(units)}: not {value!r}')
+        raise ValueError(f'{what} must be a text such as "{example}", with one of {", ".join(units)}, not {value!r}')
     exact = Fraction(found[1]) * units[found[2]]
     if exact.denominator != 1:
-        raise ValueError(f"{value!r} is no whole number of {unit}")
+        raise ValueError(f"{value!r} is not an integer number of {unit}")
     return int(exact)

@@ -1,8 +1,8 @@
-"""Traces of many volumes, taken apart: each partition is read once, as a stream, and sorted by volume in blocks.
+"""Traces with many volumes: splits them by volume. Each partition is read once, as a stream, and sorted in blocks.
 
-What comes of a partition is a spool file (Arrow, packed) with its requests sorted by volume block after block, and an
-index that says where those of each volume are. So whoever needs one volume reads its own requests and little more, and
-no process ever holds more than a block.
+The result for a partition is a spool file (compressed Arrow) with its requests, sorted by volume within each block.
+An index contains the positions of the requests of each volume. Therefore reading a volume reads little more than its
+own requests, and no process ever holds more than one block.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Layout:
-    """How the requests of many volumes stand in one trace."""
+    """Format of a trace with many volumes."""
 
-    #: The format of the trace readers that it is.
+    #: Name of the trace format.
     format: str
-    #: Columns in order: volume, time, op, offset and size, by the names that Parquet files have for them.
+    #: Columns in order (volume, time, op, offset and size), with their names in Parquet files.
     names: Mapping[str, str]
-    #: Bytes of a unit of offset and size.
+    #: Bytes per unit of offset and size.
     unit: int
-    #: Units of time in a second.
+    #: Units of time per second.
     ticks: int
-    #: What a write is.
+    #: Value of the operation column for a write.
     write: str
 
 
@@ -57,14 +57,14 @@ LAYOUTS = {
     ),
 }  # fmt: skip
 
-#: Bytes of text that are read and sorted at once, and those of a partition, where a file can be divided.
+#: Bytes of text that are read and sorted together, and bytes per partition if a file can be divided.
 BLOCK_BYTES = 8 << 20
 PARTITION_BYTES = 256 << 20
 
-#: Requests of a batch of a spool file: what has to be unpacked for one request.
+#: Requests per batch of a spool file. One batch must be decompressed to read a request.
 _BATCH = 8192
 
-#: What a spool file keeps of a request; the operation is 1 for a write.
+#: Columns of a request in a spool file. The operation is 1 for a write.
 _KEPT = ("time", "op", "offset", "size")
 
 _PACKED = (".gz", ".bz2", ".xz", ".zst")
@@ -72,7 +72,7 @@ _PACKED = (".gz", ".bz2", ".xz", ".zst")
 
 @dataclass(frozen=True)
 class Partition:
-    """A part of a trace that one task reads: bytes of a text, or row groups of a Parquet file."""
+    """Part of a trace that one task reads: a range of bytes of a text, or row groups of a Parquet file."""
 
     path: str
     layout: str
@@ -81,7 +81,7 @@ class Partition:
     block: int
 
     def key(self) -> str:
-        """Name its content, as far as name, size and time of the file tell it."""
+        """Return a key of the content, derived from the file's name, size and time."""
         state = Path(self.path).stat()
         said = [str(Path(self.path).absolute()), state.st_size, state.st_mtime_ns, self.layout, self.start, self.end,
                 self.block]  # fmt: skip
@@ -89,7 +89,7 @@ class Partition:
 
 
 def partitions(files: Sequence[str], layout: str, partition: int, block: int) -> list[Partition]:
-    """Divide files."""
+    """Divide files into partitions."""
     found = []
     for path in files:
         if path.endswith(".parquet"):
@@ -110,11 +110,11 @@ def _row_groups(path: str) -> list[tuple[int, int]]:
         with pq.ParquetFile(path) as file:
             return [(group, group + 1) for group in range(file.num_row_groups)]
     except (OSError, pa.ArrowInvalid) as error:
-        raise TraceError(f"{path} is no Parquet file: {error}") from error
+        raise TraceError(f"{path} is not a Parquet file: {error}") from error
 
 
 def files_of(traces: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> list[str]:
-    """List the files of a trace: files as they are, those of a directory by their names."""
+    """List the files of a trace: files in the given order, and files of a directory sorted by name."""
     several = [traces] if isinstance(traces, str | os.PathLike) else list(traces)
     found: list[str] = []
     for one in several:
@@ -122,20 +122,20 @@ def files_of(traces: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) 
         if path.is_dir():
             inside = sorted(str(file) for file in path.iterdir() if file.is_file() and not file.name.startswith("."))
             if not inside:
-                raise TraceError(f"there is no file in {path}")
+                raise TraceError(f"no files in {path}")
             found += inside
         elif path.is_file():
             found.append(str(path))
         else:
-            raise TraceError(f"there is no trace {path}")
+            raise TraceError(f"trace {path} does not exist")
     if not found:
-        raise OptionError("there is no trace: give at least one")
-    # Workers may be called elsewhere.
+        raise OptionError("no trace: give at least one")
+    # Workers may run in another directory.
     return [str(Path(path).absolute()) for path in found]
 
 
 def split(partition: Partition, spool: str) -> str:
-    """Sort a partition by volume into the spool directory, and give its key."""
+    """Write a partition, sorted by volume, to the spool directory, and return its key."""
     import pyarrow as pa  # noqa: PLC0415 (half a second, and not always needed)
 
     key = partition.key()
@@ -158,7 +158,7 @@ def split(partition: Partition, spool: str) -> str:
     except pa.ArrowInvalid as error:
         raise TraceError(f"{_called(partition)}: {error}") from error
     except (OSError, pa.ArrowException) as error:
-        raise OutputError(f"cannot take {_called(partition)} apart into {spool}: {error}") from error
+        raise OutputError(f"cannot split {_called(partition)} into {spool}: {error}") from error
     return key
 
 
@@ -175,13 +175,13 @@ def _INDEX() -> pa.Schema:  # noqa: N802 (a constant that needs pyarrow)
 
 
 def _sorted(table: pa.Table, first_batch: int, partition: Partition) -> tuple[pa.Table, pa.Table]:
-    """Sort a block by volume and time, and say where each volume is."""
+    """Sort a block by volume and time, and return its requests and index."""
     import numpy as np  # noqa: PLC0415 (an import that is not always needed)
     import pyarrow as pa  # noqa: PLC0415
 
     layout = LAYOUTS[partition.layout]
     columns = {name: table[name].to_numpy() for name in ("volume", *_KEPT)}
-    # Requests of one time stay in order.
+    # Requests with the same time stay in order.
     order = np.lexsort((columns["time"], columns["volume"]))
     columns = {name: np.ascontiguousarray(values[order]) for name, values in columns.items()}
     volumes, starts, counts = np.unique(columns["volume"], return_index=True, return_counts=True)
@@ -202,7 +202,7 @@ def _sorted(table: pa.Table, first_batch: int, partition: Partition) -> tuple[pa
 
 
 def _blocks(partition: Partition) -> Iterator[pa.Table]:
-    """Read a partition block after block, with columns of numbers by our names."""
+    """Read a partition in blocks, with numeric columns named as in :data:`_KEPT`."""
     tables = _of_parquet(partition) if partition.path.endswith(".parquet") else _of_text(partition)
     for table in tables:
         if table.num_rows:
@@ -210,23 +210,23 @@ def _blocks(partition: Partition) -> Iterator[pa.Table]:
 
 
 def _numbers(table: pa.Table, partition: Partition) -> pa.Table:
-    """Give volume, time, offset and size as whole numbers, and the operation as 1 for a write."""
+    """Convert volume, time, offset and size to integers, and the operation to 1 for a write."""
     import pyarrow as pa  # noqa: PLC0415 (half a second, and not always needed)
     import pyarrow.compute as pc  # noqa: PLC0415
 
     layout = LAYOUTS[partition.layout]
     if any(table[name].null_count for name in layout.names):
-        raise TraceError(f"{_called(partition)}: a request has no value in one of the columns")
+        raise TraceError(f"{_called(partition)}: a request lacks a value in one of the columns")
     operation = table["op"].cast(pa.string())
     other = {"1": "0", "W": "R"}[layout.write]
     is_write = pc.equal(operation, layout.write)
     known = pc.or_(is_write, pc.equal(operation, other))
     if not pc.all(known).as_py():
         wrong = operation.filter(pc.invert(known))[0].as_py()
-        raise TraceError(f"{_called(partition)}: the operation is {other} or {layout.write}, not `{wrong}`")
+        raise TraceError(f"{_called(partition)}: the operation must be {other} or {layout.write}, not `{wrong}`")
     kept = {name: table[name].cast(pa.int64()) for name in ("volume", "time", "offset", "size")}
     if pc.min(kept["size"]).as_py() < 1 or pc.min(kept["offset"]).as_py() < 0:
-        raise TraceError(f"{_called(partition)}: a request has no length, or a negative offset")
+        raise TraceError(f"{_called(partition)}: a request has length 0 or a negative offset")
     return pa.table({**kept, "op": is_write.cast(pa.int8())})
 
 
@@ -245,7 +245,7 @@ def _of_parquet(partition: Partition) -> Iterator[pa.Table]:
             )
         columns = {known[theirs.lower()]: ours for ours, theirs in layout.names.items()}
         groups = list(range(partition.start, partition.end))
-        # A request in memory has some 40 bytes.
+        # A request takes about 40 bytes in memory.
         for batch in file.iter_batches(max(1, partition.block // 40), row_groups=groups, columns=list(columns)):
             yield pa.Table.from_batches([batch]).rename_columns([columns[name] for name in batch.schema.names])
 
@@ -259,7 +259,7 @@ def _of_text(partition: Partition) -> Iterator[pa.Table]:
     for text in _readable(partition):
         yield csv.read_csv(
             pa.py_buffer(text),
-            # One thread: tasks are what goes in parallel.
+            # One thread, because tasks already run in parallel.
             read_options=csv.ReadOptions(column_names=list(layout.names), use_threads=False, block_size=len(text) + 1),
             convert_options=csv.ConvertOptions(column_types=types),
             parse_options=csv.ParseOptions(quote_char=False, ignore_empty_lines=True),
@@ -274,13 +274,13 @@ def _readable(partition: Partition) -> Iterator[bytes]:
 
 
 def _texts(partition: Partition) -> Iterator[bytes]:
-    """Read the lines that begin in a partition, in blocks."""
+    """Read the lines that start in a partition, in blocks."""
     with ExitStack() as stack:
         file = stack.enter_context(_opened(partition.path))
         packed = partition.path.endswith(_PACKED)
         left = -1 if packed else partition.end - partition.start
         if partition.start:
-            # The line that the partition begins in, unless it begins with it, is of the one before.
+            # A line that started before the partition belongs to the previous partition.
             file.seek(partition.start - 1)
             left -= len(file.readline()) - 1
         is_first = partition.start == 0
@@ -294,7 +294,7 @@ def _texts(partition: Partition) -> Iterator[bytes]:
                 text += rest
                 left -= 0 if packed else min(left, len(rest))
             if is_first and not text.lstrip()[:1].isdigit():
-                # A header.
+                # Skips the header.
                 text = text.partition(b"\n")[2]
             is_first = False
             if text.strip():
@@ -312,7 +312,7 @@ def _opened(path: str) -> IO[bytes]:
 
 
 def index_of(spool: str, key: str) -> pa.Table:
-    """Read what a partition holds."""
+    """Read the index of a partition."""
     import pyarrow as pa  # noqa: PLC0415 (half a second, and not always needed)
 
     with pa.OSFile(str(Path(spool, f"{key}.index.arrow")), "rb") as file:
@@ -320,7 +320,7 @@ def index_of(spool: str, key: str) -> pa.Table:
 
 
 def write_volume(spool: str, keys: Sequence[str], volume: int, layout: str, place: str) -> None:
-    """Write one volume's requests as a trace of its own, piece by piece."""
+    """Write the requests of one volume as a trace, piece by piece."""
     import pyarrow as pa  # noqa: PLC0415 (half a second, and not always needed)
     import pyarrow.compute as pc  # noqa: PLC0415
     from pyarrow import csv  # noqa: PLC0415

@@ -1,4 +1,4 @@
-"""Results beside each other."""
+"""Comparison of results."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-#: Results that are taken together: one, or several with different seeds.
+#: Results that are evaluated together: one, or several with different seeds.
 Group: TypeAlias = "Result | Iterable[Result]"
 
 
 class Comparison:
-    """Results beside each other, from :func:`compare`.
+    """Comparison of results, from :func:`compare`.
 
-    ``print(comparison)`` gives the table of ``floatgate compare``.
+    ``print(comparison)`` prints the table of ``floatgate compare``.
     """
 
     def __init__(self, content: str, text: str, page: str, runs: dict[str, Result]) -> None:
@@ -37,44 +37,43 @@ class Comparison:
 
     @property
     def results(self) -> list[Result]:
-        """What is compared."""
+        """Results that are compared."""
         return list(self._runs.values())
 
     @property
     def labels(self) -> list[str]:
-        """What the groups are called, in their order."""
+        """Labels of the groups, in order."""
         return [group["label"] for group in self._content["groups"]]
 
     @property
     def groups(self) -> dict[str, list[Result]]:
-        """The results by group, in the order of `labels`."""
+        """Results by group, in the order of `labels`."""
         return {group["label"]: [self._runs[name] for name in group["files"]] for group in self._content["groups"]}
 
     @property
     def warnings(self) -> list[str]:
-        """What has to be known of it, such as results of different workloads."""
+        """Warnings about the comparison, such as results of different workloads."""
         return list(self._content["warnings"])
 
     def to_json(self) -> str:
-        """Give the JSON of ``floatgate compare --json``."""
+        """Return the JSON of ``floatgate compare --json``."""
         return self._json
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the same as dictionaries and lists."""
+        """Return the comparison as dictionaries and lists."""
         copy: dict[str, Any] = json.loads(self._json)
         return copy
 
     def table(self) -> pa.Table:
-        """Give the comparison as a table, a row for each metric of each group.
+        """Return the comparison as a table, one row per metric and group.
 
         Returns
         -------
         pyarrow.Table
-            Columns ``metric``, ``unit`` (empty for a number without one, ``share`` for a part of one), ``group``, ``n``
-            (runs), ``mean``, ``deviation`` (with n - 1), ``half_width`` (half the 95 % confidence interval of the mean
-            over seeds, by Student's t), ``ratio`` to the first group, ``difference`` from it (``same``,
-            ``noise_unknown``, ``within_noise``, ``significant``, by Welch's test) and its ``p``. What is not known is
-            null.
+    Columns ``metric``, ``unit`` (empty without a unit, ``share`` for a share), ``group``, ``n`` (number of runs),
+    ``mean``, ``deviation`` (divisor n - 1), ``half_width`` (half the 95% confidence interval of the mean over seeds, by
+    Student's t), ``ratio`` to the first group, ``difference`` from it (``same``, ``noise_unknown``, ``within_noise``,
+    ``significant``, by Welch's test), and ``p``. Unknown values are null.
         """
         import pyarrow as pa  # noqa: PLC0415 (half a second, and not always needed)
 
@@ -94,16 +93,16 @@ class Comparison:
 
     @property
     def plot(self) -> ComparisonPlots:
-        """Figures, by matplotlib: ``comparison.plot.cdf()``."""
+        """Matplotlib figures: ``comparison.plot.cdf()``."""
         return ComparisonPlots(self)
 
     def report(self, path: str | os.PathLike[str]) -> Path:
-        """Write the page of the comparison: one file of HTML with distributions over each other.
+        """Write the comparison as one HTML file, with overlaid distributions.
 
         Parameters
         ----------
         path
-            The file, or a directory, in which it is called ``comparison.html``.
+            The file, or a directory for ``comparison.html``.
 
         Returns
         -------
@@ -113,9 +112,9 @@ class Comparison:
         Raises
         ------
         OptionError
-            It would overwrite a file of a result.
+            The page would overwrite a file of a result.
         OutputError
-            It cannot be written.
+            The page cannot be written.
         """
         inputs = [place for run in self.results for place in run._data]
         return _write_page(path, "comparison.html", self._page, inputs)
@@ -133,12 +132,12 @@ class Comparison:
             unit = f" <span style='opacity:.7'>{escape(metric['unit'])}</span>" if metric["unit"] else ""
             rows.append([escape(metric["metric"]) + unit, *cells])
         notes = "".join(f"<p>warning: {escape(text)}</p>" for text in self.warnings)
-        notes += "<p style='opacity:.7'>&plusmn;: 95 % confidence interval of the mean over seeds. ~: within noise.</p>"
+        notes += "<p style='opacity:.7'>&plusmn;: 95% confidence interval of the mean over seeds. ~: within noise.</p>"
         return _html.card("Comparison", "", _html.table(["", *map(escape, self.labels)], rows), notes)
 
 
 def _cell(cell: dict[str, Any] | None) -> str:
-    """Write a value with its interval, and its ratio to the first."""
+    """Format a value with its interval, and its ratio to the first group."""
     if cell is None:
         return "-"
     text = _html.number(cell["mean"])
@@ -153,14 +152,13 @@ def _cell(cell: dict[str, Any] | None) -> str:
 
 
 def compare(results: Iterable[Result] | Mapping[str, Group]) -> Comparison:
-    """Lay results beside each other.
+    """Compare results.
 
     Parameters
     ----------
     results
-        Results, the first of which is what the others are compared with. Those that differ in nothing but their seed
-        are taken together, and their figures have confidence intervals. Or labels, each with a result, or with results
-        of different seeds.
+        Results. All are compared with the first. Results that differ only in their seed form a group, whose values have
+        confidence intervals. Or labels, each with one result, or with several results of different seeds.
 
     Returns
     -------
@@ -169,7 +167,7 @@ def compare(results: Iterable[Result] | Mapping[str, Group]) -> Comparison:
     Raises
     ------
     ResultError
-        There is nothing to compare, or one run is there twice.
+        There is only one run, or a run occurs twice.
 
     Examples
     --------
@@ -184,25 +182,25 @@ def compare(results: Iterable[Result] | Mapping[str, Group]) -> Comparison:
     else:
         groups = [(run.label, False, [names.add(run.label, run)]) for run in results]
     if len(names.runs) < 2:
-        raise ResultError("there is nothing to compare: give two results, or several seeds of one")
+        raise ResultError("nothing to compare; give two results, or several seeds of one")
     return Comparison(*_floatgate.compare(groups), names.runs)
 
 
 def _listed(group: Group) -> list[Result]:
     runs = [group] if isinstance(group, Result) else list(group)
     if not runs:
-        raise ResultError("a group has no result: give each label one at least")
+        raise ResultError("a group has no results; give each label at least one")
     return runs
 
 
 class _Names:
-    """Names that tell runs from each other."""
+    """Unique names of runs."""
 
     def __init__(self) -> None:
         self.runs: dict[str, Result] = {}
 
     def add(self, label: str, run: Result) -> tuple[str, str]:
-        """Name a run, and give its name and its summary."""
+        """Name a run, and return its name and its summary."""
         wanted = f"{label}, seed {run.summary['seed']}"
         name, number = wanted, 1
         while name in self.runs:

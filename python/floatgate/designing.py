@@ -1,8 +1,8 @@
-"""The design guide of Hu et al.: how many chips and channels a speed takes, and whether a controller has room for them.
+"""Design guide of Hu et al.: chips and channels needed for a speed, and whether they fit a controller.
 
 Y. Hu, H. Jiang, D. Feng, L. Tian, H. Luo, C. Ren, "Exploring and exploiting the multilevel parallelism inside SSDs for
 improved performance and endurance", IEEE Transactions on Computers 62(6), 2013, Section 5. ``docs/design-guide.md``
-derives the formulas, and says what of the paper needs which assumptions.
+derives the formulas, and lists the assumptions behind the numbers of the paper.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-#: Commands beyond the basic ones that a design may use.
+#: Advanced commands that a design may use.
 ADVANCED = ("interleave", "multi-plane")
 
-#: Pins of a channel beside its data lines, and those of each chip (Table 1): CLE, ALE, WE, RE, WP; CE and R/B.
+#: Control pins of a channel, and pins of each chip (Table 1): CLE, ALE, WE, RE, WP; CE and R/B.
 _CONTROL_PINS, _CHIP_PINS = 5, 2
 _LANE = 8
 
-#: Planes of the largest device that is simulated: a hundred MB of memory.
+#: Planes of the largest simulated device, which takes about 100 MB of memory.
 _MOST_PLANES = 4096
 
 
 @dataclass(frozen=True)
 class Flash:
-    """The flash and its bus, as far as the guide goes: data cycles and cells take time, commands take none."""
+    """Flash and bus, as modeled by the guide: data cycles and cell operations take time, commands do not."""
 
     page_bytes: int
     spare_bytes: int
@@ -52,19 +52,19 @@ class Flash:
 
     @property
     def transfer_ps(self) -> int:
-        """A page and its spare bytes on eight lines."""
+        """Transfer time of a page and its spare bytes on eight lines."""
         return (self.page_bytes + self.spare_bytes) * self.cycle_ps
 
     @property
     def payload(self) -> Fraction:
-        """The share of the bytes on the channel that are the host's."""
+        """Share of the transferred bytes that are host data."""
         return Fraction(self.page_bytes, self.page_bytes + self.spare_bytes)
 
     def utilization(self, operation: str, *, chips: int, dies: int, planes: int) -> Fraction:
-        """Give the share of time for which the channel carries data: n m k X / (k X + C), and 1 at most.
+        """Return the share of time for which the channel carries data: n m k X / (k X + C), and at most 1.
 
-        Each of the `dies` of the `chips` moves `planes` pages of X over the channel, one after the other, and then lets
-        its cells work for C.
+        Each of the `dies` of the `chips` transfers `planes` pages of X over the channel, one after another.
+        Then its cells are busy for C.
         """
         cells = self.read_ps if operation == "read" else self.program_ps
         moved = planes * self.transfer_ps
@@ -73,59 +73,59 @@ class Flash:
 
 @dataclass(frozen=True)
 class Way:
-    """A way of exploiting parallelism on one channel, and how full it makes the channel."""
+    """A way to exploit parallelism on one channel, and the resulting utilization of the channel."""
 
     figure: str
-    """Its part of Figure 19."""
+    """Part of Figure 19."""
     name: str
     operation: str
     chips: int
     dies: int
     planes: int
     utilization: float
-    """By the formula."""
+    """Utilization by the formula."""
     simulated: float | None
-    """By simulation; None where that was not asked for."""
+    """Utilization by simulation; None if not simulated."""
 
 
 @dataclass(frozen=True)
 class Option:
-    """A controller: so many channels of so many lines."""
+    """A controller with channels of a given width."""
 
     width: int
-    """Data lines of a channel; 16 is the bit extension, two flashes side by side."""
+    """Data lines per channel; 16 is the bit extension, two flashes side by side."""
     page_bytes: int
-    """What the host sees as a flash page."""
+    """Size of a flash page as seen by the host."""
     chips: int
-    """Least chips per channel for the wanted fill; of 16 lines, pairs of flashes."""
+    """Minimum chips per channel for the wanted fill; with 16 lines, pairs of flashes."""
     channels_by_formula: int
-    """Formula (3): the target by the rate of a full channel, spare bytes counted as data."""
+    """Formula (3): the target divided by the rate of a full channel, counting spare bytes as data."""
     channels: int
-    """What it takes with the utilisation of these chips, and without the spare bytes."""
+    """Channels needed at the utilization of these chips, without counting spare bytes."""
     pins: int
-    """Formula (6)."""
+    """Number of pins, by Formula (6)."""
     logic_cells: int | None
-    """Formula (5); None where the cells of a channel are not known."""
+    """Number of logic cells, by Formula (5); None if the cells per channel are unknown."""
     read_mb_s: float
-    """What it carries, by the formulas."""
+    """Read throughput, by the formulas."""
     write_mb_s: float
     missing: tuple[str, ...]
-    """What the controller has too little of; empty where it fits."""
+    """Resources that the controller lacks; empty if the design fits."""
 
 
 @dataclass(frozen=True)
 class Check:
-    """What the design does in the simulator."""
+    """Simulated performance of the design."""
 
     read_mb_s: float
     write_mb_s: float
     passes: bool
-    """Whether both reach their targets, within half a percent: runs begin and end with channels that are not full."""
+    """True if both reach their targets within 0.5%. Runs start and end with channels that are not full."""
 
 
 @dataclass(frozen=True)
 class Design:
-    """An answer of :func:`design`. ``print`` shows all of it."""
+    """Result of :func:`design`. ``print`` shows all of it."""
 
     read_mb_s: float
     write_mb_s: float
@@ -135,31 +135,31 @@ class Design:
     ways: tuple[Way, ...]
     options: tuple[Option, ...]
     chosen: Option | None
-    """The narrowest that the controller has room for; None where it has for none."""
+    """Narrowest option that fits the controller; None if none fits."""
     check: Check | None
-    """Of what was chosen; None where nothing was, or no check was asked for."""
+    """Check of the chosen option; None if none was chosen or no check was requested."""
     notes: tuple[str, ...]
 
     def table(self) -> pa.Table:
-        """Give the ways as a table."""
+        """Return the ways as a table."""
         import pyarrow as pa  # noqa: PLC0415 (half a second, and not always needed)
 
         return pa.Table.from_pylist([asdict(way) for way in self.ways])
 
     def to_dict(self) -> dict[str, Any]:
-        """Give all of it as nested dictionaries."""
+        """Return the design as nested dictionaries."""
         return asdict(self)
 
     def device(self) -> Device:
-        """Make the device that was chosen.
+        """Create the chosen device.
 
         Raises
         ------
         OptionError
-            None was chosen, for the controller has no room for any.
+            No option fits the controller.
         """
         if self.chosen is None:
-            raise OptionError("no design fits the controller: see options, and what each of them misses")
+            raise OptionError("no design fits the controller; see `missing` of each option")
         return _device(self.flash, self.advanced, self.chosen)
 
     def __str__(self) -> str:
@@ -190,29 +190,29 @@ def design(
     check: bool = True,
     seed: int = 1,
 ) -> Design:
-    """Say how many channels, chips and pins an SSD takes for a speed, and check that by simulation.
+    """Compute the channels, chips and pins that an SSD needs for a speed, and check the result by simulation.
 
     Parameters
     ----------
     read_mb_s, write_mb_s
-        What is to be reached, in 10^6 bytes per second.
+        Target speeds, in 10^6 bytes per second.
     page, spare
-        Bytes of a flash page, and spare bytes that go over the channel with it.
+        Bytes of a flash page, and spare bytes transferred with it.
     read, program
         Times of the cells: tR and tPROG.
     cycle
-        Time of a cycle of the bus, tRC and tWC: eight lines move a byte in it.
+        Time of a bus cycle, tRC and tWC. Eight lines transfer one byte per cycle.
     dies, planes
-        Dies of a chip, and planes of a die.
+        Dies per chip, and planes per die.
     advanced
-        Commands that are used: ``"interleave"`` lets the dies of a chip work together, ``"multi-plane"`` the planes of
-        a die. Section 5.2 has the first only.
+        Advanced commands: with ``"interleave"``, the dies of a chip work together, and with ``"multi-plane"``, the
+        planes of a die. Section 5.2 uses only the first.
     fill
-        How full the chips have to make a channel: 1 is full, 0.9 is enough where nine tenths are.
+        Required utilization of a channel: 1 is full, 0.9 is 90%.
     pins, logic_cells
-        What the controller has for its channels; None where that is no matter.
+        Pins and logic cells of the controller for its channels; None for no limit.
     channel_logic_cells
-        Logic cells of the controller of one channel.
+        Logic cells that one channel takes.
     check
         Simulate the ways and the design.
     seed
@@ -225,7 +225,7 @@ def design(
     Raises
     ------
     OptionError
-        A value that cannot be.
+        A value is invalid.
 
     Examples
     --------
@@ -241,9 +241,9 @@ def design(
     budget = {"pins": pins, "logic_cells": logic_cells, "channel_logic_cells": channel_logic_cells}
     for name, value in budget.items():
         if value is not None and value < 1:
-            raise OptionError(f"{name}={value}: there is at least one")
+            raise OptionError(f"invalid {name} `{value}`: expected 1 or more")
     if logic_cells is not None and channel_logic_cells is None:
-        raise OptionError("logic_cells needs channel_logic_cells: how many the controller of one channel takes")
+        raise OptionError("logic_cells needs channel_logic_cells, the number that one channel takes")
     used = tuple(name for name in ADVANCED if name in advanced)
     targets = {"read": read_mb_s, "write": write_mb_s}
     options = tuple(
@@ -266,22 +266,22 @@ def design(
 
 def _check_values(flash: Flash, advanced: Collection[str], targets: dict[str, float], fill: float) -> None:
     if isinstance(advanced, str):
-        raise OptionError(f"advanced is a list of commands, like ['{advanced}']")
+        raise OptionError(f"advanced must be a list of commands, such as ['{advanced}']")
     for name in advanced:
         if name not in ADVANCED:
-            raise OptionError(f"{name}: the commands beyond the basic ones are {' and '.join(ADVANCED)}")
+            raise OptionError(f"unknown advanced command `{name}`: expected {' or '.join(ADVANCED)}")
     for name, target in targets.items():
         if not 0 < target < 1e9:
-            raise OptionError(f"{name}={target}: it is above 0, in 10^6 bytes per second")
+            raise OptionError(f"invalid {name} `{target}`: expected a number above 0, in 10^6 bytes per second")
     if not 0 < fill <= 1:
-        raise OptionError(f"fill={fill}: it is above 0, and 1 at most")
+        raise OptionError(f"invalid fill `{fill}`: expected a number above 0, and at most 1")
     for name, value in asdict(flash).items():
         if value < 1 and name != "spare_bytes":
-            raise OptionError(f"{name.removesuffix('_ps').removesuffix('_bytes')}={value}: it is above 0")
+            raise OptionError(f"{name.removesuffix('_ps').removesuffix('_bytes')}={value}: expected a value above 0")
 
 
 def _levels(flash: Flash, advanced: Collection[str]) -> dict[str, int]:
-    """Give the dies and planes that work together."""
+    """Return the numbers of dies and planes that work together."""
     return {
         "dies": flash.dies if "interleave" in advanced else 1,
         "planes": flash.planes if "multi-plane" in advanced else 1,
@@ -289,7 +289,7 @@ def _levels(flash: Flash, advanced: Collection[str]) -> dict[str, int]:
 
 
 def _least_chips(flash: Flash, operation: str, fill: float, *, dies: int, planes: int) -> int:
-    """Apply formula (1) to the utilisation by one chip, for a channel that is to be full to a share."""
+    """Apply Formula (1): return the minimum number of chips for a channel utilization of `fill`."""
     one = flash.utilization(operation, chips=1, dies=dies, planes=planes)
     return ceil(Fraction(fill).limit_denominator(10**6) / one)
 
@@ -306,14 +306,14 @@ def _option(
     levels = _levels(flash, advanced)
     lanes = width // _LANE
     chips = max(_least_chips(flash, operation, fill, **levels) for operation in targets)
-    # Bytes per microsecond are 10^6 bytes per second.
+    # Bytes per microsecond equal 10^6 bytes per second.
     full = Fraction(lanes * 10**6, flash.cycle_ps)
     rates = {
         operation: full * flash.payload * flash.utilization(operation, chips=chips, **levels) for operation in targets
     }
     exact = {operation: Fraction(target).limit_denominator(10**6) for operation, target in targets.items()}
     channels = max(ceil(exact[operation] / rates[operation]) for operation in targets)
-    # Formula (4) for eight lines; of sixteen, each flash of a pair has lines, chip enable and ready/busy of its own.
+    # Formula (4) for eight lines. With 16 lines, each flash of a pair has its own lines, chip enable and ready/busy.
     pins = channels * (_CONTROL_PINS + lanes * (_LANE + _CHIP_PINS * chips))
     cells = None if budget["channel_logic_cells"] is None else channels * budget["channel_logic_cells"]
     missing = [
@@ -336,7 +336,7 @@ def _option(
 
 
 def _ways(flash: Flash, *, check: bool, seed: int) -> Iterator[Way]:
-    """Go through Figure 19. Which of b, c and d is which is not in the paper's text; the order is ours."""
+    """Yield the cases of Figure 19. The paper does not say which case is b, c or d; the order is ours."""
     dies, planes = flash.dies, flash.planes
     shapes = [
         ("a", "basic read", "read", 1, 1, 1),
@@ -359,15 +359,15 @@ def _ways(flash: Flash, *, check: bool, seed: int) -> Iterator[Way]:
 
 
 def _flash_device(flash: Flash, *, channels: int, chips: int, dies: int, planes: int, width: int) -> Device:
-    """Make a device of which all levels work together, with room enough that nothing is cleaned."""
+    """Create a device whose levels all work together. It has enough space that garbage collection never runs."""
     lanes = width // _LANE
     # Blocks for twice the pages that a check writes.
     units = channels * chips * dies * planes
     if units > _MOST_PLANES:
         raise OptionError(
             f"{channels} channels of {chips} chips have {units} planes, more than the "
-            f"{_MOST_PLANES} that are simulated: "
-            "take faster flash, or do not check"
+            f"{_MOST_PLANES} that are simulated; "
+            "use faster flash, or disable the check"
         )
     blocks = max(64, 2 * (_requests(units) // (units * 64) + 1) + 16)
     return Device.from_toml(f"""
@@ -410,7 +410,7 @@ def _requests(units: int) -> int:
 
 
 def _simulated(device: Device, operation: str, seed: int) -> dict[str, float]:
-    """Keep a device busy with pages one after the other, and measure."""
+    """Keep a device busy with sequential pages, and measure its speed."""
     geometry = device.config["geometry"]
     units = 1
     for level in ("channels", "chips", "dies", "planes"):
@@ -437,19 +437,19 @@ def _notes(flash: Flash, advanced: Collection[str], option: Option, fill: float)
     full = _least_chips(flash, "write", 1.0, **levels)
     if two < 1 and ceil(1 / two) != full:
         yield (
-            f"Formula (1) is of the utilisation by one chip: {one:.1%} for writes, so {full} chips fill the channel. "
-            f"Two chips carry {two:.1%}; the formula applied to that, as in Section 5.2, counts pairs of chips: "
-            f"{ceil(1 / two)} of them, not chips."
+            f"Formula (1) uses the utilization by one chip: {one:.1%} for writes, so {full} chips fill the channel. "
+            f"Two chips reach {two:.1%}. Applied to that, as in Section 5.2, the formula counts pairs of chips: "
+            f"{ceil(1 / two)} pairs."
         )
     if option.channels != option.channels_by_formula:
         filled = float(flash.utilization("write", chips=option.chips, **levels))
         yield (
-            f"Formula (3) says {option.channels_by_formula} channels of 8 lines: it takes each for full, and spare "
-            f"bytes for data. {option.chips} chips fill one to {filled:.1%} with writes, and "
+            f"Formula (3) gives {option.channels_by_formula} channels of 8 lines. It assumes full channels, and counts "
+            f"spare bytes as data. {option.chips} chips fill a channel to {filled:.1%} with writes, and "
             f"{float(flash.payload):.1%} of the bytes are data: {option.channels} channels."
         )
     if fill < 1:
-        yield f"Chips are as many as fill a channel to {fill:.0%}; all of it takes {full} for writes."
+        yield f"The chips fill a channel to {fill:.0%}. A full channel needs {full} chips for writes."
 
 
 def _answer(guide: Design) -> str:
@@ -493,39 +493,39 @@ def _text(guide: Design) -> Iterator[str]:
 
 
 def command(arguments: list[str]) -> int:
-    """Run ``floatgate design``, and return the status to exit with."""
+    """Run ``floatgate design``, and return the exit status."""
     made = argparse.ArgumentParser(
         prog="floatgate design",
-        description="How many channels, chips and pins an SSD needs for a speed, checked by simulation.",
-        epilog="After Hu et al. 2013, Section 5; docs/design-guide.md has the formulas and what they assume. The exit "
-        "status is 1 where no design fits, or the simulation does not reach the speed.",
+        description="Compute the channels, chips and pins that an SSD needs for a speed, and simulate it.",
+        epilog="After Hu et al. 2013, Section 5. docs/design-guide.md has the formulas and their assumptions. The exit "
+        "status is 1 if no design fits, or if the simulation does not reach the speed.",
     )
     made.add_argument("--read-mb-s", type=float, required=True, metavar="X", help="10^6 bytes per second read")
     made.add_argument("--write-mb-s", type=float, required=True, metavar="X", help="10^6 bytes per second written")
-    made.add_argument("--page", default="2KiB", help="bytes of a flash page [2KiB]")
-    made.add_argument("--spare", default="64B", help="spare bytes that go over the channel with a page [64B]")
-    made.add_argument("--read", default="20us", metavar="TIME", help="cell to register [20us]")
-    made.add_argument("--program", default="200us", metavar="TIME", help="register to cell [200us]")
-    made.add_argument("--cycle", default="25ns", metavar="TIME", help="a cycle of the bus, for a byte [25ns]")
-    made.add_argument("--dies", type=int, default=2, metavar="N", help="dies of a chip [2]")
-    made.add_argument("--planes", type=int, default=2, metavar="N", help="planes of a die [2]")
+    made.add_argument("--page", default="2KiB", help="size of a flash page [2KiB]")
+    made.add_argument("--spare", default="64B", help="spare bytes transferred with a page [64B]")
+    made.add_argument("--read", default="20us", metavar="TIME", help="time from cells to register [20us]")
+    made.add_argument("--program", default="200us", metavar="TIME", help="time from register to cells [200us]")
+    made.add_argument("--cycle", default="25ns", metavar="TIME", help="bus cycle, which transfers a byte [25ns]")
+    made.add_argument("--dies", type=int, default=2, metavar="N", help="dies per chip [2]")
+    made.add_argument("--planes", type=int, default=2, metavar="N", help="planes per die [2]")
     made.add_argument(
         "--advanced", default="interleave", metavar="A,B", help="interleave, multi-plane, or none [interleave]"
     )
-    made.add_argument("--fill", type=float, default=1.0, metavar="SHARE", help="how full a channel has to be [1]")
+    made.add_argument("--fill", type=float, default=1.0, metavar="SHARE", help="required utilization of a channel [1]")
     made.add_argument("--pins", type=int, metavar="N", help="pins that the controller has for its channels")
-    made.add_argument("--logic-cells", type=int, metavar="N", help="logic cells that it has for them")
-    made.add_argument("--channel-logic-cells", type=int, metavar="N", help="logic cells of one channel")
-    made.add_argument("--no-check", dest="check", action="store_false", help="do not simulate")
+    made.add_argument("--logic-cells", type=int, metavar="N", help="logic cells of the controller for its channels")
+    made.add_argument("--channel-logic-cells", type=int, metavar="N", help="logic cells that one channel takes")
+    made.add_argument("--no-check", dest="check", action="store_false", help="skip the simulation")
     made.add_argument("--seed", type=int, default=1, metavar="N", help="seed of the simulations [1]")
-    made.add_argument("--json", action="store_true", help="print all of it as JSON")
+    made.add_argument("--json", action="store_true", help="print the result as JSON")
     options = vars(made.parse_args(arguments))
     as_json = options.pop("json")
     advanced = options.pop("advanced")
     try:
         guide = design(**options, advanced=() if advanced == "none" else tuple(advanced.split(",")))
     except ValueError as error:
-        # Times and sizes that cannot be read, as well.
+        # This includes times and sizes that cannot be parsed.
         raise OptionError(str(error)) from None
     sys.stdout.write(json.dumps(guide.to_dict(), indent=2) + "\n" if as_json else str(guide))
     return 0 if guide.chosen and (guide.check is None or guide.check.passes) else 1

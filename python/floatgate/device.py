@@ -1,4 +1,4 @@
-"""Devices: built-in ones, files, and variations of them."""
+"""Devices: built-in devices, device files, and variations of them."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-#: Largest device file that is a pipe, in characters.
+#: Maximum length of a device file that is read from a pipe, in characters.
 _LARGEST = 4 << 20
 
 
 class Device:
-    """An SSD that can be simulated. It does not change: :meth:`with_options` makes another one.
+    """An SSD to simulate. It is immutable: :meth:`with_options` creates another device.
 
     Parameters
     ----------
     name_or_path
         A built-in device, as :func:`devices` lists them, or the path of a device file.
     options
-        Figures to change: see :meth:`with_options`.
+        Parameters to change: see :meth:`with_options`.
 
     Raises
     ------
     ConfigError
-        There is no such device, or it cannot be built; with all that is wrong.
+        The device does not exist, or its configuration is invalid. Lists all problems.
 
     Examples
     --------
@@ -65,7 +65,7 @@ class Device:
         for path, name, digest, _ in named:
             self._policies[path] = _policies._find(path, name, digest, known)
         if any(not digest for _, _, digest, _ in named):
-            # As a device file may have it: what was run is written down.
+            # Store the source of each policy, so that the device records the code that ran.
             sources = {
                 f"{path}.external.source": _policies._source(self._policies[path])
                 for path, _, digest, _ in named
@@ -101,14 +101,14 @@ class Device:
 
     @classmethod
     def from_toml(cls, text_or_path: str | os.PathLike[str], *, name: str = "device") -> Device:
-        r"""Read a device from the text of a device file, or from such a file.
+        r"""Read a device from the text or the path of a device file.
 
         Parameters
         ----------
         text_or_path
-            The text, or the path of a file. A :class:`str` with a line feed or an equals sign is a text.
+            The text, or the path of a file. A :class:`str` with a newline or an equals sign is a text.
         name
-            What a device is called whose text has no ``name``.
+            Name of the device if the text has no ``name``.
 
         Returns
         -------
@@ -117,7 +117,7 @@ class Device:
         Raises
         ------
         ConfigError
-            It is no device.
+            The device is invalid.
 
         Examples
         --------
@@ -127,28 +127,28 @@ class Device:
         if isinstance(text_or_path, str) and ("\n" in text_or_path or "=" in text_or_path):
             return cls._of(f"{name}.toml", text_or_path, ())
         path = os.fspath(text_or_path)
-        # A name alone would be that of a built-in device.
+        # A name without a directory would be the name of a built-in device.
         return cls._of(path if Path(path).name != path else str(Path(os.curdir, path).absolute()), None, ())
 
     def with_options(self, options: Mapping[str, Any]) -> Device:
-        """Make a device that differs in some figures.
+        """Create a device with some parameters changed.
 
         Parameters
         ----------
         options
-            Figures by their paths, which are those of ``floatgate run --set``: ``"geometry.channels"``. A value is a
-            number, a text with its unit (``"25us"``), or a dictionary: ``{"gc.victim": {"d-choices": {"d": 10}}}``. A
-            policy in Python is the name that it is registered by, or its class: see :mod:`floatgate.policies`.
+        Parameters by their paths, as in ``floatgate run --set``: ``"geometry.channels"``. A value is a number, a text
+        with its unit (``"25us"``), or a dictionary: ``{"gc.victim": {"d-choices": {"d": 10}}}``. A policy in Python is
+        given by its registered name or its class: see :mod:`floatgate.policies`.
 
         Returns
         -------
         Device
-            The other device; later options come on top of earlier ones.
+            The new device. Later options override earlier ones.
 
         Raises
         ------
         ConfigError
-            A figure does not exist, or does not go with the others.
+            A parameter does not exist, or conflicts with others.
         """
         plain, known = _policies._resolve(options)
         overrides = self._overrides + tuple(_values.overrides(plain))
@@ -156,77 +156,77 @@ class Device:
 
     @property
     def name(self) -> str:
-        """What it is called."""
+        """Name of the device."""
         return self._handle.name
 
     @property
     def description(self) -> str:
-        """What it is, in a line."""
+        """Description, in one line."""
         return self._handle.description
 
     @property
     def digest(self) -> str:
-        """32 hexadecimal digits, which are equal for devices of equal figures, whatever they are called."""
+        """Digest of the parameters, without the name: 32 hexadecimal digits."""
         return self._handle.digest
 
     @property
     def state_digest(self) -> str:
-        """32 hexadecimal digits, which are equal for devices that may have each other's state (:meth:`Simulator.save`).
+        """Digest of the parameters that saved states depend on (:meth:`Simulator.save`): 32 hexadecimal digits.
 
-        Devices that differ in times, bus, scheduler, controller, buffer or host alone have the same.
+        Devices that differ only in times, bus, scheduler, controller, buffer or host have the same digest.
         """
         return self._handle.state_digest
 
     @property
     def base(self) -> str | None:
-        """The built-in device that it is, or is based on."""
+        """Built-in device that this device is, or is based on."""
         return self._handle.base
 
     @property
     def overrides(self) -> tuple[str, ...]:
-        """What was changed by :meth:`with_options`, as ``--set`` has it."""
+        """Changes by :meth:`with_options`, in the syntax of ``--set``."""
         return self._overrides
 
     @property
     def policies(self) -> dict[str, type[_policies.Policy]]:
-        """Its policies in Python, by the figure that names them; a copy each time."""
+        """Policies in Python, by the parameter that names them. Returns a copy."""
         return dict(self._policies)
 
     @property
     def config(self) -> dict[str, Any]:
-        """All figures as nested dictionaries, in the form of a device file; a copy each time."""
+        """All parameters as nested dictionaries, in the structure of a device file. Returns a copy."""
         config: dict[str, Any] = json.loads(self._handle.to_json())
         return config
 
     @property
     def figures(self) -> list[tuple[str, Any, str | None]]:
-        """Each figure with its path, its value, and its source; None where it is a default."""
+        """Each parameter with its path, its value, and its source, which is None for a default."""
         return [(path, json.loads(value), source) for path, value, source in self._handle.figures()]
 
     @property
     def logical_bytes(self) -> int:
-        """Bytes that the host sees."""
+        """Capacity that the host sees, in bytes."""
         return self._handle.logical_bytes
 
     @property
     def physical_bytes(self) -> int:
-        """Bytes of the flash."""
+        """Capacity of the flash, in bytes."""
         return self._handle.physical_bytes
 
     def to_toml(self) -> str:
-        """Write it as a device file, with all figures."""
+        """Return the device as the text of a device file, with all parameters."""
         return self._handle.to_toml()
 
     def __eq__(self, other: object) -> bool:
-        """Whether the other one is a device of the same figures."""
+        """Return True if the other device has the same parameters."""
         return self.digest == other.digest if isinstance(other, Device) else NotImplemented
 
     def __hash__(self) -> int:
         return hash(self.digest)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # The text of a file goes along, so that another machine needs no such file; and so do policies, by the name of
-        # their module or, by cloudpickle, as they are.
+        # The text of a file is included, so that another machine does not need the file. Policies are pickled by the
+        # name of their module or, with cloudpickle, by value.
         is_file = self._text is None and Path(self._source).name != self._source and Path(self._source).is_file()
         source = str(Path(self._source).absolute()) if is_file else self._source
         return Device._of, (source, self._text, self._overrides, self._policies)
@@ -248,7 +248,7 @@ class Device:
 
 
 def _of_pipe(source: str) -> str | None:
-    """Return the text of a device file that is a pipe: it can be read only once, and Ctrl-C has to end the wait."""
+    """Return the text of a device file that is a pipe. A pipe can be read only once, and Ctrl-C must end the wait."""
     if source in _floatgate.builtin_names() or not Path(source).is_fifo():
         return None
     try:
@@ -257,7 +257,7 @@ def _of_pipe(source: str) -> str | None:
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"cannot read {source}: {error}") from error
     if len(text) > _LARGEST:
-        raise ConfigError(f"cannot read {source}: it is longer than {_LARGEST >> 20} MiB, the most that is read")
+        raise ConfigError(f"cannot read {source}: it is longer than the limit of {_LARGEST >> 20} MiB")
     return text
 
 
@@ -267,6 +267,6 @@ def devices() -> list[Device]:
     Returns
     -------
     list of Device
-        Their names are what :class:`Device` takes.
+        Their names are valid arguments of :class:`Device`.
     """
     return [Device(name) for name in _floatgate.builtin_names()]

@@ -1,6 +1,6 @@
-"""What can go wrong, by what it is about.
+"""Exceptions of the package, by cause.
 
-The texts are those that the ``floatgate`` command prints: they say what is wrong, where, and what to do.
+The messages are those of the ``floatgate`` command. They contain what is wrong, where, and what to do.
 """
 
 from __future__ import annotations
@@ -9,63 +9,63 @@ from typing import NamedTuple
 
 
 class FloatgateError(Exception):
-    """The base of all exceptions of this package."""
+    """Base class of all exceptions of this package."""
 
 
 class Problem(NamedTuple):
-    """One thing that is wrong with a device."""
+    """A problem with a device."""
 
     path: str
-    """The figure, like ``gc.soft_threshold``; empty where the text does not get that far."""
+    """Parameter, such as ``gc.soft_threshold``; empty if the text cannot be parsed."""
     message: str
-    """What is wrong with it, what is allowed, and why."""
+    """Description: what is wrong, what is allowed, and why."""
 
 
 class ConfigError(FloatgateError, ValueError):
-    """A device that does not exist, cannot be read, or cannot be built."""
+    """A device does not exist, cannot be read, or is invalid."""
 
     problems: tuple[Problem, ...] = ()
-    """What is wrong at which figure, where that is the matter."""
+    """Problems by parameter, if the configuration is invalid."""
 
     def _set_problems(self, problems: list[tuple[str, str]]) -> None:
         self.problems = tuple(Problem(path, message) for path, message in problems)
 
 
 class OptionError(FloatgateError, ValueError):
-    """An option of a run that is not known, has no such value, or would do nothing."""
+    """An option is unknown, has an invalid value, or would have no effect."""
 
 
 class WorkloadError(FloatgateError, ValueError):
-    """A workload that cannot be read, or asks for what cannot be."""
+    """A workload cannot be read, or is impossible to run."""
 
 
 class TraceError(WorkloadError):
-    """A trace that cannot be read, or does not fit the device."""
+    """A trace cannot be read, or does not fit the device."""
 
 
 class PreconditionError(FloatgateError, ValueError):
-    """A state that the device cannot be brought into."""
+    """The device cannot be brought into a state."""
 
 
 class SimulationError(FloatgateError, RuntimeError):
-    """A run that cannot go on, such as one that has come to the end of simulated time."""
+    """A run cannot continue, for example because simulated time has reached its end."""
 
 
 class PolicyError(SimulationError):
-    """A policy in Python has raised, which is the cause of this, or has answered what cannot be."""
+    """A policy in Python raised an exception, which is the cause, or returned an invalid value."""
 
 
 class OutputError(FloatgateError, OSError):
-    """A file of a result that cannot be written."""
+    """An output file cannot be written."""
 
 
 class ResultError(FloatgateError, ValueError):
-    """A result that cannot be read, or does not hold what was asked of it."""
+    """A result cannot be read, or does not contain the requested data."""
 
 
 class InternalError(FloatgateError, RuntimeError):
-    """A defect of the simulator: please report it."""
+    """A bug in the simulator: please report it."""
 
 
 class FloatgateWarning(UserWarning):
-    """What has to be known of a result: see ``result.summary["warnings"]``."""
+    """A warning about a result: see ``result.summary["warnings"]``."""

@@ -1,4 +1,4 @@
-"""Fleets: one device for each volume of traces."""
+"""Fleets: simulate one device per volume of a trace."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 _DAY_S = 86400
 
-#: Columns of a fleet, in order: what the trace is, what the device did, and what that means for its life.
+#: Columns of a fleet, in order: the trace, the behavior of the device, and the resulting lifetime.
 _COLUMNS = (
     "volume", "requests", "writes", "read_bytes", "written_bytes", "days",
     "write_amplification", "blocks_erased", "wear_mean", "wear_stddev", "wear_max",
@@ -44,7 +44,7 @@ _COLUMNS = (
 
 @dataclass
 class _Volume:
-    """What the trace has of a volume."""
+    """Statistics of a volume in the trace."""
 
     requests: int = 0
     writes: int = 0
@@ -57,7 +57,7 @@ class _Volume:
 
     @property
     def span(self) -> int:
-        """From the first request to the last, in the trace's own unit."""
+        """Time from the first request to the last, in the trace's own unit."""
         return (self.last or 0) - (self.first or 0)
 
     def add(self, row: dict[str, Any], key: str) -> None:
@@ -72,13 +72,13 @@ class _Volume:
 
 @dataclass(frozen=True)
 class _Task:
-    """A volume's run, with all that it needs on another machine."""
+    """Run of a volume, with all data that another machine needs."""
 
     device: Device
     reading: dict[str, Any]
     precondition: str
     seed: int
-    #: The trace of the volume; or where it is taken from.
+    #: Trace of the volume, or None if it is extracted from a trace with many volumes.
     trace: str | None
     layout: str | None = None
     volume: int = 0
@@ -87,20 +87,20 @@ class _Task:
     digest: str = ""
     attribution: bool = False
     states: str | None = None
-    """The directory of states that are shared with other volumes."""
+    """Directory of states that are shared with other volumes."""
 
     def key(self) -> str:
-        """Name what decides its result."""
+        """Return a key of everything that determines the result."""
         content = _content(self.trace) if self.trace else [self.layout, self.volume, self.digest]
         said = ["fleet", self.device.digest, content, self.reading, self.precondition, self.seed, build()]
         return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()[:32]
 
     def chosen(self) -> Device:
-        """Give the device."""
+        """Return the device."""
         return self.device
 
     def row(self) -> dict[str, Any]:
-        """Run it, and give what is kept of it: the summary, or what went wrong."""
+        """Run the task, and return the data to store: the summary, or the error."""
         try:
             if self.trace:
                 return self._run(Trace(self.trace, **self.reading))
@@ -140,55 +140,55 @@ def fleet(
     n_jobs: int | None = None,
     progress: bool | Callable[[int, int, float | None], object] | None = None,
 ) -> pa.Table:
-    """Give each volume of traces a device of its own, and say how these fare.
+    """Simulate a separate device for each volume of a trace, and return their wear and lifetime.
 
     Parameters
     ----------
     traces
-        Files, each a volume. With `layout`, the files (or a directory of them) of one trace of many volumes: text,
-        plain or packed (.gz, .bz2, .xz, .zst), or Parquet.
+        Files, each a volume. With `layout`, the files (or a directory of files) of one trace with many volumes: text,
+        plain or compressed (.gz, .bz2, .xz, .zst), or Parquet.
     device
-        The device, its name, or the path of its file: every volume gets one.
+        The device, its name, or the path of its file. Every volume gets its own.
     layout
-        ``"tencent"`` or ``"alibaba"``: the columns of these traces, by order in text, and by name in Parquet.
+        ``"tencent"`` or ``"alibaba"``: columns are found by order in text, and by name in Parquet.
     volumes
-        Only these of a trace of many; all where not given.
+        Volumes to simulate. Default: all.
     fit, replay, max_gap, sort_window
-        As in :class:`Trace`. Addresses are laid densely where not told otherwise, for volumes are seldom of a device's
-        size.
+        As in :class:`Trace`. By default, addresses are mapped densely, because volumes rarely have the size of a
+        device.
     precondition, seed
         As in :func:`run`.
     store
-        A directory for what is done, as in :func:`sweep`: a fleet that was interrupted goes on, and a finished one
-        costs nothing. Traces of many volumes are taken apart in it, so on a cluster all workers must reach it; without
-        one, a temporary directory of this machine is used.
+        A directory for finished runs, as in :func:`sweep`. An interrupted fleet continues, and a finished one is not
+        simulated again. Traces with many volumes are split in this directory, so all workers of a cluster must have
+        access to it. Without it, a temporary directory of this machine is used.
     partition, block
-        Bytes of a plain text that one task takes apart, and of what it sorts at once: twenty times `block` is what it
-        needs of memory, however long the trace.
+        Bytes of a plain text that one task splits, and bytes that it sorts together. A task needs about 20 times
+        `block` of memory, for a trace of any length.
     n_jobs, progress
         As in :func:`sweep`.
 
     Returns
     -------
     pyarrow.Table
-        A row for each volume, in order of their numbers, or of the files. ``volume``; ``requests``, ``writes``,
-        ``read_bytes``, ``written_bytes`` and ``days`` (from the first to the last request) of the trace;
-        ``write_amplification``, ``blocks_erased`` by the trace; ``wear_mean``, ``wear_stddev`` and ``wear_max``, erases
-        of a block with preconditioning; ``read_p99_us`` and ``write_p99_us``; ``erases_per_day``;
-        ``drive_writes_per_day``; and ``lifetime_days``: endurance x blocks / erases per day, which is when the flash
-        has had all the erases that it stands if wear is level, at this rate. Null where the trace has no duration,
-        nothing was erased, or the endurance is not known. ``error`` and ``error_kind``, as in :func:`sweep`.
+        A row per volume, in the order of volume numbers or files. ``volume``; ``requests``, ``writes``, ``read_bytes``,
+        ``written_bytes`` and ``days`` (from the first to the last request) of the trace; ``write_amplification`` and
+        ``blocks_erased`` by the trace; ``wear_mean``, ``wear_stddev`` and ``wear_max``, erases per block including
+        preconditioning; ``read_p99_us`` and ``write_p99_us``; ``erases_per_day``; ``drive_writes_per_day``; and
+        ``lifetime_days``: endurance x blocks / erases per day, the time until the flash reaches its endurance at this
+        rate, if wear is even. Null if the trace has no duration, nothing was erased, or the endurance is unknown.
+        ``error`` and ``error_kind``, as in :func:`sweep`.
 
     Raises
     ------
     OptionError
-        There is no such layout, or an option has no such value.
+        The layout is unknown, or an option has an invalid value.
     TraceError
         A trace is missing, or cannot be read.
     OutputError
         The store cannot be written to.
     ConfigError
-        There is no such device.
+        The device does not exist.
 
     Examples
     --------
@@ -202,17 +202,17 @@ def fleet(
     common: dict[str, Any] = {"device": device, "reading": reading, "precondition": str(precondition), "seed": seed}
     if layout is None:
         if isinstance(traces, str) or not isinstance(traces, Sequence):
-            raise OptionError("give a list of traces, each of one volume; or say the layout of one of many volumes")
+            raise OptionError("give a list of traces with one volume each, or the layout of a trace with many volumes")
         tasks = [_Task(trace=path, **common) for path in _volumes.files_of(traces)]
         kept = _run_all(tasks, store, n_jobs, progress)
         return _table(
             [_row(task, row, None, _timed(row, replay or max_gap)) for task, row in zip(tasks, kept, strict=True)]
         )
     if layout not in _volumes.LAYOUTS:
-        raise OptionError(f"{layout}: the layouts of many volumes are {' and '.join(_volumes.LAYOUTS)}")
+        raise OptionError(f"unknown layout `{layout}`: expected {' or '.join(_volumes.LAYOUTS)}")
     sizes = [size_in_bytes(value) for value in (partition, block)]
     if min(sizes) < 1:
-        raise OptionError("partition and block have at least one byte")
+        raise OptionError("partition and block must be at least one byte")
     parts = _volumes.partitions(_volumes.files_of(traces), layout, *sizes)
     with tempfile.TemporaryDirectory(prefix="floatgate-fleet-") as scratch:
         spool = Path(scratch if store is None else store, "volumes").absolute()
@@ -229,7 +229,7 @@ def fleet(
             apart([part for part in parts if part.key() in needed], suffix="arrow")
 
         kept = _run_all(tasks, store, n_jobs, progress, prepare)
-        # What is in the store costs nothing next time; the index says what it was of.
+        # The requests of stored runs are not needed again; the index identifies them.
         for file in set(spool.glob("*.arrow")) - set(spool.glob("*.index.arrow")):
             file.unlink(missing_ok=True)
     ticks = _volumes.LAYOUTS[layout].ticks
@@ -238,11 +238,11 @@ def fleet(
 
 
 def _apart(parts: list[_volumes.Partition], *, suffix: str, spool: Path, n_jobs: int | None, shows: bool) -> None:
-    """Take partitions apart of which the spool has no such file."""
+    """Split the partitions for which the spool has no such file."""
     try:
         spool.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise OutputError(f"cannot make the directory {spool}: {error}") from error
+        raise OutputError(f"cannot create directory {spool}: {error}") from error
     missing = [part for part in parts if not Path(spool, f"{part.key()}.{suffix}").is_file()]
     for done, _ in enumerate(each(partial(_volumes.split, spool=str(spool)), missing, n_jobs), start=1):
         if shows and sys.stderr.isatty():
@@ -250,7 +250,7 @@ def _apart(parts: list[_volumes.Partition], *, suffix: str, spool: Path, n_jobs:
 
 
 def _known(parts: list[_volumes.Partition], spool: Path, wanted: set[int] | None) -> dict[int, _Volume]:
-    """Say what the volumes have, by their numbers; one index is in memory at a time."""
+    """Return the statistics of the volumes by number. Only one index is in memory at a time."""
     found: dict[int, _Volume] = {}
     for part in parts:
         key = part.key()
@@ -261,7 +261,7 @@ def _known(parts: list[_volumes.Partition], spool: Path, wanted: set[int] | None
     if absent:
         raise TraceError(f"the trace has no volume {', '.join(map(str, absent[:10]))}")
     if not found:
-        raise TraceError("the trace has no request")
+        raise TraceError("the trace has no requests")
     return dict(sorted(found.items()))
 
 
@@ -272,7 +272,7 @@ def _run_all(
     progress: bool | Callable[[int, int, float | None], object] | None,
     prepare: Callable[[set[str]], None] = lambda _: None,
 ) -> list[dict[str, Any]]:
-    """Run what is not in the store, after what these need has been prepared."""
+    """Run the tasks that are not in the store, after `prepare` was called for their partitions."""
     shelf = None if place is None else Store(place)
     keys = [task.key() for task in tasks]
     kept = [shelf.get(key) if shelf else None for key in keys]
@@ -290,7 +290,7 @@ def _run_all(
 
 
 def _timed(row: dict[str, Any], altered: str | None) -> float:
-    """Give the seconds of a trace that was replayed as it was recorded."""
+    """Return the duration in seconds of a trace that was replayed with its recorded times, otherwise 0."""
     return 0.0 if altered or row["summary"] is None else float(json.loads(row["summary"])["measured_s"])
 
 
@@ -327,7 +327,7 @@ def _row(task: _Task, kept: dict[str, Any], of: _Volume | None, seconds: float) 
 
 
 def _lifetime_days(config: dict[str, Any], erases_per_day: float) -> float | None:
-    """Give endurance x blocks / erases per day."""
+    """Return endurance x blocks / erases per day."""
     geometry, endurance = config["geometry"], config["nand"]["endurance"]
     if not endurance or not erases_per_day:
         return None
@@ -348,24 +348,24 @@ def _table(rows: list[dict[str, Any]]) -> pa.Table:
 
 
 def command(arguments: list[str]) -> int:
-    """Run ``floatgate fleet``, and return the status to exit with."""
+    """Run ``floatgate fleet``, and return the exit status."""
     made = argparse.ArgumentParser(
         prog="floatgate fleet",
-        description="One device for each volume of traces: write amplification, wear and projected lifetime.",
-        epilog="lifetime_days is endurance x blocks / erases per day of trace. Ctrl-C ends it; with --store, the same "
-        "command goes on. See docs/sweeps.md.",
+        description="Simulate a device per volume of a trace: write amplification, wear and lifetime.",
+        epilog="lifetime_days is endurance x blocks / erases per day of trace. After Ctrl-C, the same command "
+        "continues, if it has --store. See docs/sweeps.md.",
     )
-    made.add_argument("device", metavar="DEVICE", help="a built-in device, or the path of a device file")
-    made.add_argument("traces", metavar="TRACE", nargs="+", help="traces, each a volume; with --layout, one of many")
-    made.add_argument("--layout", choices=sorted(_volumes.LAYOUTS), help="the columns of a trace of many volumes")
-    made.add_argument("--set", metavar="PATH=VALUE", action="append", default=[], help="change a figure of the device")
-    made.add_argument("--volumes", metavar="N,N,...", help="only these of a trace of many")
+    made.add_argument("device", metavar="DEVICE", help="built-in device, or path of a device file")
+    made.add_argument("traces", metavar="TRACE", nargs="+", help="traces with one volume each, or see --layout")
+    made.add_argument("--layout", choices=sorted(_volumes.LAYOUTS), help="format of a trace with many volumes")
+    made.add_argument("--set", metavar="PATH=VALUE", action="append", default=[], help="change a device parameter")
+    made.add_argument("--volumes", metavar="N,N,...", help="volumes to simulate [default: all]")
     made.add_argument("--fit", choices=("refuse", "wrap", "compact"), default="compact", help="addresses [compact]")
     made.add_argument("--replay", metavar="R", help="timed, asap, or depth=N [timed]")
-    made.add_argument("--max-gap", metavar="TIME", help="what longer gaps are shortened to")
-    made.add_argument("--precondition", metavar="P", default="fill", help="the state of each device [fill]")
-    made.add_argument("--seed", metavar="N", type=int, default=1, help="seed of all random numbers [1]")
-    made.add_argument("--store", metavar="DIR", help="where what is done is kept; on a cluster, for all to reach")
+    made.add_argument("--max-gap", metavar="TIME", help="shorten longer gaps between requests to TIME")
+    made.add_argument("--precondition", metavar="P", default="fill", help="initial state of each device [fill]")
+    made.add_argument("--seed", metavar="N", type=int, default=1, help="random seed [1]")
+    made.add_argument("--store", metavar="DIR", help="keep finished runs in DIR; must be shared on a cluster")
     made.add_argument("--out", metavar="TABLE", help="write the table, as .csv or .parquet")
     made.add_argument("--columns", metavar="A,B,...", help="columns to print")
     _files.add_engine(made)
@@ -375,7 +375,7 @@ def command(arguments: list[str]) -> int:
     volumes = None
     if chosen.volumes:
         if not all(number.strip().isdigit() for number in chosen.volumes.split(",")):
-            raise OptionError(f"--volumes {chosen.volumes}: volumes are numbers, separated by commas")
+            raise OptionError(f"invalid --volumes `{chosen.volumes}`: expected numbers separated by commas")
         volumes = [int(number) for number in chosen.volumes.split(",")]
     device = Device._of(chosen.device, None, tuple(chosen.set))
     try:
@@ -387,9 +387,9 @@ def command(arguments: list[str]) -> int:
             )  # fmt: skip
     except KeyboardInterrupt:
         if not chosen.store:
-            raise KeyboardInterrupt("nothing is kept; with --store it would be, and the same command go on") from None
+            raise KeyboardInterrupt("no runs were kept; use --store to continue after an interruption") from None
         raise KeyboardInterrupt(
-            f"{_files.runs_in(chosen.store)} volumes are kept in {chosen.store}; the same command goes on"
+            f"{_files.runs_in(chosen.store)} volumes are kept in {chosen.store}; the same command continues"
         ) from None
     if chosen.out:
         _files.write_table(table, chosen.out)

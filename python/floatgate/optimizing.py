@@ -1,4 +1,4 @@
-"""Searches: the devices that are best by several objectives, found by Optuna."""
+"""Searches for the best devices by several objectives, with Optuna."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ if TYPE_CHECKING:
     from floatgate.device import Device
     from floatgate.workload import Workload, WorkloadLike
 
-#: By path, the least and the greatest value as a tuple, whole numbers for whole ones; or a list to choose from.
+#: By path: a tuple with the minimum and maximum (integers for integer values), or a list of choices.
 Ranges: TypeAlias = "Mapping[str, tuple[float, float] | list[Any]]"
 
 _DIRECTIONS = ("minimize", "maximize")
 
-#: What a study remembers of a trial that failed.
+#: Key under which a study stores the error of a failed trial.
 _ERROR = "error of trial {}"
 
-#: The file of a search in the directory of its runs.
+#: Name of the file of a search, in the directory of its runs.
 _JOURNAL = "optuna.journal"
 
 
 class Search:
-    """What :func:`optimize` found."""
+    """Result of :func:`optimize`."""
 
     def __init__(self, study: Any, space: Ranges, objectives: Mapping[str, str]) -> None:  # noqa: ANN401 (Optuna's)
         self._study = study
@@ -48,27 +48,27 @@ class Search:
 
     @property
     def study(self) -> Any:  # noqa: ANN401 (Optuna's class)
-        """Optuna's study, for all that it can do."""
+        """Optuna's study, for access to all its features."""
         return self._study
 
     @property
     def objectives(self) -> dict[str, str]:
-        """What was searched for: by column, ``"minimize"`` or ``"maximize"``."""
+        """Objectives: ``"minimize"`` or ``"maximize"`` by column."""
         return dict(self._objectives)
 
     def table(self) -> pa.Table:
-        """Give all points that were tried.
+        """Return all points that were tried.
 
         Returns
         -------
         pyarrow.Table
-            Columns: ``trial``; the paths of the space; the objectives, which are means over the seeds; ``front``,
-            whether no other point is as good in all of them and better in one; ``error``, null where there is none.
+            Columns: ``trial``; the paths of the space; the objectives, which are means over the seeds; ``front``, true
+            if no other point is at least as good in all objectives and better in one; ``error``, or null.
         """
         return self._rows(lambda _: True)
 
     def front(self) -> pa.Table:
-        """Give the points of the front, best by the first objective first, in the columns of :meth:`table`."""
+        """Return the points of the Pareto front, sorted by the first objective, in the columns of :meth:`table`."""
         first, direction = next(iter(self._objectives.items()))
         found = self._rows(lambda row: bool(row["front"]))
         return found.sort_by(
@@ -76,14 +76,14 @@ class Search:
         )
 
     def plot(self, x: str | None = None, y: str | None = None, *, ax: Axes | None = None) -> Axes:
-        """Draw all points by two objectives, and the front.
+        """Draw all points by two objectives, and the Pareto front.
 
         Parameters
         ----------
         x, y
-            Objectives; the first two where not given. With one objective, x is the trial.
+            Objectives. Default: the first two. With one objective, x is the trial.
         ax
-            Where to draw; a figure of its own where not given.
+            Axes to draw on. Default: a new figure.
 
         Returns
         -------
@@ -92,15 +92,15 @@ class Search:
         names = list(self._objectives)
         for name in (x, y):
             if name is not None and name not in names:
-                raise OptionError(f"{name} is no objective of this search: {', '.join(names)}")
+                raise OptionError(f"{name} is not an objective of this search: {', '.join(names)}")
         x, y = (x or names[0], y or names[1]) if len(names) > 1 else ("trial", names[0])
         return draw_front(self.table().to_pylist(), x, y, stairs=self._stairs(x), ax=ax)
 
     def _stairs(self, x: str) -> Literal["pre", "post"] | None:
-        """Say how the front of two objectives goes from point to point; it has no line where there are more."""
+        """Return the step style of the front between points, or None if there are not two objectives."""
         if len(self._objectives) != 2:
             return None
-        # Between two points, what is reached is the worse of both: the line turns on its worse side.
+        # Between two points, the worse values of both are reached. Therefore the line turns on the worse side.
         return "post" if self._objectives[x] == "minimize" else "pre"
 
     def _rows(self, wanted: Callable[[dict[str, Any]], bool]) -> pa.Table:
@@ -144,38 +144,40 @@ def optimize(
     n_jobs: int | None = None,
     progress: bool | Callable[[int, int, float | None], object] | None = None,
 ) -> Search:
-    """Search a space for the best devices, by one objective or several.
+    """Search a space for the best devices, by one or several objectives.
 
     Parameters
     ----------
     space
-        By path, a tuple of the least and the greatest value (whole numbers for whole ones), or a list to choose from.
+        By path: a tuple with the minimum and maximum (integers for integer values), or a list of choices.
     objectives
-        By column of :func:`sweep`, ``"minimize"`` or ``"maximize"``; a list minimises. With several seeds, the mean.
+        ``"minimize"`` or ``"maximize"`` by column of :func:`sweep`. A list minimizes. With several seeds, the mean
+        counts.
     trials
-        Points to try in all, those that the store has included.
-    workload, device, seeds, precondition, prewrite, attribution, n_jobs, progress
+        Total number of points, including points in the store.
+    workload, device, seeds, precondition, layout, attribution, n_jobs, progress
         As in :func:`sweep`.
     sampler
-        How points are chosen: ``"tpe"``, ``"nsga2"`` or ``"random"``, as Optuna has them.
+        Sampler of Optuna: ``"tpe"``, ``"nsga2"`` or ``"random"``.
     seed
-        Of the choice of points: the same seed tries the same ones, interrupted or not, on however many processors.
+        Seed of the sampler. The same seed tries the same points, even after an interruption, on any number of
+        processors.
     batch
-        Points that are chosen together and run at once, before the next are chosen by what came of them. Best a
-        multiple of the processors; more learn less from each other.
+        Points that are chosen together and run in parallel, before the next ones are chosen from their results. A
+        multiple of the number of processors is best. With larger batches, each choice knows fewer results.
     store
-        A directory for the runs, as in :func:`sweep`, and for the search itself: it goes on where it was, with as many
-        trials more as there are to be. One directory is of one search.
+        A directory for the runs, as in :func:`sweep`, and for the search itself. A later call continues the search up
+        to `trials`. A directory can hold only one search.
 
     Returns
     -------
     Search
-        With all points, the front between the objectives, and a figure. A point that fails is a trial that failed.
+        All points, the Pareto front, and a figure. A point that fails is a failed trial.
 
     Raises
     ------
     OptionError
-        An objective is no column, an option has no such value, or the store has another search.
+        An objective is not a column, an option has an invalid value, or the store has another search.
     OutputError
         The store cannot be written to.
 
@@ -192,7 +194,7 @@ def optimize(
     choices = {path: _choices(path, where) for path, where in space.items()}
     for name, value in (("trials", trials), ("batch", batch)):
         if value < 1:
-            raise OptionError(f"{name}={value}: it is at least 1")
+            raise OptionError(f"invalid {name} `{value}`: expected 1 or more")
     if not space:
         raise OptionError("the space is empty: give at least one path")
     run = {
@@ -217,23 +219,23 @@ def _objectives(objectives: Mapping[str, str] | Sequence[str]) -> dict[str, str]
         objectives = dict.fromkeys(objectives, "minimize")
     for name, direction in objectives.items():
         if direction not in _DIRECTIONS:
-            raise OptionError(f"{name}: an objective is to {' or '.join(_DIRECTIONS)}, not {direction!r}")
+            raise OptionError(f"{name}: an objective must be {' or '.join(_DIRECTIONS)}, not {direction!r}")
     if not objectives:
-        raise OptionError("there is no objective: give at least one column of a sweep")
+        raise OptionError("no objectives: give at least one column of a sweep")
     return dict(objectives)
 
 
 def _choices(path: str, where: tuple[float, float] | list[Any]) -> dict[Any, Any] | tuple[float, float]:
-    """Give a range as it is, and a list by what Optuna takes for its values."""
+    """Return a range unchanged, and a list as a dictionary from Optuna's labels to values."""
     if isinstance(where, tuple) and len(where) == 2:
         return where
     if not isinstance(where, list) or not where:
-        raise OptionError(f"{path}: give a tuple of the least and the greatest value, or a list, not {where!r}")
+        raise OptionError(f"{path}: expected a tuple of minimum and maximum, or a list, not {where!r}")
     return {_label(value): value for value in where}
 
 
 def _label(value: Any) -> str | float:  # noqa: ANN401 (a value of the space)
-    """Give what Optuna takes for a value, and its journal keeps: numbers and texts as they are."""
+    """Return the label of a value for Optuna and its journal: numbers and texts unchanged."""
     if isinstance(value, str | int | float):
         return value
     return json.dumps(value, default=lambda inner: getattr(inner, "__name__", str(inner)))
@@ -241,11 +243,11 @@ def _label(value: Any) -> str | float:  # noqa: ANN401 (a value of the space)
 
 @contextlib.contextmanager
 def _quiet_optuna() -> Iterator[None]:
-    """Let Optuna tell no more than what is wrong: how far it is, we say ourselves."""
+    """Limit Optuna's log to warnings, because we show the progress ourselves."""
     try:
         import optuna  # noqa: PLC0415 (an extra)
     except ImportError as error:
-        raise ImportError("searches are made by Optuna: pip install floatgate[optuna]") from error
+        raise ImportError("searches need Optuna: pip install floatgate[optuna]") from error
     before = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     try:
@@ -266,7 +268,7 @@ def _study(store: str | os.PathLike[str] | None, said: dict[str, Any], sampler: 
             storage = optuna.storages.JournalStorage(JournalFileBackend(str(Path(store, _JOURNAL))))
         except OSError as error:
             raise OutputError(f"cannot write to {store}: {error}") from error
-    # As the journal has it.
+    # Convert the specification to the representation in the journal.
     said = json.loads(json.dumps(said, default=str))
     name, directions = "floatgate", list(said["objectives"].values())
     if storage is not None and name in optuna.get_all_study_names(storage):
@@ -277,9 +279,9 @@ def _study(store: str | os.PathLike[str] | None, said: dict[str, Any], sampler: 
         if any(trial.state.is_finished() for trial in study.get_trials(deepcopy=False)):
             differing = ", ".join(key for key in said if known.get(key) != said[key])
             raise OptionError(
-                f"{store} has another search: its {differing} differ; give each search a store of its own"
+                f"{store} has another search (different {differing}); give each search a store of its own"
             )
-        # Nothing came of it, as where its objectives were mistyped.
+        # The search has no finished trials, for example because its objectives were mistyped.
         optuna.delete_study(study_name=name, storage=storage)
     study = optuna.create_study(storage=storage, study_name=name, directions=directions)
     study.set_user_attr("said", said)
@@ -291,7 +293,7 @@ def _sampler(name: str, seed: int) -> Any:  # noqa: ANN401 (Optuna's)
 
     known = {"tpe": samplers.TPESampler, "nsga2": samplers.NSGAIISampler, "random": samplers.RandomSampler}
     if name not in known:
-        raise OptionError(f"{name}: a sampler is one of {', '.join(known)}")
+        raise OptionError(f"unknown sampler `{name}`: expected {', '.join(known)}")
     return known[name](seed=seed)
 
 
@@ -305,15 +307,15 @@ def _search(
     trials: int,
     progress: bool | Callable[[int, int, float | None], object] | None,
 ) -> None:
-    """Choose batches of points and run them, until there are so many."""
+    """Choose batches of points and run them, until `trials` points are done."""
     done = sum(trial.state.is_finished() for trial in study.get_trials(deepcopy=False))
     told, begun, before = _told(progress), time.monotonic(), done
     while done < trials:
-        # Up to the end of a batch, wherever it was interrupted, so that the same points are chosen as without that.
+        # Batches end at the same trials with and without an interruption, so that the same points are chosen.
         batch = min(said["batch"] - done % said["batch"], trials - done)
         points = {trial.number: trial.params for trial in _unfinished(study, choices)}
         while len(points) < batch:
-            # A sampler for each point: what it chooses depends on what is known, and not on when the search began.
+            # Each point has its own sampler. Therefore a choice depends only on known results, not on the start time.
             study.sampler = _sampler(said["sampler"], said["seed"] * 1_000_003 + len(study.get_trials(deepcopy=False)))
             trial = study.ask()
             points[trial.number] = {path: _suggest(trial, path, where) for path, where in choices.items()}
@@ -323,7 +325,7 @@ def _search(
 
 
 def _unfinished(study: Any, choices: Mapping[str, Any]) -> list[Any]:  # noqa: ANN401 (Optuna's)
-    """Give the points that were chosen when a search was interrupted, and fail those that were not wholly chosen."""
+    """Return points that were chosen before an interruption. Mark incompletely chosen points as failed."""
     from optuna.trial import TrialState  # noqa: PLC0415 (an extra)
 
     whole = []
@@ -351,7 +353,7 @@ def _run_batch(
     objectives: Mapping[str, str],
     run: dict[str, Any],
 ) -> None:
-    """Run points with all seeds, and tell what came of each."""
+    """Run points with all seeds, and report the results to the study."""
     from optuna.trial import TrialState  # noqa: PLC0415 (an extra)
 
     devices = [
@@ -363,13 +365,13 @@ def _run_batch(
     succeeded = [row for row in rows if row["error"] is None]
     for name in objectives:
         if succeeded and name not in table.column_names:
-            raise OptionError(f"the objective {name} is no column{_files.near(name, table.column_names)}")
+            raise OptionError(f"the objective {name} is not a column{_files.near(name, table.column_names)}")
     for index, number in enumerate(points):
         of = rows[index * len(run["seeds"]) : (index + 1) * len(run["seeds"])]
         error = next((row["error"] for row in of if row["error"] is not None), None)
         missing = [name for name in objectives if any(row.get(name) is None for row in of)]
         if error is None and missing:
-            error = f"{', '.join(missing)} has no value here"
+            error = f"no value for {', '.join(missing)}"
         if error is None:
             study.tell(number, [statistics.fmean(row[name] for row in of) for name in objectives])
         else:
@@ -389,7 +391,7 @@ _KEYS = {**sweepfile.RUN_KEYS, "space": dict, "objectives": dict, "trials": int,
          "seed": int}  # fmt: skip
 
 _HELP = """\
-FILE says what to search:
+FILE specifies the search:
 
   device = "tiny"
   workload = "rw=randwrite bs=4k iodepth=4 number_ios=5k"
@@ -404,23 +406,23 @@ FILE says what to search:
   write_amplification = "minimize"
   requests.write.iops = "maximize"
 
-Ctrl-C ends it; the same command goes on. See docs/sweeps.md.
+After Ctrl-C, the same command continues. See docs/sweeps.md.
 """
 
 
 def command(arguments: list[str]) -> int:
-    """Run ``floatgate optimize``, and return the status to exit with."""
-    made = sweepfile.parser("optimize", "Search for the best devices, by several objectives.", _HELP)
-    made.add_argument("--trials", type=int, metavar="N", help="points to try in all, in place of the file's")
-    made.add_argument("--plot", metavar="FIGURE", help="draw points and front, as .svg, .png or .pdf")
+    """Run ``floatgate optimize``, and return the exit status."""
+    made = sweepfile.parser("optimize", "Search for the best devices by several objectives.", _HELP)
+    made.add_argument("--trials", type=int, metavar="N", help="total number of points, overriding the file")
+    made.add_argument("--plot", metavar="FIGURE", help="draw the points and the Pareto front, as .svg, .png or .pdf")
     chosen = made.parse_args(arguments)
     said = _files.read_toml(chosen.file, _KEYS)
     for key in ("space", "objectives", "device", "workload"):
         if key not in said:
-            raise OptionError(f"{chosen.file}: there is no `{key}`")
+            raise OptionError(f"{chosen.file}: missing key `{key}`")
     trials = chosen.trials or said.get("trials")
     if trials is None:
-        raise OptionError(f"{chosen.file}: say how many points to try, with `trials`")
+        raise OptionError(f"{chosen.file}: missing key `trials`, the number of points to try")
     options = sweepfile.options_of(chosen.file, said) | {
         key: said[key] for key in ("batch", "sampler", "seed") if key in said
     }
@@ -436,7 +438,7 @@ def command(arguments: list[str]) -> int:
                 progress=False if chosen.quiet else None, **options,
             )  # fmt: skip
     except KeyboardInterrupt:
-        raise KeyboardInterrupt(f"what is done is kept in {store}; the same command goes on with the rest") from None
+        raise KeyboardInterrupt(f"finished runs are kept in {store}; the same command continues") from None
     if output:
         _files.write_table(search.table(), output)
     if chosen.plot:
@@ -450,6 +452,6 @@ def command(arguments: list[str]) -> int:
 def _save_figure(search: Search, path: str) -> None:
     figure = search.plot().get_figure(root=True)
     try:
-        figure.savefig(path)  # type: ignore[union-attr] # it has just been drawn on one
+        figure.savefig(path)  # type: ignore[union-attr] # the axes have a figure
     except (OSError, ValueError) as error:
         raise OutputError(f"cannot write {path}: {error}") from error

@@ -1,4 +1,4 @@
-"""Figures of results and comparisons, by matplotlib (``pip install floatgate[plot]``)."""
+"""Figures of results and comparisons, with matplotlib (``pip install floatgate[plot]``)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from floatgate.comparison import Comparison
     from floatgate.result import Result
 
-#: What a latency is made of, from the host to the flash, with words for it.
+#: Parts of a latency with their labels, from the host to the flash.
 _PARTS = {
     "host_queue_us": "host queue",
     "link_us": "link",
@@ -23,13 +23,13 @@ _PARTS = {
     "order_us": "order",
     "die_us": "die",
     "channel_us": "channel",
-    "gc_us": "gc",
+    "gc_us": "garbage collection",
     "rmw_us": "read-modify-write",
     "bus_us": "bus",
     "cell_us": "cell",
 }
 
-#: Colours of the parts: those that differ for eyes that see fewer (after Okabe and Ito 2008), and greys.
+#: Colors of the parts: distinguishable with color vision deficiencies (after Okabe and Ito 2008), and grays.
 _COLOURS = (
     "#999999", "#cccccc", "#f0e442", "#b3de69", "#666666",
     "#e69f00", "#d55e00", "#cc79a7", "#8c6d31", "#56b4e9", "#0072b2",
@@ -37,13 +37,13 @@ _COLOURS = (
 
 
 def _axes(ax: Axes | None, width: float = 6.4, height: float = 4.0) -> Axes:
-    """Take the axes, or make a figure."""
+    """Return the axes, or create a figure."""
     if ax is not None:
         return ax
     try:
         from matplotlib import pyplot as plt  # noqa: PLC0415 (an extra)
     except ImportError as error:
-        raise ImportError("figures are made by matplotlib: pip install floatgate[plot]") from error
+        raise ImportError("figures need matplotlib: pip install floatgate[plot]") from error
     return plt.subplots(figsize=(width, height), layout="constrained")[1]
 
 
@@ -62,7 +62,7 @@ def _legend(ax: Axes) -> None:
 
 
 def _curve(result: Result, operation: str) -> tuple[Sequence[float], list[float]] | None:
-    """Give a latency's distribution: latencies, and the share of requests that took no longer."""
+    """Return a latency distribution: latencies, and the share of requests that took no longer."""
     for curve in result.summary.to_dict()["distributions"]["latency"]:
         if curve["operation"] == operation:
             total = curve["requests"]
@@ -71,7 +71,7 @@ def _curve(result: Result, operation: str) -> tuple[Sequence[float], list[float]
 
 
 def _operations(result: Result) -> list[str]:
-    """List the operations that have latencies."""
+    """List the operations with latencies."""
     names = [curve["operation"] for curve in result.summary.to_dict()["distributions"]["latency"]]
     return [name for name in names if name != "all"] or names
 
@@ -82,7 +82,7 @@ def _draw_cdf(ax: Axes, result: Result, operation: str, label: str, tail: bool, 
         return
     us, share = curve
     values = [1 - at for at in share] if tail else share
-    # The last is the greatest, which none exceeds: it has no place on a scale of logarithms.
+    # No request exceeds the greatest latency, and a logarithmic axis has no 0. Leave out the last point.
     points = [(x, y) for x, y in zip(us, values, strict=True) if not tail or y > 0]
     ax.step([x for x, _ in points], [y for _, y in points], where="post", label=label, **style)
 
@@ -98,7 +98,7 @@ def _finish_cdf(ax: Axes, tail: bool, title: str) -> Axes:
 
 
 class ResultPlots:
-    """The figures of a result: ``result.plot``. Each takes axes to draw on, or makes a figure, and returns the axes."""
+    """Figures of a result: ``result.plot``. Each method draws on `ax` or on a new figure, and returns the axes."""
 
     def __init__(self, result: Result) -> None:
         self._result = result
@@ -108,16 +108,16 @@ class ResultPlots:
         return f"{self._result.label}: {self._result.summary['workload']['name']}"
 
     def cdf(self, ax: Axes | None = None, *, operations: Iterable[str] | None = None, tail: bool = False) -> Axes:
-        """Draw how latencies are distributed.
+        """Draw the distribution of latencies.
 
         Parameters
         ----------
         ax
-            Where to draw; a new figure where not given.
+            Axes to draw on. Default: a new figure.
         operations
-            ``"read"``, ``"write"``, ``"all"`` and so on; those that there were where not given.
+            ``"read"``, ``"write"``, ``"all"`` and so on. Default: all operations that occurred.
         tail
-            Draw the share that took longer, on scales of logarithms.
+            Draw the share that took longer, on logarithmic axes.
 
         Returns
         -------
@@ -126,25 +126,25 @@ class ResultPlots:
         Raises
         ------
         ResultError
-            There were no requests.
+            The result has no requests.
         """
         names = list(operations) if operations is not None else _operations(self._result)
         if not any(_curve(self._result, name) for name in names):
-            raise ResultError("no requests were measured that could be drawn")
+            raise ResultError("no requests to draw")
         ax = _axes(ax)
         for name in names:
             _draw_cdf(ax, self._result, name, name, tail)
         return _finish_cdf(ax, tail, self._title)
 
     def latency(self, ax: Axes | None = None, *, operations: Iterable[str] | None = None) -> Axes:
-        """Draw latencies over simulated time: the mean, the 99th percentile and the greatest of each window.
+        """Draw latencies over simulated time: the mean, the 99th percentile and the maximum of each window.
 
         Parameters
         ----------
         ax
-            Where to draw; a new figure where not given.
+            Axes to draw on. Default: a new figure.
         operations
-            ``"read"``, ``"write"`` and so on; those that there were where not given.
+            ``"read"``, ``"write"`` and so on. Default: all operations that occurred.
 
         Returns
         -------
@@ -153,7 +153,7 @@ class ResultPlots:
         Raises
         ------
         ResultError
-            The run over time was not kept.
+            The run was not recorded over time.
         """
         series = self._result.series()
         end = series["end_ps"].to_numpy()
@@ -172,14 +172,14 @@ class ResultPlots:
         return _finish(ax, f"simulated time, {unit}", "latency, us", self._title)
 
     def attribution(self, ax: Axes | None = None, *, at: Sequence[str] = ("mean", "p50", "p99", "p99_9")) -> Axes:
-        """Draw what latencies went into: of all requests, and of those at percentiles.
+        """Draw latency breakdowns: of all requests, and of requests at percentiles.
 
         Parameters
         ----------
         ax
-            Where to draw; a new figure where not given.
+            Axes to draw on. Default: a new figure.
         at
-            Which of ``"mean"``, ``"p50"``, ``"p99"`` and ``"p99_9"``.
+            A selection of ``"mean"``, ``"p50"``, ``"p99"`` and ``"p99_9"``.
 
         Returns
         -------
@@ -188,7 +188,7 @@ class ResultPlots:
         Raises
         ------
         ResultError
-            The run did not attribute latencies, or there were no requests.
+            The result has no latency breakdowns, or no requests.
         """
         requests = self._result.summary.to_dict()["requests"]
         bars = [
@@ -198,7 +198,7 @@ class ResultPlots:
             for kind in at
         ]
         if not bars:
-            raise ResultError("nothing was attributed: run it with attribution=True")
+            raise ResultError("no latency breakdowns; run with attribution=True")
         ax = _axes(ax, width=8, height=1.2 + 0.32 * len(bars))
         left = [0.0] * len(bars)
         for (key, words), colour in zip(_PARTS.items(), _COLOURS, strict=True):
@@ -211,12 +211,12 @@ class ResultPlots:
         return _finish(ax, "latency, us", "", self._title)
 
     def utilization(self, ax: Axes | None = None) -> Axes:
-        """Draw what every channel and every die spent its time with.
+        """Draw the busy time of every channel and die.
 
         Parameters
         ----------
         ax
-            Where to draw; a new figure where not given.
+            Axes to draw on. Default: a new figure.
 
         Returns
         -------
@@ -225,14 +225,14 @@ class ResultPlots:
         Raises
         ------
         ResultError
-            The result does not have it by channel and die: nothing was measured, or the device has very many dies.
+            The result has no utilization by channel and die: nothing was measured, or the device has too many dies.
         """
         each = self._result.summary.to_dict()["utilization"]["each"]
         if not each["die_cell"]:
-            raise ResultError("utilisation by die was not kept: nothing was measured, or there are more than 4096 dies")
+            raise ResultError("no utilization by die: nothing was measured, or the device has more than 4096 dies")
         ax = _axes(ax, width=8)
         channels, dies = len(each["channel_data"]), len(each["die_cell"])
-        # A channel is as wide as its dies are together, and a gap parts the two groups.
+        # The bar of a channel is as wide as the bars of its dies. A gap separates channels and dies.
         width = dies / channels
         where = [width * (index + 0.5) for index in range(channels)]
         behind = [dies * 1.05 + index + 0.5 for index in range(dies)]
@@ -251,7 +251,7 @@ class ResultPlots:
 
 
 def _time_scale(ps: float) -> tuple[float, str]:
-    """Choose the unit for instants up to so many picoseconds."""
+    """Return the unit for times up to `ps` picoseconds."""
     for unit, scale in (("s", 1e12), ("ms", 1e9), ("us", 1e6)):
         if ps >= scale:
             return scale, unit
@@ -259,22 +259,22 @@ def _time_scale(ps: float) -> tuple[float, str]:
 
 
 class ComparisonPlots:
-    """The figures of a comparison: ``comparison.plot``."""
+    """Figures of a comparison: ``comparison.plot``."""
 
     def __init__(self, comparison: Comparison) -> None:
         self._comparison = comparison
 
     def cdf(self, ax: Axes | None = None, *, operation: str | None = None, tail: bool = False) -> Axes:
-        """Draw latency distributions over each other, a colour for each group and a line for each seed.
+        """Draw latency distributions in one figure, with a color per group and a line per seed.
 
         Parameters
         ----------
         ax
-            Where to draw; a new figure where not given.
+            Axes to draw on. Default: a new figure.
         operation
-            ``"read"``, ``"write"``, ``"all"`` and so on; the first that there was where not given.
+            ``"read"``, ``"write"``, ``"all"`` and so on. Default: the first operation that occurred.
         tail
-            Draw the share that took longer, on scales of logarithms.
+            Draw the share that took longer, on logarithmic axes.
 
         Returns
         -------
@@ -283,14 +283,14 @@ class ComparisonPlots:
         Raises
         ------
         ResultError
-            There were no such requests.
+            No result has such requests.
         """
         groups = list(self._comparison.groups.items())
         if operation is None:
             names = _operations(groups[0][1][0])
             operation = names[0] if names else "all"
         if not any(_curve(run, operation) for _, runs in groups for run in runs):
-            raise ResultError(f"no {operation} was measured that could be drawn")
+            raise ResultError(f"no {operation} requests to draw")
         ax = _axes(ax)
         for index, (label, runs) in enumerate(groups):
             for number, run in enumerate(runs):
@@ -299,14 +299,15 @@ class ComparisonPlots:
         return _finish_cdf(ax, tail, operation)
 
     def metric(self, metric: str, ax: Axes | None = None) -> Axes:
-        """Draw one metric of all groups, with 95 % confidence intervals over seeds.
+        """Draw one metric of all groups, with 95% confidence intervals over seeds.
 
         Parameters
         ----------
         metric
-            One of ``comparison.table()["metric"]``, like ``"write: p99 latency"``; where two have that name, the first.
+            A name from ``comparison.table()["metric"]``, such as ``"write: p99 latency"``. If two have this name, the
+            first.
         ax
-            Where to draw; a new figure where not given.
+            Axes to draw on. Default: a new figure.
 
         Returns
         -------
@@ -315,12 +316,12 @@ class ComparisonPlots:
         Raises
         ------
         ResultError
-            There is no such metric.
+            The metric does not exist.
         """
         rows = self._comparison.to_dict()["metrics"]
         found = next((row for row in rows if row["metric"] == metric), None)
         if found is None:
-            raise ResultError(f"there is no metric {metric!r}: one of {', '.join(row['metric'] for row in rows)}")
+            raise ResultError(f"unknown metric {metric!r}: expected one of {', '.join(row['metric'] for row in rows)}")
         shown = [
             (label, cell["mean"], cell["half_width"] or 0.0)
             for label, cell in zip(self._comparison.labels, found["values"], strict=True)
@@ -335,7 +336,7 @@ class ComparisonPlots:
 def front(
     rows: list[dict[str, Any]], x: str, y: str, *, stairs: Literal["pre", "post"] | None, ax: Axes | None
 ) -> Axes:
-    """Draw the points of a search, those of its front in colour; `stairs` says where the line between these turns."""
+    """Draw the points of a search, and its front in color. `stairs` is the step style of the line through the front."""
     ax = _axes(ax)
     for on_front, colour, label in ((False, "#999999", "tried"), (True, "#0072b2", "front")):
         chosen = [row for row in rows if row["front"] is on_front and row["error"] is None]
@@ -345,4 +346,4 @@ def front(
         if on_front and stairs is not None:
             ax.step(*places, where=stairs, color=colour, linewidth=1)
     _legend(ax)
-    return _finish(ax, x, y, "Points tried, and the front")
+    return _finish(ax, x, y, "Points tried, and the Pareto front")

@@ -1,7 +1,7 @@
-"""Policies of your own, in Python.
+"""Custom policies in Python.
 
-A policy is a subclass of one of the classes here. It is registered by a name, which devices then have like that of a
-built-in one::
+A policy is a subclass of one of the classes here. It is registered by name, and devices use the name like that of a
+built-in policy::
 
     import floatgate as fg
 
@@ -12,12 +12,12 @@ built-in one::
 
     device = fg.Device("tiny").with_options({"gc.victim": "coldest"})
 
-What a policy sees are read-only arrays of NumPy, which stay as they are when the simulation goes on. What it raises
-ends the run with :class:`floatgate.PolicyError`, whose cause is that exception with its own traceback; so does an
-answer that cannot be. A policy has random numbers of its own, ``self.rng``, which the seed of the run decides. Device
-and results carry the digest of its source, so that results of different sources are told apart.
+Policies receive read-only NumPy arrays, which do not change when the simulation continues. An exception in a policy
+ends the run with :class:`floatgate.PolicyError`, whose cause is that exception with its traceback. An invalid return
+value also ends the run. A policy has its own random numbers, ``self.rng``, determined by the seed of the run. Devices
+and results contain the digest of the policy's source, so that results of different sources can be distinguished.
 
-A simulator that is forked, or run from, copies its policies: :meth:`Policy.fork`.
+A simulator that is forked, or from which a run starts, copies its policies: :meth:`Policy.fork`.
 """
 
 from __future__ import annotations
@@ -60,38 +60,38 @@ __all__ = [
 
 
 class Policy(ABC):
-    """What policies of all families have.
+    """Base class of policies of all families.
 
-    A subclass may have an ``__init__``, whose keyword parameters are the policy's options; a device gives them as
-    ``{"gc.victim": {"coldest": {"weight": 2}}}``. There is one policy for each device that is made, and two victim
-    policies where a device keeps its map in flash.
+    A subclass may have an ``__init__``. Its keyword parameters are the policy's options, which a device sets as
+    ``{"gc.victim": {"coldest": {"weight": 2}}}``. Each device that is created has its own policy object, and a device
+    that keeps its map in flash has two victim policies.
     """
 
     path: ClassVar[str] = ""
-    """The key of the device that names a policy of this family."""
+    """Key of the device that names a policy of this family."""
     name: ClassVar[str] = ""
-    """What the policy is registered as."""
+    """Name by which the policy is registered."""
     device: Mapping[str, Any]
-    """All figures of the device, as ``Device.config`` has them."""
+    """All parameters of the device, as in ``Device.config``."""
     rng: np.random.Generator
-    """Random numbers that follow from the seed of the run, the family and the name."""
+    """Random numbers, determined by the seed of the run, the family and the name."""
 
     def fork(self) -> Policy:
-        """Make another policy with the same state and the same future, for a copy of the device.
+        """Return a policy with the same state and the same future, for a copy of the device.
 
         Returns
         -------
         Policy
-            A deep copy, random numbers included. A policy that shares something on purpose, or holds what cannot be
-            copied, such as an open file, has its own.
+            A deep copy, including random numbers. Override this method if the policy shares data on purpose, or holds
+            data that cannot be copied, such as an open file.
         """
-        # What the simulator gave is not copied: the device's figures do not change.
+        # Objects of the simulator are not copied, because the parameters of the device do not change.
         given = {id(value): value for value in (self.device, vars(self).get("_units"))}
         return copy.deepcopy(self, given)
 
 
 class Victim(Policy):
-    """Chooses the block of a plane that cleaning reclaims next (``gc.victim``)."""
+    """Chooses the block of a plane that garbage collection reclaims next (``gc.victim``)."""
 
     path = "gc.victim"
 
@@ -99,17 +99,17 @@ class Victim(Policy):
     def choose(self, plane: int, blocks: npt.NDArray[np.void], clock: int) -> int:
         """Choose a victim.
 
-        It is called once for each block that is reclaimed, when there is something to gain in the plane.
+        Called once per reclaimed block, if the plane has reclaimable space.
 
         Parameters
         ----------
         plane
-            The plane: ((channel * chips + chip) * dies + die) * planes + plane.
+            Number of the plane: ((channel * chips + chip) * dies + die) * planes + plane.
         blocks
-            The closed blocks of the plane, one or more, as a structured array with the columns ``valid`` (valid mapping
-            units), ``erases``, ``closed`` and ``changed`` (the clock when the block was full, and when one of its units
-            was last superseded or trimmed, or it was closed), ``block`` (its number in the device). Blocks with fewer
-            valid units come first; of equally many, the one that has had so few for the longest time.
+            Closed blocks of the plane, one or more, as a structured array. Its columns are ``valid`` (valid mapping
+            units), ``erases``, ``closed`` (clock when the block was closed), ``changed`` (clock when a unit was last
+            invalidated, or when the block was closed), and ``block`` (number in the device). Blocks with fewer valid
+            units come first. Among blocks with equally many, the one that reached this number first comes first.
         clock
             Mapping units that the host has written so far.
 
@@ -125,24 +125,24 @@ class Victim(Policy):
 
 
 class PlaneState(NamedTuple):
-    """A plane that could be cleaned."""
+    """State of a plane, for policies of garbage collection."""
 
     plane: int
-    """Its number: ((channel * chips + chip) * dies + die) * planes + plane."""
+    """Number of the plane: ((channel * chips + chip) * dies + die) * planes + plane."""
     stock: int
-    """Free blocks, and those that only have to be erased."""
+    """Free blocks, including blocks that await erase."""
     closed: int
-    """Closed blocks: those that cleaning chooses from."""
+    """Closed blocks, from which garbage collection chooses victims."""
     stale: int
-    """Invalidated or trimmed mapping units in them."""
+    """Invalid mapping units in the closed blocks."""
     clock: int
     """Mapping units that the host has written so far."""
     rows: bytes
-    """The closed blocks, as :attr:`blocks` reads them."""
+    """Closed blocks in binary form, decoded by :attr:`blocks`."""
 
     @property
     def blocks(self) -> npt.NDArray[np.void]:
-        """The closed blocks as a structured array, with the columns that victim policies see.
+        """Closed blocks as a structured array, with the same columns as for victim policies.
 
         They are in the order of the victim policy. With ``gc.victim = "greedy"`` and ``"cost-benefit"``, blocks with
         fewer valid units come first.
@@ -153,17 +153,17 @@ class PlaneState(NamedTuple):
 
 
 class Trigger(Policy):
-    """Says when a plane is cleaned (``gc.trigger``)."""
+    """Decides when garbage collection runs in a plane (``gc.trigger``)."""
 
     path = "gc.trigger"
 
     @abstractmethod
     def wants(self, plane: PlaneState) -> bool:
-        """Say whether to clean a plane now.
+        """Return True to start garbage collection in a plane now.
 
-        It is called when a block of the plane has been opened and behind each victim, and may be called more than once,
-        while the plane has at most ``gc.soft_threshold`` free blocks and more than ``gc.hard_threshold`` and than one.
-        Above, a plane is not cleaned; below, it is.
+        Called after a block of the plane was opened and after each victim, possibly more than once. It is called only
+        if the plane has at most ``gc.soft_threshold`` free blocks, but more than ``gc.hard_threshold`` and more than
+        one. With more free blocks, garbage collection does not run; with fewer, it always does.
 
         Parameters
         ----------
@@ -173,14 +173,14 @@ class Trigger(Policy):
         Returns
         -------
         bool
-            Whether to clean it.
+            True to start garbage collection.
         """
 
     def _wants(self, plane: _Plane) -> bool:
         return bool(self.wants(_state(plane)))
 
 
-#: A plane as the simulator gives it: its number, free blocks, closed blocks and stale units, clock and closed blocks.
+#: A plane as passed by the simulator: number, counts (free blocks, closed blocks, invalid units), clock, closed blocks.
 _Plane = tuple[int, tuple[int, int, int], int, bytes]
 
 
@@ -192,7 +192,7 @@ def _state(plane: _Plane) -> PlaneState:
 class Wear(Policy):
     """Levels wear (``gc.wear``).
 
-    A policy has one of the methods or more. Those that it does not have are not called.
+    A policy overrides at least one of the methods. Other methods are not called.
     """
 
     path = "gc.wear"
@@ -200,15 +200,15 @@ class Wear(Policy):
     def pick_free(self, plane: PlaneState, free: npt.NDArray[np.void]) -> int:
         """Pick the free block that is opened next.
 
-        If planes open blocks of equal addresses (``nand.advanced.strict``), these addresses decide instead.
+        Not called if planes must open blocks with equal addresses (``nand.advanced.strict``).
 
         Parameters
         ----------
         plane
             The plane.
         free
-            The free blocks of the plane that have waited the longest, the oldest first, one to eight, as a structured
-            array with the columns ``block`` (its number in the device) and ``erases``.
+            The free blocks that have waited longest in the plane, oldest first, one to eight, as a structured array
+            with the columns ``block`` (number in the device) and ``erases``.
 
         Returns
         -------
@@ -218,7 +218,7 @@ class Wear(Policy):
         raise NotImplementedError
 
     def allows(self, plane: PlaneState, block: np.void) -> bool:
-        """Say whether garbage collection may take a victim.
+        """Return True if garbage collection may take a victim.
 
         Otherwise the victim policy chooses again. If all victims are refused, garbage collection takes the first one.
 
@@ -232,7 +232,7 @@ class Wear(Policy):
         Returns
         -------
         bool
-            Whether garbage collection may take it.
+            True if garbage collection may take it.
         """
         raise NotImplementedError
 
@@ -274,44 +274,44 @@ class Wear(Policy):
 
 
 class HostWrite(NamedTuple):
-    """A mapping unit that the host writes."""
+    """A mapping unit written by the host."""
 
     lpn: int
-    """Its number in the host's address space."""
+    """Logical page number."""
     sectors: int
-    """Sectors of 512 bytes of the request that writes it, or of the unit's own that the buffer writes out."""
+    """Number of 512-byte sectors of the request, or of the unit itself if the buffer writes it back."""
     stream: int
-    """Stream of the workload, and 0 for what the buffer writes out."""
+    """Stream of the workload, or 0 if the buffer writes the unit back."""
     placement: int
-    """Placement hint of the request, and 0 for what the buffer writes out."""
+    """Placement hint of the request, or 0 if the buffer writes the unit back."""
     again: bool
-    """Whether the unit was written before, and not trimmed since."""
+    """True if the unit was written before, and not trimmed since."""
     clock: int
-    """Mapping units that the host has written before."""
+    """Mapping units written by the host before this one."""
 
 
 class Classifier(Policy):
-    """Tells hot data from cold, so that they are kept apart in flash (``temperature``)."""
+    """Classifies data by temperature, so that hot and cold data are in different blocks (``temperature``)."""
 
     path = "temperature"
     classes: ClassVar[int] = 2
-    """Classes that it tells apart, from 2 to 4: each takes an open block of every plane."""
+    """Number of classes, from 2 to 4. Each class takes an open block of every plane."""
 
     @abstractmethod
     def classify(self, write: HostWrite) -> int:
-        """Tell the class of a unit.
+        """Return the class of a unit.
 
-        It is called once for each unit that is written, in preconditioning too, before the unit has a place.
+        Called once for each unit written, also in preconditioning, before the unit has a physical address.
 
         Parameters
         ----------
         write
-            The unit, and the request that writes it.
+            The unit and its request.
 
         Returns
         -------
         int
-            Its class: 0 for what stays longest, and below `classes`.
+            The class, from 0 for the coldest data to ``classes - 1``.
         """
 
     def _classify(self, *write: Any) -> int:  # noqa: ANN401 (the fields of a HostWrite)
@@ -319,7 +319,7 @@ class Classifier(Policy):
 
 
 class Allocation(Policy):
-    """Chooses the plane that a host write goes to, when one is idle (``allocation``)."""
+    """Chooses the plane of a host write among the idle planes (``allocation``)."""
 
     path = "allocation"
     _is_static: ClassVar[bool] = False
@@ -328,19 +328,19 @@ class Allocation(Policy):
     def choose(self, planes: npt.NDArray[np.uint32]) -> int:
         """Choose a plane.
 
-        It is called for each page or wordline that is written. The planes of one die take turns by themselves, so that
-        it is the die that is chosen, except in preconditioning.
+        Called for each page or wordline written. The device alternates between the planes of a die by itself. Therefore
+        the choice selects the die, except in preconditioning.
 
         Parameters
         ----------
         planes
-            The numbers, ascending, of the planes that are idle and have room, one or more:
+            Numbers of idle planes with free space, one or more, in ascending order:
             ((channel * chips + chip) * dies + die) * planes + plane.
 
         Returns
         -------
         int
-            The position of the chosen one in `planes`.
+            The position of the chosen plane in `planes`.
         """
 
     def _choose(self, planes: bytes) -> int:
@@ -356,21 +356,21 @@ class StaticAllocation(Policy):
 
     @abstractmethod
     def planes(self, pages: npt.NDArray[np.uint32]) -> npt.ArrayLike:
-        """Give the planes of all pages.
+        """Return the planes of all pages.
 
-        It is called once, when the device is made, so a run is as fast as with a built-in allocation. The table takes 4
-        bytes of memory for each page.
+        Called once, when the device is created. Therefore a run is as fast as with a built-in allocation. The table
+        takes 4 bytes of memory per page.
 
         Parameters
         ----------
         pages
-            Numbers of flash pages' worth of the host's address space: 0, 1, 2, ...
+            Page numbers of the host's address space, in units of flash pages: 0, 1, 2, ...
 
         Returns
         -------
         array_like of int
-            The plane of each: ((channel * chips + chip) * dies + die) * planes + plane. No plane may have more pages
-            than it can hold.
+            The plane of each page: ((channel * chips + chip) * dies + die) * planes + plane. No plane may have more
+            pages than it can hold.
         """
 
     def _table(self, pages: int) -> bytes:
@@ -378,10 +378,10 @@ class StaticAllocation(Policy):
 
         planes = np.asarray(self.planes(np.arange(pages, dtype=np.uint32)))
         if planes.dtype.kind not in "iu":
-            raise TypeError(f"the planes of pages are whole numbers, not {planes.dtype}")
+            raise TypeError(f"the planes of pages must be integers, not {planes.dtype}")
         if planes.ndim != 1:
-            raise ValueError(f"the planes of pages are an array of one dimension, not {planes.ndim}")
-        # What is no number of a plane stays none: the simulator says so.
+            raise ValueError(f"the planes of pages must have one dimension, not {planes.ndim}")
+        # Invalid plane numbers stay invalid, so that the simulator reports them.
         planes = np.where((planes < 0) | (planes > _NO_PLANE), _NO_PLANE, planes)
         return planes.astype(np.uint32).tobytes()
 
@@ -391,57 +391,57 @@ _NO_PLANE = (1 << 32) - 1
 
 
 class Eviction(Policy):
-    """Chooses what leaves the buffer when it needs room (``buffer.eviction``).
+    """Chooses the units to evict when the buffer needs space (``buffer.eviction``).
 
-    A unit is told of by the number of its entry, from when it comes until it is chosen or removed. A policy overrides
-    the methods for the changes that it wants to know; only those are called. Or it overrides none, and looks at
-    :attr:`units` when it chooses.
+    The policy identifies a unit by the number of its entry, from its insertion until it is chosen or removed. A policy
+    overrides the ``on_`` methods for the changes that it needs; only those are called. Alternatively, it overrides none
+    of them, and reads :attr:`units` when it chooses.
     """
 
     path = "buffer.eviction"
     _units: _floatgate.Units
 
     def on_insert(self, entry: int, lpn: int, dirty: bool, read: bool) -> None:
-        """Hear that a unit has come.
+        """Handle the insertion of a unit.
 
         Parameters
         ----------
         entry
-            Its entry.
+            Number of its entry.
         lpn
-            The mapping unit of the host's address space.
+            Logical page number.
         dirty
-            Whether flash does not have it.
+            True if it is dirty.
         read
-            Whether a read brought it.
+            True if a read inserted it.
         """
 
     def on_access(self, entry: int, write: bool, dirty: bool) -> None:
-        """Hear that a unit was read or written again, which made it dirty or not."""
+        """Handle another read or write of a unit, after which it is dirty or not."""
 
     def on_clean(self, entry: int) -> None:
-        """Hear that a dirty unit is in flash now, and stays."""
+        """Handle a dirty unit that was written back and stays in the buffer."""
 
     def on_remove(self, entry: int) -> None:
-        """Hear that a unit has left without being chosen."""
+        """Handle the removal of a unit that was not chosen."""
 
     @abstractmethod
     def choose(self) -> int | Iterable[int]:
-        """Choose what leaves.
+        """Choose units to evict.
 
         Returns
         -------
         int or iterable of int
-            An entry, or several, that hold a unit. They are gone then.
+            One or several entries that hold a unit. These are evicted.
         """
 
     @property
     def units(self) -> npt.NDArray[np.void]:
-        """What is in the buffer, by entry, as a structured array.
+        """Units in the buffer, by entry, as a structured array.
 
-        Its columns are ``entry``, ``lpn``, ``dirty``, ``inserted``, ``used`` and ``written``: the numbers of the
-        changes at which a unit came, was last read or written, and was last written, 0 for never. It is made each time
-        that it is asked for, of 40 bytes for each unit.
+        Its columns are ``entry``, ``lpn``, ``dirty``, ``inserted``, ``used`` and ``written``. The last three are the
+        numbers of the changes at which a unit was inserted, last read or written, and last written (0 for never). The
+        array is built on each access, and takes 40 bytes per unit.
         """
         forms = _forms()
         units: npt.NDArray[np.void] = forms.frombuffer(self._units.rows(), forms.units)
@@ -468,7 +468,7 @@ class OperationClass(enum.IntEnum):
     GC = 3
     """A read, program or erase of garbage collection."""
     URGENT_GC = 4
-    """The same while a plane has ``gc.hard_threshold`` free blocks or fewer."""
+    """A read, program or erase of garbage collection in a plane with ``gc.hard_threshold`` free blocks or fewer."""
     SUMMARY = 5
     """A program of a summary page, the last page of a block."""
     MAP_READ = 6
@@ -480,20 +480,20 @@ class OperationClass(enum.IntEnum):
 class Scheduler(Policy):
     """Chooses the operation that a LUN starts next (``scheduler``).
 
-    A LUN is a group of planes that takes commands by itself: a plane, a die or a chip (``nand.concurrency``).
-    Operations have a rank by their class. A channel that several LUNs wait for goes by the ranks. So does a LUN, unless
-    the policy has a method :meth:`pick`.
+    A LUN is a group of planes that takes commands by itself: a plane, a die or a chip (``nand.concurrency``). Each
+    class of operations has a rank. If several LUNs wait for a channel, the ranks decide. They also decide within a LUN,
+    unless the policy has a method :meth:`pick`.
     """
 
     path = "scheduler"
     reconsiders: ClassVar[bool] = False
-    """Whether a LUN that waits for its channel starts an operation with a lower rank that arrives meanwhile."""
+    """True if a LUN that waits for its channel may start a newly arrived operation with a lower rank instead."""
 
     @abstractmethod
     def rank(self, cls: OperationClass) -> int:
-        """Rank a class of operations.
+        """Return the rank of a class of operations.
 
-        It is called once for each class, when the device is made.
+        Called once for each class, when the device is created.
 
         Parameters
         ----------
@@ -503,20 +503,21 @@ class Scheduler(Policy):
         Returns
         -------
         int
-            Its rank, from 0, which goes first, to 3.
+            The rank, from 0 (first) to 3.
         """
 
     def pick(self, queue: npt.NDArray[np.void], now: int) -> int | None:
-        """Choose what a LUN starts.
+        """Choose the operation that a LUN starts.
 
-        It is called when a LUN could start an operation and at least two wait. If the LUN has to wait for its channel,
-        it is called again when the channel is granted, with the operations of the same rank. So one operation may take
-        several calls. What joins the command, such as other writes of the same page, is the choice of the device.
+        Called when a LUN could start an operation and at least two wait. If the LUN has to wait for its channel, the
+        method is called again when the channel is granted, with the operations of the same rank. Therefore one
+        operation may take several calls. The device decides what joins the command, such as other writes of the same
+        page.
 
         Parameters
         ----------
         queue
-            The operations that wait, in the order of arrival, as a structured array. Its columns are ``class`` (an
+            The waiting operations, in order of arrival, as a structured array. Its columns are ``class`` (an
             :class:`OperationClass`), ``rank``, ``since`` (the time at which the operation was queued, in picoseconds),
             ``lun``, ``plane`` (-1 for a write that any plane of the LUN may take), and ``request`` and ``stream`` (the
             number of the request that waits for the operation, and its stream, or -1).
@@ -544,7 +545,7 @@ class Scheduler(Policy):
 
 
 class _Forms(NamedTuple):
-    """``numpy.frombuffer``, and the forms of rows. crates/py/src/policies.rs has the same forms."""
+    """``numpy.frombuffer``, and the data types of rows, which match those in crates/py/src/policies.rs."""
 
     frombuffer: Any
     blocks: Any
@@ -585,17 +586,17 @@ def register(name: str) -> Callable[[PolicyType], PolicyType]:
     Parameters
     ----------
     name
-        What devices call it. Another class of this name is replaced; devices that were made with it keep it.
+        Name of the policy. Replaces another class with this name; existing devices keep theirs.
 
     Returns
     -------
     callable
-        Takes the class, and gives it back.
+        A decorator that returns the class.
 
     Raises
     ------
     OptionError
-        The class is no policy, lacks a method, or is called like a built-in one.
+        The class is not a policy, lacks a method, or has the name of a built-in policy.
 
     Examples
     --------
@@ -618,12 +619,12 @@ def register(name: str) -> Callable[[PolicyType], PolicyType]:
 
 
 def registered() -> dict[str, list[str]]:
-    """List what is registered.
+    """List the registered policies.
 
     Returns
     -------
     dict
-        The names, by the key that names a policy of the family.
+        The names, by the key of the family.
     """
     names: dict[str, list[str]] = {}
     for path, name in sorted(_REGISTERED):
@@ -632,7 +633,7 @@ def registered() -> dict[str, list[str]]:
 
 
 def _with_names(error: ConfigError) -> ConfigError:
-    """Add what is registered to an error about a policy's name."""
+    """Add the registered names to an error about a policy's name."""
     names = registered()
     paths = [problem.path for problem in error.problems if "unknown name" in problem.message and problem.path in names]
     if not paths:
@@ -644,35 +645,35 @@ def _with_names(error: ConfigError) -> ConfigError:
 
 
 def _check(policy: object, name: str) -> None:
-    """Refuse what is no policy."""
+    """Reject objects that are not policies."""
     if not (isinstance(policy, type) and issubclass(policy, Policy) and policy.path):
         raise OptionError(
-            f"{policy!r} is no policy: it has to be a subclass of floatgate.policies.Victim, Trigger, Allocation, "
+            f"{policy!r} is not a policy: it must be a subclass of floatgate.policies.Victim, Trigger, Allocation, "
             "StaticAllocation, Classifier, Eviction or Scheduler"
         )
     if lacks := ", ".join(sorted(policy.__abstractmethods__)):
         raise OptionError(f"the policy {policy.__name__} lacks the method {lacks}")
     if not isinstance(name, str) or not name:
-        raise OptionError(f"a policy is called by a text, not {name!r}")
+        raise OptionError(f"the name of a policy must be a text, not {name!r}")
     if name in (*_floatgate.policy_names(policy.path), "external"):
-        raise OptionError(f"`{name}` is a built-in policy of {policy.path}: take another name")
+        raise OptionError(f"`{name}` is a built-in policy of {policy.path}; use another name")
 
 
 def _source(policy: type[Policy]) -> str:
-    """Name the source of a policy: of its class and of those that it is made of."""
+    """Return the digest of the source of a policy's class and its base classes."""
     known: str | None = vars(policy).get("_source_digest")
     if known is None:
         digest = hashlib.sha256()
         for one in policy.__mro__:
             if issubclass(one, Policy) and one.__module__ != __name__:
                 digest.update(_text(one).encode())
-        # It goes along with a class that is sent to another process, which may have no source of it.
+        # Stored in the class, because another process may receive the class without its source.
         known = policy._source_digest = digest.hexdigest()[:32]  # type: ignore[attr-defined]
     return known
 
 
 def _text(policy: type[Policy]) -> str:
-    """Give the source of a class; where there is none, as of one that is typed into a prompt, its compiled code."""
+    """Return the source of a class, or its compiled code if there is no source, as for one typed at a prompt."""
     try:
         return inspect.getsource(policy)
     except (OSError, TypeError):
@@ -681,7 +682,7 @@ def _text(policy: type[Policy]) -> str:
 
 
 def _is_about(name: str) -> bool:
-    """Whether a part of a class is what Python or this module has written down."""
+    """Return True if Python or this module created a part of a class."""
     return name in ("__module__", "__doc__", "__dict__", "__weakref__", "name", "_abc_impl", "__firstlineno__") or (
         name in ("__abstractmethods__", "__parameters__", "__static_attributes__", "__annotations__", "__qualname__")
     )
@@ -696,7 +697,7 @@ def _compiled(part: object) -> str:
 
 
 def _of(path: str, called: object) -> type[Policy] | None:
-    """Give the policy of a family that is called so, if it is one in Python."""
+    """Return the policy of a family with this name or class, or None if it is not a policy in Python."""
     if isinstance(called, type) and issubclass(called, Policy):
         name = vars(called).get("name") or called.__name__
         _check(called, name)
@@ -708,7 +709,7 @@ def _of(path: str, called: object) -> type[Policy] | None:
 
 
 def _resolve(options: Mapping[Any, Any]) -> tuple[dict[Any, Any], dict[str, type[Policy]]]:
-    """Write policies in Python as device files have them, and tell which they are."""
+    """Convert policies in Python to the syntax of device files. Return the options and the policies."""
     plain: dict[Any, Any] = {}
     found: dict[str, type[Policy]] = {}
     for path, value in options.items():
@@ -740,7 +741,7 @@ def _check_options(policy: type[Policy], options: Mapping[str, Any]) -> None:
 
 
 def _bound(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Give options with classes in the place of their names, for another process, where they are not registered."""
+    """Replace names of policies by their classes, for another process, where they are not registered."""
 
     def bind(path: str, value: Any) -> Any:  # noqa: ANN401 (a figure of the device)
         if isinstance(value, Mapping) and len(value) == 1:
@@ -752,26 +753,26 @@ def _bound(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _find(path: str, name: str, source: str, known: Mapping[str, type[Policy]]) -> type[Policy]:
-    """Give the policy that a device names, or say why there is none."""
+    """Return the policy that a device names, or raise an error if it is not registered or has changed."""
     policy = known.get(path)
     if policy is None or policy.name != name:
         policy = _REGISTERED.get((path, name))
     if policy is None:
         names = ", ".join(registered().get(path, [])) or "none"
         raise ConfigError(
-            f"{path}: no policy in Python is registered as `{name}` (registered for {path}: {names}): import the "
-            "module that has it, or give its class"
+            f"{path}: no policy in Python is registered as `{name}` (registered for {path}: {names}); import the "
+            "module that registers it, or give its class"
         )
     if source not in ("", _source(policy)):
         raise ConfigError(
-            f"{path}: the policy `{name}` has changed: its source has the digest {_source(policy)}, and the device was "
-            f"made with that of {source}. Leave {path}.external.source out to take it as it is now"
+            f"{path}: the policy `{name}` has changed: its source has digest {_source(policy)}, but the device was "
+            f"created with digest {source}; to use the present source, remove {path}.external.source"
         )
     return policy
 
 
 def _maker(policy: type[Policy], config: Mapping[str, Any]) -> Callable[[str, int], object]:
-    """Make what makes the policy for a device, of its options as JSON and the seed."""
+    """Return a factory of the policy for a device. It takes the options as JSON, and the seed."""
 
     def make(options: str, seed: int) -> Policy:
         import numpy as np  # noqa: PLC0415 (not needed to import the package)

@@ -1,4 +1,4 @@
-"""Results: what a run says, and what is made of it."""
+"""Results of runs: data, figures, reports and files."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-#: Columns of texts of which there are few different ones.
+#: Text columns with few distinct values.
 _TEXTS = ["stream", "operation", "status"]
 
 _REQUESTS = "requests.parquet"
@@ -27,14 +27,14 @@ _SUMMARY = "summary.json"
 _REPORT = "report.html"
 _DIGESTS = "digests.json"
 
-#: Files of a result that others are made of.
+#: Files of a result from which the others are generated.
 _DATA = [_SUMMARY, _DIGESTS, _SERIES, _REQUESTS, "requests.csv", "timeline.json.gz"]
 
 
 class Result:
     """The result of a run, from :func:`run` or :func:`load`.
 
-    It is plain data: it can be copied, pickled, and kept for years by :meth:`save`.
+    It is plain data: it can be copied, pickled, and stored by :meth:`save`.
     """
 
     def __init__(
@@ -51,46 +51,46 @@ class Result:
 
     @property
     def summary(self) -> Summary:
-        """All figures: exactly those of ``summary.json``, as attributes and as a dictionary."""
+        """All values of ``summary.json``, as attributes and as a dictionary."""
         return self._summary
 
     @property
     def directory(self) -> Path | None:
-        """Where it is kept, if it is."""
+        """Directory of the result, or None if it is not stored."""
         return self._directory
 
     @property
     def complete(self) -> bool:
-        """Whether the workload came to its end."""
+        """True if the workload ran to its end."""
         return bool(self._summary["complete"])
 
     @property
     def warnings(self) -> list[str]:
-        """What has to be known of it."""
+        """Warnings about the result."""
         return list(self._summary["warnings"])
 
     def requests(self) -> pa.Table:
-        """Give every request, a row each, in the order of completion.
+        """Return every request, one row each, in order of completion.
 
         Returns
         -------
         pyarrow.Table
             Columns ``number``, ``stream``, ``operation``, ``status`` (dictionaries of texts), ``lba`` and ``sectors``
-            (sectors of 512 bytes), ``arrival_ps``, ``start_ps``, ``finish_ps`` (instants), ``waiting_ps``,
-            ``service_ps``, ``latency_ps``, ``channels``, and what the time went into (``host_queue_ps`` and so on, null
-            without attribution): ``docs/reference/requests.md``. They are the simulator's own columns, without a copy.
+            (sectors of 512 bytes), ``arrival_ps``, ``start_ps``, ``finish_ps`` (points in time), ``waiting_ps``,
+            ``service_ps``, ``latency_ps``, ``channels``, and the latency breakdown (``host_queue_ps`` and so on, null
+            without attribution): ``docs/reference/requests.md``. The columns are the simulator's own, without a copy.
 
         Raises
         ------
         ResultError
-            They were not kept.
+            The requests were not recorded.
         """
         if self._requests is None:
             self._requests = self._read(_REQUESTS, "requests", "requests=True")
         return self._requests
 
     def series(self) -> pa.Table:
-        """Give the run over time, a row for each window of simulated time.
+        """Return the run over time, one row per window of simulated time.
 
         Returns
         -------
@@ -101,7 +101,7 @@ class Result:
         Raises
         ------
         ResultError
-            It was not kept.
+            The run was not recorded over time.
         """
         if self._series is None:
             self._series = self._read(_SERIES, "series", "series=True")
@@ -109,7 +109,7 @@ class Result:
 
     def _read(self, name: str, what: str, option: str) -> pa.Table:
         if self._directory is None or not (self._directory / name).is_file():
-            raise ResultError(f"the {what} of this run were not kept: run it with {option}")
+            raise ResultError(f"the {what} of this run were not recorded; run with {option}")
         import pyarrow.parquet as pq  # noqa: PLC0415 (half a second, and not always needed)
 
         path = self._directory / name
@@ -122,20 +122,20 @@ class Result:
 
     @property
     def plot(self) -> ResultPlots:
-        """Figures, by matplotlib: ``result.plot.cdf()``."""
+        """Matplotlib figures: ``result.plot.cdf()``."""
         return ResultPlots(self)
 
     def to_html(self) -> str:
-        """Make the page of the result: the bytes of ``report.html`` as the command writes it."""
+        """Return the HTML page of the result, identical to the ``report.html`` of the command."""
         return _floatgate.report(self._summary.to_json(), self.series() if self._has_series else None)
 
     def report(self, path: str | os.PathLike[str]) -> Path:
-        """Write the page of the result: one file of HTML that needs no network.
+        """Write the result as one HTML file, which needs no network.
 
         Parameters
         ----------
         path
-            The file, or a directory, in which it is called ``report.html``.
+            The file, or a directory for ``report.html``.
 
         Returns
         -------
@@ -145,27 +145,27 @@ class Result:
         Raises
         ------
         OptionError
-            It would overwrite a file of the result.
+            The page would overwrite a file of the result.
         OutputError
-            It cannot be written.
+            The page cannot be written.
         """
         return _write_page(path, _REPORT, self.to_html(), self._data)
 
     @property
     def _data(self) -> list[Path]:
-        """Paths of the files in its directory that others are made of."""
+        """Paths of the files in the directory from which others are generated."""
         return [] if self._directory is None else [self._directory / name for name in _DATA]
 
     def save(self, directory: str | os.PathLike[str]) -> Path:
-        """Write all that was kept of the run to a directory, as ``floatgate run --out`` does.
+        """Write all recorded data to a directory, as ``floatgate run --out`` does.
 
-        `floatgate compare`, `explain` and `report` read it, and :func:`load` does. Data of another run that are in the
-        directory are removed.
+        `floatgate compare`, `explain` and `report` read the directory, and so does :func:`load`. Data of other runs are
+        removed from it.
 
         Parameters
         ----------
         directory
-            It is made where there is none.
+            The directory. It is created if it does not exist.
 
         Returns
         -------
@@ -175,7 +175,7 @@ class Result:
         Raises
         ------
         OutputError
-            It cannot be written.
+            The directory cannot be written.
         """
         import pyarrow.parquet as pq  # noqa: PLC0415 (half a second, and not always needed)
 
@@ -198,11 +198,11 @@ class Result:
 
     @property
     def label(self) -> str:
-        """What it is called beside others: the directory, or the device and what is changed in it."""
+        """Label in comparisons: the directory, or the device and its changes."""
         if self._directory is not None:
             return str(self._directory)
         changes = self._summary["changes"]
-        # Without a value are those of a choice that another one has replaced.
+        # Parameters of a replaced choice have no value.
         figures = [figure for figure in changes["figures"] if figure["value"] is not None] if changes else []
         changed = [f"{figure['path']}={figure['value']}" for figure in figures]
         return " ".join([self._summary["device"]["name"], *changed])
@@ -234,7 +234,7 @@ class Result:
 
 
 def _operations(summary: Summary) -> list[tuple[str, dict[str, Any]]]:
-    """List the operations that there were, and their sum where they were several."""
+    """List the operations that occurred, and ``all`` if there are several."""
     names = [name for name, of in summary["requests"].items() if of["count"] > 0]
     return [(name, summary["requests"][name]) for name in names if name != "all" or len(names) > 2]
 
@@ -245,7 +245,7 @@ def _figures(of: dict[str, Any]) -> list[float | None]:
 
 
 def _write_page(path: str | os.PathLike[str], name: str, page: str, inputs: Iterable[Path]) -> Path:
-    """Write a page to a file, or to one of this name where the path is a directory, which must be none of `inputs`."""
+    """Write a page to a file, or to `name` in a directory. The file must not be one of `inputs`."""
     place = Path(path)
     place = place / name if place.is_dir() else place
     keep_apart(inputs, place)
@@ -254,7 +254,7 @@ def _write_page(path: str | os.PathLike[str], name: str, page: str, inputs: Iter
 
 
 def _write(place: Path, content: bytes) -> None:
-    """Write a file: all of it, or nothing."""
+    """Write a file atomically."""
     try:
         with draft(place) as partial:
             partial.write_bytes(content)
@@ -263,12 +263,12 @@ def _write(place: Path, content: bytes) -> None:
 
 
 def load(directory: str | os.PathLike[str]) -> Result:
-    """Read a result that ``floatgate run --out`` or :meth:`Result.save` wrote.
+    """Read a result written by ``floatgate run --out`` or :meth:`Result.save`.
 
     Parameters
     ----------
     directory
-        The directory, or a ``summary.json``. Requests and series are read when they are asked for.
+        The directory, or a ``summary.json``. Requests and series are read on first use.
 
     Returns
     -------
@@ -277,7 +277,7 @@ def load(directory: str | os.PathLike[str]) -> Result:
     Raises
     ------
     ResultError
-        There is no result, it is of another version's form, or it is not as it was written (``digests.json``).
+        There is no result, it has another version, or it was changed or damaged (``digests.json``).
     """
     place = Path(directory)
     place = place if place.is_dir() else place.parent

@@ -1,4 +1,4 @@
-"""Runs: a workload on a device."""
+"""Runs of a workload on a device."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from floatgate.workload import Workload, WorkloadLike, texts_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-#: Called now and then with the name of the part and its share, from 0 to 1, or None where that is not known.
+#: Called periodically with the name of the phase and its progress from 0 to 1, or None if that is unknown.
 Progress: TypeAlias = Callable[[str, "float | None"], object]
 
 
@@ -37,44 +37,44 @@ def run(
     progress: Progress | None = None,
     warn: bool = True,
 ) -> Result:
-    """Run a workload on a device, and say how it was served.
+    """Simulate a workload on a device, and return the results.
 
-    It is ``floatgate run``: the same device, workload and seed give the same numbers, byte for byte. Other threads of
-    Python go on meanwhile, and Ctrl-C ends it.
+    Equivalent to ``floatgate run``: the same device, workload and seed give identical results, byte for byte. Other
+    Python threads can run during the simulation, and Ctrl-C interrupts it.
 
     Parameters
     ----------
     device
-        The device, its name, or the path of its file. Or a :class:`Simulator` that no request was sent to, which is a
-        device in its state, made once for many runs: it stays as it is, and the numbers are those of a run that makes
-        the state itself.
+        The device, its name, or the path of its file. Or a :class:`Simulator` that has received no requests, as a
+        prepared device for many runs. The simulator does not change, and the results are the same as if the run
+        prepared the device itself.
     workload
-        A workload, or several, which run beside each other, each with results of its own.
+        One or several workloads. Several run concurrently, and each has its own results.
     precondition
-        The state before the run, ``"fill"`` where not given: ``"none"``, ``"fill"``, ``"aged=V"`` (this share of each
-        block is superseded), ``"invalid=V"`` (empty, with this share of its pages written and stale), ``"steady"``
-        (overwritten at random until write amplification stands still), or a workload, which is served without time.
-        Or a state that was made before: the path of a file that :meth:`Simulator.save` wrote, or a :class:`Simulator`
-        that no request was sent to. `device` may differ from the one that it was made with in what shapes no state.
-    prewrite
-        How what the workload reads and has not written by then is put in flash before the run.
+        State before the run. Default: ``"fill"``. ``"none"``, ``"fill"``, ``"aged=V"`` (this share of each block is
+        invalid), ``"stale=V"`` (empty, with this share of the pages written and invalid), ``"steady"`` (overwritten at
+        random until write amplification is stable), or a workload, which is applied without simulated time. Or a
+        prepared state: the path of a file written by :meth:`Simulator.save`, or a :class:`Simulator` that has received
+        no requests. `device` may differ from the prepared device in parameters that do not affect the state.
+    layout
+        How data that the workload reads before writing it is placed in flash before the run.
     seed
-        Seed of all random numbers; 1 where not given.
+        Random seed. Default: 1.
     requests
-        Keep every request: :meth:`Result.requests`. It takes about 200 bytes of memory for each; with `out` none.
+        Record every request: :meth:`Result.requests`. Takes about 200 bytes of memory per request, or none with `out`.
     series
-        Keep the run over time: :meth:`Result.series`. True for 512 to 1024 windows, or their length, like ``"10ms"``.
+        Record the run over time: :meth:`Result.series`. True for 512 to 1024 windows, or a length such as ``"10ms"``.
     attribution
-        Tell what the time of the requests went into, which is so where not given. Without, a run is up to a fifth
-        faster.
+        Record latency breakdowns. Default: True. Without them, a run is up to 20% faster.
     out
-        A directory for the result, with the files that ``floatgate run --out`` writes; what is kept is kept there.
+        A directory for the result and all recorded data, with the same files as ``floatgate run --out``.
     timeline
-        With `out`: what every channel, plane and request did when, for Perfetto; True, or a span like ``"10ms..12ms"``.
+        With `out`: record a timeline of channels, planes and requests, for Perfetto. True, or a span such as
+        ``"10ms..12ms"``.
     progress
-        A function that is told how far it is, about twenty times a second. An exception in it ends the run.
+        A function that is called with the progress, about 20 times per second. An exception in it ends the run.
     warn
-        Warn of what has to be known of the result, which ``result.warnings`` has in any case.
+        Emit the warnings of the result, which are also in ``result.warnings``.
 
     Returns
     -------
@@ -83,16 +83,16 @@ def run(
     Raises
     ------
     ConfigError, WorkloadError, TraceError, PreconditionError, OptionError
-        What was asked for cannot be.
+        The run is invalid.
     SimulationError, OutputError
-        Something went wrong.
+        The run failed.
     KeyboardInterrupt
         Ctrl-C, or another exception of a signal handler.
 
     Warns
     -----
     FloatgateWarning
-        For each warning of the result.
+        Emitted for each warning of the result.
 
     Examples
     --------
@@ -105,10 +105,10 @@ def run(
         prepared, precondition = _of_other(precondition, device, attribution), None
     if prepared is not None:
         device, precondition, seed, attribution = _state(prepared, precondition, seed, attribution)
-    device = device if isinstance(device, Device) else Device(device)  # type: ignore[arg-type] # it is no simulator
+    device = device if isinstance(device, Device) else Device(device)  # type: ignore[arg-type] # not a simulator
     saved = prepared._path if prepared is not None else states.saved(precondition)
     if out is None and timeline:
-        raise OptionError("a timeline is written to a directory: give out=...")
+        raise OptionError("a timeline needs a directory; set out=...")
     summary, kept_requests, kept_series = _floatgate.run(
         device._handle,
         {
@@ -135,9 +135,9 @@ def run(
 def _of_other(
     prepared: Simulator, device: Device | Simulator | str | os.PathLike[str], attribution: bool | None
 ) -> Simulator:
-    """Bring a device into the state of a simulator."""
+    """Return a simulator of a device in the state of another simulator."""
     if isinstance(device, Simulator):
-        raise OptionError("the device is a simulator, which is in a state already: leave the precondition out")
+        raise OptionError("the device is a simulator, which is already in a state; omit the precondition")
     _check_new(prepared)
     device = device if isinstance(device, Device) else Device(device)
     return prepared._in_same_state(device, prepared.attribution if attribution is None else attribution)
@@ -145,7 +145,7 @@ def _of_other(
 
 def _check_new(prepared: Simulator) -> None:
     if prepared.submitted > 0 or prepared.now > 0:
-        raise OptionError("a run begins at time 0: give a simulator, or a fork of one, that no request was sent to")
+        raise OptionError("a run starts at time 0; use a simulator that has received no requests, or a fork of it")
 
 
 def _state(
@@ -154,18 +154,18 @@ def _state(
     seed: int | None,
     attribution: bool | None,
 ) -> tuple[Device, str, int, bool]:
-    """Take what decides a state from a simulator, and refuse what would have to change it."""
+    """Return the parameters that determine the state of a simulator. Refuse options that would change them."""
     _check_new(prepared)
     has = {"precondition": prepared.precondition["requested"], "seed": prepared.seed, "attribution": prepared.attribution}
     asked = {"precondition": precondition, "seed": seed, "attribution": attribution}
     for name, value in asked.items():
         if value is not None and str(value) != str(has[name]):
-            raise OptionError(f"{name}={value}: the simulator was made with {name}={has[name]}; leave it out")
+            raise OptionError(f"{name}={value}: the simulator was created with {name}={has[name]}; omit the option")
     return prepared.device, has["precondition"], prepared.seed, prepared.attribution
 
 
 def _seed(seed: int | None) -> int:
-    """Check a seed; 1 where none is given."""
+    """Check a seed, and return 1 if there is none."""
     if seed is None:
         return 1
     if not 0 <= seed < 1 << 64:

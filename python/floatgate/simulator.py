@@ -1,4 +1,4 @@
-"""A device, step by step."""
+"""Step-by-step simulation of a device."""
 
 from __future__ import annotations
 
@@ -19,68 +19,67 @@ if TYPE_CHECKING:
     from floatgate.running import Progress
     from floatgate.workload import Workload
 
-#: Bytes of a sector, the unit of the host's addresses.
+#: Bytes per sector, the unit of host addresses.
 SECTOR = 512
 
 
 @dataclass(frozen=True)
 class State:
-    """What flash and map hold at an instant: arrays that cannot be written to.
+    """Contents of flash and map at a point in time: read-only arrays.
 
-    They are a snapshot: the device that goes on does not change them. Blocks are numbered plane after plane; places of
-    mapping units block after block.
+    The arrays are a snapshot, which does not change when the simulation continues. Blocks are numbered plane by plane,
+    physical addresses of mapping units block by block.
     """
 
-    #: Names of the numbers in `block_state`.
+    #: Names of the values in `block_state`.
     BLOCK_STATES = ("free", "open", "closed", "victim", "doomed", "logical", "failed", "bad")
-    #: Names of the numbers in `unit_state`; stale: superseded, trimmed, or left without data.
+    #: Names of the values in `unit_state`. A stale unit is invalid: overwritten, trimmed, or left without data.
     UNIT_STATES = ("free", "valid", "stale")
 
     now: int
-    """The clock, in picoseconds."""
+    """Simulated time, in picoseconds."""
     block_plane: npt.NDArray[np.uint32]
-    """By block: its plane."""
+    """Plane. Indexed by block."""
     block_state: npt.NDArray[np.uint8]
-    """By block: where it is in its life, a number in :data:`BLOCK_STATES`."""
+    """Life-cycle state, a number in :data:`BLOCK_STATES`. Indexed by block."""
     block_valid: npt.NDArray[np.uint16]
-    """By block: valid mapping units."""
+    """Number of valid mapping units. Indexed by block."""
     block_erases: npt.NDArray[np.uint32]
-    """By block: erases since the device's birth."""
+    """Number of erases since the device was new. Indexed by block."""
     unit_state: npt.NDArray[np.uint8]
-    """By block and place in it, of shape (blocks, units of a block): a number in :data:`UNIT_STATES`."""
+    """State of mapping units, a number in :data:`UNIT_STATES`. Shape: (blocks, units per block)."""
     unit_lpn: npt.NDArray[np.int64]
-    """Of the same shape: the logical unit that was programmed there; -1 for none."""
+    """Logical unit that was programmed there, or -1. Same shape as `unit_state`."""
     map: npt.NDArray[np.int64]
-    """By logical unit: its place, an index into the flattened `unit_lpn`; -1 where it has none, -2 where the controller
-    has it and its program has not ended."""
+    """Physical address, an index into the flattened `unit_lpn`. -1 if unmapped, -2 if the controller holds the unit
+    because its program has not completed. Indexed by logical unit."""
 
 
 class Simulator:
-    """A device with a clock, to send requests to and to look into.
+    """A device with a clock, which accepts requests and can be inspected.
 
-    :func:`floatgate.run` is a loop over these calls. Instants are whole picoseconds; wherever one is taken, a text with
-    a unit is, too (``"25us"``). At one instant what happens in the device comes first, then completions, then what is
-    submitted.
+    :func:`floatgate.run` is a loop over these methods. Times are integer picoseconds, or texts with a unit
+    (``"25us"``). At equal times, internal events are processed first, then completions, then new requests.
 
     Parameters
     ----------
     device
         The device, its name, or the path of its file.
     precondition
-        The state to begin with, as in :func:`floatgate.run`.
+        Initial state, as in :func:`floatgate.run`.
     seed
-        Seed of all random numbers.
+        Random seed.
     attribution
-        Tell of each request what its time went into.
+        Record the latency breakdown of each request.
     progress
-        A function that is told how far preconditioning is.
+        A function that is called with the progress of preconditioning.
 
     Raises
     ------
     ConfigError
-        There is no such device.
+        The device does not exist.
     PreconditionError
-        It cannot be brought into that state.
+        The device cannot be brought into this state.
 
     Examples
     --------
@@ -120,48 +119,48 @@ class Simulator:
 
     @property
     def precondition(self) -> dict[str, Any]:
-        """The state that it began with: what was asked for, and what was reached."""
+        """Initial state: the requested and the reached state."""
         state: dict[str, Any] = json.loads(self._handle.precondition)
         return state
 
     @property
     def seed(self) -> int:
-        """Seed of all random numbers."""
+        """Random seed."""
         return self._seed
 
     @property
     def attribution(self) -> bool:
-        """Whether requests tell what their time went into."""
+        """True if latency breakdowns are recorded."""
         return self._attribution
 
     @property
     def submitted(self) -> int:
-        """Requests that were sent so far."""
+        """Number of requests submitted so far."""
         return self._handle.submitted
 
     @property
     def now(self) -> int:
-        """The clock, in picoseconds: all that happens up to here has happened."""
+        """Simulated time, in picoseconds. All events up to this time have been processed."""
         return self._handle.now
 
     @property
     def next_event_time(self) -> int | None:
-        """When something happens next, in picoseconds; None when nothing will without another request."""
+        """Time of the next event, in picoseconds; None if there is no event without another request."""
         return self._handle.next_event_time
 
     @property
     def outstanding(self) -> int:
-        """Requests that have not completed."""
+        """Number of outstanding requests."""
         return self._handle.outstanding
 
     @property
     def has_room(self) -> bool:
-        """Whether the device takes another request at once; if not, it waits at the host."""
+        """True if the device accepts another request immediately. Otherwise, the request waits at the host."""
         return self._handle.has_room
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing is in progress: no request, and no cleaning."""
+        """True if no request and no garbage collection is in progress."""
         return self._handle.is_idle
 
     def submit(
@@ -173,28 +172,28 @@ class Simulator:
         at: int | str | None = None,
         fua: bool = False,
     ) -> int:
-        """Send a request.
+        """Submit a request.
 
         Parameters
         ----------
         operation
-            What to do.
+            The operation.
         address, length
-            First byte and number of bytes, both multiples of 512, or texts like ``"4KiB"``. A flush has none.
+            First byte and number of bytes, both multiples of 512, or texts such as ``"4KiB"``. A flush has neither.
         at
-            When; now where not given. All that happens up to then happens first.
+            Time of arrival. Default: now. All events up to this time are processed first.
         fua
-            Complete a write only when flash has it.
+            Complete a write only when its data are in flash.
 
         Returns
         -------
         int
-            Its number, which its completion has.
+            The number of the request, which its completion contains.
 
         Raises
         ------
         WorkloadError
-            There is no such operation, the place is no whole sectors, or `at` is in the past.
+            The operation is unknown, the range is not aligned to sectors, or `at` is in the past.
         """
         sectors = [_values.size_in_bytes(value) / SECTOR for value in (address, length)]
         if not all(value.is_integer() for value in sectors):
@@ -206,35 +205,35 @@ class Simulator:
         return self._handle.submit(operation, first, count, instant, fua=fua)
 
     def advance(self, until: int | str | None = None, *, progress: Progress | None = None) -> None:
-        """Let time pass.
+        """Advance simulated time.
 
         Parameters
         ----------
         until
-            Everything up to and at this instant happens, and the clock goes there. Where not given, everything that
-            will happen without another request, and the clock stays at the last of it.
+            Process all events up to and including this time, and set the clock to it. By default, process all events
+            that occur without another request. The clock then stays at the last event.
         progress
-            A function that is told now and then that it goes on.
+            A function that is called periodically.
         """
         self._handle.advance(None if until is None else _values.picoseconds(until), progress=progress)
 
     def completions(self) -> pa.Table:
-        """Give the requests that have completed since the last call, in that order.
+        """Return the requests that have completed since the last call, in order of completion.
 
         Returns
         -------
         pyarrow.Table
-            The columns of :meth:`Result.requests`; ``.to_pylist()`` makes dictionaries of them. A completion is known
-            as soon as nothing can change it any more, so that ``finish_ps`` may lie ahead of the clock.
+            The columns of :meth:`Result.requests`; ``.to_pylist()`` converts them to dictionaries. A completion is
+            returned as soon as nothing can change it, so ``finish_ps`` may be later than the clock.
         """
         return self._handle.completions()
 
     def counters(self) -> dict[str, int]:
-        """Give what was counted since the device was made, preconditioning included."""
+        """Return the counters since the device was created, including preconditioning."""
         return dict(self._handle.counters())
 
     def inspect(self) -> State:
-        """Look into flash and map.
+        """Return a snapshot of flash and map.
 
         Returns
         -------
@@ -255,7 +254,7 @@ class Simulator:
         )
 
     def fork(self) -> Simulator:
-        """Make another one of the same state and the same future; neither knows of the other from here on."""
+        """Return a copy with the same state and the same future. The two are independent from then on."""
         other = Simulator.__new__(Simulator)
         other._device = self._device
         other._seed = self._seed
@@ -265,23 +264,22 @@ class Simulator:
         return other
 
     def save(self, path: str | os.PathLike[str], *, progress: Progress | None = None) -> None:
-        """Write the state to a file, so that an aged device is made once.
+        """Write the state to a file, so that an aged device has to be prepared only once.
 
-        It has to be at rest: nothing outstanding, nothing that will happen, and nothing in the buffer that flash does
-        not have. What is saved is flash, map and what the policies know; not the clock, and not what was counted over
-        time.
+        The device must be idle: no outstanding requests, no pending events, and no dirty units in the buffer. The file
+        contains flash, map and the state of the policies, but not the clock and not the counters over time.
 
         Parameters
         ----------
         path
-            Where to. The file is there when all of it is written, and not before.
+            Path of the file. It is written atomically.
         progress
-            A function that is told that it goes on.
+            A function that is called periodically.
 
         Raises
         ------
         OutputError
-            The file cannot be written, the device is not at rest, or one of its policies cannot be saved.
+            The file cannot be written, the device is not idle, or one of its policies cannot be saved.
 
         Examples
         --------
@@ -299,30 +297,30 @@ class Simulator:
         attribution: bool = True,
         progress: Progress | None = None,
     ) -> Simulator:
-        """Make a simulator in a state that was saved, by :meth:`save` or by ``floatgate run --save-state``.
+        """Create a simulator in a state saved by :meth:`save` or by ``floatgate run --save-state``.
 
-        Its clock is at 0, its buffer is empty, and its future is that of the one that was saved.
+        Its clock is at 0, its buffer is empty, and its future is the same as that of the saved simulator.
 
         Parameters
         ----------
         path
             The file.
         device
-            The device to have the state; that of the file where none is given. It may differ from that one in what
-            shapes no state: times, bus, scheduler, controller, buffer and host.
+            The device that gets the state. Default: the device in the file. It may differ from that device in
+            parameters that do not affect the state: times, bus, scheduler, controller, buffer and host.
         seed
-            Seed of the random numbers that are no part of the state, and the one that :func:`floatgate.run` takes; that
-            of the file where none is given.
+            Seed of the random numbers that are not part of the state, also used by :func:`floatgate.run`. Default: the
+            seed in the file.
         attribution
-            Tell of each request what its time went into.
+            Record the latency breakdown of each request.
         progress
-            A function that is told that it goes on.
+            A function that is called periodically.
 
         Raises
         ------
         PreconditionError
-            It is no such file, it is damaged, or an option that shaped it is another one in `device`: the error names
-            the option with both values.
+            The file is not a saved state, is damaged, or `device` differs in a parameter that affects the state. The
+            error contains the parameter with both values.
 
         Examples
         --------
@@ -345,7 +343,7 @@ class Simulator:
         return loaded
 
     def _in_same_state(self, device: Device, attribution: bool) -> Simulator:
-        """Make one of another device, which may differ in what shapes no state."""
+        """Return a simulator of another device, which may differ in parameters that do not affect the state."""
         other = Simulator.__new__(Simulator)
         other._device = device
         other._seed = self._seed
@@ -364,5 +362,5 @@ class Simulator:
 
 
 def _array(table: pa.Table, name: str) -> Any:  # noqa: ANN401 (its type is that of the column)
-    """Take a column as an array, without a copy."""
+    """Return a column as an array, without a copy."""
     return table[name].chunk(0).to_numpy(zero_copy_only=True)

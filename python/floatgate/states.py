@@ -1,4 +1,4 @@
-"""Saved states: which files are ones, and states that runs of a sweep share."""
+"""Saved states: identifies their files, and shares states between the runs of a sweep."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
 
     from floatgate.device import Device
 
-#: What the file of a state begins with.
+#: First bytes of a state file.
 _MAGIC = b"FGSTATE\n"
 
 
 def saved(precondition: object) -> str | None:
-    """Give the path of a saved state, where a precondition is one; None for words and workloads."""
+    """Return the path of a saved state if a precondition is one, otherwise None."""
     if not isinstance(precondition, str | os.PathLike):
         return None
     path = os.fspath(precondition)
     try:
-        # The first bytes of a pipe would be missing when it is read.
+        # Reading the first bytes of a pipe would remove them.
         if not Path(path).is_file():
             return None
         with Path(path).open("rb") as file:
@@ -42,42 +42,42 @@ def saved(precondition: object) -> str | None:
 
 
 class Task(Protocol):
-    """A run of a sweep, as far as its state goes."""
+    """The parts of a sweep's run that determine its initial state."""
 
     @property
     def precondition(self) -> str:
-        """What was asked for."""
+        """Requested state."""
 
     @property
     def seed(self) -> int:
-        """Seed of all random numbers."""
+        """Random seed."""
 
     @property
     def attribution(self) -> bool:
-        """Whether requests tell what their time went into."""
+        """True if latency breakdowns are recorded."""
 
     @property
     def states(self) -> str | None:
-        """The directory of shared states."""
+        """Directory of shared states."""
 
     def chosen(self) -> Device:
-        """Give the device."""
+        """Return the device."""
 
 
 _T = TypeVar("_T", bound=Any)
 
 
 def _key(task: Task) -> str | None:
-    """Name the state that a run begins with, where others may have the same: 32 hexadecimal digits."""
+    """Return a key of the initial state of a run, 32 hexadecimal digits, or None if the state cannot be shared."""
     try:
-        # A trace is read by each run, as far as it goes; and a state that is in a file already is loaded by each.
+        # A trace is read only as far as each run needs it, and a state in a file is loaded by each run.
         if task.precondition == "none" or "trace=" in task.precondition or Path(task.precondition).is_file():
             return None
         if task.chosen().policies:
-            return None  # What a policy in Python knows is in no saved state.
+            return None  # Saved states do not contain the state of policies in Python.
         said = [task.chosen().state_digest, task.precondition, str(task.seed), _floatgate.__version__]
     except (FloatgateError, OSError):
-        return None  # The run itself says what is wrong.
+        return None  # The run itself reports the error.
     return hashlib.sha256("\0".join(said).encode()).hexdigest()[:32]
 
 
@@ -87,14 +87,14 @@ def _place(directory: str, key: str) -> Path:
 
 @dataclasses.dataclass(frozen=True)
 class _Maker:
-    """Makes a state for the runs that share it."""
+    """Creates a state for the runs that share it."""
 
     task: Any
     directory: str
     key: str
 
     def row(self) -> dict[str, Any]:
-        """Make it; where that cannot be, each run finds out by itself, and says so."""
+        """Create the state. If this fails, each run reports the error itself."""
         place = _place(self.directory, self.key)
         if place.exists():
             return {}
@@ -103,7 +103,7 @@ class _Maker:
             simulator = Simulator(
                 task.chosen(), precondition=task.precondition, seed=task.seed, attribution=task.attribution
             )
-            # Two that make the same at the same time write different files, of the same content.
+            # Two workers that create the same state at the same time write different files with the same content.
             with draft(place) as partial:
                 simulator.save(partial)
         return {}
@@ -115,10 +115,10 @@ def shared(
     store: str | os.PathLike[str] | None,
     each: Callable[[list[Any]], Iterable[tuple[int, dict[str, Any]]]],
 ) -> Iterator[list[_T]]:
-    """Make the states that several runs begin with, once each, and give the runs that know where they are.
+    """Create each state that several runs start from once, and yield the runs with the directory of these states.
 
-    The states are in a directory of their own, in the store where there is one, which goes in the end. Runs on machines
-    that do not see it make their states themselves.
+    The directory is temporary, inside the store if there is one. Runs on machines that cannot access it create their
+    states themselves.
 
     Parameters
     ----------
@@ -127,7 +127,7 @@ def shared(
     store
         The directory of the store.
     each
-        Makes them, in parallel.
+        A function that creates the states, in parallel.
     """
     keys = [_key(task) for task in tasks]
     count = Counter(key for key in keys if key is not None)
@@ -147,7 +147,7 @@ def shared(
 
 
 def device_of(task: Task, directory: str | None) -> Device | Simulator:
-    """Give what a run begins with: its device in the state that was made for it, or else its device."""
+    """Return the simulator in the shared state of a run, or the device if there is no shared state."""
     key = None if directory is None else _key(task)
     if directory is None or key is None or not _place(directory, key).exists():
         return task.chosen()
@@ -155,6 +155,6 @@ def device_of(task: Task, directory: str | None) -> Device | Simulator:
         simulator = Simulator.load(_place(directory, key), task.chosen(), seed=task.seed, attribution=task.attribution)
     except FloatgateError:
         return task.chosen()
-    # The run is that of its own options, which make this state: the file goes with the sweep.
+    # The run uses its own options, which lead to this state, because the file is deleted with the sweep.
     simulator._path = None
     return simulator

@@ -1,4 +1,4 @@
-"""What runs of a sweep are kept in: a directory of Parquet files, one for each run."""
+"""Storage of a sweep's runs: a directory with one Parquet file per run."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-#: The form of the files, which each of them names.
+#: Schema of the files, stored in each of them.
 SCHEMA = "floatgate-sweep-1"
 
 
 class Store:
     """Summaries and errors by the key of their run.
 
-    A file is whole or absent, so that a sweep may be stopped at any time, and several may use one store. All files
-    together are a data set, which ``pyarrow.dataset``, DuckDB and polars read as one table: ``key``, ``summary`` (the
+    Files are written atomically, so a sweep can be stopped at any time, and several sweeps can share a store. Together,
+    the files are a data set that ``pyarrow.dataset``, DuckDB and polars read as one table: ``key``, ``summary`` (the
     JSON), ``error``, ``kind``.
 
     Parameters
     ----------
     directory
-        It is made where there is none.
+        The directory. It is created if it does not exist.
 
     Raises
     ------
     OutputError
-        It cannot be made.
+        The directory cannot be created.
     """
 
     def __init__(self, directory: str | os.PathLike[str]) -> None:
@@ -40,24 +40,24 @@ class Store:
         try:
             self._directory.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise OutputError(f"cannot make the directory {self._directory}: {error}") from error
+            raise OutputError(f"cannot create directory {self._directory}: {error}") from error
 
     def _place(self, key: str) -> Path:
         return self._directory / f"{key}.parquet"
 
     def get(self, key: str) -> dict[str, Any] | None:
-        """Give what is kept of a run, or None."""
+        """Return the data of a run, or None."""
         import pyarrow as pa  # noqa: PLC0415 (half a second, and not always needed)
         import pyarrow.parquet as pq  # noqa: PLC0415
 
         try:
-            # Not as a data set: one file has one row.
+            # Read a single file with one row, not a data set.
             with pq.ParquetFile(self._place(key)) as file:
                 table = file.read()
         except FileNotFoundError:
             return None
         except (OSError, pa.ArrowInvalid):
-            return None  # No file of ours: it is run again, and replaced.
+            return None  # The file is invalid. The run is repeated, and replaces it.
         metadata = table.schema.metadata or {}
         if metadata.get(b"floatgate.schema") != SCHEMA.encode() or table.num_rows != 1:
             return None
@@ -65,7 +65,7 @@ class Store:
         return {name: row[name] for name in ("summary", "error", "kind")}
 
     def put(self, key: str, row: dict[str, Any]) -> None:
-        """Keep a run."""
+        """Store a run."""
         import pyarrow.parquet as pq  # noqa: PLC0415 (half a second, and not always needed)
 
         place = self._place(key)

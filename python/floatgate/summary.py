@@ -1,4 +1,4 @@
-"""The summary of a run, and what is in it."""
+"""Summary of a run."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any
 class Node(Mapping[str, Any]):
     """A part of a summary: a dictionary whose keys are attributes as well.
 
-    ``node["p99"]`` and ``node.p99`` are the same. A key that is a word of Python has an underscore behind it as an
-    attribute: ``histogram.from_``.
+    ``node["p99"]`` and ``node.p99`` are the same. If a key is a Python keyword, the attribute has a trailing
+    underscore: ``histogram.from_``.
     """
 
     __slots__ = ("_data",)
@@ -23,12 +23,12 @@ class Node(Mapping[str, Any]):
         return _wrapped(self._data[key])
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 (JSON)
-        # What is restored from a pickle has no data yet.
+        # An object that is being unpickled has no data yet.
         data = object.__getattribute__(self, "_data") if not name.startswith("__") else {}
         for key in (name, name.removesuffix("_")):
             if key in data:
                 return _wrapped(data[key])
-        raise AttributeError(f"a summary has no {name} here: {', '.join(data)}")
+        raise AttributeError(f"no `{name}` in this part of the summary, which has {', '.join(data)}")
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._data)
@@ -46,7 +46,7 @@ class Node(Mapping[str, Any]):
         return type(self), (self._data,)
 
     def to_dict(self) -> dict[str, Any]:
-        """Give a copy as nested dictionaries and lists."""
+        """Return a copy as nested dictionaries and lists."""
         copy: dict[str, Any] = json.loads(json.dumps(self._data))
         return copy
 
@@ -60,7 +60,7 @@ def _wrapped(value: Any) -> Any:  # noqa: ANN401 (JSON)
 
 
 class Summary(Node):
-    """The summary of a run: all that ``summary.json`` has, and nothing else.
+    """The summary of a run: exactly the content of ``summary.json``.
 
     ``docs/reference/summary.md`` describes every key.
 
@@ -82,7 +82,7 @@ class Summary(Node):
         self._text = text
 
     def to_json(self) -> str:
-        """Give the JSON of ``floatgate run --json``, byte for byte."""
+        """Return the JSON of ``floatgate run --json``, byte for byte."""
         return self._text
 
     def __reduce__(self) -> tuple[Any, ...]:

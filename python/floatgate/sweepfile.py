@@ -1,4 +1,4 @@
-"""``floatgate sweep``: a sweep that is written in a file."""
+"""``floatgate sweep``: sweeps defined in a file."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from floatgate.sweeping import Sobol, Space, files_in, sweep
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-#: What a run of the file has, whatever it is run for.
+#: Keys that all kinds of files have for their runs.
 RUN_KEYS: dict[str, type | tuple[type, ...]] = {
     "device": str,
     "workload": (str, list),
@@ -31,9 +31,9 @@ RUN_KEYS: dict[str, type | tuple[type, ...]] = {
 _KEYS = {**RUN_KEYS, "space": dict, "points": list, "sobol": dict}
 
 _HELP = """\
-FILE says what to run:
+FILE specifies the runs:
 
-  device = "tiny"                  # or each point says its own
+  device = "tiny"                  # or one per point
   workload = "rw=randwrite bs=4k iodepth=4 number_ios=5k"
   seeds = [1, 2, 3]                # or 3
   precondition = "steady"
@@ -43,53 +43,53 @@ FILE says what to run:
   gc.victim = ["greedy", "fifo"]
   geometry.channels = [2, 4]
 
-Ctrl-C ends it; what has been run is kept, and the same command goes on. See docs/sweeps.md.
+After Ctrl-C, finished runs are kept, and the same command continues. See docs/sweeps.md.
 """
 
 
 def parser(word: str, description: str, epilog: str) -> argparse.ArgumentParser:
-    """Make the parser of a command that reads such a file."""
+    """Create the parser of a command that reads such a file."""
     made = argparse.ArgumentParser(
         prog=f"floatgate {word}",
         description=description,
         epilog=epilog,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    made.add_argument("file", metavar="FILE", help="what to run, in TOML")
-    made.add_argument("--store", metavar="DIR", help=f"where runs are kept [default: FILE's name with .{word}]")
+    made.add_argument("file", metavar="FILE", help="TOML file with the runs")
+    made.add_argument("--store", metavar="DIR", help=f"keep runs in DIR [default: FILE's name with .{word}]")
     made.add_argument("--out", metavar="TABLE", help="write the whole table, as .csv or .parquet")
     _files.add_engine(made)
     return made
 
 
 def options_of(file: str, said: dict[str, Any]) -> dict[str, Any]:
-    """Give what a file says of each run as the options of :func:`floatgate.sweep`."""
+    """Return the options of :func:`floatgate.sweep` that a file sets for all runs."""
     options: dict[str, Any] = {
         key: said[key] for key in ("device", "workload", "precondition", "prewrite", "attribution") if key in said
     }
     if isinstance(options.get("workload"), list) and not all(isinstance(one, str) for one in options["workload"]):
-        raise OptionError(f"{file}: workload is a text, or a list of texts that run beside each other")
+        raise OptionError(f"{file}: workload must be a text, or a list of texts that run concurrently")
     if "seeds" in said:
         options["seeds"] = seeds_of(file, said["seeds"])
     return options
 
 
 def seeds_of(file: str, seeds: int | list[Any]) -> list[int]:
-    """Give the seeds: a list of them, or so many from 1 on."""
+    """Return the seeds: a list, or the seeds from 1 to a number."""
     found = list(range(1, seeds + 1)) if isinstance(seeds, int) else seeds
     if not found or not all(isinstance(seed, int) and not isinstance(seed, bool) and seed >= 0 for seed in found):
-        raise OptionError(f"{file}: seeds are whole numbers, or how many there are, at least one: not {seeds!r}")
+        raise OptionError(f"{file}: seeds must be a list of integers or their number, at least one, not {seeds!r}")
     return found
 
 
 def place_of(word: str, arguments: argparse.Namespace, said: dict[str, Any]) -> str:
-    """Say where runs are kept."""
+    """Return the directory for the runs."""
     store: str = arguments.store or said.get("store") or f"{Path(arguments.file).stem}.{word}"
     return store
 
 
 def inputs_of(file: str, said: dict[str, Any]) -> list[str]:
-    """Return the paths of what runs read: the file itself, and the files that its texts name."""
+    """Return the paths of the input files of runs: the file itself, and the files that its texts name."""
     texts = _texts({key: value for key, value in said.items() if key not in ("output", "store")})
     return [file, *(name for text in texts for name in files_in(text))]
 
@@ -103,7 +103,7 @@ def _texts(value: object) -> Iterator[str]:
 
 
 def space_of(file: str, said: dict[str, Any]) -> Space:
-    """Give the points that a file says."""
+    """Return the points that a file defines."""
     ways = [key for key in ("space", "points", "sobol") if key in said]
     if len(ways) != 1:
         raise OptionError(f"{file}: give one of [space], [[points]] and [sobol], not {' and '.join(ways) or 'none'}")
@@ -112,17 +112,17 @@ def space_of(file: str, said: dict[str, Any]) -> Space:
     if "points" in said:
         for point in said["points"]:
             if not isinstance(point, dict):
-                raise OptionError(f"{file}: a point is a table, not {point!r}")
+                raise OptionError(f"{file}: a point must be a table, not {point!r}")
         return [_files.flat(point) for point in said["points"]]
     _files.check_keys(f"{file}, [sobol]", said["sobol"], {"n": int, "seed": int, "space": dict})
     if "n" not in said["sobol"] or "space" not in said["sobol"]:
-        raise OptionError(f"{file}: [sobol] has n, how many points there are, and space")
+        raise OptionError(f"{file}: [sobol] needs n, the number of points, and space")
     ranges = ranges_of(f"{file}, [sobol.space]", said["sobol"]["space"])
     return Sobol(ranges, n=said["sobol"]["n"], seed=said["sobol"].get("seed", 0))
 
 
 def ranges_of(where: str, space: dict[str, Any]) -> dict[str, Any]:
-    """Give a space of ranges: `{ from = 0.1, to = 0.4 }` from one value to another, or a list to choose from."""
+    """Return a space of ranges: `{ from = 0.1, to = 0.4 }` is a range, and a list contains choices."""
     found: dict[str, Any] = {}
 
     def walk(table: dict[str, Any], path: str) -> None:
@@ -130,16 +130,16 @@ def ranges_of(where: str, space: dict[str, Any]) -> dict[str, Any]:
             if isinstance(value, dict) and set(value) == {"from", "to"}:
                 ends = (value["from"], value["to"])
                 if not all(isinstance(end, int | float) and not isinstance(end, bool) for end in ends):
-                    raise OptionError(f"{where}: {path}{key} goes from a number to a number, not {value!r}")
+                    raise OptionError(f"{where}: {path}{key}: `from` and `to` must be numbers, not {value!r}")
                 if not ends[0] <= ends[1]:
-                    raise OptionError(f"{where}: {path}{key} goes from the least to the greatest value, not {value!r}")
+                    raise OptionError(f"{where}: {path}{key}: `from` must not be greater than `to` in {value!r}")
                 found[path + key] = ends
             elif isinstance(value, dict):
                 walk(value, f"{path}{key}.")
             elif isinstance(value, list) and value:
                 found[path + key] = value
             else:
-                raise OptionError(f"{where}: {path}{key} is a list or {{ from = ..., to = ... }}, not {value!r}")
+                raise OptionError(f"{where}: {path}{key} must be a list or {{ from = ..., to = ... }}, not {value!r}")
 
     walk(space, "")
     if not found:
@@ -148,9 +148,9 @@ def ranges_of(where: str, space: dict[str, Any]) -> dict[str, Any]:
 
 
 def command(arguments: list[str]) -> int:
-    """Run ``floatgate sweep``, and return the status to exit with."""
+    """Run ``floatgate sweep``, and return the exit status."""
     made = parser("sweep", "Run many devices, workloads and seeds from a file.", _HELP)
-    made.add_argument("--columns", metavar="A,B,...", help="columns to print, in place of the file's")
+    made.add_argument("--columns", metavar="A,B,...", help="columns to print, overriding the file")
     chosen = made.parse_args(arguments)
     said = _files.read_toml(chosen.file, _KEYS)
     options = options_of(chosen.file, said)
@@ -164,7 +164,7 @@ def command(arguments: list[str]) -> int:
             table = sweep(space, **options, store=store, n_jobs=chosen.jobs, progress=False if chosen.quiet else None)
     except KeyboardInterrupt:
         raise KeyboardInterrupt(
-            f"{_files.runs_in(store)} runs are kept in {store}; the same command goes on with the others"
+            f"{_files.runs_in(store)} runs are kept in {store}; the same command continues with the others"
         ) from None
     if output:
         _files.write_table(table, output)
@@ -172,12 +172,12 @@ def command(arguments: list[str]) -> int:
     sys.stdout.write(_files.text_table(_printed(table, columns)))
     failed = sum(error is not None for error in table["error"].to_pylist())
     if failed:
-        sys.stderr.write(f"{failed} of {table.num_rows} runs failed: the column error says why\n")
+        sys.stderr.write(f"{failed} of {table.num_rows} runs failed; see the column `error`\n")
     return 1 if failed == table.num_rows else 0
 
 
 def _printed(table: Any, columns: list[str] | None) -> Any:  # noqa: ANN401 (pyarrow has no types)
-    """Take what is printed: what a row is, and the columns that were asked for."""
+    """Select the columns to print: those that identify a row, and the requested columns."""
     first = table.column_names[: table.column_names.index("seed") + 1]
     some_failed = table["error"].null_count < table.num_rows
     all_failed = table["error"].null_count == 0

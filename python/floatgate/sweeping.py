@@ -1,4 +1,4 @@
-"""Sweeps: the same question asked of many devices, workloads and seeds."""
+"""Sweeps over devices, workloads and seeds."""
 
 from __future__ import annotations
 
@@ -25,29 +25,29 @@ from floatgate.workload import Workload, WorkloadLike, texts_of
 if TYPE_CHECKING:
     import pyarrow as pa
 
-#: What a point of a space says: figures of the device by their paths; or its device, workload or precondition.
+#: A point of a space: device parameters by path, or a device, workload or precondition.
 Point: TypeAlias = "Mapping[str, Any]"
 
-#: Keys of a point that are no figures of the device.
+#: Keys of a point that are not device parameters.
 _PLACES = ("device", "workload", "precondition")
 
-#: Parts of a summary that say what was run, or have no single numbers; a row has neither.
+#: Parts of a summary that identify the run or are not single numbers. They are not columns.
 _NO_METRICS = ("schema", "version", "seed", "device", "workload", "config", "config_digest", "changes", "arguments",
                "precondition", "warnings", "streams", "distributions")  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Sobol:
-    """Points that fill a space evenly however many there are (Sobol' 1967, scrambled; by SciPy).
+    """Points that fill a space evenly, for any number of points (scrambled Sobol' sequence, 1967, by SciPy).
 
     Parameters
     ----------
     space
-        By path, the least and the greatest value as a tuple, whole numbers for whole ones; or a list to choose from.
+        By path: a tuple with the minimum and maximum (integers for integer values), or a list of choices.
     n
-        How many points; best a power of two.
+        Number of points, preferably a power of two.
     seed
-        Of the scrambling: the same seed gives the same points.
+        Seed of the scrambling. The same seed gives the same points.
 
     Examples
     --------
@@ -60,11 +60,11 @@ class Sobol:
     seed: int = 0
 
     def points(self) -> list[dict[str, Any]]:
-        """Give the points."""
+        """Return the points."""
         try:
             from scipy.stats import qmc  # noqa: PLC0415 (an extra)
         except ImportError as error:
-            raise ImportError("Sobol' points are made by SciPy: pip install floatgate[sampling]") from error
+            raise ImportError("Sobol' points need SciPy: pip install floatgate[sampling]") from error
         shares = qmc.Sobol(d=len(self.space), scramble=True, rng=self.seed).random(self.n)
         return [
             {path: _between(where, float(share)) for (path, where), share in zip(self.space.items(), row, strict=True)}
@@ -81,10 +81,10 @@ def _between(where: tuple[float, float] | list[Any], share: float) -> Any:  # no
     return least + share * (greatest - least)
 
 
-#: Words of traces and jobs that name a file to read.
+#: Keys of traces and jobs that name an input file.
 _FILES = re.compile(r"\b(?:trace|read_iolog)=(?:\"([^\"]*)\"|(\S+))")
 
-#: A grid as a dictionary of lists, points one by one, or a sampler.
+#: A grid as a dictionary of lists, single points, or a sampler.
 Space: TypeAlias = "Mapping[str, Iterable[Any]] | Iterable[Point] | Sobol"
 
 
@@ -94,7 +94,7 @@ def _points(space: Space) -> list[dict[str, Any]]:
     if isinstance(space, Mapping):
         for path, values in space.items():
             if isinstance(values, str | Mapping) or not isinstance(values, Iterable):
-                raise OptionError(f"{path}: a grid has a list of values for each path, not {values!r}")
+                raise OptionError(f"{path}: a grid needs a list of values for each path, not {values!r}")
         return [dict(zip(space, values, strict=True)) for values in itertools.product(*space.values())]
     points = [dict(point) for point in space]
     if not points:
@@ -104,7 +104,7 @@ def _points(space: Space) -> list[dict[str, Any]]:
 
 @dataclass(frozen=True)
 class _Task:
-    """One run, with all that it needs on another machine."""
+    """A run, with all data that another machine needs."""
 
     point: dict[str, Any]
     device: Device | str | os.PathLike[str]
@@ -114,18 +114,18 @@ class _Task:
     seed: int
     prewrite: str
     attribution: bool
-    #: Where relative paths begin: a worker on another machine may be called elsewhere.
+    #: Base of relative paths, because workers may run in another directory.
     directory: str = field(default_factory=os.getcwd)
     states: str | None = None
-    """The directory of states that are shared with other runs."""
+    """Directory of states that are shared with other runs."""
 
     def key(self) -> str:
-        """Name what decides its result: 32 hexadecimal digits that are equal for equal runs.
+        """Return a key of everything that determines the result: 32 hexadecimal digits, equal for equal runs.
 
         Raises
         ------
         ConfigError
-            There is no such device.
+            The device does not exist.
         """
         said = {
             "device": self.chosen().digest,
@@ -139,20 +139,20 @@ class _Task:
         return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()[:32]
 
     def chosen(self) -> Device:
-        """Give the device of the point."""
+        """Return the device of the point."""
         device = self.device
         if not isinstance(device, Device):
             device = Device(_placed(os.fspath(device), self.directory))
         return device.with_options(self.options)
 
     def row(self) -> dict[str, Any]:
-        """Run it, and give what is kept of it: the summary, or what went wrong."""
+        """Run the task, and return the data to store: the summary, or the error."""
         try:
             result = run(
                 states.device_of(self, self.states),
                 [_placed(text, self.directory) for text in self.workload],
                 precondition=_placed(self.precondition, self.directory),
-                prewrite=self.prewrite,  # type: ignore[arg-type] # told by the command's parser if it is wrong
+                layout=self.layout,  # type: ignore[arg-type] # checked by the command's parser
                 seed=self.seed,
                 attribution=self.attribution,
                 series=False,
@@ -164,7 +164,7 @@ class _Task:
 
 
 def _placed(text: str, directory: str) -> str:
-    """Name the files of a workload so that they are found from everywhere."""
+    """Replace the file names in a workload by absolute paths."""
 
     def absolute(name: str) -> str:
         place = Path(directory, name)
@@ -184,7 +184,7 @@ def _placed(text: str, directory: str) -> str:
 
 
 def _is_file(name: str) -> bool:
-    """Return whether there is a file of this name; a workload in words may be longer than a name can be."""
+    """Return True if a file has this name. A workload may be longer than a file name can be."""
     try:
         return Path(name).is_file()
     except OSError:
@@ -192,20 +192,20 @@ def _is_file(name: str) -> bool:
 
 
 def _with_content(text: str) -> list[str]:
-    """Say what a workload is: its words, and the content of the file that they name."""
+    """Return the text of a workload, and the digests of the files that it names."""
     files = files_in(text)
     return [text, *(content(name, Path(name).stat().st_mtime_ns, Path(name).stat().st_size) for name in files)]
 
 
 def files_in(text: str) -> list[str]:
-    """Return the paths of the files that a device, a workload or a state names."""
+    """Return the paths of the files that a device, workload or state names."""
     named = [quoted or plain for quoted, plain in _FILES.findall(text)]
     return [name for name in (text, *named) if _is_file(name)]
 
 
 @lru_cache(maxsize=256)
 def content(name: str, _changed: int, _size: int) -> str:
-    """Give the digest of a file; the time of its change and its size tell whether that is known."""
+    """Return the digest of a file. Its modification time and size are part of the cache key."""
     with Path(name).open("rb") as file:
         digest = hashlib.sha256()
         while block := file.read(1 << 20):
@@ -215,7 +215,7 @@ def content(name: str, _changed: int, _size: int) -> str:
 
 @lru_cache(maxsize=1)
 def build() -> str:
-    """Name the build of the simulator: what was compiled from other sources may have other numbers."""
+    """Return the digest of the simulator's build, because other builds may give other results."""
     place = Path(_floatgate.__file__)
     return content(str(place), place.stat().st_mtime_ns, place.stat().st_size)
 
@@ -238,35 +238,36 @@ def sweep(
     Parameters
     ----------
     space
-        A dictionary of lists, of which every combination is a point; a list of points; or :class:`Sobol`. A point says
-        figures of the device by their paths, as :meth:`Device.with_options` has them; ``"device"``, ``"workload"`` and
-        ``"precondition"`` are other devices, workloads and states.
-    workload, device, precondition, prewrite, attribution
-        As in :func:`run`, for all points that do not say otherwise.
+        A dictionary of lists, of which every combination is a point; a list of points; or :class:`Sobol`. A point
+        contains device parameters by path, as in :meth:`Device.with_options`. ``"device"``, ``"workload"`` and
+        ``"precondition"`` select other devices, workloads and states.
+    workload, device, precondition, layout, attribution
+        As in :func:`run`, for all points that do not override them.
     seeds
         Seeds of each point.
     store
-        A directory, in which every run is kept as it ends. What is there already is not run again: an interrupted sweep
-        goes on, and a finished one costs nothing. Runs are told apart by the digest of their device, the words and the
-        content of their workload, their state, their seed, and the version and build of the simulator.
+        A directory in which every run is stored when it ends. Runs that are already stored are not repeated, so an
+        interrupted sweep continues. Runs are identified by the digest of their device, the text and the files of their
+        workload, their state, their seed, and the version and build of the simulator.
     n_jobs
-        Runs at once: -1 for one on each processor. It goes to joblib, whose ``parallel_config(backend="dask")`` or
-        ``"ray"`` sends runs to a cluster; where neither is given, to processes on this machine. 1 needs no joblib.
+        Parallel runs: -1 for one per processor. Passed to joblib, which runs them on a cluster with
+        ``parallel_config(backend="dask")`` or ``"ray"``, otherwise in processes on this machine. 1 does not need
+        joblib.
     progress
-        True to write to standard error how far it is, which is so on a terminal; or a function that is called with the
-        runs done, all runs, and the seconds that are left, or None.
+        True to write the progress to standard error, which is the default on a terminal. Or a function that is called
+        with the number of finished runs, the number of all runs, and the remaining seconds or None.
 
     Returns
     -------
     pyarrow.Table
-        A row for each run, in the order of points and seeds. Columns: the keys of the points; ``seed``; ``error`` and
-        ``error_kind``, null where there is none; ``config_digest``, ``workload_digest``; and every number of the
-        summary by its path, like ``requests.write.latency_us.p99``. What a run does not have is null.
+        A row per run, in the order of points and seeds. Columns: the keys of the points; ``seed``; ``error`` and
+        ``error_kind``, or null; ``config_digest``, ``workload_digest``; and every number of the summary by its path,
+        such as ``requests.write.latency_us.p99``. Missing values are null.
 
     Raises
     ------
     OptionError
-        The space is none, or points say nothing of device or workload.
+        The space is invalid, or a point has no device or workload.
     OutputError
         The store cannot be written to.
 
@@ -286,7 +287,7 @@ def sweep(
     ]  # fmt: skip
     shelf = None if store is None else Store(store)
     kept: list[dict[str, Any] | None] = [None] * len(tasks)
-    # Equal runs, such as points that clash on whole numbers, are run once.
+    # Equal runs, such as points that coincide after rounding to integers, are run once.
     waiting: dict[str, list[int]] = {}
     for index, task in enumerate(tasks):
         key, failure = _key_or_failure(task)
@@ -309,7 +310,7 @@ def sweep(
 
 
 def _key_or_failure(task: _Task) -> tuple[str, dict[str, Any] | None]:
-    """Name a run, or say why there is none."""
+    """Return the key of a run, or its failure."""
     try:
         return task.key(), None
     except FloatgateError as error:
@@ -332,21 +333,21 @@ def _task(
     workload = point.get("workload", workload)
     for what, value in (("device", device), ("workload", workload)):
         if value is None:
-            raise OptionError(f"no {what} is given: say {what}=..., or give each point one")
+            raise OptionError(f"no {what}: set {what}=..., or set it in each point")
     precondition = str(point.get("precondition", others.pop("precondition")))
     options = {path: value for path, value in point.items() if path not in _PLACES}
-    # Another process has not registered what this one has.
+    # Policies are not registered in other processes.
     options = policies._bound(options)
     return _Task(point, device, options, texts_of(workload), precondition, seed, **others)  # type: ignore[arg-type]
 
 
 def _each(tasks: list[_Task], n_jobs: int | None) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Run tasks, and give their numbers and rows as they end."""
+    """Run tasks, and yield their numbers and rows in order of completion."""
     return each(methodcaller("row"), tasks, n_jobs)
 
 
 def _metrics(node: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:
-    """Give every single value of a summary by its path."""
+    """Yield every single value of a summary with its path."""
     for key, value in node.items():
         if not path and key in _NO_METRICS:
             continue
@@ -366,7 +367,7 @@ def _table(tasks: list[_Task], kept: list[dict[str, Any]]) -> pa.Table:
         if of["summary"] is not None:
             summary = json.loads(of["summary"])
             row |= {"config_digest": summary["config_digest"], "workload_digest": summary["workload"]["digest"]}
-            # A figure of the device that is called as a part of the summary keeps its name.
+            # If a device parameter has the same path as a value of the summary, the parameter keeps the name.
             row |= {f"summary.{path}" if path in row else path: value for path, value in _metrics(summary)}
         rows.append(row)
     names = dict.fromkeys(path for task in tasks for path in task.point) | dict.fromkeys(k for row in rows for k in row)
@@ -374,7 +375,7 @@ def _table(tasks: list[_Task], kept: list[dict[str, Any]]) -> pa.Table:
 
 
 def _shown(value: Any) -> Any:  # noqa: ANN401 (a value of the space)
-    """Give a value that has a place in a column: what is no single value as a text."""
+    """Return a value that fits into a column. Compound values become texts."""
     if isinstance(value, type) and issubclass(value, policies.Policy):
         return value.name or value.__name__
     if isinstance(value, Mapping | list | tuple):

@@ -1,4 +1,4 @@
-"""Workloads: synthetic jobs in fio's words, fio's job files, and traces."""
+"""Workloads: synthetic jobs in fio syntax, fio job files, and traces."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Workload:
-    """What a host asks of a device. ``str(workload)`` is what ``floatgate run`` has for it."""
+    """Requests of a host. ``str(workload)`` is the argument of ``floatgate run``."""
 
     __slots__ = ("_text",)
 
@@ -27,7 +27,7 @@ class Workload:
         return f"<floatgate.{type(self).__name__} {self._text}>"
 
     def __eq__(self, other: object) -> bool:
-        """Whether the other one is the same workload, word for word."""
+        """Return True if the other workload has the same text."""
         return str(self) == str(other) if isinstance(other, Workload) else NotImplemented
 
     def __hash__(self) -> int:
@@ -43,28 +43,28 @@ def _restored(kind: type[Workload], text: str) -> Workload:
     return workload
 
 
-#: What stands for a workload: one of these classes, a job in fio's words, or the path of a job file, model or trace.
+#: A workload: one of these classes, a job in fio syntax, or the path of a job file, model or trace.
 WorkloadLike: TypeAlias = "Workload | str | os.PathLike[str]"
 
 
 class Synthetic(Workload):
-    """A job, or several, in fio's words.
+    """One or several jobs in fio syntax.
 
     Parameters
     ----------
     text
-        The words, like ``"rw=randwrite bs=4k iodepth=32 number_ios=1m"``; a semicolon separates jobs.
+        Options such as ``"rw=randwrite bs=4k iodepth=32 number_ios=1m"``. A semicolon separates jobs.
     **words
-        More words: ``Synthetic(rw="randread", bs="4k")``. ``True`` is 1, ``False`` is 0.
+        More options: ``Synthetic(rw="randread", bs="4k")``. ``True`` is 1, ``False`` is 0.
 
     Raises
     ------
     WorkloadError
-        There is no pattern (``rw=``) in it. What else is wrong is told when it is run: much depends on the device.
+        The text has no pattern (``rw=``). Other errors are reported by the run, because they may depend on the device.
 
     See Also
     --------
-    ``docs/reference/synthetic.md`` : all words.
+    ``docs/reference/synthetic.md`` : all options.
     """
 
     __slots__ = ()
@@ -74,12 +74,12 @@ class Synthetic(Workload):
         text = " ".join([text.strip(), *more]).strip()
         starts = ("rw=", "readwrite=", "read_iolog=")
         if not any(word.startswith(starts) for word in text.replace(";", " ").split()):
-            raise WorkloadError(f"`{text}` is no job: it has to say what to do, with rw=randwrite or the like")
+            raise WorkloadError(f"`{text}` is not a job: it needs a pattern, such as rw=randwrite")
         super().__init__(text)
 
 
 class JobFile(Workload):
-    """A job file of fio's.
+    """A fio job file.
 
     Parameters
     ----------
@@ -89,14 +89,14 @@ class JobFile(Workload):
     Raises
     ------
     WorkloadError
-        There is no such file.
+        The file does not exist.
     """
 
     __slots__ = ()
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         if not Path(path).is_file():
-            raise WorkloadError(f"there is no job file {os.fspath(path)}")
+            raise WorkloadError(f"job file {os.fspath(path)} does not exist")
         super().__init__(os.fspath(path))
 
 
@@ -108,43 +108,42 @@ class Trace(Workload):
     path
         The file.
     format
-        Its format, like ``"msr"``; found out from its content where not given. ``"delimited:columns=..."`` describes
-        columns.
+        Format, such as ``"msr"``. Default: detected from the content. ``"delimited:columns=..."`` describes columns.
     action
-        The event of blkparse and blktrace traces that is the request: ``"D"``, ``"Q"``, ``"I"`` or ``"C"``.
+        Event in blkparse and blktrace traces that represents a request: ``"D"``, ``"Q"``, ``"I"`` or ``"C"``.
     time_unit
-        The unit of its times, where that is not the format's.
+        Unit of times, if it differs from the format's.
     time_scale
-        What its times are multiplied by: 0.5 offers the same requests twice as fast.
+        Factor for all times: 0.5 submits the same requests twice as fast.
     max_gap
-        What longer gaps between two requests are shortened to, like ``"1s"``.
+        Maximum gap between two requests, such as ``"1s"``. Longer gaps are shortened.
     replay
         ``"timed"`` (as recorded), ``"asap"``, or ``"depth=N"`` (N outstanding).
     fit
-        What is done with addresses that the device does not have: ``"refuse"``, ``"wrap"`` or ``"compact"``.
+        Handling of addresses beyond the device: ``"refuse"``, ``"wrap"`` or ``"compact"``.
     devices
-        Of a trace of several devices: ``"side-by-side"``, ``"merge"``, or ``"select=NAME,..."``.
+        Handling of a trace with several devices: ``"side-by-side"``, ``"merge"``, or ``"select=NAME,..."``.
     limit
-        Requests after which it ends.
+        Maximum number of requests.
     sort_window
-        Put requests in order that come up to so many requests too late.
+        Sort requests that are up to this many positions out of order.
     skip_bad_lines
-        Leave out up to so many lines that cannot be read.
+        Maximum number of invalid lines to skip.
     offset, size
-        The part of the device that it works on: bytes, or texts like ``"10GiB"`` and ``"20%"``.
+        Part of the device that the trace uses: bytes, or texts such as ``"10GiB"`` and ``"20%"``.
     start
-        When it starts, like ``"5s"``.
+        Start time, such as ``"5s"``.
     name
-        What its stream is called.
+        Name of the stream.
 
     Raises
     ------
     TraceError
-        There is no such file. What is wrong in it is told when it is run.
+        The file does not exist. Errors in the file are reported by the run.
 
     See Also
     --------
-    ``docs/reference/traces.md`` : the formats, and what these options do.
+    ``docs/reference/traces.md`` : formats and options.
     """
 
     __slots__ = ()
@@ -189,24 +188,24 @@ class Trace(Workload):
         given = {key: str(word) for key, word in words.items() if word is not None}
         path = os.fspath(path)
         if not Path(path).is_file():
-            raise TraceError(f"there is no trace {path}")
-        # A path by itself is a trace where it does not look like a job.
+            raise TraceError(f"trace {path} does not exist")
+        # A path alone is passed as it is, unless it looks like a job file or model.
         plain = not given and "=" not in path and not path.endswith((".fio", ".job", ".ini", ".json"))
         super().__init__(path if plain else " ".join(_word(*pair) for pair in {"trace": path, **given}.items()))
 
 
 def _word(key: str, value: str) -> str:
     if '"' in value:
-        raise TraceError(f"`{key}` may not have a double quote in it: {value}")
+        raise TraceError(f"`{key}` must not contain a double quote: {value}")
     return f'{key}="{value}"' if not value or any(character.isspace() for character in value) else f"{key}={value}"
 
 
 def texts_of(workload: WorkloadLike | Sequence[WorkloadLike]) -> list[str]:
-    """Say what ``floatgate run`` has for one workload or several."""
+    """Return the arguments of ``floatgate run`` for one or several workloads."""
     several = [workload] if isinstance(workload, Workload | str | os.PathLike) else list(workload)
     for one in several:
         if not isinstance(one, Workload | str | os.PathLike):
-            raise TypeError(f"a workload is a Synthetic, a Trace, a JobFile, a text or a path, not {one!r}")
+            raise TypeError(f"a workload must be a Synthetic, a Trace, a JobFile, a text or a path, not {one!r}")
     if not several:
-        raise WorkloadError("there is no workload: give at least one")
+        raise WorkloadError("no workload: give at least one")
     return [os.fspath(one) if isinstance(one, os.PathLike) else str(one) for one in several]

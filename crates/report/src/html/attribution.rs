@@ -50,9 +50,9 @@ pub fn section(page: &mut Page, summary: &Summary) {
 fn meanings() -> &'static str {
     "host queue: waiting for a slot in the device's queue. link: the host link, including waiting for it. buffer: \
      waiting for space in the controller's memory. order: waiting for an older write of the same unit. map fetch: \
-     waiting for the map entry, which holds the physical address. die, channel: waiting for dies and channels held by other \
-     host requests. cleaning: waiting for a free block, or for a die or channel held by garbage collection. rmw: the \
-     read that completes a partial write. bus, cell: the request's own transfers, and the flash cells' work for it."
+     waiting for the map entry, which holds the physical address. die, channel: waiting for dies and channels held by \
+     other host requests. cleaning: waiting for a free block, or for a die or channel held by garbage collection. rmw: \
+     the read that completes a partial write. bus, cell: the request's own transfers, and the flash cells' work for it."
 }
 
 /// Adds the breakdowns of each stream, in several figures if necessary.

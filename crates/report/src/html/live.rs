@@ -44,7 +44,7 @@ fn explanation(live: &Live) -> Markup {
             "Latencies elsewhere on this page are the device's own, in simulated time. This section shows how much "
             "later, in real time, its " (grouped(live.answers)) " replies were sent. A reply is late if its lateness "
             "exceeds both 5% of its latency and 2 us. The timing is faithful if at most "
-            (percent(Some(live.late_limit))) " of the replies are late. The time for sending and receiving is deducted: "
+            (percent(Some(live.late_limit))) " of the replies are late. Time for sending and receiving is deducted: "
             @for (index, front) in live.frontends.iter().enumerate() {
                 @if index > 0 { ", " }
                 "over " (front.name) " " (time(front.deducted_read_us)) " for a read and "
