@@ -1,4 +1,4 @@
-"""What the tests share."""
+"""Fixtures of the tests."""
 
 import os
 import shutil
@@ -14,10 +14,10 @@ import floatgate as fg
 
 ROOT = Path(__file__).parents[2]
 
-# What a shell starts in the background ignores Ctrl-C, and so would all that the tests start and interrupt.
+# Processes started in the background by a shell ignore Ctrl-C, and so would all processes started by the tests.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-#: A workload that makes a small device clean.
+#: A workload that causes garbage collection on a small device.
 MIXED = "rw=randrw bs=4k iodepth=8 number_ios=3000"
 
 
@@ -28,7 +28,7 @@ def root():
 
 @pytest.fixture(scope="session")
 def script():
-    """The command that the package installs."""
+    """The command installed by the package."""
     place = Path(sysconfig.get_path("scripts"), "floatgate")
     assert place.is_file(), "the package is not installed"
     return str(place)
@@ -36,13 +36,13 @@ def script():
 
 @pytest.fixture(scope="session")
 def program(script):
-    """The program that cargo made, by FLOATGATE; else the package's command, in a process of its own."""
-    return shutil.which(os.environ.get("FLOATGATE", script)) or pytest.fail("FLOATGATE is no program")
+    """The program named by FLOATGATE, or else the package's command in a process of its own."""
+    return shutil.which(os.environ.get("FLOATGATE", script)) or pytest.fail("FLOATGATE is not a program")
 
 
 @pytest.fixture
 def command(program, tmp_path):
-    """Run the program, and give what it printed."""
+    """Run the program, and return its output."""
 
     def run(*arguments, status=0):
         done = subprocess.run(
@@ -56,13 +56,13 @@ def command(program, tmp_path):
 
 @pytest.fixture(scope="session")
 def result():
-    """A result with everything that can be kept."""
+    """A result with all optional data."""
     return fg.run("tiny", MIXED, precondition="steady", requests=True)
 
 
 @pytest.fixture
 def trace(tmp_path):
-    """A small trace in the format of MSR Cambridge's."""
+    """A small trace in the MSR Cambridge format."""
     lines = [
         f"{128166372003061629 + 1000 * i},host,0,{'Read' if i % 3 else 'Write'},{4096 * i},4096,0" for i in range(500)
     ]
@@ -72,5 +72,5 @@ def trace(tmp_path):
 
 
 def python(code, **options):
-    """Run code in another Python."""
+    """Run code in another Python process."""
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, **options)

@@ -1,4 +1,4 @@
-"""Sweeps on a cluster of Dask."""
+"""Sweeps on a Dask cluster."""
 
 import os
 import signal
@@ -10,18 +10,18 @@ from distributed import Client, LocalCluster
 import floatgate as fg
 from test_sweep import GRID, JOB
 
-#: Dask's own warnings are Dask's.
+#: Ignores Dask's own warnings.
 pytestmark = pytest.mark.filterwarnings("default")
 
 
 def same(table, expected):
-    """Whether tables are equal, but for the time that their making took."""
+    """Return True if tables are equal, except for the cost of the runs."""
     names = [name for name in expected.column_names if not name.startswith("run.")]
     return table.select(names).equals(expected.select(names))
 
 
 class Sloppy(fg.policies.Victim):
-    """Cleans the block with the fewest valid units, and each second time any other."""
+    """Chooses the block with the fewest valid units, and every second time another one."""
 
     def __init__(self, every=2):
         self.every, self.asked = every, 0
@@ -39,17 +39,17 @@ class Rows(fg.policies.Classifier):
         return write.lpn // 8 % 2
 
 
-def test_policies_and_states_go_along_to_a_cluster():
+def test_policies_and_states_reach_a_cluster():
     space = {"gc.victim": ["greedy", Sloppy], "temperature": ["none", Rows]}
 
     def sweep(**options):
-        # The points of a policy share one state of the device, which goes to the workers as a file.
+        # All points of a policy share one state of the device, which is sent to the workers as a file.
         return fg.sweep(space, device="tiny", workload=JOB, seeds=[1, 2], precondition="steady", **options)
 
     expected = sweep(n_jobs=1)
     assert expected["error"].null_count == expected.num_rows == 8
     amplification = expected["write_amplification"].to_pylist()
-    assert len(set(amplification)) == 8, "each policy tells"
+    assert len(set(amplification)) == 8, "each policy has its own result"
     with (
         LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
         Client(cluster),
@@ -58,7 +58,7 @@ def test_policies_and_states_go_along_to_a_cluster():
         assert same(sweep(), expected)
 
 
-def test_a_worker_that_dies_loses_no_row_and_doubles_none(tmp_path):
+def test_rows_survive_the_death_of_a_worker(tmp_path):
     def sweep(**options):
         return fg.sweep(GRID, device="tiny", workload=JOB, seeds=range(1, 5), precondition="steady", **options)
 

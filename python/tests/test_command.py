@@ -1,4 +1,4 @@
-"""The command that the package installs."""
+"""The command installed by the package."""
 
 import re
 import signal
@@ -15,7 +15,7 @@ def call(script, *arguments, **options):
     return subprocess.run([script, *arguments], capture_output=True, text=True, check=False, **options)
 
 
-def test_it_is_the_command(script, program):
+def test_the_script_behaves_like_the_program(script, program):
     for arguments in (
         ["--help"],
         ["device", "list"],
@@ -28,7 +28,7 @@ def test_it_is_the_command(script, program):
         assert (ours.returncode, ours.stdout, ours.stderr) == (theirs.returncode, theirs.stdout, theirs.stderr)
 
 
-def test_versions_are_one(script, root):
+def test_versions_are_equal(script, root):
     version = tomllib.loads((root / "Cargo.toml").read_text())["workspace"]["package"]["version"]
     assert call(script, "--version").stdout == f"floatgate {version}\n"
     assert fg.__version__ == version
@@ -41,12 +41,12 @@ def test_module_is_the_command():
     assert "tiny is a valid device" in done.stdout
 
 
-def test_arguments_are_those_that_were_given(script):
+def test_arguments_are_recorded(script):
     done = call(script, "run", "tiny", "rw=read number_ios=10", "--json", "--seed", "3")
     assert '"arguments": ["run", "tiny", "rw=read number_ios=10", "--seed", "3"]' in done.stdout
 
 
-def test_ctrl_c_ends_in_order(script, tmp_path):
+def test_ctrl_c_ends_the_run_cleanly(script, tmp_path):
     arguments = ["run", "tiny", "rw=randwrite bs=4k iodepth=8 number_ios=100m", "--out", str(tmp_path)]
     process = subprocess.Popen([script, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     while not any(tmp_path.iterdir()):
@@ -61,13 +61,13 @@ def test_ctrl_c_ends_in_order(script, tmp_path):
     assert fg.load(tmp_path).complete is False
 
 
-def test_nobody_has_to_listen(script):
+def test_a_closed_pipe_is_not_an_error(script):
     shell = f"{script} device show hu2011 --toml | head -n 1; exit ${{PIPESTATUS[0]}}"
     done = subprocess.run(["bash", "-c", shell], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_stderr_of_bytes_that_are_no_text(script):
+def test_stderr_may_have_invalid_utf8(script):
     done = subprocess.run([script.encode(), b"run", b"tiny", b"\xff"], capture_output=True, check=False)
     assert done.returncode == 2
     assert re.match(rb"error: ", done.stderr)

@@ -17,7 +17,7 @@ def runs():
     return {victim: of(victim) for victim in ("greedy", "fifo")}
 
 
-def test_seeds_are_taken_together(runs):
+def test_seeds_form_groups(runs):
     comparison = fg.compare([*runs["greedy"], *runs["fifo"]])
     assert comparison.labels == ["tiny", "tiny gc.victim=fifo"]
     assert list(map(len, comparison.groups.values())) == [3, 3]
@@ -45,7 +45,7 @@ def test_runs_of_one_configuration_and_seed_stay_apart(runs):
     assert {row["difference"] for row in comparison.table().to_pylist()} == {None, "same"}
 
 
-def test_different_workloads_are_warned_of(runs):
+def test_different_workloads_cause_a_warning(runs):
     comparison = fg.compare([runs["greedy"][0], fg.run("tiny", "rw=read number_ios=100")])
     assert any("workload" in text for text in comparison.warnings)
     assert "warning" in comparison._repr_html_()
@@ -68,7 +68,7 @@ def test_pages_and_texts(runs, tmp_path):
     assert [run.summary.seed for run in comparison.results] == [1, 2, 3, 1, 2, 3]
 
 
-def test_a_page_overwrites_no_result(tmp_path):
+def test_a_page_does_not_overwrite_a_result(tmp_path):
     for seed, name in ((1, "a"), (2, "b")):
         fg.run("tiny", "rw=randread number_ios=100", seed=seed, out=tmp_path / name)
     comparison = fg.compare([fg.load(tmp_path / name) for name in "ab"])

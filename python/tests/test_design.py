@@ -1,4 +1,4 @@
-"""The design guide: every figure that the paper's text has, and what it takes to get it."""
+"""Design guide: every number in the paper's text, and the assumptions that lead to it."""
 
 import json
 
@@ -7,7 +7,7 @@ import pytest
 import floatgate as fg
 from floatgate.__main__ import main
 
-#: Hu et al. 2013, Section 5.2: interleave alone, and 30 ns. Its 94 percent need pages without spare bytes.
+#: Hu et al. 2013, Section 5.2: only interleaving, and 30 ns. Its 94 percent needs pages without spare bytes.
 EXAMPLE = {"read_mb_s": 250, "write_mb_s": 240, "spare": 0, "cycle": "30ns"}
 
 
@@ -16,14 +16,14 @@ def ways(**options):
     return {way.figure: way for way in guide.ways}
 
 
-def test_utilisations_of_the_paper():
+def test_utilizations_of_the_paper():
     # Section 5.1, with the times of Table 2: 2112 bytes at 25 ns.
     found = ways()
     assert round(found["a"].utilization, 3) == 0.725
     assert round(found["e"].utilization, 3) == 0.691
     assert (found["g"].chips, found["g"].utilization) == (2, 1)
     assert (found["h"].chips, found["h"].utilization) == (5, 1)
-    # Section 5.2, with 30 ns. Only 2048 bytes give its 94 percent; then the others are not 72.5 and 69.1.
+    # Section 5.2, with 30 ns. Only 2048 bytes give its 94 percent, but then the others are not 72.5 and 69.1.
     found = ways(spare=0, cycle="30ns")
     assert round(found["f"].utilization, 4) == 0.94
     assert [round(found[figure].utilization, 3) for figure in "ae"] == [0.754, 0.761]
@@ -37,29 +37,29 @@ def test_formulas_by_hand():
     assert {figure: found[figure].utilization for figure in expected} == pytest.approx(expected)
 
 
-def test_two_chips_are_94_percent_and_three_are_all():
+def test_two_chips_reach_94_percent_and_three_reach_100():
     full = fg.design(**EXAMPLE, check=False)
     assert full.chosen.chips == 3
-    assert "Two chips carry 94.0%" in full.notes[0]
+    assert "Two chips reach 94.0%" in full.notes[0]
     assert "47.0% for writes, so 3 chips" in full.notes[0]
-    assert "2 of them, not chips" in full.notes[0]
+    assert "2 pairs." in full.notes[0]
     paper = fg.design(**EXAMPLE, fill=0.94, check=False)
     assert paper.chosen.chips == 2
-    # Formula (4): 17 pins for a channel, 68 for four.
+    # Formula (4): 17 pins per channel, 68 for four channels.
     assert paper.chosen.pins == 17 * paper.chosen.channels
     assert paper.chosen.channels == paper.chosen.channels_by_formula == 8
     assert fg.design(read_mb_s=133, write_mb_s=125, spare=0, cycle="30ns", fill=0.94, check=False).chosen.pins == 68
 
 
 def test_bit_extension_where_logic_cells_are_scarce():
-    # Four controllers are all that the logic cells of Section 5.2 give, and 68 + 80 pins are there.
+    # The logic cells of Section 5.2 suffice for four controllers, and 68 + 80 pins are available.
     budget = {"logic_cells": 4, "channel_logic_cells": 1, "pins": 148}
     guide = fg.design(**EXAMPLE, **budget, fill=0.94)
     narrow, wide = guide.options
     assert narrow.missing == ("4 logic cells",)
     assert guide.chosen == wide
     assert (wide.width, wide.page_bytes, wide.channels, wide.logic_cells) == (16, 4096, 4, 4)
-    # Two bytes in 30 ns on each of four channels, full for reads.
+    # Two bytes per 30 ns on each of four channels, which are full for reads.
     assert wide.read_mb_s == pytest.approx(4 * 2 / 0.030)
     assert guide.check.passes
     assert guide.check.read_mb_s == pytest.approx(wide.read_mb_s, rel=0.01)
@@ -76,7 +76,7 @@ def test_simulation_agrees_with_every_formula():
     for way in guide.ways:
         assert way.simulated == pytest.approx(way.utilization, rel=2e-3), way
     assert guide.check.passes
-    # Channels for the data alone: formula (3) takes the spare bytes for data.
+    # The channels suffice for the data alone, because formula (3) counts spare bytes as data.
     assert guide.chosen.channels == guide.chosen.channels_by_formula == 7
     assert guide.check.read_mb_s == pytest.approx(7 * 40 * 2048 / 2112, rel=0.01)
     assert guide.device().config["geometry"]["channels"] == 7
@@ -84,22 +84,22 @@ def test_simulation_agrees_with_every_formula():
     assert guide == fg.design(read_mb_s=250, write_mb_s=240, advanced=["multi-plane", "interleave"])
 
 
-def test_spare_bytes_may_take_a_channel_more():
+def test_spare_bytes_may_need_another_channel():
     guide = fg.design(read_mb_s=280, write_mb_s=100, check=False)
     assert (guide.chosen.channels_by_formula, guide.chosen.channels) == (7, 8)
-    assert any("spare bytes for data" in note for note in guide.notes)
+    assert any("spare bytes as data" in note for note in guide.notes)
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"read_mb_s": 0}, "above 0"),
-        ({"advanced": ["cache"]}, "interleave and multi-plane"),
+        ({"advanced": ["cache"]}, "interleave or multi-plane"),
         ({"advanced": "interleave"}, "list"),
-        ({"fill": 1.5}, "1 at most"),
+        ({"fill": 1.5}, "at most 1"),
         ({"cycle": 0}, "cycle=0"),
         ({"dies": 0}, "dies=0"),
-        ({"pins": 0}, "at least one"),
+        ({"pins": 0}, "1 or more"),
         ({"read_mb_s": 1e6, "check": True}, "more than the 4096 that are simulated"),
         ({"logic_cells": 4}, "channel_logic_cells"),
     ],
@@ -124,4 +124,4 @@ def test_the_command(monkeypatch, capsys):
     assert (status, "pins too few" in output) == (1, True)
     status, output, errors = call("--page=many")
     assert status == 2
-    assert errors.startswith("error: a size is written like")
+    assert errors.startswith("error: a size must be a text such as")

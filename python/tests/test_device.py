@@ -17,7 +17,7 @@ def test_options_have_the_paths_of_set(command):
     assert device.logical_bytes < device.physical_bytes == 32 << 30
 
 
-def test_values_of_all_kinds():
+def test_values_of_all_types():
     options = {
         "gc.victim": {"d-choices": {"d": 4}},
         "geometry.channels": np.int64(4),
@@ -34,13 +34,13 @@ def test_values_of_all_kinds():
     assert (config["gc"]["frontiers"], device.name, device.description) == ("single", "8", 'with "quotes" and a \\')
 
 
-def test_later_options_are_on_top():
+def test_later_options_override_earlier_ones():
     device = fg.Device("tiny").with_options({"geometry.channels": 4}).with_options({"geometry.channels": 8})
     assert device.config["geometry"]["channels"] == 8
     assert fg.Device("tiny").config["geometry"]["channels"] == 2
 
 
-def test_equal_figures_are_equal_devices():
+def test_devices_with_equal_parameters_are_equal():
     device = fg.Device("tiny", {"geometry.channels": 4})
     other = fg.Device.from_toml('base = "tiny"\ngeometry.channels = 4')
     assert device == other
@@ -49,7 +49,7 @@ def test_equal_figures_are_equal_devices():
     assert device != "tiny"
 
 
-def test_toml_comes_back():
+def test_toml_round_trips():
     device = fg.Device("hu2011")
     again = fg.Device.from_toml(device.to_toml())
     assert again.digest == device.digest
@@ -80,7 +80,7 @@ def test_built_in_devices_are_listed(command):
     assert "hu2011" in names
 
 
-def test_figures_have_their_sources():
+def test_parameters_have_their_sources():
     figures = {path: (value, source) for path, value, source in fg.Device("hu2011", {"nand.read": "30us"}).figures}
     assert figures["geometry.channels"][0] == 4
     assert figures["nand.read"] == ("30us", "--set")
@@ -102,7 +102,7 @@ def test_mistakes_are_config_errors(make, message):
     assert isinstance(caught.value, ValueError)
 
 
-def test_texts_of_errors_are_those_of_the_command(command):
+def test_error_messages_are_those_of_the_command(command):
     with pytest.raises(fg.ConfigError) as caught:
         fg.Device("tiny", {"gc.soft_threshold": 40, "geometry.channels": 0})
     printed = command(
@@ -113,12 +113,12 @@ def test_texts_of_errors_are_those_of_the_command(command):
 
 
 @pytest.mark.parametrize("options", [{"gc.victim": None}, {"gc.victim": {1: 2}}, {3: "x"}, {"gc.victim": object()}])
-def test_values_that_are_none(options):
+def test_invalid_values_are_type_errors(options):
     with pytest.raises(TypeError):
         fg.Device("tiny", options)
 
 
-def test_shown_in_notebooks():
+def test_notebook_output():
     device = fg.Device.from_toml('base = "tiny"\nname = "<b>x"')
     assert "&lt;b&gt;x" in device._repr_html_()
     assert "<b>x" not in device._repr_html_().replace("<b>&lt;b&gt;x", "")

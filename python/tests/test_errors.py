@@ -1,4 +1,4 @@
-"""What goes wrong, Ctrl-C among it."""
+"""Errors, including Ctrl-C."""
 
 import itertools
 import os
@@ -35,7 +35,7 @@ LONG = "rw=randwrite bs=4k iodepth=32 number_ios=100m"
         ),
     ],
 )
-def test_texts_are_those_of_the_command(arguments, options, kind, command):
+def test_messages_are_those_of_the_command(arguments, options, kind, command):
     with pytest.raises(kind) as caught:
         fg.run(arguments[0], arguments[1], **options)
     assert isinstance(caught.value, fg.FloatgateError)
@@ -69,7 +69,7 @@ def test_a_panic_is_an_exception(capfd):
     assert "panicked" in capfd.readouterr().err
 
 
-def test_other_threads_go_on():
+def test_other_threads_run():
     turns = []
     stop = threading.Event()
 
@@ -98,9 +98,9 @@ import floatgate as fg, sys
 try:
     {}
 except KeyboardInterrupt:
-    # On a line of its own: a line of progress may have been cut in the middle.
+    # Start a new line, because a line of progress may be incomplete.
     print("\\ninterrupted")
-    # Nothing is broken: the next one works.
+    # The next run works.
     print(fg.run("tiny", "rw=read number_ios=100").summary.requests.all.count)
 """
 
@@ -113,7 +113,7 @@ except KeyboardInterrupt:
         'fg.Simulator("bench-32g", precondition="steady", progress=lambda part, share: print(part, flush=True))',
     ],
 )
-def test_ctrl_c_ends_it(call):
+def test_ctrl_c_interrupts_a_call(call):
     with subprocess.Popen([sys.executable, "-c", CODE.format(call)], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout.readline().strip() in ("running", "preconditioning")
         start = time.monotonic()

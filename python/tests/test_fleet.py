@@ -1,4 +1,4 @@
-"""Fleets: one device for each volume."""
+"""Fleets: one device per volume."""
 
 import bz2
 import gzip
@@ -19,7 +19,7 @@ DAY_US = 86_400 * 10**6
 
 
 def requests(count, seed=1):
-    """Requests of three volumes over two days, of which number 3 has most: volume, time in us, write, offset, bytes."""
+    """Return requests of three volumes over two days, most of volume 3: volume, time in us, write, offset, bytes."""
     rng = random.Random(seed)
     return [
         (rng.choice([3, 3, 3, 7, 12]), 10**15 + i * (2 * DAY_US) // (count - 1), rng.random() < 0.8,
@@ -51,14 +51,14 @@ def fleet(traces, **options):
 
 @pytest.fixture
 def runs(monkeypatch):
-    """Count what is run."""
+    """Count the runs."""
     calls = []
     run = fg.fleets.run
     monkeypatch.setattr("floatgate.fleets.run", lambda *a, **o: calls.append(a) or run(*a, **o))
     return calls
 
 
-def test_a_row_is_what_the_volume_alone_gives(text, rows, tmp_path):
+def test_a_row_equals_a_run_of_the_volume_alone(text, rows, tmp_path):
     table = fleet(text).to_pylist()
     assert [row["volume"] for row in table] == [3, 7, 12]
     for row in table:
@@ -82,7 +82,7 @@ def test_a_row_is_what_the_volume_alone_gives(text, rows, tmp_path):
         assert row["drive_writes_per_day"] == pytest.approx(row["written_bytes"] / days / DEVICE.logical_bytes)
 
 
-def test_partitions_packing_and_order_make_no_difference(text, rows, tmp_path):
+def test_partitions_compression_and_order_do_not_matter(text, rows, tmp_path):
     expected = fleet(text)
     assert fleet(text, block="2KiB", partition="5000B").equals(expected)
     assert fleet(text, block=97, partition=7777, n_jobs=2).equals(expected)
@@ -112,7 +112,7 @@ def test_partitions_packing_and_order_make_no_difference(text, rows, tmp_path):
 
 def test_tencent(tmp_path):
     place = tmp_path / "tencent.csv"
-    # Seconds, sectors, and the second volume runs backwards.
+    # Times in seconds, addresses in sectors. The times of the second volume decrease.
     place.write_text("".join(f"{1000 + i * 60},{8 * i},8,1,5\n{9000 - i * 60},{8 * i},16,0,6\n" for i in range(100)))
     rows = fleet(place, layout="tencent").to_pylist()
     assert [(row["volume"], row["requests"], row["writes"]) for row in rows] == [(5, 100, 100), (6, 100, 0)]
@@ -124,7 +124,7 @@ def test_tencent(tmp_path):
     assert one == rows[1:]
 
 
-def test_an_interrupted_fleet_goes_on_and_a_finished_one_costs_nothing(text, tmp_path, runs, monkeypatch):
+def test_an_interrupted_fleet_continues_and_a_finished_one_is_kept(text, tmp_path, runs, monkeypatch):
     store = tmp_path / "store"
     expected = fleet(text)
     runs.clear()
@@ -136,13 +136,13 @@ def test_an_interrupted_fleet_goes_on_and_a_finished_one_costs_nothing(text, tmp
         fleet(text, store=store, progress=stop)
     assert fleet(text, store=store).equals(expected)
     assert len(runs) == 3
-    # What was taken apart is not kept: the index tells that nothing has to be.
+    # Split requests are deleted. The index shows that nothing has to be split again.
     assert [file.name.split(".", 1)[1] for file in (store / "volumes").iterdir()] == ["index.arrow"]
     with monkeypatch.context() as patch:
-        patch.setattr("floatgate._volumes.split", lambda *_: pytest.fail("taken apart again"))
+        patch.setattr("floatgate._volumes.split", lambda *_: pytest.fail("split again"))
         assert fleet(text, store=store).equals(expected)
     assert len(runs) == 3
-    # Volumes that changed are run again, and no others.
+    # Only volumes that changed are run again.
     changed = text.read_text().replace("7,W,", "7,R,", 1)
     text.write_text(changed)
     assert not fleet(text, store=store).equals(expected)
@@ -151,7 +151,7 @@ def test_an_interrupted_fleet_goes_on_and_a_finished_one_costs_nothing(text, tmp
     assert len(runs) == 7
 
 
-def test_the_state_of_all_volumes_is_made_once(text, tmp_path, monkeypatch):
+def test_volumes_share_one_prepared_state(text, tmp_path, monkeypatch):
     made = []
 
     def counted(*arguments, **options):
@@ -162,7 +162,7 @@ def test_the_state_of_all_volumes_is_made_once(text, tmp_path, monkeypatch):
     monkeypatch.setattr("floatgate.states.Simulator", counted)
     shared = fleet(text, store=tmp_path / "store")
     assert len(made) == 1
-    # One volume makes its own.
+    # A single volume prepares its own state.
     alone = [fleet(text, volumes=[volume]).to_pylist()[0] for volume in (3, 7, 12)]
     assert len(made) == 1
     assert shared.to_pylist() == alone
@@ -181,7 +181,7 @@ def test_files_may_be_volumes(text, rows, tmp_path):
         name for name in found[0] if name not in ("days", "erases_per_day", "drive_writes_per_day", "lifetime_days")
     ]
     assert [[row[name] for name in same] for row in found] == [[row[name] for name in same] for row in expected]
-    # Their time ends with the last completion.
+    # The time of these rows ends with the last completion.
     assert found[0]["days"] == pytest.approx(expected[0]["days"], rel=1e-6)
     assert fleet(several, layout=None, replay="depth=4")["lifetime_days"].null_count == 2
 
@@ -198,11 +198,11 @@ def test_a_volume_that_fails_is_a_row(text):
         ("3,W,0,4096\n", "Expected 5 columns"),
         ("3,X,0,4096,1\n", "R or W, not `X`"),
         ("3,W,zero,4096,1\n", "conversion error"),
-        ("3,W,0,0,1\n", "no length"),
-        ("3,W,,8,1\n", "no value"),
+        ("3,W,0,0,1\n", "has length 0"),
+        ("3,W,,8,1\n", "lacks a value"),
     ],
 )
-def test_lines_that_cannot_be_read_are_told(text, line, message):
+def test_invalid_lines_are_errors(text, line, message):
     text.write_text(text.read_text() + line)
     with pytest.raises(fg.TraceError, match=message) as raised:
         fleet(text)
@@ -216,7 +216,7 @@ def test_mistakes(text, tmp_path):
         fleet(str(text), layout=None)
     with pytest.raises(fg.TraceError, match="no volume 8"):
         fleet(text, volumes=[3, 8])
-    with pytest.raises(fg.TraceError, match="there is no trace"):
+    with pytest.raises(fg.TraceError, match="does not exist"):
         fleet(tmp_path / "none")
     with pytest.raises(fg.OptionError, match="at least one byte"):
         fleet(text, block=0)
@@ -243,7 +243,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 
 
 def test_memory_does_not_grow_with_the_trace(tmp_path):
-    # Megabytes of the longer trace: FLOATGATE_FLEET_MB makes it longer.
+    # Size of the longer trace in MB. FLOATGATE_FLEET_MB changes it.
     longer = int(os.environ.get("FLOATGATE_FLEET_MB", "24"))
     chunk = alibaba(requests(30_000))
     peaks = []
@@ -257,7 +257,7 @@ def test_memory_does_not_grow_with_the_trace(tmp_path):
         done = python(PEAK.replace("sys.argv[1:]", repr([str(path), str(spool)])))
         assert done.returncode == 0, done.stderr
         peaks.append(int(done.stdout))
-    # KiB: what the allocator keeps varies by some megabytes.
+    # In KiB. The memory kept by the allocator varies by some megabytes.
     assert peaks[1] - peaks[0] < 24 * 1024, peaks
 
 
@@ -277,4 +277,4 @@ def test_the_command(text, tmp_path, monkeypatch, capsys):
     assert call("--volumes=x")[0] == 2
     status, output, errors = call("--columns=nothing")
     assert status == 2
-    assert "no column `nothing`" in errors
+    assert "unknown column `nothing`" in errors

@@ -22,7 +22,7 @@ def search(space=None, **options):
 
 @pytest.fixture
 def runs(monkeypatch):
-    """Count what is run."""
+    """Count the runs."""
     calls = []
     run = fg.sweeping.run
     monkeypatch.setattr("floatgate.sweeping.run", lambda *a, **o: calls.append(a) or run(*a, **o))
@@ -30,13 +30,13 @@ def runs(monkeypatch):
 
 
 def dominates(one, other):
-    """Whether a row is as good in both objectives, and better in one."""
+    """Return True if a row is at least as good in both objectives, and better in one."""
     pairs = [(one[name], other[name]) if way == "maximize" else (-one[name], -other[name])
              for name, way in OBJECTIVES.items()]  # fmt: skip
     return all(a >= b for a, b in pairs) and any(a > b for a, b in pairs)
 
 
-def test_the_front_is_what_nothing_dominates():
+def test_no_point_dominates_the_front():
     found = search(trials=12)
     rows = found.table().to_pylist()
     assert [row["trial"] for row in rows] == list(range(12))
@@ -46,7 +46,7 @@ def test_the_front_is_what_nothing_dominates():
     front = found.front().to_pylist()
     assert sorted(row["trial"] for row in front) == [row["trial"] for row in rows if row["front"]]
     assert [row["write_amplification"] for row in front] == sorted(row["write_amplification"] for row in front)
-    # A point is what a sweep has for it.
+    # A point has the same values as in a sweep.
     first = good[0]
     victim = {"d-choices": {"d": 4}} if "{" in first["gc.victim"] else "greedy"
     point = {path: first[path] for path in SPACE} | {"gc.victim": victim}
@@ -55,8 +55,8 @@ def test_the_front_is_what_nothing_dominates():
     assert {name: row[name] for name in OBJECTIVES} == {name: first[name] for name in OBJECTIVES}
 
 
-def test_points_that_fail_are_trials_that_failed():
-    # A share of 0.1 leaves no room for the blocks that are kept free.
+def test_failed_points_are_failed_trials():
+    # A share of 0.1 does not suffice for the blocks that must be kept free.
     found = search({"capacity.spare": [0.1, 0.4]}, trials=8, sampler="random")
     rows = found.table().to_pylist()
     assert {row["capacity.spare"]: row["error"] is not None for row in rows} == {0.1: True, 0.4: False}
@@ -68,7 +68,7 @@ def test_points_that_fail_are_trials_that_failed():
 
 
 @pytest.mark.parametrize("sampler", ["tpe", "nsga2"])
-def test_an_interrupted_search_goes_on_as_if_it_had_not_been(tmp_path, sampler, runs, monkeypatch):
+def test_an_interrupted_search_continues_with_the_same_points(tmp_path, sampler, runs, monkeypatch):
     expected = search(trials=16, sampler=sampler).table()
     run = fg.sweeping.run
     runs.clear()
@@ -85,29 +85,29 @@ def test_an_interrupted_search_goes_on_as_if_it_had_not_been(tmp_path, sampler, 
     assert len(runs) == 6
     assert search(trials=16, sampler=sampler, store=tmp_path).table().equals(expected)
     assert len(runs) <= 16
-    # Finished, it costs nothing; and a search of more trials goes on from there.
+    # A finished search runs nothing, and a search with more trials continues it.
     before = len(runs)
     assert search(trials=16, sampler=sampler, store=tmp_path).table().equals(expected)
     assert len(runs) == before
 
 
-def test_seeds_decide_and_processors_do_not(tmp_path):
+def test_results_depend_on_the_seed_and_not_on_processors(tmp_path):
     one = search().table()
     assert search(n_jobs=2).table().equals(one)
     assert not search(seed=2).table().equals(one)
-    # Of several seeds, the mean.
+    # With several seeds, the objective is the mean.
     rows = search({"gc.soft_threshold": [2]}, seeds=[1, 2], trials=1).table().to_pylist()
     both = [search({"gc.soft_threshold": [2]}, seeds=[seed], trials=1).table().to_pylist()[0] for seed in (1, 2)]
     assert rows[0]["write_amplification"] == pytest.approx(sum(row["write_amplification"] for row in both) / 2)
 
 
-def test_a_store_is_of_one_search(tmp_path):
+def test_a_store_holds_one_search(tmp_path):
     search(store=tmp_path, trials=4)
-    with pytest.raises(fg.OptionError, match="its objectives differ"):
+    with pytest.raises(fg.OptionError, match="different objectives"):
         search(store=tmp_path, objectives=["write_amplification"])
-    # One of which nothing came may be mended.
+    # A search without finished trials can be replaced.
     other = tmp_path / "other"
-    with pytest.raises(fg.OptionError, match="no column .nearest: write_amplification"):
+    with pytest.raises(fg.OptionError, match="not a column .nearest: write_amplification"):
         search(store=other, objectives=["write_amplificaton"])
     assert search(store=other, objectives=["write_amplification"], trials=4).table().num_rows == 4
 
@@ -118,7 +118,7 @@ def test_a_figure_has_all_points():
     points = [line for line in ax.lines if line.get_linestyle() == "None"]
     assert sum(len(line.get_xdata()) for line in points) == sum(e is None for e in found.table()["error"].to_pylist())
     assert (ax.get_xlabel(), ax.get_ylabel()) == tuple(OBJECTIVES)
-    with pytest.raises(fg.OptionError, match="no objective"):
+    with pytest.raises(fg.OptionError, match="not an objective"):
         found.plot("capacity.spare")
     alone = search(objectives=["write_amplification"], trials=2).plot()
     assert alone.get_xlabel() == "trial"
@@ -133,7 +133,7 @@ def test_a_figure_has_all_points():
         ({"space": {}}, "empty"),
         ({"space": {"capacity.spare": 0.1}}, "a tuple"),
         ({"sampler": "best"}, "tpe, nsga2, random"),
-        ({"trials": 0}, "at least 1"),
+        ({"trials": 0}, "1 or more"),
     ],
 )
 def test_mistakes(options, message):
@@ -170,5 +170,5 @@ def test_the_command(tmp_path, monkeypatch, capsys):
     assert call()[1] == output
     (tmp_path / "search.toml").write_text(FILE.replace("trials = 4", ""))
     status, _, errors = call()
-    assert (status, "how many points" in errors) == (2, True)
+    assert (status, "number of points" in errors) == (2, True)
     mpl.pyplot.close("all")

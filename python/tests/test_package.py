@@ -1,4 +1,4 @@
-"""What a package owes its users: types, examples that run, and little to import."""
+"""Quality of the package: types, examples that run, and a fast import."""
 
 import doctest
 import importlib
@@ -24,7 +24,7 @@ def tool(root, *arguments):
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-#: Kept from one run to the next: the types of NumPy take mypy half a minute.
+#: Kept between runs, because mypy takes half a minute for the types of NumPy.
 CACHE = str(Path(sys.prefix, "mypy"))
 
 
@@ -32,7 +32,7 @@ def test_types_are_checked(root):
     tool(root, "mypy", "python/floatgate")
 
 
-def test_stub_is_that_of_the_module(root):
+def test_the_stub_matches_the_module(root):
     tool(root, "mypy.stubtest", "--mypy-config-file", "pyproject.toml", "floatgate._floatgate")
 
 
@@ -41,18 +41,18 @@ def test_style(root):
     tool(root, "ruff", "format", "--no-cache", "--check", ".")
 
 
-def test_users_have_types():
+def test_types_are_installed():
     files = {str(file) for file in metadata.files("floatgate")}
     assert {"floatgate/py.typed", "floatgate/_floatgate.pyi"} <= files
     assert not [file for file in files if "tests" in file]
 
 
-def test_base_dependencies_are_two():
+def test_there_are_two_base_dependencies():
     required = [text for text in metadata.requires("floatgate") if "extra ==" not in text]
     assert sorted(re.match(r"[a-z]+", text)[0] for text in required) == ["numpy", "pyarrow"]
 
 
-def test_import_is_light():
+def test_import_loads_no_large_modules():
     done = python(
         "import sys, floatgate; print([name for name in ('numpy', 'pyarrow', 'matplotlib') if name in sys.modules])"
     )

@@ -17,7 +17,7 @@ def closed():
     plt.close("all")
 
 
-def test_cdf_is_that_of_the_summary(result):
+def test_the_cdf_matches_the_summary(result):
     ax = result.plot.cdf()
     assert [line.get_label() for line in ax.lines] == ["read", "write"]
     x, y = ax.lines[1].get_data()
@@ -28,7 +28,7 @@ def test_cdf_is_that_of_the_summary(result):
     assert min(tail.lines[0].get_ydata()) > 0
 
 
-def test_latency_is_that_of_the_series(result):
+def test_latencies_match_the_series(result):
     ax = result.plot.latency(operations=["write"])
     assert [line.get_label() for line in ax.lines] == ["write, mean", "write, p99", "write, max"]
     assert len(ax.lines[0].get_xdata()) == result.series().num_rows
@@ -43,7 +43,7 @@ def test_attribution_adds_up(result):
     assert sorted(widths.values()) == pytest.approx(sorted(means))
 
 
-def test_utilization_has_a_bar_for_each(result):
+def test_utilization_has_a_bar_per_channel_and_die(result):
     geometry = result.summary.config.geometry
     channels, dies = geometry.channels, geometry.channels * geometry.chips * geometry.dies
     ax = result.plot.utilization()
@@ -51,14 +51,14 @@ def test_utilization_has_a_bar_for_each(result):
     assert ax.patches[0].get_height() == result.summary.utilization.each.channel_data[0]
 
 
-def test_figures_go_where_they_are_asked_to(result):
+def test_figures_use_the_given_axes(result):
     _, axes = plt.subplots(2, 2)
     for ax, name in zip(axes.flat, ("cdf", "latency", "attribution", "utilization"), strict=True):
         assert getattr(result.plot, name)(ax) is ax
         assert ax.get_title()
 
 
-def test_what_is_not_known_is_told():
+def test_missing_data_are_errors():
     result = fg.run("tiny", "rw=read number_ios=50", attribution=False, series=False)
     with pytest.raises(fg.ResultError, match="attribution=True"):
         result.plot.attribution()
@@ -82,7 +82,7 @@ def test_comparisons(result):
     assert ax.patches[0].get_height() == pytest.approx(
         (result.summary.write_amplification + other.summary.write_amplification) / 2
     )
-    with pytest.raises(fg.ResultError, match="no metric"):
+    with pytest.raises(fg.ResultError, match="unknown metric"):
         comparison.plot.metric("speed")
     with pytest.raises(fg.ResultError, match="no trim"):
         comparison.plot.cdf(operation="trim")

@@ -23,8 +23,10 @@ BUFFER = {"buffer.capacity": "256KiB"}
 
 @policies.register("test-greedy")
 class Greedy(policies.Victim):
-    """The same block as the built-in one: that with the fewest valid units, of several the one that has had so few for
-    the longest time, which comes first."""
+    """Chooses the same block as the built-in policy: the one with the fewest valid units.
+
+    Of several, it is the one that has had so few for the longest time, which comes first.
+    """
 
     def choose(self, plane, blocks, clock):
         return blocks["valid"].argmin()
@@ -32,7 +34,7 @@ class Greedy(policies.Victim):
 
 @policies.register("test-cost-benefit")
 class CostBenefit(policies.Victim):
-    """As the built-in one, with fractions that double precision tells apart."""
+    """Same as the built-in policy, with fractions that are exact in double precision."""
 
     def choose(self, plane, blocks, clock):
         units = self.device["geometry"]["pages"]
@@ -85,7 +87,7 @@ class Lru(policies.Eviction):
 
 @policies.register("test-lru-of-units")
 class LruOfUnits(policies.Eviction):
-    """The same, without a list of its own."""
+    """The same policy, without its own list."""
 
     def choose(self):
         units = self.units
@@ -141,7 +143,7 @@ class Ranks(policies.Scheduler):
 
 @policies.register("test-read-first")
 class ReadFirst(Ranks):
-    """The same choice, among all that waits."""
+    """The same choice, by `pick`."""
 
     def pick(self, queue, now):
         return queue["rank"].argmin()
@@ -168,7 +170,7 @@ class Fails(policies.Victim):
 
 
 def measured(options, workload=MIXED, device="hu2011", **others):
-    """Give what was measured, without what names the device and what the run cost."""
+    """Return the measurements, without the names of the device and the cost of the run."""
     small = {"geometry.blocks": 32, "geometry.pages": 16, "capacity.spare": 0.3} if device == "hu2011" else {}
     chosen = fg.Device(device, small | options)
     others = {"precondition": "steady"} | others
@@ -194,7 +196,7 @@ def measured(options, workload=MIXED, device="hu2011", **others):
         ("buffer.eviction", "lru", "test-lru-of-units", BUFFER),
     ],
 )
-def test_it_has_the_numbers_of_the_built_in_one(path, built_in, own, others):
+def test_results_equal_those_of_the_built_in_policy(path, built_in, own, others):
     assert measured(others | {path: own}) == measured(others | {path: built_in})
 
 
@@ -202,7 +204,7 @@ def test_a_wear_policy_levels_wear():
     seen = collections.Counter()
 
     class Levels(policies.Wear):
-        """Opens the least worn block, spares the worn ones, and moves what lies on the least worn one."""
+        """Opens the least worn block, refuses worn victims, and migrates the least worn block."""
 
         def pick_free(self, plane, free):
             assert 1 <= len(free) <= 8
@@ -237,7 +239,7 @@ def test_a_wear_policy_levels_wear():
     assert min(seen["pick_free"], seen["allows"], seen["erased"]) > 100
 
 
-def test_a_classifier_keeps_data_apart(tmp_path):
+def test_a_classifier_separates_data(tmp_path):
     options = {"temperature": {"test-halves": {"hot": 50}}, "capacity.spare": 0.4}
     device = fg.Device("tiny", options)
     external = device.config["temperature"]["external"]
@@ -249,10 +251,10 @@ def test_a_classifier_keeps_data_apart(tmp_path):
     assert classes[0]["units_written"] > 0 < classes[1]["units_written"]
     assert measured(options, WRITES, "tiny") == measured(options, WRITES, "tiny")
     assert measured(options, WRITES, "tiny")["temperature"] != measured(options, WRITES, "tiny", seed=2)["temperature"]
-    # One class of two: an open block more, and nothing else.
+    # Only one of two classes is used, which only takes an additional open block.
     one = measured({"temperature": "test-one-class"}, WRITES, "tiny", precondition="fill")
     assert one["temperature"][1]["units_written"] == 0
-    # A simulator forks it, and does not save it.
+    # A simulator forks the classifier, but does not save it.
     simulator = fg.Simulator(device)
     simulator.submit("write", 0, 4096)
     simulator.advance()
@@ -270,7 +272,7 @@ def test_a_classifier_keeps_data_apart(tmp_path):
         fg.run(fg.Device("tiny", {"temperature": Wrong}), WRITES)
 
 
-def test_a_scheduler_sees_what_waits():
+def test_a_scheduler_sees_waiting_operations():
     seen = []
 
     class Keeps(Ranks):
@@ -299,7 +301,7 @@ def test_a_scheduler_may_choose_anything(tmp_path):
     lottery = {"scheduler": "test-lottery"}
     assert measured(lottery) == measured(lottery)
     assert measured(lottery) != measured({"scheduler": "read-first"})
-    # What it knows is not a part of a saved state, and a fork has it.
+    # A saved state does not contain the state of the policy, but a fork copies it.
     simulator = fg.Simulator(fg.Device("tiny", lottery), precondition="steady")
     simulator.save(tmp_path / "state")
     fg.Simulator.load(tmp_path / "state", fg.Device("tiny", lottery))
@@ -315,7 +317,7 @@ def test_a_scheduler_may_choose_anything(tmp_path):
         ("first", "'str' object cannot be interpreted as an integer"),
     ],
 )
-def test_picks_that_cannot_be(answer, says):
+def test_invalid_picks_are_errors(answer, says):
     class Picks(Ranks):
         def pick(self, queue, now):
             return answer
@@ -324,7 +326,7 @@ def test_picks_that_cannot_be(answer, says):
         fg.run(fg.Device("tiny", {"scheduler": Picks}), MIXED)
 
 
-def test_ranks_that_cannot_be():
+def test_invalid_ranks_are_errors():
     class TooHigh(policies.Scheduler):
         def rank(self, cls):
             return 4 if cls == policies.OperationClass.GC else 0
@@ -342,7 +344,7 @@ def test_ranks_that_cannot_be():
         policies.register("fcfs")(Ranks)
 
 
-def test_results_say_which_policy_it_was(tmp_path):
+def test_results_identify_the_policy(tmp_path):
     device = fg.Device("tiny", {"gc.victim": {"test-random": {"share": 0.5}}})
     assert device.policies == {"gc.victim": Random}
     external = device.config["gc"]["victim"]["external"]
@@ -355,7 +357,7 @@ def test_results_say_which_policy_it_was(tmp_path):
     result.report(tmp_path / "report.html")
     assert "test-random" in (tmp_path / "report.html").read_text()
 
-    # The same name with another source is another device.
+    # A policy with the same name and another source makes another device.
     class Other(Random):
         def choose(self, plane, blocks, clock):
             return 0
@@ -367,7 +369,7 @@ def test_results_say_which_policy_it_was(tmp_path):
     assert device.with_options({"gc.victim": "fifo"}).policies == {}
 
 
-def test_seeds_decide_its_random_numbers():
+def test_random_numbers_depend_on_the_seed():
     def drawn(seed):
         return measured({"gc.victim": "test-random"}, WRITES, "tiny", seed=seed, precondition="steady")
 
@@ -376,7 +378,7 @@ def test_seeds_decide_its_random_numbers():
     assert drawn(1) != measured({"gc.victim": "random"}, WRITES, "tiny", precondition="steady")
 
 
-def test_arrays_cannot_be_written_to_and_stay():
+def test_arrays_are_read_only_and_stay_valid():
     kept = []
 
     class Keeps(policies.Victim):
@@ -394,13 +396,13 @@ def test_arrays_cannot_be_written_to_and_stay():
     assert all((blocks == copy).all() for blocks, copy in kept)
     with pytest.raises(ValueError, match="read-only"):
         kept[0][0]["valid"] = 0
-    # Erases are those that the simulator tells.
+    # Erase counts are those of the simulator.
     erases = simulator.inspect().block_erases
     assert (kept[-1][0]["erases"] <= erases[kept[-1][0]["block"]]).all()
     assert kept[-1][0]["erases"].max() > 0
 
 
-def test_what_it_raises_is_the_cause():
+def test_an_exception_of_a_policy_is_the_cause():
     with pytest.raises(fg.PolicyError, match=r"^gc.victim `test-fails`: LookupError: .*nothing of \d+") as raised:
         fg.run(fg.Device("tiny", {"gc.victim": "test-fails"}), WRITES, precondition="steady")
     cause = raised.value.__cause__
@@ -415,7 +417,7 @@ def write(simulator, addresses):
         simulator.advance()
 
 
-def test_a_simulator_stops_for_good():
+def test_a_failed_simulator_cannot_continue():
     class Later(policies.Victim):
         ready = False
 
@@ -452,14 +454,14 @@ class Answers(policies.Victim):
         (None, "'NoneType' object cannot be interpreted as an integer", TypeError),
     ],
 )
-def test_answers_that_cannot_be(answer, says, cause, monkeypatch):
+def test_invalid_choices_are_errors(answer, says, cause, monkeypatch):
     monkeypatch.setattr(Answers, "answer", answer)
     with pytest.raises(fg.PolicyError, match=says) as raised:
         fg.run(fg.Device("tiny", {"gc.victim": Answers}), WRITES, precondition="steady")
     assert isinstance(raised.value.__cause__, cause)
 
 
-def test_tables_that_cannot_be():
+def test_invalid_tables_are_errors():
     class Table(policies.StaticAllocation):
         def __init__(self, kind):
             self.kind = kind
@@ -472,7 +474,7 @@ def test_tables_that_cannot_be():
     for kind, says in [
         ("one", "gave plane 0 .* of which it can hold"),
         ("short", "gave 1 planes for"),
-        ("text", "whole numbers"),
+        ("text", "integers"),
         ("far", "gave page 0 to plane"),
         ("negative", "gave page 0 to plane"),
         ("square", "one dimension"),
@@ -496,7 +498,7 @@ def test_dynamic_allocation_and_evictions_of_several():
 
 
 def test_forks_copy_policies():
-    """A fork has the same future, and what it draws leaves the other alone."""
+    """A fork has the same future, and its random numbers do not affect the other simulator."""
     simulator = fg.Simulator(fg.Device("tiny", {"gc.victim": "test-random"}), precondition="steady")
     first = fg.run(simulator, WRITES, warn=False)
     again = fg.run(simulator.fork(), WRITES, warn=False)
@@ -513,7 +515,7 @@ def test_forks_copy_policies():
         simulator.fork()
 
 
-def test_evictions_are_forked_with_what_they_see():
+def test_forked_evictions_see_the_forked_buffer():
     device = fg.Device("tiny", {"buffer.eviction": "test-lru-of-units", **BUFFER})
     simulator = fg.Simulator(device)
     write(simulator, range(0, 1 << 20, 4096))
@@ -524,7 +526,7 @@ def test_evictions_are_forked_with_what_they_see():
     assert fork.counters() == simulator.counters()
 
 
-def test_sweeps_know_policies(tmp_path):
+def test_sweeps_accept_policies(tmp_path):
     space = {"gc.victim": ["greedy", "test-greedy", Greedy]}
     options = {"device": "tiny", "workload": WRITES, "store": tmp_path / "store"}
     table = fg.sweep(space, n_jobs=2, **options)
@@ -537,8 +539,8 @@ def test_sweeps_know_policies(tmp_path):
     assert fg.sweep(space, n_jobs=1, **options).equals(table)
 
 
-def test_classes_of_a_script_go_to_other_processes():
-    """Which have no module to import them from."""
+def test_classes_of_a_script_reach_other_processes():
+    """A class of a script has no module from which other processes can import it."""
     done = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == ["None", "None"]
@@ -597,7 +599,7 @@ def test_mistakes():
         policies.register("nothing")(type("Nothing", (policies.Victim,), {}))
     with pytest.raises(fg.OptionError, match="`greedy` is a built-in policy"):
         policies.register("greedy")(Greedy)
-    with pytest.raises(fg.OptionError, match="no policy"):
+    with pytest.raises(fg.OptionError, match="not a policy"):
         policies.register("text")(str)
     assert "test-greedy" in policies.registered()["gc.victim"]
 
@@ -609,7 +611,7 @@ def test_digests_follow_the_source():
         names = {"fg": fg}
         exec(f"class P(fg.policies.Victim):\n    def choose(self, plane, blocks, clock):\n        {text}", names)
         made.append(policies._source(names["P"]))
-    # Without a file it is of what was compiled, and so is that of a constant that Python has worked out.
+    # Without a source file, the digest is that of the compiled code, including computed constants.
     assert made[0] == made[2]
     assert len(made[0]) == 32
 
@@ -619,7 +621,7 @@ def test_digests_follow_the_source():
     assert policies._source(Derived) != policies._source(Greedy)
 
 
-def test_other_threads_go_on():
+def test_other_threads_run():
     seen = []
 
     class Waits(policies.Victim):
@@ -634,7 +636,7 @@ def test_other_threads_go_on():
     assert set(seen) == {thread.ident}
 
 
-def test_ctrl_c_goes_through_a_policy():
+def test_ctrl_c_interrupts_a_policy():
     with subprocess.Popen([sys.executable, "-c", ENDLESS], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout.readline() == "choosing\n"
         process.send_signal(signal.SIGINT)

@@ -23,7 +23,7 @@ def test_summary_has_attributes_and_keys(result):
     assert summary.to_dict() == json.loads(summary.to_json())
     assert summary.wear.histogram.from_ == summary["wear"]["histogram"]["from"]
     assert "requests" in dir(summary)
-    with pytest.raises(AttributeError, match="no latency here: "):
+    with pytest.raises(AttributeError, match="no `latency` in this part"):
         summary.latency  # noqa: B018
 
 
@@ -53,7 +53,7 @@ def test_series_adds_up(result):
     assert sum(series["erases"].to_pylist()) == result.summary.flash.blocks_erased
 
 
-def test_polars_takes_the_tables(result):
+def test_polars_accepts_the_tables(result):
     import polars as pl
 
     frame = pl.from_arrow(result.requests())
@@ -61,7 +61,7 @@ def test_polars_takes_the_tables(result):
     assert frame.filter(pl.col("operation").cast(pl.String) == "read").height == result.summary.requests.read.count
 
 
-def test_what_was_not_kept_is_told():
+def test_missing_data_are_errors():
     result = fg.run("tiny", "rw=read number_ios=100", series=False)
     with pytest.raises(fg.ResultError, match="requests=True"):
         result.requests()
@@ -70,7 +70,7 @@ def test_what_was_not_kept_is_told():
     assert "over-time" not in result.to_html()
 
 
-def test_results_are_data(result, tmp_path):
+def test_results_are_plain_data(result, tmp_path):
     for again in (pickle.loads(pickle.dumps(result)), copy.deepcopy(result)):
         assert again.summary == result.summary
         assert again.requests().equals(result.requests())
@@ -81,7 +81,7 @@ def test_results_are_data(result, tmp_path):
         result.report(tmp_path / "missing" / "report.html")
 
 
-def test_load_tells_what_is_no_result(tmp_path):
+def test_load_refuses_other_files(tmp_path):
     with pytest.raises(fg.ResultError, match="cannot read"):
         fg.load(tmp_path)
     (tmp_path / "summary.json").write_text("{}")
@@ -89,13 +89,13 @@ def test_load_tells_what_is_no_result(tmp_path):
         fg.load(tmp_path)
 
 
-def test_warnings_of_a_result_are_warned():
-    with pytest.warns(fg.FloatgateWarning, match="no request arrived in the measured part"):
+def test_warnings_of_a_result_are_emitted():
+    with pytest.warns(fg.FloatgateWarning, match="nothing arrived in the measured part"):
         result = fg.run("tiny", "rw=read number_ios=100 ramp_time=10s")
     assert len(result.warnings) == 1
 
 
-def test_shown_in_notebooks(result):
+def test_notebook_output(result):
     page = result._repr_html_()
     assert "write amplification" in page
     assert "rw=randrw" in page
@@ -104,12 +104,12 @@ def test_shown_in_notebooks(result):
     assert "<script>" not in attack._repr_html_()
 
 
-def test_labels_say_what_is_changed():
+def test_labels_contain_the_changes():
     device = fg.Device("tiny", {"gc.victim": "fifo", "geometry.channels": 4})
     assert fg.run(device, "rw=read number_ios=10").label == "tiny geometry.channels=4 gc.victim=fifo"
 
 
-def test_progress_is_told():
+def test_progress_is_reported():
     told = []
     fg.run(
         "tiny",
@@ -129,7 +129,7 @@ def test_an_exception_of_progress_ends_the_run():
         fg.run("tiny", "rw=randrw bs=4k iodepth=8 number_ios=10m", progress=progress)
 
 
-def test_damage_and_files_of_other_runs_are_noticed(tmp_path):
+def test_damage_and_files_of_other_runs_are_detected(tmp_path):
     for name, seed in (("a", 1), ("b", 2)):
         fg.run("tiny", "rw=randrw number_ios=1k", seed=seed, requests=True).save(tmp_path / name)
     a, b = tmp_path / "a", tmp_path / "b"
@@ -143,7 +143,7 @@ def test_damage_and_files_of_other_runs_are_noticed(tmp_path):
                 read(a)
         (a / name).write_bytes(own)
     read(a)
-    # Without the digests of files, by that of the run.
+    # Without the digests of files, the digest of the run shows it.
     (a / "digests.json").unlink()
     read(a)
     shutil.copy(b / "requests.parquet", a)
@@ -168,14 +168,14 @@ def test_save_leaves_nothing_of_another_run(tmp_path):
     assert names == ["digests.json", "report.html", "series.parquet", "summary.json"]
 
 
-def test_a_page_overwrites_no_result(tmp_path):
+def test_a_page_does_not_overwrite_a_result(tmp_path):
     fg.run("tiny", "rw=read number_ios=100", out=tmp_path)
     with pytest.raises(fg.OptionError, match="would overwrite"):
         fg.load(tmp_path).report(tmp_path / "summary.json")
     fg.load(tmp_path).series()
 
 
-def test_links_and_pipes_stay_what_they_are(result, tmp_path):
+def test_links_and_pipes_are_not_replaced(result, tmp_path):
     (tmp_path / "page.html").write_text("stale")
     (tmp_path / "link.html").symlink_to("page.html")
     result.report(tmp_path / "link.html")
@@ -189,7 +189,7 @@ def test_links_and_pipes_stay_what_they_are(result, tmp_path):
     assert (tmp_path / "pipe").is_fifo()
 
 
-def test_two_runs_do_not_write_into_one_directory(tmp_path):
+def test_two_runs_cannot_write_to_one_directory(tmp_path):
     def progress(part, share):
         if part == "running":
             fg.run("tiny", "rw=read number_ios=10", out=tmp_path)

@@ -1,4 +1,4 @@
-"""The numbers of the package are those of the command, byte for byte."""
+"""The results of the package equal those of the command, byte for byte."""
 
 import json
 
@@ -12,7 +12,7 @@ from conftest import MIXED
 
 
 def without_cost(text):
-    """Leave out what the run itself took, which is the last key."""
+    """Remove the cost of the run, which is the last key."""
     assert json.loads(text)["run"] is not None
     return text[: text.rindex('\n  "run": ')]
 
@@ -57,7 +57,7 @@ OPTIONS = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_summary_is_that_of_the_command(case, command):
+def test_the_summary_equals_that_of_the_command(case, command):
     arguments, options = CASES[case]
     printed = command("run", *arguments, "--json")
     workloads = arguments[1 : 3 if case == "several" else 2]
@@ -85,7 +85,7 @@ def test_device_file(command, tmp_path):
     printed = command("run", place, MIXED, "--json")
     assert without_cost(fg.run(place, MIXED).summary.to_json()) == without_cost(printed)
     assert without_cost(fg.run(fg.Device.from_toml(place), MIXED).summary.to_json()) == without_cost(printed)
-    # A text is no file that a command line could name: all else is the same.
+    # A text has no file name that a command line could contain. Everything else is equal.
     by_text = json.loads(fg.run(fg.Device.from_toml(text), MIXED).summary.to_json())
     expected = json.loads(printed)
     assert by_text.pop("arguments") == []
@@ -97,7 +97,7 @@ def test_device_file(command, tmp_path):
 
 
 def plain_texts(table):
-    """Take texts in dictionaries for texts."""
+    """Convert dictionary-encoded texts to texts."""
     texts = {i: f.name for i, f in enumerate(table.schema) if pa.types.is_dictionary(f.type)}
     for index, name in texts.items():
         table = table.set_column(index, pa.field(name, pa.string(), nullable=False), pc.cast(table[name], pa.string()))
@@ -105,7 +105,7 @@ def plain_texts(table):
 
 
 @pytest.mark.parametrize("windows", ["auto", "10ms"])
-def test_tables_are_those_of_the_files(windows, command, tmp_path):
+def test_tables_equal_those_of_the_files(windows, command, tmp_path):
     width = [] if windows == "auto" else [f"--series={windows}"]
     command("run", "tiny", MIXED, "--out", tmp_path / "out", "--requests", "parquet", *width)
     result = fg.run("tiny", MIXED, requests=True, series=True if windows == "auto" else windows)
@@ -126,13 +126,13 @@ def test_out_writes_what_the_command_writes(command, tmp_path):
         first, second = [(tmp_path / where / name).read_bytes() for where in "ab"]
         if name == "summary.json":
             assert without_cost(first.decode()) == without_cost(second.decode())
-        elif name not in ("report.html", "digests.json"):  # which tell what the run took
+        elif name not in ("report.html", "digests.json"):  # which contain the cost of the run
             assert first == second, name
     assert result.requests().num_rows == 3000
     assert result.directory == tmp_path / "b"
 
 
-def test_report_is_that_of_the_command(command, tmp_path):
+def test_the_report_equals_that_of_the_command(command, tmp_path):
     command("run", "tiny", MIXED, "--out", tmp_path)
     assert fg.load(tmp_path).to_html().encode() == (tmp_path / "report.html").read_bytes()
 
@@ -149,7 +149,7 @@ def test_saved_results_are_read_by_the_command(result, command, tmp_path):
     assert again.series().equals(result.series())
 
 
-def test_comparison_is_that_of_the_command(command, tmp_path):
+def test_the_comparison_equals_that_of_the_command(command, tmp_path):
     groups = {}
     for victim in ("greedy", "fifo"):
         device = fg.Device("tiny", {"gc.victim": victim})

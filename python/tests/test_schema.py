@@ -1,5 +1,5 @@
-"""The JSON schema of device files, as published in docs/reference, run through a validator: it accepts what loads, and
-says no to what an editor should underline."""
+"""The JSON schema of device files, as published in docs/reference: a validator accepts valid files, and reports the
+faults that an editor should underline."""
 
 import json
 
@@ -18,12 +18,12 @@ def validator(root):
 
 
 def faults(validator, file):
-    """What the validator has against a file."""
+    """Return the validator's errors for a file."""
     return [f"{error.json_path}: {error.message}" for error in validator.iter_errors(file)]
 
 
 def based(key, value):
-    """A device file that changes one option of another."""
+    """Return a device file that changes one option of another."""
     table, dot, option = key.partition(".")
     return {"base": "tiny", table: {option: value} if dot else value}
 
@@ -37,7 +37,7 @@ def test_device_files_agree_with_the_schema(validator, root):
 
 @pytest.mark.parametrize("name", [device.name for device in fg.devices()])
 def test_resolved_devices_agree_with_the_schema(validator, name):
-    """What stands in results is a device file too, with every default written down."""
+    """The device in a result is a valid device file, with all defaults."""
     assert faults(validator, fg.Device(name).config) == []
 
 
@@ -76,8 +76,8 @@ def test_broken_device_files_are_refused(validator, file):
     assert not validator.is_valid(file)
 
 
-def test_without_what_is_broken_it_is_a_device(validator):
-    """Each of the above is refused for what is broken in it."""
+def test_repaired_device_files_are_accepted(validator):
+    """Without its fault, each of these files is valid."""
     assert validator.is_valid({"base": "tiny"})
 
 

@@ -1,4 +1,4 @@
-"""A device, step by step."""
+"""Step-by-step simulation."""
 
 import copy
 
@@ -9,8 +9,8 @@ import floatgate as fg
 from floatgate.simulator import State
 
 
-def test_stepping_gives_what_a_run_gives():
-    """The loop of fg.run, by hand: requests at given times."""
+def test_stepping_gives_the_results_of_a_run():
+    """Repeat the loop of fg.run by hand, with requests at given times."""
     job = "rw=randwrite bs=4k rate_iops=20000 number_ios=400"
     requests = fg.run("tiny", job, precondition="steady", seed=3, requests=True).requests()
     simulator = fg.Simulator("tiny", precondition="steady", seed=3)
@@ -24,7 +24,7 @@ def test_stepping_gives_what_a_run_gives():
         assert stepped[name].to_pylist() == expected[name].to_pylist(), name
 
 
-def test_a_read_takes_what_its_phases_take():
+def test_the_latency_of_a_read_is_the_sum_of_its_phases():
     config = fg.Device("tiny").config
     assert (config["nand"]["read"], config["bus"]["protocol"]) == ("25us", {"nv-ddr": "200MT/s"})
     simulator = fg.Simulator("tiny")
@@ -34,14 +34,14 @@ def test_a_read_takes_what_its_phases_take():
     simulator.advance("1ms")
     assert simulator.now == 10**9
     (completion,) = simulator.completions().to_pylist()
-    # 4 KiB at 200 MB/s are 20.48 us.
+    # 4 KiB at 200 MB/s take 20.48 us.
     assert completion["latency_ps"] == 25_000_000 + 20_480_000
     assert simulator.completions().num_rows == 0
     assert simulator.is_idle
     assert simulator.next_event_time is None
 
 
-def test_forks_have_the_same_future_and_know_nothing_of_each_other():
+def test_forks_have_the_same_future_and_are_independent():
     simulator = fg.Simulator("tiny", precondition="steady")
     for unit in range(64):
         simulator.submit("write", 4096 * unit, 4096)
@@ -54,7 +54,7 @@ def test_forks_have_the_same_future_and_know_nothing_of_each_other():
     assert fork.completions().num_rows == 65
 
 
-def test_inspect_shows_blocks_and_places():
+def test_inspect_shows_blocks_and_addresses():
     simulator = fg.Simulator("tiny", precondition="none")
     empty = simulator.inspect()
     assert (empty.block_state == State.BLOCK_STATES.index("free")).all()
@@ -73,14 +73,14 @@ def test_inspect_shows_blocks_and_places():
     assert np.array_equal(np.sort(state.unit_lpn[state.unit_state == valid]), np.arange(16))
     assert np.array_equal(state.unit_lpn.ravel()[state.map[:16]], np.arange(16))
     assert (state.map[16:] == -1).all()
-    assert (empty.unit_state == 0).all(), "a snapshot stays as it is"
+    assert (empty.unit_state == 0).all(), "a snapshot does not change"
     for array in (state.block_state, state.unit_state, state.map):
         with pytest.raises(ValueError, match="read-only"):
             array[0] = 1
 
 
 @pytest.mark.parametrize("scheme", ["page", "dftl", "block"])
-def test_inspect_agrees_with_itself_on_a_used_device(scheme):
+def test_inspect_is_consistent_on_a_used_device(scheme):
     device = fg.Device("tiny", {"mapping.scheme": scheme, "capacity.spare": 0.6 if scheme == "block" else 0.3})
     simulator = fg.Simulator(device, precondition="fill" if scheme == "block" else "steady")
     for unit in range(100):
@@ -96,9 +96,9 @@ def test_inspect_agrees_with_itself_on_a_used_device(scheme):
     assert len(planes) * counts[0] == len(state.block_plane)
 
 
-@pytest.mark.parametrize("prewrite", ["none", "even"])
-def test_a_state_made_once_serves_many_runs(prewrite, tmp_path):
-    options = {"precondition": "none" if prewrite == "even" else "steady", "seed": 5}
+@pytest.mark.parametrize("layout", ["none", "even"])
+def test_a_prepared_state_serves_many_runs(layout, tmp_path):
+    options = {"precondition": "none" if layout == "even" else "steady", "seed": 5}
     simulator = fg.Simulator("tiny", **options)
     for workload in ("rw=randread number_ios=300", "rw=randrw number_ios=300"):
         for place in (None, tmp_path):
@@ -107,10 +107,10 @@ def test_a_state_made_once_serves_many_runs(prewrite, tmp_path):
             expected.pop("run")
             found.pop("run")
             assert found == expected
-    with pytest.raises(fg.OptionError, match="seed=1: the simulator was made with seed=5"):
+    with pytest.raises(fg.OptionError, match="seed=1: the simulator was created with seed=5"):
         fg.run(simulator, "rw=read", seed=1)
     simulator.submit("read", 0, 4096)
-    with pytest.raises(fg.OptionError, match="no request was sent"):
+    with pytest.raises(fg.OptionError, match="received no requests"):
         fg.run(simulator, "rw=read")
 
 
@@ -124,13 +124,13 @@ def test_a_state_made_once_serves_many_runs(prewrite, tmp_path):
         (("read", 1 << 80, 4096), "too large"),
     ],
 )
-def test_requests_that_cannot_be(arguments, message):
+def test_invalid_requests_are_errors(arguments, message):
     simulator = fg.Simulator("tiny")
     with pytest.raises(fg.WorkloadError, match=message):
         simulator.submit(*arguments)
 
 
-def test_time_goes_forward():
+def test_time_does_not_go_back():
     simulator = fg.Simulator("tiny")
     simulator.advance("1ms")
     with pytest.raises(fg.WorkloadError, match="before the clock"):
@@ -148,7 +148,7 @@ def test_beyond_the_device_is_a_status():
     assert simulator.completions()["status"].to_pylist() == ["out_of_range"]
 
 
-def test_state_before_is_told():
+def test_the_precondition_is_reported():
     simulator = fg.Simulator("tiny", precondition="aged=0.05")
     assert simulator.precondition["requested"] == "aged=0.05"
     assert simulator.precondition["mapped"] == 1.0

@@ -14,14 +14,14 @@ JOB = "rw=randrw bs=4k iodepth=4 number_ios=400"
 
 
 def same(first, second):
-    """Whether two simulators hold the same in flash and map."""
+    """Return True if two simulators have the same flash and map."""
     one, two = first.inspect(), second.inspect()
     names = ("block_state", "block_valid", "block_erases", "unit_state", "unit_lpn", "map")
     return all(np.array_equal(getattr(one, name), getattr(two, name)) for name in names)
 
 
 def future(simulator):
-    """Send some requests, and tell when they are answered, counted from now."""
+    """Submit some requests, and return their completion times relative to now."""
     start = simulator.now
     for number in range(200):
         simulator.submit("write", number * 7919 % 3000 * 4096, "4KiB", at=start + number * 1000)
@@ -38,7 +38,7 @@ def aged(tmp_path_factory):
     return path
 
 
-def test_what_is_loaded_is_what_was_saved(tmp_path, aged):
+def test_a_loaded_state_equals_the_saved_one(tmp_path, aged):
     original = fg.Simulator("tiny", precondition="steady", seed=3)
     loaded = fg.Simulator.load(aged)
     assert same(original, loaded)
@@ -51,7 +51,7 @@ def test_what_is_loaded_is_what_was_saved(tmp_path, aged):
     assert again.read_bytes() == aged.read_bytes()
     assert future(loaded) == future(original)
     assert same(original, loaded)
-    # After requests, too; their clock starts anew.
+    # This also holds after requests, with a clock that restarts at 0.
     original.save(again)
     loaded = fg.Simulator.load(again)
     assert loaded.now == 0
@@ -59,7 +59,7 @@ def test_what_is_loaded_is_what_was_saved(tmp_path, aged):
     assert future(loaded) == future(original)
 
 
-def test_a_run_begins_with_a_state(aged, command):
+def test_a_run_starts_from_a_state(aged, command):
     made = fg.run("tiny", JOB, precondition="steady", seed=3)
     by_path = fg.run("tiny", JOB, precondition=aged, seed=3)
     simulator = fg.Simulator.load(aged, "tiny")
@@ -72,17 +72,17 @@ def test_a_run_begins_with_a_state(aged, command):
         assert without_cost(other) == without_cost(numbers)
     printed = command("run", "tiny", JOB, "--load-state", aged, "--seed", 3, "--json")
     assert without_cost(json.loads(printed)) == without_cost(numbers)
-    # No command line names a device that came with its state.
+    # A command line cannot name the device in a state file.
     alone = fg.run(fg.Simulator.load(aged), JOB).summary
     assert (alone.arguments, alone.requests) == ([], made.summary.requests)
 
 
 def without_cost(summary):
-    """Leave out what differs from one run of the same to the next."""
+    """Remove the parts that differ between repetitions of a run."""
     return {key: value for key, value in summary.items() if key not in ("arguments", "run")}
 
 
-def test_a_device_with_other_times_may_have_it(aged):
+def test_a_device_with_other_times_accepts_the_state(aged):
     slow = fg.Device("tiny", {"nand.read": "99us", "host.queue_depth": 3})
     assert slow.state_digest == fg.Device("tiny").state_digest != fg.Device("tiny", {"gc.victim": "fifo"}).state_digest
     loaded = fg.Simulator.load(aged, slow)
@@ -93,7 +93,7 @@ def test_a_device_with_other_times_may_have_it(aged):
     assert without_cost(json.loads(by_path.to_json())) == without_cost(json.loads(by_simulator.to_json()))
 
 
-def test_what_may_not_differ_is_named(aged):
+def test_conflicting_parameters_are_named(aged):
     said = r"`gc\.victim` was greedy when it was saved, and is fifo here"
     fifo = fg.Device("tiny", {"gc.victim": "fifo"})
     with pytest.raises(fg.PreconditionError, match=said):
@@ -102,11 +102,11 @@ def test_what_may_not_differ_is_named(aged):
         fg.run(fifo, JOB, precondition=aged)
     with pytest.raises(fg.PreconditionError, match=said):
         fg.run(fifo, JOB, precondition=fg.Simulator("tiny"))
-    with pytest.raises(fg.OptionError, match="leave the precondition out"):
+    with pytest.raises(fg.OptionError, match="omit the precondition"):
         fg.run(fg.Simulator("tiny"), JOB, precondition=fg.Simulator("tiny"))
 
 
-def test_files_that_are_no_states_are_told(tmp_path, aged):
+def test_files_that_are_not_states_are_refused(tmp_path, aged):
     file = tmp_path / "file"
     for content, said in [
         (b"", "not a saved state"),
@@ -121,7 +121,7 @@ def test_files_that_are_no_states_are_told(tmp_path, aged):
         fg.Simulator.load(tmp_path / "missing")
 
 
-def test_only_a_device_at_rest_is_saved(tmp_path):
+def test_only_an_idle_device_is_saved(tmp_path):
     simulator = fg.Simulator("tiny")
     simulator.submit("write", 0, "4KiB")
     with pytest.raises(fg.OutputError, match="1 requests have not completed"):
@@ -134,12 +134,12 @@ def test_only_a_device_at_rest_is_saved(tmp_path):
 SPACE = {"nand.read": ["20us", "40us"], "gc.victim": ["greedy", "random"], "host.queue_depth": [4, 64]}
 
 
-def test_a_sweep_makes_each_state_once(tmp_path, monkeypatch):
+def test_a_sweep_prepares_each_state_once(tmp_path, monkeypatch):
     options = {"device": "tiny", "workload": JOB, "precondition": "steady", "seeds": (1, 2), "n_jobs": 1}
     made = []
     monkeypatch.setattr(states, "Simulator", counting(made))
     shared = fg.sweep(SPACE, store=tmp_path, **options)
-    # Of 16 runs two victims and two seeds tell states apart.
+    # The 16 runs have four states, by two victim policies and two seeds.
     assert len(made) == 4
     assert sorted(path.suffix for path in tmp_path.iterdir()) == [".parquet"] * 16
     monkeypatch.setattr(states, "shared", alone)
@@ -148,7 +148,7 @@ def test_a_sweep_makes_each_state_once(tmp_path, monkeypatch):
 
 
 def costs(table):
-    """Name the columns of what a run cost."""
+    """Return the columns with the cost of a run."""
     return [name for name in table.column_names if name.startswith("run.")]
 
 
@@ -161,8 +161,8 @@ def counting(made):
     return Counted
 
 
-class alone:  # noqa: N801 (it stands for a function)
-    """Share nothing."""
+class alone:  # noqa: N801 (it replaces a function)
+    """Shares no states."""
 
     def __init__(self, tasks, *_):
         self.tasks = tasks
@@ -174,18 +174,18 @@ class alone:  # noqa: N801 (it stands for a function)
         pass
 
 
-def test_a_state_that_cannot_be_made_is_told_by_each_run(tmp_path, monkeypatch):
+def test_each_run_reports_a_state_that_cannot_be_prepared(tmp_path, monkeypatch):
     options = {"device": "tiny", "workload": JOB, "n_jobs": 1}
     rows = fg.sweep({"nand.read": ["20us", "40us"]}, precondition="aged=0.99", **options).to_pylist()
     assert [row["error_kind"] for row in rows] == ["PreconditionError"] * 2
-    # A full disk costs time, and nothing else.
+    # A full disk only costs time.
     monkeypatch.setattr(fg.Simulator, "save", lambda *_: (_ for _ in ()).throw(fg.OutputError("full")))
     rows = fg.sweep({"nand.read": ["20us", "40us"]}, store=tmp_path, **options).to_pylist()
     assert [row["error_kind"] for row in rows] == [None] * 2
 
 
-def test_makers_that_race_leave_one_whole_file(tmp_path):
-    task = fg.sweeping._task({}, 1, workload=JOB, device="tiny", precondition="fill", prewrite="none", attribution=True)
+def test_concurrent_workers_leave_one_complete_file(tmp_path):
+    task = fg.sweeping._task({}, 1, workload=JOB, device="tiny", precondition="fill", layout="none", attribution=True)
     key = states._key(task)
     makers = [threading.Thread(target=states._Maker(task, str(tmp_path), key).row) for _ in range(2)]
     for maker in makers:
@@ -196,20 +196,20 @@ def test_makers_that_race_leave_one_whole_file(tmp_path):
     fg.Simulator.load(tmp_path / f"{key}.fgstate")
 
 
-def test_drafts_of_one_place_are_files_of_their_own(tmp_path):
+def test_drafts_of_one_path_are_separate_files(tmp_path):
     place = tmp_path / "a.txt"
     with draft(place) as first, draft(place) as second:
         first.write_text("first")
         second.write_text("second")
-    # The one that ends last stays.
+    # The draft that ends last remains.
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("a.txt", "first")]
-    # What is never whole is gone, and the file stays.
+    # An incomplete draft is deleted, and the file remains.
     with pytest.raises(KeyboardInterrupt), draft(place):
         raise KeyboardInterrupt
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("a.txt", "first")]
 
 
-def test_a_state_overwrites_nothing_that_it_was_made_from(tmp_path, monkeypatch):
+def test_a_state_does_not_overwrite_its_inputs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     trace = "".join(f"0,{8 * index},4096,W,{index}.0\n" for index in range(9))
     (tmp_path / "device.toml").write_text('base = "tiny"\n')

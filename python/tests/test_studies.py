@@ -1,4 +1,4 @@
-"""The studies of papers, and the tutorial."""
+"""Studies of papers, and the tutorial."""
 
 import gc
 import math
@@ -19,7 +19,7 @@ CLAIM = study.Claim("it is so", "Section 1")
 
 @pytest.fixture(scope="session")
 def written(tmp_path_factory):
-    """All studies, as small as they can be, by the command."""
+    """All studies in their smallest form, run by the command."""
     place = tmp_path_factory.mktemp("studies")
     setting = pytest.MonkeyPatch()
     setting.setattr(workloads, "QUICK_REQUESTS", 60)
@@ -31,7 +31,7 @@ def written(tmp_path_factory):
 
 
 @pytest.mark.parametrize("name", list(commandline.STUDIES))
-def test_a_page_has_every_figure_and_needs_nothing_else(name, written):
+def test_a_page_has_every_figure_and_is_self_contained(name, written):
     text = (written / f"{name}.html").read_text()
     entries = commandline.STUDIES[name].entries
     assert text.count("<svg") == len(entries)
@@ -39,14 +39,14 @@ def test_a_page_has_every_figure_and_needs_nothing_else(name, written):
         assert f'id="{key}"' in text
         assert entry.title.replace("'", "&#x27;") in text
         assert pq.read_table(written / name / f"{key}.parquet").num_rows > 0
-    # Names of formats (XML namespaces) are no addresses to load from.
+    # Names of formats (XML namespaces) are not addresses to load.
     assert not re.findall(r'(?:src|href)="(?!#)[^"]*"', re.sub(r'xlink:href="#[^"]*"', "", text))
     assert "A quick run" in text
     assert f"floatgate study {name} --quick" in text
 
 
 @pytest.mark.parametrize("name", list(commandline.STUDIES))
-def test_a_page_of_the_documentation_has_its_figures_beside_it(name, written):
+def test_figures_are_written_next_to_the_page_of_the_documentation(name, written):
     text = (written / "docs" / f"{name}.md").read_text()
     images = re.findall(r'<img src="([^"]+)"', text)
     assert len(images) == len(commandline.STUDIES[name].entries)
@@ -54,7 +54,7 @@ def test_a_page_of_the_documentation_has_its_figures_beside_it(name, written):
         assert (written / "docs" / image).read_text().startswith("<svg")
 
 
-def test_pages_are_in_the_documentation(root):
+def test_the_documentation_has_all_figures(root):
     for name, known in commandline.STUDIES.items():
         text = (root / "docs" / "studies" / f"{name}.md").read_text()
         for key in known.entries:
@@ -71,7 +71,7 @@ def test_list_has_all_figures(capsys):
             assert f"  {key}: " in printed
 
 
-def test_what_is_not_there_is_told(tmp_path):
+def test_missing_studies_and_files_are_errors(tmp_path):
     with pytest.raises(fg.OptionError, match=r"no study hu2012: there are hu2011, hu2013, park2015"):
         studies.command(["hu2012"])
     with pytest.raises(fg.OptionError, match=r"park2015 has no figure-4: it has figure-3, "):
@@ -90,7 +90,7 @@ def test_a_run_that_fails_fails_the_figure(tmp_path):
         setting.rows([{"device": "tiny", "workload": "rw=read iodepth=none"}])
 
 
-def test_a_scratch_directory_goes_with_the_setting():
+def test_the_temporary_directory_is_deleted_with_the_setting():
     setting = studies.Setting(requests=10)
     place = setting.varied("twice the footprint")._place
     assert setting._place == place
@@ -101,7 +101,7 @@ def test_a_scratch_directory_goes_with_the_setting():
     assert not place.exists()
 
 
-def test_runs_are_kept(tmp_path):
+def test_runs_are_stored(tmp_path):
     setting = studies.Setting(requests=10, directory=tmp_path, jobs=1)
     points = [{"device": "tiny", "workload": setting.workload("MSN").trace, "precondition": "none", "prewrite": prewrite,
                "_name": prewrite} for prewrite in ("even", "allocation", "none")]  # fmt: skip
@@ -138,30 +138,30 @@ def test_workloads_stay_in_their_footprint(name, footprint):
     end = workloads.FOOTPRINT * footprint / 512
     assert made.lba.min() >= 0
     assert (made.lba + made.sectors).max() <= end
-    # It is used: the upper half, too.
+    # The upper half of the footprint is used, too.
     assert (made.lba > end / 2).mean() > 0.2
     again = workloads.generate(name, 3_000, footprint)
     assert np.array_equal(made.lba, again.lba)
     assert np.array_equal(made.arrival, again.arrival)
 
 
-def test_intense_workloads_are_those_of_the_table():
+def test_intense_workloads_match_the_table():
     made = workloads.generate("Syn4", 8_000)
     assert set(made.sectors) == {40}
     assert set(np.diff(made.arrival)) == {200_000}
     assert made.read.mean() == pytest.approx(0.75, abs=0.02)
 
 
-def test_regions_are_used_as_zipf_has_it():
+def test_regions_follow_a_zipf_distribution():
     made = workloads.generate("Fin1", 60_000)
     regions = made.lba // (workloads.REGION // 512)
     counts = np.sort(np.bincount(regions, minlength=workloads.FOOTPRINT // workloads.REGION))[::-1]
-    # Of what does not go on where the last one ended, the most used region gets 1 / H(n).
+    # Of the requests that do not continue the previous one, the most used region gets 1 / H(n).
     harmonic = (1 / np.arange(1, len(counts) + 1)).sum()
     assert counts[0] / counts.sum() == pytest.approx(1 / harmonic, rel=0.1)
 
 
-def test_real_traces_are_taken_where_they_are(tmp_path):
+def test_real_traces_are_used_if_available(tmp_path):
     traces = tmp_path / "traces"
     traces.mkdir()
     lines = [f"{1000 * i} 0 {8 * i} 8 {i % 2}" for i in range(50)]
@@ -181,7 +181,7 @@ def test_better_follows_its_rule():
     assert verdict(a=(1.0, 2.0), b=(1.0, 1.2)) == "agrees"
     assert verdict(a=(1.0, 2.0), b=(1.0, 1.0)) == "agrees"
     assert verdict(a=(1.0, 2.0), b=(1.0, 0.9)) == "agrees in direction"
-    assert verdict(a=(1.0, 1.005), b=(1.0, 1.005)) == "disagrees", "no effect is in no direction"
+    assert verdict(a=(1.0, 1.005), b=(1.0, 1.005)) == "disagrees", "no effect has no direction"
     assert verdict(a=(1.0, 1.1), b=(1.0, 0.93)) == "agrees in direction"
     assert verdict(a=(1.0, 1.1), b=(1.0, 0.8)) == "disagrees"
     assert verdict(a=(1.0, 1.0)) == "disagrees"
@@ -209,7 +209,7 @@ def test_number_follows_its_rule():
     assert study.number(CLAIM, 1.005, 1.04).verdict == "disagrees", "less than a hundredth"
 
 
-def test_what_a_claim_needs_is_told_by_where_it_agrees():
+def test_the_needs_of_a_claim_follow_from_its_verdicts():
     def needs(*verdicts):
         first, *others = (study.Finding(CLAIM, verdict, "") for verdict in verdicts)
         return page.needs(first, dict(zip(("half", "twice", "batches"), others, strict=False)))
@@ -223,19 +223,19 @@ def test_what_a_claim_needs_is_told_by_where_it_agrees():
     assert needs(yes, yes, yes, no) == "not with batches"
 
 
-def test_batches_keep_the_rate_and_all_else():
+def test_batches_keep_everything_but_the_arrival_times():
     single, batches = (workloads.generate("MSN", 32_000, batch=batch) for batch in (1, 8))
     assert np.array_equal(single.lba, batches.lba)
     assert np.array_equal(single.read, batches.read)
     assert batches.moments()["interval_us"] == pytest.approx(single.moments()["interval_us"], rel=0.01)
     gaps = np.diff(batches.arrival)
     assert (gaps >= 0).all()
-    # But for batches that overlap, seven of eight gaps are those within a batch.
+    # Seven of eight gaps are those within a batch, except where batches overlap.
     assert (gaps == workloads.BATCH_GAP_US * 1000).mean() == pytest.approx(7 / 8, abs=0.06)
     assert (np.diff(single.arrival) == workloads.BATCH_GAP_US * 1000).mean() < 0.01
 
 
-def test_seeds_give_other_requests_with_the_same_moments(tmp_path):
+def test_seeds_change_requests_but_not_moments(tmp_path):
     first, second = (workloads.generate("Ex", 20_000, seed=seed) for seed in (0, 1))
     assert not np.array_equal(first.lba, second.lba)
     assert second.moments()["write_kib"] == pytest.approx(first.moments()["write_kib"], rel=0.05)
@@ -249,7 +249,7 @@ def test_seeds_give_other_requests_with_the_same_moments(tmp_path):
     assert found.table("all us").column(studies.hu.SPREAD).to_pylist()[0] > 0
 
 
-def test_a_four_page_write_takes_what_both_readings_say(tmp_path):
+def test_a_four_page_write_matches_both_interpretations(tmp_path):
     setting = studies.Setting(quick=True, jobs=1, directory=tmp_path)
     rows = {row["way"]: row for row in studies.hu.four_page_write(setting)}
     two = rows["two interleaved writes of two dies"]
@@ -268,16 +268,17 @@ def test_verdicts_are_counted(written):
     assert total == sum(parts) == 19
 
 
-def test_static_allocation_waits_as_a_queue_for_each_die_does(tmp_path):
-    """Pattern D against M/D/1, which does not know of the simulator."""
+def test_static_allocation_waits_like_a_queue_per_die(tmp_path):
+    """Compare pattern D with M/D/1, which is independent of the simulator."""
     setting = studies.Setting(directory=tmp_path, jobs=1)
     rows = studies.park2015._times(setting, [{"words": studies.park2015._words("D", setting, load=0.5)}])
-    # A write takes 1 ms and 4 us on the bus; a queue of deterministic services at 0.5 waits half a service.
+    # A write takes 1 ms, and 4 us on the bus. In a queue with deterministic service and load 0.5, it waits half a
+    # service.
     assert rows[0]["static write us"] == pytest.approx(1004 * 1.5, rel=0.03)
     assert rows[0]["dynamic write us"] == pytest.approx(1004, rel=0.02)
 
 
-def test_a_figure_shows_itself_in_a_notebook(tmp_path):
+def test_a_figure_has_notebook_output(tmp_path):
     shown = studies.park2015.figure_3(studies.Setting(quick=True, jobs=1, directory=tmp_path))
     text = shown._repr_html_()
     assert "<svg" in text

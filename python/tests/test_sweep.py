@@ -23,7 +23,7 @@ def sweep(space=None, **options):
 
 @pytest.fixture
 def runs(monkeypatch):
-    """Count what is run."""
+    """Count the runs."""
     calls = []
     run = fg.sweeping.run
 
@@ -35,7 +35,7 @@ def runs(monkeypatch):
     return calls
 
 
-def test_a_grid_has_a_row_for_each_run():
+def test_a_grid_has_a_row_per_run():
     table = sweep(seeds=range(1, 3))
     rows = table.to_pylist()
     names = ("gc.victim", "geometry.channels", "seed")
@@ -61,7 +61,7 @@ def test_points_may_have_devices_workloads_and_states():
     assert [row["precondition"] for row in rows] == [None, "steady"]
 
 
-def test_a_finished_sweep_costs_nothing_and_an_interrupted_one_goes_on(tmp_path, runs):
+def test_a_finished_sweep_is_kept_and_an_interrupted_one_continues(tmp_path, runs):
     def stop(done, total, eta):
         if done == 3:
             raise KeyboardInterrupt
@@ -79,7 +79,7 @@ def test_a_finished_sweep_costs_nothing_and_an_interrupted_one_goes_on(tmp_path,
     assert len(runs) == 8
 
 
-def test_what_decides_a_result_is_in_its_key(tmp_path, trace, runs):
+def test_the_key_covers_everything_that_affects_a_result(tmp_path, trace, runs):
     space = [{"gc.victim": "fifo"}]
     variations = [
         {},
@@ -92,7 +92,7 @@ def test_what_decides_a_result_is_in_its_key(tmp_path, trace, runs):
     for options in variations * 2:
         sweep(space, store=tmp_path, **options)
     assert len(runs) == len(variations)
-    # The same device by another way is the same.
+    # Another way to define the same device gives the same key.
     sweep([{}], device=fg.Device.from_toml('base = "tiny"\ngc.victim = "fifo"'), store=tmp_path)
     assert len(runs) == len(variations)
     trace.write_text(trace.read_text().replace(",Write,", ",Read,"))
@@ -130,7 +130,7 @@ def test_broken_files_of_a_store_are_replaced(tmp_path, runs):
     sweep([{}], store=tmp_path)
     assert len(runs) == 2
     assert Store(tmp_path).get(place.stem)["error"] is None
-    with pytest.raises(fg.OutputError, match="cannot make"):
+    with pytest.raises(fg.OutputError, match="cannot create"):
         Store(place)
 
 
@@ -139,13 +139,13 @@ def test_sobol_fills_the_space():
     points = sobol.points()
     assert points == sobol.points() != fg.Sobol(sobol.space, n=16, seed=1).points()
     assert all(0.2 <= point["capacity.spare"] < 0.4 for point in points)
-    # A power of two of points has equal shares in each half and quarter of every dimension.
+    # For a power of two of points, each half and quarter of every dimension has an equal share.
     assert [sum(point["geometry.channels"] == channels for point in points) for channels in (1, 2, 3, 4)] == [4] * 4
     assert sum(point["gc.victim"] == "fifo" for point in points) == 8
     assert sweep(fg.Sobol({"capacity.spare": (0.2, 0.4)}, n=2)).num_rows == 2
 
 
-def test_processes_give_what_one_gives(tmp_path):
+def test_results_do_not_depend_on_processes(tmp_path):
     expected = sweep(seeds=[1, 2])
     found = sweep(seeds=[1, 2], n_jobs=2, store=tmp_path)
     names = [name for name in expected.column_names if not name.startswith("run.")]
@@ -153,7 +153,7 @@ def test_processes_give_what_one_gives(tmp_path):
     assert len(list(tmp_path.iterdir())) == 8
 
 
-def test_progress_tells_what_is_left():
+def test_progress_reports_the_remaining_time():
     told = []
     sweep(progress=lambda done, total, eta: told.append((done, total, eta)))
     assert [done for done, _, _ in told] == [1, 2, 3, 4]
@@ -174,7 +174,7 @@ def test_mistakes(space, options, message):
         sweep(space, **options)
 
 
-def test_tasks_find_their_files_from_elsewhere(tmp_path, trace, monkeypatch):
+def test_tasks_find_their_files_from_other_directories(tmp_path, trace, monkeypatch):
     monkeypatch.chdir(trace.parent)
     (trace.parent / "mine.toml").write_text('base = "tiny"\ngc.victim = "fifo"\n')
     points = [
@@ -193,8 +193,8 @@ def test_tasks_find_their_files_from_elsewhere(tmp_path, trace, monkeypatch):
     assert [json.loads(row["summary"])["requests"]["all"]["count"] for row in rows] == [500, 100, 50]
 
 
-def test_a_process_that_dies_is_told():
+def test_the_death_of_a_worker_is_an_error():
     with pytest.raises(fg.SimulationError, match="worker process died"):
         list(each(os._exit, [1, 1], 2))
-    with pytest.raises(fg.OptionError, match="0 jobs"):
+    with pytest.raises(fg.OptionError, match="number of jobs `0`"):
         sweep(n_jobs=0)

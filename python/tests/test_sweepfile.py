@@ -38,7 +38,7 @@ def call(tmp_path, monkeypatch, capsys):
     return run
 
 
-def test_it_is_fg_sweep(call, tmp_path):
+def test_the_command_equals_fg_sweep(call, tmp_path):
     status, output, errors = call("--jobs=1", "--out=all.csv")
     assert (status, errors) == (0, "")
     grid = {"gc.victim": ["greedy", {"d-choices": {"d": 4}}], "geometry.channels": [2, 4]}
@@ -50,7 +50,7 @@ def test_it_is_fg_sweep(call, tmp_path):
     assert lines[-1].split()[-1] == f"{expected['write_amplification'][-1].as_py():.6g}"
     found = pc.read_csv("all.csv")
     assert found["requests.write.iops"].to_pylist() == expected["requests.write.iops"].to_pylist()
-    # Finished, it costs nothing, with other columns and another form of table too.
+    # A finished sweep runs nothing, also for other columns and another file format.
     assert len(list((tmp_path / "s.sweep").iterdir())) == 8
     status, output, _ = call("--columns=requests.write.iops,wear.blocks.max", "--out=all.parquet", "--jobs=1")
     assert output.splitlines()[0].split()[-2:] == ["requests.write.iops", "wear.blocks.max"]
@@ -73,10 +73,10 @@ def test_points_and_sobol(call):
     ]
 
 
-def test_runs_that_fail_are_told(call):
+def test_failed_runs_are_reported(call):
     status, output, errors = call("--jobs=1", text=FILE.replace("[2, 4]", "[2, 0]"))
     assert status == 0
-    assert errors == "4 of 8 runs failed: the column error says why\n"
+    assert errors == "4 of 8 runs failed; see the column `error`\n"
     assert "geometry.channels" in output.splitlines()[3]
     assert call("--jobs=1", text=FILE.replace("[2, 4]", "[0]"))[0] == 1
 
@@ -84,19 +84,19 @@ def test_runs_that_fail_are_told(call):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("device = 1", "`device` is a text, not 1"),
-        ("devic = 'tiny'", "no key `devic` (nearest: device)"),
-        ("device = ", "no TOML"),
+        ("device = 1", "`device` must be a text, not 1"),
+        ("devic = 'tiny'", "unknown key `devic` (nearest: device)"),
+        ("device = ", "not valid TOML"),
         ("device = 'tiny'", "one of [space], [[points]] and [sobol], not none"),
-        ("points = [1]", "a point is a table"),
-        ("seeds = 0\n[space]\nx = [1]", "seeds are whole numbers"),
-        ("[sobol]\nn = 4", "n, how many points"),
-        ("[sobol]\nn = 4\n[sobol.space]\nx = { from = 2, to = 1 }", "least to the greatest"),
-        ("[sobol]\nn = 4\n[sobol.space]\nx = 3", "a list or { from"),
-        ("[space]\ngc.victim = 'greedy'", "gc.victim: a grid has a list"),
+        ("points = [1]", "a point must be a table"),
+        ("seeds = 0\n[space]\nx = [1]", "seeds must be a list of integers"),
+        ("[sobol]\nn = 4", "n, the number of points"),
+        ("[sobol]\nn = 4\n[sobol.space]\nx = { from = 2, to = 1 }", "must not be greater than"),
+        ("[sobol]\nn = 4\n[sobol.space]\nx = 3", "must be a list or { from"),
+        ("[space]\ngc.victim = 'greedy'", "gc.victim: a grid needs a list"),
         (
             FILE.replace("write_amplification", "write_amplificaton"),
-            "no column `write_amplificaton` (nearest: write_amp",
+            "unknown column `write_amplificaton` (nearest: write_amp",
         ),
     ],
 )
@@ -107,18 +107,18 @@ def test_mistakes(call, text, message):
     assert message in errors
 
 
-def test_what_cannot_be_is_refused_before_it_runs(call, tmp_path):
+def test_invalid_options_are_refused_before_any_run(call, tmp_path):
     for arguments, message in [
-        (["--out=x.txt"], "ends in .csv or .parquet"),
-        (["--out=none/x.csv"], "no directory none"),
-        (["--scheduler=http://x"], "a scheduler is tcp://"),
+        (["--out=x.txt"], "must end in .csv or .parquet"),
+        (["--out=none/x.csv"], "directory none does not exist"),
+        (["--scheduler=http://x"], "expected tcp://"),
     ]:
         status, _, errors = call(*arguments)
         assert (status, message in errors) == (2, True), errors
     assert not (tmp_path / "s.sweep").exists()
 
 
-def test_a_table_overwrites_nothing_that_runs_read(call, tmp_path):
+def test_a_table_does_not_overwrite_inputs(call, tmp_path):
     trace = "".join(f"0,{8 * index},4096,W,{index}.0\n" for index in range(9))
     (tmp_path / "t.csv").write_text(trace)
     jobs = 'workload = "rw=randwrite bs=4k iodepth=4 number_ios=500"'
@@ -128,11 +128,11 @@ def test_a_table_overwrites_nothing_that_runs_read(call, tmp_path):
     assert (tmp_path / "t.csv").read_text() == trace
 
 
-def test_ctrl_c_keeps_what_is_done(tmp_path):
+def test_ctrl_c_keeps_finished_runs(tmp_path):
     (tmp_path / "s.toml").write_text(FILE.replace("number_ios=500", "number_ios=20k").replace("seeds = 2", "seeds = 8"))
     command = [sys.executable, "-m", "floatgate", "sweep", "s.toml", "--jobs=2"]
     options = {"cwd": tmp_path, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    # Ctrl-C of a terminal goes to all processes of its group.
+    # Ctrl-C in a terminal reaches all processes of its group.
     process = subprocess.Popen(command, start_new_session=True, **options)
     while not list(tmp_path.glob("s.sweep/*.parquet")):
         assert process.poll() is None, process.communicate()
@@ -142,7 +142,7 @@ def test_ctrl_c_keeps_what_is_done(tmp_path):
     kept = len(list(tmp_path.glob("s.sweep/*.parquet")))
     assert (process.returncode, output) == (130, "")
     assert errors.startswith("interrupted: ")
-    assert "kept in s.sweep; the same command goes on" in errors
+    assert "kept in s.sweep; the same command continues" in errors
     assert 1 <= kept < 32
     assert not list(tmp_path.glob("s.sweep/*.partial"))
 

@@ -1,4 +1,4 @@
-"""Values as the words of device files."""
+"""Conversion of values to the syntax of device files."""
 
 import math
 
@@ -30,7 +30,7 @@ from floatgate._values import overrides, picoseconds, size_in_bytes, to_toml
         math.inf,
     ],
 )
-def test_toml_reads_what_is_written(value):
+def test_values_round_trip_through_toml(value):
     assert tomllib.loads(f"x = {to_toml(value)}")["x"] == value
 
 
@@ -61,7 +61,7 @@ def test_scalars_and_arrays_of_numpy():
         ("1_0", 'p="1_0"'),
     ],
 )
-def test_texts_are_bare_where_a_user_would_write_them_so(value, text):
+def test_texts_are_unquoted_if_possible(value, text):
     assert list(overrides({"p": value})) == [text]
 
 

@@ -1,4 +1,4 @@
-"""Ctrl-C where a call waits for the other end of a pipe."""
+"""Ctrl-C while a call waits for the other end of a pipe."""
 
 import os
 import signal
@@ -53,7 +53,7 @@ def test_ctrl_c_ends_a_wait_for_a_reader(call, tmp_path):
 
 def check(call, other_end, place):
     os.mkfifo(place / "pipe")
-    # Linux opens a pipe for reading and writing without waiting.
+    # Linux opens a pipe for both reading and writing without waiting.
     end = os.open(place / "pipe", os.O_RDWR) if other_end == "silent" else None
     command = [sys.executable, "-c", WAITING.format(call=call)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=place) as process:

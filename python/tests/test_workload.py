@@ -7,7 +7,7 @@ import pytest
 import floatgate as fg
 
 
-def test_jobs_are_words():
+def test_jobs_have_options():
     job = fg.Synthetic("rw=randwrite bs=4k", iodepth=32, norandommap=True)
     assert str(job) == "rw=randwrite bs=4k iodepth=32 norandommap=1"
     assert str(fg.Synthetic(rw="read", number_ios="1k")) == "rw=read number_ios=1k"
@@ -24,7 +24,7 @@ def test_traces_have_the_options_of_the_readers(trace, tmp_path):
     spaced.write_text(trace.read_text())
     assert str(fg.Trace(spaced)) == f'trace="{spaced}"'
     assert fg.run("tiny", fg.Trace(spaced)).summary.requests.all.count == 500
-    with pytest.raises(fg.TraceError, match="no trace"):
+    with pytest.raises(fg.TraceError, match="does not exist"):
         fg.Trace(tmp_path / "missing.csv")
     with pytest.raises(fg.TraceError, match="double quote"):
         fg.Trace(trace, name='a"b')
@@ -42,7 +42,7 @@ def test_every_option_reaches_the_reader(trace):
         fg.run("tiny", fg.Trace(trace, action="X"))
 
 
-def test_several_have_streams_of_their_own(trace):
+def test_workloads_have_their_own_streams(trace):
     result = fg.run("tiny", [fg.Trace(trace, name="db"), "rw=read number_ios=50 name=scan"])
     assert [stream.name for stream in result.summary.streams] == ["db", "scan"]
     assert [stream.requests.all.count for stream in result.summary.streams] == [500, 50]
@@ -55,12 +55,12 @@ def test_workloads_are_pickled(trace):
         assert type(again) is type(workload)
 
 
-def test_what_is_none():
+def test_invalid_workloads_are_errors():
     with pytest.raises(TypeError, match="workload"):
         fg.run("tiny", [3])
     with pytest.raises(fg.WorkloadError, match="no workload"):
         fg.run("tiny", [])
-    with pytest.raises(fg.WorkloadError, match="no job file"):
+    with pytest.raises(fg.WorkloadError, match="does not exist"):
         fg.JobFile("/missing.fio")
 
 

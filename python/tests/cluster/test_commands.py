@@ -1,4 +1,4 @@
-"""The commands on a cluster of Dask, as `make test-cluster` runs them."""
+"""Commands on a Dask cluster. `make test-cluster` runs these tests."""
 
 import subprocess
 
@@ -10,7 +10,7 @@ import floatgate as fg
 
 JOB = "rw=randwrite bs=4k iodepth=4 number_ios=500"
 
-#: Dask's own warnings are Dask's.
+#: Ignores Dask's own warnings.
 pytestmark = pytest.mark.filterwarnings("default")
 
 FILE = f"""
@@ -40,10 +40,10 @@ def test_commands_on_a_cluster(tmp_path, script):
     assert pq.read_table(tmp_path / "f.parquet").equals(expected)
 
 
-def test_a_scheduler_that_is_not_there(tmp_path, script):
+def test_a_missing_scheduler_is_an_error(tmp_path, script):
     (tmp_path / "s.toml").write_text(FILE)
-    # Port 1 is nobody's.
+    # No scheduler listens on port 1.
     command = [script, "sweep", "s.toml", "--scheduler=tcp://127.0.0.1:1"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 2
-    assert "no scheduler of Dask answers at tcp://127.0.0.1:1" in done.stderr
+    assert "no Dask scheduler at tcp://127.0.0.1:1" in done.stderr

@@ -1,4 +1,4 @@
-"""A sweep on a cluster of Ray on this machine, of which a worker dies. `make test-cluster` runs it."""
+"""A sweep on a Ray cluster on this machine, during which a worker dies. `make test-cluster` runs this test."""
 
 import os
 import signal
@@ -20,12 +20,12 @@ def sweep(**options):
 
 
 def actors():
-    """Give the processes that Ray runs tasks in."""
+    """Return the processes in which Ray runs tasks."""
     listed = subprocess.run(["ps", "-eo", "pid=,args="], capture_output=True, text=True, check=True).stdout
     return [int(line.split()[0]) for line in listed.splitlines() if "ray::PoolActor" in line]
 
 
-def test_a_worker_that_dies_loses_no_row_and_doubles_none(tmp_path):
+def test_rows_survive_the_death_of_a_worker(tmp_path):
     done, killed = [], []
 
     def kill(count, total, eta):
@@ -49,8 +49,8 @@ def test_a_worker_that_dies_loses_no_row_and_doubles_none(tmp_path):
     assert table.select(names).equals(expected.select(names))
 
 
-def test_policies_and_states_go_along():
-    # A class of this place is sent itself; of one of a module the name is, and workers of Ray do not have this folder.
+def test_policies_and_states_reach_the_workers():
+    # A class defined here is pickled by value. A class of a module is pickled by name, and workers lack this folder.
     class Rows(fg.policies.Classifier):
         """Two of four units of a plane are hot, or every second one."""
 
@@ -76,10 +76,10 @@ def test_policies_and_states_go_along():
     assert all(one != other for one, other in zip(amplification[:4], amplification[4:], strict=True))
 
 
-def test_the_command_makes_a_cluster(tmp_path):
+def test_the_command_starts_a_cluster(tmp_path):
     (tmp_path / "s.toml").write_text(f'device = "tiny"\nworkload = "{JOB}"\n[space]\ngc.victim = ["greedy", "fifo"]\n')
     command = ["floatgate", "sweep", "s.toml", "--scheduler=ray", "--jobs=2", "--out=s.parquet"]
-    # What it prints has messages of Ray's own in between.
+    # The output also contains messages of Ray.
     subprocess.run(command, cwd=tmp_path, capture_output=True, check=True)
     table = pq.read_table(tmp_path / "s.parquet")
     assert table["gc.victim"].to_pylist() == ["greedy", "fifo"]
