@@ -216,7 +216,5 @@ def add_engine(made: argparse.ArgumentParser) -> None:
     made.add_argument(
         "--jobs", metavar="N", type=int, help="parallel runs [default: one per processor, or all of the cluster]"
     )
-    made.add_argument(
-        "--scheduler", metavar="ADDRESS", help="cluster: tcp://HOST:PORT (Dask), ray://HOST:PORT, or ray"
-    )
+    made.add_argument("--scheduler", metavar="ADDRESS", help="cluster: tcp://HOST:PORT (Dask), ray://HOST:PORT, or ray")
     made.add_argument("--quiet", action="store_true", help="do not show progress")

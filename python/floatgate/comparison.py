@@ -70,10 +70,10 @@ class Comparison:
         Returns
         -------
         pyarrow.Table
-    Columns ``metric``, ``unit`` (empty without a unit, ``share`` for a share), ``group``, ``n`` (number of runs),
-    ``mean``, ``deviation`` (divisor n - 1), ``half_width`` (half the 95% confidence interval of the mean over seeds, by
-    Student's t), ``ratio`` to the first group, ``difference`` from it (``same``, ``noise_unknown``, ``within_noise``,
-    ``significant``, by Welch's test), and ``p``. Unknown values are null.
+            Columns ``metric``, ``unit`` (empty without a unit, ``share`` for a share), ``group``, ``n`` (number of
+            runs), ``mean``, ``deviation`` (divisor n - 1), ``half_width`` (half the 95% confidence interval of the mean
+            over seeds, by Student's t), ``ratio`` to the first group, ``difference`` from it (``same``,
+            ``noise_unknown``, ``within_noise``, ``significant``, by Welch's test), and ``p``. Unknown values are null.
         """
         import pyarrow as pa  # noqa: PLC0415 (half a second, and not always needed)
 

@@ -72,12 +72,12 @@ def test_list_has_all_figures(capsys):
 
 
 def test_missing_studies_and_files_are_errors(tmp_path):
-    with pytest.raises(fg.OptionError, match=r"no study hu2012: there are hu2011, hu2013, park2015"):
+    with pytest.raises(fg.OptionError, match=r"unknown study `hu2012`: expected hu2011, hu2013, park2015"):
         studies.command(["hu2012"])
-    with pytest.raises(fg.OptionError, match=r"park2015 has no figure-4: it has figure-3, "):
+    with pytest.raises(fg.OptionError, match=r"park2015 has no figure-4: expected figure-3, "):
         studies.command(["park2015", "figure-3", "figure-4", "--quick"])
     setting = studies.Setting(requests=10, traces=tmp_path / "nowhere", jobs=1, directory=tmp_path)
-    with pytest.raises(fg.TraceError, match=r"there is no directory .*nowhere"):
+    with pytest.raises(fg.TraceError, match=r"directory .*nowhere does not exist"):
         setting.workload("Fin1")
     (tmp_path / "file").write_text("")
     with pytest.raises(fg.OutputError, match="cannot"):

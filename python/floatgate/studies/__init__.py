@@ -1,4 +1,4 @@
-"""The studies of three papers, done again on the public API: ``floatgate study``, and one module for each.
+"""Reproductions of three papers with the public API: ``floatgate study``, and one module per study.
 
 ::
 
@@ -6,8 +6,8 @@
 
     shown = studies.park2015.figure_3()     # a figure or table of the paper
     shown.data                              # an Arrow table
-    shown.draw()                            # a figure of matplotlib's
-    shown.findings                          # the paper's claims, and what our runs say to them
+    shown.draw()                            # a matplotlib figure
+    shown.findings                          # the paper's claims, compared with our runs
 
     studies.run("park2015", out="pages")    # the whole study, as a page
 """

@@ -1,4 +1,4 @@
-"""``floatgate study``: the studies from the command line."""
+"""``floatgate study``: runs the studies from the command line."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
     from floatgate.studies.study import Study
 
-#: All studies, by their names.
+#: All studies by name.
 STUDIES: dict[str, Study] = {study.name: study for study in (hu2011.STUDY, hu2013.STUDY, park2015.STUDY)}
 
-#: Random sequences of the standard runs.
+#: Seeds of the standard runs.
 SEEDS = (0, 1, 2)
 
 
@@ -40,31 +40,31 @@ def run(
     Parameters
     ----------
     name
-        The study, like ``"hu2011"``.
+        Name of the study, such as ``"hu2011"``.
     figures
-        Its figures and tables, by their keys; all where there are none.
+        Keys of the figures and tables to run. Default: all.
     out
-        A directory for the page, ``NAME.html``, the data of each figure, and the runs, which are made once.
+        A directory for the page, ``NAME.html``, the data of each figure, and the runs. Finished runs are reused.
     quick
-        A small run: to see that it works.
+        Do a small test run.
     traces
-        A directory with the real traces.
+        A directory with real traces.
     jobs
-        Runs at once, as ``n_jobs`` of :func:`floatgate.sweep`.
+        Parallel runs, as ``n_jobs`` of :func:`floatgate.sweep`.
     markdown
-        A directory for the page of the documentation.
+        A directory for the documentation page.
     progress
         As in :func:`floatgate.sweep`.
 
     Raises
     ------
     OptionError
-        There is no such study or figure.
+        The study or a figure does not exist.
     OutputError
-        The directory cannot be written to.
+        The directory is not writable.
     """
     if name not in STUDIES:
-        raise OptionError(f"there is no study {name}: there are {', '.join(STUDIES)}")
+        raise OptionError(f"unknown study `{name}`: expected {', '.join(STUDIES)}")
     study, place = STUDIES[name], Path(out)
     chosen = study.chosen(figures)
     requests = workloads.QUICK_REQUESTS if quick else workloads.REQUESTS
@@ -105,7 +105,7 @@ def _write(report: page.Report, place: Path, documentation: Path | None) -> None
 
 
 def command(arguments: Sequence[str]) -> int:
-    """Do what ``floatgate study ARGUMENTS`` asks for, and return the status to exit with."""
+    """Run ``floatgate study ARGUMENTS``, and return the exit status."""
     parser = _parser()
     asked = parser.parse_intermixed_args(list(arguments))
     if asked.name.lower() == "list":
@@ -129,13 +129,13 @@ def command(arguments: Sequence[str]) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="floatgate study", description="Do the study of a paper again: one page, with its claims beside our runs."
+        prog="floatgate study", description="Reproduce a paper: write a page that compares its claims with runs."
     )
-    parser.add_argument("name", metavar="NAME", help="the study, or LIST for all studies with their figures")
-    parser.add_argument("figures", metavar="FIGURE", nargs="*", help="figures and tables, like figure-14; default: all")
-    parser.add_argument("--quick", action="store_true", help="a small run, of which the verdicts count for little")
-    parser.add_argument("--traces", metavar="DIR", help="real traces, replayed in the place of generated workloads")
-    parser.add_argument("--out", metavar="DIR", default="studies", help="where the page goes; default: studies")
-    parser.add_argument("--jobs", metavar="N", type=int, help="runs at once; default: as many as there are processors")
-    parser.add_argument("--markdown", metavar="DIR", help="write the page of the documentation as well")
+    parser.add_argument("name", metavar="NAME", help="study, or LIST to list all studies and figures")
+    parser.add_argument("figures", metavar="FIGURE", nargs="*", help="figures and tables, such as figure-14 [all]")
+    parser.add_argument("--quick", action="store_true", help="do a small run, whose verdicts are not reliable")
+    parser.add_argument("--traces", metavar="DIR", help="replay real traces instead of generated workloads")
+    parser.add_argument("--out", metavar="DIR", default="studies", help="directory for the page [studies]")
+    parser.add_argument("--jobs", metavar="N", type=int, help="parallel runs [default: one per processor]")
+    parser.add_argument("--markdown", metavar="DIR", help="also write the documentation page to DIR")
     return parser

@@ -1,4 +1,4 @@
-"""Figures of the studies, by matplotlib: bars and lines that can be told apart without colour."""
+"""Figures of the studies, with matplotlib. Bars and lines are distinguishable without color."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-#: Colours for eyes that see fewer (after Okabe and Ito 2008), from dark to light, each with a pattern of its own.
+#: Colors that remain distinct with color vision deficiencies (after Okabe and Ito 2008), each with its own pattern.
 _COLOURS = ("#0072b2", "#e69f00", "#d9d9d9", "#009e73", "#cc79a7", "#56b4e9")
 _HATCHES = ("", "//", "--", "xx", "\\\\", "++")
 _LINES = ("-", "--", ":", "-.", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 1)))
 _MARKERS = ("o", "s", "^", "D", "v", "x")
 
-#: Text stays text, and the same figure has the same bytes.
+#: Keeps text as text, and makes the output reproducible.
 _STYLE: Any = {
     "svg.fonttype": "none",
     "svg.hashsalt": "floatgate",
@@ -32,16 +32,16 @@ _STYLE: Any = {
 
 @dataclass(frozen=True)
 class Bars:
-    """A panel of groups of bars: by series, a value for each category, or None for none."""
+    """A panel of grouped bars. Each series has a value per category, or None."""
 
     label: str
     categories: Sequence[str]
     series: Mapping[str, Sequence[float | None]]
-    #: A line that the bars are compared with.
+    #: Value of a reference line.
     reference: float | None = None
     log: bool = False
     title: str = ""
-    #: By series, the least and the largest value over the seeds of each category, or None for none.
+    #: By series: minimum and maximum over the seeds for each category, or None.
     ranges: Mapping[str, Sequence[tuple[float, float] | None]] | None = None
 
 
@@ -49,7 +49,7 @@ def _style() -> AbstractContextManager[None]:
     try:
         from matplotlib import rc_context  # noqa: PLC0415 (an extra)
     except ImportError as error:
-        raise ImportError("the figures of studies are made by matplotlib: pip install floatgate[plot]") from error
+        raise ImportError("the figures of studies need matplotlib: pip install floatgate[plot]") from error
     context: AbstractContextManager[None] = rc_context(_STYLE)
     return context
 
@@ -63,7 +63,7 @@ def _figure(panels: int, width: float, height: float) -> tuple[Figure, list[Axes
 
 
 def bars(*panels: Bars) -> Figure:
-    """Draw panels of bars below each other, with the values written on them."""
+    """Draw panels of bars one below another, with value labels."""
     width = max(6.0, *(1.2 + 0.24 * len(panel.categories) * (len(panel.series) + 1) for panel in panels))
     with _style():
         figure, axes = _figure(len(panels), min(width, 12.0), 2.7)
@@ -116,7 +116,7 @@ def _finish(ax: Axes, title: str, count: int) -> None:
 
 @dataclass(frozen=True)
 class Lines:
-    """A panel of lines: by series, the points, and whether they are marked."""
+    """A panel of lines: points by series, with or without markers."""
 
     x: str
     y: str
@@ -129,7 +129,7 @@ class Lines:
 
 
 def lines(*panels: Lines) -> Figure:
-    """Draw panels of lines below each other."""
+    """Draw panels of lines one below another."""
     with _style():
         figure, axes = _figure(len(panels), 7.2, 3.2)
         for ax, panel in zip(axes, panels, strict=True):
@@ -159,7 +159,7 @@ def _draw_lines(ax: Axes, panel: Lines) -> None:
 
 
 def svg(figure: Figure) -> str:
-    """Write a figure as the element that goes into a page."""
+    """Return a figure as an SVG element for a page."""
     file = io.StringIO()
     with _style():
         figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None})

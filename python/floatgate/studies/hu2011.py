@@ -1,4 +1,4 @@
-"""Hu et al. 2011: page size, allocation, advanced commands and the order of the levels of parallelism."""
+"""Hu et al. 2011: page size, allocation, advanced commands and the order of parallelism levels."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
     from floatgate.studies.study import Finding, Setting
 
-#: Workloads of the figures: those that the text names, and the six of Table 4 and Figure 12.
+#: Workloads of the figures: those named in the text, and the six of Table 4 and Figure 12.
 SIX = ("Web", "Dev", "Fin2", "MSN", "Ex", "Fin1")
 PAGE_SIZES = ("2KiB", "4KiB", "8KiB", "16KiB")
 WRITERS = ("Dev", "Ex", "Fin1", "MSN", "Rad")
 SYNTHETIC = ("Syn1", "Syn2", "Syn3", "Syn4")
 
-#: Table 3: standard deviations of the total erases of a plane, static and dynamic.
+#: Table 3: standard deviation of the total erases per plane, static and dynamic.
 TABLE_3 = {"Dev": (284.9, 2.5), "Ex": (409.1, 39.5), "Fin1": (207.3, 3.9), "MSN": (3534.4, 112.6), "Rad": (7.5, 2.6)}
 #: Table 4: speedup of response times by multi-plane reads, dynamic and static.
 TABLE_4 = {
@@ -41,8 +41,8 @@ STUDY = Study(
     "Y. Hu, H. Jiang, D. Feng, L. Tian, H. Luo, S. Zhang, ICS 2011",
     [
         *hu.ABOUT,
-        "Not reproduced: Figures 5 to 7, which compare SSDsim with a prototype of an FPGA and eight flash chips, whose "
-        "measurements are not in the text.",
+        "Not reproduced: Figures 5 to 7, which compare SSDsim with a prototype made of an FPGA and eight flash chips. "
+        "The text does not contain its measurements.",
     ],
     ["Web", "Dev", "Fin2", "MSN", "Ex", "Fin1", "Rad"],
 )
@@ -51,12 +51,12 @@ STUDY = Study(
 # Section 4.1: page size.
 
 _PAGE_4K = Claim(
-    "Under Dev, MSN, Ex and Rad, pages of 4 KiB have the least mean response time.",
+    "Under Dev, MSN, Ex and Rad, pages of 4 KiB have the shortest mean response time.",
     "Section 4.1, Figure 10",
     why=hu.WHY["page"],
 )
 _PAGE_FIN1 = Claim(
-    "Under Fin1, pages of 16 KiB have the least mean response time.", "Section 4.1, Figure 10", why=hu.WHY["page"]
+    "Under Fin1, pages of 16 KiB have the shortest mean response time.", "Section 4.1, Figure 10", why=hu.WHY["page"]
 )
 _PAGE_MSN = Claim(
     "Under MSN, larger pages increase the mean response time to 1.8 times that of the best size.",
@@ -65,15 +65,15 @@ _PAGE_MSN = Claim(
     why=hu.WHY["page"],
 )
 _UNCOVERED = Claim(
-    "The larger the page, the more updates replace a part of one and have to read the rest.",
+    "With larger pages, more updates replace only part of a page and have to read the rest.",
     "Section 4.1, Figure 10",
 )
-_INSIGHT_1 = Claim("Insight 1: larger pages are no wise choice under some workloads.", "Section 4.1")
+_INSIGHT_1 = Claim("Insight 1: larger pages are a bad choice under some workloads.", "Section 4.1")
 
 
 @STUDY.exhibit("figure-10", "Figure 10: page size")
 def figure_10(setting: Setting) -> Exhibit:
-    """Mean response times and un-covered updates by page size; blocks have 128 KiB whatever the page."""
+    """Compare page sizes by mean response times and un-covered updates. Blocks always have 128 KiB."""
     cases = {size: {**hu.FOUR_CHANNELS, **hu.static("s2"), "geometry.page_size": size} for size in PAGE_SIZES}
     found = hu.grid(setting, WRITERS, cases, state=hu.NEW)
     best = {name: min(PAGE_SIZES, key=lambda size: found.of("all us", size, name)) for name in found.workloads}
@@ -99,7 +99,7 @@ def figure_10(setting: Setting) -> Exhibit:
         holds(
             _INSIGHT_1,
             any(large > small * (1 + EQUAL) for small, large in others.values()),
-            "16 KiB over the best: " + ", ".join(f"{name} {b / a:.2f}" for name, (a, b) in others.items()),
+            "16 KiB relative to the best: " + ", ".join(f"{name} {b / a:.2f}" for name, (a, b) in others.items()),
         ),
     ]
 
@@ -112,14 +112,15 @@ def figure_10(setting: Setting) -> Exhibit:
         )
 
     caption = (
-        "Above: mean response time by page size, over that of the best size for the workload. Below: writes of a page "
-        "that replace a part of its valid sectors, and so need a read. Static allocation S2, non-aged SSD of 512 MiB."
+        "Above: mean response time by page size, relative to the best size for the workload. Below: writes that "
+        "replace only part of the valid sectors of a page, and therefore need a read. Static allocation S2, non-aged "
+        "SSD of 512 MiB."
     )
     return Exhibit(found.table("all us", "uncovered", "covered", "first"), draw, findings, caption)
 
 
 def _over_best(found: hu.Grid, best: Mapping[str, str]) -> dict[str, list[tuple[float, float] | None]]:
-    """Return the range over the seeds of response times over those of the best size of all seeds together."""
+    """Return the range over the seeds of response times, relative to the best size over all seeds together."""
     if len(found.samples) < 2:
         return {}
     return {
@@ -146,7 +147,7 @@ def _uncovered(found: hu.Grid, case: str, name: str) -> float:
 _ALLOCATIONS = {"static S2": hu.static("s2"), "dynamic": hu.dynamic("s2")}
 
 _INSIGHT_2 = Claim(
-    "Insight 2: static allocation is faster for reads, under all workloads, on a non-aged SSD as on an aged one.",
+    "Insight 2: static allocation is faster for reads, under all workloads, on non-aged and aged SSDs.",
     "Section 4.2, Figure 12",
 )
 _WRITES_NEW = Claim(
@@ -165,16 +166,16 @@ _PRONOUNCED = Claim(
     why=hu.WHY["allocation"],
 )
 _INSIGHT_3 = Claim(
-    "Insight 3: on an aged SSD dynamic allocation is faster overall, but for the read-only workload (Web).",
+    "Insight 3: on an aged SSD, dynamic allocation is faster overall, except for the read-only workload (Web).",
     "Section 4.2, Figure 12 (b)",
     why=hu.WHY["allocation"],
 )
 _ENDURANCE = Claim(
-    "On an aged SSD dynamic allocation has the best endurance: fewer erases, under most workloads.",
+    "On an aged SSD, dynamic allocation has the best endurance: fewer erases, under most workloads.",
     "Section 6, Figure 12",
     why=hu.WHY["endurance"],
 )
-_WEB = Claim("Under Web static allocation is faster overall, in both states.", "Section 4.2, Figure 12")
+_WEB = Claim("Under Web, static allocation is faster overall, in both states.", "Section 4.2, Figure 12")
 
 
 def _allocations(setting: Setting, names: Sequence[str]) -> hu.Grid:
@@ -191,9 +192,9 @@ def _allocations(setting: Setting, names: Sequence[str]) -> hu.Grid:
     return hu.grid(setting, names, cases)
 
 
-@STUDY.exhibit("figure-12", "Figure 12: static against dynamic allocation")
+@STUDY.exhibit("figure-12", "Figure 12: static and dynamic allocation")
 def figure_12(setting: Setting) -> Exhibit:
-    """Response times of reads, writes and all, with basic commands only."""
+    """Compare response times of reads, writes and all requests, with basic commands only."""
     found = _allocations(setting, SIX)
 
     def pairs(metric: str, small: str, large: str, names: Sequence[str] = SIX) -> dict[str, tuple[float, float]]:
@@ -216,7 +217,7 @@ def figure_12(setting: Setting) -> Exhibit:
         holds(
             _PRONOUNCED,
             aged > (1 + EQUAL) * max(1.0, new),
-            f"static over dynamic, on average: {new:.3f} non-aged, {aged:.3f} aged",
+            f"static relative to dynamic, on average: {new:.3f} non-aged, {aged:.3f} aged",
         ),
         better(_INSIGHT_3, pairs("all us", "aged, dynamic", "aged, static S2", others)),
         better(_WEB, web),
@@ -245,8 +246,8 @@ def figure_12(setting: Setting) -> Exhibit:
         )
 
     caption = (
-        "Mean response time with dynamic allocation (channel, then chip first) over that with static S2: below the "
-        "dashed line dynamic is faster. Basic commands only, 4 channels."
+        "Mean response time with dynamic allocation (channel, then chip first) relative to static S2. Below the dashed "
+        "line, dynamic allocation is faster. Basic commands only, 4 channels."
     )
     return Exhibit(found.table("read us", "write us", "all us", "erases"), draw, findings, caption)
 
@@ -259,16 +260,16 @@ _INSIGHT_4 = Claim(
     why=hu.WHY["wear"],
 )
 _TABLE_3_FACTOR = Claim(
-    "By how much: the deviation with static allocation over that with dynamic, on average (geometric).",
+    "The factor: the deviation with static allocation divided by that with dynamic, geometric mean.",
     "Section 4.2, Table 3",
-    f"{statistics.geometric_mean([a / b for a, b in TABLE_3.values()]):.0f}x (of its numbers)",
+    f"{statistics.geometric_mean([a / b for a, b in TABLE_3.values()]):.0f}x (from its numbers)",
     why=hu.WHY["wear"],
 )
 
 
-@STUDY.exhibit("table-3", "Table 3: deviation over planes of the erases of a plane")
+@STUDY.exhibit("table-3", "Table 3: standard deviation of the erases per plane")
 def table_3(setting: Setting) -> Exhibit:
-    """Wear by plane, static and dynamic, aged."""
+    """Compare wear by plane of static and dynamic allocation on an aged SSD."""
     import pyarrow as pa  # noqa: PLC0415 (half a second, and not always needed)
 
     found = _allocations(setting, WRITERS)
@@ -299,12 +300,12 @@ def table_3(setting: Setting) -> Exhibit:
             "dynamic, ours": "dynamic: ours",
         }
         series = {label: [max(0.1, row[key]) for row in rows] for label, key in keys.items()}
-        return drawing.bars(drawing.Bars("standard deviation of\nerases of a plane (log)", WRITERS, series, log=True))
+        return drawing.bars(drawing.Bars("standard deviation of\nerases per plane (log)", WRITERS, series, log=True))
 
     caption = (
-        "Standard deviation over planes of the erases in the plane, aged. The sizes of the numbers go with how much is "
-        "written, which is far more in the whole traces; the relation of static to dynamic is what compares. Values "
-        "below 0.1 are drawn as 0.1."
+        "Standard deviation of the erases per plane, aged. The magnitude depends on the amount of data written, which "
+        "is much larger for the complete traces. Only the ratio of static to dynamic is comparable. Values below 0.1 "
+        "are drawn as 0.1."
     )
     return Exhibit(pa.Table.from_pylist(rows), draw, findings, caption)
 
@@ -312,31 +313,31 @@ def table_3(setting: Setting) -> Exhibit:
 # Section 4.3: advanced commands.
 
 _COPY_WORSE = Claim(
-    "Copy-back used blindly makes response times longer under Dev, MSN and Ex.",
+    "Blind copy-back makes response times longer under Dev, MSN and Ex.",
     "Section 4.3.1, Figure 14",
     why=hu.WHY["copy-back"],
 )
 _COPY_7 = Claim(
-    "Under MSN, blindly, the mean response time is 7.7 times that of basic commands.",
+    "Under MSN, the mean response time with blind copy-back is 7.7 times that of basic commands.",
     "Section 1",
     "7.7x",
     why=hu.WHY["copy-back"],
 )
 _COPY_17 = Claim(
-    "Under MSN, blindly, there are 17.8 times as many erases.", "Section 1", "17.8x", why=hu.WHY["copy-back"]
+    "Under MSN, blind copy-back causes 17.8 times as many erases.", "Section 1", "17.8x", why=hu.WHY["copy-back"]
 )
 _COPY_HALF = Claim(
-    "Almost half of the blind copy-backs invalidate a page, under all workloads.",
+    "Almost half of the blind copy-backs waste a page, under all workloads.",
     "Section 4.3.1",
     "0.5",
     why=hu.WHY["copy-back half"],
 )
 _COPY_WISE = Claim(
-    "Used wisely it makes response times shorter.", "Section 4.3.1, Figure 14", why=hu.WHY["copy-back wise"]
+    "Wise copy-back makes response times shorter.", "Section 4.3.1, Figure 14", why=hu.WHY["copy-back wise"]
 )
-_COPY_ERASES = Claim("Used wisely it needs no more erases.", "Section 4.3.1, Figure 14", why=hu.WHY["copy-back wise"])
+_COPY_ERASES = Claim("Wise copy-back needs no more erases.", "Section 4.3.1, Figure 14", why=hu.WHY["copy-back wise"])
 _INSIGHT_5 = Claim(
-    "Insight 5: use copy-back only where the parity of source and target is the same: erases grow if used blindly.",
+    "Insight 5: use copy-back only if source and target have the same parity; blind copy-back costs erases.",
     "Section 4.3.1",
 )
 
@@ -345,7 +346,7 @@ CLEANED = ("Dev", "MSN", "Ex", "Fin1", "Rad")
 
 @STUDY.exhibit("figure-14", "Figure 14: copy-back")
 def figure_14(setting: Setting) -> Exhibit:
-    """Copy-back blindly and wisely, on one channel of an aged SSD."""
+    """Run blind and wise copy-back on one channel of an aged SSD."""
     found = hu.copy_back(setting, CLEANED)
     return copy_back_exhibit(
         found,
@@ -362,7 +363,7 @@ def figure_14(setting: Setting) -> Exhibit:
 
 
 def copy_back_exhibit(found: hu.Grid, claims: Mapping[str, Claim]) -> Exhibit:
-    """Make the exhibit of copy-back, which both papers have."""
+    """Return the exhibit of copy-back, which both papers contain."""
     three = ("Dev", "MSN", "Ex")
     wasted = {
         name: found.of("wasted", "blind", name) / found.of("copy-backs", "blind", name)
@@ -387,24 +388,24 @@ def copy_back_exhibit(found: hu.Grid, claims: Mapping[str, Claim]) -> Exhibit:
         )
 
     caption = (
-        "Mean response time and blocks erased with copy-back, over those with basic commands alone. One channel, aged, "
-        "dynamic allocation."
+        "Mean response time and blocks erased with copy-back, relative to basic commands. One channel, aged, dynamic "
+        "allocation."
     )
     return Exhibit(found.table("all us", "erases", "moved", "copy-backs", "wasted"), draw, findings, caption)
 
 
 _MPW_FASTER = Claim(
-    "Multi-plane writes used blindly make response times shorter, under all workloads.",
+    "Blind multi-plane writes make response times shorter, under all workloads.",
     "Section 4.3.2, Figure 16",
     why=hu.WHY["multi-plane"],
 )
-_MPW_ERASES = Claim("Blindly, there are more erases.", "Section 4.3.2, Figure 16")
+_MPW_ERASES = Claim("Blind multi-plane writes cause more erases.", "Section 4.3.2, Figure 16")
 _MPW_WISE = Claim(
-    "Used wisely, they change little (within 5 %), as their condition is rarely met.",
+    "Wise multi-plane writes change little (within 5%), because their condition is rarely met.",
     "Section 4.3.2, Figure 16",
 )
 _INSIGHT_6 = Claim(
-    "Insight 6: with static allocation (S3) it is the same: faster blindly, at the cost of erases.",
+    "Insight 6: the same holds for static allocation (S3): blind is faster, at the cost of erases.",
     "Section 4.3.2, Figure 16",
     why=hu.WHY["multi-plane"],
 )
@@ -412,7 +413,7 @@ _INSIGHT_6 = Claim(
 
 @STUDY.exhibit("figure-16", "Figure 16: multi-plane writes")
 def figure_16(setting: Setting) -> Exhibit:
-    """Multi-plane writes blindly and wisely, dynamic and static, on one channel of an aged SSD."""
+    """Run blind and wise multi-plane writes, dynamic and static, on one channel of an aged SSD."""
     moving = hu.multi_plane_write(setting, CLEANED, hu.dynamic("s3"))
     fixed = hu.multi_plane_write(setting, CLEANED, hu.static("s3"))
     findings = [
@@ -432,14 +433,14 @@ def figure_16(setting: Setting) -> Exhibit:
         )
 
     caption = (
-        "Mean response time and blocks erased with multi-plane writes, over those with basic commands in the same "
-        "order (channel, plane, chip, die). One channel, aged."
+        "Mean response time and blocks erased with multi-plane writes, relative to basic commands in the same order "
+        "(channel, plane, chip, die). One channel, aged."
     )
     return Exhibit(both(moving, fixed, "all us", "erases", "left out"), draw, findings, caption)
 
 
 def both(moving: hu.Grid, fixed: hu.Grid, *metrics: str) -> pa.Table:
-    """Put the runs of dynamic and static allocation into one table."""
+    """Return the runs of dynamic and static allocation as one table."""
     rows = [
         {**row, "case": f"{how}, {row['case']}"}
         for how, grid in (("dynamic", moving), ("static", fixed))
@@ -449,16 +450,16 @@ def both(moving: hu.Grid, fixed: hu.Grid, *metrics: str) -> pa.Table:
 
 
 _MPR_NUMBERS = Claim(
-    "The speedups by multi-plane reads that the table prints.",
+    "The speedups by multi-plane reads in the table.",
     "Section 4.3.2, Table 4",
     "1.00 to 1.15, see data",
     why=hu.WHY["mpr"],
 )
 _MPR_TWO_PAGES = Claim(
-    "The largest speedup is that of dynamic allocation under Web.", "Section 4.3.2, Table 4", "1.15", why=hu.WHY["mpr"]
+    "Dynamic allocation under Web has the largest speedup.", "Section 4.3.2, Table 4", "1.15", why=hu.WHY["mpr"]
 )
 _INSIGHT_7 = Claim(
-    "Insight 7: only workloads of many large reads gain (Web, Dev, MSN); under Fin2, Ex and Fin1 it is negligible.",
+    "Insight 7: only workloads with many large reads gain (Web, Dev, MSN); Fin2, Ex and Fin1 gain next to nothing.",
     "Section 4.3.2, Table 4",
     why=hu.WHY["mpr"],
 )
@@ -466,7 +467,7 @@ _INSIGHT_7 = Claim(
 
 @STUDY.exhibit("table-4", "Table 4: speedup by multi-plane reads")
 def table_4(setting: Setting) -> Exhibit:
-    """Response times with multi-plane reads, dynamic and static, on one channel."""
+    """Compare response times with multi-plane reads, dynamic and static, on one channel."""
     import pyarrow as pa  # noqa: PLC0415
 
     found = hu.multi_plane_read(setting, SIX)
@@ -496,7 +497,7 @@ def table_4(setting: Setting) -> Exhibit:
         holds(
             _MPR_NUMBERS,
             near == len(off),
-            f"{near} of {len(off)} within 0.05; farthest {worst[1]} under {worst[0]}, {off[worst]:+.2f}",
+            f"{near} of {len(off)} within 0.05; largest deviation: {worst[1]} under {worst[0]}, {off[worst]:+.2f}",
             nearly=near >= len(off) / 2,
         ),
         number(_MPR_TWO_PAGES, rows[0]["dynamic: ours"], 1.15),
@@ -513,30 +514,28 @@ def table_4(setting: Setting) -> Exhibit:
         series = {key.replace(":", ","): [row[key] for row in rows] for key in keys}
         return drawing.bars(drawing.Bars("response time, basic / with MPR", SIX, series, reference=1.0))
 
-    caption = (
-        "Mean response time with basic commands over that with multi-plane reads. One channel, non-aged, order S3."
-    )
+    caption = "Mean response time with basic commands, relative to multi-plane reads. One channel, non-aged, order S3."
     return Exhibit(pa.Table.from_pylist(rows), draw, findings, caption)
 
 
 _INTERLEAVE = Claim(
-    "Interleave makes response times shorter with dynamic allocation, under all workloads.",
+    "Interleaving makes response times shorter with dynamic allocation, under all workloads.",
     "Section 4.3.3, Figure 17",
     why=hu.WHY["late page"],
 )
 _INTERLEAVE_STATIC = Claim(
-    "With static allocation (S4) it does so, but for Fin1 and Fin2, whose requests are small.",
+    "With static allocation (S4), it does so except under Fin1 and Fin2, whose requests are small.",
     "Section 4.3.3, Figure 17",
 )
 _INSIGHT_8 = Claim(
-    "Insight 8: interleave does not cost endurance: erases stay the same (within 2 %).",
+    "Insight 8: interleaving does not cost endurance: erases stay the same (within 2%).",
     "Section 4.3.3, Figure 17",
 )
 
 
 @STUDY.exhibit("figure-17", "Figure 17: interleave")
 def figure_17(setting: Setting) -> Exhibit:
-    """Interleave, dynamic and static, on one channel of an aged SSD."""
+    """Run interleaved commands, dynamic and static, on one channel of an aged SSD."""
     moving = hu.interleave(setting, SIX, hu.dynamic("s4"))
     fixed = hu.interleave(setting, SIX, hu.static("s4"))
     cleaned = [name for name in SIX if moving.of("erases", "basic", name) >= 100]
@@ -572,34 +571,34 @@ def figure_17(setting: Setting) -> Exhibit:
             )
         )
 
-    caption = "Mean response time and blocks erased with interleave, over those with basic commands. One channel, aged."
+    caption = "Mean response time and blocks erased with interleaving, relative to basic commands. One channel, aged."
     return Exhibit(both(moving, fixed, "all us", "erases"), draw, findings, caption)
 
 
 _APPROACH_2 = Claim(
-    "With multi-plane writes blindly and all else wisely, response times are the shortest.",
+    "With blind multi-plane writes and all other commands wise, response times are the shortest.",
     "Section 4.3.4, Figure 18",
     why=hu.WHY["multi-plane"],
 )
 _APPROACH_2_ERASES = Claim("That costs erases.", "Section 4.3.4, Figure 18")
 _APPROACH_1 = Claim(
-    "With all used wisely, response times are shorter than with basic commands.",
+    "With all commands wise, response times are shorter than with basic commands.",
     "Section 4.3.4",
     why=hu.WHY["late page"],
 )
-_APPROACH_1_ERASES = Claim("That costs no erases (within 2 %).", "Section 4.3.4, Figure 18", why=hu.WHY["sooner"])
+_APPROACH_1_ERASES = Claim("That costs no erases (within 2%).", "Section 4.3.4, Figure 18", why=hu.WHY["sooner"])
 
 
-@STUDY.exhibit("figure-18", "Figure 18: all advanced commands, in two ways")
+@STUDY.exhibit("figure-18", "Figure 18: all advanced commands, in two combinations")
 def figure_18(setting: Setting) -> Exhibit:
-    """Use all commands in the two recommended ways, dynamic and static, on one channel of an aged SSD."""
+    """Run the two recommended combinations of all commands, dynamic and static, on one channel of an aged SSD."""
     moving = hu.combined(setting, CLEANED, hu.dynamic("s6"))
     fixed = hu.combined(setting, CLEANED, hu.static("s6"))
     return combined_exhibit(moving, fixed, (_APPROACH_2, _APPROACH_2_ERASES, _APPROACH_1, _APPROACH_1_ERASES))
 
 
 def combined_exhibit(moving: hu.Grid, fixed: hu.Grid | None, claims: tuple[Claim, Claim, Claim, Claim]) -> Exhibit:
-    """Make the exhibit of the combined commands, which both papers have, one of them without static allocation."""
+    """Return the exhibit of the combined commands, which both papers contain, one without static allocation."""
     grids = {"dynamic": moving} if fixed is None else {"dynamic": moving, "static S6": fixed}
 
     def pairs(metric: str, small: str, large: str) -> dict[str, tuple[float, float]]:
@@ -626,9 +625,9 @@ def combined_exhibit(moving: hu.Grid, fixed: hu.Grid | None, claims: tuple[Claim
         )
 
     caption = (
-        "Mean response time and blocks erased with copy-back, multi-plane and interleave commands together, over those "
-        "with basic commands; multi-plane writes blindly, or all wisely. One channel, aged, order channel, die, plane, "
-        "chip."
+        "Mean response time and blocks erased with copy-back, multi-plane and interleaved commands together, relative "
+        "to basic commands; multi-plane writes blind, or all commands wise. One channel, aged, order channel, die, "
+        "plane, chip."
     )
     data = moving.table("all us", "erases") if fixed is None else both(moving, fixed, "all us", "erases")
     return Exhibit(data, draw, findings, caption)
@@ -636,20 +635,20 @@ def combined_exhibit(moving: hu.Grid, fixed: hu.Grid | None, claims: tuple[Claim
 
 _BEST_STATIC = {
     ("multi-plane", "S3"): Claim(
-        "With multi-plane commands S3 is the best static order.", "Section 4.3.2", why=hu.WHY["best order"]
+        "With multi-plane commands, S3 is the best static order.", "Section 4.3.2", why=hu.WHY["best order"]
     ),
     ("interleave", "S4"): Claim(
-        "With interleave S4 is the best static order.", "Section 4.3.3", why=hu.WHY["best order"]
+        "With interleaving, S4 is the best static order.", "Section 4.3.3", why=hu.WHY["best order"]
     ),
     ("all", "S6"): Claim(
-        "With all advanced commands S6 is the best static order.", "Section 4.3.4", why=hu.WHY["best order"]
+        "With all advanced commands, S6 is the best static order.", "Section 4.3.4", why=hu.WHY["best order"]
     ),
 }
 
 
 @STUDY.exhibit("static-orders", "Sections 4.3.2 to 4.3.4: the static order for each advanced command")
 def static_orders(setting: Setting) -> Exhibit:
-    """Compare static orders with multi-plane commands, with interleave and with all commands."""
+    """Compare static orders with multi-plane commands, interleaving and all commands."""
     found = hu.static_by_command(setting, CLEANED)
     orders = [order.upper() for order in hu.STATIC_ONE]
     findings = []
@@ -680,29 +679,29 @@ def static_orders(setting: Setting) -> Exhibit:
         )  # fmt: skip
 
     caption = (
-        "Mean response time by the order of static allocation, over that of the order that the paper uses for the "
-        "commands. One channel, aged; multi-plane writes blindly."
+        "Mean response time by the order of static allocation, relative to the order that the paper uses for the "
+        "commands. One channel, aged; multi-plane writes blind."
     )
     return Exhibit(found.table("all us", "erases"), draw, findings, caption)
 
 
-# Section 4.4: the order of the levels of parallelism.
+# Section 4.4: the order of parallelism levels.
 
 _FOUR_PAGES = (
     Claim(
-        "A write of four pages to one chip takes less as two interleaved writes than as two multi-plane writes. With a "
-        "chip that takes its next command when both dies are done (command, as in the other figures).",
+        "A write of four pages to one chip is faster as two interleaved writes than as two multi-plane writes. The "
+        "chip accepts its next command when both dies have finished (command, as in the other figures).",
         "Section 4.4, Figure 19",
         why=hu.WHY["four pages"],
     ),
-    Claim("The same, with dies that take commands by themselves (die).", "Section 4.4, Figure 19"),
+    Claim("The same with independent dies (die).", "Section 4.4, Figure 19"),
 )
 _TWO_PAGES = Claim("A multi-plane read of two pages is 1.16 times as fast as two reads.", "Section 4.3.2", "1.16x")
 
 
-@STUDY.exhibit("figure-19", "Figure 19: a write of four pages, by plane and by die")
+@STUDY.exhibit("figure-19", "Figure 19: a write of four pages, by planes and by dies")
 def figure_19(setting: Setting) -> Exhibit:
-    """Write four pages to a chip in each way."""
+    """Write four pages to a chip with each command."""
     return hu.four_page_exhibit(setting, _FOUR_PAGES, _TWO_PAGES)
 
 
@@ -719,28 +718,28 @@ _DIE_PLANE = Claim(
     "Dynamic: die before plane is faster than plane before die.", "Section 4.4.1, Figure 20 (b)", why=hu.WHY["load"]
 )
 _CHIP_LAST = Claim(
-    "Dynamic: chip last is faster than plane last (channel > die > plane > chip against SSD4).",
+    "Dynamic: chip last is faster than plane last (channel > die > plane > chip compared with SSD4).",
     "Section 4.4.1, Figure 20 (b)",
     why=hu.WHY["load"],
 )
 _SIXTY_EVEN = Claim(
-    "The same, where data that are read lie evenly over all chips.",
+    "The same with data laid out evenly over all chips before they are read.",
     "hu2013, Section 4.2",
     "1.6x",
 )
-_SIXTY = Claim("A wrong order costs up to 60 %.", "Section 1", "1.6x", why=hu.WHY["even"])
+_SIXTY = Claim("A wrong order costs up to 60%.", "Section 1", "1.6x", why=hu.WHY["even"])
 
 
 @STUDY.exhibit("figure-20", "Figure 20: priority orders of dynamic allocation")
 def figure_20(setting: Setting) -> Exhibit:
-    """Compare dynamic orders on eight channels and on one."""
+    """Compare dynamic orders on eight channels and on one channel."""
     return dynamic_exhibit(setting, SIX, (_CHANNEL_FIRST, _DIE_CHIP, _DIE_PLANE, _CHIP_LAST, _SIXTY))
 
 
 def dynamic_exhibit(
     setting: Setting, names: Sequence[str], claims: tuple[Claim, Claim, Claim, Claim, Claim]
 ) -> Exhibit:
-    """Make the exhibit of dynamic orders, which both papers have."""
+    """Return the exhibit of dynamic orders, which both papers contain."""
     eight = hu.dynamic_orders(setting, names, hu.EIGHT_CHANNELS)
     even = hu.dynamic_orders(setting, names, hu.EIGHT_CHANNELS, prewrite="even")
     one = hu.dynamic_orders(setting, names, hu.ONE_CHANNEL)
@@ -759,17 +758,15 @@ def dynamic_exhibit(
 
     def draw() -> Figure:
         return drawing.bars(
-            eight.bars(
-                "all us", channel, "response time /\nchannel first", "8 channels, data where the order puts them"
-            ),
-            even.bars("all us", channel, "response time /\nchannel first", "8 channels, data that are read evenly"),
+            eight.bars("all us", channel, "response time /\nchannel first", "8 channels, data laid out by the order"),
+            even.bars("all us", channel, "response time /\nchannel first", "8 channels, data laid out evenly"),
             one.bars("all us", dies, "response time /\nchannel > die > plane > chip", "1 channel"),
         )
 
     caption = (
-        "Mean response time by the priority order of dynamic allocation, over that of one of them. All advanced "
-        "commands, multi-plane writes blindly; aged. Orders are named by their levels: the two papers swap the labels "
-        "SSD5 and SSD6."
+        "Mean response time by the priority order of dynamic allocation, relative to one of them. All advanced "
+        "commands, multi-plane writes blind; aged. Orders are named by their levels, because the two papers swap the "
+        "labels SSD5 and SSD6."
     )
     rows = [
         {**row, "case": f"{channels}: {row['case']}"}
@@ -779,21 +776,19 @@ def dynamic_exhibit(
     return Exhibit(hu.Grid(rows).table("all us", "erases"), draw, findings, caption)
 
 
-_S1_WORST = Claim(
-    "Static: S1, which has the chip first, is the slowest under all workloads.", "Section 4.4.2, Figure 21"
-)
+_S1_WORST = Claim("Static: S1, with the chip first, is the slowest under all workloads.", "Section 4.4.2, Figure 21")
 _REAL_EQUAL = Claim(
-    "Static: but for S1, all are almost equal under the real workloads (within 5 %).",
+    "Static: all orders except S1 are almost equal under the real workloads (within 5%).",
     "Section 4.4.2, Figure 21",
     why=hu.WHY["planes first"],
 )
-#: Why the order of Syn1 to Syn4 is as it is.
+#: Reason for the order of Syn1 to Syn4.
 WHY_S6 = (
-    "The table gives the intervals as '30us (75%)' and does not say what the share is of. Syn1 and Syn2 ask for 546 "
-    "MB/s of 8 channels that carry 320 MB/s, so every channel-first order keeps the buses full and response times "
-    "grow with the length of the run: they differ by what is merged last. Of Syn3 and Syn4, S6 needs one chip where "
-    "S2 needs two, which matters little at a load that leaves both idle for most of the time. "
-    "docs/model/parallelism.md has the other readings."
+    "The table gives the intervals as '30us (75%)' and does not say what the share refers to. Syn1 and Syn2 request "
+    "546 MB/s from 8 channels that carry 320 MB/s. Therefore every channel-first order keeps the buses full, and "
+    "response times grow with the length of the run: they differ by what is combined last. Under Syn3 and Syn4, S6 "
+    "needs one chip and S2 needs two, which matters little at a load that leaves both idle most of the time. "
+    "docs/model/parallelism.md has the other interpretations."
 )
 _S6_BEST = Claim(
     "Static: under the synthetic workloads of Table 6, S6 is the fastest.",
@@ -805,12 +800,12 @@ _INSIGHT_9 = Claim("Insight 9: the best order is channel, die, plane, chip.", "S
 
 @STUDY.exhibit("figure-21", "Figure 21: orders of static allocation")
 def figure_21(setting: Setting) -> Exhibit:
-    """Compare static orders on eight channels, with the synthetic workloads of Table 6."""
+    """Compare static orders on eight channels, including the synthetic workloads of Table 6."""
     return static_exhibit(setting, SIX, (_S1_WORST, _REAL_EQUAL, _S6_BEST, _INSIGHT_9))
 
 
 def static_exhibit(setting: Setting, names: Sequence[str], claims: tuple[Claim, Claim, Claim, Claim]) -> Exhibit:
-    """Make the exhibit of static orders, which both papers have."""
+    """Return the exhibit of static orders, which both papers contain."""
     found = hu.static_orders(setting, [*names, *SYNTHETIC])
     first, *others = hu.STATIC_EIGHT
     best = others[-1]
@@ -842,7 +837,7 @@ def static_exhibit(setting: Setting, names: Sequence[str], claims: tuple[Claim, 
         holds(
             claims[3],
             overall["S6"] * (1 + EQUAL) < min(value for case, value in overall.items() if case != "S6"),
-            f"mean over workloads, over the best: {told}",
+            f"mean over workloads, relative to the best: {told}",
         ),
     ]
 
@@ -855,7 +850,7 @@ def static_exhibit(setting: Setting, names: Sequence[str], claims: tuple[Claim, 
         )
 
     caption = (
-        "Mean response time by the order of static allocation, over that of S6. 8 channels, non-aged, all advanced "
-        "commands, multi-plane writes blindly. Syn1 to Syn4 are the synthetic workloads of Table 6."
+        "Mean response time by the order of static allocation, relative to S6. 8 channels, non-aged, all advanced "
+        "commands, multi-plane writes blind. Syn1 to Syn4 are the synthetic workloads of Table 6."
     )
     return Exhibit(found.table("read us", "write us", "all us"), draw, findings, caption)

@@ -1,4 +1,4 @@
-"""Hu et al. 2013: advanced commands, allocation schemes and the order of the levels of parallelism."""
+"""Hu et al. 2013: advanced commands, allocation schemes and the order of parallelism levels."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 
     from floatgate.studies.study import Finding, Setting
 
-#: The workloads of Section 4.2, and those that clean.
+#: Workloads of Section 4.2, without and with the read-only one.
 SIX = ("Dev", "Fin2", "MSN", "Ex", "Fin1", "Rad")
 READERS = ("Web", *SIX)
 
-#: Section 4.1.1 and 4.1.2: pages invalidated beyond those with basic commands, in multiples of them.
+#: Sections 4.1.1 and 4.1.2: increase of invalidated pages relative to basic commands.
 MORE_BY_COPY_BACK = {"Dev": 1.49, "MSN": 2.87, "Ex": 0.17}
 MORE_BY_MULTI_PLANE = {"Dev": 0.72, "MSN": 1.04, "Ex": 0.58}
 
@@ -46,30 +46,33 @@ STUDY = Study(
 
 _COPY = {
     "worse": Claim(
-        "Copy-back used blindly makes response times longer under Dev, MSN and Ex.",
+        "Blind copy-back makes response times longer under Dev, MSN and Ex.",
         "Section 4.1.1, Figure 8 (a)",
         why=hu.WHY["copy-back"],
     ),
     "7.7": Claim(
-        "Under MSN, blindly, the mean response time grows by as much as 7.7 times.",
+        "Under MSN, blind copy-back makes the mean response time up to 7.7 times as long.",
         "Section 1",
         "7.7x",
         why=hu.WHY["copy-back"],
     ),
     "17.8": Claim(
-        "Under MSN, blindly, erases grow by as much as 17.8 times.", "Section 1", "17.8x", why=hu.WHY["copy-back"]
+        "Under MSN, blind copy-back causes up to 17.8 times as many erases.",
+        "Section 1",
+        "17.8x",
+        why=hu.WHY["copy-back"],
     ),
     "wise": Claim(
-        "Used wisely it makes response times shorter.", "Section 4.1.1, Figure 8 (a)", why=hu.WHY["copy-back wise"]
+        "Wise copy-back makes response times shorter.", "Section 4.1.1, Figure 8 (a)", why=hu.WHY["copy-back wise"]
     ),
     "wise erases": Claim(
-        "Used wisely it needs no more erases.", "Section 4.1.1, Figure 8 (a)", why=hu.WHY["copy-back wise"]
+        "Wise copy-back needs no more erases.", "Section 4.1.1, Figure 8 (a)", why=hu.WHY["copy-back wise"]
     ),
-    "insight": Claim("Insight 1: used blindly it costs endurance: erases grow.", "Section 4.1.1"),
+    "insight": Claim("Insight 1: blind copy-back costs endurance: erases grow.", "Section 4.1.1"),
 }
 _COPY_PAGES = {
     name: Claim(
-        f"Blindly, {more} times more pages are invalidated under {name}.",
+        f"Blind copy-back invalidates {more} times more pages under {name}.",
         "Section 4.1.1",
         f"+{more:.0%}",
         why=hu.WHY["copy-back"],
@@ -80,7 +83,7 @@ _COPY_PAGES = {
 
 @STUDY.exhibit("figure-8", "Figure 8 (a): copy-back")
 def figure_8(setting: Setting) -> Exhibit:
-    """Copy-back blindly and wisely, on one channel of an aged SSD, dynamic allocation."""
+    """Run blind and wise copy-back on one channel of an aged SSD, with dynamic allocation."""
     found = hu.copy_back(setting, hu2011.CLEANED)
     shown = hu2011.copy_back_exhibit(found, _COPY)
     shown.findings.extend(_pages(found, _COPY_PAGES, MORE_BY_COPY_BACK))
@@ -102,7 +105,7 @@ _SAME_TREND = {
         ("copy-back wise", "wise copy-back is faster.", hu.WHY["copy-back wise"]),
         ("multi-plane", "blind multi-plane writes are faster (S3).", hu.WHY["multi-plane"]),
         ("multi-plane erases", "blind multi-plane writes erase more (S3).", ""),
-        ("interleave", "interleave is faster (S4).", hu.WHY["late page"]),
+        ("interleave", "interleaving is faster (S4).", hu.WHY["late page"]),
         ("all", "approach 1 is faster than basic commands (S6).", hu.WHY["multi-plane"]),
         ("all wise", "approach 2 is faster than basic commands (S6).", hu.WHY["late page"]),
     )
@@ -110,7 +113,7 @@ _SAME_TREND = {
 
 
 def _pages(found: hu.Grid, claims: Mapping[str, Claim], published: Mapping[str, float]) -> list[Finding]:
-    """Compare pages that a blind command invalidates beyond those with basic commands."""
+    """Compare the increase of invalidated pages by a blind command, relative to basic commands."""
     findings = []
     for name, claim in claims.items():
         basic, blind = (_invalidated(found, case, name) for case in ("basic", "blind"))
@@ -127,7 +130,7 @@ def _one_channel(cases: Mapping[str, Mapping[str, Any]], order: str) -> dict[str
 
 
 _TAIL = Claim(
-    "Under MSN, blind copy-back makes about 10 % of the requests much slower (here: 1.5 times and more).",
+    "Under MSN, blind copy-back makes about 10% of the requests much slower (here: at least 1.5 times).",
     "Section 4.1.1, Figure 8 (b)",
     "10 %",
     why=hu.WHY["copy-back"],
@@ -137,7 +140,7 @@ _TAIL_WISE = Claim("Under MSN, wise copy-back is slightly better than basic comm
 
 @STUDY.exhibit("figure-8b", "Figure 8 (b): distribution of response times with copy-back, MSN")
 def figure_8b(setting: Setting) -> Exhibit:
-    """How response times are distributed under MSN."""
+    """Compare response time distributions under MSN."""
     cases = {"basic": hu.BASIC, "blind": hu.COPY_BACK["blind"], "wise": hu.COPY_BACK["wise"]}
     found = hu.curves(setting, "MSN", _one_channel(cases, "s2"))
     shares = [at / 500 for at in range(1, 500)]
@@ -151,20 +154,22 @@ def figure_8b(setting: Setting) -> Exhibit:
 
 
 def _curves(found: Mapping[str, tuple[list[float], list[float]]], findings: list[Finding]) -> Exhibit:
-    caption = "Share of the requests that took no longer. One channel, aged, dynamic allocation, the workload MSN."
+    caption = "Share of the requests that took no longer. One channel, aged, dynamic allocation, workload MSN."
     return Exhibit(hu.curve_table(found), lambda: hu.cdf(found, ""), findings, caption)
 
 
 _MPW = Claim(
-    "Insight 2: multi-plane writes used blindly make response times shorter, under all workloads.",
+    "Insight 2: blind multi-plane writes make response times shorter, under all workloads.",
     "Section 4.1.2, Figure 10 (a)",
     why=hu.WHY["multi-plane"],
 )
-_MPW_ERASES = Claim("Insight 2: that costs endurance: there are more erases.", "Section 4.1.2, Figure 10 (a)")
-_MPW_WISE = Claim("Insight 2: used wisely they change little (within 5 %).", "Section 4.1.2, Figure 10 (a)")
+_MPW_ERASES = Claim(
+    "Insight 2: blind multi-plane writes cost endurance: they cause more erases.", "Section 4.1.2, Figure 10 (a)"
+)
+_MPW_WISE = Claim("Insight 2: wise multi-plane writes change little (within 5%).", "Section 4.1.2, Figure 10 (a)")
 _MPW_PAGES = {
     name: Claim(
-        f"Blindly, {more} times more pages are wasted under {name}.",
+        f"Blind multi-plane writes waste {more} times more pages under {name}.",
         "Section 4.1.2",
         f"+{more:.0%}",
         why=hu.WHY["multi-plane pages"],
@@ -175,7 +180,7 @@ _MPW_PAGES = {
 
 @STUDY.exhibit("figure-10", "Figure 10 (a): multi-plane writes")
 def figure_10(setting: Setting) -> Exhibit:
-    """Multi-plane writes blindly and wisely, on one channel of an aged SSD."""
+    """Run blind and wise multi-plane writes on one channel of an aged SSD."""
     found = hu.multi_plane_write(setting, hu2011.CLEANED, hu.dynamic("s3"))
     findings = [
         better(_MPW, found.pairs("all us", "blind", "basic")),
@@ -196,8 +201,8 @@ def figure_10(setting: Setting) -> Exhibit:
         )
 
     caption = (
-        "Mean response time and blocks erased with multi-plane writes, over those with basic commands. One channel, "
-        "aged, dynamic allocation in the order channel, plane, chip, die."
+        "Mean response time and blocks erased with multi-plane writes, relative to basic commands. One channel, aged, "
+        "dynamic allocation in the order channel, plane, chip, die."
     )
     return Exhibit(found.table("all us", "erases", "moved", "left out"), draw, findings, caption)
 
@@ -211,7 +216,7 @@ _MPW_CURVE = Claim(
 
 @STUDY.exhibit("figure-10b", "Figure 10 (b): distribution of response times with multi-plane writes, MSN")
 def figure_10b(setting: Setting) -> Exhibit:
-    """How response times are distributed under MSN."""
+    """Compare response time distributions under MSN."""
     cases = {"basic": hu.BASIC, "blind": hu.MULTI_PLANE_WRITE["blind"], "wise": hu.MULTI_PLANE_WRITE["wise"]}
     found = hu.curves(setting, "MSN", _one_channel(cases, "s3"))
     at = (0.5, 0.75, 0.9, 0.95)
@@ -228,7 +233,7 @@ def figure_10b(setting: Setting) -> Exhibit:
     return _curves(found, findings)
 
 
-_MPR_MOST = Claim("Multi-plane reads gain 15 % at most.", "Section 4.1.2, Figure 11", "1.15x", why=hu.WHY["mpr"])
+_MPR_MOST = Claim("Multi-plane reads gain at most 15%.", "Section 4.1.2, Figure 11", "1.15x", why=hu.WHY["mpr"])
 _MPR_WHERE = Claim(
     "Insight 3: Web, Dev and MSN gain; under Ex, Fin1 and Fin2 the gain is negligible.",
     "Section 4.1.2, Figure 11",
@@ -238,7 +243,7 @@ _MPR_WHERE = Claim(
 
 @STUDY.exhibit("figure-11", "Figure 11: multi-plane reads")
 def figure_11(setting: Setting) -> Exhibit:
-    """Response times with multi-plane reads, dynamic and static, on one channel."""
+    """Compare response times with multi-plane reads, dynamic and static, on one channel."""
     found = hu.multi_plane_read(setting, hu2011.SIX)
     gain = {
         how: {name: found.mean("all us", f"{how}, MPR", f"{how}, basic", [name]) for name in hu2011.SIX}
@@ -260,21 +265,19 @@ def figure_11(setting: Setting) -> Exhibit:
         series = {how: [1 / value for value in gain[how].values()] for how in gain}
         return drawing.bars(drawing.Bars("response time, MPR / basic", hu2011.SIX, series, reference=1.0))
 
-    caption = (
-        "Mean response time with multi-plane reads over that with basic commands. One channel, non-aged, order S3."
-    )
+    caption = "Mean response time with multi-plane reads, relative to basic commands. One channel, non-aged, order S3."
     return Exhibit(found.table("read us", "all us"), draw, findings, caption)
 
 
 _INTERLEAVE = Claim(
-    "Insight 4: interleave makes response times shorter.", "Section 4.1.3, Figure 12", why=hu.WHY["late page"]
+    "Insight 4: interleaving makes response times shorter.", "Section 4.1.3, Figure 12", why=hu.WHY["late page"]
 )
-_INTERLEAVE_ERASES = Claim("Insight 4: it does not cost endurance: erases stay the same (within 2 %).", "Section 4.1.3")
+_INTERLEAVE_ERASES = Claim("Insight 4: it does not cost endurance: erases stay the same (within 2%).", "Section 4.1.3")
 
 
 @STUDY.exhibit("figure-12", "Figure 12: interleave")
 def figure_12(setting: Setting) -> Exhibit:
-    """Interleave with dynamic allocation, on one channel of an aged SSD."""
+    """Run interleaved commands with dynamic allocation on one channel of an aged SSD."""
     found = hu.interleave(setting, SIX, hu.dynamic("s4"))
     cleaned = [name for name in SIX if found.of("erases", "basic", name) >= 100]
     findings = [
@@ -293,29 +296,29 @@ def figure_12(setting: Setting) -> Exhibit:
         }
         return drawing.bars(drawing.Bars("interleave / basic", SIX, series, reference=1.0))
 
-    caption = "Mean response time and blocks erased with interleave, over those with basic commands. One channel, aged."
+    caption = "Mean response time and blocks erased with interleaving, relative to basic commands. One channel, aged."
     return Exhibit(found.table("all us", "erases"), draw, findings, caption)
 
 
 _COMBINED = (
     Claim(
-        "Approach 1, multi-plane writes blindly and all else wisely, has the shortest response times.",
+        "Approach 1, blind multi-plane writes and all other commands wise, has the shortest response times.",
         "Section 4.1.4, Figure 13 (a)",
         why=hu.WHY["multi-plane"],
     ),
     Claim("Approach 1 costs erases.", "Section 4.1.4, Figure 13 (a)"),
     Claim(
-        "Approach 2, all wisely, has shorter response times than basic commands.",
+        "Approach 2, all commands wise, has shorter response times than basic commands.",
         "Section 4.1.4, Figure 13 (a)",
         why=hu.WHY["late page"],
     ),
-    Claim("Approach 2 costs no erases (within 2 %).", "Section 4.1.4, Figure 13 (a)", why=hu.WHY["sooner"]),
+    Claim("Approach 2 costs no erases (within 2%).", "Section 4.1.4, Figure 13 (a)", why=hu.WHY["sooner"]),
 )
 
 
-@STUDY.exhibit("figure-13", "Figure 13 (a): all advanced commands, in two ways")
+@STUDY.exhibit("figure-13", "Figure 13 (a): all advanced commands, in two combinations")
 def figure_13(setting: Setting) -> Exhibit:
-    """Use all commands in the two recommended ways, on one channel of an aged SSD, dynamic allocation."""
+    """Run the two recommended combinations of all commands on one channel of an aged SSD, with dynamic allocation."""
     shown = hu2011.combined_exhibit(hu.combined(setting, hu2011.CLEANED, hu.dynamic("s6")), None, _COMBINED)
     static = hu.combined(setting, hu2011.CLEANED, hu.static("s6"))
     shown.findings.extend(
@@ -328,7 +331,7 @@ def figure_13(setting: Setting) -> Exhibit:
 
 
 _COMBINED_CURVE = Claim(
-    "Under MSN approach 1 is faster than approach 2, and that than basic commands.",
+    "Under MSN, approach 1 is faster than approach 2, which is faster than basic commands.",
     "Section 4.1.4, Figure 13 (b)",
     why=hu.WHY["multi-plane"],
 )
@@ -336,7 +339,7 @@ _COMBINED_CURVE = Claim(
 
 @STUDY.exhibit("figure-13b", "Figure 13 (b): distribution of response times with all commands, MSN")
 def figure_13b(setting: Setting) -> Exhibit:
-    """How response times are distributed under MSN."""
+    """Compare response time distributions under MSN."""
     cases = {"basic": hu.BASIC, "MPW blind": hu.COMBINED["blind"], "all wise": hu.COMBINED["wise"]}
     found = hu.curves(setting, "MSN", _one_channel(cases, "s6"))
     order = ("MPW blind", "all wise", "basic")
@@ -377,18 +380,18 @@ _OVERALL = Claim(
     "Dynamic allocation is faster overall under Ex, Fin1 and Rad.", "Section 4.2.2, Figure 15", why=hu.WHY["allocation"]
 )
 _LITTLE = Claim(
-    "Insight 7: with dynamic allocation all four levels are little better than two (within 5 %), but for Ex.",
+    "Insight 7: with dynamic allocation, four levels are hardly better than two (within 5%), except under Ex.",
     "Section 4.2.3, Figure 15",
     why=hu.WHY["four levels"],
 )
 _EX = Claim(
-    "Under Ex, dynamic, four levels make the mean response time more than 20 % shorter.",
+    "Under Ex with dynamic allocation, four levels make the mean response time more than 20% shorter.",
     "Section 4.2.3",
     "20 %",
     why=hu.WHY["four levels"],
 )
 _MUCH = Claim(
-    "Insight 7: with static allocation four levels are clearly better than two (by more than 5 %).",
+    "Insight 7: with static allocation, four levels are clearly better than two (by more than 5%).",
     "Section 4.2.3, Figure 15",
     why=hu.WHY["four levels"],
 )
@@ -400,7 +403,7 @@ def _allocations(setting: Setting, names: Sequence[str]) -> hu.Grid:
 
 @STUDY.exhibit("figure-15", "Figure 15: allocation, with two and with four levels of parallelism")
 def figure_15(setting: Setting) -> Exhibit:
-    """Response times of reads, writes and all, static and dynamic, with and without advanced commands."""
+    """Compare response times of reads, writes and all requests, static and dynamic, with two and four levels."""
     found = _allocations(setting, SIX)
 
     def pairs(metric: str, small: str, large: str, names: Sequence[str]) -> dict[str, tuple[float, float]]:
@@ -432,9 +435,9 @@ def figure_15(setting: Setting) -> Exhibit:
         )
 
     caption = (
-        "Mean response time over that with dynamic allocation and two levels. Two levels: basic commands, order "
-        "channel, chip (S2). Four levels: all advanced commands, multi-plane writes blindly, order channel, die, "
-        "plane, chip (S6). 4 channels, aged."
+        "Mean response time relative to dynamic allocation with two levels. Two levels: basic commands, order channel, "
+        "chip (S2). Four levels: all advanced commands, multi-plane writes blind, order channel, die, plane, chip "
+        "(S6). 4 channels, aged."
     )
     return Exhibit(found.table("read us", "write us", "all us"), draw, findings, caption)
 
@@ -446,9 +449,9 @@ _WEAR = Claim(
 )
 
 
-@STUDY.exhibit("table-5", "Table 5: deviation over planes of the erases of a plane")
+@STUDY.exhibit("table-5", "Table 5: standard deviation of the erases per plane")
 def table_5(setting: Setting) -> Exhibit:
-    """Wear by plane, static and dynamic, with and without advanced commands."""
+    """Compare wear by plane, static and dynamic, with and without advanced commands."""
     found = _allocations(setting, SIX)
     pairs = {
         f"{name}, {commands}": found.pairs("deviation", f"dynamic, {levels}", f"static, {levels}", [name]).get(name)
@@ -459,28 +462,27 @@ def table_5(setting: Setting) -> Exhibit:
 
     def draw() -> Figure:
         series = {case: [max(0.1, found.of("deviation", case, name)) for name in SIX] for case in found.cases}
-        return drawing.bars(drawing.Bars("standard deviation of\nerases of a plane (log)", SIX, series, log=True))
+        return drawing.bars(drawing.Bars("standard deviation of\nerases per plane (log)", SIX, series, log=True))
 
     caption = (
-        "Standard deviation over planes of the erases in the plane, aged. B: basic commands (two levels); B+A: with "
-        "advanced commands (four levels). The numbers of the paper's table are not in its text. Values below 0.1 are "
-        "drawn as 0.1."
+        "Standard deviation of the erases per plane, aged. B: basic commands (two levels); B+A: with advanced commands "
+        "(four levels). The paper's text does not contain the numbers of its table. Values below 0.1 are drawn as 0.1."
     )
     return Exhibit(found.table("deviation", "erases"), draw, findings, caption)
 
 
-#: Section 4.2.1: data stored in one channel, more with dynamic allocation than with static.
+#: Section 4.2.1: increase of the data stored in one channel, dynamic relative to static allocation.
 MORE_IN_ONE_CHANNEL = {"Dev": 0.015, "Fin2": 1.637, "MSN": 0.955, "Ex": 0.085, "Fin1": 3.651, "Rad": 0.002}
 _ONE_CHANNEL = {
     name: Claim(
-        f"Dynamic allocation stores {more:.1%} more of the data that {name} reads in the same channel.",
+        f"Of the data that {name} reads, dynamic allocation stores {more:.1%} more in the same channel.",
         "Section 4.2.1",
         f"+{more:.1%}",
         why=hu.WHY["one channel"],
     )
     for name, more in MORE_IN_ONE_CHANNEL.items()
 }
-#: Requests whose places are looked at.
+#: Number of requests whose addresses are examined.
 _PLACED = 10_000
 
 
@@ -501,19 +503,18 @@ def one_channel(setting: Setting) -> Exhibit:
 
     def draw() -> Figure:
         series = {case: [row[f"{case}, %"] for row in rows] for case in ("static", "dynamic")}
-        return drawing.bars(drawing.Bars("pages behind another one of\ntheir request, %", SIX, series))
+        return drawing.bars(drawing.Bars("pages after another one of\ntheir request, %", SIX, series))
 
     caption = (
-        "Share of the pages that the host reads from flash whose channel carries another page of the same request "
-        "before "
-        f"them, in the first {_PLACED:,} requests. Aged, 4 channels, basic commands, S2."
+        "Share of the pages read from flash that follow another page of the same request on their channel, in the "
+        f"first {_PLACED:,} requests. Aged, 4 channels, basic commands, S2."
     )
     return Exhibit(pa.Table.from_pylist(rows), draw, findings, caption)
 
 
 def _sharing(setting: Setting, name: str, case: Mapping[str, Any]) -> float:
-    """Return the share of pages read that come behind another one of their request in their channel."""
-    options = {"scheduler": setting.scheduler, **hu.FOUR_CHANNELS, **{k: v for k, v in case.items() if k != "prewrite"}}
+    """Return the share of pages read that follow another page of their request on their channel."""
+    options = {"scheduler": setting.scheduler, **hu.FOUR_CHANNELS, **{k: v for k, v in case.items() if k != "layout"}}
     trace = replace(setting, requests=min(_PLACED, setting.requests)).workload(name).trace
     with tempfile.TemporaryDirectory() as place:
         run(
@@ -532,22 +533,22 @@ def _sharing(setting: Setting, name: str, case: Mapping[str, Any]) -> float:
     return sum(count - 1 for count in pages.values()) / max(1, sum(pages.values()))
 
 
-# Section 4.3: the order of the levels of parallelism.
+# Section 4.3: the order of parallelism levels.
 
 _FOUR_PAGES = (
     Claim(
-        "A write of four pages to one chip takes less as two interleaved writes than as two multi-plane writes. With a "
-        "chip that takes its next command when both dies are done (command, as in the other figures).",
+        "A write of four pages to one chip is faster as two interleaved writes than as two multi-plane writes. The "
+        "chip accepts its next command when both dies have finished (command, as in the other figures).",
         "Section 4.3, Figure 16",
         why=hu.WHY["four pages"],
     ),
-    Claim("The same, with dies that take commands by themselves (die).", "Section 4.3, Figure 16"),
+    Claim("The same with independent dies (die).", "Section 4.3, Figure 16"),
 )
 
 
-@STUDY.exhibit("figure-16", "Figure 16: a write of four pages, by plane and by die")
+@STUDY.exhibit("figure-16", "Figure 16: a write of four pages, by planes and by dies")
 def figure_16(setting: Setting) -> Exhibit:
-    """Write four pages to a chip in each way."""
+    """Write four pages to a chip with each command."""
     return hu.four_page_exhibit(setting, _FOUR_PAGES)
 
 
@@ -565,16 +566,16 @@ _DYNAMIC = (
         "Dynamic: die before plane is faster than plane before die.", "Section 4.3.1, Figure 17 (b)", why=hu.WHY["load"]
     ),
     Claim(
-        "Dynamic: chip last is faster than plane last (channel > die > plane > chip against SSD4).",
+        "Dynamic: chip last is faster than plane last (channel > die > plane > chip compared with SSD4).",
         "Section 4.3.1, Figure 17 (b)",
         why=hu.WHY["load"],
     ),
-    Claim("A wrong order costs up to 60 %.", "Section 1", "1.6x", why=hu.WHY["even"]),
+    Claim("A wrong order costs up to 60%.", "Section 1", "1.6x", why=hu.WHY["even"]),
 )
 _STATIC = (
-    Claim("Static: S1, which has the chip first, is the slowest under all workloads.", "Section 4.3.2, Figure 18"),
+    Claim("Static: S1, with the chip first, is the slowest under all workloads.", "Section 4.3.2, Figure 18"),
     Claim(
-        "Static: but for S1, all are almost equal under the real workloads (within 5 %).",
+        "Static: all orders except S1 are almost equal under the real workloads (within 5%).",
         "Section 4.3.2, Figure 18",
         why=hu.WHY["planes first"],
     ),
@@ -589,13 +590,13 @@ _STATIC = (
 
 @STUDY.exhibit("figure-17", "Figure 17: priority orders of dynamic allocation")
 def figure_17(setting: Setting) -> Exhibit:
-    """Compare dynamic orders on eight channels and on one."""
+    """Compare dynamic orders on eight channels and on one channel."""
     return hu2011.dynamic_exhibit(setting, SIX, _DYNAMIC)
 
 
 @STUDY.exhibit("figure-18", "Figure 18: orders of static allocation")
 def figure_18(setting: Setting) -> Exhibit:
-    """Compare static orders on eight channels, with the synthetic workloads of Table 7."""
+    """Compare static orders on eight channels, including the synthetic workloads of Table 7."""
     return hu2011.static_exhibit(setting, SIX, _STATIC)
 
 
@@ -603,38 +604,37 @@ def figure_18(setting: Setting) -> Exhibit:
 
 _SECTION_5 = (
     Claim(
-        "A read without parallelism fills 72.5 % of the channel (2 KiB pages of Table 2).",
+        "A read without parallelism fills 72.5% of the channel (2 KiB pages of Table 2).",
         "Section 5.1, Figure 19 (a)",
         "72.5 %",
     ),
-    Claim("An interleaved two-plane write fills 69.1 % of it.", "Section 5.1, Figure 19 (e)", "69.1 %"),
-    Claim("Two chips fill it with reads.", "Section 5.1, Figure 19 (g)", "2 chips"),
+    Claim("An interleaved two-plane write fills 69.1% of the channel.", "Section 5.1, Figure 19 (e)", "69.1 %"),
+    Claim("Two chips fill the channel with reads.", "Section 5.1, Figure 19 (g)", "2 chips"),
     Claim(
-        "An interleaved two-plane write fills 69.1 % of it, by the device of the other figures, whose chip takes its "
-        "next "
-        "command when both dies are done (nand.concurrency = command).",
+        "An interleaved two-plane write fills 69.1% of the channel on the device of the other figures, whose chip "
+        "accepts its next command when both dies have finished (nand.concurrency = command).",
         "Section 5.1, Figure 19 (e)",
         "69.1 %",
         why=hu.WHY["69.1"],
     ),
-    Claim("The same, with dies that take commands by themselves (die).", "Section 5.1, Figure 19 (e)", "69.1 %"),
-    Claim("Five chips fill it with writes.", "Section 5.1, Figure 19 (h)", "5 chips"),
-    Claim("At 30 ns, interleaved writes to two chips fill about 94 %.", "Section 5.2, Figure 19 (f)", "94 %"),
+    Claim("The same with independent dies (die).", "Section 5.1, Figure 19 (e)", "69.1 %"),
+    Claim("Five chips fill the channel with writes.", "Section 5.1, Figure 19 (h)", "5 chips"),
+    Claim("At 30 ns, interleaved writes to two chips fill about 94%.", "Section 5.2, Figure 19 (f)", "94 %"),
     Claim(
-        "So at least two chips fill a channel by formula (1).",
+        "Therefore, by formula (1), at least two chips fill a channel.",
         "Section 5.2",
         "2 chips",
-        why="The 94 % have two chips already, and formula (1) is made for the utilisation by one: applied to 0.94 it "
-        "gives 2, applied to the 47 % of one chip it gives 3. Two chips fill 94 % of the channel, three all of it.",
+        why="The 94% already include two chips, but formula (1) needs the utilization by one chip: applied to 0.94, it "
+        "gives 2; applied to the 47% of one chip, it gives 3. Two chips fill 94% of the channel, three fill all of it.",
     ),
-    Claim("Such a channel takes 17 pins.", "Section 5.2", "17 pins"),
-    Claim("Four such channels take 68.", "Section 5.2", "68 pins"),
+    Claim("Such a channel needs 17 pins.", "Section 5.2", "17 pins"),
+    Claim("Four such channels need 68 pins.", "Section 5.2", "68 pins"),
 )
 
 
 @STUDY.exhibit("section-5", "Section 5: the design guide, by formula and by simulation")
 def section_5(setting: Setting) -> Exhibit:
-    """How full each way of exploiting parallelism makes a channel (Figure 19), and the design of Section 5.2."""
+    """Compare the utilization of a channel by each kind of parallelism (Figure 19), and the design of Section 5.2."""
     import pyarrow as pa  # noqa: PLC0415 (half a second, and not always needed)
 
     check = not setting.quick
@@ -658,7 +658,7 @@ def section_5(setting: Setting) -> Exhibit:
         holds(
             _SECTION_5[7],
             full.options[0].chips == 2,
-            f"{option.chips} chips for 94 %, {full.options[0].chips} for a full channel",
+            f"{option.chips} chips for 94%, {full.options[0].chips} for a full channel",
             nearly=option.chips == 2,
         ),
         number(_SECTION_5[8], per_channel, 17, neutral=0.0, unit=" pins"),
@@ -690,10 +690,9 @@ def section_5(setting: Setting) -> Exhibit:
         )
 
     caption = (
-        "Share of the time in which the channel carries data, by the way of exploiting parallelism: a basic read, b "
-        "basic write, c two-plane write, d interleaved write of two dies, e interleaved two-plane write, f "
-        "interleaved write to two chips, g basic read of the least chips that fill the channel, h basic write of "
-        "them. Above with the 64 spare bytes of a page, which 72.5 and 69.1 % need; below without them, at 30 ns, "
-        "which 94 % needs."
+        "Share of time in which the channel carries data, by the kind of parallelism: a basic read, b basic write, c "
+        "two-plane write, d interleaved write of two dies, e interleaved two-plane write, f interleaved write to two "
+        "chips, g basic read with the fewest chips that fill the channel, h the same for basic writes. Above: with the "
+        "64 spare bytes of a page, which 72.5 and 69.1% need. Below: without them, at 30 ns, which 94% needs."
     )
     return Exhibit(pa.Table.from_pylist(rows), draw, findings, caption)

@@ -1,4 +1,4 @@
-"""Pages of studies: our figures, the papers' claims and numbers beside ours, and verdicts."""
+"""Pages of studies: our figures, the papers' claims and numbers compared with ours, and verdicts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from floatgate.studies.study import Entry, Exhibit, Finding, Setting, Study
 
-#: Verdicts, with a sign that can be told apart without colour.
+#: Verdicts with signs, which are distinguishable without color.
 _SIGNS = {"agrees": "✓ agrees", "agrees in direction": "≈ in direction", "disagrees": "✗ disagrees"}
 
 _STYLE = """
@@ -39,7 +39,7 @@ details{margin:.5rem 0}.data{overflow-x:auto}
 
 @dataclass
 class Part:
-    """An exhibit as it was run, and its findings in the variants."""
+    """An exhibit with its results, and its findings in the variants."""
 
     entry: Entry
     exhibit: Exhibit
@@ -47,13 +47,13 @@ class Part:
 
     @cached_property
     def svg(self) -> str:
-        """Its figure, drawn once."""
+        """The figure as SVG, drawn once."""
         return drawing.svg(self.exhibit.draw())
 
 
 @dataclass
 class Report:
-    """A study that was run."""
+    """A study with its results."""
 
     study: Study
     setting: Setting
@@ -67,7 +67,7 @@ class Report:
 
 
 def html(report: Report) -> str:
-    """Write the page: one file that needs nothing else."""
+    """Return the page as one self-contained HTML file."""
     figures = [f"<figure>{part.svg}" for part in report.parts]
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
@@ -78,14 +78,14 @@ def html(report: Report) -> str:
 
 
 def markdown(report: Report) -> tuple[str, dict[str, str]]:
-    """Write the page for the documentation: Markdown with tables of HTML, and the figures by their names."""
+    """Return the documentation page, Markdown with HTML tables, and its figures by name."""
     names = {part.entry.key: f"{report.study.name}-{part.entry.key}.svg" for part in report.parts}
     figures = [
         f'<figure><img src="{names[part.entry.key]}" alt="{escape(part.entry.title)}" style="background:#fff">'
         for part in report.parts
     ]
     body = _body(report, figures)
-    # The page is wide, and has no headings that a table of contents would show.
+    # The page is wide, and its headings are not useful in a table of contents.
     note = "---\nhide:\n  - toc\n---\n\n<!-- Written by `make studies`: changes made here are lost. -->\n\n"
     note += f"# {report.study.name}: "
     files = {names[part.entry.key]: part.svg for part in report.parts}
@@ -93,7 +93,7 @@ def markdown(report: Report) -> tuple[str, dict[str, str]]:
 
 
 def exhibit(shown: Exhibit) -> str:
-    """Write an exhibit alone, for notebooks."""
+    """Return an exhibit alone as HTML, for notebooks."""
     return (
         f"<figure>{drawing.svg(shown.draw())}<figcaption>{escape(shown.caption)}</figcaption></figure>"
         f"{_claims(shown.findings, {})}"
@@ -104,7 +104,7 @@ def _body(report: Report, figures: Sequence[str]) -> str:
     study = report.study
     parts = [f"<p>{escape(study.citation)}.</p>\n"]
     if report.setting.quick:
-        parts.append("<p><b>A quick run: too short for its verdicts to count.</b></p>\n")
+        parts.append("<p><b>A quick run: too short for reliable verdicts.</b></p>\n")
     parts += [f"<p>{escape(text)}</p>\n" for text in study.about]
     if study.workloads:
         parts.append(_workloads(report))
@@ -132,7 +132,7 @@ def _section(part: Part, figure: str) -> str:
 
 
 def _summary(report: Report) -> str:
-    """List all claims with their verdicts, and with what each needs."""
+    """Return a table of all claims with their verdicts and needs."""
     variants = list(dict.fromkeys(variant for part in report.parts for variant in part.repeats))
     head = ["Claim", "Ours", *variants, "What it needs"]
     rows = []
@@ -153,7 +153,7 @@ def _summary(report: Report) -> str:
 
 
 def needs(finding: Finding, others: Mapping[str, Finding]) -> str:
-    """Say where a claim agrees: what it needs."""
+    """Return where a claim agrees, as a short text."""
     where = {"the standard": finding, **others}
     agreeing = [name for name, each in where.items() if each.verdict == "agrees"]
     missing = [name for name in where if name not in agreeing]
@@ -172,7 +172,7 @@ def _verdict(finding: Finding) -> str:
 
 
 def _claims(findings: Sequence[Finding], repeats: dict[str, list[Finding]]) -> str:
-    """Put claims, what the paper prints, ours and the verdicts beside each other."""
+    """Return a table of claims: the paper's numbers, ours, and the verdicts."""
     if not findings:
         return ""
     variants = list(repeats)
@@ -200,7 +200,7 @@ def _claims(findings: Sequence[Finding], repeats: dict[str, list[Finding]]) -> s
 
 
 def _workloads(report: Report) -> str:
-    """Put the moments that were asked for beside those of what was made."""
+    """Return the moments of the paper's and the generated workloads."""
     import pyarrow as pa  # noqa: PLC0415 (half a second, and not always needed)
 
     rows: list[dict[str, Any]] = []
@@ -214,19 +214,19 @@ def _workloads(report: Report) -> str:
             row[f"{label}: ours"] = None if got is None else got[key]
         rows.append(row)
     text = (
-        f"Workloads: real traces where they were given, else generated with the moments of hu2011, Table 1, "
-        f"{report.setting.requests:,} requests each, means over {len(report.setting.seeds)} random sequences, whose "
-        f"range "
-        "the bars show; variants have one. The same for all figures. Changed once, after trial runs "
-        "in which footprint and SSD were such that cleaning met nothing but stale blocks, and whose verdicts had been "
-        "seen: footprint "
-        f"{workloads.FOOTPRINT >> 20} MiB; regions of {workloads.REGION >> 10} KiB, of which that of rank k gets a "
-        f"share ~ k^-{workloads.LOCALITY:g}; {workloads.SEQUENTIAL:.0%} of the requests go on where the last one "
-        f"ended; "
-        f"exponential intervals, in the variants between batches whose requests come {workloads.BATCH_GAP_US} us after "
-        "each other; geometric sizes, of which the printed share is of whole 4 KiB at whole 4 KiB, and the "
-        "others are of sectors at any sector. The table prints all intervals in ms: those of the last four are us (a "
-        "cut of the Develop trace is 300 s long only if read so)."
+        f"Workloads: real traces if available, otherwise generated with the moments of hu2011, Table 1, "
+        f"{report.setting.requests:,} requests each. Values are means over {len(report.setting.seeds)} random "
+        f"sequences, whose "
+        "range the bars show; variants have one sequence. All figures use the same workloads. They were changed once, "
+        "after trial runs whose verdicts had been seen, and in which garbage collection found only invalid blocks. "
+        "Footprint: "
+        f"{workloads.FOOTPRINT >> 20} MiB. Regions of {workloads.REGION >> 10} KiB: the region of rank k gets a "
+        f"share ~ k^-{workloads.LOCALITY:g}. {workloads.SEQUENTIAL:.0%} of the requests continue where the previous "
+        f"one ended. "
+        f"Intervals are exponential, in the variants between batches whose requests are {workloads.BATCH_GAP_US} us "
+        "apart. Sizes are geometric: the share printed in the paper consists of multiples of 4 KiB at aligned "
+        "addresses, and the others of sectors at any sector. The table prints all intervals in ms, but those of the "
+        "last four are us (only then is a cut of the Develop trace 300 s long)."
     )
     return f"<p>{escape(text)}</p>\n{_data(pa.Table.from_pylist(rows))}"
 

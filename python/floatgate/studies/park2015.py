@@ -1,4 +1,4 @@
-"""Park et al. 2015: which allocation suits which pattern of requests."""
+"""Park et al. 2015: which allocation suits which request pattern."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ if TYPE_CHECKING:
 
     from floatgate.studies.study import Finding, Setting
 
-#: What the patterns are made of; the paper gives none of it. Fixed before the first run.
+#: Parameters of the patterns, which the paper does not contain. They were fixed before the first run.
 REGION_MIB = 128
-#: Pages of 4 KiB in a request of continuous data.
+#: Pages of 4 KiB per request for continuous data.
 REQUEST_PAGES = 16
-#: Requests per second that leave time for each to end before the next comes.
+#: Requests per second at which each request ends before the next arrives.
 CALM = 100
-#: The share of the pages that is modified in pattern B: one in each request on average.
+#: Share of the pages modified in pattern B: one per request on average.
 MODIFIED = 1 / REQUEST_PAGES
-#: Streams of continuous data side by side in pattern C.
+#: Concurrent streams of continuous data in pattern C.
 STREAMS = 4
-#: The share of the time that the dies would be busy with what patterns C and D ask for.
+#: Share of the time that patterns C and D would keep the dies busy.
 LOAD = 0.5
 SEEDS = (1, 2, 3)
 
-#: Blocks of a plane where B's pages are modified until dies wear, and how often the flash is written then.
+#: Blocks per plane when B's pages are modified until dies wear, and number of times that the flash is filled.
 WORN_BLOCKS = 64
 WORN_WRITES = 2
 
@@ -51,20 +51,19 @@ STUDY = Study(
     "J. Y. Park, H. Jung, J. T. Kim, International Journal of Electrical, Electronic and Communication Sciences 9(12), "
     "2015",
     [
-        "Device: the built-in park2015, 8 channels x 2 packages x 2 dies, a page read in 100 us and a page write in "
-        "1000 us, no cleaning. Static allocation against dynamic, both in the order channel, die, package.",
-        "The paper describes its patterns in words alone. Here data are continuous in requests of "
-        f"{REQUEST_PAGES} pages of 4 KiB (64 KiB) over {REGION_MIB} MiB. Writes come first, then reads of what was "
-        f"written. A: {CALM} requests per second, each done before the next. B: the same, and between them "
-        f"{MODIFIED:.1%} of the pages are modified, one by one. C: requests come at random (Poisson) and keep the dies "
-        f"busy for {LOAD:.0%} of the time, writes as well as reads; they belong to {STREAMS} streams side by side, as "
-        f"the paper "
-        "speaks of dies that other operations occupy. With one stream alone, which is how C was read first, requests "
-        "of equal size take the dies in turn, which is the best that can be done, and both schemes write in the same "
-        "time: that stands beside it. D: the same, single pages at random places of data "
-        f"that were written before. Means of {len(SEEDS)} seeds.",
+        "Device: the built-in park2015, 8 channels x 2 packages x 2 dies, 100 us to read a page, 1000 us to write a "
+        "page, no garbage collection. Static and dynamic allocation, both in the order channel, die, package.",
+        "The paper describes its patterns only in words. Here data are continuous in requests of "
+        f"{REQUEST_PAGES} pages of 4 KiB (64 KiB) over {REGION_MIB} MiB. Writes come first, then reads of the written "
+        f"data. A: {CALM} requests per second, each of which ends before the next. B: the same, and in between, "
+        f"{MODIFIED:.1%} of the pages are modified one by one. C: requests arrive at random (Poisson) and keep the "
+        f"dies busy for {LOAD:.0%} of the time, both writes and reads. They belong to {STREAMS} concurrent streams, "
+        f"because the paper mentions dies that other operations occupy. With only one stream, the first "
+        "interpretation of C, requests of equal size use the dies in turn, which is optimal, and both schemes write "
+        "in the same time. These results are shown as well. D: the same as C, with single pages at random addresses "
+        f"of data that were written before. Means of {len(SEEDS)} seeds.",
         "No pattern needs garbage collection, as in the paper, except in the figure of wear. There the device has "
-        f"{WORN_BLOCKS} blocks in a plane, and enough is written to fill the flash {WORN_WRITES} times.",
+        f"{WORN_BLOCKS} blocks per plane, and enough is written to fill the flash {WORN_WRITES} times.",
     ],
     [],
     variants=FOOTPRINTS,
@@ -72,7 +71,7 @@ STUDY = Study(
 
 
 def _words(pattern: str, setting: Setting, load: float = LOAD, modified: float = MODIFIED) -> tuple[str, str]:
-    """Give the state that a pattern begins with, and its jobs: one that writes, one that reads."""
+    """Return the initial state of a pattern, and its two jobs, which write and read."""
     size = max(1, int(REGION_MIB * setting.footprint * (0.125 if setting.quick else 1.0)))
     region, block = f"size={size}m", f"bs={4 * REQUEST_PAGES}k"
     written = f"rw=write {block} {region}"
@@ -109,7 +108,7 @@ def _words(pattern: str, setting: Setting, load: float = LOAD, modified: float =
 
 
 def _times(setting: Setting, cases: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Run cases with both schemes, and give mean response times in microseconds over the seeds."""
+    """Run cases with both schemes, and return mean response times in microseconds over the seeds."""
     points = [
         {
             "device": "park2015",
@@ -138,20 +137,19 @@ def _times(setting: Setting, cases: Sequence[Mapping[str, Any]]) -> list[dict[st
 
 
 _A = Claim(
-    "A: where each request is done before the next comes, both schemes take the same time.",
+    "A: if each request ends before the next arrives, both schemes take the same time.",
     "Section III-A, Figure 3",
 )
 _B_READ = Claim(
-    "B: after a few pages were modified, reads take longer with dynamic allocation, almost 1.5 times.",
+    "B: after a few pages were modified, reads take almost 1.5 times as long with dynamic allocation.",
     "Section III-B, Figure 3",
     "1.5x",
 )
 _B_WRITE = Claim("B: writes take the same time.", "Section III-B")
 _C_READ = Claim("C: reads are faster with static allocation.", "Section III-C, Figure 3")
 _ONE_STREAM = (
-    "With one stream, requests of equal size take the dies in turn with either allocation, which is the best that can "
-    "be "
-    "done: both put the same pages on the same dies. The paper speaks of dies that other operations occupy."
+    "With one stream, requests of equal size use the dies in turn with either allocation, which is optimal: both put "
+    "the same pages on the same dies. The paper mentions dies that other operations occupy."
 )
 _C_ONE_READ = Claim("C with one stream: reads are faster with static allocation.", "Section III-C", why=_ONE_STREAM)
 _C_ONE_WRITE = Claim("C with one stream: writes are faster with dynamic allocation.", "Section III-C", why=_ONE_STREAM)
@@ -161,10 +159,10 @@ _D_WRITE = Claim(
     "D: random writes take 1.15 times as long with static allocation.",
     "Section III-D, Figure 3",
     "1.15x",
-    why="The paper does not say how much it asks for, and the number is one of load. A die of static allocation is a "
-    "queue of its own (M/D/1, where a wait of rho / (2 (1 - rho)) services is expected: 1.5 at a load of 0.5, where "
-    "we run it), while dynamic allocation nearly always finds one of 32 dies idle. 1.15 belongs to a load of 0.23; "
-    "the figure of the penalty by load shows it.",
+    why="The paper does not specify the load, and the number depends on it. A die of static allocation is a separate "
+    "queue (M/D/1, with an expected wait of rho / (2 (1 - rho)) services: 1.5 at a load of 0.5, as in our runs), while "
+    "dynamic allocation nearly always finds one of 32 dies idle. 1.15 corresponds to a load of 0.23, as the figure of "
+    "the penalty by load shows.",
 )
 
 
@@ -188,9 +186,9 @@ def _verdicts(rows: Mapping[str, Mapping[str, Any]]) -> list[Finding]:
     ]
 
 
-@STUDY.exhibit("figure-3", "Figure 3: normalised mean response time by pattern and allocation")
+@STUDY.exhibit("figure-3", "Figure 3: normalized mean response time by pattern and allocation")
 def figure_3(setting: Setting) -> Exhibit:
-    """Patterns A to D with both schemes."""
+    """Run patterns A to D with both schemes."""
     import pyarrow as pa  # noqa: PLC0415 (half a second, and not always needed)
 
     rows = _times(setting, [{"pattern": name, "words": _words(name, setting)} for name in PATTERNS])
@@ -215,7 +213,7 @@ def figure_3(setting: Setting) -> Exhibit:
         return drawing.bars(*panels)
 
     findings = _verdicts({str(row["pattern"]): row for row in rows})
-    caption = "Mean response time, normalised to the better scheme of each pair. 1 is the better one."
+    caption = "Mean response time, normalized to the better scheme of each pair."
     return Exhibit(pa.Table.from_pylist(rows), draw, findings, caption)
 
 
@@ -230,13 +228,13 @@ _FIGURE_1 = (
         "1x",
     ),
 )
-#: Places of three pages, by the first level of a static order and the distance of their numbers.
+#: Distance of the numbers of three pages that differ in the first level of a static order.
 _CASES_1 = {"one die": 32, "one channel": 8, "different channels": 1}
 
 
 @STUDY.exhibit("figure-1", "Figure 1: three reads of one die, of different channels and of different dies of a channel")
-def figure_1(setting: Setting) -> Exhibit:  # noqa: ARG001 (every exhibit takes one)
-    """Read three pages at once from places that differ in one level."""
+def figure_1(setting: Setting) -> Exhibit:  # noqa: ARG001 (every exhibit has a setting)
+    """Read three pages at once at addresses that differ in one level."""
     import pyarrow as pa  # noqa: PLC0415
 
     one = _at_once([0])
@@ -257,15 +255,14 @@ def figure_1(setting: Setting) -> Exhibit:  # noqa: ARG001 (every exhibit takes 
         )
 
     caption = (
-        "Time until three pages are read that are asked for at once, over that of one page. Static allocation in the "
-        "order "
-        "channel, die, package. The paper gives the bus no time of its own, so dies of one channel do not wait for it."
+        "Time to read three pages at once, relative to one page. Static allocation in the order channel, die, package. "
+        "In the paper, the bus takes no time, so dies of one channel do not wait for it."
     )
     return Exhibit(pa.Table.from_pylist(rows), draw, findings, caption)
 
 
 def _at_once(pages: Sequence[int]) -> float:
-    """Return when the last of some pages has been read that are asked for at once, in microseconds."""
+    """Return the time to read some pages at once, in microseconds."""
     with tempfile.TemporaryDirectory() as place:
         trace = Path(place, "reads.ascii")
         trace.write_text("".join(f"0 0 {8 * page} 8 1\n" for page in pages), encoding="ascii")
@@ -277,18 +274,18 @@ def _at_once(pages: Sequence[int]) -> float:
 
 
 _FIGURE_2 = (
-    Claim("Figure 2: dynamic allocation writes sooner, by A.", "Section II, Figure 2"),
-    Claim("Figure 2: static allocation reads sooner, by B, and A is greater than B.", "Section II, Figure 2"),
+    Claim("Figure 2: dynamic allocation writes earlier, by A.", "Section II, Figure 2"),
+    Claim("Figure 2: static allocation reads earlier, by B, and A is greater than B.", "Section II, Figure 2"),
     Claim("The gain B is repeated with each read until the data are modified or erased.", "Section II"),
-    Claim("C: with enough reads for each write static allocation is faster overall.", "Section III-C"),
+    Claim("C: with enough reads per write, static allocation is faster overall.", "Section III-C"),
 )
-#: Times that the data of pattern C are read.
+#: Number of times that the data of pattern C are read.
 _RE_READS = (1, 2, 4, 8, 16)
 
 
-@STUDY.exhibit("figure-2", "Figure 2 and Section III-C: what is won once and what is won with each read")
+@STUDY.exhibit("figure-2", "Figure 2 and Section III-C: gains per write and per read")
 def figure_2(setting: Setting) -> Exhibit:
-    """Read the data of pattern C several times, and compare the time that all requests take with both schemes."""
+    """Read the data of pattern C several times, and compare the total time of both schemes."""
     import pyarrow as pa  # noqa: PLC0415
 
     times = _RE_READS[::2] if setting.quick else _RE_READS
@@ -331,22 +328,21 @@ def figure_2(setting: Setting) -> Exhibit:
         )  # fmt: skip
 
     caption = (
-        "Pattern C, its data read several times: the sum of the response times of the write and the reads of a "
-        "request's "
-        "data, with dynamic allocation over that with static. Above the dashed line static allocation is faster."
+        "Pattern C with data that are read several times: the sum of the response times of the write and the reads of "
+        "a request's data, with dynamic allocation relative to static. Above the dashed line, static is faster."
     )
     return Exhibit(pa.Table.from_pylist(rows), draw, findings, caption)
 
 
 _GROWS = Claim(
-    "B: the penalty depends on how much is no longer read in parallel.",
+    "B: the penalty depends on how many pages are no longer read in parallel.",
     "Section III-B",
 )
 
 
 @STUDY.exhibit("penalty-of-reads", "Pattern B by the share of modified pages")
 def penalty_of_reads(setting: Setting) -> Exhibit:
-    """Show what Section III-B says in words: the penalty of reads as more pages are modified."""
+    """Measure the penalty of reads, which Section III-B describes in words, by the share of modified pages."""
     import pyarrow as pa  # noqa: PLC0415
 
     shares = [1 / 128, 1 / 64, 1 / 32, 1 / 16, 1 / 8, 1 / 4]
@@ -378,22 +374,22 @@ def penalty_of_reads(setting: Setting) -> Exhibit:
         )
 
     caption = (
-        f"Reads of {REQUEST_PAGES} pages of which some were modified. The dashed line is the paper's 'almost 1.5 "
-        "times'. A page that was written elsewhere makes a read of 16 of the 32 dies twice as long if its new die is "
-        "one of the others' 15: with one in each read that is about every second one."
+        f"Reads of {REQUEST_PAGES} pages, some of which were modified. The dashed line is the paper's 'almost 1.5 "
+        "times'. A read of 16 of the 32 dies takes twice as long if the new die of a modified page is one of the 15 "
+        "dies of the other pages. With one modified page per read, this affects about every second read."
     )
     return Exhibit(pa.Table.from_pylist(rows), draw, findings, caption)
 
 
 _WEAR = Claim(
-    "B: static allocation is suitable 'except wear-leveling problem': the dies that hold the modified pages wear most.",
+    "B: static allocation is suitable 'except wear-leveling problem': the dies of the modified pages wear most.",
     "Section III-B",
 )
 
 
-@STUDY.exhibit("wear-of-modified-pages", "Pattern B, the same few pages modified again and again")
+@STUDY.exhibit("wear-of-modified-pages", "Pattern B, with repeated changes of the same few pages")
 def wear_of_modified_pages(setting: Setting) -> Exhibit:
-    """Show what Section III-B leaves aside: how evenly dies wear by how often the same pages are modified."""
+    """Measure how evenly dies wear, which Section III-B omits, by how often the same pages are modified."""
     import pyarrow as pa  # noqa: PLC0415
 
     size = max(1, int(REGION_MIB * setting.footprint * (0.125 if setting.quick else 1.0)))
@@ -428,20 +424,20 @@ def wear_of_modified_pages(setting: Setting) -> Exhibit:
         )
 
     caption = (
-        "Single pages of data that were written in requests of 64 KiB are modified, at random or the first of each "
-        "request. With static allocation a page returns to its die each time, so the die of a page that is modified "
-        "often is erased often. Where the first page of each request is modified, 2 of the 32 dies take all writes, 16 "
-        "times the mean. Dynamic allocation goes round the dies."
+        "Single pages of data that were written in requests of 64 KiB are modified, at random or the first page of "
+        "each request. With static allocation, a page always returns to the same die, so the die of a frequently "
+        "modified page is erased often. If the first page of each request is modified, 2 of the 32 dies receive all "
+        "writes, 16 times the mean. Dynamic allocation cycles through the dies."
     )
     return Exhibit(pa.Table.from_pylist(rows), draw, findings, caption)
 
 
-_LOADS = Claim("D: with static allocation, writes wait for a die that is busy.", "Section III-D and Figure 2")
+_LOADS = Claim("D: with static allocation, writes wait for a busy die.", "Section III-D and Figure 2")
 
 
 @STUDY.exhibit("penalty-of-writes", "Pattern D by load")
 def penalty_of_writes(setting: Setting) -> Exhibit:
-    """Show what Section III-D leaves open: the penalty of writes as more is asked for."""
+    """Measure the penalty of writes, for which Section III-D gives no load, by load."""
     import pyarrow as pa  # noqa: PLC0415
 
     loads = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8]
@@ -469,7 +465,7 @@ def penalty_of_writes(setting: Setting) -> Exhibit:
         )
 
     caption = (
-        "Random writes of a page. The dashed line is the paper's 1.15. Each die of static allocation is a queue of its "
-        "own; the formula is the mean time in such a queue over that of one write."
+        "Random writes of a page. The dashed line is the paper's 1.15. With static allocation, each die is a separate "
+        "queue. The formula is the mean time in such a queue, relative to the time of one write."
     )
     return Exhibit(pa.Table.from_pylist(rows), draw, findings, caption)

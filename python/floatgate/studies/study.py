@@ -1,4 +1,4 @@
-"""What a study is made of: exhibits (figures and tables), the claims that they bear on, and verdicts."""
+"""Parts of a study: exhibits (figures and tables), their claims, and verdicts."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from matplotlib.figure import Figure
 
-#: What comes of comparing a claim with runs.
+#: Result of comparing a claim with runs.
 Verdict = Literal["agrees", "agrees in direction", "disagrees"]
 
-#: Two figures that differ by less than this share are called equal.
+#: Two values that differ by less than this share are considered equal.
 EQUAL = 0.01
-#: A published number is met by one that differs from it by no more than this share.
+#: A published number agrees with a value within this share of it.
 CLOSE = 0.10
 
-#: How verdicts come about, for the pages.
+#: Rules for verdicts, for the pages.
 RULES = (
     f"A claim that one thing is better than another under all workloads *agrees* if no workload contradicts it by more "
-    f"than {EQUAL:.0%} and most show it by more than that; *agrees in direction* if the geometric mean over the "
-    f"workloads shows it by more than that; else it *disagrees*. A number *agrees* within {CLOSE:.0%} if it shows the "
-    f"effect, by more than {EQUAL:.0%} on the same side; it is *in direction* if it does so and the effect is not ten "
-    "times smaller or larger; else it *disagrees*. What is said to be equal agrees within 2 %. The rules were fixed "
-    "before the first run, and made stricter once: no effect of any size was needed before."
+    f"than {EQUAL:.0%} and most show it by more than that. It *agrees in direction* if the geometric mean over the "
+    f"workloads shows it by more than that. Otherwise it *disagrees*. A number *agrees* within {CLOSE:.0%} if it shows "
+    f"the effect, by more than {EQUAL:.0%} on the same side. It is *in direction* if it does so and the effect is not "
+    "ten times smaller or larger. Otherwise it *disagrees*. Values that are claimed to be equal agree within 2%. The "
+    "rules were fixed before the first run, and made stricter once: before, an effect of any size was enough."
 )
 
-#: What each verdict is repeated at, one thing changed at a time: what is changed, and how.
+#: Variants for which each verdict is repeated. Each changes one parameter of the setting.
 VARIANTS: dict[str, dict[str, Any]] = {
     "half the footprint": {"footprint": 0.5},
     "twice the footprint": {"footprint": 2.0},
@@ -47,28 +47,28 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "batches of 32": {"batch": 32},
     "first come, first served": {"scheduler": "fcfs"},
 }
-#: Of those, what patterns of jobs can be repeated at.
+#: Variants that are possible for patterns of jobs.
 FOOTPRINTS = ("half the footprint", "twice the footprint")
 
 
 @dataclass(frozen=True)
 class Claim:
-    """What a paper says, in our words, with the numbers of its tables and sentences.
+    """A claim of a paper in our words, with the numbers of its tables and sentences.
 
-    Nothing is read off the bars of its figures.
+    No numbers are read from the bars of its figures.
     """
 
     text: str
     where: str
-    #: The number as it is printed, with what it is of.
+    #: The published number, and what it refers to.
     published: str = ""
-    #: Why ours differs, where it does: found out by hand on the standard runs, on which it stands.
+    #: Reason for a deviation, found by hand on the standard runs.
     why: str = ""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What runs say to a claim."""
+    """The comparison of a claim with runs."""
 
     claim: Claim
     verdict: Verdict
@@ -76,12 +76,12 @@ class Finding:
 
 
 def better(claim: Claim, pairs: Mapping[str, tuple[float, float]]) -> Finding:
-    """Hold a claim that the first of two figures is the smaller one, under each of several workloads.
+    """Check the claim that the first of two values is smaller, under each of several workloads.
 
     Parameters
     ----------
     pairs
-        By workload, the figure that is claimed to be smaller, and the other one.
+        By workload: the value that is claimed to be smaller, and the other one.
     """
     ratios = {name: _ratio(small, large) for name, (small, large) in pairs.items()}
     against = [name for name, ratio in ratios.items() if ratio < 1 / (1 + EQUAL)]
@@ -95,7 +95,7 @@ def better(claim: Claim, pairs: Mapping[str, tuple[float, float]]) -> Finding:
 
 
 def equal(claim: Claim, pairs: Mapping[str, tuple[float, float]], within: float = 0.02) -> Finding:
-    """Hold a claim that two figures are equal, under each of several workloads."""
+    """Check the claim that two values are equal, under each of several workloads."""
     ratios = {name: _ratio(*pair) for name, pair in pairs.items()}
     same = sum(abs(ratio - 1) <= within for ratio in ratios.values())
     mean = statistics.geometric_mean(ratios.values())
@@ -108,7 +108,7 @@ def equal(claim: Claim, pairs: Mapping[str, tuple[float, float]], within: float 
 
 
 def number(claim: Claim, ours: float, published: float, *, neutral: float = 1.0, unit: str = "") -> Finding:
-    """Hold a number that is printed; `neutral` is the number that would say that there is no effect."""
+    """Check a published number. `neutral` is the value without an effect."""
     verdict: Verdict = "disagrees"
     least = EQUAL * max(1.0, abs(neutral))
     shows = abs(ours - neutral) > least and (ours - neutral) * (published - neutral) > 0
@@ -121,12 +121,12 @@ def number(claim: Claim, ours: float, published: float, *, neutral: float = 1.0,
 
 
 def holds(claim: Claim, true: bool, ours: str, *, nearly: bool = False) -> Finding:
-    """Hold a claim that is true or not, or nearly so."""
+    """Check a claim that is true, nearly true, or false."""
     return Finding(claim, "agrees" if true else "agrees in direction" if nearly else "disagrees", ours)
 
 
 def _ratio(small: float, large: float) -> float:
-    """Compare two figures; two zeros are equal, and nothing is infinitely better than 1,000 times."""
+    """Return the ratio of two values, limited to 1,000. The ratio of two zeros is 1."""
     if small == large:
         return 1.0
     return min(1e3, max(1e-3, large / small if small else 1e3))
@@ -141,12 +141,12 @@ def _spread(ratios: Mapping[str, float], mean: float, count: str) -> str:
 
 @dataclass(frozen=True)
 class Exhibit:
-    """A figure or table of a paper, done again: our data, how to draw them, and what they say to its claims."""
+    """A reproduced figure or table of a paper: our data, the drawing, and the findings for its claims."""
 
     data: pa.Table
     draw: Callable[[], Figure]
     findings: list[Finding]
-    #: What is shown, and how to read it.
+    #: Description of the content, and how to read it.
     caption: str
 
     def _repr_html_(self) -> str:
@@ -156,7 +156,7 @@ class Exhibit:
 
 
 class _Scratch:
-    """A directory that is there when it is asked for, and gone with this object."""
+    """A temporary directory, created on first use and deleted with this object."""
 
     @cached_property
     def place(self) -> Path:
@@ -167,28 +167,28 @@ class _Scratch:
 
 @dataclass(frozen=True)
 class Setting:
-    """How a study is run.
+    """Parameters of a study.
 
     Parameters
     ----------
     requests
-        Requests of each workload.
+        Number of requests per workload.
     footprint
-        What the footprint of generated workloads is multiplied by.
+        Factor for the footprint of generated workloads.
     batch
-        Requests of generated workloads that come together; 1 for each by itself.
+        Requests per batch of generated workloads; 1 for single requests.
     scheduler
-        Which waiting operation a chip takes next, as the option ``scheduler`` of a device.
+        Option ``scheduler`` of the device.
     seeds
-        Random sequences of generated workloads: figures are means over them, and show their range.
+        Random sequences of generated workloads. Figures show means over them, and their range.
     traces
-        A directory with real traces, which are replayed in the place of generated workloads.
+        A directory with real traces, which are replayed instead of generated workloads.
     directory
-        Where workloads and finished runs are kept, so that a run is made once; a temporary one where not given.
+        Directory for workloads and finished runs, which are reused. Default: a temporary directory.
     jobs
-        Runs at once, as ``n_jobs`` of :func:`floatgate.sweep`.
+        Parallel runs, as ``n_jobs`` of :func:`floatgate.sweep`.
     quick
-        Whether this is a small run, of which the verdicts count for little.
+        True for a small run, whose verdicts are not reliable.
     progress
         As in :func:`floatgate.sweep`.
     """
@@ -221,9 +221,9 @@ class Setting:
         )  # fmt: skip
 
     def rows(self, points: Iterable[Mapping[str, Any]], **options: Any) -> list[dict[str, Any]]:  # noqa: ANN401
-        """Run points as :func:`floatgate.sweep` does, and give their rows; a point may have a ``prewrite``.
+        """Run points as :func:`floatgate.sweep` does, and return their rows. A point may have a ``layout``.
 
-        Keys of a point that begin with an underscore are ours, and stand in its row.
+        Keys of a point that start with an underscore are not passed on, and are copied to its row.
 
         Raises
         ------
@@ -251,7 +251,7 @@ def _plain(point: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class _Function(Protocol):
-    """A figure or table: a function of how it is run."""
+    """A figure or table, as a function of the setting."""
 
     def __call__(self, setting: Setting | None = None) -> Exhibit: ...
 
@@ -266,20 +266,20 @@ class Entry:
 
 
 class Study:
-    """A paper, done again.
+    """A reproduction of a paper.
 
     Parameters
     ----------
     name
-        What it is called on the command line.
+        Name on the command line.
     title, citation
-        Of the paper.
+        Title and citation of the paper.
     about
-        What is run, and how what the paper leaves open is read: paragraphs.
+        Paragraphs about the runs, and about assumptions that the paper leaves open.
     workloads
-        The workloads that it uses, by their names in :mod:`floatgate.studies.workloads`.
+        Names of the workloads in :mod:`floatgate.studies.workloads`.
     variants
-        What its verdicts are repeated at, of :data:`VARIANTS`.
+        Names of the :data:`VARIANTS` for which verdicts are repeated.
     """
 
     def __init__(
@@ -301,7 +301,7 @@ class Study:
         self.entries: dict[str, Entry] = {}
 
     def exhibit(self, key: str, title: str) -> Callable[[Callable[[Setting], Exhibit]], _Function]:
-        """Take a function as a figure or table of the study, called by `key` on the command line."""
+        """Register a function as a figure or table of the study. Its name on the command line is `key`."""
 
         def register(function: Callable[[Setting], Exhibit]) -> _Function:
             @wraps(function)
@@ -314,14 +314,14 @@ class Study:
         return register
 
     def chosen(self, keys: Sequence[str]) -> list[Entry]:
-        """Give figures and tables by their keys, all where there are none.
+        """Return figures and tables by key, or all without keys.
 
         Raises
         ------
         OptionError
-            There is no such one.
+            A figure or table does not exist.
         """
         for key in keys:
             if key not in self.entries:
-                raise OptionError(f"{self.name} has no {key}: it has {', '.join(self.entries)}")
+                raise OptionError(f"{self.name} has no {key}: expected {', '.join(self.entries)}")
         return [entry for key, entry in self.entries.items() if not keys or key in keys]

@@ -1,9 +1,9 @@
-"""What the studies run: every parameter of every generated workload stands here, and nowhere else.
+"""Workloads of the studies. All parameters of generated workloads are in this file.
 
-The traces of the papers are not ours to give away. Where the user has them (``traces=``), they are replayed; else a
-workload is made with the moments that the papers print. What the papers leave open (footprint, locality, burstiness,
-how sizes and gaps are spread) was fixed before the first whole run, is the same for all figures, and is not tuned:
-studies repeat each verdict at half and at twice the footprint, and with requests in batches.
+We may not distribute the traces of the papers. If the user has them (``traces=``), they are replayed. Otherwise,
+workloads are generated with the moments that the papers contain. Parameters that the papers leave open (footprint,
+locality, burstiness, distributions of sizes and gaps) were fixed before the first full run. They are the same for all
+figures, and are not tuned. Studies repeat each verdict at half and twice the footprint, and with requests in batches.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-#: Where the requests of a generated workload go: so many bytes from the beginning of the device.
+#: Size of the area that generated workloads use, in bytes from the start of the device.
 FOOTPRINT = 48 << 20
-#: Regions of so many bytes are ranked by how often they are used: the region of rank k gets a share ~ k ** -LOCALITY.
+#: Size of a region in bytes. Regions are ranked by use: the region of rank k gets a share ~ k ** -LOCALITY.
 REGION = 64 << 10
-#: The exponent of that law (Zipf's). Reads and writes have one ranking.
+#: Exponent of this distribution (Zipf). Reads and writes have the same ranking.
 LOCALITY = 1.0
-#: The share of the requests that start where the last one of their kind ended.
+#: Share of the requests that start where the previous one of their kind ended.
 SEQUENTIAL = 0.2
-#: Requests of a batch come so many microseconds after each other, where they come in batches.
+#: Time between requests of a batch, in microseconds.
 BATCH_GAP_US = 20
-#: Requests of a workload, and in a quick study.
+#: Number of requests of a workload, and in a quick study.
 REQUESTS = 100_000
 QUICK_REQUESTS = 1_500
-#: No request is larger.
+#: Maximum size of a request, in bytes.
 LARGEST = 1 << 20
-#: Of all random numbers.
+#: Seed of all random numbers.
 SEED = 2011
 
-#: Raised when the same parameters make other requests.
+#: Must be raised if the same parameters generate other requests.
 _GENERATION = 1
 
 _SECTOR = 512
@@ -48,10 +48,10 @@ _PAGE = 4096
 
 @dataclass(frozen=True)
 class Moments:
-    """What hu2011 prints of a trace: Table 1, and Section 4.1 for the share of the writes.
+    """Moments of a trace in hu2011: Table 1, and Section 4.1 for the share of multiples of 4 KiB.
 
-    The table has milliseconds for all intervals. Those of the four traces of Microsoft's are microseconds: the Develop
-    trace is of servers that take hundreds of requests a second, and would have one in two seconds.
+    The table has milliseconds for all intervals. Those of Microsoft's four traces are microseconds: the servers of the
+    Develop trace receive hundreds of requests per second, not one in two seconds.
     """
 
     name: str
@@ -60,7 +60,7 @@ class Moments:
     write_kib: float
     read_share: float
     interval_us: float
-    #: The share of the writes that are of 4 KiB or a multiple, where it is printed; it is taken for reads too.
+    #: Share of the writes whose size is a multiple of 4 KiB, if the paper has it. It is used for reads, too.
     multiples: float | None = None
 
 
@@ -81,9 +81,9 @@ TABLE_1 = {
 
 @dataclass(frozen=True)
 class Intense:
-    """A synthetic workload of hu2011, Table 6: equal sizes and intervals, places uniform at multiples of 4 KiB.
+    """A synthetic workload of hu2011, Table 6: equal sizes and intervals, addresses uniform at multiples of 4 KiB.
 
-    The table says "30us (75%)" and no more; docs/model/parallelism.md compares readings. Here all intervals are equal.
+    The table only says "30us (75%)". docs/model/parallelism.md compares interpretations. Here all intervals are equal.
     """
 
     name: str
@@ -103,14 +103,14 @@ TABLE_6 = {
     )
 }
 
-#: How the files of the real traces are called, without regard to case, and how they are read.
+#: Names of the files of real traces, ignoring case, and options to read them.
 FILES: dict[str, tuple[tuple[str, ...], dict[str, str]]] = {
     "Fin1": (("fin1*", "financial1*"), {}),
     "Fin2": (("fin2*", "financial2*"), {}),
     "Web": (("websearch*", "wsrch*"), {}),
     "Ex": (("exchange*",), {}),
     "MSN": (("msn*",), {}),
-    # Cuts of this trace in SSDsim's columns have microseconds in the place of nanoseconds.
+    # Cuts of this trace in SSDsim's columns have times in microseconds instead of nanoseconds.
     "Dev": (("develop*", "dtrs*", "devtools*"), {"format": "ssdsim", "time_unit": "us"}),
     "Rad": (("radius*",), {}),
 }
@@ -118,10 +118,10 @@ FILES: dict[str, tuple[tuple[str, ...], dict[str, str]]] = {
 
 @dataclass(frozen=True)
 class Made:
-    """A workload, and what was made of it."""
+    """A workload, and its origin."""
 
     trace: Trace
-    #: Where it comes from, in words.
+    #: Origin of the trace, for the page.
     origin: str
     real: bool
 
@@ -136,35 +136,35 @@ def workload(
     seed: int = 0,
     traces: Path | None = None,
 ) -> Made:
-    """Give a workload of the papers: the real trace if it is there, else a generated one.
+    """Return a workload of the papers: the real trace if available, otherwise a generated one.
 
     Parameters
     ----------
     name
-        Its abbreviation in hu2011, Table 1 or 6.
+        Abbreviation in hu2011, Table 1 or 6.
     directory
-        Where generated workloads are written, in the format of SSDsim's traces.
+        Directory for generated workloads, in the format of SSDsim's traces.
     requests
-        Requests after which it ends.
+        Maximum number of requests.
     footprint
-        What :data:`FOOTPRINT` is multiplied by.
+        Factor for :data:`FOOTPRINT`.
     batch
-        Requests that come together, :data:`BATCH_GAP_US` apart; 1 for each by itself. The mean interval is the same.
+        Requests per batch, :data:`BATCH_GAP_US` apart; 1 for single requests. The mean interval is the same.
     seed
-        Number of the random sequence; each gives other requests with the same moments.
+        Number of the random sequence. Each gives other requests with the same moments.
     traces
-        A directory with the real traces, called as :data:`FILES` has them.
+        A directory with real traces, named as in :data:`FILES`.
 
     Raises
     ------
     TraceError
-        The directory of the traces is none.
+        The directory of the traces does not exist.
     """
     found = _found(name, traces) if traces is not None else None
     if found is not None:
         reading = {"format": None, **FILES[name][1]} if _is_ssdsim(found) else {}
         trace = Trace(found, fit="wrap", limit=requests, name=name, **reading)  # type: ignore[arg-type]
-        return Made(trace, f"the trace {found.name}, its first {requests} requests at most", real=True)
+        return Made(trace, f"the trace {found.name}, at most the first {requests} requests", real=True)
     place = directory / f"{name}-{requests}-{footprint:g}-{batch}-{seed}-{_digest()}.ascii"
     if not place.is_file():
         directory.mkdir(parents=True, exist_ok=True)
@@ -179,21 +179,21 @@ def _is_ssdsim(path: Path) -> bool:
 
 def _found(name: str, traces: Path) -> Path | None:
     if not traces.is_dir():
-        raise TraceError(f"there is no directory {traces}: --traces takes the one that the traces are in")
+        raise TraceError(f"directory {traces} does not exist; --traces needs the directory of the traces")
     patterns = FILES.get(name, ((), {}))[0]
     files = sorted(file for file in traces.iterdir() if file.is_file())
     return next((file for pattern in patterns for file in files if Path(file.name.lower()).match(pattern)), None)
 
 
 def _digest() -> str:
-    """Name all parameters, so that a workload of other ones has another name."""
+    """Return a digest of all parameters, which is part of the name of a workload."""
     said = (REGION, LOCALITY, SEQUENTIAL, FOOTPRINT, LARGEST, SEED, TABLE_1, TABLE_6, _GENERATION, BATCH_GAP_US)
     return hashlib.sha256(repr(said).encode()).hexdigest()[:8]
 
 
 @dataclass(frozen=True)
 class Requests:
-    """Requests: arrivals in nanoseconds, places and sizes in sectors."""
+    """Requests: arrivals in nanoseconds, addresses and sizes in sectors."""
 
     arrival: NDArray[np.int64]
     read: NDArray[np.bool_]
@@ -201,7 +201,7 @@ class Requests:
     sectors: NDArray[np.int64]
 
     def moments(self) -> dict[str, float]:
-        """Give what Table 1 has: sizes in KiB, the share of reads, the mean interval in microseconds."""
+        """Return the values of Table 1: mean sizes in KiB, the share of reads, the mean interval in microseconds."""
         kib = self.sectors / 2
         return {
             "read_kib": float(kib[self.read].mean()) if self.read.any() else 0.0,
@@ -212,7 +212,7 @@ class Requests:
 
 
 def generate(name: str, requests: int, footprint: float = 1.0, batch: int = 1, seed: int = 0) -> Requests:
-    """Make the requests of a workload: the same ones on every machine."""
+    """Generate the requests of a workload. They are the same on every machine."""
     import numpy as np  # noqa: PLC0415 (not needed to list studies)
 
     random = np.random.default_rng([SEED + seed, *name.encode()])
@@ -231,7 +231,7 @@ def generate(name: str, requests: int, footprint: float = 1.0, batch: int = 1, s
 
 
 def _batches(arrival: NDArray[np.int64], batch: int) -> NDArray[np.int64]:
-    """Let requests come in batches, each when its first one would; the mean interval stays the same."""
+    """Group arrivals into batches, each at the time of its first request. The mean interval stays the same."""
     import numpy as np  # noqa: PLC0415
 
     index = np.arange(len(arrival))
@@ -240,14 +240,14 @@ def _batches(arrival: NDArray[np.int64], batch: int) -> NDArray[np.int64]:
 
 
 def _multiples(mean_kib: NDArray[np.float64], random: np.random.Generator) -> NDArray[np.int64]:
-    """Draw sizes of whole 4 KiB, geometric, with the mean; 4 KiB where that is less."""
+    """Draw geometric sizes in multiples of 4 KiB with the given mean, at least 4 KiB."""
     import numpy as np  # noqa: PLC0415
 
     return 8 * random.geometric(1 / np.maximum(1.0, mean_kib / 4)).astype(np.int64)
 
 
 def _others(mean_kib: NDArray[np.float64], random: np.random.Generator, apart: bool) -> NDArray[np.int64]:
-    """Draw sizes of whole sectors, geometric, with the mean; with `apart` none is a multiple of 4 KiB."""
+    """Draw geometric sizes in sectors with the given mean. With `apart`, no size is a multiple of 4 KiB."""
     import numpy as np  # noqa: PLC0415
 
     sectors = random.geometric(1 / np.maximum(1.0, mean_kib * 2)).astype(np.int64)
@@ -258,7 +258,7 @@ def _others(mean_kib: NDArray[np.float64], random: np.random.Generator, apart: b
 def _places(
     sectors: NDArray[np.int64], read: NDArray[np.bool_], size: int, random: np.random.Generator
 ) -> NDArray[np.int64]:
-    """Place requests: whole pages at whole pages, others at any sector."""
+    """Draw the addresses of requests: multiples of 4 KiB are aligned to 4 KiB, others to sectors."""
     import numpy as np  # noqa: PLC0415
 
     regions = size // REGION
@@ -294,7 +294,7 @@ def _intense(moments: Intense, requests: int, size: int, random: np.random.Gener
 
 
 def _write(place: Path, requests: Requests) -> None:
-    """Write a trace as SSDsim has them: nanoseconds, device, sector, sectors, 1 for a read."""
+    """Write a trace in SSDsim's format: nanoseconds, device, sector, sectors, 1 for a read."""
     columns = (requests.arrival.tolist(), requests.lba.tolist(), requests.sectors.tolist(), requests.read.tolist())
     with place.open("w", encoding="ascii") as file:
         for arrival, lba, sectors, read in zip(*columns, strict=True):
