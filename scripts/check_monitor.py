@@ -354,7 +354,7 @@ def check_loss(page: Browser, server: subprocess.Popen[str], shots: Path | None)
     """A server that stands still, and one that has gone: what is shown must not look live."""
     gray = "getComputedStyle(document.getElementById('tiles')).opacity < 1"
     server.send_signal(signal.SIGSTOP)
-    page.wait(f"{STATE}.startsWith('no frames come; last seen at') && {gray}")
+    page.wait(f"{STATE}.startsWith('no frames arrive; last seen at') && {gray}")
     server.send_signal(signal.SIGCONT)
     page.wait(f"document.documentElement.dataset.state === 'live' && !({gray})")
     server.send_signal(signal.SIGTERM)

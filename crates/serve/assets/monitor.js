@@ -79,11 +79,11 @@
       ["sectors read", short(read.sectors)],
       ["sectors written", short(write.sectors)],
       ["TRIM requests", short(trim.count)],
-      ["cleanings", short(flash.cleanings)],
-      ["amplification", short(flash.write_amplification)],
+      ["GC victims", short(flash.cleanings)],
+      ["write amplification", short(flash.write_amplification)],
       ["pages merged", short(flash.programs.merge)],
-      ["least free blocks", short(flash.free_blocks_min)],
-      ["late answers", percent(lateness.share), lateness.faithful === false],
+      ["min. free blocks", short(flash.free_blocks_min)],
+      ["late replies", percent(lateness.share), lateness.faithful === false],
     ];
     const list = at("tiles");
     all.forEach(([name, value, late], index) => {
@@ -138,24 +138,24 @@
       [kind.replace("_", " "), String(dies), String(planes), whole(commands)]);
     table("parallel", ["command", "dies", "planes", "commands"], parallel.length ? parallel : [["none", "", "", ""]]);
     const late = frame.lateness;
-    table("late", ["cause", "answers"], [...Object.entries(late.causes).map(([cause, count]) => [cause, whole(count)]),
-      ["late", whole(late.late)], ["all", whole(late.replies)]]);
+    table("late", ["cause", "replies"], [...Object.entries(late.causes).map(([cause, count]) => [cause, whole(count)]),
+      ["late", whole(late.late)], ["all", whole(late.answers)]]);
     const { flash, buffer } = frame;
     table("flash", ["", ""], [["pages read", whole(flash.pages_read)], ["pages programmed", whole(flash.pages_programmed)],
       ["blocks erased", whole(flash.blocks_erased)],
-      ["bad blocks", whole(flash.bad_blocks)], ["takes writes", flash.read_only ? "no: read-only" : "yes"],
+      ["bad blocks", whole(flash.bad_blocks)], ["accepts writes", flash.read_only ? "no: read-only" : "yes"],
       ["failed programs, erases", `${whole(flash.programs_failed)}, ${whole(flash.erases_failed)}`],
-      ["uncorrectable reads", whole(flash.uncorrectable_reads)], ["units moved by cleaning", whole(flash.units_moved)],
+      ["uncorrectable reads", whole(flash.uncorrectable_reads)], ["units moved by GC", whole(flash.units_moved)],
       ["units trimmed", whole(flash.units_trimmed)], ["copy-backs", whole(flash.copy_backs)],
       ...Object.entries(flash.merges).map(([kind, count]) => [`${kind} merges`, whole(count)]),
       ["map: hits, misses", `${whole(flash.map_hits)}, ${whole(flash.map_misses)}`],
       ["free blocks", whole(flash.free_blocks)], ["buffer: units, dirty", `${whole(buffer.units)}, ${whole(buffer.dirty)}`],
-      ["payload held", bytes(frame.payload_bytes)]]);
+      ["payload memory", bytes(frame.payload_bytes)]]);
     const clients = (frame.clients || []).map((client) => [client.process ? `${client.process} (${client.pid})` :
       client.address, client.front, `${whole(client.connected_s)} s`, whole(client.in_progress),
       client.turns ? `${whole(client.late_turns)} of ${whole(client.turns)}` : "-"]);
-    table("clients", ["client", "by", "since", "in progress", "late turns"],
-      clients.length ? clients : [["nobody", "", "", "", ""]]);
+    table("clients", ["client", "frontend", "connected for", "outstanding", "late turnarounds"],
+      clients.length ? clients : [["none", "", "", "", ""]]);
   }
 
   // --- charts ------------------------------------------------------------------------------------------------------
@@ -221,13 +221,13 @@
       const before = shown().frames[number - 1];
       return before ? Math.max(0, (frame.flash[what] - before.flash[what]) / frame.wall_span_s) : null;
     };
-    chart("gc", [["write amplification", (frame) => frame.flash.write_amplification_now],
-      ["erases a second (right)", rate("blocks_erased"), { yaxis: "y2" }]],
+    chart("cleaning", [["write amplification", (frame) => frame.flash.write_amplification_now],
+      ["erases per second (right)", rate("blocks_erased"), { yaxis: "y2" }]],
     { yaxis2: { overlaying: "y", side: "right", rangemode: "tozero", nticks: 5, showgrid: false, automargin: true } });
     const { latest } = shown();
     if (latest) {
       bars("channels", ["data", "commands"], latest.channels);
-      bars("dies", ["cells work", "held otherwise"], latest.dies);
+      bars("dies", ["cells busy", "held otherwise"], latest.dies);
     }
   }
 
@@ -369,7 +369,7 @@
     const numbers = range(column * blocks.blocks_per_cell, blocks.blocks_per_cell, info.blocks_per_plane);
     const valid = blocks.valid[cursor] === 255 ? "free" : `${blocks.valid[cursor]} % valid`;
     const age = blocks.age_s[cursor] < 0 ? "" : `, erased ${short(blocks.age_s[cursor])} s ago`;
-    const marks = [[1, "being written"], [2, "being cleaned"], [8, "holds the map"]]
+    const marks = [[1, "being written"], [2, "being collected"], [8, "holds the map"]]
       .filter(([bit]) => blocks.marks[cursor] & bit).map(([, name]) => `, ${name}`).join("");
     setText(at("cell"), `plane${planes}, block${numbers}: ${valid}, ${whole(blocks.erases[cursor])} erases${age}${marks}`);
   }
@@ -404,7 +404,7 @@
     }
   }
 
-  // --- news --------------------------------------------------------------------------------------------------------
+  // --- updates ------------------------------------------------------------------------------------------------------
   function showInfo(status) {
     info = status.info;
     setText(at("device"), info.device);
@@ -458,7 +458,7 @@
     const { what, share } = frame.preparing;
     const told = known(share) ? `${what}, ${Math.floor(share * 100)} %` : what;
     at("preparing").hidden = false;
-    setText(at("preparing").firstElementChild, `Not served yet: ${told}. Clients wait.`);
+    setText(at("preparing").firstElementChild, `Not ready yet: ${told}. Clients wait.`);
     if (known(share)) at("preparing").lastElementChild.value = share;
     else at("preparing").lastElementChild.removeAttribute("value");
     if (connected) setText(at("state"), told);
@@ -471,14 +471,14 @@
     if (!field.dataset.typed && document.activeElement !== field) field.value = known(frame.speed) ? frame.speed : "";
     field.disabled = !known(frame.speed);
     at("control").querySelector("[value=speed]").disabled = !known(frame.speed);
-    field.title = known(frame.speed) ? "simulated time that passes in a second of real time" :
-      "as fast as it can: the server was started with --no-delay";
+    field.title = known(frame.speed) ? "simulated seconds per second of real time" :
+      "as fast as possible: the server was started with --no-delay";
   }
 
   const isOfReadOnly = (warning) => warning.startsWith("the device is read-only");
   function alarm(frame) {
     const { flash } = frame;
-    const why = (frame.warnings || []).find(isOfReadOnly) || "the device is read-only: it takes no writes any more";
+    const why = (frame.warnings || []).find(isOfReadOnly) || "the device is read-only: it no longer accepts writes";
     const text = flash.read_only ? `${why[0].toUpperCase()}${why.slice(1)}. ${whole(flash.bad_blocks)} bad ` +
       `blocks, ${whole(flash.programs_failed)} failed programs, ${whole(flash.erases_failed)} failed erases, ` +
       `${whole(sum(frame, "errors"))} failed requests.` : "";
@@ -491,8 +491,8 @@
     alarm(frame);
     showSpeed(latest);
     const warnings = (frame.warnings || []).filter((warning) => !(frame.flash.read_only && isOfReadOnly(warning)));
-    trouble([frame.fatal_error, ...warnings].filter(Boolean).join(" — "));
-    const pace = known(frame.speed) ? `speed ${frame.speed}` : "as fast as it can";
+    trouble([frame.trouble, ...warnings].filter(Boolean).join(" — "));
+    const pace = known(frame.speed) ? `speed ${frame.speed}` : "as fast as possible";
     const times = `${short(frame.wall_s)} s, simulated ${Number(frame.simulated_s.toFixed(2))} s`;
     if (connected) setText(at("state"), `${held ? `paused at ${clock(frame)}` : "live"}: ${times} (${pace})`);
     tiles(frame);
@@ -504,7 +504,7 @@
     setState("live");
   }
 
-  // Marks the shown data as old.
+  // Marks the shown data as outdated.
   function lose(why) {
     connected = false;
     if (root.dataset.state !== "failed") root.dataset.state = "lost";
@@ -521,16 +521,16 @@
     });
     source.addEventListener("open", () => fetch("api/status").then((answer) => answer.json()).then(showInfo).catch(() => {}));
     source.addEventListener("error", () => {
-      lose("the server does not answer");
-      // A browser stops reconnecting after some responses. This page continues.
+      lose("the server does not respond");
+      // A browser stops reconnecting after certain responses. Then reconnect here.
       if (source.readyState === EventSource.CLOSED) setTimeout(listen, 2000);
     });
   }
 
   // --- control -----------------------------------------------------------------------------------------------------
   const questions = {
-    "trim-all": ["Trim the whole device? All data on it are gone afterwards.", "Trim all"],
-    "power-cut": ["Cut the power? What is not in flash is lost, as on a real drive.", "Cut the power"],
+    "trim-all": ["Trim the whole device? All data on it will be lost.", "Trim all"],
+    "power-cut": ["Cut the power? Data that is not yet in flash is lost, as on a real drive.", "Cut the power"],
   };
 
   function ask(command) {
@@ -571,7 +571,7 @@
     at("map").addEventListener("mousemove", point);
     for (const event of ["focus", "blur"]) at("map").addEventListener(event, () => { tellCell(); drawMap(); });
     at("control").addEventListener("submit", control);
-    // Not `close`, which the dialog may emit only after it has opened for the next question.
+    // Not `close`: the dialog may emit it only after it has opened again for the next question.
     at("sure").addEventListener("submit", (event) => {
       if (event.submitter.value === "yes") send(at("sure").dataset.command);
     });
@@ -581,7 +581,7 @@
     at("axis").addEventListener("change", drawSoon);
     at("csv").addEventListener("click", save);
     // A stopped server or a sleeping machine does not close the connection.
-    setInterval(() => { if (connected && performance.now() - heard > 5000) lose("no frames come"); }, 1000);
+    setInterval(() => { if (connected && performance.now() - heard > 5000) lose("no frames arrive"); }, 1000);
     window.addEventListener("resize", drawSoon);
     darkness.addEventListener("change", drawSoon);
     frames = await (await fetch("api/history")).json();
