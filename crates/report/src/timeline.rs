@@ -205,8 +205,7 @@ pub struct TimelineWriter<W: Write> {
 
 impl<W: Write> TimelineWriter<W> {
     /// Creates the file. It contains events from `span.0` until before `span.1`, and little more than `limit` bytes
-    /// before
-    /// compression. `luns` is indexed by plane.
+    /// before compression. `luns` is indexed by plane.
     pub fn new(
         out: W,
         config: &DeviceConfig,
@@ -585,8 +584,7 @@ impl std::fmt::Display for Us {
 ///
 /// Perfetto reads a double and truncates it to whole nanoseconds. If the result would be one too small, a seventh
 /// decimal digit, which is less than half a picosecond, is added. Without it, adjacent slices might overlap, and
-/// Perfetto
-/// drops overlapping slices.
+/// Perfetto drops overlapping slices.
 struct Stamp(Time);
 
 impl std::fmt::Display for Stamp {

@@ -164,8 +164,7 @@ impl Choice {
     }
 
     /// Returns the latency of this rank; the lowest latency has rank 1. The latency is determined digit by digit, so
-    /// that
-    /// memory use does not depend on the number of requests.
+    /// that memory use does not depend on the number of requests.
     fn at_rank(&self, requests: &Path, rank: u64, counts: &dyn Fn(Operation) -> bool) -> Result<Time> {
         let (mut prefix, mut rank) = (0u64, rank);
         for shift in (0..u64::BITS).step_by(DIGIT as usize).rev() {

@@ -2,9 +2,8 @@
 //!
 //! Writes of a unit are programmed one after another: each is queued at the time at which the one before it ends.
 //! Therefore the chain of delaying operations is found by their times, backwards from the end of the wait: the
-//! operation
-//! on the unit that ended then, then the one that ended when that operation was queued, and so on. A read may wait for
-//! an older write whose data are not complete yet (docs/model/attribution.md, `order`).
+//! operation on the unit that ended then, then the one that ended when that operation was queued, and so on. A read may
+//! wait for an older write whose data are not complete yet (docs/model/attribution.md, `order`).
 
 use std::collections::BTreeMap;
 use std::path::Path;

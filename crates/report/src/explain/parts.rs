@@ -130,8 +130,7 @@ pub struct OperationExplanation {
     /// Logical page of its (first) mapping unit, if it has one.
     pub lpn: Option<u64>,
     /// True if any die could have executed it (dynamic allocation). Its waits are for the die that did. The parts of
-    /// the
-    /// request divide the wait by the time of all dies.
+    /// the request divide the wait by the time of all dies.
     pub any_die: bool,
     /// Other requests that the same program served.
     pub shared_with: Vec<u64>,
@@ -197,8 +196,7 @@ pub(super) struct Asked {
     /// Logical pages of its mapping units.
     pub(super) lpns: RangeInclusive<u64>,
     /// Maximum time before the arrival at which an operation that delays the request may have started. No operation
-    /// takes
-    /// longer than an erase, and an operation may wait between its phases.
+    /// takes longer than an erase, and an operation may wait between its phases.
     pub(super) before: Time,
 }
 

@@ -1,8 +1,7 @@
 //! Timing diagrams of docs/model: one figure per command, drawn from a run with a few requests.
 //!
 //! The device is that of Hu et al. 2011, Table 2 (pages of 2048 B, 25 ns per byte, tR 20 us, tPROG 200 us, tBERS 1.5
-//! ms)
-//! with one channel and one chip. The command and address cycles, which the paper omits, are those of ONFI 2.2.
+//! ms) with one channel and one chip. The command and address cycles, which the paper omits, are those of ONFI 2.2.
 
 use floatgate_core::config::load;
 use floatgate_core::device::{Device, Options};
