@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Checks the Parquet files and the timeline of a run with pyarrow, DuckDB and Python's own json.
+"""Check the Parquet files and the timeline of a run with pyarrow, DuckDB and Python's own json.
 
     check_columns.py FLOATGATE
 
-runs the program FLOATGATE and fails unless what others read of its files is what the summary says. It needs pyarrow and
-duckdb; `make columns` installs them below the build directory.
+Runs the program FLOATGATE, and fails unless the values in these files agree with the summary. Needs pyarrow and duckdb:
+`make columns` installs them in the build directory.
 """
 
 import gzip
@@ -52,10 +52,10 @@ def check_requests(path, summary):
         close(f"{operation} mean latency", mean, told[operation]["latency_us"]["mean"])
         close(f"{operation} longest latency", most, told[operation]["latency_us"]["max"])
     told = duckdb.sql(f"SELECT count(channels) FROM '{path}'").fetchall()[0][0]
-    print(f"requests that tell what their time went into: {told}")
+    print(f"requests with a latency breakdown: {told}")
     total = " + ".join(f"{part}_ps" for part in PARTS)
     off = duckdb.sql(f"SELECT count(*) FROM '{path}' WHERE {total} != latency_ps").fetchall()[0][0]
-    expect("requests whose parts are not their latency", off, 0)
+    expect("requests whose parts do not add up to their latency", off, 0)
 
 
 def check_series(path, summary):
@@ -87,14 +87,14 @@ def check_timeline(path, summary):
         for category in ("request", "erase")
     }
     expect("requests in the timeline", len(ends["request"]), summary["requests"]["all"]["count"])
-    # Cleaning goes on behind the last answer; what is counted ends with it.
+    # Garbage collection continues after the last completion, but the counters of the summary stop there.
     last = max(ends["request"])
     erases = sum(end <= last for end in ends["erase"])
     expect("erases in the timeline", erases, summary["flash"]["blocks_erased"])
 
 
 def is_slice(event, category):
-    """Whether an event is of that category and has a length; of an operation, the work of its cells."""
+    """Return True if the event has this category and a duration. Of an operation, only the cell phase counts."""
     return event["ph"] == "X" and event.get("cat") == category and event["args"].get("phase", "cell") == "cell"
 
 
@@ -109,7 +109,7 @@ def main():
         check_requests(result / "requests.parquet", summary)
         check_series(result / "series.parquet", summary)
         check_timeline(result / "timeline.json.gz", summary)
-    print("All of it agrees.")
+    print("All values agree.")
 
 
 if __name__ == "__main__":

@@ -1,14 +1,13 @@
 #!/usr/bin/env python3
-"""Open the dashboard of a live device in a browser without a screen, and fail where it is not as it should be.
+"""Open the dashboard of a live device in a headless browser, and fail if it does not work as expected.
 
     python3 scripts/check_monitor.py PROGRAM [--screenshots DIRECTORY] [--seconds N]
 
-Serves a small device with the program that is given, lets a client write to it, and opens the page as people do:
-light, dark, narrow, paused, and after the server has gone. Figures must move, all charts and the block map must be
-drawn, keys and buttons must work, and the figures are saved as CSV. A device that is being filled, and one that has
-become read-only, must be seen as such. Nothing may be wider than the screen of a laptop, and the browser's console must
-stay empty. It must be done within the seconds that are given (60). The browser is Chromium, or that in $BROWSER;
-without one, the exit status is 3, and nothing was checked.
+Serves a small device with PROGRAM, lets a client write to it, and opens the page light, dark, narrow, paused, and after
+the server has ended. Values must change, all charts and the block map must be drawn, keys and buttons must work, and
+the values must be saved as CSV. The page must show that a device is being filled, or has become read-only. Nothing may
+be wider than a laptop's screen, and the browser's console must stay empty. All of this must finish within N seconds
+(default: 60). The browser is Chromium, or $BROWSER. Without a browser, nothing is checked and the exit status is 3.
 """
 
 from __future__ import annotations
@@ -34,32 +33,32 @@ from check_report import browser
 
 TOKEN = "a-token-of-the-check"
 
-# The screen of a small laptop.
+# Screen size of a small laptop.
 SCREEN = (1366, 768)
 
-# Seconds after which a browser that has not answered a command never will.
+# Seconds after which the browser is considered hung if it has not answered a command.
 PATIENCE = 60
 
 
 class Hung(TimeoutError):
-    """The browser does not answer any more, without using the processor. That is a fault of Chromium."""
+    """The browser does not respond and uses no processor time. This is a bug in Chromium."""
 
 
 class Browser:
-    """Chromium, told what to do over a pair of pipes (its DevTools protocol)."""
+    """Chromium, controlled over a pair of pipes with its DevTools protocol."""
 
     def __init__(self, path: str, profile: str, deadline: float) -> None:
         self.deadline = deadline
         commands, self.output = os.pipe()
         self.input, answers = os.pipe()
-        # Chromium can leave everything, even our commands, waiting for the frame that shows the effect of a key.
+        # Chromium can block everything, even our commands, until the frame that shows the effect of a key press.
         options = ["--headless=new", "--no-sandbox", "--disable-gpu", "--remote-debugging-pipe", "--no-first-run",
                    "--disable-features=DeferRendererTasksAfterInput", "--disable-renderer-backgrounding",
                    "--disable-backgrounding-occluded-windows", "--disable-background-timer-throttling",
                    f"--user-data-dir={profile}", f"--window-size={SCREEN[0]},{SCREEN[1]}", "about:blank"]
 
         def place() -> None:
-            # The browser reads commands from 3 and answers to 4.
+            # The browser reads commands from descriptor 3 and writes replies to 4.
             low, high = os.dup(commands), os.dup(answers)
             os.dup2(low, 3)
             os.dup2(high, 4)
@@ -81,7 +80,7 @@ class Browser:
     session: str | None = None
 
     def ask(self, method: str, **parameters: Any) -> dict[str, Any]:
-        """What the browser answers to a command."""
+        """Send a command, and return the browser's reply."""
         self.number += 1
         message = {"id": self.number, "method": method, "params": parameters}
         if self.session:
@@ -92,14 +91,14 @@ class Browser:
             try:
                 answer = self.next(latest)
             except TimeoutError:
-                raise Hung(f"the browser did not answer in time: {method} {json.dumps(parameters)}") from None
+                raise Hung(f"the browser did not reply in time: {method} {json.dumps(parameters)}") from None
             if answer.get("id") == self.number:
                 if "error" in answer:
                     raise RuntimeError(f"{method}: {answer['error']}")
                 return answer["result"]
 
     def next(self, latest: float) -> dict[str, Any]:
-        """Returns the next message, and keeps what the page complains of. Fails at `latest`."""
+        """Return the next message, and record the page's errors and warnings. Raises TimeoutError at `latest`."""
         while b"\0" not in self.rest:
             left = latest - time.monotonic()
             if left <= 0 or not select.select([self.input], [], [], left)[0]:
@@ -120,42 +119,42 @@ class Browser:
         return message
 
     def value(self, expression: str) -> Any:
-        """What an expression is in the page."""
+        """Return the value of an expression in the page."""
         result = self.ask("Runtime.evaluate", expression=expression, returnByValue=True)
         if "exceptionDetails" in result:
             raise RuntimeError(f"{expression}: {result['exceptionDetails']}")
         return result["result"].get("value")
 
     def wait(self, expression: str) -> None:
-        """Until an expression is true. A page that is only just coming has not what it asks for."""
+        """Wait until an expression is true. An exception counts as false: elements are missing while a page loads."""
         while not self.value(f"(() => {{ try {{ return Boolean({expression}); }} catch {{ return false; }} }})()"):
             if time.monotonic() > self.deadline:
                 state = self.value("JSON.stringify(document.documentElement.dataset)")
                 done = self.value("document.getElementById('done')?.value")
-                raise TimeoutError(f"it did not come true: {expression}; the page's state is {state}, "
+                raise TimeoutError(f"timed out waiting for {expression}: the page's state is {state}, "
                                    f"and its last command ended with {done!r}")
             time.sleep(0.1)
 
     def key(self, name: str, code: int) -> None:
-        """Presses a key."""
+        """Press a key."""
         for kind in ["keyDown", "keyUp"]:
             text = {"text": "\r"} if name == "Enter" and kind == "keyDown" else {}
             self.ask("Input.dispatchKeyEvent", type=kind, key=name, code=name, windowsVirtualKeyCode=code, **text)
 
     def screenshot(self, directory: Path | None, name: str) -> None:
-        """Keeps what is seen."""
+        """Save a screenshot."""
         if directory:
             shot = self.ask("Page.captureScreenshot", format="png")["data"]
             (directory / f"{name}.png").write_bytes(base64.b64decode(shot))
 
     def end(self) -> None:
-        """Ends it."""
+        """Kill the browser."""
         self.child.kill()
         self.child.wait()
 
 
 class Writer(threading.Thread):
-    """A client that writes and reads over NBD, one request after the other, until it is stopped."""
+    """A client that writes and reads over NBD, one request at a time, until it is stopped."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(daemon=True)
@@ -164,7 +163,7 @@ class Writer(threading.Thread):
         self.stopped = False
 
     def take(self, count: int) -> bytes:
-        """So many bytes."""
+        """Receive `count` bytes."""
         data = b""
         while len(data) < count:
             piece = self.socket.recv(count - len(data))
@@ -174,7 +173,7 @@ class Writer(threading.Thread):
         return data
 
     def run(self) -> None:
-        """Speaks the protocol as simply as it goes (NBD_OPT_EXPORT_NAME, simple replies)."""
+        """Send requests with a minimal subset of the protocol: NBD_OPT_EXPORT_NAME and simple replies."""
         try:
             self.take(18)
             self.socket.sendall(struct.pack(">I", 3) + b"IHAVEOPT" + struct.pack(">II", 1, 0))
@@ -205,34 +204,34 @@ def serve(program: str, place: Path, *options: str, device: str = "tiny") -> tup
             found = re.search(r"Dashboard at (\S+),", said)
             if found:
                 return server, found[1]
-    raise RuntimeError(f"the server does not say where its page is: {said}")
+    raise RuntimeError(f"the server did not print the address of its page: {said}")
 
 
 def check_page(page: Browser, url: str, shots: Path | None) -> None:
-    """The page while all is well."""
+    """Check the page of a working device."""
     page.ask("Page.navigate", url=url)
     page.wait("document.documentElement.dataset.state === 'live' && document.documentElement.dataset.frames > 6")
     page.wait("document.documentElement.dataset.blocks > 0")
     faults = page.faults
     charts = page.value("[...document.querySelectorAll('.plot')].filter(p => p.querySelector('svg.main-svg')).length")
     if charts != 8:
-        faults.append(f"{charts} of 8 charts are drawn")
+        faults.append(f"{charts} of 8 charts were drawn")
     if page.value("document.documentElement.scrollWidth > document.documentElement.clientWidth"):
         faults.append("the page is wider than the screen")
     bottom = page.value("document.querySelector('main').getBoundingClientRect().bottom")
     if bottom > SCREEN[1]:
-        faults.append(f"charts and blocks end at {bottom} of {SCREEN[1]} pixels: a laptop does not show them")
+        faults.append(f"charts and blocks end at {bottom} of {SCREEN[1]} pixels: they do not fit on a laptop's screen")
     unnamed = page.value("""
         [...document.querySelectorAll('[role=img], [role=application], input, select, button')].filter(
         e => !e.getAttribute('aria-label') && !e.labels?.length && !e.textContent.trim()).map(e => e.id).join()""")
     if unnamed:
-        faults.append(f"these have no name for who does not see them: {unnamed}")
+        faults.append(f"these elements have no accessible name: {unnamed}")
     colours = page.value("""(() => { const c = document.getElementById('map');
         const d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data;
         const s = new Set(); for (let i = 0; i < d.length; i += 4)
         s.add(d[i] << 16 | d[i+1] << 8 | d[i+2]); return s.size; })()""")
     if colours < 3:
-        faults.append(f"the block map has {colours} colours")
+        faults.append(f"the block map has {colours} colors")
     before = page.value("document.querySelector('#tiles dd:nth-of-type(1)').textContent + "
                         "document.getElementById('state').textContent")
     page.wait("document.querySelector('#tiles dd:nth-of-type(1)').textContent + "
@@ -255,7 +254,7 @@ def check_page(page: Browser, url: str, shots: Path | None) -> None:
 
 
 def check_keys(page: Browser) -> None:
-    """The block map without a mouse."""
+    """Check the keyboard control of the block map."""
     page.value("document.getElementById('map').focus()")
     for _ in range(3):
         page.key("ArrowRight", 39)
@@ -269,7 +268,7 @@ STATE = "document.getElementById('state').textContent"
 
 
 def check_view(page: Browser, shots: Path | None) -> None:
-    """Clients, pause, the time axis, and the figures as CSV."""
+    """Check the table of clients, the pause, the time axis and the CSV file."""
     if not page.value("/python.*nbd/.test(document.getElementById('clients').textContent)"):
         page.faults.append("the client is not shown")
     press = "document.getElementById('pause').click()"
@@ -281,7 +280,7 @@ def check_view(page: Browser, shots: Path | None) -> None:
     page.screenshot(shots, "paused")
     time.sleep(1.5)
     if page.value(figures) != before:
-        page.faults.append("figures move while the page is paused")
+        page.faults.append("values change while the page is paused")
     page.value(press)
     page.wait(f"{figures} !== {json.dumps(before)} && {STATE}.startsWith('live')")
     for axis, kind in [("clock", "date"), ("ago", "linear")]:
@@ -302,14 +301,14 @@ def check_view(page: Browser, shots: Path | None) -> None:
 
 
 def check_buttons(page: Browser, shots: Path | None) -> None:
-    """What changes the device: not without the token, and after a question."""
+    """Check the controls: they must need the token, and ask before they destroy data."""
     done = "document.getElementById('done').value"
 
     def press(value: str) -> None:
         page.value(f"document.querySelector('#control button[value={value}]').click()")
 
     def forgive() -> None:
-        # The browser itself notes an answer that is an error.
+        # The browser itself logs a response with an error status.
         page.faults[:] = [fault for fault in page.faults if "Failed to load resource" not in fault]
 
     def type_speed(text: str) -> None:
@@ -323,7 +322,7 @@ def check_buttons(page: Browser, shots: Path | None) -> None:
     page.value("document.getElementById('token').focus()")
     time.sleep(1.2)
     if page.value(speed) != "0.5":
-        page.faults.append("what is typed as a speed is overwritten")
+        page.faults.append("a typed speed is overwritten")
     press("speed")
     page.wait(f"{done}.includes('not the token')")
     page.value(f"document.getElementById('token').value = '{TOKEN}'")
@@ -331,7 +330,7 @@ def check_buttons(page: Browser, shots: Path | None) -> None:
     page.wait(f"{done}.includes('speed of 0.5')")
     page.wait("document.getElementById('state').textContent.includes('speed 0.5')")
     if page.value("document.querySelector('#control [value=power-cut]').offsetParent !== null"):
-        page.faults.append("a power cut is offered of a device without an image")
+        page.faults.append("a power cut is offered for a device without an image")
     page.value("document.getElementById('fault').value = 'program'")
     press("fail")
     page.wait(f"{done}.includes('the next program fails')")
@@ -342,7 +341,7 @@ def check_buttons(page: Browser, shots: Path | None) -> None:
     page.wait("!document.getElementById('sure').open")
     press("trim-all")
     page.wait("document.getElementById('sure').open")
-    # Asked again before the browser has told the page that the dialog was closed.
+    # Ask again before the browser has notified the page that the dialog was closed.
     page.value("document.getElementById('sure').close(), "
                "document.querySelector('#control button[value=trim-all]').click()")
     page.value("document.getElementById('sure-yes').click()")
@@ -351,7 +350,7 @@ def check_buttons(page: Browser, shots: Path | None) -> None:
 
 
 def check_loss(page: Browser, server: subprocess.Popen[str], shots: Path | None) -> None:
-    """A server that stands still, and one that has gone: what is shown must not look live."""
+    """Check that the page does not look live while the server is stopped, or after it has ended."""
     gray = "getComputedStyle(document.getElementById('tiles')).opacity < 1"
     server.send_signal(signal.SIGSTOP)
     page.wait(f"{STATE}.startsWith('no frames arrive; last seen at') && {gray}")
@@ -364,7 +363,7 @@ def check_loss(page: Browser, server: subprocess.Popen[str], shots: Path | None)
 
 
 def check_read_only(page: Browser, program: str, place: Path, shots: Path | None) -> None:
-    """A device that takes no writes any more."""
+    """Check the page of a read-only device."""
     server, url = serve(program, place, "--no-delay", "--image", "memory", "--set", "faults.erase_rate=1")
     writer = Writer(place / "ssd.sock")
     writer.start()
@@ -375,9 +374,9 @@ def check_read_only(page: Browser, program: str, place: Path, shots: Path | None
             page.faults.append("the banner does not say what is wrong")
         page.value("window.scrollTo(0, 0)")
         if page.value("document.querySelector('#control [value=power-cut]').offsetParent === null"):
-            page.faults.append("no power cut is offered of a device with an image")
+            page.faults.append("no power cut is offered for a device with an image")
         if not page.value("document.getElementById('speed').disabled"):
-            page.faults.append("a speed is offered without a clock")
+            page.faults.append("the speed can be set although the server ignores the clock")
         page.screenshot(shots, "read-only")
     finally:
         writer.stopped = True
@@ -386,7 +385,7 @@ def check_read_only(page: Browser, program: str, place: Path, shots: Path | None
 
 
 def check_filling(page: Browser, program: str, place: Path, shots: Path | None) -> None:
-    """A device that is not served yet."""
+    """Check the page of a device that is not ready yet."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{free.getsockname()[1]}"
@@ -407,7 +406,7 @@ def check_filling(page: Browser, program: str, place: Path, shots: Path | None) 
 
 
 def check(program: str, path: str, screenshots: Path | None, seconds: float) -> list[str]:
-    """Checks the dashboard in a new browser, and returns the faults. Raises `Hung` if the browser hangs."""
+    """Check the dashboard in a new browser, and return the faults. Raises `Hung` if the browser hangs."""
     deadline = time.monotonic() + seconds
     faults: list[str] = []
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as scratch:
@@ -420,7 +419,7 @@ def check(program: str, path: str, screenshots: Path | None, seconds: float) -> 
             check_page(page, url, screenshots)
             faults += page.faults
             check_loss(page, server, screenshots)
-            # The browser notes requests that a server did not answer any more.
+            # The browser logs requests that failed because the server had ended.
             page.faults.clear()
             check_read_only(page, program, Path(scratch), screenshots)
             check_filling(page, program, Path(scratch), screenshots)
@@ -446,7 +445,7 @@ def main() -> int:
     arguments = parser.parse_args()
     path = browser()
     if not path:
-        print("NOT CHECKED: there is no Chromium; apt-get install -y chromium, or set BROWSER", file=sys.stderr)
+        print("NOT CHECKED: no Chromium found; apt-get install -y chromium, or set BROWSER", file=sys.stderr)
         return 3
     if arguments.screenshots:
         arguments.screenshots.mkdir(parents=True, exist_ok=True)
@@ -461,7 +460,7 @@ def main() -> int:
         except Hung as again:
             faults = [str(again)]
     what = "light, dark, narrow, keys, buttons, filling, read-only and the server's end"
-    print(f"the dashboard: {what} in {time.monotonic() - began:.1f} s")
+    print(f"dashboard checked ({what}) in {time.monotonic() - began:.1f} s")
     for fault in faults:
         print(f"error: {fault}", file=sys.stderr)
     return 1 if faults else 0

@@ -1,13 +1,12 @@
 #!/usr/bin/env python3
-"""Open reports in a browser without a screen, and fail where they are not as they should be.
+"""Open reports in a headless browser, and fail if they do not work as expected.
 
     python3 scripts/check_report.py FILE.html...
 
-A page must draw each of its figures (assets/report.js of the report crate counts them in the page), the plotting
-library must understand all that it is asked for, and the browser's console must stay empty. Each page is opened light,
-dark and printed: what a printer gets must be a PDF of more than one page. The browser is Chromium, or that in $BROWSER;
-without one, the exit status is 3, and nothing was checked. Prints how large each page is and how long the browser took,
-its own start included.
+A page must draw each of its figures: assets/report.js of the report crate counts them in the page. The plotting library
+must accept all its input, and the browser's console must stay empty. Each page is opened light and dark, and printed:
+the PDF must have more than one page. The browser is Chromium, or $BROWSER. Without a browser, nothing is checked and
+the exit status is 3. Prints the size of each page, and how long the browser took, including its start.
 """
 
 from __future__ import annotations
@@ -24,15 +23,15 @@ from pathlib import Path
 
 BROWSERS = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"]
 
-# How the root element of a page tells what has become of its figures.
+# Attributes by which the root element of a page reports the state of its figures.
 ATTRIBUTES = ["expected", "drawn", "state", "failure"]
 
 TIMEOUT_S = 120
 
-# Faults that are told one by one.
+# Maximum number of printed faults.
 SHOWN = 20
 
-# Added to a copy of the page: what the plotting library would pass over in silence is an error here.
+# Added to a copy of the page: reports invalid input that the plotting library would silently ignore.
 VALIDATE = """<script>
 const waiting = setInterval(() => {
   if (document.documentElement.dataset.state === "drawing") return;
@@ -45,14 +44,14 @@ const waiting = setInterval(() => {
 
 
 def browser() -> str | None:
-    """The path of a browser, or None where there is none."""
+    """Return the path of a browser, or None if there is none."""
     wanted = os.environ.get("BROWSER")
     found = (shutil.which(name) for name in ([wanted] if wanted else BROWSERS))
     return next((path for path in found if path), None)
 
 
 def faults_of_dom(dom: str) -> list[str]:
-    """What is wrong with a page, by what it looks like when all scripts have run."""
+    """Return the faults of a page, given its DOM after all scripts have run."""
     root = re.search(r"<html\b[^>]*>", dom)
     if not root:
         return ["the browser shows no page"]
@@ -60,9 +59,9 @@ def faults_of_dom(dom: str) -> list[str]:
     values = {name: html.unescape(match[1]) for name, match in found.items() if match}
     faults = []
     if values.get("state") != "ready":
-        faults.append(f"its state is {values.get('state')!r}: {values.get('failure', 'it was not done in time')}")
+        faults.append(f"its state is {values.get('state')!r}: {values.get('failure', 'not done in time')}")
     if values.get("drawn") != values.get("expected"):
-        faults.append(f"{values.get('drawn')} of {values.get('expected')} figures are drawn")
+        faults.append(f"{values.get('drawn')} of {values.get('expected')} figures were drawn")
     places = len(re.findall(r'<div[^>]*\bdata-figure="', dom))
     plots = len(re.findall(r'<svg class="main-svg"[^>]*style="[^"]*background', dom))
     if str(places) != values.get("expected"):
@@ -73,13 +72,13 @@ def faults_of_dom(dom: str) -> list[str]:
 
 
 def faults_of_console(log: str) -> list[str]:
-    """Errors that the page wrote to the browser's console."""
+    """Return the messages that the page wrote to the browser's console."""
     lines = [line for line in log.splitlines() if re.search(r":(ERROR|INFO|WARNING):CONSOLE", line)]
     return [f"console: {line.split('] ', 1)[-1]}" for line in lines]
 
 
 def run(path: str, page: Path, *options: str) -> subprocess.CompletedProcess[str]:
-    """Opens a page. A profile of its own, so that nothing is left and nothing is found."""
+    """Open a page in a browser with a new profile, which is deleted afterwards."""
     with tempfile.TemporaryDirectory() as profile:
         command = [path, "--headless=new", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr",
                    f"--user-data-dir={profile}", "--virtual-time-budget=60000", "--window-size=1366,768",
@@ -88,7 +87,7 @@ def run(path: str, page: Path, *options: str) -> subprocess.CompletedProcess[str
 
 
 def check(path: str, page: Path) -> list[str]:
-    """What is wrong with a page."""
+    """Return the faults of a page."""
     faults = []
     with tempfile.TemporaryDirectory() as place:
         copy = Path(place) / "page.html"
@@ -100,7 +99,7 @@ def check(path: str, page: Path) -> list[str]:
         seconds = time.monotonic() - start
         found = faults_of_dom(done.stdout) + faults_of_console(done.stderr)
         faults += [f"{theme}: {fault}" for fault in found]
-        print(f"{page}: {theme}, {page.stat().st_size / 1024:.0f} KiB, {seconds:.1f} s with the browser's start")
+        print(f"{page}: {theme}, {page.stat().st_size / 1024:.0f} KiB, {seconds:.1f} s including the browser's start")
     with tempfile.TemporaryDirectory() as place:
         pdf = Path(place) / "page.pdf"
         done = run(path, page, f"--print-to-pdf={pdf}", "--no-pdf-header-footer")
@@ -118,7 +117,7 @@ def main(pages: list[str]) -> int:
         return 2
     path = browser()
     if not path:
-        print("NOT CHECKED: there is no Chromium; apt-get install -y chromium, or set BROWSER", file=sys.stderr)
+        print("NOT CHECKED: no Chromium found; apt-get install -y chromium, or set BROWSER", file=sys.stderr)
         return 3
     faults = [f"{page}: {fault}" for page in pages for fault in check(path, Path(page))]
     for fault in faults[:SHOWN]:

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Makes reports and a comparison with the program that is given, and opens them in a browser without a screen:
+# Writes reports and a comparison with PROGRAM, and opens them in a headless browser:
 #
 #     scripts/check_report.sh target/release/floatgate
 #
-# Chromium is installed where it is absent and apt-get may. Without it this fails, for nothing was checked; who wants to
-# go on without sets FLOATGATE_WITHOUT_BROWSER=1, and is told so.
+# Installs Chromium with apt-get if it is missing. Fails if that is not possible, because nothing would be checked. With
+# FLOATGATE_WITHOUT_BROWSER=1, it prints a warning instead.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -14,7 +14,7 @@ trap 'rm -rf "$scratch"' EXIT
 
 mixed='rw=randrw rwmixread=70 bs=4k iodepth=32 norandommap=1 number_ios=20k'
 
-# run NAME ARGUMENTS...: a run that must end well; what it prints is shown only if it does not.
+# run NAME ARGUMENTS...: runs the program, and prints its output and exits if it fails.
 run() {
     local name=$1
     shift
@@ -33,7 +33,7 @@ run fifo tiny "$mixed" --precondition steady --seeds 3 --set gc.victim=fifo
     >/dev/null
 
 if [ -z "${BROWSER:-}" ] && ! command -v chromium >/dev/null && command -v apt-get >/dev/null; then
-    echo 'Chromium is not installed; trying to install it.'
+    echo 'Chromium is not installed: installing it.'
     { apt-get update -qq && apt-get install -y -qq chromium; } >"$scratch/log" 2>&1 || tail -n 3 "$scratch/log" >&2
 fi
 
@@ -41,7 +41,7 @@ status=0
 python3 -B scripts/check_report.py "$scratch/trace/report.html" "$scratch/tlc/report.html" \
     "$scratch/seeds/seed-1/report.html" "$scratch/compared.html" || status=$?
 if [ "$status" = 3 ] && [ "${FLOATGATE_WITHOUT_BROWSER:-}" = 1 ]; then
-    printf '\n*** The reports were NOT CHECKED: there is no browser. ***\n\n' >&2
+    printf '\n*** The reports were NOT CHECKED: no browser was found. ***\n\n' >&2
     exit 0
 fi
 exit "$status"

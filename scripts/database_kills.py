@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
-"""Kills the live device while a database on it commits, and checks that no acknowledged commit is lost.
+"""Kill the live device while a database on it commits, and check that no acknowledged commit is lost.
 
     scripts/database_kills.py FLOATGATE [--rounds N] [--database sqlite|postgresql]
 
-Each round starts a server on a flash image, mounts the file system on it, verifies every commit that was acknowledged
-in earlier rounds, commits until the server is killed (SIGKILL) at a random time, and unmounts what is left.
+Each round starts a server on a flash image, mounts the file system on it, and verifies every commit that was
+acknowledged in earlier rounds. It then commits until the server is killed (SIGKILL) at a random time, and unmounts the
+file system.
 
-As root, where the kernel has loop devices, the file system is ext4 of the kernel on a loop device over nbdfuse.
+If the user is root and the kernel has loop devices, the file system is the kernel's ext4 on a loop device over nbdfuse.
 Otherwise it is fuse2fs over nbdfuse over `nbdkit --filter=blocksize nbd`, because fuse2fs does not align its requests.
-Needs nbdfuse, e2fsprogs, for fuse2fs also nbdkit and fuse2fs, and for PostgreSQL its server; says so if one is missing.
+Needs nbdfuse and e2fsprogs, for fuse2fs also nbdkit and fuse2fs, and for PostgreSQL its server. Reports missing
+programs.
 """
 
 import argparse
@@ -32,8 +34,8 @@ import sqlite3, sys
 path, first = sys.argv[1], int(sys.argv[2])
 connection = sqlite3.connect(path, isolation_level=None)
 connection.execute("PRAGMA synchronous = FULL")
-# Commits with a write and an fsync. The usual mode removes the journal, which may come back after a power cut: FULL
-# does not sync the directory, and fuse2fs would not, either.
+# Commits with a write and an fsync. The default journal mode deletes the journal, which can reappear after a power cut:
+# FULL does not sync the directory, and neither does fuse2fs.
 connection.execute("PRAGMA journal_mode = PERSIST")
 connection.execute("CREATE TABLE IF NOT EXISTS t (n INTEGER PRIMARY KEY, v TEXT)")
 for number in range(first, first + 10**9):
@@ -53,18 +55,18 @@ def wait_for(what, is_there, process=None, patience=60):
         if process is not None and process.poll() is not None:
             break
         time.sleep(0.05)
-    raise SystemExit(f"error: {what} did not come up")
+    raise SystemExit(f"error: {what} did not start")
 
 
 def unmount(path):
-    """Returns whether a file system is unmounted; users other than root need FUSE's own program for theirs."""
+    """Unmount a file system, and return True on success. Users other than root need FUSE's own program."""
     helper = next(filter(shutil.which, ["fusermount3", "fusermount"]), None)
     command = ["umount"] if os.geteuid() == 0 or helper is None else [helper, "-u"]
     return subprocess.run([*command, str(path)], capture_output=True).returncode == 0
 
 
 class Device:
-    """A server on an image, with a file system mounted from it."""
+    """A server on an image, with a mounted file system."""
 
     def __init__(self, floatgate, place, use_loop, is_new):
         self.place, self.use_loop, self.processes, self.loop = place, use_loop, [], None
@@ -88,7 +90,7 @@ class Device:
         if is_new:
             run("mkfs.ext4", "-q", "-F", "-E", "nodiscard", block)
         else:
-            # As after a power cut: the journal is replayed, and what fuse2fs has left is repaired.
+            # As after a power cut: replay the journal, and repair what fuse2fs has left.
             check = subprocess.run(["fsck.ext4", "-y", "-f", str(block)], capture_output=True, text=True)
             if check.returncode > 1:
                 raise SystemExit(f"error: the file system cannot be repaired:\n{check.stdout}{check.stderr}")
@@ -113,7 +115,7 @@ class Device:
         self.server.wait()
 
     def close(self):
-        """Unmounts what is left; a server that lives ends in order."""
+        """Unmount the file system, and terminate all processes."""
         for _ in range(100):
             if unmount(self.mount):
                 break
@@ -144,7 +146,7 @@ class Sqlite:
             return []
         with contextlib.closing(sqlite3.connect(self.path)) as connection:
             if (found := connection.execute("PRAGMA integrity_check").fetchone()) != ("ok",):
-                raise SystemExit(f"error: the database is damaged: {found[0]}")
+                raise SystemExit(f"error: the database is corrupted: {found[0]}")
             return [row[0] for row in connection.execute("SELECT n FROM t ORDER BY n")]
 
     def writer(self, first):
@@ -158,7 +160,7 @@ class Sqlite:
 
 
 class Postgresql:
-    """A cluster of the user `nobody` if we are root, since the server does not run as root."""
+    """A cluster owned by the user `nobody` if we are root, because the server refuses to run as root."""
 
     def __init__(self, device):
         self.bin = pathlib.Path(sorted(glob.glob("/usr/lib/postgresql/*/bin/initdb"))[-1]).parent
@@ -185,7 +187,7 @@ class Postgresql:
         options = f"-k {self.sockets} -c listen_addresses= -c shared_buffers=16MB -c max_wal_size=64MB"
         start = self.call("pg_ctl", "-D", self.data, "-w", "-t", "120", "-l", self.log, "-o", options, "start")
         if subprocess.run(start, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd="/").returncode != 0:
-            raise SystemExit(f"error: PostgreSQL does not start:\n{self.log.read_text()[-3000:]}")
+            raise SystemExit(f"error: PostgreSQL did not start:\n{self.log.read_text()[-3000:]}")
         if is_new:
             self.query("CREATE TABLE t (n bigint PRIMARY KEY, v text)")
 
@@ -203,7 +205,7 @@ class Postgresql:
         process = subprocess.Popen(
             self.psql(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, cwd="/",
         )
-        # Each insert is acknowledged before the next is sent.
+        # Sends each insert only after the previous one was acknowledged.
         self.next = lambda number: (process.stdin.write(insert.format(number)), process.stdin.flush())
         self.next(first)
         return process
@@ -213,7 +215,7 @@ class Postgresql:
             server = int((self.sockets / ".s.PGSQL.5432.lock").read_text().split()[0])
         except (OSError, ValueError, IndexError):
             return
-        # At once, and all of it: what the next one finds locked, it would not touch.
+        # Stop the whole cluster immediately, so that it holds no locks when the next one starts.
         for number, end in enumerate([signal.SIGQUIT] * 100 + [signal.SIGKILL] * 100):
             try:
                 os.kill(server, end if number % 100 == 0 else 0)
@@ -223,7 +225,7 @@ class Postgresql:
 
 
 def commit(database, device, first, delay):
-    """Commits until the server has been killed after `delay` seconds; returns the last acknowledged number."""
+    """Commit until the server was killed after `delay` seconds, and return the last acknowledged number."""
     writer, last, end = database.writer(first), first - 1, None
     step = getattr(database, "next", None)
     for line in writer.stdout:
@@ -263,7 +265,7 @@ def test(kind, floatgate, rounds, use_loop, seed):
                 database.open()
                 numbers = database.numbers()
                 check(numbers, acknowledged)
-                # A commit that was not acknowledged may be there all the same.
+                # A commit that was not acknowledged may exist all the same.
                 first = max([first, *(number + 1 for number in numbers)])
                 if number < rounds:
                     last = commit(database, device, first, choice.uniform(0.2, 2.0))
@@ -281,10 +283,10 @@ def test(kind, floatgate, rounds, use_loop, seed):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("floatgate")
-    parser.add_argument("--rounds", type=int, default=20, help="kills of the server for each database")
-    parser.add_argument("--database", choices=["sqlite", "postgresql"], help="only this one")
+    parser.add_argument("--rounds", type=int, default=20, help="number of kills for each database")
+    parser.add_argument("--database", choices=["sqlite", "postgresql"], help="test only this database")
     parser.add_argument("--fuse2fs", action="store_true", help="use fuse2fs even as root")
-    parser.add_argument("--seed", type=int, default=1, help="seed of the times of the kills")
+    parser.add_argument("--seed", type=int, default=1, help="seed of the kill times")
     arguments = parser.parse_args()
     use_loop = os.geteuid() == 0 and os.path.exists("/dev/loop-control") and not arguments.fuse2fs
     needed = ["nbdfuse", "mkfs.ext4", *([] if use_loop else ["nbdkit", "fuse2fs"])]
@@ -297,7 +299,7 @@ def main():
         test(Sqlite, floatgate, arguments.rounds, use_loop, arguments.seed)
     if arguments.database != "sqlite":
         if not use_loop:
-            # It wants a directory of its own user, and a file system with a journal.
+            # PostgreSQL needs a directory owned by its own user, and a file system with a journal.
             print("PostgreSQL needs root and a loop device: not tested")
         elif glob.glob("/usr/lib/postgresql/*/bin/initdb"):
             test(Postgresql, floatgate, arguments.rounds, use_loop, arguments.seed)

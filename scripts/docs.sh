@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds the site of the documentation, with mkdocs in an environment of its own: DIRECTORY/site/index.html.
+# Builds the documentation's site with mkdocs, in its own virtual environment: DIRECTORY/site/index.html.
 #
 #   docs.sh DIRECTORY
 set -euo pipefail
@@ -17,4 +17,4 @@ if ! cmp --silent "$wanted" "$present"; then
     cp "$wanted" "$present"
 fi
 NO_MKDOCS_2_WARNING=1 "$environment/bin/python" -B -m mkdocs build --strict --site-dir "$directory/site"
-echo "$directory/site/index.html (the search works where it is served: python3 -m http.server -d $directory/site)"
+echo "$directory/site/index.html (to use the search, serve the site: python3 -m http.server -d $directory/site)"

@@ -1,8 +1,8 @@
-"""What the site of the documentation needs beyond mkdocs: hooks that `mkdocs.yml` names.
+"""Hooks of the documentation's site, which `mkdocs.yml` names.
 
-Pages link to files of the repository that are no pages, such as devices: these are put into the site, so that it is
-whole without a network. The notebook of the tutorial becomes a page. A list that follows a line of text directly, as
-GitHub has it, gets the empty line that Python-Markdown wants.
+Pages link to files of the repository that are not pages, such as devices. These files become part of the site, so that
+it is complete without a network. The tutorial's notebook becomes a page. A list that directly follows a line of text,
+as GitHub allows, gets the empty line that Python-Markdown needs.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 
-#: Links of Markdown, without images.
+#: Markdown links, without images.
 _LINKS = re.compile(r"(?<!!)\[([^\]]*)\]\(([^)\s]+)\)")
 _ROLES = re.compile(r":(?:class|meth|func|mod|data|attr|exc):<code>~?(?:floatgate\.)?")
 _FENCE = re.compile(r"^ *(```|~~~)")
@@ -23,7 +23,7 @@ _ITEM = re.compile(r"^ *([-*]|\d+\.) ")
 
 
 def on_files(files, config):
-    """Add the tutorial's page, made of the notebook, and the files that pages link to."""
+    """Add the tutorial's page, generated from the notebook, and the files that pages link to."""
     from mkdocs.structure.files import File
 
     docs = Path(config["docs_dir"])
@@ -44,7 +44,7 @@ def on_files(files, config):
 
 
 def on_page_markdown(markdown, page, config, files):
-    """Point links at what was put into the site, and part lists from the text before them."""
+    """Point links to the added files, and separate lists from the text before them."""
 
     def changed(match):
         if match[2].endswith(".ipynb"):
@@ -53,7 +53,7 @@ def on_page_markdown(markdown, page, config, files):
         if place is None:
             return match[0]
         if not (ROOT / place).is_file():
-            return match[1]  # A directory, which the site does not have.
+            return match[1]  # A directory, which is not part of the site.
         up = posixpath.relpath(_site_name(place), posixpath.dirname(page.file.src_uri) or ".")
         return f"[{match[1]}]({up})"
 
@@ -61,12 +61,12 @@ def on_page_markdown(markdown, page, config, files):
 
 
 def on_page_content(html, page, config, files):
-    """Show names in docstrings as names: `:class:` and the like are for other tools."""
+    """Show names in docstrings as code: `:class:` and similar roles are for other tools."""
     return _ROLES.sub("<code>", html)
 
 
 def _outside(link, page):
-    """Say which file or directory of the repository a link means that leaves the documentation, if it does."""
+    """Return the file or directory of the repository that a link outside `docs` points to, or None."""
     if "://" in link or link.startswith(("#", "/", "mailto:")):
         return None
     place = posixpath.normpath(posixpath.join("docs", posixpath.dirname(page), link.split("#")[0]))
@@ -78,7 +78,7 @@ def _outside(link, page):
 
 
 def _site_name(place):
-    """Name a file within the site; as text, so that browsers show it."""
+    """Return the name of a file within the site. The suffix makes browsers show it as text."""
     return f"files/{place}.txt"
 
 
@@ -96,7 +96,7 @@ def _parted(text):
 
 
 def _within(lines):
-    """Whether the last line belongs to an item of a list."""
+    """Return True if the last line belongs to a list item."""
     for line in reversed(lines):
         if not line.strip():
             return False
@@ -108,7 +108,7 @@ def _within(lines):
 
 
 def page_of(notebook):
-    """Write a notebook as Markdown, with its outputs."""
+    """Convert a notebook to Markdown, with its outputs."""
     parts = []
     for cell in notebook["cells"]:
         source = "".join(cell["source"])
@@ -125,7 +125,7 @@ def _output(output):
     if "image/png" in data:
         return f'<img alt="figure" src="data:image/png;base64,{"".join(data["image/png"]).replace(chr(10), "")}">'
     if "text/html" in data:
-        # One line: an empty one would end the HTML for Markdown.
+        # On one line: an empty line would end the HTML block in Markdown.
         return "".join(data["text/html"]).replace("\n", " ")
     text = "".join(data.get("text/plain", output.get("text", "")))
     return f"<pre>{escape(text)}</pre>".replace("\n\n", "\n&#8203;\n") if text else ""

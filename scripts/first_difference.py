@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Runs the random devices of two builds, and prints the first operation that differs for each kind of device.
+"""Run the random devices of two builds, and print the first operation that differs for each kind of device.
 
     scripts/first_difference.py OLD [NEW] [--release] [--cases N]
 
-OLD and NEW (default: this checkout) are directories or Git revisions. A revision is checked out below
-`target/revisions`. Each must have `crates/core/tests/common/history.rs`. Ends with status 1 if something differs.
+OLD and NEW (default: this checkout) are directories or Git revisions. A revision is checked out in `target/revisions`.
+Each must have `crates/core/tests/common/history.rs`. Exits with status 1 if something differs.
 
-The numbers of an operation are, in their order: start and end in ps, the lane (channel or plane), the phase, the kind,
-the class, the tag of the request, the physical page and the plane. Text behind the tab is for people.
+The numbers of an operation are, in this order: start and end in ps, lane (channel or plane), phase, kind, class, tag of
+the request, physical page, and plane. The text after the tab is for readers, and is not compared.
 """
 
 import argparse
@@ -19,7 +19,7 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-# The kinds of devices: which test binary and which test tell of them.
+# Kinds of devices: the test binary and the test that write their digests.
 KINDS = {
     "page": ("model", "reads_return_the_last_acknowledged_write"),
     "dftl": ("model", "a_map_in_flash_changes_no_answer"),
@@ -28,12 +28,12 @@ KINDS = {
     "power": ("power", "what_was_flushed_outlives_every_power_cut"),
 }
 PARTS = ("operations", "answers", "state", "flash")
-# Lines before the difference that are printed with it.
+# Number of lines printed before a difference.
 CONTEXT = 5
 
 
 def tree_of(name):
-    """The directory of a build: `name` itself, or a checkout of that revision."""
+    """Return the directory of a build: `name` itself, or a checkout of that revision."""
     if pathlib.Path(name).is_dir():
         return pathlib.Path(name).resolve()
     command = ["git", "-C", ROOT, "rev-parse", "--verify", "--quiet", f"{name}^{{commit}}"]
@@ -47,7 +47,7 @@ def tree_of(name):
 
 
 def build(tree, release):
-    """Builds the tests of a tree; returns their executables by name."""
+    """Build the tests of a tree, and return their executables by name."""
     command = ["cargo", "test", "--package", "floatgate-core", "--test", "model", "--test", "power", "--no-run"]
     command += ["--locked", "--message-format=json"] + (["--release"] if release else [])
     output = subprocess.run(command, cwd=tree, stdout=subprocess.PIPE, text=True, check=True).stdout
@@ -56,7 +56,7 @@ def build(tree, release):
 
 
 def tell(tree, programs, kind, into, seed=None, cases=None):
-    """Lets a build write the digests of its devices, and all of one of them with `seed`."""
+    """Run a test that writes the digests of its devices, or with `seed` the complete history of one device."""
     program, test = KINDS[kind]
     into.mkdir(parents=True, exist_ok=True)
     settings = {"FLOATGATE_TELL": str(into), "FLOATGATE_SEED": seed, "FLOATGATE_CASES": cases}
@@ -74,7 +74,7 @@ def lines_of(path):
 
 
 def first_difference(old, new):
-    """The index of the first line of which the numbers, before the tab, differ; None without one."""
+    """Return the index of the first line whose numbers (before the tab) differ, or None."""
     for index in range(max(len(old), len(new))):
         pair = [lines[index].split("\t")[0] if index < len(lines) else None for lines in (old, new)]
         if pair[0] != pair[1]:
@@ -83,7 +83,7 @@ def first_difference(old, new):
 
 
 def show(old, new, index):
-    """The first difference with what comes before it."""
+    """Return the first difference and the lines before it."""
     shown = [f"    {line}" for line in old[max(0, index - CONTEXT) : index]]
     for name, lines in (("old", old), ("new", new)):
         shown.append(f"{name} {lines[index] if index < len(lines) else '(nothing more)'}")
@@ -91,7 +91,7 @@ def show(old, new, index):
 
 
 def compare(kind, trees, directory, cases):
-    """Prints how the first device of a kind that differs does so; returns the number of those that differ."""
+    """Print the first difference of the first device of a kind that differs, and return how many differ."""
     digests = []
     for name, (tree, programs) in trees.items():
         tell(tree, programs, kind, directory / name, cases=cases)
@@ -116,7 +116,7 @@ def main():
     parser.add_argument("old")
     parser.add_argument("new", nargs="?", default=str(ROOT))
     parser.add_argument("--release", action="store_true", help="build with optimization across crates")
-    parser.add_argument("--cases", type=int, help="devices of the first kind; fewer of the others in proportion")
+    parser.add_argument("--cases", type=int, help="number of devices of the first kind; the others scale with it")
     options = parser.parse_args()
     trees = {}
     for name in ("old", "new"):

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Counts the instructions of short runs of two builds of the benchmark `speed`, by valgrind's cachegrind.
+"""Count the instructions of short runs of two builds of the benchmark `speed`, with valgrind's cachegrind.
 
     scripts/instructions.py OLD [NEW] [RUN...]
 
-OLD and NEW are executables: `cargo bench --package floatgate-core --bench speed --no-run` prints the path of its own.
-Counts do not depend on the load of the machine: they differ by less than 0.01 % from run to run.
+OLD and NEW are executables: `cargo bench --package floatgate-core --bench speed --no-run` prints the path.
+Counts do not depend on the machine's load: they differ by less than 0.01 % from run to run.
 """
 
 import argparse
@@ -12,13 +12,13 @@ import re
 import subprocess
 import sys
 
-# With `attributed-` before the name of any of these, latency breakdowns are on.
+# The prefix `attributed-` turns latency breakdowns on, for any of these runs.
 RUNS = ["reads", "writes", "mixed", "buffer", "firmware", "planes", "dftl", "block", "functional"]
 RUNS += ["attributed-reads", "attributed-writes"]
 
 
 def count(program, run):
-    """The instructions of one run, in millions."""
+    """Return the number of instructions of one run, in millions."""
     command = ["valgrind", "--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null"]
     done = subprocess.run([*command, program, "instructions", run], capture_output=True, text=True, check=False)
     found = re.search(r"I\s+refs:\s+([\d,]+)", done.stderr)
@@ -31,7 +31,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("old")
     parser.add_argument("new", nargs="?")
-    parser.add_argument("runs", nargs="*", metavar="RUN", help=f"one of {', '.join(RUNS)}; without any, all")
+    parser.add_argument("runs", nargs="*", metavar="RUN", help=f"one of {', '.join(RUNS)}; default: all")
     options = parser.parse_args()
     for run in options.runs or RUNS:
         old = count(options.old, run)

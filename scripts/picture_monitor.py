@@ -35,7 +35,7 @@ LOADED = 55
 
 
 def record(program: str, chromium: str, place: Path) -> bytes:
-    """Return the picture of a device under load."""
+    """Return a screenshot of a device under load."""
     changes = [word for change in DEVICE for word in ("--set", change)]
     server, url = serve(program, place, "--speed", "0.25", *changes, device="tlc-nvme")
     load = subprocess.Popen(["fio", *LOAD, f"--uri=nbd+unix:///?socket={place}/ssd.sock"],
@@ -67,14 +67,14 @@ def resize(page: Browser, height: int) -> None:
 
 
 def main() -> int:
-    """Write the picture to the file."""
+    """Write the screenshot to the file."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
     parser.add_argument("program")
     parser.add_argument("file", type=Path, nargs="?", default=PICTURE)
     arguments = parser.parse_args()
     chromium = browser()
     if not chromium or not shutil.which("fio"):
-        sys.exit("Chromium or fio is missing: apt-get install -y chromium fio")
+        sys.exit("Chromium or fio is missing; install both: apt-get install -y chromium fio")
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as scratch:
         arguments.file.write_bytes(record(str(Path(arguments.program).resolve()), chromium, Path(scratch)))
     return 0

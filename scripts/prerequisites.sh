@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Says what is missing to build (`prerequisites.sh build`) or to test (`prerequisites.sh test`) Floatgate, and the
-# command that installs it. Two things are installed for `test`: the rustfmt and clippy components, where rustup can,
-# and the NBD clients and the emulator that a live device is tested with, where apt-get can.
+# Checks the prerequisites to build (`prerequisites.sh build`) or to test (`prerequisites.sh test`) Floatgate, and
+# prints the command that installs a missing one. For `test`, it installs rustfmt and clippy with rustup, and the NBD
+# clients and the emulator for tests of live devices with apt-get, if these are available.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -9,7 +9,7 @@ purpose=${1:-build}
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
-# missing WHAT COMMAND...: what is missing, and the commands that install it, one per line.
+# missing MESSAGE COMMAND...: prints what is missing and the commands that install it, one per line, and exits.
 missing() {
     printf '\nerror: %s\n' "$1" >&2
     printf 'To install it:\n' >&2
@@ -18,7 +18,7 @@ missing() {
     exit 1
 }
 
-# The command that installs packages of the system, for the packages of Debian ($1), Fedora ($2) and Alpine ($3).
+# Prints the command that installs system packages, given their names on Debian ($1), Fedora ($2) and Alpine ($3).
 packages() {
     if command -v dnf >/dev/null; then
         echo "dnf install -y $2        (as root, or with sudo)"
@@ -62,13 +62,13 @@ check_linker() {
     echo 'fn main() {}' >"$scratch/probe.rs"
     if ! rustc --out-dir "$scratch" "$scratch/probe.rs" >"$scratch/log" 2>&1; then
         tail -n 5 "$scratch/log" >&2
-        missing 'rustc cannot link a program: a C compiler is missing, or the C library is (gcc, libc6-dev).' \
+        missing 'rustc cannot link a program: the C compiler (gcc) or the C library (libc6-dev) is missing.' \
             "$(packages 'gcc libc6-dev' 'gcc glibc-devel' 'gcc musl-dev')"
     fi
     printf '#include <stdlib.h>\nint main(void) { return 0; }\n' >"$scratch/probe.c"
     if ! "${CC:-cc}" -o "$scratch/probe-c" "$scratch/probe.c" >"$scratch/log" 2>&1; then
         tail -n 5 "$scratch/log" >&2
-        missing "the C compiler (${CC:-cc}), which the decompression libraries are built with, does not work." \
+        missing "the C compiler (${CC:-cc}) does not work: the decompression libraries need it." \
             "$(packages 'gcc libc6-dev' 'gcc glibc-devel' 'gcc musl-dev')"
     fi
 }
@@ -81,9 +81,9 @@ check_components() {
     if command -v rustup >/dev/null && rustup component add rustfmt clippy; then
         return
     fi
-    missing 'rustfmt or clippy, which are parts of the Rust toolchain, is not installed.' \
+    missing 'rustfmt or clippy is not installed.' \
         'rustup component add rustfmt clippy' \
-        "or, for a Rust that comes with the system: $(packages 'rustfmt rust-clippy' 'rustfmt clippy' 'rust-clippy')"
+        "or, for the system's Rust: $(packages 'rustfmt rust-clippy' 'rustfmt clippy' 'rust-clippy')"
 }
 
 check_python() {
@@ -95,12 +95,12 @@ check_python() {
             "$(packages python3.11 python3.11 python3)" 'and make it the first python3 on the PATH'
     fi
     if ! python3 -c 'import ensurepip, venv' 2>/dev/null; then
-        missing 'Python has no venv and pip of its own, which the Python package is tested with.' \
+        missing 'Python has no venv or pip: the tests of the Python package need both.' \
             "$(packages python3-venv python3-pip 'python3 py3-pip')"
     fi
 }
 
-# The clients that a live device is tested with. Without them the tests fail, for nothing would have been checked.
+# Clients for tests of live devices. Their absence is an error, because the tests would check nothing.
 check_clients() {
     local client absent=
     for client in nbdinfo nbdcopy nbdsh qemu-io qemu-img fio qemu-system-x86_64; do
@@ -113,7 +113,7 @@ check_clients() {
             qemu-utils fio qemu-system-x86; } >"$scratch/log" 2>&1 && return 0
         tail -n 3 "$scratch/log" >&2
     fi
-    missing "The clients and the emulator that a live device is tested with are not installed:$absent." \
+    missing "Programs for tests of live devices are not installed:$absent." \
         "$(packages 'libnbd-bin python3-libnbd qemu-utils fio qemu-system-x86' \
             'libnbd python3-libnbd qemu-img fio qemu-system-x86' 'libnbd qemu-img fio qemu-system-x86_64')"
 }
@@ -133,8 +133,8 @@ test)
     ;;
 esac
 
-# Before the long build, so that a machine without network hears of it here.
+# Before the long build, so that a machine without network access fails early.
 if ! cargo fetch --locked --quiet; then
-    missing 'the libraries that Cargo.lock names could not be fetched; cargo says why above.' \
-        'cargo fetch --locked        (with network access; afterwards none is needed)'
+    missing 'the libraries in Cargo.lock could not be fetched; see the message of cargo above.' \
+        'cargo fetch --locked        (needs network access, only once)'
 fi

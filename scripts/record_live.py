@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Record the block trace examples/sqlite-ext4.csv.xz: SQLite on ext4 on a live device, below a real kernel.
 
-    python3 scripts/record_live.py --floatgate target/release/floatgate        # in three minutes
+    python3 scripts/record_live.py --floatgate target/release/floatgate        # takes three minutes
 
-`floatgate vm` boots a guest with the simulated SSD as its disk and SQLite in it. A file system is made, a shop's
-database is filled, the page cache is dropped, and orders, payments and look-ups run against it; `--record` has written
-what the disk was asked for. The statements follow from --seed; when requests come is up to the guest. Needs what
-`floatgate vm` needs: apt, and qemu-system-x86_64.
+`floatgate vm` boots a guest with the simulated SSD as its disk, and with SQLite. The guest makes a file system, fills
+the database of a shop, drops the page cache, and runs orders, payments and look-ups. `--record` writes the requests to
+the disk. The statements depend only on --seed, but the guest determines the times of requests. Needs apt and
+qemu-system-x86_64, like `floatgate vm`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 CUSTOMERS = 15_000
 ITEMS = 8_000
 
-#: What the guest does: $SSD is the disk. The file system is small, so that the trace fits small devices.
+#: Script that the guest runs. $SSD is the disk. The file system is small, so that the trace fits small devices.
 JOB = """set -e
 mkfs.ext4 -q -E nodiscard,lazy_itable_init=0,lazy_journal_init=0 $SSD 256M
 mount -o discard $SSD /mnt
@@ -56,17 +56,17 @@ CREATE INDEX orders_by_customer ON orders(customer);
 
 
 def text(rng: random.Random, low: int, high: int) -> str:
-    """Filler of `low` to `high` characters."""
+    """Return a random text of `low` to `high` characters."""
     return "".join(rng.choices("abcdefghijklmnopqrstuvwxyz", k=rng.randint(low, high)))
 
 
 def skewed(rng: random.Random, count: int) -> int:
-    """A number in 1..count, the small ones far more often."""
+    """Return a number in 1..count. Small numbers are far more frequent."""
     return min(count, 1 + int(count * rng.random() ** 3))
 
 
 def filling(seed: int) -> Iterator[str]:
-    """The statements that make the database."""
+    """Yield the statements that create the database."""
     rng = random.Random(f"fill {seed}")
     yield SETTINGS + SCHEMA + "BEGIN;\n"
     for number in range(1, CUSTOMERS + 1):
@@ -78,7 +78,7 @@ def filling(seed: int) -> Iterator[str]:
 
 
 def working(seed: int, transactions: int) -> Iterator[str]:
-    """The statements of the recorded work: half orders, a quarter payments, a quarter look-ups."""
+    """Yield the statements of the recorded workload: half orders, a quarter payments, a quarter look-ups."""
     rng = random.Random(f"work {seed}")
     yield SETTINGS
     for _ in range(transactions):
@@ -101,37 +101,37 @@ def working(seed: int, transactions: int) -> Iterator[str]:
 
 
 def record(options: argparse.Namespace, directory: Path) -> None:
-    """Writes the statements, and has them run in a guest."""
+    """Write the statements, and run them in a guest."""
     fill, work = directory / "fill.sql", directory / "work.sql"
     fill.write_text("".join(filling(options.seed)))
     work.write_text("".join(working(options.seed, options.transactions)))
     floatgate = shutil.which(options.floatgate)
     if not floatgate:
-        sys.exit(f"error: there is no program {options.floatgate}; build it, and name it with --floatgate")
-    command = [str(Path(floatgate).resolve()), "vm", options.device, "--precondition", "none", "--package", "sqlite3"]
+        sys.exit(f"error: program not found: {options.floatgate}; build it, or give its path with --floatgate")
+    command = [str(Path(floatgate).resolve()), "vm", options.device, "--precondition", "none", "--with", "sqlite3"]
     command += ["--accel", "tcg", "--speed", options.speed, "--guest-memory", "256MiB"]
     command += ["--copy", str(fill), "--copy", str(work), "--record", str(options.output), "--run", JOB]
     print(" ".join(command[:-2]), flush=True)
-    # Where the trace is said to be, in its first lines, is where it is in the repository.
+    # The first lines of the trace contain its path: make it relative to the repository.
     subprocess.run(command, check=True, cwd=REPOSITORY)
 
 
 def parse_options() -> argparse.Namespace:
-    """The command line."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(description="Record SQLite on ext4 on a live device as a block trace.")
     default = Path("examples/sqlite-ext4.csv.xz")
-    told = "the trace, from the repository (default: %(default)s)"
+    told = "trace file, relative to the repository (default: %(default)s)"
     parser.add_argument("--output", type=Path, default=default, help=told)
     parser.add_argument("--floatgate", default="floatgate", help="the program (default: %(default)s)")
     parser.add_argument("--device", default="tlc-nvme", help="the SSD (default: %(default)s)")
-    parser.add_argument("--speed", default="0.1", help="simulated time in the clock's (default: %(default)s)")
-    parser.add_argument("--transactions", type=int, default=1500, help="default: %(default)s")
-    parser.add_argument("--seed", type=int, default=1, help="of the statements (default: %(default)s)")
+    parser.add_argument("--speed", default="0.1", help="simulated time relative to real time (default: %(default)s)")
+    parser.add_argument("--transactions", type=int, default=1500, help="number of transactions (default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=1, help="seed of the statements (default: %(default)s)")
     return parser.parse_args()
 
 
 def main() -> None:
-    """Records the trace."""
+    """Record the trace."""
     options = parse_options()
     with tempfile.TemporaryDirectory(prefix="floatgate-record-") as directory:
         try:

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Record the block trace in examples/: SQLite under an order-entry workload, watched by strace.
+"""Record the block trace in examples/: SQLite under an order-entry workload, traced by strace.
 
-    python3 scripts/record_sqlite.py                 # records examples/sqlite-oltp.csv.xz again, in about three minutes
+    python3 scripts/record_sqlite.py                 # records examples/sqlite-oltp.csv.xz, takes about three minutes
 
-A database of some 70 MB is loaded, unrecorded. Then transactions run against it while strace notes each read, write
-and flush of the database files, and the notes are converted to a trace in the format of the MSR Cambridge traces.
-The transactions follow from --seed; their times are those of the machine. examples/README.md says what the
-conversion keeps and drops. Needs strace, and a SQLite that uses pread and pwrite, as those of Linux distributions do.
+Loads a database of about 70 MB, which is not recorded. Then transactions run against it while strace logs each read,
+write and flush of the database files. The log is converted to a trace in the format of the MSR Cambridge traces. The
+transactions depend only on --seed, and their times on the machine. examples/README.md describes what the conversion
+keeps and drops. Needs strace, and a SQLite that uses pread and pwrite, such as those of Linux distributions.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from pathlib import Path
 REPOSITORY = Path(__file__).resolve().parent.parent
 MIB = 1 << 20
 
-# Where each file lies on the virtual disk: suffix of its name -> (first byte, size of its region).
+# Location of each file on the virtual disk: suffix of its name -> (first byte, size of its region).
 LAYOUT = {
     "": (0, 256 * MIB),
     "-wal": (256 * MIB, 64 * MIB),
@@ -64,23 +64,23 @@ SYLLABLES = ("bar", "ought", "able", "pri", "pres", "ese", "anti", "cally", "ati
 
 
 def text(rng: random.Random, low: int, high: int) -> str:
-    """Filler of `low` to `high` characters."""
+    """Return a random text of `low` to `high` characters."""
     return "".join(rng.choices("abcdefghijklmnopqrstuvwxyz    ", k=rng.randint(low, high)))
 
 
 def last_name(number: int) -> str:
-    """One of 1000 last names."""
+    """Return one of 1000 last names."""
     return "".join(SYLLABLES[number // place % 10] for place in (100, 10, 1))
 
 
 def skewed(rng: random.Random, count: int) -> int:
-    """A row number in 1..count, some rows far more often than others; after TPC-C's NURand, clause 2.1.6."""
+    """Return a row number in 1..count. Some rows are far more frequent, after TPC-C's NURand, clause 2.1.6."""
     mask = (1 << (count.bit_length() - 3)) - 1
     return (rng.randint(0, mask) | rng.randint(1, count)) % count + 1
 
 
 def connect(path: Path) -> sqlite3.Connection:
-    """Opens the database as the workload uses it."""
+    """Open the database with the settings of the workload."""
     db = sqlite3.connect(path, isolation_level=None)
     db.execute("PRAGMA journal_mode=WAL")
     db.execute("PRAGMA synchronous=FULL")
@@ -90,7 +90,7 @@ def connect(path: Path) -> sqlite3.Connection:
 
 
 def load(path: Path, seed: int) -> None:
-    """Makes the database that the transactions find."""
+    """Create the initial database."""
     rng = random.Random(f"load {seed}")
     db = connect(path)
     db.executescript(SCHEMA)
@@ -110,7 +110,7 @@ def load(path: Path, seed: int) -> None:
 
 
 def insert_order(db: sqlite3.Connection, rng: random.Random, order: int, customer: int, delivered: int | None) -> None:
-    """Inserts an order and its lines."""
+    """Insert an order and its lines."""
     lines = rng.randint(3, 8)
     db.execute("INSERT INTO orders VALUES(?, ?, ?, ?, ?)", (order, customer, order, delivered, lines))
     for number in range(lines):
@@ -119,7 +119,7 @@ def insert_order(db: sqlite3.Connection, rng: random.Random, order: int, custome
 
 
 def new_order(db: sqlite3.Connection, rng: random.Random) -> None:
-    """A customer orders a few items: look-ups, inserts, updates of the stock."""
+    """Order a few items: look-ups, inserts, updates of the stock."""
     customer = skewed(rng, CUSTOMERS)
     db.execute("SELECT last, balance FROM customer WHERE id = ?", (customer,)).fetchone()
     (order,) = db.execute("SELECT max(id) + 1 FROM orders").fetchone()
@@ -131,7 +131,7 @@ def new_order(db: sqlite3.Connection, rng: random.Random) -> None:
 
 
 def payment(db: sqlite3.Connection, rng: random.Random) -> None:
-    """A customer, found by name more often than not, pays."""
+    """Make a payment of a customer, who is usually found by name."""
     if rng.random() < 0.6:
         key = (rng.randrange(10), last_name(skewed(rng, 1000) - 1))
         found = db.execute("SELECT id FROM customer WHERE district = ? AND last = ? ORDER BY id", key).fetchall()
@@ -145,7 +145,7 @@ def payment(db: sqlite3.Connection, rng: random.Random) -> None:
 
 
 def order_status(db: sqlite3.Connection, rng: random.Random) -> None:
-    """A customer asks after the last order; reads only."""
+    """Look up the last order of a customer. Reads only."""
     customer = skewed(rng, CUSTOMERS)
     db.execute("SELECT last, balance FROM customer WHERE id = ?", (customer,)).fetchone()
     last = db.execute("SELECT id FROM orders WHERE customer = ? ORDER BY id DESC LIMIT 1", (customer,)).fetchone()
@@ -154,7 +154,7 @@ def order_status(db: sqlite3.Connection, rng: random.Random) -> None:
 
 
 def delivery(db: sqlite3.Connection, rng: random.Random) -> None:
-    """The oldest waiting orders are delivered; now and then an old order is deleted."""
+    """Deliver the oldest waiting orders, and now and then delete an old order."""
     waiting = db.execute("SELECT id, customer FROM orders WHERE delivered IS NULL ORDER BY id LIMIT 5").fetchall()
     for order, customer in waiting:
         db.execute("UPDATE orders SET delivered = ? WHERE id = ?", (order, order))
@@ -167,7 +167,7 @@ def delivery(db: sqlite3.Connection, rng: random.Random) -> None:
 
 
 def free_level(db: sqlite3.Connection, rng: random.Random) -> None:
-    """Which of the items sold of late run short? Reads only, a range and many look-ups."""
+    """Count the recently sold items that run short. Reads only: a range and many look-ups."""
     query = """SELECT count(DISTINCT item.id) FROM order_line JOIN item ON item.id = order_line.item
                WHERE order_line.orders > (SELECT max(id) - 20 FROM orders) AND item.quantity < ?"""
     db.execute(query, (rng.randint(10, 20),)).fetchone()
@@ -178,7 +178,7 @@ TRANSACTIONS = ((new_order, 45), (payment, 43), (order_status, 4), (delivery, 4)
 
 
 def run_workload(path: Path, seed: int, transactions: int, gap_ms: float) -> None:
-    """Runs the transactions, which start at random times `gap_ms` apart on average, or late when one is slow."""
+    """Run transactions at random times, `gap_ms` apart on average. A slow transaction delays the next ones."""
     kinds = random.Random(f"kinds {seed}")
     gaps = random.Random(f"gaps {seed}")
     rows = random.Random(f"rows {seed}")
@@ -199,7 +199,7 @@ def run_workload(path: Path, seed: int, transactions: int, gap_ms: float) -> Non
 
 @dataclass(frozen=True)
 class Call:
-    """One finished system call on a file."""
+    """A finished system call on a file."""
 
     microseconds: int
     name: str
@@ -210,7 +210,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Request:
-    """One request to the virtual disk."""
+    """A request to the virtual disk."""
 
     microseconds: int
     write: bool
@@ -228,9 +228,9 @@ RESUMED = re.compile(r"^<\.\.\. \w+ resumed>")
 
 
 def parse_calls(lines: Iterable[str]) -> Iterator[Call]:
-    """The successful calls in the output of `strace -f -ttt -y`, in order of their ends.
+    """Yield the successful calls in the output of `strace -f -ttt -y`, in the order in which they end.
 
-    A call that another thread interrupts in the log stands on two lines; its time is that of the first.
+    A call that another thread interrupts in the log takes two lines. Its time is that of the first line.
     """
     begun: dict[str, tuple[str, str, str]] = {}
     for line in lines:
@@ -250,7 +250,7 @@ def parse_calls(lines: Iterable[str]) -> Iterator[Call]:
 
 
 def parse_call(microseconds: int, rest: str) -> Call | None:
-    """One call without process and time, `None` where it failed or did nothing."""
+    """Parse a call without process and time. Return None if it failed or transferred nothing."""
     finished = FINISHED.match(rest)
     if not finished or int(finished["result"]) < 0:
         return None
@@ -266,16 +266,16 @@ def parse_call(microseconds: int, rest: str) -> Call | None:
 
 
 def place(database: Path, path: str) -> tuple[int, int] | None:
-    """The region of a file of the database, `None` for any other file."""
+    """Return the region of a file of the database, or None for any other file."""
     prefix = str(database)
     return LAYOUT.get(path.removeprefix(prefix)) if path.startswith(prefix) else None
 
 
 def convert(calls: Iterable[Call], database: Path, align: int, dropped: Counter[str]) -> Iterator[Request]:
-    """Requests to the virtual disk; counts in `dropped` what a block trace of reads and writes cannot express.
+    """Yield requests to the virtual disk, and count in `dropped` what a trace of reads and writes cannot express.
 
-    A write that continues the one just before it is joined to it, as SQLite writes a page of its log in two calls.
-    Ranges are widened to whole blocks of `align` bytes.
+    A write that continues the previous one is merged with it, because SQLite writes a page of its log in two calls.
+    Ranges are extended to whole blocks of `align` bytes.
     """
     pending: Request | None = None
     for call in calls:
@@ -307,14 +307,14 @@ def convert(calls: Iterable[Call], database: Path, align: int, dropped: Counter[
 
 
 def widen(request: Request, align: int) -> Request:
-    """The request, widened to whole blocks."""
+    """Return the request, extended to whole blocks."""
     start = request.offset // align * align
     end = -(-(request.offset + request.bytes) // align) * align
     return Request(request.microseconds, request.write, start, end - start)
 
 
 def msr_line(request: Request) -> str:
-    """The request as a line of an MSR Cambridge trace. The response time is not known, and 0."""
+    """Return the request as a line of an MSR Cambridge trace. The response time is unknown, and written as 0."""
     filetime = request.microseconds * 10 + FILETIME_OF_UNIX_EPOCH
     return f"{filetime},sqlite,0,{'Write' if request.write else 'Read'},{request.offset},{request.bytes},0\n"
 
@@ -323,7 +323,7 @@ def msr_line(request: Request) -> str:
 
 
 def record(options: argparse.Namespace, directory: Path) -> None:
-    """Loads the database, runs the workload under strace, converts the log."""
+    """Load the database, run the workload under strace, and convert the log."""
     database, log = directory / "oltp.db", directory / "strace.log"
     print(f"SQLite {sqlite3.sqlite_version}; loading the database in {directory} ...", flush=True)
     load(database, options.seed)
@@ -339,31 +339,31 @@ def record(options: argparse.Namespace, directory: Path) -> None:
         calls = parse_calls(line for line in lines if "+++" not in line)
         requests = sorted(convert(calls, database, options.align, dropped), key=lambda r: r.microseconds)
     if not requests:
-        sys.exit("error: no pread or pwrite of the database: this SQLite is built without USE_PREAD")
+        sys.exit("error: the log has no pread or pwrite of the database: this SQLite was built without USE_PREAD")
     options.output.parent.mkdir(parents=True, exist_ok=True)
     with lzma.open(options.output, "wt", preset=9 | lzma.PRESET_EXTREME, newline="\n") as trace:
         trace.writelines(msr_line(request) for request in requests)
     reads = sum(not request.write for request in requests)
-    print(f"{options.output}: {len(requests)} requests, {reads} of them reads, {options.output.stat().st_size} bytes")
+    print(f"{options.output}: {len(requests)} requests, of which {reads} reads, {options.output.stat().st_size} bytes")
     print("not in the trace: " + ", ".join(f"{count} {name}" for name, count in sorted(dropped.items())))
 
 
 def parse_options() -> argparse.Namespace:
-    """The command line."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(description="Record SQLite's reads and writes as a block trace.")
     default = REPOSITORY / "examples" / "sqlite-oltp.csv.xz"
-    parser.add_argument("--output", type=Path, default=default, help="the trace (default: %(default)s)")
-    parser.add_argument("--transactions", type=int, default=6500, help="default: %(default)s")
-    parser.add_argument("--gap-ms", type=float, default=20.0, help="mean time between them (default: %(default)s)")
-    parser.add_argument("--align", type=int, default=4096, help="block of the virtual disk (default: %(default)s)")
-    parser.add_argument("--seed", type=int, default=1, help="of the transactions (default: %(default)s)")
-    parser.add_argument("--directory", type=Path, help="where the database goes, on a real disk (default: a new one)")
+    parser.add_argument("--output", type=Path, default=default, help="trace file (default: %(default)s)")
+    parser.add_argument("--transactions", type=int, default=6500, help="number of transactions (default: %(default)s)")
+    parser.add_argument("--gap-ms", type=float, default=20.0, help="mean gap in ms (default: %(default)s)")
+    parser.add_argument("--align", type=int, default=4096, help="block size of the virtual disk (default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=1, help="seed of the transactions (default: %(default)s)")
+    parser.add_argument("--directory", type=Path, help="parent of a new directory for the database, on a real disk")
     parser.add_argument("--run-workload", type=Path, help=argparse.SUPPRESS)
     return parser.parse_args()
 
 
 def main() -> None:
-    """Records the trace, or, under strace, runs the workload."""
+    """Record the trace or, under strace, run the workload."""
     options = parse_options()
     if options.run_workload:
         run_workload(options.run_workload, options.seed, options.transactions, options.gap_ms)

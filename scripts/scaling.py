@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Measures how a sweep scales on this machine, and what a task costs beside its run.
+"""Measure how a sweep scales on this machine, and the overhead of a task.
 
     python3 scripts/scaling.py [RUNS [REQUESTS]]
 
-Needs the Python package with joblib. docs/cluster.md has the figures, and what they say of a thousand workers. On a
-machine that has other things to do, time on the wall says little: hence processor time, of which nobody else has any.
-One process and two take turns, and the best of each counts: nothing makes a run faster than it is.
+Needs the Python package with joblib. docs/cluster.md has the results, and what they mean for a thousand workers. On a
+busy machine, wall-clock time says little, so that processor time is measured too. Runs with one and two processes
+alternate, and the fastest of each counts, because interference can only slow a run down.
 """
 
 import pickle
@@ -33,7 +33,7 @@ def cpu_s(who):
 
 
 def measure(runs, requests, jobs, precondition="steady", store=None):
-    """Sweep, and give the times: on the wall, of this process, and of the workers."""
+    """Run a sweep. Return its wall-clock time, and the processor times of this process, the workers and the runs."""
     before = [time.monotonic(), cpu_s(resource.RUSAGE_SELF), cpu_s(resource.RUSAGE_CHILDREN)]
     table = fg.sweep(
         [POINT],
@@ -47,7 +47,7 @@ def measure(runs, requests, jobs, precondition="steady", store=None):
     )
     wall = time.monotonic() - before[0]
     if jobs > 1:
-        # The processor time of workers is known when they have ended.
+        # The processor time of workers is known only after they have ended.
         get_reusable_executor().shutdown(wait=True)
     own, workers = cpu_s(resource.RUSAGE_SELF) - before[1], cpu_s(resource.RUSAGE_CHILDREN) - before[2]
     return wall, own, workers, sum(table["run.cpu_s"].to_pylist())
@@ -56,7 +56,7 @@ def measure(runs, requests, jobs, precondition="steady", store=None):
 def main():
     runs = int(sys.argv[1]) if len(sys.argv) > 1 else 32
     requests = int(sys.argv[2]) if len(sys.argv) > 2 else 400_000
-    fg.sweep([POINT], device="tiny", workload=job(1), n_jobs=1)  # What is loaded once is not measured.
+    fg.sweep([POINT], device="tiny", workload=job(1), n_jobs=1)  # Load modules before the measurement.
     print(f"{runs} runs of {requests} requests; seconds")
     print("jobs    wall  this process  workers  simulating")
     times = {1: [], 2: []}
@@ -65,15 +65,15 @@ def main():
         times[jobs].append(measured)
         print(f"{jobs:4}  {wall:6.2f}  {own:12.2f}  {workers:7.2f}  {simulating:10.2f}", flush=True)
     one, two = (tuple(map(min, zip(*times[jobs], strict=True))) for jobs in (1, 2))
-    # What two processors would need that had nothing else to do: this process works while they do.
+    # Estimated time on two idle processors: this process works while the workers run.
     free = two[2] / 2
-    print(f"speed-up on 2 processors: {one[0] / two[0]:.2f} by the wall, {one[1] / free:.2f} by processor time")
+    print(f"speed-up on 2 processors: {one[0] / two[0]:.2f} by wall-clock time, {one[1] / free:.2f} by processor time")
     small = 200
     with tempfile.TemporaryDirectory() as store:
         _, own, workers, _ = measure(small, 1, 2, "none", store)
     _, _, start, _ = measure(2, 1, 2, "none")
     print(
-        f"beside a run, with a store: {own / small * 1e3:.2f} ms of this process, "
+        f"overhead of a run, with a store: {own / small * 1e3:.2f} ms of this process, "
         f"{(workers - start) / (small - 2) * 1e3:.2f} ms of a worker; {start / 2:.2f} s for a worker to start"
     )
     task = sweeping._task(

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Does the studies of the papers again, on the package as it is, in the release profile; and executes the tutorial.
-# Their pages in docs/ are written again: look at `git diff` afterwards. Runs are kept in RUNS, and made once.
+# Runs the studies of the papers with the current package, in the release profile, and executes the tutorial. Rewrites
+# their pages in docs/: review `git diff` afterwards. Runs are kept in RUNS, and are not repeated.
 #
 #   studies.sh ENVIRONMENT RUNS
 set -euo pipefail

@@ -1,4 +1,4 @@
-"""The hooks of the documentation's site."""
+"""Tests of the hooks of the documentation's site."""
 
 import unittest
 
@@ -6,24 +6,24 @@ import docs_hooks
 
 
 class Links(unittest.TestCase):
-    def test_files_outside_are_found(self) -> None:
+    def test_links_to_files_outside_the_docs_are_found(self) -> None:
         self.assertEqual(docs_hooks._outside("../../devices/tiny.toml", "reference/config.md"), "devices/tiny.toml")
         self.assertEqual(docs_hooks._outside("../CONTRIBUTING.md#x", "index.md"), "CONTRIBUTING.md")
 
-    def test_a_directory_is_its_readme_or_itself(self) -> None:
+    def test_a_link_to_a_directory_points_to_its_readme_if_present(self) -> None:
         self.assertEqual(docs_hooks._outside("../examples", "index.md"), "examples/README.md")
         self.assertEqual(docs_hooks._outside("../validation", "index.md"), "validation")
 
-    def test_others_are_left_to_mkdocs(self) -> None:
+    def test_other_links_are_left_to_mkdocs(self) -> None:
         for link in ("timing.md", "#anchor", "https://example.org/x", "../nowhere.md", "../../outside"):
             self.assertIsNone(docs_hooks._outside(link, "model/README.md"), link)
 
 
 class Lists(unittest.TestCase):
-    def test_a_list_is_parted_from_the_text_before_it(self) -> None:
+    def test_a_list_is_separated_from_the_text_before_it(self) -> None:
         self.assertEqual(docs_hooks._parted("text:\n- one\n- two\n"), "text:\n\n- one\n- two\n")
 
-    def test_items_and_code_are_left(self) -> None:
+    def test_list_items_and_code_are_unchanged(self) -> None:
         for text in ("- one\n  more\n- two\n", "```\ntext\n- no list\n```\n", "1. one\n2. two\n"):
             self.assertEqual(docs_hooks._parted(text), text)
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Tests the extension module of examples/policies/python: the Python package of the source tree with that module in the
-# place of its own. It needs an environment with NumPy and pyarrow, as scripts/test_python.sh makes it.
+# Tests the extension module of examples/policies/python, with the Python package of the source tree. The module
+# replaces the package's own. Needs an environment with NumPy and pyarrow, such as that of scripts/test_python.sh.
 #
 #   test_example.sh ENVIRONMENT TARGET
 set -euo pipefail

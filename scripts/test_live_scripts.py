@@ -1,4 +1,4 @@
-"""Tests of record_live.py and study_vssim.py: what they ask for, and the page that is made of figures."""
+"""Tests of record_live.py and study_vssim.py: the recorded statements and the page of the study."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ import study_vssim
 
 
 class RecordTest(unittest.TestCase):
-    """The statements of the recorded work."""
+    """The statements of the recorded workload."""
 
-    def test_statements_follow_from_the_seed(self) -> None:
-        """The same seed, the same statements; another one, others; each transaction is closed."""
+    def test_statements_depend_only_on_the_seed(self) -> None:
+        """Equal seeds give equal statements, other seeds different ones. Each transaction is committed."""
         work = list(record_live.working(1, 200))
         self.assertEqual(work, list(record_live.working(1, 200)))
         self.assertNotEqual(work, list(record_live.working(2, 200)))
@@ -24,7 +24,7 @@ class RecordTest(unittest.TestCase):
         self.assertTrue(first[0].startswith("PRAGMA journal_mode=WAL;"), first[0])
         self.assertTrue(all(line.endswith(";\n") for line in work + first))
 
-    def test_small_numbers_are_drawn_more_often(self) -> None:
+    def test_small_numbers_are_more_frequent(self) -> None:
         """All numbers are in range, and half of them in the first eighth."""
         rng = random.Random(1)
         drawn = [record_live.skewed(rng, 1000) for _ in range(4000)]
@@ -35,15 +35,15 @@ class RecordTest(unittest.TestCase):
 class StudyTest(unittest.TestCase):
     """The page of the study."""
 
-    def test_cases_are_named_once_and_have_their_state(self) -> None:
-        """Reads and random writes begin with data, sequential writes on an empty device."""
+    def test_names_of_cases_are_unique_and_their_states_are_right(self) -> None:
+        """Reads and random writes run on a filled device, sequential writes on an empty one."""
         cases = study_vssim.X25M + study_vssim.figure_9()
         self.assertEqual(len({case.name for case in cases}), len(cases))
         self.assertEqual([case.state for case in study_vssim.X25M[:2]], ["none", "none"])
         self.assertTrue(all("size=512m" in case.state for case in cases[2:]))
 
-    def test_the_page_has_every_figure(self) -> None:
-        """Off by so much, in MB/s of 10^6 bytes, and channels against ways."""
+    def test_the_page_contains_all_tables(self) -> None:
+        """Figures are in MB/s of 10^6 bytes. The page has the deviations from the paper and the gains of Figure 9."""
         self.assertEqual(study_vssim.figure(study_vssim.X25M[0], 1000.0, 7.0), 1.024)
         self.assertEqual(study_vssim.figure(study_vssim.X25M[3], 1000.0, 7.0), 7.0)
         ours = {"A": 110.0}

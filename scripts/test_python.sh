@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Installs the Python package into an environment of its own below the build directory, as `pip install .` does, and
-# tests it there. FLOATGATE is the program whose numbers it must have.
+# Installs the Python package into its own virtual environment in the build directory, as `pip install .` does, and
+# tests it there. FLOATGATE is the program whose results the package must reproduce.
 #
-# REQUIREMENTS is a file of what else the tests need.
+# REQUIREMENTS is a file with the other requirements of the tests.
 #
 #   test_python.sh DIRECTORY [ARGUMENTS OF PYTEST...]
 set -euo pipefail
@@ -11,7 +11,7 @@ cd "$(dirname "$0")/.."
 mkdir -p "$1"
 environment=$(cd "$1" && pwd)
 shift
-# maturin is called by its name.
+# The build calls maturin by its name.
 export PATH=$environment/bin:$PATH
 python=$environment/bin/python
 wanted=${REQUIREMENTS:-python/tests/requirements.txt}
@@ -22,7 +22,7 @@ if ! cmp --silent "$wanted" "$present"; then
     "$python" -m pip install --quiet --requirement "$wanted" 'numpy>=1.24' 'pyarrow>=14'
     cp "$wanted" "$present"
 fi
-# In the profile of the tests, so that what Cargo has built for them is used again; and with the maturin that is there.
+# Use the profile of the tests, which reuses what Cargo has built for them, and the installed maturin.
 "$python" -m pip install --quiet --no-deps --no-build-isolation --force-reinstall . \
     --config-settings 'build-args=--profile dev'
 "$python" -B -m pytest -p no:cacheprovider "$@"

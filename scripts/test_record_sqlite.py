@@ -1,4 +1,4 @@
-"""Tests of record_sqlite.py: what strace prints becomes the right requests."""
+"""Tests of record_sqlite.py: the conversion of strace's output to requests."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ DB = Path("/tmp/x/oltp.db")
 
 
 def calls(*lines: str) -> list[Call]:
-    """The calls in lines of strace."""
+    """Return the calls in lines of strace's output."""
     return list(parse_calls(line + "\n" for line in lines))
 
 
 def requests(*found: Call, align: int = 4096) -> tuple[list[Request], Counter[str]]:
-    """The requests that calls become, and what is dropped."""
+    """Return the requests that calls are converted to, and what is dropped."""
     dropped: Counter[str] = Counter()
     return list(convert(found, DB, align, dropped)), dropped
 
@@ -27,7 +27,7 @@ class ParseTest(unittest.TestCase):
     """Lines of `strace -f -ttt -y -s 0`."""
 
     def test_reads_and_writes(self) -> None:
-        """Offset and bytes come from the right arguments; the bytes are those that were moved."""
+        """The offset comes from the arguments, the number of bytes from the result."""
         found = calls(
             '6466  1795237279.172237 pwrite64(4</tmp/x/oltp.db-wal>, ""..., 24, 4152) = 24',
             '1795237279.172238 pread64(3</tmp/x/oltp.db>, ""..., 4096, 8192) = 100',
@@ -36,7 +36,7 @@ class ParseTest(unittest.TestCase):
         self.assertEqual(found[1], Call(1795237279172238, "pread64", "/tmp/x/oltp.db", 100, 8192))
 
     def test_data_that_looks_like_arguments(self) -> None:
-        """Data are passed over, whatever they hold; so is the time that -T adds."""
+        """The data are skipped, whatever they contain. The same goes for the duration that -T adds."""
         found = calls('1 2.000003 pwrite64(4</tmp/x/oltp.db>, "a\\", 1, 2) = 3"..., 512, 1024) = 512 <0.000010>')
         self.assertEqual(found, [Call(2000003, "pwrite64", "/tmp/x/oltp.db", 512, 1024)])
 
@@ -56,7 +56,7 @@ class ParseTest(unittest.TestCase):
         self.assertEqual(calls('7 1.000001 unlink("/tmp/x") = -1 ENOENT (No such file or directory)'), [])
 
     def test_a_call_on_two_lines(self) -> None:
-        """Its time is that of its start."""
+        """The time of the call is that of its start."""
         found = calls(
             "7 1.000001 pread64(3</tmp/x/oltp.db>,  <unfinished ...>",
             "8 1.000002 fsync(3</tmp/x/oltp.db>) = 0",
@@ -64,8 +64,8 @@ class ParseTest(unittest.TestCase):
         )
         self.assertEqual(found[1], Call(1000001, "pread64", "/tmp/x/oltp.db", 4096, 4096))
 
-    def test_what_is_not_understood_is_an_error(self) -> None:
-        """Nothing is lost silently."""
+    def test_an_unknown_line_is_an_error(self) -> None:
+        """No line is silently dropped."""
         with self.assertRaisesRegex(ValueError, "not a line of strace"):
             calls("strace: Process 7 attached")
         with self.assertRaisesRegex(ValueError, "cannot read the arguments"):
@@ -73,10 +73,10 @@ class ParseTest(unittest.TestCase):
 
 
 class ConvertTest(unittest.TestCase):
-    """From calls on files to requests to one disk."""
+    """The conversion of calls on files to requests to one disk."""
 
     def test_each_file_has_its_region(self) -> None:
-        """The database comes first, its log behind it; other files are not on the disk."""
+        """The database is followed by its log. Other files are not on the disk."""
         found, dropped = requests(
             Call(1, "pread64", str(DB), 4096, 8192),
             Call(2, "pread64", f"{DB}-wal", 4096, 8192),
@@ -86,7 +86,7 @@ class ConvertTest(unittest.TestCase):
         self.assertEqual(dropped, Counter({"calls on other files": 1}))
 
     def test_regions_do_not_overlap(self) -> None:
-        """Also not at their ends, which is an error."""
+        """Regions are adjacent. A request beyond the end of a region is an error."""
         ends = 0
         for start, size in LAYOUT.values():
             self.assertEqual(start, ends)
@@ -94,13 +94,13 @@ class ConvertTest(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "outside its region"):
             requests(Call(1, "pwrite64", f"{DB}-wal", 4096, 64 * MIB))
 
-    def test_ranges_are_widened_to_blocks(self) -> None:
-        """A page of the log lies across two blocks."""
+    def test_ranges_are_extended_to_blocks(self) -> None:
+        """A page of the log can overlap two blocks."""
         found, _ = requests(Call(1, "pread64", str(DB), 16, 24), Call(2, "pread64", str(DB), 4096, 56))
         self.assertEqual(found, [Request(1, False, 0, 4096), Request(2, False, 0, 8192)])
 
-    def test_writes_in_a_row_are_joined(self) -> None:
-        """Header and page of the log, at the time of the last; a flush or another call ends the row."""
+    def test_consecutive_writes_are_merged(self) -> None:
+        """Header and page of the log become one write, at the time of the last. Other calls end the sequence."""
         found, dropped = requests(
             Call(1, "pwrite64", str(DB), 24, 32),
             Call(2, "pwrite64", str(DB), 4096, 56),
@@ -121,7 +121,7 @@ class ConvertTest(unittest.TestCase):
 
 
 class WorkloadTest(unittest.TestCase):
-    """The choice of rows."""
+    """The choice of rows by the workload."""
 
     def test_skewed_rows_exist(self) -> None:
         """Every row number is in range, and few rows get many of the choices."""
