@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Write docs/studies/vssim.md: VSSIM's measurements of its X25-M and of SSD-A to E, live by fio and offline.
+"""Write docs/studies/vssim.md: VSSIM's measurements of its X25-M and of SSD-A to E, live by fio and simulated.
 
-    python3 scripts/study_vssim.py --floatgate target/release/floatgate      # in three minutes: make study-vssim
+    python3 scripts/study_vssim.py --floatgate target/release/floatgate      # three minutes: make study-vssim
 
 Each case is measured twice: `floatgate run` simulates it, and fio's nbd engine measures it on `floatgate serve`, in
-real time. The simulated figures are the same each time; the live ones are those of the machine, whose load stands on
-the page. Needs fio.
+real time. The simulated figures are reproducible. The live ones depend on the machine, whose load is given on the page.
+Needs fio.
 """
 
 from __future__ import annotations
@@ -28,34 +28,35 @@ PAGE = REPOSITORY / "docs" / "studies" / "vssim.md"
 
 @dataclass(frozen=True)
 class Case:
-    """A measurement: fio's words, on a device in a state."""
+    """A measurement: fio options, on a device in a given state."""
 
     name: str
     device: str
-    #: fio's, and those of `floatgate run`.
+    #: Options of fio and of `floatgate run`.
     words: str
     #: "MB/s" of 10^6 bytes, or "requests/s".
     unit: str
     changes: tuple[str, ...] = ()
-    #: What stands in the paper; `None` where it prints no number.
+    #: Value in the paper. `None` if it prints no number.
     paper: float | None = None
-    #: Seconds of fio, and requests of the simulator.
+    #: Duration of fio's run.
     seconds: int = 4
+    #: Number of requests of the simulation.
     requests: int = 4000
 
     @property
     def kind(self) -> str:
-        """Whether it reads or writes."""
+        """Return the kind of its requests, `read` or `write`."""
         return "read" if "read" in self.words else "write"
 
     @property
     def state(self) -> str:
-        """What was written before."""
+        """Return the preconditioning: the data written before the measurement."""
         return "rw=write bs=128k size=512m" if self.kind == "read" or "rand" in self.words else "none"
 
 
 def x25m(name: str, words: str, unit: str, paper: float, program: str = "1100us") -> Case:
-    """A case of Section IV-B."""
+    """Return a case of Section IV-B."""
     return Case(name, "x25m", words, unit, (f"nand.program={program}",), paper)
 
 
@@ -67,17 +68,17 @@ X25M = [
     x25m("random write, 4 KiB", "rw=randwrite bs=4k size=512m iodepth=1", "requests/s", 700),
 ]
 
-#: The text's 8 KByte pages, with the table's blocks of 1 MByte.
+#: The 8 KByte pages of the text, with the 1 MByte blocks of the table.
 LARGE_PAGES = ("geometry.page_size=8KiB", "geometry.mapping_unit=8KiB", "geometry.pages=128")
 
-#: The switch of the X25-M, which Section IV-B gives for no other device.
+#: The channel switch of the X25-M, which Section IV-B does not mention for other devices.
 SWITCHES = ("bus.channel_switch=30us", "bus.channel_switch_scope=controller")
 
 
-#: Pages whose place follows from their number, so that writes meet by chance.
+#: Pages placed according to their number, so that writes collide by chance.
 STATIC = ('allocation={ static = { order = "s2" } }',)
 
-#: What Figure 9 may have been measured with: how deep, and on what.
+#: Possible conditions of Figure 9: name, queue depth, and changes of the device.
 READINGS = [
     ("depth 1", 1, ()),
     ("depth 32", 32, ()),
@@ -88,7 +89,7 @@ READINGS = [
 
 
 def figure_9() -> list[Case]:
-    """Random writes of 4 KiB on SSD-A to E, one at a time and many, with other readings of the text beside them."""
+    """Return random writes of 4 KiB on SSD-A to E, with the queue depths and changes of `READINGS`."""
     cases = []
     for letter in "abcde":
         for reading, depth, changes in READINGS:
@@ -101,24 +102,24 @@ def figure_9() -> list[Case]:
 
 @dataclass(frozen=True)
 class Host:
-    """How the live half is run."""
+    """Conditions of the live measurements."""
 
     floatgate: str
-    #: Simulated time in the clock's.
+    #: Simulated time relative to real time.
     speed: float
     realtime: bool
 
     @property
     def before(self) -> list[str]:
-        """What server and client are started by."""
+        """Return the command prefix that starts server and client."""
         return ["chrt", "-f", "5"] if self.realtime else []
 
     @property
     def words(self) -> str:
-        """For the page."""
-        said = [] if self.speed == 1 else [f"simulated time passed at {self.speed:g} of the clock's speed (`--speed`)"]
+        """Return the description of the conditions for the page."""
+        said = [] if self.speed == 1 else [f"simulated time ran at {self.speed:g} of real time (`--speed`)"]
         if self.realtime:
-            said.append("server and client were scheduled before other programs (`chrt -f 5`), and slept (`--no-spin`)")
+            said.append("server and client had a real-time priority (`chrt -f 5`) and did not spin (`--no-spin`)")
         return "; " + "; ".join(said) if said else ""
 
 
@@ -133,18 +134,18 @@ class Measured:
 
 
 def options(case: Case) -> list[str]:
-    """Device, changes and state, for `run` and `serve`."""
+    """Return device, changes and state as options of `run` and `serve`."""
     sets = [word for change in case.changes for word in ("--set", change)]
     return [case.device, *sets, "--precondition", case.state]
 
 
 def figure(case: Case, kib_per_s: float, iops: float) -> float:
-    """The figure that the case is about."""
+    """Return the figure in the unit of the case."""
     return kib_per_s * 1024 / 1e6 if case.unit == "MB/s" else iops
 
 
 def offline(floatgate: str, case: Case) -> dict[str, Any]:
-    """What the simulator says."""
+    """Return the results of the simulator."""
     words = f"{case.words} number_ios={case.requests}"
     command = [floatgate, "run", *options(case), words, "--json"]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
@@ -152,7 +153,7 @@ def offline(floatgate: str, case: Case) -> dict[str, Any]:
 
 
 def live(host: Host, case: Case, directory: Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What fio measures, and the section `live` of the server's result."""
+    """Return the results of fio, and the section `live` of the server's result."""
     socket = directory / "ssd.sock"
     command = [*host.before, host.floatgate, "serve", *options(case), "--nbd", f"unix:{socket}", "--json"]
     command += ["--speed", f"{host.speed:g}"] + (["--no-spin"] if host.realtime else [])
@@ -170,7 +171,7 @@ def live(host: Host, case: Case, directory: Path) -> tuple[dict[str, Any], dict[
         return subprocess.run([*fio, *more], check=True, capture_output=True, text=True, cwd=directory).stdout
 
     if case.kind == "write" and "rand" not in case.words:
-        # What has not been written has no memory in the server yet: to get some takes longer than to write.
+        # Write everything once: the server allocates the payload of a page at its first write, which takes longer.
         ask("--iodepth=32")
     told = ask("--time_based", f"--runtime={case.seconds}", "--ramp_time=1")
     server.terminate()
@@ -179,7 +180,7 @@ def live(host: Host, case: Case, directory: Path) -> tuple[dict[str, Any], dict[
 
 
 def measure(host: Host, case: Case, directory: Path) -> Measured:
-    """Both figures of a case."""
+    """Measure both figures of a case."""
     simulated = offline(host.floatgate, case)
     seen, section = live(host, case, directory)
     ours = figure(case, simulated["mib_per_s"] * 1024, simulated["iops"])
@@ -190,13 +191,13 @@ def measure(host: Host, case: Case, directory: Path) -> Measured:
 
 
 def number(value: float) -> str:
-    """Four digits at most."""
+    """Format a number, without decimals from 1000 on."""
     return f"{value:,.0f}" if value >= 1000 else f"{value:.1f}"
 
 
 def x25m_table(rows: list[Measured]) -> str:
-    """The table of Section IV-B."""
-    lines = ["| case | figure | paper | simulated | off | live, by fio | off the simulated | late |"]
+    """Return the table of Section IV-B."""
+    lines = ["| case | unit | paper | simulated | deviation | live, by fio | deviation from simulated | late |"]
     lines.append("|---|---|--:|--:|--:|--:|--:|--:|")
     for row in rows:
         paper = row.case.paper or 0.0
@@ -209,8 +210,8 @@ def x25m_table(rows: list[Measured]) -> str:
 
 
 def figure_9_table(rows: list[Measured]) -> str:
-    """The table of Figure 9."""
-    lines = ["| SSD | simulated | live, by fio | off the simulated | late |", "|---|--:|--:|--:|--:|"]
+    """Return the table of Figure 9."""
+    lines = ["| SSD | simulated | live, by fio | deviation from simulated | late |", "|---|--:|--:|--:|--:|"]
     for row in rows:
         lines.append(
             f"| {row.case.name} | {number(row.offline)} | {number(row.live)} | {row.live / row.offline - 1:+.1%} | "
@@ -220,7 +221,7 @@ def figure_9_table(rows: list[Measured]) -> str:
 
 
 def gains(rows: list[Measured]) -> str:
-    """What Figure 9 is about: more channels instead of ways."""
+    """Return the table of the gains from more channels instead of ways, the topic of Figure 9."""
     by_name = {row.case.name: row for row in rows}
     lines = ["| reading | A over B | B over C | D over E |", "|---|--:|--:|--:|"]
     lines.append("| the paper, in words | about +10 % | about +10 % | less than 3 % |")
@@ -239,7 +240,7 @@ def gains(rows: list[Measured]) -> str:
 
 
 def page(x25m_rows: list[Measured], others: list[Measured], load: str, template: str) -> str:
-    """The page: the template's words with the tables in them."""
+    """Return the page: the template with the tables inserted."""
     parts = {
         "{x25m}": x25m_table(x25m_rows),
         "{figure 9}": figure_9_table(others),
@@ -254,12 +255,12 @@ def page(x25m_rows: list[Measured], others: list[Measured], load: str, template:
 
 
 def main() -> None:
-    """Measures all, and writes the page."""
+    """Measure everything, and write the page."""
     parser = argparse.ArgumentParser(description="Write docs/studies/vssim.md.")
-    parser.add_argument("--floatgate", default="floatgate", help="the program (default: %(default)s)")
-    parser.add_argument("--output", type=Path, default=PAGE, help="the page (default: %(default)s)")
-    parser.add_argument("--speed", type=float, default=1.0, help="simulated time in the clock's, for busy hosts")
-    parser.add_argument("--realtime", action="store_true", help="go before other programs, by chrt; needs root")
+    parser.add_argument("--floatgate", default="floatgate", help="path of the program (default: %(default)s)")
+    parser.add_argument("--output", type=Path, default=PAGE, help="path of the page (default: %(default)s)")
+    parser.add_argument("--speed", type=float, default=1.0, help="simulated time relative to real time, for busy hosts")
+    parser.add_argument("--realtime", action="store_true", help="use a real-time priority with chrt; needs root")
     chosen = parser.parse_args()
     host = Host(str(Path(chosen.floatgate).resolve()), chosen.speed, chosen.realtime)
     template = (Path(__file__).parent / "study_vssim.md").read_text()
@@ -268,7 +269,7 @@ def main() -> None:
         x25m_rows = [measure(host, case, Path(directory)) for case in X25M]
         others = [measure(host, case, Path(directory)) for case in figure_9()]
     load = (
-        f"{os.cpu_count()} processors; the load of the machine was {before:.1f} before and {os.getloadavg()[0]:.1f} "
+        f"{os.cpu_count()} processors; the load average was {before:.1f} before and {os.getloadavg()[0]:.1f} "
         f"after the measurements ({time.strftime('%d %B %Y', time.gmtime())}), of which server and fio are at most 2"
         f"{host.words}."
     )
