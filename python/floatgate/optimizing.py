@@ -155,7 +155,7 @@ def optimize(
         counts.
     trials
         Total number of points, including points in the store.
-    workload, device, seeds, precondition, layout, attribution, n_jobs, progress
+    workload, device, seeds, precondition, prewrite, attribution, n_jobs, progress
         As in :func:`sweep`.
     sampler
         Sampler of Optuna: ``"tpe"``, ``"nsga2"`` or ``"random"``.

@@ -52,11 +52,11 @@ def run(
         One or several workloads. Several run concurrently, and each has its own results.
     precondition
         State before the run. Default: ``"fill"``. ``"none"``, ``"fill"``, ``"aged=V"`` (this share of each block is
-        invalid), ``"stale=V"`` (empty, with this share of the pages written and invalid), ``"steady"`` (overwritten at
+        invalid), ``"invalid=V"`` (empty, with this share of the pages written and invalid), ``"steady"`` (overwritten at
         random until write amplification is stable), or a workload, which is applied without simulated time. Or a
         prepared state: the path of a file written by :meth:`Simulator.save`, or a :class:`Simulator` that has received
         no requests. `device` may differ from the prepared device in parameters that do not affect the state.
-    layout
+    prewrite
         How data that the workload reads before writing it is placed in flash before the run.
     seed
         Random seed. Default: 1.

@@ -152,7 +152,7 @@ class _Task:
                 states.device_of(self, self.states),
                 [_placed(text, self.directory) for text in self.workload],
                 precondition=_placed(self.precondition, self.directory),
-                layout=self.layout,  # type: ignore[arg-type] # checked by the command's parser
+                prewrite=self.prewrite,  # type: ignore[arg-type] # checked by the command's parser
                 seed=self.seed,
                 attribution=self.attribution,
                 series=False,
@@ -241,7 +241,7 @@ def sweep(
         A dictionary of lists, of which every combination is a point; a list of points; or :class:`Sobol`. A point
         contains device parameters by path, as in :meth:`Device.with_options`. ``"device"``, ``"workload"`` and
         ``"precondition"`` select other devices, workloads and states.
-    workload, device, precondition, layout, attribution
+    workload, device, precondition, prewrite, attribution
         As in :func:`run`, for all points that do not override them.
     seeds
         Seeds of each point.

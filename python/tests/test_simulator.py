@@ -96,9 +96,9 @@ def test_inspect_is_consistent_on_a_used_device(scheme):
     assert len(planes) * counts[0] == len(state.block_plane)
 
 
-@pytest.mark.parametrize("layout", ["none", "even"])
-def test_a_prepared_state_serves_many_runs(layout, tmp_path):
-    options = {"precondition": "none" if layout == "even" else "steady", "seed": 5}
+@pytest.mark.parametrize("prewrite", ["none", "even"])
+def test_a_prepared_state_serves_many_runs(prewrite, tmp_path):
+    options = {"precondition": "none" if prewrite == "even" else "steady", "seed": 5}
     simulator = fg.Simulator("tiny", **options)
     for workload in ("rw=randread number_ios=300", "rw=randrw number_ios=300"):
         for place in (None, tmp_path):

@@ -185,7 +185,7 @@ def test_each_run_reports_a_state_that_cannot_be_prepared(tmp_path, monkeypatch)
 
 
 def test_concurrent_workers_leave_one_complete_file(tmp_path):
-    task = fg.sweeping._task({}, 1, workload=JOB, device="tiny", precondition="fill", layout="none", attribution=True)
+    task = fg.sweeping._task({}, 1, workload=JOB, device="tiny", precondition="fill", prewrite="none", attribution=True)
     key = states._key(task)
     makers = [threading.Thread(target=states._Maker(task, str(tmp_path), key).row) for _ in range(2)]
     for maker in makers:

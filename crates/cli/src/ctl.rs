@@ -222,7 +222,7 @@ fn status(answer: &Value) -> Result<String, Failure> {
     if let Some(share) = late.share {
         let verdict = if late.faithful == Some(true) { "faithful" } else { "not faithful" };
         text +=
-            &format!("  lateness       {verdict}: {:.1} % of {} replies late\n", share * 100.0, grouped(late.answers));
+            &format!("  lateness       {verdict}: {:.1} % of {} replies late\n", share * 100.0, grouped(late.replies));
     }
     if let Some(share) = late.client_late_share {
         let turns = grouped(late.client_turns);
@@ -244,7 +244,7 @@ fn status(answer: &Value) -> Result<String, Failure> {
     for warning in &frame.warnings {
         text += &format!("  warning        {warning}\n");
     }
-    if let Some(trouble) = &frame.trouble {
+    if let Some(trouble) = &frame.fatal_error {
         text += &format!("  fatal error    {trouble}\n");
     }
     Ok(text)

@@ -112,6 +112,21 @@ fn is_help_of_serve(arguments: &[OsString]) -> bool {
     }
 }
 
+/// Options that were renamed before the first release: command, old and new name.
+const RENAMED: [(&str, &str, &str); 3] =
+    [("run", "--layout", "--prewrite"), ("vm", "--front", "--interface"), ("vm", "--with", "--package")];
+
+/// Makes the error about a renamed option suggest its new name.
+fn suggest_new_name(error: &mut clap::Error, arguments: &[OsString]) {
+    let Some(ContextValue::String(given)) = error.get(ContextKind::InvalidArg) else { return };
+    let is_meant = |(command, old, _): &&(&str, &str, &str)| {
+        given.split('=').next() == Some(old) && arguments.get(1).is_some_and(|name| name == command)
+    };
+    if let Some((_, _, new)) = RENAMED.iter().find(is_meant) {
+        error.insert(ContextKind::SuggestedArg, ContextValue::String((*new).to_owned()));
+    }
+}
+
 impl Command {
     /// Allows the selected device, if there is one, to name external policies of the program.
     fn bring(&mut self, makers: &Externals) {
@@ -141,7 +156,8 @@ pub fn main_with(makers: Externals, arguments: impl IntoIterator<Item = OsString
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     let mut command = match Cli::try_parse_from(&arguments) {
         Ok(cli) => cli.command,
-        Err(error) => {
+        Err(mut error) => {
+            suggest_new_name(&mut error, &arguments);
             // Help is also returned as an error. A failure to print it cannot be reported.
             let _ = error.print();
             if error.kind() == ErrorKind::DisplayHelp && is_help_of_serve(&arguments) {

@@ -43,9 +43,9 @@ pub struct RunArgs {
     /// override the options for all traces. See docs/reference/traces.md.
     #[arg(required = true, value_name = "WORKLOAD")]
     workloads: Vec<String>,
-    /// Initial state of the device: none, fill, aged=V, stale=V, steady or a workload
+    /// Initial state of the device: none, fill, aged=V, invalid=V, steady or a workload
     ///
-    /// aged=V: filled, with a share V of each block invalid. stale=V: without valid data, with a share V of the pages
+    /// aged=V: filled, with a share V of each block invalid. invalid=V: without valid data, with a share V of the pages
     /// written and invalid. steady: overwritten at random until the write amplification is stable. A job or trace is
     /// served without simulated time. See docs/model/preconditioning.md.
     #[arg(long, value_name = "STATE", default_value = "fill")]
@@ -58,7 +58,7 @@ pub struct RunArgs {
     /// This reads the whole workload once before the run. It is refused after `--precondition fill`, `aged` and
     /// `steady`, because all data is written then.
     #[arg(long, value_name = "HOW", default_value = "none")]
-    layout: Layout,
+    prewrite: Prewrite,
     /// Save the preconditioned state of the device to FILE, for --load-state
     #[arg(long, value_name = "FILE", conflicts_with = "seeds")]
     save_state: Option<PathBuf>,

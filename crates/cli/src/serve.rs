@@ -71,9 +71,9 @@ pub struct ServeArgs {
     /// Sleep until replies are due instead of busy-waiting (less CPU, less accurate)
     #[arg(long)]
     no_spin: bool,
-    /// Initial state of the device: none, fill, aged=V, stale=V, steady or a workload
+    /// Initial state of the device: none, fill, aged=V, invalid=V, steady or a workload
     ///
-    /// aged=V: filled, with a share V of each block invalid. stale=V: without valid data, with a share V of the pages
+    /// aged=V: filled, with a share V of each block invalid. invalid=V: without valid data, with a share V of the pages
     /// written and invalid. steady: overwritten at random until the write amplification is stable. A job or trace is
     /// served without simulated time. In every state, all data reads as zeros.
     ///

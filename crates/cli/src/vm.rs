@@ -30,7 +30,7 @@ const LOOKS: u32 = 180 * 20;
 
 /// Interface through which the guest accesses the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-enum Frontend {
+enum Interface {
     /// /dev/vda: QEMU's virtio-blk, as an NBD client of the server
     Virtio,
     /// /dev/nvme0n1: QEMU's NVMe controller, as an NBD client of the server
@@ -64,13 +64,13 @@ pub struct VmArgs {
     run: Option<String>,
     /// Interface of the disk
     #[arg(long, value_enum, default_value = "virtio", help_heading = "Guest")]
-    frontend: Frontend,
+    interface: Interface,
     /// Install this Debian package and its dependencies in the guest; can be repeated
     ///
     /// busybox, e2fsprogs and nbd-client are always installed. The guest can mount ext2, ext3, ext4, xfs and btrfs. The
     /// packages xfsprogs and btrfs-progs create the latter two.
     #[arg(long, value_name = "PACKAGE", default_value = "fio", help_heading = "Guest", value_parser = package)]
-    with: Vec<String>,
+    package: Vec<String>,
     /// Copy a file to the guest's /root, where the command starts; can be repeated
     #[arg(long, value_name = "FILE", help_heading = "Guest")]
     copy: Vec<PathBuf>,

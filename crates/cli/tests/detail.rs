@@ -217,7 +217,7 @@ fn suspended_operations_are_split_in_the_timeline() {
 
 #[test]
 fn the_controller_cores_have_tracks() {
-    let firmware = "controller.firmware={ cores = 2, interrupt = 100, lookup = 200, allocation = 400, cleaning = 900 }";
+    let firmware = "controller.firmware={ cores = 2, interrupt = 100, lookup = 200, allocation = 400, gc = 900 }";
     let (_keep, result) = run(&["--timeline", "--set", firmware]);
     let summary = summary(&result);
     let events = events(&result);

@@ -383,7 +383,7 @@ fn a_layout_writes_the_data_that_the_workload_reads() {
         assert_eq!(pages, 500, "{layout}");
         let how = if layout == "even" { "evenly" } else { "by allocation" };
         assert!(
-            state.starts_with("stale=0.5, with ") && state.ends_with(&format!("of read data laid out {how}")),
+            state.starts_with("invalid=0.5, with ") && state.ends_with(&format!("of read data prewritten {how}")),
             "{state}"
         );
         let mapped = result["precondition"]["mapped"].as_f64().unwrap();
@@ -393,8 +393,11 @@ fn a_layout_writes_the_data_that_the_workload_reads() {
         let output = bench.run(arguments);
         assert!(!output.status.success() && stderr(&output).contains(words), "{arguments:?}: {}", stderr(&output));
     };
-    says(&[READS, "--layout", "even"], "--precondition fill writes all data");
-    says(&[READS, "--layout", "odd", "--precondition", "none"], "`odd` is no layout: none, even or allocation");
+    says(&[READS, "--prewrite", "even"], "--precondition fill writes all data");
+    says(
+        &[READS, "--prewrite", "odd", "--precondition", "none"],
+        "invalid prewrite `odd`: expected none, even or allocation",
+    );
     let endless = "rw=randread bs=4k runtime=1s time_based";
     says(&[endless, "--precondition", "none", "--prewrite", "even"], "`runtime` cannot end it");
 }

@@ -98,7 +98,7 @@ fn programs_run_and_every_file_system_keeps_a_file() {
             umount /mnt
         done";
     let packages = ["nvme-cli", "python3-minimal", "sqlite3", "xfsprogs", "btrfs-progs"];
-    let with: Vec<&str> = packages.iter().flat_map(|package| ["--with", package]).collect();
+    let with: Vec<&str> = packages.iter().flat_map(|package| ["--package", package]).collect();
     // mkfs.xfs needs at least 300 MB.
     let device = ["--set", "geometry.blocks=512", "--precondition", "none", "--no-delay", "--accel", "tcg"];
     let told = vm(&[&device[..], &with, &["--run", job]].concat());
@@ -197,8 +197,8 @@ fn a_file_system_survives_power_cuts_in_the_middle_of_writes() {
 #[test]
 fn invalid_arguments_are_errors_before_any_download() {
     for (arguments, expected) in [
-        (&["--with", "--option"][..], "unexpected argument"),
-        (&["--with", "Not_A_Package"], "invalid package name"),
+        (&["--package", "--option"][..], "unexpected argument"),
+        (&["--package", "Not_A_Package"], "invalid package name"),
         (&["--kernel", "vmlinuz"], "--initrd"),
         (&["--guest-memory", "1MiB"], "from 64 MiB to 1 TiB"),
         (&["--cpus", "0"], "0 is not in 1..=64"),

@@ -122,7 +122,7 @@ fn waits_of_the_host_side_are_attributed() {
     // Waiting for a write slot.
     let alone = vec![(Part::Bus, PAGE), (Part::Cell, PROGRAM)];
     let behind = vec![(Part::Buffer, PAGE + PROGRAM), (Part::Bus, PAGE), (Part::Cell, PROGRAM)];
-    assert_eq!(parts(&["controller.slots=1"], &[(Write, 0), (Write, 1)]), [alone, behind]);
+    assert_eq!(parts(&["controller.write_slots=1"], &[(Write, 0), (Write, 1)]), [alone, behind]);
     // The link, in both directions; 4096 B at 100 MB/s take 40.96 us. The data of the second read wait for those of
     // the first.
     let link = ["host.link_latency=5us", "host.link_bandwidth=100MB/s"];

@@ -129,7 +129,7 @@ fn a_partial_hit_reads_the_rest_and_keeps_it() {
     assert_eq!(serve(&mut device, 2000 * US, sectors(Read, 9, 3)), READ, "only one of three sectors is a hit");
     assert_eq!(serve(&mut device, 3000 * US, sectors(Read, 8, 8)), 0, "the previous read has filled the rest");
     let seen = counts(&device);
-    assert_eq!((seen.reads_hit, seen.reads_partly, seen.reads_missed), (2, 1, 0));
+    assert_eq!((seen.reads_hit, seen.reads_partial, seen.reads_miss), (2, 1, 0));
     // The whole unit is in the buffer, so it is written without a read.
     assert_eq!(serve(&mut device, 4000 * US, sectors(Flush, 0, 0)), PROGRAM);
 }

@@ -150,7 +150,7 @@ fn draw(rng: &mut Rng, seed: u64) -> (Vec<String>, usize) {
         format!("geometry.pages_per_program={per_program}"),
         format!("capacity.logical={}KiB", UNITS * 4),
         // At least the units of a program.
-        format!("controller.slots={}", u64::max(3, page / 4 * per_program) + rng.below(20)),
+        format!("controller.write_slots={}", u64::max(3, page / 4 * per_program) + rng.below(20)),
         format!("buffer.capacity={capacity}KiB"),
         format!("buffer.eviction={}", policies[seed as usize % policies.len()]),
         format!("buffer.power_loss_protection={}", rng.below(5) == 0),

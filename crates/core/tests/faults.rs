@@ -54,7 +54,7 @@ fn place(device: &Device, lpn: u32) -> Ppn {
 
 #[test]
 fn a_failed_program_takes_a_program_time_and_is_repeated() {
-    let mut device = device(&SMALL, &["faults.places=[\"program 0/0/2\"]"]);
+    let mut device = device(&SMALL, &["faults.inject=[\"program 0/0/2\"]"]);
     let completions = serve(&mut device, Operation::Write, &[0, 1, 2]);
     let finished: Vec<Time> = completions.iter().map(|completion| completion.finish).collect();
     // The third unit is programmed twice in succession.
@@ -78,7 +78,7 @@ fn a_failed_program_takes_a_program_time_and_is_repeated() {
 
 #[test]
 fn a_failed_erase_takes_an_erase_time_and_retires_the_block() {
-    let mut device = device(&SMALL, &["faults.places=[\"erase\"]"]);
+    let mut device = device(&SMALL, &["faults.inject=[\"erase\"]"]);
     // The nineteenth write opens the seventh block and leaves five free ones. Block 0 has no valid units, and its erase
     // starts after the program of that write. It ends at 19 x 302.4 us + 1500 us.
     let lpns: Vec<u64> = (0..19).map(|index| index % 3).collect();
@@ -100,7 +100,7 @@ fn a_failed_erase_takes_an_erase_time_and_retires_the_block() {
 
 #[test]
 fn an_uncorrectable_unit_stays_an_error_until_it_is_overwritten() {
-    let mut device = device(&SMALL, &["faults.places=[\"read 0/0/1\"]"]);
+    let mut device = device(&SMALL, &["faults.inject=[\"read 0/0/1\"]"]);
     serve(&mut device, Operation::Write, &[0, 1]);
     let mut status = |operation, lpns: &[u64]| -> Vec<Status> {
         serve(&mut device, operation, lpns).iter().map(|completion| completion.status).collect()
@@ -114,7 +114,7 @@ fn an_uncorrectable_unit_stays_an_error_until_it_is_overwritten() {
 
 #[test]
 fn a_partial_write_of_an_uncorrectable_unit_is_an_error_and_so_are_its_reads() {
-    let mut device = device(&SMALL, &["faults.places=[\"read 0/0/0\"]"]);
+    let mut device = device(&SMALL, &["faults.inject=[\"read 0/0/0\"]"]);
     serve(&mut device, Operation::Write, &[0]);
     let part = Request { sectors: 1, tag: 9, ..units(&device, Operation::Write, 0, 1) };
     submit(&mut device, Time(WRITE.0), part);
@@ -126,7 +126,7 @@ fn a_partial_write_of_an_uncorrectable_unit_is_an_error_and_so_are_its_reads() {
 
 #[test]
 fn a_trim_does_not_change_the_errors_of_earlier_reads() {
-    let mut device = device(&SMALL, &["faults.places=[\"read 0/0/0\"]"]);
+    let mut device = device(&SMALL, &["faults.inject=[\"read 0/0/0\"]"]);
     serve(&mut device, Operation::Write, &[0]);
     // The second write keeps sectors from the first, which keeps some that cannot be read. The reads wait for them.
     let sector = |tag, operation, lba| Request { sectors: 1, tag, ..Request::new(WRITE, operation, lba, 1) };
@@ -146,7 +146,7 @@ fn a_trim_does_not_change_the_errors_of_earlier_reads() {
 #[test]
 fn a_lost_unit_stays_lost_when_it_is_moved() {
     // The failed program causes block 0 to be emptied. The read of its page 0 fails.
-    let mut device = device(&SMALL, &["faults.places=[\"program 0/0/2\", \"read 0/0/0\"]"]);
+    let mut device = device(&SMALL, &["faults.inject=[\"program 0/0/2\", \"read 0/0/0\"]"]);
     serve(&mut device, Operation::Write, &[0, 1, 2]);
     drain(&mut device);
     assert_eq!(place(&device, 0), Ppn(6));

@@ -69,7 +69,7 @@ fn a_cost_is_a_time_or_instructions_at_the_clock_rate() {
 
 #[test]
 fn each_step_of_a_request_takes_the_time_of_its_task() {
-    let costs = ["interrupt=100", "lookup=200", "allocation=400", "buffer=800", "cleaning=1600"];
+    let costs = ["interrupt=100", "lookup=200", "allocation=400", "buffer=800", "gc=1600"];
     let costs = costs.map(|cost| format!("controller.firmware.{cost}"));
     let costs: Vec<&str> = costs.iter().map(String::as_str).collect();
     let program = 51_200_000 + 200 * US;
@@ -171,7 +171,7 @@ fn a_probe_records_the_work_of_each_core() {
     let answer = (Task::Answer, 1, 0, 0, Some(3));
     assert_eq!(last, [(Task::Receive, 1, 0, 0, Some(3)), out(0), out(6), answer]);
     // The choice of a victim belongs to a plane and to no request.
-    let mut device = papers(&["controller.firmware.cleaning=\"300us\"", "geometry.blocks=16", "gc.soft_threshold=1"]);
+    let mut device = papers(&["controller.firmware.gc=\"300us\"", "geometry.blocks=16", "gc.soft_threshold=1"]);
     let count = device.ftl().map.len();
     fill(&mut device, count);
     device.array_mut().set_probe(Some(Probe::new(Time::ZERO, Time::NEVER)));

@@ -29,7 +29,7 @@ fn source(script: &[(Operation, u64, u64)]) -> Box<dyn Source> {
     Box::new(Load::open(count, next))
 }
 
-fn lay(device: &mut Device, how: Prewrite, scripts: &[&[(Operation, u64, u64)]]) -> Result<u64, String> {
+fn prewrite_now(device: &mut Device, how: Prewrite, scripts: &[&[(Operation, u64, u64)]]) -> Result<u64, String> {
     let mut sources: Vec<Box<dyn Source>> = scripts.iter().map(|script| source(script)).collect();
     let mut reached = Reached::default();
     let units = prewrite(device, &mut sources, how, &mut reached, &mut |_| true).map_err(|error| error.to_string())?;
@@ -53,7 +53,7 @@ fn held(device: &Device) -> Vec<(u32, u32)> {
 const STATIC: &str = "allocation={ static = { order = \"s2\" } }";
 
 #[test]
-fn units_that_are_read_before_they_are_written_are_laid_out() {
+fn units_that_are_read_before_they_are_written_are_prewritten() {
     let script = [
         (Write, 8, 2),
         // Units 8 and 9 are written at this point, 10 and 11 are not.
@@ -66,23 +66,23 @@ fn units_that_are_read_before_they_are_written_are_laid_out() {
         (Read, 1 << 40, 1),
     ];
     let mut device = device(&[STATIC]);
-    assert_eq!(lay(&mut device, Prewrite::None, &[&script]), Ok(0));
+    assert_eq!(prewrite_now(&mut device, Prewrite::None, &[&script]), Ok(0));
     assert_eq!(held(&device), []);
-    assert_eq!(lay(&mut device, Layout::Allocation, &[&script]), Ok(3));
+    assert_eq!(prewrite_now(&mut device, Prewrite::Allocation, &[&script]), Ok(3));
     // Positions by address: unit 10 is on channel 0, chip 1, and so on.
     assert_eq!(held(&device), [(10, 1), (11, 3), (40, 0)]);
-    // Units that are in flash are not laid out again.
-    assert_eq!(lay(&mut device, Layout::Allocation, &[&script]), Ok(0));
+    // Units that are in flash are not prewritten again.
+    assert_eq!(prewrite_now(&mut device, Prewrite::Allocation, &[&script]), Ok(0));
 }
 
 #[test]
-fn an_even_layout_does_not_depend_on_addresses() {
+fn even_prewriting_does_not_depend_on_addresses() {
     // Every fourth unit: by address, all of them are in one plane.
     let script: Vec<_> = (0..8).map(|index| (Read, index * 4, 1)).collect();
     for (allocation, even) in [(STATIC, true), ("allocation=dynamic", true), (STATIC, false)] {
         let mut device = device(&[allocation]);
         let how = if even { Prewrite::Even } else { Prewrite::Allocation };
-        assert_eq!(lay(&mut device, how, &[&script]), Ok(8));
+        assert_eq!(prewrite_now(&mut device, how, &[&script]), Ok(8));
         let planes: Vec<u32> = held(&device).into_iter().map(|(_, plane)| plane).collect();
         // Channels first, then chips.
         assert_eq!(planes, if even { [0, 2, 1, 3, 0, 2, 1, 3] } else { [0; 8] }, "{allocation}");
@@ -93,7 +93,10 @@ fn an_even_layout_does_not_depend_on_addresses() {
 fn each_source_is_examined_separately() {
     let mut device = device(&[STATIC]);
     // A unit that one source writes may be read by another source before. The order is known only in the run.
-    assert_eq!(lay(&mut device, Layout::Even, &[&[(Write, 5, 1), (Read, 5, 1)], &[(Read, 5, 1), (Read, 6, 1)]]), Ok(2));
+    assert_eq!(
+        prewrite_now(&mut device, Prewrite::Even, &[&[(Write, 5, 1), (Read, 5, 1)], &[(Read, 5, 1), (Read, 6, 1)]]),
+        Ok(2)
+    );
     assert_eq!(held(&device).len(), 2);
 }
 
@@ -103,10 +106,10 @@ fn an_even_layout_that_would_fill_a_plane_is_refused() {
     let mut tight = device(&["capacity.spare=0.1", STATIC]);
     let units = u64::from(tight.ftl().map.len());
     let script: Vec<_> = (0..units / 4).map(|index| (Read, index * 4, 1)).collect();
-    let refused = lay(&mut tight, Prewrite::Even, &[&script]).unwrap_err();
+    let refused = prewrite_now(&mut tight, Prewrite::Even, &[&script]).unwrap_err();
     assert!(refused.contains("give the device more spare, or lay out by `allocation`"), "{refused}");
     assert_eq!(held(&tight), []);
-    assert_eq!(lay(&mut tight, Prewrite::Allocation, &[&script]), Ok(units / 4));
+    assert_eq!(prewrite_now(&mut tight, Prewrite::Allocation, &[&script]), Ok(units / 4));
 }
 
 #[test]
@@ -141,7 +144,7 @@ fn more_invalid_pages_than_garbage_collection_allows_are_refused() {
     let mut device = device(&["gc.soft_threshold=3"]);
     // 3 + 2 of 64 blocks stay free. The other 59 are a share of 0.921.
     let refused = precondition(&mut device, Precondition::Invalid(0.93), 1, &mut |_| true).unwrap_err();
-    assert!(refused.contains("at most stale=0.921"), "{refused}");
+    assert!(refused.contains("at most invalid=0.921"), "{refused}");
     // Bad blocks and blocks of translation pages hold no invalid pages.
     for (more, most) in [("faults.factory_bad=10", 0.765), ("mapping.scheme={ dftl = { cache = \"64B\" } }", 0.875)] {
         let mut device = common::device(&["gc.soft_threshold=3", more]);

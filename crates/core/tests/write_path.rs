@@ -143,7 +143,7 @@ fn a_buffer_evicts_a_whole_program_unit_of_a_plane() {
 /// There are write slots for two program units and two more units, so the buffer does not start a third program unit.
 #[test]
 fn no_program_unit_is_started_without_write_slots_for_all_of_it() {
-    let overrides = ["geometry.channels=4", "allocation=static", "controller.slots=8", "buffer.capacity=4MiB"];
+    let overrides = ["geometry.channels=4", "allocation=static", "controller.write_slots=8", "buffer.capacity=4MiB"];
     let mut device = small(&overrides);
     let outcome = play(&mut device, "rw=randwrite norandommap=1 bs=4k iodepth=64 number_ios=5000");
     assert_eq!((outcome.counters.units_padded, outcome.counters.units_cut_by_timeout), (0, 0));

@@ -46,7 +46,7 @@ pub fn check(spec: &RunSpec, traces: &Traces, chosen: &Chosen, seeds: Option<&[u
 }
 
 /// Returns the files that are read to bring a device into this state: the device file, and the file of a workload.
-pub fn of_state(chosen: &Chosen, asked: &str, seed: u64) -> Result<Vec<Named>, Failure> {
+pub fn of_state(chosen: &Chosen, requested: &str, seed: u64) -> Result<Vec<Named>, Failure> {
     let mut files = Files::of(chosen, seed);
     if requested.parse::<Precondition>().is_err() {
         files.workload("the precondition", requested, &Traces::default())?;

@@ -207,9 +207,9 @@ pub fn device_options(seed: u64, attribution: bool) -> Options {
     Options { seed, attribution, ..Options::default() }
 }
 
-/// Builds a new device, which will be brought into the state `asked`. Fails if the device needs more memory than is
+/// Builds a new device, which will be brought into the state `requested`. Fails if the device needs more memory than is
 /// available.
-pub fn new_device(chosen: &Chosen, seed: u64, attribution: bool, asked: &str) -> Result<Device, Stopped> {
+pub fn new_device(chosen: &Chosen, seed: u64, attribution: bool, requested: &str) -> Result<Device, Stopped> {
     use floatgate_core::precondition::Precondition as State;
     let usage = match requested.parse() {
         Ok(State::Fill | State::Aged(_) | State::Steady) => Use::Filled,
@@ -221,13 +221,18 @@ pub fn new_device(chosen: &Chosen, seed: u64, attribution: bool, asked: &str) ->
         .map_err(|error| Subject::Device.stopped(Failure::mistake(format!("{}: {error}", chosen.spec.called()))))
 }
 
-/// Brings a new device into the state `asked`, for callers that do not run a [`Session`].
-pub fn prepare(asked: &str, seed: u64, device: &mut Device, frontend: &dyn Frontend) -> Result<Precondition, Stopped> {
+/// Brings a new device into the state `requested`, for callers that do not run a [`Session`].
+pub fn prepare(
+    requested: &str,
+    seed: u64,
+    device: &mut Device,
+    frontend: &dyn Frontend,
+) -> Result<Precondition, Stopped> {
     let traces = Traces::new(TraceSpec::default(), frontend.stop());
     precondition(requested, &traces, seed, device, frontend).map_err(Subject::Precondition.stop())
 }
 
-/// Brings the device into the state `asked`.
+/// Brings the device into the state `requested`.
 fn precondition(
     requested: &str,
     traces: &Traces,
@@ -259,7 +264,7 @@ fn precondition(
         return Err(Failure::Fault(fault.clone().into()));
     }
     match reached {
-        Ok(reached) => Ok(Precondition { asked, reached }),
+        Ok(reached) => Ok(Precondition { requested, reached }),
         Err(_) if frontend.wants_end() => {
             Err(Failure::Interrupted("preconditioning was stopped, so there is no result"))
         }
@@ -267,8 +272,8 @@ fn precondition(
     }
 }
 
-/// If a layout is requested, writes the data that the workload reads before writing it, and adds that to the state.
-fn lay_out(
+/// If prewriting is requested, writes the data that the workload reads before writing it, and adds that to the state.
+fn prewrite(
     spec: &RunSpec,
     traces: &Traces,
     device: &mut Device,
@@ -294,11 +299,11 @@ fn lay_out(
         Ok(units) => {
             let how = if spec.prewrite == Prewrite::Even { "evenly" } else { "by allocation" };
             let bytes = readable(u128::from(units) * u128::from(device.config().unit_bytes()));
-            state.asked = format!("{}, with {bytes} of read data laid out {how}", state.asked);
+            state.requested = format!("{}, with {bytes} of read data prewritten {how}", state.requested);
             Ok(())
         }
-        Err(_) if frontend.wants_end() => Err(Failure::Interrupted("the layout was stopped, so there is no result")),
-        Err(error) => Err(Failure::mistake(format!("--layout: {error}"))),
+        Err(_) if frontend.wants_end() => Err(Failure::Interrupted("prewriting was stopped, so there is no result")),
+        Err(error) => Err(Failure::mistake(format!("--prewrite: {error}"))),
     }
 }
 

@@ -296,8 +296,8 @@ impl RunSpec {
         let (true, Some(state)) = (self.prewrite != Prewrite::None, self.state.precondition()) else { return Ok(()) };
         match state.parse() {
             Ok(Precondition::Fill | Precondition::Aged(_) | Precondition::Steady) => Err(Failure::mistake(format!(
-                "--layout is for data that was not written yet, but --precondition {state} writes all data; give \
-                 --precondition none for a new device, or stale=V for a used one"
+                "--prewrite is for data that was not written yet, but --precondition {state} writes all data; give \
+                 --precondition none for a new device, or invalid=V for a used one"
             ))),
             _ => Ok(()),
         }

@@ -26,7 +26,7 @@ ONE_CHANNEL = {"geometry.channels": 1, "geometry.blocks": 64}
 EIGHT_CHANNELS = {"geometry.channels": 8, "geometry.blocks": 64}
 
 #: Aged: 90% of the pages are written and invalid, so that garbage collection starts soon. Non-aged: empty.
-AGED, NEW = "stale=0.9", "none"
+AGED, NEW = "invalid=0.9", "none"
 
 _STRICT = {"nand.advanced.strict": True}
 #: Basic and advanced commands.
@@ -81,7 +81,7 @@ ABOUT = [
     "are never transferred back. In Floatgate they are. This explains the whole difference for Fin1 and Fin2: without "
     "these transfers, our mean write takes 67.6 and 61.8 us beyond tPROG, compared with 68.7 and 65.8 in SSDsim, and "
     "90.1 and 85.4 with them.",
-    "States: the papers do not quantify aged. Here 90% of the pages are invalid at the start (stale=0.9); non-aged is "
+    "States: the papers do not quantify aged. Here 90% of the pages are invalid at the start (invalid=0.9); non-aged is "
     "empty. Data that the workload reads before writing it are laid out first: where the allocation would have put "
     "them, or, for dynamic allocation in the comparison of allocations, evenly over all chips (hu2013, Section 4.2).",
     "Multi-plane commands need equal block and page addresses (nand.advanced.strict), as in the papers. Response "
@@ -188,7 +188,7 @@ def grid(
     state: str = AGED,
     prewrite: str = "allocation",
 ) -> Grid:
-    """Run cases under workloads. A case contains device options, and optionally a ``layout`` or ``precondition``."""
+    """Run cases under workloads. A case contains device options, and optionally a ``prewrite`` or ``precondition``."""
     points = [
         {
             "device": "hu2011",

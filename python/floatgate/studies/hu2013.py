@@ -514,7 +514,7 @@ def one_channel(setting: Setting) -> Exhibit:
 
 def _sharing(setting: Setting, name: str, case: Mapping[str, Any]) -> float:
     """Return the share of pages read that follow another page of their request on their channel."""
-    options = {"scheduler": setting.scheduler, **hu.FOUR_CHANNELS, **{k: v for k, v in case.items() if k != "layout"}}
+    options = {"scheduler": setting.scheduler, **hu.FOUR_CHANNELS, **{k: v for k, v in case.items() if k != "prewrite"}}
     trace = replace(setting, requests=min(_PLACED, setting.requests)).workload(name).trace
     with tempfile.TemporaryDirectory() as place:
         run(

@@ -221,7 +221,7 @@ class Setting:
         )  # fmt: skip
 
     def rows(self, points: Iterable[Mapping[str, Any]], **options: Any) -> list[dict[str, Any]]:  # noqa: ANN401
-        """Run points as :func:`floatgate.sweep` does, and return their rows. A point may have a ``layout``.
+        """Run points as :func:`floatgate.sweep` does, and return their rows. A point may have a ``prewrite``.
 
         Keys of a point that start with an underscore are not passed on, and are copied to its row.
 

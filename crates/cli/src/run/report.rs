@@ -263,7 +263,7 @@ fn amplification_by_cause(summary: &Summary) -> Option<String> {
 }
 
 /// Writes the multi-plane and interleaved commands and the copy-backs, if there were any.
-fn merged(page: &mut Page, summary: &Summary) {
+fn parallel_commands(page: &mut Page, summary: &Summary) {
     let commands = &summary.flash.commands;
     let shape = |m: &ParallelCommands| {
         format!(
@@ -421,7 +421,7 @@ fn live(page: &mut Page, summary: &Summary) {
     for frontend in live.frontends.iter().filter(|_| live.frontends.len() > 1) {
         let (Some(share), Some(p50)) = (frontend.late_share, frontend.lateness_us.p50) else { continue };
         let (name, late, p50) = (&frontend.name, percent(share), decimals(p50));
-        page.line("", format!("over {name}: {late} % of {} replies late, p50 {p50} us", grouped(frontend.answers)));
+        page.line("", format!("over {name}: {late} % of {} replies late, p50 {p50} us", grouped(frontend.replies)));
     }
     for frontend in &live.frontends {
         let Some(share) = frontend.client_late_share else { continue };

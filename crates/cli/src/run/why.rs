@@ -51,7 +51,7 @@ pub fn bottleneck(of: &Bottleneck) -> Option<String> {
     let busy = format!("{name} at {reached} of their bound{}", bound(nearest));
     Some(match of.limited_by.as_deref()? {
         "load" => format!("the load: no resource is busy for half of the time; the closest are the {busy}"),
-        "cleaning" => format!("garbage collection, {} of the work of the {busy}", percent(Some(nearest.gc))),
+        "gc" => format!("garbage collection, {} of the work of the {busy}", percent(Some(nearest.gc))),
         _ => format!("the {busy}"),
     })
 }
@@ -106,7 +106,7 @@ mod tests {
             bottleneck(&Bottleneck { limited_by: Some(limited_by.to_owned()), resources: vec![bound.clone()] })
         };
         assert_eq!(of("dies").unwrap(), "the dies (LUNs) at 97.5 % of their bound, 12,345 requests/s");
-        assert!(of("cleaning").unwrap().starts_with("garbage collection, 75.0 % of the work of the dies (LUNs)"));
+        assert!(of("gc").unwrap().starts_with("garbage collection, 75.0 % of the work of the dies (LUNs)"));
         assert!(of("load").unwrap().starts_with("the load"));
         assert_eq!(bottleneck(&Bottleneck::default()), None);
     }

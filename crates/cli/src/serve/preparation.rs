@@ -68,7 +68,7 @@ impl Lines {
 }
 
 impl Preparation<'_> {
-    /// Creates a frontend that reports to the terminal, `monitor` and `readiness`. `asked` is the requested state of
+    /// Creates a frontend that reports to the terminal, `monitor` and `readiness`. `requested` is the requested state of
     /// the device.
     pub fn new<'a>(
         requested: &str,

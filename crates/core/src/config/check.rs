@@ -416,8 +416,8 @@ impl Check<'_> {
             return self.refuse("geometry.pages_per_program", g.pages_per_program, &what);
         }
         let why = "all units of a program are in write slots, whose ids have 20 bits";
-        let slots = device.controller.slots;
-        self.in_range("controller.slots", slots, device.units_per_program()..=MAX_SLOTS, why);
+        let slots = device.controller.write_slots;
+        self.in_range("controller.write_slots", slots, device.units_per_program()..=MAX_SLOTS, why);
         if let BlockSummary::LastPage(bytes) = device.mapping.block_summary {
             let path = "mapping.block_summary.last_page";
             let page = Bytes(g.page_size.0 + g.spare_size.0);
@@ -479,7 +479,7 @@ impl Check<'_> {
         for place in &faults.inject {
             if let Some((name, count)) = device.lacks(place) {
                 let what = format!("does not exist: there are {count} {name}, numbered from 0");
-                self.refuse("faults.places", place, &what);
+                self.refuse("faults.inject", place, &what);
             }
         }
         let good = DeviceConfig { faults: Some(FaultsConfig::default()), ..device.clone() };

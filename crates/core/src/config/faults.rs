@@ -31,7 +31,7 @@ pub struct FaultsConfig {
     /// List of single faults. Each makes the next `program`, `erase` or `read` fail: anywhere, or in a plane, a block
     /// of a plane, or a page of a block. Examples: `"erase 3/12"`, `"read 3/12/63"`. Planes are numbered across the
     /// device.
-    pub places: Vec<InjectedFault>,
+    pub inject: Vec<InjectedFault>,
 }
 
 impl Default for FaultsConfig {

@@ -473,7 +473,7 @@ pub enum Frontiers {
 pub struct Controller {
     /// Number of write slots, each of one mapping unit. A written unit holds a slot until its program completes.
     #[schemars(range(min = 1))]
-    pub slots: u32,
+    pub write_slots: u32,
     /// Maximum time for which a host write that does not fill its program command waits for others to fill it; 0: it
     /// does not wait. A flush or FUA ends the wait. The rest of the program is padding.
     pub fill_timeout: Duration,

@@ -243,6 +243,14 @@ impl Schema {
     }
 }
 
+/// Keys that were renamed before the first release: old and new.
+const RENAMED: [(&str, &str); 4] = [
+    ("controller.slots", "controller.write_slots"),
+    ("controller.firmware.cleaning", "controller.firmware.gc"),
+    ("faults.places", "faults.inject"),
+    ("gc.trigger.lazy.stale", "gc.trigger.lazy.invalid"),
+];
+
 /// Adds a policy to the schema. Returns `false` if its key names no policy family, or if its name is taken.
 fn extend(root: &mut Value, offer: &Offer) -> bool {
     let Some(choices) = choices_at(root, offer.path()) else { return false };

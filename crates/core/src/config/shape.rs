@@ -56,8 +56,8 @@ impl Shape {
             .map(|value| format!("{:032x}", xxhash_rust::xxh3::xxh3_128(value.to_string().as_bytes())))
     }
 
-    /// Returns the options that differ from those of `asked`.
-    pub fn differences(&self, asked: &Shape) -> Vec<Difference> {
+    /// Returns the options that differ from those of `requested`.
+    pub fn differences(&self, requested: &Shape) -> Vec<Difference> {
         let mut found = Vec::new();
         compare(&self.media, &requested.media, "", &mut found);
         compare(&self.policy, &requested.policy, "", &mut found);
@@ -131,9 +131,9 @@ fn sorted(value: &Value) -> Value {
 }
 
 /// Adds the differences. Options of a policy are listed one by one if both devices have that policy.
-fn compare(saved: &Value, asked: &Value, path: &str, found: &mut Vec<Difference>) {
-    match (saved, asked) {
-        _ if saved == asked => {}
+fn compare(saved: &Value, requested: &Value, path: &str, found: &mut Vec<Difference>) {
+    match (saved, requested) {
+        _ if saved == requested => {}
         (Value::Object(a), Value::Object(b)) if path.is_empty() || a.keys().eq(b.keys()) => {
             let mut keys: Vec<&String> = a.keys().chain(b.keys()).collect();
             keys.sort();

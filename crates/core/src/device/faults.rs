@@ -26,7 +26,7 @@ impl Device {
         }
         let none = "the device has no table [faults], so it keeps no reserve for failures; add the table, which may \
                     be empty (--set faults.program_rate=0)";
-        self.ftl.faults.as_mut().ok_or_else(|| none.to_owned())?.ask(ppn)
+        self.ftl.faults.as_mut().ok_or_else(|| none.to_owned())?.inject(ppn)
     }
 
     /// Returns the time at which the device became read-only, if it is.

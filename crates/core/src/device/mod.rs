@@ -399,7 +399,7 @@ impl Device {
             if blocks.any(|(b, number)| b.dependants != u16::from(held(number))) {
                 return Err("a block has dependants although the device is idle".to_owned());
             }
-            if self.slots_free != self.config.controller.slots {
+            if self.slots_free != self.config.controller.write_slots {
                 return Err("write slots are in use although the device is idle".to_owned());
             }
             if !self.transactions.is_empty() {

@@ -1,7 +1,7 @@
 //! Failures of operations, and the damage that they have done: see docs/model/faults.md.
 //!
 //! An operation is found to have failed when it ends. Failures are drawn from random numbers of their own, or injected
-//! at given places.
+//! at given configured.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -47,9 +47,9 @@ pub struct Faults {
     /// Failure rates, indexed by [`FaultKind`].
     pub(super) chances: [Chance; 3],
     /// Injected faults of the device file. The flag is true until the fault has occurred.
-    pub(super) places: Vec<(InjectedFault, bool)>,
+    pub(super) configured: Vec<(InjectedFault, bool)>,
     /// Faults that were injected while the device ran, and have not occurred.
-    pub(super) asked: Vec<InjectedFault>,
+    pub(super) injected: Vec<InjectedFault>,
     /// Erases that a block endures; 0: unlimited.
     pub(super) endurance: u32,
     /// Uncorrectable units, by physical address.
@@ -72,7 +72,7 @@ pub struct Faults {
 }
 
 /// Maximum number of injected faults that have not occurred.
-pub(super) const MOST_ASKED: usize = 1000;
+pub(super) const MOST_INJECTED: usize = 1000;
 
 impl Faults {
     /// Creates the faults of a new device. Returns `None` if the device has no table `faults`.
@@ -117,11 +117,11 @@ impl Faults {
         bad
     }
 
-    /// Injects a fault: the next operation that matches `place` fails. Returns an error if too many faults have not
+    /// Injects a fault: the next operation that matches `fault` fails. Returns an error if too many faults have not
     /// occurred.
-    pub fn ask(&mut self, place: InjectedFault) -> Result<(), String> {
-        if self.asked.len() >= MOST_ASKED {
-            return Err(format!("too many injected faults: {MOST_ASKED} have not occurred; wait until they have"));
+    pub fn inject(&mut self, fault: InjectedFault) -> Result<(), String> {
+        if self.injected.len() >= MOST_INJECTED {
+            return Err(format!("too many injected faults: {MOST_INJECTED} have not occurred; wait until they have"));
         }
         self.injected.push(fault);
         Ok(())
@@ -177,9 +177,9 @@ impl Faults {
         self.factory_bad = input.count("factory bad blocks")?;
         self.lost.clear();
         for _ in 0..input.below(units.saturating_add(1), "lost units")? {
-            let place = input.below(units, "place")?;
-            if !self.lost.insert(place) {
-                return Err(input.damaged(format!("address {place} is lost twice")));
+            let fault = input.below(units, "place")?;
+            if !self.lost.insert(fault) {
+                return Err(input.damaged(format!("address {fault} is lost twice")));
             }
         }
         Ok(())

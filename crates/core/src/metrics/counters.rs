@@ -391,9 +391,9 @@ pub struct BufferCounts {
     /// Number of read units of which the buffer held all requested sectors.
     pub reads_hit: u64,
     /// Number of read units of which the buffer held some of the requested sectors.
-    pub reads_partly: u64,
+    pub reads_partial: u64,
     /// Number of read units of which the buffer held none of the requested sectors.
-    pub reads_missed: u64,
+    pub reads_miss: u64,
     /// Number of written units that the buffer held.
     pub writes_hit: u64,
     /// Number of written units that the buffer did not hold.

@@ -22,7 +22,7 @@ pub struct Sample {
     /// Counters of the device.
     pub counters: Counters,
     /// Multi-plane and interleaved commands.
-    pub merged: Parallel,
+    pub parallel: Parallel,
     /// Times of data and of commands in picoseconds, indexed by channel.
     pub channels: Vec<[i64; 2]>,
     /// Times with busy cells and times held otherwise in picoseconds, indexed by die.

@@ -194,7 +194,7 @@ pub struct Array {
     /// Indexed by LUN; empty if operations cannot overlap.
     busy: Table<LunId, BusyTime>,
     /// Numbers of multi-plane and interleaved commands.
-    pub merged: Parallel,
+    pub parallel: Parallel,
     /// `None` without watchers. One pointer, so that one test is enough.
     watchers: Option<Box<Watchers>>,
 }

@@ -67,12 +67,12 @@ mod tests {
 
     #[test]
     fn shapes_are_counted_separately() {
-        let mut merged = Parallel::new(2, 2);
-        merged.note(Kind::Program, 1, 2);
-        merged.note(Kind::Program, 2, 2);
-        merged.note(Kind::Program, 2, 2);
-        merged.note(Kind::Erase, 2, 4);
-        let shapes: Vec<_> = merged.shapes().map(|s| (s.kind, s.dies, s.planes, s.commands)).collect();
+        let mut parallel = Parallel::new(2, 2);
+        parallel.note(Kind::Program, 1, 2);
+        parallel.note(Kind::Program, 2, 2);
+        parallel.note(Kind::Program, 2, 2);
+        parallel.note(Kind::Erase, 2, 4);
+        let shapes: Vec<_> = parallel.shapes().map(|s| (s.kind, s.dies, s.planes, s.commands)).collect();
         assert_eq!(shapes, [(Kind::Program, 1, 2, 1), (Kind::Program, 2, 2, 2), (Kind::Erase, 2, 4, 1)]);
         let mut earlier = Parallel::default();
         earlier.copy_from(&parallel);

@@ -9,7 +9,7 @@ use crate::sim::id::{Lpn, PlaneId};
 use crate::sim::request::{Operation, Request};
 use crate::sim::source::{Source, SourceError};
 
-/// How such data are laid out.
+/// How prewritten data is distributed over the planes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Prewrite {
     /// Not at all: the controller answers such reads without flash.

@@ -37,7 +37,7 @@ pub struct Difference {
     /// Value in the file.
     pub saved: String,
     /// Value in the device that the state was to be loaded into.
-    pub asked: String,
+    pub requested: String,
 }
 
 /// Reason why a state cannot be saved or loaded.

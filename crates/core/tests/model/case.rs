@@ -10,7 +10,7 @@ use crate::common::looking::{Looks, looking};
 use crate::common::{BASE, device_config};
 
 /// Triggers that start garbage collection as early as possible, later, or only when it is required.
-const TRIGGERS: [&str; 4] = ["threshold", "threshold", "lazy", "{ lazy = { stale = 1.0 } }"];
+const TRIGGERS: [&str; 4] = ["threshold", "threshold", "lazy", "{ lazy = { invalid = 1.0 } }"];
 
 /// Classifiers: hot at the second write, a few counters that are halved often, and lists of different lengths.
 const TEMPERATURES: [&str; 4] = [

@@ -34,7 +34,7 @@ pub fn head(summary: &Summary) -> Markup {
         p.soft {
             (levels.join(" x ")) "; "
             (bytes(config.logical_bytes())) " visible of " (bytes(config.physical_bytes())) " ("
-            (percent(Some(config.spare()))) " over-provisioning). Before the run: " (precondition.asked) ", "
+            (percent(Some(config.spare()))) " over-provisioning). Before the run: " (precondition.requested) ", "
             (short(reached.drive_writes)) " drive writes, " (percent(Some(reached.mapped))) " mapped."
             " Measured: " (time(summary.measured_s * 1e6)) " of simulated time, " (grouped(summary.requests.all.count))
             " requests, seed " (summary.seed) ". Floatgate " (summary.version) "."

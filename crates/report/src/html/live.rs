@@ -42,7 +42,7 @@ fn explanation(live: &Live) -> Markup {
             "Requests completed as soon as the device allowed: replies cannot be late, and idle time is skipped."
         } @else {
             "Latencies elsewhere on this page are the device's own, in simulated time. This section shows how much "
-            "later, in real time, its " (grouped(live.answers)) " replies were sent. A reply is late if its lateness "
+            "later, in real time, its " (grouped(live.replies)) " replies were sent. A reply is late if its lateness "
             "exceeds both 5% of its latency and 2 us. The timing is faithful if at most "
             (percent(Some(live.late_limit))) " of the replies are late. Time for sending and receiving is deducted: "
             @for (index, front) in live.frontends.iter().enumerate() {
@@ -63,10 +63,10 @@ fn causes(live: &Live) -> Markup {
     let causes = &live.causes;
     let rows = [
         ("host", causes.host, "The server woke too late, or another program used its processor: provide an idle core."),
-        ("work", causes.work, "The server was busy with other requests: serve at a lower speed."),
+        ("busy", causes.busy, "The server was busy with other requests: serve at a lower speed."),
         (
-            "phase",
-            causes.phase,
+            "lead_time",
+            causes.lead_time,
             "The device determined the completion too late to send the reply in time: serve at a lower speed.",
         ),
         ("lock", causes.lock, "Another thread had locked the device."),

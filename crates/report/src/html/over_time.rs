@@ -209,7 +209,7 @@ fn free_blocks(series: &[SeriesPoint]) -> Option<Figure> {
         "that did not have to be moved. Garbage collection keeps the free blocks at its threshold. The minimum shows "
         "how close the device came to having none."
     };
-    Some(Figure::new("cleaning-over-time", "Garbage collection over time", caption, with_lone_points(lines), layout))
+    Some(Figure::new("gc-over-time", "Garbage collection over time", caption, with_lone_points(lines), layout))
 }
 
 fn amplification(series: &[SeriesPoint]) -> Option<Figure> {

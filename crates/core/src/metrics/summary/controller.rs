@@ -48,9 +48,9 @@ pub struct BufferReads {
     /// Hits: the buffer held all requested sectors.
     pub hit: u64,
     /// Partial hits: the buffer held some of the requested sectors.
-    pub partly: u64,
+    pub partial: u64,
     /// Misses: the buffer held none of the requested sectors.
-    pub missed: u64,
+    pub miss: u64,
     /// Share of hits among all, from 0 to 1; null without reads.
     pub hit_ratio: Option<f64>,
     /// Number of units that were read from flash and stayed in the buffer.

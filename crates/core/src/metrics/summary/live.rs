@@ -16,7 +16,7 @@ pub struct Live {
     /// Simulated time per unit of real time.
     pub speed: f64,
     /// Number of replies that are judged.
-    pub answers: u64,
+    pub replies: u64,
     /// Number of replies that are not judged: their requests move no data (TRIM, flush) and take less time than it
     /// takes to send a reply. These replies are sent at once.
     pub not_judged: u64,
@@ -63,7 +63,7 @@ pub struct LiveFrontend {
     #[serde(default)]
     pub deducted_mean_us: Option<f64>,
     /// Number of replies that are judged.
-    pub answers: u64,
+    pub replies: u64,
     /// Number of replies that are not judged: their requests move no data, and no reply could be sent in time.
     pub not_judged: u64,
     /// Time from the due time of a reply until it was sent, in microseconds of real time.
@@ -150,7 +150,7 @@ pub struct LiveRecovery {
 pub struct LateCauses {
     /// The device decided the completion later than the reply had to be sent, because the last phase of the request is
     /// too short.
-    pub phase: u64,
+    pub lead_time: u64,
     /// The host woke the server late, or gave its processor to another program.
     pub host: u64,
     /// Another thread of the server held the lock of the device.
@@ -159,7 +159,7 @@ pub struct LateCauses {
     #[serde(default)]
     pub disk: u64,
     /// The server was busy with other requests.
-    pub work: u64,
+    pub busy: u64,
 }
 
 impl LateCauses {

@@ -40,7 +40,7 @@ pub struct Measurement<'a> {
     /// Counters by data class; empty if classes are not distinguished.
     pub classes: &'a [ClassCounts],
     /// Multi-plane and interleaved commands.
-    pub merged: &'a Parallel,
+    pub parallel: &'a Parallel,
     /// Time from the first arrival to the last completion.
     pub measured: Time,
     /// Time from the start of the measured part to the last completion.

@@ -129,7 +129,7 @@ pub struct Named {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Precondition {
     /// Requested state: `none`, `fill`, `aged=V`, `invalid=V`, `steady`, or a workload; and the layout of unwritten data.
-    pub asked: String,
+    pub requested: String,
     /// State that was reached.
     #[serde(flatten)]
     pub reached: Reached,
@@ -336,7 +336,7 @@ pub struct FlashCommands {
     /// Number of pages moved within their plane by copy-back. They are included in the reads and programs.
     pub copy_back: u64,
     /// Multi-plane and interleaved commands, by kind and size.
-    pub merged: Vec<ParallelCommands>,
+    pub parallel: Vec<ParallelCommands>,
 }
 
 /// Multi-plane or interleaved commands of one kind and size.
