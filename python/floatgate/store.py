@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 #: Schema of the files, stored in each of them.
-SCHEMA = "floatgate-sweep-1"
+SCHEMA = "floatgate-sweep-2"
 
 
 class Store:

@@ -56,7 +56,7 @@ fn results_that_cannot_be_read_are_refused() {
     };
     assert!(with("{".to_owned()).contains("not JSON"));
     assert!(with("{}".to_owned()).contains("not a result of Floatgate"));
-    let other = with(summary.replace("floatgate-summary-1", "floatgate-summary-9"));
+    let other = with(summary.replace("floatgate-summary-2", "floatgate-summary-9"));
     assert!(other.contains("unsupported format `floatgate-summary-9`") && other.contains("run it again"), "{other}");
     assert!(bench.refused(&["explain", "a", "max"]).contains("a/summary.json: unsupported format"));
     let less = with(summary.replace("\"unmapped_reads\"", "\"unmapped_reeds\""));

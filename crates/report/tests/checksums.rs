@@ -46,7 +46,7 @@ fn series(path: &Path, folder: &Path) {
 
 /// Reads all columns of requests.
 fn read_requests(path: &Path) -> Result<()> {
-    let table = TableReader::open(path, "floatgate-requests-1")?;
+    let table = TableReader::open(path, "floatgate-requests-2")?;
     for group in table.groups() {
         for batch in group?.batches() {
             for field in fields() {

@@ -62,7 +62,7 @@ const SECTIONS: [&str; 15] = [
     "media/blocks",
     "policy/mapping",
     "media/map",
-    "media/stale",
+    "media/invalid",
     "media/sectors",
     "media/counts",
     "media/contents",

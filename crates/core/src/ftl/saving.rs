@@ -32,7 +32,7 @@ impl Ftl {
                 Location::Unmapped | Location::Slot(_) => out.u32(0),
             })
         })?;
-        out.section("media/stale", |out| {
+        out.section("media/invalid", |out| {
             let written = self.written();
             self.invalid(&written).try_for_each(|ppn| out.u32(self.map.owner(ppn)))
         })?;
@@ -65,7 +65,7 @@ impl Ftl {
         input
             .section("policy/mapping", |input| self.with_scheme(|scheme, ftl| scheme.load(ftl, input, &mut written)))?;
         input.section("media/map", |input| self.load_map(input, &written, spare))?;
-        input.section("media/stale", |input| self.load_invalid(input, &written))?;
+        input.section("media/invalid", |input| self.load_invalid(input, &written))?;
         input.section("media/sectors", |input| {
             self.partial.load(input, |lpn| self.map.get(Lpn(lpn)) != Location::Unmapped)
         })?;

@@ -18,7 +18,7 @@ use super::table::{Batch, Columns, Field, Kind, Rows, Table, TableReader};
 use super::{Origin, of_run};
 
 /// Schema of the file.
-const SCHEMA: &str = "floatgate-requests-1";
+const SCHEMA: &str = "floatgate-requests-2";
 
 /// Number of rows buffered in memory before they are encoded.
 const TOGETHER: usize = 1 << 10;

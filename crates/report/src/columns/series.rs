@@ -15,7 +15,7 @@ use super::table::{Columns, Field, Kind, Rows, Table, TableReader, TableWriter};
 use super::{Origin, of_run};
 
 /// Schema of the file.
-const SCHEMA: &str = "floatgate-series-1";
+const SCHEMA: &str = "floatgate-series-2";
 
 /// Requests of one operation that completed in a window.
 #[derive(Clone, Debug, Default, PartialEq)]

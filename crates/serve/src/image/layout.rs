@@ -7,7 +7,7 @@ use floatgate_core::sim::id::{BlockId, Ppn};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 /// Version of the format. It is raised when older programs can no longer read new files.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// Offset of the table of erase counts. The header takes the space before it, except the last grain.
 pub const ROOM: u64 = 1 << 20;

@@ -20,7 +20,7 @@ use crate::lateness::LIMIT;
 use crate::roster;
 
 /// Version of the format of [`Info`] and [`Frame`]. It changes when a field is removed or changes its meaning.
-pub const SCHEMA: &str = "floatgate-monitor-1";
+pub const SCHEMA: &str = "floatgate-monitor-2";
 
 /// Maximum number of dies, or channels, in a frame. If there are more, neighbors are averaged.
 const MOST_BARS: usize = 256;

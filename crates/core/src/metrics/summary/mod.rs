@@ -28,7 +28,7 @@ use serde::{Deserialize, Serialize};
 use crate::config::DeviceConfig;
 
 /// Value of `schema` in results of this format. The number is raised when a field changes its meaning or is removed.
-pub const SCHEMA: &str = "floatgate-summary-1";
+pub const SCHEMA: &str = "floatgate-summary-2";
 
 /// The result of a run. Numbers cover the measured part: everything that arrives after `ramp_time`, by default the
 /// whole run.
@@ -39,7 +39,7 @@ pub const SCHEMA: &str = "floatgate-summary-1";
 /// Undefined values, such as a mean without requests, are null. One MiB is 2^20 bytes.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Summary {
-    /// Format of the result: `floatgate-summary-1`.
+    /// Format of the result: `floatgate-summary-2`.
     pub schema: String,
     /// Version of Floatgate.
     pub version: String,
