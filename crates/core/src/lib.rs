@@ -1,6 +1,6 @@
 //! Floatgate's simulator: a deterministic, sans-I/O model of a flash SSD.
 
-/// Time, random numbers, ids, requests, sources and texts.
+/// Base types: time, random numbers, ids, requests, sources and text formatting.
 pub use floatgate_sim as sim;
 
 pub mod cache;

@@ -1,4 +1,4 @@
-//! The controller's software: work waits in one queue for the cores.
+//! Controller cores: run the work of the firmware, which waits in one queue.
 
 use std::collections::VecDeque;
 
@@ -6,29 +6,29 @@ use crate::config::{DeviceConfig, Firmware, WritePolicy};
 use crate::sim::id::{PlaneId, RequestId};
 use crate::sim::time::Time;
 
-/// A piece of work for a core, named after what follows it.
+/// Piece of work for a core, named after the step that follows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Work {
-    /// A request has arrived.
+    /// Receive a request that has arrived.
     Receive(RequestId),
-    /// So many units of a write have arrived.
+    /// Admit this many units of a write.
     Admit(RequestId, u32),
-    /// Units of a read, from one on so many, are looked for in the buffer.
+    /// Search the buffer for units of a read: index of the first one, and number of units.
     Search(RequestId, u32, u32),
-    /// Units of a read, from one on so many, are looked up in the map.
+    /// Look up units of a read in the map: index of the first one, and number of units.
     LookUp(RequestId, u32, u32),
-    /// So many units of a trim are looked up.
+    /// Look up this many units of a trim.
     Trim(RequestId, u32),
-    /// So many units from the buffer are given places.
+    /// Write back this many units of the buffer.
     WriteOut(u32),
-    /// Garbage collection of a plane chooses a block.
+    /// Choose a victim for garbage collection in a plane.
     Clean(PlaneId),
-    /// A request is answered.
+    /// Complete a request.
     Answer(RequestId),
 }
 
 impl Work {
-    /// Returns the request that the work is for, or `NONE`.
+    /// Returns the request that the work belongs to, or `NONE`.
     pub fn request(self) -> RequestId {
         match self {
             Work::Receive(id)
@@ -42,7 +42,7 @@ impl Work {
     }
 }
 
-/// A piece of work that a core has started.
+/// Piece of work that a core has started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Started {
     /// The core.
@@ -57,28 +57,28 @@ pub struct Started {
     pub waited: Time,
 }
 
-/// What becomes of a piece of work.
+/// Result of queueing a piece of work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Queued {
-    /// It takes no time.
+    /// The work takes no time, and was not queued.
     AtOnce,
-    /// A core has started it.
+    /// A core has started the work.
     Started(Started),
-    /// It waits for a core.
+    /// The work waits for a core.
     Waits,
 }
 
-/// A core.
+/// Core of the controller.
 #[derive(Clone, Copy, Debug, Default)]
 struct Core {
     work: Option<Work>,
     /// End of its latest work.
     until: Time,
-    /// Time for which it has worked by then.
+    /// Total working time, including the latest work.
     worked: Time,
 }
 
-/// The times that pieces of work take, for a mapping unit or a request.
+/// Time that each kind of work takes, per mapping unit or per request.
 #[derive(Clone, Copy, Debug, Default)]
 struct Costs {
     interrupt: Time,
@@ -89,7 +89,7 @@ struct Costs {
     buffer: Time,
 }
 
-/// The cores and the work that waits for them.
+/// Cores, and the work that waits for them.
 #[derive(Clone, Debug)]
 pub struct Cores {
     cores: Vec<Core>,
@@ -99,7 +99,7 @@ pub struct Cores {
 }
 
 impl Cores {
-    /// Creates idle cores. Returns `None` if the device's software takes no time.
+    /// Creates idle cores. Returns `None` if the device has no firmware model.
     pub fn new(config: &DeviceConfig) -> Option<Cores> {
         let firmware = config.controller.firmware.as_ref()?;
         let buffer = config.active_buffer();
@@ -127,7 +127,7 @@ impl Cores {
         }
     }
 
-    /// Gives a piece of work to an idle core, or queues it.
+    /// Starts a piece of work on an idle core, or queues it.
     pub fn queue(&mut self, work: Work, now: Time) -> Queued {
         let cost = self.cost(work);
         if cost == Time::ZERO {
@@ -149,7 +149,7 @@ impl Cores {
         Started { core: index as u32, work, start: now, end: core.until, waited: now - since }
     }
 
-    /// Ends the work of a core. Returns that, and the work that the core starts next.
+    /// Completes the work of a core. Returns this work, and the work that the core starts next.
     pub fn end(&mut self, core: u32, now: Time) -> (Option<Work>, Option<Started>) {
         let done = self.cores[core as usize].work.take();
         let next = self.queue.pop_front();
@@ -161,7 +161,7 @@ impl Cores {
         self.cores.iter().map(move |core| core.worked.since(core.until.since(at)))
     }
 
-    /// Returns `true` if no core works.
+    /// Returns `true` if all cores are idle and no work is queued.
     pub fn are_idle(&self) -> bool {
         self.queue.is_empty() && self.cores.iter().all(|core| core.work.is_none())
     }
@@ -201,14 +201,14 @@ mod tests {
         let mut cores = cores(1);
         let works = [1, 2, 3].map(|units| Work::LookUp(RequestId(0), 0, units));
         let us = |us: u64| Time(us * 1_000_000);
-        let Queued::Started(first) = cores.queue(works[0], us(0)) else { panic!("the core is idle") };
+        let Queued::Started(first) = cores.queue(works[0], us(0)) else { panic!("an idle core must start the work") };
         assert_eq!((first.start, first.end, first.waited), (us(0), us(1), us(0)));
         assert_eq!([cores.queue(works[1], us(0)), cores.queue(works[2], us(0))], [Queued::Waits; 2]);
 
         let (done, next) = cores.end(0, us(1));
         let second = Started { core: 0, work: works[1], start: us(1), end: us(3), waited: us(1) };
         assert_eq!((done, next), (Some(works[0]), Some(second)));
-        // The core has worked for half of its second piece.
+        // The core has completed half of its second piece of work.
         assert_eq!(cores.worked(us(2)).collect::<Vec<_>>(), [us(2)]);
         assert_eq!(cores.end(0, us(3)).1.map(|third| (third.end, third.waited)), Some((us(6), us(3))));
         assert_eq!(cores.end(0, us(6)), (Some(works[2]), None));
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn work_without_a_cost_takes_no_core() {
+    fn work_without_a_cost_needs_no_core() {
         let mut cores = cores(2);
         assert_eq!(cores.queue(Work::Receive(RequestId(0)), Time::ZERO), Queued::AtOnce);
         assert!(cores.are_idle());

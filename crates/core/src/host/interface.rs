@@ -1,4 +1,4 @@
-//! Requests, from their arrival to their completion.
+//! Host interface of a device: keeps requests from their arrival to their completion.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -11,29 +11,29 @@ use crate::sim::id::{Lpn, RequestId};
 use crate::sim::request::{Completion, Operation, Request, SECTOR, Status};
 use crate::sim::time::Time;
 
-/// The host's side of a device: its queue, the link, the requests in progress and the controller's cores.
+/// Host interface of a device: the queue, the link, the outstanding requests and the controller's cores.
 #[derive(Clone, Debug)]
 pub struct HostInterface {
-    /// The requests in progress.
+    /// Outstanding requests.
     pub requests: Requests,
-    /// The cores of the controller, if their work takes time.
+    /// Cores of the controller, if the device has a firmware model.
     pub cores: Option<Box<Cores>>,
-    /// Write requests that wait for controller slots or for the buffer, oldest first.
+    /// Write requests that wait for write slots or for room in the buffer, oldest first.
     pub unadmitted: VecDeque<RequestId>,
     link: Option<Link>,
     queue_depth: usize,
-    /// Requests beyond the queue depth.
+    /// Requests beyond the queue depth, oldest first.
     waiting: VecDeque<Request>,
-    /// Completions on their way to the host: their arrival there, which frees a place in the queue.
+    /// Arrival times at the host of completions that are crossing the link. Each arrival frees a queue slot.
     returning: BinaryHeap<Reverse<Time>>,
     completions: Vec<Completion>,
-    /// Sectors that the host sees.
+    /// Number of sectors that the host sees.
     sectors: u64,
     units: Units,
 }
 
 impl HostInterface {
-    /// Creates a front without requests.
+    /// Creates the host interface of an idle device.
     pub fn new(config: &DeviceConfig) -> HostInterface {
         HostInterface {
             requests: Requests::default(),
@@ -55,34 +55,34 @@ impl HostInterface {
         self.sectors
     }
 
-    /// Returns the number of requests in progress.
+    /// Returns the number of outstanding requests in the queue.
     pub fn in_progress(&self) -> usize {
         self.requests.len()
     }
 
-    /// Returns the number of requests that wait for a place in the queue.
+    /// Returns the number of requests that wait for a queue slot.
     #[inline]
     pub fn waiting(&self) -> usize {
         self.waiting.len()
     }
 
-    /// Returns `true` if a request gets a place in the queue at once.
+    /// Returns `true` if the queue has room for another request.
     #[inline]
     pub fn has_room(&self) -> bool {
         self.requests.len() + self.returning.len() < self.queue_depth
     }
 
-    /// Returns the arrival of the next completion at the host, if one is on its way.
+    /// Returns the time at which the next completion arrives at the host, if one is crossing the link.
     pub fn next_return(&self) -> Option<Time> {
         self.returning.peek().map(|&Reverse(at)| at)
     }
 
-    /// Lets a request wait for a place in the queue.
+    /// Adds a request to those that wait for a queue slot.
     pub fn wait(&mut self, request: Request) {
         self.waiting.push_back(request);
     }
 
-    /// Returns the next request that gets a place in the queue, if there is one.
+    /// Removes and returns the next waiting request, if there is one and the queue has room.
     #[inline]
     pub fn next_waiting(&mut self) -> Option<Request> {
         if self.waiting.is_empty() || !self.has_room() { None } else { self.waiting.pop_front() }
@@ -94,7 +94,7 @@ impl HostInterface {
         request.operation == Operation::Flush || (request.sectors > 0 && end.is_some_and(|end| end <= self.sectors))
     }
 
-    /// Stores a request that has got a place in the queue.
+    /// Adds a request to the queue.
     #[inline]
     pub fn enter(&mut self, request: Request) -> RequestId {
         self.requests.insert(Pending::new(request))
@@ -106,7 +106,7 @@ impl HostInterface {
         self.link.is_some()
     }
 
-    /// Sends a request towards the controller at `now`, and the data of a write with it.
+    /// Sends a request to the controller at `now`, and the data of a write with it.
     pub fn send(&mut self, id: RequestId, now: Time) {
         let request = self.requests[id].request;
         let (bytes, steps) = match request.operation {
@@ -123,12 +123,13 @@ impl HostInterface {
         self.link.as_ref().and_then(Link::next_arrival)
     }
 
-    /// Takes what arrives at the controller. Returns the request, and `true` if it is the last step of it.
+    /// Processes the next arrival at the controller. Returns the request, and `true` if this is its last step.
     pub fn arrive(&mut self) -> Option<(RequestId, bool)> {
         self.link.as_mut()?.arrive()
     }
 
-    /// Sends so many sectors of a read towards the host at `now`. Returns the time at which they have left.
+    /// Sends `sectors` sectors of a read to the host at `now`. Returns the time at which the last one leaves the
+    /// device.
     #[inline]
     pub fn reply(&mut self, id: RequestId, sectors: u32, now: Time) -> Time {
         match &mut self.link {
@@ -139,34 +140,34 @@ impl HostInterface {
         }
     }
 
-    /// Returns the number of units that a request touches.
+    /// Returns the number of mapping units that a request covers.
     #[inline]
     pub fn units_of(&self, id: RequestId) -> u32 {
         self.units.count(&self.requests[id].request)
     }
 
-    /// Returns the part of a request that lies in its unit number `index`.
+    /// Returns the part of a request in its mapping unit number `index`.
     #[inline]
     pub fn part_of(&self, id: RequestId, index: u32) -> Part {
         self.units.part(&self.requests[id].request, index)
     }
 
-    /// Returns the index of a request's first unit behind the flash page of its unit `index`.
+    /// Returns the index of a request's first unit after the flash page of its unit `index`.
     pub fn end_of_page(&self, id: RequestId, index: u32) -> u32 {
         self.units.end_of_page(&self.requests[id].request, index)
     }
 
-    /// Returns the first unit of a request of the near future.
+    /// Returns the first mapping unit of a request that is not yet submitted.
     pub fn first_unit(&self, request: &Request) -> Lpn {
         self.units.at(request.lba.min(self.sectors))
     }
 
-    /// Returns the tag of a request, or that of none.
+    /// Returns the tag of a request, or `u64::MAX` if `id` is `NONE`.
     pub fn tag_of(&self, id: RequestId) -> u64 {
         if id.is_none() { u64::MAX } else { self.requests[id].request.tag }
     }
 
-    /// Ends a part of a request at `at`. Returns `true` if that was the last one.
+    /// Completes one part of a request at `at`. Returns `true` if it was the last part.
     #[inline]
     pub fn part_done(&mut self, id: RequestId, at: Time) -> bool {
         let pending = &mut self.requests[id];
@@ -175,13 +176,13 @@ impl HostInterface {
         pending.remaining == 0
     }
 
-    /// Returns the time at which the host has the completion of a request that is answered at `now`.
+    /// Returns the time at which the completion that is sent at `now` arrives at the host.
     #[inline]
     pub fn finish_of(&self, id: RequestId, now: Time) -> Time {
         self.requests[id].finish.max(now).later(self.link.as_ref().map_or(Time::ZERO, Link::latency))
     }
 
-    /// Completes a request: the host knows of it at `finish`.
+    /// Removes a request from the queue, and adds its completion, which arrives at the host at `finish`.
     #[inline]
     pub fn complete(&mut self, id: RequestId, finish: Time) -> Request {
         let Pending { request, status, start, .. } = self.requests.remove(id);
@@ -189,19 +190,19 @@ impl HostInterface {
         request
     }
 
-    /// Keeps a request's place in the queue until its completion has arrived at the host.
+    /// Keeps the queue slot of a completed request occupied until its completion arrives at the host.
     pub fn hold_place(&mut self, until: Time) {
         self.returning.push(Reverse(until));
     }
 
-    /// Frees the places of the completions that have arrived at the host by `now`.
+    /// Frees the queue slots of completions that have arrived at the host by `now`.
     pub fn free_places(&mut self, now: Time) {
         while self.returning.peek().is_some_and(|at| at.0 <= now) {
             self.returning.pop();
         }
     }
 
-    /// Completes a request that cannot be served.
+    /// Completes a request with an error status.
     pub fn refuse(&mut self, request: Request, status: Status, now: Time) {
         self.completions.push(Completion { request, status, start: now, finish: now });
     }
@@ -212,7 +213,7 @@ impl HostInterface {
         !self.completions.is_empty()
     }
 
-    /// Takes the completions since the last call, in the order in which they were decided.
+    /// Moves the completions since the last call to `into`, in the order in which they were determined.
     pub fn take_completions(&mut self, into: &mut Vec<Completion>) {
         if into.is_empty() {
             std::mem::swap(into, &mut self.completions);
@@ -248,17 +249,17 @@ mod tests {
     }
 
     #[test]
-    fn requests_beyond_the_queue_depth_wait_for_a_place() {
+    fn requests_beyond_the_queue_depth_wait_for_a_queue_slot() {
         let mut interface = interface(&["host.queue_depth=2"]);
         let ids = [interface.enter(write(0, 8)), interface.enter(write(8, 8))];
         assert!(!interface.has_room());
         interface.wait(write(16, 8));
         assert_eq!(interface.next_waiting(), None);
 
-        assert!(interface.part_done(ids[0], Time(5)), "a request has one part while it is being taken apart");
+        assert!(interface.part_done(ids[0], Time(5)), "a request has one extra part until it is split");
         let finish = interface.finish_of(ids[0], Time(7));
         assert_eq!(interface.complete(ids[0], finish), write(0, 8));
-        // The host has the completion later: the place is not free until then.
+        // The completion arrives at the host later, and the queue slot is occupied until then.
         interface.hold_place(Time(9));
         assert_eq!((interface.next_waiting(), interface.next_return()), (None, Some(Time(9))));
         interface.free_places(Time(8));

@@ -1,4 +1,4 @@
-//! The host link: bandwidth and latency, each way.
+//! Host link: computes when commands and data arrive, from its bandwidth and latency in each direction.
 
 use std::collections::VecDeque;
 
@@ -6,21 +6,21 @@ use crate::config::DeviceConfig;
 use crate::sim::id::RequestId;
 use crate::sim::time::{Time, transfer_time};
 
-/// What crosses the link towards the device.
+/// Command that crosses the link to the device, with its data.
 #[derive(Clone, Copy, Debug)]
 struct Crossing {
     request: RequestId,
-    /// When its first byte starts.
+    /// Time at which the transfer starts.
     start: Time,
-    /// Bytes in all; 0 for a command alone.
+    /// Total number of data bytes. 0 for a command without data.
     bytes: u64,
-    /// It arrives in so many equal steps: a write by its flash pages.
+    /// Number of equal steps in which the data arrive: one per flash page of a write.
     steps: u32,
     done: u32,
 }
 
-/// A full-duplex link. Commands and data towards the device cross one after another, and so do data towards the
-/// host; each arrives one latency after it has left. Commands and completions themselves take no bandwidth.
+/// Full-duplex link. Transfers in one direction are serialized. Each transfer arrives one latency after it has left.
+/// Commands and completions themselves take no bandwidth.
 #[derive(Clone, Debug)]
 pub struct Link {
     bandwidth: Option<u64>,
@@ -31,7 +31,7 @@ pub struct Link {
 }
 
 impl Link {
-    /// The link of a device; `None` where it takes no time.
+    /// Creates the link of a device. Returns `None` if transfers take no time.
     pub fn new(device: &DeviceConfig) -> Option<Link> {
         let bandwidth = device.host.link_bandwidth.map(|b| b.0);
         let latency = device.host.link_latency.time();
@@ -44,7 +44,7 @@ impl Link {
         })
     }
 
-    /// One latency of the link.
+    /// Returns the latency of the link in one direction.
     pub fn latency(&self) -> Time {
         self.latency
     }
@@ -53,8 +53,8 @@ impl Link {
         self.bandwidth.map_or(Time::ZERO, |bandwidth| transfer_time(bytes, bandwidth))
     }
 
-    /// Sends a request towards the device at `now`, with `bytes` of data that arrive in `steps`; in one, where they
-    /// take no bandwidth and so are there at once.
+    /// Sends a request to the device at `now`, with `bytes` of data that arrive in `steps` steps. Without a bandwidth
+    /// limit, all data arrive in one step.
     pub fn send(&mut self, now: Time, request: RequestId, bytes: u64, steps: u32) {
         let steps = if self.bandwidth.is_some() { steps } else { 1 };
         let start = now.max(self.inward_free);
@@ -62,14 +62,14 @@ impl Link {
         self.inward.push_back(Crossing { request, start, bytes, steps, done: 0 });
     }
 
-    /// When the next step arrives at the device.
+    /// Returns the time at which the next step arrives at the device.
     pub fn next_arrival(&self) -> Option<Time> {
         let head = self.inward.front()?;
         let arrived = (head.bytes * u64::from(head.done + 1)).div_ceil(u64::from(head.steps));
         Some(head.start.later(self.time_of(arrived)).later(self.latency))
     }
 
-    /// Takes the step that has arrived: its request, and whether it was the last.
+    /// Processes the step that has arrived. Returns its request, and `true` if it was the last step.
     pub fn arrive(&mut self) -> Option<(RequestId, bool)> {
         let head = self.inward.front_mut()?;
         head.done += 1;
@@ -80,7 +80,7 @@ impl Link {
         Some((request, last))
     }
 
-    /// Sends `bytes` towards the host at `now`; returns when the last has left the device.
+    /// Sends `bytes` to the host at `now`. Returns the time at which the last byte leaves the device.
     pub fn reply(&mut self, now: Time, bytes: u64) -> Time {
         self.outward_free = now.max(self.outward_free).later(self.time_of(bytes));
         self.outward_free

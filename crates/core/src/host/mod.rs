@@ -1,4 +1,4 @@
-//! The host's side of the device: requests in progress, the link, and the controller's software.
+//! Host interface of the device: outstanding requests, the link, and the controller's cores.
 
 pub mod cores;
 pub mod interface;

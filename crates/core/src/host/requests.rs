@@ -1,4 +1,4 @@
-//! Requests that the device works on, and the mapping units that they touch.
+//! Outstanding requests, and the mapping units that they cover.
 
 use crate::config::DeviceConfig;
 use crate::sim::id::{Lpn, RequestId};
@@ -7,31 +7,31 @@ use crate::sim::request::{Request, Status};
 use crate::sim::slab::Slab;
 use crate::sim::time::Time;
 
-/// A request in progress.
+/// Outstanding request.
 #[derive(Clone, Copy, Debug)]
 pub struct Pending {
     /// The request.
     pub request: Request,
-    /// Units of it that are not done; one more while it is being taken apart.
+    /// Number of units that have not completed. While the request is being split into units, one more.
     pub remaining: u32,
-    /// Units of it that have been admitted, for writes that wait for slots.
+    /// Number of units that have been admitted, for writes that wait for slots.
     pub admitted: u32,
-    /// Units of it whose data have crossed the link.
+    /// Number of units whose data have crossed the link.
     pub crossed: u32,
-    /// The controller's software knows of it.
+    /// True if the firmware has received the request.
     pub received: bool,
-    /// Units of it that are through the controller's software, and may be admitted.
+    /// Number of units that the firmware has processed and that may be admitted.
     pub arrived: u32,
-    /// When it was first served; [`Time::NEVER`] until then.
+    /// Time at which the first operation of the request started. [`Time::NEVER`] until then.
     pub start: Time,
-    /// When its latest unit was done.
+    /// Time at which the latest unit completed.
     pub finish: Time,
-    /// How it ends.
+    /// Status of the completion.
     pub status: Status,
 }
 
 impl Pending {
-    /// A request that has just got a place in the queue.
+    /// Creates the state of a request that has just entered the queue.
     pub fn new(request: Request) -> Pending {
         Pending {
             request,
@@ -47,19 +47,19 @@ impl Pending {
     }
 }
 
-/// The requests in progress, by number.
+/// Outstanding requests, indexed by their id.
 pub type Requests = Slab<RequestId, Pending>;
 
-/// The part of a request that lies in one mapping unit.
+/// Part of a request that lies in one mapping unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part {
-    /// The mapping unit.
+    /// Mapping unit.
     pub lpn: Lpn,
-    /// The first sector, within the unit.
+    /// First sector, within the unit.
     pub first: u32,
-    /// The sector behind the last one, within the unit.
+    /// Sector after the last one, within the unit.
     pub end: u32,
-    /// Sectors of the request before this part.
+    /// Number of sectors of the request before this part.
     pub offset: u32,
 }
 
@@ -71,7 +71,7 @@ pub struct Units {
 }
 
 impl Units {
-    /// Creates the division for a device.
+    /// Creates the divider for a device.
     pub fn new(config: &DeviceConfig) -> Units {
         Units {
             unit_sectors: Divider::new(config.sectors_per_unit()),
@@ -85,14 +85,14 @@ impl Units {
         Lpn(self.unit_sectors.divide_long(lba) as u32)
     }
 
-    /// Returns the number of units that a request touches.
+    /// Returns the number of mapping units that a request covers.
     #[inline]
     pub fn count(&self, request: &Request) -> u32 {
         let last = request.lba + u64::from(request.sectors) - 1;
         (self.unit_sectors.divide_long(last) - self.unit_sectors.divide_long(request.lba) + 1) as u32
     }
 
-    /// Returns the part of a request that lies in its unit number `index`.
+    /// Returns the part of a request in its mapping unit number `index`.
     #[inline]
     pub fn part(&self, request: &Request, index: u32) -> Part {
         let unit = self.unit_sectors.divide_long(request.lba) + u64::from(index);
@@ -107,15 +107,15 @@ impl Units {
         }
     }
 
-    /// Returns the number of flash pages whose units a request touches: its data cross the link in so many steps, so
-    /// that a page is programmed when all that the request has for it has arrived.
+    /// Returns the number of flash pages whose units a request covers. The data of a write arrive in this many steps,
+    /// so that a page can be programmed once all its data have arrived.
     pub fn pages_of(&self, request: &Request) -> u32 {
         let last = request.lba + u64::from(request.sectors) - 1;
         let page = |sector| self.units_per_page.divide(self.at(sector).0);
         page(last) - page(request.lba) + 1
     }
 
-    /// Returns the index of a request's first unit behind the flash page of its unit `index`.
+    /// Returns the index of a request's first unit after the flash page of its unit `index`.
     pub fn end_of_page(&self, request: &Request, index: u32) -> u32 {
         let (first, per_page) = (self.at(request.lba).0, self.units_per_page.divisor());
         ((first + index) / per_page * per_page + per_page - first).min(self.count(request))
