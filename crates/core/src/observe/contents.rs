@@ -1,4 +1,4 @@
-//! The contents of sectors on their way through the controller, for verification.
+//! Sector contents for verification: tracks the versions of sectors in the controller.
 
 use super::{Origin, View};
 use crate::cache::{Buffer, Pick};
@@ -10,41 +10,41 @@ use crate::sim::request::{Operation, Request};
 use crate::sim::table::Table;
 use crate::work::Transaction;
 
-/// Version of a sector that its slot has not got yet.
+/// Version of a sector that has not been copied to its slot yet.
 const UNKNOWN: u32 = u32::MAX;
 
-/// A part of a read: sectors of a place in flash or in a slot, and where they go in the reply.
+/// Part of a read: sectors of a mapping unit in flash or in a slot, and their position in the reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PartRead {
-    /// Place in flash of the mapping unit.
+    /// Physical address of the mapping unit.
     pub ppn: Ppn,
-    /// The request that reads.
+    /// Request that reads.
     pub request: RequestId,
-    /// Sectors of the request before this part.
+    /// Number of sectors of the request before this part.
     pub offset: u32,
-    /// The first sector, within the unit.
+    /// First sector, within the unit.
     pub first: u32,
-    /// The sector behind the last one, within the unit.
+    /// Sector after the last one, within the unit.
     pub end: u32,
 }
 
-/// Versions of the sectors in the controller: in slots, and in replies to reads.
+/// Versions of the sectors in write slots and in replies to reads.
 #[derive(Clone, Debug)]
 pub struct Contents {
-    /// Sectors of a mapping unit.
+    /// Number of sectors of a mapping unit.
     per_unit: usize,
-    /// Versions that the unit of a write will hold.
+    /// Versions of all sectors of a write's mapping unit, indexed by write.
     slots: Table<TransactionId, Vec<u32>>,
-    /// Parts of the units that a read is for.
+    /// Parts that a read transfers, indexed by read.
     reads: Table<TransactionId, Vec<PartRead>>,
-    /// Versions that a read has returned so far.
+    /// Versions that were read so far, indexed by request.
     replies: Table<RequestId, Vec<u32>>,
-    /// Versions that completed reads have returned, by tag.
+    /// Versions that completed reads returned, with the tags of the requests.
     done: Vec<(u64, Vec<u32>)>,
 }
 
 impl Contents {
-    /// Creates the contents of a controller that holds nothing, for mapping units of so many sectors.
+    /// Creates the contents of an idle controller, for mapping units of `per_unit` sectors.
     pub fn new(per_unit: u32) -> Contents {
         Contents {
             per_unit: per_unit as usize,
@@ -55,19 +55,19 @@ impl Contents {
         }
     }
 
-    /// Begins the reply to a request.
+    /// Creates the empty reply to a request.
     #[inline(never)]
     pub fn enter(&mut self, id: RequestId, request: &Request) {
         let sectors = if request.operation == Operation::Read { request.sectors } else { 0 };
         *self.replies.entry(id) = vec![BLANK; sectors as usize];
     }
 
-    /// Ends the reply to a request.
+    /// Completes the reply to a request.
     pub fn answer(&mut self, id: RequestId, tag: u64) {
         self.done.push((tag, std::mem::take(&mut self.replies[id])));
     }
 
-    /// Takes the replies to completed reads, by tag.
+    /// Removes and returns the replies to completed requests, with their tags.
     pub fn take_done(&mut self) -> Vec<(u64, Vec<u32>)> {
         std::mem::take(&mut self.done)
     }
@@ -77,13 +77,13 @@ impl Contents {
         &self.slots[write]
     }
 
-    /// Fills the slot of a write: its own sectors, over what it may already know of the others. `before` is what the
-    /// map says of its unit.
+    /// Fills the slot of a write: with its own sectors, and with all others that are already known. `before` is the map
+    /// entry of its unit.
     pub fn fill_slot(&mut self, view: &View, write: TransactionId, before: Location, origin: Origin) {
         let Transaction { first, end, version, complete, .. } = view.transactions[write];
         let held = match (before, &view.ftl.media) {
             _ if !complete => self.fill_unknown(write),
-            // Sectors that a covered update leaves out were never written: they stay blank.
+            // Sectors that a covered update leaves out were never written, so they stay blank.
             (Location::Flash(ppn), Some(media)) => self.fill_from_flash(write, Some(media.read(ppn))),
             (Location::Slot(older), _) => self.fill_from_slot(write, older),
             _ => self.fill_from_flash(write, None),
@@ -98,21 +98,21 @@ impl Contents {
         }
     }
 
-    /// Fills the slot of a write that has not got the sectors that it keeps.
+    /// Marks all sectors in the slot of a write as unknown.
     pub fn fill_unknown(&mut self, write: TransactionId) -> &mut [u32] {
         self.fill(write, vec![UNKNOWN; self.per_unit])
     }
 
-    /// Fills the slot of a write with what its unit holds: the versions in flash, or blanks for `None`.
+    /// Fills the slot of a write with the versions `held` of its unit in flash. `None`: with blank sectors.
     pub fn fill_from_flash(&mut self, write: TransactionId, held: Option<&[u32]>) -> &mut [u32] {
-        // Sectors of a unit that cannot be read stay blank.
+        // Uncorrectable sectors become blank.
         let version = |&version: &u32| if version == LOST { BLANK } else { version };
         let held = held.map_or_else(|| vec![BLANK; self.per_unit], |held| held.iter().map(version).collect());
         self.fill(write, held)
     }
 
-    /// Fills the slot of a write from that of an older write of its unit. Sectors that neither has were never written:
-    /// they stay blank.
+    /// Fills the slot of a write from the slot of an older write of its unit. Unknown and uncorrectable sectors of the
+    /// older slot become blank.
     pub fn fill_from_slot(&mut self, write: TransactionId, older: TransactionId) -> &mut [u32] {
         let version = |&version: &u32| if version == UNKNOWN || version == LOST { BLANK } else { version };
         let held = self.slots[older].iter().map(version).collect();
@@ -125,25 +125,26 @@ impl Contents {
         slot
     }
 
-    /// Puts what a partial write keeps around its own sectors; blanks for `None`.
+    /// Fills the unknown sectors of a partial write with the versions that it keeps. `None`: with blank sectors.
     pub fn complete(&mut self, write: TransactionId, kept: Option<&[u32]>) {
         let unknown = self.slots[write].iter_mut().enumerate().filter(|(_, version)| **version == UNKNOWN);
         unknown.for_each(|(sector, version)| *version = kept.map_or(BLANK, |kept| kept[sector]));
     }
 
-    /// Puts what a partial write keeps around its own sectors: those of the older write of its unit.
+    /// Fills the unknown sectors of a partial write from the slot of the older write of its unit.
     pub fn complete_from_slot(&mut self, write: TransactionId, older: TransactionId) {
         let kept = std::mem::take(&mut self.slots[older]);
         self.complete(write, Some(&kept));
         self.slots[older] = kept;
     }
 
-    /// Begins a read that waits, or that flash is asked for.
+    /// Starts a read without parts.
     pub fn begin_read(&mut self, read: TransactionId) {
         self.reads.entry(read).clear();
     }
 
-    /// Adds a part to a read, but for the sectors that the buffer holds. Flash has the unit of the part at `ppn`.
+    /// Adds a part to a read, except for the sectors that the buffer holds. `ppn` is the physical address of its
+    /// unit.
     pub fn add_to_read(&mut self, view: &View, read: TransactionId, part: Part, ppn: Ppn) {
         let request = view.transactions[read].request();
         for Part { first, end, offset, .. } in missing(view.buffer, part) {
@@ -151,19 +152,19 @@ impl Contents {
         }
     }
 
-    /// Takes the parts of a read that ends.
+    /// Removes and returns the parts of a read that completes.
     pub fn take_read(&mut self, read: TransactionId) -> Vec<PartRead> {
         self.reads.get_mut(read).map(std::mem::take).unwrap_or_default()
     }
 
-    /// Copies what a read has brought from flash to the replies that it is for.
+    /// Copies the data of a flash read to the replies of its requests.
     pub fn reply_from_flash(&mut self, read: TransactionId, media: &Media) {
         for PartRead { ppn, request, offset, first, end } in self.take_read(read) {
             self.reply(request, offset, &media.read(ppn)[first as usize..end as usize]);
         }
     }
 
-    /// Copies what the buffer holds of a part to the reply to a request.
+    /// Copies the sectors of a part that the buffer holds to the reply to a request.
     pub fn reply_from_buffer(&mut self, view: &View, request: RequestId, part: Part) {
         let Some(buffer) = view.buffer else { return };
         let Some(entry) = buffer.entry_of(part.lpn) else { return };
@@ -173,7 +174,7 @@ impl Contents {
         }
     }
 
-    /// Copies versions to the reply to a request, from a sector of the reply on.
+    /// Copies versions to the reply to a request, starting at sector `offset` of the reply.
     fn reply(&mut self, request: RequestId, offset: u32, versions: &[u32]) {
         self.replies[request][offset as usize..][..versions.len()].copy_from_slice(versions);
     }
@@ -234,7 +235,7 @@ mod tests {
         contents.fill_unknown(NEW)[3] = 20;
         contents.complete_from_slot(NEW, OLD);
         assert_eq!(reply(&mut contents, NEW), [10, 2, BLANK, 20]);
-        assert_eq!(contents.slot(OLD), [10, 2, BLANK, 4], "the older write has its contents yet");
+        assert_eq!(contents.slot(OLD), [10, 2, BLANK, 4], "the contents of the older write must not change");
     }
 
     #[test]

@@ -1,8 +1,9 @@
-//! With attribution: what each request and transaction in progress has spent its time with so far.
+//! Latency breakdowns for attribution: divide the time of each outstanding request and transaction into parts.
 //!
-//! A trail is a point in time and what lies before it, part by part. Time is only ever spent from that point on, so the
-//! parts of a trail add up to its length. A transaction starts with the trail of its request, and the transaction that
-//! ends last leaves its own to the request: that is the request's critical path. See docs/model/attribution.md.
+//! A trail is a point in time, and the time before it divided into parts. Time is only added from that point on, so the
+//! parts add up to the length of the trail. A transaction starts with the trail of its request. The transaction that
+//! completes last passes its trail to the request, so the trail of a request is its critical path. See
+//! docs/model/attribution.md.
 
 use super::View;
 use crate::config::DeviceConfig;
@@ -15,21 +16,21 @@ use crate::sim::table::Table;
 use crate::sim::time::Time;
 use crate::work::{Kind, Transaction, Transactions};
 
-/// What something waits in line for, with the reading of the books when it lined up.
+/// Object of a wait, with the reading of the busy-time accounting at the start of the wait.
 #[derive(Clone, Copy, Debug, Default)]
 enum Line {
-    /// Nothing that the array keeps books of.
+    /// No wait, or one that the busy-time accounting does not cover.
     #[default]
     None,
     /// A LUN.
     Lun(LunId, Reading),
-    /// Whichever LUN of a pool is free first.
+    /// Any LUN of a pool.
     Any(ReadingOfAll),
     /// A free block.
     Block,
 }
 
-/// How far something has come, and what it has spent its time with.
+/// Point in time, and the time before it by part.
 #[derive(Clone, Copy, Debug, Default)]
 struct Path {
     at: Time,
@@ -37,15 +38,15 @@ struct Path {
 }
 
 impl Path {
-    /// The time up to `until` went into `part`.
+    /// Attributes the time up to `until` to `part`.
     #[inline]
     fn spend(&mut self, part: Part, until: Time) {
         self.parts[part as usize] += until - self.at;
         self.at = until;
     }
 
-    /// The trail of a straight transaction, of which nothing is kept but its wait in line and its operation, with what
-    /// came before.
+    /// Returns the whole trail of a straight transaction: the trail of its request, with the parts of its wait and its
+    /// operation from `self`.
     #[inline(always)]
     fn on_top_of(&self, request: &RequestPath) -> Path {
         let mut path = Path { at: self.at, ..request.path() };
@@ -55,7 +56,7 @@ impl Path {
         path
     }
 
-    /// The wait in line and the operation of a straight transaction, which has ended now.
+    /// Sets the parts of a straight transaction that has just completed: those of its wait and its operation.
     #[inline(always)]
     fn go_straight(&mut self, wait: Wait, turn: &OperationTimes, now: Time) {
         self.parts[Part::Die as usize] = wait.die + turn.wait.die;
@@ -76,17 +77,18 @@ impl Path {
     }
 }
 
-/// A transaction in progress.
+/// State of a transaction in flight.
 #[derive(Clone, Copy, Debug)]
 struct TransactionPath {
-    /// Since the request got its place in the queue.
+    /// Trail since the request entered the queue.
     path: Path,
     line: Line,
-    /// Its request, while nothing has happened to it but at most one wait in line for its LUN and the operation, and
-    /// nothing to the request since it began: then no part of the trail is kept but that wait and that operation, and
-    /// those only when it has ended. The request has the others. `NONE` otherwise.
+    /// Request of a straight transaction, otherwise `NONE`. A transaction is straight as long as nothing has happened
+    /// to it except one wait for its LUN and its operation, and nothing to its request since it started. Then `path`
+    /// has only the parts of that wait and that operation, once the operation has completed. The other parts are those
+    /// of the request.
     straight: RequestId,
-    /// The operation has ended.
+    /// True if the operation has completed.
     served: bool,
 }
 
@@ -97,7 +99,7 @@ impl Default for TransactionPath {
 }
 
 impl TransactionPath {
-    /// The wait in line ends without an operation.
+    /// Ends the wait without an operation.
     fn leave_line(&mut self, accounting: &BusyAccounting, now: Time) {
         let waited = now - self.path.at;
         match self.line {
@@ -109,7 +111,8 @@ impl TransactionPath {
         self.line = Line::None;
     }
 
-    /// The operation has ended that it was in line for, if it was.
+    /// Adds a wait and the operation that followed it, which has just completed. Does nothing if there was no wait for
+    /// an operation.
     fn operation(&mut self, turn: &OperationTimes, bus: Part, cell: Part, now: Time) {
         let waited = turn.start - self.path.at;
         let wait = match self.line {
@@ -120,7 +123,7 @@ impl TransactionPath {
         self.served(wait, turn, bus, cell, now);
     }
 
-    /// An operation has ended now, after such a wait in line for it.
+    /// Adds a wait of known parts and the operation that followed it, which has just completed.
     #[inline(always)]
     fn served(&mut self, wait: Wait, turn: &OperationTimes, bus: Part, cell: Part, now: Time) {
         self.line = Line::None;
@@ -134,26 +137,26 @@ impl TransactionPath {
     }
 }
 
-/// What a transaction goes through that nothing else happens to: a wait in line, and its operation.
+/// Parts of a straight transaction: those of a wait for its LUN, and of its operation.
 const STRAIGHT: [Part; 5] = [Part::Die, Part::Channel, Part::Gc, Part::Bus, Part::Cell];
 
-/// Parts of a request's time that lie before its transactions: the first of [`Part::ALL`], up to the buffer.
+/// Number of parts outside transactions: the first ones of [`Part::ALL`], up to the buffer.
 const FRONT: usize = Part::Buffer as usize + 1;
 
-/// A request in progress, up to where its next transaction begins.
+/// State of an outstanding request: its trail up to the start of its next transaction.
 #[derive(Clone, Copy, Debug, Default)]
 struct RequestPath {
     at: Time,
     interface: [Time; FRONT],
-    /// All its parts are done: its trail is among those that are settled.
+    /// True if all parts of the request have completed. Its trail is then in `CriticalPaths::settled`.
     settled: bool,
-    /// Channels used, and how many they are: a bit each, in turn where there are more of them.
+    /// Channels used, one bit per channel. Channels beyond 128 share bits with earlier ones.
     used: [u64; 2],
     channels: u32,
 }
 
 impl RequestPath {
-    /// The trail up to here.
+    /// Returns the trail up to now.
     #[inline(always)]
     fn path(&self) -> Path {
         let mut parts = [Time::ZERO; Part::COUNT];
@@ -161,7 +164,7 @@ impl RequestPath {
         Path { at: self.at, parts }
     }
 
-    /// Time up to now went into `part`: the link, the firmware or the buffer.
+    /// Attributes the time up to `now` to `part`: the link, the firmware or the buffer.
     #[inline(always)]
     fn spend(&mut self, part: Part, now: Time) {
         self.interface[part as usize] += now - self.at;
@@ -177,19 +180,19 @@ impl RequestPath {
     }
 }
 
-/// The trails of a device.
+/// CriticalPaths of a device.
 #[derive(Clone, Debug, Default)]
 pub struct CriticalPaths {
-    /// Neither firmware nor the buffer takes time of a request when some of its parts have begun.
+    /// True if the firmware and the buffer take no time of a request after its first transaction has started.
     is_plain: bool,
-    /// Reads from flash begin when they line up, and so are straight: neither firmware nor the buffer nor a look-up of
-    /// the map takes time.
+    /// True if flash reads are queued as soon as they start, and so are straight: neither the firmware nor the buffer
+    /// nor map lookups take time.
     reads_are_queued_at_once: bool,
     requests: Table<RequestId, RequestPath>,
     transactions: Table<TransactionId, TransactionPath>,
-    /// By request: of those that are settled.
+    /// CriticalPaths of the requests whose parts have all completed.
     settled: Table<RequestId, Path>,
-    /// Breakdowns of the completions that have not been taken.
+    /// Breakdowns of the completions since the last call of [`CriticalPaths::take_breakdowns`].
     done: Vec<Breakdown>,
 }
 
@@ -202,7 +205,7 @@ impl CriticalPaths {
         CriticalPaths { is_plain, reads_are_queued_at_once: is_full_map && is_plain, ..CriticalPaths::default() }
     }
 
-    /// Takes the breakdowns of the requests that have completed since the last call, in their order.
+    /// Moves the breakdowns of the completions since the last call to `into`, in the order of the completions.
     pub fn take_breakdowns(&mut self, into: &mut Vec<Breakdown>) {
         if into.is_empty() {
             std::mem::swap(into, &mut self.done);
@@ -211,7 +214,7 @@ impl CriticalPaths {
         }
     }
 
-    /// Returns the trail as a whole of a transaction to which more happens than to a straight one.
+    /// Returns the whole trail of a transaction, which is not straight from now on.
     fn transaction(&mut self, id: TransactionId) -> &mut TransactionPath {
         let transaction = &mut self.transactions[id];
         if transaction.straight.is_some() {
@@ -224,20 +227,20 @@ impl CriticalPaths {
         transaction
     }
 
-    /// Returns the trail of a request all of whose parts are done, the last not by a transaction.
+    /// Returns the trail of a request whose last part was not completed by a transaction.
     fn of_request(&self, id: RequestId) -> Path {
         let request = &self.requests[id];
         if request.settled { self.settled[id] } else { request.path() }
     }
 
-    /// Begins the trail of a request that has got a place in the queue at `at`.
+    /// Starts the trail of a request that entered the queue at `at`.
     pub fn enter(&mut self, id: RequestId, arrival: Time, at: Time) {
         let mut entered = RequestPath { at, ..RequestPath::default() };
         entered.interface[Part::HostQueue as usize] = at - arrival;
         *self.requests.entry(id) = entered;
     }
 
-    /// Counts the time of a request up to `now`, outside its transactions, for `part`: the link, the firmware or the
+    /// Attributes the time of a request up to `now`, outside its transactions, to `part`: the link, the firmware or the
     /// buffer.
     pub fn spend_of_request(&mut self, id: RequestId, part: Part, now: Time) {
         if self.requests[id].settled {
@@ -247,8 +250,8 @@ impl CriticalPaths {
         }
     }
 
-    /// Begins the trail of a transaction where its request has come to, if at most a wait in line and the operation
-    /// happen to it.
+    /// Starts the trail of a transaction from the trail of its request, as straight if the device allows it. The
+    /// transaction has only a wait and its operation.
     #[inline(always)]
     fn begin_straight(&mut self, id: TransactionId, request: RequestId, now: Time) {
         if !self.is_plain {
@@ -259,13 +262,13 @@ impl CriticalPaths {
         begun.path.at = self.requests[request].at;
     }
 
-    /// Returns `true` if the trails of reads from flash begin when they line up.
+    /// Returns `true` if the trails of flash reads start when they are queued on their LUN.
     #[inline(always)]
     pub fn skips_reads(&self) -> bool {
         self.reads_are_queued_at_once
     }
 
-    /// Begins the trail of a read from flash where its request has come to.
+    /// Starts the trail of a flash read from the trail of its request.
     #[inline]
     pub fn begin_read(&mut self, id: TransactionId, request: RequestId, now: Time) {
         if !self.reads_are_queued_at_once {
@@ -273,10 +276,11 @@ impl CriticalPaths {
         }
     }
 
-    /// Begins the trail of a write where its request has come to. `is_alone` is true if it is all of its request.
+    /// Starts the trail of a write from the trail of its request. `is_alone` is true if the write covers the whole
+    /// request.
     #[inline]
     pub fn begin_write(&mut self, id: TransactionId, request: RequestId, is_alone: bool, now: Time) {
-        // Of several units, the later ones may wait for slots when the first have begun.
+        // Later units of a request can still wait for slots when the first ones have started.
         if is_alone {
             self.begin_straight(id, request, now);
         } else {
@@ -284,11 +288,11 @@ impl CriticalPaths {
         }
     }
 
-    /// Begins the trail of a transaction of a request: where the transaction `from` has come to, or the request where
-    /// that is `NONE`.
+    /// Starts the trail of a transaction of a request: from the trail of the transaction `from`, or from that of the
+    /// request if `from` is `NONE`.
     pub fn begin(&mut self, id: TransactionId, request: RequestId, from: TransactionId, now: Time) {
         let path = match (request, from) {
-            // The buffer writes for nobody in particular.
+            // A write of the buffer belongs to no request.
             (RequestId::NONE, _) => Path { at: now, ..Path::default() },
             (request, TransactionId::NONE) => self.requests[request].path(),
             (_, from) => self.transaction(from).path,
@@ -296,14 +300,14 @@ impl CriticalPaths {
         *self.transactions.entry(id) = TransactionPath { path, ..TransactionPath::default() };
     }
 
-    /// Counts the time of a transaction up to `now` for `part`.
+    /// Attributes the time of a transaction up to `now` to `part`.
     pub fn spend(&mut self, id: TransactionId, part: Part, now: Time) {
         if self.transactions[id].path.at != now {
             self.transaction(id).path.spend(part, now);
         }
     }
 
-    /// A transaction lines up for a LUN.
+    /// Starts the wait of a transaction that was queued on a LUN.
     #[inline(always)]
     pub fn enqueue(&mut self, view: &View, id: TransactionId, lun: LunId) {
         let (transaction, now) = (&view.transactions[id], view.now);
@@ -311,7 +315,7 @@ impl CriticalPaths {
         let bearer = match transaction.kind {
             Kind::HostRead if self.reads_are_queued_at_once => {
                 let owner = transaction.request();
-                debug_assert_eq!(self.requests[owner].at, now, "it lines up when it begins");
+                debug_assert_eq!(self.requests[owner].at, now, "the read must be queued when it starts");
                 let begun = self.transactions.entry(id);
                 (begun.path.at, begun.straight, begun.served) = (now, owner, false);
                 id
@@ -323,7 +327,7 @@ impl CriticalPaths {
         self.transactions[bearer].line = Line::Lun(lun, accounting.mark(lun, now));
     }
 
-    /// Ends what a write has waited in line for, and begins another wait.
+    /// Ends the current wait of a write, and starts another one.
     fn wait_again(&mut self, view: &View, id: TransactionId, line: impl FnOnce(&BusyAccounting) -> Line) {
         if let Some(accounting) = view.array.accounting() {
             let path = self.transaction(id);
@@ -332,22 +336,23 @@ impl CriticalPaths {
         }
     }
 
-    /// A write waits for any LUN of its pool.
+    /// Starts the wait of a write for any LUN of its pool.
     pub fn wait_for_any(&mut self, view: &View, id: TransactionId, pool: u32) {
         self.wait_again(view, id, |accounting| Line::Any(accounting.mark_all(pool, view.now)));
     }
 
-    /// A write waits for a free block.
+    /// Starts the wait of a write for a free block.
     pub fn wait_for_block(&mut self, view: &View, id: TransactionId) {
         self.wait_again(view, id, |_| Line::Block);
     }
 
-    /// A write that waited for a free block lines up for a LUN again.
+    /// Starts the wait of a write that waited for a free block and was queued on a LUN again.
     pub fn wait_for_lun(&mut self, view: &View, id: TransactionId, lun: LunId) {
         self.wait_again(view, id, |accounting| Line::Lun(lun, accounting.mark(lun, view.now)));
     }
 
-    /// The operation of a unit of `lun` has ended, for `first` and those that were bound with it.
+    /// Adds the completed operation of an execution unit of `lun` to `first` and the transactions that were bound with
+    /// it.
     pub fn finish(&mut self, view: &View, unit: ExecUnitId, lun: LunId, first: TransactionId) {
         let Transaction { kind, next, .. } = view.transactions[first];
         self.finish_one(view, unit, lun, first);
@@ -356,9 +361,9 @@ impl CriticalPaths {
         }
     }
 
-    /// As [`CriticalPaths::finish`], if the operation is of one transaction, or of garbage collection, and nothing overlapped
-    /// with it. Otherwise returns `false` and does nothing. Most operations are of this kind; no other function is
-    /// called for them, so that they cost little.
+    /// Does the same as [`CriticalPaths::finish`] if the operation is of one transaction, or of garbage collection, and did
+    /// not overlap with another one. Otherwise returns `false` and does nothing. Inlined, because most operations are
+    /// of this kind.
     #[inline(always)]
     pub fn finish_alone(&mut self, view: &View, unit: ExecUnitId, lun: LunId, id: TransactionId) -> bool {
         let Transaction { kind, next, .. } = view.transactions[id];
@@ -367,7 +372,7 @@ impl CriticalPaths {
         }
         match kind {
             Kind::HostRead | Kind::SlotRead | Kind::Write => {}
-            // On nobody's way.
+            // These operations belong to no request, except reads that complete a write.
             kind => return kind != Kind::RmwRead,
         }
         let Some(accounting) = view.array.accounting() else { return false };
@@ -388,7 +393,7 @@ impl CriticalPaths {
         true
     }
 
-    /// The operation of a unit of `lun` has ended for a transaction and those behind it.
+    /// Adds the completed operation of an execution unit of `lun` to a transaction and those linked after it.
     #[inline(never)]
     fn finish_all(&mut self, view: &View, unit: ExecUnitId, lun: LunId, first: TransactionId) {
         let mut id = first;
@@ -398,8 +403,8 @@ impl CriticalPaths {
         }
     }
 
-    /// The operation of a unit of `lun` has ended for one of its transactions, whichever; or the data of one plane have
-    /// left, of a unit that goes on with the next.
+    /// Adds the operation of an execution unit of `lun` to one of its transactions. The operation has completed, or has
+    /// transferred the data of this transaction's plane and continues with the next plane.
     #[inline(never)]
     pub fn finish_one(&mut self, view: &View, unit: ExecUnitId, lun: LunId, id: TransactionId) {
         let Some(bearer) = bearer(view.transactions, id) else { return };
@@ -413,28 +418,29 @@ impl CriticalPaths {
         }
     }
 
-    /// All parts of a request have completed, and the request itself continues. `by` is the transaction that completed
-    /// the last part, or `NONE`.
+    /// Stores the trail of a request whose parts have all completed, and which continues. `by` is the transaction that
+    /// completed the last part, or `NONE`.
     pub fn settle(&mut self, id: RequestId, by: TransactionId) {
         let path = if by.is_none() { self.of_request(id) } else { self.transaction(by).path };
         *self.settled.entry(id) = path;
         self.requests[id].settled = true;
     }
 
-    /// A request completes at `finish`. `by` is the transaction that completed the last part, or `NONE`.
+    /// Adds the breakdown of a request that completes at `finish`. `by` is the transaction that completed the last
+    /// part, or `NONE`.
     pub fn complete(&mut self, id: RequestId, by: TransactionId, finish: Time, now: Time) {
         self.done.reserve(1);
         if self.complete_by(id, by, finish, now) {
             return;
         }
         let Path { at, mut parts } = self.of_request(id);
-        // Only its way back lies before it.
+        // Only the way back over the link remains.
         parts[Part::Link as usize] += finish.since(at);
         self.done.push(Breakdown { parts, channels: self.requests[id].channels });
     }
 
-    /// As [`CriticalPaths::complete`], if a transaction completed the last part and there is room for a breakdown. Otherwise
-    /// returns `false` and does nothing. No other function is called, so that it costs little.
+    /// Does the same as [`CriticalPaths::complete`] if a transaction completed the last part and `done` has capacity.
+    /// Otherwise returns `false` and does nothing. Inlined, because this is the common case.
     #[inline(always)]
     pub fn complete_by(&mut self, id: RequestId, by: TransactionId, finish: Time, now: Time) -> bool {
         if by.is_none() || self.done.len() == self.done.capacity() {
@@ -442,14 +448,14 @@ impl CriticalPaths {
         }
         let request = &self.requests[id];
         let TransactionPath { path, straight, .. } = &self.transactions[by];
-        debug_assert!(path.at == now, "all time up to now is spent");
+        debug_assert!(path.at == now, "all time up to now must be attributed");
         let mut parts = if straight.is_some() { path.on_top_of(request).parts } else { path.parts };
         parts[Part::Link as usize] += finish - path.at;
         self.done.push(Breakdown { parts, channels: request.channels });
         true
     }
 
-    /// A request was refused at once.
+    /// Adds the breakdown of a request that was refused on arrival.
     pub fn refuse(&mut self, request: &Request, now: Time) {
         let mut path = Path { at: request.arrival, ..Path::default() };
         path.spend(Part::HostQueue, now);
@@ -457,8 +463,8 @@ impl CriticalPaths {
     }
 }
 
-/// The trail that a transaction's waits and operations belong to: a read that completes a write is on the write's way.
-/// Cleaning is on nobody's.
+/// Returns the transaction whose trail includes the waits and operations of `id`. A read for a partial write counts for
+/// the write. Garbage collection and map operations count for no transaction.
 fn bearer(transactions: &Transactions, id: TransactionId) -> Option<TransactionId> {
     match transactions[id].kind {
         Kind::HostRead | Kind::Write | Kind::SlotRead => Some(id),

@@ -1,7 +1,7 @@
-//! Observers of a device: they change nothing of what it does.
+//! Observers of a device: watch requests and transactions, without influence on the simulation.
 //!
-//! The device reports each stage of a request and of a transaction to all observers at once (`device/lifecycle.rs`). So
-//! a device without any tests for them once per stage, however many kinds of them there are.
+//! The device reports each stage of a request and of a transaction to all observers at once (`device/lifecycle.rs`). A
+//! device without observers needs only one test per stage, regardless of the number of observer kinds.
 
 pub mod contents;
 pub mod critical_path;
@@ -25,22 +25,22 @@ use crate::work::{Kind, Transactions};
 use contents::Contents;
 use critical_path::CriticalPaths;
 
-/// What observers look at: the parts of the device.
+/// Parts of the device that observers can read.
 #[derive(Clone, Copy, Debug)]
 pub struct View<'a> {
-    /// The clock.
+    /// Current time.
     pub now: Time,
-    /// The requests in progress.
+    /// Outstanding requests, the link and the cores.
     pub interface: &'a HostInterface,
-    /// The transactions in progress.
+    /// Transactions in flight.
     pub transactions: &'a Transactions,
-    /// The flash array.
+    /// Flash array.
     pub array: &'a Array,
-    /// The map, and the contents of flash.
+    /// Map, and contents of flash.
     pub ftl: &'a Ftl,
-    /// The buffer, if the device has one.
+    /// Write buffer, if the device has one.
     pub buffer: Option<&'a Buffer>,
-    /// The journal and the checkpoint, if the device has either.
+    /// Journal and checkpoint, if the device has either.
     pub durability: Option<&'a Durability>,
 }
 
@@ -50,37 +50,37 @@ impl<'a> View<'a> {
     }
 }
 
-/// Where the data of a write come from.
+/// Source of the data of a write.
 #[derive(Clone, Copy, Debug)]
 pub enum Origin {
     /// A part of a request.
     Host(Part),
     /// A unit of the buffer.
     Buffer(Pick),
-    /// The device itself, with a number.
+    /// The device itself, with the sequence number of the write.
     Own(u64),
 }
 
-/// The observers of a device.
+/// Observers of a device.
 #[derive(Clone, Debug, Default)]
 pub struct Observers {
-    /// What the time of requests goes into, with attribution.
+    /// Latency breakdowns, with attribution.
     pub paths: Option<CriticalPaths>,
-    /// The contents of sectors in the controller, with verification.
+    /// Sector contents in the controller, with verification.
     pub contents: Option<Contents>,
-    /// What changes in flash, of a durable device.
+    /// Changes of flash, for a durable device.
     pub log: Option<Box<FlashLog>>,
 }
 
 impl Observers {
-    /// Creates the observers of an idle device; `None` if there are none.
+    /// Creates the observers of an idle device. Returns `None` if there are none.
     pub fn new(config: &DeviceConfig, attribution: bool, verify: bool) -> Option<Observers> {
         let paths = attribution.then(|| CriticalPaths::new(config));
         let contents = verify.then(|| Contents::new(config.sectors_per_unit()));
         (attribution || verify).then_some(Observers { paths, contents, log: None })
     }
 
-    /// A request was refused at once.
+    /// Reports that a request was refused on arrival.
     #[inline]
     pub fn refused(&mut self, view: &View, request: &Request) {
         if let Some(paths) = &mut self.paths {
@@ -88,7 +88,7 @@ impl Observers {
         }
     }
 
-    /// A request has got a place in the queue at `at`.
+    /// Reports that a request entered the queue at `at`.
     #[inline]
     pub fn entered(&mut self, view: &View, id: RequestId, at: Time) {
         let request = &view.interface.requests[id].request;
@@ -100,7 +100,7 @@ impl Observers {
         }
     }
 
-    /// The time of a request up to now, outside its transactions, went into `part`: the link, the firmware or the
+    /// Attributes the time of a request up to now, outside its transactions, to `part`: the link, the firmware or the
     /// buffer.
     #[inline]
     pub fn spent_by_request(&mut self, view: &View, id: RequestId, part: TimePart) {
@@ -109,7 +109,7 @@ impl Observers {
         }
     }
 
-    /// The time of a transaction up to now went into `part`.
+    /// Attributes the time of a transaction up to now to `part`.
     #[inline]
     pub fn spent(&mut self, view: &View, id: TransactionId, part: TimePart) {
         if let Some(paths) = &mut self.paths {
@@ -117,8 +117,8 @@ impl Observers {
         }
     }
 
-    /// A write has got a slot. `before` is what the map says of its unit, and `sequence` the number of a write of the
-    /// host to a durable device.
+    /// Reports that a write was given a slot. `before` is the map entry of its unit. `sequence` is the sequence number
+    /// of a host write to a durable device.
     #[inline]
     pub fn accepted(&mut self, view: &View, id: TransactionId, before: Location, origin: Origin, sequence: u64) {
         if let Some(log) = &mut self.log {
@@ -146,7 +146,7 @@ impl Observers {
         }
     }
 
-    /// The buffer is about to take a part of a write, which has a number.
+    /// Reports that the buffer is about to store a part of a write, with its sequence number.
     #[inline]
     pub fn buffering(&mut self, view: &View, id: RequestId, part: Part, sequence: u64) {
         if let (Some(log), Some(buffer)) = (&mut self.log, view.buffer) {
@@ -154,14 +154,16 @@ impl Observers {
         }
     }
 
-    /// Returns `true` if none of them has to know that a read from flash begins, before it lines up.
+    /// Returns `true` if [`Observers::read_began`] can be omitted for a flash read, because no observer needs it before
+    /// the read is queued on its LUN.
     #[inline(always)]
     pub fn skip_reads(&self) -> bool {
         self.contents.is_none() && self.paths.as_ref().is_none_or(CriticalPaths::skips_reads)
     }
 
-    /// A part of a read begins to wait: for flash, which has its unit at `ppn`, for a slot, or for a map entry. It
-    /// begins where the transaction `from` has come to, or the request where that is `NONE`.
+    /// Reports that a part of a read starts to wait for flash, a slot or a map entry. `ppn` is the physical address
+    /// of its unit in flash. Its breakdown continues that of the transaction `from`, or that of its request if `from`
+    /// is `NONE`.
     #[inline]
     pub fn read_began(&mut self, view: &View, id: TransactionId, part: Part, ppn: Ppn, from: TransactionId) {
         let read = &view.transactions[id];
@@ -178,7 +180,7 @@ impl Observers {
         }
     }
 
-    /// Another part of a request joins a read from flash.
+    /// Reports that another part of a request joins a flash read.
     #[inline]
     pub fn read_joined(&mut self, view: &View, id: TransactionId, part: Part, ppn: Ppn) {
         if let Some(contents) = &mut self.contents {
@@ -186,17 +188,17 @@ impl Observers {
         }
     }
 
-    /// A part of a request is read from a slot.
+    /// Reports that a part of a request is read from a slot.
     #[inline]
     pub fn slot_read(&mut self, view: &View, request: RequestId, slot: TransactionId, part: Part) {
         if let Some(contents) = &mut self.contents {
             contents.reply_from_slot(request, slot, part);
-            // What the buffer has is newer.
+            // Data in the buffer are newer.
             contents.reply_from_buffer(view, request, part);
         }
     }
 
-    /// A part of a request is read from the buffer, as far as that holds it.
+    /// Reports that the sectors of a part that the buffer holds are read from it.
     #[inline]
     pub fn buffer_read(&mut self, view: &View, request: RequestId, part: Part) {
         if let Some(contents) = &mut self.contents {
@@ -204,12 +206,13 @@ impl Observers {
         }
     }
 
-    /// The slot that a read has waited for has its contents.
+    /// Reports that the contents of the slot that a read waited for are complete.
     #[inline]
     pub fn slot_read_ended(&mut self, view: &View, id: TransactionId, slot: TransactionId) {
         if let Some(contents) = &mut self.contents {
             let read = &view.transactions[id];
-            // What the buffer gave it is newer, and may have left the buffer meanwhile.
+            // Sectors that the buffer held when the read started are newer, and may have been evicted since. They are
+            // not among the parts.
             for part in contents.take_read(id) {
                 let part = Part { lpn: read.lpn, first: part.first, end: part.end, offset: part.offset };
                 contents.reply_from_slot(read.request(), slot, part);
@@ -219,7 +222,8 @@ impl Observers {
         self.spent(view, id, TimePart::Order);
     }
 
-    /// A write that is not complete keeps what the older write of its unit has, or nothing.
+    /// Completes a partial write with the sectors of the older write of its unit. Without an older write, they are
+    /// blank.
     #[inline]
     pub fn completed(&mut self, _: &View, write: TransactionId, older: TransactionId) {
         match &mut self.contents {
@@ -229,7 +233,7 @@ impl Observers {
         }
     }
 
-    /// A transaction lines up for a LUN.
+    /// Reports that a transaction was queued on a LUN.
     #[inline]
     pub fn enqueued(&mut self, view: &View, id: TransactionId, lun: LunId) {
         if let Some(paths) = &mut self.paths {
@@ -237,7 +241,7 @@ impl Observers {
         }
     }
 
-    /// A write waits for any LUN of its pool.
+    /// Reports that a write waits for any LUN of its pool.
     #[inline]
     pub fn pooled(&mut self, view: &View, id: TransactionId) {
         if let Some(paths) = &mut self.paths {
@@ -245,7 +249,7 @@ impl Observers {
         }
     }
 
-    /// A write waits for a free block.
+    /// Reports that a write waits for a free block.
     #[inline]
     pub fn stalled(&mut self, view: &View, id: TransactionId) {
         if let Some(paths) = &mut self.paths {
@@ -253,7 +257,7 @@ impl Observers {
         }
     }
 
-    /// A write that waited for a free block lines up for a LUN again.
+    /// Reports that a write that waited for a free block was queued on a LUN again.
     #[inline]
     pub fn unstalled(&mut self, view: &View, id: TransactionId, lun: LunId) {
         if let Some(paths) = &mut self.paths {
@@ -261,7 +265,7 @@ impl Observers {
         }
     }
 
-    /// A program begins.
+    /// Reports that a program starts.
     #[inline]
     pub fn program_began(&mut self, view: &View, program: &Program) {
         if let Some(log) = &mut self.log {
@@ -269,7 +273,8 @@ impl Observers {
         }
     }
 
-    /// The operation of a unit of `lun` has ended, for `first` and those that were bound with it.
+    /// Reports that the operation of an execution unit of `lun` has completed, for `first` and the transactions that
+    /// were bound with it.
     #[inline]
     pub fn ended(&mut self, view: &View, unit: ExecUnitId, lun: LunId, first: TransactionId) {
         if let Some(paths) = &mut self.paths {
@@ -278,14 +283,14 @@ impl Observers {
         self.read_ended(view, first);
     }
 
-    /// As [`Observers::ended`], if that is simple. Otherwise returns `false` and does nothing.
+    /// Does the same as [`Observers::ended`] in the common case. In other cases, returns `false` and does nothing.
     #[inline(always)]
     pub fn ended_alone(&mut self, view: &View, unit: ExecUnitId, lun: LunId, first: TransactionId) -> bool {
         let paths = self.paths.as_mut().filter(|_| self.contents.is_none());
         paths.is_some_and(|paths| paths.finish_alone(view, unit, lun, first))
     }
 
-    /// The data of one plane have left, of a unit that goes on with the next, for `id`.
+    /// Reports that a multi-plane read has transferred the data of `id`, and continues with the next plane.
     #[inline]
     pub fn member_ended(&mut self, view: &View, unit: ExecUnitId, id: TransactionId) {
         if let Some(paths) = &mut self.paths {
@@ -294,7 +299,7 @@ impl Observers {
         self.read_ended(view, id);
     }
 
-    /// A read of the host has its data, or a partial write has what it keeps.
+    /// Copies the data of a completed read to the replies, or to the slot of the partial write that it completes.
     fn read_ended(&mut self, view: &View, id: TransactionId) {
         if let (Some(contents), Some(media)) = (&mut self.contents, &view.ftl.media) {
             let read = &view.transactions[id];
@@ -306,13 +311,13 @@ impl Observers {
         }
     }
 
-    /// Returns `true` if any of them has to know what flash holds.
+    /// Returns `true` if an observer needs the changes of flash.
     #[inline]
     pub fn follow_flash(&self) -> bool {
         self.log.is_some() || self.contents.is_some()
     }
 
-    /// A program has ended, and its places hold what they should. `writes` is the first of its writes, or `NONE`.
+    /// Reports that a program has completed without failure. `writes` is its first write, or `NONE`.
     #[inline(never)]
     pub fn programmed(
         &mut self,
@@ -333,8 +338,8 @@ impl Observers {
         }
     }
 
-    /// All parts of a request have completed, and the request itself continues. `by` is the transaction that completed
-    /// the last part, or `NONE`.
+    /// Reports that all parts of a request have completed, and the request itself continues. `by` is the transaction
+    /// that completed the last part, or `NONE`.
     #[inline]
     pub fn settled(&mut self, _: &View, id: RequestId, by: TransactionId) {
         if let Some(paths) = &mut self.paths {
@@ -342,7 +347,7 @@ impl Observers {
         }
     }
 
-    /// A request completes at `finish`. `by` is the transaction that completed the last part, or `NONE`.
+    /// Reports that a request completes at `finish`. `by` is the transaction that completed the last part, or `NONE`.
     #[inline]
     pub fn answered(&mut self, view: &View, id: RequestId, by: TransactionId, finish: Time) {
         if let Some(paths) = &mut self.paths {
@@ -353,7 +358,7 @@ impl Observers {
         }
     }
 
-    /// As [`Observers::answered`], if that is simple. Otherwise returns `false` and does nothing.
+    /// Does the same as [`Observers::answered`] in the common case. In other cases, returns `false` and does nothing.
     #[inline(always)]
     pub fn answered_alone(&mut self, view: &View, id: RequestId, by: TransactionId, finish: Time) -> bool {
         let paths = self.paths.as_mut().filter(|_| self.contents.is_none());
@@ -369,7 +374,7 @@ mod tests {
     use crate::sim::request::Operation;
     use crate::work::{Class, Transaction};
 
-    /// The parts of a device that nothing happens in.
+    /// Parts of an idle device.
     struct Parts {
         interface: HostInterface,
         transactions: Transactions,
@@ -406,7 +411,7 @@ mod tests {
     const PART: Part = Part { lpn: crate::sim::id::Lpn(0), first: 0, end: 8, offset: 0 };
 
     #[test]
-    fn a_device_without_any_has_no_observers() {
+    fn without_attribution_and_verification_there_are_no_observers() {
         let config = crate::config::load("tiny", &[]).unwrap();
         assert!(Observers::new(&config, false, false).is_none());
     }
@@ -422,7 +427,9 @@ mod tests {
         observers.answered(&parts.at(50), id, TransactionId::NONE, Time(60));
         let mut breakdowns = Vec::new();
         observers.paths.as_mut().unwrap().take_breakdowns(&mut breakdowns);
-        let [Breakdown { parts, channels: 0 }] = breakdowns[..] else { panic!("one request has completed") };
+        let [Breakdown { parts, channels: 0 }] = breakdowns[..] else {
+            panic!("expected the breakdown of one request")
+        };
         let time = |part: TimePart| parts[part as usize].0;
         assert_eq!([TimePart::HostQueue, TimePart::Buffer, TimePart::Link].map(time), [15, 30, 10]);
         assert_eq!(parts.iter().map(|part| part.0).sum::<u64>(), 55);
