@@ -10,11 +10,12 @@ pub enum Class {
     RmwRead,
     /// A program of host data.
     HostProgram,
-    /// A read, program or erase of cleaning.
+    /// A read, program or erase of garbage collection.
     Gc,
-    /// Cleaning where the plane has hardly a free block left (`gc.hard_threshold`).
+    /// An operation of garbage collection in a plane at or below `gc.hard_threshold`. With `gc.pace = "proportional"`:
+    /// in a plane that has to free space before the host uses more of it.
     UrgentGc,
-    /// A summary page; the block's last.
+    /// A program of a summary page, the last page of its block.
     Summary,
     /// A read of a translation page.
     MapRead,
@@ -23,7 +24,7 @@ pub enum Class {
 }
 
 impl Class {
-    /// How many classes there are.
+    /// Number of classes.
     pub const COUNT: usize = 8;
     /// All classes.
     pub const ALL: [Class; Class::COUNT] = [
@@ -37,8 +38,8 @@ impl Class {
         Class::MapProgram,
     ];
 
-    /// Returns `true` for garbage collection and summary pages, which are no work of the host. Attribution counts waits
-    /// behind such an operation as waits for garbage collection.
+    /// Returns `true` for garbage collection and summary pages, which are not host operations. Attribution counts waits
+    /// for such operations as waits for garbage collection.
     #[inline]
     pub const fn is_collecting(self) -> bool {
         matches!(self, Class::Gc | Class::UrgentGc | Class::Summary)

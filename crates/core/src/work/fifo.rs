@@ -12,9 +12,9 @@ pub trait Links {
     fn set_next(&mut self, id: TransactionId, next: TransactionId);
 }
 
-/// Storage of the links, and of when each transaction was queued.
+/// Storage of the links, and of the order in which transactions were queued.
 pub trait Ordered: Links {
-    /// Returns the running number of when `id` was queued.
+    /// Returns the sequence number of `id`: transactions are numbered in the order in which they are queued.
     fn order(&self, id: TransactionId) -> u64;
 }
 
@@ -51,7 +51,7 @@ impl Fifo {
         self.first
     }
 
-    /// Adds a transaction at the end.
+    /// Appends `id` to the back of the queue.
     #[inline]
     pub fn push(&mut self, links: &mut impl Links, id: TransactionId) {
         links.set_next(id, NONE);
@@ -63,7 +63,7 @@ impl Fifo {
         self.last = id;
     }
 
-    /// Adds a transaction at the front.
+    /// Inserts `id` at the front of the queue.
     #[inline]
     pub fn push_front(&mut self, links: &mut impl Links, id: TransactionId) {
         links.set_next(id, self.first);
@@ -73,7 +73,7 @@ impl Fifo {
         self.first = id;
     }
 
-    /// Adds all of another queue at the front, in their order.
+    /// Inserts all transactions of `other` at the front, in their order.
     pub fn put_before(&mut self, links: &mut impl Links, other: Fifo) {
         if other.first == NONE {
             return;
@@ -95,7 +95,7 @@ impl Fifo {
         id
     }
 
-    /// Returns the transactions of the queue, oldest first.
+    /// Iterates over the transactions, oldest first.
     pub fn iter<'a, L: Links>(&self, links: &'a L) -> impl Iterator<Item = TransactionId> + use<'a, L> {
         let present = |id: TransactionId| (id != NONE).then_some(id);
         std::iter::successors(present(self.first), move |&id| present(links.next(id)))
@@ -104,7 +104,7 @@ impl Fifo {
     /// Removes `id`, which is in the queue.
     pub fn remove(&mut self, links: &mut impl Links, id: TransactionId) {
         let removed = self.pop_suitable(links, u32::MAX, |_, other| other == id);
-        debug_assert_eq!(removed, id, "it is in this queue");
+        debug_assert_eq!(removed, id, "`id` must be in this queue");
     }
 
     /// Removes and returns the first transaction that `suits`, if it is among the `depth` oldest ones.

@@ -1,13 +1,13 @@
-//! What waits for a LUN, as a scheduler sees it.
+//! View of the queue of a LUN for schedulers.
 
 use super::Class;
 use crate::sim::id::{LunId, PlaneId, TransactionId};
 use crate::sim::time::Time;
 
-/// A transaction that waits for a LUN.
+/// Transaction that waits for a LUN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Queued {
-    /// The transaction.
+    /// Id of the transaction.
     pub id: TransactionId,
     /// Scheduling class.
     pub class: Class,
@@ -15,18 +15,18 @@ pub struct Queued {
     pub rank: u8,
     /// Plane, or `NONE` for a write of the pool that any plane of the LUN may take.
     pub plane: PlaneId,
-    /// Time at which it was queued for the LUN or the pool.
+    /// Time at which the transaction was queued for the LUN or the pool.
     pub since: Time,
-    /// Tag of the request that waits for it, if there is one.
+    /// Tag of the request that waits for the transaction, if there is one.
     pub request: Option<u64>,
-    /// Stream of that request.
+    /// Stream of the request that waits for the transaction, if there is one.
     pub stream: Option<u16>,
 }
 
-/// The transactions that wait for a LUN, in the order of their arrival. Those whose program failed, and those that
-/// waited for room in their plane, come before others of their class.
+/// Transactions that wait for a LUN, in the order in which they were queued. Writes whose program failed, and writes
+/// that waited for room in their plane, precede others of their class.
 ///
-/// With dynamic allocation, the oldest write of the pool is one of them while the LUN has a plane with room for it.
+/// The oldest write of the pool (dynamic allocation) is included if a plane of the LUN has room for it.
 #[derive(Clone, Copy, Debug)]
 pub struct LunQueue<'a> {
     lun: LunId,
@@ -34,7 +34,7 @@ pub struct LunQueue<'a> {
 }
 
 impl<'a> LunQueue<'a> {
-    /// Creates the view of a queue.
+    /// Creates a view of the queue of `lun`.
     pub fn new(lun: LunId, queued: &'a [Queued]) -> LunQueue<'a> {
         LunQueue { lun, queued }
     }
@@ -44,17 +44,17 @@ impl<'a> LunQueue<'a> {
         self.lun
     }
 
-    /// Returns the transactions, the one that arrived first at the beginning.
+    /// Iterates over the transactions in the order of the queue.
     pub fn iter(&self) -> std::slice::Iter<'a, Queued> {
         self.queued.iter()
     }
 
-    /// Returns the transactions as a slice, in the same order.
+    /// Returns the transactions as a slice, in the order of the queue.
     pub fn as_slice(&self) -> &'a [Queued] {
         self.queued
     }
 
-    /// Returns the transaction of `class` that arrived first.
+    /// Returns the first transaction of `class`.
     pub fn first(&self, class: Class) -> Option<&'a Queued> {
         self.iter().find(|queued| queued.class == class)
     }
@@ -64,7 +64,7 @@ impl<'a> LunQueue<'a> {
         self.queued.len()
     }
 
-    /// Returns `true` if nothing waits.
+    /// Returns `true` if the queue is empty.
     pub fn is_empty(&self) -> bool {
         self.queued.is_empty()
     }

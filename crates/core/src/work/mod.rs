@@ -1,6 +1,6 @@
 //! The device's work: transactions, and the queues in which they wait.
 //!
-//! Everything above this module works on transactions by their ids. A queue links them through themselves.
+//! Other modules refer to transactions by their ids. The links of the queues are stored in the transactions.
 
 mod class;
 pub mod fifo;

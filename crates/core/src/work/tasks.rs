@@ -3,31 +3,31 @@
 use super::fifo::Fifo;
 use crate::sim::id::{ChannelId, LunId, PlaneId, Ppn, RequestId, TransactionId};
 
-/// The units of a request that are left to be read.
+/// Units of a request that remain to be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reading {
     /// The request.
     pub request: RequestId,
-    /// The next unit to read.
+    /// Index of the next unit to read.
     pub next: u32,
-    /// The unit behind the last one.
+    /// Index after the last unit.
     pub end: u32,
-    /// A read of flash that is not queued yet and may take more units, or `NONE`.
+    /// Flash read that is not queued yet and can take more units, or `NONE`.
     pub open: TransactionId,
 }
 
-/// A deferred call of a mapping scheme to itself. The scheme gives the numbers their meaning.
+/// Deferred call of a mapping scheme to itself. The scheme defines the meaning of the numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Call {
-    /// Operations that wait.
+    /// Queue of waiting operations.
     pub line: Fifo,
-    /// A number.
+    /// Argument of the call.
     pub number: u32,
-    /// The step that is to be taken.
+    /// Number of the step to run.
     pub step: u8,
 }
 
-/// A deferred call. Each variant is named by its action.
+/// Deferred call. Each variant is named after its action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Task {
     /// Start the next operation of a LUN.
@@ -40,28 +40,28 @@ pub enum Task {
     Offer(u32),
     /// Read further units of a request.
     Read(Reading),
-    /// Look for units of a request in the buffer, from the first number up to the second.
+    /// Search the buffer for units of a request, from the first index up to the second, exclusive.
     Search(RequestId, u32, u32),
-    /// Admit writes, and write units out of the buffer.
+    /// Admit writes, and write back units of the buffer.
     Admit,
-    /// Continue to admit writes. With a number, writing out has begun; the number is the room that the buffer had then.
+    /// Continue to admit writes. `Some` if write-back has started: the room that the buffer had then.
     AdmitRest(Option<u32>),
-    /// Write out this many of the picked units of the buffer.
+    /// Write back this many of the picked units of the buffer.
     WriteOut(u32),
     /// Queue further program units whose `controller.fill_timeout` has passed.
     Fill,
-    /// Deallocate the units of a request, starting with this one.
+    /// Deallocate the units of a request, starting at this index.
     Trim(RequestId, u32),
     /// Queue the program units that a request waits for.
     ReleaseUrgent,
-    /// End a host read whose data are in the buffer.
+    /// Complete a host read whose data are in the buffer.
     EndRead(TransactionId),
-    /// Resume host operations whose map entries have arrived. The second part is a read of flash that is not queued yet
-    /// and may take more units, or `NONE`.
+    /// Resume host operations whose map entries were loaded. The second field is a flash read that is not queued yet
+    /// and can take more units, or `NONE`.
     Translate(Fifo, TransactionId),
-    /// Take the next step of a translation page that has been programmed at a place.
+    /// Take the next step for a translation page that was programmed at this physical address.
     MapProgrammed(u32, Ppn),
-    /// Give the host the space that garbage collection of a plane leaves to it.
+    /// Let host writes use the space that garbage collection of a plane leaves to them.
     GiveWay(PlaneId),
     /// Take the chosen step of garbage collection in a plane.
     Step(PlaneId),
@@ -69,69 +69,70 @@ pub enum Task {
     QueueAgain(TransactionId),
     /// Take the next step of garbage collection in a plane, if one is due.
     Clean(PlaneId),
-    /// Take the next steps of garbage collection in the planes of an idle die, from the first number up to the second.
+    /// Take the next steps of garbage collection in the planes of an idle die, from the first plane up to the second,
+    /// exclusive.
     CollectIdle(u32, u32),
     /// Take the next step of garbage collection in the translation pages of a plane, if one is due.
     CollectMap(PlaneId),
-    /// Grant a channel to the units that wait for it, until one of them occupies it.
+    /// Grant a channel to the execution units that wait for it, until one of them occupies it.
     Grant(ChannelId),
-    /// End the operation of the next plane of a command for several planes.
+    /// Complete the operation of the next plane of a multi-plane command.
     Finish(TransactionId),
-    /// End the next write of a program command at a place, or the command itself.
+    /// Complete the next write of the program command at this physical address, or the command itself.
     FinishWrites(Ppn, TransactionId),
     /// Update the map entry of a write that has been programmed.
     MapWritten(TransactionId),
-    /// Free the controller slot of a write that has been programmed, and complete its part of the request.
+    /// Free the write slot of a write that has been programmed, and complete its part of the request.
     Land(TransactionId),
 }
 
-/// A stack of tasks.
+/// Stack of tasks.
 ///
 /// The tasks that a task pushes run before those that were pushed together with it, in the order in which they were
-/// pushed. That is the order of nested calls.
+/// pushed. This is the order of nested calls.
 #[derive(Clone, Debug, Default)]
 pub struct Tasks {
     stack: Vec<Task>,
-    /// The tasks below this height are in the reverse of the order in which they run. Those above were pushed since the
-    /// last task was taken, and are in the order in which they run.
+    /// Tasks below this height are in reverse execution order. Tasks above it were pushed since the last task was
+    /// taken, and are in execution order.
     ordered: usize,
-    /// True if LUNs start nothing before [`Tasks::release`].
+    /// True if LUNs must not start operations before [`Tasks::release`].
     holds: bool,
-    /// The LUNs that were held back, in the order in which they start.
+    /// LUNs that were held back, in the order in which they will start.
     held: Vec<LunId>,
 }
 
 impl Tasks {
-    /// Returns `true` if there are no tasks.
+    /// Returns `true` if there are no tasks and no LUN is held back.
     pub fn is_empty(&self) -> bool {
         self.stack.is_empty() && self.held.is_empty()
     }
 
-    /// Adds a task behind those that were pushed since the last one was taken.
+    /// Pushes a task, which runs after those that were pushed since the last task was taken.
     #[inline]
     pub fn push(&mut self, task: Task) {
         self.stack.push(task);
     }
 
-    /// Returns `true` if LUNs are held back.
+    /// Returns `true` if LUNs are to be held back.
     #[inline]
     pub fn holds(&self) -> bool {
         self.holds
     }
 
-    /// Holds LUNs back from now on, until [`Tasks::release`].
+    /// Starts to hold back LUNs, until [`Tasks::release`].
     #[inline]
     pub fn hold(&mut self) {
         self.holds = true;
     }
 
-    /// Holds LUNs back from now on, unless they are. Returns `true` if the caller has to release them.
+    /// Starts to hold back LUNs. Returns `true` if they were not held back before, and the caller has to release them.
     #[inline]
     pub fn hold_unless_held(&mut self) -> bool {
         !std::mem::replace(&mut self.holds, true)
     }
 
-    /// Holds back a LUN.
+    /// Adds a LUN to those that are held back.
     #[inline]
     pub fn hold_back(&mut self, lun: LunId) {
         debug_assert!(self.holds);
@@ -142,7 +143,7 @@ impl Tasks {
     #[inline]
     pub fn release(&mut self) {
         self.holds = false;
-        // Mostly there are none.
+        // There are rarely any.
         if !self.held.is_empty() {
             self.push_held();
         }
@@ -153,7 +154,7 @@ impl Tasks {
         self.stack.extend(self.held.drain(..).map(Task::Start));
     }
 
-    /// Swaps the last two LUNs that were held back: a deliberate defect, to show that tests find it.
+    /// Test hook: swaps the last two LUNs that were held back, a deliberate defect that tests must find.
     #[doc(hidden)]
     pub fn swap_held(&mut self) {
         if let [.., before, last] = self.held.as_mut_slice() {
@@ -161,14 +162,14 @@ impl Tasks {
         }
     }
 
-    /// Returns `true` if tasks were pushed since the last one was taken.
+    /// Returns `true` if tasks were pushed since the last task was taken.
     #[inline]
     pub fn any_new(&self) -> bool {
         self.stack.len() > self.ordered
     }
 
-    /// Takes the next task if it starts a LUN. Reads the fields of the task one by one, because copying a value whose
-    /// fields were just written one by one is slow.
+    /// Removes the next task if it starts a LUN, and returns the LUN. Matches the task in place, because copying a
+    /// value whose fields were just written one by one is slow.
     #[inline]
     pub fn pop_start(&mut self) -> Option<LunId> {
         if self.stack.len() > self.ordered + 1 {
@@ -180,7 +181,7 @@ impl Tasks {
         Some(lun)
     }
 
-    /// Takes the next task.
+    /// Removes and returns the next task.
     #[inline]
     pub fn pop(&mut self) -> Option<Task> {
         if self.stack.len() > self.ordered + 1 {
@@ -191,7 +192,7 @@ impl Tasks {
         task
     }
 
-    /// Reverses the tasks that were pushed since the last one was taken.
+    /// Reverses the tasks that were pushed since the last task was taken.
     #[inline(never)]
     fn order(&mut self) {
         self.stack[self.ordered..].reverse();
@@ -206,20 +207,20 @@ mod tests {
     use super::*;
     use crate::sim::rng::Rng;
 
-    /// Task `number` sets off `children[number]`.
+    /// Visits task `number`, which calls `children[number]`, and records the order.
     fn nested(children: &[Vec<u32>], number: u32, order: &mut Vec<u32>) {
         order.push(number);
         children[number as usize].iter().for_each(|&child| nested(children, child, order));
     }
 
-    /// The same with tasks. Every third one pushes its rest behind its first half, like a caller that depends on what
-    /// its first half sets off.
+    /// Visits the same tree with tasks. Every third task pushes a task for its second half after its first half, like a
+    /// handler whose later parts depend on the earlier ones.
     fn deferred(children: &[Vec<u32>], tasks: &mut Tasks, order: &mut Vec<u32>) {
         while let Some(task) = tasks.pop() {
             let (number, from) = match task {
                 Task::Offer(number) => (number, 0),
                 Task::Trim(RequestId(number), from) => (number, from as usize),
-                _ => unreachable!("only these are pushed"),
+                _ => unreachable!("only `Offer` and `Trim` are pushed"),
             };
             let children = &children[number as usize];
             if from == 0 {
@@ -239,7 +240,7 @@ mod tests {
     fn tasks_run_in_the_order_of_nested_calls() {
         let mut rng = Rng::new(1, "tasks");
         for _ in 0..200 {
-            // A random tree: each task is set off by an earlier one.
+            // A random tree: each task is called by an earlier one.
             let mut children = vec![Vec::new(); 60];
             (1..60).for_each(|child| children[rng.below(child.into()) as usize].push(child));
             let (mut expected, mut order, mut tasks) = (Vec::new(), Vec::new(), Tasks::default());

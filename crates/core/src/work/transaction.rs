@@ -1,16 +1,16 @@
-//! Transactions: an operation on the flash that a request or garbage collection needs, or a mapping unit that waits for
+//! Transactions: operations on the flash that a request or garbage collection needs, and mapping units that wait for
 //! one.
 //!
-//! All kinds share one record of a cache line. What a field means for a kind is in the accessors: they check the kind
-//! in debug builds and cost nothing otherwise. An enum with a body for each kind would test its tag at each of the
-//! accesses to a write, of which there are some forty on its way.
+//! All kinds share one record of one cache line. Accessors define the meaning of a field for a kind. They check the
+//! kind in debug builds and cost nothing otherwise. An enum with a body for each kind would test its tag at each
+//! access, about forty times per write.
 
 use super::Class;
 use super::fifo::{Links, Ordered};
 use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn, RequestId, TransactionId};
 use crate::sim::slab::Slab;
 
-/// The kind of a transaction.
+/// Kind of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A page read for a host read; see [`Transaction::request`].
@@ -24,9 +24,9 @@ pub enum Kind {
     Write,
     /// A page read of garbage collection.
     GcRead,
-    /// A program of garbage collection; the units are in the plane's job.
+    /// A program of garbage collection. Its mapping units are in the plane's job.
     GcWrite,
-    /// A page that garbage collection moves within its plane; the units are in the plane's job.
+    /// A page that garbage collection moves within its plane. Its mapping units are in the plane's job.
     CopyBack,
     /// An erase; see [`Transaction::block`].
     Erase,
@@ -40,14 +40,14 @@ pub enum Kind {
     MapWrite,
     /// A page read to copy units of a logical block; see [`Transaction::logical_block`].
     MergeRead,
-    /// A program of a logical block without any write of the host; see [`Transaction::logical_block`].
+    /// A program of a logical block that contains no host write; see [`Transaction::logical_block`].
     MergeWrite,
     /// A victim of garbage collection, `dependency`, that waits for the update of a translation page; see
     /// [`Transaction::map_page`].
     MapHold,
 }
 
-/// One transaction: a cache line.
+/// Transaction. It fills exactly one cache line.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 pub struct Transaction {
@@ -55,7 +55,7 @@ pub struct Transaction {
     pub kind: Kind,
     /// Scheduling class.
     pub class: Class,
-    /// True if a trim made the write invalid before it ended.
+    /// True if a trim invalidated the write before it completed.
     pub trimmed: bool,
     /// True if the write slot holds all sectors of the mapping unit.
     pub complete: bool,
@@ -63,21 +63,21 @@ pub struct Transaction {
     pub uncorrectable: bool,
     /// Temperature class of the mapping unit that is written.
     pub temperature: u8,
-    /// Mapping units that a read transfers from its page, or pages of a mapping unit that spans several. For a write
-    /// that is not complete, the sectors that it keeps.
+    /// Number of mapping units that a read transfers from its page, or of pages if a mapping unit spans several. For a
+    /// write that is not complete, the number of sectors that it keeps.
     pub units: u16,
     /// First sector, within the mapping unit, of a write or a slot read.
     pub first: u16,
-    /// Sector after the last one of a write or a slot read. For a host read, the number of sectors that the host gets;
-    /// for a read for a partial write, the number of sectors that the write keeps.
+    /// Sector after the last one of a write or a slot read. Otherwise a number of sectors: those that the host gets
+    /// from a host read, or those that a partial write keeps.
     pub end: u16,
     /// Plane, or `NONE` until one is chosen.
     pub plane: PlaneId,
     /// Physical address of the first mapping unit.
     pub ppn: Ppn,
-    /// Logical page of the first mapping unit.
+    /// First mapping unit.
     pub lpn: Lpn,
-    /// See the accessors.
+    /// Request, write, translation page or logical block that the transaction belongs to; see the accessors.
     owner: u32,
     /// Next transaction in the queue, or in the same program command.
     pub next: TransactionId,
@@ -101,7 +101,7 @@ pub struct Transaction {
 
 const _: () = assert!(size_of::<Transaction>() == 64);
 
-/// Declares the views of `owner`: which id it is, for which kinds.
+/// Declares the accessors of `owner`: the type of the id, and the kinds that have it.
 macro_rules! owners {
     ($($(#[$doc:meta])* $get:ident, $with:ident: $id:ty = $new:expr, $number:expr, [$($kind:ident),+];)+) => {$(
         $(#[$doc])*
@@ -122,7 +122,7 @@ macro_rules! owners {
 }
 
 impl Transaction {
-    /// Creates a transaction with nothing but a kind and a class.
+    /// Creates a transaction of this kind and class. All other fields are empty.
     pub const fn new(kind: Kind, class: Class) -> Transaction {
         Transaction {
             kind,
@@ -150,9 +150,10 @@ impl Transaction {
     }
 
     owners! {
-        /// Returns the request that it is a part of; of a write of the buffer that nobody waits for, `NONE`.
+        /// Returns the request that the transaction is a part of. `NONE` for a write of the buffer without a waiting
+        /// request.
         request, of_request: RequestId = RequestId, |id: RequestId| id.0, [HostRead, SlotRead, Write, Translate];
-        /// Returns the write that it reads for.
+        /// Returns the write that the read completes.
         write, of_write: TransactionId = TransactionId, |id: TransactionId| id.0, [RmwRead];
         /// Returns the number of the translation page.
         map_page, of_map_page: u32 = |page| page, |page| page, [MapRead, MapWrite, MapHold];
@@ -160,14 +161,14 @@ impl Transaction {
         logical_block, of_logical_block: u32 = |number| number, |number| number, [MergeRead, MergeWrite];
     }
 
-    /// Separates a write from its request, which does not wait for it any more, and returns that.
+    /// Detaches a write from its request, which no longer waits for it. Returns the request.
     pub fn take_request(&mut self) -> RequestId {
         let request = self.request();
         self.owner = RequestId::NONE.0;
         request
     }
 
-    /// Returns the block that an erase erases.
+    /// Returns the block that is erased.
     #[inline]
     pub fn block(&self) -> BlockId {
         debug_assert_eq!(self.kind, Kind::Erase);
@@ -179,14 +180,14 @@ impl Transaction {
         Transaction { plane, ppn: Ppn(block.0), ..Transaction::new(Kind::Erase, class) }
     }
 
-    /// Returns the number of sectors of the request before the part of it that waits for a slot or a map entry.
+    /// Returns the number of sectors of the request before the part that waits for a slot or a map entry.
     #[inline]
     pub fn offset(&self) -> u32 {
         debug_assert!(matches!(self.kind, Kind::SlotRead | Kind::Translate));
         self.ppn.0
     }
 
-    /// Creates the part of a host read that waits for a slot or a map entry: sectors `first..end` of a unit, behind
+    /// Creates the part of a host read that waits for a slot or a map entry: sectors `first..end` of a unit, after
     /// `offset` sectors of the request.
     pub fn waiting(kind: Kind, request: RequestId, lpn: Lpn, [first, end, offset]: [u32; 3]) -> Transaction {
         let wait = Transaction { lpn, ppn: Ppn(offset), ..Transaction::new(kind, Class::HostRead) };
@@ -194,7 +195,7 @@ impl Transaction {
     }
 }
 
-/// The transactions in progress.
+/// Transactions in flight.
 pub type Transactions = Slab<TransactionId, Transaction>;
 
 impl Links for Transactions {
