@@ -1,4 +1,4 @@
-//! A scheduler that the program which runs the device brings along.
+//! External schedulers: policies of the program that runs the device.
 
 use super::fcfs::Fcfs;
 use super::{RANKS, SchedulerPolicy};
@@ -9,19 +9,19 @@ use crate::sim::id::TransactionId;
 use crate::sim::time::Time;
 use crate::work::{Class, LunQueue};
 
-/// Shows an external policy the queue of a LUN, and checks what it chooses. When it fails, the ranks decide. They are
-/// those of `fcfs` if it fails to give them.
+/// Scheduler that passes the queue of a LUN to an external policy and checks its choice. If the policy fails, the ranks
+/// decide. If it failed to return valid ranks, they are those of `fcfs`.
 #[derive(Clone, Debug)]
 pub struct External {
     guard: Guard<dyn ExternalScheduler>,
-    /// By class.
+    /// Indexed by class.
     ranks: [u8; Class::COUNT],
     looks: bool,
     reconsiders: bool,
 }
 
 impl External {
-    /// Makes the policy.
+    /// Builds the policy.
     pub fn new(config: &Config, device: &DeviceConfig, seed: u64) -> Result<External, String> {
         let wanted = Wanted { path: "scheduler", config, seed };
         let made = device.makers.provider(wanted)?.scheduler(wanted);
@@ -33,7 +33,7 @@ impl External {
     }
 }
 
-/// Asks for the ranks of all classes.
+/// Returns the ranks of all classes, or `None` if the policy fails.
 fn ranks(guard: &mut Guard<dyn ExternalScheduler>) -> Option<[u8; Class::COUNT]> {
     let mut ranks = [0; Class::COUNT];
     for (class, rank) in Class::ALL.into_iter().zip(&mut ranks) {

@@ -10,8 +10,8 @@ use crate::work::Class;
 #[serde(deny_unknown_fields)]
 pub struct FcfsConfig {}
 
-/// All operations wait in one line. Only a summary, without which its block is not closed, and cleaning below the
-/// hard threshold, without which nothing can be written any more, go before the line.
+/// A single queue for all operations. Only summary pages and urgent garbage collection overtake others: a block is not
+/// closed without its summary, and host writes need the blocks that garbage collection frees.
 #[derive(Clone, Debug)]
 pub struct Fcfs;
 

@@ -1,4 +1,4 @@
-//! Which waiting operation a die or a channel takes next.
+//! Schedulers: choose the waiting operation that a LUN or a channel takes next.
 
 pub mod external;
 
@@ -8,58 +8,58 @@ use crate::sim::id::TransactionId;
 use crate::sim::time::Time;
 use crate::work::{Class, LunQueue};
 
-/// Ranks of waiting operations.
+/// Number of ranks of waiting operations.
 pub const RANKS: usize = 4;
 
-/// Ranks the operations that wait for a die, and the transfers that wait for a channel. The lowest rank goes first;
-/// within a rank, first come, first served. Nothing that runs is interrupted.
+/// Policy that ranks the operations that wait for a LUN, and the transfers that wait for a channel. The lowest rank
+/// goes first. Within a rank, first come, first served. Running operations are not interrupted.
 pub trait SchedulerPolicy {
-    /// The rank of operations of `class`, below [`RANKS`].
+    /// Returns the rank of operations of `class`, below [`RANKS`].
     fn rank(&self, class: Class) -> u8;
 
-    /// Returns `true` if a die that waits for its channel to start an operation starts a more urgent one first that
-    /// arrives meanwhile. Otherwise, it has begun.
+    /// Returns `true` if a LUN that waits for its channel can start a more urgent operation that arrives during the
+    /// wait. Otherwise, its choice is final.
     fn reconsiders(&self) -> bool {
         false
     }
 
-    /// Returns `true` if [`SchedulerPolicy::pick`] chooses what a LUN starts. Otherwise the ranks decide, and no
-    /// arrival is recorded. It is read once, when the device is built.
+    /// Returns `true` if [`SchedulerPolicy::pick`] chooses the operation that a LUN starts. Otherwise the ranks decide,
+    /// and arrival times are not recorded. The value is read once, when the device is built.
     fn looks(&self) -> bool {
         false
     }
 
-    /// Chooses what a LUN starts next, among at least two transactions of `queue`. Returns `None` to leave the choice
-    /// to the ranks.
+    /// Chooses the transaction that a LUN starts next, among at least two in `queue`. Returns `None` to leave the
+    /// choice to the ranks.
     ///
-    /// If the LUN has to wait for its channel, it is called again when the channel is granted. The queue has only the
-    /// transactions of the rank for which the LUN has asked then.
+    /// If the LUN has to wait for its channel, this method is called again when the channel is granted. The queue then
+    /// has only the transactions of the rank with which the LUN requested the channel.
     ///
-    /// It may be called several times before its choice starts. What arrives while the LUN waits for its channel or
-    /// works may change the choice. A transaction that turns out to need no operation, or for which there is no room,
-    /// leaves the queue. The queue of the next call does not contain it. docs/model/timing.md says what is decided
-    /// here.
+    /// This method may be called several times before its choice starts. Transactions that arrive while the LUN waits
+    /// for its channel or works may change the choice. A transaction that needs no operation after all, or that has no
+    /// room, leaves the queue and is not in the next call. See docs/model/timing.md.
     ///
-    /// Any choice is safe: no transaction of the queue has to start before another one. A transaction that is always
-    /// passed over starts when nothing else waits.
+    /// Any choice is safe, because no transaction in the queue has to start before another one. A transaction that is
+    /// never chosen starts when the queue holds nothing else.
     fn pick(&mut self, _queue: &LunQueue, _now: Time) -> Option<TransactionId> {
         None
     }
 
-    /// Returns the failure of a policy that came with another program.
+    /// Returns the fault of an external policy.
     fn fault(&self) -> Option<&Fault> {
         None
     }
 }
 
 policy_family! {
-    /// Which waiting operation goes first.
+    /// Policy that chooses which waiting operation goes first.
     Scheduler / SchedulerConfig: dyn SchedulerPolicy, or external {
         /// First come, first served.
         fcfs::Fcfs = "fcfs",
-        /// Host reads go before all else.
+        /// Host reads take priority over all other operations.
         read_first::ReadFirst = "read-first",
-        /// Reads go before writes, also those for partial writes, and garbage collection goes last.
+        /// Reads, including those for partial writes, take priority over writes. Garbage collection has the lowest
+        /// priority.
         reads_before_writes::ReadsBeforeWrites = "reads-before-writes",
     }
 }

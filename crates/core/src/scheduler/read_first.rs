@@ -1,4 +1,4 @@
-//! Host reads first.
+//! Host reads before all other operations.
 
 use super::SchedulerPolicy;
 use crate::config::DeviceConfig;
@@ -10,7 +10,8 @@ use crate::work::Class;
 #[serde(deny_unknown_fields)]
 pub struct ReadFirstConfig {}
 
-/// Host reads go before all that waits, at the die and at the channel; the rest as in `fcfs`.
+/// Host reads take priority over all other operations, at the LUN and at the channel. All others are ranked as in
+/// `fcfs`.
 #[derive(Clone, Debug)]
 pub struct ReadFirst;
 

@@ -10,10 +10,12 @@ use crate::work::Class;
 #[serde(deny_unknown_fields)]
 pub struct ReadsBeforeWritesConfig {}
 
-/// All that the host waits for is read before anything is written, at the die and at the channel; reads for partial
-/// writes are reads like those of the host. Garbage collection starts when nothing of the host waits, and goes first
-/// below the hard threshold (SSDsim, `process()` and `gc()`: read commands, then data, then writes of each channel). A
-/// die that waits for its channel to write is idle until then, and reads, unless operations of the die may overlap.
+/// Reads take priority over writes, at the LUN and at the channel, and so do reads for partial writes. Garbage
+/// collection starts when no host operation waits. Urgent garbage collection goes first.
+///
+/// Source: SSDsim, `process()` and `gc()`: for each channel, read commands, then data, then writes. A LUN that waits
+/// for its channel to write is idle until then. It starts a read that arrives, unless operations of the LUN may
+/// overlap.
 #[derive(Clone, Debug)]
 pub struct ReadsBeforeWrites;
 
