@@ -393,10 +393,10 @@ fn a_layout_writes_the_data_that_the_workload_reads() {
         let output = bench.run(arguments);
         assert!(!output.status.success() && stderr(&output).contains(words), "{arguments:?}: {}", stderr(&output));
     };
-    says(&[READS, "--prewrite", "even"], "--precondition fill writes all data");
+    says(&[READS, "--layout", "even"], "with --precondition fill everything was");
     says(
-        &[READS, "--prewrite", "odd", "--precondition", "none"],
-        "invalid prewrite `odd`: expected none, even or allocation",
+        &[READS, "--layout", "odd", "--precondition", "none"],
+        "invalid layout `odd`: expected none, even or allocation",
     );
     let endless = "rw=randread bs=4k runtime=1s time_based";
     says(&[endless, "--precondition", "none", "--prewrite", "even"], "`runtime` cannot end it");

@@ -1,4 +1,4 @@
-//! Preconditioning: bringing the device into a state before the measured part, in functional mode.
+//! Preconditioning: brings the device into a state before the measured part of a run, in functional mode.
 
 mod jobs;
 mod prewrite;
@@ -16,18 +16,18 @@ pub use prewrite::{Prewrite, prewrite};
 pub use progress::OnProgress;
 use progress::{PROGRESS_EVERY, STOPPED, amplification, fill, go_on};
 
-/// The state that a device is brought into.
+/// State that a device is brought into.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Precondition {
-    /// As it left the factory.
+    /// New: nothing was written.
     None,
-    /// Each unit written once, in order.
+    /// Full: each unit was written once, in order.
     Fill,
-    /// Filled so that this share of each block is superseded.
+    /// Full, with this share of each block invalid.
     Aged(f64),
-    /// Empty, but with this share of its pages written and stale.
+    /// Empty, but with this share of its pages programmed and invalid.
     Invalid(f64),
-    /// Overwritten in random order until write amplification stands still.
+    /// Full, and overwritten in random order until write amplification is stable.
     Steady,
 }
 
@@ -48,8 +48,8 @@ impl std::str::FromStr for Precondition {
                     (_, Some(share)) => Ok(Precondition::Invalid(share)),
                     _ if text.starts_with("stale=") => Err(format!("`{text}`: `stale=` is now `invalid=`")),
                     _ => Err(format!(
-                        "invalid precondition `{text}`: expected none, fill, steady, aged=V or invalid=V with V from 0 to \
-                         below 1, or a workload"
+                        "invalid precondition `{text}`: expected none, fill, steady, aged=V or stale=V (0 <= V < 1), \
+                         or a workload"
                     )),
                 }
             }
@@ -57,7 +57,7 @@ impl std::str::FromStr for Precondition {
     }
 }
 
-/// Brings `device` into a state; fails where the device cannot be in it, or when told not to go on.
+/// Brings `device` into a state. Fails if the device cannot be in this state, or if `on_progress` returns `false`.
 pub fn precondition(
     device: &mut Device,
     to: Precondition,
@@ -91,7 +91,7 @@ pub fn precondition(
 fn seal(ftl: &mut Ftl, before: &Counters, reached: &mut Reached) {
     let padded = ftl.counters.since(before).units_padded;
     ftl.seal();
-    // What sealing pads is no part of what the writes have cost.
+    // The padding of `seal` does not count as a cost of the writes.
     let counted = Counters { units_padded: padded, ..ftl.counters.since(before) };
     let units = f64::from(ftl.map.len());
     reached.mapped = ftl.blocks.valid_data() as f64 / units;
@@ -101,13 +101,13 @@ fn seal(ftl: &mut Ftl, before: &Counters, reached: &mut Reached) {
     }
 }
 
-/// Fills the device so that a share of each block is superseded: as often as the share asks for, a unit is written
-/// twice in a row, and both copies land in the same plane.
+/// Fills the device so that a share of each block is invalid. As many units as the share requires are written twice in
+/// a row, so that both copies are in one plane.
 fn age(ftl: &mut Ftl, share: f64, on_progress: OnProgress) -> Result<(), String> {
     if ftl.shape().hooks.places {
         return Err(format!(
-            "aged={share}: with this mapping scheme a unit has one place in its block, so that it cannot be written twice in a \
-             row there; take steady, invalid=V or a workload"
+            "aged={share}: with this mapping scheme, a unit cannot be written twice in a row to the same block; use steady, \
+             stale=V or a workload"
         ));
     }
     let units = ftl.map.len();
@@ -118,13 +118,13 @@ fn age(ftl: &mut Ftl, share: f64, on_progress: OnProgress) -> Result<(), String>
     if needed > room as f64 {
         let most = (1.0 - f64::from(units) / room as f64).max(0.0);
         return Err(format!(
-            "aged={share}: with all its data, this device holds at most {:.3} of superseded units without cleaning; \
-             give at most aged={:.3}, or a device with more spare",
+            "aged={share}: at most {:.3} of each block of this device can be invalid without garbage collection; \
+             give at most aged={:.3}, or a device with more over-provisioning",
             most,
             (most * 1000.0).floor() / 1000.0,
         ));
     }
-    // Extra copies per unit in 2^32 parts, spread over the units of each plane alike.
+    // Extra copies per unit in units of 2^-32, spread evenly over the units of each plane.
     let extra = (share / (1.0 - share) * 4_294_967_296.0) as u64;
     let mut owed = vec![0u64; shape.planes as usize];
     for lpn in 0..units {
@@ -143,7 +143,8 @@ fn age(ftl: &mut Ftl, share: f64, on_progress: OnProgress) -> Result<(), String>
     Ok(())
 }
 
-/// Writes a share of the pages of each plane and makes all of them stale: the device is empty, and cleaning near.
+/// Programs a share of the pages of each plane and invalidates all of them. The device is empty, but close to garbage
+/// collection.
 fn wear_in(ftl: &mut Ftl, share: f64, on_progress: OnProgress) -> Result<(), String> {
     if ftl.shape().hooks.places {
         return wear_in_blocks(ftl, share, on_progress);
@@ -155,8 +156,8 @@ fn wear_in(ftl: &mut Ftl, share: f64, on_progress: OnProgress) -> Result<(), Str
     if wanted > room {
         let most = most_of(ftl, room);
         return Err(format!(
-            "invalid={share}: {} blocks of each plane are kept free or open, or for translation pages; give at most \
-             invalid={most:.3}",
+            "stale={share}: {} blocks of each plane are free, open or reserved for translation pages; give at most \
+             stale={most:.3}",
             kept(&shape)
         ));
     }
@@ -175,13 +176,14 @@ fn wear_in(ftl: &mut Ftl, share: f64, on_progress: OnProgress) -> Result<(), Str
     Ok(())
 }
 
-/// Returns the blocks of a plane that cannot be full of invalid data before a run: those that are free when garbage
-/// collection stops, open ones, and those of translation pages.
+/// Returns the number of blocks of a plane that cannot be full of invalid data before a run: those that are free when
+/// garbage collection stops, open ones, and those of translation pages.
 fn kept(shape: &Shape) -> u32 {
     shape.soft + 1 + shape.classes + shape.map_blocks
 }
 
-/// Returns a share of the units of a plane, in whole programs. Shares are decimal numbers of a few digits.
+/// Returns the number of units in a share of a plane, rounded down to whole programs. Shares are decimal numbers of a
+/// few digits.
 fn whole_programs(ftl: &Ftl, share: f64) -> u64 {
     let group = u64::from(ftl.shape().units_per_program);
     (share * units_of_a_plane(ftl) as f64 + 1e-6) as u64 / group * group
@@ -196,8 +198,8 @@ fn units_of_a_plane(ftl: &Ftl) -> u64 {
     ftl.blocks.all().len() as u64 / u64::from(ftl.shape().planes) * u64::from(ftl.blocks.data_units())
 }
 
-/// Writes whole logical blocks of each plane in order of their numbers, and trims them, until a share of the plane is
-/// invalid. With a scheme of whole blocks only those can hold invalid pages, because a free block is an erased one.
+/// Writes whole logical blocks of each plane in ascending order, and trims them, until a share of the plane is invalid.
+/// If the mapping scheme maps whole blocks, only logical blocks can hold invalid pages, because free blocks are erased.
 fn wear_in_blocks(ftl: &mut Ftl, share: f64, on_progress: OnProgress) -> Result<(), String> {
     let planes = ftl.shape().planes;
     let owned = ftl.scheme().shares(ftl);
@@ -206,8 +208,8 @@ fn wear_in_blocks(ftl: &mut Ftl, share: f64, on_progress: OnProgress) -> Result<
     if wanted > room {
         let most = most_of(ftl, room);
         return Err(format!(
-            "invalid={share}: with this mapping scheme invalid pages are those of logical blocks, which have no more in each \
-             plane; give at most invalid={most:.3}"
+            "stale={share}: with this mapping scheme, only the pages of logical blocks can be invalid, and a plane has no \
+             more of them; give at most stale={most:.3}"
         ));
     }
     for (plane, blocks) in owned.into_iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Preconditioning by workloads: their requests are served without time, in the order in which they would arrive.
+//! Preconditioning by workloads: serves their requests without time, in the order in which they would arrive.
 
 use super::{OnProgress, PROGRESS_EVERY, Reached, go_on, seal};
 use crate::device::Device;
@@ -9,10 +9,10 @@ use crate::sim::request::{Operation, Request};
 use crate::sim::source::{Pace, Source, SourceError};
 use crate::sim::time::Time;
 
-/// Brings `device` into the state that workloads leave behind, in functional mode.
+/// Runs workloads on `device` in functional mode.
 ///
-/// Open-loop requests are served in the order of their arrivals. Closed-loop sources have no time here: they take
-/// turns, a request each, and an open-loop source has a turn, too, in which the earliest arrival of all is served.
+/// Sources take turns. A closed-loop source serves one request in each turn. In the turn of an open-loop source, the
+/// request with the earliest arrival among all open-loop sources is served.
 pub fn precondition_with(
     device: &mut Device,
     sources: &mut [Box<dyn Source>],
@@ -20,8 +20,8 @@ pub fn precondition_with(
 ) -> Result<Reached, SourceError> {
     let before = device.ftl().counters;
     if sources.iter().any(|source| ends_by_time_alone(source.as_ref())) {
-        let what = "a workload to precondition with is served without time, so `runtime` cannot end it: give it size, \
-                    io_size or number_ios";
+        let what = "a preconditioning workload is served without time, so `runtime` cannot end it: give it size, io_size or \
+                    number_ios";
         return Err(SourceError(what.to_owned()));
     }
     let mut turns = Turns::new(sources);
@@ -47,21 +47,22 @@ pub fn precondition_with(
     device.ftl().fault().map_or(Ok(reached), |fault| Err(SourceError(fault.to_string())))
 }
 
-/// Returns `true` if only simulated time would end a source.
+/// Returns `true` if only simulated time can end a source.
 pub(super) fn ends_by_time_alone(source: &dyn Source) -> bool {
     !matches!(source.pace(), Pace::Timed { .. }) && source.stop_at().is_some() && source.progress().is_none()
 }
 
-/// Requests in a batch. While one is served, the caches fetch what the next two touch.
+/// Number of requests in a batch. While one batch is served, the processor prefetches the data of the next two.
 const BATCH: usize = 32;
 
-/// Units of a request that are asked for ahead of time; the processor finds those after them by itself.
+/// Number of units of a request that are prefetched. The hardware prefetcher detects the following ones.
 const UNITS_AHEAD: u32 = 32;
 
-/// Map entries in a cache line.
+/// Number of map entries in a cache line.
 const ENTRIES_PER_LINE: usize = 16;
 
-/// Asks for what a batch and the one after it will touch, whose map entries were asked for when they were read.
+/// Prefetches the data of a batch and of the one after it. Their map entries were prefetched when the requests were
+/// read.
 fn prefetch(ftl: &Ftl, batch: &[Request], next: &[Request]) {
     for request in next {
         units_ahead(ftl, request).for_each(|unit| ftl.prefetch(Lpn(unit)));
@@ -71,7 +72,7 @@ fn prefetch(ftl: &Ftl, batch: &[Request], next: &[Request]) {
     }
 }
 
-/// The first units of a request, as far as they are the device's.
+/// Returns the first units of a request that changes data, as far as they are on the device.
 #[inline]
 fn units_ahead(ftl: &Ftl, request: &Request) -> std::ops::Range<u32> {
     let (per_unit, units) = (ftl.shape().unit_sectors, ftl.map.len());
@@ -100,20 +101,20 @@ fn fill(
     Ok(())
 }
 
-/// Merges the requests of several sources.
+/// Merged requests of several sources.
 struct Turns<'a> {
     sources: &'a mut [Box<dyn Source>],
     states: Vec<State>,
-    /// Source that has the next turn.
+    /// Index of the source that has the next turn.
     turn: usize,
 }
 
-/// How far a source is.
+/// State of a source.
 #[derive(Clone, Debug)]
 struct State {
-    /// True for an open loop, whose requests come with the times of their arrivals.
+    /// True for an open loop, whose requests have arrival times.
     timed: bool,
-    /// Time at which it starts, from which its arrivals count; `None` while it waits for other sources.
+    /// Time at which the source starts, and from which its arrivals count. `None` while it waits for other sources.
     begin: Option<Time>,
     /// Next request of an open loop.
     next: Option<Request>,
@@ -138,7 +139,8 @@ impl<'a> Turns<'a> {
         self.sources.iter().find_map(|source| source.progress()).unwrap_or(0.0)
     }
 
-    /// Reads a batch of requests, and asks for the map entries of their units. It is empty when all sources have ended.
+    /// Reads a batch of requests, and prefetches the map entries of their units. The batch is empty when all sources
+    /// have ended.
     fn read(&mut self, batch: &mut Vec<Request>, ftl: &Ftl) -> Result<(), SourceError> {
         batch.clear();
         if let ([source], [State { timed: false, .. }]) = (&mut self.sources[..], &self.states[..]) {
@@ -152,7 +154,7 @@ impl<'a> Turns<'a> {
         Ok(())
     }
 
-    /// Returns the next request; `None` when all sources have ended.
+    /// Returns the next request, or `None` when all sources have ended.
     fn next_request(&mut self) -> Result<Option<Request>, SourceError> {
         let mut passed = 0;
         while passed < self.states.len() {
@@ -162,13 +164,13 @@ impl<'a> Turns<'a> {
             if let Some(request) = self.take_turn(index)? {
                 return Ok(Some(request));
             }
-            // Others may have waited for a source that has ended now.
+            // Other sources may have waited for this one, which has just ended.
             passed = if self.states[index].ended && !had_ended { 0 } else { passed + 1 };
         }
         Ok(None)
     }
 
-    /// Returns the request of a turn of a source, if it has one.
+    /// Returns the request that is served in the turn of a source, if there is one.
     fn take_turn(&mut self, index: usize) -> Result<Option<Request>, SourceError> {
         if !self.starts(index)? || self.states[index].ended {
             return Ok(None);
@@ -178,7 +180,7 @@ impl<'a> Turns<'a> {
             self.states[index].ended = request.is_none();
             return Ok(request);
         }
-        // All open loops that can start have started, as they might have the earliest arrival.
+        // Start all open loops that can start, because any of them can have the earliest arrival.
         for other in 0..self.states.len() {
             self.starts(other)?;
         }
@@ -189,7 +191,7 @@ impl<'a> Turns<'a> {
         Ok(request)
     }
 
-    /// Starts a source that waits for none any more; returns `true` if it has started.
+    /// Starts a source unless it waits for others. Returns `true` if the source has started.
     fn starts(&mut self, index: usize) -> Result<bool, SourceError> {
         if self.states[index].begin.is_some() {
             return Ok(true);
@@ -230,8 +232,9 @@ impl<'a> Turns<'a> {
 }
 
 impl Device {
-    /// Serves a request at once, without time; for preconditioning with a workload and for tests. Nothing may be in
-    /// progress. Returns what a read returns, with `verify`; `None` when the request lies outside the device.
+    /// Serves a request in functional mode, for preconditioning with a workload and for tests. No request may be
+    /// outstanding. Returns the contents that a read returns, with `verify`. Returns `None` if the request is outside
+    /// the device.
     pub fn serve_now(&mut self, request: &Request) -> Option<Vec<u32>> {
         let end = request.lba.checked_add(u64::from(request.sectors))?;
         if end > self.sectors() {

@@ -1,4 +1,4 @@
-//! Laying out what a workload reads before it writes it, so that such reads find data in flash.
+//! Layouts: write the data that a workload reads before writing it, so that such reads find data in flash.
 
 use super::jobs::ends_by_time_alone;
 use super::{OnProgress, PROGRESS_EVERY, Reached, STOPPED};
@@ -9,16 +9,16 @@ use crate::sim::id::{Lpn, PlaneId};
 use crate::sim::request::{Operation, Request};
 use crate::sim::source::{Source, SourceError};
 
-/// How prewritten data is distributed over the planes.
+/// Layout of the data that a workload reads before writing it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Prewrite {
-    /// Not at all: the controller answers such reads without flash.
+pub enum Layout {
+    /// No data: the controller completes such reads without flash.
     #[default]
     None,
-    /// A page's worth for each plane in turn, over channels first, then chips, dies and planes (Hu et al. 2013, Section
-    /// 4.2: "stored evenly among all the chips of all the channels").
+    /// A page for each plane in turn, over channels first, then chips, dies and planes (Hu et al. 2013, Section 4.2:
+    /// "stored evenly among all the chips of all the channels").
     Even,
-    /// As if the host had written them, in order of their addresses.
+    /// Placement as if the host had written the data, in ascending address order.
     Allocation,
 }
 
@@ -26,10 +26,10 @@ impl std::str::FromStr for Prewrite {
     type Err = String;
     fn from_str(text: &str) -> Result<Self, String> {
         match text {
-            "none" => Ok(Prewrite::None),
-            "even" => Ok(Prewrite::Even),
-            "allocation" => Ok(Prewrite::Allocation),
-            _ => Err(format!("invalid prewrite `{text}`: expected none, even or allocation")),
+            "none" => Ok(Layout::None),
+            "even" => Ok(Layout::Even),
+            "allocation" => Ok(Layout::Allocation),
+            _ => Err(format!("invalid layout `{text}`: expected none, even or allocation")),
         }
     }
 }
@@ -44,7 +44,7 @@ impl std::fmt::Display for Prewrite {
     }
 }
 
-/// A set of mapping units, a bit for each.
+/// Set of mapping units, one bit per unit.
 struct UnitSet(Vec<u64>);
 
 impl UnitSet {
@@ -61,10 +61,10 @@ impl UnitSet {
     }
 }
 
-/// Reads the workload through and puts the units that a source reads before it has itself written, trimmed or zeroed
-/// them whole or in part in flash, as far as they hold nothing yet. Returns how many those are; `reached` is brought up
-/// to date. What requests outside the device do is left to the run.
-pub fn prewrite(
+/// Reads all requests of the workload and writes the unmapped units that a source reads before it writes, trims or
+/// zeroes any part of them. Returns the number of these units, and updates `reached`. Requests outside the device are
+/// ignored here.
+pub fn lay_out(
     device: &mut Device,
     sources: &mut [Box<dyn Source>],
     how: Prewrite,
@@ -75,8 +75,8 @@ pub fn prewrite(
         return Ok(0);
     }
     if sources.iter().any(|source| ends_by_time_alone(source.as_ref())) {
-        let what = "what a workload reads is found out without time, so `runtime` cannot end it: give it size, io_size \
-                    or number_ios";
+        let what = "a layout reads the workload without simulating time, so `runtime` cannot end it: give it size, \
+                    io_size or number_ios";
         return Err(SourceError(what.to_owned()));
     }
     let units = device.ftl().map.len();
@@ -96,7 +96,7 @@ pub fn prewrite(
     Ok(absent.len() as u64)
 }
 
-/// Adds the units that a source reads and that neither it nor what was before has written.
+/// Adds the units that a source reads, that it has not written before, and that are unmapped.
 fn find_missing(
     device: &Device,
     source: &mut dyn Source,
@@ -125,7 +125,7 @@ fn find_missing(
     Ok(())
 }
 
-/// The units of a request; none where it lies outside the device.
+/// Returns the units of a request, or an empty range if the request is outside the device.
 fn units_of(device: &Device, request: &Request) -> std::ops::Range<u32> {
     let per_unit = u64::from(device.config().sectors_per_unit());
     match request.lba.checked_add(u64::from(request.sectors)) {
@@ -136,19 +136,20 @@ fn units_of(device: &Device, request: &Request) -> std::ops::Range<u32> {
     }
 }
 
-/// Deals pages' worth of units round all planes, where these hold them beside what they may have to hold.
-fn prewrite_evenly(device: &mut Device, units: &[u32]) -> Result<(), String> {
+/// Writes units page by page to all planes in turn. Fails if a plane then has no room for the data that it must be able
+/// to hold.
+fn lay_evenly(device: &mut Device, laid: &[u32]) -> Result<(), String> {
     let order = Order::new(device.config(), LevelOrder::default());
     let per_page = device.config().units_per_page();
     let place = |index: usize| order.plane(index as u32 / per_page);
     let spare = device.config().units_to_spare();
     let ftl = device.ftl_mut();
     if ftl.shape().hooks.places {
-        let what = "even prewriting distributes pages over all planes, but this mapping scheme keeps logical blocks together; \
-                    use `allocation`";
+        let what = "layout even spreads pages over all planes, but this mapping scheme keeps logical blocks together: use layout \
+                    `allocation`";
         return Err(what.to_owned());
     }
-    // A unit away from where the allocation has room for it.
+    // Number of units in each plane for which the allocation has reserved room elsewhere.
     let mut guests = vec![0u64; order.len() as usize];
     for (index, &unit) in units.iter().enumerate() {
         let plane: PlaneId = place(index);
@@ -160,8 +161,8 @@ fn prewrite_evenly(device: &mut Device, units: &[u32]) -> Result<(), String> {
     }
     if let Some(most) = guests.into_iter().max().filter(|&most| most > spare) {
         return Err(format!(
-            "even prewriting puts {most} units into a plane that the allocation puts elsewhere, and a full device has room \
-             for {spare} of them; give the device more spare, or use `allocation`"
+            "layout even puts {most} units into a plane to which they are not allocated, but a full device has room for \
+             {spare} of them; give the device more over-provisioning, or use layout `allocation`"
         ));
     }
     for (index, &unit) in units.iter().enumerate() {

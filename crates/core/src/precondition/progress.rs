@@ -1,18 +1,18 @@
-//! Parts of preconditioning that report how far it has come.
+//! Steps of preconditioning that report progress.
 
 use crate::ftl::Ftl;
 use crate::metrics::counters::Counters;
 use crate::sim::id::Lpn;
 
-/// Told how far preconditioning has come, in parts of one; whether to go on.
+/// Callback with the progress of preconditioning from 0 to 1. Returns `false` to stop it.
 pub type OnProgress<'a> = &'a mut dyn FnMut(f64) -> bool;
 
-/// Units between two calls for progress.
+/// Number of units between two progress reports.
 pub(super) const PROGRESS_EVERY: u64 = 1 << 18;
 
 pub(super) const STOPPED: &str = "preconditioning was stopped";
 
-/// Tells how far it has come; fails when that is the end, or a policy has failed.
+/// Reports progress. Fails if the callback stops preconditioning, or if a policy has failed.
 pub(super) fn go_on(ftl: &Ftl, share: f64, on_progress: OnProgress) -> Result<(), String> {
     match ftl.fault() {
         Some(fault) => Err(fault.to_string()),
@@ -32,7 +32,7 @@ pub(super) fn fill(ftl: &mut Ftl, on_progress: OnProgress) -> Result<(), String>
     Ok(())
 }
 
-/// Units programmed, padding included, for each unit that the host wrote.
+/// Returns the number of units programmed, including padding, per unit that the host wrote.
 pub(super) fn amplification(counted: &Counters) -> f64 {
     (counted.units_programmed + counted.units_padded) as f64 / counted.host_units as f64
 }

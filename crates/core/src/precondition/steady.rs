@@ -1,8 +1,9 @@
-//! The steady state of uniform random writes, in functional mode.
+//! Steady state of uniform random writes: reaches it in functional mode, and estimates its range in timed runs.
 //!
-//! Functional mode collects garbage at once, so each plane always has more free blocks than `gc.soft_threshold`. In
-//! time, the host goes on between the two thresholds: the more it outpaces garbage collection, the nearer the free
-//! blocks come to `gc.hard_threshold`. Blocks that are not kept free hold invalid units, so write amplification falls.
+//! Functional mode collects garbage at once, so each plane always has more free blocks than `gc.soft_threshold`. In a
+//! timed run, host writes continue between the two thresholds. The more they outpace garbage collection, the closer the
+//! number of free blocks gets to `gc.hard_threshold`. Blocks that are not kept free hold invalid units, so write
+//! amplification falls.
 
 use super::{OnProgress, PROGRESS_EVERY, Reached, amplification, fill, go_on};
 use crate::config::units::{BlockCount, Bytes};
@@ -12,11 +13,11 @@ use crate::ftl::space::RESERVE;
 use crate::sim::id::Lpn;
 use crate::sim::rng::Rng;
 
-/// Writes of one drive size each, in random order, at least and at most.
+/// Minimum and maximum number of drive writes in random order.
 const DRIVE_WRITES: std::ops::RangeInclusive<u32> = 3..=20;
 
-/// Overwrites uniformly at random, a drive size at a time, until two have the same write amplification within 1 %.
-/// Returns the last one, and whether that is so.
+/// Overwrites the device uniformly at random until the write amplification of two consecutive drive writes differs by
+/// less than 1 %. Returns that of the last drive write, and whether it converged.
 pub(super) fn overwrite(ftl: &mut Ftl, seed: u64, on_progress: OnProgress) -> Result<(f64, bool), String> {
     let mut rng = Rng::new(seed, "precondition");
     let mut last = None;
@@ -36,7 +37,7 @@ pub(super) fn overwrite(ftl: &mut Ftl, seed: u64, on_progress: OnProgress) -> Re
     Ok((last.unwrap_or(1.0), false))
 }
 
-/// Writes in a batch. While one is written, the caches fetch what the next two touch.
+/// Number of writes in a batch. While one batch is written, the processor prefetches the data of the next two.
 const BATCH: usize = 32;
 
 fn random_drive_write(ftl: &mut Ftl, rng: &mut Rng, on_progress: OnProgress) -> Result<(), String> {
@@ -66,15 +67,16 @@ fn random_drive_write(ftl: &mut Ftl, rng: &mut Rng, on_progress: OnProgress) -> 
     Ok(())
 }
 
-/// Blocks between the thresholds, above which the state depends on the load. Garbage collection itself moves the free
-/// blocks of a plane by one or two.
+/// Maximum number of blocks between the thresholds for which the state hardly depends on the load. Garbage collection
+/// itself changes the number of free blocks of a plane by one or two.
 const NARROW: u32 = 2;
 
-/// The difference of two write amplifications that is worth telling.
+/// Minimum ratio of two write amplifications for which both are reported.
 const APART: f64 = 1.1;
 
-/// Write amplification of the same writes while each plane keeps no more free blocks than `gc.hard_threshold`, found on
-/// a device of one plane with its share of the data; `None` where the thresholds are too close to matter.
+/// Returns the write amplification of these writes while each plane keeps only `gc.hard_threshold` free blocks. It is
+/// measured on a device with one plane and its share of the data. Returns `None` if the thresholds are too close to
+/// matter.
 pub(super) fn at_hard_threshold(
     config: &DeviceConfig,
     seed: u64,
@@ -86,7 +88,7 @@ pub(super) fn at_hard_threshold(
         1.0 - config.units_to_hold() as f64 / (f64::from(blocks) * f64::from(config.data_units_per_block()))
     };
     let soft = config.soft_threshold();
-    let is_paced = config.gc.pace == GcPace::Proportional; // Its free space does not depend on the load.
+    let is_paced = config.gc.pace == GcPace::Proportional; // The free space does not depend on the load.
     let is_narrow = soft <= hard + NARROW || spare(hard) < APART * spare(soft);
     if is_paced || is_narrow || !config.externals().is_empty() {
         return Ok(None);
@@ -104,7 +106,7 @@ pub(super) fn at_hard_threshold(
     overwrite(&mut ftl, seed, on_progress).map(|(amplification, _)| Some(amplification))
 }
 
-/// Forgets the write amplification at the hard threshold where the one that was reached hardly differs.
+/// Removes the write amplification at the hard threshold if it hardly differs from the one that was reached.
 pub(super) fn keep_if_apart(reached: &mut Reached) {
     let soft = reached.write_amplification.unwrap_or_default();
     reached.write_amplification_at_hard = reached.write_amplification_at_hard.filter(|hard| soft > APART * hard);
