@@ -1,4 +1,4 @@
-//! The replay loop: sources of requests on one side, an SSD on the other.
+//! Replay loop: submits the requests of sources to an SSD, and collects the results.
 
 mod feed;
 
@@ -20,93 +20,94 @@ use crate::sim::time::Time;
 use crate::ssd::Ssd;
 use feed::Feed;
 
-/// Why a run failed.
+/// Error: a run failed.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// The workload cannot be read on.
+    /// The workload cannot be read further.
     #[error(transparent)]
     Source(#[from] SourceError),
-    /// Requests did not complete: a defect of the model.
-    #[error("{submitted} requests were submitted and only {completed} completed, with nothing left to happen: {stall}")]
+    /// Requests did not complete, which is a defect of the model.
+    #[error("{submitted} requests were submitted, but only {completed} completed, and no event is pending: {stall}")]
     Lost {
-        /// Requests that the device took.
+        /// Number of requests that the device accepted.
         submitted: u64,
-        /// Requests that it answered.
+        /// Number of requests that completed.
         completed: u64,
-        /// What the rest waits for.
+        /// Description of the obstacle for the other requests.
         stall: String,
     },
-    /// The device did more than it can: a defect of the model.
-    #[error("the run went over the device's bounds: {0}")]
+    /// The device did more work than it can, which is a defect of the model.
+    #[error("the run exceeded the device's limits: {0}")]
     OverBound(#[from] OverBound),
-    /// The clock has come to its end.
+    /// Simulated time has reached its limit.
     #[error(
-        "the run has come to {:.0} days of simulated time, which is as far as it is counted; ask for less (runtime, \
-         number_ios), or look for a time in the device that is much too long",
+        "the run has reached the limit of {:.0} days of simulated time; shorten it (runtime, number_ios), or check \
+         the device for a time that is much too long",
         Time::LAST.as_s() / 86_400.0
     )]
     TooLong,
-    /// Requests take no simulated time, and the workload ends by time.
+    /// Requests take no simulated time, but only time ends the workload.
     #[error(
-        "{0} requests have completed at one instant, and the workload ends only when time has passed: nothing that it \
-         does takes time on this device. Reads of what was never written are such: use --precondition fill, or end the \
-         job by number_ios or io_size"
+        "{0} requests completed without any simulated time passing, and only time ends the workload: reads of \
+         unwritten data, for example, take no time; use --precondition fill, or end the job by number_ios or io_size"
     )]
     Standstill(u64),
-    /// A policy that came with another program failed.
+    /// An external policy failed.
     #[error(transparent)]
     Policy(Fault),
-    /// What observes the run failed, such as a full disk.
+    /// An observer of the run failed, for example because a disk is full.
     #[error("{0}")]
     Observer(String),
 }
 
-/// How far a run has come.
+/// Progress of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Progress {
-    /// Requests completed.
+    /// Number of completed requests.
     pub completed: u64,
     /// Simulated time.
     pub now: Time,
-    /// Share of the workload, where known.
+    /// Completed share of the workload, if known.
     pub share: Option<f64>,
 }
 
-/// What watches a run.
+/// Observer of a run.
 pub trait Watcher {
-    /// A request has completed, in the measured part. What its time went into is told where the device attributes it.
+    /// Notifies the watcher of a completion in the measured part. `breakdown` is `None` if the device does not
+    /// attribute latencies.
     fn completed(&mut self, completion: &Completion, breakdown: Option<&Breakdown>) -> Result<(), String>;
-    /// Called now and then. Returns whether to go on; if not, what is outstanding is completed and the run ends.
+    /// Reports progress. Returns `false` to end the run: outstanding requests complete, and no more are submitted.
     fn progress(&mut self, progress: Progress) -> bool;
-    /// When to look at the device next, [`Time::NEVER`] for not at all. What is over when the measured part begins is
-    /// due then.
+    /// Returns the time of the next sample, or [`Time::NEVER`] for no more samples. A time before the measured part
+    /// means its start.
     fn next_look(&self) -> Time {
         Time::NEVER
     }
-    /// What the device is like when the measured part begins, and at each `next_look` after that.
+    /// Passes a sample of the device, at the start of the measured part and at each `next_look` after that.
     fn look(&mut self, _: &Sample) -> Result<(), String> {
         Ok(())
     }
-    /// What it is like at the end: when the last request is answered, and all that it set off is done.
+    /// Passes the last sample, at the end of the measured part.
     fn last_look(&mut self, _: &Sample) -> Result<(), String> {
         Ok(())
     }
-    /// Whether to hand over what the device's [`Probe`](crate::nand::probe::Probe) sees. If not, the probe keeps it.
+    /// Returns `true` if the watcher wants the operations that the device's [`Probe`](crate::nand::probe::Probe)
+    /// records. Otherwise, the probe keeps them.
     fn wants_slices(&self) -> bool {
         false
     }
-    /// What the probe saw since the last call, in the order in which it was booked. That of a request comes before its
-    /// completion does.
+    /// Passes the operations that the probe has recorded since the last call, in recorded order. Those of a request
+    /// precede its completion.
     fn slices(&mut self, _: &[Slice]) -> Result<(), String> {
         Ok(())
     }
-    /// The same of the controller's cores. Called with [`Watcher::slices`].
+    /// Passes the work of the controller's cores since the last call. Called after each [`Watcher::slices`].
     fn works(&mut self, _: &[CoreWork]) -> Result<(), String> {
         Ok(())
     }
 }
 
-/// A watcher that does nothing.
+/// Watcher that does nothing.
 #[derive(Debug, Default)]
 pub struct NoWatcher;
 
@@ -119,37 +120,37 @@ impl Watcher for NoWatcher {
     }
 }
 
-/// How a run ended.
+/// Outcome of a run.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// All sources came to their end.
+    /// True if all sources reached their end.
     pub complete: bool,
-    /// What was measured.
+    /// Measured results.
     pub results: Results,
-    /// What the requests were like, where that was asked for.
+    /// Profile of the requests, if requested.
     pub profile: Option<Profile>,
-    /// What the device counted in the measured part.
+    /// Counters of the device in the measured part.
     pub counters: Counters,
-    /// The same by class of units, where classes are told apart.
+    /// Counters in the measured part by temperature class, if the device distinguishes classes.
     pub classes: Vec<ClassCounts>,
-    /// Commands in it that made several planes or dies work together.
-    pub parallel: Parallel,
-    /// From the first arrival to the last completion of the measured part.
+    /// Multi-plane and interleaved commands in the measured part.
+    pub merged: Parallel,
+    /// Time from the first arrival to the last completion of the measured part.
     pub measured: Time,
-    /// From the start of the measured part to the last completion.
+    /// Time from the start of the measured part to the last completion.
     pub elapsed: Time,
-    /// Time spent in it, by channel.
+    /// Times in the measured part, indexed by channel.
     pub channels: Vec<ChannelTime>,
-    /// Time spent in it, by die.
+    /// Times in the measured part, indexed by die.
     pub dies: Vec<DieTime>,
-    /// Time for which each LUN worked in it; empty where operations cannot overlap.
+    /// Busy time of each LUN in the measured part. Empty if operations cannot overlap.
     pub luns: Vec<Time>,
-    /// What the controller did in it.
+    /// Work of the controller in the measured part.
     pub controller: ControllerWork,
 }
 
 impl Outcome {
-    /// What lies between two looks at a device: when the measured part began, and at its last answer.
+    /// Creates the outcome from two samples: at the start of the measured part, and at its last completion.
     pub fn between(
         first: &Sample,
         last: Sample,
@@ -180,7 +181,7 @@ impl Outcome {
         }
     }
 
-    /// What was measured on `device`, from which a [`Summary`](crate::metrics::summary::Summary) is made.
+    /// Returns the measurement of `device` from which a [`Summary`](crate::metrics::summary::Summary) is built.
     pub fn measurement<'a>(&'a self, device: &'a Device) -> Measurement<'a> {
         Measurement {
             config: device.config(),
@@ -202,15 +203,15 @@ impl Outcome {
     }
 }
 
-/// What is collected of a run beyond its results, each at a little time for every request.
+/// Optional data to collect during a run. Each costs a little time per request.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RunOptions {
-    /// What the requests are like: [`Outcome::profile`].
+    /// True to collect a profile of the requests: [`Outcome::profile`].
     pub profile: bool,
 }
 
-/// Runs the sources on the device, each with streams of its own, until they end and all is answered. Requests are
-/// numbered from 0 in the order in which they are submitted; the number is their tag.
+/// Runs the sources on the device, each with its own streams, until they end and all requests have completed. Requests
+/// are numbered from 0 in submission order, and this number is their tag.
 pub fn run(
     device: &mut Device,
     sources: &mut [Box<dyn Source>],
@@ -219,7 +220,7 @@ pub fn run(
     run_with(device, sources, watcher, RunOptions::default())
 }
 
-/// As [`run`], and collects what the options ask for.
+/// Does the same as [`run`], and collects the data that `options` selects.
 pub fn run_with(
     device: &mut Device,
     sources: &mut [Box<dyn Source>],
@@ -231,7 +232,8 @@ pub fn run_with(
     Ok(outcome)
 }
 
-/// As [`run_with`], on any SSD. It does not check that the SSD kept within its bounds, which only a [`Device`] has.
+/// Does the same as [`run_with`], on any SSD. It does not check for impossible amounts of work, because only a
+/// [`Device`] has known limits.
 pub fn replay<S: Ssd + ?Sized>(
     ssd: &mut S,
     sources: &mut [Box<dyn Source>],
@@ -241,9 +243,9 @@ pub fn replay<S: Ssd + ?Sized>(
     Runner::new(ssd, sources, options).run(watcher)
 }
 
-/// What has come back.
+/// Completions so far.
 struct Seen {
-    /// The feed of each stream.
+    /// Index of the feed, indexed by stream.
     feed_of: Vec<usize>,
     results: Results,
     profile: Option<Profile>,
@@ -251,7 +253,7 @@ struct Seen {
 }
 
 impl Seen {
-    /// Takes a completion. Inlined, so that a run without breakdowns does not look for them.
+    /// Records a completion. Inlined, so that a run without breakdowns does not test for them.
     #[inline(always)]
     fn record(
         &mut self,
@@ -279,35 +281,35 @@ struct Runner<'a, S: ?Sized> {
     ssd: &'a mut S,
     feeds: Vec<Feed<'a>>,
     seen: Seen,
-    /// What the device was like when the measured part began.
+    /// Sample at the start of the measured part.
     first: Sample,
-    /// Some source waits for others.
+    /// True if a source waits for others.
     waiting: bool,
-    /// When the first source is measured.
+    /// Time at which the measured part of the first source starts.
     measure_from: Time,
     measuring: bool,
     submitted: u64,
-    /// Work of the requests submitted.
+    /// Work of the submitted requests.
     work: u64,
     completions: Vec<Completion>,
     breakdowns: Vec<Breakdown>,
     stopped: bool,
-    /// What the watcher wants: what the probe sees, and when to look at the device next.
+    /// Requests of the watcher: operations of the probe, and the time of the next sample.
     wants_slices: bool,
     look_at: Time,
-    /// What the device was like at the last answer.
+    /// Sample at the last completion.
     last: Option<Sample>,
     sample: Sample,
-    /// The clock, when a request last came or went.
+    /// Time of the last submission or completion.
     counted_until: Time,
-    /// Looks at the device so far.
+    /// Number of samples so far.
     looks: u64,
 }
 
-/// Work of requests between two calls for progress.
+/// Work of requests between two progress reports.
 const PROGRESS_EVERY: u64 = 16_384;
 
-/// Looks at the device between two calls for progress: there may be any number of them before the next completion.
+/// Number of samples between two progress reports, because many samples can precede the next completion.
 const LOOKS_EVERY: u64 = 1024;
 
 impl<'a, S: Ssd + ?Sized> Runner<'a, S> {
@@ -371,12 +373,12 @@ impl<'a, S: Ssd + ?Sized> Runner<'a, S> {
                 if self.last.is_none() && self.all_answered() {
                     self.end_measuring(watcher)?;
                 }
-                // After completions there mostly are events. If not, the next iteration comes here again.
+                // Completions are usually followed by events. If not, the next iteration ends the loop.
                 if !went_on && self.ssd.next_event().is_none() {
                     break;
                 }
             }
-            // While the queue is full, what may be issued next is known when a place becomes free.
+            // While the queue is full, the next submission is only known when a queue slot becomes free.
             let wake = submission.or_else(|| self.ssd.next_room());
             self.advance(wake.unwrap_or(Time::NEVER), watcher)?;
             if self.ssd.now() > Time::LAST {
@@ -400,7 +402,7 @@ impl<'a, S: Ssd + ?Sized> Runner<'a, S> {
             }
         }
         if self.last.is_none() {
-            self.end_measuring(watcher)?; // Requests were lost, which `end` tells.
+            self.end_measuring(watcher)?; // Requests were lost, which `end` reports.
         }
         if self.wants_slices {
             self.hand_over(watcher, Time::NEVER)?;
@@ -408,21 +410,21 @@ impl<'a, S: Ssd + ?Sized> Runner<'a, S> {
         self.end()
     }
 
-    /// Tells how far the run is, and ends it where that is wished.
+    /// Reports progress, and stops the run if the watcher wants to end it.
     fn report(&mut self, now: Time, watcher: &mut dyn Watcher) {
         let share = self.feeds.iter().find_map(|feed| feed.source.progress());
         self.stopped |= !watcher.progress(Progress { completed: self.seen.completed, now, share });
     }
 
-    /// Fails where a policy did.
+    /// Fails if a policy has failed.
     fn check_policies(&self) -> Result<(), RunError> {
         self.ssd.fault().map_or(Ok(()), |fault| Err(RunError::Policy(fault.clone())))
     }
 
-    /// Fails where time has stood still for very many requests and nothing but time ends the workload. `moved` is the
-    /// time when it last moved, and the requests by then.
+    /// Fails if time has not advanced for very many requests and only time ends the workload. `moved` is the time of
+    /// the last advance, and the number of requests completed by then.
     fn check_moves(&self, moved: (Time, u64)) -> Result<(Time, u64), RunError> {
-        /// No device has as many units that are answered at one instant by chance.
+        /// More requests than ordinary workloads complete at one instant.
         const STANDSTILL: u64 = 4_000_000;
         if self.ssd.now() > moved.0 {
             return Ok((self.ssd.now(), self.seen.completed));
@@ -432,7 +434,7 @@ impl<'a, S: Ssd + ?Sized> Runner<'a, S> {
         if completed >= STANDSTILL && endless { Err(RunError::Standstill(completed)) } else { Ok(moved) }
     }
 
-    /// Starts the sources that wait for none, or for those only that have ended.
+    /// Starts the sources that wait for no others, or only for sources that have ended.
     fn start_waiting(&mut self) -> Result<(), SourceError> {
         let now = self.ssd.now();
         self.waiting = false;
@@ -442,7 +444,7 @@ impl<'a, S: Ssd + ?Sized> Runner<'a, S> {
             }
             let others = self.feeds[index].source.waits_for();
             let (at, shift) = match self.feeds.get(others.start..others.end.min(index)).unwrap_or(&[]) {
-                // Arrivals of a source that waits for none count from the start of the simulation.
+                // Arrivals of a source that waits for no others count from the start of the simulation.
                 [] => (now, Time::ZERO),
                 others => match others.iter().try_fold(now, |at, other| Some(at.max(other.end(now)?))) {
                     Some(at) => (at, at),
@@ -461,7 +463,7 @@ impl<'a, S: Ssd + ?Sized> Runner<'a, S> {
         Ok(())
     }
 
-    /// The next request that can be issued: when, and of which feed.
+    /// Returns the time at which the next request can be issued, and its feed.
     fn next_submission(&self) -> Option<(Time, usize)> {
         if self.stopped || !self.ssd.has_room() {
             return None;
@@ -471,12 +473,12 @@ impl<'a, S: Ssd + ?Sized> Runner<'a, S> {
         times.min()
     }
 
-    /// When the next request can be issued.
+    /// Returns the time at which the next request can be issued.
     fn next_time(&self) -> Option<Time> {
         self.next_submission().map(|(at, _)| at)
     }
 
-    /// Issues all requests that can be issued now. Returns when the next one can be.
+    /// Issues all requests that can be issued now. Returns the time at which the next one can be issued.
     fn submit_all(&mut self, now: Time, watcher: &mut dyn Watcher) -> Result<Option<Time>, RunError> {
         while let Some((at, index)) = self.next_submission() {
             if at > now {
@@ -485,7 +487,7 @@ impl<'a, S: Ssd + ?Sized> Runner<'a, S> {
             self.count_outstanding(now);
             let feed = &mut self.feeds[index];
             if let Some(request) = feed.take(now) {
-                // Others look at copies, so that the request itself stays in registers.
+                // Pass copies, so that the request itself stays in registers.
                 let issued = request;
                 feed.source.issued(&issued)?;
                 let request = Request { tag: self.submitted, ..request };
@@ -506,7 +508,8 @@ impl<'a, S: Ssd + ?Sized> Runner<'a, S> {
         Ok(None)
     }
 
-    /// Takes an error of a source for its end if the watcher ends the run: reading may have failed for that.
+    /// Treats an error of a source as its end if the watcher ends the run, because reading may have failed for this
+    /// reason.
     #[cold]
     fn source_failed(
         &mut self,
@@ -560,7 +563,7 @@ impl<'a, S: Ssd + ?Sized> Runner<'a, S> {
         Ok(())
     }
 
-    /// Hands over what the probe has seen, but for what may change after `now`.
+    /// Passes the recorded operations of the probe to the watcher, except those that can change after `now`.
     #[cold]
     fn hand_over(&mut self, watcher: &mut dyn Watcher, now: Time) -> Result<(), RunError> {
         let mut take = |slices: &[Slice], works: &[CoreWork]| {
@@ -570,13 +573,13 @@ impl<'a, S: Ssd + ?Sized> Runner<'a, S> {
         self.ssd.drain_probe(now, &mut take).map_err(RunError::Observer)
     }
 
-    /// Advances the device to the next submission or completion, and starts the measured part when its time comes.
+    /// Advances the device to the next submission or completion, and starts the measured part when it is due.
     fn advance(&mut self, until: Time, watcher: &mut dyn Watcher) -> Result<(), RunError> {
         if self.measuring {
             return self.advance_looking(until, watcher);
         }
         if self.last.is_some() {
-            // Every request completed within the ramp time, so nothing is measured, even if the device works beyond it.
+            // All requests completed during the ramp time, so nothing is measured, even if the device works longer.
             self.ssd.advance_to_completion(until);
             return Ok(());
         }
@@ -590,8 +593,8 @@ impl<'a, S: Ssd + ?Sized> Runner<'a, S> {
         Ok(())
     }
 
-    /// Advances to `until` or the next completion, and lets the watcher look at the device on the way. The clock stands
-    /// still while it looks, so that it changes nothing.
+    /// Advances to `until` or the next completion, and takes the samples that are due before. The clock does not
+    /// advance to a sample's time, so that samples change nothing.
     fn advance_looking(&mut self, until: Time, watcher: &mut dyn Watcher) -> Result<(), RunError> {
         loop {
             let at = self.look_at;
@@ -608,13 +611,13 @@ impl<'a, S: Ssd + ?Sized> Runner<'a, S> {
             if self.looks.is_multiple_of(LOOKS_EVERY) {
                 self.report(at, watcher);
                 if self.stopped {
-                    return Ok(()); // There may be no submission any more, and so nothing to look on for.
+                    return Ok(()); // There may be no further submission, so samples could continue without end.
                 }
             }
         }
     }
 
-    /// Shows the watcher the device at `at`, if it wants to see it.
+    /// Passes a sample at `at` to the watcher, if one is due.
     fn look(&mut self, at: Time, watcher: &mut dyn Watcher) -> Result<(), RunError> {
         if self.look_at > at {
             return Ok(());
@@ -625,7 +628,7 @@ impl<'a, S: Ssd + ?Sized> Runner<'a, S> {
         looked
     }
 
-    /// Shows the watcher what is left to see.
+    /// Passes the remaining samples up to `end` to the watcher, and the last one.
     fn look_last(&mut self, end: Time, watcher: &mut dyn Watcher) -> Result<(), RunError> {
         if !self.measuring || self.look_at == Time::NEVER {
             return Ok(());
@@ -638,15 +641,15 @@ impl<'a, S: Ssd + ?Sized> Runner<'a, S> {
         watcher.last_look(&self.sample).map_err(RunError::Observer)
     }
 
-    /// Whether every request is answered and there will be none any more. That none can be issued now says less: the
-    /// device's queue may be full of answers on their way.
+    /// Returns `true` if all requests have completed and there will be no more. `next_time` cannot show this, because
+    /// it is also `None` while the queue is full of completions that are crossing the link.
     fn all_answered(&self) -> bool {
         let now = self.ssd.now();
         let over = || self.stopped || self.feeds.iter().all(|feed| feed.next_time(now).is_none());
         self.submitted == self.seen.completed && !self.waiting && over()
     }
 
-    /// The measured part ends with the last answer: what cleaning does afterwards is no part of the run.
+    /// Ends the measured part at the last completion. Later garbage collection is not measured.
     fn end_measuring(&mut self, watcher: &mut dyn Watcher) -> Result<(), RunError> {
         let answered = self.seen.results.streams.iter().map(|stream| stream.last).max().unwrap_or(Time::ZERO);
         let end = answered.max(self.ssd.now());
@@ -654,7 +657,7 @@ impl<'a, S: Ssd + ?Sized> Runner<'a, S> {
         let mut last = Sample::default();
         self.ssd.sample(end, &mut last);
         if !self.measuring {
-            self.first = last.clone(); // It ended before it began: nothing was spent in it.
+            self.first = last.clone(); // The measured part never began, so it is empty.
         }
         self.last = Some(last);
         Ok(())
@@ -665,11 +668,11 @@ impl<'a, S: Ssd + ?Sized> Runner<'a, S> {
         self.ssd.sample(at, &mut self.sample);
     }
 
-    /// Adds up how long requests have been outstanding, before their number changes at `now`.
+    /// Adds the time for which requests were outstanding since the last call, before their number changes at `now`.
     #[inline]
     fn count_outstanding(&mut self, now: Time) {
         if self.look_at == Time::NEVER {
-            return; // Nobody looks.
+            return; // No more samples are taken.
         }
         let span = now.since(self.counted_until);
         self.sample.outstanding += u128::from(span.ps()) * u128::from(self.submitted - self.seen.completed);
@@ -692,7 +695,7 @@ impl<'a, S: Ssd + ?Sized> Runner<'a, S> {
     }
 }
 
-/// What was spent between two readings of the times of a sample.
+/// Returns the differences between the times of two samples.
 fn spent<'a>(first: &'a [[i64; 2]], last: &'a [[i64; 2]]) -> impl Iterator<Item = [Time; 2]> + 'a {
     last.iter().zip(first).map(|(last, first)| [since(last[0], first[0]), since(last[1], first[1])])
 }

@@ -1,7 +1,8 @@
-//! SSDs in simulated time: the interface between a device and what drives it.
+//! SSD interface: the methods by which programs drive a device in simulated time.
 //!
-//! Replay, servers and step-by-step simulators call an [`Ssd`]; [`Device`] is one. Replay is generic over it, and
-//! `Box<dyn Ssd>` is one, too. At one instant events of the SSD come first, then completions, then what is submitted.
+//! Replay, servers and step-by-step simulators call an [`Ssd`], which [`Device`] implements. Replay is generic over it,
+//! and `Box<dyn Ssd>` implements it, too. At one instant, events of the SSD are processed first, then completions, then
+//! submissions.
 
 use crate::device::Device;
 use crate::external::Fault;
@@ -14,22 +15,23 @@ use crate::sim::time::Time;
 
 /// SSD in simulated time.
 ///
-/// Its clock moves only when it is advanced. Methods with a body are for what an SSD may have beyond requests and
-/// completions: without them it has none of it.
+/// The clock moves only when the SSD is advanced. Methods with a body are for optional features. Their defaults are
+/// those of an SSD without the feature.
 pub trait Ssd {
-    /// Returns the clock: everything up to here has happened.
+    /// Returns the current time. Everything up to this time has happened.
     fn now(&self) -> Time;
 
-    /// Takes a request at `now`, which is not before the clock. Requests beyond the queue depth wait.
+    /// Submits a request at `now`, which is not before the clock. Requests beyond the queue depth wait.
     fn submit(&mut self, now: Time, request: Request);
 
     /// Returns the number of requests that were submitted and have not completed.
     fn outstanding(&self) -> usize;
 
-    /// Returns `true` if the next request would not wait for room in the queue.
+    /// Returns `true` if the queue has room, so that the next request would not wait.
     fn has_room(&self) -> bool;
 
-    /// Returns when the queue has room again. `None` if it has room, or if that depends on a later event.
+    /// Returns the time at which the queue has room again. `None` if it has room, or if the time depends on a later
+    /// event.
     fn next_room(&self) -> Option<Time> {
         None
     }
@@ -41,7 +43,7 @@ pub trait Ssd {
     fn advance(&mut self, until: Time);
 
     /// Processes events up to and at `until`, or to the end of the first instant with a completion. Leaves the clock at
-    /// the last event, so that a pause changes nothing. Returns the time up to which everything has happened.
+    /// the last event, so that stopping here changes nothing. Returns the time up to which everything has happened.
     fn run_to_completion(&mut self, until: Time) -> Time;
 
     /// Calls [`Ssd::run_to_completion`], and sets the clock to the time that it returns, if that is not
@@ -56,7 +58,7 @@ pub trait Ssd {
     /// Returns `true` if there are completions to take.
     fn has_completions(&self) -> bool;
 
-    /// Appends the completions since the last call, in the order in which they were decided.
+    /// Appends the completions since the last call, in the order in which they were determined.
     fn take_completions(&mut self, into: &mut Vec<Completion>);
 
     /// Returns `true` if latencies are divided into their parts.
@@ -67,43 +69,43 @@ pub trait Ssd {
     /// Appends the latency breakdowns of the completions since the last call, in their order, if there are any.
     fn take_breakdowns(&mut self, _: &mut Vec<Breakdown>) {}
 
-    /// Calls `found` with tag and time of each request whose completion is certain, although it is later than the
-    /// clock. A request is found at each call until it completes. Changes nothing.
+    /// Calls `found` with the tag and completion time of each request whose completion is certain, although it is later
+    /// than the clock. A request is reported by each call until it completes. Changes no state.
     fn committed_completions(&self, _: &mut Room, _found: &mut dyn FnMut(u64, Time)) {}
 
-    /// Writes the counters and times at `at` into a sample. Everything up to `at` has happened, and nothing later.
+    /// Writes the counters and times at `at` to a sample. Everything up to `at` has happened, and nothing later.
     fn sample(&self, at: Time, into: &mut Sample);
 
-    /// Starts a measurement: times in samples count from now on.
+    /// Starts a measurement: times in samples count from the current time.
     fn reset_times(&mut self) {}
 
-    /// Hands the operations that were seen by a probe to `take`, and forgets them; but for those that may change after
-    /// `now`.
+    /// Passes the operations that the probe has recorded to `take`, and clears them, except for those that can change
+    /// after `now`.
     fn drain_probe(&mut self, _now: Time, _take: TakeProbed<'_>) -> Result<(), String> {
         Ok(())
     }
 
-    /// Prefetches the mapping of a request of the near future.
+    /// Prefetches the map entry of a request that will be submitted soon.
     fn prefetch(&self, _: &Request) {}
 
-    /// Prefetches the state of the physical address of a request whose mapping was prefetched before.
+    /// Prefetches the state of the physical address of a request whose map entry was prefetched before.
     fn prefetch_place(&self, _: &Request) {}
 
-    /// Returns the fault of a policy of another program. What happened since then is not valid.
+    /// Returns the fault of an external policy. Results after a fault are invalid.
     fn fault(&self) -> Option<&Fault> {
         None
     }
 
-    /// Describes why requests do not complete although there is no event. Only for a report of a defect.
+    /// Describes why requests do not complete although no event is pending, for the report of a defect.
     fn explain_stall(&self) -> String {
         format!("{} requests are outstanding", self.outstanding())
     }
 }
 
-/// Function that takes operations of the flash array and of the controller's cores.
+/// Callback for operations of the flash array and of the controller's cores.
 pub type TakeProbed<'a> = &'a mut dyn FnMut(&[Slice], &[CoreWork]) -> Result<(), String>;
 
-/// Room for [`Ssd::committed_completions`] to work in. Callers keep it, so that nothing is allocated for a call.
+/// Scratch buffer for [`Ssd::committed_completions`]. Callers keep it, so that calls do not allocate.
 #[derive(Debug, Default)]
 pub struct Room(Vec<(RequestId, Time)>);
 

@@ -1,4 +1,4 @@
-//! A source, and how far it is: when its next request is issued.
+//! Feed: reads requests from a source, and decides when the next one is issued.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -8,10 +8,10 @@ use crate::sim::source::{Pace, Source, SourceError};
 use crate::sim::time::Time;
 use crate::ssd::Ssd;
 
-/// Requests that are read ahead of their issue, so that what they need of the map is in the cache by then.
+/// Number of requests that are read ahead, so that their map entries are in the processor's cache when they are issued.
 const LOOKAHEAD: usize = 16;
 
-/// A source and how far it is.
+/// Source, with its state.
 pub(super) struct Feed<'a> {
     pub(super) source: &'a mut dyn Source,
     stream_base: u16,
@@ -19,25 +19,25 @@ pub(super) struct Feed<'a> {
     pub(super) ended: bool,
     pace: Pace,
     outstanding: u32,
-    /// Closed loop: when each place of the depth that is not free yet may be used.
+    /// Closed loop: times at which the occupied positions of the depth become free, after the think time.
     free_at: BinaryHeap<Reverse<Time>>,
-    /// When it starts; `None` while it waits for other sources.
+    /// Time at which the source starts. `None` while it waits for other sources.
     pub(super) begin: Option<Time>,
-    /// What its requests' times count from.
+    /// Time from which the arrivals of the source count.
     shift: Time,
     pub(super) stop_at: Time,
     pub(super) measure_from: Time,
-    /// The end of its last request.
+    /// Time of the last completion.
     last_finish: Time,
     batch: Batch,
 }
 
-/// The batch that a source of [`Pace::Batch`] is in.
+/// Current batch of a source with [`Pace::Batch`].
 #[derive(Clone, Copy, Debug, Default)]
 struct Batch {
-    /// When its first request was issued.
+    /// Time at which the first request of the batch was issued.
     start: Time,
-    /// Requests issued.
+    /// Number of requests issued, without flushes.
     issued: u32,
 }
 
@@ -60,9 +60,9 @@ impl<'a> Feed<'a> {
         }
     }
 
-    /// Starts the source's times at `at`, from which `shift` its requests' arrivals count.
+    /// Starts the source at `at`, plus its start delay. Its arrivals count from `shift`, plus the start delay.
     pub(super) fn start(&mut self, at: Time, shift: Time) -> Result<(), SourceError> {
-        let late = || SourceError("the workload goes beyond the 213 days that simulated time holds".to_owned());
+        let late = || SourceError("the workload exceeds the limit of 213 days of simulated time".to_owned());
         let after = |from: Time, span: Time| from.0.checked_add(span.0).map(Time).ok_or_else(late);
         let delay = self.source.start_delay();
         let begin = after(at, delay)?;
@@ -76,7 +76,8 @@ impl<'a> Feed<'a> {
         Ok(())
     }
 
-    /// When its last request has completed, or its time is over; `None` while it goes on.
+    /// Returns the time at which the source ended: at its last completion, or at its time limit. `None` if it has not
+    /// ended.
     pub(super) fn end(&self, now: Time) -> Option<Time> {
         let begin = self.begin.filter(|_| self.outstanding == 0)?;
         let last = self.last_finish.max(begin);
@@ -86,7 +87,7 @@ impl<'a> Feed<'a> {
         (self.earliest(now)? >= self.stop_at).then(|| last.max(self.stop_at))
     }
 
-    /// Reads ahead.
+    /// Reads requests ahead.
     pub(super) fn fill<S: Ssd + ?Sized>(&mut self, ssd: &S) -> Result<(), SourceError> {
         while !self.ended && self.ahead.len() < LOOKAHEAD {
             match self.source.next_request()? {
@@ -94,7 +95,7 @@ impl<'a> Feed<'a> {
                     request.stream += self.stream_base;
                     if self.shift > Time::ZERO {
                         let shifted = request.arrival.0.checked_add(self.shift.0);
-                        let late = "arrivals reach 213 days, beyond which there is no time; set runtime";
+                        let late = "arrivals exceed the limit of 213 days of simulated time; set runtime";
                         request.arrival = Time(shifted.ok_or_else(|| SourceError(late.to_owned()))?);
                     }
                     ssd.prefetch(&request);
@@ -109,12 +110,13 @@ impl<'a> Feed<'a> {
         Ok(())
     }
 
-    /// When the next request may be issued, not before `now`; `None` while that depends on a completion, or never.
+    /// Returns the time at which the next request may be issued, not before `now`. `None` if it depends on a
+    /// completion, or if there are no more requests.
     pub(super) fn next_time(&self, now: Time) -> Option<Time> {
         self.earliest(now).filter(|at| *at < self.stop_at)
     }
 
-    /// As [`Feed::next_time`], if time did not end the source.
+    /// Does the same as [`Feed::next_time`], but ignores the time limit of the source.
     fn earliest(&self, now: Time) -> Option<Time> {
         let arrival = self.ahead.front()?.arrival.max(self.begin?);
         let depth = match self.pace {
@@ -139,20 +141,21 @@ impl<'a> Feed<'a> {
         Some(at.max(now))
     }
 
-    /// When a place of the depth is free: from the start, and again one think time after its request's completion.
+    /// Returns the time at which a position of the depth is free: at once if one was never used or is free again,
+    /// otherwise one think time after a completion.
     fn place_free(&self, depth: u32) -> Time {
         let fresh = self.outstanding as usize + self.free_at.len() < depth as usize;
         if fresh { Time::ZERO } else { self.free_at.peek().map_or(Time::ZERO, |at| at.0) }
     }
 
-    /// Whether a request at `at` is no part of the batch any more.
+    /// Returns `true` if a request at `at` does not belong to the current batch.
     fn batch_over(&self, at: Time) -> bool {
         let Pace::Batch { requests, span, .. } = self.pace else { return false };
         let Batch { start, issued } = self.batch;
         issued >= requests || (issued > 0 && at.since(start) >= span)
     }
 
-    /// Takes the next request, to be issued at `now`.
+    /// Removes and returns the next request, which is issued at `now`.
     #[inline]
     pub(super) fn take(&mut self, now: Time) -> Option<Request> {
         let mut request = self.ahead.pop_front()?;
