@@ -261,7 +261,7 @@ def test_a_classifier_separates_data(tmp_path):
     fork = simulator.fork()
     fork.submit("write", 4096, 4096)
     fork.advance()
-    with pytest.raises(fg.FloatgateError, match=r"temperature `test-halves` comes with the program"):
+    with pytest.raises(fg.FloatgateError, match=r"temperature `test-halves` is an external policy"):
         simulator.save(tmp_path / "state")
 
     class Wrong(policies.Classifier):
@@ -576,7 +576,7 @@ def test_device_files_name_policies(tmp_path, command):
     fg.run(device, MIXED)
 
     said = command("run", place, MIXED, status=2)
-    assert "gc.victim: `test-greedy` is no policy of the simulator" in said
+    assert "gc.victim: `test-greedy` is not a built-in policy" in said
     assert "Python" in said
     place.write_text(place.read_text().replace("test-greedy", "missing"))
     with pytest.raises(fg.ConfigError, match="no policy in Python is registered as `missing`.*test-greedy"):

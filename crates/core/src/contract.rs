@@ -1,7 +1,7 @@
-//! Laws that all policies of a family obey, as checks for tests.
+//! Policy contracts: checks for tests that a policy obeys the laws of its family.
 //!
-//! `tests/contract.rs` runs them over the built-in policies. A program with policies of its own runs [`offers`] in a
-//! test, which checks all that its provider offers. Each function panics with the name of a policy that breaks a law.
+//! `tests/contract.rs` checks the built-in policies. A program with external policies calls [`offers`] in a test, which
+//! checks all policies that its provider offers. Each function panics with the name of a policy that breaks a law.
 
 use std::collections::BTreeMap;
 
@@ -18,12 +18,12 @@ use crate::sim::time::Time;
 use crate::state::{Reader, StateError, Writer};
 use crate::work::Class;
 
-/// Checks all policies that a program offers: that devices can name them, their laws, and that a device with them
-/// completes all requests, twice in the same way.
+/// Checks all policies that a program offers. Device files must be able to name them, they must obey their laws, and a
+/// device with them must complete all requests, with the same result in two runs.
 ///
 /// # Panics
 ///
-/// A policy breaks a law.
+/// Panics if a policy breaks a law.
 pub fn offers(makers: &Externals) {
     for offer in makers.offers() {
         let (path, name) = (offer.path(), offer.name());
@@ -33,7 +33,10 @@ pub fn offers(makers: &Externals) {
         let overrides: Vec<String> = small.chain(buffer).chain([format!("{path}={name}")]).collect();
         let device = load_with(makers, "tiny", &overrides).unwrap_or_else(|error| panic!("{path}={name}: {error}"));
         let is_named = device.externals().iter().any(|(key, config)| (*key, config.name.as_str()) == (path, name));
-        assert!(is_named, "{path}={name} is another policy: its name is taken, or its key names no policy");
+        assert!(
+            is_named,
+            "{path}={name} does not name this policy: its name is in use, or its key is not the key of a policy"
+        );
         match path {
             "gc.victim" => victim(&device),
             "buffer.eviction" => eviction(&device),
@@ -42,11 +45,11 @@ pub fn offers(makers: &Externals) {
             "mapping.scheme" => mapping(&device),
             _ => {}
         }
-        assert_eq!(work(&device), work(&device), "{path}={name}: another run has another result");
+        assert_eq!(work(&device), work(&device), "{path}={name}: two runs have different results");
     }
 }
 
-/// Fills a small device, then writes and reads at random. Returns the time of the last completion.
+/// Fills a small device, then writes and reads randomly. Returns the time of the last completion.
 fn work(config: &DeviceConfig) -> Time {
     let mut device = Device::new(config.clone(), Options::default()).unwrap_or_else(|error| panic!("{error}"));
     let (units, per_unit) = (config.logical_units(), config.sectors_per_unit());
@@ -73,12 +76,13 @@ fn work(config: &DeviceConfig) -> Time {
     completions.iter().map(|completion| completion.finish).max().unwrap_or_default()
 }
 
-/// Checks that a mapping scheme loses nothing: units are written whole and in part, trimmed and written again at
-/// random, without time and in time, and the last version of each sector is read. At rest, all counts are right.
+/// Checks that a mapping scheme loses no data. Writes units wholly and partly, trims them and writes them again at
+/// random, in functional mode and in timed mode. Then the last version of each sector must be readable, and all counts
+/// must be right.
 ///
 /// # Panics
 ///
-/// The scheme breaks a law.
+/// Panics if the scheme breaks a law.
 pub fn mapping(config: &DeviceConfig) {
     let name = config.mapping.scheme.name();
     let mut device = Device::new(config.clone(), Options { verify: true, ..Options::default() })
@@ -128,34 +132,35 @@ pub fn mapping(config: &DeviceConfig) {
         finish(&mut device);
     }
     let read = device.take_contents();
-    assert_eq!(read.len() as u64, units, "{name}: each read returns its data");
+    assert_eq!(read.len() as u64, units, "{name}: each read must return its data");
     for (lpn, held) in read {
         let unit = lpn as usize * per_unit as usize;
         assert_eq!(held, expected[unit..unit + per_unit as usize], "{name}: unit {lpn}");
     }
 }
 
-/// Checks that a scheduler ranks every class, and does not let the host stop what frees space.
+/// Checks that a scheduler ranks every class, and that host programs do not take priority over operations that free
+/// space.
 ///
 /// # Panics
 ///
-/// The scheduler breaks a law.
+/// Panics if the scheduler breaks a law.
 pub fn scheduler(device: &DeviceConfig) {
     let name = device.scheduler.name();
     let scheduler = device.scheduler.build(device, 1).expect("defaults are valid");
     for class in Class::ALL {
         assert!(usize::from(scheduler.rank(class)) < RANKS, "{name}: {class:?}");
     }
-    // Without these, nothing could be written any more.
+    // Without these operations, no more blocks become free.
     assert!(scheduler.rank(Class::UrgentGc) <= scheduler.rank(Class::HostProgram), "{name}");
     assert!(scheduler.rank(Class::Summary) <= scheduler.rank(Class::HostProgram), "{name}");
 }
 
-/// Checks that an allocation scheme has a home for all pages or for none.
+/// Checks that an allocation scheme has a home plane for all pages or for none.
 ///
 /// # Panics
 ///
-/// The scheme breaks a law.
+/// Panics if the scheme breaks a law.
 pub fn allocation(device: &DeviceConfig) {
     let name = device.allocation.name();
     let scheme = device.allocation.build(device, 1).expect("defaults are valid");
@@ -165,12 +170,12 @@ pub fn allocation(device: &DeviceConfig) {
     assert_eq!(scheme.order().len(), device.total_planes(), "{name}");
 }
 
-/// Checks an eviction policy: inserts, accesses, cleans, removes and evicts units at random. A model of the contents
-/// says what may be evicted.
+/// Checks an eviction policy: inserts, accesses, writes back, removes and evicts units at random. A model of the
+/// contents determines which units may be evicted.
 ///
 /// # Panics
 ///
-/// The policy breaks a law, or the device has no buffer.
+/// Panics if the policy breaks a law, or if the device has no buffer.
 pub fn eviction(device: &DeviceConfig) {
     let config = &device.buffer.as_ref().expect("a device with a buffer").eviction;
     let mut policy = config.build(device, 7).expect("defaults are valid");
@@ -183,13 +188,19 @@ pub fn eviction(device: &DeviceConfig) {
         match (rng.below(8), there.get(&unit).copied()) {
             (0, _) => {
                 policy.take(&mut victims);
-                assert_eq!(victims.is_empty(), there.is_empty(), "{}: nothing is taken of something", config.name());
+                assert_eq!(
+                    victims.is_empty(),
+                    there.is_empty(),
+                    "{}: units must be evicted if and only if there are any",
+                    config.name()
+                );
                 taken += victims.len();
                 let held = |entry: u32| there.iter().find(|(_, held)| **held == entry).map(|(unit, _)| *unit);
-                let units: Vec<u32> = victims.iter().map(|&entry| held(entry).expect("it is there")).collect();
+                let units: Vec<u32> =
+                    victims.iter().map(|&entry| held(entry).expect("evicted entries must hold a unit")).collect();
                 assert!(units.is_sorted(), "{}: {units:?} are not in order", config.name());
                 for (unit, entry) in units.into_iter().zip(victims.drain(..)) {
-                    assert!(there.remove(&unit).is_some(), "{}: taken twice", config.name());
+                    assert!(there.remove(&unit).is_some(), "{}: a unit was evicted twice", config.name());
                     free.push(entry);
                 }
             }
@@ -208,7 +219,7 @@ pub fn eviction(device: &DeviceConfig) {
             }
         }
     }
-    assert!(taken > 2_000, "{}: only {taken} taken", config.name());
+    assert!(taken > 2_000, "{}: only {taken} units were evicted", config.name());
 }
 
 /// Fills the next block of a plane and closes it with `valid` valid units.
@@ -220,7 +231,7 @@ pub fn close(space: &mut Space, plane: PlaneId, valid: u32) -> BlockId {
     block
 }
 
-/// Returns the same victim policy, by way of a saved state if it can be saved.
+/// Saves and loads a victim policy. Returns a clone instead if the policy cannot be saved.
 fn saved_and_loaded(victim: &Victim, device: &DeviceConfig) -> Victim {
     let mut bytes = Vec::new();
     let mut writer = Writer::new(&mut bytes).expect("it is in memory");
@@ -237,12 +248,12 @@ fn saved_and_loaded(victim: &Victim, device: &DeviceConfig) -> Victim {
     loaded
 }
 
-/// Checks a victim policy: closes, shrinks and takes blocks at random. A model of the closed blocks says what may be
-/// taken. A twin that is saved and loaded, or cloned, chooses the same.
+/// Checks a victim policy: closes blocks, invalidates units and takes victims at random. A model of the closed blocks
+/// determines which blocks may be taken. A twin that is saved and loaded, or cloned, must make the same choices.
 ///
 /// # Panics
 ///
-/// The policy breaks a law.
+/// Panics if the policy breaks a law.
 pub fn victim(device: &DeviceConfig) {
     let name = device.gc.victim.name();
     let mut space = Space::new(device, 7, false).expect("defaults are valid");
@@ -262,11 +273,15 @@ pub fn victim(device: &DeviceConfig) {
                 let any = of_plane.clone().any(|b| candidates[b as usize].is_some_and(|valid| valid < full));
                 let expected = any.then(|| twin.choose(&space.view(region))).flatten();
                 let chosen = space.take_victim(region, 0);
-                assert_eq!(chosen, expected, "{name}: another one when loaded");
-                assert_eq!(chosen.is_some(), any, "{name}: a victim if some block would gain anything");
+                assert_eq!(chosen, expected, "{name}: the twin chose another block");
+                assert_eq!(
+                    chosen.is_some(),
+                    any,
+                    "{name}: must choose a victim if and only if some block has invalid units"
+                );
                 let Some(chosen) = chosen else { continue };
-                assert!(of_plane.contains(&chosen.0), "{name}: not of the plane");
-                assert!(candidates[chosen.index()].take().is_some(), "{name}: no candidate");
+                assert!(of_plane.contains(&chosen.0), "{name}: the victim is not in the plane");
+                assert!(candidates[chosen.index()].take().is_some(), "{name}: the victim is not a closed block");
                 space.invalidate_all(chosen);
                 space.await_erase(chosen);
                 space.erased(chosen);
@@ -286,7 +301,7 @@ pub fn victim(device: &DeviceConfig) {
             twin = saved_and_loaded(&twin, device);
         }
     }
-    space.recount().expect("the space counts right");
+    space.recount().expect("the counts of the space must be right");
     assert!(space.fault().is_none(), "{name}: {}", space.fault().map(ToString::to_string).unwrap_or_default());
     assert!(taken > 1_000, "{name}: only {taken} victims");
 }

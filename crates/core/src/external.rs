@@ -1,13 +1,14 @@
-//! Policies that the program which runs the device brings along, such as a script in Python.
+//! External policies: policies of the program that runs the device, such as a Python script.
 //!
-//! A device file names one, `gc.victim = { external = { name = "coldest" } }`, and the program gives the device a
-//! [`Provider`] that makes it. What it answers is checked before it is used. When it fails, or answers what cannot be,
-//! the device remembers that as a [`Fault`] and goes on with a choice of its own, so that it stays whole; whoever runs
-//! it asks for the fault now and then, and stops. So nothing is asked where all policies are built in.
+//! A device file names an external policy, `gc.victim = { external = { name = "coldest" } }`, and the program passes
+//! the device a [`Provider`] that builds it. The device checks each result of the policy before it uses it. If the
+//! policy fails or returns an invalid result, the device stores a [`Fault`], and from then on makes its own choices, so
+//! that its state stays consistent. The caller polls for the fault and ends the run. Devices with only built-in
+//! policies make no such checks.
 //!
-//! A provider may also list its policies as [`Offer`]s. Then device files name them like built-in ones,
-//! `gc.victim = "coldest"`, and the schema and the suggestions in errors include them. `examples/policies` is a program
-//! with such a provider.
+//! A provider can also list its policies as [`Offer`]s. Then device files name them like built-in ones, `gc.victim =
+//! "coldest"`, and the schema and the suggestions in errors include them. See `examples/policies` for a program with
+//! such a provider.
 
 mod fault;
 
@@ -27,17 +28,16 @@ use crate::sim::time::Time;
 use crate::work::{Class, LunQueue};
 pub use fault::{Cause, Fault};
 
-/// The key of an external policy, beside the names of the built-in ones.
+/// Key of an external policy in device files, where built-in policies have their names.
 pub const EXTERNAL: &str = "external";
 
-/// Which policy is meant.
+/// Reference to an external policy in a device file.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ExternalConfig {
-    /// What the program that runs the device calls the policy.
+    /// Name under which the program that runs the device registers the policy.
     pub name: String,
-    /// Digest of the policy's source, so that devices and results of different sources are told apart. The program
-    /// writes it down.
+    /// Digest of the policy's source, to distinguish devices and results of different sources. The program fills it in.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub source: String,
     /// Options of the policy.
@@ -46,17 +46,17 @@ pub struct ExternalConfig {
     pub options: Map<String, Value>,
 }
 
-/// An answer that breaks the contract.
+/// Error: a result breaks the contract of the policy.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 struct Refused(String);
 
-/// Which policy to make.
+/// Policy that a provider is to build.
 #[derive(Clone, Copy, Debug)]
 pub struct Wanted<'a> {
-    /// The key that names it, like `gc.victim`.
+    /// Key of the policy, such as `gc.victim`.
     pub path: &'static str,
-    /// Its name and options.
+    /// Name and options of the policy.
     pub config: &'a ExternalConfig,
     /// Seed of all random numbers of the device.
     pub seed: u64,
@@ -69,7 +69,7 @@ impl Wanted<'_> {
         Arc::new(Refused(format!("the program that runs the device has no policy `{}` for `{path}`", config.name)))
     }
 
-    /// Returns the error that the policy cannot be made, for this reason.
+    /// Returns the error that the policy cannot be built, for this reason.
     pub fn refused(&self, why: String) -> Cause {
         Arc::new(Refused(why))
     }
@@ -78,7 +78,8 @@ impl Wanted<'_> {
     ///
     /// # Errors
     ///
-    /// An option has an unknown name or a wrong value. Options of a policy with an [`Offer`] were checked before.
+    /// Fails if an option has an unknown name or an invalid value. Options of a policy with an [`Offer`] were checked
+    /// before.
     pub fn options<O: DeserializeOwned>(&self) -> Result<O, Cause> {
         read_options(&self.config.options).map_err(|what| Arc::new(Refused(what)) as Cause)
     }
@@ -88,7 +89,7 @@ fn read_options<O: DeserializeOwned>(options: &Map<String, Value>) -> Result<O, 
     serde_json::from_value(Value::Object(options.clone())).map_err(|error| error.to_string())
 }
 
-/// Policy of a provider that device files name like a built-in one.
+/// Policy of a provider that device files name like a built-in policy.
 #[derive(Clone, Debug)]
 pub struct Offer {
     path: &'static str,
@@ -101,11 +102,11 @@ pub struct Offer {
 }
 
 impl Offer {
-    /// Offers the policy `name` for the key `path`, such as `gc.victim`. `doc` is a sentence for the schema, and `O`
-    /// the type of its options.
+    /// Offers the policy `name` for the key `path`, such as `gc.victim`. `doc` is a sentence for the schema, and `O` is
+    /// the type of the options.
     ///
-    /// All options need a default, as with `#[serde(default, deny_unknown_fields)]`, because the name alone stands for
-    /// the policy with its default options.
+    /// All options need a default, as with `#[serde(default, deny_unknown_fields)]`, because the name alone means the
+    /// policy with its default options.
     pub fn new<O: DeserializeOwned + schemars::JsonSchema>(
         path: &'static str,
         name: &'static str,
@@ -120,8 +121,8 @@ impl Offer {
         Offer { path, name, doc, source: "", options, check }
     }
 
-    /// Sets what distinguishes devices and results with this implementation from those with others, such as the version
-    /// of its crate.
+    /// Sets the identification of this implementation, such as the version of its crate, to distinguish devices and
+    /// results from those with other implementations.
     pub fn with_source(self, source: &'static str) -> Offer {
         Offer { source, ..self }
     }
@@ -136,12 +137,12 @@ impl Offer {
         self.name
     }
 
-    /// Returns a sentence about the policy.
+    /// Returns the description of the policy.
     pub fn doc(&self) -> &'static str {
         self.doc
     }
 
-    /// Returns what distinguishes the implementation from others.
+    /// Returns the identification of the implementation.
     pub fn source(&self) -> &'static str {
         self.source
     }
@@ -155,59 +156,60 @@ impl Offer {
     ///
     /// # Errors
     ///
-    /// The invalid option, and what is wrong with it.
+    /// Fails with the name of the invalid option and the cause.
     pub fn check(&self, options: &Map<String, Value>) -> Result<(), String> {
         (self.check)(options)
     }
 }
 
-/// Makes policies by their names. A program that has no policies of a family leaves out its method.
+/// Builder of external policies. A program without policies of a family omits the method of the family.
 pub trait Provider: Send + Sync {
-    /// Lists the policies that device files name like built-in ones. A name of a built-in policy remains that policy's.
+    /// Lists the policies that device files name like built-in ones. If a built-in policy has the same name, the name
+    /// refers to the built-in one.
     fn offers(&self) -> Vec<Offer> {
         Vec::new()
     }
-    /// Makes what chooses victims.
+    /// Builds a victim policy.
     fn victim(&self, wanted: Wanted) -> Result<Box<dyn ExternalVictim>, Cause> {
         Err(wanted.unknown())
     }
-    /// Makes what says when a plane is cleaned.
+    /// Builds a trigger of garbage collection.
     fn trigger(&self, wanted: Wanted) -> Result<Box<dyn ExternalTrigger>, Cause> {
         Err(wanted.unknown())
     }
-    /// Makes what levels wear.
+    /// Builds a wear-leveling policy.
     fn wear(&self, wanted: Wanted) -> Result<Box<dyn ExternalWear>, Cause> {
         Err(wanted.unknown())
     }
-    /// Makes what says where flash pages' worth of units go, of which the device has `pages`.
+    /// Builds an allocation scheme for the logical space of the device, which has `pages` flash pages of units.
     fn allocation(&self, wanted: Wanted, _pages: u32) -> Result<Placing, Cause> {
         Err(wanted.unknown())
     }
-    /// Makes what tells the classes of units.
+    /// Builds a classifier of units.
     fn classifier(&self, wanted: Wanted) -> Result<Box<dyn ExternalClassifier>, Cause> {
         Err(wanted.unknown())
     }
-    /// Makes what chooses what leaves the buffer, which has room for `entries` units.
+    /// Builds an eviction policy for a buffer with room for `entries` units.
     fn eviction(&self, wanted: Wanted, _entries: u32) -> Result<Box<dyn ExternalEviction>, Cause> {
         Err(wanted.unknown())
     }
-    /// Makes a mapping scheme for a device.
+    /// Builds a mapping scheme for a device.
     fn mapping(&self, wanted: Wanted, _device: &DeviceConfig) -> Result<Box<dyn ExternalMapping>, Cause> {
         Err(wanted.unknown())
     }
-    /// Makes what chooses the operations that LUNs start.
+    /// Builds a scheduler.
     fn scheduler(&self, wanted: Wanted) -> Result<Box<dyn ExternalScheduler>, Cause> {
         Err(wanted.unknown())
     }
 }
 
-/// Who makes a device's external policies, if anybody does. It comes with the program, not with the device file, so
-/// devices that differ in nothing else are equal.
+/// Provider of a device's external policies, if there is one. It belongs to the program, not to the device file, so
+/// devices that differ only in it are equal.
 #[derive(Clone, Default)]
 pub struct Externals(Option<Arc<dyn Provider>>);
 
 impl Externals {
-    /// By this program.
+    /// Creates the value for this provider.
     pub fn by(provider: Arc<dyn Provider>) -> Externals {
         Externals(Some(provider))
     }
@@ -217,12 +219,12 @@ impl Externals {
         self.0.as_ref().map(|provider| provider.offers()).unwrap_or_default()
     }
 
-    /// Who makes the policy, or why there is none.
+    /// Returns the provider of the policy, or an error if there is none.
     pub fn provider(&self, wanted: Wanted) -> Result<&dyn Provider, String> {
         self.0.as_deref().ok_or_else(|| {
             format!(
-                "`{}` is no policy of the simulator: it was written in Python or another program, which has to run \
-                 this device, with the policy registered (docs/policies.md)",
+                "`{}` is not a built-in policy: run the device from the program, in Python or another language, that \
+                 registers the policy (docs/policies.md)",
                 wanted.config.name
             )
         })
@@ -241,27 +243,27 @@ impl fmt::Debug for Externals {
     }
 }
 
-/// Chooses victims among the closed blocks of a plane.
+/// External victim policy: chooses victims among the closed blocks of a plane.
 pub trait ExternalVictim: Send + Sync {
     /// Returns the position of the victim among the closed blocks of a region, of which there is at least one. They are
-    /// in the order of their valid units. Of equally many, the one comes first that has had so few for the longest
-    /// time.
+    /// in ascending order of their valid units. Of blocks with equal counts, the one that reached this count first
+    /// comes first.
     fn choose(&mut self, view: &RegionView) -> Result<i64, Cause>;
-    /// Another one with the same state.
+    /// Returns another policy with the same state.
     fn fork(&self) -> Result<Box<dyn ExternalVictim>, Cause>;
 }
 
-/// Says when a plane is cleaned.
+/// External trigger: decides when garbage collection of a plane starts.
 pub trait ExternalTrigger: Send + Sync {
-    /// Whether to clean a plane now that may be, and need not be.
+    /// Returns `true` if garbage collection of a plane is to start now, when it may start but does not have to.
     fn wants(&mut self, view: &RegionView) -> Result<bool, Cause>;
-    /// Another one with the same state.
+    /// Returns another policy with the same state.
     fn fork(&self) -> Result<Box<dyn ExternalTrigger>, Cause>;
 }
 
-/// Levels wear, as [`WearPolicy`](crate::ftl::gc::wear::WearPolicy) does.
+/// External wear-leveling policy, see [`WearPolicy`](crate::ftl::gc::wear::WearPolicy).
 pub trait ExternalWear: Send + Sync {
-    /// Returns the position of the block to open among `oldest`, free blocks of which there is at least one.
+    /// Returns the position of the block to open among the free blocks `oldest`, of which there is at least one.
     fn pick_free(&mut self, view: &RegionView, oldest: &[BlockId]) -> Result<i64, Cause>;
     /// Returns `true` if garbage collection may take a victim.
     fn allows(&mut self, view: &RegionView, victim: BlockId) -> Result<bool, Cause>;
@@ -271,61 +273,61 @@ pub trait ExternalWear: Send + Sync {
     fn fork(&self) -> Result<Box<dyn ExternalWear>, Cause>;
 }
 
-/// Tells the classes of units that the host writes.
+/// External classifier of the units that the host writes.
 pub trait ExternalClassifier: Send + Sync {
-    /// The class of a unit that is written now: 0 for what stays longest.
+    /// Returns the class of a unit that is written now: 0 for data that stay longest.
     fn classify(&mut self, written: Written) -> Result<i64, Cause>;
-    /// Another one with the same state.
+    /// Returns another policy with the same state.
     fn fork(&self) -> Result<Box<dyn ExternalClassifier>, Cause>;
 }
 
-/// How planes are chosen for host writes.
+/// Method by which planes are chosen for host writes.
 pub enum Placing {
-    /// By flash page's worth of units of the host's address space: its plane.
+    /// Fixed plane of each flash page of units in the host's address space.
     Table(Vec<u32>),
-    /// When a plane is idle.
+    /// Choice whenever a plane is idle.
     Choice(Box<dyn ExternalAllocation>),
 }
 
-/// Chooses planes for host writes.
+/// External allocation scheme: chooses planes for host writes.
 pub trait ExternalAllocation: Send + Sync {
-    /// The position of the plane among `planes`, of which there is one at least, in ascending order.
+    /// Returns the position of the chosen plane among `planes`. There is at least one, and they are in ascending order.
     fn choose(&mut self, planes: &[u32]) -> Result<i64, Cause>;
-    /// Another one with the same state.
+    /// Returns another policy with the same state.
     fn fork(&self) -> Result<Box<dyn ExternalAllocation>, Cause>;
 }
 
-/// Chooses what leaves the buffer. Units are told of by the number of their entry, as by
-/// [`EvictionPolicy`](crate::cache::eviction::EvictionPolicy).
+/// External eviction policy: chooses the units that the buffer evicts. Units are identified by the number of their
+/// entry, as in [`EvictionPolicy`](crate::cache::eviction::EvictionPolicy).
 pub trait ExternalEviction: Send + Sync {
-    /// A unit has come.
+    /// Notifies the policy that a unit was inserted.
     fn on_insert(&mut self, entry: u32, lpn: u32, dirty: bool, read: bool) -> Result<(), Cause>;
-    /// A unit was hit.
+    /// Notifies the policy that a unit was hit.
     fn on_access(&mut self, entry: u32, write: bool, dirty: bool) -> Result<(), Cause>;
-    /// A dirty unit is in flash now and stays.
+    /// Notifies the policy that a dirty unit was written back and remains in the buffer.
     fn on_clean(&mut self, entry: u32) -> Result<(), Cause>;
-    /// A unit has left without being chosen.
+    /// Notifies the policy that a unit was removed without being chosen.
     fn on_remove(&mut self, entry: u32) -> Result<(), Cause>;
-    /// The entries that leave, one at least of those that are there; they are forgotten.
+    /// Adds the entries to evict to `chosen`: at least one of those in the buffer. The policy forgets them.
     fn choose(&mut self, chosen: &mut Vec<i64>) -> Result<(), Cause>;
-    /// Another one with the same state.
+    /// Returns another policy with the same state.
     fn fork(&self) -> Result<Box<dyn ExternalEviction>, Cause>;
 }
 
-/// A mapping scheme. It has blocks of its own, which all host writes go to, and takes part in the stages of a device
-/// that [`Hooks::places`](crate::ftl::mapping::Hooks) names.
+/// External mapping scheme. It has its own blocks, to which all host writes go, and takes part in the stages of a
+/// device that [`Hooks::places`](crate::ftl::mapping::Hooks) names.
 ///
-/// Unlike other policies, a scheme is not asked for a choice: it moves data. A scheme that loses some is found by the
-/// checks of the contract tests, and by runs with verification.
+/// Unlike other policies, a scheme makes no choices that the device could check, but moves data. The checks of the
+/// contract tests and runs with verification detect a scheme that loses data.
 pub trait ExternalMapping: Mapping + MappingInTime<dyn Context> + fmt::Debug + Send + Sync {
-    /// Returns another one with the same state.
+    /// Returns another scheme with the same state.
     fn fork(&self) -> Box<dyn ExternalMapping>;
 }
 
-/// Chooses the operation that a LUN starts next.
+/// External scheduler: chooses the operation that a LUN starts next.
 pub trait ExternalScheduler: Send + Sync {
-    /// Returns the rank of operations of `class`, from 0, which goes first, to 3. It is called once for each class, as
-    /// the device is built.
+    /// Returns the rank of operations of `class`, from 0 (first) to 3. Called once for each class when the device is
+    /// built.
     fn rank(&mut self, class: Class) -> Result<i64, Cause>;
     /// See [`SchedulerPolicy::reconsiders`](crate::scheduler::SchedulerPolicy::reconsiders).
     fn reconsiders(&self) -> bool {
@@ -338,13 +340,13 @@ pub trait ExternalScheduler: Send + Sync {
     /// Returns the position in `queue` of the operation that starts, or `None` to leave the choice to the ranks. The
     /// queue has at least two operations. See [`SchedulerPolicy::pick`](crate::scheduler::SchedulerPolicy::pick).
     fn pick(&mut self, queue: &LunQueue, now: Time) -> Result<Option<i64>, Cause>;
-    /// Another one with the same state.
+    /// Returns another policy with the same state.
     fn fork(&self) -> Result<Box<dyn ExternalScheduler>, Cause>;
 }
 
-/// What can be forked, or fails to be.
+/// Object that can be forked.
 pub trait Fork {
-    /// Another one with the same state.
+    /// Returns another policy with the same state.
     fn forked(&self) -> Result<Box<Self>, Cause>;
 }
 
@@ -368,7 +370,7 @@ forks!(
     ExternalScheduler
 );
 
-/// An external policy until it fails: after that it is not asked any more.
+/// External policy, until it fails. After a failure it is no longer called.
 pub struct Guard<T: ?Sized> {
     who: String,
     policy: Option<Box<T>>,
@@ -376,7 +378,7 @@ pub struct Guard<T: ?Sized> {
 }
 
 impl<T: ?Sized> Guard<T> {
-    /// The policy that was wanted; or that there is none, for this reason.
+    /// Creates the guard of a policy, or one with a fault if the policy could not be built.
     pub fn new(wanted: Wanted, made: Result<Box<T>, Cause>) -> Guard<T> {
         let mut guard = Guard::none(wanted);
         match made {
@@ -386,12 +388,12 @@ impl<T: ?Sized> Guard<T> {
         guard
     }
 
-    /// A policy that is not asked again.
+    /// Creates a guard without a policy.
     pub fn none(wanted: Wanted) -> Guard<T> {
         Guard { who: format!("{} `{}`", wanted.path, wanted.config.name), policy: None, fault: None }
     }
 
-    /// The answer of the policy, unless it has failed.
+    /// Calls the policy and returns its result, or `None` if it fails or has failed before.
     pub fn ask<R>(&mut self, ask: impl FnOnce(&mut T) -> Result<R, Cause>) -> Option<R> {
         match ask(self.policy.as_deref_mut()?) {
             Ok(answer) => Some(answer),
@@ -402,7 +404,7 @@ impl<T: ?Sized> Guard<T> {
         }
     }
 
-    /// The chosen one of `count`, unless there is none of this position.
+    /// Returns the position `chosen`, or refuses it and returns `None` if it is not below `count`.
     pub fn position(&mut self, chosen: i64, count: usize, of: &str) -> Option<usize> {
         match usize::try_from(chosen).ok().filter(|position| *position < count) {
             None => {
@@ -413,7 +415,7 @@ impl<T: ?Sized> Guard<T> {
         }
     }
 
-    /// The policy has answered what cannot be.
+    /// Refuses an invalid result of the policy: stores a fault, and calls the policy no longer.
     pub fn refuse(&mut self, what: String) {
         self.fail(Arc::new(Refused(what)));
     }
@@ -423,24 +425,24 @@ impl<T: ?Sized> Guard<T> {
         self.fault.get_or_insert(Fault::new(self.who.clone(), cause));
     }
 
-    /// What went wrong.
+    /// Returns the fault of the policy.
     pub fn fault(&self) -> Option<&Fault> {
         self.fault.as_ref()
     }
 
-    /// Why it is in no saved state.
+    /// Returns the error that the policy cannot be saved.
     pub fn not_saved(&self) -> String {
         not_saved(&self.who)
     }
 }
 
-/// Returns why an external policy is in no saved state.
+/// Returns the error that an external policy cannot be saved.
 pub fn not_saved(who: &str) -> String {
-    format!("{who} comes with the program that runs the device: what it knows cannot be saved")
+    format!("{who} is an external policy: its state cannot be saved")
 }
 
 impl<T: ?Sized + Fork> Clone for Guard<T> {
-    /// Forks the policy; that it cannot be forked is a fault of the clone.
+    /// Forks the policy. If this fails, the clone has a fault.
     fn clone(&self) -> Guard<T> {
         let mut guard = Guard { who: self.who.clone(), policy: None, fault: self.fault.clone() };
         match self.policy.as_deref().map(Fork::forked) {

@@ -1,34 +1,35 @@
-//! Policy families: one policy is one new file and one line.
+//! Policy families: a macro that declares all policies of a family, with one file and one line per policy.
 //!
-//! The line in [`policy_family!`](crate::policy_family) declares the module, the config variant and its name, the
-//! constructor, and so reaches the parser, the JSON schema, the reference page, the list of names in errors and the
-//! contract tests.
+//! The line in [`policy_family!`](crate::policy_family) declares the module, the config variant, its name and the
+//! constructor. The parser, the JSON schema, the reference page, the list of names in errors and the contract tests
+//! follow from it.
 
 use crate::config::DeviceConfig;
 
-/// What every policy of every family has: its options, and how it is made from them.
+/// Policy of any family: its options, and its constructor.
 pub trait Policy: Sized + Clone + std::fmt::Debug {
-    /// The options; `{}` where there are none.
+    /// Options of the policy. `{}` if it has none.
     type Config: Default + Clone + PartialEq + std::fmt::Debug;
 
-    /// Says which option cannot be on this device, and why. It must be cheap: nothing is built.
+    /// Checks the options for this device. Fails with the invalid option and the cause. Must be cheap, because nothing
+    /// is built here.
     fn check(_options: &Self::Config, _device: &DeviceConfig) -> Result<(), String> {
         Ok(())
     }
 
-    /// Builds the policy for a device, or says which option cannot be and why.
+    /// Builds the policy for a device. Fails with the invalid option and the cause.
     fn new(options: &Self::Config, device: &DeviceConfig, seed: u64) -> Result<Self, String>;
 }
 
 /// Declares one policy family.
 ///
-/// In a config a policy is its name (`victim = "greedy"`) or a table of one key with its options
-/// (`victim = { d-choices = { d = 10 } }`): serde's external tagging, which keeps errors at the exact key, and the
-/// bare name for defaults. The built policy is an enum, so that a device can be cloned, and derefs to the family's
-/// trait: the dispatch costs 1-3 % of an event.
+/// Device files give a policy as its name (`victim = "greedy"`), or as a table of one key with its options (`victim = {
+/// d-choices = { d = 10 } }`). This is serde's external tagging, which reports errors at the exact key, plus the bare
+/// name for default options. The built policy is an enum, so that a device can be cloned. It derefs to the family's
+/// trait, which costs 1-3 % of an event.
 ///
-/// With `or external`, a module that is declared beside it, the family also takes policies that the program which runs
-/// the device brings along ([`external`](crate::external)): `victim = { external = { name = "..." } }`.
+/// A family that is declared with `or external`, the name of a module, also accepts policies of the program that runs
+/// the device ([`external`](crate::external)): `victim = { external = { name = "..." } }`.
 #[macro_export]
 macro_rules! policy_family {
     ($(#[doc = $doc:literal])* $family:ident / $config:ident: dyn $contract:ident $(, or $external:ident)? {
@@ -41,21 +42,22 @@ macro_rules! policy_family {
         pub enum $config {
             $($(#[doc = $policy_doc])* $policy(<$module::$policy as $crate::policy::Policy>::Config),)+
             $(
-                /// One that the program which runs the device brings along, by its name there (docs/policies.md).
+                /// External policy, by the name under which the program that runs the device registers it
+                /// (docs/policies.md).
                 External($external::Config),
             )?
         }
 
         impl $config {
-            /// The names of the family's policies.
+            /// Names of the built-in policies of the family.
             pub const NAMES: &'static [&'static str] = &[$($name),+];
 
-            /// Every policy with its default options, for contract tests and lists.
+            /// Returns every built-in policy with its default options, for contract tests and lists.
             pub fn all() -> Vec<$config> {
                 vec![$($config::$policy(Default::default())),+]
             }
 
-            /// The policy's name.
+            /// Returns the name of the policy.
             pub fn name(&self) -> &str {
                 match self {
                     $($config::$policy(_) => $name,)+
@@ -63,7 +65,8 @@ macro_rules! policy_family {
                 }
             }
 
-            /// Says which option cannot be on this device, and why: the policy's name, and what is wrong.
+            /// Checks the options for this device. Fails with the name of the policy, and the invalid option with the
+            /// cause.
             pub fn check(&self, device: &$crate::config::DeviceConfig) -> Result<(), (&'static str, String)> {
                 match self {
                     $($config::$policy(options) => {
@@ -123,7 +126,7 @@ macro_rules! policy_family {
                     fn visit_map<A: serde::de::MapAccess<'de>>(self, mut map: A) -> Result<$config, A::Error> {
                         use serde::de::Error;
                         let Some(name) = map.next_key::<String>()? else {
-                            return Err(A::Error::custom(format!("an empty table: name one of {}", $config::NAMES.join(", "))));
+                            return Err(A::Error::custom(format!("an empty table: expected one of {}", $config::NAMES.join(", "))));
                         };
                         let policy = match name.as_str() {
                             $($name => $config::$policy(map.next_value()?),)+
@@ -160,8 +163,8 @@ macro_rules! policy_family {
                 $({
                     let options = generator.subschema_for::<$external::Config>();
                     choices.push(schemars::json_schema!({
-                        "description": "One that the program which runs the device brings along, by its name there \
-                                        (docs/policies.md).",
+                        "description": "External policy, by the name under which the program that runs the device \
+                                        registers it (docs/policies.md).",
                         "type": "object", "properties": { $external::EXTERNAL: options },
                         "required": [$external::EXTERNAL], "additionalProperties": false,
                     }));
@@ -170,12 +173,12 @@ macro_rules! policy_family {
             }
         }
 
-        /// A built policy with its state; cloning it clones that state.
+        /// Policy with its state. A clone has a copy of the state.
         #[derive(Clone, Debug)]
         pub enum $family {
             $($(#[doc = $policy_doc])* $policy($module::$policy),)+
             $(
-                /// One that the program which runs the device brings along.
+                /// External policy of the program that runs the device.
                 External(Box<$external::External>),
             )?
         }

@@ -567,8 +567,8 @@ fn a_device_is_not_built_without_the_program_of_its_policy() {
     let config = device_config(&["gc.victim.external.name=mine"]);
     assert_eq!(config.externals().len(), 1);
     let error = Device::new(config, Options::default()).unwrap_err();
-    assert!(error.contains("gc.victim: `mine` is no policy of the simulator"), "{error}");
-    let text = "source and options are written to the file";
+    assert!(error.contains("gc.victim: `mine` is not a built-in policy"), "{error}");
+    let text = "the file says which, and its text is read again";
     let with = device_config(&["gc.victim={ external = { name = \"mine\", source = \"12\", options = { d = 4 } } }"]);
     let written = serde_json::to_value(&with.gc.victim).unwrap();
     assert_eq!(written.to_string(), r#"{"external":{"name":"mine","source":"12","options":{"d":4}}}"#, "{text}");

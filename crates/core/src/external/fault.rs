@@ -1,12 +1,12 @@
-//! Failures of policies of other programs.
+//! Faults of external policies.
 
 use std::fmt;
 use std::sync::Arc;
 
-/// Why an external policy has no answer.
+/// Error that an external policy raised, or that describes its invalid result.
 pub type Cause = Arc<dyn std::error::Error + Send + Sync>;
 
-/// An external policy has failed, or has answered what cannot be.
+/// Failure of an external policy: it raised an error, or returned an invalid result.
 #[derive(Clone, Debug)]
 pub struct Fault {
     who: String,
@@ -26,7 +26,7 @@ impl Fault {
         Fault { who, cause }
     }
 
-    /// What the policy has raised, or what is wrong with its answer.
+    /// Returns the error that the policy raised, or the description of its invalid result.
     pub fn cause(&self) -> &(dyn std::error::Error + 'static) {
         self.cause.as_ref()
     }
