@@ -1,4 +1,4 @@
-//! What is compared: the files of `validation/`, as data.
+//! Validation cases: reads the files of `validation/`.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -9,86 +9,87 @@ use serde::Deserialize;
 
 use crate::closed_form::ClosedForm;
 
-/// A file: figures of one source.
+/// File of cases: values of one source.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Group {
-    /// Its file's name without the ending; not in the file.
+    /// Name of the file without its extension. Not in the file itself.
     #[serde(skip)]
     pub id: String,
-    /// Heading of the page.
+    /// Heading in the page.
     pub title: String,
-    /// Where the figures are from.
+    /// Source of the values.
     pub source: String,
-    /// What is compared and how, in Markdown.
+    /// Description of the comparison, in Markdown.
     pub text: String,
-    /// What all its cases have in common.
+    /// Settings that all cases share.
     #[serde(flatten)]
     pub common: Setting,
-    /// The cases.
+    /// Cases.
     #[serde(rename = "case")]
     pub cases: Vec<Case>,
-    /// What the source has and Floatgate does not reproduce.
+    /// Values of the source that Floatgate does not reproduce.
     #[serde(default, rename = "missing")]
     pub missing: Vec<Missing>,
 }
 
-/// What is simulated: the arguments of `floatgate run`. What a case leaves out is its group's.
+/// Settings of a simulation: the arguments of `floatgate run`. Settings that a case omits are those of its group.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub struct Setting {
-    /// A built-in device, or the path of a device file from the root of the repository.
+    /// Built-in device, or path of a device file relative to the root of the repository.
     pub device: Option<String>,
-    /// Overrides, each `path=value`; those of a case come after those of its group.
+    /// Overrides, each `path=value`. Those of a case apply after those of its group.
     #[serde(default)]
     pub set: Vec<String>,
-    /// The state before the run; `fill` where none is given, as in the command.
+    /// State before the run. Default: `fill`, as in the command.
     pub precondition: Option<String>,
-    /// The workload: a job in fio's words.
+    /// Workload: a job in fio syntax.
     pub workload: Option<String>,
-    /// How often the workload runs side by side; `{4n}` in it is 0, 4, 8 ... in the first, second, third one.
+    /// Number of copies of the workload that run concurrently. `{4n}` is replaced with 0, 4, 8 ... in the first,
+    /// second, third copy.
     pub streams: Option<u32>,
-    /// The seed; 1 where none is given.
+    /// Seed. Default: 1.
     pub seed: Option<u64>,
 }
 
-/// One simulation, and what is expected of it.
+/// Simulation with its expected results.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Case {
-    /// What the case is called.
+    /// Name of the case.
     pub name: String,
-    /// Whether `make test` runs it: it takes well under a second.
+    /// True if `make test` runs the case, because it takes well under a second.
     #[serde(default)]
     pub quick: bool,
-    /// Its own part of the setting.
+    /// Settings of the case.
     #[serde(flatten)]
     pub own: Setting,
-    /// What is expected.
+    /// Expected results.
     pub expect: Vec<Expectation>,
-    /// Why it differs, or what has to be known to compare, in Markdown.
+    /// Note on the comparison, such as the cause of a deviation, in Markdown.
     #[serde(default)]
     pub note: String,
 }
 
-/// One figure of a result, and the figure of the source.
+/// Value of a result, with the value of the source.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Expectation {
-    /// What it is, with its unit, for people.
+    /// Description of the value, with its unit.
     pub what: String,
-    /// The key in the result (`docs/reference/summary.md`), with dots.
+    /// Key in the result (`docs/reference/summary.md`), with dots.
     pub metric: String,
-    /// Ours is the key's value times this.
+    /// Factor for the value in the result before the comparison.
     #[serde(default = "one")]
     pub times: f64,
-    /// Theirs: a figure.
+    /// Value of the source, if it is a number.
     pub value: Option<f64>,
-    /// Theirs: a closed form.
+    /// Value of the source, if it is a closed form.
     pub closed_form: Option<ClosedForm>,
-    /// Deviation that is allowed, as a share of theirs. Without one the two are known to differ, and the case's note
-    /// says why.
+    /// Maximum deviation, relative to the value of the source. `None` if the two are known to differ for the reason in
+    /// the note of the case.
     pub tolerance: Option<f64>,
-    /// Where in the source the figure is, or what it is made of.
+    /// Location of the value in the source, or its calculation.
     pub from: String,
 }
 
@@ -96,34 +97,34 @@ fn one() -> f64 {
     1.0
 }
 
-/// A figure that is not reproduced.
+/// Value that is not reproduced.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Missing {
-    /// What the source has.
+    /// Description of the value in the source.
     pub what: String,
-    /// Why Floatgate has no figure to set beside it.
+    /// Reason why Floatgate has no value to compare it with.
     pub why: String,
 }
 
-/// All that a simulation needs.
+/// Complete settings of a simulation.
 #[derive(Clone, Debug)]
 pub struct Run {
     /// Name or path of the device.
     pub device: String,
-    /// The overrides.
+    /// Overrides.
     pub set: Vec<String>,
-    /// The state before.
+    /// State before the run.
     pub precondition: String,
-    /// The workload.
+    /// Workload.
     pub workload: String,
-    /// The seed.
+    /// Seed.
     pub seed: u64,
-    /// The device, checked.
+    /// Checked configuration of the device.
     pub config: DeviceConfig,
 }
 
-/// Reads all groups, in the order of their files.
+/// Reads all groups, in the order of their file names.
 pub fn read(root: &Path) -> Result<Vec<Group>> {
     let directory = root.join("validation");
     let mut paths: Vec<_> = std::fs::read_dir(&directory)
@@ -140,14 +141,18 @@ fn read_group(path: &Path) -> Result<Group> {
     group.id = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     for (index, case) in group.cases.iter().enumerate() {
         if group.cases[..index].iter().any(|other| other.name == case.name) {
-            bail!("two cases are called `{}`", case.name);
+            bail!("two cases have the name `{}`", case.name);
         }
         for expected in &case.expect {
             if expected.value.is_some() == expected.closed_form.is_some() {
-                bail!("{}, {}: give `value` or `closed_form`, and not both", case.name, expected.what);
+                bail!("{}, {}: expected either `value` or `closed_form`", case.name, expected.what);
             }
             if expected.tolerance.is_none() && case.note.is_empty() {
-                bail!("{}, {}: give a `tolerance`, or a `note` that says why there is none", case.name, expected.what);
+                bail!(
+                    "{}, {}: expected a `tolerance`, or a `note` with the reason for the deviation",
+                    case.name,
+                    expected.what
+                );
             }
         }
     }
@@ -155,7 +160,7 @@ fn read_group(path: &Path) -> Result<Group> {
 }
 
 impl Group {
-    /// The simulation of one of its cases.
+    /// Returns the settings of one case.
     pub fn run(&self, root: &Path, case: &Case) -> Result<Run> {
         let either = |own: &Option<String>, common: &Option<String>| own.clone().or_else(|| common.clone());
         let device = either(&case.own.device, &self.common.device).context("no `device`")?;
@@ -179,7 +184,7 @@ impl Group {
 }
 
 impl Run {
-    /// The command that gives the same result.
+    /// Returns the command that gives the same result.
     pub fn command(&self) -> String {
         let mut words = vec!["floatgate run".to_owned(), self.device.clone()];
         words.extend(self.set.iter().map(|set| format!("--set {}", quoted(set))));
@@ -194,7 +199,7 @@ impl Run {
     }
 }
 
-/// A workload so many times, with its multiples of the number of the stream filled in.
+/// Returns `streams` copies of a workload. Replaces each `{Kn}` with K times the number of the copy.
 fn side_by_side(workload: &str, streams: u32) -> Result<String> {
     let one = |stream: u32| {
         let mut text = String::new();
@@ -209,14 +214,14 @@ fn side_by_side(workload: &str, streams: u32) -> Result<String> {
     Ok((0..streams).map(one).collect::<Result<Vec<_>>>()?.join(" ; "))
 }
 
-/// A word for the shell.
+/// Quotes a word for the shell if necessary.
 fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "=./:,%_-".contains(c);
     if word.chars().all(plain) { word.to_owned() } else { format!("'{word}'") }
 }
 
 impl Expectation {
-    /// Theirs.
+    /// Returns the value of the source.
     pub fn theirs(&self, device: &DeviceConfig) -> f64 {
         let closed = self.closed_form.as_ref().map(|form| form.value(device));
         closed.or(self.value).unwrap_or(f64::NAN)

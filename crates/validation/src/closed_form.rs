@@ -1,43 +1,43 @@
-//! Closed forms, typed from their papers. They share no code with the simulator.
+//! Closed forms: formulas from papers, which share no code with the simulator.
 
 use floatgate_core::config::{DeviceConfig, Frontiers};
 use serde::Deserialize;
 
-/// A closed form by name, with its parameters.
+/// Closed form, with its parameters.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum ClosedForm {
-    /// Write amplification of greedy cleaning, [`greedy`], at the device's [`effective_spare`].
+    /// Write amplification of the greedy victim policy, [`greedy`], at the device's [`effective_spare`].
     Greedy,
-    /// The same of [`fifo`].
+    /// Write amplification of [`fifo`] at the device's [`effective_spare`].
     Fifo,
-    /// The same of [`random`].
+    /// Write amplification of [`random`] at the device's [`effective_spare`].
     Random,
-    /// The same of [`d_choices`].
+    /// Write amplification of [`d_choices`] at the device's [`effective_spare`].
     DChoices {
-        /// Blocks drawn.
+        /// Number of blocks that are drawn for each choice.
         d: u32,
     },
-    /// The share of the time for which a channel carries data, [`channel_utilization`].
+    /// Share of the time during which a channel transfers data, [`channel_utilization`].
     ChannelUtilization {
-        /// A page on the channel, in microseconds.
+        /// Transfer time of a page, in microseconds.
         transfer_us: f64,
-        /// The cells' part of an operation, in microseconds.
+        /// Cell time of an operation, in microseconds.
         cell_us: f64,
-        /// Dies on the channel, each with work in line.
+        /// Number of dies on the channel, each with queued work.
         dies: u32,
-        /// Pages that one command moves.
+        /// Number of pages per command.
         #[serde(default = "one")]
         pages: u32,
     },
-    /// The mean response time of one server, [`m_d_1`].
+    /// Mean response time of an M/D/1 queue, [`m_d_1`].
     MD1 {
-        /// Service time in microseconds.
+        /// Service time, in microseconds.
         service_us: f64,
-        /// Arrivals in a second.
+        /// Arrivals per second.
         rate: f64,
     },
-    /// The least of several rates: that of link, channels and dies.
+    /// Minimum of several rates: those of the link, the channels and the dies.
     LeastOf(Vec<f64>),
 }
 
@@ -46,7 +46,7 @@ fn one() -> u32 {
 }
 
 impl ClosedForm {
-    /// Its value for a device.
+    /// Returns the value for a device.
     pub fn value(&self, device: &DeviceConfig) -> f64 {
         let (pages, spare) = (device.data_units_per_block(), || effective_spare(device));
         match self {
@@ -63,8 +63,8 @@ impl ClosedForm {
     }
 }
 
-/// The spare share of the space that can hold data at the moment when a timed run chooses a victim: without the free
-/// blocks in stock, the block that the host has just opened, and half of the one that cleaning fills.
+/// Returns the over-provisioning of the space that can hold data when a timed run chooses a victim. This space excludes
+/// the free blocks, the block that the host has just opened, and half of the block that garbage collection fills.
 pub fn effective_spare(device: &DeviceConfig) -> f64 {
     let open = match device.gc.frontiers {
         Frontiers::Separate => 1.5,
@@ -75,7 +75,7 @@ pub fn effective_spare(device: &DeviceConfig) -> f64 {
     1.0 - device.logical_units() as f64 / space
 }
 
-/// Finds the root of `f` between `low` and `high`, where it changes its sign.
+/// Finds the root of `f` between `low` and `high`, where the sign of `f` changes.
 fn bisect(mut low: f64, mut high: f64, f: impl Fn(f64) -> f64) -> f64 {
     let rising = f(high) > 0.0;
     for _ in 0..200 {
@@ -85,9 +85,10 @@ fn bisect(mut low: f64, mut high: f64, f: impl Fn(f64) -> f64) -> f64 {
     (low + high) / 2.0
 }
 
-/// Greedy, mean field (Van Houdt, "A mean field model for a class of garbage collection algorithms in flash-based
-/// solid state drives", SIGMETRICS 2013): blocks of `b` pages, spare share `sf`. A whole k and x in [0, 1] solve
-/// H_b - H_k + x / k = (b - k + x) / (b rho), and b - k + x pages of a victim are stale.
+/// Returns the write amplification of the greedy policy in the mean field (Van Houdt, "A mean field model for a class
+/// of garbage collection algorithms in flash-based solid state drives", SIGMETRICS 2013), for blocks of `b` pages and
+/// the spare share `sf`. A whole k and x in [0, 1] solve H_b - H_k + x / k = (b - k + x) / (b rho), and b - k + x pages
+/// of a victim are invalid.
 pub fn greedy(b: u32, sf: f64) -> f64 {
     let (pages, rho) = (f64::from(b), 1.0 - sf);
     let harmonic = |n: u32| (1..=n).map(|i| 1.0 / f64::from(i)).sum::<f64>();
@@ -100,11 +101,12 @@ pub fn greedy(b: u32, sf: f64) -> f64 {
         .expect("there is a k below b")
 }
 
-/// d-choices, mean field (Van Houdt 2013). With s_i the share of blocks with at most i valid pages and m_i that of
-/// blocks with exactly i, phi i m_i = 1 - (1 - s_(i-1))^d, where the shares add up to 1 and the mean of i is b rho.
+/// Returns the write amplification of d-choices in the mean field (Van Houdt 2013). Let s_i be the share of blocks with
+/// at most i valid pages, and m_i the share of blocks with exactly i. Then phi i m_i = 1 - (1 - s_(i-1))^d, the shares
+/// add up to 1, and the mean of i is b rho.
 pub fn d_choices(b: u32, sf: f64, d: u32) -> f64 {
     let (pages, rho) = (f64::from(b), 1.0 - sf);
-    // The sum of the shares, and the mean of i, for a share of blocks without a valid page.
+    // Returns the sum of the shares and the mean of i, for a given share of blocks without valid pages.
     let shares = |phi: f64, none: f64| {
         let (mut sum, mut mean) = (none, 0.0);
         for i in 1..=b {
@@ -119,13 +121,14 @@ pub fn d_choices(b: u32, sf: f64, d: u32) -> f64 {
         let none = libm::exp(bisect(-700.0, 0.0, |log| shares(phi, libm::exp(log)).0 - 1.0));
         shares(phi, none).1
     };
-    // The stale pages of a victim are phi b rho, between a few and all.
+    // A victim has phi b rho invalid pages, between a few and all.
     let phi = bisect(0.01 / rho, 1.0 / rho, |phi| pages * rho - mean_of(phi));
     1.0 / (phi * rho)
 }
 
-/// FIFO: alpha / (alpha + W(-alpha e^-alpha)), with alpha = T / U and W the principal branch of Lambert's function
-/// (Desnoyers, "Analytic models of SSD write performance", ACM TOS 2014). W is found by Newton's method.
+/// Returns the write amplification of FIFO: alpha / (alpha + W(-alpha e^-alpha)), where alpha = T / U, and W is the
+/// principal branch of Lambert's function (Desnoyers, "Analytic models of SSD write performance", ACM TOS 2014). W is
+/// found by Newton's method.
 pub fn fifo(sf: f64) -> f64 {
     let alpha = 1.0 / (1.0 - sf);
     let z = -alpha * libm::exp(-alpha);
@@ -137,30 +140,32 @@ pub fn fifo(sf: f64) -> f64 {
     alpha / (alpha + w)
 }
 
-/// FIFO under writes of several classes, each uniform over its own data: `(share of the data, share of the writes)` of
-/// each. A unit is still valid when its block is reclaimed, T host writes behind it, with the probability
-/// q = e^(-w T / (d U)), and is then appended again; so a class appends w / (1 - q) units for each host write, and T is
-/// what makes them fill the space in T host writes. With one class this is [`fifo`].
+/// Returns the write amplification of FIFO under writes of several classes, each uniform over its own data: `(share of
+/// the data, share of the writes)` of each class. A block is reclaimed T host writes after it was written. A unit is
+/// then still valid with the probability q = e^(-w T / (d U)), and is appended again. So a class appends w / (1 - q)
+/// units per host write, and T is the value at which the classes fill the space in T host writes. With one class, this
+/// is [`fifo`].
 pub fn fifo_of_classes(classes: &[(f64, f64)], sf: f64) -> f64 {
-    // T in units of U: the space is 1 / (1 - sf) of them.
+    // T is in units of U. The space is 1 / (1 - sf) units.
     let appended = |t: f64| classes.iter().map(|(data, writes)| writes / -libm::expm1(-writes * t / data)).sum::<f64>();
     let t = bisect(1e-9, 100.0, |t| t * appended(t) - 1.0 / (1.0 - sf));
     appended(t)
 }
 
-/// A random victim has the mean share of stale pages.
+/// Returns the write amplification of random victims, which have the mean share of invalid pages.
 pub fn random(sf: f64) -> f64 {
     1.0 / sf
 }
 
-/// The share of the time for which a channel carries data, where each of `dies` moves `pages` of X microseconds one
-/// after the other and then lets its cells work: n k X / (k X + C), at most 1 (Hu et al. 2013, Section 5.1).
+/// Returns the share of the time during which a channel transfers data. Each of n dies transfers k pages of X
+/// microseconds one after another, and then its cells work for C microseconds: n k X / (k X + C), at most 1 (Hu et al.
+/// 2013, Section 5.1).
 pub fn channel_utilization(transfer_us: f64, cell_us: f64, dies: u32, pages: u32) -> f64 {
     let moved = f64::from(pages) * transfer_us;
     (f64::from(dies) * moved / (moved + cell_us)).min(1.0)
 }
 
-/// The mean response time of one server with constant service and Poisson arrivals: Pollaczek and Khinchine.
+/// Returns the mean response time of one server with constant service time and Poisson arrivals (Pollaczek-Khinchine).
 pub fn m_d_1(service_us: f64, rate: f64) -> f64 {
     let load = rate * service_us / 1e6;
     service_us * (1.0 + load / (2.0 * (1.0 - load)))
@@ -170,7 +175,8 @@ pub fn m_d_1(service_us: f64, rate: f64) -> f64 {
 mod tests {
     use super::*;
 
-    /// Computed independently: pages of a block, spare; greedy, d = 10, d = 2, FIFO, random.
+    /// Independently computed values: pages per block, spare share, and write amplifications of greedy, d = 10, d = 2,
+    /// FIFO and random.
     #[rustfmt::skip]
     const TABLE: [(u32, f64, [f64; 5]); 14] = [
         (64,  0.05, [8.8501, 9.2842, 13.2662, 10.1724, 20.0000]),
@@ -190,7 +196,7 @@ mod tests {
     ];
 
     #[test]
-    fn the_formulas_are_typed_right() {
+    fn the_formulas_agree_with_independent_values() {
         for (b, sf, expected) in TABLE {
             let computed = [greedy(b, sf), d_choices(b, sf, 10), d_choices(b, sf, 2), fifo(sf), random(sf)];
             for (computed, expected) in computed.into_iter().zip(expected) {

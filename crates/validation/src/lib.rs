@@ -1,8 +1,8 @@
-//! Floatgate beside published figures, closed forms and other simulators.
+//! Validation: compares Floatgate with published values, closed forms and other simulators.
 //!
-//! The cases are data: `validation/*.toml`, a source each. A case is a device with overrides, a state, a workload and a
-//! seed, as for `floatgate run`, and what is expected of the result. [`simulate`] runs one, [`record`] keeps what came
-//! out, and [`page`] writes `docs/validation.md` from both.
+//! The cases are data: one file in `validation/*.toml` per source. A case has a device with overrides, a state, a
+//! workload and a seed, as in `floatgate run`, and the expected results. [`simulate`] runs a case, [`record`] stores
+//! the results, and [`page`] writes `docs/validation.md`.
 
 pub mod case;
 pub mod closed_form;
@@ -12,7 +12,7 @@ pub mod simulate;
 
 use std::path::{Path, PathBuf};
 
-/// The root of the repository, of which paths in the data are relative.
+/// Returns the root of the repository, to which paths in the data are relative.
 pub fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }

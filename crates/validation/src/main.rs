@@ -1,4 +1,4 @@
-//! Runs all cases, keeps the results and writes the page; fails where a figure is outside what is allowed.
+//! Runs all cases, stores the results and writes the page. Fails if a result is outside its tolerance.
 
 use std::process::ExitCode;
 
@@ -16,7 +16,7 @@ fn main() -> Result<ExitCode> {
             results.insert(record::key(group, case), record::take(&root, group, case)?);
             for row in page::rows(&root, group, case, &results)? {
                 println!(
-                    "  {}: {:.4}, theirs {:.4}, off by {:+.3} %",
+                    "  {}: {:.4}, expected {:.4}, deviation {:+.3} %",
                     row.name,
                     row.ours,
                     row.theirs,

@@ -1,4 +1,4 @@
-//! `docs/validation.md`: theirs beside ours.
+//! Validation page: writes `docs/validation.md`, which compares the values of the sources with Floatgate's results.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -8,37 +8,37 @@ use anyhow::{Context, Result};
 use crate::case::{Case, Group};
 use crate::record::{self, Results};
 
-/// Where the page is, from the root of the repository.
+/// Path of the page, relative to the root of the repository.
 pub const PATH: &str = "docs/validation.md";
 
-/// One figure beside the other.
+/// Comparison of one value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
-    /// Group and case, and what is compared.
+    /// Group, case and description of the value.
     pub name: String,
-    /// The source's figure.
+    /// Value of the source.
     pub theirs: f64,
-    /// Floatgate's.
+    /// Value of Floatgate.
     pub ours: f64,
-    /// What is allowed; `None` where the two are known to differ.
+    /// Maximum relative deviation. `None` if the two are known to differ.
     pub tolerance: Option<f64>,
 }
 
 impl Row {
-    /// The share of theirs by which ours differs.
+    /// Returns the deviation of Floatgate's value, relative to the value of the source.
     pub fn deviation(&self) -> f64 {
         (self.ours - self.theirs) / self.theirs
     }
 
-    /// What is wrong, if anything is.
+    /// Returns an error text if the deviation is too large.
     pub fn fault(&self) -> Option<String> {
         let allowed = self.tolerance?;
         let off = self.deviation();
-        // A figure that is no number is a fault too.
+        // NaN is an error, too.
         (off.is_nan() || off.abs() > allowed).then(|| {
             let Row { name, theirs, ours, .. } = self;
             format!(
-                "{name}: {}, theirs is {}: {} off, allowed {}",
+                "{name}: {}, expected {}: deviation {}, allowed {}",
                 number(*ours),
                 number(*theirs),
                 percent(off),
@@ -48,15 +48,17 @@ impl Row {
     }
 }
 
-/// The rows of a case. Fails where its result is not kept, or is that of another case.
+/// Returns the rows of a case. Fails if its result is not recorded, or was recorded with other settings.
 pub fn rows(root: &Path, group: &Group, case: &Case, results: &Results) -> Result<Vec<Row>> {
     let key = record::key(group, case);
     let run = group.run(root, case).with_context(|| key.clone())?;
     let recorded = results.get(&key).filter(|recorded| recorded.input == record::input(&run));
-    let recorded = recorded.with_context(|| format!("{key}: no result of it is kept: run `make validate`"))?;
+    let recorded =
+        recorded.with_context(|| format!("{key}: no result is recorded for these settings: run `make validate`"))?;
     let row = |expected: &crate::case::Expectation| {
         let kept = recorded.metrics.get(&expected.metric);
-        let kept = kept.with_context(|| format!("{key}: `{}` is not kept: run `make validate`", expected.metric))?;
+        let kept =
+            kept.with_context(|| format!("{key}: `{}` is not recorded: run `make validate`", expected.metric))?;
         Ok(Row {
             name: format!("{key}, {}", expected.what),
             theirs: expected.theirs(&run.config),
@@ -67,7 +69,7 @@ pub fn rows(root: &Path, group: &Group, case: &Case, results: &Results) -> Resul
     case.expect.iter().map(row).collect()
 }
 
-/// The page.
+/// Returns the text of the page.
 pub fn page(root: &Path, groups: &[Group], results: &Results) -> Result<String> {
     let mut overview = String::new();
     let mut sections = String::new();
@@ -98,20 +100,20 @@ const INTRODUCTION: &str = "# Validation
 
 <!-- Written by `make validate` from validation/*.toml: changes made here are lost. -->
 
-What Floatgate says, beside what papers, closed forms and other simulators say of the same device and workload. The
-cases are data, in [validation/](../validation). `make validate` runs them all and writes this page; `make test` runs
-the quick ones again, and fails when a result is not the one recorded here or lies outside what is allowed. Runs are
-deterministic: the commands below give these figures to the last digit on every machine.
+This page compares Floatgate with papers, closed forms and other simulators, for the same device and workload. The
+cases are files in [validation/](../validation). `make validate` runs all cases and writes this page. `make test` runs
+the quick cases, and fails if a result differs from the one recorded here or exceeds its tolerance. Runs are
+deterministic: the commands below give these values to the last digit on every machine.
 
-*Off by* is (ours - theirs) / theirs. Where no deviation is *allowed*, the two are known to differ, and the notes say
-why. What a source has and Floatgate does not reproduce is listed with it.
+*Deviation* is (Floatgate - source) / source. If *allowed* is \"differs\", the two are known to differ for the reason in
+the notes. Each section also lists values of its source that Floatgate does not reproduce.
 
-| Source | Figures that agree | Largest deviation | That differ | Not reproduced |
+| Source | Values that agree | Largest deviation | Values that differ | Not reproduced |
 |---|--:|--:|--:|--:|";
 
 fn section(root: &Path, group: &Group, rows: &[Vec<Row>], out: &mut String) -> Result<()> {
     writeln!(out, "\n## {}\n\n*{}*\n\n{}\n", group.title, group.source.trim(), group.text.trim())?;
-    writeln!(out, "| Case | Figure | Theirs | From | Ours | Off by | Allowed |\n|---|---|--:|---|--:|--:|--:|")?;
+    writeln!(out, "| Case | Value | Source | From | Floatgate | Deviation | Allowed |\n|---|---|--:|---|--:|--:|--:|")?;
     for (case, rows) in group.cases.iter().zip(rows) {
         for (position, (row, expected)) in rows.iter().zip(&case.expect).enumerate() {
             let name = if position == 0 { case.name.as_str() } else { "" };
@@ -136,7 +138,7 @@ fn section(root: &Path, group: &Group, rows: &[Vec<Row>], out: &mut String) -> R
     }
     writeln!(out, "\n<details><summary>Commands</summary>\n\n```sh")?;
     for case in &group.cases {
-        // A job on a line of its own is the same job.
+        // Line breaks between jobs do not change them.
         let command = group.run(root, case)?.command().replace(" ; ", " ;\n    ");
         writeln!(out, "# {}\n{command}", case.name)?;
     }
@@ -144,13 +146,13 @@ fn section(root: &Path, group: &Group, rows: &[Vec<Row>], out: &mut String) -> R
     Ok(())
 }
 
-/// The name that a heading has in links.
+/// Returns the anchor of a heading, for links.
 fn anchor(title: &str) -> String {
     let kept = title.to_lowercase();
     kept.chars().filter(|c| c.is_alphanumeric() || " -_".contains(*c)).map(|c| if c == ' ' { '-' } else { c }).collect()
 }
 
-/// Six digits, without zeros at the end.
+/// Formats a number with six digits, without trailing zeros.
 fn number(value: f64) -> String {
     let mut digits = 5;
     let mut bound = 10.0;
@@ -168,7 +170,7 @@ fn percent(share: f64) -> String {
 }
 
 fn signed(share: f64) -> String {
-    // Nothing is neither more nor less.
+    // A deviation that rounds to 0 has no sign.
     if (share * 1e4).abs() < 0.5 { "0.00 %".to_owned() } else { format!("{:+.2} %", share * 100.0) }
 }
 
@@ -177,7 +179,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn figures_are_written_shortly() {
+    fn numbers_and_anchors_are_formatted() {
         assert_eq!(
             [130.6, 61_255.741, 0.725_274_7, 2.0, 1e7].map(number),
             ["130.6", "61255.7", "0.72527", "2", "10000000"]
@@ -187,10 +189,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_outside_is_a_fault() {
+    fn a_deviation_above_the_tolerance_is_an_error() {
         let row = |ours, tolerance| Row { name: "x".into(), theirs: 100.0, ours, tolerance };
         assert_eq!(row(101.0, Some(0.01)).fault(), None);
-        assert_eq!(row(101.1, Some(0.01)).fault().unwrap(), "x: 101.1, theirs is 100: 1.10 % off, allowed 1.00 %");
+        assert_eq!(row(101.1, Some(0.01)).fault().unwrap(), "x: 101.1, expected 100: deviation 1.10 %, allowed 1.00 %");
         assert!(row(f64::NAN, Some(0.01)).fault().is_some());
         assert_eq!(row(150.0, None).fault(), None);
     }

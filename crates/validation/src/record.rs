@@ -1,4 +1,5 @@
-//! What came out of the cases, kept in `validation/results.json` so that the page can be checked without running all.
+//! Recorded results: stores the results of the cases in `validation/results.json`, so that tests can check the page
+//! without running all cases.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,21 +11,21 @@ use serde::{Deserialize, Serialize};
 use crate::case::{Case, Group, Run};
 use crate::simulate;
 
-/// The results by `group/case`.
+/// Results, indexed by `group/case`.
 pub type Results = BTreeMap<String, Recorded>;
 
-/// What came out of one case.
+/// Result of one case.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Recorded {
-    /// Digest of what was simulated; another one than the case's now says that this is stale.
+    /// Digest of the simulated settings. If it differs from that of the case, the result is outdated.
     pub input: String,
-    /// The keys of the result that are compared, with their values.
+    /// Keys of the result that are compared, with their values.
     pub metrics: BTreeMap<String, f64>,
 }
 
 const PATH: &str = "validation/results.json";
 
-/// Reads what is kept; nothing where there is no file yet.
+/// Reads the recorded results. Returns an empty map if there is no file yet.
 pub fn read(root: &Path) -> Result<Results> {
     match std::fs::read_to_string(root.join(PATH)) {
         Ok(text) => serde_json::from_str(&text).context(PATH),
@@ -33,24 +34,24 @@ pub fn read(root: &Path) -> Result<Results> {
     }
 }
 
-/// Keeps results.
+/// Writes the results to the file.
 pub fn write(root: &Path, results: &Results) -> Result<()> {
     let text = serde_json::to_string_pretty(results)? + "\n";
     std::fs::write(root.join(PATH), text).context(PATH)
 }
 
-/// The name of a case among the results.
+/// Returns the key of a case in the results.
 pub fn key(group: &Group, case: &Case) -> String {
     format!("{}/{}", group.id, case.name)
 }
 
-/// The digest of all that a result follows from, the simulator aside.
+/// Returns the digest of everything that determines a result, except the simulator.
 pub fn input(run: &Run) -> String {
     let job = synthetic::digest(&run.workload, run.seed);
     format!("{}-{job}-{}", run.config.digest(), synthetic::digest(&run.precondition, run.seed))
 }
 
-/// Runs a case.
+/// Runs a case, and returns its result.
 pub fn take(root: &Path, group: &Group, case: &Case) -> Result<Recorded> {
     let named = || key(group, case);
     let run = group.run(root, case).with_context(named)?;

@@ -1,4 +1,4 @@
-//! Runs a case.
+//! Simulation of a case.
 
 use anyhow::{Context, Result, anyhow};
 use floatgate_core::device::{Device, Options};
@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::case::Run;
 
-/// The result, as `floatgate run --json` prints it.
+/// Runs a simulation, and returns the result as `floatgate run --json` prints it.
 pub fn summary(run: &Run) -> Result<Value> {
     let options = Options { seed: run.seed, ..Options::default() };
     let mut device = Device::new(run.config.clone(), options).map_err(|error| anyhow!("{error}"))?;
@@ -32,7 +32,7 @@ pub fn summary(run: &Run) -> Result<Value> {
     Ok(serde_json::to_value(Summary::new(about, &outcome.measurement(&device)))?)
 }
 
-/// The one place that calls the core's loop.
+/// Runs the sources on the device. No other function here calls the replay loop.
 fn measure(device: &mut Device, sources: &mut [Box<dyn Source>]) -> Result<Outcome, RunError> {
     floatgate_core::run::run(device, sources, &mut NoWatcher)
 }
@@ -42,7 +42,7 @@ fn jobs(text: &str, device: &Device, seed: u64) -> Result<Vec<Box<dyn Source>>> 
     Ok(jobs.into_iter().map(|job| job.source).collect())
 }
 
-/// Brings the device into its state: one by name, or what a job leaves behind.
+/// Preconditions the device: to a named state, or by running a job.
 fn prepare(run: &Run, device: &mut Device) -> Result<Precondition> {
     let reached = match run.precondition.parse() {
         Ok(state) => precondition(device, state, run.seed, &mut |_| true).map_err(anyhow::Error::msg)?,
@@ -51,7 +51,7 @@ fn prepare(run: &Run, device: &mut Device) -> Result<Precondition> {
             if !synthetic::looks_like_job(&run.precondition) {
                 return Err(anyhow!(text));
             }
-            // As in the command: not the seed of the run itself.
+            // The command also derives this seed from that of the run.
             let seed = Rng::new(run.seed, "precondition/workload").next_u64();
             let mut sources = jobs(&run.precondition, device, seed)?;
             precondition_with(device, &mut sources, &mut |_| true)?
@@ -60,8 +60,8 @@ fn prepare(run: &Run, device: &mut Device) -> Result<Precondition> {
     Ok(Precondition { requested: run.precondition.clone(), reached })
 }
 
-/// The number at a key with dots.
+/// Returns the number at a key with dots.
 pub fn metric(summary: &Value, key: &str) -> Result<f64> {
     let pointer = format!("/{}", key.replace('.', "/"));
-    summary.pointer(&pointer).and_then(Value::as_f64).with_context(|| format!("`{key}` is no number of the result"))
+    summary.pointer(&pointer).and_then(Value::as_f64).with_context(|| format!("`{key}` is not a number in the result"))
 }

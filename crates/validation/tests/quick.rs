@@ -1,4 +1,5 @@
-//! The quick cases give what is recorded, all that is recorded is within what is allowed, and the page shows it.
+//! Quick validation: the quick cases give the recorded results, all recorded results are within their tolerances, and
+//! the page shows them.
 
 use floatgate_validation::{case, page, record, repository};
 
@@ -7,7 +8,7 @@ fn blessed() -> bool {
 }
 
 #[test]
-fn results_are_those_of_the_page_and_within_what_is_allowed() {
+fn results_are_recorded_within_tolerance_and_on_the_page() {
     let root = repository();
     let groups = case::read(&root).unwrap();
     let mut results = record::read(&root).unwrap();
@@ -17,7 +18,7 @@ fn results_are_those_of_the_page_and_within_what_is_allowed() {
             if blessed() {
                 results.insert(key, taken);
             } else {
-                assert_eq!(results.get(&key), Some(&taken), "{key}: not the result that is recorded: `make validate`");
+                assert_eq!(results.get(&key), Some(&taken), "{key}: not the recorded result: run `make validate`");
             }
         }
     }
@@ -26,16 +27,20 @@ fn results_are_those_of_the_page_and_within_what_is_allowed() {
         std::fs::write(root.join(page::PATH), page::page(&root, &groups, &results).unwrap()).unwrap();
     }
     let written = std::fs::read_to_string(root.join(page::PATH)).unwrap();
-    assert!(written == page::page(&root, &groups, &results).unwrap(), "{} is stale: run `make validate`", page::PATH);
+    assert!(
+        written == page::page(&root, &groups, &results).unwrap(),
+        "{} is outdated: run `make validate`",
+        page::PATH
+    );
     let cases = groups.iter().flat_map(|group| group.cases.iter().map(move |case| (group, case)));
     let rows = cases.clone().flat_map(|(group, case)| page::rows(&root, group, case, &results).unwrap());
     let faults: Vec<String> = rows.filter_map(|row| row.fault()).collect();
     assert!(faults.is_empty(), "{}", faults.join("\n"));
-    assert_eq!(results.len(), cases.count(), "a result is recorded of a case that there is no more");
+    assert_eq!(results.len(), cases.count(), "a result is recorded for a case that no longer exists");
 }
 
 #[test]
-fn each_group_is_checked_in_every_test() {
+fn each_group_has_a_quick_case() {
     for group in case::read(&repository()).unwrap() {
         assert!(group.cases.iter().any(|case| case.quick), "{}: no case is quick", group.id);
     }
