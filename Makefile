@@ -1,64 +1,64 @@
-# Floatgate. `make help` lists what can be made.
+# Floatgate. `make help` lists the targets.
 
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
 
 CARGO ?= cargo
-# Of the whole workspace, so that libraries have the features that its tests give them, and are built once for both.
+# Build the whole workspace, so that libraries have the same features as in tests and are built only once.
 BUILD = $(CARGO) build --workspace --bin floatgate --locked
 FLOATGATE := $(or $(CARGO_TARGET_DIR),target)/release/floatgate
 RUST_FILES = find crates examples fuzz/fuzz_targets -name '*.rs' -print0
-# The program of the tests' own profile, and the environment that the Python package is tested in.
+# Program in the profile of the tests, and environment for the tests of the Python package.
 PROGRAM = $(abspath $(or $(CARGO_TARGET_DIR),target)/debug/floatgate)
 PYTHON = $(or $(CARGO_TARGET_DIR),target)/python
-# The extension module of the example, with the features that it was built with for the package.
+# Tests of the example, with the extension module features of the package.
 TEST_EXAMPLE = $(CARGO) build --package floatgate-example-python --features extension-module --locked && \
 	scripts/test_example.sh $(PYTHON) $(or $(CARGO_TARGET_DIR),target)
 COLUMNS = $(or $(CARGO_TARGET_DIR),target)/columns
 
-# What the demo runs: make demo DEVICE=... TRACE=... OPTIONS=...
+# Settings of the demo: make demo DEVICE=... TRACE=... OPTIONS=...
 DEVICE ?= hu2011
 TRACE ?= examples/sqlite-ext4.csv.xz
 OPTIONS ?= --precondition steady
 
-# Random cases of each property, operations against the reference model, and seconds of fuzzing for each target, in
-# `make soak`.
+# Settings of `make soak`: random cases per property, power cuts, operations against the reference model, and seconds of
+# fuzzing per target.
 CASES ?= 5000
 CUTS ?= 1000000
 OPERATIONS ?= 100000000
 FUZZ_SECONDS ?= 60
-# Kills and power cuts of a live device, each with a look at every sector, and rounds of fio's own verification.
+# Kills and power cuts of a live device, each followed by a check of all sectors, and rounds of fio's verification.
 KILLS ?= 500
-# Kills while SQLite and PostgreSQL commit, each.
+# Kills during commits, for each of SQLite and PostgreSQL.
 DATABASE_KILLS ?= 20
-# Tests of what most often breaks, for `make check`, and the random devices that they draw.
+# Tests for `make check`, which fail most often, and the number of random devices that they draw.
 FAST := model determinism timing bus_order queueing theory write_path fill buffer unloaded commands tidy config
 FAST_CASES ?= 150
-# Tests of recorded digests, which must be the same in a release build.
+# Tests of recorded digests, which must be equal in a release build.
 RELEASE := determinism model power
 DIGESTS := digests acknowledged_write changes_no_answer is_told what_was_flushed
 
 .PHONY: help
-help: ## This list
+help: ## List the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | \
 		while IFS=$$'\t' read -r name text; do printf '  make %-12s %s\n' "$$name" "$$text"; done
 
 .PHONY: demo
-demo: ## Build it, and run the requests of SQLite on ext4 on an aged SSD
+demo: ## Build Floatgate and replay a trace of SQLite on an aged SSD
 	@scripts/prerequisites.sh build
 	$(BUILD) --release
 	$(FLOATGATE) run $(DEVICE) $(TRACE) $(OPTIONS)
 
 .PHONY: check
-check: ## The inner loop: format, lints and the fast tests of the core, in three minutes after a build
+check: ## Check formatting and lints, and run the fast tests (3 minutes after a build)
 	@scripts/prerequisites.sh test
 	$(RUST_FILES) | xargs -0 rustfmt --check --edition 2024
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	FLOATGATE_CASES=$(FAST_CASES) $(CARGO) test --workspace --lib $(addprefix --test ,$(FAST)) --locked
 
 .PHONY: test
-test: check ## All that must hold: format, lints, documentation, tests, and the dashboard in Chromium
+test: check ## Run all checks: formatting, lints, documentation, tests, dashboard
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked
 	python3 -B -m unittest discover --start-directory scripts
 	$(CARGO) test --workspace --locked
@@ -69,47 +69,47 @@ test: check ## All that must hold: format, lints, documentation, tests, and the 
 		$(CARGO) test --release --package floatgate-core --locked $(addprefix --test ,$(RELEASE)) -- $(DIGESTS)
 
 .PHONY: test-python
-test-python: ## The tests of the Python package alone, in an environment below the build directory
+test-python: ## Test the Python package in an environment in the build directory
 	@scripts/prerequisites.sh test
 	$(BUILD)
 	FLOATGATE=$(PROGRAM) scripts/test_python.sh $(PYTHON)
 
 .PHONY: test-example
-test-example: test-python ## The tests of the Python package, and of the example that adds policies to it
+test-example: test-python ## Test the Python package and the example that adds policies to it
 	$(TEST_EXAMPLE)
 
 .PHONY: test-cluster
-test-cluster: ## Sweeps on a real cluster of Ray, of which a worker dies; installs Ray, 80 MB, below the build directory
+test-cluster: ## Test sweeps on a Ray cluster with a dying worker (installs Ray, 80 MB)
 	@scripts/prerequisites.sh test
 	$(BUILD)
 	FLOATGATE=$(PROGRAM) REQUIREMENTS=python/tests/cluster/requirements.txt \
 		scripts/test_python.sh $(PYTHON)-cluster python/tests/cluster
 
 .PHONY: check-report
-check-report: ## Open reports and a comparison in Chromium: no error, all figures there, dark, printed
+check-report: ## Test reports and a comparison in Chromium: errors, figures, dark, print
 	@scripts/prerequisites.sh build
 	$(BUILD) --release
 	scripts/check_report.sh $(FLOATGATE)
 
 .PHONY: check-monitor
-check-monitor: ## Open the dashboard of a live device in Chromium: it moves, keys and buttons work, no error
+check-monitor: ## Test the dashboard of a live device in Chromium: updates, keys, errors
 	@scripts/prerequisites.sh build
 	$(BUILD) --release
 	scripts/check_monitor.sh $(FLOATGATE)
 
 .PHONY: bench
-bench: ## Measure the speed
+bench: ## Measure the speed of simulation and trace parsing
 	@scripts/prerequisites.sh build
 	$(CARGO) bench --package floatgate-core --package floatgate-workload --bench speed --bench trace --locked
 
 .PHONY: bench-live
-bench-live: ## Measure the live device over NBD and vhost-user, on two idle processors
+bench-live: ## Measure a live device over NBD and vhost-user on two idle processors
 	@scripts/prerequisites.sh build
 	$(BUILD) --release --examples
 	scripts/bench_live.sh $(FLOATGATE) $(dir $(FLOATGATE))examples
 
 .PHONY: soak
-soak: columns test-cluster ## Test for long: CASES cases, CUTS power cuts, OPERATIONS of the reference model, fuzzing
+soak: columns test-cluster ## Test for hours: CASES cases, CUTS power cuts, OPERATIONS, fuzzing
 	@scripts/prerequisites.sh build
 	FLOATGATE_CASES=$(CASES) \
 		PROPTEST_CASES=$(CASES) FLOATGATE_POWER_CASES=$(CASES) FLOATGATE_POWER_CUTS=$(CUTS) FLOATGATE_KILLS=$(KILLS) \
@@ -121,31 +121,31 @@ soak: columns test-cluster ## Test for long: CASES cases, CUTS power cuts, OPERA
 	scripts/fuzz.sh $(FUZZ_SECONDS)
 
 .PHONY: fuzz
-fuzz: ## Fuzz the readers of files with libFuzzer (nightly, cargo-fuzz) for FUZZ_SECONDS each
+fuzz: ## Fuzz with libFuzzer (nightly, cargo-fuzz), FUZZ_SECONDS per target
 	scripts/fuzz.sh $(FUZZ_SECONDS)
 
 .PHONY: validate
-validate: ## Compare with papers, closed forms and other simulators, and write docs/validation.md
+validate: ## Compare with papers and other simulators; write docs/validation.md
 	@scripts/prerequisites.sh build
 	$(CARGO) run --release --locked --bin floatgate-validate
 
 .PHONY: studies
-studies: ## Do the studies of the papers and the tutorial again, and write their pages into docs/
+studies: ## Repeat the studies and the tutorial, and write their pages to docs/
 	@scripts/prerequisites.sh build
 	scripts/studies.sh $(PYTHON)-release $(or $(CARGO_TARGET_DIR),target)/studies
 
 .PHONY: study-vssim
-study-vssim: ## Measure the SSDs of VSSIM's paper live, by fio, and offline, and write docs/studies/vssim.md
+study-vssim: ## Measure the SSDs of the VSSIM paper; write docs/studies/vssim.md
 	@scripts/prerequisites.sh build
 	$(BUILD) --release
 	python3 scripts/study_vssim.py --floatgate $(FLOATGATE)
 
 .PHONY: docs
-docs: ## Build the site of the documentation below the build directory; broken links are errors
+docs: ## Build the documentation site; broken links are errors
 	scripts/docs.sh $(or $(CARGO_TARGET_DIR),target)/docs
 
 .PHONY: columns
-columns: ## Check with pyarrow and DuckDB what is written for them; installs both below the build directory
+columns: ## Check Parquet files with pyarrow and DuckDB (installs both)
 	@scripts/prerequisites.sh build
 	$(BUILD) --release
 	python3 -m venv $(COLUMNS)
@@ -153,14 +153,14 @@ columns: ## Check with pyarrow and DuckDB what is written for them; installs bot
 	$(COLUMNS)/bin/python -B scripts/check_columns.py $(FLOATGATE)
 
 .PHONY: bless
-bless: ## Write the generated documents and recorded results again; look at `git diff` afterwards
+bless: ## Regenerate documents and recorded results; review `git diff` afterwards
 	@scripts/prerequisites.sh build
 	FLOATGATE_BLESS=1 $(CARGO) test --workspace --locked
 
 .PHONY: fmt
-fmt: ## Format every Rust file, also those that `cargo fmt` does not find because a macro declares them
+fmt: ## Format all Rust files, including those declared by macros
 	$(RUST_FILES) | xargs -0 rustfmt --edition 2024
 
 .PHONY: clean
-clean: ## Delete what was built
+clean: ## Delete build artifacts
 	$(CARGO) clean
