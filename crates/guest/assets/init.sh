@@ -1,6 +1,6 @@
 #!/usr/bin/busybox sh
-# The first program of the guest. /floatgate has what it is told: `front` and `device`, `port` where a kernel's NBD
-# client is to connect, `command` where one is to be run.
+# The first program of the guest. Its settings are files in /floatgate: `front` and `device`, `port` for the NBD client,
+# and `command` if a command is to be run.
 busybox=/usr/bin/busybox
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin HOME=/root TERM=linux
 $busybox mkdir -p /dev /proc /sys /tmp /run /mnt /root /var/tmp
@@ -20,7 +20,7 @@ for module in $(cat /floatgate/modules/common /floatgate/modules/"$front"); do
     [ -d /sys/module/"$module" ] || insmod /floatgate/modules/"$module".ko || echo "floatgate: no module $module"
 done
 
-# The ports by which the outside hears of the command; they appear a moment after the module.
+# Prints the path of a virtio port to the host. Ports appear a moment after the module is loaded.
 port() {
     for try in $(seq 100); do
         for name in /sys/class/virtio-ports/*/name; do
@@ -54,7 +54,7 @@ if [ -e /floatgate/command ]; then
     sh /floatgate/command </dev/null >"$out" 2>&1
     result=$?
 else
-    echo "The SSD is $SSD (\$SSD). Leave by exit; Ctrl-A X pulls the plug."
+    echo "The SSD is $SSD (\$SSD). Type 'exit' to leave. Ctrl-A X cuts the power."
     setsid cttyhack sh -l
     result=$?
 fi

@@ -1,5 +1,5 @@
 #!/usr/bin/busybox sh
-# Loads the modules of a file system: the kernel calls this with its alias, such as `-q -- fs-xfs`.
+# Loads the modules of a file system. The kernel calls this script with an alias, such as `-q -- fs-xfs`.
 for word in "$@"; do
     case $word in
     -*) ;;

@@ -1,7 +1,7 @@
-//! What runs the guest's instructions: the processor, by KVM, or QEMU, which emulates one.
+//! Accelerator: chooses KVM if it can boot the guest's kernel, and emulation by QEMU otherwise.
 //!
-//! That `/dev/kvm` can be opened says little: nested and paravirtual KVMs exist that boot no kernel of Debian's. So a
-//! kernel is booted once, with a first program that switches off, and what came of it is remembered.
+//! Some nested and paravirtual KVMs cannot boot Debian's kernels, although `/dev/kvm` can be opened. So a kernel is
+//! booted once with a first program that exits, and the result is stored in the cache.
 
 use std::fs;
 use std::process::Stdio;
@@ -15,14 +15,15 @@ use crate::qemu::{QEMU, boot, bound_to_us};
 use crate::scratch::{PREFIX, Scratch};
 use crate::system::Guest;
 
-/// How long a kernel may take to its first program by KVM. A processor takes less than 2 s.
+/// Time limit for booting a kernel to its first program with KVM. It normally takes less than 2 s.
 const PROBE: Duration = Duration::from_secs(8);
 
-/// What is remembered of a kernel that booted.
+/// Stored result for a kernel that booted.
 const BOOTS: &str = "boots\n";
 
 impl Accelerator {
-    /// KVM where it boots the guest's kernel; with the reason where it does not. `say` hears of the one long wait.
+    /// Returns KVM if it boots the guest's kernel. Otherwise returns emulation, with the reason. Calls `say` before a
+    /// test boot, which takes seconds.
     pub fn best(cache: &Cache, guest: &Guest, say: impl Fn(&str)) -> Result<(Accelerator, String), GuestError> {
         if let Err(error) = fs::OpenOptions::new().read(true).write(true).open("/dev/kvm") {
             return Ok((Accelerator::Tcg, format!("/dev/kvm: {error}")));
@@ -33,7 +34,7 @@ impl Accelerator {
         let result = match remembered {
             Some(result) => result,
             None => {
-                say(&format!("guest: trying KVM, for at most {} s, which is done once", PROBE.as_secs()));
+                say(&format!("guest: testing KVM once, for at most {} s", PROBE.as_secs()));
                 let result = probe(guest)?;
                 fs::write(&memory, &result).map_err(GuestError::at(&memory))?;
                 result
@@ -42,13 +43,16 @@ impl Accelerator {
         if result == BOOTS {
             return Ok((Accelerator::Kvm, String::new()));
         }
-        let reason =
-            format!("the KVM of this machine does not boot it ({}; remembered in {})", result.trim(), memory.display());
+        let reason = format!(
+            "the KVM of this machine does not boot the guest ({}; stored in {})",
+            result.trim(),
+            memory.display()
+        );
         Ok((Accelerator::Tcg, reason))
     }
 }
 
-/// Boots the kernel by KVM, with a first program that writes a line and switches off.
+/// Boots the kernel with KVM, with a first program that exits at once.
 fn probe(guest: &Guest) -> Result<String, GuestError> {
     let directory = Scratch::new(PREFIX)?;
     let (initrd, console) = (directory.path().join("initrd"), directory.path().join("console"));
@@ -74,11 +78,12 @@ fn probe(guest: &Guest) -> Result<String, GuestError> {
     Ok(format!("not up after {} s\n", PROBE.as_secs()))
 }
 
-/// What a kernel says when its first program ends.
+/// Text that a kernel prints when its first program exits.
 const PANIC: &str = "Attempted to kill init";
 
-/// A first program that ends at once: the kernel panics, which `panic=-1` makes the end of QEMU. `exit(0)` for x86-64
-/// in the smallest file that its kernel takes (ELF: one header, one segment of what is to be run).
+/// Returns a first program that exits at once. The kernel then panics, which ends QEMU because of `panic=-1`. The
+/// program is `exit(0)` for x86-64 in the smallest ELF file that the kernel accepts: one header, and one segment with
+/// the code.
 fn switches_off() -> Vec<u8> {
     const BASE: u64 = 0x40_0000;
     let code = [0xb8, 60, 0, 0, 0, 0x31, 0xff, 0x0f, 0x05]; // mov eax, 60; xor edi, edi; syscall
@@ -88,7 +93,7 @@ fn switches_off() -> Vec<u8> {
     halves(&mut file, &[2, 62, 1, 0]); // a program, x86-64, version 1
     [BASE + 64 + 56, 64, 0].iter().for_each(|value: &u64| file.extend(value.to_le_bytes()));
     halves(&mut file, &[0, 0, 64, 56, 1, 0, 0, 0]); // sizes of headers, one segment, no sections
-    halves(&mut file, &[1, 0, 5, 0]); // to be loaded, to be read and run
+    halves(&mut file, &[1, 0, 5, 0]); // loadable, readable and executable
     [0, BASE, BASE, size, size, 0x1000].iter().for_each(|value| file.extend(value.to_le_bytes()));
     file.extend(code);
     file
@@ -105,7 +110,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     #[test]
-    fn the_program_that_ends_at_once_is_one_that_the_kernel_takes() {
+    fn the_kernel_accepts_the_first_program() {
         let directory = tempfile::tempdir().unwrap();
         let program = directory.path().join("init");
         fs::write(&program, switches_off()).unwrap();

@@ -1,33 +1,33 @@
-//! The archive that a kernel unpacks into its first file system: cpio in the "newc" form.
+//! Initramfs archives: cpio files in the "newc" format, which a kernel unpacks into its first file system.
 //!
-//! Source: Documentation/driver-api/early-userspace/buffer-format.rst of Linux. Archives may follow one another, each
-//! from a multiple of four bytes, and the later one's files replace the earlier one's.
+//! Source: Documentation/driver-api/early-userspace/buffer-format.rst of Linux. A file can contain several archives,
+//! each aligned to four bytes. Files of later archives replace those of earlier ones.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-/// What is at a path.
+/// Entry of an archive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Entry {
     /// A file.
     File {
-        /// What it holds.
+        /// Contents of the file.
         bytes: Vec<u8>,
-        /// Whether it is a program.
+        /// True if the file is executable.
         runs: bool,
     },
-    /// A symbolic link to that path.
+    /// A symbolic link to this path.
     Link(String),
     /// A directory.
     Directory,
 }
 
-/// Files by path, without a slash at the start.
+/// Entries of an archive, indexed by path without a leading slash.
 #[derive(Debug, Default)]
 pub struct Archive(BTreeMap<String, Entry>);
 
 impl Archive {
-    /// Puts an entry at a path, and directories above it.
+    /// Adds an entry at a path, and its parent directories.
     pub fn add(&mut self, path: &str, entry: Entry) {
         let path = path.trim_matches('/');
         for (at, _) in path.match_indices('/') {
@@ -36,19 +36,19 @@ impl Archive {
         self.0.insert(path.to_owned(), entry);
     }
 
-    /// Puts a text at a path.
+    /// Adds a text file at a path.
     pub fn text(&mut self, path: &str, text: &str) {
         self.add(path, Entry::File { bytes: text.as_bytes().to_vec(), runs: false });
     }
 
-    /// Whether there is something at a path.
+    /// Returns `true` if there is an entry at a path.
     pub fn has(&self, path: &str) -> bool {
         self.0.contains_key(path)
     }
 
     /// Writes the archive.
     pub fn write(&self, out: &mut impl Write) -> io::Result<()> {
-        // A `BTreeMap` has directories before what is in them.
+        // A `BTreeMap` has directories before their contents.
         for (number, (path, entry)) in self.0.iter().enumerate() {
             let (mode, bytes): (u32, &[u8]) = match entry {
                 Entry::File { bytes, runs: true } => (0o100_755, bytes),
@@ -62,10 +62,11 @@ impl Archive {
     }
 }
 
-/// One entry: 6 bytes that say what it is, 13 numbers of 8 hexadecimal digits, name, content; the latter two to
-/// multiples of four bytes.
+/// Writes one entry: 6 bytes of magic, 13 numbers of 8 hexadecimal digits, the name and the contents. Name and contents
+/// are padded to multiples of four bytes.
 fn write_entry(out: &mut impl Write, number: u32, mode: u32, path: &str, bytes: &[u8]) -> io::Result<()> {
-    let size = u32::try_from(bytes.len()).map_err(|_| io::Error::other(format!("{path}: beyond 4 GiB")))?;
+    let size = u32::try_from(bytes.len())
+        .map_err(|_| io::Error::other(format!("{path}: files must be smaller than 4 GiB")))?;
     let links = 1;
     let named = path.len() as u32 + 1;
     write!(out, "070701{number:08x}{mode:08x}{0:08x}{0:08x}{links:08x}{0:08x}{size:08x}", 0)?;
@@ -97,13 +98,14 @@ mod tests {
             .map(|name| text.find(name).unwrap())
             .collect();
         assert!(places.is_sorted(), "{places:?}");
-        // The first header, number by number: inode 1, a directory, nobody's, one link, no time, empty, a name of four.
+        // The first header, number by number: inode 1, a directory, owned by root, one link, no time, empty, a name of
+        // four.
         let zeros = "00000000";
         let expected = format!(
             "07070100000001000041ed{zeros}{zeros}00000001{zeros}{zeros}{zeros}{zeros}{zeros}{zeros}00000004{zeros}usr\0"
         );
         assert!(text.starts_with(&expected), "{}", &text[..120]);
-        // 110 and 16 bytes are filled up to 128, 5 to 8.
+        // 110 and 16 bytes are padded to 128, 5 bytes to 8.
         assert!(text.contains("busybox\0\0\x0012345\0\0\x00070701"), "{text:?}");
     }
 }

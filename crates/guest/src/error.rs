@@ -1,53 +1,52 @@
-//! Failures of the machine.
+//! Errors of the virtual machine.
 
-/// Why there is no machine.
+/// Error: the virtual machine cannot be built, started or finished.
 #[derive(Debug, thiserror::Error)]
 pub enum GuestError {
     /// A program is not installed.
-    #[error("{program} is not installed, which {purpose}; {remedy}")]
+    #[error("{program}, which {purpose}, is not installed; {remedy}")]
     Missing {
-        /// Which.
+        /// Name of the program.
         program: String,
-        /// What it does here.
+        /// Purpose of the program, as a predicate.
         purpose: &'static str,
-        /// What helps.
+        /// Remedy.
         remedy: &'static str,
     },
     /// A program failed.
     #[error("{program} failed: {said}")]
     Failed {
-        /// Which, with the arguments that matter.
+        /// Name of the program, with the relevant arguments.
         program: String,
-        /// The end of what it printed.
+        /// End of its output.
         said: String,
     },
-    /// A package is not known.
+    /// A package is unknown.
     #[error(
-        "apt knows no package `{0}`; bring its lists up to date (apt-get update, as root), or bring --kernel and \
-         --initrd"
+        "unknown package `{0}`: update the lists of apt (`apt-get update`, as root), or pass --kernel and --initrd"
     )]
     UnknownPackage(String),
-    /// Packages are not as expected.
+    /// A package does not have the expected contents.
     #[error("{0}")]
     Unusable(String),
     /// A file cannot be read or written.
     #[error("{path}: {error}")]
     File {
-        /// Which.
+        /// Path of the file.
         path: String,
-        /// Why.
+        /// Cause.
         error: std::io::Error,
     },
-    /// The machine did not come up.
-    #[error("the guest did not come up; the last it said:\n{0}")]
+    /// The machine did not boot.
+    #[error("the guest did not boot; its last output:\n{0}")]
     NeverUp(String),
-    /// The machine ended without a word on the command.
-    #[error("the guest ended before the command did; the last it said:\n{0}")]
+    /// The machine ended without the status of the command.
+    #[error("the guest ended before the command; its last output:\n{0}")]
     Ended(String),
 }
 
 impl GuestError {
-    /// An error at a file.
+    /// Returns a function that converts an I/O error at this path.
     pub(crate) fn at(path: &std::path::Path) -> impl FnOnce(std::io::Error) -> GuestError + '_ {
         move |error| GuestError::File { path: path.display().to_string(), error }
     }

@@ -1,11 +1,12 @@
-//! A small Linux machine for a live device: put together of Debian's packages, and run by QEMU.
+//! Linux guest for a live device: built from Debian's packages, and run by QEMU.
 //!
-//! 1. [`packages`] has `apt-get` bring a kernel, busybox and programs into a cache, and unpacks them there;
-//! 2. [`system`] takes from them what a machine needs ([`modules`], [`programs`]) and writes it as one [`archive`];
-//! 3. [`accelerator`] finds out whether KVM boots that kernel;
-//! 4. [`machine`] runs it with a disk, hands over a command, and brings its exit status back.
+//! 1. [`packages`] downloads a kernel, busybox and programs to a cache with `apt-get`, and unpacks them there;
+//! 2. [`system`] selects the files that a machine needs ([`modules`], [`programs`]) and writes them to one [`archive`];
+//! 3. [`accelerator`] tests whether KVM boots the kernel;
+//! 4. [`machine`] runs it with a disk and a command, and returns the exit status of the command.
 //!
-//! Nothing here needs root, and nothing is installed. `docs/decisions/0022-guest.md` says why it is like this.
+//! Root privileges are not needed, and nothing is installed. `docs/decisions/0022-guest.md` has the reasons for this
+//! design.
 
 pub mod accelerator;
 pub mod archive;

@@ -1,4 +1,4 @@
-//! The machine: QEMU with a guest, a disk, and a command.
+//! Virtual machine: runs QEMU with a guest, a disk and a command.
 
 use std::fs;
 use std::io::{self, Write};
@@ -14,21 +14,21 @@ use crate::scratch::{PREFIX, Scratch};
 use crate::system::Guest;
 use crate::tool::tail;
 
-/// The disk of a machine, and how it comes to it.
+/// Disk of a machine, and its interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Disk {
-    /// `/dev/vda`, which QEMU serves from an NBD server at this socket.
+    /// `/dev/vda`, which QEMU connects to the NBD server at this socket.
     Virtio(PathBuf),
-    /// `/dev/nvme0n1`, QEMU's model of an NVMe controller, from an NBD server at this socket.
+    /// `/dev/nvme0n1`, which QEMU's model of an NVMe controller connects to the NBD server at this socket.
     Nvme(PathBuf),
-    /// `/dev/vda`, served by another program at this socket; QEMU has no part in it.
+    /// `/dev/vda`, served by another program at this socket without involving QEMU.
     VhostUser(PathBuf),
-    /// `/dev/nbd0`, the guest's own client of an NBD server at this port of the host's loopback address.
+    /// `/dev/nbd0`, which the guest's NBD client connects to the server at this port of the host's loopback address.
     Nbd(u16),
 }
 
 impl Disk {
-    /// The name of the way in, as the guest has it.
+    /// Returns the name of the interface, as the guest knows it.
     fn front(&self) -> &'static str {
         match self {
             Disk::Virtio(_) => "virtio",
@@ -38,7 +38,7 @@ impl Disk {
         }
     }
 
-    /// What the guest calls it.
+    /// Returns the path of the disk in the guest.
     pub fn device(&self) -> &'static str {
         match self {
             Disk::Virtio(_) | Disk::VhostUser(_) => "/dev/vda",
@@ -47,7 +47,7 @@ impl Disk {
         }
     }
 
-    /// What QEMU is told of it.
+    /// Returns the arguments of QEMU for the disk.
     fn arguments(&self) -> Vec<String> {
         let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
         match self {
@@ -69,7 +69,7 @@ impl Disk {
     }
 }
 
-/// QEMU's client of an NBD server, past the memory of the host.
+/// Returns the block device of QEMU for an NBD server, without caching by the host.
 fn over_nbd(socket: &Path) -> String {
     let server = json!({ "type": "unix", "path": socket.to_string_lossy() });
     let nbd = json!({ "driver": "nbd", "server": server });
@@ -77,35 +77,35 @@ fn over_nbd(socket: &Path) -> String {
     json!({ "driver": "raw", "node-name": "ssd", "discard": "unmap", "cache": cache, "file": nbd }).to_string()
 }
 
-/// What to run.
+/// Configuration of a virtual machine.
 #[derive(Debug)]
 pub struct Machine<'a> {
-    /// Kernel and first file system.
+    /// Kernel and initramfs.
     pub guest: &'a Guest,
-    /// What runs its instructions.
+    /// Accelerator.
     pub accelerator: Accelerator,
-    /// Its disk.
+    /// Disk.
     pub disk: Disk,
-    /// Its memory.
+    /// Memory size, in MiB.
     pub memory_mib: u32,
-    /// Its processors.
+    /// Number of processors.
     pub processors: u32,
-    /// A command for its shell; without one, the shell is the user's.
+    /// Command for the shell. `None` for an interactive shell.
     pub command: Option<&'a str>,
-    /// Files that it finds in `/root`.
+    /// Files that are copied to `/root`.
     pub files: &'a [PathBuf],
 }
 
-/// How a machine ended.
+/// End of a machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// The command, or the user's shell, has this exit status.
+    /// Exit status of the command or of the user's shell.
     Status(u8),
-    /// It ended without a word: the user has pulled the plug, or ended QEMU.
+    /// The machine ended without a status: the user has cut the power or ended QEMU.
     Unplugged,
 }
 
-/// A machine that runs, and is ended when this goes.
+/// Running machine, which is killed when this value is dropped.
 #[derive(Debug)]
 pub struct Running {
     child: Child,
@@ -114,7 +114,7 @@ pub struct Running {
 }
 
 impl Machine<'_> {
-    /// Starts it.
+    /// Starts the machine.
     pub fn start(&self) -> Result<Running, GuestError> {
         let directory = Scratch::new(PREFIX)?;
         let initrd = directory.path().join("initrd");
@@ -122,13 +122,13 @@ impl Machine<'_> {
         fs::write(directory.path().join("status"), "").map_err(GuestError::at(directory.path()))?;
         let mut command = bound_to_us();
         command.args(self.arguments(&initrd, directory.path()));
-        // Where its standard input ends, QEMU takes it that nobody is there to hear what the command prints.
+        // At the end of its standard input, QEMU would assume that the output of the command has no reader.
         command.stdin(if self.command.is_some() { Stdio::piped() } else { Stdio::inherit() });
         let child = command.spawn().map_err(missing)?;
         Ok(Running { child, directory, interactive: self.command.is_none() })
     }
 
-    /// The guest's archive, and one with what it is told after it.
+    /// Writes the guest's archive, followed by an archive with the settings of this machine.
     fn write_initrd(&self, path: &Path) -> Result<(), GuestError> {
         let mut told = Archive::default();
         told.text("floatgate/front", self.disk.front());
@@ -181,12 +181,12 @@ impl Machine<'_> {
 }
 
 impl Running {
-    /// Whether it has ended.
+    /// Returns `true` if the machine has ended.
     pub fn has_ended(&mut self) -> bool {
         !matches!(self.child.try_wait(), Ok(None))
     }
 
-    /// Whether its first program has said that it runs.
+    /// Returns `true` if the first program of the guest has reported that it runs.
     pub fn is_up(&self) -> bool {
         !self.status().is_empty()
     }
@@ -200,13 +200,13 @@ impl Running {
         tail(&String::from_utf8_lossy(&bytes), 12)
     }
 
-    /// Pulls the plug: what the guest has not flushed is lost.
+    /// Cuts the power: data that the guest has not flushed is lost.
     pub fn pull_plug(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 
-    /// Waits for its end; says how it came.
+    /// Waits for the end of the machine, and returns its cause.
     pub fn finish(mut self) -> Result<Ended, GuestError> {
         let ended = self.child.wait().map_err(missing)?;
         let status = self.status();
@@ -222,13 +222,14 @@ impl Running {
         if !status.is_empty() {
             return GuestError::Ended(self.console());
         }
-        // QEMU's own mistakes have a status; a kernel that panics ends it well, and one that hangs is killed.
+        // Errors of QEMU itself have an exit status. After a kernel panic, the status is 0, and a hanging kernel is
+        // killed.
         if ended.code().is_none_or(|code| code == 0) { GuestError::NeverUp(self.console()) } else { failed(ended) }
     }
 }
 
 fn failed(ended: ExitStatus) -> GuestError {
-    GuestError::Failed { program: QEMU.to_owned(), said: format!("{ended}; what it said is above") }
+    GuestError::Failed { program: QEMU.to_owned(), said: format!("{ended}; its output is above") }
 }
 
 impl Drop for Running {

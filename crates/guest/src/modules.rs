@@ -1,4 +1,4 @@
-//! Modules of a kernel, each after those that it needs.
+//! Kernel modules: finds them and sorts them by their dependencies.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -7,20 +7,20 @@ use std::path::{Path, PathBuf};
 
 use crate::GuestError;
 
-/// All modules below a directory, by name.
+/// All modules below a directory: paths, indexed by name.
 pub struct Modules(BTreeMap<String, PathBuf>);
 
-/// A module as it is loaded.
+/// Module that can be loaded.
 #[derive(Debug)]
 pub struct Module {
-    /// Its name, with `_` throughout.
+    /// Name of the module, with `_` instead of `-`.
     pub name: String,
-    /// Its code.
+    /// Contents of the module, decompressed.
     pub bytes: Vec<u8>,
 }
 
 impl Modules {
-    /// Those of a kernel: `lib/modules/VERSION`.
+    /// Finds the modules of a kernel in `lib/modules/VERSION`.
     pub fn find(directory: &Path) -> Result<Modules, GuestError> {
         let mut found = BTreeMap::new();
         let mut open = vec![directory.to_owned()];
@@ -38,7 +38,8 @@ impl Modules {
         Ok(Modules(found))
     }
 
-    /// These modules and what they need, in an order in which they can be loaded. What is not there is built in.
+    /// Returns these modules and their dependencies, in an order in which they can be loaded. Modules without a file
+    /// are built into the kernel.
     pub fn in_order(&self, names: &[&str]) -> Result<Vec<Module>, GuestError> {
         let mut loaded = Vec::new();
         for name in names {
@@ -54,7 +55,7 @@ impl Modules {
             return Ok(());
         }
         if depth > 20 {
-            return Err(GuestError::Unusable(format!("the kernel's module {name} needs itself")));
+            return Err(GuestError::Unusable(format!("the kernel module {name} depends on itself")));
         }
         let bytes = read(path)?;
         for needed in needs(&bytes) {
@@ -75,7 +76,8 @@ fn read(path: &Path) -> Result<Vec<u8>, GuestError> {
     Ok(whole)
 }
 
-/// The modules that a module names: the line `depends=` of its section `.modinfo`, where lines end with a zero.
+/// Returns the direct dependencies of a module: the line `depends=` of its section `.modinfo`, where lines end with a
+/// NUL.
 fn needs(module: &[u8]) -> Vec<String> {
     const KEY: &[u8] = b"\0depends=";
     let Some(at) = module.windows(KEY.len()).position(|window| window == KEY) else { return Vec::new() };
@@ -93,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn modules_come_after_those_that_they_need() {
+    fn modules_follow_their_dependencies() {
         let directory = tempfile::tempdir().unwrap();
         let at = |name: &str| directory.path().join(name);
         fs::create_dir(at("fs")).unwrap();

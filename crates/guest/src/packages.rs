@@ -1,4 +1,4 @@
-//! Debian's packages, brought by `apt-get` and unpacked in a cache of the user's, without root.
+//! Debian packages: downloads them with `apt-get` to a cache of the user, and unpacks them, without root.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -9,40 +9,41 @@ use crate::GuestError;
 use crate::scratch::Scratch;
 use crate::tool::output;
 
-/// The package whose only dependency is the newest kernel for virtual machines.
+/// Package whose only dependency is the newest kernel for virtual machines.
 const KERNEL: &str = "linux-image-cloud-amd64";
 
-/// What `apt-get` is for, where it is missing.
+/// Purpose of `apt-get`, for the error if it is missing.
 const FETCHES: &str = "fetches a kernel and programs for the guest";
 
 /// Prefix of unfinished directories in the cache.
 const DRAFT: &str = "draft-";
 
-/// Where packages and what is made of them are kept.
+/// Directory with packages, and with guests built from them.
 #[derive(Clone, Debug)]
 pub struct Cache(PathBuf);
 
 impl Cache {
-    /// `floatgate/vm` in `$XDG_CACHE_HOME`, or in `~/.cache`.
+    /// Returns the cache `floatgate/vm` in `$XDG_CACHE_HOME`, or in `~/.cache`.
     pub fn of_user() -> Result<Cache, GuestError> {
         let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         let caches = set("XDG_CACHE_HOME").or_else(|| set("HOME").map(|home| home.join(".cache")));
-        let none = || GuestError::Unusable("there is no place for a cache: set XDG_CACHE_HOME".to_owned());
+        let none = || GuestError::Unusable("there is no directory for the cache: set XDG_CACHE_HOME".to_owned());
         Cache::at(&caches.ok_or_else(none)?.join("floatgate/vm"))
     }
 
-    /// In that directory, which is made.
+    /// Creates the cache in this directory.
     pub fn at(path: &Path) -> Result<Cache, GuestError> {
         fs::create_dir_all(path).map_err(GuestError::at(path))?;
         Ok(Cache(std::path::absolute(path).map_err(GuestError::at(path))?))
     }
 
-    /// The directory.
+    /// Returns the directory.
     pub fn path(&self) -> &Path {
         &self.0
     }
 
-    /// A directory in the cache that `make` fills the first time. Where two are at it, the first one's is kept.
+    /// Returns a directory in the cache, which `make` fills the first time. If two processes do so at once, the first
+    /// result is kept.
     pub fn once(&self, name: &str, make: impl FnOnce(&Path) -> Result<(), GuestError>) -> Result<PathBuf, GuestError> {
         let place = self.0.join(name);
         if !place.exists() {
@@ -59,7 +60,7 @@ impl Cache {
         Ok(place)
     }
 
-    /// The archives of packages, fetched where they are not there yet.
+    /// Returns the archives of packages, and downloads those that the cache does not have.
     pub fn fetch(&self, packages: &[String]) -> Result<Vec<PathBuf>, GuestError> {
         let names = archives(packages)?;
         let store = self.0.join("packages");
@@ -67,7 +68,7 @@ impl Cache {
         let absent = |(_, archive): &(&String, &String)| !store.join(archive).exists();
         let wanted: Vec<&String> = packages.iter().zip(&names).filter(absent).map(|(package, _)| package).collect();
         if !wanted.is_empty() {
-            // A fetch that is cut short leaves nothing where the next one looks.
+            // An interrupted download must not leave files in the store.
             let draft = Scratch::below(&self.0, DRAFT)?;
             let mut command = Command::new("apt-get");
             command.arg("download").args(&wanted).current_dir(draft.path());
@@ -83,7 +84,7 @@ impl Cache {
     }
 }
 
-/// The file name of each package's newest archive, in the order of `packages`.
+/// Returns the file name of the newest archive of each package, in the order of `packages`.
 fn archives(packages: &[String]) -> Result<Vec<String>, GuestError> {
     let mut command = Command::new("apt-get");
     command.args(["download", "--print-uris"]).args(packages);
@@ -104,15 +105,15 @@ fn archives(packages: &[String]) -> Result<Vec<String>, GuestError> {
         Some(named.swap_remove(at).to_owned())
     };
     let found: Option<Vec<String>> = packages.iter().map(find).collect();
-    found.ok_or_else(|| GuestError::Unusable(format!("apt-get does not say where packages are: {told}")))
+    found.ok_or_else(|| GuestError::Unusable(format!("apt-get does not print the locations of packages: {told}")))
 }
 
-/// The name in a line of `--print-uris`: 'URI' NAME SIZE HASH.
+/// Returns the file name in a line of `--print-uris`: 'URI' NAME SIZE HASH.
 fn archive_of(line: &str) -> Option<&str> {
     line.strip_prefix('\'')?.split_once("' ")?.1.split_whitespace().next()
 }
 
-/// The newest kernel.
+/// Returns the package of the newest kernel.
 pub fn kernel() -> Result<String, GuestError> {
     let mut command = Command::new("apt-cache");
     command.args(["depends", "--important", KERNEL]);
@@ -125,7 +126,7 @@ pub fn kernel() -> Result<String, GuestError> {
     kernels.next().map(str::to_owned).ok_or_else(|| GuestError::UnknownPackage(KERNEL.to_owned()))
 }
 
-/// Dependencies that are not followed unless they are named: they install packages and set up a system, or interpret
+/// Dependencies that are skipped unless they are requested. They install packages, set up a system, or interpret
 /// scripts that few users of the package call.
 const NOT_FOLLOWED: &[&str] = &[
     "adduser",
@@ -148,8 +149,8 @@ const NOT_FOLLOWED: &[&str] = &[
     "usrmerge",
 ];
 
-/// Returns the packages that `packages` depend on, in order of name, without `packages`. Of alternatives, the first is
-/// taken.
+/// Returns the packages that `packages` depend on, sorted by name, without `packages`. The first of several
+/// alternatives is chosen.
 pub fn dependencies(packages: &[String]) -> Result<Vec<String>, GuestError> {
     let mut command = Command::new("apt-cache");
     command.args(["depends", "--recurse", "--important", "--no-conflicts", "--no-breaks", "--no-replaces"]);
@@ -158,13 +159,13 @@ pub fn dependencies(packages: &[String]) -> Result<Vec<String>, GuestError> {
     Ok(closure(packages, &direct(&told)))
 }
 
-/// Returns what `packages` depend on, directly or not.
+/// Returns the direct and indirect dependencies of `packages`.
 fn closure(packages: &[String], direct: &BTreeMap<&str, Vec<&str>>) -> Vec<String> {
     let mut found: BTreeSet<&str> = packages.iter().map(|name| &name[..]).collect();
     let mut open: Vec<&str> = found.iter().copied().collect();
     while let Some(package) = open.pop() {
         for needed in direct.get(package).into_iter().flatten() {
-            // Modules and parts of Python are of no use without it.
+            // Python packages need Python itself.
             let is_followed =
                 !NOT_FOLLOWED.contains(needed) || (*needed == "python3" && package.starts_with("python3"));
             if is_followed && found.insert(needed) {
@@ -175,9 +176,9 @@ fn closure(packages: &[String], direct: &BTreeMap<&str, Vec<&str>>) -> Vec<Strin
     found.into_iter().filter(|name| !packages.iter().any(|package| package == name)).map(str::to_owned).collect()
 }
 
-/// Returns the direct dependencies of each package in what `apt-cache depends --recurse` prints: the package in a line
-/// of its own, then a line for each dependency, which begins with `|` if the next line is an alternative. Packages that
-/// provide a dependency follow it, further indented.
+/// Parses the output of `apt-cache depends --recurse`: returns the direct dependencies of each package. A line with the
+/// package is followed by a line for each dependency, which begins with `|` if the next line is an alternative.
+/// Packages that provide a dependency follow it, further indented.
 fn direct(told: &str) -> BTreeMap<&str, Vec<&str>> {
     let mut found: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     let mut package = "";
@@ -196,7 +197,7 @@ fn direct(told: &str) -> BTreeMap<&str, Vec<&str>> {
             }
             None => indented.trim(),
         };
-        // A name in angle brackets is virtual: one that provides it follows.
+        // A name in angle brackets is a virtual package, and a package that provides it follows.
         if !is_settled && !name.starts_with('<') {
             found.entry(package).or_default().push(name);
             is_settled = true;
@@ -205,7 +206,7 @@ fn direct(told: &str) -> BTreeMap<&str, Vec<&str>> {
     found
 }
 
-/// Unpacks an archive below a directory.
+/// Unpacks an archive to a directory.
 pub fn unpack(archive: &Path, directory: &Path) -> Result<(), GuestError> {
     let mut command = Command::new("dpkg-deb");
     command.arg("--extract").arg(archive).arg(directory);
@@ -217,14 +218,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_of_uris_name_archives() {
+    fn output_of_print_uris_names_archives() {
         let line = "'http://mirror/debian/pool/f/fio/fio_3.33-3_amd64.deb' fio_3.33-3_amd64.deb 537684 SHA256:ab";
         assert_eq!(archive_of(line), Some("fio_3.33-3_amd64.deb"));
         assert_eq!(archive_of("W: something else"), None);
     }
 
     #[test]
-    fn one_alternative_is_taken_and_installers_are_not_followed() {
+    fn one_alternative_is_chosen_and_installers_are_skipped() {
         let told = "nvme-cli\n  Depends: uuid-runtime\n  Depends: libnvme1\n\
                     uuid-runtime\n  PreDepends: init-system-helpers\n  Depends: libsystemd0\n    libelogind0\n\
                     libsystemd0\n  Depends: libgcrypt20\n\
@@ -242,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_made_once_is_whole_or_not_there() {
+    fn a_directory_of_the_cache_is_complete_or_absent() {
         let directory = tempfile::tempdir().unwrap();
         let cache = Cache::at(directory.path()).unwrap();
         let fails = cache.once("a", |at| {
@@ -252,6 +253,6 @@ mod tests {
         assert!(fails.is_err() && fs::read_dir(directory.path()).unwrap().next().is_none());
         let made = cache.once("a", |at| fs::write(at.join("file"), "x").map_err(GuestError::at(at))).unwrap();
         assert_eq!(fs::read_to_string(made.join("file")).unwrap(), "x");
-        cache.once("a", |_| panic!("it is there")).unwrap();
+        cache.once("a", |_| panic!("the directory exists already")).unwrap();
     }
 }

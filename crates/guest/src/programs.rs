@@ -1,4 +1,4 @@
-//! Programs with their dependencies and the libraries that they load.
+//! Programs of the guest: adds packages with their dependencies and the libraries that they load.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -10,7 +10,7 @@ use crate::GuestError;
 use crate::archive::{Archive, Entry};
 use crate::tool::output;
 
-/// Parts of packages that nobody reads in a guest.
+/// Directories of packages that a guest does not need.
 const LEFT_OUT: &[&str] = &[
     "usr/share/doc",
     "usr/share/man",
@@ -23,11 +23,11 @@ const LEFT_OUT: &[&str] = &[
     "lib/modules",
 ];
 
-/// Directories of the loader, after packages of the old and new layout are merged.
+/// Directories that the loader searches, after packages of the old and new layout are merged.
 const LIBRARIES: &[&str] = &["usr/lib/x86_64-linux-gnu", "usr/lib"];
 
-/// Adds all of `programs`, unpacked packages, and all of `dependencies` but the libraries among them that nothing
-/// needs. Returns the libraries that are needed and not there.
+/// Adds the unpacked packages `programs`, and `dependencies` without the libraries that no program needs. Returns the
+/// needed libraries that are missing.
 pub fn add(archive: &mut Archive, programs: &Path, dependencies: &Path) -> Result<BTreeSet<String>, GuestError> {
     let mut needing = Vec::new();
     for root in [dependencies, programs] {
@@ -53,19 +53,19 @@ pub fn add(archive: &mut Archive, programs: &Path, dependencies: &Path) -> Resul
     Ok(missing)
 }
 
-/// Returns `true` if a file is where the loader finds it as a library.
+/// Returns `true` if a file is a library in a directory of the loader.
 fn is_library(place: &str) -> bool {
     let (folder, name) = place.rsplit_once('/').unwrap_or(("", place));
     LIBRARIES.contains(&folder) && name.contains(".so")
 }
 
-/// Where a file is once `/bin`, `/sbin` and `/lib` are links into `/usr`, as Debian has them.
+/// Returns the path of a file in a system where `/bin`, `/sbin` and `/lib` are links into `/usr`, as in Debian.
 fn merged(path: &str) -> String {
     let first = path.split('/').next().unwrap_or_default();
     if ["bin", "sbin", "lib", "lib64"].contains(&first) { format!("usr/{path}") } else { path.to_owned() }
 }
 
-/// All files and links below a directory, in order of name.
+/// Returns all files and links below a directory, sorted by name.
 fn files(directory: &Path) -> Result<Vec<PathBuf>, GuestError> {
     let mut found = Vec::new();
     let mut open = vec![directory.to_owned()];
@@ -93,17 +93,17 @@ fn entry(path: &Path) -> Result<Entry, GuestError> {
     Ok(Entry::File { bytes, runs: about.permissions().mode() & 0o100 != 0 })
 }
 
-/// Whether a file is a program that the loader takes: ELF, and not a script or a link.
+/// Returns `true` if a file is an ELF program, not a script or a link.
 fn is_dynamic(path: &Path) -> bool {
     let is_file = fs::symlink_metadata(path).is_ok_and(|about| about.is_file());
     let mut first = [0; 4];
     is_file && fs::File::open(path).and_then(|mut file| file.read_exact(&mut first)).is_ok() && first == *b"\x7fELF"
 }
 
-/// Libraries, as programs ask the loader for them.
+/// Libraries that the loader can find.
 struct Shelf<'a> {
     roots: Vec<&'a Path>,
-    /// Folders with libraries, those first in which the loader of the guest looks first.
+    /// Directories with libraries, in the search order of the guest's loader.
     folders: Vec<PathBuf>,
     loader: Option<PathBuf>,
 }
@@ -114,7 +114,7 @@ impl<'a> Shelf<'a> {
         let mut found = BTreeSet::new();
         for path in roots.iter().map(|root| files(root)).collect::<Result<Vec<_>, _>>()?.concat() {
             let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            // Packages for developers have links without a target, which are not libraries.
+            // Development packages have dangling links, which are not libraries.
             if name.contains(".so") && path.is_file() {
                 found.extend(path.parent().map(Path::to_owned));
                 if name.starts_with("ld-linux") {
@@ -129,14 +129,14 @@ impl<'a> Shelf<'a> {
         Ok(shelf)
     }
 
-    /// Returns the place in the guest of a file below one of the roots.
+    /// Returns the path in the guest of a file below one of the roots.
     fn inner(&self, path: &Path) -> String {
         let inner = self.roots.iter().find_map(|root| path.strip_prefix(root).ok());
         merged(&inner.unwrap_or(path).to_string_lossy())
     }
 
-    /// Returns the files that the loader takes for the libraries of these programs and for those that they need, and
-    /// the names of libraries that it does not find.
+    /// Returns the files that the loader finds for the libraries of these programs, including indirect ones, and the
+    /// names of libraries that it does not find.
     fn needed(&self, programs: &[PathBuf]) -> Result<(BTreeSet<PathBuf>, BTreeSet<String>), GuestError> {
         let (mut needed, mut missing) = (BTreeSet::new(), BTreeSet::new());
         let Some(loader) = &self.loader else { return Ok((needed, missing)) };
@@ -144,16 +144,16 @@ impl<'a> Shelf<'a> {
         for program in programs {
             let mut command = Command::new(loader);
             command.args(["--inhibit-cache", "--library-path", &folders.join(":"), "--list"]).arg(program);
-            let told = match output(command, "says which libraries a program needs") {
+            let told = match output(command, "lists the libraries that a program needs") {
                 Ok(told) => told,
-                // It takes no program that needs no library.
+                // The loader refuses programs that need no library.
                 Err(GuestError::Failed { .. }) => continue,
                 Err(other) => return Err(other),
             };
             needed.insert(loader.clone());
             for (name, found) in resolved(&told) {
                 let is_ours = |path: &&Path| self.roots.iter().any(|root| path.starts_with(root));
-                // What the loader found on this machine instead is not in the guest.
+                // A library that the loader found on the host is not in the guest.
                 match found.map(Path::new).filter(is_ours) {
                     Some(path) => _ = needed.insert(path.to_owned()),
                     None => _ = missing.insert(name.to_owned()),
@@ -164,8 +164,9 @@ impl<'a> Shelf<'a> {
     }
 }
 
-/// Returns the libraries in what the loader prints, and the file of each that it finds: a line each, `NAME => PATH
-/// (ADDRESS)` or `NAME => not found`. What the kernel provides and the loader itself have no arrow.
+/// Parses the output of the loader: returns each library, and its file if it was found. Each line is `NAME => PATH
+/// (ADDRESS)` or `NAME => not found`. Lines for the library that the kernel provides and for the loader itself have no
+/// arrow.
 fn resolved(told: &str) -> impl Iterator<Item = (&str, Option<&str>)> {
     told.lines().filter_map(|line| {
         let (name, place) = line.trim().split_once(" => ")?;
@@ -179,7 +180,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_loader_names_libraries() {
+    fn the_output_of_the_loader_names_libraries() {
         let told = "\tlinux-vdso.so.1 (0x7ff)\n\tlibz.so.1 => /a/libz.so.1 (0x7f)\n\tlibx.so.2 => not found\n\
                     \t/lib64/ld-linux-x86-64.so.2 (0x7f)\n";
         let expected = [("libz.so.1", Some("/a/libz.so.1")), ("libx.so.2", None)];
@@ -187,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn packages_of_old_and_new_layout_come_to_the_same_place() {
+    fn packages_of_old_and_new_layout_have_the_same_paths() {
         assert_eq!(merged("lib/x86_64-linux-gnu/libc.so.6"), "usr/lib/x86_64-linux-gnu/libc.so.6");
         assert_eq!(merged("usr/lib/x86_64-linux-gnu/libc.so.6"), "usr/lib/x86_64-linux-gnu/libc.so.6");
         assert_eq!(merged("libexec/a"), "libexec/a");

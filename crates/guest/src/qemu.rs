@@ -1,4 +1,4 @@
-//! QEMU: how it is called.
+//! QEMU: builds its command line and finds the program.
 
 use std::io;
 use std::path::Path;
@@ -7,17 +7,17 @@ use std::process::{Command, Stdio};
 use crate::GuestError;
 use crate::system::Guest;
 
-/// What runs instructions.
+/// Method by which the guest's instructions are executed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Accelerator {
-    /// The processor itself.
+    /// Execution by the processor.
     Kvm,
-    /// QEMU, some 10 to 30 times slower. Time in the guest has little to do with that of a real machine.
+    /// Emulation by QEMU, about 10 to 30 times slower. Times in the guest differ greatly from those of a real machine.
     Tcg,
 }
 
 impl Accelerator {
-    /// As QEMU has it.
+    /// Returns the name of the accelerator in QEMU.
     pub fn name(self) -> &'static str {
         match self {
             Accelerator::Kvm => "kvm",
@@ -26,15 +26,15 @@ impl Accelerator {
     }
 }
 
-/// The program.
+/// Name of the QEMU program.
 pub const QEMU: &str = "qemu-system-x86_64";
 
-/// What every machine is told: a kernel whose panic ends QEMU, no devices of its own, no window.
+/// Returns the arguments of every machine: a kernel whose panic ends QEMU, no default devices, and no window.
 pub(crate) fn boot(guest: &Guest, initrd: &Path, accelerator: Accelerator) -> Vec<String> {
     let (kernel, initrd) = (guest.kernel.to_string_lossy(), initrd.to_string_lossy());
     let cpu = if accelerator == Accelerator::Kvm { "host" } else { "max" };
-    // Where the host is busy, a kernel that counts ticks while QEMU does not run takes the timer for broken, and
-    // panics.
+    // On a busy host, QEMU may not run while the kernel counts timer ticks. The kernel would then consider the timer
+    // broken and panic, so the check is off.
     let console = "console=ttyS0 quiet panic=-1 no_timer_check rdinit=/init";
     ["-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", "-accel", accelerator.name(), "-cpu", cpu]
         .into_iter()
@@ -43,7 +43,8 @@ pub(crate) fn boot(guest: &Guest, initrd: &Path, accelerator: Accelerator) -> Ve
         .collect()
 }
 
-/// QEMU, which the kernel ends when this program is killed, where util-linux is there to arrange it.
+/// Returns the command that starts QEMU. If `setpriv` of util-linux is installed, the kernel kills QEMU when this
+/// program is killed.
 pub(crate) fn bound_to_us() -> Command {
     let dies_with_us =
         Command::new("setpriv").args(["--pdeathsig", "KILL", "--", "true"]).stderr(Stdio::null()).status();
@@ -56,7 +57,7 @@ pub(crate) fn bound_to_us() -> Command {
     }
 }
 
-/// Whether QEMU is there at all.
+/// Fails if QEMU is not installed.
 pub fn check_qemu() -> Result<(), GuestError> {
     Command::new(QEMU).arg("--version").stdout(Stdio::null()).status().map(|_| ()).map_err(missing)
 }
@@ -66,7 +67,7 @@ pub(crate) fn missing(error: io::Error) -> GuestError {
         io::ErrorKind::NotFound => GuestError::Missing {
             program: QEMU.to_owned(),
             purpose: "runs the guest",
-            remedy: "Debian has it in the package qemu-system-x86",
+            remedy: "install it, on Debian with the package qemu-system-x86",
         },
         _ => GuestError::Failed { program: QEMU.to_owned(), said: error.to_string() },
     }

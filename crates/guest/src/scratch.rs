@@ -1,7 +1,7 @@
-//! Temporary directories that do not outlive their process for long.
+//! Temporary directories: removed by the next process if their own process was killed.
 //!
-//! A program that is killed cannot remove its directories. So each has a file that the program locks as long as it
-//! lives, and whoever makes the next one removes those whose lock nobody holds.
+//! A killed program cannot remove its directories. So each directory has a file that the program keeps locked. The next
+//! program that creates a directory removes those whose file is not locked.
 
 use std::fs::{self, File};
 use std::io;
@@ -16,10 +16,10 @@ use crate::GuestError;
 /// Prefix of the temporary directories of machines.
 pub const PREFIX: &str = "floatgate-vm-";
 
-/// The name of the file that is locked.
+/// Name of the locked file.
 const LOCK: &str = "lock";
 
-/// A temporary directory that is removed with this value, or by the next `Scratch` if this process is killed.
+/// Temporary directory. It is removed with this value, or by the next `Scratch` if this process is killed.
 #[derive(Debug)]
 pub struct Scratch {
     // Removed before the lock is released.
@@ -28,12 +28,12 @@ pub struct Scratch {
 }
 
 impl Scratch {
-    /// Creates a directory whose name begins with `prefix` among temporary files, and removes those of dead processes.
+    /// Creates a temporary directory whose name begins with `prefix`, and removes such directories of dead processes.
     pub fn new(prefix: &str) -> Result<Scratch, GuestError> {
         Scratch::below(&std::env::temp_dir(), prefix)
     }
 
-    /// Creates a directory below `place`, and removes those of dead processes.
+    /// Creates such a directory in `place`, and removes those of dead processes.
     pub fn below(place: &Path, prefix: &str) -> Result<Scratch, GuestError> {
         sweep(place, prefix);
         loop {
@@ -41,7 +41,7 @@ impl Scratch {
             let path = directory.path().join(LOCK);
             let lock = File::create(&path).map_err(GuestError::at(&path))?;
             flock(&lock, FlockOperation::LockExclusive).map_err(io::Error::from).map_err(GuestError::at(&path))?;
-            // Another process may have taken it for dead before it was locked.
+            // Another process may have removed the directory before the file was locked.
             if is_at(&lock, &path) {
                 return Ok(Scratch { directory, _lock: lock });
             }
@@ -63,7 +63,7 @@ fn is_at(file: &File, path: &Path) -> bool {
     same().unwrap_or(false)
 }
 
-/// Removes the directories that processes which were killed have left. Directories without a lock are not ours.
+/// Removes the directories of killed processes. Directories without a lock file belong to other programs.
 fn sweep(place: &Path, prefix: &str) {
     let entries = fs::read_dir(place).into_iter().flatten().flatten();
     let ours = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(prefix));
@@ -74,7 +74,7 @@ fn sweep(place: &Path, prefix: &str) {
 }
 
 fn remove_if_dead(directory: &PathBuf) -> io::Result<()> {
-    // A link may lead to a directory of somebody else.
+    // A link could lead to a directory of another program.
     if !fs::symlink_metadata(directory)?.is_dir() {
         return Ok(());
     }
@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn directories_of_dead_processes_go_and_those_of_live_ones_stay() {
+    fn only_directories_of_dead_processes_are_removed() {
         let place = tempfile::tempdir().unwrap();
         let at = |name: &str| place.path().join(name);
         let live = Scratch::below(place.path(), "vm-").unwrap();

@@ -1,4 +1,4 @@
-//! What a guest boots: a kernel, and an archive with all that the machine has.
+//! Guest system: builds the kernel and the initramfs from packages.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -11,17 +11,17 @@ use crate::modules::Modules;
 use crate::packages::{self, Cache};
 use crate::programs;
 
-/// The first program, which runs the command.
+/// First program of the guest, which runs the command.
 const INIT: &str = include_str!("../assets/init.sh");
 
-/// What the kernel calls for a file system that it does not have yet.
+/// Program that the kernel calls to load the modules of a file system.
 const MODPROBE: &str = include_str!("../assets/modprobe.sh");
 
-/// Packages that every guest has.
+/// Packages of every guest.
 const ALWAYS: &[&str] = &["busybox-static", "e2fsprogs", "nbd-client"];
 
-/// The modules that ways in need, and what every guest needs; and those of file systems, which are loaded when one is
-/// mounted. What a kernel has built in is left out.
+/// Kernel modules for every guest, for each interface of the disk, and for file systems, which are loaded on the first
+/// mount. Modules that are built into the kernel are skipped.
 const MODULES: &[(&str, &[&str])] = &[
     ("common", &["virtio_pci", "virtio_console", "crc32c_intel", "crc32c_generic", "ext4"]),
     ("fs-xfs", &["xfs"]),
@@ -33,19 +33,20 @@ const MODULES: &[(&str, &[&str])] = &[
     ("nbd", &["virtio_net", "nbd"]),
 ];
 
-/// A kernel and its first file system.
+/// Kernel and its initramfs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Guest {
-    /// The kernel.
+    /// Path of the kernel.
     pub kernel: PathBuf,
-    /// The archive that it unpacks.
+    /// Path of the archive that the kernel unpacks.
     pub initrd: PathBuf,
 }
 
 impl Guest {
-    /// Debian's newest kernel with the programs of `packages`, from the cache or into it; `say` hears what takes time.
+    /// Returns Debian's newest kernel and the programs of `packages`, from the cache if it has them. Calls `say` before
+    /// steps that take time.
     ///
-    /// The kernel is at `KERNEL/vmlinuz` in the cache, the archive at `KERNEL/guest-DIGEST/initrd`.
+    /// The kernel is at `KERNEL/vmlinuz` in the cache, and the archive at `guest-DIGEST/initrd`.
     pub fn of_debian(cache: &Cache, packages: &[String], say: impl Fn(&str)) -> Result<Guest, GuestError> {
         let always = ALWAYS.iter().map(|name| (*name).to_owned());
         let mut wanted: Vec<String> = always.chain(packages.iter().cloned()).collect();
@@ -53,7 +54,7 @@ impl Guest {
         wanted.dedup();
         let kernel = packages::kernel()?;
         say(&format!(
-            "guest: {kernel} with {}, by apt; what is fetched stays in {}",
+            "guest: {kernel} with {}, by apt; downloads are kept in {}",
             wanted.join(", "),
             cache.path().display()
         ));
@@ -64,12 +65,12 @@ impl Guest {
         let place = cache.once(&kernel_name(&kernel_archive), |at| unpack_kernel(&kernel_archive, at))?;
         let all = [&kernel_archive[..], &program_archives, &further_archives].concat();
         let made = cache.once(&format!("guest-{:016x}", digest(&all)), |at| {
-            say("guest: putting it together, which is done once");
+            say("guest: building the system once");
             let (programs, further) = (unpacked(&program_archives, at)?, unpacked(&further_archives, at)?);
             let (archive, missing) = contents(programs.path(), further.path(), &place)?;
             if !missing.is_empty() {
                 let missing: Vec<String> = missing.into_iter().collect();
-                say(&format!("guest: warning: no package has the libraries {}", missing.join(", ")));
+                say(&format!("guest: warning: no package provides the libraries {}", missing.join(", ")));
             }
             let initrd = at.join("initrd");
             let file = fs::File::create(&initrd).map_err(GuestError::at(&initrd))?;
@@ -79,13 +80,13 @@ impl Guest {
         Ok(Guest { kernel: place.join("vmlinuz"), initrd: made.join("initrd") })
     }
 
-    /// Which kernel and archive these are, by their names, sizes and times.
+    /// Returns a digest of the kernel's path and size, and of the scripts and modules of the guest.
     pub fn digest(&self) -> u64 {
         digest(std::slice::from_ref(&self.kernel))
     }
 }
 
-/// A number for files: their paths and sizes.
+/// Returns a digest of the paths and sizes of files, and of the scripts and modules of the guest.
 fn digest(files: &[PathBuf]) -> u64 {
     let about = |path: &PathBuf| {
         let size = fs::metadata(path).map_or(0, |about| about.len());
@@ -106,7 +107,7 @@ fn unpacked(archives: &[PathBuf], below: &Path) -> Result<tempfile::TempDir, Gue
     Ok(directory)
 }
 
-/// Leaves `vmlinuz` and `modules` of a kernel's package.
+/// Unpacks `vmlinuz` and `modules` from the package of a kernel.
 fn unpack_kernel(archives: &[PathBuf], at: &Path) -> Result<(), GuestError> {
     let whole = unpacked(archives, at)?;
     let keep = |from: PathBuf, to: &str| fs::rename(&from, at.join(to)).map_err(GuestError::at(&from));
@@ -114,7 +115,7 @@ fn unpack_kernel(archives: &[PathBuf], at: &Path) -> Result<(), GuestError> {
         let mut inside = fs::read_dir(&directory).map_err(GuestError::at(&directory))?.flatten();
         let found = inside.find(|entry| entry.file_name().to_string_lossy().starts_with(begin));
         found.map(|entry| entry.path()).ok_or_else(|| {
-            GuestError::Unusable(format!("the package of the kernel has no {}/{begin}*", directory.display()))
+            GuestError::Unusable(format!("the package of the kernel does not contain {}/{begin}*", directory.display()))
         })
     };
     let modules = [whole.path().join("lib/modules"), whole.path().join("usr/lib/modules")];
@@ -123,7 +124,7 @@ fn unpack_kernel(archives: &[PathBuf], at: &Path) -> Result<(), GuestError> {
     keep(only(modules, "")?, "modules")
 }
 
-/// All that is in the guest.
+/// Returns the archive of the guest, and the names of missing libraries.
 fn contents(programs: &Path, dependencies: &Path, kernel: &Path) -> Result<(Archive, BTreeSet<String>), GuestError> {
     let mut archive = Archive::default();
     for name in ["bin", "sbin", "lib", "lib64"] {
@@ -145,11 +146,11 @@ fn contents(programs: &Path, dependencies: &Path, kernel: &Path) -> Result<(Arch
             );
         }
     }
-    // What devtmpfs has later; the kernel opens it before the first program runs.
+    // `/dev` must exist, because the kernel uses it before the first program mounts devtmpfs.
     archive.add("init", Entry::File { bytes: INIT.as_bytes().to_vec(), runs: true });
     archive.add("dev", Entry::Directory);
     archive.add("usr/sbin/modprobe", Entry::File { bytes: MODPROBE.as_bytes().to_vec(), runs: true });
-    // `mount` without -t tries these in turn.
+    // `mount` without -t tries these file systems in this order.
     archive.text("etc/filesystems", "ext4\nxfs\nbtrfs\nf2fs\n*\n");
     Ok((archive, missing))
 }
