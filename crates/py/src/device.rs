@@ -1,4 +1,4 @@
-//! Devices.
+//! Device configurations.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::errors::{config_error, exception};
 use crate::makers::makers;
 use crate::policies::Policies;
 
-/// A device that has passed its checks.
+/// Checked device configuration.
 #[pyclass(frozen, module = "floatgate._floatgate")]
 pub struct DeviceConfig {
     pub(crate) chosen: Chosen,
@@ -32,20 +32,20 @@ fn load(py: Python<'_>, spec: DeviceSpec) -> PyResult<DeviceConfig> {
 
 #[pymethods]
 impl DeviceConfig {
-    /// A built-in device by its name, or a file by its path.
+    /// Loads a built-in device by its name, or a file by its path.
     #[staticmethod]
     fn load(py: Python<'_>, name_or_path: &str, overrides: Vec<String>) -> PyResult<DeviceConfig> {
         load(py, DeviceSpec::named(name_or_path, &overrides))
     }
 
-    /// From the text of a device file.
+    /// Loads the text of a device file.
     #[staticmethod]
     fn from_toml(py: Python<'_>, text: &str, called: &str, overrides: Vec<String>) -> PyResult<DeviceConfig> {
         load(py, DeviceSpec::text(text, called, &overrides))
     }
 
-    /// Its policies that are neither the simulator's own nor the extension module's: the path of the key, the name, the
-    /// digest of the source, and the options as JSON.
+    /// Returns the policies that are neither built in nor part of the extension module: the path of the key, the name,
+    /// the digest of the source, and the options as JSON.
     fn externals(&self) -> Vec<(&'static str, String, String, String)> {
         let offers = makers().offers();
         let is_offered = |path, name: &str| offers.iter().any(|offer| (offer.path(), offer.name()) == (path, name));
@@ -58,67 +58,67 @@ impl DeviceConfig {
         told.collect()
     }
 
-    /// The same device, with what makes those policies, by the path of the key.
+    /// Returns the same device with functions that build these policies, indexed by the path of the key.
     fn with_policies(&self, makers: BTreeMap<String, Py<PyAny>>) -> DeviceConfig {
         let mut chosen = self.chosen.clone();
         chosen.config.makers = Externals::by(Arc::new(Policies { makers, others: chosen.config.makers }));
         DeviceConfig { chosen }
     }
 
-    /// Its name.
+    /// Returns the name.
     #[getter]
     fn name(&self) -> &str {
         &self.chosen.config.name
     }
 
-    /// What it is.
+    /// Returns the description.
     #[getter]
     fn description(&self) -> &str {
         &self.chosen.config.description
     }
 
-    /// The digest of its figures.
+    /// Returns the digest of the parameters.
     #[getter]
     fn digest(&self) -> String {
         self.chosen.config.digest()
     }
 
-    /// The digest of the figures that shape a state.
+    /// Returns the digest of the parameters that shape a state.
     #[getter]
     fn state_digest(&self) -> String {
         self.chosen.config.state_digest()
     }
 
-    /// The built-in device that it is, or is based on.
+    /// Returns the built-in device that this device is, or is based on.
     #[getter]
     fn base(&self) -> Option<&str> {
         self.chosen.base.as_deref()
     }
 
-    /// Bytes that the host sees.
+    /// Returns the number of bytes that the host sees.
     #[getter]
     fn logical_bytes(&self) -> u64 {
         self.chosen.config.logical_bytes()
     }
 
-    /// Bytes of the flash.
+    /// Returns the number of bytes of the flash.
     #[getter]
     fn physical_bytes(&self) -> u64 {
         self.chosen.config.physical_bytes()
     }
 
-    /// All figures, as JSON.
+    /// Returns all parameters, as JSON.
     fn to_json(&self) -> String {
         serde_json::to_value(self.chosen.config.resolved()).unwrap_or_default().to_string()
     }
 
-    /// All figures, as a device file.
+    /// Returns all parameters, as a device file.
     fn to_toml(&self, py: Python<'_>) -> PyResult<String> {
         let text = toml::to_string(&self.chosen.config.resolved());
         text.map_err(|error| exception(py, "ConfigError", &error.to_string()))
     }
 
-    /// Each figure: its path, its value as JSON, and its source.
+    /// Returns each parameter: its path, its value as JSON, and its source.
     fn figures(&self) -> Vec<(String, String, Option<String>)> {
         let figures = self.chosen.config.figures();
         let figure = figures.into_iter();
@@ -126,8 +126,8 @@ impl DeviceConfig {
     }
 }
 
-/// The names of the policies of a family, which is the path of its key: the simulator's own, and the extension
-/// module's.
+/// Returns the names of the policies of a family, given the path of its key: those of the simulator, and those of the
+/// extension module.
 #[pyfunction]
 pub fn policy_names(path: &str) -> Vec<&'static str> {
     let own = match path {
@@ -145,7 +145,7 @@ pub fn policy_names(path: &str) -> Vec<&'static str> {
     own.iter().copied().chain(offered).collect()
 }
 
-/// The names of the built-in devices.
+/// Returns the names of the built-in devices.
 #[pyfunction]
 pub fn builtin_names() -> Vec<&'static str> {
     BUILTINS.iter().map(|builtin| builtin.name).collect()

@@ -1,4 +1,4 @@
-//! Failures as exceptions of the package, with the text that the command prints.
+//! Exceptions: converts failures to exceptions of the package, with the texts that the command prints.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -12,13 +12,13 @@ use pyo3::prelude::*;
 
 use crate::frontend::Frontend;
 
-/// An exception of the package, by its name in `floatgate.exceptions`.
+/// Creates an exception of the package, by its name in `floatgate.exceptions`.
 pub fn exception(py: Python<'_>, name: &str, text: &str) -> PyErr {
     let made = py.import("floatgate.exceptions").and_then(|module| module.getattr(name)?.call1((text,)));
     made.map_or_else(|error| error, PyErr::from_value)
 }
 
-/// What is wrong with a device.
+/// Converts an error in a device configuration.
 pub fn config_error(py: Python<'_>, error: &ConfigError) -> PyErr {
     let raised = exception(py, "ConfigError", &error.to_string());
     let problems: Vec<(&str, &str)> =
@@ -29,7 +29,7 @@ pub fn config_error(py: Python<'_>, error: &ConfigError) -> PyErr {
     }
 }
 
-/// The name of the exception for a failure.
+/// Returns the name of the exception for a failure.
 fn name_of(subject: Subject) -> &'static str {
     match subject {
         Subject::Options => "OptionError",
@@ -42,7 +42,7 @@ fn name_of(subject: Subject) -> &'static str {
     }
 }
 
-/// Why there is no result.
+/// Converts the failure of a run.
 fn raised(py: Python<'_>, stopped: &Stopped) -> PyErr {
     match &stopped.failure {
         Failure::Mistake(error) | Failure::Fault(error) if let Some(fault) = error.downcast_ref::<Fault>() => {
@@ -55,8 +55,8 @@ fn raised(py: Python<'_>, stopped: &Stopped) -> PyErr {
     }
 }
 
-/// A policy has raised, or has answered what cannot be. What it has raised is the cause, with its own traceback; Ctrl-C
-/// and the like go on as they are.
+/// Converts the fault of a policy. An exception that the policy raised becomes the cause, with its own traceback.
+/// Ctrl-C and similar exceptions are raised unchanged.
 pub fn policy_error(py: Python<'_>, fault: &Fault) -> PyErr {
     let Some(cause) = fault.cause().downcast_ref::<PyErr>() else {
         return exception(py, "PolicyError", &fault.to_string());
@@ -69,8 +69,8 @@ pub fn policy_error(py: Python<'_>, fault: &Fault) -> PyErr {
     raised
 }
 
-/// Does what takes long: without Python's lock, until Ctrl-C, and with a panic, which is a defect of the simulator, as
-/// an exception like any other failure. `progress` is called now and then with the name of the part and its share.
+/// Runs long work without Python's lock, until Ctrl-C. A panic, which is a defect of the simulator, becomes an
+/// exception. `progress` is called periodically with the name of the part and its completed share.
 pub fn enter<T: Send>(
     py: Python<'_>,
     progress: Option<Py<PyAny>>,
@@ -92,13 +92,13 @@ pub fn enter<T: Send>(
     }
 }
 
-/// What a panic says.
+/// Returns the message of a panic.
 fn text_of(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().copied();
     text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("panic").to_owned()
 }
 
-/// Panics, to show what becomes of it.
+/// Test hook: panics, so that tests can check the exception.
 #[pyfunction]
 #[pyo3(name = "_provoke_panic")]
 pub fn provoke_panic(py: Python<'_>, text: &str) -> PyResult<()> {

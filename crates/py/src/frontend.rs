@@ -1,4 +1,4 @@
-//! Python, waiting for a run.
+//! Frontend of runs in Python: reports progress, and ends a run at Ctrl-C.
 
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,13 +11,13 @@ use floatgate_run::output::Wait;
 use floatgate_workload::file::Stop;
 use pyo3::prelude::*;
 
-/// Python's lock is taken so often at most, to ask for signals and to tell how far a run has come.
+/// Minimum time between two polls of Python, which check for signals and report progress.
 const EVERY: Duration = Duration::from_millis(50);
 
-/// Ends a run at Ctrl-C, and tells how far it is.
+/// Frontend that ends a run at Ctrl-C and reports its progress.
 pub struct Frontend(Arc<Shared>);
 
-/// What a [`Frontend`] shares with the readers and writers of files, which ask for signals while they wait.
+/// State that a [`Frontend`] shares with the readers and writers of files, which poll for signals while they wait.
 struct Shared {
     progress: Option<Py<PyAny>>,
     state: Mutex<State>,
@@ -28,11 +28,11 @@ struct State {
     part: &'static str,
     share: Option<f64>,
     asked: Instant,
-    /// What a signal, or `progress`, has raised.
+    /// Exception that a signal or `progress` raised.
     error: Option<PyErr>,
 }
 
-#[expect(clippy::disallowed_methods, reason = "how often Python is asked goes into no result")]
+#[expect(clippy::disallowed_methods, reason = "the time of polls does not affect results")]
 fn now() -> Instant {
     Instant::now()
 }
@@ -42,7 +42,7 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Asks for signals, and tells how far it is; what either raises ends the run.
+    /// Checks for signals and reports progress. An exception ends the run.
     fn ask(&self) {
         let (part, share) = {
             let state = self.state();
@@ -77,13 +77,13 @@ impl Shared {
 }
 
 impl Frontend {
-    /// With a function to call with the name of the part and its share.
+    /// Creates the frontend. `progress` is called with the name of the part and its completed share.
     pub fn new(progress: Option<Py<PyAny>>) -> Frontend {
         let state = State { part: "", share: None, asked: now(), error: None };
         Frontend(Arc::new(Shared { progress, state: Mutex::new(state) }))
     }
 
-    /// What has been raised.
+    /// Returns the exception that ended the run, if there is one.
     pub fn into_error(self) -> Option<PyErr> {
         self.0.state().error.take()
     }
@@ -114,7 +114,7 @@ impl frontend::Frontend for Frontend {
 
     fn end(&self) {}
 
-    // The result says them, and the package warns when it has it.
+    // Warnings are in the result, and the package issues them.
     fn warn(&self, _: &str) {}
 
     fn wants_end(&self) -> bool {

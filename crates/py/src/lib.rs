@@ -1,8 +1,8 @@
-//! Python bindings: what the package `floatgate`, in `python/floatgate`, is made on.
+//! Python bindings: the basis of the package `floatgate` in `python/floatgate`.
 //!
-//! They are thin: names, defaults, units and documentation are the package's. What takes long runs without Python's
-//! lock and ends at Ctrl-C; what fails becomes one of the package's exceptions (`errors`). Tables go to Python as Arrow
-//! columns, without a copy (`tables`). `crates/wheel` makes the extension module of them.
+//! They are thin, because names, defaults, units and documentation are in the package. Long work runs without Python's
+//! lock and ends at Ctrl-C. Failures become exceptions of the package (`errors`). Tables are passed to Python as Arrow
+//! columns without a copy (`tables`). `crates/wheel` builds the extension module from these bindings.
 
 mod device;
 mod errors;
@@ -17,7 +17,7 @@ mod tables;
 use floatgate_core::external::Externals;
 use pyo3::prelude::*;
 
-/// Adds all bindings to an extension module, and the version of the simulator. `makers` are policies that its devices
+/// Adds all bindings and the version of the simulator to an extension module. `makers` provides policies that devices
 /// name like built-in ones.
 pub fn fill(module: &Bound<'_, PyModule>, makers: Externals) -> PyResult<()> {
     makers::set(makers);

@@ -1,13 +1,13 @@
-//! Policies of the extension module, which devices name like built-in ones.
+//! Policies of the extension module: stores them for all devices, which name them like built-in ones.
 
 use std::sync::OnceLock;
 
 use floatgate_core::external::Externals;
 
-/// A process has one extension module, whose classes have no other way to know them.
+/// A global, because a process has one extension module, and its classes cannot receive the value otherwise.
 static MAKERS: OnceLock<Externals> = OnceLock::new();
 
-/// Sets the policies. If the module is imported again, they are the same.
+/// Sets the policies. Has no effect if the module is imported again, because they are the same.
 pub fn set(makers: Externals) {
     let _ = MAKERS.set(makers);
 }

@@ -1,7 +1,8 @@
-//! Policies that are written in Python.
+//! Python policies: calls policies that are written in Python.
 //!
-//! Each call takes Python's lock. What a policy sees is copied into `bytes`, of which the package makes arrays of
-//! NumPy: so they cannot be written to, stay as they are when the device goes on, and need no unsafe code.
+//! Each call takes Python's lock. The data for a policy are copied to `bytes`, which the package views as NumPy arrays.
+//! So policies cannot modify the arrays, the arrays do not change when the device continues, and no unsafe code is
+//! needed.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -20,22 +21,22 @@ use pyo3::types::PyBytes;
 
 /// Policies of a device: those in Python, and those of the extension module.
 pub struct Policies {
-    /// Makers of policies in Python, by the path of their key.
+    /// Functions that build policies in Python, indexed by the path of their key.
     pub makers: BTreeMap<String, Py<PyAny>>,
-    /// Makers of the others.
+    /// Provider of the other policies.
     pub others: Externals,
 }
 
 impl Policies {
-    /// Returns what makes the policy that is wanted if it is not in Python.
+    /// Returns the provider of the wanted policy if the policy is not in Python.
     fn other(&self, wanted: Wanted) -> Option<&dyn Provider> {
         if self.makers.contains_key(wanted.path) { None } else { self.others.provider(wanted).ok() }
     }
 
-    /// Makes the policy that is wanted.
+    /// Builds the wanted policy.
     fn make(&self, py: Python<'_>, wanted: Wanted) -> PyResult<Py<PyAny>> {
         let maker = self.makers.get(wanted.path).ok_or_else(|| {
-            PyTypeError::new_err(format!("{} `{}` is no policy of this device", wanted.path, wanted.config.name))
+            PyTypeError::new_err(format!("{} `{}` is not a policy of this device", wanted.path, wanted.config.name))
         })?;
         let options = serde_json::Value::from(wanted.config.options.clone()).to_string();
         maker.call1(py, (options, wanted.seed))
@@ -46,12 +47,12 @@ fn raised(error: PyErr) -> Cause {
     Arc::new(error)
 }
 
-/// Calls Python; what it raises ends the run.
+/// Calls Python. An exception becomes the fault of the policy.
 fn python<T>(call: impl FnOnce(Python<'_>) -> PyResult<T>) -> Result<T, Cause> {
     Python::attach(call).map_err(raised)
 }
 
-/// Another policy with the same state, by its own `fork`.
+/// Returns another policy with the same state, from its method `fork`.
 fn fork(py: Python<'_>, policy: &Py<PyAny>) -> PyResult<Py<PyAny>> {
     policy.call_method0(py, "fork")
 }
@@ -129,7 +130,7 @@ impl Provider for Policies {
     }
 }
 
-/// Writes numbers one after the other.
+/// Writes numbers one after another.
 fn write(into: &mut [u8], numbers: &[&[u8]]) {
     let mut at = 0;
     for number in numbers {
@@ -138,10 +139,10 @@ fn write(into: &mut [u8], numbers: &[&[u8]]) {
     }
 }
 
-/// Bytes of a block: `floatgate.policies` has the same layout.
+/// Number of bytes per block. `floatgate.policies` uses the same layout.
 const BLOCK: usize = 32;
 
-/// The closed blocks of a region, a row each.
+/// Returns the closed blocks of a region, one row per block.
 fn closed_blocks<'py>(py: Python<'py>, view: &RegionView) -> PyResult<Bound<'py, PyBytes>> {
     PyBytes::new_with(py, view.closed_count() as usize * BLOCK, |bytes| {
         bytes.chunks_exact_mut(BLOCK).zip(view.closed_blocks()).for_each(|(row, block)| write_block(row, view, block));
@@ -156,7 +157,7 @@ fn write_block(row: &mut [u8], view: &RegionView, block: BlockId) {
     write(row, &[&closed, &changed, &block, &valid, &erases]);
 }
 
-/// One block of a region, as a row.
+/// Returns a block of a region, as a row.
 fn one_block<'py>(py: Python<'py>, view: &RegionView, block: BlockId) -> PyResult<Bound<'py, PyBytes>> {
     PyBytes::new_with(py, BLOCK, |bytes| {
         write_block(bytes, view, block);
@@ -191,7 +192,7 @@ impl ExternalTrigger for Trigger {
     }
 }
 
-/// A plane as a policy sees it: its number, counts, clock and closed blocks.
+/// Plane as a policy sees it: its number, counts, clock and closed blocks.
 type Plane<'py> = (u32, (u32, u32, u32), u64, Bound<'py, PyBytes>);
 
 fn region<'py>(py: Python<'py>, view: &RegionView) -> PyResult<Plane<'py>> {
@@ -199,7 +200,7 @@ fn region<'py>(py: Python<'py>, view: &RegionView) -> PyResult<Plane<'py>> {
     Ok((view.plane().0, counts, view.clock(), closed_blocks(py, view)?))
 }
 
-/// A wear policy, and which of its methods it has. The others are not called.
+/// Wear-leveling policy, with the methods that it overrides. The other methods are not called.
 struct Wear {
     policy: Py<PyAny>,
     picks: bool,
@@ -207,7 +208,7 @@ struct Wear {
     migrates: bool,
 }
 
-/// Bytes of a free block: `floatgate.policies` has the same layout.
+/// Number of bytes per free block. `floatgate.policies` uses the same layout.
 const FREE: usize = 8;
 
 impl ExternalWear for Wear {
@@ -290,14 +291,14 @@ impl ExternalAllocation for Allocation {
     }
 }
 
-/// A scheduler, and whether it chooses among what waits.
+/// Scheduler, with the methods that it overrides.
 struct Scheduler {
     policy: Py<PyAny>,
     looks: bool,
     reconsiders: bool,
 }
 
-/// Bytes of an operation that waits: `floatgate.policies` has the same layout.
+/// Number of bytes per waiting operation. `floatgate.policies` uses the same layout.
 const QUEUED: usize = 30;
 
 impl ExternalScheduler for Scheduler {
@@ -340,7 +341,7 @@ impl ExternalScheduler for Scheduler {
     }
 }
 
-/// A unit in the buffer. Instants are numbers of changes.
+/// Unit in the buffer. Times are counted in inserts and accesses.
 #[derive(Clone, Copy)]
 struct Unit {
     lpn: u32,
@@ -353,7 +354,7 @@ struct Unit {
 #[derive(Clone)]
 struct Table {
     clock: u64,
-    /// By entry.
+    /// Indexed by entry.
     units: Vec<Option<Unit>>,
 }
 
@@ -378,11 +379,11 @@ impl Table {
     }
 }
 
-/// What is in the buffer, for the policy that evicts from it.
+/// Contents of the buffer, for an eviction policy.
 #[pyclass(frozen, module = "floatgate._floatgate")]
 pub struct Units(Mutex<Table>);
 
-/// Bytes of a unit: `floatgate.policies` has the same layout.
+/// Number of bytes per unit. `floatgate.policies` uses the same layout.
 const UNIT: usize = 40;
 
 impl Units {
@@ -393,7 +394,7 @@ impl Units {
 
 #[pymethods]
 impl Units {
-    /// A row for each unit, by entry.
+    /// Returns one row per unit, in the order of the entries.
     fn rows<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         let table = self.table();
         let there = table.units.iter().filter(|unit| unit.is_some()).count();
@@ -410,7 +411,7 @@ impl Units {
     }
 }
 
-/// An eviction policy, and which changes it wants to be told of.
+/// Eviction policy, with the notifications that it wants.
 struct Eviction {
     policy: Py<PyAny>,
     units: Py<Units>,
@@ -427,7 +428,7 @@ impl Eviction {
         Ok(Eviction { policy, units, insert, access, clean, remove })
     }
 
-    /// Tells the policy of a change, if it wants to know.
+    /// Notifies the policy of a change, if it wants this notification.
     fn tell<'py, A>(&self, wanted: bool, method: &str, arguments: A) -> Result<(), Cause>
     where
         A: for<'a> pyo3::call::PyCallArgs<'a>,
@@ -463,7 +464,7 @@ impl ExternalEviction for Eviction {
         *chosen = python(|py| self.policy.call_method0(py, "_choose")?.extract(py))?;
         let mut table = self.units.get().table();
         for &entry in &*chosen {
-            // What is no entry is refused by the simulator.
+            // The simulator refuses invalid entries.
             if let Some(unit) = usize::try_from(entry).ok().and_then(|entry| table.units.get_mut(entry)) {
                 *unit = None;
             }

@@ -1,4 +1,4 @@
-//! What is made of results.
+//! Results: checks, reports and comparisons.
 
 use std::path::{Path, PathBuf};
 
@@ -18,19 +18,19 @@ fn read(py: Python<'_>, name: &str, json: &str) -> PyResult<Summary> {
     Summary::from_json(json).map_err(|error| exception(py, "ResultError", &format!("{name}: {error}")))
 }
 
-/// Fails where a text is no summary of this version's form; `name` is what errors call it.
+/// Fails if a text is not a summary in the format of this version. `name` is its name in errors.
 #[pyfunction]
 pub fn check_summary(py: Python<'_>, name: &str, json: &str) -> PyResult<()> {
     read(py, name, json).map(|_| ())
 }
 
-/// Fails where the file at `path`, which has the text of a summary, is not as its run wrote it.
+/// Fails if the summary at `path`, whose text is `summary`, has changed since its run wrote it.
 #[pyfunction]
 pub fn check_result(py: Python<'_>, path: PathBuf, summary: &str) -> PyResult<()> {
     checked(py, &path, summary).map(|_| ())
 }
 
-/// Fails where a Parquet file beside the summary at `path` is damaged, or of another run.
+/// Fails if a Parquet file next to the summary at `path` is damaged, or belongs to another run.
 #[pyfunction]
 pub fn check_table(py: Python<'_>, path: PathBuf, summary: &str, table: PathBuf) -> PyResult<()> {
     let checked = checked(py, &path, summary)?;
@@ -45,15 +45,15 @@ fn checked(py: Python<'_>, path: &Path, summary: &str) -> PyResult<Checked> {
     Checked::of_summary(path, summary).map_err(|error| exception(py, "ResultError", &format!("{error:#}")))
 }
 
-/// The text of `digests.json` for a directory to which a summary and these files have just been written. Data of
-/// another run that are there are removed.
+/// Returns the text of `digests.json` for a directory to which a summary and these files have just been written.
+/// Removes files of other runs.
 #[pyfunction]
 pub fn seal(py: Python<'_>, directory: PathBuf, summary: &str, written: Vec<String>) -> PyResult<String> {
     let sealed = py.detach(|| digests::seal(&directory, summary, &written));
     sealed.map(|digests| digests.to_json()).map_err(|error| exception(py, "OutputError", &format!("{error:#}")))
 }
 
-/// The page of a result.
+/// Returns the page of a result.
 #[pyfunction]
 pub fn report(py: Python<'_>, summary: &str, series: Option<PyArrowType<PyTable>>) -> PyResult<String> {
     let summary = read(py, "summary", summary)?;
@@ -65,11 +65,11 @@ pub fn report(py: Python<'_>, summary: &str, series: Option<PyArrowType<PyTable>
     Ok(py.detach(|| html::report(&summary, &html::points(&rows))))
 }
 
-/// What results are called, whether those are one group by the user's will, and each with a name of its own.
+/// Results for a comparison: their label, `true` if the user made them a group, and the path and summary of each.
 type Labelled = (String, bool, Vec<(String, String)>);
 
-/// A comparison as JSON, as text and as a page. Results that are no group by the user's will, and differ in nothing but
-/// their seed, are taken together.
+/// Returns a comparison as JSON, as text and as a page. Results that the user did not group, and that differ only in
+/// their seed, become one group.
 #[pyfunction]
 pub fn compare(py: Python<'_>, results: Vec<Labelled>) -> PyResult<(String, String, String)> {
     let (mut groups, mut others) = (Vec::new(), Vec::new());

@@ -1,4 +1,4 @@
-//! Runs.
+//! Runs: executes a workload on a device, with the options of Python.
 
 use std::io;
 use std::path::PathBuf;
@@ -26,16 +26,16 @@ use crate::errors::enter;
 use crate::simulator::Simulator;
 use crate::tables::{BATCH, Batches};
 
-/// A result: its summary as JSON, its requests and its windows, where those were asked for.
+/// Result: the summary as JSON, and the requests and windows if they were requested.
 type RunResult = (String, Option<PyArrowType<PyTable>>, Option<PyArrowType<PyTable>>);
 
-/// Options of a run, by their names in Python. All of them are given.
+/// Options of a run, with their names in Python. Python passes all of them.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub struct Options {
     workloads: Vec<String>,
     precondition: Option<String>,
-    /// File of a saved state, which replaces `precondition`.
+    /// File with a saved state, which replaces `precondition`.
     saved: Option<PathBuf>,
     prewrite: String,
     seed: u64,
@@ -47,7 +47,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// Returns the windows of simulated time to keep.
+    /// Returns the windows of simulated time to record.
     fn windows(&self) -> Result<Option<Windows>, Stopped> {
         self.series.as_deref().map(|text| value("series", text)).transpose()
     }
@@ -85,8 +85,8 @@ fn value<T: FromStr<Err = String>>(name: &str, text: &str) -> Result<T, Stopped>
     text.parse().map_err(|error| Subject::Options.stopped(Failure::mistake(format!("{name}={text}: {error}"))))
 }
 
-/// Runs workloads on this device; or on a copy of a prepared device, to which no request was sent. What is written to a
-/// directory is not returned as well.
+/// Runs workloads on this device, or on a copy of a prepared device, to which no request was sent. Tables that are
+/// written to a directory are not returned.
 #[pyfunction]
 #[pyo3(signature = (device, options, *, prepared, progress))]
 pub fn run(
@@ -125,7 +125,7 @@ fn in_memory(error: io::Error) -> Stopped {
     Subject::Output.stopped(Failure::fault(error))
 }
 
-/// What is kept of a run in memory.
+/// Data of a run that are kept in memory.
 struct Kept {
     requests: Option<RequestsWriter<Batches>>,
     windows: Option<(Series, RowsWriter<Batches>)>,

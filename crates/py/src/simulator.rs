@@ -1,4 +1,4 @@
-//! A device, step by step.
+//! Step-by-step simulation of a device.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -29,30 +29,30 @@ use crate::errors::{enter, exception, policy_error};
 use crate::frontend::Frontend;
 use crate::tables::{BATCH, Batches};
 
-/// A device with its clock. Times are in picoseconds, places and lengths in sectors.
+/// Device with its clock. Times are in picoseconds, addresses and lengths in sectors.
 #[pyclass(module = "floatgate._floatgate")]
 pub struct Simulator {
     device: Device,
-    /// The number of the next request.
+    /// Number of the next request.
     next: u64,
-    /// Where its state comes from.
+    /// Origin of the initial state.
     state: Precondition,
-    /// Files that it was made from, which no file of its state may overwrite.
+    /// Input files of the device, which a saved state must not overwrite.
     inputs: Vec<Named>,
 }
 
 impl Simulator {
-    /// Fails where a policy did: what has happened since then is not what it would have been.
+    /// Fails if a policy has failed, because later results are invalid.
     fn check_policies(&self, py: Python<'_>) -> PyResult<()> {
         self.device.fault().map_or(Ok(()), |fault| Err(policy_error(py, fault)))
     }
 
-    /// The device, and the state that it was brought into.
+    /// Returns the device, and its initial state.
     pub fn prepared(&self) -> (&Device, &Precondition) {
         (&self.device, &self.state)
     }
 
-    /// Where the state that it is in now comes from.
+    /// Returns the origin of the current state.
     fn told_state(&self) -> Precondition {
         let mut state = self.state.clone();
         if self.next > 0 {
@@ -85,49 +85,49 @@ impl Simulator {
         })
     }
 
-    /// The clock.
+    /// Returns the current time.
     #[getter]
     fn now(&self) -> u64 {
         self.device.now().ps()
     }
 
-    /// When something happens next.
+    /// Returns the time of the next event.
     #[getter]
     fn next_event_time(&self) -> Option<u64> {
         self.device.next_event().map(Time::ps)
     }
 
-    /// Requests that have not completed.
+    /// Returns the number of outstanding requests.
     #[getter]
     fn outstanding(&self) -> usize {
         self.device.outstanding()
     }
 
-    /// Whether the device takes another request at once.
+    /// Returns `true` if the queue has room for another request.
     #[getter]
     fn has_room(&self) -> bool {
         self.device.has_room()
     }
 
-    /// Whether nothing is in progress.
+    /// Returns `true` if the device is idle.
     #[getter]
     fn is_idle(&self) -> bool {
         self.device.is_idle()
     }
 
-    /// The state before the first request, as JSON.
+    /// Returns the state before the first request, as JSON.
     #[getter]
     fn precondition(&self) -> String {
         serde_json::to_value(&self.state).unwrap_or_default().to_string()
     }
 
-    /// Requests that were sent so far.
+    /// Returns the number of requests submitted so far.
     #[getter]
     fn submitted(&self) -> u64 {
         self.next
     }
 
-    /// Sends a request at an instant that is not before the clock, and returns its number.
+    /// Submits a request at a time that is not before the clock. Returns the number of the request.
     #[pyo3(signature = (operation, sector, sectors, at, *, fua))]
     fn submit(
         &mut self,
@@ -142,17 +142,22 @@ impl Simulator {
         let known = Operation::ALL.into_iter().find(|known| known.name() == operation);
         let Some(operation) = known else {
             let names = Operation::ALL.map(Operation::name).join(", ");
-            return Err(told(format!("`{operation}` is no operation: one of {names}")));
+            return Err(told(format!("invalid operation `{operation}`: expected one of {names}")));
         };
         if at < self.device.now().ps() {
             let now = self.device.now().ps();
             return Err(told(format!("a request at {at} ps is before the clock, which is at {now} ps")));
         }
         if Time(at) > Time::LAST {
-            return Err(told(format!("a request at {at} ps is behind the last instant, {} ps", Time::LAST.ps())));
+            return Err(told(format!(
+                "a request at {at} ps is after the end of simulated time, {} ps",
+                Time::LAST.ps()
+            )));
         }
         if (sectors == 0) != (operation == Operation::Flush) {
-            return Err(told("a flush has no length, and every other request has one".to_owned()));
+            return Err(told(
+                "invalid length: a flush must have length 0, and every other request more than 0".to_owned(),
+            ));
         }
         let tag = self.next;
         let request = Request { tag, fua, ..Request::new(Time(at), operation, sector, sectors) };
@@ -168,11 +173,12 @@ impl Simulator {
         Ok(tag)
     }
 
-    /// Makes everything happen up to and at an instant; or all that there is, when the clock stays at the last event.
+    /// Processes all events up to and at `until`, and sets the clock to `until`. `None`: processes all events, and
+    /// leaves the clock at the last one.
     #[pyo3(signature = (until, *, progress))]
     fn advance(&mut self, py: Python<'_>, until: Option<u64>, progress: Option<Py<PyAny>>) -> PyResult<()> {
         if until.is_some_and(|until| Time(until) > Time::LAST) {
-            let text = format!("the clock goes to {} ps at most", Time::LAST.ps());
+            let text = format!("the end of simulated time is {} ps", Time::LAST.ps());
             return Err(exception(py, "WorkloadError", &text));
         }
         enter(py, progress, |frontend| {
@@ -186,7 +192,7 @@ impl Simulator {
         self.check_policies(py)
     }
 
-    /// What has completed since the last call, as the requests of a run.
+    /// Returns the completions since the last call, as a table like the requests of a run.
     fn completions(&mut self, py: Python<'_>) -> PyResult<PyArrowType<PyTable>> {
         let mut completions: Vec<Completion> = Vec::new();
         let mut breakdowns: Vec<Breakdown> = Vec::new();
@@ -199,7 +205,7 @@ impl Simulator {
         table.map(PyArrowType).map_err(|error| exception(py, "OutputError", &error.to_string()))
     }
 
-    /// Another device with the same state and the same future.
+    /// Returns another device with the same state and the same future.
     fn fork(&self, py: Python<'_>) -> PyResult<Simulator> {
         let fork = enter(py, None, |_| {
             let (device, state, inputs) = (self.device.clone(), self.state.clone(), self.inputs.clone());
@@ -209,7 +215,7 @@ impl Simulator {
         Ok(fork)
     }
 
-    /// Another device in the same state: one whose options shape that alike.
+    /// Returns another device in the same state. All options that shape the state must be equal.
     #[pyo3(signature = (device, *, seed, attribution))]
     fn in_same_state(
         &self,
@@ -237,7 +243,7 @@ impl Simulator {
         })
     }
 
-    /// A device in the state of a file.
+    /// Returns a device in the state of a file.
     #[staticmethod]
     #[pyo3(signature = (path, device, *, seed, attribution, progress))]
     fn load(
@@ -258,7 +264,7 @@ impl Simulator {
         })
     }
 
-    /// What has been counted since the device was made, by name.
+    /// Returns the counters since the device was created, with their names.
     fn counters(&self) -> Vec<(&'static str, u64)> {
         let counters = &self.device.ftl().counters;
         vec![
@@ -274,7 +280,7 @@ impl Simulator {
         ]
     }
 
-    /// The blocks: a row each.
+    /// Returns the blocks, one row per block.
     fn blocks(&self, py: Python<'_>) -> PyResult<PyArrowType<PyTable>> {
         let blocks = self.device.ftl().blocks.all();
         let state = |state: BlockState| match state {
@@ -300,7 +306,7 @@ impl Simulator {
         )
     }
 
-    /// The places of mapping units, block after block: a row each.
+    /// Returns the physical addresses, one row per address, in ascending order.
     fn units(&self, py: Python<'_>) -> PyResult<PyArrowType<PyTable>> {
         let (states, owners) = py.detach(|| units(self.device.ftl()));
         table(
@@ -312,7 +318,7 @@ impl Simulator {
         )
     }
 
-    /// Where each logical unit is: its place, -1 nowhere, -2 on its way in the controller.
+    /// Returns the physical address of each mapping unit, -1 if it is unmapped, or -2 if it is in a write slot.
     fn map(&self, py: Python<'_>) -> PyResult<PyArrowType<PyTable>> {
         let map = &self.device.ftl().map;
         let place = |lpn| match map.get(Lpn(lpn)) {
@@ -325,7 +331,7 @@ impl Simulator {
     }
 }
 
-/// What a saved state says of itself: the part at its beginning, as JSON.
+/// Returns the header of a saved state, as JSON.
 #[pyfunction]
 pub fn state_info(py: Python<'_>, path: PathBuf) -> PyResult<String> {
     enter(py, None, |frontend| {
@@ -334,7 +340,7 @@ pub fn state_info(py: Python<'_>, path: PathBuf) -> PyResult<String> {
     })
 }
 
-/// Makes all events up to an instant happen, and leaves the clock at the last of them; whether it came to their end.
+/// Processes all events up to `limit`, and leaves the clock at the last one. Returns `false` if it was interrupted.
 fn step_to(ssd: &mut impl Ssd, limit: Time, frontend: &Frontend) -> bool {
     while let Some(at) = ssd.next_event().filter(|at| *at <= limit) {
         ssd.advance(at);
@@ -351,7 +357,7 @@ fn table(py: Python<'_>, columns: Vec<(&str, ArrayRef)>) -> PyResult<PyArrowType
     table.map(PyArrowType).map_err(|error| exception(py, "OutputError", &error.to_string()))
 }
 
-/// Of every place its state (0 free, 1 valid, 2 stale) and the logical unit that was programmed there, -1 for none.
+/// Returns the state of each physical address (0 free, 1 valid, 2 invalid), and its mapping unit or -1.
 fn units(ftl: &Ftl) -> (Vec<u8>, Vec<i64>) {
     let blocks = &ftl.blocks;
     let places = (blocks.first_unit(BlockId(blocks.all().len() as u32)).0) as usize;
@@ -370,15 +376,15 @@ fn units(ftl: &Ftl) -> (Vec<u8>, Vec<i64>) {
         for place in first..first + written {
             states[place as usize] = if blocks.is_valid(Ppn(place)) { 1 } else { 2 };
             let owner = ftl.map.owner(Ppn(place));
-            // What is no logical unit is padding, or a part of the map.
+            // Other numbers are padding or parts of the map.
             owners[place as usize] = if owner < ftl.map.len() { i64::from(owner) } else { -1 };
         }
     }
     (states, owners)
 }
 
-/// By block: the places written, of those that the mapping scheme continues to write to. Nothing more is written to the
-/// others: places that they lack are stale.
+/// Returns the number of units written to each block to which the mapping scheme continues to write. For all other
+/// blocks, returns the size of the block, because their missing units count as invalid.
 fn current(ftl: &Ftl) -> Vec<u32> {
     let mut written = vec![ftl.blocks.data_units(); ftl.blocks.all().len()];
     ftl.scheme().blocks(ftl, &mut |block, units| written[block.index()] = units);

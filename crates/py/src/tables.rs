@@ -1,4 +1,4 @@
-//! Tables in memory, as Arrow columns: Python takes them as they are, without a copy.
+//! Tables in memory: writes Arrow columns, which Python uses without a copy.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -15,17 +15,17 @@ use arrow_pyarrow::Table as PyTable;
 use arrow_schema::{ArrowError, DataType, Field as ArrowField, Schema, SchemaRef};
 use floatgate_report::columns::table::{Columns, Field, Kind, Rows, Table};
 
-/// Rows of a batch of requests.
+/// Number of rows per batch of requests.
 pub const BATCH: usize = 1 << 17;
 
-/// A table in memory. It has the columns of the file of its name, with texts as dictionaries.
+/// Table in memory. It has the columns of the corresponding file, with texts as dictionaries.
 pub struct Batches {
     schema: SchemaRef,
     batches: Vec<RecordBatch>,
 }
 
 impl Batches {
-    /// An empty table.
+    /// Creates an empty table.
     pub fn new(fields: &[Field], metadata: Vec<(String, String)>) -> Batches {
         let fields: Vec<ArrowField> = fields.iter().map(field).collect();
         let schema = Schema::new(fields).with_metadata(metadata.into_iter().collect::<BTreeMap<String, String>>());
@@ -33,7 +33,7 @@ impl Batches {
     }
 }
 
-/// The numbers in a list.
+/// Returns the field of the numbers in a list.
 fn element() -> ArrowField {
     ArrowField::new("element", DataType::Float64, false)
 }
@@ -74,11 +74,11 @@ impl Table for Batches {
     }
 }
 
-/// The columns of a group of rows.
+/// Columns of a group of rows.
 #[derive(Default)]
 struct Batch(Vec<ArrayRef>);
 
-/// Values with gaps, and where there is none.
+/// Returns the values with gaps filled in, and the positions of the gaps.
 fn spread<T: Copy + Default>(values: impl Iterator<Item = T>, present: &[i16]) -> (Vec<T>, Option<NullBuffer>) {
     let mut values = values;
     let nulls = present.contains(&0).then(|| present.iter().map(|present| *present > 0).collect());
@@ -122,7 +122,7 @@ impl Columns for Batch {
     }
 }
 
-/// Rows of a table that came from Python.
+/// Rows of a table from Python.
 pub struct Read<'a>(pub &'a RecordBatch);
 
 impl Read<'_> {

@@ -1,7 +1,6 @@
 //! Extension module of the Python package: the bindings of `floatgate-py`, and the command.
 //!
-//! The wheel has one copy of the simulator for both. The bindings do not know the command: only this crate, which
-//! composes the two, depends on it.
+//! Both share one copy of the simulator in the wheel. Only this crate depends on the command, and the bindings do not.
 
 use std::ffi::OsString;
 
@@ -13,7 +12,7 @@ fn command(py: Python<'_>, arguments: Vec<OsString>) -> u8 {
     py.detach(|| floatgate_cli::main(arguments))
 }
 
-/// Bindings of the simulator: what the package is made on.
+/// Bindings of the simulator: the basis of the package.
 #[pymodule]
 mod _floatgate {
     #[pymodule_export]
