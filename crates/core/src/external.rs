@@ -246,7 +246,7 @@ impl fmt::Debug for Externals {
 /// External victim policy: chooses victims among the closed blocks of a plane.
 pub trait ExternalVictim: Send + Sync {
     /// Returns the position of the victim among the closed blocks of a region, of which there is at least one. They are
-    /// in ascending order of their valid units. Of blocks with equal counts, the one that reached this count first
+    /// in ascending order of their valid units. Among blocks with equal counts, the one that reached this count first
     /// comes first.
     fn choose(&mut self, view: &RegionView) -> Result<i64, Cause>;
     /// Returns another policy with the same state.

@@ -106,8 +106,8 @@ fn seal(ftl: &mut Ftl, before: &Counters, reached: &mut Reached) {
 fn age(ftl: &mut Ftl, share: f64, on_progress: OnProgress) -> Result<(), String> {
     if ftl.shape().hooks.places {
         return Err(format!(
-            "aged={share}: with this mapping scheme, a unit cannot be written twice in a row to the same block; use steady, \
-             stale=V or a workload"
+            "aged={share}: with this mapping scheme, a unit cannot be written twice in a row to the same block; use \
+             steady, stale=V or a workload"
         ));
     }
     let units = ftl.map.len();
@@ -208,8 +208,8 @@ fn wear_in_blocks(ftl: &mut Ftl, share: f64, on_progress: OnProgress) -> Result<
     if wanted > room {
         let most = most_of(ftl, room);
         return Err(format!(
-            "stale={share}: with this mapping scheme, only the pages of logical blocks can be invalid, and a plane has no \
-             more of them; give at most stale={most:.3}"
+            "stale={share}: with this mapping scheme, only the pages of logical blocks can be invalid, and a plane has \
+             no more of them; give at most stale={most:.3}"
         ));
     }
     for (plane, blocks) in owned.into_iter().enumerate() {

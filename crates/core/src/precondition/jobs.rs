@@ -20,8 +20,8 @@ pub fn precondition_with(
 ) -> Result<Reached, SourceError> {
     let before = device.ftl().counters;
     if sources.iter().any(|source| ends_by_time_alone(source.as_ref())) {
-        let what = "a preconditioning workload is served without time, so `runtime` cannot end it: give it size, io_size or \
-                    number_ios";
+        let what = "a preconditioning workload is served without time, so `runtime` cannot end it: give it size, \
+                    io_size or number_ios";
         return Err(SourceError(what.to_owned()));
     }
     let mut turns = Turns::new(sources);

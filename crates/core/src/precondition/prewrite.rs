@@ -145,8 +145,8 @@ fn lay_evenly(device: &mut Device, laid: &[u32]) -> Result<(), String> {
     let spare = device.config().units_to_spare();
     let ftl = device.ftl_mut();
     if ftl.shape().hooks.places {
-        let what = "layout even spreads pages over all planes, but this mapping scheme keeps logical blocks together: use layout \
-                    `allocation`";
+        let what = "layout even spreads pages over all planes, but this mapping scheme keeps logical blocks together: \
+                    use layout `allocation`";
         return Err(what.to_owned());
     }
     // Number of units in each plane for which the allocation has reserved room elsewhere.
@@ -161,8 +161,8 @@ fn lay_evenly(device: &mut Device, laid: &[u32]) -> Result<(), String> {
     }
     if let Some(most) = guests.into_iter().max().filter(|&most| most > spare) {
         return Err(format!(
-            "layout even puts {most} units into a plane to which they are not allocated, but a full device has room for \
-             {spare} of them; give the device more over-provisioning, or use layout `allocation`"
+            "layout even puts {most} units into a plane to which they are not allocated, but a full device has room \
+             for {spare} of them; give the device more over-provisioning, or use layout `allocation`"
         ));
     }
     for (index, &unit) in units.iter().enumerate() {
