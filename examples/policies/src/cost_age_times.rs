@@ -1,4 +1,4 @@
-//! Cost-age-times: what reclaiming a block costs, against its age, times its erases.
+//! Cost-age-times victim policy: weighs the cost of reclaiming a block against its age and its erases.
 
 use floatgate_core::external::{Cause, ExternalVictim};
 use floatgate_core::ftl::space::RegionView;
@@ -18,20 +18,21 @@ pub struct CostAgeTimesOptions {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Since {
-    /// When the block was full, as in the paper.
+    /// The time at which the block was full, as in the paper.
     #[default]
     Closed,
-    /// When one of its units became invalid last, as with `cost-benefit`.
+    /// The time at which one of its units last became invalid, as in `cost-benefit`.
     Changed,
 }
 
-/// Takes the block with the least u / (1 - u) * erases / age, where u is its share of valid units (Chiang and Chang,
-/// "Cleaning policies in mobile computers using flash memory", Journal of Systems and Software 48(3), 1999).
+/// Victim policy that chooses the block with the minimum of u / (1 - u) * erases / age, where u is the share of valid
+/// units (Chiang and Chang, "Cleaning policies in mobile computers using flash memory", Journal of Systems and Software
+/// 48(3), 1999).
 ///
-/// u / (1 - u) is the cost: units to copy for each unit that is gained. Age is the number of host writes since the
-/// block was full. Counting erases levels wear: of two blocks with the same cost and age, the less worn one is taken.
-/// An unworn block counts as erased once, since otherwise all of them would be equal (assumed). The paper maps ages to
-/// a few levels, so that a very old block is not taken whatever it costs; here the age counts as it is.
+/// u / (1 - u) is the cost: units to copy per reclaimed unit. Age is the number of host writes since the block was
+/// full. The factor for erases levels wear: of two blocks with the same cost and age, the less worn one is chosen. An
+/// unworn block counts as erased once, because otherwise all unworn blocks would be equal (assumed). The paper maps
+/// ages to a few levels, so that a very old block is not chosen regardless of its cost. Here the age is used directly.
 #[derive(Clone, Debug)]
 pub struct CostAgeTimes {
     since: Since,
@@ -40,9 +41,9 @@ pub struct CostAgeTimes {
 /// Cost of a block as a fraction, so that blocks are compared exactly.
 #[derive(Clone, Copy)]
 struct Score {
-    /// Valid units times erases.
+    /// Number of valid units times erases.
     cost: u128,
-    /// Invalid units times age; at least 1.
+    /// Number of invalid units times age, at least 1.
     gain: u128,
 }
 
@@ -57,7 +58,7 @@ impl CostAgeTimes {
         CostAgeTimes { since: options.since }
     }
 
-    /// Returns the score of a block, or `None` if it has no invalid unit.
+    /// Returns the score of a block, or `None` if it has no invalid units.
     fn score(&self, view: &RegionView, block: BlockId) -> Option<Score> {
         let known = view.block(block);
         let start = match self.since {
@@ -74,7 +75,7 @@ impl ExternalVictim for CostAgeTimes {
     fn choose(&mut self, view: &RegionView) -> Result<i64, Cause> {
         let mut best: Option<(Score, i64)> = None;
         for (block, position) in view.closed_blocks().zip(0..) {
-            // Blocks come in the order of their valid units: of equal scores, the first one has the fewest.
+            // Blocks are in ascending order of their valid units, so the first one of equal scores has the fewest.
             if let Some(score) = self.score(view, block)
                 && best.is_none_or(|(least, _)| score.is_below(least))
             {

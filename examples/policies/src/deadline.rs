@@ -1,4 +1,4 @@
-//! Deadline: reads first, but nothing waits beyond its deadline for them.
+//! Deadline scheduler: reads first, unless the deadline of another operation has passed.
 
 use floatgate_core::config::units::Duration;
 use floatgate_core::external::{Cause, ExternalScheduler};
@@ -13,9 +13,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct DeadlineOptions {
-    /// Longest wait of a read until it goes before other operations.
+    /// Longest wait of a read until it takes priority over other operations.
     pub read: Duration,
-    /// Longest wait of a write until it goes before other operations.
+    /// Longest wait of a write until it takes priority over other operations.
     pub write: Duration,
 }
 
@@ -25,9 +25,9 @@ impl Default for DeadlineOptions {
     }
 }
 
-/// Starts what frees space urgently, then the operation whose deadline passed first, then reads, then the operation
-/// that arrived first. It is the deadline scheduler of block layers for the dies of an SSD; at a channel, operations
-/// go by the ranks of `read-first`.
+/// Scheduler that starts urgent operations that free space, then the operation whose deadline passed first, then reads,
+/// then the operation that arrived first. It applies the deadline scheduler of block layers to the dies of an SSD. At a
+/// channel, the ranks of `read-first` decide.
 #[derive(Clone, Debug)]
 pub struct Deadline {
     read: Time,
@@ -39,7 +39,7 @@ impl Deadline {
         Deadline { read: options.read.time(), write: options.write.time() }
     }
 
-    /// Returns the time at which an operation of the host is due.
+    /// Returns the deadline of a host operation.
     fn due(&self, queued: &Queued) -> Option<Time> {
         match queued.class {
             Class::HostRead | Class::RmwRead | Class::MapRead => Some(queued.since + self.read),

@@ -1,8 +1,8 @@
-//! Policies for Floatgate in a crate of their own: the victim policy `cost-age-times`, the scheduler `deadline`, and
-//! the toy mapping scheme `log-blocks`.
+//! Policies for Floatgate in a separate crate: the victim policy `cost-age-times`, the scheduler `deadline`, and the
+//! toy mapping scheme `log-blocks`.
 //!
-//! All are written against the published interface. [`makers`] hands them to the command, to Python or to a program
-//! that loads devices, which then name them like built-in policies.
+//! All use only the published interface. [`makers`] provides them to the command, to Python or to a program that loads
+//! devices. Devices then name them like built-in policies.
 
 mod cost_age_times;
 mod deadline;
@@ -26,17 +26,17 @@ impl Provider for Policies {
             Offer::new::<CostAgeTimesOptions>(
                 "gc.victim",
                 "cost-age-times",
-                "The block with the least u / (1 - u) * erases / age (Chiang and Chang 1999).",
+                "The block with the minimum of u / (1 - u) * erases / age (Chiang and Chang 1999).",
             ),
             Offer::new::<DeadlineOptions>(
                 "scheduler",
                 "deadline",
-                "Reads first, but what has waited beyond its deadline goes before them.",
+                "Reads first, unless the deadline of another operation has passed.",
             ),
             Offer::new::<LogBlocksOptions>(
                 "mapping.scheme",
                 "log-blocks",
-                "Writes go to log blocks, which full merges empty (a toy after FAST, Lee et al. 2007).",
+                "Writes go to log blocks, which full merges reclaim (a toy after FAST, Lee et al. 2007).",
             ),
         ];
         offers.map(|offer| offer.with_source(env!("CARGO_PKG_VERSION"))).to_vec()
@@ -67,7 +67,7 @@ impl Provider for Policies {
     }
 }
 
-/// Returns what makes the policies of this crate.
+/// Returns the provider of the policies of this crate.
 pub fn makers() -> Externals {
     Externals::by(Arc::new(Policies))
 }

@@ -1,10 +1,10 @@
-//! A toy mapping scheme: host writes go to log blocks, and full merges empty those.
+//! Toy mapping scheme: host writes go to log blocks, which full merges reclaim.
 //!
-//! Each plane has up to `logs` log blocks, which the host's writes fill in the order in which they come. If there is no
-//! room in them, the oldest one is emptied: each logical block that has a unit in it is merged, which means that its
-//! units are copied into a free block, in order, from wherever they are. That is the full merge of FAST (Lee et al.,
-//! "A log buffer-based flash translation layer using fully-associative sector translation", ACM TECS 6(3), 2007). The
-//! log block for sequential writes, and with it switch and partial merges, is left out.
+//! Each plane has up to `logs` log blocks, which host writes fill in the order of their arrival. If they are full, the
+//! oldest one is reclaimed: each logical block with a unit in it is merged, so its units are copied to a free block in
+//! order, from wherever they are. This is the full merge of FAST (Lee et al., "A log buffer-based flash translation
+//! layer using fully-associative sector translation", ACM TECS 6(3), 2007). The log block for sequential writes, and
+//! with it switch and partial merges, is omitted.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -23,7 +23,7 @@ use floatgate_core::work::{Class, Kind, Transaction};
 #[derive(Clone, Debug, serde::Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct LogBlocksOptions {
-    /// Log blocks of a plane, below `gc.soft_threshold`.
+    /// Number of log blocks per plane, below `gc.soft_threshold`.
     #[schemars(range(min = 1))]
     pub logs: u32,
 }
@@ -34,13 +34,13 @@ impl Default for LogBlocksOptions {
     }
 }
 
-/// A block that is programmed in order.
+/// Block that is programmed in order.
 #[derive(Clone, Copy, Debug)]
 struct Filled {
     block: BlockId,
-    /// Units that are programmed, or bound.
+    /// Number of units that are programmed or bound.
     next: u32,
-    /// Programs that have not ended.
+    /// Number of programs that have not completed.
     pending: u32,
 }
 
@@ -50,38 +50,38 @@ impl Filled {
     }
 }
 
-/// A merge of a logical block into a free block.
+/// Merge of a logical block into a free block.
 #[derive(Clone, Debug)]
 struct Merge {
     number: u32,
     into: Filled,
-    /// Units that are to be programmed.
+    /// Number of units to program.
     end: u32,
     gather: Gather,
 }
 
 #[derive(Clone, Debug, Default)]
 struct Plane {
-    /// The log blocks, oldest first.
+    /// Log blocks, oldest first.
     logs: VecDeque<Filled>,
     merge: Option<Merge>,
-    /// Queued writes of the host, each of which has room for a program.
+    /// Number of queued host writes, each of which has room for a program.
     queued: u32,
-    /// Writes of the host that wait for room.
+    /// Host writes that wait for room, oldest first.
     held: VecDeque<TransactionId>,
-    /// Blocks that await their erase.
+    /// Number of blocks that await their erase.
     doomed: u32,
 }
 
-/// The scheme.
+/// State of the mapping scheme.
 #[derive(Clone, Debug)]
 pub struct LogBlocks {
-    /// Log blocks of a plane at most.
+    /// Maximum number of log blocks per plane.
     logs: usize,
-    /// Units of a block, and of a program.
+    /// Number of units of a block, and of a program.
     units: u32,
     group: u32,
-    /// The block of each logical block, if it has one.
+    /// Data block of each logical block, if it has one.
     data: Vec<Option<Filled>>,
     planes: Vec<Plane>,
     unwritten: u64,
@@ -90,12 +90,12 @@ pub struct LogBlocks {
 impl LogBlocks {
     /// Creates the scheme of an empty device.
     pub fn new(options: &LogBlocksOptions, device: &DeviceConfig) -> Result<LogBlocks, String> {
-        // A merge takes another block, and a full device leaves `gc.soft_threshold` blocks of a plane.
+        // A merge needs one more block, and a full device has `gc.soft_threshold` blocks left in each plane.
         let most = device.soft_threshold().saturating_sub(1);
         if !(1..=most).contains(&options.logs) {
             let threshold = device.soft_threshold();
             return Err(format!(
-                "logs = {}: from 1 to {most}, which is below gc.soft_threshold = {threshold}",
+                "logs = {}: expected 1 to {most}, below gc.soft_threshold = {threshold}",
                 options.logs
             ));
         }
@@ -128,7 +128,7 @@ impl LogBlocks {
         self.plane(plane).logs.iter_mut().find(|log| log.next < units)
     }
 
-    /// Returns `true` if the log blocks of a plane have room for another program, behind those that are queued.
+    /// Returns `true` if the log blocks of a plane have room for another program after those that are queued.
     fn has_room(&mut self, ftl: &mut Ftl, plane: PlaneId) -> bool {
         let (units, group, logs) = (self.units, self.group, self.logs);
         let state = self.plane(plane);
@@ -143,7 +143,7 @@ impl LogBlocks {
         opens
     }
 
-    /// Returns the places of the valid units of a logical block, by offset.
+    /// Returns the physical addresses of the valid units of a logical block, indexed by offset.
     fn sources(&self, ftl: &Ftl, number: u32, offsets: Range<u32>) -> Vec<Option<Ppn>> {
         let mut sources = vec![None; offsets.len()];
         let plane = &self.planes[LogBlocks::plane_of(ftl, number).index()];
@@ -176,7 +176,7 @@ impl LogBlocks {
         Merge { number, into, end: end.next_multiple_of(self.group), gather: Gather::default() }
     }
 
-    /// The merge of a logical block is complete: returns its old block, which holds no valid unit any more.
+    /// Completes the merge of a logical block. Returns its old block, which has no valid units left.
     fn end_merge(&mut self, ftl: &mut Ftl, merge: &Merge) -> Option<BlockId> {
         ftl.counters.merges[MergeKind::Full as usize] += 1;
         let old = self.data[merge.number as usize].replace(merge.into)?;
@@ -185,9 +185,10 @@ impl LogBlocks {
     }
 }
 
-/// In time.
+/// Timed operation.
 impl LogBlocks {
-    /// Empties the oldest log block of a plane if writes wait for room and nothing else is about to give them some.
+    /// Starts to reclaim the oldest log block of a plane if writes wait for room, and no merge or erase is about to
+    /// free some.
     fn empty_oldest(&mut self, cx: &mut (impl Context + ?Sized), plane: PlaneId) {
         let state = self.plane(plane);
         if state.held.is_empty() || state.merge.is_some() || state.doomed > 0 {
@@ -214,7 +215,7 @@ impl LogBlocks {
         }
     }
 
-    /// Reads what the next program of a merge copies.
+    /// Reads the units that the next program of a merge copies.
     fn go_on(&mut self, cx: &mut (impl Context + ?Sized), plane: PlaneId) {
         let Some(Merge { number, into, .. }) = self.plane(plane).merge else { return };
         let sources = self.sources(cx.ftl(), number, into.next..into.next + self.group);
@@ -231,7 +232,7 @@ impl LogBlocks {
         cx.queue(write);
     }
 
-    /// Queues the writes of a plane that have room now.
+    /// Queues the waiting writes of a plane that now have room.
     fn resume(&mut self, cx: &mut (impl Context + ?Sized), plane: PlaneId) {
         while !self.plane(plane).held.is_empty() && self.has_room(cx.ftl(), plane) {
             let state = self.plane(plane);

@@ -1,4 +1,4 @@
-//! The policies behave as described, and a program with them names them like built-in ones.
+//! Tests of the example policies: their choices, and their names in devices, errors, the schema and the command.
 
 use std::process::Command;
 
@@ -31,9 +31,9 @@ fn all_policies_obey_the_laws_of_their_families() {
     contract::offers(&makers());
 }
 
-/// Pages of several units, units of several pages, and planes that program together. Several log blocks.
+/// Covers pages of several units, units of several pages, and multi-plane programs, with several log blocks.
 #[test]
-fn log_blocks_lose_nothing() {
+fn log_blocks_lose_no_data() {
     for overrides in [
         &["geometry.page_size=16KiB", "geometry.pages=16"][..],
         &["geometry.page_size=2KiB", "geometry.mapping_unit=4KiB"],
@@ -46,12 +46,12 @@ fn log_blocks_lose_nothing() {
     }
     let refused = device(&["gc.soft_threshold=4", "mapping.scheme={ log-blocks = { logs = 4 } }"]);
     let built = Device::new(refused.unwrap(), Options::default()).unwrap_err();
-    assert!(built.contains("logs = 4: from 1 to 3, which is below gc.soft_threshold = 4"), "{built}");
+    assert!(built.contains("logs = 4: expected 1 to 3, below gc.soft_threshold = 4"), "{built}");
 }
 
-/// A scheme runs from the same code in time and without: writes one after the other have the same effects.
+/// Sequential writes have the same effects in timed and in functional mode, because both use the same code.
 #[test]
-fn log_blocks_do_the_same_without_time() {
+fn log_blocks_have_the_same_effects_in_functional_mode() {
     for overrides in [&[][..], &["geometry.pages_per_program=2", "mapping.block_summary.last_page=2KiB"]] {
         let set = ["geometry.blocks=16", "capacity={ spare = 0.5 }", "gc.soft_threshold=4"];
         let config =
@@ -78,15 +78,15 @@ fn log_blocks_do_the_same_without_time() {
     }
 }
 
-/// Which of two blocks with 16 and 32 valid units of 64 is taken first. The second one is closed `younger` writes
-/// after the first one. Their costs are 16 / 48 = 1 / 3 and 32 / 32 = 1.
+/// Returns the index of the block that is chosen first, of two blocks with 16 and 32 valid units of 64. `ages` are the
+/// host writes since they were closed. Their costs are 16 / 48 = 1 / 3 and 32 / 32 = 1.
 fn first_victim(ages: [u64; 2], erases: u32, options: &str) -> u32 {
     let victim = format!("gc.victim={{ cost-age-times = {{ {options} }} }}");
     let set = ["geometry.blocks=16", "geometry.pages=64", "capacity={ spare = 0.5 }", "gc.soft_threshold=1", &victim];
     let mut space = Space::new(&device(&set).unwrap(), 1, false).unwrap();
     let (plane, now) = (PlaneId(0), 1_000);
     for _ in 0..erases {
-        // The first block is worn: it is the only one that is filled and erased, and is free again at the end.
+        // Wear the first block: only this block is filled and erased, and it is free again at the end.
         let block = close(&mut space, plane, 0);
         space.take_victim(space.region(plane, Role::Data), 0).unwrap();
         space.await_erase(block);
@@ -102,13 +102,13 @@ fn first_victim(ages: [u64; 2], erases: u32, options: &str) -> u32 {
     blocks.iter().position(|block| *block == victim).unwrap() as u32
 }
 
-/// (1 / 3) / age of the first block, and 1 / age of the second.
+/// The scores are (1 / 3) / age for the first block, and 1 / age for the second.
 #[test]
 fn cost_and_age_decide() {
     assert_eq!(first_victim([100, 100], 0, ""), 0);
     assert_eq!(first_victim([100, 299], 0, ""), 0, "1 / 300 is below 1 / 299");
     assert_eq!(first_victim([100, 301], 0, ""), 1, "1 / 301 is below 1 / 300");
-    // Here no unit has become invalid after the closing, so both starts of the age are equal.
+    // No unit became invalid after the blocks were closed, so both starts of the age are equal.
     assert_eq!(first_victim([100, 301], 0, "since = \"changed\""), 1);
 }
 
@@ -134,7 +134,7 @@ fn deadlines_come_before_reads() {
     assert_eq!(pick(&queue, 5_000), 1, "the write is due");
     assert_eq!(pick(&[(HostProgram, 0), (HostRead, 3_000)], 9_000), 1, "the read was due before the write");
     assert_eq!(pick(&[(Gc, 0), (HostProgram, 1)], 10), 0, "otherwise in order");
-    assert_eq!(pick(&[(HostProgram, 0), (UrgentGc, 8_000)], 9_000), 1, "space comes first");
+    assert_eq!(pick(&[(HostProgram, 0), (UrgentGc, 8_000)], 9_000), 1, "operations that free space first");
 }
 
 #[test]
@@ -144,7 +144,7 @@ fn devices_name_them_like_built_in_ones() {
     assert_eq!(config.externals()[1].1.options["read"], "1ms");
     let source = |path: &str| config.sources.get(path).map(String::as_str);
     assert!(source("gc.victim.external.name").is_some() && source("scheduler.external.options.read").is_some());
-    // What a result holds is a device of this program again.
+    // The device in a result can be loaded by this program again.
     let text = toml::to_string(&config.resolved()).unwrap();
     let again = from_toml_with(&makers(), &text, "again.toml", &[]).unwrap();
     assert_eq!((again.digest(), again.externals()), (config.digest(), config.externals()));
@@ -165,7 +165,7 @@ fn errors_suggest_them() {
         assert!(error.contains(says), "{error}");
     }
     let plain = floatgate_core::config::load("tiny", &["scheduler=deadline".to_owned()]).unwrap_err().to_string();
-    assert!(plain.contains("unknown name `deadline`"), "only this program has it: {plain}");
+    assert!(plain.contains("unknown name `deadline`"), "only this program has the policy: {plain}");
 }
 
 #[test]
@@ -175,7 +175,7 @@ fn the_schema_has_them() {
     assert!(!json_schema_with(&Externals::default()).to_string().contains("cost-age-times"));
 }
 
-/// Runs a workload, as a program without a command line does.
+/// Runs a workload like a program without a command line, and returns the write amplification.
 fn write_amplification(overrides: &[&str]) -> f64 {
     let overrides: Vec<String> = overrides.iter().map(|text| (*text).to_owned()).collect();
     let device = DeviceSpec::named("tiny", &overrides).with_makers(makers());
@@ -184,9 +184,9 @@ fn write_amplification(overrides: &[&str]) -> f64 {
     spec.state = floatgate_run::spec::StateSpec::Precondition("fill".to_owned());
     let traces = Traces::default();
     let chosen = spec.device.load().unwrap();
-    let Ok(session) = Session::open(&spec, &traces, chosen, &Quiet) else { panic!("the run cannot start") };
+    let Ok(session) = Session::open(&spec, &traces, chosen, &Quiet) else { panic!("the run could not start") };
     let Ok(finished) = session.run_into_directory(&Quiet) else { panic!("the run failed") };
-    finished.summary.write_amplification.expect("the host has written")
+    finished.summary.write_amplification.expect("the host must have written")
 }
 
 #[test]
@@ -194,7 +194,7 @@ fn a_session_runs_with_them() {
     let greedy = write_amplification(&[]);
     let cat = write_amplification(&["gc.victim=cost-age-times"]);
     assert_ne!(greedy, cat);
-    assert!(cat < 1.5 * greedy, "cost-age-times copies {cat}, greedy {greedy} units for each write");
+    assert!(cat < 1.5 * greedy, "write amplification of cost-age-times: {cat}, of greedy: {greedy}");
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! Extension module of the Python package `floatgate` with the policies of this example. It takes the place of the one
-//! in `crates/wheel`, and has all that is in that.
+//! Extension module of the Python package `floatgate` with the policies of this example. It replaces the module of
+//! `crates/wheel`, and has the same contents otherwise.
 
 use std::ffi::OsString;
 
