@@ -1,4 +1,4 @@
-//! Any text as the columns of the format `delimited`.
+//! Fuzzes the parser of the columns of the format `delimited`.
 #![no_main]
 
 use floatgate_workload::trace::Columns;

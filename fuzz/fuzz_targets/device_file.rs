@@ -1,7 +1,7 @@
-//! Whatever stands in a device file and its overrides, loading it gives a device, or says what is wrong.
+//! Fuzzes the loader of device files: it must return a device or an error with its problems.
 //!
-//! The input is the file, and behind a NUL for each an override. Start from the files that are there:
-//! `cargo +nightly fuzz run device_file fuzz/corpus/device_file devices crates/core/tests/corpus/device`.
+//! The input is the file, followed by overrides, each after a NUL. Use the existing files as seeds: `cargo +nightly
+//! fuzz run device_file fuzz/corpus/device_file devices crates/core/tests/corpus/device`.
 #![no_main]
 
 use floatgate_core::config::from_toml;

@@ -1,4 +1,4 @@
-//! Any text as a job file: planned, or refused with an error; what is planned stays on its device.
+//! Fuzzes the parser of job files: jobs are refused with an error, or their requests are within the device.
 #![no_main]
 
 use std::path::Path;
@@ -12,7 +12,7 @@ const DEVICE: u64 = 256 << 20;
 
 fuzz_target!(|text: &str| {
     let mut files = |path: &Path| match path.to_str() {
-        // A file that includes itself must come to an end, too.
+        // A file that includes itself must not loop forever.
         Some("x.fio") => Ok(text.to_owned()),
         _ => Err("not there".to_owned()),
     };

@@ -1,4 +1,4 @@
-//! What is read of a flash image, which may be anybody's file.
+//! Fuzzes the readers of flash images, which may be untrusted files.
 #![no_main]
 
 use floatgate_core::config::load;

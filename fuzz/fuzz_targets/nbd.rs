@@ -1,7 +1,8 @@
-//! Any bytes as what an NBD client says: before it has chosen an export, and after.
+//! Fuzzes the NBD session with any bytes from a client, before and after it has chosen an export.
 //!
-//! The first byte says which, and in pieces of what size the rest comes. Whatever it is, a message is taken whole, what
-//! is asked for lies within the device, and no more than the longest message is ever waited for.
+//! The first byte selects the phase, and the size of the pieces in which the other bytes arrive. The session must
+//! consume whole messages, all requests must be within the device, and it must never wait for more than the longest
+//! message.
 #![no_main]
 
 use floatgate_serve::nbd::session::{Export, Kind, LONGEST_PAYLOAD, Session, Taken};

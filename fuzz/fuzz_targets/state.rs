@@ -1,4 +1,4 @@
-//! Any bytes as a saved state, as they are and as the body behind a good head.
+//! Fuzzes the reader of saved states, with any bytes as the file and as the body after a valid header.
 #![no_main]
 
 use floatgate_core::config;

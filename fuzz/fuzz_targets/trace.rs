@@ -1,6 +1,6 @@
-//! Any bytes as a trace: read to the end or to an error that says where it is, and converted.
+//! Fuzzes the reader of traces: reads to the end or to an error, and converts the trace.
 //!
-//! The first byte picks the format (or none, which has it found out), the second the options.
+//! The first byte selects the format (or its detection), and the second the options.
 #![no_main]
 
 use std::cell::RefCell;
@@ -13,7 +13,7 @@ use libfuzzer_sys::fuzz_target;
 use tempfile::NamedTempFile;
 
 thread_local! {
-    /// Written anew for each case.
+    /// File that is rewritten for each case.
     static SCRATCH: RefCell<NamedTempFile> = RefCell::new(NamedTempFile::new().expect("a file"));
 }
 

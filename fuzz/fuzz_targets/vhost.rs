@@ -1,7 +1,7 @@
-//! Any bytes as the memory of a vhost-user client, with a table of descriptors at its start.
+//! Fuzzes the vhost-user server with any bytes as the memory of a client, with a descriptor table at its start.
 //!
-//! The first two bytes say where the chain begins and how large the table is. Whatever lies there, a chain is followed
-//! to an end, and what is taken of it lies on the disk and is no longer than it may be.
+//! The first two bytes select the head of the chain and the size of the table. The server must reach the end of the
+//! chain, and an accepted request must be within the disk and the maximum length.
 #![no_main]
 
 use floatgate_serve::vhost::Memory;
