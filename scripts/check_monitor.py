@@ -324,10 +324,10 @@ def check_buttons(page: Browser, shots: Path | None) -> None:
     if page.value(speed) != "0.5":
         page.faults.append("a typed speed is overwritten")
     press("speed")
-    page.wait(f"{done}.includes('not the token')")
+    page.wait(f"{done}.includes('wrong token')")
     page.value(f"document.getElementById('token').value = '{TOKEN}'")
     press("speed")
-    page.wait(f"{done}.includes('speed of 0.5')")
+    page.wait(f"{done}.includes('speed 0.5')")
     page.wait("document.getElementById('state').textContent.includes('speed 0.5')")
     if page.value("document.querySelector('#control [value=power-cut]').offsetParent !== null"):
         page.faults.append("a power cut is offered for a device without an image")
@@ -353,7 +353,7 @@ def check_loss(page: Browser, server: subprocess.Popen[str], shots: Path | None)
     """Check that the page does not look live while the server is stopped, or after it has ended."""
     gray = "getComputedStyle(document.getElementById('tiles')).opacity < 1"
     server.send_signal(signal.SIGSTOP)
-    page.wait(f"{STATE}.startsWith('no frames arrive; last seen at') && {gray}")
+    page.wait(f"{STATE}.startsWith('no data received; last seen at') && {gray}")
     server.send_signal(signal.SIGCONT)
     page.wait(f"document.documentElement.dataset.state === 'live' && !({gray})")
     server.send_signal(signal.SIGTERM)

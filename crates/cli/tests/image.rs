@@ -194,7 +194,7 @@ fn a_shutdown_keeps_all_data_and_the_result_reports_it() {
     assert_eq!(read, [7; 4096]);
     let (elsewhere, image) = (tempfile::tempdir().unwrap(), folder.path().join("ssd.img"));
     let second = Live::new(elsewhere.path(), &["--image", image.to_str().unwrap()]);
-    assert!(second.said.contains("it is in use by another server"), "{}", second.said);
+    assert!(second.said.contains("the image is in use by another server"), "{}", second.said);
     let result: Value = serde_json::from_slice(&live.end(Signal::INT).stdout).unwrap();
     let recovery = &result["live"]["image"]["recovery"];
     assert_eq!((&recovery["after_shutdown"], &recovery["units_mapped"]), (&true.into(), &1.into()));
@@ -211,11 +211,11 @@ fn invalid_images_and_images_of_other_devices_are_refused() {
         assert_eq!(status.code(), Some(2), "{}", live.said);
         live.said.clone()
     };
-    assert!(refused(&["--image", "mine"]).contains("--image mine: it is no image"));
+    assert!(refused(&["--image", "mine"]).contains("--image mine: not a flash image"));
     assert_eq!(fs::read(folder.path().join("mine")).unwrap(), b"mine");
     Live::new(folder.path(), &["--image", "ssd.img"]).end(Signal::INT);
     let other = refused(&["--image", "ssd.img", "--set", "geometry.channels=4"]);
-    assert!(other.contains("`geometry.channels` was 2 when it was made, and is 4 here"), "{other}");
+    assert!(other.contains("`geometry.channels` is 2 in the image and 4 here"), "{other}");
     let twice = refused(&["--image", "ssd.img", "--precondition", "fill"]);
     assert!(twice.contains("--precondition is for a new device"), "{twice}");
     let block = refused(&["--image", "block.img", "--set", "mapping.scheme=block"]);
@@ -223,7 +223,7 @@ fn invalid_images_and_images_of_other_devices_are_refused() {
     assert!(refused(&["--image-sync"]).contains("--image"));
     let file = fs::OpenOptions::new().write(true).open(folder.path().join("ssd.img")).unwrap();
     file.set_len(2_000_000).unwrap();
-    assert!(refused(&["--image", "ssd.img"]).contains("it is cut short"));
+    assert!(refused(&["--image", "ssd.img"]).contains("the file is truncated"));
 }
 
 /// fio verifies its patterns under garbage collection. Flash is so slow that the rounds take minutes of simulated time:

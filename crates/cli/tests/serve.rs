@@ -228,7 +228,7 @@ fn a_running_server_can_be_queried_and_controlled() {
     assert!(live.welcome.contains(&format!("floatgate top {}", live.path("ssd.ctl").display())), "{}", live.welcome);
     live.client("qemu-io", &["-f", "raw", "-c", "write 0 1M", &live.uri()]);
     let (status, text) = ask(&live, &["ctl", "speed", "0.5"]);
-    assert_eq!((status, text.as_str()), (0, "simulated time goes on at a speed of 0.5\n"));
+    assert_eq!((status, text.as_str()), (0, "simulated time now runs at speed 0.5\n"));
     let (status, text) = ask(&live, &["ctl", "--socket", "ssd.sock", "trim-all"]);
     assert_eq!((status, text.as_str()), (0, "trimmed all 53686272 bytes\n"));
     let (status, text) = ask(&live, &["ctl", "power-cut"]);
@@ -410,10 +410,10 @@ fn invalid_arguments_are_errors() {
         text
     };
     assert!(error(&["tiny", "--nbd", "0.0.0.0:0"]).contains("--allow-remote 0.0.0.0"));
-    assert!(error(&["tiny", "--nbd", "unix:file"]).contains("it is no socket"));
-    assert!(error(&["tiny", "--nbd", "unix:no/such/directory"]).contains("cannot listen at unix:no/such/directory"));
+    assert!(error(&["tiny", "--nbd", "unix:file"]).contains("is not a socket"));
+    assert!(error(&["tiny", "--nbd", "unix:no/such/directory"]).contains("cannot listen on unix:no/such/directory"));
     assert!(error(&["tiny", "--nbd", "file"]).contains("as unix:file"));
-    assert!(error(&["tiny", "--vhost-user", "file"]).contains("it is no socket"));
+    assert!(error(&["tiny", "--vhost-user", "file"]).contains("is not a socket"));
     assert!(error(&["tiny", "--vhost-user", "a", "--vhost-queues", "0"]).contains("1..=128"));
     assert!(error(&["tiny", "--speed", "0"]).contains("from 0.0001 to 100"));
     assert!(error(&["tiny", "--no-delay", "--speed", "2"]).contains("cannot be used with"));
@@ -430,7 +430,7 @@ fn invalid_arguments_are_errors() {
     assert!(both.contains("--record summary.json and summary.json of --out . are the same file"), "{both}");
     // Common spellings of sizes are accepted, so that the error is about the socket.
     for size in ["256M", "256m", "256MiB", "256MB", "1G", "268435456", "0.25GiB"] {
-        assert!(error(&["tiny", "--memory", size, "--nbd", "unix:file"]).contains("it is no socket"), "{size}");
+        assert!(error(&["tiny", "--memory", size, "--nbd", "unix:file"]).contains("is not a socket"), "{size}");
     }
     assert_eq!(fs::read_to_string(directory.path().join("file")).unwrap(), "mine");
 }
@@ -466,7 +466,7 @@ fn other_machines_can_connect_only_if_allowed() {
         "another address is allowed"
     );
     let told = refused(&[&nowhere[..], &["--allow-remote", "203.0.113.1"]].concat());
-    assert!(told.contains("cannot listen at 203.0.113.1:0") && !told.contains(hint), "{told}");
+    assert!(told.contains("cannot listen on 203.0.113.1:0") && !told.contains(hint), "{told}");
 
     let ip = reachable().to_string();
     let own = format!("{ip}:0");

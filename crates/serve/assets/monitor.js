@@ -80,7 +80,7 @@
       ["sectors written", short(write.sectors)],
       ["TRIM requests", short(trim.count)],
       ["GC victims", short(flash.cleanings)],
-      ["write amplification", short(flash.write_amplification)],
+      ["amplification", short(flash.write_amplification)],
       ["pages merged", short(flash.programs.merge)],
       ["min. free blocks", short(flash.free_blocks_min)],
       ["late replies", percent(lateness.share), lateness.faithful === false],
@@ -139,7 +139,7 @@
     table("parallel", ["command", "dies", "planes", "commands"], parallel.length ? parallel : [["none", "", "", ""]]);
     const late = frame.lateness;
     table("late", ["cause", "replies"], [...Object.entries(late.causes).map(([cause, count]) => [cause, whole(count)]),
-      ["late", whole(late.late)], ["all", whole(late.replies)]]);
+      ["late", whole(late.late)], ["all", whole(late.answers)]]);
     const { flash, buffer } = frame;
     table("flash", ["", ""], [["pages read", whole(flash.pages_read)], ["pages programmed", whole(flash.pages_programmed)],
       ["blocks erased", whole(flash.blocks_erased)],
@@ -154,7 +154,7 @@
     const clients = (frame.clients || []).map((client) => [client.process ? `${client.process} (${client.pid})` :
       client.address, client.front, `${whole(client.connected_s)} s`, whole(client.in_progress),
       client.turns ? `${whole(client.late_turns)} of ${whole(client.turns)}` : "-"]);
-    table("clients", ["client", "frontend", "connected for", "outstanding", "late turnarounds"],
+    table("clients", ["client", "by", "since", "outstanding", "late turnarounds"],
       clients.length ? clients : [["none", "", "", "", ""]]);
   }
 
@@ -221,13 +221,13 @@
       const before = shown().frames[number - 1];
       return before ? Math.max(0, (frame.flash[what] - before.flash[what]) / frame.wall_span_s) : null;
     };
-    chart("gc", [["write amplification", (frame) => frame.flash.write_amplification_now],
+    chart("cleaning", [["write amplification", (frame) => frame.flash.write_amplification_now],
       ["erases per second (right)", rate("blocks_erased"), { yaxis: "y2" }]],
     { yaxis2: { overlaying: "y", side: "right", rangemode: "tozero", nticks: 5, showgrid: false, automargin: true } });
     const { latest } = shown();
     if (latest) {
       bars("channels", ["data", "commands"], latest.channels);
-      bars("dies", ["cells busy", "held otherwise"], latest.dies);
+      bars("dies", ["cells busy", "otherwise held"], latest.dies);
     }
   }
 
@@ -472,13 +472,13 @@
     field.disabled = !known(frame.speed);
     at("control").querySelector("[value=speed]").disabled = !known(frame.speed);
     field.title = known(frame.speed) ? "simulated seconds per second of real time" :
-      "as fast as possible: the server was started with --no-delay";
+      "as fast as possible: the server runs with --no-delay";
   }
 
   const isOfReadOnly = (warning) => warning.startsWith("the device is read-only");
   function alarm(frame) {
     const { flash } = frame;
-    const why = (frame.warnings || []).find(isOfReadOnly) || "the device is read-only: it no longer accepts writes";
+    const why = (frame.warnings || []).find(isOfReadOnly) || "the device is read-only";
     const text = flash.read_only ? `${why[0].toUpperCase()}${why.slice(1)}. ${whole(flash.bad_blocks)} bad ` +
       `blocks, ${whole(flash.programs_failed)} failed programs, ${whole(flash.erases_failed)} failed erases, ` +
       `${whole(sum(frame, "errors"))} failed requests.` : "";
@@ -491,7 +491,7 @@
     alarm(frame);
     showSpeed(latest);
     const warnings = (frame.warnings || []).filter((warning) => !(frame.flash.read_only && isOfReadOnly(warning)));
-    trouble([frame.fatal_error, ...warnings].filter(Boolean).join(" — "));
+    trouble([frame.trouble, ...warnings].filter(Boolean).join(" — "));
     const pace = known(frame.speed) ? `speed ${frame.speed}` : "as fast as possible";
     const times = `${short(frame.wall_s)} s, simulated ${Number(frame.simulated_s.toFixed(2))} s`;
     if (connected) setText(at("state"), `${held ? `paused at ${clock(frame)}` : "live"}: ${times} (${pace})`);
@@ -509,7 +509,7 @@
     connected = false;
     if (root.dataset.state !== "failed") root.dataset.state = "lost";
     const last = latest ? `; last seen at ${clock(latest)}` : "";
-    setText(at("state"), `${why}${last}; trying again`);
+    setText(at("state"), `${why}${last}; reconnecting`);
   }
 
   function listen() {
@@ -522,7 +522,7 @@
     source.addEventListener("open", () => fetch("api/status").then((answer) => answer.json()).then(showInfo).catch(() => {}));
     source.addEventListener("error", () => {
       lose("the server does not respond");
-      // A browser stops reconnecting after certain responses. Then reconnect here.
+      // A browser stops reconnecting after some responses. This page continues.
       if (source.readyState === EventSource.CLOSED) setTimeout(listen, 2000);
     });
   }
@@ -530,7 +530,7 @@
   // --- control -----------------------------------------------------------------------------------------------------
   const questions = {
     "trim-all": ["Trim the whole device? All data on it will be lost.", "Trim all"],
-    "power-cut": ["Cut the power? Data that is not yet in flash is lost, as on a real drive.", "Cut the power"],
+    "power-cut": ["Cut the power? Data that is not yet in flash will be lost, as on a real drive.", "Cut the power"],
   };
 
   function ask(command) {
@@ -556,10 +556,10 @@
       const answer = await fetch("api/control", { method: "POST", body: JSON.stringify(asked),
         headers: { Authorization: `Bearer ${at("token").value}`, "Content-Type": "application/json" } });
       const told = await answer.json();
-      at("done").value = told.ok ? told.message : `not done: ${told.error}`;
+      at("done").value = told.ok ? told.message : `failed: ${told.error}`;
       if (told.ok && command === "speed") delete at("speed").dataset.typed;
     } catch (error) {
-      at("done").value = `not done: ${error.message}`;
+      at("done").value = `failed: ${error.message}`;
     }
   }
 
@@ -581,7 +581,7 @@
     at("axis").addEventListener("change", drawSoon);
     at("csv").addEventListener("click", save);
     // A stopped server or a sleeping machine does not close the connection.
-    setInterval(() => { if (connected && performance.now() - heard > 5000) lose("no frames arrive"); }, 1000);
+    setInterval(() => { if (connected && performance.now() - heard > 5000) lose("no data received"); }, 1000);
     window.addEventListener("resize", drawSoon);
     darkness.addEventListener("change", drawSoon);
     frames = await (await fetch("api/history")).json();

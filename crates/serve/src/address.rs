@@ -31,12 +31,12 @@ impl FromStr for Address {
             };
         }
         if !text.contains(':') {
-            return Err(format!("`{text}` is no address: unix:PATH (as unix:{text}), or HOST:PORT"));
+            return Err(format!("invalid address `{text}`: expected unix:PATH (such as unix:{text}) or HOST:PORT"));
         }
         match text.to_socket_addrs().map(|mut addresses| addresses.next()) {
             Ok(Some(address)) => Ok(Address::Tcp(address)),
             Ok(None) => Err(format!("`{text}`: the host has no address")),
-            Err(error) => Err(format!("`{text}` is no address: unix:PATH, or HOST:PORT ({error})")),
+            Err(error) => Err(format!("invalid address `{text}`: expected unix:PATH or HOST:PORT ({error})")),
         }
     }
 }

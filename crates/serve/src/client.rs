@@ -48,7 +48,7 @@ impl Client {
 
     /// Connects, with simple replies.
     pub fn connect_simple(address: &Address) -> io::Result<Client> {
-        let Address::Unix(path) = address else { return Err(broken("simple replies are tried over a Unix socket")) };
+        let Address::Unix(path) = address else { return Err(broken("simple replies are tested over a Unix socket")) };
         let stream = UnixStream::connect(path)?;
         Client::greet(Box::new(stream.try_clone()?), Box::new(stream), false)
     }
@@ -65,7 +65,7 @@ impl Client {
         let head: [u8; 18] = client.receive()?;
         let mut reader = Reader(&head);
         if (reader.u64(), reader.u64()) != (Some(wire::GREETING), Some(wire::OPTION)) {
-            return Err(broken("this is no NBD server of the newstyle"));
+            return Err(broken("not a newstyle NBD server"));
         }
         client.to.write_all(&u32::from(handshake::FIXED | handshake::NO_ZEROES).to_be_bytes())?;
         if structured {
@@ -98,7 +98,7 @@ impl Client {
             let mut reader = Reader(&head);
             let (magic, of, kind, length) = (reader.u64(), reader.u32(), reader.u32(), reader.u32());
             if (magic, of) != (Some(wire::OPTION_REPLY), Some(option)) {
-                return Err(broken("this is no answer to the option"));
+                return Err(broken("not a reply to the option"));
             }
             let mut data = vec![0; length.unwrap_or(0) as usize];
             self.from.read_exact(&mut data)?;
@@ -158,7 +158,7 @@ impl Client {
             return Ok(Reply { cookie, error, data });
         }
         if magic != wire::STRUCTURED_REPLY {
-            return Err(broken("this is no reply"));
+            return Err(broken("not a reply"));
         }
         let head: [u8; 16] = self.receive()?;
         let mut reader = Reader(&head);

@@ -91,7 +91,7 @@ impl Speed {
 impl FromStr for Speed {
     type Err = String;
     fn from_str(text: &str) -> Result<Speed, String> {
-        let wrong = || format!("`{text}` is no speed: a decimal number from 0.0001 to 100, like 0.1");
+        let wrong = || format!("invalid speed `{text}`: expected a decimal number from 0.0001 to 100, such as 0.1");
         let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
         let digits = format!("{whole}{fraction}");
         let is_number = !digits.is_empty() && digits.len() <= 9 && digits.bytes().all(|byte| byte.is_ascii_digit());
@@ -214,7 +214,7 @@ mod tests {
             let clock = Clock::new(Wall(1_000_007), text.parse().unwrap());
             for ps in [0, 1, 999, 1000, 1001, 60_000_000, 123_456_789_012_345] {
                 let wall = clock.wall(Time(ps));
-                assert!(clock.simulated(wall) >= Time(ps), "{text} {ps}: it has come");
+                assert!(clock.simulated(wall) >= Time(ps), "{text} {ps}: the time must have passed");
                 assert!(wall == Wall(1_000_007) || clock.simulated(wall.earlier(Wall(1))) < Time(ps), "{text} {ps}");
             }
         }

@@ -357,9 +357,10 @@ impl Engine {
             Kept::InFlash(store, _) => store.failure_text(),
             Kept::Apart(_) => None,
         };
-        let image = image.map(|error| format!("the file of the image cannot be written, clients get errors: {error}"));
-        let recording = self.books.recorder.as_ref().and_then(Recorder::fatal_error);
-        let recording = recording.map(|error| format!("the recording has ended, the device is still served: {error}"));
+        let image = image.map(|error| format!("cannot write the image file, so clients get errors: {error}"));
+        let recording = self.books.recorder.as_ref().and_then(Recorder::trouble);
+        let recording =
+            recording.map(|error| format!("the recording has stopped, but the device is still served: {error}"));
         image.into_iter().chain(recording).chain(self.condition()).collect()
     }
 
@@ -371,7 +372,7 @@ impl Engine {
         };
         let read_only = self.device.read_only_since().map(|since| {
             let at = since.as_s();
-            format!("the device is read-only since {at:.3} s, because too many of its blocks are bad: writes fail")
+            format!("the device is read-only since {at:.3} s, because it has too many bad blocks: writes fail")
         });
         damage.into_iter().chain(read_only).collect()
     }
@@ -494,7 +495,7 @@ impl Engine {
             }
         }
         if self.device.now() > Time::LAST {
-            self.fatal_error = Some("simulated time has come to its end, 213 days".to_owned());
+            self.trouble = Some("simulated time has reached its limit of 213 days".to_owned());
         }
     }
 
@@ -571,7 +572,9 @@ impl Engine {
         }
         match in_flight.answered {
             None => self.answer(&in_flight, completion),
-            Some(foreseen) => debug_assert_eq!(foreseen, completion.finish, "what was certain has come"),
+            Some(foreseen) => {
+                debug_assert_eq!(foreseen, completion.finish, "a committed completion must happen at its time")
+            }
         }
         self.count_outstanding(self.device.now());
         if let Kept::InFlash(store, _) = &mut self.kept {
@@ -730,15 +733,15 @@ impl Engine {
             self.catch_up(clock.simulated(now).max(self.device.now()).max(self.answered_until()));
         }
         let Kept::InFlash(store, options) = &mut self.kept else {
-            return Err("the device has no flash image: serve it with --image FILE, or --image memory".to_owned());
+            return Err("the device has no flash image; serve it with --image FILE or --image memory".to_owned());
         };
         self.power_cuts += 1;
         let (at, requests_lost, units_lost) = (self.device.now(), self.in_flight.len(), store.units_waiting());
         let (trims_lost, protected) = (self.device.trims_in_memory(), store.protects());
         let config = self.device.config().clone();
         let (mut device, recovered) = store.power_cycle(config, *options, self.power_cuts).map_err(|error| {
-            let what = format!("no device can be made of the image after a power cut: {error}");
-            self.fatal_error.get_or_insert(what).clone()
+            let what = format!("cannot recover the device from the image after a power cut: {error}");
+            self.trouble.get_or_insert(what).clone()
         })?;
         device.advance(at.later(Time(recovered.device.time_ps)));
         self.device = device;

@@ -9,7 +9,7 @@ use crate::address::Address;
 pub enum ServeError {
     /// The address is reachable from other machines.
     #[error(
-        "{address} can be reached from other machines, which are not asked who they are; if that is wanted, add \
+        "{address} is reachable from other machines, and clients are not authenticated; to allow this, pass \
          --allow-remote {}",
         ip_of(address)
     )]
@@ -18,10 +18,10 @@ pub enum ServeError {
         address: Address,
     },
     /// The socket cannot be opened.
-    #[error("cannot listen at {0}: {1}")]
+    #[error("cannot listen on {0}: {1}")]
     Listen(Address, io::Error),
     /// The device does not record latency breakdowns.
-    #[error("a device has to be made with attribution to be served")]
+    #[error("cannot serve a device that was built without attribution")]
     NoAttribution,
     /// The system has no thread, socket or file descriptor left.
     #[error("cannot serve: {0}")]

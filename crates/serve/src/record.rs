@@ -76,7 +76,10 @@ impl Recorder {
                 has_failed.store(true, Ordering::Release);
             }
         };
-        #[expect(clippy::disallowed_methods, reason = "files are written beside the simulation, and decide nothing")]
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "files are written concurrently, without influence on the simulation"
+        )]
         let thread = std::thread::Builder::new().name("record".to_owned()).spawn(write)?;
         let mut text = Vec::with_capacity(2 * BLOCK);
         head.iter().for_each(|line| text.extend_from_slice(format!("# {line}\n").as_bytes()));
@@ -172,9 +175,9 @@ impl Recorder {
         self.hand_over();
         self.sender = None;
         let joined = self.thread.take().map_or(Ok(()), JoinHandle::join);
-        match (self.fatal_error(), joined) {
-            (Some(fatal_error), _) => Err(fatal_error),
-            (None, Err(_)) => Err("the thread that writes it failed".to_owned()),
+        match (self.trouble(), joined) {
+            (Some(trouble), _) => Err(trouble),
+            (None, Err(_)) => Err("the writing thread failed".to_owned()),
             (None, Ok(())) => Ok(self.written - self.lost),
         }
     }

@@ -254,7 +254,7 @@ impl Server {
             warnings.iter().filter(|warning| !told.contains(*warning)).for_each(|warning| tell(warning));
             told = warnings;
             if self.frontends.iter().any(|(thread, _)| thread.is_finished()) {
-                return Err("the thread that serves failed, which is a defect: please report it".to_owned());
+                return Err("the serving thread failed, which is a defect: please report it".to_owned());
             }
             if ends() {
                 return Ok(());
@@ -270,7 +270,7 @@ impl Server {
         frontends.iter().for_each(|(_, bell)| bell.ring());
         let joined: Vec<_> = frontends.into_iter().map(|(thread, _)| thread.join()).collect();
         if joined.iter().any(Result::is_err) {
-            return Err("the thread that serves failed, which is a defect: please report it".to_owned());
+            return Err("the serving thread failed, which is a defect: please report it".to_owned());
         }
         let engine = Arc::try_unwrap(engine).map_err(|_| "the device is still in use".to_owned())?;
         let mut engine = engine.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -328,6 +328,6 @@ fn disk_of(export: &Export, queues: u16) -> Disk {
 }
 
 fn pause(span: std::time::Duration) {
-    #[expect(clippy::disallowed_methods, reason = "waits for the user, and decides nothing")]
+    #[expect(clippy::disallowed_methods, reason = "waits for the user, without influence on the simulation")]
     std::thread::sleep(span);
 }

@@ -39,6 +39,9 @@ pub(crate) fn spawn<T: Send + 'static>(
     name: &str,
     run: impl FnOnce() -> T + Send + 'static,
 ) -> io::Result<JoinHandle<T>> {
-    #[expect(clippy::disallowed_methods, reason = "sockets are served beside the simulation, which one thread owns")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "sockets are served concurrently with the simulation, which one thread owns"
+    )]
     std::thread::Builder::new().name(name.to_owned()).spawn(run)
 }

@@ -289,7 +289,7 @@ fn a_full_disk_gives_errors_and_loses_nothing() {
     }
     assert!(errors.iter().all(|error| *error == 28) && errors.len() > 50, "{errors:?}");
     let warnings = bench.server.engine().lock().unwrap().warnings();
-    assert!(warnings.len() == 1 && warnings[0].contains("the file of the image cannot be written"), "{warnings:?}");
+    assert!(warnings.len() == 1 && warnings[0].contains("cannot write the image file"), "{warnings:?}");
     let mut read = vec![0; 65536];
     client.read(0, &mut read).unwrap();
     assert!(read.iter().all(|byte| *byte == 1));
@@ -393,7 +393,7 @@ fn serving_threads_have_no_timer_slack() {
     let mut client = VhostClient::connect(&vhost_user, Shape::default()).unwrap();
     client.write(0, &[2; 4096]).unwrap();
     client.flush().unwrap();
-    assert_eq!(disk.0.lock().unwrap().syncs, [1, 1], "ns, of the NBD thread and of that of vhost-user");
+    assert_eq!(disk.0.lock().unwrap().syncs, [1, 1], "timer slack of the NBD and vhost-user threads, in ns");
     server.stop(true).unwrap();
 }
 
@@ -571,7 +571,7 @@ fn faults_reach_the_client_and_persist() {
     assert_eq!(refused.and_then(|error| error.raw_os_error()), Some(1), "it takes no writes");
     assert_eq!(client.trim(0, 4096).unwrap_err().raw_os_error(), Some(1));
     client.write(4096, &[9; 4096], false).unwrap_err();
-    assert!(bench.client().flags() & export::READ_ONLY != 0, "who comes now knows");
+    assert!(bench.client().flags() & export::READ_ONLY != 0, "new clients must see the flag");
     let is_told = |warnings: &[String]| warnings.iter().any(|text| text.contains("the device is read-only since"));
     assert!(is_told(&engine.lock().unwrap().warnings()));
     for (offset, byte) in [(0, 2), (4096, 3)] {
@@ -588,24 +588,22 @@ fn foreign_and_damaged_images_are_refused() {
     let (disk, config) = (TestDisk::default(), load(&[]));
     Bench::new(&disk, &config).end();
     let refused = |disk: &TestDisk, config: &DeviceConfig| begin(disk, config).err().unwrap().to_string();
-    assert!(
-        refused(&disk, &load(&["geometry.blocks=9"])).contains("`geometry.blocks` was 8 when it was made, and is 9")
-    );
+    assert!(refused(&disk, &load(&["geometry.blocks=9"])).contains("`geometry.blocks` is 8 in the image and 9"));
     let cut = copy_of(&disk);
     cut.set(|platter| platter.size /= 2);
-    assert!(refused(&cut, &config).contains("it is cut short"));
+    assert!(refused(&cut, &config).contains("the file is truncated"));
     let other = TestDisk::default();
     other.set(|platter| {
         platter.size = 10_000;
         platter.grains.insert(0, vec![b'x'; GRAIN as usize]);
     });
-    assert!(refused(&other, &config).contains("it is no image"));
+    assert!(refused(&other, &config).contains("not a flash image"));
     assert!(copy_of(&other).0.lock().unwrap().grains[&0][0] == b'x', "and it is left as it was");
     let table = copy_of(&disk);
     table.set(|platter| {
         platter.grains.insert(256, vec![9; GRAIN as usize]);
     });
-    assert!(refused(&table, &config).contains("the erase count of block 0"));
+    assert!(refused(&table, &config).contains("invalid erase count of block 0"));
     // The recovered device may differ in options that do not affect the contents of flash.
     begin(&disk, &load(&["nand.read=1us", "host.queue_depth=7", "gc.victim=fifo"])).unwrap();
 }

@@ -107,7 +107,7 @@ impl Bench {
                 return frame;
             }
         }
-        panic!("no such frame comes");
+        panic!("no such frame arrived");
     }
 
     fn dashboard(&self) -> SocketAddr {
@@ -282,7 +282,7 @@ fn the_speed_is_changed_while_requests_are_served() {
     let mut client = bench.client();
     client.read(0, &mut [0; 4096]).unwrap();
     let done = bench.ask(&Command::Speed { value: "0.25".to_owned() });
-    assert_eq!((&done["ok"], &done["message"]), (&json!(true), &json!("simulated time goes on at a speed of 0.25")));
+    assert_eq!((&done["ok"], &done["message"]), (&json!(true), &json!("simulated time now runs at speed 0.25")));
     let before = bench.frame(|frame| frame.speed == Some(0.25));
     let after = bench.frame(|frame| frame.number > before.number);
     // Simulated time runs at a quarter of the speed. Two successive frames are some samples apart.
@@ -322,7 +322,7 @@ fn trim_all_is_visible_to_the_host() {
 fn a_power_cut_requires_an_image() {
     let bench = Bench::new(true, |_| {});
     let refused = bench.ask(&Command::PowerCut);
-    assert!(refused["error"].as_str().unwrap().contains("--image FILE, or --image memory"), "{refused}");
+    assert!(refused["error"].as_str().unwrap().contains("--image FILE or --image memory"), "{refused}");
     let bench = Bench::on_image();
     let told = bench.ask(&Command::PowerCut);
     let message = told["message"].as_str().unwrap();
@@ -417,11 +417,11 @@ fn hostile_clients_do_not_affect_others() {
         let _ = stream.read_to_string(&mut text);
         text
     };
-    assert!(said(b"\xff\xfe\n").contains("that is no command"));
-    assert!(said(b"{\"command\":\"format-disk\"}\n").contains("that is no command"));
+    assert!(said(b"\xff\xfe\n").contains("invalid command"));
+    assert!(said(b"{\"command\":\"format-disk\"}\n").contains("invalid command"));
     assert!(said(b"{\"command\":\"status\",\"more\":1}\n{\"command\":\"status\"}\n").contains("\"ok\":true"));
     assert!(said(&vec![b'x'; 1 << 20]).contains("at most 4096 bytes"));
-    assert!(said(&b"[".repeat(4000)).contains("that is no command"));
+    assert!(said(&b"[".repeat(4000)).contains("invalid command"));
     let quiet: Vec<UnixStream> = (0..40).map(|_| UnixStream::connect(&path).unwrap()).collect();
     // Followers that read nothing.
     for _ in 0..200 {
@@ -454,7 +454,7 @@ fn sockets_are_private_and_removed_with_the_server() {
     let places = [bench.folder.path().to_owned(), PathBuf::from("/no/such/place"), bench.folder.path().join(".")];
     assert_eq!(running(&places), std::slice::from_ref(&path), "found once");
     let second = Doors::open(monitor_options(&bench.folder)).err().expect("one listens there already");
-    assert!(second.to_string().contains("another server listens there"), "{second}");
+    assert!(second.to_string().contains("another server listens on this socket"), "{second}");
     let remote = MonitorOptions {
         control: None,
         dashboard: Some("0.0.0.0:0".parse().unwrap()),
@@ -589,7 +589,7 @@ fn event_streams_do_not_use_slots_of_other_requests() {
         assert_eq!(bench.get("/metrics").0, 200);
     }
     let (status, _, body) = bench.get("/api/events");
-    assert!(status == 503 && body.contains("64 pages follow this server already"), "{status} {body}");
+    assert!(status == 503 && body.contains("64 pages are already open for this server"), "{status} {body}");
     streams.pop();
     let is_free = || {
         (0..50).any(|_| {

@@ -399,7 +399,7 @@ impl Write for Narrow {
 
 impl Sink for Narrow {
     fn finish(self: Box<Self>) -> std::io::Result<()> {
-        panic!("what is not whole does not come to its place")
+        panic!("an incomplete file must not appear at its path")
     }
 }
 
@@ -419,7 +419,7 @@ fn a_failed_recording_does_not_stop_the_server() {
     let trouble =
         bench.server.wait(|| !told.lock().unwrap().is_empty(), |what| told.lock().unwrap().push(what.to_owned()));
     assert_eq!((trouble, told.into_inner().unwrap()), (Ok(()), warned(&bench.server)));
-    assert!(warned(&bench.server)[0].starts_with("the recording has ended"), "{:?}", warned(&bench.server));
+    assert!(warned(&bench.server)[0].starts_with("the recording has stopped"), "{:?}", warned(&bench.server));
     for _ in 0..3000 {
         client.read(0, &mut page).unwrap();
     }

@@ -283,7 +283,7 @@ fn a_client_continues_with_the_next_server() {
     let mut client = bench.client();
     client.write(0, &[1; 4096]).unwrap();
     bench.stop();
-    assert!(client.write(0, &[2; 4096]).is_err(), "nobody answers");
+    assert!(client.write(0, &[2; 4096]).is_err(), "no server is running");
     bench.start(|_| {});
     client.reconnect(&bench.path).unwrap();
     // The request that no server had taken is performed now, and its reply comes first.

@@ -61,7 +61,7 @@ pub struct Totals {
 
 /// Error: the engine runs without a clock, so it has no speed to change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("this server answers as fast as it can and has no clock; start it without --no-delay")]
+#[error("cannot set the speed: the server runs with --no-delay")]
 pub struct NotTimed;
 
 impl Engine {
@@ -234,7 +234,7 @@ mod tests {
     fn taken(engine: &mut Engine, port: Port) -> Answer {
         let (now, mut answers) = (target(engine, port), Vec::new());
         engine.take_due(port, Wall(now.0 - 1), &mut answers);
-        assert!(answers.is_empty(), "it is not sent before its time");
+        assert!(answers.is_empty(), "a reply must not be sent early");
         engine.advance(now);
         engine.take_due(port, now, &mut answers);
         answers.pop().unwrap()
@@ -273,7 +273,7 @@ mod tests {
         let (mut engine, port) = reading("1", 1000.0);
         let now = until_decided(&mut engine, port);
         assert_eq!(target(&engine, port), finish.earlier(Wall(1000)));
-        assert!(now < finish.earlier(Wall(2000)), "there is time left to change it");
+        assert!(now < finish.earlier(Wall(2000)), "the completion must still be uncertain");
         engine.set_speed(now, "0.1".parse().unwrap()).unwrap();
         let wanted = now.0 + (finish.0 - now.0) * 10 - 1000;
         assert!(target(&engine, port).0.abs_diff(wanted) <= 10, "{:?} for {wanted}", target(&engine, port));

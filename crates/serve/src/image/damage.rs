@@ -26,7 +26,7 @@ impl Damage {
         let of = |count: u64, what: &str| (count > 0).then(|| format!("{what}: {count}"));
         let repaired = of(repaired, "damaged records of the image that were restored (check its disk)");
         let records = of(records_lost, "damaged records of the image, whose units read as older data or as zeros");
-        let payload = of(payload_lost, "damaged units of the image, reads of which get an I/O error");
+        let payload = of(payload_lost, "damaged units of the image, which return I/O errors");
         [repaired, records, payload].into_iter().flatten()
     }
 }

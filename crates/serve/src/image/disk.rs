@@ -49,7 +49,7 @@ impl SystemFile {
     pub fn open(path: &Path) -> io::Result<Option<SystemFile>> {
         let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)?;
         if !file.metadata()?.is_file() {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file"));
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
         }
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => Ok(Some(SystemFile { file, solid: false })),
@@ -178,7 +178,7 @@ mod tests {
     fn the_time_of_file_calls_is_measured() {
         let mut disk = Clocked::new(Box::new(SystemFile::in_memory().unwrap()));
         disk.resize(1 << 20).unwrap();
-        assert_eq!(disk.take_spent(), Wall(0), "only what moves bytes, or waits for them, counts");
+        assert_eq!(disk.take_spent(), Wall(0), "only transfers and waits for them count");
         let start = Wall::now();
         let mut bytes = [0; 4096];
         disk.write(0, &[7; 4096]).unwrap();

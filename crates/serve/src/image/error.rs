@@ -13,37 +13,35 @@ pub enum ImageError {
     #[error("{0}")]
     Io(#[from] io::Error),
     /// The file is not an image.
-    #[error(
-        "it is no image: it does not begin with FGIMAGE, and it is not empty; name a file that is not there to begin one"
-    )]
+    #[error("not a flash image: no FGIMAGE header; to create an image, give a path that does not exist")]
     NoImage,
     /// The image has another format version.
     #[error(
-        "it has version {0} of the form, and this program reads version {version}: use the Floatgate that made it",
+        "unsupported image version {0} (expected {version}); use the Floatgate version that created the image",
         version = VERSION
     )]
     Version(u32),
     /// The image is damaged, or was not written by this program.
-    #[error("it is damaged: {0}")]
+    #[error("the image is damaged: {0}")]
     Damaged(String),
     /// Records of the image cannot be read.
     #[error(
-        "it is damaged: {0} records cannot be read, so that it is not known whose data are lost; restore a copy of it, or \
-         add --image-salvage to serve the rest: what is lost then reads as older data, or as zeros"
+        "the image is damaged: {0} records cannot be read, so it is unknown which data are lost; restore a backup, or \
+         add --image-salvage to serve the rest, with lost data read as older data or zeros"
     )]
     Lost(u64),
     /// The image belongs to another device.
-    #[error("it is the image of another device: {}", listed(.0))]
+    #[error("the image belongs to another device: {}", listed(.0))]
     Differs(Vec<Difference>),
     /// The device cannot survive a power cut.
     #[error("{0}")]
     Device(String),
     /// Another server is using the image.
-    #[error("it is in use by another server: end that first")]
+    #[error("the image is in use by another server; stop that server first")]
     InUse,
 }
 
 fn listed(differences: &[Difference]) -> String {
-    let one = |d: &Difference| format!("`{}` was {} when it was made, and is {} here", d.path, d.saved, d.requested);
+    let one = |d: &Difference| format!("`{}` is {} in the image and {} here", d.path, d.saved, d.asked);
     differences.iter().map(one).collect::<Vec<_>>().join("; ")
 }

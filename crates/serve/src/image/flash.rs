@@ -41,7 +41,7 @@ pub enum ReadError {
     #[error("{0}")]
     Io(#[from] io::Error),
     /// The address holds nothing, or something else than expected.
-    #[error("unit {0} does not hold what it should")]
+    #[error("unit {0} has wrong contents")]
     Unreadable(u32),
 }
 
@@ -186,7 +186,7 @@ impl Flash {
                 self.disk.write(self.layout.entry(block), bytes)?;
                 self.repaired += 1;
             }
-            let wrong = || ImageError::Damaged(format!("the erase count of block {block}"));
+            let wrong = || ImageError::Damaged(format!("invalid erase count of block {block}"));
             let (erases, mark) = read_entry(block, *bytes).ok_or_else(wrong)?;
             (self.erases[block as usize], self.bad[block as usize]) = (erases, mark.bad());
             if mark == Mark::Erasing {
@@ -212,7 +212,7 @@ impl Flash {
     /// Marks a block as bad.
     pub fn mark_bad(&mut self, block: BlockId, bad: Bad) -> Result<(), String> {
         let ppn = self.bad.get_mut(block.index());
-        *ppn.ok_or_else(|| format!("block {} lies beyond the device", block.0))? = Some(bad);
+        *ppn.ok_or_else(|| format!("block {} is outside the device", block.0))? = Some(bad);
         let mark = if bad == Bad::Factory { Mark::FactoryBad } else { Mark::GrownBad };
         self.change(Change::Bad { block: block.0, erases: self.erases[block.index()], mark });
         Ok(())
@@ -252,21 +252,21 @@ impl Flash {
 
     fn check_order(&mut self, ppn: Ppn, units: u32) -> Result<(), String> {
         let (block, first) = (self.layout.block_of(ppn).index(), ppn.0 % self.layout.units);
-        let breach = |what: &str| Err(format!("unit {} {what}: that breaks the rules of flash", ppn.0));
+        let breach = |what: &str| Err(format!("unit {} {what}, which breaks the rules of flash", ppn.0));
         if first == 0 && self.bad.get(block).is_some_and(|bad| *bad == Some(Bad::Grown)) {
-            return breach("is the first of a block that has failed, and programmed");
+            return breach("is the first unit of a failed block, but is programmed");
         }
         let known = self.next.get(block).copied();
         let next = match known {
             Some(UNKNOWN) => self.first_unwritten(block as u32).map_err(|error| error.to_string())?,
             Some(next) => next,
-            None => return breach("lies beyond the device"),
+            None => return breach("is outside the device"),
         };
         if first < next {
             return breach("is programmed twice between erases, or out of order");
         }
         if first + units > self.layout.units {
-            return breach("and those behind it go beyond their block");
+            return breach("and the following units exceed their block");
         }
         self.next[block] = first + units;
         Ok(())
@@ -353,7 +353,7 @@ impl Flash {
     pub fn erase(&mut self, block: BlockId) -> Result<(), String> {
         self.set_next(block, self.layout.units)?;
         if self.bad[block.index()].is_some() {
-            return Err(format!("block {} is bad, and erased: that breaks the rules of flash", block.0));
+            return Err(format!("block {} is bad but erased, which breaks the rules of flash", block.0));
         }
         self.change(Change::Empty { block: block.0, erases: self.erases[block.index()] });
         Ok(())
@@ -369,14 +369,14 @@ impl Flash {
 
     fn set_next(&mut self, block: BlockId, unit: u32) -> Result<(), String> {
         let next = self.next.get_mut(block.index());
-        *next.ok_or_else(|| format!("block {} lies beyond the device", block.0))? = unit;
+        *next.ok_or_else(|| format!("block {} is outside the device", block.0))? = unit;
         Ok(())
     }
 
     /// Records the physical address of a part of the checkpoint.
     pub fn anchored(&mut self, part: u32, ppn: Ppn) -> Result<(), String> {
         if part >= self.layout.parts {
-            return Err(format!("part {part} lies beyond the checkpoint"));
+            return Err(format!("part {part} is outside the checkpoint"));
         }
         self.change(Change::Anchor { part, ppn: ppn.0 });
         Ok(())
@@ -564,7 +564,7 @@ fn check(disk: &mut dyn Disk, layout: &Layout, config: &DeviceConfig) -> Result<
     disk.read(0, &mut bytes)?;
     Header::parse(&bytes)?.check(config)?;
     if size < layout.end() {
-        return Err(ImageError::Damaged(format!("it is cut short: {size} of {} bytes are there", layout.end())));
+        return Err(ImageError::Damaged(format!("the file is truncated: {size} of {} bytes", layout.end())));
     }
     let mut state = [0; State::BYTES];
     disk.read(layout.state(), &mut state)?;
@@ -576,7 +576,7 @@ fn check(disk: &mut dyn Disk, layout: &Layout, config: &DeviceConfig) -> Result<
     if is_restored {
         disk.write(layout.state(), &state)?;
     }
-    let wrong = || ImageError::Damaged("what it says of its last use".to_owned());
+    let wrong = || ImageError::Damaged("invalid record of its last use".to_owned());
     Ok((Some(State::parse(&state).ok_or_else(wrong)?), u64::from(is_restored)))
 }
 

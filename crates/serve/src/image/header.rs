@@ -56,7 +56,7 @@ impl Header {
 
     /// Parses the start of a file. `bytes` holds at most [`ROOM`] bytes.
     pub fn parse(bytes: &[u8]) -> Result<Header, ImageError> {
-        let ends = || ImageError::Damaged("it ends in its header".to_owned());
+        let ends = || ImageError::Damaged("the file ends within its header".to_owned());
         if !bytes.starts_with(&MAGIC) {
             return Err(ImageError::NoImage);
         }
@@ -68,10 +68,10 @@ impl Header {
         let end = FIXED.saturating_add(number(12).ok_or_else(ends)? as usize);
         let told = bytes.get(end..end.saturating_add(8)).and_then(|told| told.try_into().ok()).ok_or_else(ends)?;
         if u64::from_le_bytes(told) != xxh3_64(&bytes[..end]) {
-            return Err(ImageError::Damaged("the digest of its header is another one".to_owned()));
+            return Err(ImageError::Damaged("wrong digest of the header".to_owned()));
         }
         serde_json::from_slice(&bytes[FIXED..end])
-            .map_err(|error| ImageError::Damaged(format!("the JSON of its header: {error}")))
+            .map_err(|error| ImageError::Damaged(format!("invalid JSON in the header: {error}")))
     }
 
     /// Checks that a device can use the image: the options that determine the contents of flash must be the same.
@@ -80,11 +80,11 @@ impl Header {
             return Ok(());
         }
         let made = from_toml(&self.config, "the device in the image", &[])
-            .map_err(|error| ImageError::Damaged(format!("the device in its header: {error}")))?;
+            .map_err(|error| ImageError::Damaged(format!("invalid device in the header: {error}")))?;
         let differences = media(&made).differences(&media(config));
         match differences.is_empty() {
             false => Err(ImageError::Differs(differences)),
-            true => Err(ImageError::Damaged("the digest in its header is not that of its device".to_owned())),
+            true => Err(ImageError::Damaged("the digest in the header does not match the device".to_owned())),
         }
     }
 }

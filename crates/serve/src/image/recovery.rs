@@ -57,7 +57,7 @@ impl Display for Recovered {
         let after = if *after_shutdown { "a shutdown" } else { "a power cut" };
         let checked = if *payload_checked { ", and all payload checked since the machine was restarted" } else { "" };
         let (simulated, real) = (Time(device.time_ps).as_us() / 1e3, wall.as_us() / 1e3);
-        write!(f, "recovered after {after} in {simulated:.1} ms of simulated time, {real:.1} ms here: ")?;
+        write!(f, "recovered after {after} in {simulated:.1} ms of simulated time, {real:.1} ms real time: ")?;
         write!(f, "{} units mapped, {} torn{checked}", device.units_mapped, device.torn_units)?;
         match device.blocks_skipped {
             0 => Ok(()),

@@ -228,7 +228,7 @@ impl Store {
             Source::Write { lpn, sequence } => match self.waiting.get(lpn.0, sequence) {
                 Some(version) => version.bytes.clone().map_or(Kept::Lost, Kept::Shared),
                 None => {
-                    self.hold(Err(format!("unit {} is programmed as of write {sequence}, which is not there", lpn.0)));
+                    self.hold(Err(format!("unit {} is programmed for the unknown write {sequence}", lpn.0)));
                     Kept::Lost
                 }
             },
@@ -251,11 +251,11 @@ impl Store {
     /// Completes a program operation and writes its units to flash.
     fn program(&mut self, ppn: Ppn) {
         let Some(mut units) = self.begun.remove(&ppn.0) else {
-            return self.hold(Err(format!("a program at unit {} ends that never began", ppn.0)));
+            return self.hold(Err(format!("a program at unit {} ends without a start", ppn.0)));
         };
         units.sort_by_key(|unit| unit.ppn);
         if !units.iter().map(|unit| unit.ppn.0).eq((ppn.0..).take(units.len())) {
-            self.hold(Err(format!("the units of the program at unit {} are not together", ppn.0)));
+            self.hold(Err(format!("the units of the program at unit {} are not consecutive", ppn.0)));
         }
         let contents: Vec<(Record, Content)> = units.iter().map(|unit| (unit.record, unit.payload.content())).collect();
         let programmed = self.flash.program(ppn, &contents);
@@ -329,7 +329,7 @@ impl Store {
 
     fn expect(&mut self, lpn: Lpn, sequence: u64, version: Option<Version>) -> Option<Arc<[u8]>> {
         if version.is_none() {
-            self.hold(Err(format!("write {sequence} of unit {} is not there to be written over", lpn.0)));
+            self.hold(Err(format!("the overwritten write {sequence} of unit {} is unknown", lpn.0)));
         }
         version?.bytes
     }
@@ -422,7 +422,8 @@ impl Store {
 
     /// Describes the damage found in the file.
     pub fn damage(&self) -> Vec<String> {
-        let unreadable = "units of the image are damaged: reads of them get an I/O error; check its disk".to_owned();
+        let unreadable =
+            "units of the image are damaged, and reads of them fail with an I/O error; check its disk".to_owned();
         self.damage.warnings().chain((self.unreadable > 0).then_some(unreadable)).collect()
     }
 
@@ -468,7 +469,7 @@ impl Store {
                     into[at..at + length].copy_from_slice(&whole[skipped..skipped + length]);
                 }
                 Place::Pending => {
-                    self.hold(Err(format!("unit {lpn} was accepted and is nowhere")));
+                    self.hold(Err(format!("unit {lpn} was accepted but is missing")));
                     return Err(PayloadError::Failed);
                 }
             }

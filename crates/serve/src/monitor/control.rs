@@ -84,7 +84,7 @@ impl Control {
                 let speed: Speed = value.parse()?;
                 let mut engine = lock(&self.engine);
                 engine.set_speed(Wall::now(), speed).map_err(|error| error.to_string())?;
-                Ok(format!("simulated time goes on at a speed of {speed}"))
+                Ok(format!("simulated time now runs at speed {speed}"))
             }
             Command::TrimAll => self.trim_all().await,
             Command::Fail { place } => {
@@ -93,7 +93,9 @@ impl Control {
                 Ok(format!("the next {place} fails"))
             }
             Command::PowerCut => lock(&self.engine).power_cut(Wall::now()).map(|cut| cut.to_string()),
-            Command::Status | Command::Watch { .. } => Err("that changes nothing: ask for it by itself".to_owned()),
+            Command::Status | Command::Watch { .. } => {
+                Err("`status` and `watch` are only available on the control socket".to_owned())
+            }
         }
     }
 
@@ -102,7 +104,7 @@ impl Control {
     async fn trim_all(&self) -> Result<String, String> {
         /// Size of a piece, rounded up to whole mapping units. The FTL trims a piece in well under a millisecond.
         const PIECE: u64 = 16 << 20;
-        let Ok(_one) = self.trims.try_lock() else { return Err("a trim-all is at work already".to_owned()) };
+        let Ok(_one) = self.trims.try_lock() else { return Err("another `trim-all` is in progress".to_owned()) };
         let (bytes, unit) = {
             let engine = lock(&self.engine);
             (engine.config().logical_bytes(), engine.config().unit_bytes())
@@ -110,7 +112,7 @@ impl Control {
         let piece = PIECE.next_multiple_of(unit.max(SECTOR));
         let port = *self.port.get_or_init(|| lock(&self.engine).add_port("control", Arc::new(|| ())));
         if lock(&self.engine).is_read_only() {
-            return Err("nothing is trimmed: the device takes no writes any more".to_owned());
+            return Err("nothing was trimmed: the device is read-only".to_owned());
         }
         let pieces = (0..bytes).step_by(piece as usize).map(|offset| {
             let sectors = piece.min(bytes - offset) / SECTOR;
@@ -118,17 +120,17 @@ impl Control {
         });
         for order in pieces.chain([Order::of(Operation::Flush, 0, 0)]) {
             let submitted = lock(&self.engine).submit(port, Wall::now(), &order);
-            submitted.map_err(|error| format!("not all is trimmed: {error}"))?;
+            submitted.map_err(|error| format!("trim incomplete: {error}"))?;
             match self.answered(port).await {
                 Some(Status::Ok) => {}
                 Some(Status::ReadOnly) => {
-                    return Err("not all is trimmed: the device takes no writes any more".to_owned());
+                    return Err("trim incomplete: the device is read-only".to_owned());
                 }
-                Some(_) => return Err("not all is trimmed: the file of the image cannot be written".to_owned()),
-                None => return Err("not all is trimmed: the power was cut meanwhile".to_owned()),
+                Some(_) => return Err("trim incomplete: cannot write the image file".to_owned()),
+                None => return Err("trim incomplete: the power was cut".to_owned()),
             }
             if self.ends.load(Ordering::Acquire) {
-                return Err("not all is trimmed: the server ends".to_owned());
+                return Err("trim incomplete: the server is shutting down".to_owned());
             }
         }
         Ok(format!("trimmed all {bytes} bytes"))
@@ -188,7 +190,7 @@ pub(super) async fn listen(shared: Arc<Shared>, listener: UnixListener) {
 
 /// Refuses a client because all slots are taken, without waiting for it.
 fn refuse(stream: &UnixStream, most: usize) {
-    let told = failed(&format!("{most} programs wait for answers of this server already; try again"));
+    let told = failed(&format!("{most} programs are already waiting for responses of this server; try again"));
     let _ = stream.try_write(format!("{told}\n").as_bytes());
 }
 
@@ -219,7 +221,7 @@ async fn converse(
         match serde_json::from_slice::<Command>(&line) {
             Ok(Command::Watch { blocks }) => {
                 let Ok(_follower) = followers.try_acquire() else {
-                    let told = format!("{MOST_FOLLOWERS} programs follow this server already");
+                    let told = format!("{MOST_FOLLOWERS} programs are already watching this server");
                     return say(&mut output, &failed(&told)).await;
                 };
                 place.leave();
@@ -235,7 +237,7 @@ async fn converse(
                 let done = carry_out(shared, command).await;
                 say(&mut output, &done).await?;
             }
-            Err(error) => say(&mut output, &failed(&format!("that is no command: {error}"))).await?,
+            Err(error) => say(&mut output, &failed(&format!("invalid command: {error}"))).await?,
         }
         place.rest();
     }
@@ -245,7 +247,7 @@ async fn converse(
 /// Performs a command, even if the client disconnects. Returns the response as JSON.
 pub(super) async fn carry_out(shared: &Arc<Shared>, command: Command) -> Value {
     if shared.served.get().is_none() {
-        return failed(&format!("the device is not served yet ({}); ask again when it is", shared.preparing()));
+        return failed(&format!("the device is not served yet ({}); try again later", shared.preparing()));
     }
     let worker = Arc::clone(shared);
     let done = tokio::spawn(async move {
@@ -258,7 +260,7 @@ pub(super) async fn carry_out(shared: &Arc<Shared>, command: Command) -> Value {
     match done {
         Ok(Ok(text)) => json!({ "ok": true, "message": text }),
         Ok(Err(error)) => failed(&error),
-        Err(_) => failed("that failed, which is a defect: please report it"),
+        Err(_) => failed("the command failed, which is a defect: please report it"),
     }
 }
 

@@ -397,7 +397,7 @@ impl Frame {
 
 /// Returns the time of day, in seconds since 1970.
 fn time_of_day() -> f64 {
-    #[expect(clippy::disallowed_methods, reason = "shown to people beside the figures, and no input of anything")]
+    #[expect(clippy::disallowed_methods, reason = "only displayed, and not an input of the simulation")]
     let now = std::time::SystemTime::now();
     now.duration_since(std::time::UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64())
 }

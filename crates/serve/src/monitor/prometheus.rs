@@ -49,33 +49,32 @@ pub fn text(info: &Info, frame: &Frame) -> String {
 }
 
 fn device(metrics: &mut Metrics, info: &Info, frame: &Frame) {
-    metrics.begin("info", "gauge", "What is served; always 1.");
+    metrics.begin("info", "gauge", "Version and device of the server. Always 1.");
     let labels = [("device", info.device.as_str()), ("version", &info.version), ("config", &info.config_digest)];
     metrics.sample("info", &labels, Some(1.0));
-    metrics.one("uptime_seconds", "gauge", "Real time since the monitor began.", Some(frame.wall_s));
+    metrics.one("uptime_seconds", "gauge", "Real time since the monitor started.", Some(frame.wall_s));
     let help = "1 once the device is served; 0 while it is filled or recovered.";
     metrics.one("ready", "gauge", help, Some(f64::from(u8::from(frame.preparing.is_none()))));
-    metrics.one("clients", "gauge", "Clients that are connected.", Some(frame.clients.len() as f64));
+    metrics.one("clients", "gauge", "Connected clients.", Some(frame.clients.len() as f64));
     metrics.one("simulated_seconds_total", "counter", "Simulated time.", Some(frame.simulated_s));
-    let help = "Simulated time that passes in a unit of real time; absent where it is as fast as can be.";
+    let help = "Simulated time per real time. Absent with --no-delay.";
     metrics.one("speed", "gauge", help, frame.speed);
-    metrics.one("outstanding_requests", "gauge", "Requests in progress.", Some(frame.outstanding as f64));
-    metrics.one("payload_bytes", "gauge", "Bytes of payload that are held.", Some(frame.payload_bytes as f64));
-    let help = "Requests that failed because their payload could not be kept or fetched.";
+    metrics.one("outstanding_requests", "gauge", "Outstanding requests.", Some(frame.outstanding as f64));
+    metrics.one("payload_bytes", "gauge", "Bytes of stored payload.", Some(frame.payload_bytes as f64));
+    let help = "Requests that failed because their payload could not be stored or read.";
     metrics.one("payload_errors_total", "counter", help, Some(frame.payload_errors as f64));
-    let help =
-        "What is wrong with the server although it goes on, as of the disk of an image; the control socket says what.";
+    let help = "Problems of the running server, such as a full disk. The control socket describes them.";
     metrics.one("warnings", "gauge", help, Some(frame.warnings.len() as f64));
     metrics.one("buffer_units", "gauge", "Mapping units in the write buffer.", Some(frame.buffer.units as f64));
-    let help = "Mapping units in the write buffer that flash does not have in full.";
+    let help = "Dirty mapping units in the write buffer.";
     metrics.one("buffer_dirty_units", "gauge", help, Some(frame.buffer.dirty as f64));
 }
 
 fn requests(metrics: &mut Metrics, frame: &Frame) {
     type Of = fn(&super::frame::Requests) -> f64;
     let counters: [(&str, &str, Of); 3] = [
-        ("requests_total", "Requests that were served.", |requests| requests.count as f64),
-        ("request_bytes_total", "Bytes of the requests that were served.", |requests| requests.bytes as f64),
+        ("requests_total", "Completed requests.", |requests| requests.count as f64),
+        ("request_bytes_total", "Bytes of completed requests.", |requests| requests.bytes as f64),
         ("request_errors_total", "Requests that failed.", |requests| requests.errors as f64),
     ];
     for (name, help, of) in counters {
@@ -97,25 +96,25 @@ fn requests(metrics: &mut Metrics, frame: &Frame) {
 
 fn flash(metrics: &mut Metrics, frame: &Frame) {
     let flash = &frame.flash;
-    let help = "Mapping units programmed for each that the host wrote.";
+    let help = "Mapping units programmed per mapping unit that the host wrote.";
     metrics.one("write_amplification", "gauge", help, flash.write_amplification);
     let counters = [
-        ("gc_victims_total", "Victims that cleaning has chosen.", flash.gc_victims),
+        ("gc_victims_total", "Victims of garbage collection.", flash.gc_victims),
         ("blocks_erased_total", "Blocks erased.", flash.blocks_erased),
-        ("units_moved_total", "Valid mapping units moved by cleaning.", flash.units_moved),
+        ("units_moved_total", "Valid mapping units moved by garbage collection.", flash.units_moved),
         ("units_trimmed_total", "Mapping units that the host trimmed.", flash.units_trimmed),
         ("pages_read_total", "Flash pages read.", flash.pages_read),
         ("copy_backs_total", "Pages moved within their plane.", flash.copy_backs),
-        ("map_hits_total", "Entries of the map found in its cache.", flash.map_hits),
+        ("map_hits_total", "Map entries found in the cache.", flash.map_hits),
         ("programs_failed_total", "Programs that failed.", flash.programs_failed),
         ("erases_failed_total", "Erases that failed.", flash.erases_failed),
-        ("uncorrectable_reads_total", "Page reads beyond correction.", flash.uncorrectable_reads),
-        ("map_misses_total", "Entries of the map that were fetched from flash.", flash.map_misses),
+        ("uncorrectable_reads_total", "Uncorrectable page reads.", flash.uncorrectable_reads),
+        ("map_misses_total", "Map entries loaded from flash.", flash.map_misses),
     ];
     for (name, help, value) in counters {
         metrics.one(name, "counter", help, Some(value as f64));
     }
-    metrics.begin("merges_total", "counter", "Logical blocks whose two blocks became one, by kind.");
+    metrics.begin("merges_total", "counter", "Merges of logical blocks, by kind.");
     for (kind, count) in &flash.merges {
         metrics.sample("merges_total", &[("kind", kind)], Some(*count as f64));
     }
@@ -123,24 +122,30 @@ fn flash(metrics: &mut Metrics, frame: &Frame) {
     for (cause, pages) in &flash.programs {
         metrics.sample("pages_programmed_total", &[("cause", cause)], Some(*pages as f64));
     }
-    metrics.begin("parallel_commands_total", "counter", "Commands of several planes or dies.");
-    for parallel in &flash.parallel {
-        let (dies, planes) = (parallel.dies.to_string(), parallel.planes.to_string());
-        let labels = [("kind", parallel.kind.as_str()), ("dies", &dies), ("planes", &planes)];
-        metrics.sample("parallel_commands_total", &labels, Some(parallel.commands as f64));
+    metrics.begin("parallel_commands_total", "counter", "Multi-plane and interleaved commands.");
+    for merged in &flash.merged {
+        let (dies, planes) = (merged.dies.to_string(), merged.planes.to_string());
+        let labels = [("kind", merged.kind.as_str()), ("dies", &dies), ("planes", &planes)];
+        metrics.sample("parallel_commands_total", &labels, Some(merged.commands as f64));
     }
     metrics.one("free_blocks", "gauge", "Free blocks of all planes.", Some(flash.free_blocks as f64));
     metrics.one("bad_blocks", "gauge", "Bad blocks of all planes.", Some(flash.bad_blocks as f64));
-    let help = "1 where the device takes no writes any more.";
+    let help = "1 if the device is read-only.";
     metrics.one("read_only", "gauge", help, Some(f64::from(u8::from(flash.read_only))));
-    let help = "The least number of free blocks of a plane.";
+    let help = "Minimum number of free blocks of a plane.";
     metrics.one("free_blocks_min", "gauge", help, Some(f64::from(flash.free_blocks_min)));
 }
 
 fn busy(metrics: &mut Metrics, frame: &Frame) {
     let groups = [
-        ("channel_busy", "channel", "By channel, share of the last half second.", ["data", "command"], &frame.channels),
-        ("die_busy", "die", "By die, share of the last half second.", ["cell", "held"], &frame.dies),
+        (
+            "channel_busy",
+            "channel",
+            "Busy share of each channel in the last half second.",
+            ["data", "command"],
+            &frame.channels,
+        ),
+        ("die_busy", "die", "Busy share of each die in the last half second.", ["cell", "held"], &frame.dies),
     ];
     for (name, label, help, states, bars) in groups {
         metrics.begin(name, "gauge", help);
@@ -154,19 +159,19 @@ fn busy(metrics: &mut Metrics, frame: &Frame) {
 
 fn lateness(metrics: &mut Metrics, frame: &Frame) {
     let late = &frame.lateness;
-    metrics.one("replies_total", "counter", "Answers whose lateness is judged.", Some(late.replies as f64));
-    metrics.begin("late_replies_total", "counter", "Answers that were late, by what they waited for longest.");
+    metrics.one("replies_total", "counter", "Replies whose lateness was checked.", Some(late.answers as f64));
+    metrics.begin("late_replies_total", "counter", "Late replies, by main cause.");
     for (cause, count) in &late.causes {
         metrics.sample("late_replies_total", &[("cause", cause)], Some(*count as f64));
     }
-    metrics.begin("window_lateness_seconds", "gauge", "How late the answers of the last half second were.");
+    metrics.begin("window_lateness_seconds", "gauge", "Lateness of the replies in the last half second.");
     for (quantile, us) in [("0.5", late.p50_us), ("0.99", late.p99_us), ("1", late.max_us)] {
         metrics.sample("window_lateness_seconds", &[("quantile", quantile)], us.map(|us| us / 1e6));
     }
-    let help = "Turns of clients that were compared with the client's usual turn.";
+    let help = "Client turnarounds that were compared with the client's usual turnaround.";
     metrics.one("client_turns_total", "counter", help, Some(late.client_turns as f64));
-    let help = "Turns of clients that took longer than is usual.";
+    let help = "Client turnarounds that took longer than usual.";
     metrics.one("client_late_turns_total", "counter", help, Some(late.client_late as f64));
-    let help = "1 where so few answers were late that the host saw the time of the device.";
+    let help = "1 if few enough replies were late that hosts observed the latencies of the model.";
     metrics.one("faithful", "gauge", help, late.faithful.map(|faithful| f64::from(u8::from(faithful))));
 }

@@ -96,11 +96,11 @@ mod tests {
         assert!(first.keep());
         first.rest();
         let third = places.take().unwrap();
-        assert!(!second.keep(), "the first one was idle for a shorter time");
+        assert!(!second.keep(), "the first connection was idle for a shorter time");
         second.rest();
         drop(second);
         assert!(first.keep() && third.keep());
-        assert!(places.take().is_none(), "who is busy keeps its place");
+        assert!(places.take().is_none(), "a busy connection must keep its slot");
         assert!(third.leave());
         assert!(places.take().is_some());
     }

@@ -112,7 +112,7 @@ struct Admission {
 
 /// Refuses a client because all slots are taken.
 async fn refuse(mut stream: TcpStream) {
-    let body = format!("{MOST_CLIENTS} requests are in progress at this server already; try again\n");
+    let body = format!("the server already has {MOST_CLIENTS} requests in progress; try again\n");
     let head = "HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/plain\r\nConnection: close\r\nRetry-After: 1";
     let text = format!("{head}\r\nContent-Length: {}\r\n\r\n{body}", body.len());
     let told = async {
@@ -135,7 +135,7 @@ fn router(shared: Arc<Shared>) -> Router {
         .route("/api/history", get(history))
         .route("/api/events", get(events))
         .route("/api/control", post(control))
-        .fallback(async || (StatusCode::NOT_FOUND, "there is nothing of that name\n"))
+        .fallback(async || (StatusCode::NOT_FOUND, "not found\n"))
         .layer(from_fn_with_state(Arc::clone(&shared), guarded))
         .with_state(shared)
 }
@@ -145,7 +145,7 @@ async fn guarded(State(shared): State<Arc<Shared>>, request: Request, next: Next
     let mut response = match shared.hosts.allow(request.headers()) {
         true => next.run(request).await,
         false => {
-            let told = "this server answers requests that name its own address, and come from its own page\n";
+            let told = "requests must name the address of this server, and come from its own page\n";
             (StatusCode::FORBIDDEN, told).into_response()
         }
     };
@@ -186,7 +186,7 @@ async fn events(
     Extension(admission): Extension<Admission>,
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, (StatusCode, String)> {
     let Ok(one) = Arc::clone(&admission.streams).try_acquire_owned() else {
-        let told = format!("{MOST_STREAMS} pages follow this server already; close one\n");
+        let told = format!("{MOST_STREAMS} pages are already open for this server; close one\n");
         return Err((StatusCode::SERVICE_UNAVAILABLE, told));
     };
     admission.place.leave();
@@ -210,14 +210,14 @@ async fn control(State(shared): State<Arc<Shared>>, headers: HeaderMap, body: Bo
     if !guard::has_token(&headers, token) {
         // Slow down guesses of the token.
         tokio::time::sleep(Duration::from_millis(500)).await;
-        let mut response = refuse(StatusCode::UNAUTHORIZED, "that is not the token of this server");
+        let mut response = refuse(StatusCode::UNAUTHORIZED, "wrong token");
         response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         return response;
     }
     let body = match tokio::time::timeout(PATIENCE, to_bytes(body, LONGEST_BODY)).await {
         Ok(Ok(body)) => body,
         Ok(Err(_)) => return refuse(StatusCode::PAYLOAD_TOO_LARGE, "a command has at most 4096 bytes"),
-        Err(_) => return refuse(StatusCode::REQUEST_TIMEOUT, "the command took too long to come"),
+        Err(_) => return refuse(StatusCode::REQUEST_TIMEOUT, "timeout while receiving the command"),
     };
     match serde_json::from_slice::<Command>(&body) {
         Ok(command) => {
@@ -227,6 +227,6 @@ async fn control(State(shared): State<Arc<Shared>>, headers: HeaderMap, body: Bo
             *response.status_mut() = status;
             response
         }
-        Err(error) => refuse(StatusCode::BAD_REQUEST, &format!("that is no command: {error}")),
+        Err(error) => refuse(StatusCode::BAD_REQUEST, &format!("invalid command: {error}")),
     }
 }

@@ -43,7 +43,7 @@ mod tests {
     #[test]
     fn a_share_is_guaranteed_and_the_pool_is_shared() {
         let mut budget = Budget::beside([POOL + SHARE - 100, 5].into_iter());
-        assert!(budget.take(0, SHARE) && budget.take(0, SHARE), "shares are not of the pool");
+        assert!(budget.take(0, SHARE) && budget.take(0, SHARE), "shares must not use the pool");
         assert!(!budget.take(SHARE, 101));
         assert!(budget.take(SHARE - 10, 110) && !budget.take(SHARE, 1));
         let mut budget = Budget::beside([usize::MAX / 2].into_iter());

@@ -117,10 +117,10 @@ fn make_room(path: &Path) -> io::Result<()> {
     };
     let in_the_way = |what| Err(io::Error::new(io::ErrorKind::AlreadyExists, what));
     if !found.file_type().is_socket() {
-        return in_the_way("there is a file of that name, and it is no socket");
+        return in_the_way("the path exists and is not a socket");
     }
     if UnixStream::connect(path).is_ok() {
-        return in_the_way("another server listens there");
+        return in_the_way("another server listens on this socket");
     }
     std::fs::remove_file(path)
 }
@@ -155,8 +155,8 @@ mod tests {
         let listener = Listener::open(&address).unwrap();
         assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         let error = Listener::open(&address).unwrap_err();
-        assert!(error.to_string().contains("another server listens there"), "{error}");
-        assert!(path.exists(), "the other one's socket is still there");
+        assert!(error.to_string().contains("another server listens on this socket"), "{error}");
+        assert!(path.exists(), "the socket of the other server must remain");
         drop(listener);
         assert!(!path.exists());
     }
@@ -170,7 +170,7 @@ mod tests {
         drop(Listener::open(&Address::Unix(path.clone())).unwrap());
         std::fs::write(&path, "mine").unwrap();
         let error = Listener::open(&Address::Unix(path.clone())).unwrap_err();
-        assert!(error.to_string().contains("no socket"), "{error}");
+        assert!(error.to_string().contains("not a socket"), "{error}");
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "mine");
     }
 }

@@ -126,7 +126,7 @@ pub struct Session {
 }
 
 /// Message for a client for which there is no free slot.
-const FULL: &str = "64 clients are connected, and none of them has been idle for 30 s: disconnect one, or try again";
+const FULL: &str = "64 clients are connected, and none has been idle for 30 s; disconnect one, or try again";
 
 impl Session {
     /// Starts a session, and appends the server's greeting to `out`.
@@ -271,8 +271,8 @@ impl Session {
             option::INFO | option::GO => self.describe(option, data, out),
             option::LIST_META_CONTEXT | option::SET_META_CONTEXT => self.contexts(option, data, out),
             option::LIST | option::STRUCTURED_REPLY => Err((reply::ERR_INVALID, "this option has no data")),
-            option::STARTTLS => Err((reply::ERR_UNSUP, "there is no encryption here")),
-            _ => Err((reply::ERR_UNSUP, "this option is not known here")),
+            option::STARTTLS => Err((reply::ERR_UNSUP, "encryption is not supported")),
+            _ => Err((reply::ERR_UNSUP, "unknown option")),
         };
         match done {
             Ok(()) => {
@@ -299,14 +299,14 @@ impl Session {
 
     /// Describes the export, for `INFO` and `GO`.
     fn describe(&self, option: u32, data: &[u8], out: &mut Vec<u8>) -> Result<(), (u32, &'static str)> {
-        let wrong = (reply::ERR_INVALID, "the data of this option make no sense");
+        let wrong = (reply::ERR_INVALID, "malformed option data");
         let mut reader = Reader(data);
         let (name, count) = (reader.text().ok_or(wrong)?, reader.u16().ok_or(wrong)?);
         if reader.0.len() != 2 * usize::from(count) {
             return Err(wrong);
         }
         if !self.is_named(name) {
-            return Err((reply::ERR_UNKNOWN, "there is no export of this name; the empty name is the device"));
+            return Err((reply::ERR_UNKNOWN, "unknown export; the empty name selects the device"));
         }
         let mut asked = [false; 4];
         while let Some(kind) = reader.u16() {
@@ -332,9 +332,9 @@ impl Session {
 
     /// Lists or chooses metadata contexts.
     fn contexts(&mut self, option: u32, data: &[u8], out: &mut Vec<u8>) -> Result<(), (u32, &'static str)> {
-        let wrong = (reply::ERR_INVALID, "the data of this option make no sense");
+        let wrong = (reply::ERR_INVALID, "malformed option data");
         if !self.structured {
-            return Err((reply::ERR_INVALID, "block status needs structured replies; ask for them first"));
+            return Err((reply::ERR_INVALID, "block status requires structured replies; negotiate them first"));
         }
         let mut reader = Reader(data);
         let (name, count) = (reader.text().ok_or(wrong)?, reader.u32().ok_or(wrong)?);
@@ -348,7 +348,7 @@ impl Session {
             return Err(wrong);
         }
         if !self.is_named(name) {
-            return Err((reply::ERR_UNKNOWN, "there is no export of this name; the empty name is the device"));
+            return Err((reply::ERR_UNKNOWN, "unknown export; the empty name selects the device"));
         }
         if !lists {
             self.allocation = wanted;

@@ -190,12 +190,12 @@ impl Errno {
     /// Returns a message for clients that show it.
     pub const fn message(self) -> &'static str {
         match self {
-            Errno::Perm => "the device takes no more writes",
-            Errno::Io => "the data are lost beyond correction",
+            Errno::Perm => "the device is read-only",
+            Errno::Io => "the data are uncorrectable",
             Errno::Invalid => "the request is malformed, not of whole sectors, or out of range",
-            Errno::NoSpace => "the request ends behind the device, or there is no room for its payload",
+            Errno::NoSpace => "the request exceeds the device, or there is no room for its payload",
             Errno::NotSupported => "these zeroes cannot be written faster than data",
-            Errno::Shutdown => "the server ends",
+            Errno::Shutdown => "the server is shutting down",
         }
     }
 }

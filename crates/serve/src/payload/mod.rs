@@ -12,7 +12,7 @@ use std::ops::Range;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PayloadError {
     /// The store is full, although the device has free space.
-    #[error("no room is left for payload")]
+    #[error("out of memory or disk space for payload")]
     NoRoom,
     /// The underlying storage cannot be read or written.
     #[error("payload cannot be read or written")]

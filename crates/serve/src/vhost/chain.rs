@@ -20,19 +20,19 @@ pub struct Piece {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Broken {
     /// A descriptor index is outside the table.
-    #[error("a descriptor lies outside of its table")]
+    #[error("a descriptor is outside its table")]
     Outside,
     /// The chain has more descriptors than its table, so it contains a loop.
-    #[error("a chain of descriptors is a loop")]
+    #[error("a descriptor chain is a loop")]
     Loop,
     /// An indirect table is nested, empty, or has an invalid size.
-    #[error("an indirect table of descriptors is malformed")]
+    #[error("an indirect descriptor table is malformed")]
     Table,
     /// A table is outside the client's memory.
-    #[error("a table of descriptors lies outside of the memory")]
+    #[error("a descriptor table is outside the memory")]
     Memory,
     /// The chain has no writable byte, so there is no place for a status.
-    #[error("a chain of descriptors has no room for a status")]
+    #[error("a descriptor chain has no room for the status")]
     NoStatus,
 }
 

@@ -350,7 +350,7 @@ impl Client {
 
     /// Sends a request, waits for its reply, and copies its data to `into`. Returns the status.
     pub fn call(&mut self, kind: u32, sector: u64, into: &mut [u8], data: &[u8]) -> io::Result<u8> {
-        let slot = self.ask(0, kind, sector, into.len() as u32, data)?.ok_or_else(|| told("no place is left"))?;
+        let slot = self.ask(0, kind, sector, into.len() as u32, data)?.ok_or_else(|| told("no free slot is left"))?;
         self.send(0)?;
         loop {
             if !self.shape.looks {

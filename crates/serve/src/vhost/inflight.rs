@@ -186,6 +186,6 @@ mod tests {
         assert!(open(4096, bytes(2, 8) as u64, 2, 8).is_err());
         assert!(open(0, 1 << 40, 2, 8).is_err() && open(u64::MAX - 4095, 1 << 40, 2, 8).is_err());
         assert!(open(0, bytes(2, 8) as u64, 2, 8).is_ok());
-        assert!(open(0, bytes(2, 8) as u64, 2, 4).is_err(), "the rings had another size");
+        assert!(open(0, bytes(2, 8) as u64, 2, 4).is_err(), "the size of the rings differs");
     }
 }

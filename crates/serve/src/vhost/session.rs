@@ -116,7 +116,7 @@ fn map(region: &VhostUserMemoryRegion, file: File) -> Result<GuestRegionMmap<()>
     let end = region.mmap_offset.checked_add(region.memory_size);
     // Accessing memory beyond the end of its file would terminate this process.
     if end.is_none_or(|end| end > length) {
-        return refuse("a piece of memory is longer than its file");
+        return refuse("a memory region is longer than its file");
     }
     // The same applies if the file shrinks. If that cannot be prevented by a seal, the client is trusted not to do it.
     let _ = fcntl_add_seals(&file, SealFlags::SHRINK);
@@ -169,7 +169,7 @@ impl VhostUserBackendReqHandlerMut for Session {
         _postcopy: Option<bool>,
     ) -> Result<Option<Vec<u64>>> {
         if regions.len() > MOST_REGIONS {
-            return refuse("too many pieces of memory");
+            return refuse("too many memory regions");
         }
         let mut mapped = Vec::with_capacity(regions.len());
         for (region, file) in regions.iter().zip(files) {
@@ -220,7 +220,7 @@ impl VhostUserBackendReqHandlerMut for Session {
 
     fn set_vring_kick(&mut self, index: u8, fd: Option<File>) -> Result<()> {
         let Some(kick) = fd else {
-            return refuse("a ring without an event would have to be looked at all the time");
+            return refuse("virtqueue without a kick eventfd: polled queues are not supported");
         };
         let Session { rings, memory, inflight, .. } = self;
         let ring = rings.get_mut(usize::from(index)).ok_or(Error::InvalidParam)?;
@@ -280,7 +280,7 @@ impl VhostUserBackendReqHandlerMut for Session {
     }
 
     fn set_config(&mut self, _offset: u32, _buf: &[u8], _flags: VhostUserConfigFlags) -> Result<()> {
-        refuse("nothing of the configuration can be changed")
+        refuse("the configuration is read-only")
     }
 
     fn set_gpu_socket(&mut self, _gpu_backend: GpuBackend) -> Result<()> {
@@ -288,7 +288,7 @@ impl VhostUserBackendReqHandlerMut for Session {
     }
 
     fn get_shared_object(&mut self, _uuid: VhostUserSharedMsg) -> Result<File> {
-        refuse("there are no shared objects")
+        refuse("shared objects are not supported")
     }
 
     fn get_inflight_fd(&mut self, asked: &VhostUserInflight) -> Result<(VhostUserInflight, File)> {
@@ -321,7 +321,7 @@ impl VhostUserBackendReqHandlerMut for Session {
         _postcopy: Option<bool>,
     ) -> Result<Option<u64>> {
         if self.regions.len() >= MOST_REGIONS {
-            return refuse("too many pieces of memory");
+            return refuse("too many memory regions");
         }
         let mapped = map(region, fd)?;
         self.memory = self.memory.insert_region(mapped.into()).map_err(|_| Error::InvalidParam)?;
@@ -343,18 +343,18 @@ impl VhostUserBackendReqHandlerMut for Session {
         _phase: VhostTransferStatePhase,
         _fd: File,
     ) -> Result<Option<File>> {
-        refuse("the device cannot move to another machine")
+        refuse("live migration is not supported")
     }
 
     fn check_device_state(&mut self) -> Result<()> {
-        refuse("the device cannot move to another machine")
+        refuse("live migration is not supported")
     }
 
     fn get_shmem_config(&mut self) -> Result<VhostUserShMemConfig> {
-        refuse("there is no shared memory of the device")
+        refuse("shared memory regions of the device are not supported")
     }
 
     fn set_log_base(&mut self, _log: &VhostUserLog, _file: File) -> Result<()> {
-        refuse("the device cannot move to another machine")
+        refuse("live migration is not supported")
     }
 }
