@@ -117,10 +117,10 @@ def test_a_prepared_state_serves_many_runs(prewrite, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("reed", 0, 4096), "no operation"),
+        (("reed", 0, 4096), "invalid operation"),
         (("read", 1, 4096), "multiples of 512"),
-        (("read", 0, 0), "no length"),
-        (("flush", 0, 4096), "no length"),
+        (("read", 0, 0), "invalid length"),
+        (("flush", 0, 4096), "invalid length"),
         (("read", 1 << 80, 4096), "too large"),
     ],
 )
