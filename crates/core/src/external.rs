@@ -209,7 +209,7 @@ pub trait Provider: Send + Sync {
 pub struct Externals(Option<Arc<dyn Provider>>);
 
 impl Externals {
-    /// Creates the value for this provider.
+    /// Creates the externals of a program with this provider.
     pub fn by(provider: Arc<dyn Provider>) -> Externals {
         Externals(Some(provider))
     }

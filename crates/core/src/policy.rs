@@ -11,8 +11,8 @@ pub trait Policy: Sized + Clone + std::fmt::Debug {
     /// Options of the policy. `{}` if it has none.
     type Config: Default + Clone + PartialEq + std::fmt::Debug;
 
-    /// Checks the options for this device. Fails with the invalid option and the cause. Must be cheap, because nothing
-    /// is built here.
+    /// Checks the options for this device without building the policy, and must be cheap. Fails with the invalid option
+    /// and the cause.
     fn check(_options: &Self::Config, _device: &DeviceConfig) -> Result<(), String> {
         Ok(())
     }

@@ -124,7 +124,7 @@ fn age(ftl: &mut Ftl, share: f64, on_progress: OnProgress) -> Result<(), String>
             (most * 1000.0).floor() / 1000.0,
         ));
     }
-    // Extra copies per unit in units of 2^-32, spread evenly over the units of each plane.
+    // Extra copies per unit, in multiples of 2^-32, spread evenly over the units of each plane.
     let extra = (share / (1.0 - share) * 4_294_967_296.0) as u64;
     let mut owed = vec![0u64; shape.planes as usize];
     for lpn in 0..units {

@@ -1,7 +1,7 @@
 //! Python policies: calls policies that are written in Python.
 //!
 //! Each call takes Python's lock. The data for a policy are copied to `bytes`, which the package views as NumPy arrays.
-//! So policies cannot modify the arrays, the arrays do not change when the device continues, and no unsafe code is
+//! Policies cannot modify the arrays, the arrays do not change when the device continues, and no unsafe code is
 //! needed.
 
 use std::collections::BTreeMap;

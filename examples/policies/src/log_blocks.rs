@@ -187,8 +187,8 @@ impl LogBlocks {
 
 /// Timed operation.
 impl LogBlocks {
-    /// Starts to reclaim the oldest log block of a plane if writes wait for room, and no merge or erase is about to
-    /// free some.
+    /// Starts to reclaim the oldest log block of a plane if writes wait for room, no merge is in progress, and no block
+    /// awaits its erase.
     fn empty_oldest(&mut self, cx: &mut (impl Context + ?Sized), plane: PlaneId) {
         let state = self.plane(plane);
         if state.held.is_empty() || state.merge.is_some() || state.doomed > 0 {

@@ -22,7 +22,7 @@ pub struct Pending {
     pub received: bool,
     /// Number of units that the firmware has processed and that may be admitted.
     pub arrived: u32,
-    /// Time at which the first operation of the request started. [`Time::NEVER`] until then.
+    /// Time at which the device started to serve the request. [`Time::NEVER`] until then.
     pub start: Time,
     /// Time at which the latest unit completed.
     pub finish: Time,
