@@ -393,9 +393,9 @@ fn a_layout_writes_the_data_that_the_workload_reads() {
         let output = bench.run(arguments);
         assert!(!output.status.success() && stderr(&output).contains(words), "{arguments:?}: {}", stderr(&output));
     };
-    says(&[READS, "--layout", "even"], "with --precondition fill everything was");
+    says(&[READS, "--prewrite", "even"], "with --precondition fill everything was");
     says(
-        &[READS, "--layout", "odd", "--precondition", "none"],
+        &[READS, "--prewrite", "odd", "--precondition", "none"],
         "invalid layout `odd`: expected none, even or allocation",
     );
     let endless = "rw=randread bs=4k runtime=1s time_based";

@@ -48,7 +48,7 @@ impl std::str::FromStr for Precondition {
                     (_, Some(share)) => Ok(Precondition::Invalid(share)),
                     _ if text.starts_with("stale=") => Err(format!("`{text}`: `stale=` is now `invalid=`")),
                     _ => Err(format!(
-                        "invalid precondition `{text}`: expected none, fill, steady, aged=V or stale=V (0 <= V < 1), \
+                        "invalid precondition `{text}`: expected none, fill, steady, aged=V or invalid=V (0 <= V < 1), \
                          or a workload"
                     )),
                 }
@@ -107,7 +107,7 @@ fn age(ftl: &mut Ftl, share: f64, on_progress: OnProgress) -> Result<(), String>
     if ftl.shape().hooks.places {
         return Err(format!(
             "aged={share}: with this mapping scheme, a unit cannot be written twice in a row to the same block; use \
-             steady, stale=V or a workload"
+             steady, invalid=V or a workload"
         ));
     }
     let units = ftl.map.len();
@@ -156,8 +156,8 @@ fn wear_in(ftl: &mut Ftl, share: f64, on_progress: OnProgress) -> Result<(), Str
     if wanted > room {
         let most = most_of(ftl, room);
         return Err(format!(
-            "stale={share}: {} blocks of each plane are free, open or reserved for translation pages; give at most \
-             stale={most:.3}",
+            "invalid={share}: {} blocks of each plane are free, open or reserved for translation pages; give at most \
+             invalid={most:.3}",
             kept(&shape)
         ));
     }
@@ -208,8 +208,8 @@ fn wear_in_blocks(ftl: &mut Ftl, share: f64, on_progress: OnProgress) -> Result<
     if wanted > room {
         let most = most_of(ftl, room);
         return Err(format!(
-            "stale={share}: with this mapping scheme, only the pages of logical blocks can be invalid, and a plane has \
-             no more of them; give at most stale={most:.3}"
+            "invalid={share}: with this mapping scheme, only the pages of logical blocks can be invalid, and a plane has \
+             no more of them; give at most invalid={most:.3}"
         ));
     }
     for (plane, blocks) in owned.into_iter().enumerate() {

@@ -134,7 +134,7 @@ pub struct Outcome {
     /// Counters in the measured part by temperature class, if the device distinguishes classes.
     pub classes: Vec<ClassCounts>,
     /// Multi-plane and interleaved commands in the measured part.
-    pub merged: Parallel,
+    pub parallel: Parallel,
     /// Time from the first arrival to the last completion of the measured part.
     pub measured: Time,
     /// Time from the start of the measured part to the last completion.

@@ -106,7 +106,7 @@ fn an_even_layout_that_would_fill_a_plane_is_refused() {
     let mut tight = device(&["capacity.spare=0.1", STATIC]);
     let units = u64::from(tight.ftl().map.len());
     let script: Vec<_> = (0..units / 4).map(|index| (Read, index * 4, 1)).collect();
-    let refused = lay(&mut tight, Layout::Even, &[&script]).unwrap_err();
+    let refused = prewrite_now(&mut tight, Prewrite::Even, &[&script]).unwrap_err();
     assert!(refused.contains("give the device more over-provisioning, or use layout `allocation`"), "{refused}");
     assert_eq!(held(&tight), []);
     assert_eq!(prewrite_now(&mut tight, Prewrite::Allocation, &[&script]), Ok(units / 4));

@@ -139,7 +139,7 @@
     table("parallel", ["command", "dies", "planes", "commands"], parallel.length ? parallel : [["none", "", "", ""]]);
     const late = frame.lateness;
     table("late", ["cause", "replies"], [...Object.entries(late.causes).map(([cause, count]) => [cause, whole(count)]),
-      ["late", whole(late.late)], ["all", whole(late.answers)]]);
+      ["late", whole(late.late)], ["all", whole(late.replies)]]);
     const { flash, buffer } = frame;
     table("flash", ["", ""], [["pages read", whole(flash.pages_read)], ["pages programmed", whole(flash.pages_programmed)],
       ["blocks erased", whole(flash.blocks_erased)],
@@ -221,7 +221,7 @@
       const before = shown().frames[number - 1];
       return before ? Math.max(0, (frame.flash[what] - before.flash[what]) / frame.wall_span_s) : null;
     };
-    chart("cleaning", [["write amplification", (frame) => frame.flash.write_amplification_now],
+    chart("gc", [["write amplification", (frame) => frame.flash.write_amplification_now],
       ["erases per second (right)", rate("blocks_erased"), { yaxis: "y2" }]],
     { yaxis2: { overlaying: "y", side: "right", rangemode: "tozero", nticks: 5, showgrid: false, automargin: true } });
     const { latest } = shown();
@@ -491,7 +491,7 @@
     alarm(frame);
     showSpeed(latest);
     const warnings = (frame.warnings || []).filter((warning) => !(frame.flash.read_only && isOfReadOnly(warning)));
-    trouble([frame.trouble, ...warnings].filter(Boolean).join(" — "));
+    trouble([frame.fatal_error, ...warnings].filter(Boolean).join(" — "));
     const pace = known(frame.speed) ? `speed ${frame.speed}` : "as fast as possible";
     const times = `${short(frame.wall_s)} s, simulated ${Number(frame.simulated_s.toFixed(2))} s`;
     if (connected) setText(at("state"), `${held ? `paused at ${clock(frame)}` : "live"}: ${times} (${pace})`);

@@ -358,7 +358,7 @@ impl Engine {
             Kept::Apart(_) => None,
         };
         let image = image.map(|error| format!("cannot write the image file, so clients get errors: {error}"));
-        let recording = self.books.recorder.as_ref().and_then(Recorder::trouble);
+        let recording = self.books.recorder.as_ref().and_then(Recorder::fatal_error);
         let recording =
             recording.map(|error| format!("the recording has stopped, but the device is still served: {error}"));
         image.into_iter().chain(recording).chain(self.condition()).collect()
@@ -495,7 +495,7 @@ impl Engine {
             }
         }
         if self.device.now() > Time::LAST {
-            self.trouble = Some("simulated time has reached its limit of 213 days".to_owned());
+            self.fatal_error = Some("simulated time has reached its limit of 213 days".to_owned());
         }
     }
 
@@ -741,7 +741,7 @@ impl Engine {
         let config = self.device.config().clone();
         let (mut device, recovered) = store.power_cycle(config, *options, self.power_cuts).map_err(|error| {
             let what = format!("cannot recover the device from the image after a power cut: {error}");
-            self.trouble.get_or_insert(what).clone()
+            self.fatal_error.get_or_insert(what).clone()
         })?;
         device.advance(at.later(Time(recovered.device.time_ps)));
         self.device = device;

@@ -175,7 +175,7 @@ impl Recorder {
         self.hand_over();
         self.sender = None;
         let joined = self.thread.take().map_or(Ok(()), JoinHandle::join);
-        match (self.trouble(), joined) {
+        match (self.fatal_error(), joined) {
             (Some(trouble), _) => Err(trouble),
             (None, Err(_)) => Err("the writing thread failed".to_owned()),
             (None, Ok(())) => Ok(self.written - self.lost),

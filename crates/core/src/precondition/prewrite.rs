@@ -11,7 +11,7 @@ use crate::sim::source::{Source, SourceError};
 
 /// Layout of the data that a workload reads before writing it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Layout {
+pub enum Prewrite {
     /// No data: the controller completes such reads without flash.
     #[default]
     None,
@@ -26,9 +26,9 @@ impl std::str::FromStr for Prewrite {
     type Err = String;
     fn from_str(text: &str) -> Result<Self, String> {
         match text {
-            "none" => Ok(Layout::None),
-            "even" => Ok(Layout::Even),
-            "allocation" => Ok(Layout::Allocation),
+            "none" => Ok(Prewrite::None),
+            "even" => Ok(Prewrite::Even),
+            "allocation" => Ok(Prewrite::Allocation),
             _ => Err(format!("invalid layout `{text}`: expected none, even or allocation")),
         }
     }
@@ -64,7 +64,7 @@ impl UnitSet {
 /// Reads all requests of the workload and writes the unmapped units that a source reads before it writes, trims or
 /// zeroes any part of them. Returns the number of these units, and updates `reached`. Requests outside the device are
 /// ignored here.
-pub fn lay_out(
+pub fn prewrite(
     device: &mut Device,
     sources: &mut [Box<dyn Source>],
     how: Prewrite,
@@ -75,7 +75,7 @@ pub fn lay_out(
         return Ok(0);
     }
     if sources.iter().any(|source| ends_by_time_alone(source.as_ref())) {
-        let what = "a layout reads the workload without simulating time, so `runtime` cannot end it: give it size, \
+        let what = "prewriting reads the workload without simulating time, so `runtime` cannot end it: give it size, \
                     io_size or number_ios";
         return Err(SourceError(what.to_owned()));
     }
@@ -138,15 +138,15 @@ fn units_of(device: &Device, request: &Request) -> std::ops::Range<u32> {
 
 /// Writes units page by page to all planes in turn. Fails if a plane then has no room for the data that it must be able
 /// to hold.
-fn lay_evenly(device: &mut Device, laid: &[u32]) -> Result<(), String> {
+fn prewrite_evenly(device: &mut Device, units: &[u32]) -> Result<(), String> {
     let order = Order::new(device.config(), LevelOrder::default());
     let per_page = device.config().units_per_page();
     let place = |index: usize| order.plane(index as u32 / per_page);
     let spare = device.config().units_to_spare();
     let ftl = device.ftl_mut();
     if ftl.shape().hooks.places {
-        let what = "layout even spreads pages over all planes, but this mapping scheme keeps logical blocks together: \
-                    use layout `allocation`";
+        let what = "even prewriting spreads pages over all planes, but this mapping scheme keeps logical blocks together: \
+                    use `allocation`";
         return Err(what.to_owned());
     }
     // Number of units in each plane for which the allocation has reserved room elsewhere.
@@ -161,8 +161,8 @@ fn lay_evenly(device: &mut Device, laid: &[u32]) -> Result<(), String> {
     }
     if let Some(most) = guests.into_iter().max().filter(|&most| most > spare) {
         return Err(format!(
-            "layout even puts {most} units into a plane to which they are not allocated, but a full device has room \
-             for {spare} of them; give the device more over-provisioning, or use layout `allocation`"
+            "even prewriting puts {most} units into a plane to which they are not allocated, but a full device has room \
+             for {spare} of them; give the device more over-provisioning, or use `allocation`"
         ));
     }
     for (index, &unit) in units.iter().enumerate() {

@@ -168,7 +168,7 @@ fn a_copy_that_ignores_an_overwrite_is_caught() {
 fn a_lost_task_is_caught() {
     let stalls = |seed| {
         let failure = failure_of(&Case::new(seed), Mutant::LoseTask, None);
-        failure.is_some_and(|(what, _)| what.contains("requests in progress"))
+        failure.is_some_and(|(what, _)| what.contains("requests in the device"))
     };
     assert!((0..200).any(stalls), "every request completed although LUNs were not notified of operations");
 }

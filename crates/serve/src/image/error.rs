@@ -42,6 +42,6 @@ pub enum ImageError {
 }
 
 fn listed(differences: &[Difference]) -> String {
-    let one = |d: &Difference| format!("`{}` is {} in the image and {} here", d.path, d.saved, d.asked);
+    let one = |d: &Difference| format!("`{}` is {} in the image and {} here", d.path, d.saved, d.requested);
     differences.iter().map(one).collect::<Vec<_>>().join("; ")
 }

@@ -123,10 +123,10 @@ fn flash(metrics: &mut Metrics, frame: &Frame) {
         metrics.sample("pages_programmed_total", &[("cause", cause)], Some(*pages as f64));
     }
     metrics.begin("parallel_commands_total", "counter", "Multi-plane and interleaved commands.");
-    for merged in &flash.merged {
-        let (dies, planes) = (merged.dies.to_string(), merged.planes.to_string());
-        let labels = [("kind", merged.kind.as_str()), ("dies", &dies), ("planes", &planes)];
-        metrics.sample("parallel_commands_total", &labels, Some(merged.commands as f64));
+    for parallel in &flash.parallel {
+        let (dies, planes) = (parallel.dies.to_string(), parallel.planes.to_string());
+        let labels = [("kind", parallel.kind.as_str()), ("dies", &dies), ("planes", &planes)];
+        metrics.sample("parallel_commands_total", &labels, Some(parallel.commands as f64));
     }
     metrics.one("free_blocks", "gauge", "Free blocks of all planes.", Some(flash.free_blocks as f64));
     metrics.one("bad_blocks", "gauge", "Bad blocks of all planes.", Some(flash.bad_blocks as f64));
@@ -159,7 +159,7 @@ fn busy(metrics: &mut Metrics, frame: &Frame) {
 
 fn lateness(metrics: &mut Metrics, frame: &Frame) {
     let late = &frame.lateness;
-    metrics.one("replies_total", "counter", "Replies whose lateness was checked.", Some(late.answers as f64));
+    metrics.one("replies_total", "counter", "Replies whose lateness was checked.", Some(late.replies as f64));
     metrics.begin("late_replies_total", "counter", "Late replies, by main cause.");
     for (cause, count) in &late.causes {
         metrics.sample("late_replies_total", &[("cause", cause)], Some(*count as f64));
