@@ -4,6 +4,8 @@
 
 #[path = "tidy/circles.rs"]
 mod circles;
+#[path = "tidy/prose.rs"]
+mod prose;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -100,7 +102,7 @@ const CORE: Layers = &[
         &[
             ("sim", "what is measured is time, and results are by operation and stream"),
             ("config", "results hold the device file"),
-            ("nand::array::ChannelTime", "utilisation is made of the array's times"),
+            ("nand::array::ChannelTime", "utilization is made of the array's times"),
             ("nand::array::DieTime", "as above"),
             ("nand::array::Kind", "commands are counted by kind"),
             ("nand::merged", "as above"),
@@ -645,6 +647,11 @@ fn lines_are_clean() {
         }
     }
     report(&found);
+}
+
+#[test]
+fn prose_is_plain_english() {
+    report(&prose::violations(&files()));
 }
 
 #[test]
