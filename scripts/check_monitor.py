@@ -226,12 +226,12 @@ def check_page(page: Browser, url: str, shots: Path | None) -> None:
         e => !e.getAttribute('aria-label') && !e.labels?.length && !e.textContent.trim()).map(e => e.id).join()""")
     if unnamed:
         faults.append(f"these elements have no accessible name: {unnamed}")
-    colours = page.value("""(() => { const c = document.getElementById('map');
+    colors = page.value("""(() => { const c = document.getElementById('map');
         const d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data;
         const s = new Set(); for (let i = 0; i < d.length; i += 4)
         s.add(d[i] << 16 | d[i+1] << 8 | d[i+2]); return s.size; })()""")
-    if colours < 3:
-        faults.append(f"the block map has {colours} colors")
+    if colors < 3:
+        faults.append(f"the block map has {colors} colors")
     before = page.value("document.querySelector('#tiles dd:nth-of-type(1)').textContent + "
                         "document.getElementById('state').textContent")
     page.wait("document.querySelector('#tiles dd:nth-of-type(1)').textContent + "
@@ -260,7 +260,7 @@ def check_keys(page: Browser) -> None:
         page.key("ArrowRight", 39)
     page.wait("/plane .*block.*3:/.test(document.getElementById('cell').textContent)")
     for mode in ["erases", "age", "valid"]:
-        page.value(f"(() => {{ const s = document.getElementById('colour'); s.value = '{mode}'; "
+        page.value(f"(() => {{ const s = document.getElementById('color'); s.value = '{mode}'; "
                    "s.dispatchEvent(new Event('change')); })()")
 
 

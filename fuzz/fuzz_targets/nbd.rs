@@ -12,14 +12,17 @@ use libfuzzer_sys::fuzz_target;
 
 const BYTES: u64 = 1 << 20;
 
-fn asked(option: u32, data: &[u8]) -> Vec<u8> {
+fn requested(option: u32, data: &[u8]) -> Vec<u8> {
     [&wire::OPTION.to_be_bytes()[..], &option.to_be_bytes(), &(data.len() as u32).to_be_bytes(), data].concat()
 }
 
 fn opening() -> Vec<u8> {
     let context = [&0u32.to_be_bytes()[..], &1u32.to_be_bytes(), &15u32.to_be_bytes(), b"base:allocation"].concat();
-    let options =
-        [asked(option::STRUCTURED_REPLY, &[]), asked(option::SET_META_CONTEXT, &context), asked(option::GO, &[0; 6])];
+    let options = [
+        requested(option::STRUCTURED_REPLY, &[]),
+        requested(option::SET_META_CONTEXT, &context),
+        requested(option::GO, &[0; 6]),
+    ];
     [3u32.to_be_bytes().to_vec(), options.concat()].concat()
 }
 

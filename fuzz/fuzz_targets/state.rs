@@ -10,7 +10,7 @@ fuzz_target!(|bytes: &[u8]| {
     let _ = inspect_state(bytes);
     let Ok(device) = config::load("tiny", &[]) else { return };
     let Ok(new) = Device::new(device.clone(), Options::default()) else { return };
-    let (origin, mut good) = (Precondition { asked: String::new(), reached: Reached::default() }, Vec::new());
+    let (origin, mut good) = (Precondition { requested: String::new(), reached: Reached::default() }, Vec::new());
     let _ = new.save(&origin, &mut good);
     let head = 24 + u32::from_le_bytes([good[12], good[13], good[14], good[15]]) as usize;
     let forged = [&good[..head], bytes].concat();

@@ -23,9 +23,9 @@ fuzz_target!(|bytes: &[u8]| {
     if chain.read(&memory, table, u16::from(*head)).is_err() {
         return;
     }
-    let Ok(asked) = request(&memory, &disk, &mut chain, &mut payload) else { return };
-    assert!(asked.status.0 < SIZE as u64);
-    let Ok(found) = asked.what else { return };
+    let Ok(requested) = request(&memory, &disk, &mut chain, &mut payload) else { return };
+    assert!(requested.status.0 < SIZE as u64);
+    let Ok(found) = requested.what else { return };
     let bytes = u64::from(found.sectors) * 512;
     assert!(found.sector * 512 + bytes <= disk.bytes);
     assert!(found.kind != Kind::Write || (payload.len() as u64 == bytes && bytes <= LONGEST_PAYLOAD));

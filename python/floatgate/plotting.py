@@ -30,7 +30,7 @@ _PARTS = {
 }
 
 #: Colors of the parts: distinguishable with color vision deficiencies (after Okabe and Ito 2008), and grays.
-_COLOURS = (
+_COLORS = (
     "#999999", "#cccccc", "#f0e442", "#b3de69", "#666666",
     "#e69f00", "#d55e00", "#cc79a7", "#8c6d31", "#56b4e9", "#0072b2",
 )  # fmt: skip
@@ -161,12 +161,12 @@ class ResultPlots:
         names = list(operations) if operations is not None else _operations(self._result)
         scale, unit = _time_scale(float(end[-1]) if len(end) else 0.0)
         for index, name in enumerate(name for name in names if f"{name}_p99_us" in series.column_names):
-            colour = f"C{index}"
+            color = f"C{index}"
             curves = (("mean", "-", 1.4, 1.0), ("p99", "--", 1.0, 0.9), ("max", ":", 0.8, 0.7))
             for kind, line, width, alpha in curves:
                 values = series[f"{name}_{kind}_us"].to_numpy()
                 label = f"{name}, {kind}"
-                ax.plot(end / scale, values, line, color=colour, linewidth=width, alpha=alpha, label=label)
+                ax.plot(end / scale, values, line, color=color, linewidth=width, alpha=alpha, label=label)
         ax.set_yscale("log")
         ax.legend(frameon=False, ncols=2, fontsize="small")
         return _finish(ax, f"simulated time, {unit}", "latency, us", self._title)
@@ -201,10 +201,10 @@ class ResultPlots:
             raise ResultError("no latency breakdowns; run with attribution=True")
         ax = _axes(ax, width=8, height=1.2 + 0.32 * len(bars))
         left = [0.0] * len(bars)
-        for (key, words), colour in zip(_PARTS.items(), _COLOURS, strict=True):
+        for (key, words), color in zip(_PARTS.items(), _COLORS, strict=True):
             widths = [parts.get(key, 0.0) for _, parts in bars]
             if any(widths):
-                ax.barh([label for label, _ in bars], widths, left=left, label=words, color=colour)
+                ax.barh([label for label, _ in bars], widths, left=left, label=words, color=color)
                 left = [start + width for start, width in zip(left, widths, strict=True)]
         ax.invert_yaxis()
         ax.legend(frameon=False, fontsize="small", loc="center left", bbox_to_anchor=(1, 0.5))
@@ -242,8 +242,8 @@ class ResultPlots:
             (behind, 1, "die_cell", None, "die: cells", "#d55e00"),
             (behind, 1, "die_register_held", "die_cell", "die: held", "#f0c27b"),
         )
-        for places, wide, upper, lower, words, colour in bars:
-            ax.bar(places, each[upper], width=0.9 * wide, bottom=each[lower] if lower else 0, color=colour, label=words)
+        for places, wide, upper, lower, words, color in bars:
+            ax.bar(places, each[upper], width=0.9 * wide, bottom=each[lower] if lower else 0, color=color, label=words)
         ax.set_xticks([dies / 2, dies * 1.55], [f"{channels} channels", f"{dies} dies"])
         ax.set_ylim(0, 1)
         ax.legend(frameon=False, fontsize="small", ncols=4, loc="upper center", bbox_to_anchor=(0.5, -0.1))
@@ -338,12 +338,12 @@ def front(
 ) -> Axes:
     """Draw the points of a search, and its front in color. `stairs` is the step style of the line through the front."""
     ax = _axes(ax)
-    for on_front, colour, label in ((False, "#999999", "tried"), (True, "#0072b2", "front")):
+    for on_front, color, label in ((False, "#999999", "tried"), (True, "#0072b2", "front")):
         chosen = [row for row in rows if row["front"] is on_front and row["error"] is None]
         chosen.sort(key=lambda row: (row[x], row[y]))
         places = [row[x] for row in chosen], [row[y] for row in chosen]
-        ax.plot(*places, "o", color=colour, label=label, markersize=6 if on_front else 4)
+        ax.plot(*places, "o", color=color, label=label, markersize=6 if on_front else 4)
         if on_front and stairs is not None:
-            ax.step(*places, where=stairs, color=colour, linewidth=1)
+            ax.step(*places, where=stairs, color=color, linewidth=1)
     _legend(ax)
     return _finish(ax, x, y, "Points tried, and the Pareto front")

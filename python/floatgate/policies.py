@@ -532,7 +532,7 @@ class Scheduler(Policy):
         """
         raise NotImplementedError
 
-    def _looks(self) -> tuple[bool, bool]:
+    def _picks(self) -> tuple[bool, bool]:
         return type(self).pick is not Scheduler.pick, bool(self.reconsiders)
 
     def _rank(self, number: int) -> int:

@@ -21,9 +21,9 @@ def test_seeds_form_groups(runs):
     comparison = fg.compare([*runs["greedy"], *runs["fifo"]])
     assert comparison.labels == ["tiny", "tiny gc.victim=fifo"]
     assert list(map(len, comparison.groups.values())) == [3, 3]
-    labelled = fg.compare(runs)
-    assert labelled.labels == ["greedy", "fifo"]
-    assert labelled.groups["fifo"] == runs["fifo"]
+    labeled = fg.compare(runs)
+    assert labeled.labels == ["greedy", "fifo"]
+    assert labeled.groups["fifo"] == runs["fifo"]
 
 
 def test_table_has_confidence_intervals(runs):

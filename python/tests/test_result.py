@@ -43,7 +43,7 @@ def test_tables_come_without_a_copy(result):
     column = result.requests()["latency_ps"].chunk(0)
     array = column.to_numpy(zero_copy_only=True)
     assert array.dtype == np.uint64
-    assert not array.flags.writeable
+    assert not array.flags.writable
     assert array.ctypes.data == column.buffers()[1].address
 
 

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use floatgate_report::number::{bytes, grouped, short, time};
 use floatgate_serve::clock::Speed;
-use floatgate_serve::monitor::client::{Asker, running, usual_places};
-use floatgate_serve::monitor::control::Command as Asked;
+use floatgate_serve::monitor::client::{Requester, running, usual_places};
+use floatgate_serve::monitor::control::Command as Requested;
 use floatgate_serve::monitor::frame::{Flash, Frame, Info};
 use serde::Deserialize;
 use serde_json::Value;
@@ -86,21 +86,21 @@ struct Status {
 
 /// Runs the command.
 pub fn run(args: &CtlArgs) -> Result<(), Failure> {
-    let mut asker = connect(args.socket.as_deref())?;
-    let asked = match &args.command {
-        Command::Status => Asked::Status,
-        Command::Speed { speed } => Asked::Speed { value: speed.to_string() },
-        Command::TrimAll => Asked::TrimAll,
-        Command::PowerCut => Asked::PowerCut,
-        Command::Fail { fault } => Asked::Fail { place: fault.join(" ") },
-        Command::Watch { blocks } => Asked::Watch { blocks: *blocks },
+    let mut requester = connect(args.socket.as_deref())?;
+    let requested = match &args.command {
+        Command::Status => Requested::Status,
+        Command::Speed { speed } => Requested::Speed { value: speed.to_string() },
+        Command::TrimAll => Requested::TrimAll,
+        Command::PowerCut => Requested::PowerCut,
+        Command::Fail { fault } => Requested::Fail { place: fault.join(" ") },
+        Command::Watch { blocks } => Requested::Watch { blocks: *blocks },
         // The first response has the properties of the device.
-        Command::Clients => Asked::Watch { blocks: false },
+        Command::Clients => Requested::Watch { blocks: false },
     };
     // Trimming a large device takes long. All other commands return at once.
-    let patience = (!matches!(asked, Asked::TrimAll)).then_some(Duration::from_secs(30));
-    asker.set_patience(patience).map_err(lost)?;
-    let mut answer = asker.ask(&asked).map_err(lost)?;
+    let patience = (!matches!(requested, Requested::TrimAll)).then_some(Duration::from_secs(30));
+    requester.set_patience(patience).map_err(lost)?;
+    let mut answer = requester.ask(&requested).map_err(lost)?;
     if !args.json && !matches!(args.command, Command::Watch { .. }) {
         answer = harmless(answer);
     }
@@ -111,7 +111,7 @@ pub fn run(args: &CtlArgs) -> Result<(), Failure> {
         Command::Watch { .. } => {
             print(&format!("{answer}\n"))?;
             loop {
-                print(&format!("{}\n", asker.hear().map_err(lost)?))?;
+                print(&format!("{}\n", requester.hear().map_err(lost)?))?;
             }
         }
         Command::Status if !args.json => print(&status(&answer)?)?,
@@ -126,12 +126,12 @@ pub fn run(args: &CtlArgs) -> Result<(), Failure> {
 }
 
 /// Connects to the server at this socket, or to the only running server.
-pub fn connect(socket: Option<&Path>) -> Result<Asker, Failure> {
+pub fn connect(socket: Option<&Path>) -> Result<Requester, Failure> {
     let path = match socket {
         Some(path) => path.to_owned(),
         None => find()?,
     };
-    Asker::connect(&path).map_err(|error| {
+    Requester::connect(&path).map_err(|error| {
         let why = match error.kind() {
             io::ErrorKind::NotFound => "no such socket".to_owned(),
             io::ErrorKind::ConnectionRefused => "the server has ended".to_owned(),

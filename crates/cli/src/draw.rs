@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use floatgate_report::diagram::{self, Asked};
+use floatgate_report::diagram::{self, Requested};
 use floatgate_report::digests::check_alone;
 use floatgate_run::output::{self, Named, Wait, keep_apart};
 use floatgate_run::span::Span;
@@ -46,7 +46,7 @@ pub fn run(args: &DrawArgs) -> Result<(), Failure> {
     check_alone(&timeline).map_err(Failure::Mistake)?;
     let file = File::open(&timeline).map_err(|error| Failure::mistake(format!("cannot read {name}: {error}")))?;
     let Span { from, to } = args.span.unwrap_or(Span::WHOLE);
-    let asked = Asked { span: (from, to), title: args.title.clone() };
-    let svg = diagram::draw(file, &name, &asked).map_err(Failure::Mistake)?;
+    let requested = Requested { span: (from, to), title: args.title.clone() };
+    let svg = diagram::draw(file, &name, &requested).map_err(Failure::Mistake)?;
     output::write_whole(&place, svg.as_bytes(), &Wait::new(Stop::default(), say)).map_err(Failure::Fault)
 }

@@ -32,7 +32,7 @@ pub struct ExplainArgs {
 }
 
 /// Maximum number of blocking requests that are listed by number.
-const MOST_TOLD: usize = 6;
+const MOST_REPORTED: usize = 6;
 
 /// Maximum number of flash operations that are shown for a request, before the last one.
 const MOST_OPERATIONS: usize = 8;
@@ -54,7 +54,7 @@ pub fn run(args: &ExplainArgs) -> Result<(), Failure> {
 
 /// Writer of an explanation. All durations have the same unit, and so do all times, so that they can be compared by
 /// eye.
-struct Teller<'a> {
+struct Reporter<'a> {
     text: String,
     args: &'a ExplainArgs,
     explanation: &'a Explanation,
@@ -62,7 +62,7 @@ struct Teller<'a> {
     instant: TimeUnit,
 }
 
-impl Teller<'_> {
+impl Reporter<'_> {
     fn line(&mut self, line: impl AsRef<str>) {
         self.text.push_str(line.as_ref().trim_end());
         self.text.push('\n');
@@ -108,9 +108,9 @@ impl Teller<'_> {
         let channels = self.explanation.channels.unwrap_or(0);
         let plural = if channels == 1 { "" } else { "s" };
         self.line(format!("\nlatency breakdown (its flash operations used {channels} channel{plural})"));
-        for (part, told) in Part::ALL.iter().zip(parts).filter(|(_, told)| told.us > 0.0) {
+        for (part, reported) in Part::ALL.iter().zip(parts).filter(|(_, reported)| reported.us > 0.0) {
             let name = format!("{} ({})", words::part(*part), part.name());
-            let (us, share) = (self.duration(told.us), percent(Some(told.share)));
+            let (us, share) = (self.duration(reported.us), percent(Some(reported.share)));
             self.line(format!("  {name:<62} {us}  {share:>8}"));
         }
     }
@@ -128,8 +128,8 @@ impl Teller<'_> {
                 older.op, older.request
             ));
         }
-        if order.untold_us > 0.0 {
-            let us = self.duration.exact(order.untold_us);
+        if order.unexplained_us > 0.0 {
+            let us = self.duration.exact(order.unexplained_us);
             self.line(format!("  For {us} of this time, the timeline does not have the write."));
         }
         if let Some(first) = order.behind.first() {
@@ -226,15 +226,15 @@ impl Teller<'_> {
 /// Formats the explanation as text.
 fn tell(explanation: &Explanation, args: &ExplainArgs) -> String {
     let (duration, instant) = (TimeUnit::of(explanation.latency_us), TimeUnit::of(explanation.finish_us));
-    let mut teller = Teller { text: String::new(), args, explanation, duration, instant };
-    teller.head();
-    teller.parts();
+    let mut reporter = Reporter { text: String::new(), args, explanation, duration, instant };
+    reporter.head();
+    reporter.parts();
     if let Some(order) = &explanation.order {
-        teller.order(order);
+        reporter.order(order);
     }
-    teller.operations();
-    teller.rerun();
-    teller.text
+    reporter.operations();
+    reporter.rerun();
+    reporter.text
 }
 
 /// Cause of a wait: the held resource, the kind of operation, time in us, number of operations, and their requests.
@@ -264,12 +264,12 @@ fn by_cause(blockers: &[Blocker]) -> Vec<Cause<'_>> {
     causes
 }
 
-/// Lists requests by their numbers, the first [`MOST_TOLD`] of them.
+/// Lists requests by their numbers, the first [`MOST_REPORTED`] of them.
 fn list(numbers: &[u64]) -> String {
-    let told: Vec<String> = numbers.iter().take(MOST_TOLD).map(u64::to_string).collect();
-    match numbers.len().checked_sub(MOST_TOLD + 1) {
-        None if told.len() == 1 => format!("request {}", told[0]),
-        None => format!("requests {}", told.join(", ")),
-        Some(rest) => format!("requests {} and {} more", told.join(", "), rest + 1),
+    let reported: Vec<String> = numbers.iter().take(MOST_REPORTED).map(u64::to_string).collect();
+    match numbers.len().checked_sub(MOST_REPORTED + 1) {
+        None if reported.len() == 1 => format!("request {}", reported[0]),
+        None => format!("requests {}", reported.join(", ")),
+        Some(rest) => format!("requests {} and {} more", reported.join(", "), rest + 1),
     }
 }

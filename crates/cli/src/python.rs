@@ -26,8 +26,8 @@ pub struct Args {
 
 /// Runs a command of the Python package.
 pub fn run(word: &str, args: &Args) -> Result<(), Failure> {
-    let asked = Command::new(PYTHON).args(["-c", ASK]).stdin(Stdio::null()).stderr(Stdio::null()).output();
-    let version = match asked {
+    let requested = Command::new(PYTHON).args(["-c", ASK]).stdin(Stdio::null()).stderr(Stdio::null()).output();
+    let version = match requested {
         Ok(output) if output.status.success() => String::from_utf8_lossy(&output.stdout).trim().to_owned(),
         Ok(_) => return Err(missing(word, &format!("{PYTHON} does not have it"))),
         Err(error) => return Err(missing(word, &format!("cannot run {PYTHON}: {error}"))),

@@ -23,7 +23,7 @@ use floatgate_run::output::{self, Directory, files_of, keep_apart};
 use floatgate_run::warnings::{depends_on_load, not_steady};
 use floatgate_serve::clock::Speed;
 use floatgate_serve::monitor::Monitor;
-use floatgate_serve::{Address, Finished, Options, Places, ServeError, Server, Sockets, idle};
+use floatgate_serve::{Address, Finished, Options, ServeError, Server, SocketAddresses, Sockets, idle};
 use floatgate_workload::quantity;
 
 use crate::device::Selection;
@@ -238,12 +238,12 @@ impl ServeArgs {
     }
 
     /// Returns the addresses for clients.
-    fn places(&self, config: &DeviceConfig) -> Result<Places, Failure> {
+    fn places(&self, config: &DeviceConfig) -> Result<SocketAddresses, Failure> {
         let mut nbd = self.nbd.clone();
         if nbd.is_empty() && self.vhost_user.is_none() {
             nbd.push(format!("unix:{}.sock", config.name.replace(['/', ' '], "-")).parse().map_err(Failure::mistake)?);
         }
-        Ok(Places { nbd, vhost_user: self.vhost_user.clone(), allow_remote: self.allow_remote })
+        Ok(SocketAddresses { nbd, vhost_user: self.vhost_user.clone(), allow_remote: self.allow_remote })
     }
 
     fn options(

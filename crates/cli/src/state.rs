@@ -39,7 +39,7 @@ enum Command {
 /// Runs the command.
 pub fn run(args: &Args) -> Result<(), Failure> {
     let Command::Info { file, json } = &args.command;
-    let text = if *json { format!("{:#}\n", info(file)?) } else { told(file)? };
+    let text = if *json { format!("{:#}\n", info(file)?) } else { reported(file)? };
     let mut stdout = io::stdout().lock();
     stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).map_err(Failure::of_stdout)
 }
@@ -62,7 +62,7 @@ fn info(path: &Path) -> Result<Value, Failure> {
 }
 
 /// Returns the description of a file as text.
-fn told(path: &Path) -> Result<String, Failure> {
+fn reported(path: &Path) -> Result<String, Failure> {
     let (head, sections) = inspect(path)?;
     let device = device_of(&head, path)?;
     let shape = device.shape();

@@ -48,7 +48,7 @@ pub fn run(args: &TopArgs) -> Result<(), Failure> {
 
 /// Shows the state of the server until the user quits or the connection ends.
 fn watch(terminal: &mut ratatui::DefaultTerminal, source: &Source) -> Result<(), Failure> {
-    let told = |error: std::io::Error| Failure::fault(format!("the terminal: {error}"));
+    let reported = |error: std::io::Error| Failure::fault(format!("the terminal: {error}"));
     let mut view = View::default();
     let mut changed = true;
     loop {
@@ -58,8 +58,8 @@ fn watch(terminal: &mut ratatui::DefaultTerminal, source: &Source) -> Result<(),
                 news => changed |= view.take(news),
             }
         }
-        if event::poll(BREATH).map_err(told)? {
-            match event::read().map_err(told)? {
+        if event::poll(BREATH).map_err(reported)? {
+            match event::read().map_err(reported)? {
                 Event::Key(key) if key.kind == KeyEventKind::Press => {
                     let interrupts = key.modifiers.contains(KeyModifiers::CONTROL) && key.code == KeyCode::Char('c');
                     if interrupts || matches!(key.code, KeyCode::Char('q') | KeyCode::Esc) {
@@ -72,7 +72,7 @@ fn watch(terminal: &mut ratatui::DefaultTerminal, source: &Source) -> Result<(),
             }
         }
         if std::mem::take(&mut changed) {
-            terminal.draw(|frame| view.draw(frame)).map_err(told)?;
+            terminal.draw(|frame| view.draw(frame)).map_err(reported)?;
         }
     }
 }

@@ -26,7 +26,7 @@ Examples:
       --run 'mkfs.ext4 -q $SSD && mount $SSD /mnt && sqlite3 /mnt/shop.db <shop.sql'";
 
 /// Time limit for the boot of an emulated guest, in polls of 50 ms. With KVM, a boot takes 2 s.
-const LOOKS: u32 = 180 * 20;
+const POLLS: u32 = 180 * 20;
 
 /// Interface through which the guest accesses the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -154,9 +154,9 @@ fn hold(
 ) -> (Option<String>, Result<Option<Ended>, GuestError>) {
     let state = RefCell::new((running, 0));
     let is_over = || {
-        let (running, looks) = &mut *state.borrow_mut();
-        *looks += 1;
-        running.has_ended() || (*looks > LOOKS && !running.is_up())
+        let (running, polls) = &mut *state.borrow_mut();
+        *polls += 1;
+        running.has_ended() || (*polls > POLLS && !running.is_up())
     };
     let trouble = server.wait(|| interrupt.requested() || is_over(), warn).err();
     let (mut running, _) = state.into_inner();

@@ -66,8 +66,8 @@ fn parquet_and_csv_hold_the_same() {
     let all = records(&parquet.join("requests.parquet"));
     assert_eq!(all, records(&csv.join("requests.csv")));
     let summary = summary(&parquet);
-    let told = &summary["requests"]["all"];
-    assert_eq!(told["count"], all.len() as u64);
+    let reported = &summary["requests"]["all"];
+    assert_eq!(reported["count"], all.len() as u64);
     let (mut latency, mut bytes, mut numbers) = (0u128, 0, Vec::new());
     read_requests(&parquet.join("requests.parquet"), &mut |record| {
         latency += u128::from(record.latency().ps());
@@ -78,8 +78,8 @@ fn parquet_and_csv_hold_the_same() {
         Ok(())
     })
     .unwrap();
-    assert_eq!(told["bytes"], bytes);
-    assert_eq!(told["latency_us"]["mean"].as_f64().unwrap(), latency as f64 / all.len() as f64 / 1e6);
+    assert_eq!(reported["bytes"], bytes);
+    assert_eq!(reported["latency_us"]["mean"].as_f64().unwrap(), latency as f64 / all.len() as f64 / 1e6);
     numbers.sort_unstable();
     assert!(numbers.iter().copied().eq(0..all.len() as u64), "each number occurs once");
 }
@@ -96,21 +96,21 @@ fn windows_add_up_to_the_summary() {
             assert!(rows[..rows.len() - 1].iter().all(|row| row.end_ps - row.start_ps == width.ps()));
         }
         let sum = |of: &dyn Fn(&Row) -> u64| rows.iter().map(of).sum::<u64>();
-        let told = |path: &str| summary.pointer(path).unwrap().as_u64().unwrap();
-        assert_eq!(sum(&|row| row.operations[0].count), told("/requests/read/count"));
-        assert_eq!(sum(&|row| row.operations[1].bytes), told("/requests/write/bytes"));
-        assert_eq!(sum(&|row| row.pages_programmed[0]), told("/flash/programs_by_cause/host"));
-        assert_eq!(sum(&|row| row.pages_programmed[1]), told("/flash/programs_by_cause/gc"));
-        assert_eq!(sum(&|row| row.pages_read[1]), told("/flash/reads_by_cause/gc"));
-        assert_eq!(sum(&|row| row.erases), told("/flash/blocks_erased"));
-        assert_eq!(sum(&|row| row.victims), told("/cleaning/victims"));
+        let reported = |path: &str| summary.pointer(path).unwrap().as_u64().unwrap();
+        assert_eq!(sum(&|row| row.operations[0].count), reported("/requests/read/count"));
+        assert_eq!(sum(&|row| row.operations[1].bytes), reported("/requests/write/bytes"));
+        assert_eq!(sum(&|row| row.pages_programmed[0]), reported("/flash/programs_by_cause/host"));
+        assert_eq!(sum(&|row| row.pages_programmed[1]), reported("/flash/programs_by_cause/gc"));
+        assert_eq!(sum(&|row| row.pages_read[1]), reported("/flash/reads_by_cause/gc"));
+        assert_eq!(sum(&|row| row.erases), reported("/flash/blocks_erased"));
+        assert_eq!(sum(&|row| row.victims), reported("/gc/victims"));
         let amplification = sum(&|row| row.units_programmed) as f64 / sum(&|row| row.host_units) as f64;
         assert_eq!(amplification, summary["write_amplification"].as_f64().unwrap());
         // Little's law: the outstanding requests, integrated over time, are the sum of the latencies.
         let seconds = |row: &Row| (row.end_ps - row.start_ps) as f64 / 1e12;
         let outstanding: f64 = rows.iter().map(|row| row.outstanding.unwrap() * seconds(row)).sum();
         let latency = summary["requests"]["all"]["latency_us"]["mean"].as_f64().unwrap() / 1e6;
-        let expected = latency * told("/requests/all/count") as f64;
+        let expected = latency * reported("/requests/all/count") as f64;
         assert!((outstanding / expected - 1.0).abs() < 1e-9, "{outstanding} and {expected}");
         let longest = |row: &Row| row.operations[1].max_us.unwrap_or(0.0);
         let max = rows.iter().map(longest).fold(0.0, f64::max);
@@ -255,8 +255,8 @@ fn the_controller_cores_have_tracks() {
     let measured = summary["measured_s"].as_f64().unwrap() * 1e12;
     for (track, share) in tracks.values().zip(summary["firmware"]["cores"].as_array().unwrap()) {
         let busy: u64 = track.iter().map(|(from, to)| (*to).min(measured as u64).saturating_sub(*from)).sum();
-        let (share, told) = (busy as f64 / measured, share.as_f64().unwrap());
-        assert!((share / told - 1.0).abs() < 1e-6, "{share} and {told}");
+        let (share, reported) = (busy as f64 / measured, share.as_f64().unwrap());
+        assert!((share / reported - 1.0).abs() < 1e-6, "{share} and {reported}");
     }
     assert_apart(tracks);
 }
@@ -340,23 +340,23 @@ fn explain_agrees_with_the_timeline() {
         let operations = explanation["operations"].as_array().unwrap();
         let waits = || events.iter().filter(|event| event["ph"] == "b" && event["args"]["request"] == *number);
         assert!(!operations.is_empty() || waits().count() == 0);
-        for told in operations {
-            let of_op = |event: &&Value| event["args"]["op"] == told["op"];
+        for reported in operations {
+            let of_op = |event: &&Value| event["args"]["op"] == reported["op"];
             let wait = waits().filter(of_op).min_by_key(|event| ps(&event["ts"])).unwrap();
-            assert_eq!(ps(&told["waited_from_us"]), ps(&wait["ts"]), "{choice}");
-            let granted = ps(&told["granted_us"]);
+            assert_eq!(ps(&reported["waited_from_us"]), ps(&wait["ts"]), "{choice}");
+            let granted = ps(&reported["granted_us"]);
             assert_eq!(granted, ps(&wait["ts"]) + ps(&wait["args"]["wait_us"]), "{choice}");
             let (die, channel) = blocked(&events, wait, granted);
-            let first = told["waits"].as_array().unwrap().iter().find(|wait| wait["of"] == "die and channel");
+            let first = reported["waits"].as_array().unwrap().iter().find(|wait| wait["of"] == "die and channel");
             let sum = |which: &str| -> u64 {
                 let behind = first.iter().flat_map(|wait| wait["behind"].as_array().unwrap());
                 behind.map(|blocker| ps(&blocker[which])).sum()
             };
-            assert_eq!((sum("die_us"), sum("channel_us")), (die, channel), "{choice}: {told}");
+            assert_eq!((sum("die_us"), sum("channel_us")), (die, channel), "{choice}: {reported}");
             let rest = first.map_or(0, |wait| ps(&wait["unheld_us"]));
             assert_eq!(die + channel + rest, granted - ps(&wait["ts"]));
             let phases = events.iter().filter(|event| event["ph"] == "X").filter(of_op).count();
-            assert_eq!(told["phases"].as_array().unwrap().len(), phases);
+            assert_eq!(reported["phases"].as_array().unwrap().len(), phases);
         }
         let text = String::from_utf8(floatgate(keep.path(), &["explain", "result", choice]).stdout).unwrap();
         assert!(text.starts_with(&format!("request {number}: ")), "{text}");
@@ -373,7 +373,7 @@ fn explain_names_the_blockers_that_the_parts_count() {
         let output = floatgate(keep.path(), &["explain", "result", &choice, "--json"]);
         let explanation: Value = serde_json::from_slice(&output.stdout).unwrap();
         let [operation] = &explanation["operations"].as_array().unwrap()[..] else { continue };
-        let told = |name: &str| part(&explanation, name);
+        let reported = |name: &str| part(&explanation, name);
         let (mut die, mut channel, mut gc) = (0, 0, 0);
         for blocker in operation["waits"].as_array().unwrap().iter().flat_map(|wait| wait["behind"].as_array().unwrap())
         {
@@ -385,7 +385,11 @@ fn explain_names_the_blockers_that_the_parts_count() {
                 other => panic!("{other} has no part"),
             }
         }
-        assert_eq!((told("die"), told("channel"), told("gc")), (die, channel, gc), "{choice}: {explanation}");
+        assert_eq!(
+            (reported("die"), reported("channel"), reported("gc")),
+            (die, channel, gc),
+            "{choice}: {explanation}"
+        );
         behind_gc += u32::from(gc > 0);
     }
     assert!(behind_gc > 10, "{behind_gc} requests waited for garbage collection");
@@ -418,15 +422,15 @@ fn explain_names_the_older_writes_that_a_request_waited_for() {
         assert!(reads.len() > 20 && writes.len() > 200, "{} reads, {} writes", reads.len(), writes.len());
         let mut longest = 0;
         for number in reads.iter().take(10).chain(writes.iter().step_by(writes.len() / 20)) {
-            let (asked, number) = (*number, number.to_string());
+            let (requested, number) = (*number, number.to_string());
             let output = floatgate(directory.path(), &["explain", "result", &number, "--json"]);
             let explanation: Value = serde_json::from_slice(&output.stdout).unwrap();
             let order = &explanation["order"];
             let behind = order["behind"].as_array().unwrap();
-            let told: u64 = behind.iter().map(|older| ps(&older["us"])).sum();
-            assert_eq!((told, ps(&order["untold_us"])), (part(&explanation, "order"), 0), "{explanation}");
+            let reported: u64 = behind.iter().map(|older| ps(&older["us"])).sum();
+            assert_eq!((reported, ps(&order["unexplained_us"])), (part(&explanation, "order"), 0), "{explanation}");
             // The older writes are other requests, and the waits for them follow one another without gaps.
-            assert!(behind.iter().all(|older| older["request"] != asked));
+            assert!(behind.iter().all(|older| older["request"] != requested));
             let ends: Vec<u64> = behind.iter().map(|older| ps(&older["until_us"])).collect();
             let steps = ends.windows(2).zip(behind).all(|(ends, older)| ends[0] - ends[1] == ps(&older["us"]));
             assert!(steps && ends[0] <= ps(&explanation["finish_us"]), "{explanation}");

@@ -53,8 +53,8 @@ fn outputs_do_not_replace_links_and_pipes() {
         let made = std::process::Command::new("mkfifo").arg(bench.path(name)).status().unwrap();
         assert!(made.success());
         let mut reader = std::process::Command::new("cat");
-        let heard = fs::File::create(bench.path("heard")).unwrap();
-        let mut reader = reader.arg(bench.path(name)).stdout(heard).spawn().unwrap();
+        let received = fs::File::create(bench.path("heard")).unwrap();
+        let mut reader = reader.arg(bench.path(name)).stdout(received).spawn().unwrap();
         bench.good(arguments);
         assert!(fs::metadata(bench.path(name)).unwrap().file_type().is_fifo(), "{arguments:?}");
         assert!(reader.wait().unwrap().success());

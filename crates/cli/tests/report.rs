@@ -161,7 +161,7 @@ fn invalid_comparisons_are_refused() {
         (&["compare", "a", "none"], "cannot read none"),
         (&["compare", "a", "x=none*"], "none*: no path matches"),
         (&["compare", "x=a", "x=b"], "two groups have the label x"),
-        (&["run", "tiny", JOB, "--seeds", "1", "--out", "c"], "give a number from 2 to 1000"),
+        (&["run", "tiny", JOB, "--seeds", "1", "--out", "c"], "expected a number from 2 to 1000"),
         (&["run", "tiny", JOB, "--seeds", "2"], "--out"),
     ] {
         let error = bench.refused(arguments);

@@ -214,8 +214,8 @@ fn every_request_can_be_written_to_a_file() {
     latencies.sort_unstable();
     for (key, rank) in [("p50", 1250), ("p99", 2475), ("p99_9", 2498), ("max", 2500)] {
         let exact = latencies[rank - 1] as f64 / 1e6;
-        let told = summary["requests"]["all"]["latency_us"][key].as_f64().unwrap();
-        assert!((told - exact).abs() <= (exact * 0.001).max(0.001), "{key} is {told}, exactly {exact}");
+        let reported = summary["requests"]["all"]["latency_us"][key].as_f64().unwrap();
+        assert!((reported - exact).abs() <= (exact * 0.001).max(0.001), "{key} is {reported}, exactly {exact}");
     }
     for row in &rows {
         assert_eq!(ps(row[0]), ps(row[1]) + ps(row[2]), "{row:?}");
@@ -286,7 +286,7 @@ fn a_run_whose_time_does_not_advance_is_refused() {
     let output = bench.run(&["rw=randread bs=4k time_based=1 runtime=1", "--precondition", "none"]);
     assert_eq!(output.status.code(), Some(2));
     let said = String::from_utf8(output.stderr).unwrap();
-    assert!(said.contains("at one instant") && said.contains("--precondition fill"), "{said}");
+    assert!(said.contains("without any simulated time passing") && said.contains("--precondition fill"), "{said}");
 }
 
 /// Two million programs of 100 seconds each take longer than the simulated clock can represent.
@@ -393,7 +393,9 @@ fn a_layout_writes_the_data_that_the_workload_reads() {
         let output = bench.run(arguments);
         assert!(!output.status.success() && stderr(&output).contains(words), "{arguments:?}: {}", stderr(&output));
     };
-    says(&[READS, "--prewrite", "even"], "with --precondition fill everything was");
+    says(&[READS, "--layout", "even"], "'--prewrite'");
+    says(&[READS, "--precondition", "stale=0.5"], "`stale=` is now `invalid=`");
+    says(&[READS, "--prewrite", "even"], "--precondition fill writes all data");
     says(
         &[READS, "--prewrite", "odd", "--precondition", "none"],
         "invalid layout `odd`: expected none, even or allocation",

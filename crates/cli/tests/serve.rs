@@ -459,14 +459,14 @@ fn other_machines_can_connect_only_if_allowed() {
     // This address is not one of this machine, so that listening fails even if it is allowed.
     let nowhere = ["--nbd", "203.0.113.1:0"];
     let hint = "--allow-remote 203.0.113.1";
-    let told = refused(&nowhere);
-    assert!(told.contains(hint) && told.contains("other machines"), "{told}");
+    let reported = refused(&nowhere);
+    assert!(reported.contains(hint) && reported.contains("other machines"), "{reported}");
     assert!(
         refused(&[&nowhere[..], &["--allow-remote", "203.0.113.2"]].concat()).contains(hint),
         "another address is allowed"
     );
-    let told = refused(&[&nowhere[..], &["--allow-remote", "203.0.113.1"]].concat());
-    assert!(told.contains("cannot listen on 203.0.113.1:0") && !told.contains(hint), "{told}");
+    let reported = refused(&[&nowhere[..], &["--allow-remote", "203.0.113.1"]].concat());
+    assert!(reported.contains("cannot listen on 203.0.113.1:0") && !reported.contains(hint), "{reported}");
 
     let ip = reachable().to_string();
     let own = format!("{ip}:0");

@@ -61,9 +61,9 @@ fn a_guest_creates_writes_trims_and_checks_a_file_system() {
         echo whole on $SSD
         exit 7";
     let arguments = ["--accel", "tcg", "--package", "e2fsprogs", "--speed", "10", "--precondition", "fill"];
-    let told = vm(&[&arguments[..], &["--out", out.to_str().unwrap(), "--run", job]].concat());
-    let (said, errors) = (String::from_utf8_lossy(&told.stdout), String::from_utf8_lossy(&told.stderr));
-    assert_eq!(told.status.code(), Some(7), "{said}{errors}");
+    let reported = vm(&[&arguments[..], &["--out", out.to_str().unwrap(), "--run", job]].concat());
+    let (said, errors) = (String::from_utf8_lossy(&reported.stdout), String::from_utf8_lossy(&reported.stderr));
+    assert_eq!(reported.status.code(), Some(7), "{said}{errors}");
     assert!(said.ends_with("whole on /dev/vda\n") && said.contains("Pass 5"), "{said}{errors}");
     assert!(errors.contains("Its performance is not realistic"), "{errors}");
 
@@ -101,10 +101,10 @@ fn programs_run_and_every_file_system_keeps_a_file() {
     let with: Vec<&str> = packages.iter().flat_map(|package| ["--package", package]).collect();
     // mkfs.xfs needs at least 300 MB.
     let device = ["--set", "geometry.blocks=512", "--precondition", "none", "--no-delay", "--accel", "tcg"];
-    let told = vm(&[&device[..], &with, &["--run", job]].concat());
-    let (said, errors) = (String::from_utf8_lossy(&told.stdout), String::from_utf8_lossy(&told.stderr));
+    let reported = vm(&[&device[..], &with, &["--run", job]].concat());
+    let (said, errors) = (String::from_utf8_lossy(&reported.stdout), String::from_utf8_lossy(&reported.stderr));
     let lines: Vec<&str> = said.lines().collect();
-    assert!(told.status.success() && lines[0].starts_with("nvme version"), "{said}{errors}");
+    assert!(reported.status.success() && lines[0].starts_with("nvme version"), "{said}{errors}");
     assert_eq!(lines[1..], ["[10]", "7", "kept by ext4", "kept by xfs", "kept by btrfs"], "{errors}");
     assert!(!errors.contains("no package provides the libraries"), "{errors}");
 }
@@ -135,9 +135,9 @@ fn every_disk_interface_reads_writes_flushes_and_trims() {
         (frontend, device, out, child)
     });
     for (frontend, device, out, child) in guests {
-        let told = child.wait_with_output().unwrap();
-        let (said, errors) = (String::from_utf8_lossy(&told.stdout), String::from_utf8_lossy(&told.stderr));
-        assert!(told.status.success() && said == format!("as written on {device}\n"), "{frontend}: {said}{errors}");
+        let reported = child.wait_with_output().unwrap();
+        let (said, errors) = (String::from_utf8_lossy(&reported.stdout), String::from_utf8_lossy(&reported.stderr));
+        assert!(reported.status.success() && said == format!("as written on {device}\n"), "{frontend}: {said}{errors}");
         let summary = result(&out);
         let requests = &summary["requests"];
         let bytes = |kind: &str| requests[kind]["bytes"].as_u64().unwrap();
@@ -187,10 +187,10 @@ fn a_file_system_survives_power_cuts_in_the_middle_of_writes() {
     // Two directories are left, for sockets and for the guest's files, because each start removes older ones.
     assert_eq!(litter(), 2);
     let arguments = [&guest[..], &["--run", check]].concat();
-    let told = command(directory.path(), &arguments).env("TMPDIR", directory.path()).output().unwrap();
+    let reported = command(directory.path(), &arguments).env("TMPDIR", directory.path()).output().unwrap();
     assert_eq!(litter(), 0);
-    let (said, errors) = (String::from_utf8_lossy(&told.stdout), String::from_utf8_lossy(&told.stderr));
-    assert!(told.status.success() && said.ends_with("checked\n"), "{said}{errors}");
+    let (said, errors) = (String::from_utf8_lossy(&reported.stdout), String::from_utf8_lossy(&reported.stderr));
+    assert!(reported.status.success() && said.ends_with("checked\n"), "{said}{errors}");
     assert!(errors.contains("recovered after a power cut"), "{errors}");
 }
 
@@ -199,13 +199,15 @@ fn invalid_arguments_are_errors_before_any_download() {
     for (arguments, expected) in [
         (&["--package", "--option"][..], "unexpected argument"),
         (&["--package", "Not_A_Package"], "invalid package name"),
+        (&["--with", "xfsprogs"], "'--package'"),
+        (&["--front", "nvme"], "'--interface'"),
         (&["--kernel", "vmlinuz"], "--initrd"),
         (&["--guest-memory", "1MiB"], "from 64 MiB to 1 TiB"),
         (&["--cpus", "0"], "0 is not in 1..=64"),
     ] {
-        let told = vm(arguments);
-        let errors = String::from_utf8_lossy(&told.stderr);
-        assert!(told.status.code() == Some(2) && errors.contains(expected), "{arguments:?}: {errors}");
+        let reported = vm(arguments);
+        let errors = String::from_utf8_lossy(&reported.stderr);
+        assert!(reported.status.code() == Some(2) && errors.contains(expected), "{arguments:?}: {errors}");
     }
 }
 
@@ -216,9 +218,9 @@ fn a_kernel_that_does_not_boot_is_an_error() {
     std::fs::write(&kernel, "no kernel").unwrap();
     std::fs::write(&initrd, "").unwrap();
     let (kernel, initrd) = (kernel.to_str().unwrap(), initrd.to_str().unwrap());
-    let told = vm(&["--accel", "tcg", "--no-delay", "--kernel", kernel, "--initrd", initrd, "--run", "true"]);
-    let errors = String::from_utf8_lossy(&told.stderr);
-    assert_eq!(told.status.code(), Some(1), "{errors}");
+    let reported = vm(&["--accel", "tcg", "--no-delay", "--kernel", kernel, "--initrd", initrd, "--run", "true"]);
+    let errors = String::from_utf8_lossy(&reported.stderr);
+    assert_eq!(reported.status.code(), Some(1), "{errors}");
     assert!(errors.contains("error: qemu-system-x86_64 failed"), "{errors}");
 }
 
@@ -260,9 +262,9 @@ fn a_signal_gives_the_exit_status_of_shells() {
 fn the_example_that_was_recorded_in_a_guest_replays() {
     let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/sqlite-ext4.csv.xz");
     let arguments = ["run", "tlc-nvme", example, "--precondition", "none", "--seed", "1", "--json"];
-    let told = Command::new(env!("CARGO_BIN_EXE_floatgate")).args(arguments).output().unwrap();
-    assert!(told.status.success(), "{}", String::from_utf8_lossy(&told.stderr));
-    let summary: Value = serde_json::from_slice(&told.stdout).unwrap();
+    let reported = Command::new(env!("CARGO_BIN_EXE_floatgate")).args(arguments).output().unwrap();
+    assert!(reported.status.success(), "{}", String::from_utf8_lossy(&reported.stderr));
+    let summary: Value = serde_json::from_slice(&reported.stdout).unwrap();
     let count = |kind: &str| summary["requests"][kind]["count"].as_u64().unwrap();
     // examples/README.md states these counts.
     assert_eq!(["all", "read", "write", "flush", "trim"].map(count), [5162, 1040, 2649, 1461, 12]);

@@ -334,7 +334,7 @@ pub trait ExternalScheduler: Send + Sync {
         false
     }
     /// Returns `false` if the ranks alone decide. Then `pick` is not called.
-    fn looks(&self) -> bool {
+    fn picks(&self) -> bool {
         true
     }
     /// Returns the position in `queue` of the operation that starts, or `None` to leave the choice to the ranks. The

@@ -80,15 +80,15 @@ pub trait Watcher {
     fn progress(&mut self, progress: Progress) -> bool;
     /// Returns the time of the next sample, or [`Time::NEVER`] for no more samples. A time before the measured part
     /// means its start.
-    fn next_look(&self) -> Time {
+    fn next_sample(&self) -> Time {
         Time::NEVER
     }
-    /// Passes a sample of the device, at the start of the measured part and at each `next_look` after that.
-    fn look(&mut self, _: &Sample) -> Result<(), String> {
+    /// Passes a sample of the device, at the start of the measured part and at each `next_sample` after that.
+    fn record(&mut self, _: &Sample) -> Result<(), String> {
         Ok(())
     }
     /// Passes the last sample, at the end of the measured part.
-    fn last_look(&mut self, _: &Sample) -> Result<(), String> {
+    fn record_last(&mut self, _: &Sample) -> Result<(), String> {
         Ok(())
     }
     /// Returns `true` if the watcher wants the operations that the device's [`Probe`](crate::nand::probe::Probe)
@@ -296,21 +296,21 @@ struct Runner<'a, S: ?Sized> {
     stopped: bool,
     /// Requests of the watcher: operations of the probe, and the time of the next sample.
     wants_slices: bool,
-    look_at: Time,
+    sample_at: Time,
     /// Sample at the last completion.
     last: Option<Sample>,
     sample: Sample,
     /// Time of the last submission or completion.
     counted_until: Time,
     /// Number of samples so far.
-    looks: u64,
+    samples: u64,
 }
 
 /// Work of requests between two progress reports.
 const PROGRESS_EVERY: u64 = 16_384;
 
 /// Number of samples between two progress reports, because many samples can precede the next completion.
-const LOOKS_EVERY: u64 = 1024;
+const SAMPLES_EVERY: u64 = 1024;
 
 impl<'a, S: Ssd + ?Sized> Runner<'a, S> {
     fn new(ssd: &'a mut S, sources: &'a mut [Box<dyn Source>], options: RunOptions) -> Runner<'a, S> {
@@ -342,11 +342,11 @@ impl<'a, S: Ssd + ?Sized> Runner<'a, S> {
             breakdowns: Vec::new(),
             stopped: false,
             wants_slices: false,
-            look_at: Time::NEVER,
+            sample_at: Time::NEVER,
             last: None,
             sample: Sample::default(),
             counted_until: now,
-            looks: 0,
+            samples: 0,
         }
     }
 
@@ -360,9 +360,9 @@ impl<'a, S: Ssd + ?Sized> Runner<'a, S> {
         self.start_waiting()?;
         self.measuring = self.measure_from == self.ssd.now();
         self.wants_slices = watcher.wants_slices();
-        self.look_at = watcher.next_look();
+        self.sample_at = watcher.next_sample();
         if self.measuring {
-            self.look(self.ssd.now(), watcher)?;
+            self.sample_if_due(self.ssd.now(), watcher)?;
         }
         let mut next_report = PROGRESS_EVERY;
         let mut moved = (self.ssd.now(), 0);
@@ -588,7 +588,7 @@ impl<'a, S: Ssd + ?Sized> Runner<'a, S> {
             self.measuring = true;
             self.ssd.reset_times();
             self.ssd.sample(self.ssd.now(), &mut self.first);
-            self.look(self.ssd.now(), watcher)?;
+            self.sample_if_due(self.ssd.now(), watcher)?;
         }
         Ok(())
     }
@@ -597,7 +597,7 @@ impl<'a, S: Ssd + ?Sized> Runner<'a, S> {
     /// advance to a sample's time, so that samples change nothing.
     fn advance_looking(&mut self, until: Time, watcher: &mut dyn Watcher) -> Result<(), RunError> {
         loop {
-            let at = self.look_at;
+            let at = self.sample_at;
             if at >= until {
                 self.ssd.advance_to_completion(until);
                 return Ok(());
@@ -606,9 +606,9 @@ impl<'a, S: Ssd + ?Sized> Runner<'a, S> {
             if completes || (until == Time::NEVER && self.ssd.next_event().is_none()) {
                 return Ok(());
             }
-            self.look(at, watcher)?;
-            self.looks += 1;
-            if self.looks.is_multiple_of(LOOKS_EVERY) {
+            self.sample_if_due(at, watcher)?;
+            self.samples += 1;
+            if self.samples.is_multiple_of(SAMPLES_EVERY) {
                 self.report(at, watcher);
                 if self.stopped {
                     return Ok(()); // There may be no further submission, so samples could continue without end.
@@ -618,27 +618,27 @@ impl<'a, S: Ssd + ?Sized> Runner<'a, S> {
     }
 
     /// Passes a sample at `at` to the watcher, if one is due.
-    fn look(&mut self, at: Time, watcher: &mut dyn Watcher) -> Result<(), RunError> {
-        if self.look_at > at {
+    fn sample_if_due(&mut self, at: Time, watcher: &mut dyn Watcher) -> Result<(), RunError> {
+        if self.sample_at > at {
             return Ok(());
         }
         self.take_sample(at);
-        let looked = watcher.look(&self.sample).map_err(RunError::Observer);
-        self.look_at = watcher.next_look();
-        looked
+        let recorded = watcher.record(&self.sample).map_err(RunError::Observer);
+        self.sample_at = watcher.next_sample();
+        recorded
     }
 
     /// Passes the remaining samples up to `end` to the watcher, and the last one.
-    fn look_last(&mut self, end: Time, watcher: &mut dyn Watcher) -> Result<(), RunError> {
-        if !self.measuring || self.look_at == Time::NEVER {
+    fn record_last(&mut self, end: Time, watcher: &mut dyn Watcher) -> Result<(), RunError> {
+        if !self.measuring || self.sample_at == Time::NEVER {
             return Ok(());
         }
-        while self.look_at < end {
-            self.look(self.look_at, watcher)?;
+        while self.sample_at < end {
+            self.sample_if_due(self.sample_at, watcher)?;
         }
         self.take_sample(end);
-        self.look_at = Time::NEVER;
-        watcher.last_look(&self.sample).map_err(RunError::Observer)
+        self.sample_at = Time::NEVER;
+        watcher.record_last(&self.sample).map_err(RunError::Observer)
     }
 
     /// Returns `true` if all requests have completed and there will be no more. `next_time` cannot show this, because
@@ -653,7 +653,7 @@ impl<'a, S: Ssd + ?Sized> Runner<'a, S> {
     fn end_measuring(&mut self, watcher: &mut dyn Watcher) -> Result<(), RunError> {
         let answered = self.seen.results.streams.iter().map(|stream| stream.last).max().unwrap_or(Time::ZERO);
         let end = answered.max(self.ssd.now());
-        self.look_last(end, watcher)?;
+        self.record_last(end, watcher)?;
         let mut last = Sample::default();
         self.ssd.sample(end, &mut last);
         if !self.measuring {
@@ -671,7 +671,7 @@ impl<'a, S: Ssd + ?Sized> Runner<'a, S> {
     /// Adds the time for which requests were outstanding since the last call, before their number changes at `now`.
     #[inline]
     fn count_outstanding(&mut self, now: Time) {
-        if self.look_at == Time::NEVER {
+        if self.sample_at == Time::NEVER {
             return; // No more samples are taken.
         }
         let span = now.since(self.counted_until);

@@ -224,5 +224,5 @@ fn the_number_of_free_blocks_decides_which_capacities_are_accepted() {
     let config = with(61 * 4).expect("three free blocks in each of four planes of 64");
     assert_eq!((config.max_logical_units(), config.max_soft_threshold()), (61 * 4 * 64, Some(3)));
     let error = with(61 * 4 + 1).expect_err("one plane has only two");
-    assert!(error.to_string().contains("or the threshold at most 2"), "{error}");
+    assert!(error.to_string().contains("or gc.soft_threshold at most 2"), "{error}");
 }

@@ -135,7 +135,7 @@ fn used(config: &DeviceConfig, writes: u64) -> (Device, Kept) {
     precondition(&mut device, Precondition::Fill, 1, &mut |_| true).expect("the device is filled");
     let mut flash = Kept::new(config);
     device.make_durable_with(|event, own| flash.apply(event, own)).expect("the device is idle");
-    let (mut rng, mut told) = (Rng::new(1, "checkpoint"), floatgate_core::durability::flash::Outbox::default());
+    let (mut rng, mut reported) = (Rng::new(1, "checkpoint"), floatgate_core::durability::flash::Outbox::default());
     let (units, sectors) = (config.logical_units(), config.sectors_per_unit());
     for _ in 0..writes.div_ceil(32) {
         for _ in 0..32 {
@@ -144,9 +144,9 @@ fn used(config: &DeviceConfig, writes: u64) -> (Device, Kept) {
             device.submit(now, Request::new(now, Operation::Write, lba, sectors));
         }
         drain(&mut device);
-        device.take_flash(&mut told);
-        told.events.iter().for_each(|event| flash.apply(event, &told.own));
-        told.clear();
+        device.take_flash(&mut reported);
+        reported.events.iter().for_each(|event| flash.apply(event, &reported.own));
+        reported.clear();
     }
     (device, flash)
 }

@@ -656,7 +656,7 @@ fn planes_move_pages_together() {
         let (read, program) = (200_000, 100_000);
         for of_command in slices.chunks(8) {
             let start = of_command[0].start.0;
-            let told: Vec<_> =
+            let reported: Vec<_> =
                 of_command.iter().map(|s| (s.phase, s.plane, s.start.0 - start, s.end.0 - start)).collect();
             let cells = 2 * read + READ;
             let end = cells + 2 * program + PROGRAM;
@@ -670,7 +670,7 @@ fn planes_move_pages_together() {
                 (Phase::Cell, 0, cells + 2 * program, end),
                 (Phase::Cell, 1, cells + 2 * program, end),
             ];
-            assert_eq!(told, expected, "{strict}");
+            assert_eq!(reported, expected, "{strict}");
         }
         // Planes that do not work together move the same number of pages.
         let (alone, _) = alike(&[cycles, strict]);
@@ -820,7 +820,7 @@ fn planes_are_read_together_as_often_as_a_model_counts() {
 }
 
 /// Returns the share of time in which the channel transfers data, for a long sequence of pages.
-fn utilisation(overrides: &[&str], operation: Operation, count: u32) -> f64 {
+fn utilization(overrides: &[&str], operation: Operation, count: u32) -> f64 {
     let base = [
         "geometry.channels=1",
         "geometry.page_size=2KiB",
@@ -850,27 +850,27 @@ fn channel_utilization_matches_the_paper() {
     // Hu et al. 2013, Section 5.1 and Figure 19, as interpreted by the closed forms: data cycles only, and 2112 B at
     // 25 ns unless stated otherwise.
     let one = ["geometry.chips=1", "geometry.dies=1", "geometry.planes=1"];
-    assert_close("read", utilisation(&one, Operation::Read, 200), 0.7253, 0.005);
+    assert_close("read", utilization(&one, Operation::Read, 200), 0.7253, 0.005);
     let two_planes = ["geometry.chips=1", "geometry.dies=2", "geometry.planes=2"];
     let together = [&two_planes[..], &["nand.advanced.multi_plane_program=wise", "nand.advanced.strict=true"]].concat();
     // Independent dies: 4 X / (2 X + tPROG). With one command for both dies, the chip accepts the next command when
     // both are done: 4 X / (4 X + tPROG).
     let transfer = 2112.0 * 0.025;
     let independent = 4.0 * transfer / (2.0 * transfer + 200.0);
-    assert_close("interleaved two-plane write", utilisation(&together, Operation::Write, 400), independent, 0.005);
+    assert_close("interleaved two-plane write", utilization(&together, Operation::Write, 400), independent, 0.005);
     assert_eq!((independent * 1000.0).round(), 691.0);
     let one_command = [&together[..], &["nand.concurrency=command", "nand.advanced.interleave=true"]].concat();
     let of_chip = 4.0 * transfer / (4.0 * transfer + 200.0);
-    assert_close("the same as one command", utilisation(&one_command, Operation::Write, 400), of_chip, 0.005);
+    assert_close("the same as one command", utilization(&one_command, Operation::Write, 400), of_chip, 0.005);
     assert_eq!((of_chip * 1000.0).round(), 514.0);
     // 2 chips of 2 dies, 2048 B at 30 ns: 94.0 %.
     let dies = ["geometry.chips=2", "geometry.dies=2", "geometry.planes=1"];
     let slow = [&dies[..], &["bus.transfer_spare=false", "bus.protocol={ sdr = \"30ns\" }"]].concat();
-    assert_close("2 dies x 2 chips", utilisation(&slow, Operation::Write, 400), 0.9400, 0.005);
+    assert_close("2 dies x 2 chips", utilization(&slow, Operation::Write, 400), 0.9400, 0.005);
     // Five chips saturate the channel with writes, four do not.
     let chips = |chips: &str| {
         let set = [chips, "geometry.dies=1", "geometry.planes=1"];
-        utilisation(&set, Operation::Write, 400)
+        utilization(&set, Operation::Write, 400)
     };
     assert_close("4 chips", chips("geometry.chips=4"), 0.8354, 0.005);
     assert_close("5 chips", chips("geometry.chips=5"), 1.0, 0.005);

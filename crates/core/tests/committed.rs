@@ -26,7 +26,7 @@ struct Certain {
 }
 
 impl Certain {
-    fn look(&mut self, device: &mut Device) {
+    fn record(&mut self, device: &mut Device) {
         device.committed_completions(&mut Vec::new(), |tag, finish| {
             assert!(finish >= device.now(), "a completion in the past");
             self.longest = self.longest.max(finish.since(device.now()));
@@ -53,7 +53,7 @@ fn serve(device: &mut Device, requests: &[(u64, u8, u64, u32)]) -> (usize, Time)
         let until = requests.get(index).map_or(Time::NEVER, |request| at + Time::from_us(request.0));
         while let Some(next) = device.next_event_time().filter(|next| *next <= until) {
             device.advance_to(next);
-            certain.look(device);
+            certain.record(device);
         }
         let Some((_, operation, lba, length)) = requests.get(index).copied() else { break };
         at = until;
@@ -61,7 +61,7 @@ fn serve(device: &mut Device, requests: &[(u64, u8, u64, u32)]) -> (usize, Time)
         let operation = [Operation::Read, Operation::Write, Operation::Trim][usize::from(operation % 3)];
         let lba = lba % (sectors - u64::from(length));
         device.submit(at, Request { tag: index as u64, ..Request::new(at, operation, lba, length) });
-        certain.look(device);
+        certain.record(device);
     }
     assert!(certain.open.is_empty(), "certain requests did not complete: {:?}", certain.open);
     (certain.came, certain.longest)

@@ -190,7 +190,7 @@ impl ExternalScheduler for Does {
     fn reconsiders(&self) -> bool {
         self.what == "reads before writes"
     }
-    fn looks(&self) -> bool {
+    fn picks(&self) -> bool {
         self.what != "ranks"
     }
     fn pick(&mut self, queue: &LunQueue, _: Time) -> Result<Option<i64>, Cause> {
@@ -274,8 +274,8 @@ fn work(config: DeviceConfig) -> (Device, Result<String, RunError>) {
     let mut sources: Vec<Box<dyn Source>> = vec![Box::new(load)];
     let outcome = run(&mut device, &mut sources, &mut NoWatcher);
     device.check_invariants().unwrap();
-    let told = outcome.map(|outcome| format!("{:?} {:?} {:?}", device.now(), outcome.counters, outcome.dies));
-    (device, told)
+    let reported = outcome.map(|outcome| format!("{:?} {:?} {:?}", device.now(), outcome.counters, outcome.dies));
+    (device, reported)
 }
 
 #[test]

@@ -121,5 +121,5 @@ fn a_fill_timeout_needs_programs_of_several_units() {
     let overrides = ["controller.fill_timeout=1us".to_owned()];
     let error =
         floatgate_core::config::from_toml(common::BASE, "test.toml", &overrides).expect_err("one unit per program");
-    assert!(error.to_string().contains("takes one mapping unit"), "{error}");
+    assert!(error.to_string().contains("one mapping unit fills a program"), "{error}");
 }

@@ -165,8 +165,8 @@ fn a_probe_records_the_work_of_each_core() {
     // A flush: both units are looked up and allocated. This work belongs to no request.
     let flush = Request::new(Time::ZERO, Operation::Flush, 0, 0);
     serve(&mut device, &[Request { tag: 3, ..flush }]);
-    let told = seen(&device);
-    let last: Vec<_> = told[expected.len()..].iter().map(|w| (w.1, w.3 - w.2, w.4, w.5, w.6)).collect();
+    let reported = seen(&device);
+    let last: Vec<_> = reported[expected.len()..].iter().map(|w| (w.1, w.3 - w.2, w.4, w.5, w.6)).collect();
     let out = |waited| (Task::WriteOut, 6, waited, 1, None);
     let answer = (Task::Answer, 1, 0, 0, Some(3));
     assert_eq!(last, [(Task::Receive, 1, 0, 0, Some(3)), out(0), out(6), answer]);

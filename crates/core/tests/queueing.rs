@@ -6,7 +6,7 @@
 
 mod common;
 
-use common::{Load, assert_close, bus_utilisation, rate};
+use common::{Load, assert_close, bus_utilization, rate};
 use floatgate_core::device::Device;
 use floatgate_core::metrics::results::OperationResults;
 use floatgate_core::sim::request::{Operation, Request};
@@ -36,7 +36,7 @@ struct Row {
     read: Option<(f64, f64)>,
     write: Option<(f64, f64)>,
     rate: f64,
-    utilisation: f64,
+    utilization: f64,
 }
 
 /// Rows with reads only or writes only.
@@ -158,26 +158,26 @@ fn check_row(row: &Row, count: u64) {
         check("writes", outcome.results.of(Operation::Write), write, tolerance.write_p99);
     }
     assert_close(&format!("{name}: requests per second"), rate(&outcome), row.rate, 0.01);
-    assert_close(&format!("{name}: utilization"), bus_utilisation(&device, &outcome), row.utilisation, 0.01);
+    assert_close(&format!("{name}: utilization"), bus_utilization(&device, &outcome), row.utilization, 0.01);
 }
 
 #[test]
 fn reads_or_writes_alone_match_the_reference() {
-    for (placement, reads, depth, mean, p99, rate, utilisation) in PURE {
+    for (placement, reads, depth, mean, p99, rate, utilization) in PURE {
         for scheduler in ["fcfs", "read-first"] {
-            let row = Row { scheduler, placement, reads, depth, mean, p99, read: None, write: None, rate, utilisation };
+            let row = Row { scheduler, placement, reads, depth, mean, p99, read: None, write: None, rate, utilization };
             check_row(&row, 60_000);
         }
     }
 }
 
 fn check_mixed(scheduler: &str) {
-    for (_, placement, depth, (mean, p99), read, write, rate, utilisation) in
+    for (_, placement, depth, (mean, p99), read, write, rate, utilization) in
         MIXED.into_iter().filter(|row| row.0 == scheduler)
     {
         let (read, write) = (Some(read), Some(write));
         let scheduler = if scheduler == "fcfs" { "fcfs" } else { "read-first" };
-        check_row(&Row { scheduler, placement, reads: 70, depth, mean, p99, read, write, rate, utilisation }, 450_000);
+        check_row(&Row { scheduler, placement, reads: 70, depth, mean, p99, read, write, rate, utilization }, 450_000);
     }
 }
 
@@ -240,7 +240,7 @@ fn saturate(chips: u64, operation: Operation, page: &[&str]) -> (f64, f64) {
     });
     let outcome = load.measured_from(Time::from_us(20_000)).run(&mut device);
     assert_eq!(outcome.counters.victims, 0, "garbage collection ran");
-    (rate(&outcome) / 1e3, bus_utilisation(&device, &outcome))
+    (rate(&outcome) / 1e3, bus_utilization(&device, &outcome))
 }
 
 #[test]
@@ -253,10 +253,10 @@ fn a_channel_saturates_at_the_lesser_of_chips_and_bus() {
         for chips in 1..=8 {
             for (operation, cell) in [(Operation::Read, read), (Operation::Write, 200.0)] {
                 let busy: f64 = (chips as f64 * transfer / (cell + transfer)).min(1.0);
-                let (rate, utilisation) = saturate(chips, operation, &part);
+                let (rate, utilization) = saturate(chips, operation, &part);
                 let name = format!("{operation:?} of {chips} chips, {transfer} us per page");
                 assert_close(&format!("{name}: pages per ms"), rate, busy / transfer * 1e3, 0.002);
-                assert_close(&format!("{name}: utilization"), utilisation, busy, 0.002);
+                assert_close(&format!("{name}: utilization"), utilization, busy, 0.002);
             }
         }
     }

@@ -37,15 +37,15 @@ impl Watcher for Collector {
     fn progress(&mut self, _: Progress) -> bool {
         true
     }
-    fn next_look(&self) -> Time {
-        self.series.next_look()
+    fn next_sample(&self) -> Time {
+        self.series.next_sample()
     }
-    fn look(&mut self, sample: &Sample) -> Result<(), String> {
-        self.series.look(sample);
+    fn record(&mut self, sample: &Sample) -> Result<(), String> {
+        self.series.record(sample);
         Ok(())
     }
-    fn last_look(&mut self, sample: &Sample) -> Result<(), String> {
-        self.series.last_look(sample);
+    fn record_last(&mut self, sample: &Sample) -> Result<(), String> {
+        self.series.record_last(sample);
         Ok(())
     }
     fn wants_slices(&self) -> bool {
@@ -108,7 +108,7 @@ fn a_watcher_changes_nothing() {
                 watched.array_mut().set_probe(Some(Probe::new(Time::ZERO, Time::NEVER).with_waits()));
                 let mut collector = Collector::new(width);
                 let outcome = watch(&mut watched, pace, Time::ZERO, &mut collector);
-                let told = |device: &Device, outcome: &Outcome| {
+                let reported = |device: &Device, outcome: &Outcome| {
                     let all = outcome.results.all();
                     format!(
                         "{:?} {:?} {:?} {:?} {} {} {:?}",
@@ -121,7 +121,11 @@ fn a_watcher_changes_nothing() {
                         device.now(),
                     )
                 };
-                assert_eq!(told(&watched, &outcome), told(&plain, &expected), "{overrides:?} {pace:?} {width:?}");
+                assert_eq!(
+                    reported(&watched, &outcome),
+                    reported(&plain, &expected),
+                    "{overrides:?} {pace:?} {width:?}"
+                );
                 assert!(collector.slices.len() > 5_000);
             }
         }
@@ -165,13 +169,13 @@ fn windows_have_the_counts_of_the_buffer() {
         let mut collector = Collector::new(width);
         let outcome = run(&mut device, &mut sources, &mut collector).unwrap();
         let windows = collector.series.take_closed();
-        let told = windows.iter().map(|window| {
+        let reported = windows.iter().map(|window| {
             let of = &window.buffer;
             let (reads, writes) = ([of.reads_hit, of.reads_partial, of.reads_miss], [of.writes_hit, of.writes_new]);
             (window.buffer_units, reads, writes, of.evictions.iter().sum::<u64>(), of.written_back)
         });
         if width != Width::Adaptive {
-            assert_eq!(told.collect::<Vec<_>>(), expected);
+            assert_eq!(reported.collect::<Vec<_>>(), expected);
         }
         let counted = windows.iter().fold(Default::default(), |sum, window: &Window| window.buffer.plus(&sum));
         assert_eq!(counted, outcome.controller.buffer);
@@ -284,10 +288,10 @@ fn waits_are_those_computed_by_hand() {
     let probe = device.array().probe().unwrap();
     let mut waits: Vec<_> = probe.slices().iter().filter(|slice| slice.phase == Phase::Wait).collect();
     waits.sort_by_key(|slice| slice.tag);
-    let told: Vec<_> = waits.iter().map(|slice| (slice.start, slice.end, slice.lpn)).collect();
+    let reported: Vec<_> = waits.iter().map(|slice| (slice.start, slice.end, slice.lpn)).collect();
     // The first chip is free when its data were transferred, at 127.4 us. The other one starts at once.
     let free = Time::from_ns(127_400);
-    assert_eq!(told, [(Time::ZERO, Time::ZERO, 0), (Time::ZERO, free, 4), (Time::ZERO, Time::ZERO, 2)]);
+    assert_eq!(reported, [(Time::ZERO, Time::ZERO, 0), (Time::ZERO, free, 4), (Time::ZERO, Time::ZERO, 2)]);
 }
 
 #[test]

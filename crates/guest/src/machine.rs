@@ -130,26 +130,26 @@ impl Machine<'_> {
 
     /// Writes the guest's archive, followed by an archive with the settings of this machine.
     fn write_initrd(&self, path: &Path) -> Result<(), GuestError> {
-        let mut told = Archive::default();
-        told.text("floatgate/front", self.disk.front());
-        told.text("floatgate/device", self.disk.device());
+        let mut reported = Archive::default();
+        reported.text("floatgate/front", self.disk.front());
+        reported.text("floatgate/device", self.disk.device());
         if let Disk::Nbd(port) = self.disk {
-            told.text("floatgate/port", &port.to_string());
+            reported.text("floatgate/port", &port.to_string());
         }
         if let Some(command) = self.command {
-            told.text("floatgate/command", &format!("{command}\n"));
+            reported.text("floatgate/command", &format!("{command}\n"));
         }
         for file in self.files {
             let name = file.file_name().unwrap_or_default().to_string_lossy();
             let bytes = fs::read(file).map_err(GuestError::at(file))?;
-            told.add(&format!("root/{name}"), Entry::File { bytes, runs: true });
+            reported.add(&format!("root/{name}"), Entry::File { bytes, runs: true });
         }
         let copied = || -> io::Result<()> {
             let mut out = fs::File::create(path)?;
             let length = io::copy(&mut fs::File::open(&self.guest.initrd)?, &mut out)?;
             out.write_all(&[0; 3][..(length.next_multiple_of(4) - length) as usize])?;
             let mut out = io::BufWriter::new(out);
-            told.write(&mut out)?;
+            reported.write(&mut out)?;
             out.flush()
         };
         copied().map_err(GuestError::at(&self.guest.initrd))

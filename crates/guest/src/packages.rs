@@ -88,7 +88,7 @@ impl Cache {
 fn archives(packages: &[String]) -> Result<Vec<String>, GuestError> {
     let mut command = Command::new("apt-get");
     command.args(["download", "--print-uris"]).args(packages);
-    let told = output(command, FETCHES).map_err(|error| match error {
+    let reported = output(command, FETCHES).map_err(|error| match error {
         GuestError::Failed { said, .. } if said.contains("Unable to locate package") => {
             let name = said.rsplit("Unable to locate package").next().unwrap_or_default();
             GuestError::UnknownPackage(name.trim().to_owned())
@@ -98,14 +98,14 @@ fn archives(packages: &[String]) -> Result<Vec<String>, GuestError> {
         }
         other => other,
     })?;
-    let mut named: Vec<&str> = told.lines().filter_map(archive_of).collect();
+    let mut named: Vec<&str> = reported.lines().filter_map(archive_of).collect();
     let find = |package: &String| {
         let begins = format!("{package}_");
         let at = named.iter().position(|name| name.starts_with(&begins))?;
         Some(named.swap_remove(at).to_owned())
     };
     let found: Option<Vec<String>> = packages.iter().map(find).collect();
-    found.ok_or_else(|| GuestError::Unusable(format!("apt-get does not print the locations of packages: {told}")))
+    found.ok_or_else(|| GuestError::Unusable(format!("apt-get does not print the locations of packages: {reported}")))
 }
 
 /// Returns the file name in a line of `--print-uris`: 'URI' NAME SIZE HASH.
@@ -117,11 +117,11 @@ fn archive_of(line: &str) -> Option<&str> {
 pub fn kernel() -> Result<String, GuestError> {
     let mut command = Command::new("apt-cache");
     command.args(["depends", "--important", KERNEL]);
-    let told = output(command, FETCHES).map_err(|error| match error {
+    let reported = output(command, FETCHES).map_err(|error| match error {
         GuestError::Failed { .. } => GuestError::UnknownPackage(KERNEL.to_owned()),
         other => other,
     })?;
-    let depends = told.lines().filter_map(|line| line.trim().strip_prefix("Depends: "));
+    let depends = reported.lines().filter_map(|line| line.trim().strip_prefix("Depends: "));
     let mut kernels = depends.filter(|name| name.starts_with("linux-image-"));
     kernels.next().map(str::to_owned).ok_or_else(|| GuestError::UnknownPackage(KERNEL.to_owned()))
 }
@@ -155,8 +155,8 @@ pub fn dependencies(packages: &[String]) -> Result<Vec<String>, GuestError> {
     let mut command = Command::new("apt-cache");
     command.args(["depends", "--recurse", "--important", "--no-conflicts", "--no-breaks", "--no-replaces"]);
     command.args(packages);
-    let told = output(command, FETCHES)?;
-    Ok(closure(packages, &direct(&told)))
+    let reported = output(command, FETCHES)?;
+    Ok(closure(packages, &direct(&reported)))
 }
 
 /// Returns the direct and indirect dependencies of `packages`.
@@ -179,11 +179,11 @@ fn closure(packages: &[String], direct: &BTreeMap<&str, Vec<&str>>) -> Vec<Strin
 /// Parses the output of `apt-cache depends --recurse`: returns the direct dependencies of each package. A line with the
 /// package is followed by a line for each dependency, which begins with `|` if the next line is an alternative.
 /// Packages that provide a dependency follow it, further indented.
-fn direct(told: &str) -> BTreeMap<&str, Vec<&str>> {
+fn direct(reported: &str) -> BTreeMap<&str, Vec<&str>> {
     let mut found: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     let mut package = "";
     let (mut is_settled, mut alternative_follows) = (true, false);
-    for line in told.lines() {
+    for line in reported.lines() {
         let Some(indented) = line.strip_prefix(' ') else {
             package = line;
             (is_settled, alternative_follows) = (true, false);
@@ -226,14 +226,14 @@ mod tests {
 
     #[test]
     fn one_alternative_is_chosen_and_installers_are_skipped() {
-        let told = "nvme-cli\n  Depends: uuid-runtime\n  Depends: libnvme1\n\
+        let reported = "nvme-cli\n  Depends: uuid-runtime\n  Depends: libnvme1\n\
                     uuid-runtime\n  PreDepends: init-system-helpers\n  Depends: libsystemd0\n    libelogind0\n\
                     libsystemd0\n  Depends: libgcrypt20\n\
                     libelogind0\n  Depends: libcap2\n\
                     init-system-helpers\n |Depends: usrmerge\n  Depends: usr-is-merged\n    usrmerge\n\
                     libnvme1\n |Depends: <debconf-2.0>\n    cdebconf\n    debconf\n  Depends: debconf\n\
                     \x20 Depends: <perl:any>\n    perl\n |Depends: a\n |Depends: b\n  Depends: c\n  Depends: d\n";
-        let direct = direct(told);
+        let direct = direct(reported);
         assert_eq!(direct["uuid-runtime"], ["init-system-helpers", "libsystemd0"]);
         assert_eq!(direct["init-system-helpers"], ["usrmerge"]);
         assert_eq!(direct["libnvme1"], ["cdebconf", "perl", "a", "d"]);

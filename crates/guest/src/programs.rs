@@ -144,14 +144,14 @@ impl<'a> Shelf<'a> {
         for program in programs {
             let mut command = Command::new(loader);
             command.args(["--inhibit-cache", "--library-path", &folders.join(":"), "--list"]).arg(program);
-            let told = match output(command, "lists the libraries that a program needs") {
-                Ok(told) => told,
+            let reported = match output(command, "lists the libraries that a program needs") {
+                Ok(reported) => reported,
                 // The loader refuses programs that need no library.
                 Err(GuestError::Failed { .. }) => continue,
                 Err(other) => return Err(other),
             };
             needed.insert(loader.clone());
-            for (name, found) in resolved(&told) {
+            for (name, found) in resolved(&reported) {
                 let is_ours = |path: &&Path| self.roots.iter().any(|root| path.starts_with(root));
                 // A library that the loader found on the host is not in the guest.
                 match found.map(Path::new).filter(is_ours) {
@@ -167,8 +167,8 @@ impl<'a> Shelf<'a> {
 /// Parses the output of the loader: returns each library, and its file if it was found. Each line is `NAME => PATH
 /// (ADDRESS)` or `NAME => not found`. Lines for the library that the kernel provides and for the loader itself have no
 /// arrow.
-fn resolved(told: &str) -> impl Iterator<Item = (&str, Option<&str>)> {
-    told.lines().filter_map(|line| {
+fn resolved(reported: &str) -> impl Iterator<Item = (&str, Option<&str>)> {
+    reported.lines().filter_map(|line| {
         let (name, place) = line.trim().split_once(" => ")?;
         let path = place.rsplit_once(" (").map(|(path, _)| path);
         (!name.contains("ld-linux")).then_some((name, path))
@@ -181,10 +181,10 @@ mod tests {
 
     #[test]
     fn the_output_of_the_loader_names_libraries() {
-        let told = "\tlinux-vdso.so.1 (0x7ff)\n\tlibz.so.1 => /a/libz.so.1 (0x7f)\n\tlibx.so.2 => not found\n\
+        let reported = "\tlinux-vdso.so.1 (0x7ff)\n\tlibz.so.1 => /a/libz.so.1 (0x7f)\n\tlibx.so.2 => not found\n\
                     \t/lib64/ld-linux-x86-64.so.2 (0x7f)\n";
         let expected = [("libz.so.1", Some("/a/libz.so.1")), ("libx.so.2", None)];
-        assert_eq!(resolved(told).collect::<Vec<_>>(), expected);
+        assert_eq!(resolved(reported).collect::<Vec<_>>(), expected);
     }
 
     #[test]

@@ -51,11 +51,11 @@ impl DeviceConfig {
         let is_offered = |path, name: &str| offers.iter().any(|offer| (offer.path(), offer.name()) == (path, name));
         let policies = self.chosen.config.externals().into_iter();
         let policies = policies.filter(|(path, config)| !is_offered(path, &config.name));
-        let told = policies.map(|(path, config)| {
+        let reported = policies.map(|(path, config)| {
             let options = serde_json::Value::from(config.options.clone()).to_string();
             (path, config.name.clone(), config.source.clone(), options)
         });
-        told.collect()
+        reported.collect()
     }
 
     /// Returns the same device with functions that build these policies, indexed by the path of the key.

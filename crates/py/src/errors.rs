@@ -76,12 +76,12 @@ pub fn enter<T: Send>(
     progress: Option<Py<PyAny>>,
     work: impl FnOnce(&Frontend) -> Result<T, Stopped> + Send,
 ) -> PyResult<T> {
-    let (done, heard) = py.detach(|| {
+    let (done, received) = py.detach(|| {
         let frontend = Frontend::new(progress);
         let done = catch_unwind(AssertUnwindSafe(|| work(&frontend)));
         (done.map_err(|panic| text_of(panic.as_ref())), frontend.into_error())
     });
-    match (heard, done) {
+    match (received, done) {
         (Some(error), _) => Err(error),
         (None, Ok(done)) => done.map_err(|stopped| raised(py, &stopped)),
         (None, Err(panic)) => Err(exception(

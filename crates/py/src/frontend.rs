@@ -27,7 +27,7 @@ struct Shared {
 struct State {
     part: &'static str,
     share: Option<f64>,
-    asked: Instant,
+    requested: Instant,
     /// Exception that a signal or `progress` raised.
     error: Option<PyErr>,
 }
@@ -51,14 +51,14 @@ impl Shared {
             }
             (state.part, state.share)
         };
-        let asked = Python::attach(|py| {
+        let requested = Python::attach(|py| {
             py.check_signals()?;
             match &self.progress {
                 Some(progress) => progress.call1(py, (part, share)).map(|_| ()),
                 None => Ok(()),
             }
         });
-        if let Err(error) = asked {
+        if let Err(error) = requested {
             self.state().error = Some(error);
         }
     }
@@ -66,10 +66,10 @@ impl Shared {
     fn wants_end(&self) -> bool {
         let now = now();
         let mut state = self.state();
-        if state.error.is_some() || now.duration_since(state.asked) < EVERY {
+        if state.error.is_some() || now.duration_since(state.requested) < EVERY {
             return state.error.is_some();
         }
-        state.asked = now;
+        state.requested = now;
         drop(state);
         self.ask();
         self.state().error.is_some()
@@ -79,7 +79,7 @@ impl Shared {
 impl Frontend {
     /// Creates the frontend. `progress` is called with the name of the part and its completed share.
     pub fn new(progress: Option<Py<PyAny>>) -> Frontend {
-        let state = State { part: "", share: None, asked: now(), error: None };
+        let state = State { part: "", share: None, requested: now(), error: None };
         Frontend(Arc::new(Shared { progress, state: Mutex::new(state) }))
     }
 

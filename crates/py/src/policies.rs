@@ -124,8 +124,8 @@ impl Provider for Policies {
         }
         python(|py| {
             let policy = self.make(py, wanted)?;
-            let (looks, reconsiders) = policy.call_method0(py, "_looks")?.extract(py)?;
-            Ok(Box::new(Scheduler { policy, looks, reconsiders }) as Box<dyn ExternalScheduler>)
+            let (picks, reconsiders) = policy.call_method0(py, "_picks")?.extract(py)?;
+            Ok(Box::new(Scheduler { policy, picks, reconsiders }) as Box<dyn ExternalScheduler>)
         })
     }
 }
@@ -294,7 +294,7 @@ impl ExternalAllocation for Allocation {
 /// Scheduler, with the methods that it overrides.
 struct Scheduler {
     policy: Py<PyAny>,
-    looks: bool,
+    picks: bool,
     reconsiders: bool,
 }
 
@@ -310,8 +310,8 @@ impl ExternalScheduler for Scheduler {
         self.reconsiders
     }
 
-    fn looks(&self) -> bool {
-        self.looks
+    fn picks(&self) -> bool {
+        self.picks
     }
 
     fn pick(&mut self, queue: &LunQueue, now: Time) -> Result<Option<i64>, Cause> {
@@ -333,10 +333,10 @@ impl ExternalScheduler for Scheduler {
     }
 
     fn fork(&self) -> Result<Box<dyn ExternalScheduler>, Cause> {
-        let Scheduler { looks, reconsiders, .. } = *self;
+        let Scheduler { picks, reconsiders, .. } = *self;
         python(|py| {
             let policy = fork(py, &self.policy)?;
-            Ok(Box::new(Scheduler { policy, looks, reconsiders }) as Box<dyn ExternalScheduler>)
+            Ok(Box::new(Scheduler { policy, picks, reconsiders }) as Box<dyn ExternalScheduler>)
         })
     }
 }

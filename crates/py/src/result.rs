@@ -6,7 +6,7 @@ use arrow_pyarrow::{PyArrowType, Table as PyTable};
 use floatgate_core::metrics::summary::Summary;
 use floatgate_report::columns::run_in;
 use floatgate_report::columns::series::{Row, read_rows};
-use floatgate_report::compare::{Comparison, Run, grouped, labelled_group};
+use floatgate_report::compare::{Comparison, Run, grouped, labeled_group};
 use floatgate_report::digests::{self, Checked};
 use floatgate_report::html;
 use pyo3::prelude::*;
@@ -66,18 +66,18 @@ pub fn report(py: Python<'_>, summary: &str, series: Option<PyArrowType<PyTable>
 }
 
 /// Results for a comparison: their label, `true` if the user made them a group, and the path and summary of each.
-type Labelled = (String, bool, Vec<(String, String)>);
+type Labeled = (String, bool, Vec<(String, String)>);
 
 /// Returns a comparison as JSON, as text and as a page. Results that the user did not group, and that differ only in
 /// their seed, become one group.
 #[pyfunction]
-pub fn compare(py: Python<'_>, results: Vec<Labelled>) -> PyResult<(String, String, String)> {
+pub fn compare(py: Python<'_>, results: Vec<Labeled>) -> PyResult<(String, String, String)> {
     let (mut groups, mut others) = (Vec::new(), Vec::new());
     for (label, is_group, runs) in results {
         let run = |(path, json): (String, String)| Ok(Run { summary: read(py, &path, &json)?, path, note: None });
         let runs = runs.into_iter().map(run).collect::<PyResult<Vec<Run>>>()?;
         if is_group {
-            let group = labelled_group(&label, runs);
+            let group = labeled_group(&label, runs);
             groups.push(group.map_err(|error| exception(py, "ResultError", &error.to_string()))?);
         } else {
             others.extend(runs.into_iter().map(|run| (label.clone(), run)));

@@ -168,19 +168,19 @@ impl Observer for Kept {
         Ok(())
     }
 
-    fn next_look(&self) -> Time {
-        self.windows.as_ref().map_or(Time::NEVER, |(series, _)| series.next_look())
+    fn next_sample(&self) -> Time {
+        self.windows.as_ref().map_or(Time::NEVER, |(series, _)| series.next_sample())
     }
 
-    fn look(&mut self, sample: &Sample) -> io::Result<()> {
+    fn record(&mut self, sample: &Sample) -> io::Result<()> {
         let Some((series, _)) = &mut self.windows else { return Ok(()) };
-        series.look(sample);
+        series.record(sample);
         if series.is_streamed() { self.write_windows() } else { Ok(()) }
     }
 
-    fn last_look(&mut self, sample: &Sample) -> io::Result<()> {
+    fn record_last(&mut self, sample: &Sample) -> io::Result<()> {
         if let Some((series, _)) = &mut self.windows {
-            series.last_look(sample);
+            series.record_last(sample);
         }
         self.write_windows()
     }

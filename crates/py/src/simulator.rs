@@ -138,24 +138,24 @@ impl Simulator {
         at: u64,
         fua: bool,
     ) -> PyResult<u64> {
-        let told = |text: String| exception(py, "WorkloadError", &text);
+        let reported = |text: String| exception(py, "WorkloadError", &text);
         let known = Operation::ALL.into_iter().find(|known| known.name() == operation);
         let Some(operation) = known else {
             let names = Operation::ALL.map(Operation::name).join(", ");
-            return Err(told(format!("invalid operation `{operation}`: expected one of {names}")));
+            return Err(reported(format!("invalid operation `{operation}`: expected one of {names}")));
         };
         if at < self.device.now().ps() {
             let now = self.device.now().ps();
-            return Err(told(format!("a request at {at} ps is before the clock, which is at {now} ps")));
+            return Err(reported(format!("a request at {at} ps is before the clock, which is at {now} ps")));
         }
         if Time(at) > Time::LAST {
-            return Err(told(format!(
+            return Err(reported(format!(
                 "a request at {at} ps is after the end of simulated time, {} ps",
                 Time::LAST.ps()
             )));
         }
         if (sectors == 0) != (operation == Operation::Flush) {
-            return Err(told(
+            return Err(reported(
                 "invalid length: a flush must have length 0, and every other request more than 0".to_owned(),
             ));
         }

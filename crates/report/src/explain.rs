@@ -25,7 +25,7 @@ use crate::command::{again, quoted};
 use crate::digests::Checked;
 
 pub use choice::Choice;
-use parts::Asked;
+use parts::Requested;
 pub use parts::{
     Blocker, Explanation, OlderExplanation, OperationExplanation, OrderExplanation, PartExplanation, PhaseExplanation,
     Standing, TimelineExplanation, WaitExplanation,
@@ -61,17 +61,17 @@ pub fn tell(directory: &Path, choice: &Choice) -> Result<Explanation> {
     checked.file(&requests)?;
     checked.run(&requests, run_of(&requests)?.as_deref())?;
     let number = choice.find(&requests)?;
-    let Some((asked, mut explanation)) = of_request(&requests, number, &result.config)? else {
+    let Some((requested, mut explanation)) = of_request(&requests, number, &result.config)? else {
         let there = choice::There::of(&requests)?.said();
         bail!("no request {number}: {} {there}", requests.display())
     };
-    let among = choice.among().unwrap_or(Some(asked.operation));
+    let among = choice.among().unwrap_or(Some(requested.operation));
     explanation.note = checked.note();
-    explanation.standing = standing(&requests, among, asked.latency())?;
+    explanation.standing = standing(&requests, among, requested.latency())?;
     let timeline = directory.join("timeline.json.gz");
     if timeline.exists() {
         checked.file(&timeline)?;
-        let mut witness = blame::witness(&timeline, &asked, &result.config_digest, &checked)?;
+        let mut witness = blame::witness(&timeline, &requested, &result.config_digest, &checked)?;
         if !matches!(result.config.allocation, AllocationConfig::Static(_)) {
             let writes = witness.operations.iter_mut().filter(|operation| operation.what == "host write");
             writes.for_each(|write| write.any_die = true);
@@ -80,13 +80,13 @@ pub fn tell(directory: &Path, choice: &Choice) -> Result<Explanation> {
             (Some(witness.operations), witness.order, Some(witness.covered));
     }
     if explanation.timeline.as_ref().is_none_or(|timeline| !timeline.covers) {
-        explanation.rerun = Some(rerun(&result, directory, &requests, &asked));
+        explanation.rerun = Some(rerun(&result, directory, &requests, &requested));
     }
     Ok(explanation)
 }
 
 /// Reads the data of a request from the file of requests.
-fn of_request(requests: &Path, number: u64, config: &DeviceConfig) -> Result<Option<(Asked, Explanation)>> {
+fn of_request(requests: &Path, number: u64, config: &DeviceConfig) -> Result<Option<(Requested, Explanation)>> {
     let mut found = None;
     find_request(requests, number, &mut |record| {
         let us = |time: Time| time.as_us();
@@ -94,10 +94,10 @@ fn of_request(requests: &Path, number: u64, config: &DeviceConfig) -> Result<Opt
         let share = |time: Time| if latency > Time::ZERO { time.as_us() / latency.as_us() } else { 0.0 };
         let part =
             |part: &Part, time: Time| PartExplanation { part: part.name(), us: time.as_us(), share: share(time) };
-        let told = record.breakdown.map(|b| Part::ALL.iter().map(|p| part(p, b.of(*p))).collect());
+        let reported = record.breakdown.map(|b| Part::ALL.iter().map(|p| part(p, b.of(*p))).collect());
         let spent = |part: Part| record.breakdown.map_or(Time::ZERO, |breakdown| breakdown.of(part));
         let lpn = |sector: u64| sector / u64::from(config.sectors_per_unit());
-        let asked = Asked {
+        let requested = Requested {
             number,
             operation: record.operation,
             arrival: record.arrival,
@@ -119,7 +119,7 @@ fn of_request(requests: &Path, number: u64, config: &DeviceConfig) -> Result<Opt
             finish_us: us(record.finish),
             latency_us: us(latency),
             standing: Standing { among: "all", of: 0, faster: 0, slower: 0 },
-            parts: told,
+            parts: reported,
             channels: record.breakdown.map(|breakdown| breakdown.channels),
             order: None,
             operations: None,
@@ -127,7 +127,7 @@ fn of_request(requests: &Path, number: u64, config: &DeviceConfig) -> Result<Opt
             rerun: None,
             note: None,
         };
-        found = Some((asked, explanation));
+        found = Some((requested, explanation));
         Ok(())
     })?;
     Ok(found)
@@ -151,11 +151,11 @@ const MARGIN_MS: u64 = 10;
 
 /// Returns the command that produces the same result with a timeline that covers the request. If the command of the run
 /// is unknown, returns only the options.
-fn rerun(result: &Summary, directory: &Path, requests: &Path, asked: &Asked) -> String {
+fn rerun(result: &Summary, directory: &Path, requests: &Path, requested: &Requested) -> String {
     const MS: u64 = 1_000_000_000;
-    let margin = MARGIN_MS.max(asked.latency().ps() / MS / 4);
-    let from = (asked.arrival.ps() / MS).saturating_sub(margin + asked.before.ps().div_ceil(MS));
-    let to = (asked.finish.ps() / MS).saturating_add(margin + 1);
+    let margin = MARGIN_MS.max(requested.latency().ps() / MS / 4);
+    let from = (requested.arrival.ps() / MS).saturating_sub(margin + requested.before.ps().div_ceil(MS));
+    let to = (requested.finish.ps() / MS).saturating_add(margin + 1);
     let form = requests.extension().unwrap_or_default().to_string_lossy();
     let options = format!("--requests={form} --timeline={from}ms..{to}ms");
     match again(result) {

@@ -46,50 +46,50 @@ impl Figure {
 
 /// Style of a data series: color, dash of lines, marker, and pattern of bars.
 #[derive(Clone, Copy, Debug)]
-pub struct Look {
-    colour: &'static str,
+pub struct Style {
+    color: &'static str,
     dash: &'static str,
     marker: &'static str,
     pattern: &'static str,
 }
 
-const LOOKS: [Look; 10] = [
-    Look { colour: "#0072b2", dash: "solid", marker: "circle", pattern: "" },
-    Look { colour: "#d55e00", dash: "dash", marker: "square", pattern: "/" },
-    Look { colour: "#009e73", dash: "dot", marker: "diamond", pattern: "x" },
-    Look { colour: "#cc79a7", dash: "dashdot", marker: "triangle-up", pattern: "." },
-    Look { colour: "#e69f00", dash: "longdash", marker: "cross", pattern: "\\" },
-    Look { colour: "#56b4e9", dash: "longdashdot", marker: "x", pattern: "-" },
-    Look { colour: "#7f7f7f", dash: "solid", marker: "star", pattern: "|" },
-    Look { colour: "#b59f00", dash: "dash", marker: "hexagon", pattern: "+" },
-    Look { colour: "#8c6bb1", dash: "dot", marker: "triangle-down", pattern: "/" },
-    Look { colour: "#a6611a", dash: "dashdot", marker: "bowtie", pattern: "x" },
+const STYLES: [Style; 10] = [
+    Style { color: "#0072b2", dash: "solid", marker: "circle", pattern: "" },
+    Style { color: "#d55e00", dash: "dash", marker: "square", pattern: "/" },
+    Style { color: "#009e73", dash: "dot", marker: "diamond", pattern: "x" },
+    Style { color: "#cc79a7", dash: "dashdot", marker: "triangle-up", pattern: "." },
+    Style { color: "#e69f00", dash: "longdash", marker: "cross", pattern: "\\" },
+    Style { color: "#56b4e9", dash: "longdashdot", marker: "x", pattern: "-" },
+    Style { color: "#7f7f7f", dash: "solid", marker: "star", pattern: "|" },
+    Style { color: "#b59f00", dash: "dash", marker: "hexagon", pattern: "+" },
+    Style { color: "#8c6bb1", dash: "dot", marker: "triangle-down", pattern: "/" },
+    Style { color: "#a6611a", dash: "dashdot", marker: "bowtie", pattern: "x" },
 ];
 
-impl Look {
+impl Style {
     /// Returns the style of the series with this index. Styles repeat after ten.
-    pub fn of(index: usize) -> Look {
-        LOOKS[index % LOOKS.len()]
+    pub fn of(index: usize) -> Style {
+        STYLES[index % STYLES.len()]
     }
 
     /// Returns the style of an operation, which is the same in all figures.
-    pub fn of_operation(name: &str) -> Look {
+    pub fn of_operation(name: &str) -> Style {
         let all = ["read", "write", "trim", "write_zeroes", "flush", "", "all"];
-        Look::of(all.iter().position(|operation| *operation == name).unwrap_or(5))
+        Style::of(all.iter().position(|operation| *operation == name).unwrap_or(5))
     }
 
     /// Returns the options of a line with few markers.
     pub fn line(self) -> Value {
         json!({
             "mode": "lines+markers",
-            "line": { "color": self.colour, "dash": self.dash, "width": 2 },
-            "marker": { "color": self.colour, "symbol": self.marker, "size": 7, "maxdisplayed": 14 },
+            "line": { "color": self.color, "dash": self.dash, "width": 2 },
+            "marker": { "color": self.color, "symbol": self.marker, "size": 7, "maxdisplayed": 14 },
         })
     }
 
     /// Returns the options of bars.
     pub fn bars(self) -> Value {
-        let mut marker = json!({ "color": self.colour, "line": { "color": "#333333", "width": 0.5 } });
+        let mut marker = json!({ "color": self.color, "line": { "color": "#333333", "width": 0.5 } });
         if !self.pattern.is_empty() {
             marker["pattern"] = json!({ "shape": self.pattern, "fillmode": "overlay", "fgcolor": "#ffffff",
                 "fgopacity": 0.9, "size": 7, "solidity": 0.25 });
@@ -235,13 +235,13 @@ mod tests {
         assert_eq!(axis(&[100.0, 200.0])["dtick"], "D1");
         assert_eq!(axis(&[100.0, 2000.0])["dtick"], "D2");
         let labels = &axis(&[90.0, 2000.0])["labelalias"];
-        let told = ["20\u{b5}", "900\u{b5}", "2m", "10m"].map(|label| labels[label].as_str());
-        assert_eq!(told, [Some("20\u{b5}s"), Some("900\u{b5}s"), Some("2ms"), None]);
+        let reported = ["20\u{b5}", "900\u{b5}", "2m", "10m"].map(|label| labels[label].as_str());
+        assert_eq!(reported, [Some("20\u{b5}s"), Some("900\u{b5}s"), Some("2ms"), None]);
     }
 
     #[test]
     fn lone_points_have_markers() {
-        let line = |y: Value| trace("reads", Look::of(0).line(), json!({ "x": [0, 1, 2, 3, 4, 5], "y": y }));
+        let line = |y: Value| trace("reads", Style::of(0).line(), json!({ "x": [0, 1, 2, 3, 4, 5], "y": y }));
         let drawn = with_lone_points(vec![line(json!([7, null, 8, 9, null, 5])), line(json!([1, 2, 3, 4, 5, null]))]);
         assert_eq!(drawn.len(), 3, "the second line has no isolated points");
         let lone = &drawn[1];
@@ -252,11 +252,11 @@ mod tests {
 
     #[test]
     fn looks_differ_without_color() {
-        let looks: Vec<_> = (0..LOOKS.len()).map(Look::of).collect();
-        for (index, look) in looks.iter().enumerate() {
-            let same = looks[..index].iter().find(|other| other.marker == look.marker);
-            assert!(same.is_none(), "{look:?} has the same marker as another style");
+        let looks: Vec<_> = (0..STYLES.len()).map(Style::of).collect();
+        for (index, style) in looks.iter().enumerate() {
+            let same = looks[..index].iter().find(|other| other.marker == style.marker);
+            assert!(same.is_none(), "{style:?} has the same marker as another style");
         }
-        assert_eq!(Look::of(11).marker, Look::of(1).marker);
+        assert_eq!(Style::of(11).marker, Style::of(1).marker);
     }
 }

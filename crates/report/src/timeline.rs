@@ -627,7 +627,7 @@ pub fn read_timeline(path: &Path, each: &mut dyn FnMut(&Value) -> Result<()>) ->
 
 /// Reads a timeline like [`read_timeline`], from any input. `name` is the name of the input, for error messages.
 pub fn read_events(input: impl Read, name: &str, each: &mut dyn FnMut(&Value) -> Result<()>) -> Result<Covered> {
-    let told = || format!("cannot read {name}");
+    let reported = || format!("cannot read {name}");
     let mut input = BufReader::with_capacity(1 << 18, MultiGzDecoder::new(BufReader::new(input)));
     let mut line = String::new();
     let head = read_line(&mut input, &mut line).and_then(|()| Ok(serde_json::from_str(&format!("{line}]}}"))?));
@@ -640,19 +640,19 @@ pub fn read_events(input: impl Read, name: &str, each: &mut dyn FnMut(&Value) ->
         "{name} does not have schema {SCHEMA}, which this version of floatgate reads; run the simulation again"
     );
     let run = loop {
-        read_line(&mut input, &mut line).with_context(told)?;
+        read_line(&mut input, &mut line).with_context(reported)?;
         match line.trim_end_matches(',') {
             end if end.starts_with(']') => {
                 // Adds the start of an object, so that the end of the event list and the keys after it can be parsed.
-                let end: Value = serde_json::from_str(&format!("{{\"events\":[{end}")).with_context(told)?;
+                let end: Value = serde_json::from_str(&format!("{{\"events\":[{end}")).with_context(reported)?;
                 let run = end["run"].as_str().map(str::to_owned);
                 // Compressed data are checked only when their end is read.
-                read_line(&mut input, &mut line).with_context(told)?;
+                read_line(&mut input, &mut line).with_context(reported)?;
                 anyhow::ensure!(line.is_empty(), "{name} has data after its end: it was changed after it was written");
                 break run;
             }
             "" => anyhow::bail!("{name} is truncated; run the simulation again"),
-            event => each(&serde_json::from_str(event).with_context(told)?)?,
+            event => each(&serde_json::from_str(event).with_context(reported)?)?,
         }
     };
     Ok(Covered {

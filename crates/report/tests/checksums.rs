@@ -26,8 +26,8 @@ fn requests(path: &Path, folder: &Path) {
         let (stream, namespace, placement, fua) = ((tag % 2) as u16, 0, 0, false);
         let request = Request { tag, arrival, operation, lba, sectors, stream, namespace, placement, fua };
         let breakdown = Breakdown { parts: std::array::from_fn(|_| Time(rng.below(1 << 20))), channels: 1 };
-        let told = (!tag.is_multiple_of(3)).then_some(&breakdown);
-        writer.write(&Completion { request, status: Status::Ok, start, finish }, told).unwrap();
+        let reported = (!tag.is_multiple_of(3)).then_some(&breakdown);
+        writer.write(&Completion { request, status: Status::Ok, start, finish }, reported).unwrap();
     }
     drop(writer.finish(Some("0123")).unwrap());
 }

@@ -163,19 +163,19 @@ impl Observer for Detail {
         }
     }
 
-    fn next_look(&self) -> Time {
-        self.windows.as_ref().map_or(Time::NEVER, |windows| windows.series.next_look())
+    fn next_sample(&self) -> Time {
+        self.windows.as_ref().map_or(Time::NEVER, |windows| windows.series.next_sample())
     }
 
-    fn look(&mut self, sample: &Sample) -> io::Result<()> {
+    fn record(&mut self, sample: &Sample) -> io::Result<()> {
         let Some(windows) = &mut self.windows else { return Ok(()) };
-        windows.series.look(sample);
+        windows.series.record(sample);
         if windows.series.is_streamed() { windows.write() } else { Ok(()) }
     }
 
-    fn last_look(&mut self, sample: &Sample) -> io::Result<()> {
+    fn record_last(&mut self, sample: &Sample) -> io::Result<()> {
         let Some(windows) = &mut self.windows else { return Ok(()) };
-        windows.series.last_look(sample);
+        windows.series.record_last(sample);
         windows.write()
     }
 

@@ -70,11 +70,11 @@ pub trait Observer {
     /// Handles a completed request.
     fn completed(&mut self, completion: &Completion, breakdown: Option<&Breakdown>) -> io::Result<()>;
     /// Returns the end of the current window.
-    fn next_look(&self) -> Time;
+    fn next_sample(&self) -> Time;
     /// Handles the sample at the end of a window.
-    fn look(&mut self, sample: &Sample) -> io::Result<()>;
+    fn record(&mut self, sample: &Sample) -> io::Result<()>;
     /// Handles the sample at the end of the run.
-    fn last_look(&mut self, sample: &Sample) -> io::Result<()>;
+    fn record_last(&mut self, sample: &Sample) -> io::Result<()>;
     /// Returns `true` if the observer needs the operations of channels and planes.
     fn wants_slices(&self) -> bool {
         false

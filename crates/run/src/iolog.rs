@@ -27,10 +27,10 @@ pub struct Log {
 const MICROSECOND: u64 = 1_000_000;
 
 impl Log {
-    fn begin(asked: &synthetic::Log, wait: &Wait) -> Result<Log> {
-        let mut draft = Draft::new(Path::new(&asked.path), wait)?;
+    fn begin(requested: &synthetic::Log, wait: &Wait) -> Result<Log> {
+        let mut draft = Draft::new(Path::new(&requested.path), wait)?;
         draft.write(b"fio version 3 iolog\n0 device add\n0 device open\n")?;
-        Ok(Log { draft, asked_at: asked.place.clone(), last: Time::ZERO })
+        Ok(Log { draft, asked_at: requested.place.clone(), last: Time::ZERO })
     }
 
     fn write(&mut self, request: &Request) -> Result<(), SourceError> {
@@ -63,8 +63,8 @@ pub type Shared = Rc<RefCell<Option<Log>>>;
 
 /// Creates the log that a job requests, and makes its source write issued requests to it. If the log is a pipe, waits
 /// for its reader as specified by `wait`.
-pub fn attach(source: &mut Box<dyn Source>, asked: &synthetic::Log, wait: &Wait) -> Result<Shared> {
-    let begun = Log::begin(asked, wait).with_context(|| asked.place.clone())?;
+pub fn attach(source: &mut Box<dyn Source>, requested: &synthetic::Log, wait: &Wait) -> Result<Shared> {
+    let begun = Log::begin(requested, wait).with_context(|| requested.place.clone())?;
     let log = Rc::new(RefCell::new(Some(begun)));
     let inner = std::mem::replace(source, Box::new(Nothing));
     *source = Box::new(Logged { inner, log: Rc::clone(&log) });

@@ -347,7 +347,7 @@ struct Monitor<'a> {
 
 impl Watcher for Monitor<'_> {
     fn completed(&mut self, completion: &Completion, breakdown: Option<&Breakdown>) -> Result<(), String> {
-        self.observer.completed(completion, breakdown).map_err(told)
+        self.observer.completed(completion, breakdown).map_err(reported)
     }
 
     fn progress(&mut self, progress: Progress) -> bool {
@@ -358,16 +358,16 @@ impl Watcher for Monitor<'_> {
         !self.frontend.wants_end()
     }
 
-    fn next_look(&self) -> Time {
-        self.observer.next_look()
+    fn next_sample(&self) -> Time {
+        self.observer.next_sample()
     }
 
-    fn look(&mut self, sample: &Sample) -> Result<(), String> {
-        self.observer.look(sample).map_err(told)
+    fn record(&mut self, sample: &Sample) -> Result<(), String> {
+        self.observer.record(sample).map_err(reported)
     }
 
-    fn last_look(&mut self, sample: &Sample) -> Result<(), String> {
-        self.observer.last_look(sample).map_err(told)
+    fn record_last(&mut self, sample: &Sample) -> Result<(), String> {
+        self.observer.record_last(sample).map_err(reported)
     }
 
     fn wants_slices(&self) -> bool {
@@ -375,14 +375,14 @@ impl Watcher for Monitor<'_> {
     }
 
     fn slices(&mut self, slices: &[Slice]) -> Result<(), String> {
-        self.observer.slices(slices).map_err(told)
+        self.observer.slices(slices).map_err(reported)
     }
 
     fn works(&mut self, works: &[CoreWork]) -> Result<(), String> {
-        self.observer.works(works).map_err(told)
+        self.observer.works(works).map_err(reported)
     }
 }
 
-fn told(error: io::Error) -> String {
+fn reported(error: io::Error) -> String {
     format!("cannot write {error}")
 }

@@ -6,7 +6,7 @@ use floatgate_core::config::DeviceConfig;
 use floatgate_core::metrics::summary::Named;
 use floatgate_core::sim::rng::Rng;
 use floatgate_core::sim::source::Source;
-use floatgate_workload::synthetic::model::{Model, Modelled, looks_like_model};
+use floatgate_workload::synthetic::model::{Model, Modeled, looks_like_model};
 use floatgate_workload::synthetic::{self, Job};
 use floatgate_workload::trace::words::{TraceWords, are_words};
 use floatgate_workload::trace::{Trace, TraceOptions};
@@ -95,8 +95,8 @@ impl Workload {
     /// Creates the logs that the jobs request.
     pub fn begin_logs(&mut self, frontend: &dyn Frontend) -> Result<(), Failure> {
         for (source, log) in self.sources.iter_mut().zip(&self.logs) {
-            if let Some(asked) = log {
-                let log = iolog::attach(source, asked, &frontend.wait());
+            if let Some(requested) = log {
+                let log = iolog::attach(source, requested, &frontend.wait());
                 self.begun.push(log.map_err(|error| unless_stopped(error, frontend))?);
             }
         }
@@ -124,7 +124,7 @@ impl Workload {
     /// Opens a model. `name` is the name of its stream.
     pub(super) fn model(path: &str, name: &str, device: &DeviceConfig, seed: u64) -> Result<Workload, Failure> {
         let model = Model::read(Path::new(path)).map_err(Failure::mistake)?;
-        let source = Modelled::new(&model, name, device.logical_sectors(), seed).map_err(Failure::mistake)?;
+        let source = Modeled::new(&model, name, device.logical_sectors(), seed).map_err(Failure::mistake)?;
         let digest = synthetic::digest(&model.to_json(), seed);
         Ok(Workload::new(vec![Box::new(source)], path.to_owned(), Some(digest)))
     }

@@ -11,7 +11,7 @@
     ["flush", "flushes"]];
   const darkness = window.matchMedia("(prefers-color-scheme: dark)");
   // Colors with sufficient contrast. Dashes distinguish the lines as well.
-  const colours = () => (darkness.matches ? ["#7cb7ff", "#f0a35a", "#8bd08b", "#e08be0"] :
+  const colors = () => (darkness.matches ? ["#7cb7ff", "#f0a35a", "#8bd08b", "#e08be0"] :
     ["#0b57a4", "#b35900", "#1a6b2a", "#8a2a8a"]);
   const dashes = ["solid", "dash", "dot", "dashdot"];
   let frames = [];
@@ -181,7 +181,7 @@
     const x = frames.map((frame) => (isClock ? local(frame) : frame.wall_s - now));
     const times = frames.map(clock);
     const data = lines.map(([name, of, more], index) => ({ x, y: frames.map((frame, number) => of(frame, number) ?? null),
-      name, mode: "lines", customdata: times, hovertemplate: "%{y:.4~g} at %{customdata}", line: { color: colours()[index], dash: dashes[index], width: 1.6 }, ...more }));
+      name, mode: "lines", customdata: times, hovertemplate: "%{y:.4~g} at %{customdata}", line: { color: colors()[index], dash: dashes[index], width: 1.6 }, ...more }));
     const look = layout(extra);
     look.xaxis = isClock ? { ...look.xaxis, type: "date", ticksuffix: "", tickformat: "%H:%M:%S", nticks: 4 } :
       { ...look.xaxis, type: "linear" };
@@ -196,7 +196,7 @@
     const x = shares.map((_, index) => index);
     const patterns = ["", "/"];
     const data = names.map((name, which) => ({ type: "bar", name, x, y: shares.map((share) => share[which] * 100),
-      marker: { color: colours()[which], pattern: { shape: patterns[which] } } }));
+      marker: { color: colors()[which], pattern: { shape: patterns[which] } } }));
     const look = layout({ barmode: "stack", bargap: shares.length > 40 ? 0 : 0.15, showlegend: false });
     look.xaxis = { ...look.xaxis, ticksuffix: "", nticks: 8, rangemode: "normal" };
     look.yaxis.range = [0, 100];
@@ -266,7 +266,7 @@
   // --- block map ---------------------------------------------------------------------------------------------------
   // From dark to light in even steps, so that it is readable without color (after cividis).
   const stops = [[0, 32, 77], [62, 75, 107], [124, 123, 120], [187, 175, 113], [255, 234, 70]];
-  function colour(share) {
+  function color(share) {
     const place = Math.min(1, Math.max(0, share)) * (stops.length - 1);
     const first = Math.min(stops.length - 2, Math.floor(place));
     const mix = stops[first].map((value, index) => Math.round(value + (stops[first + 1][index] - value) * (place - first)));
@@ -276,7 +276,7 @@
   // Returns the value that determines the color of each cell, and the ends of the scale.
   function shades() {
     const { blocks } = shown();
-    const mode = at("colour").value;
+    const mode = at("color").value;
     if (mode === "valid") return { values: blocks.valid.map((v) => (v === 255 ? null : v)), low: 0, high: 100, unit: " %" };
     const list = mode === "erases" ? blocks.erases : blocks.age_s.map((age) => (age < 0 ? null : age));
     const there = list.filter(known);
@@ -322,7 +322,7 @@
       const [x, y] = place(index, cells);
       const box = [x, y, Math.max(1, cells.w - gap), Math.max(1, cells.h - gap)];
       if (known(value)) {
-        pen.fillStyle = colour(high > low ? (value - low) / (high - low) : 0.5);
+        pen.fillStyle = color(high > low ? (value - low) / (high - low) : 0.5);
         pen.fillRect(...box);
       }
       if (blocks.marks[index] & 4) {
@@ -351,7 +351,7 @@
   function drawScale() {
     const pen = at("scale").getContext("2d");
     for (let x = 0; x < 80; x += 1) {
-      pen.fillStyle = colour(x / 79);
+      pen.fillStyle = color(x / 79);
       pen.fillRect(x, 0, 1, 10);
     }
   }
@@ -565,7 +565,7 @@
 
   async function start() {
     drawScale();
-    at("colour").addEventListener("change", drawMap);
+    at("color").addEventListener("change", drawMap);
     at("operation").addEventListener("change", drawSoon);
     at("map").addEventListener("keydown", move);
     at("map").addEventListener("mousemove", point);

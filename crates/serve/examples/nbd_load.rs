@@ -41,26 +41,26 @@ fn load(client: &mut Client, kind: u16, depth: usize, seconds: u64, bytes: u32) 
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (random >> 33) % places * u64::from(bytes)
     };
-    let mut asked = VecDeque::with_capacity(depth);
+    let mut requested = VecDeque::with_capacity(depth);
     let mut latencies = Vec::new();
     let end = Wall::now().later(Wall(seconds * 1_000_000_000));
     let mut open = depth;
-    while Wall::now() < end || !asked.is_empty() {
+    while Wall::now() < end || !requested.is_empty() {
         while open > 0 && Wall::now() < end {
             let cookie = client.ask(kind, 0, next(), bytes, &payload);
-            asked.push_back((cookie, Wall::now()));
+            requested.push_back((cookie, Wall::now()));
             open -= 1;
         }
         client.send()?;
         // Take all replies that have arrived before sending more, so that requests are sent together.
-        while !asked.is_empty() {
+        while !requested.is_empty() {
             // The reply to a write has no payload.
             let reply = client.reply(|_| if kind == command::READ { bytes as usize } else { 0 })?;
             if reply.error != 0 {
                 return Err(std::io::Error::from_raw_os_error(reply.error as i32));
             }
-            let place = asked.iter().position(|(cookie, _)| *cookie == reply.cookie);
-            let Some((_, start)) = place.and_then(|place| asked.remove(place)) else { continue };
+            let place = requested.iter().position(|(cookie, _)| *cookie == reply.cookie);
+            let Some((_, start)) = place.and_then(|place| requested.remove(place)) else { continue };
             latencies.push(Wall::now().since(start).0);
             open += 1;
             if !client.has_reply() {

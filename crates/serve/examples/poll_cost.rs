@@ -1,13 +1,13 @@
 //! Measures how long a monitor holds the lock of an engine, for a sample and for a slice of the blocks.
 //!
-//! `cargo run --release --example look_cost -- [DEVICE] [PATH=VALUE]...`. The default device has a terabyte.
+//! `cargo run --release --example poll_cost -- [DEVICE] [PATH=VALUE]...`. The default device has a terabyte.
 
 use std::error::Error;
 
 use floatgate_core::config;
 use floatgate_core::device::{Device, Options};
 use floatgate_serve::clock::{Clock, Speed, Wall};
-use floatgate_serve::engine::{Engine, Look, Pace};
+use floatgate_serve::engine::{Engine, Pace, Snapshot};
 use floatgate_serve::monitor::blocks::{Painter, SLICE};
 use floatgate_serve::payload::memory::Memory;
 
@@ -23,8 +23,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let payload = Box::new(Memory::new(config.logical_bytes(), config.unit_bytes() as u32, 0));
     let mut engine = Engine::new(device, payload, Pace::Timed(Clock::new(Wall::now(), Speed::default())), None);
     engine.watch();
-    let mut look = Look::default();
-    tell("look", (0..LOOKS).map(|_| timed(|| engine.look(Wall::now(), &mut look))));
+    let mut snapshot = Snapshot::default();
+    tell("snapshot", (0..LOOKS).map(|_| timed(|| engine.snapshot(Wall::now(), &mut snapshot))));
     let sizes = config.block_sizes();
     let mut painter = Painter::new(config.total_planes(), config.geometry.blocks, sizes.map(|size| size.data_units));
     let mut slice = Vec::new();

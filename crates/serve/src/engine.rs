@@ -31,12 +31,12 @@ use crate::clock::Wall;
 pub use crate::cost::{Cost, Pace};
 use crate::image::store::Arriving;
 use crate::image::{Recovered, Store};
-use crate::lateness::{Asking, Due, Lateness, Turn};
+use crate::lateness::{Due, Lateness, Requesting, Turn};
 use crate::payload::{Extent, Payload, PayloadError};
 use crate::record::Recorder;
 
 use steps::Steps;
-pub use watch::{Look, NotTimed, Totals};
+pub use watch::{NotTimed, Snapshot, Totals};
 use watched::Watch;
 
 /// Identifies a frontend.
@@ -66,14 +66,14 @@ pub struct Order<'a> {
     /// True if the client polls for replies and does not have to be woken.
     pub is_awake: bool,
     /// Information about the client.
-    pub asking: Asking,
+    pub requesting: Requesting,
 }
 
 impl Order<'_> {
     /// Creates a request for a range of sectors, with defaults for all other fields.
     pub fn of(operation: Operation, lba: u64, sectors: u32) -> Order<'static> {
-        let (fua, data, headroom, is_awake, asking) = (false, None, 0, false, Asking::default());
-        Order { token: 0, operation, lba, sectors, fua, data, headroom, is_awake, asking }
+        let (fua, data, headroom, is_awake, requesting) = (false, None, 0, false, Requesting::default());
+        Order { token: 0, operation, lba, sectors, fua, data, headroom, is_awake, requesting }
     }
 }
 
@@ -146,7 +146,7 @@ struct PortState {
 }
 
 /// Measurements of a run, from which its results are built.
-struct Books {
+struct Records {
     /// Names of the streams.
     names: Vec<String>,
     results: Results,
@@ -249,7 +249,7 @@ pub struct Engine {
     published: u64,
     /// Number of operations that the device can execute at once.
     at_once: usize,
-    books: Books,
+    records: Records,
     spare: Vec<Vec<u8>>,
     fatal_error: Option<String>,
     power_cuts: u64,
@@ -280,7 +280,7 @@ impl Engine {
     }
 
     fn over(device: Device, kept: Kept, pace: Pace, recorder: Option<Recorder>) -> Engine {
-        let books = Books {
+        let records = Records {
             names: Vec::new(),
             results: Results::new(Vec::new()),
             profile: Profile::default(),
@@ -303,7 +303,7 @@ impl Engine {
             steps: Steps::default(),
             committed_until: Time::ZERO,
             published: 0,
-            books,
+            records,
             spare: Vec::new(),
             fatal_error: None,
             power_cuts: 0,
@@ -315,8 +315,8 @@ impl Engine {
 
     /// Adds a frontend, whose requests form the stream `name`.
     pub fn add_port(&mut self, name: &str, waker: Waker) -> Port {
-        self.books.names.push(name.to_owned());
-        self.books.results.streams.append(&mut Results::new(vec![name.to_owned()]).streams);
+        self.records.names.push(name.to_owned());
+        self.records.results.streams.append(&mut Results::new(vec![name.to_owned()]).streams);
         let (due, cost, lateness) = (BinaryHeap::new(), Cost::default(), Lateness::default());
         self.ports.push(PortState { due, in_flight: 0, cost, lateness, looks_at: Wall::NEVER, waker });
         Port(self.ports.len() - 1)
@@ -348,7 +348,7 @@ impl Engine {
 
     /// Flushes the recording if a flush is due: see [`Recorder::tick`].
     pub fn tick_recording(&mut self) {
-        self.books.recorder.iter_mut().for_each(Recorder::tick);
+        self.records.recorder.iter_mut().for_each(Recorder::tick);
     }
 
     /// Returns the problems that do not stop the engine.
@@ -358,7 +358,7 @@ impl Engine {
             Kept::Apart(_) => None,
         };
         let image = image.map(|error| format!("cannot write the image file, so clients get errors: {error}"));
-        let recording = self.books.recorder.as_ref().and_then(Recorder::fatal_error);
+        let recording = self.records.recorder.as_ref().and_then(Recorder::fatal_error);
         let recording =
             recording.map(|error| format!("the recording has stopped, but the device is still served: {error}"));
         image.into_iter().chain(recording).chain(self.condition()).collect()
@@ -379,7 +379,7 @@ impl Engine {
 
     /// Returns the number of requests that failed because their payload could not be stored or fetched.
     pub fn payload_errors(&self) -> u64 {
-        self.books.payload_errors
+        self.records.payload_errors
     }
 
     /// Returns the kind of payload at the start of a range of bytes, and the end of the extent within the range.
@@ -393,36 +393,36 @@ impl Engine {
     /// Submits a request that was read at `at`. If its payload cannot be stored, returns an error without submitting
     /// it.
     pub fn submit(&mut self, port: Port, at: Wall, order: &Order) -> Result<(), PayloadError> {
-        self.books.lateness.note_turn(&order.asking);
-        self.ports[port.0].lateness.note_turn(&order.asking);
-        self.keep(at, order).inspect_err(|_| self.books.payload_errors += 1)?;
+        self.records.lateness.note_turn(&order.requesting);
+        self.ports[port.0].lateness.note_turn(&order.requesting);
+        self.keep(at, order).inspect_err(|_| self.records.payload_errors += 1)?;
         let now = match self.pace {
             Pace::Timed(clock) => clock.simulated(at).max(self.device.now()),
             Pace::AtOnce => self.device.now(),
         };
         self.catch_up(now);
         self.steps.changed = now;
-        if self.books.first.is_none() {
+        if self.records.first.is_none() {
             self.device.reset_times();
             let mut first = Sample::default();
             self.device.sample(now, &mut first);
             if let Some(watch) = &mut self.watch {
                 watch.begin(&first);
             }
-            self.books.first = Some(first);
+            self.records.first = Some(first);
         }
         let mut request = Request::new(now, order.operation, order.lba, order.sectors);
         (request.fua, request.stream) = (order.fua, port.0 as u16);
-        let Order { token, headroom, is_awake, asking: Asking { scale, .. }, .. } = *order;
+        let Order { token, headroom, is_awake, requesting: Requesting { scale, .. }, .. } = *order;
         let in_flight = InFlight { port, token, headroom, is_awake, scale, request, number: 0, answered: None };
         self.count_outstanding(now);
         let id = self.in_flight.insert(in_flight);
         request.tag = u64::from(id);
-        if let Some(recorder) = &mut self.books.recorder {
+        if let Some(recorder) = &mut self.records.recorder {
             self.in_flight[id].number = recorder.arrived(&request);
         }
-        self.books.profile.issued(&request);
-        self.books.digest.add(&request);
+        self.records.profile.issued(&request);
+        self.records.digest.add(&request);
         self.ports[port.0].in_flight += 1;
         self.device.submit(now, request);
         let arriving = Arriving { tag: request.tag, data: order.data, sectors: order.sectors };
@@ -560,14 +560,14 @@ impl Engine {
     /// Records a completion, and replies to it unless a reply was already issued.
     fn publish(&mut self, completion: &Completion, breakdown: Option<&Breakdown>) {
         let in_flight = self.in_flight[completion.request.tag as u32];
-        self.books.results.record(completion, breakdown);
+        self.records.results.record(completion, breakdown);
         if let Some(watch) = &mut self.watch {
             watch.completed(completion, breakdown);
         }
         if let Some(breakdown) = breakdown {
-            self.books.profile.completed(completion.request.operation, breakdown);
+            self.records.profile.completed(completion.request.operation, breakdown);
         }
-        if let Some(recorder) = &mut self.books.recorder {
+        if let Some(recorder) = &mut self.records.recorder {
             recorder.completed(in_flight.number, completion);
         }
         match in_flight.answered {
@@ -589,8 +589,8 @@ impl Engine {
         let InFlight { port, token, headroom, .. } = *in_flight;
         let fetched = self.fetch(completion, headroom);
         let (failed, bytes) = fetched.map_or_else(|error| (Some(error), Vec::new()), |bytes| (None, bytes));
-        self.books.payload_errors += u64::from(failed.is_some());
-        self.books.damaged += u64::from(failed == Some(PayloadError::Damaged));
+        self.records.payload_errors += u64::from(failed.is_some());
+        self.records.damaged += u64::from(failed == Some(PayloadError::Damaged));
         let status = if failed.is_some() { Status::Uncorrectable } else { completion.status };
         let due = self.due(in_flight, completion);
         let answer = Answer { token, status, failed, bytes, due };
@@ -673,7 +673,7 @@ impl Engine {
     }
 
     /// Returns the time at which a frontend has to poll again if its sockets stay silent. [`Wall::NEVER`] means never.
-    pub fn next_look(&mut self, port: Port) -> Wall {
+    pub fn next_poll(&mut self, port: Port) -> Wall {
         let state = &self.ports[port.0];
         let due = state.due.peek().map_or(Wall::NEVER, |waiting| waiting.at.0.0);
         let event = match (self.pace, state.in_flight) {
@@ -696,7 +696,7 @@ impl Engine {
     pub fn sent(&mut self, port: Port, answers: &mut Vec<Answer>, turn: &Turn) {
         for answer in answers.drain(..) {
             if let Pace::Timed(_) = self.pace {
-                self.books.lateness.record(&answer.due, turn);
+                self.records.lateness.record(&answer.due, turn);
                 self.ports[port.0].lateness.record(&answer.due, turn);
                 if let Some(watch) = self.watch.as_mut().filter(|_| !answer.due.not_judged) {
                     watch.late_by(answer.due.late_by(turn.sent));
@@ -754,11 +754,11 @@ impl Engine {
     fn begin_anew(&mut self) {
         self.in_flight = Slab::default();
         self.outbox.clear();
-        if let Some(recorder) = &mut self.books.recorder {
+        if let Some(recorder) = &mut self.records.recorder {
             recorder.cut();
         }
-        self.books.results = Results::new(self.books.names.clone());
-        (self.books.profile, self.books.digest, self.books.first) = Default::default();
+        self.records.results = Results::new(self.records.names.clone());
+        (self.records.profile, self.records.digest, self.records.first) = Default::default();
         self.steps.changed = self.device.now();
         self.watch_anew();
         for port in &mut self.ports {
@@ -815,7 +815,7 @@ impl Engine {
 
     /// Returns the lateness of replies so far.
     pub fn lateness(&self) -> &Lateness {
-        &self.books.lateness
+        &self.records.lateness
     }
 
     /// Returns the pace, which contains the clock.
@@ -830,36 +830,36 @@ impl Engine {
 
     /// Ends the run. All requests must have been replied to. Advances the device past the completions of early replies.
     pub fn finish(mut self, complete: bool) -> Served {
-        let answered = self.books.results.streams.iter().map(|stream| stream.last).max().unwrap_or(Time::ZERO);
+        let answered = self.records.results.streams.iter().map(|stream| stream.last).max().unwrap_or(Time::ZERO);
         let end = answered.max(self.device.now()).max(self.answered_until());
         self.device.advance(end);
         self.collect();
         let warnings = self.condition();
         let mut last = Sample::default();
         self.device.sample(end, &mut last);
-        let first = self.books.first.unwrap_or_else(|| last.clone());
-        let profile = Some(self.books.profile);
-        let outcome = Outcome::between(&first, last, self.books.results, profile, complete);
+        let first = self.records.first.unwrap_or_else(|| last.clone());
+        let profile = Some(self.records.profile);
+        let outcome = Outcome::between(&first, last, self.records.results, profile, complete);
         let (payload_bytes, unreadable, image) = match self.kept {
             Kept::Apart(payload) => (payload.bytes_held(), 0, None),
             Kept::InFlash(store, _) => (store.bytes_held(), store.unreadable(), Some(store.close())),
         };
-        let recorded = self.books.recorder.map(Recorder::finish);
-        let (names, lateness, digest) = (self.books.names, self.books.lateness, self.books.digest.value());
+        let recorded = self.records.recorder.map(Recorder::finish);
+        let (names, lateness, digest) = (self.records.names, self.records.lateness, self.records.digest.value());
         let frontends = self.ports.into_iter().map(|port| port.lateness);
         Served {
             device: self.device,
             outcome,
             lateness,
-            speed_changes: self.books.speed_changes,
-            payload_errors: self.books.payload_errors,
+            speed_changes: self.records.speed_changes,
+            payload_errors: self.records.payload_errors,
             frontends: names.into_iter().zip(frontends).collect(),
             recorded,
             digest,
             payload_bytes,
             image,
             unreadable,
-            damaged: self.books.damaged,
+            damaged: self.records.damaged,
             warnings,
             power_cuts: self.power_cuts,
             faults_asked: self.faults_asked,

@@ -51,16 +51,16 @@ pub struct Due {
 
 /// Information about the client that sent a request.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Asking {
+pub struct Requesting {
     /// Cost of the frontend for this client, as a multiple of its measured [`Cost`].
     pub scale: f32,
     /// True if the client sent its request late after its last reply. `None` if unknown.
     pub is_late: Option<bool>,
 }
 
-impl Default for Asking {
-    fn default() -> Asking {
-        Asking { scale: 1.0, is_late: None }
+impl Default for Requesting {
+    fn default() -> Requesting {
+        Requesting { scale: 1.0, is_late: None }
     }
 }
 
@@ -74,7 +74,7 @@ pub struct ClientTurns {
 }
 
 impl ClientTurns {
-    /// Counts a turnaround. `is_late` has the same meaning as in [`Asking`].
+    /// Counts a turnaround. `is_late` has the same meaning as in [`Requesting`].
     pub fn note(&mut self, is_late: Option<bool>) {
         self.judged += u64::from(is_late.is_some());
         self.late += u64::from(is_late == Some(true));
@@ -190,8 +190,8 @@ impl Lateness {
     }
 
     /// Counts the turnaround of a client before its request is submitted.
-    pub fn note_turn(&mut self, asking: &Asking) {
-        self.turns.note(asking.is_late);
+    pub fn note_turn(&mut self, requesting: &Requesting) {
+        self.turns.note(requesting.is_late);
     }
 
     /// Returns the counts of replies.
@@ -332,7 +332,7 @@ mod tests {
         let cost = Cost { read: (5000.0, 0.0), write: (6000.0, 0.0), ..Cost::default() };
         assert_eq!(lateness.frontend("nbd", &cost).client_late_share, None);
         for is_late in [None, Some(false), Some(true), Some(false), Some(false)] {
-            lateness.note_turn(&Asking { is_late, ..Asking::default() });
+            lateness.note_turn(&Requesting { is_late, ..Requesting::default() });
         }
         let frontend = lateness.frontend("nbd", &cost);
         assert_eq!((frontend.client_turns, frontend.client_late, frontend.client_late_share), (4, 1, Some(0.25)));

@@ -39,4 +39,4 @@ pub use address::Address;
 pub use error::ServeError;
 pub use pages::forgo_huge_pages;
 pub use server::{Finished, Options, Server};
-pub use sockets::{Places, Sockets};
+pub use sockets::{SocketAddresses, Sockets};

@@ -237,7 +237,7 @@ impl Server {
         const PATIENCE: std::time::Duration = std::time::Duration::from_millis(50);
         /// Number of loop iterations between two ticks of the recording, which are half a second apart.
         const ROUNDS: u32 = 10;
-        let mut told = Vec::new();
+        let mut reported = Vec::new();
         let mut round = 0_u32;
         loop {
             round = round.wrapping_add(1);
@@ -251,8 +251,8 @@ impl Server {
             if let Some(trouble) = trouble {
                 return Err(trouble);
             }
-            warnings.iter().filter(|warning| !told.contains(*warning)).for_each(|warning| tell(warning));
-            told = warnings;
+            warnings.iter().filter(|warning| !reported.contains(*warning)).for_each(|warning| tell(warning));
+            reported = warnings;
             if self.frontends.iter().any(|(thread, _)| thread.is_finished()) {
                 return Err("the serving thread failed, which is a defect: please report it".to_owned());
             }

@@ -10,7 +10,7 @@ use crate::nbd::listen::{Listener, check_path};
 
 /// Addresses of the sockets.
 #[derive(Clone, Debug, Default)]
-pub struct Places {
+pub struct SocketAddresses {
     /// Addresses for NBD clients.
     pub nbd: Vec<Address>,
     /// Path of the socket for vhost-user clients.
@@ -23,12 +23,12 @@ pub struct Places {
 #[derive(Debug)]
 pub struct Sockets {
     pub(crate) nbd: Vec<Listener>,
-    places: Places,
+    places: SocketAddresses,
 }
 
 impl Sockets {
     /// Opens the sockets, so that their errors are reported before a device is built.
-    pub fn open(places: &Places) -> Result<Sockets, ServeError> {
+    pub fn open(places: &SocketAddresses) -> Result<Sockets, ServeError> {
         if let Some(remote) = places.nbd.iter().find(|address| !address.is_allowed(places.allow_remote)) {
             return Err(ServeError::Remote { address: remote.clone() });
         }
@@ -39,7 +39,7 @@ impl Sockets {
         if let Some(path) = &places.vhost_user {
             check_path(path).map_err(|error| ServeError::Listen(Address::Unix(path.clone()), error))?;
         }
-        Ok(Sockets { nbd, places: Places { nbd: addresses, ..places.clone() } })
+        Ok(Sockets { nbd, places: SocketAddresses { nbd: addresses, ..places.clone() } })
     }
 
     /// Opens the socket for vhost-user clients. This must not happen before the device is ready: if a server is killed

@@ -12,7 +12,7 @@
 //! include this.
 
 use crate::clock::Wall;
-use crate::lateness::{Asking, ClientTurns, Due};
+use crate::lateness::{ClientTurns, Due, Requesting};
 
 /// Number of turnarounds from which the median is taken.
 const TURNS: usize = 32;
@@ -74,11 +74,11 @@ impl Default for Turnaround {
 
 impl Turnaround {
     /// Records a request of the client, which has `in_progress` other requests outstanding.
-    pub fn asks(&mut self, at: impl FnOnce() -> Wall, in_progress: u32) -> Asking {
+    pub fn asks(&mut self, at: impl FnOnce() -> Wall, in_progress: u32) -> Requesting {
         self.is_alone = in_progress == 0;
         let answered = self.answered.take().filter(|_| self.is_alone);
         let is_late = answered.and_then(|answered| self.note_turn(&answered, at()));
-        Asking { scale: self.scale, is_late }
+        Requesting { scale: self.scale, is_late }
     }
 
     /// Counts a turnaround. Returns `true` if it was late, `None` if the usual turnaround is not known yet.
@@ -118,14 +118,14 @@ mod tests {
     /// Simulates a client that sends `turns` requests, each `us` microseconds after its last reply. Returns the
     /// resulting scale.
     fn after(client: &mut Turnaround, turns: usize, us: u64, in_progress: u32) -> f32 {
-        let mut asking = Asking::default();
+        let mut requesting = Requesting::default();
         for turn in 0..=turns as u64 {
-            let asked = Wall::from_us(1000 * turn + us);
-            asking = client.asks(|| asked, in_progress);
+            let requested = Wall::from_us(1000 * turn + us);
+            requesting = client.asks(|| requested, in_progress);
             let target = Wall::from_us(1000 * (turn + 1));
             client.note_answer(&Due { target, cost: Wall::from_us(40), ..Due::default() }, || target);
         }
-        asking.scale
+        requesting.scale
     }
 
     #[test]
@@ -162,7 +162,7 @@ mod tests {
         for turn in 0..3 * TURNS as u64 {
             let at = Wall::from_us(1000 * turn);
             client.asks(|| at, 0);
-            assert_eq!(client.asks(|| at, 1), Asking::default());
+            assert_eq!(client.asks(|| at, 1), Requesting::default());
             let due = Due { target: at, cost: Wall::from_us(40), ..Due::default() };
             client.note_answer(&due, || at);
             client.note_answer(&due, || at);

@@ -9,7 +9,7 @@ use floatgate_core::sim::request::{Operation, Status};
 use floatgate_serve::clock::{Clock, Speed, Wall};
 use floatgate_serve::engine::{Answer, Cost, Engine, Order, Pace, Port};
 use floatgate_serve::image::{ImageAt, Opened};
-use floatgate_serve::lateness::{Asking, Cause, Turn};
+use floatgate_serve::lateness::{Cause, Requesting, Turn};
 use floatgate_serve::payload::memory::Memory;
 
 /// Returns an engine on an image in memory with one mapping unit written and flushed. A read of it was replied to
@@ -114,11 +114,11 @@ fn the_cost_for_the_client_is_deducted() {
     let target = |scale, is_provisional| {
         let cost = Cost { read: (40_000.0, 0.0), is_provisional, ..Cost::default() };
         let (mut engine, port) = engine(device(Some("bus.protocol.nv-ddr=40MT/s")), cost);
-        let asking = Asking { scale, ..Asking::default() };
-        engine.submit(port, Wall(0), &Order { asking, ..Order::of(Operation::Write, 0, 8) }).unwrap();
+        let requesting = Requesting { scale, ..Requesting::default() };
+        engine.submit(port, Wall(0), &Order { requesting, ..Order::of(Operation::Write, 0, 8) }).unwrap();
         let at = Wall(10_000_000);
         engine.advance(at);
-        engine.submit(port, at, &Order { asking, ..Order::of(Operation::Read, 0, 8) }).unwrap();
+        engine.submit(port, at, &Order { requesting, ..Order::of(Operation::Read, 0, 8) }).unwrap();
         engine.advance(at.later(Wall(1_000_000)));
         let answers = due(&mut engine, port, Wall::NEVER);
         let answer = answers.last().unwrap();

@@ -13,7 +13,7 @@ use floatgate_core::precondition::{Precondition, precondition};
 use floatgate_serve::client::Client;
 use floatgate_serve::image::{ImageAt, Opened};
 use floatgate_serve::monitor::blocks::BlockMap;
-use floatgate_serve::monitor::client::{Asker, running};
+use floatgate_serve::monitor::client::{Requester, running};
 use floatgate_serve::monitor::control::Command;
 use floatgate_serve::monitor::frame::{Frame, Info};
 use floatgate_serve::monitor::{Doors, Monitor, Options as MonitorOptions};
@@ -87,22 +87,22 @@ impl Bench {
         Client::connect(&self.server.as_ref().unwrap().addresses()[0]).unwrap()
     }
 
-    fn asker(&self) -> Asker {
-        let asker = Asker::connect(&self.folder.path().join("ssd.sock")).unwrap();
-        asker.set_patience(Some(Duration::from_secs(20))).unwrap();
-        asker
+    fn requester(&self) -> Requester {
+        let requester = Requester::connect(&self.folder.path().join("ssd.sock")).unwrap();
+        requester.set_patience(Some(Duration::from_secs(20))).unwrap();
+        requester
     }
 
     fn ask(&self, command: &Command) -> Value {
-        self.asker().ask(command).unwrap()
+        self.requester().ask(command).unwrap()
     }
 
     /// Returns the first frame that satisfies a condition.
     fn frame(&self, holds: impl Fn(&Frame) -> bool) -> Frame {
-        let mut asker = self.asker();
-        asker.ask(&Command::Watch { blocks: false }).unwrap();
+        let mut requester = self.requester();
+        requester.ask(&Command::Watch { blocks: false }).unwrap();
         for _ in 0..20 {
-            let frame = Frame::deserialize(&asker.hear().unwrap()["frame"]).unwrap();
+            let frame = Frame::deserialize(&requester.hear().unwrap()["frame"]).unwrap();
             if frame.preparing.is_none() && holds(&frame) {
                 return frame;
             }
@@ -166,9 +166,9 @@ fn the_monitor_shows_client_activity() {
     assert_eq!((info.device.as_str(), info.logical_bytes), ("tiny", 53_686_272));
     assert_eq!(info.addresses, [format!("unix:{}", bench.folder.path().join("ssd.sock").display())]);
 
-    let mut asker = bench.asker();
-    asker.ask(&Command::Watch { blocks: true }).unwrap();
-    let picture = (0..10).map(|_| asker.hear().unwrap()).find(|line| line.get("blocks").is_some()).unwrap();
+    let mut requester = bench.requester();
+    requester.ask(&Command::Watch { blocks: true }).unwrap();
+    let picture = (0..10).map(|_| requester.hear().unwrap()).find(|line| line.get("blocks").is_some()).unwrap();
     let map = BlockMap::deserialize(&picture["blocks"]).unwrap();
     assert_eq!(map.rows * map.columns, info.planes * info.blocks_per_plane, "a cell for each block");
 
@@ -324,13 +324,13 @@ fn a_power_cut_requires_an_image() {
     let refused = bench.ask(&Command::PowerCut);
     assert!(refused["error"].as_str().unwrap().contains("--image FILE or --image memory"), "{refused}");
     let bench = Bench::on_image();
-    let told = bench.ask(&Command::PowerCut);
-    let message = told["message"].as_str().unwrap();
+    let reported = bench.ask(&Command::PowerCut);
+    let message = reported["message"].as_str().unwrap();
     assert!(
         message.starts_with("the power was cut: 0 requests, 0 units and 0 trims were in the device's memory"),
-        "{told}"
+        "{reported}"
     );
-    assert!(message.contains("recovered after a power cut"), "{told}");
+    assert!(message.contains("recovered after a power cut"), "{reported}");
     let finished = bench.end();
     assert_eq!(finished.power_cuts, 1);
 }
@@ -344,13 +344,13 @@ fn a_power_cut_reports_lost_trims_and_keeps_those_of_trim_all() {
     let mut client = bench.client();
     client.write(0, &[9; 65536], true).unwrap();
     client.trim(0, 65536).unwrap();
-    let told = bench.ask(&Command::PowerCut);
-    assert!(told["message"].as_str().unwrap().contains("0 units and 16 trims were"), "{told}");
+    let reported = bench.ask(&Command::PowerCut);
+    assert!(reported["message"].as_str().unwrap().contains("0 units and 16 trims were"), "{reported}");
     bench.client().read(0, &mut read).unwrap();
     assert_eq!(read, [9; 65536]);
     assert_eq!(bench.ask(&Command::TrimAll)["ok"], true);
-    let told = bench.ask(&Command::PowerCut);
-    assert!(told["message"].as_str().unwrap().contains("0 units and 0 trims were"), "{told}");
+    let reported = bench.ask(&Command::PowerCut);
+    assert!(reported["message"].as_str().unwrap().contains("0 units and 0 trims were"), "{reported}");
     bench.client().read(0, &mut read).unwrap();
     assert_eq!(read, [0; 65536]);
     bench.end();
@@ -599,11 +599,11 @@ fn event_streams_do_not_use_slots_of_other_requests() {
     };
     assert!(is_free(), "a page that leaves makes room");
     // Programs that follow do not take the slots of programs that send commands.
-    let followers: Vec<Asker> = (0..20)
-        .map(|_| bench.asker())
-        .map(|mut asker| {
-            asker.ask(&Command::Watch { blocks: false }).unwrap();
-            asker
+    let followers: Vec<Requester> = (0..20)
+        .map(|_| bench.requester())
+        .map(|mut requester| {
+            requester.ask(&Command::Watch { blocks: false }).unwrap();
+            requester
         })
         .collect();
     assert_eq!(bench.ask(&Command::Status)["ok"], json!(true));

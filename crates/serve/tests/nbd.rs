@@ -13,7 +13,7 @@ use floatgate_serve::client::Client;
 use floatgate_serve::clock::Wall;
 use floatgate_serve::nbd::wire::{command, export, flag};
 use floatgate_serve::record::{Recorder, Sink};
-use floatgate_serve::{Address, Options, Places, ServeError, Server, Sockets};
+use floatgate_serve::{Address, Options, ServeError, Server, SocketAddresses, Sockets};
 use proptest::test_runner::{Config, TestRunner};
 use tempfile::TempDir;
 
@@ -192,9 +192,9 @@ fn hostile_clients_lose_only_their_own_connection() {
     for garbage in [vec![0xff; 4096], vec![0; 100], b"GET / HTTP/1.1\r\n\r\n".to_vec()] {
         let mut socket = bench.socket();
         socket.write_all(&garbage).unwrap();
-        let mut heard = Vec::new();
+        let mut received = Vec::new();
         // The other end is closed, in any way.
-        let _ = socket.read_to_end(&mut heard);
+        let _ = socket.read_to_end(&mut received);
     }
     // A client that disconnects in the middle of a request, or does not read its replies, does no harm.
     let mut rude = bench.client();
@@ -219,7 +219,9 @@ fn hostile_clients_lose_only_their_own_connection() {
 
 #[test]
 fn tcp_is_limited_to_this_machine() {
-    let at = |address: &str| Sockets::open(&Places { nbd: vec![address.parse().unwrap()], ..Places::default() });
+    let at = |address: &str| {
+        Sockets::open(&SocketAddresses { nbd: vec![address.parse().unwrap()], ..SocketAddresses::default() })
+    };
     let error = at("0.0.0.0:0").err().unwrap();
     assert!(matches!(error, ServeError::Remote { .. }));
     assert!(error.to_string().contains("--allow-remote 0.0.0.0"), "{error}");
@@ -415,10 +417,11 @@ fn a_failed_recording_does_not_stop_the_server() {
         client.read(0, &mut page).unwrap();
         assert!(Wall::now().since(began) < Wall::from_us(60_000_000), "100 kB are a few thousand requests");
     }
-    let told = Mutex::new(Vec::new());
-    let trouble =
-        bench.server.wait(|| !told.lock().unwrap().is_empty(), |what| told.lock().unwrap().push(what.to_owned()));
-    assert_eq!((trouble, told.into_inner().unwrap()), (Ok(()), warned(&bench.server)));
+    let reported = Mutex::new(Vec::new());
+    let trouble = bench
+        .server
+        .wait(|| !reported.lock().unwrap().is_empty(), |what| reported.lock().unwrap().push(what.to_owned()));
+    assert_eq!((trouble, reported.into_inner().unwrap()), (Ok(()), warned(&bench.server)));
     assert!(warned(&bench.server)[0].starts_with("the recording has stopped"), "{:?}", warned(&bench.server));
     for _ in 0..3000 {
         client.read(0, &mut page).unwrap();

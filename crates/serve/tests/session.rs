@@ -13,7 +13,7 @@ fn export() -> Export {
 
 /// Results of a session.
 #[derive(Debug, Default, PartialEq)]
-struct Heard {
+struct Received {
     said: Vec<u8>,
     /// Cookie, operation, offset and length of each request.
     requests: Vec<(u64, String, u64, u32)>,
@@ -21,9 +21,9 @@ struct Heard {
 }
 
 /// Passes bytes to a server in pieces of these sizes, repeatedly.
-fn converse(bytes: &[u8], pieces: &[usize]) -> Heard {
-    let mut heard = Heard::default();
-    let mut session = Session::new(export(), &mut heard.said);
+fn converse(bytes: &[u8], pieces: &[usize]) -> Received {
+    let mut received = Received::default();
+    let mut session = Session::new(export(), &mut received.said);
     let mut input = Vec::new();
     let mut rest = bytes;
     let mut sizes = pieces.iter().cycle();
@@ -31,7 +31,7 @@ fn converse(bytes: &[u8], pieces: &[usize]) -> Heard {
     loop {
         if input.len() < needs {
             if rest.is_empty() {
-                return heard;
+                return received;
             }
             let size = (*sizes.next().unwrap()).clamp(1, rest.len());
             input.extend_from_slice(&rest[..size]);
@@ -39,17 +39,17 @@ fn converse(bytes: &[u8], pieces: &[usize]) -> Heard {
             continue;
         }
         needs = 1;
-        let used = match session.take(&input, &mut heard.said) {
+        let used = match session.take(&input, &mut received.said) {
             Taken::Bytes(used) => used,
             Taken::Command(used, command) => {
                 if let Kind::Status { one } = command.kind {
-                    session.status(&command, one, |range| (Extent::Hole, range.end), &mut heard.said);
+                    session.status(&command, one, |range| (Extent::Hole, range.end), &mut received.said);
                 }
                 let kind = match command.kind {
                     Kind::Write(data) => format!("write of {}", data.len()),
                     kind => format!("{kind:?} fua {}", command.fua),
                 };
-                heard.requests.push((command.cookie, kind, command.offset, command.length));
+                received.requests.push((command.cookie, kind, command.offset, command.length));
                 used
             }
             Taken::Needs(count) => {
@@ -59,8 +59,8 @@ fn converse(bytes: &[u8], pieces: &[usize]) -> Heard {
                 0
             }
             Taken::End => {
-                heard.ended = true;
-                return heard;
+                received.ended = true;
+                return received;
             }
         };
         assert!(used <= input.len());
@@ -68,7 +68,7 @@ fn converse(bytes: &[u8], pieces: &[usize]) -> Heard {
     }
 }
 
-fn asked(option: u32, data: &[u8]) -> Vec<u8> {
+fn requested(option: u32, data: &[u8]) -> Vec<u8> {
     [&wire::OPTION.to_be_bytes()[..], &option.to_be_bytes(), &(data.len() as u32).to_be_bytes(), data].concat()
 }
 
@@ -81,9 +81,9 @@ fn request(kind: u16, flags: u16, cookie: u64, offset: u64, length: u32, data: &
 fn opening() -> Vec<u8> {
     let context = [&0u32.to_be_bytes()[..], &1u32.to_be_bytes(), &15u32.to_be_bytes(), b"base:allocation"].concat();
     let mut bytes = 3u32.to_be_bytes().to_vec();
-    bytes.extend(asked(option::STRUCTURED_REPLY, &[]));
-    bytes.extend(asked(option::SET_META_CONTEXT, &context));
-    bytes.extend(asked(option::GO, &[0; 6]));
+    bytes.extend(requested(option::STRUCTURED_REPLY, &[]));
+    bytes.extend(requested(option::SET_META_CONTEXT, &context));
+    bytes.extend(requested(option::GO, &[0; 6]));
     bytes
 }
 
@@ -116,34 +116,34 @@ fn errors(said: &[u8]) -> Vec<u32> {
 #[test]
 fn options_follow_the_protocol() {
     let greeted = |options: &[Vec<u8>]| {
-        let heard = converse(&[&3u32.to_be_bytes()[..], &options.concat()].concat(), &[usize::MAX]);
-        (answers(&heard.said), heard.ended)
+        let received = converse(&[&3u32.to_be_bytes()[..], &options.concat()].concat(), &[usize::MAX]);
+        (answers(&received.said), received.ended)
     };
     let unknown_name = [&3u32.to_be_bytes()[..], b"abc", &[0; 2]].concat();
-    assert_eq!(greeted(&[asked(option::LIST, &[])]), (vec![reply::SERVER, reply::ACK], false));
-    assert_eq!(greeted(&[asked(option::LIST, &[1])]), (vec![reply::ERR_INVALID], false));
-    assert_eq!(greeted(&[asked(option::STARTTLS, &[])]), (vec![reply::ERR_UNSUP], false));
-    assert_eq!(greeted(&[asked(77, b"data")]), (vec![reply::ERR_UNSUP], false));
-    assert_eq!(greeted(&[asked(option::INFO, &unknown_name)]), (vec![reply::ERR_UNKNOWN], false));
-    assert_eq!(greeted(&[asked(option::INFO, &[0; 5])]), (vec![reply::ERR_INVALID], false));
-    assert_eq!(greeted(&[asked(option::LIST_META_CONTEXT, &[0; 8])]), (vec![reply::ERR_INVALID], false));
-    assert_eq!(greeted(&[asked(option::ABORT, &[])]), (vec![reply::ACK], true));
+    assert_eq!(greeted(&[requested(option::LIST, &[])]), (vec![reply::SERVER, reply::ACK], false));
+    assert_eq!(greeted(&[requested(option::LIST, &[1])]), (vec![reply::ERR_INVALID], false));
+    assert_eq!(greeted(&[requested(option::STARTTLS, &[])]), (vec![reply::ERR_UNSUP], false));
+    assert_eq!(greeted(&[requested(77, b"data")]), (vec![reply::ERR_UNSUP], false));
+    assert_eq!(greeted(&[requested(option::INFO, &unknown_name)]), (vec![reply::ERR_UNKNOWN], false));
+    assert_eq!(greeted(&[requested(option::INFO, &[0; 5])]), (vec![reply::ERR_INVALID], false));
+    assert_eq!(greeted(&[requested(option::LIST_META_CONTEXT, &[0; 8])]), (vec![reply::ERR_INVALID], false));
+    assert_eq!(greeted(&[requested(option::ABORT, &[])]), (vec![reply::ACK], true));
     // A message that is too long is skipped, and the next one is understood.
-    let long = asked(option::INFO, &vec![0; 100_000]);
-    let (kinds, ended) = greeted(&[long, asked(option::LIST, &[])]);
+    let long = requested(option::INFO, &vec![0; 100_000]);
+    let (kinds, ended) = greeted(&[long, requested(option::LIST, &[])]);
     assert_eq!((kinds, ended), (vec![reply::ERR_TOO_BIG, reply::SERVER, reply::ACK], false));
     // All four kinds of information, in one reply each.
     let all = [&0u32.to_be_bytes()[..], &4u16.to_be_bytes(), &[0, 0, 0, 1, 0, 2, 0, 3]].concat();
-    assert_eq!(greeted(&[asked(option::INFO, &all)]).0, [[reply::INFO; 4].to_vec(), vec![reply::ACK]].concat());
+    assert_eq!(greeted(&[requested(option::INFO, &all)]).0, [[reply::INFO; 4].to_vec(), vec![reply::ACK]].concat());
     // Unknown contexts are not an error, and are not selected.
     let other = [&0u32.to_be_bytes()[..], &1u32.to_be_bytes(), &6u32.to_be_bytes(), b"qemu:x"].concat();
-    let structured = asked(option::STRUCTURED_REPLY, &[]);
-    assert_eq!(greeted(&[structured, asked(option::SET_META_CONTEXT, &other)]).0, [reply::ACK; 2]);
+    let structured = requested(option::STRUCTURED_REPLY, &[]);
+    assert_eq!(greeted(&[structured, requested(option::SET_META_CONTEXT, &other)]).0, [reply::ACK; 2]);
 }
 
 #[test]
 fn endless_negotiation_ends_the_session() {
-    let many = asked(option::LIST, &[]).repeat(300);
+    let many = requested(option::LIST, &[]).repeat(300);
     assert!(converse(&[&3u32.to_be_bytes()[..], &many].concat(), &[usize::MAX]).ended);
 }
 
@@ -151,13 +151,13 @@ fn endless_negotiation_ends_the_session() {
 fn export_name_works() {
     for (flags, zeros) in [(1u32, 124), (3, 0)] {
         for name in ["", "ssd"] {
-            let bytes = [&flags.to_be_bytes()[..], &asked(option::EXPORT_NAME, name.as_bytes())].concat();
-            let heard = converse(&[bytes, request(command::READ, 0, 5, 0, 512, &[])].concat(), &[usize::MAX]);
-            assert_eq!(heard.said.len(), 18 + 10 + zeros);
-            assert_eq!(heard.said[18..26], BYTES.to_be_bytes());
-            assert_eq!(heard.requests.len(), 1);
+            let bytes = [&flags.to_be_bytes()[..], &requested(option::EXPORT_NAME, name.as_bytes())].concat();
+            let received = converse(&[bytes, request(command::READ, 0, 5, 0, 512, &[])].concat(), &[usize::MAX]);
+            assert_eq!(received.said.len(), 18 + 10 + zeros);
+            assert_eq!(received.said[18..26], BYTES.to_be_bytes());
+            assert_eq!(received.requests.len(), 1);
         }
-        assert!(converse(&[&flags.to_be_bytes()[..], &asked(option::EXPORT_NAME, b"x")].concat(), &[64]).ended);
+        assert!(converse(&[&flags.to_be_bytes()[..], &requested(option::EXPORT_NAME, b"x")].concat(), &[64]).ended);
     }
     assert!(converse(&0u32.to_be_bytes(), &[64]).ended, "without fixed newstyle errors could not be told");
     assert!(converse(&7u32.to_be_bytes(), &[64]).ended, "unknown flags");
@@ -184,10 +184,10 @@ fn invalid_requests_get_errors_and_others_continue() {
     ];
     for (bytes, error) in wrong {
         let after = request(command::FLUSH, 0, 9, 0, 0, &[]);
-        let heard = converse(&[opening(), bytes, after].concat(), &[100_000]);
-        assert_eq!(errors(&heard.said), [error as u32]);
-        assert_eq!(heard.requests.len(), 1, "the next one is served");
-        assert!(!heard.ended);
+        let received = converse(&[opening(), bytes, after].concat(), &[100_000]);
+        assert_eq!(errors(&received.said), [error as u32]);
+        assert_eq!(received.requests.len(), 1, "the next one is served");
+        assert!(!received.ended);
     }
     let fast = request(command::WRITE_ZEROES, flag::FAST_ZERO, 1, 4096, 8192, &[]);
     assert_eq!(converse(&[opening(), fast].concat(), &[64]).requests[0].1, "Zero fua false");
@@ -211,7 +211,7 @@ fn any_request() -> impl Strategy<Value = Vec<u8>> {
 }
 
 fn any_option() -> impl Strategy<Value = Vec<u8>> {
-    (0..13u32, prop::collection::vec(any::<u8>(), 0..40)).prop_map(|(option, data)| asked(option, &data))
+    (0..13u32, prop::collection::vec(any::<u8>(), 0..40)).prop_map(|(option, data)| requested(option, &data))
 }
 
 proptest! {

@@ -360,11 +360,11 @@ fn a_recording_replays_to_the_same_latencies() {
             let (queue, batch) = (round as usize % 2, 1 + round % 20);
             for index in 0..batch {
                 let sector = (round * 7919 + index * 104_729) % 13_000 * 8;
-                let asked = match (round + index) % 4 {
+                let requested = match (round + index) % 4 {
                     0 | 1 => client.ask(queue, 1, sector, 0, &[index as u8; 4096]),
                     _ => client.ask(queue, 0, sector, 8192, &[]),
                 };
-                asked.unwrap().expect("there is room in the ring");
+                requested.unwrap().expect("there is room in the ring");
             }
             client.send(queue).unwrap();
             let mut answered = 0;
@@ -499,10 +499,10 @@ fn hostile_messages_end_only_their_connection() {
     ] {
         let mut socket = UnixStream::connect(&bench.path).unwrap();
         socket.write_all(&bytes).unwrap();
-        let mut heard = Vec::new();
+        let mut received = Vec::new();
         // The other end is closed, in any way.
-        let _ = socket.read_to_end(&mut heard);
-        assert!(heard.is_empty(), "{bytes:?}");
+        let _ = socket.read_to_end(&mut received);
+        assert!(received.is_empty(), "{bytes:?}");
         good.read(0, &mut [0; 512]).unwrap();
     }
     // A client that does not read its replies does not block others.

@@ -1,7 +1,7 @@
 //! Tests of requests in a client's memory, without a client: valid ones in every framing, and invalid ones.
 
 use floatgate_serve::vhost::Memory;
-use floatgate_serve::vhost::blk::{Asked, Disk, Kind, LONGEST_PAYLOAD, Refused, Request, request};
+use floatgate_serve::vhost::blk::{Disk, Kind, LONGEST_PAYLOAD, Refused, Request, Requested, request};
 use floatgate_serve::vhost::chain::{Broken, Chain, Table};
 use floatgate_serve::vhost::client::range;
 use proptest::prelude::*;
@@ -42,13 +42,13 @@ fn put(memory: &Memory, table: u64, descriptors: &[(u64, u32, u16, u16)]) {
 }
 
 /// Parses the chain at 0 in a table at 0. Returns the request and its payload.
-fn asked(memory: &Memory, size: u16) -> Result<(Asked, Vec<u8>), Broken> {
+fn requested(memory: &Memory, size: u16) -> Result<(Requested, Vec<u8>), Broken> {
     let mut chain = Chain::default();
     let mut payload = Vec::new();
     chain.read(memory, Table { at: GuestAddress(0), size }, 0)?;
-    let asked = request(memory, &disk(), &mut chain, &mut payload)?;
-    assert!(asked.what.is_ok() || payload.is_empty());
-    Ok((asked, payload))
+    let requested = request(memory, &disk(), &mut chain, &mut payload)?;
+    assert!(requested.what.is_ok() || payload.is_empty());
+    Ok((requested, payload))
 }
 
 fn head(kind: u32, sector: u64) -> Vec<u8> {
@@ -61,11 +61,11 @@ fn simple(kind: u32, sector: u64, out: &[u8], into: u32) -> Result<Request, Refu
     memory.write_slice(&[head(kind, sector), out.to_vec()].concat(), GuestAddress(0x1000)).unwrap();
     let readable = 16 + out.len() as u32;
     put(&memory, 0, &[(0x1000, readable, NEXT, 1), (0x8000, into + 1, WRITE, 0)]);
-    let (asked, payload) = asked(&memory, 4).unwrap();
-    assert_eq!(asked.status, GuestAddress(0x8000 + u64::from(into)));
-    let writes = asked.what.is_ok_and(|request| request.kind == Kind::Write);
+    let (requested, payload) = requested(&memory, 4).unwrap();
+    assert_eq!(requested.status, GuestAddress(0x8000 + u64::from(into)));
+    let writes = requested.what.is_ok_and(|request| request.kind == Kind::Write);
     assert_eq!(payload, if writes { out } else { &[] });
-    asked.what
+    requested.what
 }
 
 #[test]
@@ -138,12 +138,12 @@ fn hostile_chains_are_rejected() {
     put(&memory, 0x4000, &[(0x4000, 16, INDIRECT, 0)]);
     for (name, descriptors, expected) in cases {
         put(&memory, 0, descriptors);
-        let found = asked(&memory, 4).map(|(asked, _)| asked.what.unwrap_err());
+        let found = requested(&memory, 4).map(|(requested, _)| requested.what.unwrap_err());
         assert_eq!(found, expected, "{name}");
     }
     // A request larger than allowed, as far as a chain can describe it.
     put(&memory, 0, &[(0x1000, 16, NEXT, 1), (0x2000, LONGEST_PAYLOAD as u32 + 513, WRITE, 0)]);
-    assert!(asked(&memory, 4).is_err(), "its end lies outside of the memory");
+    assert!(requested(&memory, 4).is_err(), "its end lies outside of the memory");
 }
 
 #[test]
@@ -155,7 +155,7 @@ fn requests_with_too_many_segments_fail() {
         chain.extend((0..pieces).map(|index| (0x9000, 512, NEXT | WRITE, index + 2)));
         chain.push((0x8800, 1, WRITE, 0));
         put(&memory, 0, &chain);
-        assert_eq!(asked(&memory, 256).unwrap().0.what.is_ok(), fits, "{pieces}");
+        assert_eq!(requested(&memory, 256).unwrap().0.what.is_ok(), fits, "{pieces}");
     }
 }
 
@@ -188,9 +188,9 @@ proptest! {
         } else {
             put(&memory, 0, &chain);
         }
-        let (asked, found) = asked(&memory, 16).unwrap();
-        prop_assert_eq!(asked.what, Ok(Request { kind: Kind::Write, sector: 11, sectors }));
-        prop_assert_eq!((found, asked.status), (payload, GuestAddress(0x8000)));
+        let (requested, found) = requested(&memory, 16).unwrap();
+        prop_assert_eq!(requested.what, Ok(Request { kind: Kind::Write, sector: 11, sectors }));
+        prop_assert_eq!((found, requested.status), (payload, GuestAddress(0x8000)));
     }
 
     /// For any contents of memory, an accepted request lies within the device and the memory, and within the length
@@ -217,7 +217,7 @@ proptest! {
         let mut payload = vec![1, 2, 3];
         let table = Table { at: GuestAddress(0), size: 8 };
         let found = chain.read(&memory, table, 0).and_then(|()| request(&memory, &disk(), &mut chain, &mut payload));
-        let taken = found.ok().and_then(|asked| asked.what.ok());
+        let taken = found.ok().and_then(|requested| requested.what.ok());
         prop_assert_eq!(&payload[..3], &[1, 2, 3]);
         let is_write = taken.is_some_and(|request| request.kind == Kind::Write);
         prop_assert!(is_write || payload.len() == 3);

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 #: Colors that remain distinct with color vision deficiencies (after Okabe and Ito 2008), each with its own pattern.
-_COLOURS = ("#0072b2", "#e69f00", "#d9d9d9", "#009e73", "#cc79a7", "#56b4e9")
+_COLORS = ("#0072b2", "#e69f00", "#d9d9d9", "#009e73", "#cc79a7", "#56b4e9")
 _HATCHES = ("", "//", "--", "xx", "\\\\", "++")
 _LINES = ("-", "--", ":", "-.", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 1)))
 _MARKERS = ("o", "s", "^", "D", "v", "x")
@@ -80,7 +80,7 @@ def _draw_bars(ax: Axes, panel: Bars) -> None:
         places = [index + (number - (count - 1) / 2) * width for index in range(len(values))]
         drawn = ax.bar(
             places, [value or 0.0 for value in values], width * 0.94, label=name, linewidth=0.6, edgecolor="black",
-            color=_COLOURS[number % len(_COLOURS)], hatch=_HATCHES[number % len(_HATCHES)],
+            color=_COLORS[number % len(_COLORS)], hatch=_HATCHES[number % len(_HATCHES)],
         )  # fmt: skip
         for place, between in zip(places, (panel.ranges or {}).get(name, ()), strict=False):
             if between is not None:
@@ -140,7 +140,7 @@ def lines(*panels: Lines) -> Figure:
 def _draw_lines(ax: Axes, panel: Lines) -> None:
     for number, (name, (x, y)) in enumerate(panel.series.items()):
         style: dict[str, Any] = {
-            "color": ("black", *_COLOURS[:2], "#009e73", "#cc79a7", "#666666")[number % 6],
+            "color": ("black", *_COLORS[:2], "#009e73", "#cc79a7", "#666666")[number % 6],
             "linestyle": _LINES[number % len(_LINES)],
             "marker": _MARKERS[number % len(_MARKERS)] if panel.marked else None,
         }

@@ -131,7 +131,7 @@ class Grid:
         }
         return {name: pair for name, pair in pairs.items() if any(pair)} or {"none": (1.0, 1.0)}
 
-    def normalised(self, metric: str, base: str, cases: Iterable[str] | None = None) -> dict[str, list[float | None]]:
+    def normalized(self, metric: str, base: str, cases: Iterable[str] | None = None) -> dict[str, list[float | None]]:
         """Return a metric of each case relative to the base case, by workload."""
         return {
             case: [_over(self.of(metric, case, name), self.of(metric, base, name)) for name in self.workloads]
@@ -141,10 +141,10 @@ class Grid:
     def ranges(
         self, metric: str, base: str, cases: Iterable[str] | None = None
     ) -> dict[str, list[tuple[float, float] | None]]:
-        """Return the range over the seeds of :meth:`normalised`, or nothing without several seeds."""
+        """Return the range over the seeds of :meth:`normalized`, or nothing without several seeds."""
         if len(self.samples) < 2:
             return {}
-        found = [sample.normalised(metric, base, cases) for sample in self.samples]
+        found = [sample.normalized(metric, base, cases) for sample in self.samples]
         return {
             case: [_range([each[case][at] for each in found]) for at in range(len(self.workloads))] for case in found[0]
         }
@@ -158,7 +158,7 @@ class Grid:
         self, metric: str, base: str, label: str, title: str = "", *, cases: Iterable[str] | None = None
     ) -> drawing.Bars:
         """Return bars of a metric of each case, relative to the base case."""
-        series = self.normalised(metric, base, cases)
+        series = self.normalized(metric, base, cases)
         ranges = self.ranges(metric, base, cases)
         return drawing.Bars(label, self.workloads, series, reference=1.0, title=title, ranges=ranges)
 

@@ -78,7 +78,7 @@ def figure_10(setting: Setting) -> Exhibit:
     found = hu.grid(setting, WRITERS, cases, state=hu.NEW)
     best = {name: min(PAGE_SIZES, key=lambda size: found.of("all us", size, name)) for name in found.workloads}
     least = [found.of("all us", best[name], name) for name in found.workloads]
-    normalised: dict[str, list[float | None]] = {
+    normalized: dict[str, list[float | None]] = {
         size: [found.of("all us", size, name) / at for name, at in zip(found.workloads, least, strict=True)]
         for size in PAGE_SIZES
     }
@@ -106,7 +106,7 @@ def figure_10(setting: Setting) -> Exhibit:
     def draw() -> Figure:
         return drawing.bars(
             drawing.Bars(
-                "response time / best size", found.workloads, normalised, reference=1.0, ranges=_over_best(found, best)
+                "response time / best size", found.workloads, normalized, reference=1.0, ranges=_over_best(found, best)
             ),
             drawing.Bars("un-covered updates,\n% of pages written", found.workloads, share),
         )
@@ -231,7 +231,7 @@ def figure_12(setting: Setting) -> Exhibit:
                     "dynamic / static S2",
                     found.workloads,
                     {
-                        kind: found.normalised(f"{kind} us", f"{state}, static S2")[f"{state}, dynamic"]
+                        kind: found.normalized(f"{kind} us", f"{state}, static S2")[f"{state}, dynamic"]
                         for kind in ("read", "write", "all")
                     },
                     reference=1.0,
@@ -562,7 +562,7 @@ def figure_17(setting: Setting) -> Exhibit:
                     f"{label}, interleave / basic",
                     SIX,
                     {
-                        how: grid.normalised(metric, "basic")["interleave"]
+                        how: grid.normalized(metric, "basic")["interleave"]
                         for how, grid in (("dynamic", moving), ("static S4", fixed))
                     },
                     reference=1.0,
@@ -745,15 +745,15 @@ def dynamic_exhibit(
     one = hu.dynamic_orders(setting, names, hu.ONE_CHANNEL)
     chip, channel = hu.DYNAMIC_EIGHT
     ssd3, ssd4, dies, planes = hu.DYNAMIC_ONE
-    worst = max(value or 0.0 for value in eight.normalised("all us", channel)[chip])
-    worst = max(worst, *(value or 0.0 for case in one.cases for value in one.normalised("all us", dies)[case]))
+    worst = max(value or 0.0 for value in eight.normalized("all us", channel)[chip])
+    worst = max(worst, *(value or 0.0 for case in one.cases for value in one.normalized("all us", dies)[case]))
     findings = [
         better(claims[0], eight.pairs("all us", channel, chip)),
         better(claims[1], one.pairs("all us", ssd4, ssd3)),
         better(claims[2], one.pairs("all us", dies, planes)),
         better(claims[3], one.pairs("all us", dies, ssd4)),
         number(claims[4], worst, 1.6, unit="x"),
-        number(_SIXTY_EVEN, max(value or 0.0 for value in even.normalised("all us", channel)[chip]), 1.6, unit="x"),
+        number(_SIXTY_EVEN, max(value or 0.0 for value in even.normalized("all us", channel)[chip]), 1.6, unit="x"),
     ]
 
     def draw() -> Figure:

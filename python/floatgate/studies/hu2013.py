@@ -291,7 +291,7 @@ def figure_12(setting: Setting) -> Exhibit:
 
     def draw() -> Figure:
         series = {
-            label: found.normalised(metric, "basic")["interleave"]
+            label: found.normalized(metric, "basic")["interleave"]
             for label, metric in (("response time", "all us"), ("erases", "erases"))
         }
         return drawing.bars(drawing.Bars("interleave / basic", SIX, series, reference=1.0))

@@ -108,7 +108,7 @@ def _body(report: Report, figures: Sequence[str]) -> str:
     parts += [f"<p>{escape(text)}</p>\n" for text in study.about]
     if study.workloads:
         parts.append(_workloads(report))
-    parts += ["\n<h2>Verdicts</h2>\n", f"<p>{_emphasised(RULES)}</p>\n", _summary(report)]
+    parts += ["\n<h2>Verdicts</h2>\n", f"<p>{_emphasized(RULES)}</p>\n", _summary(report)]
     for part, figure in zip(report.parts, figures, strict=True):
         parts.append(_section(part, figure))
     parts.append(
@@ -117,7 +117,7 @@ def _body(report: Report, figures: Sequence[str]) -> str:
     return "".join(parts)
 
 
-def _emphasised(text: str) -> str:
+def _emphasized(text: str) -> str:
     pieces = escape(text).split("*")
     return "".join(f"<em>{piece}</em>" if index % 2 else piece for index, piece in enumerate(pieces))
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use floatgate_core::config::DeviceConfig;
 use floatgate_report::command::quoted;
 use floatgate_serve::engine::Cost;
-use floatgate_serve::monitor::client::{Asker, running, usual_places};
+use floatgate_serve::monitor::client::{Requester, running, usual_places};
 use floatgate_serve::monitor::control::Command;
 use floatgate_serve::monitor::frame::Info;
 use floatgate_serve::{Address, Server};
@@ -58,9 +58,9 @@ pub fn of_running() -> String {
     /// Time limit for a response. A server responds at once, and help should not wait for a server that hangs.
     const PATIENCE: Duration = Duration::from_secs(3);
     let ask = |path: &Path| -> io::Result<Info> {
-        let mut asker = Asker::connect(path)?;
-        asker.set_patience(Some(PATIENCE))?;
-        let mut answer = asker.ask(&Command::Watch { blocks: false })?;
+        let mut requester = Requester::connect(path)?;
+        requester.set_patience(Some(PATIENCE))?;
+        let mut answer = requester.ask(&Command::Watch { blocks: false })?;
         Ok(Info::deserialize(harmless(answer["info"].take()))?)
     };
     let infos = running(&usual_places()).into_iter().filter_map(|path| ask(&path).ok());

@@ -67,9 +67,9 @@ impl MonitorArgs {
     }
 
     fn token(&self) -> Result<Option<String>, Failure> {
-        let told =
+        let reported =
             |path: &PathBuf, error| Failure::mistake(format!("--dashboard-token-file {}: {error}", path.display()));
-        let from_file = |path: &PathBuf| read_text(path, 1 << 12).map_err(|error| told(path, error));
+        let from_file = |path: &PathBuf| read_text(path, 1 << 12).map_err(|error| reported(path, error));
         let of_variable = || std::env::var(VARIABLE).ok().filter(|token| self.dashboard.is_some() && !token.is_empty());
         let token = match (&self.dashboard_token, &self.dashboard_token_file) {
             (Some(token), _) => Some(token.clone()),

@@ -25,7 +25,7 @@ pub struct Readiness {
     shell: Cell<Option<File>>,
     manager: Option<(UnixDatagram, SocketAddr)>,
     /// Time and text of the last status message.
-    told: RefCell<(Wall, String)>,
+    reported: RefCell<(Wall, String)>,
 }
 
 impl Readiness {
@@ -33,7 +33,7 @@ impl Readiness {
     pub fn open(fd: Option<u32>) -> Result<Readiness, Failure> {
         let opened = fd.map(|fd| take(fd).map_err(|error| Failure::mistake(format!("--ready-fd {fd}: {error}"))));
         let manager = std::env::var_os("NOTIFY_SOCKET").and_then(|name| connect(&name).ok());
-        Ok(Readiness { shell: Cell::new(opened.transpose()?), manager, told: RefCell::default() })
+        Ok(Readiness { shell: Cell::new(opened.transpose()?), manager, reported: RefCell::default() })
     }
 
     /// Sends a message to the service manager. Failures are ignored.
@@ -49,10 +49,10 @@ impl Readiness {
         if self.manager.is_none() {
             return;
         }
-        let mut told = self.told.borrow_mut();
+        let mut reported = self.reported.borrow_mut();
         let now = Wall::now();
-        if told.1 != what || now.since(told.0) >= SHORTEST {
-            *told = (now, what.to_owned());
+        if reported.1 != what || now.since(reported.0) >= SHORTEST {
+            *reported = (now, what.to_owned());
             let share = share.map(|share| format!(", {:.0} %", share * 100.0)).unwrap_or_default();
             self.send(&format!("STATUS={what}{share}"));
         }

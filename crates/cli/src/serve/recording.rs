@@ -32,9 +32,9 @@ impl Write for File {
 impl Sink for File {
     fn finish(self: Box<Self>) -> io::Result<()> {
         let mut draft = self.0.finish()?;
-        let told = |error: anyhow::Error| io::Error::other(format!("{error:#}"));
-        draft.complete().map_err(told)?;
-        draft.publish().map_err(told)
+        let reported = |error: anyhow::Error| io::Error::other(format!("{error:#}"));
+        draft.complete().map_err(reported)?;
+        draft.publish().map_err(reported)
     }
 }
 
@@ -95,16 +95,16 @@ pub fn begin(
     config: &DeviceConfig,
     frontend: &dyn Frontend,
 ) -> Result<Recorder, Failure> {
-    let told = |error: io::Error| Failure::fault(format!("--record {}: {error}", path.display()));
+    let reported = |error: io::Error| Failure::fault(format!("--record {}: {error}", path.display()));
     let draft = Draft::new(path, &frontend.wait()).map_err(|error| unless_stopped(error, frontend))?.kept();
-    let packed = Packing::of_name(path).writer(draft).map_err(told)?;
+    let packed = Packing::of_name(path).writer(draft).map_err(reported)?;
     let words: Vec<String> = replay.iter().map(|word| quoted(word)).collect();
     let (name, digest, version) = (&config.name, config.digest(), env!("CARGO_PKG_VERSION"));
     let head = [
         format!("requests of a live device, {name} ({digest}), Floatgate {version}; to replay them:"),
         format!("floatgate {}", words.join(" ")),
     ];
-    Recorder::begin(Box::new(File(packed)), &head).map_err(told)
+    Recorder::begin(Box::new(File(packed)), &head).map_err(reported)
 }
 
 #[cfg(test)]

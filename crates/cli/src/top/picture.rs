@@ -272,9 +272,9 @@ fn alerts(frame: &Frame, width: usize) -> Vec<String> {
     let is_told = frame.warnings.iter().any(|warning| warning.contains("read-only"));
     let read_only = (frame.flash.read_only && !is_told).then_some("the device no longer accepts writes".to_owned());
     let mark = if frame.flash.read_only { "READ-ONLY: " } else { "" };
-    let told =
+    let reported =
         frame.fatal_error.iter().cloned().chain(preparing).chain(read_only).chain(frame.warnings.iter().cloned());
-    let text = told.collect::<Vec<_>>().join("; ");
+    let text = reported.collect::<Vec<_>>().join("; ");
     broken(&format!("{mark}{text}"), width)
 }
 

@@ -86,8 +86,8 @@ fn read(
 
 /// Parses a value from a server. Fails if the server has another version.
 fn parsed<T: for<'de> Deserialize<'de>>(value: Value) -> Result<Box<T>, Failure> {
-    let told = |error| Failure::fault(format!("the server runs another version of Floatgate: {error}"));
-    T::deserialize(value).map(Box::new).map_err(told)
+    let reported = |error| Failure::fault(format!("the server runs another version of Floatgate: {error}"));
+    T::deserialize(value).map(Box::new).map_err(reported)
 }
 
 fn news(name: &str, value: Value) -> Result<News, Failure> {
@@ -100,14 +100,14 @@ fn news(name: &str, value: Value) -> Result<News, Failure> {
 }
 
 fn follow_socket(path: Option<&Path>, sender: SyncSender<News>) -> Result<(), Failure> {
-    let mut asker = ctl::connect(path)?;
+    let mut requester = ctl::connect(path)?;
     let mut has_asked = false;
     read(sender, move || {
         let mut line = if std::mem::replace(&mut has_asked, true) {
-            asker.hear().map_err(ctl::lost)?
+            requester.hear().map_err(ctl::lost)?
         } else {
-            asker.set_patience(Some(PATIENCE)).map_err(ctl::lost)?;
-            asker.ask(&Command::Watch { blocks: true }).map_err(ctl::lost)?
+            requester.set_patience(Some(PATIENCE)).map_err(ctl::lost)?;
+            requester.ask(&Command::Watch { blocks: true }).map_err(ctl::lost)?
         };
         let name = ["blocks", "frame"].into_iter().find(|name| line.get(name).is_some()).unwrap_or("info");
         news(name, line[name].take())
@@ -138,8 +138,8 @@ impl Page {
 
     /// Requests a path, and returns the body of the response.
     fn get(&self, path: &str) -> Result<ureq::Body, Failure> {
-        let told = |error| Failure::fault(format!("cannot reach a dashboard at {}: {error}", self.address));
-        let response = self.agent.get(format!("http://{}{path}", self.address)).call().map_err(told)?;
+        let reported = |error| Failure::fault(format!("cannot reach a dashboard at {}: {error}", self.address));
+        let response = self.agent.get(format!("http://{}{path}", self.address)).call().map_err(reported)?;
         Ok(response.into_body())
     }
 
@@ -166,11 +166,11 @@ impl Page {
     }
 
     fn info(&self) -> Result<News, Failure> {
-        let told =
+        let reported =
             |error: &dyn Display| Failure::fault(format!("{} is not a Floatgate dashboard: {error}", self.address));
         let status = self.get("/api/status")?.into_with_config().limit(LONGEST_LINE).read_to_string();
         let mut status: Value =
-            serde_json::from_str(&status.map_err(|error| told(&error))?).map_err(|error| told(&error))?;
+            serde_json::from_str(&status.map_err(|error| reported(&error))?).map_err(|error| reported(&error))?;
         news("info", status["info"].take())
     }
 }
@@ -201,13 +201,13 @@ mod tests {
         let (mut asks, _) = listener.accept().unwrap();
         assert!(source.next().is_none(), "data before the response");
         asks.write_all(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n").unwrap();
-        let told = |source| {
+        let reported = |source| {
             let Some(News::Ended(Failure::Fault(error))) = first(source) else { panic!("not a fault") };
             error.to_string()
         };
         let silent = format!("cannot reach a dashboard at {address}: ");
-        assert!(told(&source).starts_with(&silent), "the page is not a dashboard");
+        assert!(reported(&source).starts_with(&silent), "the page is not a dashboard");
         drop(listener);
-        assert!(told(&open()).starts_with(&silent), "no server listens");
+        assert!(reported(&open()).starts_with(&silent), "no server listens");
     }
 }

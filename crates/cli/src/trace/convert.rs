@@ -41,7 +41,7 @@ pub fn run(args: &ConvertArgs) -> Result<(), Failure> {
     let traces = &Traces::new(spec, Stop::default());
     if args.output == Path::new("-") {
         let converted = write(args, traces, io::stdout().lock(), Failure::of_stdout)?;
-        say(&told(args, &converted));
+        say(&reported(args, &converted));
         return Ok(());
     }
     keep_apart(&traces.inputs(&args.input), &[Named::new("the output", &args.output)])?;
@@ -50,7 +50,7 @@ pub fn run(args: &ConvertArgs) -> Result<(), Failure> {
     let converted = write(args, traces, draft.writer(), cannot)?;
     draft.complete()?;
     draft.publish()?;
-    let text = told(args, &converted) + "\n";
+    let text = reported(args, &converted) + "\n";
     io::stdout().lock().write_all(text.as_bytes()).map_err(Failure::of_stdout)
 }
 
@@ -78,7 +78,7 @@ fn write(
     Ok(converted)
 }
 
-fn told(args: &ConvertArgs, converted: &Converted) -> String {
+fn reported(args: &ConvertArgs, converted: &Converted) -> String {
     let Converted { requests, description, .. } = converted;
     let requests = if *requests == 1 { "1 request".to_owned() } else { format!("{requests} requests") };
     format!("{requests} written as {}; read as {description}", args.to.name)

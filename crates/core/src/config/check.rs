@@ -512,8 +512,8 @@ impl Check<'_> {
             let what = format!("{hard} blocks, must be at most gc.soft_threshold = {soft} blocks: it is more urgent");
             self.refuse("gc.hard_threshold", device.gc.hard_threshold, &what);
         }
-        let told = |problem: &Problem| problem.path.starts_with("capacity") || problem.path.starts_with("faults");
-        if self.problems.iter().any(told) || device.reserve_ok() {
+        let reported = |problem: &Problem| problem.path.starts_with("capacity") || problem.path.starts_with("faults");
+        if self.problems.iter().any(reported) || device.reserve_ok() {
             return;
         }
         let spare = match (device.min_spare(), &device.capacity) {

@@ -40,14 +40,14 @@ impl Device {
     }
 
     /// Does the same as [`Device::make_durable`] with [`Keep::Outbox`], but passes the events for the present contents
-    /// to `told`, one by one.
-    pub fn make_durable_with(&mut self, mut told: impl FnMut(&FlashEvent, &[u8])) -> Result<(), String> {
+    /// to `reported`, one by one.
+    pub fn make_durable_with(&mut self, mut reported: impl FnMut(&FlashEvent, &[u8])) -> Result<(), String> {
         self.begin_to_tell(Keep::Outbox)?;
         let mut outbox = Outbox::default();
         for block in 0..self.config.total_blocks() {
             self.tell_block(BlockId(block));
             self.take_flash(&mut outbox);
-            outbox.events.iter().for_each(|event| told(event, &outbox.own));
+            outbox.events.iter().for_each(|event| reported(event, &outbox.own));
             outbox.clear();
         }
         Ok(())

@@ -141,7 +141,7 @@ impl Device {
                 self.collect_for(id);
             } else {
                 self.dispatch.put_first(&mut self.transactions, (lun, plane), id);
-                self.observe_unstalled(id, lun);
+                self.observe_unparked(id, lun);
             }
             self.show_enqueued(id);
         }
@@ -191,12 +191,12 @@ impl Device {
     /// reserved for it.
     pub(super) fn give_way(&mut self, plane: PlaneId) {
         if std::mem::take(&mut self.jobs[plane].took_failed) {
-            self.unstall(plane);
-            self.unstall_own();
+            self.unpark(plane);
+            self.unpark_own();
         }
     }
 
-    /// Updates the job's counters when the last dependant of a block that awaits its erase is released.
+    /// Updates the job's counters when the last dependent of a block that awaits its erase is released.
     #[inline]
     pub(super) fn note_released(&mut self, block: BlockId) {
         let known = self.ftl.blocks.block(block);
@@ -223,10 +223,10 @@ impl Device {
         if self.ftl.faults.is_none() || dependency.is_none() {
             return None;
         }
-        let dependants = self.dependants_before_erase(plane, dependency)?;
+        let dependents = self.dependents_before_erase(plane, dependency)?;
         // Several writes that wait like this one must not wait for each other once garbage collection rests.
-        let all_wait = || !self.jobs[plane].busy && dependants == 1 + self.count_waiting_on(dependency, id);
-        (dependants == 1 || all_wait()).then(|| self.freeing(plane, dependants))?
+        let all_wait = || !self.jobs[plane].busy && dependents == 1 + self.count_waiting_on(dependency, id);
+        (dependents == 1 || all_wait()).then(|| self.freeing(plane, dependents))?
     }
 
     /// Returns the number of writes other than `id` whose programs have failed, that wait for room or for their LUN,
@@ -241,7 +241,7 @@ impl Device {
     }
 
     /// Queues repeated writes that have room now and must not wait for an erase. Called when garbage collection of a
-    /// plane rests, or a dependant of a block has ended. Such writes are few.
+    /// plane rests, or a dependent of a block has ended. Such writes are few.
     pub(super) fn go_again(&mut self, plane: PlaneId) {
         if self.ftl.faults.is_none() {
             return;
@@ -256,7 +256,7 @@ impl Device {
         for &id in &again {
             self.dispatch.take_without_room(&mut self.transactions, plane, id);
             writes.push(&mut self.transactions, id);
-            self.observe_unstalled(id, lun);
+            self.observe_unparked(id, lun);
             if has_pools {
                 self.ftl.allocation.took(plane);
             }
@@ -266,7 +266,7 @@ impl Device {
         }
     }
 
-    /// Retries writes that a block with a pending erase still waits for, after one of its dependants has ended.
+    /// Retries writes that a block with a pending erase still waits for, after one of its dependents has ended.
     #[cold]
     pub(super) fn go_again_for(&mut self, block: BlockId) {
         if self.ftl.blocks.block(block).state == BlockState::AwaitingErase {

@@ -432,8 +432,8 @@ impl Device {
             self.check_spare(plane);
         }
         self.ftl.refresh_ready(plane);
-        self.unstall(plane);
-        self.unstall_own();
+        self.unpark(plane);
+        self.unpark_own();
         self.map_paid(plane, free_map_blocks);
         self.clean(plane);
     }

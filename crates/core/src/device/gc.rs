@@ -240,7 +240,7 @@ impl Device {
     }
 
     /// Returns as many parked writes to the front of their queue, in order, as fit into the plane.
-    pub(super) fn unstall(&mut self, plane: PlaneId) {
+    pub(super) fn unpark(&mut self, plane: PlaneId) {
         if self.dispatch.has_pools() {
             return self.tasks.push(Task::Offer(self.ftl.allocation.pool_of(plane)));
         }
@@ -258,7 +258,7 @@ impl Device {
             }
             back.push(&mut self.transactions, id);
             count += 1;
-            self.observe_unstalled(id, lun);
+            self.observe_unparked(id, lun);
         }
         self.put_first(plane, (back, count));
     }

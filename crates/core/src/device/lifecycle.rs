@@ -61,8 +61,8 @@ stages! {
     observe_pooled, show_pooled => pooled(id: TransactionId);
     /// See [`Observers::stalled`].
     observe_stalled, show_stalled => stalled(id: TransactionId);
-    /// See [`Observers::unstalled`].
-    observe_unstalled, show_unstalled => unstalled(id: TransactionId, lun: LunId);
+    /// See [`Observers::unparked`].
+    observe_unparked, show_unparked => unparked(id: TransactionId, lun: LunId);
     /// See [`Observers::member_ended`].
     observe_member_ended, show_member_ended => member_ended(unit: ExecUnitId, id: TransactionId);
     /// See [`Observers::settled`].

@@ -63,7 +63,7 @@ pub enum Mutant {
     /// Correct behavior.
     #[default]
     None,
-    /// Blocks are erased without waiting for their dependants.
+    /// Blocks are erased without waiting for their dependents.
     EraseEarly,
     /// A copy by garbage collection counts as newer than a write that was accepted in the meantime.
     RenumberCopies,
@@ -133,7 +133,7 @@ impl Device {
         let scheduler = config.scheduler.build(&config, options.seed).map_err(|e| format!("scheduler: {e}"))?;
         let planes = config.total_planes();
         let mut ftl = Ftl::new(&config, options.seed, options.verify)?;
-        ftl.blocks.ignore_dependants = options.mutant == Mutant::EraseEarly;
+        ftl.blocks.ignore_dependents = options.mutant == Mutant::EraseEarly;
         let mut durability = Durability::new(&config);
         if let Some(checkpoint) = durability.as_mut().and_then(|durability| durability.checkpoint.as_mut()) {
             checkpoint.layout.trusts_erased = options.mutant == Mutant::TrustErased;
@@ -170,7 +170,7 @@ impl Device {
             options,
             config,
         };
-        device.array.keep_watching(device.dispatch.looks());
+        device.array.keep_watching(device.dispatch.picks());
         Ok(device)
     }
 
@@ -396,8 +396,8 @@ impl Device {
             }
             let held = |block| self.durability.as_ref().is_some_and(|durability| durability.holds(block));
             let mut blocks = self.ftl.blocks.all().iter().zip((0..).map(BlockId));
-            if blocks.any(|(b, number)| b.dependants != u16::from(held(number))) {
-                return Err("a block has dependants although the device is idle".to_owned());
+            if blocks.any(|(b, number)| b.dependents != u16::from(held(number))) {
+                return Err("a block has dependents although the device is idle".to_owned());
             }
             if self.slots_free != self.config.controller.write_slots {
                 return Err("write slots are in use although the device is idle".to_owned());
@@ -426,7 +426,7 @@ impl Device {
         self.enqueue(id);
     }
 
-    /// Queues the erase of a block without dependants. A failed block is retired instead.
+    /// Queues the erase of a block without dependents. A failed block is retired instead.
     fn erase(&mut self, block: BlockId) {
         let plane = self.ftl.blocks.plane_of(block);
         if self.ftl.blocks.block(block).failed && self.options.mutant != Mutant::ReuseFailed {
@@ -435,7 +435,7 @@ impl Device {
         self.dispatch(Transaction::erase(self.gc_class(plane), plane, block));
     }
 
-    /// Removes one dependant of a block. Queues the erase of the block if it awaits it and has no other dependants.
+    /// Removes one dependent of a block. Queues the erase of the block if it awaits it and has no other dependents.
     #[inline]
     fn release(&mut self, block: BlockId) {
         if self.ftl.blocks.release(block) {

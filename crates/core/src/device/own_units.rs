@@ -80,7 +80,7 @@ impl Device {
             && let Some(id) = durability.stalled_for_block(&self.ftl)
             && self.plane_for_own(self.transactions[id].lpn).is_some()
         {
-            self.unstall_journal();
+            self.unpark_journal();
         }
     }
 
@@ -218,36 +218,36 @@ impl Device {
         self.ftl.blocks.may_take(self.ftl.blocks.region(plane, Role::Data), claim).then_some(claim)
     }
 
-    /// Returns `true` if a block of a plane awaits its erase and has one dependant left.
+    /// Returns `true` if a block of a plane awaits its erase and has one dependent left.
     fn waits_for_one(&self, plane: PlaneId, block: BlockId) -> bool {
-        self.dependants_before_erase(plane, block) == Some(1)
+        self.dependents_before_erase(plane, block) == Some(1)
     }
 
-    /// Returns the number of dependants of a block of a plane that awaits its erase and can be used after that.
-    pub(super) fn dependants_before_erase(&self, plane: PlaneId, block: BlockId) -> Option<u32> {
+    /// Returns the number of dependents of a block of a plane that awaits its erase and can be used after that.
+    pub(super) fn dependents_before_erase(&self, plane: PlaneId, block: BlockId) -> Option<u32> {
         let state = self.ftl.blocks.block(block);
         let awaits_erase =
             self.ftl.blocks.plane_of(block) == plane && state.state == BlockState::AwaitingErase && !state.failed;
-        awaits_erase.then_some(state.dependants.into())
+        awaits_erase.then_some(state.dependents.into())
     }
 
     /// Retries units of the device itself that found no room, after space was freed.
     #[inline]
-    pub(super) fn unstall_own(&mut self) {
+    pub(super) fn unpark_own(&mut self) {
         if self.durability.is_some() {
-            self.unstall_journal();
-            self.unstall_checkpoint();
+            self.unpark_journal();
+            self.unpark_checkpoint();
         }
     }
 
-    fn unstall_journal(&mut self) {
+    fn unpark_journal(&mut self) {
         let journal = self.durability.as_mut().and_then(|durability| durability.journal.as_mut());
         if let Some(id) = journal.and_then(|journal| journal.stalled.take()) {
             self.place_own(id);
         }
     }
 
-    fn unstall_checkpoint(&mut self) {
+    fn unpark_checkpoint(&mut self) {
         let checkpoint = self.durability.as_mut().and_then(|durability| durability.checkpoint.as_mut());
         let stalled = checkpoint.map(|checkpoint| std::mem::take(&mut checkpoint.stalled));
         stalled.into_iter().flatten().for_each(|id| self.place_own(id));

@@ -133,7 +133,7 @@ impl Context for Device {
     }
 
     fn note_resumed(&mut self, id: TransactionId) {
-        self.observe_unstalled(id, self.array.lun_of(self.transactions[id].plane));
+        self.observe_unparked(id, self.array.lun_of(self.transactions[id].plane));
     }
 
     fn bind(&mut self, id: TransactionId, ppn: Ppn) {

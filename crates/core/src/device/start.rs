@@ -191,7 +191,7 @@ impl Device {
             self.block_taken(plane);
             if !has_room {
                 // Parked writes may use the rest of the block.
-                self.unstall(plane);
+                self.unpark(plane);
             }
         } else if self.dispatch.has_pools() {
             self.ftl.refresh_ready(plane);

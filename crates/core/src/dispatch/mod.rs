@@ -6,13 +6,13 @@
 mod binder;
 mod filling;
 mod join;
-mod looking;
 mod merging;
 mod next;
 mod offer;
 mod overlap;
 mod overlapping;
 mod pick;
+mod picking;
 mod pool;
 mod pooled;
 mod start;
@@ -29,12 +29,12 @@ use crate::work::{Class, Fifo, Tasks, Transactions};
 pub(crate) use binder::{Address, Binder, Parts, Target, View};
 pub(crate) use filling::{Filling, Staged};
 pub(crate) use join::reads_a_page;
-use looking::Looking;
 use merging::Merging;
 pub(crate) use next::first_for;
 pub(crate) use offer::offer_pool;
 pub(crate) use overlap::overlap_next;
 use overlapping::Overlapping;
+use picking::Picking;
 use pool::{AFTER_HELD, Pool};
 pub(crate) use start::{enqueue, go_on, go_on_overlapping, grant, notify, serve_suspended, set_idle, start_idle};
 use waiting::Waiting;
@@ -46,7 +46,7 @@ pub(crate) struct Dispatch {
     /// Indexed by [`Class`].
     ranks: [u8; Class::COUNT],
     /// Queue state for a scheduler that picks transactions.
-    looking: Option<Box<Looking>>,
+    picking: Option<Box<Picking>>,
     /// True if a LUN may take other transactions than the first of its queues, because there is a pool or the scheduler
     /// picks transactions.
     chooses: bool,
@@ -99,8 +99,8 @@ impl Dispatch {
         let none = Table::new(array.units(), TransactionId::NONE);
         Dispatch {
             ranks: Class::ALL.map(|class| scheduler.rank(class)),
-            looking: scheduler.looks().then(Default::default),
-            chooses: pools.is_some() || scheduler.looks(),
+            picking: scheduler.picks().then(Default::default),
+            chooses: pools.is_some() || scheduler.picks(),
             reconsiders,
             looks_at_work: reconsiders || overlaps,
             scheduler,
@@ -160,14 +160,14 @@ impl Dispatch {
     }
 
     /// Returns `true` if the scheduler picks transactions.
-    pub(crate) fn looks(&self) -> bool {
-        self.looking.is_some()
+    pub(crate) fn picks(&self) -> bool {
+        self.picking.is_some()
     }
 
     /// Records the time at which a transaction was queued, for a scheduler that picks transactions.
     pub(crate) fn note_arrival(&mut self, id: TransactionId, now: Time) {
-        if let Some(looking) = &mut self.looking {
-            looking.note_arrival(id, now);
+        if let Some(picking) = &mut self.picking {
+            picking.note_arrival(id, now);
         }
     }
 

@@ -107,7 +107,7 @@ fn or_of_pool(b: &impl Binder, lun: LunId, rank: u8, own: TransactionId) -> Opti
 #[inline(never)]
 fn choose_next(b: &mut impl Binder, lun: LunId) -> Option<(u8, TransactionId)> {
     let dispatch = b.view().dispatch;
-    if dispatch.looking.is_none() { first_with_pool(b, lun) } else { pick(b, lun, None, dispatch.dynamic) }
+    if dispatch.picking.is_none() { first_with_pool(b, lun) } else { pick(b, lun, None, dispatch.dynamic) }
 }
 
 /// Returns the next transaction of `lun` with `rank`, and that rank, if there is a pool or a scheduler that picks
@@ -115,13 +115,13 @@ fn choose_next(b: &mut impl Binder, lun: LunId) -> Option<(u8, TransactionId)> {
 #[inline(never)]
 fn choose_next_of(b: &mut impl Binder, lun: LunId, rank: u8) -> Option<(u8, TransactionId)> {
     let dispatch = b.view().dispatch;
-    if dispatch.looking.is_some() { pick(b, lun, Some(rank), dispatch.dynamic) } else { first_of(b, lun, rank) }
+    if dispatch.picking.is_some() { pick(b, lun, Some(rank), dispatch.dynamic) } else { first_of(b, lun, rank) }
 }
 
 /// Returns the next transaction of `lun` from its own queues, with its rank.
 pub(super) fn choose_own(b: &mut impl Binder, lun: LunId) -> Option<(u8, TransactionId)> {
     let dispatch = b.view().dispatch;
-    if dispatch.looking.is_some() { pick(b, lun, None, false) } else { dispatch.first_own(lun) }
+    if dispatch.picking.is_some() { pick(b, lun, None, false) } else { dispatch.first_own(lun) }
 }
 
 /// Returns `true` if the scheduler picks `id`, which is not the first of its queue, and if that could change the work
@@ -129,7 +129,7 @@ pub(super) fn choose_own(b: &mut impl Binder, lun: LunId) -> Option<(u8, Transac
 #[inline]
 pub(super) fn picks_at_work(b: &mut impl Binder, lun: LunId, id: TransactionId) -> bool {
     let dispatch = b.view().dispatch;
-    dispatch.chooses && dispatch.looks_at_work && dispatch.looking.is_some() && {
+    dispatch.chooses && dispatch.looks_at_work && dispatch.picking.is_some() && {
         let picked = pick(b, lun, None, dispatch.dynamic);
         picked.is_some_and(|(_, picked)| picked == id)
     }

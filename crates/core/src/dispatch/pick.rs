@@ -4,7 +4,7 @@
 //! fill the program, and the operations of other planes and dies. docs/model/timing.md has the rules.
 
 use super::pooled::has_ready_plane;
-use super::{Binder, Looking, Parts, View};
+use super::{Binder, Parts, Picking, View};
 use crate::scheduler::RANKS;
 use crate::sim::id::{LunId, PlaneId, TransactionId};
 use crate::work::{LunQueue, Queued};
@@ -12,23 +12,23 @@ use crate::work::{LunQueue, Queued};
 /// Returns the transaction that the scheduler picks for `lun`, with its rank. Its choice is among those with `rank`, if
 /// given, and includes the pool if `pooled`. If it picks none, or there is no choice, the ranks decide.
 pub(super) fn pick(b: &mut impl Binder, lun: LunId, rank: Option<u8>, pooled: bool) -> Option<(u8, TransactionId)> {
-    let mut looking = b.parts().dispatch.looking.take()?;
-    show_queue(b, lun, rank, pooled, &mut looking);
+    let mut picking = b.parts().dispatch.picking.take()?;
+    show_queue(b, lun, rank, pooled, &mut picking);
     let Parts { dispatch, now, .. } = b.parts();
-    let queue = &looking.queue;
+    let queue = &picking.queue;
     let picked = if queue.len() > 1 { dispatch.scheduler.pick(&LunQueue::new(lun, queue), now) } else { None };
     let picked = picked.and_then(|id| queue.iter().find(|queued| queued.id == id));
     // The oldest transaction of the lowest rank.
     let next = picked.or_else(|| queue.iter().min_by_key(|queued| queued.rank));
     let next = next.map(|queued| (queued.rank, queued.id));
-    dispatch.looking = Some(looking);
+    dispatch.picking = Some(picking);
     next
 }
 
 /// Collects the transactions that wait for a LUN, in the order in which each rank is served.
-fn show_queue(b: &impl Binder, lun: LunId, rank: Option<u8>, pooled: bool, looking: &mut Looking) {
+fn show_queue(b: &impl Binder, lun: LunId, rank: Option<u8>, pooled: bool, picking: &mut Picking) {
     let View { dispatch, transactions, array, .. } = b.view();
-    let Looking { since, keyed, queue } = looking;
+    let Picking { since, keyed, queue } = picking;
     keyed.clear();
     let mut add = |key: u64, rank: u8, id: TransactionId, plane: PlaneId| {
         let since = since.get(id).copied().unwrap_or_default();

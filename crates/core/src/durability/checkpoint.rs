@@ -14,7 +14,7 @@ use crate::sim::table::Table;
 use crate::state::{Reader, StateError, Writer};
 
 /// Limit of parts that are examined to find one that has to be written.
-const LOOK: u32 = 256;
+const LOOK_AHEAD: u32 = 256;
 
 /// Writer of the checkpoint.
 #[derive(Clone, Debug)]
@@ -95,7 +95,7 @@ impl Checkpointing {
     fn take(&mut self, ftl: &Ftl) -> Vec<u32> {
         let (count, most) = (self.layout.parts.count(), ftl.shape().units_per_program);
         let mut taken: Vec<u32> = Vec::new();
-        for _ in 0..count.div_ceil(self.layout.parts.pieces).min(LOOK) {
+        for _ in 0..count.div_ceil(self.layout.parts.pieces).min(LOOK_AHEAD) {
             let part = self.cursor;
             self.cursor = (part + self.layout.parts.pieces) % count;
             let pieces = part..part + self.layout.parts.pieces;

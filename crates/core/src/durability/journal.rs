@@ -9,7 +9,7 @@
 //!
 //! Records are written at a flush, for a trim with FUA, and when half a unit of records waits. They are also written
 //! before a block with a trimmed unit is erased, because an older version of the unit may be elsewhere. Until then, the
-//! block has one more dependant.
+//! block has one more dependent.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 

@@ -153,7 +153,7 @@ mod tests {
         let block = ftl.blocks.block_of(ppn);
         assert!(!durability.trimmed(Lpn(0), 1, Some(ppn), &mut ftl.blocks), "one record is not half a unit");
         assert!(durability.holds(block) && durability.has_waiting_trims());
-        assert_eq!(ftl.blocks.block(block).dependants, 1);
+        assert_eq!(ftl.blocks.block(block).dependents, 1);
 
         let journal = durability.journal.as_mut().unwrap();
         assert!(journal.flush(RequestId(0), 1));

@@ -616,7 +616,7 @@ impl Ftl {
         self.blocks.fault().or_else(|| self.trigger.fault()).or_else(|| self.allocation.fault()).or_else(classes)
     }
 
-    /// Erases a block without dependants.
+    /// Erases a block without dependents.
     pub fn erase_now(&mut self, block: BlockId) {
         if let Some(media) = &mut self.media {
             media.erase(block);

@@ -317,7 +317,7 @@ impl Series {
 
     /// Returns the end of the open window: [`Time::ZERO`] before the first window, and [`Time::NEVER`] once the maximum
     /// number of windows is reached.
-    pub fn next_look(&self) -> Time {
+    pub fn next_sample(&self) -> Time {
         match (self.full_at, &self.before) {
             (Some(_), _) => Time::NEVER,
             (None, Some(_)) => self.open.end,
@@ -353,7 +353,7 @@ impl Series {
     }
 
     /// Closes the open window with a sample of the device, and opens the next one.
-    pub fn look(&mut self, sample: &Sample) {
+    pub fn record(&mut self, sample: &Sample) {
         self.close(sample);
         if self.left == 0 {
             self.full_at = Some(sample.at);
@@ -370,7 +370,7 @@ impl Series {
 
     /// Closes the last window with a sample at the end of the run. This window may be shorter. It is dropped if it has
     /// no length and no requests.
-    pub fn last_look(&mut self, sample: &Sample) {
+    pub fn record_last(&mut self, sample: &Sample) {
         if self.full_at.is_some() {
             return;
         }
@@ -445,16 +445,16 @@ mod tests {
     #[test]
     fn completions_count_in_the_window_that_they_reach_the_host_in() {
         let mut series = Series::new(Width::Fixed(Time::from_ns(100)));
-        series.look(&sample(Time::ZERO));
+        series.record(&sample(Time::ZERO));
         // The three finish at the end of the first window, just after it, and two windows later.
         for finish in [100, 101, 350] {
             series.completed(&completion(0, finish), None);
         }
         for at in [100, 200, 300] {
-            assert_eq!(series.next_look(), Time::from_ns(at));
-            series.look(&sample(Time::from_ns(at)));
+            assert_eq!(series.next_sample(), Time::from_ns(at));
+            series.record(&sample(Time::from_ns(at)));
         }
-        series.last_look(&sample(Time::from_ns(350)));
+        series.record_last(&sample(Time::from_ns(350)));
         let windows = series.take_closed();
         let counts: Vec<u64> = windows.iter().map(|w| w.of(Operation::Read).map_or(0, |read| read.count)).collect();
         assert_eq!(counts, [1, 1, 0, 1]);
@@ -466,33 +466,33 @@ mod tests {
     #[test]
     fn the_number_of_windows_of_a_fixed_width_is_limited() {
         let mut series = Series::new(Width::Fixed(Time(1)));
-        series.look(&sample(Time::ZERO));
+        series.record(&sample(Time::ZERO));
         let mut ended = 0;
         for ps in 1..=MOST_FIXED + 1 {
-            assert_eq!(series.next_look(), if ps > MOST_FIXED { Time::NEVER } else { Time(ps) });
+            assert_eq!(series.next_sample(), if ps > MOST_FIXED { Time::NEVER } else { Time(ps) });
             if ps <= MOST_FIXED {
-                series.look(&sample(Time(ps)));
+                series.record(&sample(Time(ps)));
             }
             ended += series.take_closed().len() as u64;
         }
         assert_eq!((ended, series.full_at()), (MOST_FIXED, Some(Time(MOST_FIXED))));
         // Later requests belong to no window and are not kept.
         series.completed(&completion(0, 350_000), None);
-        series.last_look(&sample(Time::from_ns(350_000)));
+        series.record_last(&sample(Time::from_ns(350_000)));
         assert!(series.take_closed().is_empty() && series.ahead.is_empty());
     }
 
     #[test]
     fn windows_double_when_there_are_many() {
         let mut series = Series::new(Width::Adaptive);
-        series.look(&sample(Time::ZERO));
+        series.record(&sample(Time::ZERO));
         for us in 1..=5_000 {
             series.completed(&completion(us * 1000 - 7, us * 1000), None);
-            while series.next_look() <= Time::from_us(us) {
-                series.look(&sample(series.next_look()));
+            while series.next_sample() <= Time::from_us(us) {
+                series.record(&sample(series.next_sample()));
             }
         }
-        series.last_look(&sample(Time::from_us(5_000)));
+        series.record_last(&sample(Time::from_us(5_000)));
         let windows = series.take_closed();
         // 5 ms are in windows of 8 us.
         assert_eq!(windows.len(), 625);

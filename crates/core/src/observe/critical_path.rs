@@ -18,7 +18,7 @@ use crate::work::{Kind, Transaction, Transactions};
 
 /// Object of a wait, with the reading of the busy-time accounting at the start of the wait.
 #[derive(Clone, Copy, Debug, Default)]
-enum Line {
+enum Waiting {
     /// No wait, or one that the busy-time accounting does not cover.
     #[default]
     None,
@@ -82,7 +82,7 @@ impl Path {
 struct TransactionPath {
     /// Trail since the request entered the queue.
     path: Path,
-    line: Line,
+    line: Waiting,
     /// Request of a straight transaction, otherwise `NONE`. A transaction is straight as long as nothing has happened
     /// to it except one wait for its LUN and its operation, and nothing to its request since it started. Then `path`
     /// has only the parts of that wait and that operation, once the operation has completed. The other parts are those
@@ -94,21 +94,21 @@ struct TransactionPath {
 
 impl Default for TransactionPath {
     fn default() -> Self {
-        TransactionPath { path: Path::default(), line: Line::None, straight: RequestId::NONE, served: false }
+        TransactionPath { path: Path::default(), line: Waiting::None, straight: RequestId::NONE, served: false }
     }
 }
 
 impl TransactionPath {
     /// Ends the wait without an operation.
-    fn leave_line(&mut self, accounting: &BusyAccounting, now: Time) {
+    fn leave_queue(&mut self, accounting: &BusyAccounting, now: Time) {
         let waited = now - self.path.at;
         match self.line {
-            Line::None => {}
-            Line::Lun(lun, mark) => self.path.wait(accounting.mark(lun, now).since(mark, waited)),
-            Line::Any(mark) => self.path.wait(accounting.mark_all(mark.pool, now).since(mark, waited)),
-            Line::Block => self.path.spend(Part::Gc, now),
+            Waiting::None => {}
+            Waiting::Lun(lun, mark) => self.path.wait(accounting.mark(lun, now).since(mark, waited)),
+            Waiting::Any(mark) => self.path.wait(accounting.mark_all(mark.pool, now).since(mark, waited)),
+            Waiting::Block => self.path.spend(Part::Gc, now),
         }
-        self.line = Line::None;
+        self.line = Waiting::None;
     }
 
     /// Adds a wait and the operation that followed it, which has just completed. Does nothing if there was no wait for
@@ -116,9 +116,9 @@ impl TransactionPath {
     fn operation(&mut self, turn: &OperationTimes, bus: Part, cell: Part, now: Time) {
         let waited = turn.start - self.path.at;
         let wait = match self.line {
-            Line::None | Line::Block => return,
-            Line::Lun(_, mark) => turn.mark.since(mark, waited),
-            Line::Any(mark) => turn.all.since(mark, waited),
+            Waiting::None | Waiting::Block => return,
+            Waiting::Lun(_, mark) => turn.mark.since(mark, waited),
+            Waiting::Any(mark) => turn.all.since(mark, waited),
         };
         self.served(wait, turn, bus, cell, now);
     }
@@ -126,7 +126,7 @@ impl TransactionPath {
     /// Adds a wait of known parts and the operation that followed it, which has just completed.
     #[inline(always)]
     fn served(&mut self, wait: Wait, turn: &OperationTimes, bus: Part, cell: Part, now: Time) {
-        self.line = Line::None;
+        self.line = Waiting::None;
         let Path { at, parts } = &mut self.path;
         parts[Part::Die as usize] += wait.die + turn.wait.die;
         parts[Part::Channel as usize] += wait.channel + turn.wait.channel;
@@ -258,7 +258,7 @@ impl CriticalPaths {
             return self.begin(id, request, TransactionId::NONE, now);
         }
         let begun = self.transactions.entry(id);
-        (begun.line, begun.straight, begun.served) = (Line::None, request, false);
+        (begun.line, begun.straight, begun.served) = (Waiting::None, request, false);
         begun.path.at = self.requests[request].at;
     }
 
@@ -324,31 +324,31 @@ impl CriticalPaths {
             Kind::RmwRead => transaction.write(),
             _ => return,
         };
-        self.transactions[bearer].line = Line::Lun(lun, accounting.mark(lun, now));
+        self.transactions[bearer].line = Waiting::Lun(lun, accounting.mark(lun, now));
     }
 
     /// Ends the current wait of a write, and starts another one.
-    fn wait_again(&mut self, view: &View, id: TransactionId, line: impl FnOnce(&BusyAccounting) -> Line) {
+    fn wait_again(&mut self, view: &View, id: TransactionId, line: impl FnOnce(&BusyAccounting) -> Waiting) {
         if let Some(accounting) = view.array.accounting() {
             let path = self.transaction(id);
-            path.leave_line(accounting, view.now);
+            path.leave_queue(accounting, view.now);
             path.line = line(accounting);
         }
     }
 
     /// Starts the wait of a write for any LUN of its pool.
     pub fn wait_for_any(&mut self, view: &View, id: TransactionId, pool: u32) {
-        self.wait_again(view, id, |accounting| Line::Any(accounting.mark_all(pool, view.now)));
+        self.wait_again(view, id, |accounting| Waiting::Any(accounting.mark_all(pool, view.now)));
     }
 
     /// Starts the wait of a write for a free block.
     pub fn wait_for_block(&mut self, view: &View, id: TransactionId) {
-        self.wait_again(view, id, |_| Line::Block);
+        self.wait_again(view, id, |_| Waiting::Block);
     }
 
     /// Starts the wait of a write that waited for a free block and was queued on a LUN again.
     pub fn wait_for_lun(&mut self, view: &View, id: TransactionId, lun: LunId) {
-        self.wait_again(view, id, |accounting| Line::Lun(lun, accounting.mark(lun, view.now)));
+        self.wait_again(view, id, |accounting| Waiting::Lun(lun, accounting.mark(lun, view.now)));
     }
 
     /// Adds the completed operation of an execution unit of `lun` to `first` and the transactions that were bound with
@@ -377,14 +377,14 @@ impl CriticalPaths {
         }
         let Some(accounting) = view.array.accounting() else { return false };
         let transaction = &mut self.transactions[id];
-        let (Line::Lun(_, mark), None) = (transaction.line, view.array.book_head(unit)) else { return false };
+        let (Waiting::Lun(_, mark), None) = (transaction.line, view.array.book_head(unit)) else { return false };
         let turn = accounting.turn(unit, lun, view.array.cells_of(unit), view.now);
         let wait = turn.mark.since(mark, turn.start - transaction.path.at);
         if transaction.straight.is_none() {
             transaction.served(wait, &turn, Part::Bus, Part::Cell, view.now);
         } else {
             transaction.path.go_straight(wait, &turn, view.now);
-            (transaction.line, transaction.served) = (Line::None, true);
+            (transaction.line, transaction.served) = (Waiting::None, true);
         }
         let owner = view.transactions[id].request();
         if owner.is_some() {

@@ -259,7 +259,7 @@ impl Observers {
 
     /// Reports that a write that waited for a free block was queued on a LUN again.
     #[inline]
-    pub fn unstalled(&mut self, view: &View, id: TransactionId, lun: LunId) {
+    pub fn unparked(&mut self, view: &View, id: TransactionId, lun: LunId) {
         if let Some(paths) = &mut self.paths {
             paths.wait_for_lun(view, id, lun);
         }

@@ -16,7 +16,7 @@ pub struct External {
     guard: Guard<dyn ExternalScheduler>,
     /// Indexed by class.
     ranks: [u8; Class::COUNT],
-    looks: bool,
+    picks: bool,
     reconsiders: bool,
 }
 
@@ -25,11 +25,11 @@ impl External {
     pub fn new(config: &Config, device: &DeviceConfig, seed: u64) -> Result<External, String> {
         let wanted = Wanted { path: "scheduler", config, seed };
         let made = device.makers.provider(wanted)?.scheduler(wanted);
-        let looks = made.as_ref().is_ok_and(|policy| policy.looks());
+        let picks = made.as_ref().is_ok_and(|policy| policy.picks());
         let reconsiders = made.as_ref().is_ok_and(|policy| policy.reconsiders());
         let mut guard = Guard::new(wanted, made);
         let ranks = ranks(&mut guard).unwrap_or_else(|| Class::ALL.map(|class| Fcfs.rank(class)));
-        Ok(External { guard, ranks, looks, reconsiders })
+        Ok(External { guard, ranks, picks, reconsiders })
     }
 }
 
@@ -58,8 +58,8 @@ impl SchedulerPolicy for External {
         self.reconsiders
     }
 
-    fn looks(&self) -> bool {
-        self.looks
+    fn picks(&self) -> bool {
+        self.picks
     }
 
     fn pick(&mut self, queue: &LunQueue, now: Time) -> Option<TransactionId> {

@@ -25,7 +25,7 @@ pub trait SchedulerPolicy {
 
     /// Returns `true` if [`SchedulerPolicy::pick`] chooses the operation that a LUN starts. Otherwise the ranks decide,
     /// and arrival times are not recorded. The value is read once, when the device is built.
-    fn looks(&self) -> bool {
+    fn picks(&self) -> bool {
         false
     }
 

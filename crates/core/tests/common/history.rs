@@ -132,7 +132,7 @@ impl History {
     }
 
     /// Takes and adds the events of the flash log.
-    pub fn told(&mut self, device: &mut Device) {
+    pub fn reported(&mut self, device: &mut Device) {
         let mut outbox = Outbox::default();
         device.take_flash(&mut outbox);
         for event in &outbox.events {

@@ -2,7 +2,7 @@
 #![allow(dead_code)] // Each test file is a separate crate and uses only some of the helpers.
 
 pub mod history;
-pub mod looking;
+pub mod picking;
 
 use floatgate_core::config::{DeviceConfig, from_toml};
 use floatgate_core::device::{Device, Options};
@@ -144,7 +144,7 @@ pub fn rate(outcome: &Outcome) -> f64 {
 }
 
 /// Returns the share of the measured time in which the channels transferred data.
-pub fn bus_utilisation(device: &Device, outcome: &Outcome) -> f64 {
+pub fn bus_utilization(device: &Device, outcome: &Outcome) -> f64 {
     let times = &device.array().channel_time;
     times.iter().map(|time| time.data.as_s()).sum::<f64>() / times.len() as f64 / outcome.measured.as_s()
 }

@@ -54,6 +54,19 @@ fn point_to_the_place_in_the_base() {
 }
 
 #[test]
+fn name_the_new_key_of_a_renamed_one() {
+    for (old, new) in [
+        ("controller.slots=9", "controller.write_slots"),
+        ("controller.firmware.cleaning=9", "controller.firmware.gc"),
+        ("faults.places=[]", "faults.inject"),
+        ("gc.trigger.lazy.stale=0.3", "gc.trigger.lazy.invalid"),
+    ] {
+        let error = error(tiny(&[old]));
+        assert!(error.contains(&format!(", which is now `{new}`;")), "{old}: {error}");
+    }
+}
+
+#[test]
 fn say_what_is_allowed_at_a_path() {
     for (over, expected) in [
         (

@@ -88,7 +88,7 @@ impl Bench {
             }
             self.collect()?;
             if let Some(history) = &mut self.history {
-                history.told(&mut self.device);
+                history.reported(&mut self.device);
             }
             events = if self.completed > completed { 0 } else { events + 1 };
             completed = self.completed;
@@ -274,7 +274,7 @@ impl Bench {
     fn settle(&mut self, load: &Load) -> Result<(), String> {
         let Some(probe) = self.device.array_mut().take_probe() else { return Ok(()) };
         if let Some(history) = &mut self.history {
-            history.told(&mut self.device);
+            history.reported(&mut self.device);
             history.operations(&probe);
             history.summary(&self.device);
         }

@@ -6,7 +6,7 @@ use floatgate_core::sim::request::{Operation, Request};
 use floatgate_core::sim::rng::Rng;
 use floatgate_core::sim::time::Time;
 
-use crate::common::looking::{Looks, looking};
+use crate::common::picking::{Picks, picking};
 use crate::common::{BASE, device_config};
 
 /// Triggers that start garbage collection as early as possible, later, or only when it is required.
@@ -68,7 +68,7 @@ const EVICTIONS: [&str; 9] = [
 pub struct Case {
     pub seed: u64,
     pub overrides: Vec<String>,
-    pub looks: Looks,
+    pub picks: Picks,
     pub load: Load,
 }
 
@@ -186,11 +186,11 @@ impl Case {
         if one_in(&mut Rng::new(seed, "model/pace"), 3) {
             overrides.push("gc.pace=proportional".to_owned());
         }
-        Case { seed, overrides, looks: Looks::No, load: Load::new(rng) }
+        Case { seed, overrides, picks: Picks::No, load: Load::new(rng) }
     }
 
     pub fn config(&self) -> DeviceConfig {
-        looking(device_config(&self.overrides), self.looks)
+        picking(device_config(&self.overrides), self.picks)
     }
 }
 

@@ -18,7 +18,7 @@ use floatgate_core::device::Mutant;
 use bench::failure_of;
 use case::Case;
 use common::history::Digests;
-use common::looking::Looks;
+use common::picking::Picks;
 
 fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok().and_then(|text| text.replace('_', "").parse().ok())
@@ -58,8 +58,8 @@ type Kind = (&'static str, u64, fn(u64) -> Case);
 const KINDS: [Kind; 4] =
     [("page", 900, Case::new), ("dftl", 500, Case::dftl), ("block", 450, Case::block), ("faulty", 150, Case::faulty)];
 
-fn with(looks: Looks, case: Case) -> Case {
-    Case { looks, ..case }
+fn with(picks: Picks, case: Case) -> Case {
+    Case { picks, ..case }
 }
 
 /// The built-in schedulers are `fcfs` and `read-first` in these cases.
@@ -68,7 +68,7 @@ fn an_external_scheduler_with_the_choices_of_the_ranks_changes_nothing() {
     for (kind, recorded, new) in KINDS {
         let mut digests = Digests::recorded(kind, recorded);
         for seed in seeds(cases(8).min(recorded)) {
-            let case = with(Looks::AsRanked, new(seed));
+            let case = with(Picks::AsRanked, new(seed));
             if let Some((what, _)) = failure_of(&case, Mutant::None, Some(&mut digests)) {
                 panic!("{what}\nFLOATGATE_SEED={seed} repeats it: {case:#?}");
             }
@@ -81,7 +81,7 @@ fn any_order_of_operations_gives_correct_data() {
     for (kind, recorded, new) in KINDS {
         let (mut others, seeds) = (0, seeds(cases(8).min(recorded)));
         for seed in seeds.clone() {
-            let case = with(Looks::AtRandom, new(seed));
+            let case = with(Picks::AtRandom, new(seed));
             if let Some((what, _)) = failure_of(&case, Mutant::None, None) {
                 panic!("{what}\nFLOATGATE_SEED={seed} repeats it: {case:#?}");
             }

@@ -337,7 +337,7 @@ impl Bench {
         let (without, scanned) = recover(unread).map_err(|error| format!("after a power cut: {error}"))?;
         let (ours, theirs) = (with.ftl(), without.ftl());
         let blocks = |ftl: &Ftl| -> Vec<_> {
-            ftl.blocks.all().iter().map(|b| (b.valid, b.dependants, b.erases, b.state, b.role)).collect()
+            ftl.blocks.all().iter().map(|b| (b.valid, b.dependents, b.erases, b.state, b.role)).collect()
         };
         let map = |ftl: &Ftl| -> Vec<_> { (0..ftl.map.all()).map(|lpn| ftl.map.get(Lpn(lpn))).collect() };
         let masks = |ftl: &Ftl| -> Vec<_> { (0..ftl.map.len()).map(|lpn| ftl.partial.mask(lpn)).collect() };

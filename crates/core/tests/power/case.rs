@@ -3,7 +3,7 @@
 use floatgate_core::config::{DeviceConfig, from_toml};
 use floatgate_core::sim::rng::Rng;
 
-use crate::common::looking::{Looks, looking};
+use crate::common::picking::{Picks, picking};
 use crate::common::{BASE, device_config};
 
 /// Number of mapping units of the host.
@@ -24,7 +24,7 @@ pub struct Case {
     pub hot: u64,
     /// True if some trims and zeroes have FUA.
     pub lasting_trims: bool,
-    pub looks: Looks,
+    pub picks: Picks,
 }
 
 fn one_in(rng: &mut Rng, n: u64) -> bool {
@@ -89,7 +89,7 @@ impl Case {
             trims: if journal { [4, 12, 50][rng.below(3) as usize] } else { u64::MAX },
             hot: 8 + rng.below(UNITS - 7),
             lasting_trims: false,
-            looks: Looks::No,
+            picks: Picks::No,
         }
     }
 
@@ -165,6 +165,6 @@ impl Case {
     }
 
     pub fn config(&self) -> DeviceConfig {
-        looking(device_config(&self.overrides), self.looks)
+        picking(device_config(&self.overrides), self.picks)
     }
 }

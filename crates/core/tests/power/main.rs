@@ -14,7 +14,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use bench::{Bench, Hits};
 use case::Case;
 use common::history::Digests;
-use common::looking::Looks;
+use common::picking::Picks;
 use floatgate_core::device::Mutant;
 
 fn number(name: &str) -> Option<u64> {
@@ -85,7 +85,7 @@ fn any_order_of_operations_outlives_power_cuts() {
 }
 
 fn in_any_order(seed: u64) -> Case {
-    Case { looks: Looks::AtRandom, ..Case::new(seed) }
+    Case { picks: Picks::AtRandom, ..Case::new(seed) }
 }
 
 fn assert_survives_in_any_order(seed: u64) {

@@ -185,14 +185,14 @@ pub fn read_latencies(path: &Path, each: &mut dyn FnMut(u64, Operation, Time)) -
 /// Calls `each` for every request in `requests.parquet` or `requests.csv`, in file order.
 pub fn read_requests(path: &Path, each: &mut dyn FnMut(&Record) -> Result<()>) -> Result<()> {
     if is_csv(path) {
-        let told = || format!("cannot read {}", path.display());
-        let file = File::open(path).with_context(told)?;
-        return read_csv(BufReader::with_capacity(1 << 18, file), each).with_context(told);
+        let reported = || format!("cannot read {}", path.display());
+        let file = File::open(path).with_context(reported)?;
+        return read_csv(BufReader::with_capacity(1 << 18, file), each).with_context(reported);
     }
     let table = TableReader::open(path, SCHEMA)?;
     for group in table.groups() {
-        let told = || format!("cannot read {}", path.display());
-        group?.batches().try_for_each(|batch| read_batch(&batch, each)).with_context(told)?;
+        let reported = || format!("cannot read {}", path.display());
+        group?.batches().try_for_each(|batch| read_batch(&batch, each)).with_context(reported)?;
     }
     Ok(())
 }

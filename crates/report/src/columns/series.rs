@@ -484,17 +484,18 @@ mod tests {
             ("pages_programmed_C", ProgramCause::ALL.map(|(_, name)| name).to_vec()),
         ];
         for Field { name, .. } in fields() {
-            let told = |name: &str| page.contains(&format!("`{name}`"));
+            let reported = |name: &str| page.contains(&format!("`{name}`"));
             // A documented name with a placeholder, and the names that replace it.
             let in_family = families.iter().any(|(family, names)| {
                 let stem = family.trim_end_matches('C');
                 names.iter().any(|part| {
                     let (of_operation, of_cause) = (name.strip_prefix(part), name.strip_prefix(stem));
-                    let is_operation = *family == "O_" && of_operation.is_some_and(|rest| told(&format!("O{rest}")));
-                    (is_operation || (of_cause == Some(part) && told(family))) && told(part)
+                    let is_operation =
+                        *family == "O_" && of_operation.is_some_and(|rest| reported(&format!("O{rest}")));
+                    (is_operation || (of_cause == Some(part) && reported(family))) && reported(part)
                 })
             });
-            assert!(told(&name) || in_family, "docs/reference/series.md does not document `{name}`");
+            assert!(reported(&name) || in_family, "docs/reference/series.md does not document `{name}`");
         }
     }
 }

@@ -210,9 +210,9 @@ pub(super) fn end<W: Write + Send>(
 
 /// Returns the value of a metadata key of a file.
 pub(super) fn run_in(path: &Path, key: &str) -> Result<Option<String>> {
-    let told = || format!("cannot read {}", path.display());
-    let file = std::fs::File::open(path).with_context(told)?;
-    Ok(TableReader { reader: SerializedFileReader::new(file).with_context(told)? }.metadata(key))
+    let reported = || format!("cannot read {}", path.display());
+    let file = std::fs::File::open(path).with_context(reported)?;
+    Ok(TableReader { reader: SerializedFileReader::new(file).with_context(reported)? }.metadata(key))
 }
 
 /// Writes a file one complete row group at a time.
@@ -282,9 +282,9 @@ pub struct TableReader {
 impl TableReader {
     /// Opens a file with this schema.
     pub fn open(path: &Path, schema: &str) -> Result<TableReader> {
-        let told = || format!("cannot read {}", path.display());
-        let file = std::fs::File::open(path).with_context(told)?;
-        let reader = SerializedFileReader::new(file).with_context(told)?;
+        let reported = || format!("cannot read {}", path.display());
+        let file = std::fs::File::open(path).with_context(reported)?;
+        let reader = SerializedFileReader::new(file).with_context(reported)?;
         let table = TableReader { reader };
         let found = table.metadata("floatgate.schema");
         match found.as_deref() {

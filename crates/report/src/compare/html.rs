@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::text::Form;
 use super::{Comparison, Group, NOISE_UNKNOWN, Run};
-use crate::figure::Look;
+use crate::figure::Style;
 use crate::html::{AttributionGroup, Curve, attribution_bars, attribution_groups, curves};
 use crate::page::Page;
 use crate::words::words;
@@ -98,7 +98,7 @@ fn latencies(page: &mut Page, groups: &[Group]) {
 fn of<'a>(index: usize, group: &'a Group, operation: &'a str) -> impl Iterator<Item = Curve<'a>> {
     let curves = group.runs.iter().take(CURVES).flat_map(|run| &run.summary.distributions.latency);
     let curves = curves.filter(move |points| points.operation == operation);
-    curves.map(move |points| Curve { name: group.label.clone(), look: Look::of(index), points })
+    curves.map(move |points| Curve { name: group.label.clone(), style: Style::of(index), points })
 }
 
 /// Gives the seeds of a group one legend entry, so that they are shown and hidden together.

@@ -71,7 +71,7 @@ const SUMMARY: &str = "summary.json";
 pub fn groups(arguments: &[String]) -> Result<Vec<Group>, InputError> {
     let mut groups: Vec<(bool, Group)> = Vec::new();
     for argument in arguments {
-        let (label, paths) = match labelled(argument) {
+        let (label, paths) = match labeled(argument) {
             Some((label, list)) => (Some(label), list.split(',').collect::<Vec<_>>()),
             None => (None, vec![argument.as_str()]),
         };
@@ -105,11 +105,11 @@ pub fn groups(arguments: &[String]) -> Result<Vec<Group>, InputError> {
 pub fn group(label: &str, directories: &[PathBuf]) -> Result<Group, InputError> {
     let mut runs = Vec::new();
     directories.iter().try_for_each(|directory| read(directory, &mut runs))?;
-    labelled_group(label, runs)
+    labeled_group(label, runs)
 }
 
 /// Returns a group of these runs, which must be different.
-pub fn labelled_group(label: &str, runs: Vec<Run>) -> Result<Group, InputError> {
+pub fn labeled_group(label: &str, runs: Vec<Run>) -> Result<Group, InputError> {
     refuse_twins(label, &runs)?;
     Ok(Group { label: label.to_owned(), runs })
 }
@@ -123,7 +123,7 @@ pub fn grouped(runs: Vec<(String, Run)>) -> Vec<Group> {
 }
 
 /// Splits an argument into label and list. Returns `None` if it is a path, even one with an equals sign.
-fn labelled(argument: &str) -> Option<(&str, &str)> {
+fn labeled(argument: &str) -> Option<(&str, &str)> {
     if Path::new(argument).exists() {
         return None;
     }
@@ -185,7 +185,7 @@ fn join(groups: &mut Vec<(bool, Group)>, argument: &str, run: Run) {
         same_but_seed(&group.runs[0].summary, &run.summary)
             && group.runs.iter().all(|other| other.summary.seed != run.summary.seed)
     };
-    match groups.iter_mut().find(|(labelled, group)| !labelled && fits(group)) {
+    match groups.iter_mut().find(|(labeled, group)| !labeled && fits(group)) {
         Some((_, group)) => group.runs.push(run),
         None => {
             // If a pattern or a directory yields several groups, later groups are named by their own first file.

@@ -8,7 +8,7 @@ mod metrics;
 mod parts;
 mod text;
 
-pub use inputs::{InputError, group, grouped, groups, labelled_group};
+pub use inputs::{InputError, group, grouped, groups, labeled_group};
 pub use parts::{Cell, Compared, Comparison, Group, NOISE_UNKNOWN, Row, Run, SHARE};
 use parts::{same_but_seed, same_workload};
 

@@ -94,7 +94,7 @@ impl Form {
         let Some((cell, difference)) = cell.and_then(|cell| Some((cell, cell.difference?))) else {
             return String::new();
         };
-        let told = match (self, cell.ratio) {
+        let reported = match (self, cell.ratio) {
             _ if difference == Difference::Same => return "=".to_owned(),
             (Form::Share(Some(first)), _) => {
                 let points = percentage(cell.sample.mean - first);
@@ -103,7 +103,7 @@ impl Form {
             (_, Some(ratio)) => format!("x{}", short(ratio)),
             (_, None) => "from 0".to_owned(),
         };
-        if difference == Difference::WithinNoise { format!("{told} (~)") } else { told }
+        if difference == Difference::WithinNoise { format!("{reported} (~)") } else { reported }
     }
 }
 
@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     /// Returns the texts of a metric for two groups.
-    fn told(unit: &'static str, values: &[Vec<f64>]) -> [String; 4] {
+    fn reported(unit: &'static str, values: &[Vec<f64>]) -> [String; 4] {
         let row = Row::new("metric".to_owned(), unit, values);
         let (form, cells) = (Form::of(&row), &row.values);
         let [first, second] = [0, 1].map(|index| form.value(cells[index].as_ref()));
@@ -136,20 +136,20 @@ mod tests {
 
     #[test]
     fn long_times_have_long_units() {
-        assert_eq!(told("us", &[vec![125.0], vec![250.0]]), ["us", "125.0", "250.0", "x2.000"]);
-        assert_eq!(told("us", &[vec![125.0], vec![25_000_000.0]]), ["s", "0.00013", "25.00", "x200,000"]);
-        assert_eq!(told("s", &[vec![0.025], vec![0.05]]), ["ms", "25.00", "50.00", "x2.000"]);
-        assert_eq!(told("", &[vec![2.0], vec![2.0]]), ["", "2.000", "2.000", "="]);
-        assert_eq!(told("", &[vec![], vec![2.0]]), ["", "-", "2.000", ""]);
+        assert_eq!(reported("us", &[vec![125.0], vec![250.0]]), ["us", "125.0", "250.0", "x2.000"]);
+        assert_eq!(reported("us", &[vec![125.0], vec![25_000_000.0]]), ["s", "0.00013", "25.00", "x200,000"]);
+        assert_eq!(reported("s", &[vec![0.025], vec![0.05]]), ["ms", "25.00", "50.00", "x2.000"]);
+        assert_eq!(reported("", &[vec![2.0], vec![2.0]]), ["", "2.000", "2.000", "="]);
+        assert_eq!(reported("", &[vec![], vec![2.0]]), ["", "-", "2.000", ""]);
     }
 
     #[test]
     fn shares_differ_by_percentage_points() {
-        assert_eq!(told(SHARE, &[vec![0.25], vec![0.5]]), ["%", "25.0", "50.0", "+25.0 pp"]);
-        assert_eq!(told(SHARE, &[vec![0.0], vec![0.5]]), ["%", "0.0", "50.0", "+50.0 pp"]);
-        assert_eq!(told(SHARE, &[vec![0.01], vec![0.002]]), ["%", "1.0", "0.2", "-0.8 pp"]);
+        assert_eq!(reported(SHARE, &[vec![0.25], vec![0.5]]), ["%", "25.0", "50.0", "+25.0 pp"]);
+        assert_eq!(reported(SHARE, &[vec![0.0], vec![0.5]]), ["%", "0.0", "50.0", "+50.0 pp"]);
+        assert_eq!(reported(SHARE, &[vec![0.01], vec![0.002]]), ["%", "1.0", "0.2", "-0.8 pp"]);
         // The interval is 0.5 +- 12.706 * 0.1 / 2, which is more than the difference.
-        let told = told(SHARE, &[vec![0.5, 0.5], vec![0.45, 0.55]]);
-        assert_eq!(told[2..], ["50.0 +- 63.5", "+0.0 pp (~)"]);
+        let reported = reported(SHARE, &[vec![0.5, 0.5], vec![0.45, 0.55]]);
+        assert_eq!(reported[2..], ["50.0 +- 63.5", "+0.0 pp (~)"]);
     }
 }

@@ -55,7 +55,7 @@ pub struct Step {
 
 /// A request of the host.
 #[derive(Clone, Debug)]
-pub struct Asking {
+pub struct Requesting {
     pub number: u64,
     pub operation: Operation,
     pub thread: u64,
@@ -69,7 +69,7 @@ pub struct Gathered {
     /// Ordered by start.
     pub steps: Vec<Step>,
     /// Ordered by arrival. If there are too many, only the first ones.
-    pub requests: Vec<Asking>,
+    pub requests: Vec<Requesting>,
     /// Number of requests that overlap with the span.
     pub of_requests: usize,
 }
@@ -116,7 +116,7 @@ struct Gatherer {
     span: (Time, Time),
     tracks: BTreeMap<u64, Track>,
     steps: Earliest<Step>,
-    requests: Earliest<Asking>,
+    requests: Earliest<Requesting>,
 }
 
 /// Reads the events that overlap with `span` from a timeline. `name` is the name of the file, for error messages.
@@ -243,13 +243,13 @@ impl Gatherer {
         let span = span_of(event);
         if self.overlaps(span) {
             let operation = Operation::ALL.into_iter().find(|operation| operation.name() == text(&event["name"]));
-            let asking = Asking {
+            let requesting = Requesting {
                 number: number(&event["args"]["request"])?,
                 operation: operation.context("an unknown request operation")?,
                 thread: number(&event["tid"])?,
                 span,
             };
-            self.requests.push(span.0, asking);
+            self.requests.push(span.0, requesting);
         }
         Ok(())
     }

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use floatgate_core::sim::time::Time;
 
-use super::gather::{Asking, Gathered, Place, Span, Step};
-use super::{Asked, MOST_REQUEST_ROWS, Sort};
+use super::gather::{Gathered, Place, Requesting, Span, Step};
+use super::{MOST_REQUEST_ROWS, Requested, Sort};
 use crate::number::{decimal, exact, grouped};
 use crate::words;
 
@@ -47,7 +47,7 @@ pub struct Bar {
     /// Label above the box if none fits into it.
     pub flag: Option<&'static str>,
     /// Full description.
-    pub told: String,
+    pub reported: String,
     /// Id of the operation in the timeline.
     pub op: Option<u64>,
 }
@@ -130,12 +130,14 @@ impl Layout {
 }
 
 /// Lays out the data of a diagram.
-pub fn lay_out(gathered: &Gathered, asked: &Asked) -> Layout {
-    let axis = axis_of(gathered, asked.span);
+pub fn lay_out(gathered: &Gathered, requested: &Requested) -> Layout {
+    let axis = axis_of(gathered, requested.span);
     let (rows, mut notes) = rows_of(gathered);
     let (ticks, unit) = ticks(axis);
-    let title =
-        asked.title.clone().unwrap_or_else(|| format!("{}, {} to {}", gathered.device, exact(axis.0), exact(axis.1)));
+    let title = requested
+        .title
+        .clone()
+        .unwrap_or_else(|| format!("{}, {} to {}", gathered.device, exact(axis.0), exact(axis.1)));
     let mut layout = Layout {
         title: printable(&title),
         described: String::new(),
@@ -174,7 +176,7 @@ fn printable(text: &str) -> String {
 /// Returns the start and end of the axis.
 fn axis_of(gathered: &Gathered, span: (Time, Time)) -> Span {
     let requests = requests_shown(gathered);
-    let spans = || gathered.steps.iter().map(|step| step.span).chain(requests.iter().map(|asking| asking.span));
+    let spans = || gathered.steps.iter().map(|step| step.span).chain(requests.iter().map(|requesting| requesting.span));
     let first = spans().map(|span| span.0).min().unwrap_or(0);
     let last = spans().map(|span| span.1).max().unwrap_or(0);
     let from = if span.0 == Time::ZERO { first } else { span.0.ps() };
@@ -183,8 +185,8 @@ fn axis_of(gathered: &Gathered, span: (Time, Time)) -> Span {
 }
 
 /// Returns the requests to draw: all, or none if there are too many.
-fn requests_shown(gathered: &Gathered) -> &[Asking] {
-    let rows: BTreeSet<u64> = gathered.requests.iter().map(|asking| asking.thread).collect();
+fn requests_shown(gathered: &Gathered) -> &[Requesting] {
+    let rows: BTreeSet<u64> = gathered.requests.iter().map(|requesting| requesting.thread).collect();
     let few = gathered.of_requests == gathered.requests.len() && rows.len() <= MOST_REQUEST_ROWS;
     if few { &gathered.requests } else { &[] }
 }
@@ -192,7 +194,7 @@ fn requests_shown(gathered: &Gathered) -> &[Asking] {
 /// Returns the rows, without positions, and notes on what is left out.
 fn rows_of(gathered: &Gathered) -> (Vec<Row>, Vec<String>) {
     let requests = requests_shown(gathered);
-    let mut numbers: BTreeSet<u64> = requests.iter().map(|asking| asking.number).collect();
+    let mut numbers: BTreeSet<u64> = requests.iter().map(|requesting| requesting.number).collect();
     numbers.extend(gathered.steps.iter().flat_map(|step| step.requests.iter()));
     let named = numbers.len() > 1;
     let mut rows = request_rows(requests, named);
@@ -216,29 +218,29 @@ fn rows_of(gathered: &Gathered) -> (Vec<Row>, Vec<String>) {
 fn marks(steps: &[Step], named: bool) -> Option<String> {
     let has = |mark: &str| steps.iter().any(|step| whose(step, named).contains(mark));
     let all = [("#", "#: request number"), ("RMW", "RMW: read-modify-write"), ("GC", "GC: garbage collection")];
-    let told: Vec<&str> = all.into_iter().filter(|(mark, _)| has(mark)).map(|(_, text)| text).collect();
-    (!told.is_empty()).then(|| format!("{}.", told.join("; ")))
+    let reported: Vec<&str> = all.into_iter().filter(|(mark, _)| has(mark)).map(|(_, text)| text).collect();
+    (!reported.is_empty()).then(|| format!("{}.", reported.join("; ")))
 }
 
 fn row(label: String, depth: u32, content: Content) -> Row {
     Row { label, depth, content, top: 0.0, height: 0.0 }
 }
 
-fn request_rows(requests: &[Asking], named: bool) -> Vec<Row> {
+fn request_rows(requests: &[Requesting], named: bool) -> Vec<Row> {
     // Rows are in the order of first arrivals.
     let mut rows: Vec<u64> = Vec::new();
     let mut threads: Vec<Vec<Bar>> = Vec::new();
-    for asking in requests {
-        let row = rows.iter().position(|thread| *thread == asking.thread).unwrap_or_else(|| {
-            rows.push(asking.thread);
+    for requesting in requests {
+        let row = rows.iter().position(|thread| *thread == requesting.thread).unwrap_or_else(|| {
+            rows.push(requesting.thread);
             threads.push(Vec::new());
             rows.len() - 1
         });
-        let name = words::words(asking.operation.name());
-        let number = if named { format!(" #{}", asking.number) } else { String::new() };
-        let took = exact(asking.span.1 - asking.span.0);
+        let name = words::words(requesting.operation.name());
+        let number = if named { format!(" #{}", requesting.number) } else { String::new() };
+        let took = exact(requesting.span.1 - requesting.span.0);
         threads[row].push(Bar {
-            span: asking.span,
+            span: requesting.span,
             class: "request",
             labels: vec![
                 vec![format!("{name}{number}: {took}")],
@@ -246,7 +248,7 @@ fn request_rows(requests: &[Asking], named: bool) -> Vec<Row> {
                 vec![number.trim().to_owned()],
             ],
             flag: None,
-            told: format!("request {}, {name}: {}", asking.number, when(asking.span)),
+            reported: format!("request {}, {name}: {}", requesting.number, when(requesting.span)),
             op: None,
         });
     }
@@ -317,7 +319,7 @@ fn bar(step: &Step, named: bool) -> Bar {
     };
     let Place { channel, chip, die, plane } = step.place;
     let page = step.page.map(|page| format!(", page {page}")).unwrap_or_default();
-    let told = format!(
+    let reported = format!(
         "{name}, {}{}: {}; {}{requests} (operation {}), channel {channel}, chip {chip}, die {die}, plane {plane}, \
          block {}{page}",
         step.sort.meaning(),
@@ -329,7 +331,7 @@ fn bar(step: &Step, named: bool) -> Bar {
     );
     let labels = vec![vec![long.clone(), took], vec![long], vec![name]];
     let flag = Some(step.sort.label());
-    Bar { span: step.span, class: step.sort.class(), labels, flag, told, op: Some(step.op) }
+    Bar { span: step.span, class: step.sort.class(), labels, flag, reported, op: Some(step.op) }
 }
 
 /// Returns a short text for the purpose of an operation.

@@ -4,9 +4,9 @@
 //! activity of each plane. No information is conveyed by color alone: boxes have labels, or patterns if a label does
 //! not fit.
 
-mod asked;
 mod gather;
 mod layout;
+mod requested;
 mod sort;
 mod svg;
 
@@ -14,12 +14,12 @@ use std::io::Read;
 
 use anyhow::Result;
 
-pub use asked::{Asked, MOST_PHASES, MOST_PLANES};
-use asked::{MOST_REQUEST_ROWS, MOST_REQUESTS};
+pub use requested::{MOST_PHASES, MOST_PLANES, Requested};
+use requested::{MOST_REQUEST_ROWS, MOST_REQUESTS};
 use sort::Sort;
 
 /// Draws a timeline as SVG. `name` is the name of the file, for error messages.
-pub fn draw(timeline: impl Read, name: &str, asked: &Asked) -> Result<String> {
-    let gathered = gather::gather(timeline, name, asked.span)?;
-    Ok(svg::svg(&layout::lay_out(&gathered, asked)))
+pub fn draw(timeline: impl Read, name: &str, requested: &Requested) -> Result<String> {
+    let gathered = gather::gather(timeline, name, requested.span)?;
+    Ok(svg::svg(&layout::lay_out(&gathered, requested)))
 }

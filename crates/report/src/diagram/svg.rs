@@ -134,7 +134,7 @@ fn boxed(layout: &Layout, bar: &Bar, top: f64, height: f64) -> Markup {
     let first = top + height / 2.0 + if lines.len() > 1 { -2.0 } else { 4.0 };
     html! {
         (END) g class={ "box " (bar.class) } data-from-ps=(bar.span.0) data-to-ps=(bar.span.1) data-op=[bar.op] {
-            title { (bar.told) }
+            title { (bar.reported) }
             rect x=(px(left)) y=(px(top)) width=(px(right - left)) height=(px(height)) fill=[fill(bar.class)] {}
             @for (index, line) in lines.iter().enumerate() {
                 @let class = if index == 0 { "what" } else { "long" };

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::own::{Own, Phase, Span, us};
 use super::{
-    Asked, Blocker, OperationExplanation, OrderExplanation, PhaseExplanation, TimelineExplanation, WaitExplanation,
+    Blocker, OperationExplanation, OrderExplanation, PhaseExplanation, Requested, TimelineExplanation, WaitExplanation,
     order,
 };
 use crate::digests::Checked;
@@ -46,8 +46,13 @@ pub(super) struct Witness {
 }
 
 /// Reads the data about a request from the timeline.
-pub(super) fn witness(timeline: &Path, asked: &Asked, config_digest: &str, checked: &Checked) -> Result<Witness> {
-    let request = asked.number;
+pub(super) fn witness(
+    timeline: &Path,
+    requested: &Requested,
+    config_digest: &str,
+    checked: &Checked,
+) -> Result<Witness> {
+    let request = requested.number;
     let (own, covered, is_there) = own_operations(timeline, request)?;
     anyhow::ensure!(
         covered.config_digest == config_digest,
@@ -56,17 +61,18 @@ pub(super) fn witness(timeline: &Path, asked: &Asked, config_digest: &str, check
     );
     checked.run(timeline, covered.run.as_deref())?;
     let others = others_of(timeline, &own)?;
-    let mut told: Vec<OperationExplanation> = own.iter().map(|(op, own)| tell(*op, own, request, &others)).collect();
-    told.sort_by(|a, b| a.granted_us.total_cmp(&b.granted_us).then(a.op.cmp(&b.op)));
-    let order = order::older(timeline, asked, &own)?;
-    let begins_early = covered.from == Time::ZERO || covered.from + asked.before <= asked.arrival;
+    let mut reported: Vec<OperationExplanation> =
+        own.iter().map(|(op, own)| tell(*op, own, request, &others)).collect();
+    reported.sort_by(|a, b| a.granted_us.total_cmp(&b.granted_us).then(a.op.cmp(&b.op)));
+    let order = order::older(timeline, requested, &own)?;
+    let begins_early = covered.from == Time::ZERO || covered.from + requested.before <= requested.arrival;
     let covered = TimelineExplanation {
         from_us: covered.from.as_us(),
         to_us: covered.to.map(|to| to.as_us()),
         // A file that was truncated because of its size contains only requests that completed before.
-        covers: is_there && begins_early && covered.to.is_none_or(|to| to > asked.finish),
+        covers: is_there && begins_early && covered.to.is_none_or(|to| to > requested.finish),
     };
-    Ok(Witness { operations: told, order, covered })
+    Ok(Witness { operations: reported, order, covered })
 }
 
 /// Returns the operations of a request by number, the span of the timeline, and whether the timeline contains the
@@ -263,12 +269,12 @@ mod tests {
         // The die is held from 0 to 6. The transfer of the other die, from 4 to 9, delays the operation from 6 on.
         let (first, second) = (other(1, (0, 6), &[(0, 2)]), other(2, (4, 30), &[(4, 9)]));
         let explanation = behind("die and channel", (1, 10), Some(1), &[(&7, &first), (&8, &second)]);
-        let told: Vec<_> = explanation.behind.iter().map(|b| (b.op, b.die_us, b.channel_us)).collect();
-        assert_eq!(told, [(7, 5e-6, 0.0), (8, 0.0, 3e-6)]);
+        let reported: Vec<_> = explanation.behind.iter().map(|b| (b.op, b.die_us, b.channel_us)).collect();
+        assert_eq!(reported, [(7, 5e-6, 0.0), (8, 0.0, 3e-6)]);
         assert_eq!(explanation.unheld_us, 1e-6);
         // The data are in the register, so only the channel matters.
         let explanation = behind("channel", (1, 10), None, &[(&7, &first), (&8, &second)]);
-        let told: Vec<_> = explanation.behind.iter().map(|b| (b.op, b.die_us, b.channel_us)).collect();
-        assert_eq!(told, [(8, 0.0, 5e-6), (7, 0.0, 1e-6)]);
+        let reported: Vec<_> = explanation.behind.iter().map(|b| (b.op, b.die_us, b.channel_us)).collect();
+        assert_eq!(reported, [(8, 0.0, 5e-6), (7, 0.0, 1e-6)]);
     }
 }

@@ -12,7 +12,7 @@ use anyhow::Result;
 use floatgate_core::sim::request::Operation;
 
 use super::own::{Own, us};
-use super::{Asked, OlderExplanation, OrderExplanation};
+use super::{OlderExplanation, OrderExplanation, Requested};
 use crate::timeline::{ps, read_timeline};
 
 /// An operation for a mapping unit.
@@ -29,24 +29,28 @@ struct Older {
 }
 
 /// Returns the operations that the request waited for in its part `order`, or `None` if that part is 0.
-pub(super) fn older(timeline: &Path, asked: &Asked, own: &BTreeMap<u64, Own>) -> Result<Option<OrderExplanation>> {
-    let wait = asked.order.ps();
+pub(super) fn older(
+    timeline: &Path,
+    requested: &Requested,
+    own: &BTreeMap<u64, Own>,
+) -> Result<Option<OrderExplanation>> {
+    let wait = requested.order.ps();
     if wait == 0 {
         return Ok(None);
     }
-    let untold = OrderExplanation { us: us(wait), lpn: None, behind: Vec::new(), untold_us: us(wait) };
-    if asked.operation == Operation::Read {
+    let unreported = OrderExplanation { us: us(wait), lpn: None, behind: Vec::new(), unexplained_us: us(wait) };
+    if requested.operation == Operation::Read {
         // Finds the unit that the read waited for last: its operation ended after the read was received and before it
         // completed.
-        let entered = asked.arrival.ps() + asked.host_queue.ps();
-        let all = of_units(timeline, &|lpn| asked.lpns.contains(&lpn), (entered, asked.finish.ps()))?;
-        let fits = |older: &&Older| older.end <= asked.finish.ps() && older.end >= entered + wait;
+        let entered = requested.arrival.ps() + requested.host_queue.ps();
+        let all = of_units(timeline, &|lpn| requested.lpns.contains(&lpn), (entered, requested.finish.ps()))?;
+        let fits = |older: &&Older| older.end <= requested.finish.ps() && older.end >= entered + wait;
         let last = all.iter().filter(fits).max_by_key(|older| older.end);
-        return Ok(Some(last.map_or(untold, |last| chain(&all, last.lpn, last.end, wait))));
+        return Ok(Some(last.map_or(unreported, |last| chain(&all, last.lpn, last.end, wait))));
     }
     // The write whose program ended last determines the wait.
     let last = own.values().filter(|own| own.what == "host write").max_by_key(|own| own.end());
-    let Some((lpn, until)) = last.map(|own| own.last_unit) else { return Ok(Some(untold)) };
+    let Some((lpn, until)) = last.map(|own| own.last_unit) else { return Ok(Some(unreported)) };
     let all = of_units(timeline, &|other| other == lpn, (until.saturating_sub(wait), until))?;
     Ok(Some(chain(&all, lpn, until, wait)))
 }
@@ -98,7 +102,7 @@ fn chain(all: &[Older], lpn: u64, until: u64, wait: u64) -> OrderExplanation {
         });
         at = since;
     }
-    OrderExplanation { us: us(wait), lpn: Some(lpn), behind, untold_us: us(at - from) }
+    OrderExplanation { us: us(wait), lpn: Some(lpn), behind, unexplained_us: us(at - from) }
 }
 
 #[cfg(test)]
@@ -110,12 +114,12 @@ mod tests {
         let older = |op, lpn, from, end| Older { op, what: "host write".to_owned(), request: op + 100, lpn, from, end };
         // The request arrived at 30. The first write ended at 50, and the second had waited for it.
         let all = [older(1, 7, 10, 50), older(2, 8, 10, 90), older(3, 7, 50, 90)];
-        let told = chain(&all, 7, 90, 60);
-        let behind: Vec<_> = told.behind.iter().map(|one| (one.op, one.request, one.us, one.until_us)).collect();
+        let reported = chain(&all, 7, 90, 60);
+        let behind: Vec<_> = reported.behind.iter().map(|one| (one.op, one.request, one.us, one.until_us)).collect();
         assert_eq!(behind, [(3, 103, 40e-6, 90e-6), (1, 101, 20e-6, 50e-6)]);
-        assert_eq!((told.us, told.untold_us, told.lpn), (60e-6, 0.0, Some(7)));
+        assert_eq!((reported.us, reported.unexplained_us, reported.lpn), (60e-6, 0.0, Some(7)));
         // A timeline that starts later lacks the first write.
-        let told = chain(&all[1..], 7, 90, 60);
-        assert_eq!((told.behind.len(), told.untold_us), (1, 20e-6));
+        let reported = chain(&all[1..], 7, 90, 60);
+        assert_eq!((reported.behind.len(), reported.unexplained_us), (1, 20e-6));
     }
 }

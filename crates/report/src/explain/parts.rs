@@ -94,7 +94,7 @@ pub struct OrderExplanation {
     /// Operations of the older writes, the last one first.
     pub behind: Vec<OlderExplanation>,
     /// Part of the wait that the timeline does not explain.
-    pub untold_us: f64,
+    pub unexplained_us: f64,
 }
 
 /// Operation of an older write that a request waited for.
@@ -185,7 +185,7 @@ pub struct PhaseExplanation {
 
 /// The request to explain, as recorded in the file of requests.
 #[derive(Clone, Debug)]
-pub(super) struct Asked {
+pub(super) struct Requested {
     pub(super) number: u64,
     pub(super) operation: Operation,
     pub(super) arrival: Time,
@@ -200,7 +200,7 @@ pub(super) struct Asked {
     pub(super) before: Time,
 }
 
-impl Asked {
+impl Requested {
     pub(super) fn latency(&self) -> Time {
         self.finish.since(self.arrival)
     }

@@ -4,7 +4,7 @@ use floatgate_core::metrics::summary::{Merges, Summary};
 use maud::html;
 use serde_json::{Value, json};
 
-use crate::figure::{Figure, Look, axis, trace};
+use crate::figure::{Figure, Style, axis, trace};
 use crate::number::{grouped, or_dash, percent, short};
 use crate::page::Page;
 
@@ -40,7 +40,7 @@ fn units(summary: &Summary) -> Option<Figure> {
     let there = parts.iter().enumerate().filter(|(_, (_, share))| *share >= 0.0005);
     let traces = there.map(|(index, (name, share))| {
         let more = json!({ "x": [share], "y": [""], "orientation": "h", "hovertemplate": "%{x:.4~f}" });
-        trace(&format!("{name} {}", short(*share)), Look::of(index).bars(), more)
+        trace(&format!("{name} {}", short(*share)), Style::of(index).bars(), more)
     });
     let caption = html! {
         "Mapping units programmed per mapping unit written by the host, by cause, such as the host's own data, data "
@@ -74,7 +74,7 @@ fn pages(summary: &Summary) -> Option<Figure> {
     let traces: Vec<Value> = there
         .map(|(index, (name, pages))| {
             let more = json!({ "x": pages, "y": bars, "orientation": "h", "hovertemplate": "%{x:,d} pages" });
-            trace(name, Look::of(index).bars(), more)
+            trace(name, Style::of(index).bars(), more)
         })
         .collect();
     let caption = html! {

@@ -5,7 +5,7 @@ use floatgate_core::metrics::summary::{Attribution, Requests, Summary};
 use maud::html;
 use serde_json::{Value, json};
 
-use crate::figure::{Figure, Look, axis, plain, seconds, time_axis, trace};
+use crate::figure::{Figure, Style, axis, plain, seconds, time_axis, trace};
 use crate::number::time;
 use crate::page::Page;
 use crate::words::words;
@@ -134,7 +134,7 @@ fn figure(id: &str, title: &str, caption: maud::Markup, bars: (&[Group], &[Strin
         let x: Vec<f64> = groups.iter().map(|group| length(group, index)).collect();
         let times: Vec<f64> = groups.iter().map(|group| seconds(group.parts[index].1)).collect();
         let more = json!({ "x": x, "y": labels, "customdata": times, "orientation": "h", "hovertemplate": hover });
-        trace(&words(part.name()), Look::of(index).bars(), more)
+        trace(&words(part.name()), Style::of(index).bars(), more)
     });
     let y = json!({ "autorange": "reversed", "type": "category" });
     let layout = json!({ "barmode": "stack", "showlegend": true, "xaxis": x, "yaxis": y });

@@ -5,7 +5,7 @@ use floatgate_core::metrics::summary::{Bound, Summary};
 use maud::html;
 use serde_json::json;
 
-use crate::figure::{Figure, Look, axis, plain, trace};
+use crate::figure::{Figure, Style, axis, plain, trace};
 use crate::number::{or_dash, percent, time};
 use crate::page::Page;
 use crate::words;
@@ -46,7 +46,7 @@ fn bars(resources: &[Bound]) -> Figure {
     let bar = |index: usize, name: &str, of: &dyn Fn(&Bound) -> f64| {
         let x: Vec<f64> = resources.iter().map(of).collect();
         let more = json!({ "x": x, "y": names, "orientation": "h", "hovertemplate": "%{x:.1%} of the bound" });
-        trace(name, Look::of(index).bars(), more)
+        trace(name, Style::of(index).bars(), more)
     };
     let traces = vec![
         bar(0, "for the host", &|bound| bound.reached * (1.0 - bound.gc)),

@@ -4,7 +4,7 @@ use floatgate_core::metrics::summary::{LatencyCurve, Summary};
 use maud::html;
 use serde_json::{Value, json};
 
-use crate::figure::{Figure, Look, axis, log_axis, log_share_axis, seconds, trace};
+use crate::figure::{Figure, Style, axis, log_axis, log_share_axis, seconds, trace};
 use crate::page::Page;
 use crate::words::words;
 
@@ -14,7 +14,7 @@ pub struct Curve<'a> {
     /// Name of the curve.
     pub name: String,
     /// Style of the curve.
-    pub look: Look,
+    pub style: Style,
     /// Points of the curve.
     pub points: &'a LatencyCurve,
 }
@@ -28,7 +28,7 @@ pub fn section(page: &mut Page, summary: &Summary) {
     page.section("latency", "Latency");
     let drawn = latency.iter().map(|points| Curve {
         name: words(&points.operation),
-        look: Look::of_operation(&points.operation),
+        style: Style::of_operation(&points.operation),
         points,
     });
     page.figures(curves("latency", &drawn.collect::<Vec<_>>()));
@@ -88,7 +88,7 @@ fn shares(points: &LatencyCurve) -> (Vec<f64>, Vec<f64>) {
 }
 
 fn line(curve: &Curve, us: &[f64], shares: &[f64], hover: &str) -> Value {
-    let mut options = curve.look.line();
+    let mut options = curve.style.line();
     options["line"]["shape"] = "hv".into();
     let hover = format!("{hover}<extra>{}</extra>", crate::figure::plain(&curve.name));
     trace(&curve.name, options, json!({ "x": us, "y": shares, "hovertemplate": hover }))

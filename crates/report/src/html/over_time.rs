@@ -7,7 +7,7 @@ use floatgate_core::sim::request::Operation;
 use floatgate_core::sim::time::Time;
 
 use crate::columns::series::{OperationRow, Row};
-use crate::figure::{Figure, Look, axis, log_axis, seconds, trace, with_lone_points};
+use crate::figure::{Figure, Style, axis, log_axis, seconds, trace, with_lone_points};
 use crate::page::Page;
 use crate::words::words;
 
@@ -146,7 +146,7 @@ fn throughput(series: &[SeriesPoint]) -> Figure {
         let iops = values(series, |point| point.operations.get(place).map(|of| of.iops));
         let hover = "%{x:.4~g} s: %{y:.4~g} MiB/s, %{customdata:.4~s} IOPS";
         let more = json!({ "x": x, "y": y, "customdata": iops, "hovertemplate": hover });
-        trace(&words(name), Look::of_operation(name).line(), more)
+        trace(&words(name), Style::of_operation(name).line(), more)
     });
     let caption = html! {
         "MiB per second of each operation, by completion time. Each point is a window of simulated time; hover "
@@ -161,11 +161,11 @@ fn latency(series: &[SeriesPoint]) -> Figure {
     let x = times(series);
     let mut lines = Vec::new();
     for (place, name) in operations(series) {
-        let look = Look::of_operation(name);
+        let style = Style::of_operation(name);
         // Distinguishable without color: operations by their markers, statistics by their dashes.
         let mut add = |what: &str, dash: &str, width: f64, of: &dyn Fn(&SeriesOperation) -> Option<f64>| {
             let y = values(series, |point| point.operations.get(place).and_then(of).map(seconds));
-            let mut options = look.line();
+            let mut options = style.line();
             options["line"]["width"] = width.into();
             options["line"]["dash"] = dash.into();
             let more = json!({ "x": x, "y": y, "hovertemplate": "%{x:.4~g} s: %{y:.4~s}s" });
@@ -195,12 +195,12 @@ fn free_blocks(series: &[SeriesPoint]) -> Option<Figure> {
     }
     let more = |y: &[Option<f64>], hover: &str| json!({ "x": x, "y": y, "hovertemplate": hover });
     let mut lines = vec![
-        trace("free blocks, mean", Look::of(0).line(), more(&mean, "%{x:.4~g} s: %{y:.5~g} free blocks")),
-        trace("free blocks, minimum", Look::of(1).line(), more(&least, "%{x:.4~g} s: %{y:.5~g} free blocks")),
+        trace("free blocks, mean", Style::of(0).line(), more(&mean, "%{x:.4~g} s: %{y:.5~g} free blocks")),
+        trace("free blocks, minimum", Style::of(1).line(), more(&least, "%{x:.4~g} s: %{y:.5~g} free blocks")),
     ];
     let mut second = more(&efficiency, "%{x:.4~g} s: %{y:.1%}");
     second["yaxis"] = "y2".into();
-    lines.push(trace("cleaning efficiency (right)", Look::of(2).line(), second));
+    lines.push(trace("cleaning efficiency (right)", Style::of(2).line(), second));
     let right = json!({ "title": { "text": "efficiency" }, "overlaying": "y", "side": "right", "range": [0, 1], "dtick": 0.25,
         "tickformat": ".0%", "showgrid": false });
     let layout = json!({ "xaxis": axis("simulated time, s"), "yaxis": from_zero("free blocks"), "yaxis2": right });
@@ -223,7 +223,7 @@ fn amplification(series: &[SeriesPoint]) -> Option<Figure> {
         "A rising line means that the run started before the steady state."
     };
     let layout = json!({ "xaxis": axis("simulated time, s"), "yaxis": from_zero("write amplification") });
-    let line: Vec<Value> = vec![trace("write amplification", Look::of(0).line(), more)];
+    let line: Vec<Value> = vec![trace("write amplification", Style::of(0).line(), more)];
     Some(Figure::new(
         "amplification-over-time",
         "Write amplification over time",

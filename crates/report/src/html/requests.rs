@@ -4,7 +4,7 @@ use floatgate_core::metrics::summary::{ChannelCounts, IntervalCounts, SizeCounts
 use maud::html;
 use serde_json::{Value, json};
 
-use crate::figure::{Figure, Look, axis, trace};
+use crate::figure::{Figure, Style, axis, trace};
 use crate::number::{bytes, nanoseconds};
 use crate::page::Page;
 use crate::words::words;
@@ -34,7 +34,7 @@ fn sizes(counts: &[SizeCounts]) -> Option<Figure> {
         let count = |class: &u64| of.up_to_bytes.iter().position(|size| size == class).map_or(0, |at| of.requests[at]);
         let y: Vec<u64> = classes.iter().map(count).collect();
         let more = json!({ "x": labels, "y": y, "hovertemplate": "up to %{x}: %{y:,d} requests" });
-        trace(&words(&of.operation), Look::of_operation(&of.operation).bars(), more)
+        trace(&words(&of.operation), Style::of_operation(&of.operation).bars(), more)
     });
     let caption = html! {
         "Requests by size. Each class contains the sizes above the previous class, up to its label: the class 4 KiB "
@@ -56,7 +56,7 @@ fn intervals(counts: &IntervalCounts) -> Option<Figure> {
     };
     let layout = json!({ "bargap": 0.05, "xaxis": category("time since the previous request, from"),
         "yaxis": axis("requests") });
-    let bars = vec![trace("requests", Look::of(0).bars(), more)];
+    let bars = vec![trace("requests", Style::of(0).bars(), more)];
     let figure = || Figure::new("inter-arrival", "Time between requests", caption, bars, layout).high(300);
     (!labels.is_empty()).then(figure)
 }
@@ -69,7 +69,7 @@ fn channels(counts: &[ChannelCounts]) -> Option<Figure> {
         let share = |place: usize| of.requests.get(place).map_or(0.0, |count| *count as f64 / total);
         let y: Vec<f64> = (0..most).map(share).collect();
         let more = json!({ "x": labels, "y": y, "hovertemplate": "%{x} channels: %{y:.2%}" });
-        trace(&words(&of.operation), Look::of_operation(&of.operation).bars(), more)
+        trace(&words(&of.operation), Style::of_operation(&of.operation).bars(), more)
     });
     let caption = html! {
         "Number of channels used by a request, as shares of the requests of each operation (Yoo et al. 2013, VSSIM, "

@@ -4,11 +4,11 @@ use floatgate_core::metrics::summary::{Each, Summary};
 use maud::html;
 use serde_json::{Value, json};
 
-use crate::figure::{Figure, Look, axis, trace};
+use crate::figure::{Figure, Style, axis, trace};
 use crate::page::Page;
 
 /// Maximum number of cells in a heat map with labels.
-const LABELLED: usize = 160;
+const LABELED: usize = 160;
 
 /// Adds the section on utilization.
 pub fn section(page: &mut Page, summary: &Summary) {
@@ -26,7 +26,7 @@ fn channels(each: &Each) -> Figure {
     let names: Vec<String> = (0..each.channel_data.len()).map(|channel| channel.to_string()).collect();
     let bar = |index: usize, name: &str, shares: &[f64]| {
         let more = json!({ "x": names, "y": shares, "hovertemplate": "channel %{x}: %{y:.1%}" });
-        trace(name, Look::of(index).bars(), more)
+        trace(name, Style::of(index).bars(), more)
     };
     let traces = vec![bar(0, "data", &each.channel_data), bar(1, "commands and switching", &each.channel_command)];
     let mut x = axis("channel");
@@ -54,7 +54,7 @@ fn dies(each: &Each) -> Option<Figure> {
         "hovertemplate": "channel %{y}, die %{x}: cells busy %{z:.1%}, held for transfers %{customdata:.1%}\
             <extra></extra>",
     });
-    if each.die_cell.len() <= LABELLED {
+    if each.die_cell.len() <= LABELED {
         map["texttemplate"] = "%{z:.0%}".into();
     }
     let whole = |title: &str, count: usize| {

@@ -4,7 +4,7 @@ use floatgate_core::metrics::summary::Summary;
 use maud::html;
 use serde_json::json;
 
-use crate::figure::{Figure, Look, axis, trace};
+use crate::figure::{Figure, Style, axis, trace};
 use crate::number::{percent, short};
 use crate::page::Page;
 
@@ -21,7 +21,7 @@ pub fn section(page: &mut Page, summary: &Summary) {
     let hover: Vec<String> = from.iter().map(|from| range(*from, histogram.width)).collect();
     let more = json!({ "x": from, "y": histogram.blocks, "customdata": hover, "offset": 0, "width": histogram.width,
         "hovertemplate": "%{customdata} erases: %{y:,d} blocks" });
-    let bars = vec![trace("blocks", Look::of(0).bars(), more)];
+    let bars = vec![trace("blocks", Style::of(0).bars(), more)];
     let caption = html! {
         "Blocks by erase count since the device was new, including preconditioning. Mean "
         (short(wear.blocks.mean)) ", standard deviation " (short(wear.blocks.stddev)) ", maximum " (wear.blocks.max)

@@ -9,15 +9,15 @@ use flate2::write::GzEncoder;
 use floatgate_core::config::units::Duration;
 use floatgate_core::sim::rng::Rng;
 use floatgate_core::sim::time::Time;
-use floatgate_report::diagram::{Asked, MOST_PHASES, MOST_PLANES, draw};
+use floatgate_report::diagram::{MOST_PHASES, MOST_PLANES, Requested, draw};
 
 use crate::figures::{Figure, US, figures};
 
 const WHOLE: (Time, Time) = (Time::ZERO, Time::NEVER);
 
 fn drawn(bytes: &[u8], span: (Time, Time)) -> Result<String, String> {
-    let asked = Asked { span, title: None };
-    draw(bytes, "there.json.gz", &asked).map_err(|error| format!("{error:#}"))
+    let requested = Requested { span, title: None };
+    draw(bytes, "there.json.gz", &requested).map_err(|error| format!("{error:#}"))
 }
 
 #[track_caller]
@@ -112,7 +112,7 @@ fn an_endless_line_does_not_exhaust_memory() {
 #[test]
 fn invalid_events_are_shown() {
     let text = unpacked(&example().timeline());
-    let spoilt = [
+    let spoiled = [
         (r#""cat":"host write""#, r#""cat":"<b>""#, "an unknown operation"),
         (r#""phase":"cell""#, r#""phase":"sleep""#, "an unknown phase"),
         (r#","plane":0"#, r#","plane":77"#, "a plane without a name"),
@@ -120,7 +120,7 @@ fn invalid_events_are_shown() {
         (r#""name":"read","args""#, r#""name":"look","args""#, "an unknown request operation"),
         (r#""request":1"#, r#""request":"one""#, "a number is missing"),
     ];
-    for (from, to, expected) in spoilt {
+    for (from, to, expected) in spoiled {
         assert!(text.contains(from), "{from} is missing");
         let said = refused(&packed(text.replace(from, to).as_bytes()));
         assert!(

@@ -14,7 +14,7 @@ use floatgate_core::config::advanced::Advanced;
 use floatgate_core::nand::array::Kind;
 use floatgate_core::nand::probe::Phase;
 use floatgate_core::sim::time::Time;
-use floatgate_report::diagram::{Asked, draw};
+use floatgate_report::diagram::{Requested, draw};
 use floatgate_report::timeline::{ps, read_events};
 use serde_json::Value;
 
@@ -23,8 +23,8 @@ fn docs() -> PathBuf {
 }
 
 fn drawing(figure: &Figure) -> String {
-    let asked = Asked { span: figure.span, title: Some(figure.title.to_owned()) };
-    draw(&figure.timeline()[..], figure.name, &asked).unwrap_or_else(|error| panic!("{}: {error:#}", figure.name))
+    let requested = Requested { span: figure.span, title: Some(figure.title.to_owned()) };
+    draw(&figure.timeline()[..], figure.name, &requested).unwrap_or_else(|error| panic!("{}: {error:#}", figure.name))
 }
 
 #[test]

@@ -19,7 +19,7 @@ use crate::lateness::Counts;
 
 /// A sample of the engine for a monitor.
 #[derive(Default)]
-pub struct Look {
+pub struct Snapshot {
     /// Real time of the sample.
     pub now: Wall,
     /// Sample of the device.
@@ -92,7 +92,7 @@ impl Engine {
 
     /// Samples the current state, and takes what was collected since the last sample. [`Engine::watch`] must have been
     /// called.
-    pub fn look(&mut self, now: Wall, into: &mut Look) {
+    pub fn snapshot(&mut self, now: Wall, into: &mut Snapshot) {
         let at = match self.pace {
             Pace::Timed(clock) => clock.simulated(now).max(self.device.now()),
             Pace::AtOnce => self.device.now(),
@@ -105,17 +105,17 @@ impl Engine {
         let Some(watch) = &mut self.watch else { return };
         self.device.sample(at, &mut watch.sample);
         watch.sample.outstanding = watch.outstanding;
-        watch.series.last_look(&watch.sample);
+        watch.series.record_last(&watch.sample);
         into.window = watch.series.take_closed().pop();
         watch.series = Series::new(Width::Fixed(ENDLESS));
-        watch.series.look(&watch.sample);
+        watch.series.record(&watch.sample);
         into.late = std::mem::take(&mut watch.late);
         into.sample.clone_from(&watch.sample);
         into.now = now;
-        into.first = self.books.first.as_ref().map_or(into.sample.counters, |first| first.counters);
+        into.first = self.records.first.as_ref().map_or(into.sample.counters, |first| first.counters);
         into.totals = self.totals();
         into.outstanding = self.in_flight.len() as u64;
-        into.lateness = self.books.lateness.counts();
+        into.lateness = self.records.lateness.counts();
         into.speed = match self.pace {
             Pace::Timed(clock) => Some(clock.speed()),
             Pace::AtOnce => None,
@@ -128,7 +128,7 @@ impl Engine {
 
     fn totals(&self) -> [Totals; 5] {
         let mut totals = [Totals::default(); 5];
-        for operations in self.books.results.streams.iter().map(|stream| &stream.operations) {
+        for operations in self.records.results.streams.iter().map(|stream| &stream.operations) {
             for (operation, total) in Operation::ALL.iter().zip(&mut totals) {
                 if let Some(results) = operations[operation.index()].as_deref() {
                     total.count += results.count();
@@ -166,7 +166,7 @@ impl Engine {
         self.catch_up(old.simulated(now).max(self.device.now()));
         let new = old.at_speed(now, speed);
         self.pace = Pace::Timed(new);
-        self.books.speed_changes += 1;
+        self.records.speed_changes += 1;
         for port in &mut self.ports {
             let moved = port.due.drain().map(|waiting| {
                 let Waiting { at, finish, mut answer } = waiting;
@@ -221,7 +221,7 @@ mod tests {
     fn until_decided(engine: &mut Engine, port: Port) -> Wall {
         let mut now = START;
         while engine.ports[port.0].due.is_empty() {
-            now = engine.next_look(port);
+            now = engine.next_poll(port);
             engine.advance(now);
         }
         now
@@ -284,23 +284,26 @@ mod tests {
     #[test]
     fn a_sample_covers_the_time_since_the_last_one() {
         let (mut engine, port) = reading("1", 0.0);
-        let mut look = Look::default();
-        engine.look(START.later(Wall::from_us(1)), &mut look);
-        assert_eq!((look.outstanding, look.totals[0]), (1, Totals::default()));
+        let mut snapshot = Snapshot::default();
+        engine.snapshot(START.later(Wall::from_us(1)), &mut snapshot);
+        assert_eq!((snapshot.outstanding, snapshot.totals[0]), (1, Totals::default()));
         // Measurement started with the request.
-        assert_eq!(look.window.as_ref().unwrap().width(), Time::from_us(1));
-        assert_eq!(look.window.as_ref().unwrap().outstanding, u128::from(Time::from_us(1).ps()));
+        assert_eq!(snapshot.window.as_ref().unwrap().width(), Time::from_us(1));
+        assert_eq!(snapshot.window.as_ref().unwrap().outstanding, u128::from(Time::from_us(1).ps()));
         until_decided(&mut engine, port);
         let end = target(&engine, port);
-        engine.look(end.later(Wall::from_us(5)), &mut look);
-        let window = look.window.as_ref().unwrap();
-        assert_eq!((look.outstanding, look.totals[0].count, window.of(Operation::Read).unwrap().count), (0, 1, 1));
+        engine.snapshot(end.later(Wall::from_us(5)), &mut snapshot);
+        let window = snapshot.window.as_ref().unwrap();
+        assert_eq!(
+            (snapshot.outstanding, snapshot.totals[0].count, window.of(Operation::Read).unwrap().count),
+            (0, 1, 1)
+        );
         assert_eq!(window.end, Time(end.later(Wall::from_us(5)).0 * 1000));
         let in_progress = end.since(START).0 - 1000;
         assert!((window.outstanding as f64 / 1e3 - in_progress as f64).abs() < 2.0, "{window:?}");
         // The clock of the device did not advance, so sampling changes no results.
         assert!(engine.device.now() <= Time(end.0 * 1000));
-        engine.look(end.later(Wall::from_us(6)), &mut look);
-        assert_eq!(look.window.as_ref().unwrap().of(Operation::Read), None);
+        engine.snapshot(end.later(Wall::from_us(6)), &mut snapshot);
+        assert_eq!(snapshot.window.as_ref().unwrap().of(Operation::Read), None);
     }
 }

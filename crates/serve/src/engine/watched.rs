@@ -34,7 +34,7 @@ impl Watch {
     /// Restarts with the current state of the device.
     pub(super) fn begin(&mut self, sample: &Sample) {
         self.series = Series::new(Width::Fixed(ENDLESS));
-        self.series.look(sample);
+        self.series.record(sample);
         self.counted_until = sample.at;
         self.outstanding = sample.outstanding;
     }

@@ -66,8 +66,9 @@ impl Header {
             return Err(ImageError::Version(version));
         }
         let end = FIXED.saturating_add(number(12).ok_or_else(ends)? as usize);
-        let told = bytes.get(end..end.saturating_add(8)).and_then(|told| told.try_into().ok()).ok_or_else(ends)?;
-        if u64::from_le_bytes(told) != xxh3_64(&bytes[..end]) {
+        let reported =
+            bytes.get(end..end.saturating_add(8)).and_then(|reported| reported.try_into().ok()).ok_or_else(ends)?;
+        if u64::from_le_bytes(reported) != xxh3_64(&bytes[..end]) {
             return Err(ImageError::Damaged("wrong digest of the header".to_owned()));
         }
         serde_json::from_slice(&bytes[FIXED..end])

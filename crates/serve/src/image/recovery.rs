@@ -16,7 +16,7 @@ use super::damage::Damage;
 use super::disk::{Disk, SystemFile};
 use super::flash::{Flash, State};
 use super::layout::{GRAIN, SAVED_HEAD, SLOT, Slot, SlotState, Stored, is_erased};
-use super::saved::{Entry, Places};
+use super::saved::{Entry, SocketAddresses};
 use super::store::Store;
 use super::waiting::Version;
 use crate::clock::Wall;
@@ -97,8 +97,8 @@ impl Opened {
     /// Starts the image with a new device, and writes the contents of its flash after preconditioning.
     pub fn begin(self, device: &mut Device) -> Result<Store, ImageError> {
         let mut store = self.store;
-        let told = device.make_durable_with(|event, own| store.event(*event, own, None));
-        told.map_err(ImageError::Device)?;
+        let reported = device.make_durable_with(|event, own| store.event(*event, own, None));
+        reported.map_err(ImageError::Device)?;
         store.use_file(false)?;
         match (store.failure_text(), store.breach()) {
             (Some(failure), _) => Err(ImageError::Io(std::io::Error::other(failure))),
@@ -227,7 +227,7 @@ impl Store {
                 None => {}
             }
         }
-        self.places = Places::found(count, &taken, trims);
+        self.places = SocketAddresses::found(count, &taken, trims);
         Ok((saved, damage))
     }
 }

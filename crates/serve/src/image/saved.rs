@@ -77,7 +77,7 @@ impl Entry {
 
 /// Allocation of the slots.
 #[derive(Debug, Default)]
-pub struct Places {
+pub struct SocketAddresses {
     free: BTreeSet<u32>,
     /// Number of slots in the file.
     count: u32,
@@ -87,12 +87,12 @@ pub struct Places {
     run: Option<(Lpn, u32, u64)>,
 }
 
-impl Places {
+impl SocketAddresses {
     /// Creates the allocation of an existing file. `count` is the number of slots, `taken` lists the used ones in
     /// ascending order, and `trims` lists the slots that hold trims, each with its last sequence number.
-    pub fn found(count: u32, taken: &[u32], trims: Vec<(u64, u32)>) -> Places {
+    pub fn found(count: u32, taken: &[u32], trims: Vec<(u64, u32)>) -> SocketAddresses {
         let free = (0..count).filter(|number| taken.binary_search(number).is_err()).collect();
-        Places { free, count, trims, run: None }
+        SocketAddresses { free, count, trims, run: None }
     }
 
     /// Allocates a slot.
@@ -137,7 +137,7 @@ impl Places {
     /// Frees the slots of trims up to a sequence number, because these trims are in flash. Calls `freed` with each
     /// slot.
     pub fn journalled(&mut self, up_to: u64, mut freed: impl FnMut(u32)) {
-        let Places { trims, free, .. } = self;
+        let SocketAddresses { trims, free, .. } = self;
         trims.retain(|(last, number)| {
             let is_done = *last <= up_to;
             if is_done {
@@ -174,7 +174,7 @@ mod tests {
 
     #[test]
     fn slots_are_reused_and_trims_are_combined() {
-        let mut places = Places::found(3, &[1], Vec::new());
+        let mut places = SocketAddresses::found(3, &[1], Vec::new());
         assert_eq!([places.take(), places.take(), places.take()], [0, 2, 3]);
         places.free(1);
         assert_eq!(places.trim(Lpn(5), 10), None);

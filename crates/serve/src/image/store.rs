@@ -13,7 +13,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::ImageError;
 use super::damage::Damage;
 use super::flash::{Content, Flash, ReadError};
-use super::saved::{Entry, Places};
+use super::saved::{Entry, SocketAddresses};
 use super::waiting::{Version, Waiting};
 use crate::clock::Wall;
 use crate::payload::{Extent, PayloadError};
@@ -84,7 +84,7 @@ struct Part {
 pub struct Store {
     pub(super) flash: Flash,
     pub(super) waiting: Waiting,
-    pub(super) places: Places,
+    pub(super) places: SocketAddresses,
     /// True if the contents of memory survive a power cut.
     pub(super) protects: bool,
     /// True if flushes wait for the machine's disk.
@@ -94,7 +94,7 @@ pub struct Store {
     /// Program operations in progress, by their first unit.
     begun: BTreeMap<u32, Vec<Captured>>,
     /// Key in `begun` of the program operation to which the next unit events belong.
-    told: u32,
+    reported: u32,
     /// Slots to free once the collected trims are saved.
     freed: Vec<u32>,
     breach: Option<String>,
@@ -112,12 +112,12 @@ impl Store {
         Store {
             flash,
             waiting: Waiting::default(),
-            places: Places::default(),
+            places: SocketAddresses::default(),
             protects,
             syncs,
             incoming: Vec::new(),
             begun: BTreeMap::new(),
-            told: 0,
+            reported: 0,
             freed: Vec::new(),
             breach: None,
             tried: Wall(0),
@@ -172,12 +172,12 @@ impl Store {
                 places.journalled(sequence, |number| flash.free(number));
             }
             FlashEvent::ProgramBegun { ppn, units, .. } => {
-                self.told = ppn.0;
+                self.reported = ppn.0;
                 self.begun.insert(ppn.0, Vec::with_capacity(units as usize));
             }
             FlashEvent::Unit { ppn, record, source } => {
                 let payload = self.capture(source, own);
-                if let Some(units) = self.begun.get_mut(&self.told) {
+                if let Some(units) = self.begun.get_mut(&self.reported) {
                     units.push(Captured { ppn, record, payload });
                 }
             }
@@ -528,7 +528,7 @@ impl Store {
         self.waiting.clear();
         self.incoming.clear();
         self.freed.clear();
-        self.places = Places::default();
+        self.places = SocketAddresses::default();
         Ok(())
     }
 }

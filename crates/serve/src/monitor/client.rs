@@ -22,15 +22,15 @@ pub const SUFFIX: &str = "ctl";
 pub const PREFIX: &str = "floatgate-";
 
 /// A connection to a server's control socket.
-pub struct Asker {
+pub struct Requester {
     stream: BufReader<UnixStream>,
 }
 
-impl Asker {
+impl Requester {
     /// Connects to a control socket, or to the control socket that belongs to an NBD socket.
-    pub fn connect(path: &Path) -> io::Result<Asker> {
+    pub fn connect(path: &Path) -> io::Result<Requester> {
         let stream = UnixStream::connect(beside(path))?;
-        Ok(Asker { stream: BufReader::new(stream) })
+        Ok(Requester { stream: BufReader::new(stream) })
     }
 
     /// Sets the time after which waiting for a response fails. `None` waits forever.

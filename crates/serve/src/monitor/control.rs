@@ -16,7 +16,7 @@ use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufR
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{Mutex as AsyncMutex, Semaphore};
 
-use super::slots::{Place, Places};
+use super::slots::{Slot, Slots};
 use super::{Shared, lock};
 use crate::clock::{Speed, Wall};
 use crate::engine::{Engine, Order, Port};
@@ -148,7 +148,7 @@ impl Control {
                 if !answers.is_empty() || engine.fatal_error().is_some() || !engine.waits(port) {
                     return answers.pop().map(|answer| answer.status);
                 }
-                engine.next_look(port)
+                engine.next_poll(port)
             };
             let span = next.since(Wall::now()).min(Wall(50_000_000));
             match span {
@@ -168,7 +168,7 @@ impl Control {
 
 /// Serves clients of the control socket.
 pub(super) async fn listen(shared: Arc<Shared>, listener: UnixListener) {
-    let places = Places::new(MOST_CLIENTS);
+    let places = Slots::new(MOST_CLIENTS);
     let followers = Arc::new(Semaphore::new(MOST_FOLLOWERS));
     loop {
         let Ok((stream, _)) = listener.accept().await else {
@@ -190,12 +190,12 @@ pub(super) async fn listen(shared: Arc<Shared>, listener: UnixListener) {
 
 /// Refuses a client because all slots are taken, without waiting for it.
 fn refuse(stream: &UnixStream, most: usize) {
-    let told = failed(&format!("{most} programs are already waiting for responses of this server; try again"));
-    let _ = stream.try_write(format!("{told}\n").as_bytes());
+    let reported = failed(&format!("{most} programs are already waiting for responses of this server; try again"));
+    let _ = stream.try_write(format!("{reported}\n").as_bytes());
 }
 
 /// Reads a line. `None` if the client is silent for too long, has disconnected, or lost its slot to another one.
-async fn read(input: &mut (impl AsyncBufRead + Unpin), place: &Place) -> std::io::Result<Option<Vec<u8>>> {
+async fn read(input: &mut (impl AsyncBufRead + Unpin), place: &Slot) -> std::io::Result<Option<Vec<u8>>> {
     let mut line = Vec::new();
     let mut limited = input.take(LONGEST_LINE);
     let reading = tokio::time::timeout(PATIENCE, limited.read_until(b'\n', &mut line));
@@ -209,7 +209,7 @@ async fn read(input: &mut (impl AsyncBufRead + Unpin), place: &Place) -> std::io
 async fn converse(
     shared: &Arc<Shared>,
     stream: UnixStream,
-    place: &Place,
+    place: &Slot,
     followers: &Arc<Semaphore>,
 ) -> std::io::Result<()> {
     let (input, mut output) = stream.into_split();
@@ -221,8 +221,8 @@ async fn converse(
         match serde_json::from_slice::<Command>(&line) {
             Ok(Command::Watch { blocks }) => {
                 let Ok(_follower) = followers.try_acquire() else {
-                    let told = format!("{MOST_FOLLOWERS} programs are already watching this server");
-                    return say(&mut output, &failed(&told)).await;
+                    let reported = format!("{MOST_FOLLOWERS} programs are already watching this server");
+                    return say(&mut output, &failed(&reported)).await;
                 };
                 place.leave();
                 return follow(shared, &mut output, blocks).await;

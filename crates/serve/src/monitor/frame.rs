@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::address::Address;
 use crate::clock::Wall;
-use crate::engine::{Look, Totals};
+use crate::engine::{Snapshot, Totals};
 use crate::lateness::LIMIT;
 use crate::roster;
 
@@ -321,41 +321,41 @@ impl Info {
 
 impl Frame {
     /// Creates a frame from a sample. `began` is the start of the monitor, `before` the time of the last sample.
-    pub fn new(config: &DeviceConfig, look: &Look, number: u64, began: Wall, before: Wall) -> Frame {
+    pub fn new(config: &DeviceConfig, snapshot: &Snapshot, number: u64, began: Wall, before: Wall) -> Frame {
         let seconds = |span: Wall| span.0 as f64 / 1e9;
-        let span_s = look.window.as_ref().map_or(0.0, |window| window.width().as_s());
-        let counters = look.sample.counters.since(&look.first);
+        let span_s = snapshot.window.as_ref().map_or(0.0, |window| window.width().as_s());
+        let counters = snapshot.sample.counters.since(&snapshot.first);
         let operations = Operation::ALL.iter().map(|operation| {
-            let window = look.window.as_ref().and_then(|window| window.of(*operation));
-            (name_of(*operation).to_owned(), Requests::new(&look.totals[operation.index()], window, span_s))
+            let window = snapshot.window.as_ref().and_then(|window| window.of(*operation));
+            (name_of(*operation).to_owned(), Requests::new(&snapshot.totals[operation.index()], window, span_s))
         });
-        let window = look.window.as_ref();
+        let window = snapshot.window.as_ref();
         Frame {
             number,
-            wall_s: seconds(look.now.since(began)),
-            wall_span_s: seconds(look.now.since(before)),
+            wall_s: seconds(snapshot.now.since(began)),
+            wall_span_s: seconds(snapshot.now.since(before)),
             unix_s: time_of_day(),
-            simulated_s: look.sample.at.as_s(),
+            simulated_s: snapshot.sample.at.as_s(),
             span_s,
-            speed: look.speed.map(crate::clock::Speed::as_f64),
+            speed: snapshot.speed.map(crate::clock::Speed::as_f64),
             requests: operations.collect(),
-            outstanding: look.outstanding,
+            outstanding: snapshot.outstanding,
             queue_mean: if span_s > 0.0 { window.map_or(0.0, |w| w.outstanding as f64 / 1e12 / span_s) } else { 0.0 },
-            flash: Flash::new(config, look, &counters),
+            flash: Flash::new(config, snapshot, &counters),
             buffer: Buffer {
-                units: look.sample.buffer_units[0],
-                dirty: look.sample.buffer_units[1],
-                read_hits: look.sample.buffer.reads_hit,
-                write_hits: look.sample.buffer.writes_hit,
+                units: snapshot.sample.buffer_units[0],
+                dirty: snapshot.sample.buffer_units[1],
+                read_hits: snapshot.sample.buffer.reads_hit,
+                write_hits: snapshot.sample.buffer.writes_hit,
             },
             // Without a window there was no activity: all shares of an empty span are 0.
-            channels: shares(window.map_or(&look.sample.channels, |window| &window.channels), span_s),
-            dies: shares(window.map_or(&look.sample.dies, |window| &window.dies), span_s),
-            lateness: Late::new(look),
-            payload_bytes: look.payload_bytes,
-            payload_errors: look.payload_errors,
-            fatal_error: look.fatal_error.clone(),
-            warnings: look.warnings.clone(),
+            channels: shares(window.map_or(&snapshot.sample.channels, |window| &window.channels), span_s),
+            dies: shares(window.map_or(&snapshot.sample.dies, |window| &window.dies), span_s),
+            lateness: Late::new(snapshot),
+            payload_bytes: snapshot.payload_bytes,
+            payload_errors: snapshot.payload_errors,
+            fatal_error: snapshot.fatal_error.clone(),
+            warnings: snapshot.warnings.clone(),
             preparing: None,
             clients: Vec::new(),
         }
@@ -363,8 +363,8 @@ impl Frame {
 
     /// Creates the frame of a server that is still preparing.
     pub fn preparing(config: &DeviceConfig, what: Preparing, number: u64, began: Wall, now: Wall) -> Frame {
-        let look = Look { now, ..Look::default() };
-        let frame = Frame::new(config, &look, number, began, now);
+        let snapshot = Snapshot { now, ..Snapshot::default() };
+        let frame = Frame::new(config, &snapshot, number, began, now);
         Frame { preparing: Some(what), speed: None, ..frame }
     }
 
@@ -472,11 +472,11 @@ impl Requests {
 }
 
 impl Flash {
-    fn new(config: &DeviceConfig, look: &Look, counters: &Counters) -> Flash {
+    fn new(config: &DeviceConfig, snapshot: &Snapshot, counters: &Counters) -> Flash {
         let amplification = |counters: &Counters| {
             (counters.host_units > 0).then(|| units_programmed(config, counters) as f64 / counters.host_units as f64)
         };
-        let parallel = look.sample.parallel.shapes().map(|shape| ParallelCommands {
+        let parallel = snapshot.sample.parallel.shapes().map(|shape| ParallelCommands {
             kind: shape.kind.name().to_owned(),
             dies: shape.dies,
             planes: shape.planes,
@@ -486,7 +486,7 @@ impl Flash {
         let merges = MergeKind::ALL.iter().filter(|_| config.mapping.scheme.needs(config).whole_blocks);
         Flash {
             write_amplification: amplification(counters),
-            write_amplification_now: look.window.as_ref().and_then(|window| amplification(&window.counters)),
+            write_amplification_now: snapshot.window.as_ref().and_then(|window| amplification(&window.counters)),
             gc_victims: counters.victims,
             blocks_erased: counters.blocks_erased,
             units_moved: counters.units_moved(),
@@ -499,22 +499,22 @@ impl Flash {
             copy_backs: counters.copy_backs,
             merges: merges.map(|&(kind, name)| (name.to_owned(), counters.merges[kind as usize])).collect(),
             parallel: parallel.collect(),
-            free_blocks_min: look.sample.free_blocks_min,
-            free_blocks: look.sample.free_blocks_sum,
+            free_blocks_min: snapshot.sample.free_blocks_min,
+            free_blocks: snapshot.sample.free_blocks_sum,
             map_hits: counters.map.hits,
             map_misses: counters.map.misses,
             programs_failed: counters.faults.programs_failed,
             erases_failed: counters.faults.erases_failed,
             uncorrectable_reads: counters.faults.uncorrectable.iter().sum(),
-            bad_blocks: look.sample.bad_blocks,
-            read_only: look.sample.read_only,
+            bad_blocks: snapshot.sample.bad_blocks,
+            read_only: snapshot.sample.read_only,
         }
     }
 }
 
 impl Late {
-    fn new(look: &Look) -> Late {
-        let counts = &look.lateness;
+    fn new(snapshot: &Snapshot) -> Late {
+        let counts = &snapshot.lateness;
         let share = (counts.replies > 0).then(|| counts.late as f64 / counts.replies as f64);
         let causes = counts.causes.named().into_iter().map(|(cause, count)| (cause.to_owned(), count));
         Late {
@@ -524,9 +524,9 @@ impl Late {
             share,
             faithful: share.map(|share| share <= LIMIT),
             causes: causes.collect(),
-            p50_us: look.late.quantile_us(0.5),
-            p99_us: look.late.quantile_us(0.99),
-            max_us: (look.late.count > 0).then(|| look.late.latency_max.as_us()),
+            p50_us: snapshot.late.quantile_us(0.5),
+            p99_us: snapshot.late.quantile_us(0.99),
+            max_us: (snapshot.late.count > 0).then(|| snapshot.late.latency_max.as_us()),
             client_turns: counts.turns.judged,
             client_late: counts.turns.late,
             client_late_share: counts.turns.share(),

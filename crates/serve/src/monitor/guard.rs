@@ -31,8 +31,8 @@ impl Hosts {
     /// the machine, accepts any IP address, but no name.
     fn has(&self, host: &str) -> bool {
         let by_address = |name: &String| {
-            let (ours, asked) = (name.parse::<SocketAddr>(), host.parse::<SocketAddr>());
-            matches!((ours, asked), (Ok(ours), Ok(asked)) if ours.ip().is_unspecified() && ours.port() == asked.port())
+            let (ours, requested) = (name.parse::<SocketAddr>(), host.parse::<SocketAddr>());
+            matches!((ours, requested), (Ok(ours), Ok(requested)) if ours.ip().is_unspecified() && ours.port() == requested.port())
         };
         self.0.iter().any(|name| name.eq_ignore_ascii_case(host) || by_address(name))
     }

@@ -30,7 +30,7 @@ use tokio::sync::{Notify, watch};
 
 use crate::address::Address;
 use crate::clock::Wall;
-use crate::engine::{Engine, Look};
+use crate::engine::{Engine, Snapshot};
 use crate::error::ServeError;
 use crate::nbd::listen::private_socket;
 use crate::roster::Roster;
@@ -84,8 +84,8 @@ impl Doors {
     /// Opens the sockets, so that their errors are reported before a device is built.
     pub fn open(options: Options) -> Result<Doors, ServeError> {
         let control = options.control.as_deref().map(|path| {
-            let told = |error| ServeError::Listen(Address::Unix(path.to_owned()), error);
-            let listener = private_socket(path).map_err(told)?;
+            let reported = |error| ServeError::Listen(Address::Unix(path.to_owned()), error);
+            let listener = private_socket(path).map_err(reported)?;
             listener.set_nonblocking(true)?;
             Ok::<_, ServeError>(Private { listener, path: path.to_owned() })
         });
@@ -247,16 +247,16 @@ impl Shared {
     }
 
     /// Samples the engine, and publishes the frame.
-    fn tick(&self, look: &mut Look, number: u64) {
+    fn tick(&self, snapshot: &mut Snapshot, number: u64) {
         let now = Wall::now();
         let Some(Served { engine, roster, .. }) = self.served.get() else {
             self.publish(Frame::preparing(&self.config, self.preparing(), number, self.began, now));
             return;
         };
-        let before = if look.now == Wall(0) { now.earlier(Wall(TICK.as_nanos() as u64)) } else { look.now };
-        lock(engine).look(Wall::now(), look);
-        let frame = Frame::new(&self.config, look, number, self.began, before.max(self.began));
-        let frame = frame.with_clients(&roster.clients(), look.now);
+        let before = if snapshot.now == Wall(0) { now.earlier(Wall(TICK.as_nanos() as u64)) } else { snapshot.now };
+        lock(engine).snapshot(Wall::now(), snapshot);
+        let frame = Frame::new(&self.config, snapshot, number, self.began, before.max(self.began));
+        let frame = frame.with_clients(&roster.clients(), snapshot.now);
         let mut history = self.history.lock().unwrap_or_else(PoisonError::into_inner);
         if history.len() == HISTORY {
             history.pop_front();
@@ -327,10 +327,10 @@ async fn serve(shared: Arc<Shared>, control: Option<Private>, dashboard: Option<
 async fn watch_device(shared: Arc<Shared>) {
     let mut interval = tokio::time::interval(TICK);
     interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
-    let mut look = Look::default();
+    let mut snapshot = Snapshot::default();
     for number in 1.. {
         interval.tick().await;
-        shared.tick(&mut look, number);
+        shared.tick(&mut snapshot, number);
     }
 }
 

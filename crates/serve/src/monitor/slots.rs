@@ -9,48 +9,48 @@ use tokio::sync::Notify;
 
 /// A bounded number of slots.
 #[derive(Clone)]
-pub struct Places {
-    seats: Arc<Mutex<Vec<Seat>>>,
+pub struct Slots {
+    taken: Arc<Mutex<Vec<Taken>>>,
     most: usize,
 }
 
 /// A slot that is taken. Idle clients are ordered by idle time, longest first.
-struct Seat {
+struct Taken {
     lost: Arc<Notify>,
     is_idle: bool,
 }
 
 /// The slot of a client, which the client may lose while it is idle.
-pub struct Place {
-    places: Places,
+pub struct Slot {
+    slots: Slots,
     lost: Arc<Notify>,
 }
 
-impl Places {
+impl Slots {
     /// Creates `most` slots.
-    pub fn new(most: usize) -> Places {
-        Places { seats: Arc::default(), most }
+    pub fn new(most: usize) -> Slots {
+        Slots { taken: Arc::default(), most }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<Seat>> {
-        self.seats.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Vec<Taken>> {
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes a slot for a client that is idle: a free one, or the slot of the client that has been idle longest.
     /// Returns `None` if all clients are busy.
-    pub fn take(&self) -> Option<Place> {
-        let mut seats = self.lock();
-        if seats.len() >= self.most {
-            let oldest = seats.iter().position(|seat| seat.is_idle)?;
-            seats.remove(oldest).lost.notify_one();
+    pub fn take(&self) -> Option<Slot> {
+        let mut taken = self.lock();
+        if taken.len() >= self.most {
+            let oldest = taken.iter().position(|taken| taken.is_idle)?;
+            taken.remove(oldest).lost.notify_one();
         }
         let lost = Arc::new(Notify::new());
-        seats.push(Seat { lost: Arc::clone(&lost), is_idle: true });
-        Some(Place { places: self.clone(), lost })
+        taken.push(Taken { lost: Arc::clone(&lost), is_idle: true });
+        Some(Slot { slots: self.clone(), lost })
     }
 }
 
-impl Place {
+impl Slot {
     /// Waits until the slot is lost to another client.
     pub async fn lost(&self) {
         self.lost.notified().await;
@@ -58,28 +58,28 @@ impl Place {
 
     /// Keeps the slot, because the client has an outstanding request. Returns `false` if the slot is already lost.
     pub fn keep(&self) -> bool {
-        let mut seats = self.places.lock();
-        let seat = seats.iter_mut().find(|seat| Arc::ptr_eq(&seat.lost, &self.lost));
-        seat.map(|seat| seat.is_idle = false).is_some()
+        let mut taken = self.slots.lock();
+        let taken = taken.iter_mut().find(|taken| Arc::ptr_eq(&taken.lost, &self.lost));
+        taken.map(|taken| taken.is_idle = false).is_some()
     }
 
     /// Marks the client as idle.
     pub fn rest(&self) {
         if self.leave() {
-            self.places.lock().push(Seat { lost: Arc::clone(&self.lost), is_idle: true });
+            self.slots.lock().push(Taken { lost: Arc::clone(&self.lost), is_idle: true });
         }
     }
 
     /// Releases the slot. Returns `false` if it is already lost.
     pub fn leave(&self) -> bool {
-        let mut seats = self.places.lock();
-        let before = seats.len();
-        seats.retain(|seat| !Arc::ptr_eq(&seat.lost, &self.lost));
-        seats.len() < before
+        let mut taken = self.slots.lock();
+        let before = taken.len();
+        taken.retain(|taken| !Arc::ptr_eq(&taken.lost, &self.lost));
+        taken.len() < before
     }
 }
 
-impl Drop for Place {
+impl Drop for Slot {
     fn drop(&mut self) {
         self.leave();
     }
@@ -91,17 +91,17 @@ mod tests {
 
     #[test]
     fn the_client_that_is_idle_longest_is_replaced() {
-        let places = Places::new(2);
-        let (first, second) = (places.take().unwrap(), places.take().unwrap());
+        let slots = Slots::new(2);
+        let (first, second) = (slots.take().unwrap(), slots.take().unwrap());
         assert!(first.keep());
         first.rest();
-        let third = places.take().unwrap();
+        let third = slots.take().unwrap();
         assert!(!second.keep(), "the first connection was idle for a shorter time");
         second.rest();
         drop(second);
         assert!(first.keep() && third.keep());
-        assert!(places.take().is_none(), "a busy connection must keep its slot");
+        assert!(slots.take().is_none(), "a busy connection must keep its slot");
         assert!(third.leave());
-        assert!(places.take().is_some());
+        assert!(slots.take().is_some());
     }
 }

@@ -31,7 +31,7 @@ use tokio::sync::Semaphore;
 
 use super::control::{Command, carry_out, failed};
 use super::patient::Patient;
-use super::slots::{Place, Places};
+use super::slots::{Slot, Slots};
 use super::{Shared, guard, prometheus};
 
 const PAGE: &str = include_str!("../../assets/monitor.html");
@@ -67,7 +67,7 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self' 'u
 /// Serves browsers.
 pub(super) async fn listen(shared: Arc<Shared>, listener: TcpListener) {
     let service = TowerToHyperService::new(router(shared));
-    let places = Places::new(MOST_CLIENTS);
+    let places = Slots::new(MOST_CLIENTS);
     let (streams, refusals) = (Arc::new(Semaphore::new(MOST_STREAMS)), Arc::new(Semaphore::new(MOST_REFUSALS)));
     let mut http = http1::Builder::new();
     // A connection serves one request, because an idle connection would hold a slot.
@@ -106,7 +106,7 @@ pub(super) async fn listen(shared: Arc<Shared>, listener: TcpListener) {
 /// Resources for turning a request into an event stream, which releases its slot and takes one for streams.
 #[derive(Clone)]
 struct Admission {
-    place: Arc<Place>,
+    place: Arc<Slot>,
     streams: Arc<Semaphore>,
 }
 
@@ -115,13 +115,13 @@ async fn refuse(mut stream: TcpStream) {
     let body = format!("the server already has {MOST_CLIENTS} requests in progress; try again\n");
     let head = "HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/plain\r\nConnection: close\r\nRetry-After: 1";
     let text = format!("{head}\r\nContent-Length: {}\r\n\r\n{body}", body.len());
-    let told = async {
+    let reported = async {
         stream.write_all(text.as_bytes()).await?;
         stream.shutdown().await?;
         // Closing with unread input would reset the connection, and the client would lose the response.
         tokio::io::copy(&mut (&mut stream).take(LONGEST_HEAD as u64), &mut tokio::io::sink()).await
     };
-    let _ = tokio::time::timeout(Duration::from_secs(1), told).await;
+    let _ = tokio::time::timeout(Duration::from_secs(1), reported).await;
 }
 
 fn router(shared: Arc<Shared>) -> Router {
@@ -145,8 +145,8 @@ async fn guarded(State(shared): State<Arc<Shared>>, request: Request, next: Next
     let mut response = match shared.hosts.allow(request.headers()) {
         true => next.run(request).await,
         false => {
-            let told = "requests must name the address of this server, and come from its own page\n";
-            (StatusCode::FORBIDDEN, told).into_response()
+            let reported = "requests must name the address of this server, and come from its own page\n";
+            (StatusCode::FORBIDDEN, reported).into_response()
         }
     };
     let headers = response.headers_mut();
@@ -186,8 +186,8 @@ async fn events(
     Extension(admission): Extension<Admission>,
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, (StatusCode, String)> {
     let Ok(one) = Arc::clone(&admission.streams).try_acquire_owned() else {
-        let told = format!("{MOST_STREAMS} pages are already open for this server; close one\n");
-        return Err((StatusCode::SERVICE_UNAVAILABLE, told));
+        let reported = format!("{MOST_STREAMS} pages are already open for this server; close one\n");
+        return Err((StatusCode::SERVICE_UNAVAILABLE, reported));
     };
     admission.place.leave();
     let event = move |(name, text): (&'static str, Arc<str>)| {

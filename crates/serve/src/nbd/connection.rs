@@ -9,7 +9,7 @@ use std::os::unix::net::UnixStream;
 use super::budget::{Budget, SHARE};
 use super::session::{Command, Export, Kind, Session, Taken};
 use crate::clock::Wall;
-use crate::lateness::{Asking, Due};
+use crate::lateness::{Due, Requesting};
 use crate::roster::{Peer, Seat};
 use crate::turnaround::Turnaround;
 
@@ -232,7 +232,7 @@ impl Connection {
         &mut self,
         now: Wall,
         budget: &mut Budget,
-        request: impl FnOnce(&Session, &Command, Asking, &mut Vec<u8>) -> Begun,
+        request: impl FnOnce(&Session, &Command, Requesting, &mut Vec<u8>) -> Begun,
     ) -> bool {
         self.is_held = !self.has_room() && self.taken < self.filled;
         if self.ending || self.broken || !self.has_room() {
@@ -253,8 +253,8 @@ impl Connection {
                 return false;
             }
             Taken::Command(count, command) => {
-                let asking = turnaround.asks(|| now, *in_flight);
-                (count, request(session, &command, asking, out))
+                let requesting = turnaround.asks(|| now, *in_flight);
+                (count, request(session, &command, requesting, out))
             }
             Taken::Needs(count) => {
                 *needs = count;

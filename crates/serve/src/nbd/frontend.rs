@@ -19,7 +19,7 @@ use super::wire::{self, Errno};
 use crate::clock::{Wall, set_timer_slack};
 use crate::engine::{Answer, Engine, Order, Port};
 use crate::idle::{Slot, part_with_idlest};
-use crate::lateness::Asking;
+use crate::lateness::Requesting;
 use crate::pacing::{Pacing, Shutdown, lock, timeout};
 use crate::payload::PayloadError;
 use crate::roster::Roster;
@@ -285,8 +285,8 @@ impl Frontend {
             let has_room = part_with_idlest(&mut self.clients, self.idle_limit, |client| client.idle_for(now));
             serving -= usize::from(has_room);
         }
-        let asking = self.clients.iter_mut().flatten().filter(|(_, client)| !client.session.is_serving());
-        asking.for_each(|(_, client)| client.session.set_full(serving >= MOST_CLIENTS));
+        let requesting = self.clients.iter_mut().flatten().filter(|(_, client)| !client.session.is_serving());
+        requesting.for_each(|(_, client)| client.session.set_full(serving >= MOST_CLIENTS));
     }
 
     fn welcome(&mut self, stream: super::connection::Stream, now: Wall) {
@@ -314,23 +314,23 @@ impl Frontend {
         for (index, place) in clients.iter_mut().enumerate() {
             let Some((generation, client)) = place else { continue };
             let mut request = |client: &mut Connection| {
-                client.next_request(now, &mut budget, |session, command, asking, out| {
+                client.next_request(now, &mut budget, |session, command, requesting, out| {
                     let token = Pending { client: index, generation: *generation, ..Pending::of(session, command) };
-                    begin(&mut engine, *port, now, asking, session, command, token, pending, out)
+                    begin(&mut engine, *port, now, requesting, session, command, token, pending, out)
                 })
             };
             while request(client) {}
         }
         engine.take(*port, now, hurries, answers);
-        let next = engine.next_look(*port);
+        let next = engine.next_poll(*port);
         let disk = engine.take_disk_time();
         drop(engine);
         for answer in answers.iter_mut() {
-            let asked = pending.remove(answer.token as u32);
+            let requested = pending.remove(answer.token as u32);
             if let Some((_, client)) =
-                clients[asked.client].as_mut().filter(|(generation, _)| *generation == asked.generation)
+                clients[requested.client].as_mut().filter(|(generation, _)| *generation == requested.generation)
             {
-                reply(client, &asked, answer);
+                reply(client, &requested, answer);
             }
         }
         pacing.end(begun, !answers.is_empty(), locked, disk);
@@ -397,10 +397,10 @@ fn begin(
     engine: &mut Engine,
     port: Port,
     now: Wall,
-    asking: Asking,
+    requesting: Requesting,
     session: &Session,
     command: &Command,
-    asked: Pending,
+    requested: Pending,
     pending: &mut Slab<u32, Pending>,
     out: &mut Vec<u8>,
 ) -> Begun {
@@ -416,7 +416,7 @@ fn begin(
             return Begun::Answered;
         }
     };
-    let token = pending.insert(asked);
+    let token = pending.insert(requested);
     let order = Order {
         token: u64::from(token),
         operation,
@@ -426,10 +426,10 @@ fn begin(
         data,
         headroom: headroom(session),
         is_awake: false,
-        asking,
+        requesting,
     };
     match engine.submit(port, now, &order) {
-        Ok(()) => Begun::InProgress(asked.promised),
+        Ok(()) => Begun::InProgress(requested.promised),
         Err(error) => {
             pending.remove(token);
             wire::error_reply(out, session.is_structured(), errno_of(error), command.cookie);
@@ -446,7 +446,7 @@ fn errno_of(error: PayloadError) -> Errno {
 }
 
 /// Queues the reply to a request.
-fn reply(client: &mut Connection, asked: &Pending, answer: &mut Answer) {
+fn reply(client: &mut Connection, requested: &Pending, answer: &mut Answer) {
     client.note_answer(&answer.due);
     let structured = client.session.is_structured();
     let error = match (answer.failed, answer.status) {
@@ -457,17 +457,17 @@ fn reply(client: &mut Connection, asked: &Pending, answer: &mut Answer) {
         (None, Status::Uncorrectable) => Some(Errno::Io),
     };
     if let Some(error) = error {
-        return client.answer(asked.promised, |out| wire::error_reply(out, structured, error, asked.cookie));
+        return client.answer(requested.promised, |out| wire::error_reply(out, structured, error, requested.cookie));
     }
     if answer.bytes.is_empty() {
-        return client.answer(asked.promised, |out| wire::simple_reply(out, 0, asked.cookie));
+        return client.answer(requested.promised, |out| wire::simple_reply(out, 0, requested.cookie));
     }
     if structured {
         let payload = answer.bytes.len() - wire::DATA_HEAD;
-        let head = wire::data_head(asked.cookie, asked.offset, payload as u32);
+        let head = wire::data_head(requested.cookie, requested.offset, payload as u32);
         answer.bytes[..wire::DATA_HEAD].copy_from_slice(&head);
     } else {
-        answer.bytes[..wire::SIMPLE_HEAD].copy_from_slice(&wire::simple_head(0, asked.cookie));
+        answer.bytes[..wire::SIMPLE_HEAD].copy_from_slice(&wire::simple_head(0, requested.cookie));
     }
-    client.answer_with(asked.promised, &mut answer.bytes);
+    client.answer_with(requested.promised, &mut answer.bytes);
 }

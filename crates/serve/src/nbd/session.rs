@@ -308,25 +308,25 @@ impl Session {
         if !self.is_named(name) {
             return Err((reply::ERR_UNKNOWN, "unknown export; the empty name selects the device"));
         }
-        let mut asked = [false; 4];
+        let mut requested = [false; 4];
         while let Some(kind) = reader.u16() {
-            if let Some(asked) = asked.get_mut(usize::from(kind)) {
-                *asked = true;
+            if let Some(requested) = requested.get_mut(usize::from(kind)) {
+                *requested = true;
             }
         }
-        let mut told = |kind: u16, data: &[u8]| {
+        let mut reported = |kind: u16, data: &[u8]| {
             wire::option_reply(out, option, reply::INFO, &[&kind.to_be_bytes(), data].concat());
         };
-        told(info::EXPORT, &[&self.export.bytes.to_be_bytes()[..], &self.flags().to_be_bytes()].concat());
-        if asked[usize::from(info::NAME)] {
-            told(info::NAME, self.export.name.as_bytes());
+        reported(info::EXPORT, &[&self.export.bytes.to_be_bytes()[..], &self.flags().to_be_bytes()].concat());
+        if requested[usize::from(info::NAME)] {
+            reported(info::NAME, self.export.name.as_bytes());
         }
-        if asked[usize::from(info::DESCRIPTION)] {
-            told(info::DESCRIPTION, self.export.description.as_bytes());
+        if requested[usize::from(info::DESCRIPTION)] {
+            reported(info::DESCRIPTION, self.export.description.as_bytes());
         }
         // Sent even if not requested, because clients ignore information that they do not know.
         let sizes = [SECTOR as u32, self.export.unit.next_power_of_two().clamp(512, LONGEST_PAYLOAD), LONGEST_PAYLOAD];
-        told(info::BLOCK_SIZE, &sizes.map(u32::to_be_bytes).concat());
+        reported(info::BLOCK_SIZE, &sizes.map(u32::to_be_bytes).concat());
         Ok(())
     }
 

@@ -162,7 +162,7 @@ pub enum Refused {
 
 /// A parsed descriptor chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Asked {
+pub struct Requested {
     /// Address of the status byte.
     pub status: GuestAddress,
     /// The request, or the status with which it fails.
@@ -171,14 +171,14 @@ pub struct Asked {
 
 /// Parses the request in a chain. Appends the payload of a write to `payload`, and leaves the destination of a read in
 /// `chain.writable`.
-pub fn request(memory: &Memory, disk: &Disk, chain: &mut Chain, payload: &mut Vec<u8>) -> Result<Asked, Broken> {
+pub fn request(memory: &Memory, disk: &Disk, chain: &mut Chain, payload: &mut Vec<u8>) -> Result<Requested, Broken> {
     let status = take_status(memory, &mut chain.writable)?;
     let before = payload.len();
     let what = parse(memory, disk, chain, payload);
     if what.is_err() {
         payload.truncate(before);
     }
-    Ok(Asked { status, what })
+    Ok(Requested { status, what })
 }
 
 /// Removes the status byte from the writable segments, and returns its address. It is the last byte that the device may

@@ -85,7 +85,7 @@ struct Queue {
     call: EventFd,
     /// Number of requests added to the ring, and number of these that were made visible to the device.
     offered: u16,
-    told: u16,
+    reported: u16,
     /// Number of replies taken.
     seen: u16,
     free: Vec<u16>,
@@ -116,7 +116,7 @@ pub struct Client {
     inflight: Option<(VhostUserInflight, File)>,
 }
 
-fn told(error: impl std::fmt::Debug) -> io::Error {
+fn reported(error: impl std::fmt::Debug) -> io::Error {
     io::Error::other(format!("{error:?}"))
 }
 
@@ -132,10 +132,10 @@ impl Client {
         let file = File::from(memfd_create("floatgate-client", MemfdFlags::CLOEXEC)?);
         ftruncate(&file, bytes)?;
         let offset = FileOffset::new(file.try_clone()?, 0);
-        let region = GuestRegionMmap::from_range(GuestAddress(BASE), bytes as usize, Some(offset)).map_err(told)?;
-        let memory = Memory::from_regions(vec![region]).map_err(told)?;
-        let first = memory.iter().next().ok_or_else(|| told("no memory"))?;
-        let mut region = VhostUserMemoryRegionInfo::from_guest_region(first).map_err(told)?;
+        let region = GuestRegionMmap::from_range(GuestAddress(BASE), bytes as usize, Some(offset)).map_err(reported)?;
+        let memory = Memory::from_regions(vec![region]).map_err(reported)?;
+        let first = memory.iter().next().ok_or_else(|| reported("no memory"))?;
+        let mut region = VhostUserMemoryRegionInfo::from_guest_region(first).map_err(reported)?;
         region.mmap_handle = file.as_raw_fd();
         let queues = (0..shape.queues).map(|index| Queue::new(index, &shape)).collect::<io::Result<Vec<_>>>()?;
         let frontend = Frontend::from_stream(socket.try_clone()?, u64::from(shape.queues));
@@ -164,30 +164,30 @@ impl Client {
             self.epolls.push(epoll);
         }
         let protocol = VhostUserVirtioFeatures::PROTOCOL_FEATURES.bits();
-        let features = self.frontend.get_features().map_err(told)?;
-        self.frontend.set_owner().map_err(told)?;
+        let features = self.frontend.get_features().map_err(reported)?;
+        self.frontend.set_owner().map_err(reported)?;
         // The library negotiates protocol features only after the features were set.
-        self.frontend.set_features(features & (FEATURES | protocol)).map_err(told)?;
-        let can = self.frontend.get_protocol_features().map_err(told)?;
+        self.frontend.set_features(features & (FEATURES | protocol)).map_err(reported)?;
+        let can = self.frontend.get_protocol_features().map_err(reported)?;
         let wanted = VhostUserProtocolFeatures::MQ
             | VhostUserProtocolFeatures::CONFIG
             | VhostUserProtocolFeatures::REPLY_ACK
             | VhostUserProtocolFeatures::INFLIGHT_SHMFD;
-        self.frontend.set_protocol_features(can & wanted).map_err(told)?;
+        self.frontend.set_protocol_features(can & wanted).map_err(reported)?;
         self.frontend.set_hdr_flags(VhostUserHeaderFlag::NEED_REPLY);
-        let most = self.frontend.get_queue_num().map_err(told)?;
+        let most = self.frontend.get_queue_num().map_err(reported)?;
         if most < u64::from(self.shape.queues) {
-            return Err(told(format!("the server has {most} queues, see its --vhost-queues")));
+            return Err(reported(format!("the server has {most} queues, see its --vhost-queues")));
         }
         let flags = VhostUserConfigFlags::empty();
-        self.config = self.frontend.get_config(0, CONFIG as u32, flags, &[0; CONFIG]).map_err(told)?.1;
-        self.frontend.set_mem_table(std::slice::from_ref(&self.region)).map_err(told)?;
+        self.config = self.frontend.get_config(0, CONFIG as u32, flags, &[0; CONFIG]).map_err(reported)?.1;
+        self.frontend.set_mem_table(std::slice::from_ref(&self.region)).map_err(reported)?;
         if self.inflight.is_none() {
-            let asked = VhostUserInflight::new(0, 0, self.shape.queues, self.shape.size);
-            self.inflight = Some(self.frontend.get_inflight_fd(&asked).map_err(told)?);
+            let requested = VhostUserInflight::new(0, 0, self.shape.queues, self.shape.size);
+            self.inflight = Some(self.frontend.get_inflight_fd(&requested).map_err(reported)?);
         }
         if let Some((inflight, file)) = &self.inflight {
-            self.frontend.set_inflight_fd(inflight, file.as_raw_fd()).map_err(told)?;
+            self.frontend.set_inflight_fd(inflight, file.as_raw_fd()).map_err(reported)?;
         }
         for index in 0..self.queues.len() {
             self.start(index)?;
@@ -197,7 +197,7 @@ impl Client {
 
     fn start(&mut self, index: usize) -> io::Result<()> {
         let queue = &self.queues[index];
-        let base: u16 = self.memory.load(GuestAddress(queue.used + 2), Ordering::Acquire).map_err(told)?;
+        let base: u16 = self.memory.load(GuestAddress(queue.used + 2), Ordering::Acquire).map_err(reported)?;
         // The library expects addresses of this process.
         let here = |at: u64| at - BASE + self.region.userspace_addr;
         let rings = VringConfigData {
@@ -209,17 +209,17 @@ impl Client {
             avail_ring_addr: here(queue.available),
             log_addr: None,
         };
-        self.frontend.set_vring_num(index, self.shape.size).map_err(told)?;
-        self.frontend.set_vring_base(index, base).map_err(told)?;
-        self.frontend.set_vring_addr(index, &rings).map_err(told)?;
-        self.frontend.set_vring_call(index, &queue.call).map_err(told)?;
-        self.frontend.set_vring_kick(index, &queue.kick).map_err(told)?;
-        self.frontend.set_vring_enable(index, true).map_err(told)
+        self.frontend.set_vring_num(index, self.shape.size).map_err(reported)?;
+        self.frontend.set_vring_base(index, base).map_err(reported)?;
+        self.frontend.set_vring_addr(index, &rings).map_err(reported)?;
+        self.frontend.set_vring_call(index, &queue.call).map_err(reported)?;
+        self.frontend.set_vring_kick(index, &queue.kick).map_err(reported)?;
+        self.frontend.set_vring_enable(index, true).map_err(reported)
     }
 
     /// Stops a queue. Returns the number of requests that the device has taken from it, modulo 65536.
     pub fn stop(&mut self, queue: usize) -> io::Result<u32> {
-        self.frontend.get_vring_base(queue).map_err(told)
+        self.frontend.get_vring_base(queue).map_err(reported)
     }
 
     /// Returns the configuration space.
@@ -255,9 +255,9 @@ impl Client {
         let mut head = [0; HEAD as usize];
         head[..4].copy_from_slice(&kind.to_le_bytes());
         head[8..].copy_from_slice(&sector.to_le_bytes());
-        self.memory.write_slice(&head, GuestAddress(at)).map_err(told)?;
-        self.memory.write_obj(0xff_u8, GuestAddress(at + HEAD)).map_err(told)?;
-        self.memory.write_slice(data, GuestAddress(at + FRONT)).map_err(told)?;
+        self.memory.write_slice(&head, GuestAddress(at)).map_err(reported)?;
+        self.memory.write_obj(0xff_u8, GuestAddress(at + HEAD)).map_err(reported)?;
+        self.memory.write_slice(data, GuestAddress(at + FRONT)).map_err(reported)?;
         let (next, write) = (VRING_DESC_F_NEXT as u16, VRING_DESC_F_WRITE as u16);
         let first = slot * 3;
         let (bytes, flags) = if length > 0 { (length, next | write) } else { (data.len() as u32, next) };
@@ -272,14 +272,14 @@ impl Client {
     /// Writes a descriptor.
     pub fn describe(&self, queue: usize, index: u16, at: u64, bytes: u32, flags: u16, next: u16) -> io::Result<()> {
         let place = GuestAddress(self.queues[queue].table + 16 * u64::from(index));
-        self.memory.write_obj(Descriptor::new(at, bytes, flags, next), place).map_err(told)
+        self.memory.write_obj(Descriptor::new(at, bytes, flags, next), place).map_err(reported)
     }
 
     /// Adds the head of a chain to the ring.
     pub fn offer(&mut self, queue: usize, head: u16) -> io::Result<()> {
         let queue = &mut self.queues[queue];
         let place = queue.available + 4 + 2 * u64::from(queue.offered % self.shape.size);
-        self.memory.store(head, GuestAddress(place), Ordering::Relaxed).map_err(told)?;
+        self.memory.store(head, GuestAddress(place), Ordering::Relaxed).map_err(reported)?;
         queue.offered = queue.offered.wrapping_add(1);
         Ok(())
     }
@@ -288,10 +288,11 @@ impl Client {
     pub fn send(&mut self, queue: usize) -> io::Result<()> {
         let size = u64::from(self.shape.size);
         let queue = &mut self.queues[queue];
-        let (old, new) = (std::mem::replace(&mut queue.told, queue.offered), queue.offered);
-        self.memory.store(new, GuestAddress(queue.available + 2), Ordering::Release).map_err(told)?;
+        let (old, new) = (std::mem::replace(&mut queue.reported, queue.offered), queue.offered);
+        self.memory.store(new, GuestAddress(queue.available + 2), Ordering::Release).map_err(reported)?;
         fence(Ordering::SeqCst);
-        let event: u16 = self.memory.load(GuestAddress(queue.used + 4 + 8 * size), Ordering::Relaxed).map_err(told)?;
+        let event: u16 =
+            self.memory.load(GuestAddress(queue.used + 4 + 8 * size), Ordering::Relaxed).map_err(reported)?;
         if new.wrapping_sub(event).wrapping_sub(1) < new.wrapping_sub(old) {
             queue.kick.write(1)?;
         }
@@ -302,13 +303,13 @@ impl Client {
     /// is none.
     pub fn used(&mut self, queue: usize) -> io::Result<Option<(u32, u32)>> {
         let queue = &mut self.queues[queue];
-        let index: u16 = self.memory.load(GuestAddress(queue.used + 2), Ordering::Acquire).map_err(told)?;
+        let index: u16 = self.memory.load(GuestAddress(queue.used + 2), Ordering::Acquire).map_err(reported)?;
         if index == queue.seen {
             return Ok(None);
         }
         let place = queue.used + 4 + 8 * u64::from(queue.seen % self.shape.size);
-        let head: u32 = self.memory.read_obj(GuestAddress(place)).map_err(told)?;
-        let bytes: u32 = self.memory.read_obj(GuestAddress(place + 4)).map_err(told)?;
+        let head: u32 = self.memory.read_obj(GuestAddress(place)).map_err(reported)?;
+        let bytes: u32 = self.memory.read_obj(GuestAddress(place + 4)).map_err(reported)?;
         queue.seen = queue.seen.wrapping_add(1);
         Ok(Some((head, bytes)))
     }
@@ -317,14 +318,14 @@ impl Client {
     pub fn reply(&mut self, queue: usize) -> io::Result<Option<Reply>> {
         let Some((head, bytes)) = self.used(queue)? else { return Ok(None) };
         let slot = (head / 3) as u16;
-        let status = self.memory.read_obj(GuestAddress(self.slot(queue, slot) + HEAD)).map_err(told)?;
+        let status = self.memory.read_obj(GuestAddress(self.slot(queue, slot) + HEAD)).map_err(reported)?;
         self.queues[queue].free.push(slot);
         Ok(Some(Reply { slot, status, bytes }))
     }
 
     /// Copies the data of a read.
     pub fn payload(&self, queue: usize, slot: u16, into: &mut [u8]) -> io::Result<()> {
-        self.memory.read_slice(into, GuestAddress(self.slot(queue, slot) + FRONT)).map_err(told)
+        self.memory.read_slice(into, GuestAddress(self.slot(queue, slot) + FRONT)).map_err(reported)
     }
 
     /// Sleeps until there is a reply. Returns an error if the server disconnects.
@@ -332,9 +333,9 @@ impl Client {
         let queue = &self.queues[index];
         loop {
             let event = queue.available + 4 + 2 * u64::from(self.shape.size);
-            self.memory.store(queue.seen, GuestAddress(event), Ordering::Relaxed).map_err(told)?;
+            self.memory.store(queue.seen, GuestAddress(event), Ordering::Relaxed).map_err(reported)?;
             fence(Ordering::SeqCst);
-            let used: u16 = self.memory.load(GuestAddress(queue.used + 2), Ordering::Acquire).map_err(told)?;
+            let used: u16 = self.memory.load(GuestAddress(queue.used + 2), Ordering::Acquire).map_err(reported)?;
             if used != queue.seen {
                 return Ok(());
             }
@@ -350,7 +351,8 @@ impl Client {
 
     /// Sends a request, waits for its reply, and copies its data to `into`. Returns the status.
     pub fn call(&mut self, kind: u32, sector: u64, into: &mut [u8], data: &[u8]) -> io::Result<u8> {
-        let slot = self.ask(0, kind, sector, into.len() as u32, data)?.ok_or_else(|| told("no free slot is left"))?;
+        let slot =
+            self.ask(0, kind, sector, into.len() as u32, data)?.ok_or_else(|| reported("no free slot is left"))?;
         self.send(0)?;
         loop {
             if !self.shape.looks {
@@ -364,7 +366,7 @@ impl Client {
     }
 
     fn done(status: u8) -> io::Result<()> {
-        if u32::from(status) == VIRTIO_BLK_S_OK { Ok(()) } else { Err(told(format!("status {status}"))) }
+        if u32::from(status) == VIRTIO_BLK_S_OK { Ok(()) } else { Err(reported(format!("status {status}"))) }
     }
 
     /// Reads a range.
@@ -408,7 +410,7 @@ impl Queue {
         let event = || EventFd::new(EFD_NONBLOCK);
         let (kick, call) = (event()?, event()?);
         let free = (0..shape.slots()).rev().collect();
-        Ok(Queue { table, available, used, kick, call, offered: 0, told: 0, seen: 0, free })
+        Ok(Queue { table, available, used, kick, call, offered: 0, reported: 0, seen: 0, free })
     }
 }
 

@@ -17,7 +17,7 @@ use super::blk::Disk;
 use super::ring::Ring;
 use super::session::Session;
 use crate::clock::Wall;
-use crate::lateness::{Asking, Due};
+use crate::lateness::{Due, Requesting};
 use crate::roster::Seat;
 use crate::turnaround::Turnaround;
 
@@ -166,11 +166,11 @@ impl Connection {
     }
 
     /// Adds an outstanding request with `promised` bytes of payload. Returns information about the client.
-    pub fn begin(&mut self, promised: usize) -> Asking {
-        let asking = self.turnaround.asks(Wall::now, self.in_flight);
+    pub fn begin(&mut self, promised: usize) -> Requesting {
+        let requesting = self.turnaround.asks(Wall::now, self.in_flight);
         self.in_flight += 1;
         self.promised += promised;
-        asking
+        requesting
     }
 
     /// Removes an outstanding request after its reply.

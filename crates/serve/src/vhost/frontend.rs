@@ -15,14 +15,14 @@ use rustix::event::{PollFd, PollFlags, poll};
 use virtio_bindings::virtio_blk::{VIRTIO_BLK_S_IOERR, VIRTIO_BLK_S_OK};
 use vm_memory::{Bytes, GuestAddress};
 
-use super::blk::{self, Asked, Disk, Kind, Request};
+use super::blk::{self, Disk, Kind, Request, Requested};
 use super::chain::{Chain, Piece, part, scatter};
 use super::connection::Connection;
 use super::session::Session;
 use crate::clock::{Wall, set_timer_slack};
 use crate::engine::{Answer, Engine, Order, Port};
 use crate::idle::{Slot, part_with_idlest};
-use crate::lateness::{Asking, Due};
+use crate::lateness::{Due, Requesting};
 use crate::nbd::connection::Stream;
 use crate::nbd::listen::Listener;
 use crate::pacing::{Pacing, Shutdown, lock, timeout};
@@ -68,7 +68,7 @@ struct Taken {
     /// True if the client polls for replies.
     is_awake: bool,
     /// Information about the client.
-    asking: Asking,
+    requesting: Requesting,
 }
 
 /// Owner of a polled file descriptor.
@@ -123,7 +123,7 @@ pub struct Frontend {
     answers: Vec<Answer>,
     accept_after: Wall,
     /// Time at which the sockets were last polled.
-    asked: Wall,
+    requested: Wall,
     /// Power cuts of the device when it was last checked.
     power_cuts: u64,
     roster: Option<Roster>,
@@ -152,7 +152,7 @@ impl Frontend {
             ready: Vec::new(),
             answers: Vec::new(),
             accept_after: Wall(0),
-            asked: Wall(0),
+            requested: Wall(0),
             power_cuts: 0,
             roster: None,
         }
@@ -260,10 +260,10 @@ impl Frontend {
             (false, _) => Wall(0),
         };
         self.pacing.turn.waited &= !has_requests;
-        if now.since(self.asked) < patience {
+        if now.since(self.requested) < patience {
             return has_requests;
         }
-        self.asked = now;
+        self.requested = now;
         let sleeps = !has_requests && sleep != Some(Wall(0));
         let is_armed = sleeps && !self.arm(true);
         let sleep = if is_armed { sleep } else { Some(Wall(0)) };
@@ -331,8 +331,8 @@ impl Frontend {
                 },
                 Place::Kick(client, ring) => {
                     let Some((_, client)) = &mut self.clients[client] else { continue };
-                    let heard = client.session().rings.get_mut(ring).map_or(Ok(()), |ring| ring.silence());
-                    if heard.is_err() {
+                    let received = client.session().rings.get_mut(ring).map_or(Ok(()), |ring| ring.silence());
+                    if received.is_err() {
                         client.lose();
                     }
                 }
@@ -390,9 +390,9 @@ impl Frontend {
                 let Some(head) = session.take(ring as u16).map_err(drop)? else { break };
                 let (memory, table) = (&session.memory, session.rings[ring].table());
                 self.chain.read(memory, table, head).map_err(drop)?;
-                let asked = blk::request(memory, &self.disk, &mut self.chain, &mut self.payload).map_err(drop)?;
+                let requested = blk::request(memory, &self.disk, &mut self.chain, &mut self.payload).map_err(drop)?;
                 drop(session);
-                self.begin(client, generation, connection, (ring as u16, head), asked)?;
+                self.begin(client, generation, connection, (ring as u16, head), requested)?;
             }
         }
         Ok(())
@@ -405,10 +405,10 @@ impl Frontend {
         generation: u64,
         connection: &mut Connection,
         (ring, head): (u16, u16),
-        asked: Asked,
+        requested: Requested,
     ) -> Result<(), ()> {
         let mut session = connection.session();
-        let (status, bytes) = match asked.what {
+        let (status, bytes) = match requested.what {
             Err(refused) => (refused as u32, 0),
             Ok(Request { kind: Kind::Id(id), .. }) => {
                 let pieces: Vec<Piece> = part(&self.chain.writable, 0, id.len() as u64).collect();
@@ -417,11 +417,11 @@ impl Frontend {
             }
             Ok(request) => {
                 drop(session);
-                self.submit_later(client, generation, connection, (ring, head), request, asked.status);
+                self.submit_later(client, generation, connection, (ring, head), request, requested.status);
                 return Ok(());
             }
         };
-        end(&mut session, (ring, head), asked.status, status, bytes)
+        end(&mut session, (ring, head), requested.status, status, bytes)
     }
 
     fn submit_later(
@@ -439,7 +439,7 @@ impl Frontend {
         };
         let end = self.payload.len();
         let payload = if request.kind == Kind::Write { end - bytes..end } else { 0..0 };
-        let asking = connection.begin(bytes);
+        let requesting = connection.begin(bytes);
         let is_awake = connection.session().rings[usize::from(ring)].is_awake();
         let token = self.pending.insert(Pending { client, generation, ring, head, status, promised: bytes });
         self.pieces.resize_with(self.pieces.len().max(token as usize + 1), Vec::new);
@@ -448,7 +448,7 @@ impl Frontend {
         if request.kind == Kind::Read {
             pieces.extend_from_slice(&self.chain.writable);
         }
-        self.taken.push(Taken { token, request, payload, is_awake, asking });
+        self.taken.push(Taken { token, request, payload, is_awake, requesting });
     }
 
     /// Submits the requests that were taken, advances the device, and replies to those that are due. If `hurries` is
@@ -472,7 +472,7 @@ impl Frontend {
             engine.submit(*port, now, &order).is_err()
         });
         engine.take(*port, now, hurries, answers);
-        let next = engine.next_look(*port);
+        let next = engine.next_poll(*port);
         let disk = engine.take_disk_time();
         drop(engine);
         while let Some(taken) = self.taken.pop() {
@@ -489,15 +489,15 @@ impl Frontend {
 
     /// Replies to a request if its client is still connected.
     fn answer(&mut self, token: u32, due: &Due, status: Status, bytes: &[u8]) {
-        let asked = self.pending.remove(token);
+        let requested = self.pending.remove(token);
         let pieces = &self.pieces[token as usize];
-        let client = self.clients.get_mut(asked.client).and_then(Option::as_mut);
-        if let Some((_, client)) = client.filter(|(generation, _)| *generation == asked.generation) {
-            client.end(due, asked.promised);
+        let client = self.clients.get_mut(requested.client).and_then(Option::as_mut);
+        if let Some((_, client)) = client.filter(|(generation, _)| *generation == requested.generation) {
+            client.end(due, requested.promised);
             let mut session = client.session();
             let is_well = status == Status::Ok && (bytes.is_empty() || scatter(&session.memory, pieces, bytes));
             let (status, bytes) = if is_well { (VIRTIO_BLK_S_OK, bytes.len()) } else { (VIRTIO_BLK_S_IOERR, 0) };
-            let ended = end(&mut session, (asked.ring, asked.head), asked.status, status, bytes as u32);
+            let ended = end(&mut session, (requested.ring, requested.head), requested.status, status, bytes as u32);
             drop(session);
             if ended.is_err() {
                 client.lose();
@@ -562,6 +562,6 @@ fn order<'a>(taken: &Taken, payload: &'a [u8]) -> Order<'a> {
         data,
         headroom: 0,
         is_awake: taken.is_awake,
-        asking: taken.asking,
+        requesting: taken.requesting,
     }
 }

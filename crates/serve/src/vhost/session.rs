@@ -291,21 +291,22 @@ impl VhostUserBackendReqHandlerMut for Session {
         refuse("shared objects are not supported")
     }
 
-    fn get_inflight_fd(&mut self, asked: &VhostUserInflight) -> Result<(VhostUserInflight, File)> {
-        if asked.num_queues > self.disk.queues || asked.queue_size > LARGEST {
+    fn get_inflight_fd(&mut self, requested: &VhostUserInflight) -> Result<(VhostUserInflight, File)> {
+        if requested.num_queues > self.disk.queues || requested.queue_size > LARGEST {
             return Err(Error::InvalidParam);
         }
-        let bytes = inflight::bytes(asked.num_queues, asked.queue_size);
+        let bytes = inflight::bytes(requested.num_queues, requested.queue_size);
         let file = inflight::memory(bytes).map_err(Error::ReqHandlerError)?;
-        Ok((VhostUserInflight::new(bytes as u64, 0, asked.num_queues, asked.queue_size), file))
+        Ok((VhostUserInflight::new(bytes as u64, 0, requested.num_queues, requested.queue_size), file))
     }
 
-    fn set_inflight_fd(&mut self, told: &VhostUserInflight, file: File) -> Result<()> {
-        if told.num_queues > self.disk.queues || told.queue_size > LARGEST {
+    fn set_inflight_fd(&mut self, reported: &VhostUserInflight, file: File) -> Result<()> {
+        if reported.num_queues > self.disk.queues || reported.queue_size > LARGEST {
             return Err(Error::InvalidParam);
         }
         let _ = fcntl_add_seals(&file, SealFlags::SHRINK);
-        let opened = Inflight::open(file, told.mmap_offset, told.mmap_size, told.num_queues, told.queue_size);
+        let opened =
+            Inflight::open(file, reported.mmap_offset, reported.mmap_size, reported.num_queues, reported.queue_size);
         self.inflight = Some(opened.map_err(|_| Error::InvalidParam)?);
         Ok(())
     }

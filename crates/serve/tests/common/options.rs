@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use floatgate_serve::{Address, Options, Places, Sockets, idle};
+use floatgate_serve::{Address, Options, SocketAddresses, Sockets, idle};
 
 /// Opens a socket for NBD clients, one for vhost-user clients, or both.
 pub fn sockets(nbd: Option<&Path>, vhost_user: Option<&Path>) -> Sockets {
     let nbd = nbd.into_iter().map(|path| Address::Unix(path.to_owned())).collect();
-    Sockets::open(&Places { nbd, vhost_user: vhost_user.map(Path::to_owned), allow_remote: None }).unwrap()
+    Sockets::open(&SocketAddresses { nbd, vhost_user: vhost_user.map(Path::to_owned), allow_remote: None }).unwrap()
 }
 
 /// Returns options for a server that runs as fast as possible.

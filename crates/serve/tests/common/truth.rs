@@ -93,7 +93,7 @@ impl Truth {
     pub fn step(&mut self, client: &mut Client) -> io::Result<()> {
         let batch = 1 + self.luck.below(12);
         let mut taken: Vec<std::ops::Range<usize>> = Vec::new();
-        let mut asked = Vec::new();
+        let mut requested = Vec::new();
         for _ in 0..batch {
             let total = self.units.len() * self.sectors;
             let longest = if self.luck.below(4) == 0 { 64 } else { self.sectors as u64 };
@@ -116,13 +116,13 @@ impl Truth {
                 3..=5 => Step::Read,
                 other => Step::Write { fua: other == 6 },
             };
-            asked.push(self.ask(client, step, first, end));
+            requested.push(self.ask(client, step, first, end));
         }
         client.send()?;
-        while !asked.is_empty() {
+        while !requested.is_empty() {
             let reply = client.reply(|_| 0)?;
-            let at = asked.iter().position(|(cookie, ..)| *cookie == reply.cookie);
-            let (_, units, durable, first) = asked.swap_remove(at.unwrap());
+            let at = requested.iter().position(|(cookie, ..)| *cookie == reply.cookie);
+            let (_, units, durable, first) = requested.swap_remove(at.unwrap());
             if reply.error != 0 {
                 return Err(io::Error::from_raw_os_error(reply.error as i32));
             }

@@ -102,14 +102,14 @@ fn choice(
         // fio does not use a random map with `blockalign`.
         None | Some(Distribution::Uniform) if options.norandommap || !aligned => Choice::Uniform,
         None | Some(Distribution::Uniform) => Choice::Passes(Passes::new(positions, rng)),
-        Some(Distribution::Zipf(theta, centre)) => {
-            Choice::Zipf(Zipf::new(positions, theta), Scatter::new(positions, centre, rng))
+        Some(Distribution::Zipf(theta, center)) => {
+            Choice::Zipf(Zipf::new(positions, theta), Scatter::new(positions, center, rng))
         }
-        Some(Distribution::Pareto(h, centre)) => {
-            Choice::Pareto { power: libm::log(h) / libm::log1p(-h), scatter: Scatter::new(positions, centre, rng) }
+        Some(Distribution::Pareto(h, center)) => {
+            Choice::Pareto { power: libm::log(h) / libm::log1p(-h), scatter: Scatter::new(positions, center, rng) }
         }
-        Some(Distribution::Normal(deviation, centre)) => Choice::Normal {
-            mean: centre.unwrap_or(0.5) * positions as f64,
+        Some(Distribution::Normal(deviation, center)) => Choice::Normal {
+            mean: center.unwrap_or(0.5) * positions as f64,
             deviation: deviation / 100.0 * positions as f64,
         },
         Some(Distribution::Zoned(_)) => match zones {

@@ -375,31 +375,31 @@ pub fn size_shares(text: &str, base: Base) -> Result<SizeShares, String> {
 }
 
 pub fn distribution(text: &str, base: Base) -> Result<Distribution, String> {
-    const CENTRE: &str = "optionally a center from 0 to 1 after another colon";
+    const CENTER: &str = "optionally a center from 0 to 1 after another colon";
     let (name, argument) = text.split_once(':').map_or((text, None), |(name, argument)| (name, Some(argument)));
-    let centred = |default| {
+    let centered = |default| {
         let argument = argument.unwrap_or(default);
-        let (number, centre) = argument.split_once(':').map_or((argument, None), |(n, c)| (n, Some(c)));
+        let (number, center) = argument.split_once(':').map_or((argument, None), |(n, c)| (n, Some(c)));
         // A center of 0 is valid here, but `parameter` would reject it.
-        let centre = centre.map(|c| if c.parse() == Ok(0.0) { Some(0.0) } else { parameter(c, 1.0) });
-        match centre {
+        let center = center.map(|c| if c.parse() == Ok(0.0) { Some(0.0) } else { parameter(c, 1.0) });
+        match center {
             Some(None) => None,
-            centre => Some((number, centre.flatten())),
+            center => Some((number, center.flatten())),
         }
     };
     match name {
         "random" | "uniform" if argument.is_none() => Ok(Distribution::Uniform),
         // The defaults are those of fio, FIO_DEF_ZIPF and FIO_DEF_PARETO.
-        "zipf" => centred("1.1")
-            .and_then(|(theta, centre)| Some(Distribution::Zipf(parameter(theta, 50.0)?, centre)))
-            .ok_or_else(|| format!("zipf takes theta, above 0 and at most 50, like zipf:1.2; {CENTRE}")),
-        "pareto" => centred("0.2")
-            .and_then(|(h, centre)| Some(Distribution::Pareto(parameter(h, 1.0).filter(|h| *h < 1.0)?, centre)))
-            .ok_or_else(|| format!("pareto takes h, between 0 and 1, like pareto:0.2; {CENTRE}")),
-        "normal" => centred("")
-            .and_then(|(deviation, centre)| Some(Distribution::Normal(parameter(deviation, 100.0)?, centre)))
+        "zipf" => centered("1.1")
+            .and_then(|(theta, center)| Some(Distribution::Zipf(parameter(theta, 50.0)?, center)))
+            .ok_or_else(|| format!("zipf takes theta, above 0 and at most 50, like zipf:1.2; {CENTER}")),
+        "pareto" => centered("0.2")
+            .and_then(|(h, center)| Some(Distribution::Pareto(parameter(h, 1.0).filter(|h| *h < 1.0)?, center)))
+            .ok_or_else(|| format!("pareto takes h, between 0 and 1, like pareto:0.2; {CENTER}")),
+        "normal" => centered("")
+            .and_then(|(deviation, center)| Some(Distribution::Normal(parameter(deviation, 100.0)?, center)))
             .ok_or_else(|| {
-                format!("normal takes a deviation in percent, above 0 and at most 100, like normal:10; {CENTRE}")
+                format!("normal takes a deviation in percent, above 0 and at most 100, like normal:10; {CENTER}")
             }),
         "zoned" => {
             by_direction(argument.unwrap_or("/"), |part| zone_shares(part, base, false)).map(Distribution::Zoned)

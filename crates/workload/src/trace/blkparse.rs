@@ -5,7 +5,7 @@
 //! messages and the summary at the end contain no requests. Output that was changed by `-f`, `-t` or `-q` is not
 //! supported.
 
-use super::events::{Action, Asked, Events};
+use super::events::{Action, Events, Requested};
 use super::fields::Expected;
 use super::fields::Fields;
 use super::format::{Format, Framing, Parser};
@@ -65,7 +65,7 @@ struct Blkparse {
 struct Event<'a> {
     record: Record,
     action: &'a [u8],
-    asked: Asked,
+    requested: Requested,
     rest: Fields<'a>,
 }
 
@@ -94,10 +94,11 @@ fn event(line: &[u8]) -> Result<Event<'_>, Expected> {
         return Err(Expected("the action, a letter or two"));
     }
     fields.space(COLUMNS)?;
-    let asked = Asked::of_letters(fields.word()).ok_or(Expected("what is asked for, RWBS letters like R, WS or FN"))?;
+    let requested =
+        Requested::of_letters(fields.word()).ok_or(Expected("what is asked for, RWBS letters like R, WS or FN"))?;
     let device = (major << MINOR_BITS | minor) as u32;
     let record = Record::in_sectors(stamp, device, Operation::Flush, 0, 0)?;
-    Ok(Event { record, action, asked, rest: fields })
+    Ok(Event { record, action, requested, rest: fields })
 }
 
 impl Blkparse {
@@ -114,7 +115,7 @@ impl Parser for Blkparse {
     }
 
     fn parse(&mut self, line: &[u8]) -> Result<Option<Record>, Expected> {
-        let Event { record, action, asked, rest: mut fields } = match event(line) {
+        let Event { record, action, requested, rest: mut fields } = match event(line) {
             Ok(event) => event,
             Err(_) if SUMMARY.iter().any(|start| line.trim_ascii_start().starts_with(start)) => return Ok(None),
             Err(expected) => return Err(expected),
@@ -138,7 +139,7 @@ impl Parser for Blkparse {
         if !matches!(fields.0.first(), None | Some(b' ' | b'\t' | b'[' | b'(')) {
             return Err(Expected("sector + sectors [process]"));
         }
-        let Some(operation) = self.events.operation(asked, sectors) else { return Ok(None) };
+        let Some(operation) = self.events.operation(requested, sectors) else { return Ok(None) };
         let (lba, sectors) = if operation == Operation::Flush { (0, 0) } else { (lba, sectors) };
         Record::in_sectors(record.stamp, record.device, operation, lba, sectors).map(Some)
     }
@@ -236,10 +237,10 @@ mod tests {
         let mut by_itself = parser(None);
         by_itself.begin(b"8,0 1 1 1.5 9 Q R 64 + 8 [x]\n8,0 1 1 1.5 9 C R 64 + 8 [0]\n");
         assert!(by_itself.parse(b"8,0 1 1 1.5 9 Q R 64 + 8 [x]").unwrap().is_some());
-        let mut asked = parser(Some(Action::Complete));
-        asked.begin(b"8,0 1 1 1.5 9 Q R 64 + 8 [x]\n");
-        assert_eq!(asked.parse(b"8,0 1 1 1.5 9 Q R 64 + 8 [x]"), Ok(None));
-        assert!(asked.parse(b"8,0 1 1 1.5 9 C R 64 + 8 [0]").unwrap().is_some());
+        let mut requested = parser(Some(Action::Complete));
+        requested.begin(b"8,0 1 1 1.5 9 Q R 64 + 8 [x]\n");
+        assert_eq!(requested.parse(b"8,0 1 1 1.5 9 Q R 64 + 8 [x]"), Ok(None));
+        assert!(requested.parse(b"8,0 1 1 1.5 9 C R 64 + 8 [0]").unwrap().is_some());
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //! kernel writes one file per processor. `blkparse -d` merges them into one file in order.
 
 use super::blkparse::device_name;
-use super::events::{Action, Asked, Events};
+use super::events::{Action, Events, Requested};
 use super::fields::Decimal;
 use super::fields::Expected;
 use super::format::{Format, Framing, Parser};
@@ -90,7 +90,7 @@ impl<'a> Raw<'a> {
         }
     }
 
-    fn asked(self) -> Asked {
+    fn requested(self) -> Requested {
         let category = self.u32(28) >> 16;
         let operation = match category {
             _ if category & DISCARD != 0 => Some(Operation::Trim),
@@ -100,7 +100,7 @@ impl<'a> Raw<'a> {
             _ if category & READ != 0 => Some(Operation::Read),
             _ => None,
         };
-        Asked { operation, durable: category & (FLUSH | FUA) != 0 }
+        Requested { operation, durable: category & (FLUSH | FUA) != 0 }
     }
 }
 
@@ -154,7 +154,7 @@ impl Parser for Blktrace {
         }
         let (lba, bytes) = (raw.u64(16), u64::from(raw.u32(24)));
         let sectors = bytes.div_ceil(SECTOR);
-        let Some(operation) = self.events.operation(raw.asked(), sectors) else { return Ok(None) };
+        let Some(operation) = self.events.operation(raw.requested(), sectors) else { return Ok(None) };
         let (lba, sectors) = if operation == Operation::Flush { (0, 0) } else { (lba, sectors) };
         let record = Record::in_sectors(Decimal::whole(raw.u64(8)), raw.u32(36), operation, lba, sectors)?;
         self.note_processor(raw.u32(40));

@@ -87,14 +87,14 @@ pub(super) fn check(format: &'static Format, options: &TraceOptions) -> Result<(
 /// text format that reads most of the first lines. If there are several, returns the first in [`FORMATS`].
 pub(super) fn detect(frames: &Frames, options: &TraceOptions) -> Result<Detected, SourceError> {
     let name = frames.input().name();
-    let asked = options.format.or_else(|| options.columns.as_ref().map(|_| &super::delimited::FORMAT));
-    let is_binary = asked.is_some_and(|format| format.framing == Framing::Records);
+    let requested = options.format.or_else(|| options.columns.as_ref().map(|_| &super::delimited::FORMAT));
+    let is_binary = requested.is_some_and(|format| format.framing == Framing::Records);
     let lines = content(frames);
-    let is_named_and_long = asked.is_some() && !frames.has_ended();
+    let is_named_and_long = requested.is_some() && !frames.has_ended();
     if frames.head().is_empty() || (lines.is_empty() && !is_binary && !is_named_and_long) {
         return Err(nothing_in(frames));
     }
-    if let Some(format) = asked {
+    if let Some(format) = requested {
         return Ok(Detected { format, confidence: Confidence::Given, alternatives: Vec::new() });
     }
     if let Some(binary) = detect_binary(frames, options) {

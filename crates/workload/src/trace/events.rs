@@ -63,18 +63,18 @@ impl fmt::Display for Action {
 
 /// Operation of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Asked {
+pub(super) struct Requested {
     /// `None` for an operation that requests of a trace do not have.
     pub(super) operation: Option<Operation>,
     /// True if the event also requests a preceding flush, or durability at its completion.
     pub(super) durable: bool,
 }
 
-impl Asked {
+impl Requested {
     /// Parses the letters of blkparse (`blk_fill_rwbs` in Linux, `fill_rwbs` in blkparse): F for a preceding flush,
     /// then R, W, D (discard), F (flush) or N (none of these), then F (FUA), and S, M, A and others, which have no
     /// effect here.
-    pub(super) fn of_letters(letters: &[u8]) -> Option<Asked> {
+    pub(super) fn of_letters(letters: &[u8]) -> Option<Requested> {
         if letters.is_empty() || !letters.iter().all(u8::is_ascii_uppercase) {
             return None;
         }
@@ -90,13 +90,13 @@ impl Asked {
             _ if before => Some(Operation::Flush),
             _ => None,
         };
-        Some(Asked { operation, durable: before || letters[1..].contains(&b'F') })
+        Some(Requested { operation, durable: before || letters[1..].contains(&b'F') })
     }
 }
 
 /// Selects the requests among the events, and counts the omitted ones.
 pub(super) struct Events {
-    asked: Option<Action>,
+    requested: Option<Action>,
     action: Action,
     /// Number of events of a more preferred action, which did not occur at the start of the trace.
     preferred: u64,
@@ -106,15 +106,15 @@ pub(super) struct Events {
 }
 
 impl Events {
-    pub(super) fn new(asked: Option<Action>) -> Events {
-        let action = asked.unwrap_or(PREFERRED[0]);
-        Events { asked, action, preferred: 0, passthrough: 0, other: 0, durable: 0 }
+    pub(super) fn new(requested: Option<Action>) -> Events {
+        let action = requested.unwrap_or(PREFERRED[0]);
+        Events { requested, action, preferred: 0, passthrough: 0, other: 0, durable: 0 }
     }
 
     /// Selects the action, given the actions of the first events.
     pub(super) fn settle(&mut self, first: &[Action]) {
         let found = PREFERRED.into_iter().find(|action| first.contains(action));
-        self.action = self.asked.or(found).unwrap_or(PREFERRED[0]);
+        self.action = self.requested.or(found).unwrap_or(PREFERRED[0]);
     }
 
     /// Returns `true` if events of this action are the requests.
@@ -124,7 +124,7 @@ impl Events {
             return true;
         }
         let rank = |action: Action| PREFERRED.into_iter().position(|preferred| preferred == action);
-        if self.asked.is_none() && rank(action) < rank(self.action) && rank(action).is_some() {
+        if self.requested.is_none() && rank(action) < rank(self.action) && rank(action).is_some() {
             self.preferred += 1;
         }
         false
@@ -137,13 +137,13 @@ impl Events {
 
     /// Returns the operation of a selected event with `sectors` sectors. `None` if it is omitted.
     #[inline]
-    pub(super) fn operation(&mut self, asked: Asked, sectors: u64) -> Option<Operation> {
-        let operation = match asked.operation {
+    pub(super) fn operation(&mut self, requested: Requested, sectors: u64) -> Option<Operation> {
+        let operation = match requested.operation {
             // An empty write is a request for a flush.
-            Some(Operation::Write) if sectors == 0 && asked.durable => Some(Operation::Flush),
+            Some(Operation::Write) if sectors == 0 && requested.durable => Some(Operation::Flush),
             Some(Operation::Flush) => Some(Operation::Flush),
             Some(operation) if sectors > 0 => {
-                self.durable += u64::from(asked.durable);
+                self.durable += u64::from(requested.durable);
                 Some(operation)
             }
             _ => None,
@@ -183,26 +183,28 @@ mod tests {
 
     #[test]
     fn letters_are_read() {
-        let asked = |letters: &str| Asked::of_letters(letters.as_bytes()).map(|asked| (asked.operation, asked.durable));
-        assert_eq!(asked("R"), Some((Some(Operation::Read), false)));
-        assert_eq!(asked("RA"), Some((Some(Operation::Read), false)));
-        assert_eq!(asked("WSM"), Some((Some(Operation::Write), false)));
-        assert_eq!(asked("WFS"), Some((Some(Operation::Write), true)));
-        assert_eq!(asked("FWFS"), Some((Some(Operation::Write), true)));
-        assert_eq!(asked("DS"), Some((Some(Operation::Trim), false)));
-        assert_eq!(asked("DE"), Some((Some(Operation::Trim), false)));
-        assert_eq!(asked("F"), Some((Some(Operation::Flush), false)));
-        assert_eq!(asked("FF"), Some((Some(Operation::Flush), true)));
-        assert_eq!(asked("FN"), Some((Some(Operation::Flush), true)));
-        assert_eq!(asked("N"), Some((None, false)));
-        assert_eq!(asked("w"), None);
-        assert_eq!(asked(""), None);
+        let requested = |letters: &str| {
+            Requested::of_letters(letters.as_bytes()).map(|requested| (requested.operation, requested.durable))
+        };
+        assert_eq!(requested("R"), Some((Some(Operation::Read), false)));
+        assert_eq!(requested("RA"), Some((Some(Operation::Read), false)));
+        assert_eq!(requested("WSM"), Some((Some(Operation::Write), false)));
+        assert_eq!(requested("WFS"), Some((Some(Operation::Write), true)));
+        assert_eq!(requested("FWFS"), Some((Some(Operation::Write), true)));
+        assert_eq!(requested("DS"), Some((Some(Operation::Trim), false)));
+        assert_eq!(requested("DE"), Some((Some(Operation::Trim), false)));
+        assert_eq!(requested("F"), Some((Some(Operation::Flush), false)));
+        assert_eq!(requested("FF"), Some((Some(Operation::Flush), true)));
+        assert_eq!(requested("FN"), Some((Some(Operation::Flush), true)));
+        assert_eq!(requested("N"), Some((None, false)));
+        assert_eq!(requested("w"), None);
+        assert_eq!(requested(""), None);
     }
 
     #[test]
     fn the_first_kind_that_occurs_is_selected() {
-        let settled = |asked, first: &[Action]| {
-            let mut events = Events::new(asked);
+        let settled = |requested, first: &[Action]| {
+            let mut events = Events::new(requested);
             events.settle(first);
             events.action
         };
@@ -219,11 +221,11 @@ mod tests {
     #[test]
     fn empty_writes_flush() {
         let mut events = Events::new(None);
-        let write = Asked { operation: Some(Operation::Write), durable: true };
+        let write = Requested { operation: Some(Operation::Write), durable: true };
         assert_eq!(events.operation(write, 0), Some(Operation::Flush));
         assert_eq!(events.operation(write, 8), Some(Operation::Write));
-        assert_eq!(events.operation(Asked { operation: None, durable: false }, 8), None);
-        assert_eq!(events.operation(Asked { operation: Some(Operation::Read), durable: false }, 0), None);
+        assert_eq!(events.operation(Requested { operation: None, durable: false }, 8), None);
+        assert_eq!(events.operation(Requested { operation: Some(Operation::Read), durable: false }, 0), None);
         assert_eq!(events.warnings().len(), 2);
     }
 }

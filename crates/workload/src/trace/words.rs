@@ -150,10 +150,12 @@ impl TraceWords {
         let left = device_sectors - offset;
         match read("size", &self.size)? {
             Some(0) => Err("a size of 0 leaves nothing of the device".to_owned()),
-            Some(asked) if asked > left => {
-                Err(format!("a size of {} is more than the device has behind the offset, {}", size(asked), size(left)))
-            }
-            asked => Ok((offset, asked.unwrap_or(left))),
+            Some(requested) if requested > left => Err(format!(
+                "a size of {} is more than the device has behind the offset, {}",
+                size(requested),
+                size(left)
+            )),
+            requested => Ok((offset, requested.unwrap_or(left))),
         }
     }
 }

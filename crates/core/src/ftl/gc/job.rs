@@ -50,7 +50,7 @@ pub struct Job {
     pub awaiting_erase: u32,
     /// Number of failed blocks that have been read and are not retired.
     pub leaving: u32,
-    /// If programs may fail: number of `awaiting_erase` blocks with dependants. A dependant may be a write that has failed and
+    /// If programs may fail: number of `awaiting_erase` blocks with dependents. A dependent may be a write that has failed and
     /// waits for a free block, so nothing may wait for the erase of these blocks.
     pub held: u32,
     /// True if a failed block has just been chosen, so that the host may use the room that was kept for it.
@@ -59,7 +59,7 @@ pub struct Job {
     asks: bool,
     /// True if a choice has been granted.
     pub granted: bool,
-    asking: bool,
+    requesting: bool,
 }
 
 impl Job {
@@ -96,10 +96,10 @@ impl Job {
         }
         loop {
             if self.moving.block().is_none() && !self.choose(ftl, plane) {
-                if std::mem::take(&mut self.asking) {
+                if std::mem::take(&mut self.requesting) {
                     return Step::Choose;
                 }
-                // The units that were read may have to wait for the erase of a victim that has dependants.
+                // The units that were read may have to wait for the erase of a victim that has dependents.
                 let room = ftl.blocks.may_take(ftl.blocks.region(plane, Role::Data), Claim::Move);
                 return if self.moving.copies.is_empty() || !room { Step::Rest } else { Step::Write };
             }
@@ -169,7 +169,7 @@ impl Job {
             return false;
         }
         if self.asks && !std::mem::take(&mut self.granted) {
-            self.asking = true;
+            self.requesting = true;
             return false;
         }
         let least = room_to_leave(ftl, plane, in_hand);

@@ -46,10 +46,10 @@ pub trait Context {
     /// Returns `true` if garbage collection of a plane still moves units of a block.
     fn is_moving(&self, plane: PlaneId, block: BlockId) -> bool;
 
-    /// Ends the dependency of an operation on a block. A block that holds no valid data and has no dependants is
+    /// Ends the dependency of an operation on a block. A block that holds no valid data and has no dependents is
     /// erased.
     fn release(&mut self, block: BlockId);
 
-    /// Queues the erase of a block that has no dependants.
+    /// Queues the erase of a block that has no dependents.
     fn erase(&mut self, block: BlockId);
 }

@@ -15,7 +15,7 @@ pub enum BlockState {
     Closed,
     /// Chosen by garbage collection; its valid units are being moved.
     Victim,
-    /// All valid units have been read: waits for its dependants, then for its erase.
+    /// All valid units have been read: waits for its dependents, then for its erase.
     AwaitingErase,
     /// Owned by the mapping scheme.
     Logical,
@@ -32,7 +32,7 @@ pub struct Block {
     pub valid: u16,
     /// Number of reads of the block, unfinished copies from it, and unfinished programs that replace units of it. The
     /// block is not erased while there are any (design decision 4).
-    pub dependants: u16,
+    pub dependents: u16,
     /// Number of erases so far.
     pub erases: u32,
     /// State in the life cycle.

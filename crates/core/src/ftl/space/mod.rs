@@ -76,9 +76,9 @@ pub struct Space {
     awaiting_erase: BTreeSet<u32>,
     /// Number of host writes, in units. It is the clock of victim policies.
     pub clock: u64,
-    /// Test hook: erases blocks without waiting for their dependants.
+    /// Test hook: erases blocks without waiting for their dependents.
     #[doc(hidden)]
-    pub ignore_dependants: bool,
+    pub ignore_dependents: bool,
 }
 
 /// Number of the oldest free blocks of a plane that are searched, or shown to the wear policy.
@@ -149,7 +149,7 @@ impl Space {
             classes: data.writes,
             layouts,
             clock: 0,
-            ignore_dependants: false,
+            ignore_dependents: false,
         })
     }
 
@@ -328,13 +328,13 @@ impl Space {
     /// Returns the block before the one that a frontier opens next, in the list of a plane's free blocks. Returns
     /// `None` if the frontier opens the first.
     fn before_next(&self, plane: PlaneId, role: Role, frontier: u32) -> Option<u32> {
-        let neighbours = plane.0 / self.group * self.group..(plane.0 / self.group + 1) * self.group;
+        let neighbors = plane.0 / self.group * self.group..(plane.0 / self.group + 1) * self.group;
         let opened = |index| {
             let sibling = |q: u32| FrontierId(self.region_of(PlaneId(q), role).first + frontier);
             let open = |&q: &u32| q != plane.0 && self.open_index(sibling(q)) == Some(index);
-            neighbours.clone().any(|q| open(&q))
+            neighbors.clone().any(|q| open(&q))
         };
-        let free_in_all = |index| neighbours.clone().all(|q| self.is_free(PlaneId(q), index));
+        let free_in_all = |index| neighbors.clone().all(|q| self.is_free(PlaneId(q), index));
         self.find_free(plane, opened).or_else(|| self.find_free(plane, free_in_all)).flatten()
     }
 
@@ -443,7 +443,7 @@ impl Space {
         self.victims.iter().flatten().find_map(|victims| victims.fault()).or_else(of_wear)
     }
 
-    /// Has a block wait for its dependants and then for its erase. All of its valid units have been read.
+    /// Has a block wait for its dependents and then for its erase. All of its valid units have been read.
     pub fn await_erase(&mut self, id: BlockId) {
         self.blocks[id.index()].state = BlockState::AwaitingErase;
         self.awaiting_erase.insert(id.0);
@@ -458,35 +458,35 @@ impl Space {
     #[inline]
     pub fn can_erase(&self, id: BlockId) -> bool {
         let block = &self.blocks[id.index()];
-        block.state == BlockState::AwaitingErase && (block.dependants == 0 || self.ignore_dependants)
+        block.state == BlockState::AwaitingErase && (block.dependents == 0 || self.ignore_dependents)
     }
 
-    /// Adds a dependant to the block of `ppn`. Returns the block.
+    /// Adds a dependent to the block of `ppn`. Returns the block.
     #[inline]
     pub fn depend(&mut self, ppn: Ppn) -> BlockId {
         let id = self.block_of(ppn);
-        self.blocks[id.index()].dependants += 1;
+        self.blocks[id.index()].dependents += 1;
         id
     }
 
-    /// Adds dependants to a block.
+    /// Adds dependents to a block.
     #[inline]
-    pub fn depend_on(&mut self, id: BlockId, dependants: u32) {
-        self.blocks[id.index()].dependants += dependants as u16;
+    pub fn depend_on(&mut self, id: BlockId, dependents: u32) {
+        self.blocks[id.index()].dependents += dependents as u16;
     }
 
-    /// Removes dependants that [`Space::depend_on`] has added, from a block that cannot be erased yet.
+    /// Removes dependents that [`Space::depend_on`] has added, from a block that cannot be erased yet.
     #[inline]
-    pub fn release_from(&mut self, id: BlockId, dependants: u32) {
-        self.blocks[id.index()].dependants -= dependants as u16;
+    pub fn release_from(&mut self, id: BlockId, dependents: u32) {
+        self.blocks[id.index()].dependents -= dependents as u16;
     }
 
-    /// Removes a dependant. Returns `true` if the block can be erased now.
+    /// Removes a dependent. Returns `true` if the block can be erased now.
     #[inline]
     pub fn release(&mut self, id: BlockId) -> bool {
         let block = &mut self.blocks[id.index()];
-        block.dependants -= 1;
-        block.dependants == 0 && block.state == BlockState::AwaitingErase && !self.ignore_dependants
+        block.dependents -= 1;
+        block.dependents == 0 && block.state == BlockState::AwaitingErase && !self.ignore_dependents
     }
 
     /// Returns an erased block to the free blocks of its region.

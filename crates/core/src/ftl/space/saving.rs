@@ -28,8 +28,8 @@ impl Space {
             if matches!(block.state, BlockState::Victim | BlockState::AwaitingErase) {
                 return Some(format!("garbage collection of plane {plane} reclaims block {number}"));
             }
-            if block.dependants > 0 {
-                return Some(format!("{} operations of block {number} have not ended", block.dependants));
+            if block.dependents > 0 {
+                return Some(format!("{} operations of block {number} have not ended", block.dependents));
             }
         }
         let begun = |region: &&Region| {

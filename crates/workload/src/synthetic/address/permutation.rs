@@ -137,11 +137,11 @@ pub struct Scatter {
 }
 
 impl Scatter {
-    /// Creates a mapping over `0..n`. The first rank is at `centre`, from 0 to 1, or at a random position.
-    pub fn new(n: u64, centre: Option<f64>, rng: &mut Rng) -> Scatter {
+    /// Creates a mapping over `0..n`. The first rank is at `center`, from 0 to 1, or at a random position.
+    pub fn new(n: u64, center: Option<f64>, rng: &mut Rng) -> Scatter {
         let permutation = Permutation::new(n, rng);
-        let turn = centre.map_or(0, |centre| {
-            let place = ((centre * n as f64) as u64).min(n - 1);
+        let turn = center.map_or(0, |center| {
+            let place = ((center * n as f64) as u64).min(n - 1);
             (place + n - permutation.apply(0)) % n
         });
         Scatter { permutation, turn }
@@ -237,8 +237,8 @@ mod tests {
 
     #[test]
     fn the_hottest_block_is_at_the_center() {
-        for (n, centre, place) in [(1000, 0.25, 250), (1000, 0.0, 0), (1000, 1.0, 999), (7, 0.5, 3), (1, 0.5, 0)] {
-            let scatter = Scatter::new(n, Some(centre), &mut rng());
+        for (n, center, place) in [(1000, 0.25, 250), (1000, 0.0, 0), (1000, 1.0, 999), (7, 0.5, 3), (1, 0.5, 0)] {
+            let scatter = Scatter::new(n, Some(center), &mut rng());
             assert_eq!(scatter.apply(0), place);
             let places: std::collections::BTreeSet<u64> = (0..n).map(|rank| scatter.apply(rank)).collect();
             assert_eq!(places.len() as u64, n);

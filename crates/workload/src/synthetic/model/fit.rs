@@ -5,7 +5,7 @@
 //! adjusts each parameter by the deviation of its moment. The best trial is used.
 
 use super::compare::{Moment, compare};
-use super::{ArrivalModel, Gap, Model, Modelled, OperationModel, PAGE, SCHEMA, Zone};
+use super::{ArrivalModel, Gap, Model, Modeled, OperationModel, PAGE, SCHEMA, Zone};
 use crate::sim::source::{Source, SourceError};
 use crate::sim::time::Time;
 use crate::trace::Item;
@@ -120,7 +120,7 @@ pub fn profile(model: &Model, seed: u64) -> Result<Profile, SourceError> {
     let model = Model { requests: model.requests.min(TRIED), ..model.clone() };
     // Adds space after the end for the longest request. A whole device is represented by 32 GiB.
     let device = model.end().map_or(1 << 26, |end| end + (1 << 33));
-    profile_of(&mut Modelled::new(&model, "fit", device, seed)?)
+    profile_of(&mut Modeled::new(&model, "fit", device, seed)?)
 }
 
 /// Profiles the requests of a source, but at most [`TRIED`] of them.

@@ -149,7 +149,7 @@ impl OperationModel {
 }
 
 /// A running model, which generates its requests on demand.
-pub struct Modelled {
+pub struct Modeled {
     name: String,
     requests: u64,
     made: u64,
@@ -170,9 +170,9 @@ struct Running {
     ranks: Ranks,
 }
 
-impl Modelled {
+impl Modeled {
     /// Runs a model on a device of `device_sectors`. `name` is the name of the stream, and a part of the seed.
-    pub fn new(model: &Model, name: &str, device_sectors: u64, seed: u64) -> Result<Modelled, SourceError> {
+    pub fn new(model: &Model, name: &str, device_sectors: u64, seed: u64) -> Result<Modeled, SourceError> {
         let error = |what: String| SourceError(format!("{name}: {what}"));
         model.check().map_err(error)?;
         let size = |sectors: u64| readable(u128::from(sectors) * u128::from(SECTOR));
@@ -197,7 +197,7 @@ impl Modelled {
             ranks: Ranks::new(one, device_sectors, rng(&format!("address/{}", one.operation))),
         };
         let mix: Vec<(u32, u64)> = model.operations.iter().map(|one| (0, one.weight)).collect();
-        Ok(Modelled {
+        Ok(Modeled {
             name: name.to_owned(),
             requests: model.requests,
             made: 0,
@@ -223,7 +223,7 @@ fn cumulated(weights: &[(u32, u64)]) -> Vec<(u32, u64)> {
         .collect()
 }
 
-impl Source for Modelled {
+impl Source for Modeled {
     fn next_request(&mut self) -> Result<Option<Request>, SourceError> {
         if self.made == self.requests {
             return Ok(None);

@@ -5,7 +5,7 @@ use crate::synthetic;
 use crate::trace::profile::Profile;
 
 fn all(model: &Model, device: u64, seed: u64) -> Vec<Request> {
-    let mut source = Modelled::new(model, "model", device, seed).unwrap();
+    let mut source = Modeled::new(model, "model", device, seed).unwrap();
     std::iter::from_fn(|| source.next_request().unwrap()).collect()
 }
 
@@ -135,7 +135,7 @@ fn the_same_seed_makes_the_same_requests_inside_the_device() {
     assert!(requests.iter().all(|request| request.lba + u64::from(request.sectors) <= device));
     assert_eq!(requests[0].arrival, Time::ZERO);
     assert!(requests.windows(2).all(|pair| pair[0].arrival <= pair[1].arrival));
-    let error = Modelled::new(&model, "model", device - 1, 1).err().unwrap().0;
+    let error = Modeled::new(&model, "model", device - 1, 1).err().unwrap().0;
     assert!(error.contains("--scale-footprint"), "{error}");
 }
 

@@ -316,7 +316,7 @@ impl<C: Context + ?Sized> MappingInTime<C> for Dftl {
     }
 
     fn map_reclaims(&mut self, cx: &mut C, plane: PlaneId) {
-        self.unstall_map(cx, plane);
+        self.unpark_map(cx, plane);
         self.reclaim(cx, plane);
     }
 }

@@ -248,7 +248,7 @@ impl Dftl {
         let plane = cx.ftl().map_home(page);
         self.page(page).state = State::Stalled;
         self.stalled[plane].push_back(page);
-        self.unstall_map(cx, plane);
+        self.unpark_map(cx, plane);
         self.reclaim(cx, plane);
         self.serve_readers(cx, page);
     }
@@ -275,7 +275,7 @@ impl Dftl {
     }
 
     /// Queues stalled translation pages while there is room.
-    pub(super) fn unstall_map(&mut self, cx: &mut (impl Context + ?Sized), plane: PlaneId) {
+    pub(super) fn unpark_map(&mut self, cx: &mut (impl Context + ?Sized), plane: PlaneId) {
         let mut room = self.room_for_updates(cx.ftl(), plane);
         while room > 0 {
             let Some(page) = self.stalled[plane].pop_front() else { return };

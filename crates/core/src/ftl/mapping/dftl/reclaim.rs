@@ -53,7 +53,7 @@ impl Dftl {
                 cx.erase(victim);
             }
             if failed {
-                self.unstall_map(cx, plane);
+                self.unpark_map(cx, plane);
             }
         }
     }

@@ -4,7 +4,7 @@ use floatgate_core::sim::time::Time;
 
 /// Options of a diagram.
 #[derive(Clone, Debug)]
-pub struct Asked {
+pub struct Requested {
     /// Span of simulated time to draw. A start of [`Time::ZERO`] is moved to the first phase, and an end of
     /// [`Time::NEVER`] to the end of the last.
     pub span: (Time, Time),

@@ -7,7 +7,7 @@ use crate::work::Queued;
 
 /// Queue state for a scheduler that picks transactions.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Looking {
+pub(crate) struct Picking {
     /// Time at which each transaction was last queued.
     pub(super) since: Table<TransactionId, Time>,
     /// Scratch space: waiting transactions, each with its sort key and its position among equal keys.
@@ -15,7 +15,7 @@ pub(crate) struct Looking {
     pub(super) queue: Vec<Queued>,
 }
 
-impl Looking {
+impl Picking {
     /// Records the time at which a transaction was queued.
     pub(crate) fn note_arrival(&mut self, id: TransactionId, now: Time) {
         *self.since.entry(id) = now;

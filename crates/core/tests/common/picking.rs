@@ -12,7 +12,7 @@ use floatgate_core::work::{Class, LunQueue};
 
 /// The scheduler of a random device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Looks {
+pub enum Picks {
     /// The built-in scheduler of the configuration.
     #[default]
     No,
@@ -23,37 +23,37 @@ pub enum Looks {
 }
 
 /// Replaces the scheduler of `config` by one that chooses among the waiting operations.
-pub fn looking(mut config: DeviceConfig, looks: Looks) -> DeviceConfig {
-    if looks == Looks::No {
+pub fn picking(mut config: DeviceConfig, picks: Picks) -> DeviceConfig {
+    if picks == Picks::No {
         return config;
     }
     let built_in = config.scheduler.build(&config, 0).expect("a built-in scheduler");
-    config.makers = Externals::by(Arc::new(Program { built_in, looks }));
-    let external = r#"{"external":{"name":"looks"}}"#;
+    config.makers = Externals::by(Arc::new(Program { built_in, picks }));
+    let external = r#"{"external":{"name":"picks"}}"#;
     config.scheduler = serde_json::from_str::<SchedulerConfig>(external).expect("the name of a policy");
     config
 }
 
 struct Program {
     built_in: Scheduler,
-    looks: Looks,
+    picks: Picks,
 }
 
 impl Provider for Program {
     fn scheduler(&self, wanted: Wanted) -> Result<Box<dyn ExternalScheduler>, Cause> {
-        let (built_in, looks) = (self.built_in.clone(), self.looks);
-        Ok(Box::new(Looking { built_in, looks, rng: Rng::new(wanted.seed, "test/scheduler") }))
+        let (built_in, picks) = (self.built_in.clone(), self.picks);
+        Ok(Box::new(Picking { built_in, picks, rng: Rng::new(wanted.seed, "test/scheduler") }))
     }
 }
 
 #[derive(Clone)]
-struct Looking {
+struct Picking {
     built_in: Scheduler,
-    looks: Looks,
+    picks: Picks,
     rng: Rng,
 }
 
-impl ExternalScheduler for Looking {
+impl ExternalScheduler for Picking {
     fn rank(&mut self, class: Class) -> Result<i64, Cause> {
         Ok(self.built_in.rank(class).into())
     }
@@ -66,7 +66,7 @@ impl ExternalScheduler for Looking {
             assert_eq!(queued.request.is_some(), queued.stream.is_some());
             assert!(queued.request.is_some() || queued.class != Class::HostRead, "{queued:?}");
         }
-        if self.looks == Looks::AtRandom {
+        if self.picks == Picks::AtRandom {
             // Sometimes it leaves the choice to the ranks.
             let chosen = self.rng.below(queue.len() as u64 + 1) as usize;
             return Ok((chosen < queue.len()).then_some(chosen as i64));
