@@ -198,8 +198,8 @@ def optimize(
     if not space:
         raise OptionError("the space is empty: give at least one path")
     run = {
-        "workload": workload, "device": device, "seeds": list(seeds), "precondition": precondition, "prewrite": prewrite,
-        "attribution": attribution, "store": store, "n_jobs": n_jobs,
+        "workload": workload, "device": device, "seeds": list(seeds), "precondition": precondition,
+        "prewrite": prewrite, "attribution": attribution, "store": store, "n_jobs": n_jobs,
     }  # fmt: skip
     said = {"space": {path: list(where) for path, where in space.items()}, "objectives": objectives,
             "sampler": sampler, "seed": seed, "batch": batch}  # fmt: skip

@@ -52,8 +52,8 @@ def run(
         One or several workloads. Several run concurrently, and each has its own results.
     precondition
         State before the run. Default: ``"fill"``. ``"none"``, ``"fill"``, ``"aged=V"`` (this share of each block is
-        invalid), ``"invalid=V"`` (empty, with this share of the pages written and invalid), ``"steady"`` (overwritten at
-        random until write amplification is stable), or a workload, which is applied without simulated time. Or a
+        invalid), ``"invalid=V"`` (empty, with this share of the pages written and invalid), ``"steady"`` (overwritten
+        at random until write amplification is stable), or a workload, which is applied without simulated time. Or a
         prepared state: the path of a file written by :meth:`Simulator.save`, or a :class:`Simulator` that has received
         no requests. `device` may differ from the prepared device in parameters that do not affect the state.
     prewrite
@@ -156,7 +156,11 @@ def _state(
 ) -> tuple[Device, str, int, bool]:
     """Return the parameters that determine the state of a simulator. Refuse options that would change them."""
     _check_new(prepared)
-    has = {"precondition": prepared.precondition["requested"], "seed": prepared.seed, "attribution": prepared.attribution}
+    has = {
+        "precondition": prepared.precondition["requested"],
+        "seed": prepared.seed,
+        "attribution": prepared.attribution,
+    }
     asked = {"precondition": precondition, "seed": seed, "attribution": attribution}
     for name, value in asked.items():
         if value is not None and str(value) != str(has[name]):

@@ -103,8 +103,8 @@ def test_the_temporary_directory_is_deleted_with_the_setting():
 
 def test_runs_are_stored(tmp_path):
     setting = studies.Setting(requests=10, directory=tmp_path, jobs=1)
-    points = [{"device": "tiny", "workload": setting.workload("MSN").trace, "precondition": "none", "prewrite": prewrite,
-               "_name": prewrite} for prewrite in ("even", "allocation", "none")]  # fmt: skip
+    common = {"device": "tiny", "workload": setting.workload("MSN").trace, "precondition": "none"}
+    points = [common | {"prewrite": how, "_name": how} for how in ("even", "allocation", "none")]
     rows = setting.rows(points)
     assert [row["_name"] for row in rows] == ["even", "allocation", "none"]
     files = {file: file.stat().st_mtime_ns for file in (tmp_path / "runs").iterdir()}

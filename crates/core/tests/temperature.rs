@@ -60,9 +60,9 @@ const FREE_BLOCKS: u32 = 4;
 /// Shares of units and writes: a fifth of the units receives four fifths of the writes.
 const SHARES: [(f64, f64); 2] = [(0.2, 0.8), (0.8, 0.2)];
 
-/// Returns a device of one plane. Garbage collection keeps `FREE_BLOCKS` blocks free, and data take all but a share `sf` of
-/// the remaining space. When a victim is chosen, one open block of the host is full and the others are half full on
-/// average.
+/// Returns a device of one plane. Garbage collection keeps `FREE_BLOCKS` blocks free, and data take all but a share
+/// `sf` of the remaining space. When a victim is chosen, one open block of the host is full and the others are half
+/// full on average.
 fn pool(sf: f64, open: u32, set: &[&str]) -> DeviceConfig {
     let space = f64::from((BLOCKS - FREE_BLOCKS) * PAGES) - f64::from((open - 1) * PAGES) / 2.0;
     let units = (space * (1.0 - sf)).round() as u64;

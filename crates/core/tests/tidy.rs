@@ -105,7 +105,7 @@ const CORE: Layers = &[
             ("nand::array::ChannelTime", "utilization is made of the array's times"),
             ("nand::array::DieTime", "as above"),
             ("nand::array::Kind", "commands are counted by kind"),
-            ("nand::merged", "as above"),
+            ("nand::parallel", "as above"),
             ("nand::timing::Timing", "what bounds a run follows from how long everything takes"),
         ],
     ),
@@ -245,7 +245,7 @@ const CORE: Layers = &[
     (
         "run",
         &[
-            ("nand::merged", "what is measured has counts of commands"),
+            ("nand::parallel", "what is measured has counts of commands"),
             ("sim", "the loop that feeds a device from a source, to its end"),
             ("metrics", "as above"),
             ("device", "as above"),

@@ -2,8 +2,8 @@
 //!
 //! A [`spec::RunSpec`] specifies the run and its outputs. A [`session::Session`] opens its device and its workloads,
 //! brings the device into the requested state, runs the workloads, and returns the summary. It reports to a
-//! [`frontend::Frontend`] and passes details to a [`frontend::Observer`]. [`output`] writes the files of a result. This crate
-//! reads no arguments and prints nothing.
+//! [`frontend::Frontend`] and passes details to a [`frontend::Observer`]. [`output`] writes the files of a result. This
+//! crate reads no arguments and prints nothing.
 //!
 //! ```
 //! use floatgate_run::chosen::DeviceSpec;

@@ -74,8 +74,8 @@ fn yes() -> bool {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StateSpec {
-    /// Preconditioning: `none`, `fill`, `aged=V`, `invalid=V`, `steady`, or a workload, which is served without simulated
-    /// time.
+    /// Preconditioning: `none`, `fill`, `aged=V`, `invalid=V`, `steady`, or a workload, which is served without
+    /// simulated time.
     Precondition(String),
     /// Saved state in this file.
     Saved(PathBuf),

@@ -81,8 +81,8 @@ ABOUT = [
     "are never transferred back. In Floatgate they are. This explains the whole difference for Fin1 and Fin2: without "
     "these transfers, our mean write takes 67.6 and 61.8 us beyond tPROG, compared with 68.7 and 65.8 in SSDsim, and "
     "90.1 and 85.4 with them.",
-    "States: the papers do not quantify aged. Here 90% of the pages are invalid at the start (invalid=0.9); non-aged is "
-    "empty. Data that the workload reads before writing it are laid out first: where the allocation would have put "
+    "States: the papers do not quantify aged. Here 90% of the pages are invalid at the start (invalid=0.9). Non-aged "
+    "is empty. Data that the workload reads before writing it are laid out first: where the allocation would have put "
     "them, or, for dynamic allocation in the comparison of allocations, evenly over all chips (hu2013, Section 4.2).",
     "Multi-plane commands need equal block and page addresses (nand.advanced.strict), as in the papers. Response "
     "times are means over all requests of a run, from arrival to completion.",

@@ -68,8 +68,8 @@ impl Lines {
 }
 
 impl Preparation<'_> {
-    /// Creates a frontend that reports to the terminal, `monitor` and `readiness`. `requested` is the requested state of
-    /// the device.
+    /// Creates a frontend that reports to the terminal, `monitor` and `readiness`. `requested` is the requested state
+    /// of the device.
     pub fn new<'a>(
         requested: &str,
         monitor: &'a Monitor,

@@ -601,9 +601,9 @@ impl Ftl {
         }
     }
 
-    /// Returns `true` if garbage of a plane should be collected. `free_blocks` is its number of free blocks, including blocks
-    /// that will be free soon. At the hard threshold, or at the reserve, the trigger is not called, because garbage
-    /// collection needs a free block itself.
+    /// Returns `true` if garbage of a plane should be collected. `free_blocks` is its number of free blocks, including
+    /// blocks that will be free soon. At the hard threshold, or at the reserve, the trigger is not called, because
+    /// garbage collection needs a free block itself.
     #[inline]
     pub fn wants_gc(&mut self, plane: PlaneId, free_blocks: u32) -> bool {
         free_blocks <= self.shape.hard.max(self.blocks.reserve(plane, Role::Data))

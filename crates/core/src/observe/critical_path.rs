@@ -361,9 +361,9 @@ impl CriticalPaths {
         }
     }
 
-    /// Does the same as [`CriticalPaths::finish`] if the operation is of one transaction, or of garbage collection, and did
-    /// not overlap with another one. Otherwise returns `false` and does nothing. Inlined, because most operations are
-    /// of this kind.
+    /// Does the same as [`CriticalPaths::finish`] if the operation is of one transaction, or of garbage collection, and
+    /// did not overlap with another one. Otherwise returns `false` and does nothing. Inlined, because most operations
+    /// are of this kind.
     #[inline(always)]
     pub fn finish_alone(&mut self, view: &View, unit: ExecUnitId, lun: LunId, id: TransactionId) -> bool {
         let Transaction { kind, next, .. } = view.transactions[id];

@@ -32,7 +32,10 @@ impl Hosts {
     fn has(&self, host: &str) -> bool {
         let by_address = |name: &String| {
             let (ours, requested) = (name.parse::<SocketAddr>(), host.parse::<SocketAddr>());
-            matches!((ours, requested), (Ok(ours), Ok(requested)) if ours.ip().is_unspecified() && ours.port() == requested.port())
+            match (ours, requested) {
+                (Ok(ours), Ok(requested)) => ours.ip().is_unspecified() && ours.port() == requested.port(),
+                _ => false,
+            }
         };
         self.0.iter().any(|name| name.eq_ignore_ascii_case(host) || by_address(name))
     }

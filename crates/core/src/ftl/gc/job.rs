@@ -50,8 +50,8 @@ pub struct Job {
     pub awaiting_erase: u32,
     /// Number of failed blocks that have been read and are not retired.
     pub leaving: u32,
-    /// If programs may fail: number of `awaiting_erase` blocks with dependents. A dependent may be a write that has failed and
-    /// waits for a free block, so nothing may wait for the erase of these blocks.
+    /// If programs may fail: number of `awaiting_erase` blocks with dependents. A dependent may be a write that has
+    /// failed and waits for a free block, so nothing may wait for the erase of these blocks.
     pub held: u32,
     /// True if a failed block has just been chosen, so that the host may use the room that was kept for it.
     pub took_failed: bool,

@@ -25,8 +25,8 @@ pub struct BufferUse {
     pub written_back: u64,
     /// Number of the `written_back` that were written to fill the program of another unit.
     pub companions: u64,
-    /// Number of the `written_back` that were not in the buffer: they were read from flash to complete their block (page
-    /// padding).
+    /// Number of the `written_back` that were not in the buffer: they were read from flash to complete their block
+    /// (page padding).
     pub padding: u64,
     /// Number of flushes that had to wait for flash.
     pub flushes_waited: u64,

@@ -128,7 +128,8 @@ pub struct Named {
 /// Preconditioning before the run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Precondition {
-    /// Requested state: `none`, `fill`, `aged=V`, `invalid=V`, `steady`, or a workload; and the layout of unwritten data.
+    /// Requested state: `none`, `fill`, `aged=V`, `invalid=V`, `steady`, or a workload; and the layout of unwritten
+    /// data.
     pub requested: String,
     /// State that was reached.
     #[serde(flatten)]
@@ -469,7 +470,7 @@ pub struct MovedUnits {
     pub merge: u64,
 }
 
-/// Merges of the two blocks of a logical block, by kind; all 0 without block mapping.
+/// Merges of the two blocks of a logical block, by kind; all 0 unless a mapping scheme merges.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Merges {
     /// Switch merges: nothing was copied, since the host had rewritten or trimmed everything.
