@@ -277,4 +277,19 @@ mod tests {
         let error = serde_json::from_str::<RunSpec>(&wrong).unwrap_err().to_string();
         assert!(error.contains("invalid layout `odd`: expected none, even or allocation"), "{error}");
     }
+
+    /// With `FLOATGATE_BLESS=1`, writes the page first.
+    #[test]
+    fn the_page_on_commands_matches_the_declaration() {
+        let options = clap_markdown::MarkdownOptions::new().title("Commands".to_owned()).show_footer(false);
+        let text = clap_markdown::help_markdown_custom::<Cli>(&options);
+        let lines = text.lines().map(str::trim_end).collect::<Vec<_>>().join("\n");
+        let page = lines.replacen("\n", "\n\nThis page is generated from the declaration of the command line.\n", 1) + "\n";
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/commands.md");
+        if std::env::var_os("FLOATGATE_BLESS").is_some_and(|value| value == "1") {
+            std::fs::write(path, &page).unwrap();
+        }
+        let found = std::fs::read_to_string(path).unwrap_or_default();
+        assert!(found == page, "{path} is out of date: run the tests with FLOATGATE_BLESS=1 and check the difference");
+    }
 }
