@@ -16,6 +16,7 @@ PYTHON = $(or $(CARGO_TARGET_DIR),target)/python
 TEST_EXAMPLE = $(CARGO) build --package floatgate-example-python --features extension-module --locked && \
 	scripts/test_example.sh $(PYTHON) $(or $(CARGO_TARGET_DIR),target)
 COLUMNS = $(or $(CARGO_TARGET_DIR),target)/columns
+PROSE = $(or $(CARGO_TARGET_DIR),target)/prose
 
 # Settings of the demo: make demo DEVICE=... TRACE=... OPTIONS=...
 DEVICE ?= hu2011
@@ -60,6 +61,7 @@ check: ## Check formatting and lints, and run the fast tests (3 minutes after a 
 .PHONY: test
 test: check ## Run all checks: formatting, lints, documentation, tests, dashboard
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked
+	scripts/check_prose.sh $(PROSE)
 	python3 -B -m unittest discover --start-directory scripts
 	$(CARGO) test --workspace --locked
 	FLOATGATE=$(PROGRAM) scripts/test_python.sh $(PYTHON)
@@ -67,6 +69,10 @@ test: check ## Run all checks: formatting, lints, documentation, tests, dashboar
 	scripts/check_monitor.sh $(PROGRAM)
 	FLOATGATE_CASES=$(FAST_CASES) FLOATGATE_POWER_CUTS=2000 \
 		$(CARGO) test --release --package floatgate-core --locked $(addprefix --test ,$(RELEASE)) -- $(DIGESTS)
+
+.PHONY: prose
+prose: ## Check the spelling of all texts, and the subjects of new commits
+	scripts/check_prose.sh $(PROSE)
 
 .PHONY: test-python
 test-python: ## Test the Python package in an environment in the build directory

@@ -79,7 +79,7 @@
       ["sectors read", short(read.sectors)],
       ["sectors written", short(write.sectors)],
       ["TRIM requests", short(trim.count)],
-      ["GC victims", short(flash.cleanings)],
+      ["GC victims", short(flash.gc_victims)],
       ["amplification", short(flash.write_amplification)],
       ["pages merged", short(flash.programs.merge)],
       ["min. free blocks", short(flash.free_blocks_min)],
@@ -152,7 +152,7 @@
       ["free blocks", whole(flash.free_blocks)], ["buffer: units, dirty", `${whole(buffer.units)}, ${whole(buffer.dirty)}`],
       ["payload memory", bytes(frame.payload_bytes)]]);
     const clients = (frame.clients || []).map((client) => [client.process ? `${client.process} (${client.pid})` :
-      client.address, client.front, `${whole(client.connected_s)} s`, whole(client.in_progress),
+      client.address, client.frontend, `${whole(client.connected_s)} s`, whole(client.in_progress),
       client.turns ? `${whole(client.late_turns)} of ${whole(client.turns)}` : "-"]);
     table("clients", ["client", "by", "since", "outstanding", "late turnarounds"],
       clients.length ? clients : [["none", "", "", "", ""]]);
