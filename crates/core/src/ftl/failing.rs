@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::Ftl;
 use super::gc::job::Job;
-use super::space::{BlockState, InHand, RESERVE, Role};
+use super::space::{Block, BlockState, InHand, RESERVE, Role};
 use crate::config::{DeviceConfig, FaultKind};
 use crate::sim::id::{BlockId, PlaneId, Ppn};
 
@@ -270,26 +270,18 @@ impl Ftl {
             && (!self.shape.hooks.entries || (is_sure(Role::Map, map) && self.holds_map(plane)))
     }
 
-    /// Returns `true` if translation pages always find room in a plane. They have their good blocks, and those that
-    /// data can certainly give them for lost ones. If one of these blocks is free, the others must hold an invalid
-    /// page, even with the contents of a failed block moved to them. Writes may fill the frontier, so it is one of the
-    /// others (`config/reserve.rs` keeps one block more than that).
+    /// Returns `true` if translation pages always find room in the good blocks that a plane keeps for them: while one
+    /// of these is free, the others hold an invalid page. Pages that a failed block still holds count as moved there.
+    /// Writes may fill the frontier, so it is one of the others (`config/reserve.rs` keeps one more).
+    ///
+    /// Blocks that data owe do not count. Garbage collection of data may need updates of translation pages before it
+    /// frees a block, and those would wait for that block.
     fn holds_map(&self, plane: PlaneId) -> bool {
-        let Some(faults) = &self.faults else { return true };
-        let (blocks, planes, data) = (&self.blocks, self.shape.planes, self.blocks.data_units());
+        let (blocks, planes) = (&self.blocks, self.shape.planes);
         let pages = (self.scheme().translation_pages() + planes - 1 - self.allocation.order().position(plane)) / planes;
-        let (mut of_map, mut of_data, mut open, mut valid) =
-            (blocks.free_blocks(plane, Role::Map), blocks.free_blocks(plane, Role::Data), 0, 0);
-        for block in blocks.of_plane(plane).iter().filter(|block| !block.failed && block.state != BlockState::Free) {
-            *(if block.role == Role::Map { &mut of_map } else { &mut of_data }) += 1;
-            if block.role == Role::Data {
-                open += u32::from(block.state == BlockState::Open);
-                valid += u32::from(block.valid);
-            }
-        }
-        let spare = (of_data * data - valid) / data;
-        let coming = spare.saturating_sub(open + RESERVE).min(faults.owed[plane.index()]);
-        let size = blocks.size(Role::Map);
-        (of_map + coming).saturating_sub(1) * (size.data_units / size.program_units) > pages
+        let is_used = |block: &&Block| block.role == Role::Map && !block.failed && block.state != BlockState::Free;
+        let used = blocks.of_plane(plane).iter().filter(is_used).count() as u32;
+        let (of_map, size) = (blocks.free_blocks(plane, Role::Map) + used, blocks.size(Role::Map));
+        of_map.saturating_sub(1) * (size.data_units / size.program_units) > pages
     }
 }

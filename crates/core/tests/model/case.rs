@@ -144,6 +144,14 @@ impl Case {
         Case::draw(seed, seed.is_multiple_of(5), scheme, true)
     }
 
+    /// A device with its map in flash that soon becomes read-only, because 3 to 25 % of its programs fail.
+    pub fn failing_map(seed: u64) -> Case {
+        let mut case = Case::draw(seed, seed.is_multiple_of(5), Scheme::Dftl, true);
+        let rng = &mut Rng::new(seed, "model/failing");
+        case.overrides.push(format!("faults.program_rate={}", pick(rng, &["0.03", "0.06", "0.12", "0.25"])));
+        case
+    }
+
     fn with_capacity(seed: u64, full: bool, scheme: Scheme) -> Case {
         Case::draw(seed, full, scheme, false)
     }
