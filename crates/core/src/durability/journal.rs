@@ -11,7 +11,7 @@
 //! before a block with a trimmed unit is erased, because an older version of the unit may be elsewhere. Until then, the
 //! block has one more dependent.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::trims::{Trim, Trims, Waiting, WaitingRecords};
 use crate::config::DeviceConfig;
@@ -20,19 +20,24 @@ use crate::sim::id::{BlockId, Lpn, PlaneId, RequestId, TransactionId};
 use crate::sim::table::Table;
 use crate::state::{Reader, StateError, Writer};
 
-/// Records that are not in flash yet and whose trimmed data are in the same block.
-#[derive(Clone, Debug, Default)]
+/// Records that are not in flash yet and whose trimmed data is in the same block.
+#[derive(Clone, Copy, Debug, Default)]
 struct Held {
-    /// Number of records.
-    records: u32,
-    /// Sequence numbers of the records that are not being written either, oldest first.
-    waiting: VecDeque<u64>,
+    /// Number of records that are not being written. They are linked, oldest first.
+    waiting: u32,
+    /// Numbers of the first and the last of them.
+    first: u32,
+    last: u32,
+    /// True if all records are being written, so that the block waits for nothing after this write.
+    is_written: bool,
 }
 
 /// Journal unit that is being programmed.
 #[derive(Clone, Debug, Default)]
 struct Writing {
-    /// Block with the trimmed data, or `NONE`, of each record that this write adds.
+    /// Number of records that this write adds.
+    records: u64,
+    /// Blocks that wait for no other records, in the order of their last records.
     blocks: Vec<BlockId>,
     /// Sequence number up to which all trims are in flash when the write has ended.
     upto: u64,
@@ -99,7 +104,7 @@ impl Journal {
 
     /// Returns `true` if a block waits for records to be written.
     pub fn holds(&self, block: BlockId) -> bool {
-        self.held.get(block).is_some_and(|held| held.records > 0)
+        self.held.get(block).is_some_and(|held| held.waiting > 0 || held.is_written)
     }
 
     fn count(&mut self, slot: u32, change: i32) {
@@ -122,8 +127,8 @@ impl Journal {
     fn outdate(&mut self, Trim { sequence, slot }: Trim) {
         self.count(slot, -1);
         // A block cannot be erased before its records are written, so these stay.
-        if self.waiting.get(sequence).is_some_and(|record| record.block.is_none()) {
-            self.waiting.remove(sequence);
+        if let Some(number) = self.waiting.without_block(sequence) {
+            self.waiting.take(number);
         }
     }
 
@@ -144,7 +149,7 @@ impl Journal {
         if self.trims.get(lpn).is_none_or(|known| known.sequence < sequence) {
             self.forget(lpn);
             self.trims.insert(lpn, Trim { sequence, slot: NO_SLOT });
-            self.waiting.push(Waiting { sequence, lpn, block: BlockId::NONE });
+            self.waiting.adopt(Waiting { sequence, lpn, block: BlockId::NONE });
         }
     }
 
@@ -232,30 +237,41 @@ impl Journal {
         let slot = self.slot;
         let room = self.room.saturating_sub(self.slots[slot as usize].len());
         let of_awaiting_erase = awaiting_erase.filter_map(|block| self.held.get(block));
-        let mut urgent: Vec<u64> = of_awaiting_erase.flat_map(|held| held.waiting.iter().take(room)).copied().collect();
+        let list = |held: &Held| self.waiting.list(held.first, held.waiting.min(room as u32));
+        let mut urgent: Vec<(u64, u32)> = of_awaiting_erase.flat_map(list).collect();
         urgent.sort_unstable();
+        self.slots[slot as usize].reserve_exact(room.min(self.waiting.len()));
         let mut added = 0;
         for taken in 0..room {
-            let next = urgent.get(taken).copied().or_else(|| self.waiting.first().map(|record| record.sequence));
-            let Some(Waiting { sequence, lpn, block }) = next.and_then(|next| self.waiting.remove(next)) else { break };
+            let next = match urgent.get(taken) {
+                Some(&(_, number)) => self.waiting.take(number),
+                None => self.waiting.take_first(),
+            };
+            let Some((Waiting { sequence, lpn, block }, next)) = next else { break };
+            writing.records += 1;
             if let Some(held) = self.held.get_mut(block) {
-                held.waiting.pop_front(); // The records of a block are removed oldest first.
+                // The records of a block are removed oldest first.
+                (held.waiting, held.first) = (held.waiting - 1, next);
+                if held.waiting == 0 {
+                    held.is_written = true;
+                    writing.blocks.push(block);
+                }
             }
-            writing.blocks.push(block);
-            if self.trims.get(lpn) == Some(Trim { sequence, slot: NO_SLOT }) {
-                self.trims.insert(lpn, Trim { sequence, slot });
+            if self.trims.set_slot(lpn, Trim { sequence, slot: NO_SLOT }, slot) {
                 self.slots[slot as usize].push((lpn.0, sequence));
                 added += 1;
             }
         }
-        self.count(slot, added);
+        if added > 0 {
+            self.count(slot, added);
+        }
         writing.upto = self.waiting.first().map_or(now, |record| record.sequence - 1);
         self.writing = Some(writing);
     }
 
     /// Returns `true` if all records that a block waits for are being written.
     pub fn writes_all_of(&self, block: BlockId) -> bool {
-        self.held.get(block).is_some_and(|held| held.records > 0 && held.waiting.is_empty())
+        self.held.get(block).is_some_and(|held| held.is_written)
     }
 
     /// Adds the record of a trim. `block` holds the trimmed data, or is `NONE`. Returns `true` if it is the first
@@ -264,14 +280,23 @@ impl Journal {
         if let Some(before) = self.trims.insert(lpn, Trim { sequence, slot: NO_SLOT }) {
             self.outdate(before);
         }
-        self.waiting.push(Waiting { sequence, lpn, block });
+        let number = self.waiting.push(Waiting { sequence, lpn, block });
         if block.is_none() {
             return false;
         }
         let held = self.held.entry(block);
-        held.records += 1;
-        held.waiting.push_back(sequence);
-        held.records == 1
+        held.waiting += 1;
+        let last = std::mem::replace(&mut held.last, number);
+        if held.waiting > 1 {
+            self.waiting.link(last, number);
+            return false;
+        }
+        held.first = number;
+        let was_written = std::mem::take(&mut held.is_written);
+        if let Some(writing) = self.writing.as_mut().filter(|_| was_written) {
+            writing.blocks.retain(|&other| other != block);
+        }
+        !was_written
     }
 
     /// Returns `true` if the waiting records would fill half a unit.
@@ -281,8 +306,8 @@ impl Journal {
 
     /// Returns the number of trims whose records are not in flash.
     pub fn in_memory(&self) -> u64 {
-        let writing = self.writing.as_ref().map_or(0, |writing| writing.blocks.len());
-        (self.waiting.len() + writing) as u64
+        let writing = self.writing.as_ref().map_or(0, |writing| writing.records);
+        self.waiting.len() as u64 + writing
     }
 
     /// Makes a flush wait for the records of all trims up to a number. Returns `false` if there are none.
@@ -310,16 +335,9 @@ impl Journal {
     /// Ends the write of a journal unit. Returns the blocks that no longer wait for a record, and the sequence number
     /// up to which all trims are in flash now.
     pub fn end_write(&mut self) -> Option<(Vec<BlockId>, u64)> {
-        let Writing { blocks, upto } = self.writing.take()?;
-        let mut free = Vec::new();
-        for block in blocks {
-            let Some(held) = self.held.get_mut(block) else { continue };
-            held.records -= 1;
-            if held.records == 0 {
-                free.push(block);
-            }
-        }
-        Some((free, upto))
+        let Writing { blocks, upto, .. } = self.writing.take()?;
+        blocks.iter().for_each(|&block| self.held.entry(block).is_written = false);
+        Some((blocks, upto))
     }
 
     /// Returns `true` if a flush waits for records.
