@@ -3,7 +3,7 @@
 use super::{Device, Mutant};
 use crate::durability::flash::FlashEvent;
 use crate::ftl::mapping::Location;
-use crate::ftl::mover::copy::Copy;
+use crate::ftl::mover::copy::{Copy, CopySource};
 use crate::ftl::space::{BlockState, Role};
 use crate::metrics::attribution::Part as TimePart;
 use crate::metrics::counters::CopyCause;
@@ -331,7 +331,7 @@ impl Device {
         let count = std::mem::take(&mut self.jobs[plane].moving.writing);
         for index in 0..count {
             let copy = self.jobs[plane].moving.copies[index];
-            self.finish_copy(copy);
+            self.finish_copy(copy.to(Ppn(ppn.0 + index as u32)));
         }
         let job = &mut self.jobs[plane];
         job.moving.copies.drain(..count);
@@ -353,7 +353,7 @@ impl Device {
         self.observe_programmed(ppn, self.ftl.shape().units_per_page.divisor(), TransactionId::NONE);
         for index in 0..self.jobs[plane].moving.back.len() {
             let copy = self.jobs[plane].moving.back[index];
-            self.finish_copy(copy);
+            self.finish_copy(copy.to(self.ppn_of_back(copy, ppn)));
         }
         let job = &mut self.jobs[plane];
         job.moving.back.clear();
@@ -363,6 +363,12 @@ impl Device {
             return self.tasks.push(Task::Clean(plane));
         }
         self.clean(plane);
+    }
+
+    /// Returns the new address of a unit whose page is moved within its plane to the page that starts at `page`.
+    pub(super) fn ppn_of_back(&self, copy: CopySource, page: Ppn) -> Ppn {
+        let (_, in_page) = self.ftl.shape().units_per_page.divide_with_rest(copy.from.0);
+        Ppn(page.0 + in_page)
     }
 
     /// Ends a copy of one unit by garbage collection.

@@ -4,6 +4,7 @@ use super::{Device, Mutant};
 use crate::durability::events::Program;
 use crate::durability::flash::FlashEvent;
 use crate::ftl::mapping::Location;
+use crate::ftl::mover::copy::Copy;
 use crate::ftl::space::Role;
 use crate::host::requests::Part;
 use crate::metrics::attribution::Part as TimePart;
@@ -217,7 +218,10 @@ impl Device {
         let renumbers = self.options.mutant == Mutant::RenumberCopies;
         let renumbers = renumbers.then(|| self.ftl.next_sequence());
         let job = &self.jobs[plane];
-        let copies = if back { job.moving.back.clone() } else { job.moving.copies[..job.moving.writing].to_vec() };
+        let copies: Vec<Copy> = match back {
+            true => job.moving.back.iter().map(|&copy| copy.to(self.ppn_of_back(copy, first))).collect(),
+            false => job.moving.in_program().map(|(copy, index)| copy.to(Ppn(first.0 + index))).collect(),
+        };
         let (cause, writes) = (ProgramCause::Gc, TransactionId::NONE);
         self.show_program(&Program { first, units, cause, writes, copies: &copies, renumbers });
     }

@@ -269,7 +269,7 @@ impl Device {
         let free_blocks = self.ftl.blocks.free_blocks(plane, Role::Data);
         let frontier = self.ftl.blocks.frontier_for_moved(plane, class);
         moving.writing = count;
-        let first = self.ftl.bind_copies(frontier, &mut moving.copies[..count], group);
+        let first = self.ftl.bind_copies(frontier, &moving.copies[..count], group, |_, _, _| {});
         self.ftl.note_program(ProgramCause::Gc, count as u32);
         self.transactions[id].ppn = first;
         self.observe_copies(plane, first, group, false);
@@ -307,9 +307,8 @@ impl Device {
         let to = self.ftl.blocks.advance(self.ftl.blocks.gc_frontier(plane), page_units);
         self.pad(to, 0);
         let job = &mut self.jobs[plane];
-        for copy in &mut job.moving.back {
-            copy.to = Ppn(to.0 + copy.from.0 - from.0);
-            self.ftl.map.set_owner(copy.to, copy.lpn);
+        for copy in &job.moving.back {
+            self.ftl.map.set_owner(Ppn(to.0 + copy.from.0 - from.0), copy.lpn);
         }
         self.ftl.note_copy_back(job.moving.back.len() as u32);
         self.transactions[id].ppn = to;

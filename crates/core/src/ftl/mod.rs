@@ -19,7 +19,7 @@ use allocation::{Allocation, AllocationConfig, PlaneSet};
 use faults::Faults;
 use gc::trigger::Trigger;
 use mapping::{Hooks, Location, MappingScheme, PADDING, PageMap};
-use mover::copy::Copy;
+use mover::copy::CopySource;
 use partial::{PartialUnits, Update};
 use space::{FrontierId, Role, Space};
 use temperature::Classes;
@@ -69,7 +69,7 @@ pub struct Ftl {
     /// Plane of the last functional write, indexed by pool of the allocation and by class.
     filling: Vec<PlaneId>,
     /// Reused memory for the copies of functional garbage collection.
-    copies: Vec<Copy>,
+    copies: Vec<CopySource>,
 }
 
 /// Parameters of the device that the FTL often needs.

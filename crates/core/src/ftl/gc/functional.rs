@@ -5,8 +5,9 @@
 
 use super::job::Job;
 use crate::ftl::Ftl;
+use crate::ftl::mapping::PageMap;
 use crate::ftl::mover::Evacuation;
-use crate::ftl::mover::copy::Copy;
+use crate::ftl::mover::copy::CopySource;
 use crate::ftl::space::{FrontierId, Role};
 use crate::metrics::counters::{CopyCause, ProgramCause, ReadCause};
 use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn};
@@ -65,7 +66,7 @@ impl Ftl {
         }
         // If classes share their frontiers with moved units, each unit goes to the frontier of its own class.
         let by_class = self.shape.single_frontier && self.shape.classes > 1;
-        let mut left = &mut moving.copies[..];
+        let mut left = &moving.copies[..];
         while let Some(first) = left.first() {
             let at = self.blocks.frontier_for_moved(plane, self.class_of(first.lpn));
             let room = match self.blocks.room(at) {
@@ -73,7 +74,7 @@ impl Ftl {
                 room => room,
             };
             let most = if by_class { 1 } else { room as usize };
-            let (run, later) = left.split_at_mut(left.len().min(most));
+            let (run, later) = left.split_at(left.len().min(most));
             self.move_run(at, run, cause);
             left = later;
         }
@@ -82,10 +83,9 @@ impl Ftl {
     }
 
     /// Programs a run of moved units at a frontier whose block has room for all of them.
-    fn move_run(&mut self, at: FrontierId, run: &mut [Copy], cause: CopyCause) {
+    fn move_run(&mut self, at: FrontierId, run: &[CopySource], cause: CopyCause) {
         let count = run.len() as u32;
-        let first = self.bind_copies(at, run, count);
-        run.iter().for_each(|copy| self.map.set_flash(Lpn(copy.lpn), copy.to));
+        let first = self.bind_copies(at, run, count, PageMap::set_flash);
         self.blocks.validate_run(first, count);
         // A page is counted with its first unit.
         let per_page = self.shape.units_per_page;
@@ -93,23 +93,23 @@ impl Ftl {
         let pages = pages_before(first.0 + count) - pages_before(first.0);
         self.counters.pages_programmed[ProgramCause::Gc as usize] += u64::from(pages * self.shape.pages_per_unit);
         self.counters.units_programmed += u64::from(count);
-        self.note_run(run, cause);
+        self.note_run(run, first, cause);
         self.close_if_full(Ppn(first.0 + count - 1), at, Role::Data);
     }
 
     /// Updates classes, contents, uncorrectable units and the map in flash for units that have moved.
-    fn note_run(&mut self, run: &[Copy], cause: CopyCause) {
+    fn note_run(&mut self, run: &[CopySource], first: Ppn, cause: CopyCause) {
         let watched =
             self.classes.is_some() || self.media.is_some() || self.faults.is_some() || self.shape.hooks.entries;
         if !watched {
             self.counters.moved[cause as usize] += run.len() as u64;
             return;
         }
-        for copy in run {
+        for (copy, ppn) in run.iter().zip((first.0..).map(Ppn)) {
             if let Some(media) = &mut self.media {
-                media.copy(copy.from, copy.to);
+                media.copy(copy.from, ppn);
             }
-            self.copy_loss(copy.from, copy.to);
+            self.copy_loss(copy.from, ppn);
             self.note_changed(Lpn(copy.lpn));
             self.note_moved(Lpn(copy.lpn), cause);
         }

@@ -1,9 +1,9 @@
 //! Evacuation of blocks: the valid units of a block are read page by page, in the order of their addresses, and are
 //! programmed elsewhere in that order.
 
-use super::copy::Copy;
+use super::copy::CopySource;
 use crate::ftl::Ftl;
-use crate::ftl::mapping::PADDING;
+use crate::ftl::mapping::{PADDING, PageMap};
 use crate::ftl::space::FrontierId;
 use crate::sim::id::{BlockId, Lpn, Ppn};
 
@@ -59,16 +59,16 @@ pub struct PagesRead {
 pub struct Evacuation {
     walk: Walk,
     /// Units that have been read, or are being read, and are not programmed. A program takes the first ones.
-    pub copies: Vec<Copy>,
+    pub copies: Vec<CopySource>,
     /// Number of `copies` in the program that is in flight.
     pub writing: usize,
     /// Units of the page that is being moved within its plane.
-    pub back: Vec<Copy>,
+    pub back: Vec<CopySource>,
 }
 
 impl Evacuation {
     /// Creates an evacuation whose copies reuse the memory of a vector.
-    pub fn with_memory(copies: Vec<Copy>) -> Evacuation {
+    pub fn with_memory(copies: Vec<CopySource>) -> Evacuation {
         Evacuation { copies, ..Evacuation::default() }
     }
 
@@ -99,7 +99,7 @@ impl Evacuation {
             }
             let lpn = ftl.map.owner(unit);
             ftl.map.prefetch(Lpn(lpn));
-            self.copies.push(Copy { lpn, from: unit, to: Ppn::NONE });
+            self.copies.push(CopySource { lpn, from: unit });
             true
         });
         let first = self.copies.get(before)?.from;
@@ -139,6 +139,11 @@ impl Evacuation {
         in_block + (self.copies.len() + self.back.len()) as u32
     }
 
+    /// Returns the copies in the program that is in flight, with their positions in it.
+    pub fn in_program(&self) -> impl Iterator<Item = (CopySource, u32)> + '_ {
+        self.copies[..self.writing].iter().copied().zip(0..)
+    }
+
     /// Returns the number of units that have been read and are not bound.
     pub fn unbound(&self) -> u32 {
         (self.copies.len() - self.writing + self.back.len()) as u32
@@ -151,13 +156,20 @@ impl Evacuation {
 }
 
 impl Ftl {
-    /// Binds copies to the next addresses of a frontier. Their program has `units` units; the rest is padding.
+    /// Binds copies to the next addresses of a frontier in order, and calls `bound` for each of them. Their program has
+    /// `units` units. The rest is padding.
     #[inline(always)]
-    pub fn bind_copies(&mut self, at: FrontierId, copies: &mut [Copy], units: u32) -> Ppn {
+    pub fn bind_copies(
+        &mut self,
+        at: FrontierId,
+        copies: &[CopySource],
+        units: u32,
+        bound: impl Fn(&mut PageMap, Lpn, Ppn),
+    ) -> Ppn {
         let first = self.blocks.advance(at, units);
-        for (copy, ppn) in copies.iter_mut().zip(first.0..) {
-            copy.to = Ppn(ppn);
-            self.map.set_owner(copy.to, copy.lpn);
+        for (copy, ppn) in copies.iter().zip((first.0..).map(Ppn)) {
+            self.map.set_owner(ppn, copy.lpn);
+            bound(&mut self.map, Lpn(copy.lpn), ppn);
         }
         (first.0 + copies.len() as u32..first.0 + units).for_each(|ppn| self.map.set_owner(Ppn(ppn), PADDING));
         first
