@@ -284,7 +284,8 @@ mod tests {
         let options = clap_markdown::MarkdownOptions::new().title("Commands".to_owned()).show_footer(false);
         let text = clap_markdown::help_markdown_custom::<Cli>(&options);
         let lines = text.lines().map(str::trim_end).collect::<Vec<_>>().join("\n");
-        let page = lines.replacen("\n", "\n\nThis page is generated from the declaration of the command line.\n", 1) + "\n";
+        let page =
+            lines.replacen("\n", "\n\nThis page is generated from the declaration of the command line.\n", 1) + "\n";
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/commands.md");
         if std::env::var_os("FLOATGATE_BLESS").is_some_and(|value| value == "1") {
             std::fs::write(path, &page).unwrap();
