@@ -129,11 +129,11 @@ class PlaneState(NamedTuple):
 
     plane: int
     """Number of the plane: ((channel * chips + chip) * dies + die) * planes + plane."""
-    stock: int
+    free: int
     """Free blocks, including blocks that await erase."""
     closed: int
     """Closed blocks, from which garbage collection chooses victims."""
-    stale: int
+    invalid: int
     """Invalid mapping units in the closed blocks."""
     clock: int
     """Mapping units that the host has written so far."""

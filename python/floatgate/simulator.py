@@ -32,9 +32,9 @@ class State:
     """
 
     #: Names of the values in `block_state`.
-    BLOCK_STATES = ("free", "open", "closed", "victim", "doomed", "logical", "failed", "bad")
-    #: Names of the values in `unit_state`. A stale unit is invalid: overwritten, trimmed, or left without data.
-    UNIT_STATES = ("free", "valid", "stale")
+    BLOCK_STATES = ("free", "open", "closed", "victim", "awaiting_erase", "logical", "failed", "bad")
+    #: Names of the values in `unit_state`. An invalid unit was overwritten, trimmed, or left without data.
+    UNIT_STATES = ("free", "valid", "invalid")
 
     now: int
     """Simulated time, in picoseconds."""

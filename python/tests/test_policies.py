@@ -46,10 +46,10 @@ class CostBenefit(policies.Victim):
 @policies.register("test-always")
 class Always(policies.Trigger):
     def wants(self, plane):
-        assert plane.stock > 1
+        assert plane.free > 1
         assert len(plane.blocks) == plane.closed > 0
         units = self.device["geometry"]["pages"]
-        assert (units - plane.blocks["valid"]).sum() == plane.stale
+        assert (units - plane.blocks["valid"]).sum() == plane.invalid
         assert (plane.blocks["changed"] <= plane.clock).all()
         return True
 

@@ -66,9 +66,9 @@ def test_inspect_shows_blocks_and_addresses():
     simulator.submit("write", 0, "4KiB")
     simulator.advance()
     state = simulator.inspect()
-    valid, stale = State.UNIT_STATES.index("valid"), State.UNIT_STATES.index("stale")
+    valid, invalid = State.UNIT_STATES.index("valid"), State.UNIT_STATES.index("invalid")
     assert (state.unit_state == valid).sum() == 16
-    assert (state.unit_state == stale).sum() == 1
+    assert (state.unit_state == invalid).sum() == 1
     assert state.block_valid.sum() == 16
     assert np.array_equal(np.sort(state.unit_lpn[state.unit_state == valid]), np.arange(16))
     assert np.array_equal(state.unit_lpn.ravel()[state.map[:16]], np.arange(16))

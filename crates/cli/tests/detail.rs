@@ -236,7 +236,7 @@ fn the_controller_cores_have_tracks() {
         let name = event["name"].as_str().unwrap();
         *tasks.entry((args["request"].as_u64(), name)).or_default() += 1;
         let instructions = match name {
-            "receive" | "answer" => 100,
+            "receive" | "complete" => 100,
             "look up" => 200 * args["units"].as_u64().unwrap(),
             "take a write" => 600 * args["units"].as_u64().unwrap(),
             "choose a block" => 900,
@@ -247,7 +247,7 @@ fn the_controller_cores_have_tracks() {
         assert_eq!(args["plane"].is_u64(), args["request"].is_null());
     }
     let requests = summary["requests"]["all"]["count"].as_u64().unwrap();
-    for task in ["receive", "answer"] {
+    for task in ["receive", "complete"] {
         assert!((0..requests).all(|request| tasks[&(Some(request), task)] == 1), "each request has one {task}");
     }
     assert!(tasks[&(None, "choose a block")] > 10);

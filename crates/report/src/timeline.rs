@@ -72,9 +72,9 @@ fn task_name(task: Task) -> (&'static str, &'static str) {
         Task::Search => ("search the buffer", "host"),
         Task::LookUp => ("look up", "host"),
         Task::Trim => ("trim", "host"),
-        Task::WriteOut => ("write out", "buffer"),
+        Task::WriteOut => ("write back", "buffer"),
         Task::Choose => ("choose a block", "gc"),
-        Task::Answer => ("answer", "host"),
+        Task::Answer => ("complete", "host"),
     }
 }
 

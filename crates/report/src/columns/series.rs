@@ -92,7 +92,7 @@ pub struct Row {
     /// Units evicted.
     pub buffer_evictions: u64,
     /// Units written back.
-    pub buffer_written_out: u64,
+    pub buffer_written_back: u64,
     /// Requests with a latency breakdown.
     pub attributed: u64,
     /// Sums of the parts of their latencies in microseconds, indexed like [`Part::ALL`]; `None` without such requests.
@@ -169,7 +169,7 @@ impl Row {
             buffer_reads: [buffer.reads_hit, buffer.reads_partial, buffer.reads_miss],
             buffer_writes: [buffer.writes_hit, buffer.writes_new],
             buffer_evictions: buffer.evictions.iter().sum(),
-            buffer_written_out: buffer.written_back,
+            buffer_written_back: buffer.written_back,
             attributed: window.attributed,
             parts_us: window.parts.map(|part| (window.attributed > 0).then_some(part as f64 / 1e6)),
         }
@@ -229,7 +229,7 @@ impl Row {
             visitor.whole(&["buffer_writes_", name], value)?;
         }
         visitor.whole(&["buffer_evictions"], &mut self.buffer_evictions)?;
-        visitor.whole(&["buffer_written_out"], &mut self.buffer_written_out)
+        visitor.whole(&["buffer_written_back"], &mut self.buffer_written_back)
     }
 }
 
