@@ -1,5 +1,5 @@
 //! Buffered writes on modern devices: whole program units, garbage collection that keeps pace with the host, and the
-//! steady state that functional preconditioning reaches. See docs/model/mapping.md and cleaning.md.
+//! steady state that functional preconditioning reaches. See docs/model/mapping.md and gc.md.
 
 mod common;
 
