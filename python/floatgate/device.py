@@ -136,9 +136,9 @@ class Device:
         Parameters
         ----------
         options
-        Parameters by their paths, as in ``floatgate run --set``: ``"geometry.channels"``. A value is a number, a text
-        with its unit (``"25us"``), or a dictionary: ``{"gc.victim": {"d-choices": {"d": 10}}}``. A policy in Python is
-        given by its registered name or its class: see :mod:`floatgate.policies`.
+            Parameters by their paths, as in ``floatgate run --set``: ``"geometry.channels"``. A value is a number, a
+            text with its unit (``"25us"``), or a dictionary: ``{"gc.victim": {"d-choices": {"d": 10}}}``. A policy in
+            Python is given by its registered name or its class: see :mod:`floatgate.policies`.
 
         Returns
         -------
