@@ -51,7 +51,7 @@ fn progress_is_reported_while_a_device_is_filled() {
 fn a_shell_waits_until_clients_are_served() {
     for shell in ["sh", "bash"] {
         let directory = tempfile::tempdir().unwrap();
-        // README.md and docs/live.md have a similar script.
+        // docs/live.md has a similar script.
         let script = "mkfifo ready\n\
             floatgate serve tiny --nbd unix:a.sock --no-delay --ready-fd 3 3>ready >result.txt &\n\
             read line <ready && rm ready\n\
