@@ -189,7 +189,7 @@ class Trace(Workload):
         path = os.fspath(path)
         if not Path(path).is_file():
             raise TraceError(f"trace {path} does not exist")
-        # A path alone is passed as it is, unless it looks like a job file or model.
+        # A path alone is passed unchanged, unless it looks like a job file or model.
         plain = not given and "=" not in path and not path.endswith((".fio", ".job", ".ini", ".json"))
         super().__init__(path if plain else " ".join(_word(*pair) for pair in {"trace": path, **given}.items()))
 

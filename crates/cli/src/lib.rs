@@ -278,7 +278,7 @@ mod tests {
         assert!(error.contains("invalid layout `odd`: expected none, even or allocation"), "{error}");
     }
 
-    /// With `FLOATGATE_BLESS=1`, writes the page first.
+    /// Fails if the page is out of date. With `FLOATGATE_BLESS=1`, writes it first.
     #[test]
     fn the_page_on_commands_matches_the_declaration() {
         let options = clap_markdown::MarkdownOptions::new().title("Commands".to_owned()).show_footer(false);

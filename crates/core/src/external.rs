@@ -245,7 +245,7 @@ impl fmt::Debug for Externals {
 
 /// External victim policy: chooses victims among the closed blocks of a plane.
 pub trait ExternalVictim: Send + Sync {
-    /// Returns the position of the victim among the closed blocks of a region, of which there is at least one. They are
+    /// Returns the position of the victim among the closed blocks of a region. There is at least one. They are
     /// in ascending order of their valid units. Among blocks with equal counts, the one that reached this count first
     /// comes first.
     fn choose(&mut self, view: &RegionView) -> Result<i64, Cause>;
@@ -263,7 +263,7 @@ pub trait ExternalTrigger: Send + Sync {
 
 /// External wear-leveling policy, see [`WearPolicy`](crate::ftl::gc::wear::WearPolicy).
 pub trait ExternalWear: Send + Sync {
-    /// Returns the position of the block to open among the free blocks `oldest`, of which there is at least one.
+    /// Returns the position of the block to open among the free blocks `oldest`. There is at least one.
     fn pick_free(&mut self, view: &RegionView, oldest: &[BlockId]) -> Result<i64, Cause>;
     /// Returns `true` if garbage collection may take a victim.
     fn allows(&mut self, view: &RegionView, victim: BlockId) -> Result<bool, Cause>;

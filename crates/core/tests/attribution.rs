@@ -142,7 +142,7 @@ fn a_pooled_write_attributes_its_wait_to_what_the_dies_did() {
     let parts = parts(&["allocation=dynamic"], &writes);
     let last: BTreeMap<Part, u64> = parts[4].iter().copied().collect();
     let waited = PAGE + PROGRAM;
-    // The wait is split over four dies, two of which waited for their channel during one transfer each.
+    // The wait is split over four dies. Two of them waited for their channel during one transfer each.
     assert_eq!(last[&Part::Channel], (2 * PAGE) / 4);
     assert_eq!(last[&Part::Die] + last.get(&Part::Gc).unwrap_or(&0), waited - PAGE / 2);
     assert_eq!((last[&Part::Bus], last[&Part::Cell]), (PAGE, PROGRAM));

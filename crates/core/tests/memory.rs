@@ -38,7 +38,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static GLOBAL: Counting = Counting;
 
-/// Devices and overrides, each of which makes another table large.
+/// Devices and overrides. Each makes another table large.
 const CASES: &[(&str, &[&str])] = &[
     ("tiny", &["geometry.blocks=20000"]),
     ("tiny", &["geometry.blocks=400000", "geometry.pages=4"]),

@@ -52,7 +52,7 @@ const BOTH: &str = "rw=write bs=32k iodepth=4 number_ios=300; rw=randwrite noran
 const TRIMS: &str = "rw=randtrim norandommap=1 bs=4k iodepth=4 number_ios=2000";
 const STREAM: &str = "rw=write bs=32k iodepth=4 number_ios=200";
 
-/// An option, overrides that let it have an effect, the workload, and values, each of which gives a different result.
+/// An option, overrides that let it have an effect, the workload, and values that all give different results.
 /// `-` omits the option. [`ALL`] stands for all names of a choice, so that a new policy is included.
 type Case = (&'static str, &'static [&'static str], &'static str, &'static [&'static str]);
 

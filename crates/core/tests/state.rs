@@ -376,7 +376,7 @@ fn damage_is_detected() {
     assert!(matches!(load(&config, options, &newer), Err(StateError::Version(9))));
 }
 
-/// Returns a state with changed bytes in a section and the right digest of that section.
+/// Returns a state with changed bytes in a section, and the right digest of the section.
 fn forged(bytes: &[u8], rng: &mut Rng) -> Vec<u8> {
     let head = 24 + u32::from_le_bytes(bytes[12..16].try_into().unwrap()) as usize;
     let body = zstd::decode_all(&bytes[head..]).unwrap();

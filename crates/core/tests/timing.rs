@@ -417,7 +417,7 @@ fn the_link_has_a_bandwidth_and_a_latency() {
         assert_eq!(phase_of(&play(&d, &[(0, w)]), &w, Phase::Data).0, latency + crossing);
         assert_gate(&d, w, (write(&d, OTHER_CHANNEL, 1), Phase::Data, latency + crossing), latency + 2 * crossing);
         assert_eq!(finishes(&d, &[(0, w)]), [2 * latency + crossing + DATA + PROGRAM]);
-        // The data of a read cross the link after the read, independently of those of writes.
+        // The data of a read cross the link after the read, independently of writes.
         let read_time = 2 * latency + READ + DATA + crossing;
         assert_eq!(finishes(&d, &[(0, r)]), [read_time]);
         assert_eq!(finishes(&d, &[(0, r), (0, read(&d, OTHER_CHANNEL, 1))]), [read_time, read_time + crossing]);

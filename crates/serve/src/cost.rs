@@ -9,7 +9,7 @@ use crate::clock::{Clock, Wall};
 pub enum Pace {
     /// Follows real time.
     Timed(Clock),
-    /// As fast as possible, and only while requests are outstanding.
+    /// The host runs as fast as possible, and only while requests are outstanding.
     AtOnce,
 }
 

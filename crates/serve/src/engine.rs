@@ -461,7 +461,7 @@ impl Engine {
             (Operation::Write, Some(data)) => payload.write(offset, data),
             (Operation::Write, None) => payload.zero(range),
             (Operation::Trim, _) => {
-                // The FTL keeps the mapping of a partially covered unit, so the data of that unit stay as well.
+                // The FTL keeps the mapping of a partially covered unit, so its data stay as well.
                 let unit = self.device.config().unit_bytes();
                 let whole = range.start.next_multiple_of(unit)..range.end / unit * unit;
                 if !whole.is_empty() {

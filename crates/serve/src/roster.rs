@@ -20,7 +20,7 @@ pub struct Peer {
     pub address: Option<SocketAddr>,
     /// Process at the other end of a Unix socket. `None` if the system does not report it.
     pub pid: Option<u32>,
-    /// Name of that process, as `ps` shows it, without control characters.
+    /// Name of the process, as `ps` shows it, without control characters.
     pub process: Option<String>,
 }
 

@@ -378,7 +378,8 @@ fn after_a_failed_sync_the_image_accepts_nothing() {
     assert_eq!(read, [1; 4096]);
 }
 
-/// By default, the kernel may end waits 50 us late. The serving threads, which also sync the disk, disable that.
+/// Limits how late waits end. By default, the kernel may end them 50 us late. The serving threads, which also sync the
+/// disk, disable that.
 #[test]
 fn serving_threads_have_no_timer_slack() {
     let (disk, config) = (TestDisk::default(), load(&[]));

@@ -193,7 +193,7 @@ proptest! {
         prop_assert_eq!((found, requested.status), (payload, GuestAddress(0x8000)));
     }
 
-    /// For any contents of memory, an accepted request lies within the device and the memory, and within the length
+    /// An accepted request, for any contents of memory, lies within the device and the memory, and within the length
     /// limit.
     #[test]
     fn arbitrary_memory_is_a_valid_request_or_is_refused(

@@ -65,7 +65,7 @@ struct Plane {
     /// Log blocks, oldest first.
     logs: VecDeque<Filled>,
     merge: Option<Merge>,
-    /// Number of queued host writes, each of which has room for a program.
+    /// Number of queued host writes. Each has room for a program.
     queued: u32,
     /// Host writes that wait for room, oldest first.
     held: VecDeque<TransactionId>,

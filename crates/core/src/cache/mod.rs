@@ -265,7 +265,7 @@ impl Buffer {
         if self.protected { (0, 0) } else { (self.volatile, self.volatile_peak) }
     }
 
-    /// Returns the number of units that the buffer holds, and the number of those that are dirty or in flight to flash.
+    /// Returns the number of units in the buffer, and the number of units that are dirty or in flight to flash.
     /// The numbers do not depend on power-loss protection.
     pub fn occupancy(&self) -> [u64; 2] {
         [(self.entries.len() - self.free.len()) as u64, self.volatile]

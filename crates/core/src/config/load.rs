@@ -46,7 +46,7 @@ const LARGEST: u64 = 4 << 20;
 /// not paths.
 pub fn file_text(name_or_path: &str) -> Result<String, ConfigError> {
     let path = Path::new(name_or_path);
-    // A text with a separator or an extension is a path. Any other text is a name, unless there is a file of that name.
+    // A text with a separator or an extension is a path. Any other text is a name, unless a file has this name.
     let looks_like_path = name_or_path.contains(['/', '\\']) || path.extension().is_some();
     if path.is_dir() {
         let cause = std::io::Error::other("it is a directory; give the path of a file in it, or a built-in device");

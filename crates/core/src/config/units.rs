@@ -304,7 +304,7 @@ impl schemars::JsonSchema for BlockCount {
 /// Cost of a step of the firmware: a number of instructions, or a time written with its unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FirmwareCost {
-    /// Number of instructions, of which a core executes one per clock cycle.
+    /// Number of instructions. A core executes one per clock cycle.
     Instructions(u32),
     /// Time, whatever the clock frequency.
     Time(Duration),

@@ -315,7 +315,7 @@ impl Device {
         }
     }
 
-    /// Counts a page of a victim that was read with uncorrectable data. The data are moved as they are.
+    /// Counts a page of a victim that was read with uncorrectable data. The data is moved unchanged.
     #[inline]
     pub(super) fn check_gc_read(&mut self, id: TransactionId) {
         if self.ftl.faults.is_none() {

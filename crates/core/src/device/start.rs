@@ -75,7 +75,7 @@ impl Device {
         self.put(at, self.read(&read, pages, data, tag))
     }
 
-    /// Returns the operation of a read of `pages` pages, each of which takes the channel for `data`.
+    /// Returns the operation of a read of `pages` pages. Each takes the channel for `data`.
     #[inline(always)]
     pub(super) fn read(&self, read: &Transaction, pages: u32, data: Time, tag: u64) -> Operation {
         let timing = self.array.timing();

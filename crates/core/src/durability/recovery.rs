@@ -40,7 +40,7 @@ pub struct Recovery {
     pub blocks_skipped: u64,
     /// Number of empty blocks.
     pub blocks_empty: u64,
-    /// Number of blocks of which every page was read.
+    /// Number of blocks whose pages were all read.
     pub blocks_scanned: u64,
     /// Number of units with a wrong checksum.
     pub torn_units: u64,
@@ -94,7 +94,7 @@ struct Found {
     accounted: Vec<BlockId>,
 }
 
-/// Device that is being rebuilt from flash contents: an empty one, of which only the configuration is known.
+/// Device that is being rebuilt from flash contents. At the start, only its configuration is known.
 #[derive(Debug)]
 pub struct Rebuild<'a> {
     /// The translation layer.

@@ -266,9 +266,9 @@ pub struct Counters {
     pub unmapped_reads: u64,
     /// Number of reads of units whose write is in flight, which the controller completes.
     pub slot_reads: u64,
-    /// Number of written units of which all valid sectors were replaced.
+    /// Number of written units whose valid sectors were all replaced.
     pub updates_covered: u64,
-    /// Number of written units of which some valid sectors were kept.
+    /// Number of written units that kept some valid sectors.
     pub updates_uncovered: u64,
     /// Number of written units that had no valid sector.
     pub updates_first: u64,
@@ -388,11 +388,11 @@ impl Counters {
 /// Counters of the buffer; all 0 without one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BufferCounts {
-    /// Number of read units of which the buffer held all requested sectors.
+    /// Number of read units with all requested sectors in the buffer.
     pub reads_hit: u64,
-    /// Number of read units of which the buffer held some of the requested sectors.
+    /// Number of read units with some requested sectors in the buffer.
     pub reads_partial: u64,
-    /// Number of read units of which the buffer held none of the requested sectors.
+    /// Number of read units with no requested sector in the buffer.
     pub reads_miss: u64,
     /// Number of written units that the buffer held.
     pub writes_hit: u64,

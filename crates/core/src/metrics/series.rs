@@ -43,7 +43,7 @@ pub struct Sample {
     pub outstanding: u128,
     /// Counters of the buffer.
     pub buffer: BufferCounts,
-    /// Number of units in the buffer, and number of those that are dirty.
+    /// Number of units in the buffer, and number of dirty units.
     pub buffer_units: [u64; 2],
     /// Number of units in the buffer that a power cut would lose: now, and the maximum so far.
     pub volatile_units: (u64, u64),
@@ -56,7 +56,7 @@ pub struct Sample {
 /// Width of windows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Width {
-    /// Fixed width. The windows have to be taken as they are closed.
+    /// Fixed width. The caller has to take each window when it closes.
     Fixed(Time),
     /// Adaptive width: it starts at [`FIRST_WIDTH`], and doubles when there are [`MOST_WINDOWS`] windows.
     Adaptive,
@@ -116,7 +116,7 @@ impl Answered {
         self.note(answer.latency);
     }
 
-    /// Adds a request of which only the latency is known.
+    /// Adds a request with a known latency and nothing else.
     pub fn note(&mut self, latency: Time) {
         self.count += 1;
         self.latency_sum += u128::from(latency.ps());
@@ -194,7 +194,7 @@ pub struct Window {
     pub free_blocks_sum: u64,
     /// Counters of the buffer.
     pub buffer: BufferCounts,
-    /// Number of units in the buffer, and number of those that are dirty, at the end.
+    /// Number of units in the buffer, and number of dirty units, at the end.
     pub buffer_units: [u64; 2],
 }
 

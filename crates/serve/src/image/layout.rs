@@ -185,7 +185,7 @@ pub struct Slot {
     pub record: Record,
     /// State of the payload.
     pub payload: Stored,
-    /// Index of the unit within its program operation, and number of units of that operation.
+    /// Index of the unit within its program operation, and number of units of the operation.
     pub part: (u32, u32),
 }
 
@@ -241,7 +241,7 @@ impl Slot {
 /// State of a unit's record in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SlotState {
-    /// Nothing has been programmed since the last erase of the block.
+    /// The slot has not been programmed since the last erase of the block.
     Erased,
     /// The program failed, or the power was cut during the program: see [`TORN`].
     Torn,

@@ -1,6 +1,6 @@
 //! The block map: states of all blocks, summarized in a grid of bounded size.
 //!
-//! A device of a terabyte has millions of blocks. They are copied in slices, each of which holds the lock for some
+//! A device of a terabyte has millions of blocks. They are copied in slices. Each holds the lock for some
 //! microseconds, and are summarized in cells. A row stands for one or several planes, a cell for some neighboring
 //! blocks.
 

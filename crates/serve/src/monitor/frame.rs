@@ -71,7 +71,7 @@ pub struct Client {
     pub address: String,
     /// Process at the other end of a Unix socket.
     pub pid: Option<u32>,
-    /// Name of that process.
+    /// Name of the process.
     pub process: Option<String>,
     /// Real time since the client connected, in seconds.
     pub connected_s: f64,

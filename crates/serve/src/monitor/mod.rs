@@ -1,7 +1,7 @@
 //! The monitor: a web page, metrics and a control socket, on a separate thread.
 //!
-//! It samples the engine twice a second. Under the engine's lock it only copies data. It computes values, block maps
-//! and texts after releasing the lock. `docs/decisions/0021-monitor.md` gives the reasons for this design.
+//! The monitor samples the engine twice a second. Under the engine's lock it only copies data. It computes values,
+//! block maps and texts after releasing the lock. `docs/decisions/0021-monitor.md` gives the reasons for this design.
 
 pub mod blocks;
 pub mod client;

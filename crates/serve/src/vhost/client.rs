@@ -1,7 +1,8 @@
 //! A small vhost-user-blk client, for calibration, tests and load generation (`examples/vhost_load.rs`).
 //!
-//! It does in a few lines what QEMU and its guest do together: it shares memory, creates rings in it, and implements
-//! the driver's side of the rings. Each request slot has its own memory and three descriptors: header, payload, status.
+//! The client does in a few lines what QEMU and its guest do together: it shares memory, creates rings in it, and
+//! implements the driver's side of the rings. Each request slot has its own memory and three descriptors: header,
+//! payload, status.
 
 use std::fs::File;
 use std::io;

@@ -1,6 +1,6 @@
 //! The loop that serves all vhost-user clients. Its thread polls their rings, advances the device, and sends replies.
 //!
-//! It resembles the loop of NBD ([`crate::nbd::frontend`]), with rings in place of sockets. Polling a ring takes no
+//! This loop resembles that of NBD ([`crate::nbd::frontend`]), with rings in place of sockets. Polling a ring takes no
 //! system call. Clients wake the loop by an event only when it sleeps.
 
 use std::ops::Range;

@@ -165,7 +165,7 @@ pub struct Options {
     pub offset_increment: Option<Amount>,
     /// Name of the area that the job uses.
     pub filename: Option<String>,
-    /// Size of that area in bytes.
+    /// Size of the area in bytes.
     pub filesize: Option<u64>,
     /// Size of the region. A share refers to the device.
     pub size: Option<Amount>,

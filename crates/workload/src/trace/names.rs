@@ -6,7 +6,7 @@ use super::record::MOST_DEVICES;
 /// Maximum length of a name, which bounds the memory for all names. The same as in fio.
 const LONGEST: usize = 256;
 
-/// Names so far. Each consists of a text and a number, either of which may be unused.
+/// Names so far. Each consists of a text and a number. One of them may be unused.
 #[derive(Default)]
 pub(super) struct Names {
     /// Indexed by device.

@@ -61,7 +61,7 @@ impl Zipf {
     }
 }
 
-/// Returns `f(x) / x` for `expm1` and `log1p`, both of which are `x` to first order.
+/// Returns `f(x) / x` for `expm1` and `log1p`. Both are `x` to first order.
 #[inline]
 fn over_argument(f: fn(f64) -> f64, x: f64) -> f64 {
     if x.abs() > 1e-300 { f(x) / x } else { 1.0 }
