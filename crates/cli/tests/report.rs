@@ -169,5 +169,5 @@ fn invalid_comparisons_are_refused() {
     }
     let output = bench.run(&["compare", "a", "b"]);
     let warnings = String::from_utf8(output.stderr).unwrap();
-    assert!(warnings.contains("warning: the workload of b is not that of a"), "{warnings}");
+    assert!(warnings.contains("warning: the workload of b differs from that of a"), "{warnings}");
 }
