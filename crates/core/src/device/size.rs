@@ -4,7 +4,7 @@ use super::Options;
 use crate::cache::eviction::EvictionConfig;
 use crate::config::DeviceConfig;
 use crate::ftl::gc::trigger::TriggerConfig;
-use crate::ftl::gc::victim::VictimConfig;
+use crate::ftl::gc::victim::{Index, VictimConfig};
 use crate::ftl::gc::wear::WearConfig;
 use crate::ftl::temperature::TemperatureConfig;
 
@@ -56,12 +56,17 @@ fn victims(config: &DeviceConfig) -> u64 {
     let lists = |lists: u64| 8 * (blocks + planes * lists) + 4 * planes;
     let buckets = lists(u64::from(config.data_units_per_block()) + 1);
     let array = 8 * blocks + 24 * planes;
-    let one = match &config.gc.victim {
-        VictimConfig::Greedy(_) | VictimConfig::CostBenefit(_) | VictimConfig::External(_) => buckets,
-        VictimConfig::Fifo(_) => lists(1),
-        VictimConfig::Random(_) | VictimConfig::DChoices(_) => array,
+    // A policy of another program is not built for an estimate. It may need all tables.
+    let built_in = match &config.gc.victim {
+        VictimConfig::External(_) => None,
+        policy => policy.build(config, 0).ok(),
     };
-    let has_ages = matches!(config.gc.victim, VictimConfig::CostBenefit(_) | VictimConfig::External(_))
+    let one = match built_in.as_ref().map(|policy| policy.index()) {
+        None | Some(Index::Buckets) => buckets,
+        Some(Index::List) => lists(1),
+        Some(Index::Array) => array,
+    };
+    let has_ages = built_in.is_none_or(|policy| policy.has_ages())
         || matches!(config.gc.trigger, TriggerConfig::External(_))
         || matches!(config.gc.wear, WearConfig::External(_));
     let one = one + if has_ages { 16 * blocks } else { 0 };
