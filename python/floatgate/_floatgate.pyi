@@ -34,7 +34,7 @@ class _RunOptions(TypedDict):
     workloads: list[str]
     precondition: str | None
     saved: str | None
-    layout: str
+    prewrite: str
     seed: int
     attribution: bool
     out: str | None

@@ -51,7 +51,7 @@ def test_options_without_effect_are_refused(tmp_path):
         fg.run("tiny", "rw=read number_ios=9", seed=-1)
     for options, text in [
         ({"seed": 1 << 64}, "seed=18446744073709551616: must be a whole number from 0 to 18446744073709551615"),
-        ({"prewrite": "odd"}, "prewrite=odd: invalid prewrite `odd`: expected none, even or allocation"),
+        ({"prewrite": "odd"}, "prewrite=odd: invalid value `odd`: expected none, even or allocation"),
         ({"series": "10"}, "series=10: `10` is no time"),
         ({"timeline": "5ms..1ms", "out": tmp_path / "out"}, "timeline=5ms..1ms: the span must end after its start"),
     ]:

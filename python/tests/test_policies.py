@@ -277,7 +277,7 @@ def test_a_scheduler_sees_waiting_operations():
 
     class Keeps(Ranks):
         def pick(self, queue, now):
-            assert not queue.flags.writable
+            assert not queue.flags.writeable
             assert len(queue) > 1
             assert (queue["since"] <= now).all()
             seen.append(queue)
@@ -383,7 +383,7 @@ def test_arrays_are_read_only_and_stay_valid():
 
     class Keeps(policies.Victim):
         def choose(self, plane, blocks, clock):
-            assert not blocks.flags.writable
+            assert not blocks.flags.writeable
             assert (np.diff(blocks["valid"].astype(int)) >= 0).all()
             assert (blocks["closed"] <= blocks["changed"]).all()
             assert (blocks["changed"] <= clock).all()

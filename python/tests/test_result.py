@@ -43,7 +43,7 @@ def test_tables_come_without_a_copy(result):
     column = result.requests()["latency_ps"].chunk(0)
     array = column.to_numpy(zero_copy_only=True)
     assert array.dtype == np.uint64
-    assert not array.flags.writable
+    assert not array.flags.writeable
     assert array.ctypes.data == column.buffers()[1].address
 
 
@@ -85,12 +85,12 @@ def test_load_refuses_other_files(tmp_path):
     with pytest.raises(fg.ResultError, match="cannot read"):
         fg.load(tmp_path)
     (tmp_path / "summary.json").write_text("{}")
-    with pytest.raises(fg.ResultError, match="no result of Floatgate"):
+    with pytest.raises(fg.ResultError, match="not a result of Floatgate"):
         fg.load(tmp_path)
 
 
 def test_warnings_of_a_result_are_emitted():
-    with pytest.warns(fg.FloatgateWarning, match="nothing arrived in the measured part"):
+    with pytest.warns(fg.FloatgateWarning, match="no request arrived in the measured part"):
         result = fg.run("tiny", "rw=read number_ios=100 ramp_time=10s")
     assert len(result.warnings) == 1
 

@@ -275,7 +275,7 @@ mod tests {
         assert_eq!(serde_json::from_str::<RunSpec>(least).unwrap(), expected);
         let wrong = least.replace("} }", "} }, \"prewrite\": \"odd\"");
         let error = serde_json::from_str::<RunSpec>(&wrong).unwrap_err().to_string();
-        assert!(error.contains("invalid layout `odd`: expected none, even or allocation"), "{error}");
+        assert!(error.contains("invalid value `odd`: expected none, even or allocation"), "{error}");
     }
 
     /// Fails if the page is out of date. With `FLOATGATE_BLESS=1`, writes it first.

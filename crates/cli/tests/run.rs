@@ -398,7 +398,7 @@ fn a_layout_writes_the_data_that_the_workload_reads() {
     says(&[READS, "--prewrite", "even"], "--precondition fill writes all data");
     says(
         &[READS, "--prewrite", "odd", "--precondition", "none"],
-        "invalid layout `odd`: expected none, even or allocation",
+        "invalid value `odd`: expected none, even or allocation",
     );
     let endless = "rw=randread bs=4k runtime=1s time_based";
     says(&[endless, "--precondition", "none", "--prewrite", "even"], "`runtime` cannot end it");

@@ -107,7 +107,7 @@ fn an_even_layout_that_would_fill_a_plane_is_refused() {
     let units = u64::from(tight.ftl().map.len());
     let script: Vec<_> = (0..units / 4).map(|index| (Read, index * 4, 1)).collect();
     let refused = prewrite_now(&mut tight, Prewrite::Even, &[&script]).unwrap_err();
-    assert!(refused.contains("give the device more over-provisioning, or use layout `allocation`"), "{refused}");
+    assert!(refused.contains("give the device more over-provisioning, or use `allocation`"), "{refused}");
     assert_eq!(held(&tight), []);
     assert_eq!(prewrite_now(&mut tight, Prewrite::Allocation, &[&script]), Ok(units / 4));
 }

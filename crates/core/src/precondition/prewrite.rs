@@ -29,7 +29,7 @@ impl std::str::FromStr for Prewrite {
             "none" => Ok(Prewrite::None),
             "even" => Ok(Prewrite::Even),
             "allocation" => Ok(Prewrite::Allocation),
-            _ => Err(format!("invalid layout `{text}`: expected none, even or allocation")),
+            _ => Err(format!("invalid value `{text}`: expected none, even or allocation")),
         }
     }
 }
