@@ -279,6 +279,27 @@ fn an_interrupted_run_has_a_result() {
     assert_eq!(summary["requests"]["all"]["count"], lines as u64 - 1);
 }
 
+/// The counters start again at the end of `ramp_time`, while suspended programs have time left that was counted before.
+#[test]
+fn operations_that_are_suspended_after_the_ramp_keep_utilization_within_bounds() {
+    let job =
+        "rw=randrw norandommap=1 bs=4k rate_iops=5000,35000 rate_process=poisson runtime=0.1 time_based ramp_time=0.3";
+    let device = ["geometry.channels=2", "geometry.blocks=16", "capacity.logical=2GiB"];
+    let bench = Bench::calling(&["run", "tlc-nvme"], &[]);
+    for seed in ["1", "2"] {
+        let overrides = device.iter().flat_map(|over| ["--set", over]);
+        let arguments = ["--precondition", "steady", "--seed", seed, "--json"].into_iter().chain(overrides);
+        let output = bench.run(&[job].into_iter().chain(arguments).collect::<Vec<_>>());
+        assert!(output.status.success(), "{}", stderr(&output));
+        let summary: Value = serde_json::from_slice(&output.stdout).unwrap();
+        for (of, part) in [("channels", "data"), ("dies", "cell"), ("dies", "register_held")] {
+            let share = &summary["utilization"][of][part];
+            let [min, max] = ["min", "max"].map(|key| share[key].as_f64().unwrap());
+            assert!((0.0..=1.0).contains(&min) && (0.0..=1.0).contains(&max), "{of}, {part}: {share}");
+        }
+    }
+}
+
 /// Reads of an empty device take no simulated time, so a time limit never ends them.
 #[test]
 fn a_run_whose_time_does_not_advance_is_refused() {

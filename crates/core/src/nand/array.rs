@@ -690,7 +690,7 @@ impl Array {
         let state = &mut self.units[unit];
         state.phase = Phase::Cell;
         state.cells += cell;
-        self.time_of_die(plane).cell += cell;
+        add_to(&mut self.time_of_die(plane).cell, cell);
         self.add_busy(unit, from, end);
         self.events.set(unit.0, end);
         self.stamp_release(unit);
@@ -843,6 +843,17 @@ impl Array {
         self.die_time.fill(DieTime::default());
         self.reset_busy();
     }
+}
+
+/// Adds a span to a sum. The sum is negative if [`Array::reset_times`] has removed the time of a phase that was cut
+/// later, so it wraps.
+const fn add_to(sum: &mut Time, span: Time) {
+    sum.0 = sum.0.wrapping_add(span.0);
+}
+
+/// Subtracts a span from a sum, which wraps as in [`add_to`].
+const fn subtract_from(sum: &mut Time, span: Time) {
+    sum.0 = sum.0.wrapping_sub(span.0);
 }
 
 /// Converts a time to a signed number, for additions and subtractions. The range is 106 days.

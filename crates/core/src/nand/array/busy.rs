@@ -3,7 +3,7 @@
 //! [`Array`](super::Array) records every phase here when it starts, with its end, if cache commands, suspension or
 //! interleaved commands are enabled. Otherwise the phases of a LUN follow one another, so their sum is its busy time.
 
-use super::{Array, signed};
+use super::{Array, add_to, signed, subtract_from};
 use crate::config::DeviceConfig;
 use crate::sim::id::{ExecUnitId, LunId};
 use crate::sim::table::Table;
@@ -30,7 +30,7 @@ impl BusyTime {
         if from < self.until {
             return self.add_overlapping(from, to);
         }
-        self.booked += to - from;
+        add_to(&mut self.booked, to - from);
         self.until = to;
     }
 
@@ -41,7 +41,7 @@ impl BusyTime {
             debug_assert!(self.gap.0 <= from, "more than one transfer before cells that resume");
             self.gap.0 = from + filled;
         }
-        self.booked += filled + to.since(self.until);
+        add_to(&mut self.booked, filled + to.since(self.until));
         self.until = self.until.max(to);
     }
 
@@ -54,7 +54,7 @@ impl BusyTime {
 
     /// Removes the recorded time after `at`.
     fn cut(&mut self, at: Time) {
-        self.booked = Time(self.booked.0 - self.until.since(at).0);
+        subtract_from(&mut self.booked, self.until.since(at));
         self.until = self.until.min(at);
     }
 

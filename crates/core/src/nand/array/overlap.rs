@@ -1,7 +1,7 @@
 //! Overlapping operations in one unit: the next operation is pipelined after the current one (read cache, cache
 //! program), or reads suspend a program or an erase. See docs/model/commands.md.
 
-use super::{Array, Cycles, Kind, LunState, Operation, Outcome, Phase};
+use super::{Array, Cycles, Kind, LunState, Operation, Outcome, Phase, add_to, subtract_from};
 use crate::config::advanced::Suspend;
 use crate::nand::busy_time::{Holder, OperationTimes, Wait};
 use crate::sim::id::{ExecUnitId, LunId};
@@ -189,7 +189,7 @@ impl Array {
         let mut begin = moved;
         self.add_busy(unit, now, moved);
         if kind == Kind::Read {
-            self.time_of_die(plane).cell += cell;
+            add_to(&mut self.time_of_die(plane).cell, cell);
             self.add_busy(unit, moved, moved + cell);
         } else {
             begin = begin.max(self.events.time_of(unit.0).unwrap_or(now));
@@ -228,7 +228,7 @@ impl Array {
             (end.max(now), end.since(now))
         } else {
             let begin = moved.max(now);
-            self.time_of_die(plane).cell += work;
+            add_to(&mut self.time_of_die(plane).cell, work);
             self.add_busy(unit, begin, begin + work);
             (begin + work, work)
         };
@@ -278,7 +278,7 @@ impl Array {
         let held = now - state.held_since - state.cells;
         (state.phase, state.held_since, state.beside) = (Phase::Suspending, now, Beside::Suspended);
         let time = self.time_of_die(plane);
-        time.cell = Time(time.cell.0 - left.0);
+        subtract_from(&mut time.cell, left);
         time.register_held += held;
         self.cut_busy(unit, now);
         let turn = self.book_turn(unit, lun, now);
@@ -343,7 +343,7 @@ impl Array {
         });
         self.take_members_back(unit);
         let plane = self.overlaps[unit].other.plane;
-        self.time_of_die(plane).cell += left;
+        add_to(&mut self.time_of_die(plane).cell, left);
         self.take_up(unit, left, holder, now);
         let begin = now + by.resume.time();
         self.resume_busy(unit, now, begin, begin + left);
