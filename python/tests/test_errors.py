@@ -52,7 +52,7 @@ def test_options_without_effect_are_refused(tmp_path):
     for options, text in [
         ({"seed": 1 << 64}, "seed=18446744073709551616: must be a whole number from 0 to 18446744073709551615"),
         ({"prewrite": "odd"}, "prewrite=odd: invalid value `odd`: expected none, even or allocation"),
-        ({"series": "10"}, "series=10: `10` is no time"),
+        ({"series": "10"}, "series=10: `10` is not a time"),
         ({"timeline": "5ms..1ms", "out": tmp_path / "out"}, "timeline=5ms..1ms: the span must end after its start"),
     ]:
         with pytest.raises(fg.OptionError, match=f"^{text}"):

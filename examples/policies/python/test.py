@@ -34,7 +34,7 @@ class Policies(unittest.TestCase):
     def test_errors_suggest_them(self):
         with self.assertRaisesRegex(fg.ConfigError, "did you mean `deadline`"):
             fg.Device("tiny", {"scheduler": "deadlin"})
-        with self.assertRaisesRegex(fg.OptionError, "take another name"):
+        with self.assertRaisesRegex(fg.OptionError, "use another name"):
             fg.policies.register("deadline")(NewestFirst)
 
     def test_the_command_knows_them(self):

@@ -17,9 +17,9 @@ const STARTS: [&str; 5] = [
 /// Regular expressions of a construction, and of the text after it with which it is good English. Then the limits on
 /// the number of lines in comments and in Markdown.
 const CONSTRUCTIONS: [(&str, &str, [usize; 2]); 18] = [
-    (r"[.;:] (What|Where|Whether|Of|Who) [a-z]", "^$", [3, 29]),
-    (r"\b[Ww]here (it|that|they|there|no|nothing|some|one|all|not)\b", "^$", [3, 6]),
-    (r"\bof (that|those|which|whom|what)\b", "^$", [22, 10]),
+    (r"[.;:] (What|Where|Whether|Of|Who) [a-z]", "^$", [3, 24]),
+    (r"\b[Ww]here (it|that|they|there|no|nothing|some|one|all|not)\b", "^$", [3, 4]),
+    (r"\bof (that|those|which|whom|what)\b", "^$", [22, 8]),
     (r"\b(is|are|was|were) told\b|\btells? (of|how|what|which|whether|that|apart)\b", "^$", [1, 0]),
     (r"\b(go(es)?|went|gone) on\b", "^$", [0, 6]),
     (r"\b(is|are|was|were) there\b", r"^ (an?|any|no|is|are)\b", [0, 4]),
@@ -28,11 +28,11 @@ const CONSTRUCTIONS: [(&str, &str, [usize; 2]); 18] = [
     (r"\b(is|are) no ", "^(longer|more|less|such|later|earlier|one|way|[^a-z])", [6, 5]),
     (r"\bas (it|they) (is|are|was|were)\b", "^$", [5, 0]),
     (r"\b(anew|for ever|meanwhile)\b", "^$", [0, 2]),
-    (r"\b[Cc]lean(ing|ings|ed)\b", "^ efficiency", [1, 20]),
-    (r"\bstale\b|\b[Ss]upersed", "^$", [0, 5]),
-    (r"\b(lin(e|es|ed|ing) up|in line|line of)\b", "^$", [20, 5]),
-    (r"\b([Bb]ooks?|[Ss]tock|kicks?)\b", "^$", [2, 6]),
-    (r"\bin the place of\b|\bbesides?\b", "^$", [1, 2]),
+    (r"\b[Cc]lean(ing|ings|ed)\b", "^ efficiency", [1, 12]),
+    (r"\bstale\b|\b[Ss]upersed", "^$", [0, 4]),
+    (r"\b(lin(e|es|ed|ing) up|in line|line of)\b", "^$", [20, 4]),
+    (r"\b([Bb]ooks?|[Ss]tock|kicks?)\b", "^$", [2, 4]),
+    (r"\bin the place of\b|\bbesides?\b", "^$", [1, 0]),
     (r"\b(on (its|their) way|in hand|in the making|under way)\b", "^$", [0, 1]),
     (r"\b([Nn]obody|[Ss]omebody|[Ww]hoever|[Ww]hom)\b", "^$", [0, 2]),
 ];
