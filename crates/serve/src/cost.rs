@@ -26,8 +26,8 @@ pub struct Cost {
     /// Amount in ns by which the cost is lower for a client that polls for replies, compared with an immediate wake-up.
     /// `None` if clients cannot indicate polling.
     pub waking: Option<f64>,
-    /// True during calibration. The client's own factor ([`Requesting::scale`](crate::lateness::Requesting::scale)) is then
-    /// ignored.
+    /// True during calibration. The client's own factor ([`Requesting::scale`](crate::lateness::Requesting::scale)) is
+    /// then ignored.
     pub is_provisional: bool,
 }
 
