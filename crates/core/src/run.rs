@@ -33,7 +33,7 @@ pub enum RunError {
         submitted: u64,
         /// Number of requests that completed.
         completed: u64,
-        /// Description of the obstacle for the other requests.
+        /// Reason why the other requests did not complete.
         stall: String,
     },
     /// The device did more work than it can, which is a defect of the model.

@@ -74,7 +74,7 @@ impl Workload {
         Ok(Workload::new(vec![Box::new(trace)], name, None))
     }
 
-    /// Opens the jobs of a text. `others` is the number of jobs in the texts before it.
+    /// Opens the jobs that a text describes. `others` is the number of jobs in the texts before it.
     pub(super) fn words(
         others: usize,
         text: &str,

@@ -38,7 +38,7 @@ pub struct Work<'a> {
     pub luns: &'a [Time],
     /// Bytes of host writes and of host reads.
     pub bytes: [u64; 2],
-    /// Time for which the port of the controller's memory worked.
+    /// Time for which the port of the controller's memory was busy.
     pub memory: Time,
     /// Time for which each core worked.
     pub cores: &'a [Time],

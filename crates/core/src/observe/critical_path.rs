@@ -1,8 +1,8 @@
 //! Latency breakdowns for attribution: divide the time of each outstanding request and transaction into parts.
 //!
-//! A trail is a point in time, and the time before it divided into parts. Time is only added from that point on, so the
-//! parts add up to the length of the trail. A transaction starts with the trail of its request. The transaction that
-//! completes last passes its trail to the request, so the trail of a request is its critical path. See
+//! A path is a point in time, and the time before it divided into parts. Time is only added from that point on, so the
+//! parts add up to the length of the path. A transaction starts with the path of its request. The transaction that
+//! completes last passes its path to the request, so the path of a request is its critical path. See
 //! docs/model/attribution.md.
 
 use super::View;
@@ -45,7 +45,7 @@ impl Path {
         self.at = until;
     }
 
-    /// Returns the whole trail of a straight transaction: the trail of its request, with the parts of its wait and its
+    /// Returns the whole path of a straight transaction: the path of its request, with the parts of its wait and its
     /// operation from `self`.
     #[inline(always)]
     fn on_top_of(&self, request: &RequestPath) -> Path {
@@ -143,12 +143,12 @@ const STRAIGHT: [Part; 5] = [Part::Die, Part::Channel, Part::Gc, Part::Bus, Part
 /// Number of parts outside transactions: the first ones of [`Part::ALL`], up to the buffer.
 const FRONT: usize = Part::Buffer as usize + 1;
 
-/// State of an outstanding request: its trail up to the start of its next transaction.
+/// State of an outstanding request: its path up to the start of its next transaction.
 #[derive(Clone, Copy, Debug, Default)]
 struct RequestPath {
     at: Time,
     interface: [Time; FRONT],
-    /// True if all parts of the request have completed. Its trail is then in `CriticalPaths::settled`.
+    /// True if all parts of the request have completed. Its path is then in `CriticalPaths::settled`.
     settled: bool,
     /// Channels used, one bit per channel. Channels beyond 128 share bits with earlier ones.
     used: [u64; 2],
@@ -156,7 +156,7 @@ struct RequestPath {
 }
 
 impl RequestPath {
-    /// Returns the trail up to now.
+    /// Returns the path up to now.
     #[inline(always)]
     fn path(&self) -> Path {
         let mut parts = [Time::ZERO; Part::COUNT];
@@ -197,7 +197,7 @@ pub struct CriticalPaths {
 }
 
 impl CriticalPaths {
-    /// Creates the trails of an idle device.
+    /// Creates the paths of an idle device.
     pub fn new(config: &DeviceConfig) -> CriticalPaths {
         let needs = config.mapping.scheme.needs(config);
         let is_full_map = needs.translation.is_none() && !needs.whole_blocks;
@@ -214,7 +214,7 @@ impl CriticalPaths {
         }
     }
 
-    /// Returns the whole trail of a transaction, which is not straight from now on.
+    /// Returns the whole path of a transaction, which is not straight from now on.
     fn transaction(&mut self, id: TransactionId) -> &mut TransactionPath {
         let transaction = &mut self.transactions[id];
         if transaction.straight.is_some() {
@@ -227,13 +227,13 @@ impl CriticalPaths {
         transaction
     }
 
-    /// Returns the trail of a request whose last part was not completed by a transaction.
+    /// Returns the path of a request whose last part was not completed by a transaction.
     fn of_request(&self, id: RequestId) -> Path {
         let request = &self.requests[id];
         if request.settled { self.settled[id] } else { request.path() }
     }
 
-    /// Starts the trail of a request that entered the queue at `at`.
+    /// Starts the path of a request that entered the queue at `at`.
     pub fn enter(&mut self, id: RequestId, arrival: Time, at: Time) {
         let mut entered = RequestPath { at, ..RequestPath::default() };
         entered.interface[Part::HostQueue as usize] = at - arrival;
@@ -250,7 +250,7 @@ impl CriticalPaths {
         }
     }
 
-    /// Starts the trail of a transaction from the trail of its request, as straight if the device allows it. The
+    /// Starts the path of a transaction from the path of its request, as straight if the device allows it. The
     /// transaction has only a wait and its operation.
     #[inline(always)]
     fn begin_straight(&mut self, id: TransactionId, request: RequestId, now: Time) {
@@ -262,13 +262,13 @@ impl CriticalPaths {
         begun.path.at = self.requests[request].at;
     }
 
-    /// Returns `true` if the trails of flash reads start when they are queued on their LUN.
+    /// Returns `true` if the paths of flash reads start when they are queued on their LUN.
     #[inline(always)]
     pub fn skips_reads(&self) -> bool {
         self.reads_are_queued_at_once
     }
 
-    /// Starts the trail of a flash read from the trail of its request.
+    /// Starts the path of a flash read from the path of its request.
     #[inline]
     pub fn begin_read(&mut self, id: TransactionId, request: RequestId, now: Time) {
         if !self.reads_are_queued_at_once {
@@ -276,7 +276,7 @@ impl CriticalPaths {
         }
     }
 
-    /// Starts the trail of a write from the trail of its request. `is_alone` is true if the write covers the whole
+    /// Starts the path of a write from the path of its request. `is_alone` is true if the write covers the whole
     /// request.
     #[inline]
     pub fn begin_write(&mut self, id: TransactionId, request: RequestId, is_alone: bool, now: Time) {
@@ -288,7 +288,7 @@ impl CriticalPaths {
         }
     }
 
-    /// Starts the trail of a transaction of a request: from the trail of the transaction `from`, or from that of the
+    /// Starts the path of a transaction of a request: from the path of the transaction `from`, or from that of the
     /// request if `from` is `NONE`.
     pub fn begin(&mut self, id: TransactionId, request: RequestId, from: TransactionId, now: Time) {
         let path = match (request, from) {
@@ -418,7 +418,7 @@ impl CriticalPaths {
         }
     }
 
-    /// Stores the trail of a request whose parts have all completed, and which continues. `by` is the transaction that
+    /// Stores the path of a request whose parts have all completed, and which continues. `by` is the transaction that
     /// completed the last part, or `NONE`.
     pub fn settle(&mut self, id: RequestId, by: TransactionId) {
         let path = if by.is_none() { self.of_request(id) } else { self.transaction(by).path };
@@ -463,7 +463,7 @@ impl CriticalPaths {
     }
 }
 
-/// Returns the transaction whose trail includes the waits and operations of `id`. A read for a partial write counts for
+/// Returns the transaction whose path includes the waits and operations of `id`. A read for a partial write counts for
 /// the write. Garbage collection and map operations count for no transaction.
 fn bearer(transactions: &Transactions, id: TransactionId) -> Option<TransactionId> {
     match transactions[id].kind {

@@ -40,7 +40,7 @@ pub fn check_blocks(device: &Device, functional: bool) -> Result<(), String> {
         let full = if ftl.home(Lpn(0)).is_none() { in_state(BlockState::Failed) } else { 0 };
         let bad = in_state(BlockState::Bad) + full;
         if bad != blocks.iter().filter(|b| b.failed).count() {
-            return Err(format!("plane {plane}: {bad} bad blocks, but another number of failed ones"));
+            return Err(format!("plane {plane}: {bad} bad blocks differ from the number of failed ones"));
         }
         if free + open + closed + bad != per_plane || open > frontiers {
             return Err(format!("plane {plane}: {free} blocks free, {open} open, {closed} closed of {per_plane}"));

@@ -44,7 +44,8 @@ fn lines(files: &[(String, String)], prose: impl Fn(&str, &str) -> Option<String
         let kind = super::kind_of(path);
         for (number, line) in text.lines().enumerate() {
             // "There is no room" is idiomatic, unlike "it is no room".
-            let line = line.trim_start().replace("here is no ", "here is not ").replace("here are no ", "here are not ");
+            let line =
+                line.trim_start().replace("here is no ", "here is not ").replace("here are no ", "here are not ");
             found.extend(prose(kind, &line).map(|prose| (format!("{path}:{}", number + 1), prose)));
         }
     }
