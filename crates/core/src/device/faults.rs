@@ -14,19 +14,19 @@ use crate::sim::time::Time;
 use crate::work::{Fifo, Kind, Task, Transaction};
 
 impl Device {
-    /// Makes the next operation of the kind and at the address of `ppn` fail, once.
+    /// Makes the next operation of the kind and at the address of `fault` fail, once.
     ///
     /// # Errors
     ///
     /// Returns an error if the device file has no `[faults]`, if the address does not exist, or if too many requested
     /// faults have not occurred yet.
-    pub fn fail_next(&mut self, ppn: InjectedFault) -> Result<(), String> {
-        if let Some((name, count)) = self.config.lacks(&ppn) {
-            return Err(format!("{ppn}: the device has {count} {name} there, numbered from 0"));
+    pub fn fail_next(&mut self, fault: InjectedFault) -> Result<(), String> {
+        if let Some((name, count)) = self.config.lacks(&fault) {
+            return Err(format!("{fault}: the device has {count} {name} there, numbered from 0"));
         }
         let none = "the device has no table [faults], so it keeps no reserve for failures; add the table, which may \
                     be empty (--set faults.program_rate=0)";
-        self.ftl.faults.as_mut().ok_or_else(|| none.to_owned())?.inject(ppn)
+        self.ftl.faults.as_mut().ok_or_else(|| none.to_owned())?.inject(fault)
     }
 
     /// Returns the time at which the device became read-only, if it is.
