@@ -4,16 +4,19 @@ pub mod interrupt;
 pub mod progress;
 pub mod report;
 mod why;
+mod worn;
 
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 use floatgate_core::config::units::Duration;
+use floatgate_core::lifetime::Until;
 use floatgate_core::metrics::summary::Summary;
 use floatgate_core::precondition::Prewrite;
 use floatgate_core::sim::text::escaped_lines;
 use floatgate_run::chosen::Chosen;
+use floatgate_run::lifetime;
 use floatgate_run::seeds::SeedRuns;
 use floatgate_run::session::{Finished, Session};
 use floatgate_run::span::Span;
@@ -76,6 +79,13 @@ pub struct RunArgs {
     /// Each result is written to DIR/seed-N.
     #[arg(long, value_name = "N|A..B", conflicts_with_all = ["seed", "json"], requires = "out")]
     seeds: Option<Seeds>,
+    /// Repeat the workload without simulated time until EVENT, and show how the device wears out
+    ///
+    /// worn-out: too few good blocks are left for the data of the host. first-expiry: a block has to be erased more
+    /// often than it endures. erases=N: N blocks were erased. drive-writes=N: the host has written the capacity N
+    /// times. The result is printed, and written to DIR/lifetime.json. See docs/model/wear.md.
+    #[arg(long, value_name = "EVENT")]
+    until: Option<Until>,
     /// Write the result to DIR/summary.json and DIR/report.html
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -139,6 +149,7 @@ impl RunArgs {
             save_state: self.save_state.clone(),
             seed: self.seed,
             seeds: self.seeds,
+            until: self.until,
             attribution: !self.no_attribution,
             out: self.out.clone(),
             detail: self.detail.spec(),
@@ -194,6 +205,9 @@ pub fn run(args: &RunArgs, given: Vec<String>) -> Result<(), Failure> {
     let interrupt = Interrupt::install()?;
     let traces = Traces::new(spec.traces.clone(), interrupt.stop());
     let terminal = Terminal::new(interrupt);
+    if spec.until.is_some() {
+        return run_lifetimes(&spec, &traces, &chosen, &terminal, args.json);
+    }
     match &spec.seeds {
         Some(_) => run_seeds(&spec, &traces, &chosen, &terminal),
         None => run_one(&spec, &traces, chosen, &terminal, args.json),
@@ -218,6 +232,19 @@ fn run_seeds(spec: &RunSpec, traces: &Traces, chosen: &Chosen, terminal: &Termin
         run_one(spec, traces, chosen.clone(), terminal, false)?;
     }
     write(&escaped_lines(&runs.comparison()?.text()))
+}
+
+/// Wears the device out with each seed, and prints the result, as JSON if `json`.
+fn run_lifetimes(
+    spec: &RunSpec,
+    traces: &Traces,
+    chosen: &Chosen,
+    terminal: &Terminal,
+    json: bool,
+) -> Result<(), Failure> {
+    let lifetimes = lifetime::run(spec, traces, chosen, terminal)?;
+    write(&if json { lifetimes.to_json() } else { worn::text(&lifetimes) })?;
+    if lifetimes.runs.iter().all(|run| run.complete) { Ok(()) } else { Err(Failure::Ended) }
 }
 
 /// Prints the result.

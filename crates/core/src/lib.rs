@@ -12,6 +12,7 @@ pub mod durability;
 pub mod external;
 pub mod ftl;
 pub mod host;
+pub mod lifetime;
 pub mod metrics;
 pub mod nand;
 pub mod observe;

@@ -12,6 +12,7 @@ pub use crate::metrics::summary::Reached;
 use crate::sim::id::{Lpn, PlaneId};
 
 pub use jobs::precondition_with;
+pub(crate) use jobs::{ends_by_time_alone, serve_all};
 pub use prewrite::{Prewrite, prewrite};
 pub use progress::OnProgress;
 use progress::{PROGRESS_EVERY, STOPPED, amplification, fill, go_on};

@@ -29,6 +29,7 @@ pub mod failure;
 pub mod files;
 pub mod frontend;
 mod iolog;
+pub mod lifetime;
 pub mod memory;
 pub mod output;
 pub mod seeds;

@@ -221,6 +221,27 @@ pub fn new_device(chosen: &Chosen, seed: u64, attribution: bool, requested: &str
         .map_err(|error| Subject::Device.stopped(Failure::mistake(format!("{}: {error}", chosen.spec.called()))))
 }
 
+/// Builds the device of a specification, and brings it into the state before its run.
+pub(crate) fn prepared_device(
+    spec: &RunSpec,
+    traces: &Traces,
+    chosen: &Chosen,
+    frontend: &dyn Frontend,
+) -> Result<Device, Stopped> {
+    match &spec.state {
+        StateSpec::Saved(path) => {
+            let loaded = state::load(path, chosen, device_options(spec.seed, false), frontend);
+            Ok(loaded.map_err(Subject::Precondition.stop())?.0)
+        }
+        StateSpec::Precondition(text) => {
+            let mut device = new_device(chosen, spec.seed, false, text)?;
+            let reached = precondition(text, traces, spec.seed, &mut device, frontend);
+            reached.map_err(Subject::Precondition.stop())?;
+            Ok(device)
+        }
+    }
+}
+
 /// Brings a new device into the state `requested`, for callers that do not run a [`Session`].
 pub fn prepare(
     requested: &str,

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use floatgate_core::config::units::Duration;
+use floatgate_core::lifetime::Until;
 use floatgate_core::metrics::series::Width;
 use floatgate_core::precondition::{Precondition, Prewrite};
 use floatgate_workload::file::Stop;
@@ -45,6 +46,9 @@ pub struct RunSpec {
     /// Seed of all random numbers.
     #[serde(default = "first_seed")]
     pub seed: u64,
+    /// Event that ends a lifetime: the workloads are repeated without simulated time. `None` for a run in simulated time.
+    #[serde(default, with = "as_text::optional")]
+    pub until: Option<Until>,
     /// Seeds of several runs, which replace `seed`.
     #[serde(default, with = "as_text::optional")]
     pub seeds: Option<Seeds>,
@@ -248,6 +252,7 @@ impl RunSpec {
             prewrite: Prewrite::default(),
             save_state: None,
             seed: first_seed(),
+            until: None,
             seeds: None,
             attribution: true,
             out: None,
@@ -266,6 +271,7 @@ impl RunSpec {
         self.traces.check()?;
         self.check_pipes()?;
         self.check_prewrite()?;
+        self.check_until()?;
         let given = self.traces.given();
         let mut texts = self.workloads.iter().map(String::as_str).chain(self.state.precondition());
         if given.is_empty() || texts.any(workload::is_trace) {
@@ -288,6 +294,26 @@ impl RunSpec {
         match (self.seeds, &self.out) {
             (Some(_), None) => Err(Failure::mistake(SEEDS_NEED_OUT)),
             _ => Ok(()),
+        }
+    }
+
+    /// Refuses options of simulated time for a lifetime, which has none.
+    fn check_until(&self) -> Result<(), Failure> {
+        let Some(until) = self.until else { return Ok(()) };
+        let DetailSpec { requests, series, timeline } = &self.detail;
+        let given = [
+            ("--prewrite", self.prewrite != Prewrite::None),
+            ("--save-state", self.save_state.is_some()),
+            ("--requests", requests.is_some()),
+            ("--series", series.is_some()),
+            ("--timeline", timeline.is_some()),
+        ];
+        match given.iter().find(|(_, given)| *given) {
+            Some((option, _)) => Err(Failure::mistake(format!(
+                "{option} has no effect with --until {until}, which repeats the workload without simulated time; omit \
+                 one of them"
+            ))),
+            None => Ok(()),
         }
     }
 
@@ -343,6 +369,9 @@ impl RunSpec {
         }
         if self.prewrite != Prewrite::None {
             arguments.extend(["--prewrite".to_owned(), self.prewrite.to_string()]);
+        }
+        if let Some(until) = self.until {
+            arguments.extend(["--until".to_owned(), until.to_string()]);
         }
         if !self.attribution {
             arguments.push("--no-attribution".to_owned());

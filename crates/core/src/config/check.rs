@@ -8,7 +8,8 @@ use super::cells::CellMode;
 use super::error::{ConfigError, Problem};
 use super::units::{Bandwidth, BlockCount, Bytes, Duration, Frequency, OneOrMany, TransferRate};
 use super::{
-    BlockSummary, BusProtocol, Capacity, Concurrency, DeviceConfig, FaultsConfig, Firmware, Frontiers, WritePolicy,
+    BlockSummary, BusProtocol, Capacity, Concurrency, DeviceConfig, FaultsConfig, Firmware, Frontiers, WearOut,
+    WritePolicy,
 };
 use crate::ftl::temperature::TemperatureConfig;
 use crate::ftl::temperature::written::MAX_CLASSES;
@@ -475,6 +476,13 @@ impl Check<'_> {
         let rates = [("program", faults.program_rate), ("erase", faults.erase_rate), ("read", faults.read_rate)];
         for (name, rate) in rates {
             self.in_range(&format!("faults.{name}_rate"), rate, 0.0..=1.0, "it is a share of operations");
+        }
+        if let WearOut::Weibull { shape } = faults.wear_out {
+            self.in_range("faults.wear_out.weibull.shape", shape, 0.5..=100.0, "it is the shape of a distribution");
+        }
+        if faults.wear_out != WearOut::Limit && device.endurance() == 0 {
+            let what = "blocks of this device endure any number of erases; give nand.endurance, for example 3000";
+            self.refuse("faults.wear_out", "given", what);
         }
         for place in &faults.inject {
             if let Some((name, count)) = device.lacks(place) {

@@ -21,13 +21,15 @@ pub struct FaultsConfig {
     /// Share of program operations that fail, from 0 to 1. The block is then evacuated and never used again.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub program_rate: f64,
-    /// Share of erases that fail, from 0 to 1. The block is never used again. After `nand.endurance` erases of a block,
-    /// its next erase fails, too.
+    /// Share of erases that fail, from 0 to 1. The block is never used again.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub erase_rate: f64,
     /// Share of page reads with more wrong bits than can be corrected, from 0 to 1. The page then stays unreadable.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub read_rate: f64,
+    /// Consequence of reaching `nand.endurance` erases.
+    #[serde(skip_serializing_if = "WearOut::is_default")]
+    pub wear_out: WearOut,
     /// List of single faults. Each makes the next `program`, `erase` or `read` fail: anywhere, or in a plane, a block
     /// of a plane, or a page of a block. Examples: `"erase 3/12"`, `"read 3/12/63"`. Planes are numbered across the
     /// device.
@@ -41,8 +43,34 @@ impl Default for FaultsConfig {
             program_rate: 0.0,
             erase_rate: 0.0,
             read_rate: 0.0,
+            wear_out: WearOut::Limit,
             inject: Vec::new(),
         }
+    }
+}
+
+/// Consequence of reaching the endurance of a block.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub enum WearOut {
+    /// After `nand.endurance` erases of a block, its next erase fails, and the block is never used again. It is empty
+    /// then, because its valid data are moved before an erase.
+    #[default]
+    Limit,
+    /// Blocks beyond `nand.endurance` erases are counted, and are still used.
+    Count,
+    /// As `limit`, with an endurance for each block. It is drawn from a Weibull distribution with the mean
+    /// `nand.endurance` and this shape. The higher the shape, the less blocks differ.
+    Weibull {
+        /// Shape of the distribution, from 0.5 to 100.
+        #[schemars(range(min = 0.5, max = 100.0))]
+        shape: f64,
+    },
+}
+
+impl WearOut {
+    fn is_default(&self) -> bool {
+        *self == WearOut::Limit
     }
 }
 

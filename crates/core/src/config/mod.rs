@@ -46,7 +46,7 @@ use crate::ftl::temperature::TemperatureConfig;
 use crate::scheduler::SchedulerConfig;
 pub use builtin::{BUILTINS, Builtin, builtin, builtin_names};
 pub use error::{ConfigError, Place, Problem};
-pub use faults::{FaultKind, FaultsConfig, InjectedFault};
+pub use faults::{FaultKind, FaultsConfig, InjectedFault, WearOut};
 pub use figures::Figure;
 pub use load::{base_in, file_text, from_toml, from_toml_with, load, load_with};
 pub use reference::{example, reference_page};

@@ -13,6 +13,10 @@
 //! wherever there is any. Classes therefore need no further free blocks. With shared blocks, programs take one unit, so
 //! nothing is padded between classes.
 //!
+//! Wear leveling that migrates data (`gc.wear`) has one more of the f open blocks: the worn block that is being filled
+//! with cold data. A second worn block may be set aside while cold data are moved. It is taken only from blocks that the
+//! host could use, and is given back if the migration has to wait, so nothing waits for it.
+//!
 //! Translation pages have blocks of their own, M in each plane, which B above does not include. One of the M is the
 //! frontier, and one is kept free for moves. A translation page is a whole program, and a block holds P of them in the
 //! cell mode of these blocks. With N translation pages in a plane, one of the other blocks has an invalid page if and
@@ -51,10 +55,11 @@ impl DeviceConfig {
     /// Returns the number of blocks of a plane that are open for writes at a time.
     pub fn frontiers_per_plane(&self) -> u32 {
         let classes = self.temperature.classes();
-        match self.gc.frontiers {
+        let moved = match self.gc.frontiers {
             Frontiers::Separate => classes + 1,
             Frontiers::Single => classes,
-        }
+        };
+        moved + u32::from(self.gc.wear.migrates())
     }
 
     /// Returns the number of blocks of a plane for translation pages; 0 if the whole map is in memory.

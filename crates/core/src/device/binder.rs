@@ -52,7 +52,7 @@ impl Binder for Device {
             }
             Kind::Write => self.ftl.blocks.frontier_for_host(plane, transaction.temperature),
             Kind::GcWrite => self.frontier_of_copies(plane),
-            Kind::CopyBack => self.ftl.blocks.gc_frontier(plane),
+            Kind::CopyBack => self.frontier_of_back(transaction.ppn),
             Kind::MapWrite => self.ftl.blocks.map_frontier(plane),
             Kind::MapRead if !reads_a_page(transaction) => return Target::Alone,
             // The transfer of a summary is shorter than that of data.
@@ -156,7 +156,10 @@ impl Device {
     /// Returns the frontier of the next program of units that garbage collection has read.
     fn frontier_of_copies(&self, plane: PlaneId) -> FrontierId {
         let copies = &self.jobs[plane].moving.copies;
-        let first = copies.iter().find(|copy| self.ftl.blocks.is_valid(copy.from));
-        self.ftl.blocks.frontier_for_moved(plane, first.map_or(0, |copy| self.ftl.class_of(copy.lpn)))
+        let blocks = &self.ftl.blocks;
+        match copies.iter().find(|copy| blocks.is_valid(copy.from)) {
+            Some(copy) => blocks.frontier_for_copy(blocks.block_of(copy.from), self.ftl.class_of(copy.lpn)),
+            None => blocks.frontier_for_moved(plane, 0),
+        }
     }
 }

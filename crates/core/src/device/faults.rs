@@ -187,10 +187,10 @@ impl Device {
         self.ftl.retire(block);
     }
 
-    /// Resumes writes of the host after a failed block was chosen for evacuation, which frees the room that was
-    /// reserved for it.
+    /// Resumes writes of the host after the choice of a step has made room for them.
     pub(super) fn give_way(&mut self, plane: PlaneId) {
-        if std::mem::take(&mut self.jobs[plane].took_failed) {
+        if std::mem::take(&mut self.jobs[plane].made_room) {
+            self.ftl.refresh_ready(plane);
             self.unpark(plane);
             self.unpark_own();
         }

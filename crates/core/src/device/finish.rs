@@ -378,6 +378,9 @@ impl Device {
         }
         self.ftl.copy_loss(copy.from, copy.to);
         let block = self.ftl.blocks.block_of(copy.from);
+        if self.ftl.blocks.levels_wear() {
+            self.ftl.blocks.note_copied(block, self.ftl.blocks.block_of(copy.to), 1);
+        }
         let cause = self.ftl.blocks.block(block).moved_for;
         if self.move_in_map(&copy, cause) && self.ftl.shape().hooks.entries {
             self.with_scheme(|scheme, device| scheme.note_moved(device, Lpn(copy.lpn), copy.from));

@@ -99,7 +99,7 @@ impl Device {
     fn wants_step(&self, plane: PlaneId) -> bool {
         let job = &self.jobs[plane];
         let is_due = self.ftl.blocks.free_blocks(plane, Role::Data) <= self.ftl.shape().soft || !job.is_idle();
-        !job.busy && (is_due || self.has_failed(plane))
+        !job.busy && (is_due || self.has_failed(plane) || self.ftl.blocks.is_migrating(plane))
     }
 
     /// Continues garbage collection after the firmware has spent the time to choose a block.
@@ -120,7 +120,7 @@ impl Device {
             if self.ftl.shape().hooks.entries {
                 self.with_scheme(|scheme, device| scheme.update_moved(device, plane));
             }
-            if self.tasks.any_new() || self.jobs[plane].took_failed {
+            if self.tasks.any_new() || self.jobs[plane].made_room {
                 self.jobs[plane].coming = Some((step, class));
                 return self.tasks.push(Task::GiveWay(plane));
             }
@@ -130,7 +130,7 @@ impl Device {
         }
     }
 
-    /// Lets the host use the space that choosing a failed block has freed, then continues with the step.
+    /// Lets the host use the space that the choice of a step has freed, then continues with the step.
     pub(super) fn give_way_to_host(&mut self, plane: PlaneId) {
         self.give_way(plane);
         match self.tasks.any_new() {

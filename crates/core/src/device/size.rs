@@ -37,7 +37,7 @@ pub fn needed(config: &DeviceConfig, options: &Options) -> Needed {
     let of_plane = PER_PLANE + if options.attribution { PER_PLANE_OF_BREAKDOWNS } else { 0 };
     // State, valid count and erase count of each block, and the list of free blocks.
     let of_blocks = 16 * blocks;
-    let policies = victims(config) + config.mapping.scheme.bytes(config) + temperature(config, logical);
+    let policies = victims(config) + wear(config) + config.mapping.scheme.bytes(config) + temperature(config, logical);
     let tables = planes * of_plane + of_blocks + policies + buffer(config) + contents(config, options, units);
     // Map and reverse map have four bytes for each unit, and one bit that is set if the unit is valid.
     let mut maps = 4 * config.mapped_units() + 4 * units + units / 8;
@@ -48,6 +48,22 @@ pub fn needed(config: &DeviceConfig, options: &Options) -> Needed {
         maps += logical / 4;
     }
     Needed { tables, maps }
+}
+
+/// Returns the size of the tables of the wear policy.
+fn wear(config: &DeviceConfig) -> u64 {
+    let blocks = u64::from(config.total_blocks());
+    // An entry of an ordered set takes up to twice its own size.
+    let (of_free, of_cold, of_pools) = (2 * 16, 16 + 2 * 16, 12 + 4 * 8);
+    blocks
+        * match &config.gc.wear {
+            WearConfig::Unleveled(_) | WearConfig::External(_) => 0,
+            WearConfig::LeastErased(_) => of_free,
+            WearConfig::StaticThreshold(_) => of_cold,
+            WearConfig::DualPool(_) => of_cold + of_pools,
+            WearConfig::Agrawal(options) if options.migration => of_cold + 16,
+            WearConfig::Agrawal(_) => 0,
+        }
 }
 
 /// Returns the size of the tables of the victim policy; translation blocks have tables of their own.

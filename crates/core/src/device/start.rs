@@ -5,7 +5,7 @@ use crate::config::advanced::Waste;
 use crate::config::cells::CellMode;
 use crate::durability::flash::FlashEvent;
 use crate::ftl::mapping::PADDING;
-use crate::ftl::space::Role;
+use crate::ftl::space::{FrontierId, Role};
 use crate::metrics::counters::{ProgramCause, ReadCause};
 use crate::nand::array::{self, Operation, Spot};
 use crate::sim::id::{PlaneId, Ppn, RequestId, TransactionId};
@@ -258,16 +258,17 @@ impl Device {
         self.drop_invalid_copies(plane);
         let group = self.ftl.shape().units_per_program;
         let moving = &mut self.jobs[plane].moving;
-        let class = moving.copies.first().map_or(0, |copy| self.ftl.class_of(copy.lpn));
+        let first_copy = moving.copies.first().copied();
         let count = moving.copies.len().min(group as usize);
-        if count == 0 {
+        let Some(first_copy) = first_copy else {
             self.transactions.remove(id);
             self.jobs[plane].busy = false;
             self.clean(plane);
             return false;
-        }
+        };
         let free_blocks = self.ftl.blocks.free_blocks(plane, Role::Data);
-        let frontier = self.ftl.blocks.frontier_for_moved(plane, class);
+        let (from, class) = (self.ftl.blocks.block_of(first_copy.from), self.ftl.class_of(first_copy.lpn));
+        let frontier = self.ftl.blocks.frontier_for_copy(from, class);
         moving.writing = count;
         let first = self.ftl.bind_copies(frontier, &moving.copies[..count], group, |_, _, _| {});
         self.ftl.note_program(ProgramCause::Gc, count as u32);
@@ -304,7 +305,7 @@ impl Device {
             return self.start_read(id, ReadCause::Gc, at);
         }
         let free_blocks = self.ftl.blocks.free_blocks(plane, Role::Data);
-        let to = self.ftl.blocks.advance(self.ftl.blocks.gc_frontier(plane), page_units);
+        let to = self.ftl.blocks.advance(self.frontier_of_back(from), page_units);
         self.pad(to, 0);
         let job = &mut self.jobs[plane];
         for copy in &job.moving.back {
@@ -330,13 +331,19 @@ impl Device {
         self.put(at, operation)
     }
 
-    /// Returns `true` if copy-back can move the page `from` to the next page of the GC frontier. Both pages must be odd
+    /// Returns the frontier that copy-back moves a page of a victim to.
+    pub(super) fn frontier_of_back(&self, from: Ppn) -> FrontierId {
+        self.ftl.blocks.frontier_for_copy(self.ftl.blocks.block_of(from), 0)
+    }
+
+    /// Returns `true` if copy-back can move the page `from` to the next page of its frontier. Both pages must be odd
     /// or both even (restriction *b*). Skips a page of the frontier if this is necessary and the waste is allowed.
     fn make_parity_fit(&mut self, plane: PlaneId, from: Ppn) -> bool {
         let shape = *self.ftl.shape();
         let page_units = shape.units_per_page.divisor();
         let blind = self.config.nand.advanced.copy_back == Waste::Blind;
-        let next = self.ftl.blocks.next_ppn(self.ftl.blocks.gc_frontier(plane));
+        let frontier = self.frontier_of_back(from);
+        let next = self.ftl.blocks.next_ppn(frontier);
         let next_page = next.map_or(0, |ppn| self.page_in_block(ppn));
         let fits = (self.page_in_block(from) ^ next_page) & 1 == 0;
         let job = &mut self.jobs[plane];
@@ -350,7 +357,6 @@ impl Device {
         }
         job.gain -= cost;
         if let (false, Some(ppn)) = (fits, next) {
-            let frontier = self.ftl.blocks.gc_frontier(plane);
             self.ftl.waste(frontier, page_units, ProgramCause::WasteCopyback);
             self.program_ended(ppn, Role::Data);
         }
@@ -365,8 +371,8 @@ impl Device {
         let job = &self.jobs[plane];
         let valid = job.moving.back.iter().filter(|copy| self.ftl.blocks.is_valid(copy.from));
         let (Some(first), count) = (valid.clone().next(), valid.count() as u32) else { return false };
-        let frontier = self.ftl.blocks.gc_frontier(plane);
-        let next = self.ftl.blocks.next_ppn(frontier).map_or(0, |ppn| self.page_in_block(ppn));
+        let next = self.ftl.blocks.next_ppn(self.frontier_of_back(first.from));
+        let next = next.map_or(0, |ppn| self.page_in_block(ppn));
         let fits = (self.page_in_block(first.from) ^ next) & 1 == 0;
         let cost = page_units - count + if fits { 0 } else { page_units };
         let blind = self.config.nand.advanced.copy_back == Waste::Blind;

@@ -2,9 +2,10 @@
 
 use std::ops::Range;
 
-use super::Ftl;
+use super::faults::Faults;
 use super::gc::job::Job;
 use super::space::{Block, BlockState, InHand, RESERVE, Role};
+use super::{Ftl, Life};
 use crate::config::{DeviceConfig, FaultKind};
 use crate::sim::id::{BlockId, PlaneId, Ppn};
 
@@ -45,8 +46,9 @@ impl Ftl {
     /// or because the block has reached its endurance.
     pub fn erase_fails(&mut self, block: BlockId) -> bool {
         let has_failed = self.operation_fails(FaultKind::Erase, block, 0..u32::MAX);
-        let stands = self.faults.as_ref().map_or(0, |faults| faults.endurance);
-        has_failed || (stands > 0 && self.blocks.block(block).erases >= stands)
+        let erases = self.blocks.block(block).erases;
+        let wears_out = |faults: &Faults| !faults.only_counts && faults.endurance.is_reached(block, erases);
+        has_failed || self.faults.as_deref().is_some_and(wears_out)
     }
 
     fn operation_fails(&mut self, kind: FaultKind, block: BlockId, pages: Range<u32>) -> bool {
@@ -206,6 +208,39 @@ impl Ftl {
     pub fn retire(&mut self, block: BlockId) {
         self.forget_lost(block);
         self.blocks.set_bad(block);
+    }
+
+    /// Erases a block without dependents in functional mode. During a lifetime ([`Ftl::start_life`]), the erase may
+    /// fail.
+    pub(in crate::ftl) fn erase_or_retire_now(&mut self, block: BlockId) {
+        if self.life.is_none() {
+            return self.erase_now(block);
+        }
+        self.note_expiry(block);
+        if !self.erase_fails(block) {
+            return self.erase_now(block);
+        }
+        self.erase_failed(block);
+        let is_worn_out = !self.has_spare();
+        if let Some(life) = &mut self.life {
+            life.is_worn_out |= is_worn_out;
+        }
+    }
+
+    /// Counts a block that is erased for the first time after it has reached its endurance.
+    fn note_expiry(&mut self, block: BlockId) {
+        let (Some(faults), Some(life)) = (&self.faults, &mut self.life) else { return };
+        let erases = self.blocks.block(block).erases;
+        let expires = faults.endurance.is_reached(block, erases);
+        if expires && (erases == 0 || !faults.endurance.is_reached(block, erases - 1)) {
+            life.expired += 1;
+            life.first_expiry.get_or_insert(self.counters.host_units);
+        }
+    }
+
+    /// Starts a lifetime: from now on, erases of functional mode fail as those of timed mode do.
+    pub fn start_life(&mut self) {
+        self.life = Some(Life::default());
     }
 
     /// Retires a block whose erase has failed.

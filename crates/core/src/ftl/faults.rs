@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 use super::allocation::AllocationConfig;
-use crate::config::{DeviceConfig, FaultKind, InjectedFault};
+use crate::config::{DeviceConfig, FaultKind, InjectedFault, WearOut};
 use crate::nand::media::LOST;
 use crate::sim::id::BlockId;
 use crate::sim::rng::Rng;
@@ -41,6 +41,42 @@ impl Chance {
     }
 }
 
+/// Erases that the blocks of a device endure.
+#[derive(Clone, Debug)]
+pub(super) enum Endurance {
+    /// Any number.
+    Unlimited,
+    /// The same number for all blocks.
+    Same(u32),
+    /// A number for each block.
+    Each(Vec<u32>),
+}
+
+impl Endurance {
+    fn new(device: &DeviceConfig, wear_out: WearOut, seed: u64) -> Endurance {
+        match (wear_out, device.endurance()) {
+            (_, 0) => Endurance::Unlimited,
+            (WearOut::Limit | WearOut::Count, endurance) => Endurance::Same(endurance),
+            (WearOut::Weibull { shape }, endurance) => {
+                let mut rng = Rng::new(seed, "faults-endurance");
+                // The mean of the distribution is scale * gamma(1 + 1 / shape).
+                let scale = f64::from(endurance) / libm::tgamma(1.0 + 1.0 / shape);
+                let mut draw = || scale * libm::pow(-libm::log(1.0 - rng.unit()), 1.0 / shape);
+                Endurance::Each((0..device.total_blocks()).map(|_| (draw().round_ties_even() as u32).max(1)).collect())
+            }
+        }
+    }
+
+    /// Returns `true` if a block cannot be erased once more after `erases` erases.
+    pub(super) fn is_reached(&self, block: BlockId, erases: u32) -> bool {
+        match self {
+            Endurance::Unlimited => false,
+            Endurance::Same(endurance) => erases >= *endurance,
+            Endurance::Each(endurance) => erases >= endurance[block.index()],
+        }
+    }
+}
+
 /// Failures of a device, and the damage that they have done.
 #[derive(Clone, Debug)]
 pub struct Faults {
@@ -50,8 +86,10 @@ pub struct Faults {
     pub(super) configured: Vec<(InjectedFault, bool)>,
     /// Faults that were injected while the device ran, and have not occurred.
     pub(super) injected: Vec<InjectedFault>,
-    /// Erases that a block endures; 0: unlimited.
-    pub(super) endurance: u32,
+    /// Erases that blocks endure.
+    pub(super) endurance: Endurance,
+    /// True if blocks beyond their endurance are still used.
+    pub(super) only_counts: bool,
     /// Uncorrectable units, by physical address.
     pub(super) lost: BTreeSet<u32>,
     /// Blocks that wait for their evacuation, in the order in which they failed.
@@ -87,7 +125,8 @@ impl Faults {
             ],
             configured: config.inject.iter().map(|&fault| (fault, true)).collect(),
             injected: Vec::new(),
-            endurance: device.endurance(),
+            endurance: Endurance::new(device, config.wear_out, seed),
+            only_counts: config.wear_out == WearOut::Count,
             lost: BTreeSet::new(),
             waiting: Vec::new(),
             owed: vec![0; device.total_planes() as usize],
@@ -157,6 +196,9 @@ impl Faults {
             chance.rng.words().iter().try_for_each(|&word| out.u64(word))?;
         }
         self.configured.iter().try_for_each(|(_, to_come)| out.u8(u8::from(*to_come)))?;
+        if let Endurance::Each(endurance) = &self.endurance {
+            endurance.iter().try_for_each(|&erases| out.u32(erases))?;
+        }
         out.u64(self.factory_bad)?;
         out.u32(self.lost.len() as u32)?;
         self.lost.iter().try_for_each(|&fault| out.u32(fault))
@@ -173,6 +215,11 @@ impl Faults {
         }
         for fault in &mut self.configured {
             fault.1 = input.u8()? != 0;
+        }
+        if let Endurance::Each(endurance) = &mut self.endurance {
+            for erases in endurance {
+                *erases = input.u32()?;
+            }
         }
         self.factory_bad = input.count("factory bad blocks")?;
         self.lost.clear();

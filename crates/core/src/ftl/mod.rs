@@ -60,6 +60,8 @@ pub struct Ftl {
     pub sequence: u64,
     /// Number of logical units of the host. Those of the device itself follow them.
     pub host_units: u32,
+    /// Expiry of blocks, during a lifetime in functional mode.
+    pub life: Option<Life>,
     shape: Shape,
     /// Planes that take host writes, by position in the order of the allocation. Used only if the scheme does not fix
     /// planes.
@@ -70,6 +72,17 @@ pub struct Ftl {
     filling: Vec<PlaneId>,
     /// Reused memory for the copies of functional garbage collection.
     copies: Vec<CopySource>,
+}
+
+/// Expiry of blocks, during a lifetime in functional mode.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Life {
+    /// Number of blocks that were erased beyond their endurance, or would have been.
+    pub expired: u64,
+    /// Units that the host had written at the first of them.
+    pub first_expiry: Option<u64>,
+    /// True if the good blocks can no longer hold all data of the host. Nothing may be written any more.
+    pub is_worn_out: bool,
 }
 
 /// Parameters of the device that the FTL often needs.
@@ -164,6 +177,7 @@ impl Ftl {
             media: verify.then(|| Media::new(device)),
             faults: Faults::new(device, seed).map(Box::new),
             sequence: 0,
+            life: None,
             host_units: device.logical_units() as u32,
             least_erased: PlaneSet::new(planes),
             ready,
@@ -371,6 +385,11 @@ impl Ftl {
         self.counters.victim_valid_units += u64::from(self.blocks.block(victim).valid);
         self.counters.free_blocks_at_choice += u64::from(self.blocks.free_blocks(plane, Role::Data) + erasing);
         self.counters.open_units_at_choice += u64::from(self.blocks.open_units(plane, Role::Data));
+    }
+
+    /// Counts a cold block whose data are moved into worn blocks.
+    pub fn note_migration(&mut self) {
+        self.counters.migrations += 1;
     }
 
     /// Writes a whole or a partial unit at once, in functional mode. Writes the sectors from `first` to before `end`.
@@ -676,6 +695,9 @@ impl Ftl {
                 self.collect_until(plane, self.shape.soft + 1);
             }
             self.pad(self.blocks.gc_frontier(plane), group);
+            if self.blocks.has_wear_frontier() {
+                self.pad(self.blocks.wear_frontier(plane), group);
+            }
             self.refresh_ready(plane);
         }
         self.with_scheme(|scheme, ftl| scheme.seal(ftl, &mut |_, _, _| {}));

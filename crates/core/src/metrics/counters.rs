@@ -287,6 +287,8 @@ pub struct Counters {
     pub units_unwritten: u64,
     /// Bytes of these writes.
     pub bytes_unwritten: u64,
+    /// Number of cold blocks whose data wear leveling has moved into worn blocks.
+    pub migrations: u64,
     /// Counters of a map that is in flash.
     pub map: MapCounters,
     /// Counters of faults.
@@ -346,7 +348,8 @@ impl Counters {
             free_blocks_at_choice,
             open_units_at_choice,
             units_unwritten,
-            bytes_unwritten
+            bytes_unwritten,
+            migrations
         )
     }
 

@@ -4,6 +4,7 @@ pub mod attribution;
 pub mod bounds;
 pub mod counters;
 pub mod latency;
+pub mod lifetime;
 pub mod profile;
 pub mod results;
 pub mod series;

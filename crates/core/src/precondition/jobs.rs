@@ -24,6 +24,22 @@ pub fn precondition_with(
                     io_size or number_ios";
         return Err(SourceError(what.to_owned()));
     }
+    serve_all(device, sources, &mut |_| true, &mut |device, share| {
+        go_on(device.ftl(), share, on_progress).map_err(SourceError).map(|()| true)
+    })?;
+    let mut reached = Reached::default();
+    seal(device.ftl_mut(), &before, &mut reached);
+    device.ftl().fault().map_or(Ok(reached), |fault| Err(SourceError(fault.to_string())))
+}
+
+/// Serves the requests of workloads in functional mode. `go_on` is called after each request, and stops the workloads by
+/// returning `false`. So does `report`, which is called now and then with the progress from 0 to 1, and can fail.
+pub(crate) fn serve_all(
+    device: &mut Device,
+    sources: &mut [Box<dyn Source>],
+    go_on: &mut dyn FnMut(&Device) -> bool,
+    report: &mut dyn FnMut(&Device, f64) -> Result<bool, SourceError>,
+) -> Result<(), SourceError> {
     let mut turns = Turns::new(sources);
     let [mut batch, mut next, mut after] = [(); 3].map(|()| Vec::with_capacity(BATCH));
     let mut served = 0u64;
@@ -35,20 +51,22 @@ pub fn precondition_with(
         prefetch(device.ftl(), &batch, &next);
         for request in &batch {
             device.serve_now(request);
+            if !go_on(device) {
+                return Ok(());
+            }
         }
         let work: u64 = batch.iter().map(Request::work).sum();
-        if served / PROGRESS_EVERY != (served + work) / PROGRESS_EVERY {
-            go_on(device.ftl(), turns.progress(), on_progress).map_err(SourceError)?;
+        let is_due = served / PROGRESS_EVERY != (served + work) / PROGRESS_EVERY;
+        if is_due && !report(device, turns.progress())? {
+            return Ok(());
         }
         served += work;
     }
-    let mut reached = Reached::default();
-    seal(device.ftl_mut(), &before, &mut reached);
-    device.ftl().fault().map_or(Ok(reached), |fault| Err(SourceError(fault.to_string())))
+    Ok(())
 }
 
 /// Returns `true` if only simulated time can end a source.
-pub(super) fn ends_by_time_alone(source: &dyn Source) -> bool {
+pub(crate) fn ends_by_time_alone(source: &dyn Source) -> bool {
     !matches!(source.pace(), Pace::Timed { .. }) && source.stop_at().is_some() && source.progress().is_none()
 }
 
@@ -234,7 +252,7 @@ impl<'a> Turns<'a> {
 impl Device {
     /// Serves a request in functional mode, for preconditioning with a workload and for tests. No request may be
     /// outstanding. Returns the contents that a read returns, with `verify`. Returns `None` if the request is outside
-    /// the device.
+    /// the device, or if the device is worn out, during a lifetime.
     pub fn serve_now(&mut self, request: &Request) -> Option<Vec<u32>> {
         let end = request.lba.checked_add(u64::from(request.sectors))?;
         if end > self.sectors() {
@@ -249,6 +267,9 @@ impl Device {
         let mut sector = request.lba;
         let mut unit = divider.divide_long(sector) as u32;
         while sector < end {
+            if ftl.life.is_some_and(|life| life.is_worn_out) {
+                return None;
+            }
             let start = u64::from(unit) * u64::from(per_unit);
             let (first, stop) = ((sector - start) as u32, (end.min(start + u64::from(per_unit)) - start) as u32);
             let (lpn, whole) = (Lpn(unit), stop - first == per_unit);

@@ -8,7 +8,7 @@ use crate::ftl::Ftl;
 use crate::ftl::mapping::PageMap;
 use crate::ftl::mover::Evacuation;
 use crate::ftl::mover::copy::CopySource;
-use crate::ftl::space::{FrontierId, Role};
+use crate::ftl::space::{Claim, FrontierId, InHand, Role};
 use crate::metrics::counters::{CopyCause, ProgramCause, ReadCause};
 use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn};
 
@@ -44,18 +44,35 @@ impl Ftl {
         let region = self.blocks.region(plane, Role::Data);
         let Some(victim) = self.blocks.take_victim(region, 0) else { return false };
         self.note_victim(plane, victim, 0);
-        self.evacuate_now(plane, victim);
+        self.evacuate_now(victim);
         if self.shape.single_frontier {
             // The next host write does not share a program with moved units.
             self.pad(self.blocks.gc_frontier(plane), self.shape.units_per_program);
         }
         self.blocks.await_erase(victim);
-        self.erase_now(victim);
+        self.erase_or_retire_now(victim);
+        if self.blocks.is_migrating(plane) {
+            self.migrate(plane);
+        }
         true
     }
 
+    /// Moves the data of the cold block that wear leveling has named into a worn block.
+    fn migrate(&mut self, plane: PlaneId) {
+        let region = self.blocks.region(plane, Role::Data);
+        if self.blocks.may_take(region, Claim::Victim(InHand::default()))
+            && let Some(cold) = self.blocks.take_cold(plane)
+        {
+            self.note_migration();
+            self.evacuate_now(cold);
+            self.blocks.await_erase(cold);
+            self.erase_or_retire_now(cold);
+        }
+        self.blocks.end_migration(plane);
+    }
+
     /// Moves all valid units of a block in runs. Each run goes to one block.
-    fn evacuate_now(&mut self, plane: PlaneId, victim: BlockId) {
+    fn evacuate_now(&mut self, victim: BlockId) {
         let cause = self.blocks.block(victim).moved_for;
         let mut moving = Evacuation::with_memory(std::mem::take(&mut self.copies));
         moving.start(self, victim);
@@ -68,7 +85,7 @@ impl Ftl {
         let by_class = self.shape.single_frontier && self.shape.classes > 1;
         let mut left = &moving.copies[..];
         while let Some(first) = left.first() {
-            let at = self.blocks.frontier_for_moved(plane, self.class_of(first.lpn));
+            let at = self.blocks.frontier_for_copy(victim, self.class_of(first.lpn));
             let room = match self.blocks.room(at) {
                 0 => self.blocks.data_units(),
                 room => room,
@@ -94,6 +111,9 @@ impl Ftl {
         self.counters.pages_programmed[ProgramCause::Gc as usize] += u64::from(pages * self.shape.pages_per_unit);
         self.counters.units_programmed += u64::from(count);
         self.note_run(run, first, cause);
+        if self.blocks.levels_wear() {
+            self.blocks.note_copied(self.blocks.block_of(run[0].from), self.blocks.block_of(first), count);
+        }
         self.close_if_full(Ppn(first.0 + count - 1), at, Role::Data);
     }
 

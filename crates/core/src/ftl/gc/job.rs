@@ -53,8 +53,9 @@ pub struct Job {
     /// If programs may fail: number of `awaiting_erase` blocks with dependents. A dependent may be a write that has
     /// failed and waits for a free block, so nothing may wait for the erase of these blocks.
     pub held: u32,
-    /// True if a failed block has just been chosen, so that the host may use the room that was kept for it.
-    pub took_failed: bool,
+    /// True if the choice of the step has made room for the host: a failed block was chosen, for which room was kept,
+    /// or a block that was set aside for cold data is free again.
+    pub made_room: bool,
     /// True if choices take time. Each is requested once, and made when it is granted.
     asks: bool,
     /// True if a choice has been granted.
@@ -100,8 +101,8 @@ impl Job {
                     return Step::Choose;
                 }
                 // The units that were read may have to wait for the erase of a victim that has dependents.
-                let room = ftl.blocks.may_take(ftl.blocks.region(plane, Role::Data), Claim::Move);
-                return if self.moving.copies.is_empty() || !room { Step::Rest } else { Step::Write };
+                let waits = self.moving.copies.is_empty() || !self.has_room_for_copies(ftl, plane);
+                return if waits { Step::Rest } else { Step::Write };
             }
             if let Some(step) = self.read_next(ftl) {
                 return step;
@@ -142,12 +143,55 @@ impl Job {
         }
         ftl.take_failed(failed);
         self.moving.start(ftl, failed);
-        (self.gain, self.took_failed) = (0, true);
+        (self.gain, self.made_room) = (0, true);
         true
+    }
+
+    /// Returns `true` if units that were read find room now.
+    fn has_room_for_copies(&self, ftl: &Ftl, plane: PlaneId) -> bool {
+        let blocks = &ftl.blocks;
+        let is_cold = self.moving.copies.first().is_some_and(|copy| blocks.is_cold(blocks.block_of(copy.from)));
+        (is_cold && blocks.room_in_worn(plane) > 0) || blocks.may_take(blocks.region(plane, Role::Data), Claim::Move)
+    }
+
+    /// Chooses a cold block, whose units fill a worn one, if wear leveling has named one. If that block has to wait, it
+    /// stays where it is, so that nothing waits for the worn block, which was set aside.
+    fn choose_cold(&mut self, ftl: &mut Ftl, plane: PlaneId) -> bool {
+        let region = ftl.blocks.region(plane, Role::Data);
+        // Nothing may wait for room that is left only in the worn block. A failed program of the migration goes
+        // elsewhere.
+        let may_start = ftl.blocks.cold_due(plane).is_some()
+            && self.moving.copies.is_empty()
+            && ftl.blocks.may_take(region, Claim::Victim(self.in_hand(ftl)))
+            && room_to_leave(ftl, plane, 0) == 0;
+        if let (true, Some(cold)) = (may_start, ftl.blocks.take_cold(plane)) {
+            ftl.note_migration();
+            self.moving.start(ftl, cold);
+            self.gain = 0;
+            return true;
+        }
+        self.made_room |= ftl.blocks.end_migration(plane);
+        false
+    }
+
+    /// Returns `true` if units of the last victim have to be programmed before the next one is chosen, because they go
+    /// elsewhere than those of the next one.
+    fn must_write_first(&self, ftl: &Ftl, plane: PlaneId) -> bool {
+        let Some(copy) = self.moving.copies.first() else { return false };
+        let is_cold = ftl.blocks.is_cold(ftl.blocks.block_of(copy.from));
+        (is_cold || ftl.blocks.cold_due(plane).is_some()) && self.has_room_for_copies(ftl, plane)
     }
 
     /// Chooses a victim, if the plane needs garbage collection and the units of a victim find room.
     fn choose(&mut self, ftl: &mut Ftl, plane: PlaneId) -> bool {
+        if ftl.blocks.levels_wear() {
+            if self.must_write_first(ftl, plane) {
+                return false;
+            }
+            if ftl.blocks.is_migrating(plane) && self.choose_cold(ftl, plane) {
+                return true;
+            }
+        }
         if ftl.faults.is_some() && self.choose_failed(ftl, plane) {
             return true;
         }

@@ -19,11 +19,35 @@ impl Space {
             closed: self.victims[region.role as usize].as_ref().map(|victims| &victims.closed),
             size: *self.size(region.role),
             clock: self.clock,
+            erases: self.planes[region.plane.index()].erases,
+            cold: None,
         }
     }
 
-    /// Adds a closed block to the candidates of the victim policy.
+    /// Adds a block that is closed now to the candidates of the policies.
     pub(super) fn add_candidate(&mut self, id: BlockId) {
+        self.add_to_closed(id);
+        let Block { erases, role, .. } = self.blocks[id.index()];
+        let (plane, units, clock) = (self.plane_of(id), self.size(role).data_units, self.clock);
+        if role == Role::Data
+            && let Some(cold) = self.wear.as_mut().and_then(|wear| wear.cold.as_mut())
+        {
+            cold.add(plane, id, erases, units, clock);
+        }
+    }
+
+    /// Makes a block a candidate again that was passed over.
+    fn put_back_candidate(&mut self, id: BlockId) {
+        self.add_to_closed(id);
+        let plane = self.plane_of(id);
+        if self.block(id).role == Role::Data
+            && let Some(cold) = self.wear.as_mut().and_then(|wear| wear.cold.as_mut())
+        {
+            cold.put_back(plane, id);
+        }
+    }
+
+    fn add_to_closed(&mut self, id: BlockId) {
         let Block { valid, role, .. } = self.blocks[id.index()];
         let (plane, valid, clock) = (self.plane_of(id), u32::from(valid), self.clock);
         let invalid = self.size(role).data_units - valid;
@@ -42,24 +66,19 @@ impl Space {
     /// all of its closed blocks could have below that number.
     ///
     /// Blocks that free fewer than `least` units, or that the wear policy refuses, are passed over and become
-    /// candidates again. A block that is to be migrated takes precedence.
+    /// candidates again.
     pub fn take_victim(&mut self, region: RegionId, least: u32) -> Option<BlockId> {
         let Region { role, invalid, closed, .. } = self.regions[region.0 as usize];
         let in_vain = self.size(role).program_units - self.layout(role).granule;
         if u64::from(invalid) <= u64::from(closed) * u64::from(in_vain) {
             return None;
         }
-        let (id, cause) = match self.take_due(region, least) {
-            Some(id) => (id, CopyCause::Wear),
-            None => {
-                let first = self.take_candidate(region)?;
-                let suits = self.reclaimable_of(first) >= least && self.wear_allows(region, first);
-                (if suits { first } else { self.take_reclaiming(region, least, first)? }, CopyCause::Gc)
-            }
-        };
+        let first = self.take_candidate(region)?;
+        let suits = self.reclaimable_of(first) >= least && self.wear_allows(region, first);
+        let id = if suits { first } else { self.take_reclaiming(region, least, first)? };
         let block = &mut self.blocks[id.index()];
         debug_assert_eq!(block.state, BlockState::Closed);
-        (block.state, block.moved_for) = (BlockState::Victim, cause);
+        (block.state, block.moved_for) = (BlockState::Victim, CopyCause::Gc);
         Some(id)
     }
 
@@ -76,6 +95,8 @@ impl Space {
             closed: Some(closed),
             size: self.layouts[region.role as usize].size,
             clock: self.clock,
+            erases: self.planes[region.plane.index()].erases,
+            cold: None,
         };
         let block = policy.choose(&view)?;
         self.remove_candidate(block);
@@ -88,6 +109,11 @@ impl Space {
         let (plane, invalid) = (self.plane_of(id), self.size(role).data_units - u32::from(valid));
         if let Some(victims) = &mut self.victims[role as usize] {
             victims.closed.remove(plane, id);
+        }
+        if role == Role::Data
+            && let Some(cold) = self.wear.as_mut().and_then(|wear| wear.cold.as_mut())
+        {
+            cold.remove(plane, id);
         }
         let region = self.region_mut(plane, role);
         region.invalid -= invalid;
@@ -117,7 +143,7 @@ impl Space {
             let refused = passed.iter().position(|&id| self.reclaimable_of(id) >= least);
             found = refused.map(|position| passed.remove(position));
         }
-        passed.into_iter().for_each(|id| self.add_candidate(id));
+        passed.into_iter().for_each(|id| self.put_back_candidate(id));
         found
     }
 
@@ -127,7 +153,11 @@ impl Space {
             (0..self.planes.len() as u32).try_for_each(|plane| closed.save(PlaneId(plane), out))?;
             policy.save(out)?;
         }
-        self.wear.as_ref().map_or(Ok(()), |wear| wear.policy.save(out))
+        let Some(wear) = &self.wear else { return Ok(()) };
+        if let Some(cold) = &wear.cold {
+            cold.save(out)?;
+        }
+        wear.policy.save(out)
     }
 
     /// Reads what [`Space::save_victims`] wrote, into the space of a new device.
@@ -142,6 +172,13 @@ impl Space {
             }
             policy.load(input)?;
         }
-        self.wear.as_mut().map_or(Ok(()), |wear| wear.policy.load(input))
+        let Some(wear) = &mut self.wear else { return Ok(()) };
+        if let Some(cold) = &mut wear.cold {
+            let is_closed = |block: &Block| block.state == BlockState::Closed && block.role == Role::Data;
+            let closed = (0..).zip(&self.blocks).filter(|(_, block)| is_closed(block));
+            let placed = closed.map(|(id, _)| (PlaneId(id / per_plane as u32), BlockId(id)));
+            cold.load(placed, self.clock, input)?;
+        }
+        wear.policy.load(input)
     }
 }

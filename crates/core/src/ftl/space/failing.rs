@@ -40,14 +40,15 @@ impl Space {
     /// Lists the free blocks of a plane. `blocks` are all blocks of the plane.
     pub(super) fn list_free(&mut self, blocks: Range<u32>) {
         let plane = self.plane_of(BlockId(blocks.start));
-        let free: Vec<u32> = blocks.filter(|id| self.blocks[*id as usize].state == BlockState::Free).collect();
-        free.windows(2).for_each(|pair| self.next_free[pair[0] as usize] = pair[1]);
-        let p = &mut self.planes[plane.index()];
-        p.free = free.len() as u32;
-        p.first_free = free.first().copied().unwrap_or_default();
-        p.last_free = free.last().copied().unwrap_or_default();
+        self.free.clear(plane);
+        for id in blocks.map(BlockId) {
+            let Block { state, erases, .. } = *self.block(id);
+            if state == BlockState::Free {
+                self.free.add(plane, id, erases);
+            }
+        }
         // If there are too few for all regions, data gets the rest.
-        let mut left = free.len() as u32;
+        let mut left = self.free.count(plane);
         for role in Role::ALL.into_iter().filter(|role| *role != Role::Data) {
             let region = self.region_mut(plane, role);
             region.free = region.free.min(left);

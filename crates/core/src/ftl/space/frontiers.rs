@@ -52,6 +52,23 @@ impl Space {
         FrontierId(plane.0 * self.data_frontiers + self.gc_frontier)
     }
 
+    /// Returns the frontier of units that wear leveling migrates in a plane; only if there is one.
+    #[inline]
+    pub fn wear_frontier(&self, plane: PlaneId) -> FrontierId {
+        FrontierId((plane.0 + 1) * self.data_frontiers - 1)
+    }
+
+    /// Returns `true` if the wear policy migrates data.
+    #[inline]
+    pub fn has_wear_frontier(&self) -> bool {
+        self.layout(Role::Data).has_wear_frontier
+    }
+
+    /// Returns `true` if a frontier is that of migrated units.
+    pub(super) fn is_wear_frontier(&self, at: FrontierId) -> bool {
+        self.has_wear_frontier() && at.0 < self.layout(Role::Map).first && (at.0 + 1) % self.data_frontiers == 0
+    }
+
     /// Returns the frontier of translation pages in a plane; only if translation pages are kept in flash.
     #[inline]
     pub fn map_frontier(&self, plane: PlaneId) -> FrontierId {
@@ -62,7 +79,7 @@ impl Space {
     #[inline]
     pub fn takes_host(&self, at: FrontierId) -> bool {
         let data = self.layout(Role::Data);
-        at.0 < self.layout(Role::Map).first && (data.is_shared || at.0 % data.frontiers() < data.writes)
+        at.0 < self.layout(Role::Map).first && at.0 % data.frontiers() < data.writes
     }
 
     /// Returns the units left in the open block of a frontier.
@@ -86,9 +103,10 @@ impl Space {
         frontiers.find(|&at| self.next_ppn(at).is_some_and(|ppn| self.block_of(ppn) == block))
     }
 
-    /// Returns the number of unwritten units in the open blocks of a region.
+    /// Returns the number of unwritten units in the open blocks of a region, without those for migrated units.
     pub fn open_units(&self, plane: PlaneId, role: Role) -> u32 {
-        self.units_left(self.region_of(plane, role), 0..self.layout(role).frontiers())
+        let layout = self.layout(role);
+        self.units_left(self.region_of(plane, role), 0..layout.frontiers() - u32::from(layout.has_wear_frontier))
     }
 
     #[inline]

@@ -1,8 +1,14 @@
-//! Wear leveling: applies the wear policy to free blocks, victims and migrations.
+//! Wear leveling: applies the wear policy to free blocks and victims, and prepares its migrations.
+//!
+//! A migration fills a worn block with the data of a cold block. The worn block has just been erased, and is set aside
+//! instead of becoming free. Garbage collection then moves the units of the cold block to the frontier of migrated
+//! units, which opens the worn block, and erases the cold block, which becomes free in place of the worn one. Room that
+//! is left in the worn block takes the units of the next cold block.
 
 use super::region::RegionId;
-use super::{BlockState, LOOK_AHEAD, RegionView, Role, Space};
+use super::{BlockState, FrontierId, LOOK_AHEAD, RegionView, Role, Space};
 use crate::ftl::gc::wear::WearPolicy;
+use crate::metrics::counters::CopyCause;
 use crate::sim::id::{BlockId, PlaneId};
 
 impl Space {
@@ -10,20 +16,19 @@ impl Space {
     #[cold]
     fn ask_wear<R>(&mut self, region: RegionId, ask: impl FnOnce(&mut dyn WearPolicy, &RegionView) -> R) -> Option<R> {
         let mut wear = self.wear.take()?;
-        let answer = ask(&mut *wear.policy, &self.view(region));
+        let view = RegionView { cold: wear.cold.as_ref(), ..self.view(region) };
+        let answer = ask(&mut *wear.policy, &view);
         self.wear = Some(wear);
         Some(answer)
     }
 
-    /// Returns the block before the free block that the wear policy picks, in the list of free blocks. Returns `None`
-    /// if the oldest block is picked.
-    pub(super) fn before_picked(&mut self, plane: PlaneId, role: Role) -> Option<u32> {
-        let state = &self.planes[plane.index()];
-        let following = |&block: &u32| Some(self.next_free[block as usize]);
-        let listed = std::iter::successors(Some(state.first_free), following);
-        let oldest: Vec<BlockId> = listed.take(state.free.min(LOOK_AHEAD) as usize).map(BlockId).collect();
-        let picked = self.ask_wear(self.region(plane, role), |policy, view| policy.pick_free(view, &oldest))?;
-        picked.checked_sub(1).map(|before| oldest[before].0)
+    /// Returns the position, among the free blocks of a plane, of the one that the wear policy picks.
+    pub(super) fn picked(&mut self, plane: PlaneId, role: Role) -> usize {
+        if !self.wear.as_ref().is_some_and(|wear| wear.needs.picks) {
+            return 0;
+        }
+        let first: Vec<BlockId> = self.free.of(plane).take(LOOK_AHEAD).collect();
+        self.ask_wear(self.region(plane, role), |policy, view| policy.pick_free(view, &first)).unwrap_or(0)
     }
 
     /// Returns `true` if the wear policy allows a victim.
@@ -31,36 +36,143 @@ impl Space {
         self.wear.is_none() || self.ask_wear(region, |policy, view| policy.allows(view, victim)) != Some(false)
     }
 
-    /// Has the wear policy choose a block to migrate after an erase.
+    /// Has the wear policy choose a cold block whose data are to fill a block that was erased. Returns `true` if the
+    /// erased block was set aside for them.
+    ///
+    /// The policy is not called after the erase of a cold block, so that at least every second erase frees space. It
+    /// is not called either if a migration of the plane has not ended, or if the host would have no room without the
+    /// erased block.
     #[cold]
-    pub(super) fn level_after(&mut self, region: RegionId, erased: BlockId) {
-        let Some(wear) = &mut self.wear else { return };
-        if let Some(position) = wear.migrating.iter().position(|&block| block == erased) {
-            wear.migrating.swap_remove(position);
-            return;
+    pub(super) fn level_after(&mut self, plane: PlaneId, role: Role, erased: BlockId) -> bool {
+        let cause = std::mem::take(&mut self.blocks[erased.index()].moved_for);
+        let clock = self.clock;
+        if let Some(cold) = self.wear.as_mut().and_then(|wear| wear.cold.as_mut()) {
+            cold.note_erased(erased, clock);
         }
-        let due = self.ask_wear(region, |policy, view| policy.erased(view, erased)).flatten();
-        if let (Some(due), Some(wear)) = (due, &mut self.wear)
-            && !wear.due.contains(&due)
-        {
-            wear.due.push(due);
+        let region = self.region(plane, role);
+        self.ask_wear(region, |policy, view| policy.note_erased(view, erased));
+        let may_migrate = self.has_wear_frontier() && role == Role::Data && cause != CopyCause::Wear;
+        if !may_migrate || self.is_migrating(plane) || !self.has_room_without(plane, erased) {
+            return false;
+        }
+        let cold = self.ask_wear(region, |policy, view| policy.erased(view, erased)).flatten();
+        cold.is_some_and(|cold| self.start_migration(plane, cold, erased))
+    }
+
+    /// Returns `true` if the host has room in a plane without a block that is free.
+    fn has_room_without(&self, plane: PlaneId, erased: BlockId) -> bool {
+        let region = self.region_of(plane, Role::Data);
+        debug_assert_eq!(self.block(erased).state, BlockState::Free);
+        region.free > region.reserve
+    }
+
+    /// Notes that the data of a closed block are to be moved into a block that was erased. Returns `true` if the erased
+    /// block was set aside, because the block that is open for migrated units cannot take them all.
+    fn start_migration(&mut self, plane: PlaneId, cold: BlockId, erased: BlockId) -> bool {
+        debug_assert_eq!(self.block(cold).state, BlockState::Closed);
+        let at = self.wear_frontier(plane);
+        let program = self.size(Role::Data).program_units;
+        let needed = u32::from(self.block(cold).valid).next_multiple_of(program);
+        let sets_aside = self.room(at) < needed;
+        let Some(wear) = &mut self.wear else { return false };
+        let migration = &mut wear.migrations[plane.index()];
+        migration.due = Some(cold);
+        if sets_aside {
+            migration.set_aside = Some(erased);
+            self.blocks[erased.index()].state = BlockState::Open;
+            self.region_mut(plane, Role::Data).free -= 1;
+        }
+        sets_aside
+    }
+
+    /// Returns the cold block whose data are to be moved next in a plane.
+    #[inline]
+    pub fn cold_due(&self, plane: PlaneId) -> Option<BlockId> {
+        self.wear.as_ref()?.migrations[plane.index()].due
+    }
+
+    /// Returns `true` if the device has a wear policy.
+    #[inline]
+    pub fn levels_wear(&self) -> bool {
+        self.wear.is_some()
+    }
+
+    /// Returns `true` if a migration of a plane has not ended.
+    #[inline]
+    pub fn is_migrating(&self, plane: PlaneId) -> bool {
+        self.wear.as_ref().is_some_and(|wear| {
+            let migration = &wear.migrations[plane.index()];
+            migration.due.is_some() || migration.set_aside.is_some()
+        })
+    }
+
+    /// Takes the cold block whose data are to be moved next in a plane.
+    pub fn take_cold(&mut self, plane: PlaneId) -> Option<BlockId> {
+        let id = self.wear.as_mut()?.migrations[plane.index()].due.take()?;
+        self.remove_candidate(id);
+        let block = &mut self.blocks[id.index()];
+        debug_assert_eq!(block.state, BlockState::Closed);
+        (block.state, block.moved_for) = (BlockState::Victim, CopyCause::Wear);
+        Some(id)
+    }
+
+    /// Ends the migration of a plane. Returns `true` if a block that was set aside is free again.
+    pub fn end_migration(&mut self, plane: PlaneId) -> bool {
+        if let Some(wear) = &mut self.wear {
+            wear.migrations[plane.index()].due = None;
+        }
+        let Some(block) = self.take_set_aside(plane) else { return false };
+        self.blocks[block.index()].state = BlockState::Free;
+        self.region_mut(plane, Role::Data).free += 1;
+        self.free.add(plane, block, self.block(block).erases);
+        true
+    }
+
+    /// Returns the block that was set aside for a frontier.
+    pub(super) fn set_aside_for(&self, at: FrontierId) -> Option<BlockId> {
+        let wear = self.wear.as_ref().filter(|_| self.is_wear_frontier(at))?;
+        wear.migrations[self.region_at(at).plane.index()].set_aside
+    }
+
+    /// Takes the block that was set aside for migrated units.
+    pub(super) fn take_set_aside(&mut self, plane: PlaneId) -> Option<BlockId> {
+        self.wear.as_mut()?.migrations[plane.index()].set_aside.take()
+    }
+
+    /// Returns the units of migrated data that find room in worn blocks.
+    pub fn room_in_worn(&self, plane: PlaneId) -> u32 {
+        let migration = self.wear.as_ref().map(|wear| wear.migrations[plane.index()]).unwrap_or_default();
+        let of_next = if migration.set_aside.is_some() { self.data_units() } else { 0 };
+        self.room(self.wear_frontier(plane)) + of_next
+    }
+
+    /// Returns the frontier that the units of a victim go to. Those of a cold block go to a worn block while that has
+    /// room.
+    #[inline]
+    pub fn frontier_for_copy(&self, from: BlockId, class: u8) -> FrontierId {
+        let plane = self.plane_of(from);
+        if self.is_cold(from) && self.room_in_worn(plane) > 0 {
+            return self.wear_frontier(plane);
+        }
+        self.frontier_for_moved(plane, class)
+    }
+
+    /// Returns `true` if the data of a victim are being migrated.
+    #[inline]
+    pub fn is_cold(&self, victim: BlockId) -> bool {
+        self.wear.is_some() && self.block(victim).moved_for == CopyCause::Wear
+    }
+
+    /// Notes that units were moved from one block to another.
+    #[inline]
+    pub fn note_copied(&mut self, from: BlockId, to: BlockId, units: u32) {
+        if let Some(cold) = self.wear.as_mut().and_then(|wear| wear.cold.as_mut()) {
+            cold.note_moved(from, to, units);
         }
     }
 
-    /// Takes a closed block of a region that is to be migrated and frees at least `least` units.
-    pub(super) fn take_due(&mut self, region: RegionId, least: u32) -> Option<BlockId> {
-        let mut wear = self.wear.take()?;
-        wear.due.retain(|&block| self.block(block).state == BlockState::Closed);
-        let of_region = |id: BlockId| self.region(self.plane_of(id), self.block(id).role) == region;
-        let position = wear.due.iter().position(|&id| of_region(id) && self.reclaimable_of(id) >= least);
-        let due = position.map(|position| wear.due.swap_remove(position));
-        wear.migrating.extend(due);
-        self.wear = Some(wear);
-        due.inspect(|&id| self.remove_candidate(id))
-    }
-
-    /// Returns a block that is to be migrated, if there is one. A device with such a block is not at rest.
-    pub(super) fn first_due(&self) -> Option<BlockId> {
-        self.wear.as_ref()?.due.first().copied()
+    /// Returns a plane with a migration that has not ended. A device with such a plane is not at rest.
+    pub(super) fn first_migration(&self) -> Option<PlaneId> {
+        self.wear.as_ref()?.first_migration()
     }
 }

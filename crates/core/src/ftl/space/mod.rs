@@ -4,7 +4,9 @@ mod block;
 mod choice;
 mod claim;
 mod closed;
+mod cold;
 mod failing;
+mod free;
 mod frontiers;
 mod leveling;
 mod may_take;
@@ -26,6 +28,9 @@ use crate::sim::memory::{Divider, zeroed_words};
 pub use block::{Block, BlockState};
 pub use claim::{Claim, InHand, RESERVE};
 pub use closed::Age;
+pub use cold::ColdOrder;
+use free::FreeBlocks;
+pub use free::FreeOrder;
 use region::{Frontier, Layout, Region};
 pub use region::{FrontierId, RegionId, Role};
 use victims::Victims;
@@ -35,20 +40,19 @@ use wear::Leveling;
 /// State of a plane.
 #[derive(Clone, Debug, Default)]
 struct Plane {
-    /// List of the free blocks of all regions: first in, first out.
-    first_free: u32,
-    last_free: u32,
-    free: u32,
     /// Number of blocks that are bad, or will be when they are empty.
     bad: u32,
+    /// Sum of the erases of all blocks.
+    erases: u64,
 }
 
 /// The physical space of the device.
 #[derive(Clone, Debug)]
 pub struct Space {
     blocks: Vec<Block>,
-    next_free: Vec<u32>,
     planes: Vec<Plane>,
+    /// Free blocks of all regions.
+    free: FreeBlocks,
     /// Indexed by role, and then by plane.
     regions: Vec<Region>,
     /// Indexed by region.
@@ -81,8 +85,8 @@ pub struct Space {
     pub ignore_dependents: bool,
 }
 
-/// Number of the oldest free blocks of a plane that are searched, or shown to the wear policy.
-const LOOK_AHEAD: u32 = 8;
+/// Number of the first free blocks of a plane that are searched, or shown to the wear policy.
+const LOOK_AHEAD: usize = 8;
 
 /// Returns the number of planes that open blocks of equal addresses if possible.
 fn opening_group(device: &DeviceConfig) -> u32 {
@@ -117,23 +121,21 @@ impl Space {
         let (planes, per_plane) = (device.total_planes(), device.geometry.blocks);
         let layouts = Layout::of(device);
         let wear = Leveling::new(device, seed)?;
-        let has_ages = has_ages || wear.as_ref().is_some_and(|wear| wear.policy.has_ages());
+        let has_ages = has_ages || wear.as_ref().is_some_and(|wear| wear.needs.ages);
         let victim = |role: Role| match layouts[role as usize] {
             Layout { blocks: 0, .. } => Ok(None),
             Layout { size, .. } => Victims::new(device, seed, size.data_units, has_ages).map(Some),
         };
-        let plane = |p: u32| Plane {
-            first_free: p * per_plane,
-            last_free: (p + 1) * per_plane - 1,
-            free: per_plane,
-            ..Plane::default()
-        };
+        let mut free = FreeBlocks::new(planes, per_plane, wear.as_ref().map(|wear| wear.needs.free).unwrap_or_default());
+        for block in 0..device.total_blocks() {
+            free.add(PlaneId(block / per_plane), BlockId(block), 0);
+        }
         let [data, map] = &layouts;
         let total_units = device.total_blocks() as usize * device.units_per_block() as usize;
         Ok(Space {
             blocks: vec![Block::default(); device.total_blocks() as usize],
-            next_free: (1..=device.total_blocks()).collect(),
-            planes: (0..planes).map(plane).collect(),
+            planes: vec![Plane::default(); planes as usize],
+            free,
             regions: Role::ALL.into_iter().flat_map(|role| regions(device, &layouts, role)).collect(),
             frontiers: vec![Frontier::default(); (map.first + planes * map.frontiers()) as usize],
             valid: zeroed_words(total_units.div_ceil(64)),
@@ -278,7 +280,13 @@ impl Space {
     #[cold]
     fn open_block(&mut self, at: FrontierId) {
         let &Region { plane, role, first, .. } = self.region_at(at);
-        let block = self.take_free_block(plane, role, at.0 - first);
+        let set_aside = if self.is_wear_frontier(at) { self.take_set_aside(plane) } else { None };
+        let block = set_aside.unwrap_or_else(|| self.take_free_block(plane, role, at.0 - first));
+        self.open_at(at, block, role);
+    }
+
+    /// Opens a block at a frontier.
+    fn open_at(&mut self, at: FrontierId, block: BlockId, role: Role) {
         let left = self.size(role).data_units;
         self.frontiers[at.0 as usize] = Frontier { next: self.first_unit(block).0, left };
         self.blocks[block.index()].state = BlockState::Open;
@@ -295,39 +303,27 @@ impl Space {
     /// Takes a free block for a frontier. `frontier` is counted within its region.
     fn take_free_block(&mut self, plane: PlaneId, role: Role, frontier: u32) -> BlockId {
         assert!(self.region_of(plane, role).free > 0, "plane {} has no free block: the reserve was not kept", plane.0);
-        let block = self.take_free(plane, role, frontier);
+        let position = self.position_of_next(plane, role, frontier);
+        let block = self.free.take(plane, position);
         self.region_mut(plane, role).free -= 1;
-        self.planes[plane.index()].free -= 1;
         debug_assert_eq!(self.blocks[block.index()].state, BlockState::Free);
         block
     }
 
-    /// Takes the free block that a frontier opens next. This is the oldest one, unless the wear policy picks another.
-    /// If blocks of equal addresses are opened together, prefers one that a neighbor's frontier is in, or one that is
-    /// free in all planes of the group. Only a few of the oldest are searched, so that many free blocks cost nothing.
-    fn take_free(&mut self, plane: PlaneId, role: Role, frontier: u32) -> BlockId {
-        let before = match self.group {
-            1 if self.wear.is_none() => None,
-            1 => self.before_picked(plane, role),
-            _ => self.before_next(plane, role, frontier),
-        };
-        let p = &mut self.planes[plane.index()];
-        let Some(before) = before else {
-            let block = p.first_free;
-            p.first_free = self.next_free[block as usize];
-            return BlockId(block);
-        };
-        let block = self.next_free[before as usize];
-        self.next_free[before as usize] = self.next_free[block as usize];
-        if p.last_free == block {
-            p.last_free = before;
+    /// Returns the position, among the free blocks of a plane, of the one that a frontier opens next. This is the first
+    /// one, unless the wear policy picks another.
+    fn position_of_next(&mut self, plane: PlaneId, role: Role, frontier: u32) -> usize {
+        match self.group {
+            1 if self.wear.is_none() => 0,
+            1 => self.picked(plane, role),
+            _ => self.position_of_same(plane, role, frontier),
         }
-        BlockId(block)
     }
 
-    /// Returns the block before the one that a frontier opens next, in the list of a plane's free blocks. Returns
-    /// `None` if the frontier opens the first.
-    fn before_next(&self, plane: PlaneId, role: Role, frontier: u32) -> Option<u32> {
+    /// Returns the position of the free block that a frontier opens next if blocks of equal addresses are opened
+    /// together. Prefers a block that a neighbor's frontier is in, or one that is free in all planes of the group. Only
+    /// the first blocks are searched, so that many free blocks cost nothing.
+    fn position_of_same(&self, plane: PlaneId, role: Role, frontier: u32) -> usize {
         let neighbors = plane.0 / self.group * self.group..(plane.0 / self.group + 1) * self.group;
         let opened = |index| {
             let sibling = |q: u32| FrontierId(self.region_of(PlaneId(q), role).first + frontier);
@@ -335,40 +331,29 @@ impl Space {
             neighbors.clone().any(|q| open(&q))
         };
         let free_in_all = |index| neighbors.clone().all(|q| self.is_free(PlaneId(q), index));
-        self.find_free(plane, opened).or_else(|| self.find_free(plane, free_in_all)).flatten()
+        self.find_free(plane, opened).or_else(|| self.find_free(plane, free_in_all)).unwrap_or(0)
     }
 
     /// Returns the address within its plane of the block that a frontier without room would open now, or `None` if no
     /// block is free.
     pub fn next_opened(&self, at: FrontierId) -> Option<u32> {
         let &Region { plane, role, first, .. } = self.region_at(at);
-        let p = &self.planes[plane.index()];
-        if p.free == 0 {
-            return None;
+        if let Some(block) = self.set_aside_for(at) {
+            return Some(self.index_in_plane(block));
         }
-        let before = if self.group > 1 { self.before_next(plane, role, at.0 - first) } else { None };
-        let block = before.map_or(p.first_free, |before| self.next_free[before as usize]);
-        Some(self.index_in_plane(BlockId(block)))
+        let position = if self.group > 1 { self.position_of_same(plane, role, at.0 - first) } else { 0 };
+        self.free.of(plane).nth(position).map(|block| self.index_in_plane(block))
     }
 
-    /// Returns the number of erases of the oldest free block of a plane, or `u32::MAX` if none is free.
+    /// Returns the number of erases of the first free block of a plane, or `u32::MAX` if none is free.
     pub fn erases_of_next(&self, plane: PlaneId) -> u32 {
-        let p = &self.planes[plane.index()];
-        if p.free == 0 { u32::MAX } else { self.blocks[p.first_free as usize].erases }
+        self.free.first(plane).map_or(u32::MAX, |block| self.block(block).erases)
     }
 
-    /// Finds the first of the oldest free blocks of a plane whose address within the plane `will_do`. Returns the block
-    /// before it in the list: `Some(None)` if it is the oldest of all.
-    fn find_free(&self, plane: PlaneId, will_do: impl Fn(u32) -> bool) -> Option<Option<u32>> {
-        let p = &self.planes[plane.index()];
-        let (mut before, mut block) = (None, p.first_free);
-        for _ in 0..p.free.min(LOOK_AHEAD) {
-            if will_do(self.index_in_plane(BlockId(block))) {
-                return Some(before);
-            }
-            (before, block) = (Some(block), self.next_free[block as usize]);
-        }
-        None
+    /// Returns the position of the first free block of a plane whose address within the plane `will_do`, among the
+    /// blocks that are searched.
+    fn find_free(&self, plane: PlaneId, will_do: impl Fn(u32) -> bool) -> Option<usize> {
+        self.free.of(plane).take(LOOK_AHEAD).position(|block| will_do(self.index_in_plane(block)))
     }
 
     /// Returns the address within its plane of a frontier's block, if that has room.
@@ -489,7 +474,7 @@ impl Space {
         block.dependents == 0 && block.state == BlockState::AwaitingErase && !self.ignore_dependents
     }
 
-    /// Returns an erased block to the free blocks of its region.
+    /// Returns an erased block to the free blocks of its region, unless the wear policy fills it with cold data.
     pub fn erased(&mut self, id: BlockId) {
         let plane = self.plane_of(id);
         self.awaiting_erase.remove(&id.0);
@@ -497,19 +482,13 @@ impl Space {
         debug_assert_eq!(block.valid, 0, "an erased block holds no valid units");
         block.state = BlockState::Free;
         block.erases += 1;
-        let role = std::mem::take(&mut block.role);
-        let p = &mut self.planes[plane.index()];
-        if p.free == 0 {
-            p.first_free = id.0;
-        } else {
-            self.next_free[p.last_free as usize] = id.0;
-        }
-        p.last_free = id.0;
-        p.free += 1;
+        self.planes[plane.index()].erases += 1;
+        let role = std::mem::take(&mut self.blocks[id.index()].role);
         self.region_mut(plane, role).free += 1;
-        if self.wear.is_some() {
-            self.level_after(self.region(plane, role), id);
+        if self.wear.is_some() && self.level_after(plane, role, id) {
+            return;
         }
+        self.free.add(plane, id, self.block(id).erases);
     }
 
     /// Takes the units of a frontier up to the next multiple of `group`. Returns the first one and their number.
@@ -540,6 +519,7 @@ impl Space {
         for (block, &erases) in self.blocks.iter_mut().zip(erases) {
             block.erases = erases;
         }
+        self.count_erases();
         for &id in closed {
             self.blocks[id.index()].state = BlockState::Open;
         }
@@ -590,19 +570,21 @@ impl Space {
             let range =
                 p * self.blocks_per_plane.divisor() as usize..(p + 1) * self.blocks_per_plane.divisor() as usize;
             let free = self.blocks[range].iter().filter(|b| b.state == BlockState::Free).count() as u32;
-            let mut listed = 0;
-            let mut next = plane.first_free;
-            while listed < plane.free {
-                let block = &self.blocks[next as usize];
+            let id = PlaneId(p as u32);
+            for listed in self.free.of(id) {
+                let block = self.block(listed);
                 if block.state != BlockState::Free || block.failed {
-                    return Err(format!("plane {p}: block {next} is listed and not free, or has failed"));
+                    return Err(format!("plane {p}: block {} is listed and not free, or has failed", listed.0));
                 }
-                listed += 1;
-                next = self.next_free[next as usize];
             }
-            let counted = Role::ALL.map(|role| self.region_of(PlaneId(p as u32), role).free);
-            if free != plane.free || free != counted.iter().sum::<u32>() {
-                return Err(format!("plane {p}: {free} blocks are free, {} listed, {counted:?} by role", plane.free));
+            let counted = Role::ALL.map(|role| self.region_of(id, role).free);
+            if free != self.free.count(id) || free != counted.iter().sum::<u32>() {
+                let listed = self.free.count(id);
+                return Err(format!("plane {p}: {free} blocks are free, {listed} listed, {counted:?} by role"));
+            }
+            let erases = self.of_plane(id).iter().map(|block| u64::from(block.erases)).sum::<u64>();
+            if erases != plane.erases {
+                return Err(format!("plane {p}: {erases} erases, {} counted", plane.erases));
             }
         }
         Ok(())

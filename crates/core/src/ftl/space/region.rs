@@ -71,6 +71,8 @@ pub(super) struct Layout {
     pub(super) writes: u32,
     /// True if moved units go to the frontiers of writes. Otherwise, they have one of their own after those.
     pub(super) is_shared: bool,
+    /// True if units that wear leveling migrates have a frontier of their own, after all others.
+    pub(super) has_wear_frontier: bool,
     /// Number of units that are written, and become invalid, together.
     pub(super) granule: u32,
     /// Number of blocks whose room the evacuation of a failed block must leave.
@@ -90,6 +92,7 @@ impl Layout {
             size: data_size,
             writes: device.temperature.classes(),
             is_shared: device.gc.frontiers == Frontiers::Single,
+            has_wear_frontier: device.gc.wear.migrates(),
             granule: 1,
             beside_failed: 2,
             first: 0,
@@ -100,6 +103,7 @@ impl Layout {
             size: map_size,
             writes: u32::from(for_map > 0),
             is_shared: true,
+            has_wear_frontier: false,
             granule: map_size.program_units,
             beside_failed: 1,
             first: device.total_planes() * data.frontiers(),
@@ -109,7 +113,7 @@ impl Layout {
 
     /// Returns the number of frontiers of each region.
     pub(super) fn frontiers(&self) -> u32 {
-        self.writes + u32::from(!self.is_shared)
+        self.writes + u32::from(!self.is_shared) + u32::from(self.has_wear_frontier)
     }
 
     /// Returns the frontiers that moved units may go to, counted within a region.

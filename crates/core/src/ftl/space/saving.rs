@@ -38,8 +38,8 @@ impl Space {
             let is_begun = |frontier: &Frontier| !frontier.left.is_multiple_of(layout.size.program_units);
             self.frontiers[range].iter().any(is_begun)
         };
-        if let Some(due) = self.first_due() {
-            return Some(format!("wear leveling has to migrate block {}", due.0));
+        if let Some(plane) = self.first_migration() {
+            return Some(format!("wear leveling migrates a block of plane {}", plane.0));
         }
         let region = self.regions.iter().find(begun)?;
         Some(format!("a program of plane {} has started and is not full", region.plane.0))
@@ -51,13 +51,9 @@ impl Space {
             out.u8(state | if block.role == Role::Map { MAP } else { 0 })?;
             out.u32(block.erases)?;
         }
-        for (number, plane) in (0..).zip(&self.planes) {
-            let mut block = plane.first_free;
-            for _ in 0..plane.free {
-                out.u32(block)?;
-                block = self.next_free[block as usize];
-            }
-            for at in self.saved_frontiers(PlaneId(number)) {
+        for plane in (0..self.planes.len() as u32).map(PlaneId) {
+            self.free.of(plane).try_for_each(|block| out.u32(block.0))?;
+            for at in self.saved_frontiers(plane) {
                 out.u32(at.and_then(|at| self.next_ppn(at)).map_or(NOWHERE, |ppn| ppn.0))?;
             }
         }
@@ -65,13 +61,15 @@ impl Space {
     }
 
     /// Returns the frontiers of a plane in the order of a saved state: class 0, moved units, translation pages, other
-    /// classes. `None` for a frontier that the device does not have.
+    /// classes, and migrated units if there is one for them. `None` for another frontier that the device does not have.
     fn saved_frontiers(&self, plane: PlaneId) -> Vec<Option<FrontierId>> {
         let [data, map] = &self.layouts;
         let moved = (!data.is_shared).then(|| self.gc_frontier(plane));
         let map = (map.frontiers() > 0).then(|| self.map_frontier(plane));
         let of_class = |class| Some(self.host_frontier(plane, class));
-        [of_class(0), moved, map].into_iter().chain((1..self.classes as u8).map(of_class)).collect()
+        let migrated = data.has_wear_frontier.then(|| Some(self.wear_frontier(plane)));
+        let others = (1..self.classes as u8).map(of_class).chain(migrated);
+        [of_class(0), moved, map].into_iter().chain(others).collect()
     }
 
     /// Reads what [`Space::save`] wrote. No unit is valid yet. Returns the number of blocks that data still has to give
@@ -90,6 +88,7 @@ impl Space {
                 return Err(input.damaged("a failed block in a device without faults"));
             }
         }
+        self.count_erases();
         let mut owed = Vec::with_capacity(self.planes.len());
         for plane in 0..self.planes.len() as u32 {
             owed.push(self.load_stock(plane, fails, input)?);
@@ -128,7 +127,7 @@ impl Space {
             return Err(input.damaged(format!("plane {plane} has no free block for translation pages")));
         }
         let mut listed = vec![false; per_plane as usize];
-        let mut last = NOWHERE;
+        self.free.clear(PlaneId(plane));
         for _ in 0..free {
             let block = input.u32()?;
             let within = block.wrapping_sub(first) as usize;
@@ -137,14 +136,9 @@ impl Space {
                 return Err(input.damaged(format!("block {block} among the free blocks of plane {plane}")));
             }
             listed[within] = true;
-            match last {
-                NOWHERE => self.planes[plane as usize].first_free = block,
-                last => self.next_free[last as usize] = block,
-            }
-            last = block;
+            self.free.add(PlaneId(plane), BlockId(block), self.blocks[block as usize].erases);
         }
-        let p = &mut self.planes[plane as usize];
-        (p.last_free, p.free, p.bad) = (last, free, bad);
+        self.planes[plane as usize].bad = bad;
         self.region_mut(PlaneId(plane), Role::Data).free = free_blocks;
         self.region_mut(PlaneId(plane), Role::Map).free = free_map_blocks;
         Ok(owed)
@@ -178,6 +172,14 @@ impl Space {
         match of_plane.iter().filter(|block| block.state == BlockState::Open).count() == opened.len() {
             true => Ok(()),
             false => Err(input.damaged(format!("open blocks of plane {plane} without a frontier"))),
+        }
+    }
+
+    /// Counts the erases of each plane.
+    pub(super) fn count_erases(&mut self) {
+        let per_plane = self.blocks_per_plane.divisor() as usize;
+        for (plane, blocks) in self.planes.iter_mut().zip(self.blocks.chunks(per_plane)) {
+            plane.erases = blocks.iter().map(|block| u64::from(block.erases)).sum();
         }
     }
 

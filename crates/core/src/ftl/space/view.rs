@@ -1,6 +1,7 @@
 //! Regions for policies: blocks, and the counts that follow from them.
 
 use super::closed::{Age, ClosedBlocks};
+use super::cold::ColdBlocks;
 use super::region::Region;
 use super::{Block, Role};
 use crate::config::cells::BlockSize;
@@ -17,6 +18,10 @@ pub struct RegionView<'a> {
     pub(super) closed: Option<&'a ClosedBlocks>,
     pub(super) size: BlockSize,
     pub(super) clock: u64,
+    /// Sum of the erases of the plane's blocks.
+    pub(super) erases: u64,
+    /// Only in views for a wear policy that looks for cold data.
+    pub(super) cold: Option<&'a ColdBlocks>,
 }
 
 /// A block as policies see it.
@@ -135,9 +140,19 @@ impl<'a> RegionView<'a> {
 
     /// Returns the mean number of erases of the blocks of the plane.
     pub fn mean_erases(&self) -> f64 {
-        let first = (self.plane().0 * self.per_plane) as usize;
-        let blocks = &self.blocks[first..first + self.per_plane as usize];
-        let erases: u64 = blocks.iter().map(|block| u64::from(block.erases)).sum();
-        erases as f64 / f64::from(self.per_plane)
+        self.erases as f64 / f64::from(self.per_plane)
+    }
+
+    /// Returns the closed data blocks of the plane, from the coldest to the hottest, in the order that the wear policy
+    /// needs.
+    pub fn cold_blocks(&self) -> impl Iterator<Item = BlockId> + use<'a> {
+        let plane = self.plane();
+        self.cold.into_iter().flat_map(move |cold| cold.of(plane))
+    }
+
+    /// Returns the time of the last erase of a block, in host writes; only in views for a wear policy that looks for
+    /// cold data.
+    pub fn last_erase(&self, block: BlockId) -> u64 {
+        self.cold.map_or(0, |cold| cold.last_erase(block))
     }
 }

@@ -1,17 +1,28 @@
-//! The wear policy, and the migrations that it has requested.
+//! The wear policy, the candidates that it needs, and its migrations.
 
+use super::cold::ColdBlocks;
 use crate::config::DeviceConfig;
-use crate::ftl::gc::wear::Wear;
-use crate::sim::id::BlockId;
+use crate::ftl::gc::wear::{Needs, Wear};
+use crate::sim::id::{BlockId, PlaneId};
 
-/// A wear policy, and the migrations that it has requested.
+/// Migration of cold data in a plane into worn blocks.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Migration {
+    /// Closed block whose data are to be moved. `None` if none is, or if its data are being moved.
+    pub(super) due: Option<BlockId>,
+    /// Erased block that the frontier of migrated units opens next. It is in [`BlockState::Open`](super::BlockState).
+    pub(super) set_aside: Option<BlockId>,
+}
+
+/// A wear policy, and what the space maintains for it.
 #[derive(Clone, Debug)]
 pub(super) struct Leveling {
     pub(super) policy: Wear,
-    /// Blocks to migrate.
-    pub(super) due: Vec<BlockId>,
-    /// Blocks that are being migrated.
-    pub(super) migrating: Vec<BlockId>,
+    pub(super) needs: Needs,
+    /// `None` if the policy does not look for cold data.
+    pub(super) cold: Option<ColdBlocks>,
+    /// Indexed by plane.
+    pub(super) migrations: Vec<Migration>,
 }
 
 impl Leveling {
@@ -21,6 +32,15 @@ impl Leveling {
             return Ok(None);
         }
         let policy = device.gc.wear.build(device, seed).map_err(|e| format!("gc.wear: {e}"))?;
-        Ok(Some(Box::new(Leveling { policy, due: Vec::new(), migrating: Vec::new() })))
+        let needs = policy.needs();
+        let cold = needs.cold.map(|order| ColdBlocks::new(device, order));
+        let migrations = vec![Migration::default(); device.total_planes() as usize];
+        Ok(Some(Box::new(Leveling { policy, needs, cold, migrations })))
+    }
+
+    /// Returns a plane with a migration that has not ended. A device with such a plane is not at rest.
+    pub(super) fn first_migration(&self) -> Option<PlaneId> {
+        let is_pending = |migration: &Migration| migration.due.is_some() || migration.set_aside.is_some();
+        self.migrations.iter().position(is_pending).map(|plane| PlaneId(plane as u32))
     }
 }

@@ -333,7 +333,7 @@ impl Gc {
 }
 
 impl Wear {
-    fn new(config: &DeviceConfig, erases: &[u32]) -> Wear {
+    pub(crate) fn new(config: &DeviceConfig, erases: &[u32]) -> Wear {
         let blocks = (config.geometry.blocks as usize).max(1);
         let most = erases.iter().max().map_or(0, |most| u64::from(*most));
         Wear {

@@ -1,6 +1,6 @@
 //! External wear policy: supplied by the program that runs the device.
 
-use super::WearPolicy;
+use super::{Needs, WearPolicy};
 use crate::config::DeviceConfig;
 pub use crate::external::{EXTERNAL, ExternalConfig as Config};
 use crate::external::{ExternalWear, Fault, Guard, Wanted};
@@ -24,9 +24,9 @@ impl External {
 }
 
 impl WearPolicy for External {
-    fn pick_free(&mut self, view: &RegionView, oldest: &[BlockId]) -> usize {
-        let chosen = self.guard.ask(|policy| policy.pick_free(view, oldest));
-        chosen.and_then(|chosen| self.guard.position(chosen, oldest.len(), "free blocks")).unwrap_or(0)
+    fn pick_free(&mut self, view: &RegionView, first: &[BlockId]) -> usize {
+        let chosen = self.guard.ask(|policy| policy.pick_free(view, first));
+        chosen.and_then(|chosen| self.guard.position(chosen, first.len(), "free blocks")).unwrap_or(0)
     }
 
     fn allows(&mut self, view: &RegionView, victim: BlockId) -> bool {
@@ -42,8 +42,8 @@ impl WearPolicy for External {
         None
     }
 
-    fn has_ages(&self) -> bool {
-        true
+    fn needs(&self) -> Needs {
+        Needs { picks: true, ages: true, ..Needs::default() }
     }
 
     fn save(&self, _: &mut Writer) -> Result<(), StateError> {

@@ -2,9 +2,7 @@
 
 use super::WearPolicy;
 use crate::config::DeviceConfig;
-use crate::ftl::space::RegionView;
 use crate::policy::Policy;
-use crate::sim::id::BlockId;
 
 /// This policy has no options.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
@@ -22,16 +20,4 @@ impl Policy for Unleveled {
     }
 }
 
-impl WearPolicy for Unleveled {
-    fn pick_free(&mut self, _: &RegionView, _: &[BlockId]) -> usize {
-        0
-    }
-
-    fn allows(&mut self, _: &RegionView, _: BlockId) -> bool {
-        true
-    }
-
-    fn erased(&mut self, _: &RegionView, _: BlockId) -> Option<BlockId> {
-        None
-    }
-}
+impl WearPolicy for Unleveled {}

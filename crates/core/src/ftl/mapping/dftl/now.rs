@@ -84,7 +84,7 @@ impl Dftl {
                 self.write_map_now(ftl, ftl.map.owner(unit) & !TRANSLATION, MapCause::MapGc);
             }
             ftl.blocks.await_erase(victim);
-            ftl.erase_now(victim);
+            ftl.erase_or_retire_now(victim);
         }
     }
 

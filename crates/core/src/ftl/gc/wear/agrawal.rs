@@ -1,0 +1,167 @@
+//! Wear leveling of Agrawal et al. 2008, Section 5: cold data are moved into worn blocks, and worn blocks are erased
+//! less often.
+
+use super::life::Life;
+use super::{Needs, WearPolicy};
+use crate::config::DeviceConfig;
+use crate::ftl::space::{ColdOrder, RegionView};
+use crate::policy::Policy;
+use crate::sim::id::BlockId;
+use crate::sim::rng::Rng;
+use crate::state::{Reader, StateError, Writer};
+
+/// How cold data are found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ColdData {
+    /// In the block that was erased longest ago, among those with enough remaining life.
+    #[default]
+    LastErase,
+    /// In the block whose contents the host wrote longest ago. The time travels with the data.
+    Temperature,
+}
+
+/// Options of the policy. Each part can be used alone.
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct AgrawalConfig {
+    /// Moves cold data into victims that are worn.
+    pub migration: bool,
+    /// Erases worn victims with a lower probability.
+    pub rate_limiting: bool,
+    /// Remaining life of a victim, as a share of the mean, below which it is filled with cold data.
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub retirement_age: f64,
+    /// Remaining life of a victim, as a share of the mean, below which its probability of being erased falls. It falls
+    /// linearly to 0 at the end of its life.
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub age_variance: f64,
+    /// How cold data are found.
+    pub cold: ColdData,
+    /// Lowest remaining life of a block with cold data, as a share of the mean.
+    #[schemars(range(min = 0.0))]
+    pub cold_life: f64,
+    /// Shortest time since the last erase of a block with cold data, in drive writes of the host.
+    #[schemars(range(min = 0.0))]
+    pub cold_age: f64,
+    /// Lowest share of valid units in a block with cold data. A nearly empty block would waste a migration.
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub cold_valid: f64,
+}
+
+impl Default for AgrawalConfig {
+    fn default() -> Self {
+        AgrawalConfig {
+            migration: true,
+            rate_limiting: true,
+            retirement_age: 0.85,
+            age_variance: 0.80,
+            cold: ColdData::LastErase,
+            cold_life: 1.0,
+            cold_age: 1.0,
+            cold_valid: 0.0,
+        }
+    }
+}
+
+/// Moves cold data into worn victims, and erases worn victims less often.
+#[derive(Clone, Debug)]
+pub struct Agrawal {
+    options: AgrawalConfig,
+    life: Life,
+    /// `cold_age` in units of the host.
+    cold_age: u64,
+    rng: Rng,
+}
+
+impl Policy for Agrawal {
+    type Config = AgrawalConfig;
+
+    fn check(options: &AgrawalConfig, device: &DeviceConfig) -> Result<(), String> {
+        Life::new(device)?;
+        let AgrawalConfig { retirement_age, age_variance, cold_life, cold_age, cold_valid, .. } = *options;
+        let shares = [("retirement_age", retirement_age), ("age_variance", age_variance), ("cold_valid", cold_valid)];
+        for (name, value) in shares {
+            if !(0.0..=1.0).contains(&value) {
+                return Err(format!("{name} = {value}: expected a share from 0 to 1, such as 0.8"));
+            }
+        }
+        for (name, value) in [("cold_life", cold_life), ("cold_age", cold_age)] {
+            if !(0.0..=1e6).contains(&value) {
+                return Err(format!("{name} = {value}: expected a number from 0 to 1000000, such as 1"));
+            }
+        }
+        if !options.migration && !options.rate_limiting {
+            return Err("migration and rate_limiting are both false, so wear would not be leveled; \
+                        use gc.wear = \"none\", or set one of them to true"
+                .to_owned());
+        }
+        Ok(())
+    }
+
+    fn new(options: &AgrawalConfig, device: &DeviceConfig, seed: u64) -> Result<Self, String> {
+        Agrawal::check(options, device)?;
+        Ok(Agrawal {
+            options: options.clone(),
+            life: Life::new(device)?,
+            cold_age: (options.cold_age * device.logical_units() as f64) as u64,
+            rng: Rng::new(seed, "wear-rate"),
+        })
+    }
+}
+
+impl Agrawal {
+    /// Returns the block whose data are moved into a worn block.
+    fn cold_block(&self, view: &RegionView) -> Option<BlockId> {
+        view.cold_blocks().take_while(|&block| self.is_settled(view, block)).find(|&block| {
+            let lives = self.life.ratio(view, view.erases(block)) >= self.options.cold_life;
+            lives && f64::from(view.valid(block)) >= self.options.cold_valid * f64::from(view.units())
+        })
+    }
+
+    /// Returns `true` if a block, and the ones before it in their order, may have cold data.
+    fn is_settled(&self, view: &RegionView, block: BlockId) -> bool {
+        self.options.cold == ColdData::Temperature || view.clock() - view.last_erase(block) >= self.cold_age
+    }
+}
+
+impl WearPolicy for Agrawal {
+    fn needs(&self) -> Needs {
+        let order = match self.options.cold {
+            ColdData::LastErase => ColdOrder::LastErase,
+            ColdData::Temperature => ColdOrder::Temperature,
+        };
+        Needs { cold: self.options.migration.then_some(order), ..Needs::default() }
+    }
+
+    fn allows(&mut self, view: &RegionView, victim: BlockId) -> bool {
+        let ratio = self.life.ratio(view, view.erases(victim));
+        if !self.options.rate_limiting || ratio >= self.options.age_variance {
+            return true;
+        }
+        // Migration takes precedence.
+        if self.options.migration && ratio < self.options.retirement_age && self.cold_block(view).is_some() {
+            return true;
+        }
+        self.rng.unit() * self.options.age_variance < ratio
+    }
+
+    fn erased(&mut self, view: &RegionView, block: BlockId) -> Option<BlockId> {
+        // The remaining life counts as it was when the victim was chosen.
+        let ratio = self.life.ratio(view, view.erases(block) - 1);
+        if self.options.migration && ratio < self.options.retirement_age { self.cold_block(view) } else { None }
+    }
+
+    fn save(&self, out: &mut Writer) -> Result<(), StateError> {
+        self.rng.words().iter().try_for_each(|&word| out.u64(word))
+    }
+
+    fn load(&mut self, input: &mut Reader) -> Result<(), StateError> {
+        let mut words = [0; 4];
+        for word in &mut words {
+            *word = input.u64()?;
+        }
+        self.rng = Rng::from_words(words).ok_or_else(|| input.damaged("the random numbers of wear leveling"))?;
+        Ok(())
+    }
+}

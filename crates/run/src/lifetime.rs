@@ -1,0 +1,153 @@
+//! Lifetimes: repeat the workloads of a specification without time, until the device is worn out.
+
+use std::path::{Path, PathBuf};
+
+use floatgate_core::device::Device;
+use floatgate_core::lifetime::{Until, live};
+use floatgate_core::metrics::lifetime::{Lifetime, SCHEMA};
+use floatgate_core::metrics::summary::Named;
+use floatgate_core::sim::rng::Rng;
+use floatgate_core::sim::source::{Source, SourceError};
+use floatgate_report::statistics::Sample;
+use serde::Serialize;
+
+use crate::chosen::Chosen;
+use crate::cost::Stopwatch;
+use crate::failure::Failure;
+use crate::files;
+use crate::frontend::{Frontend, Stopped, Subject, unless_ended, unless_stopped};
+use crate::output::{Lock, write_whole};
+use crate::session::prepared_device;
+use crate::several;
+use crate::spec::RunSpec;
+use crate::traces::Traces;
+
+/// File of the result in the directory of a run.
+pub const LIFETIME: &str = "lifetime.json";
+
+/// Lifetimes of a device with one or more seeds.
+#[derive(Clone, Debug, Serialize)]
+pub struct Lifetimes {
+    /// Format of the result.
+    pub schema: &'static str,
+    /// Version of Floatgate.
+    pub version: &'static str,
+    /// Arguments of the command that repeats the lifetimes.
+    pub arguments: Vec<String>,
+    /// Data that the host wrote, in bytes: the mean over the seeds, with its confidence interval.
+    pub written_bytes: Option<Sample>,
+    /// Data that the host wrote before the first block expired, in bytes, over the seeds with such a block.
+    pub first_expiry_bytes: Option<Sample>,
+    /// Result for each seed.
+    pub runs: Vec<Lifetime>,
+}
+
+impl Lifetimes {
+    fn new(spec: &RunSpec, runs: Vec<Lifetime>) -> Lifetimes {
+        let written: Vec<f64> = runs.iter().map(|run| run.written.bytes as f64).collect();
+        let first = |run: &Lifetime| Some(run.expiry?.first_after_bytes? as f64);
+        Lifetimes {
+            schema: SCHEMA,
+            version: env!("CARGO_PKG_VERSION"),
+            arguments: spec.arguments(),
+            written_bytes: Sample::of(&written),
+            first_expiry_bytes: Sample::of(&runs.iter().filter_map(first).collect::<Vec<f64>>()),
+            runs,
+        }
+    }
+
+    /// Returns the result as JSON, with a line feed at the end.
+    pub fn to_json(&self) -> String {
+        serde_json::to_string_pretty(self).unwrap_or_else(|error| unreachable!("a tree of numbers: {error}")) + "\n"
+    }
+}
+
+/// Runs a lifetime for each seed of a specification, and writes the result to its directory, if it has one. After an
+/// interruption, the result ends with the lifetime that was interrupted.
+pub fn run(spec: &RunSpec, traces: &Traces, chosen: &Chosen, frontend: &dyn Frontend) -> Result<Lifetimes, Stopped> {
+    spec.check().map_err(Subject::Options.stop())?;
+    let Some(until) = spec.until else {
+        return Err(Subject::Options.stopped(Failure::mistake("a lifetime needs an event that ends it: --until")));
+    };
+    files::check(spec, traces, chosen, None).map_err(Subject::Output.stop())?;
+    let lock = spec.out.as_deref().map(Lock::of).transpose();
+    let _lock = lock.map_err(|error| Subject::Output.stopped(Failure::Fault(error)))?;
+    let seeds = spec.seeds.map_or_else(|| vec![spec.seed], |seeds| seeds.all());
+    let mut runs = Vec::new();
+    for seed in seeds {
+        let one = RunSpec { seed, seeds: None, ..spec.clone() };
+        runs.push(live_once(&one, until, traces, chosen, frontend)?);
+        if runs.last().is_some_and(|run| !run.complete) {
+            break;
+        }
+    }
+    let lifetimes = Lifetimes::new(spec, runs);
+    if let Some(out) = &spec.out {
+        let written = write_whole(&place(out), lifetimes.to_json().as_bytes(), &frontend.wait());
+        written.map_err(|error| Subject::Output.stopped(unless_stopped(error, frontend)))?;
+    }
+    Ok(lifetimes)
+}
+
+/// Returns the path of the result in a directory.
+pub fn place(out: &Path) -> PathBuf {
+    out.join(LIFETIME)
+}
+
+/// Runs the lifetime of one seed.
+fn live_once(
+    spec: &RunSpec,
+    until: Until,
+    traces: &Traces,
+    chosen: &Chosen,
+    frontend: &dyn Frontend,
+) -> Result<Lifetime, Stopped> {
+    let mut device = prepared_device(spec, traces, chosen, frontend)?;
+    let mut workload = Named { name: String::new(), digest: String::new() };
+    let stopwatch = Stopwatch::start();
+    frontend.begin("wearing out");
+    let lived = live(
+        &mut device,
+        &mut |repetition| {
+            let (sources, named) = open(spec, traces, chosen, repetition, frontend)?;
+            workload = named;
+            Ok(sources)
+        },
+        until,
+        &mut |share| {
+            frontend.share(share);
+            !frontend.wants_end()
+        },
+    );
+    frontend.end();
+    let lived = lived.map_err(|error| failure_of(error, &device, frontend))?;
+    let (_, cpu_s) = stopwatch.read();
+    Ok(Lifetime::new(&device, workload, spec.seed, until.to_string(), &lived, cpu_s))
+}
+
+/// Opens the workloads for a repetition. Each repetition of a job has random numbers of its own.
+fn open(
+    spec: &RunSpec,
+    traces: &Traces,
+    chosen: &Chosen,
+    repetition: u32,
+    frontend: &dyn Frontend,
+) -> Result<(Vec<Box<dyn Source>>, Named), SourceError> {
+    let seed = match repetition {
+        0 => spec.seed,
+        again => Rng::new(spec.seed, &format!("lifetime/{again}")).next_u64(),
+    };
+    let workload = several::open(&spec.workloads, traces, &chosen.config, seed);
+    let workload = workload.and_then(crate::workload::Workload::without_logs);
+    let workload = workload.map_err(|failure| SourceError(unless_ended(failure, frontend).to_string()))?;
+    let named = workload.named();
+    Ok((workload.sources, named))
+}
+
+fn failure_of(error: SourceError, device: &Device, frontend: &dyn Frontend) -> Stopped {
+    Subject::Run.stopped(match device.fault() {
+        Some(fault) => Failure::Fault(fault.clone().into()),
+        None if frontend.wants_end() => Failure::Interrupted("the lifetime was stopped, so there is no result"),
+        None => Failure::mistake(error),
+    })
+}
