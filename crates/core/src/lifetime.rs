@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::device::Device;
+use crate::ftl::allocation::AllocationConfig;
 use crate::metrics::counters::Counters;
 use crate::precondition::{ends_by_time_alone, serve_all};
 use crate::sim::id::PlaneId;
@@ -79,6 +80,9 @@ pub struct Lived {
     pub capacity: Vec<Point>,
 }
 
+/// Number of requests between two progress reports.
+const PROGRESS_EVERY: u64 = 4096;
+
 /// Maximum number of points of the capacity. If there are more, every second one is dropped.
 const POINTS: usize = 512;
 
@@ -100,7 +104,7 @@ pub fn live(
     let before = device.ftl().counters;
     device.ftl_mut().start_life();
     let mut capacity = vec![point(device, &before)];
-    let (mut complete, mut interrupted, mut repetitions) = (false, false, 0);
+    let (mut complete, mut interrupted, mut repetitions, mut requests) = (false, false, 0, 0u64);
     while !complete && !interrupted {
         let written = device.ftl().counters.host_units;
         let mut sources = open(repetitions)?;
@@ -116,14 +120,18 @@ pub fn live(
             &mut |device| {
                 complete = has_ended(device, &before, until);
                 note_capacity(device, &before, &mut capacity);
-                !complete
+                requests += 1;
+                if requests.is_multiple_of(PROGRESS_EVERY) {
+                    interrupted = device.ftl().fault().is_some() || !on_progress(progress(device, &before, until));
+                }
+                !complete && !interrupted
             },
-            &mut |device, _| {
-                interrupted = !on_progress(progress(device, &before, until));
-                device.ftl().fault().map_or(Ok(!interrupted), |fault| Err(SourceError(fault.to_string())))
-            },
+            &mut |_, _| Ok(true),
         );
         served?;
+        if let Some(fault) = device.ftl().fault() {
+            return Err(SourceError(fault.to_string()));
+        }
         if device.ftl().counters.host_units == written {
             let what = "the workload writes nothing, so it wears nothing out; give a workload with writes";
             return Err(SourceError(what.to_owned()));
@@ -219,7 +227,12 @@ fn point(device: &Device, before: &Counters) -> Point {
     let planes = || (0..ftl.shape().planes).map(PlaneId);
     let config = device.config();
     let bad_blocks = planes().map(|plane| u64::from(config.geometry.blocks - ftl.blocks.good(plane))).sum();
-    let held: u64 = planes().map(|plane| config.units_of_a_plane_with(ftl.blocks.good(plane))).sum();
+    let held = planes().map(|plane| config.units_of_a_plane_with(ftl.blocks.good(plane)));
+    // With static allocation, each plane holds the same share of the data.
+    let held = match config.allocation {
+        AllocationConfig::Dynamic(_) => held.sum(),
+        _ => held.min().unwrap_or(0) * u64::from(ftl.shape().planes),
+    };
     Point {
         host_units: ftl.counters.host_units - before.host_units,
         bad_blocks,

@@ -244,6 +244,8 @@ impl Provider for Program {
     }
 }
 
+/// Spare for wear policies, which may migrate data and then have one more open block.
+const SPARE: &str = "capacity.spare=0.3";
 const SMALL: [&str; 4] = ["geometry.blocks=24", "geometry.pages=16", "gc.soft_threshold=3", "gc.hard_threshold=1"];
 
 /// Returns the small device with a policy, and with the provider of external policies.
@@ -285,7 +287,7 @@ fn equal_choices_give_equal_results() {
         (&[][..], "gc.victim", "greedy", "first"),
         (&["allocation=dynamic"], "gc.victim", "greedy", "first"),
         (&[], "gc.trigger", "threshold", "always"),
-        (&[], "gc.wear", "none", "first"),
+        (&[SPARE], "gc.wear", "none", "first"),
         (&[], "allocation", "{ static = { order = \"plane-die-chip-channel\" } }", "s1"),
         (&buffer, "buffer.eviction", "lru", "lru of another program"),
         (&[], "scheduler", "read-first", "ranks"),
@@ -326,10 +328,10 @@ fn invalid_choices_are_refused_with_the_name_of_the_policy() {
         (&[], "gc.victim", "cannot be made", "not made"),
         (&["mapping.scheme.dftl.cache=4KiB", "capacity.spare=0.6"], "gc.victim", "behind", "chose number"),
         (&[], "gc.trigger", "fails later", "that was enough"),
-        (&[], "gc.wear", "behind", "free blocks, which are counted from 0"),
-        (&[], "gc.wear", "fails later", "that was enough"),
-        (&[], "gc.wear", "cannot be made", "not made"),
-        (&[], "gc.wear", "no block", "to migrate, which is not a closed block of the region"),
+        (&[SPARE], "gc.wear", "behind", "free blocks, which are counted from 0"),
+        (&[SPARE], "gc.wear", "fails later", "that was enough"),
+        (&[SPARE], "gc.wear", "cannot be made", "not made"),
+        (&[SPARE], "gc.wear", "no block", "to migrate, which is not a closed block of the region"),
         (&spare, "temperature", "behind", "chose number 2 of 2 classes, which are counted from 0"),
         (&spare, "temperature", "negative", "chose number -1 of 2 classes"),
         (&spare, "temperature", "fails later", "that was enough"),
@@ -493,7 +495,7 @@ fn a_device_is_saved_without_its_scheduler() {
 
 /// Returns the erase count of each block after the work with a wear policy.
 fn erases_with(wear: &str) -> Vec<u32> {
-    let (device, done) = work(config(&[], "gc.wear", wear));
+    let (device, done) = work(config(&[SPARE], "gc.wear", wear));
     done.unwrap();
     device.ftl().blocks.all().iter().map(|block| block.erases).collect()
 }

@@ -221,9 +221,15 @@ impl Ftl {
             return self.erase_now(block);
         }
         self.erase_failed(block);
-        let is_worn_out = !self.has_spare();
+        if !self.has_spare() {
+            self.end_life();
+        }
+    }
+
+    /// Ends a lifetime: too few good blocks are left.
+    pub(super) fn end_life(&mut self) {
         if let Some(life) = &mut self.life {
-            life.is_worn_out |= is_worn_out;
+            life.is_worn_out = true;
         }
     }
 

@@ -406,9 +406,10 @@ impl Ftl {
         if update == Update::Uncovered {
             self.note_read(ReadCause::Rmw, self.shape.pages_per_unit);
         }
-        self.counters.host_bytes += u64::from(end - first) * 512;
         let class = self.classify(lpn, old, request);
-        self.place_now(lpn, old, Some((first, end, version)), class);
+        if self.place_now(lpn, old, Some((first, end, version)), class) {
+            self.counters.host_bytes += u64::from(end - first) * 512;
+        }
     }
 
     /// Classifies a unit that a request writes, and that is at `old`. Returns its class.
@@ -450,9 +451,10 @@ impl Ftl {
         let sectors = self.shape.sectors_per_unit;
         let update = self.partial.write(lpn.0, mapped, 0, sectors);
         self.note_update(update);
-        self.counters.host_bytes += u64::from(sectors) * 512;
         let class = self.classify(lpn, old, Written { sectors, ..Written::default() });
-        self.place_now(lpn, old, None, class);
+        if self.place_now(lpn, old, None, class) {
+            self.counters.host_bytes += u64::from(sectors) * 512;
+        }
     }
 
     /// Writes a whole, unmapped unit at once, to a plane that the caller chooses.
@@ -467,23 +469,32 @@ impl Ftl {
     }
 
     #[inline]
-    fn place_now(&mut self, lpn: Lpn, old: Location, contents: Option<(u32, u32, u32)>, class: u8) {
+    fn place_now(&mut self, lpn: Lpn, old: Location, contents: Option<(u32, u32, u32)>, class: u8) -> bool {
         if self.shape.hooks.places {
-            return self.with_scheme(|scheme, ftl| scheme.write_now(ftl, lpn, old, contents));
+            self.with_scheme(|scheme, ftl| scheme.write_now(ftl, lpn, old, contents));
+            return true;
         }
         let plane = match self.shape.one_pool {
             true => self.choose_now(0, class),
-            false => self.home(lpn).unwrap_or_else(|| self.choose_now(self.pool(lpn), class)),
+            false => self.home(lpn).or_else(|| self.choose_now(self.pool(lpn), class)),
         };
-        self.place_on(plane, lpn, old, contents, class);
+        plane.is_some_and(|plane| self.place_on(plane, lpn, old, contents, class))
     }
 
+    /// Writes a unit to a plane. Returns `false` if the plane has no room because the device is worn out.
     #[inline]
-    fn place_on(&mut self, plane: PlaneId, lpn: Lpn, old: Location, contents: Option<(u32, u32, u32)>, class: u8) {
+    fn place_on(
+        &mut self,
+        plane: PlaneId,
+        lpn: Lpn,
+        old: Location,
+        contents: Option<(u32, u32, u32)>,
+        class: u8,
+    ) -> bool {
         let own = self.blocks.host_frontier(plane, class);
-        if self.blocks.room(own) == 0 {
-            // Opening a block may start garbage collection, which may move `lpn` itself.
-            self.open_for_host(plane);
+        // Opening a block may start garbage collection, which may move `lpn` itself.
+        if self.blocks.room(own) == 0 && !self.open_for_host(plane) {
+            return false;
         }
         let at = self.blocks.frontier_for_host(plane, class);
         if at != own {
@@ -497,6 +508,7 @@ impl Ftl {
         } else if self.shape.single_frontier && self.blocks.offset_in_block(ppn) + 1 == self.shape.units_per_program {
             self.collect_until(plane, self.shape.soft + 1);
         }
+        true
     }
 
     /// Ends a host write that was programmed without time. `old` is the location of its unit when the write arrived.
@@ -522,23 +534,24 @@ impl Ftl {
         self.blocks.validate(ppn);
     }
 
-    /// Chooses a plane for a host write of a pool and class. The plane changes only when a program is full.
-    fn choose_now(&mut self, pool: u32, class: u8) -> PlaneId {
+    /// Chooses a plane for a host write of a pool and class. The plane changes only when a program is full. Returns
+    /// `None` if no plane has room because the device is worn out.
+    fn choose_now(&mut self, pool: u32, class: u8) -> Option<PlaneId> {
         let index = (pool * self.shape.classes) as usize + usize::from(class);
         let filling = self.filling[index];
         let room = self.blocks.room(self.blocks.host_frontier(filling, class));
         let begun = self.shape.program_units.divide_with_rest(room).1 != 0;
         if begun && (self.shape.one_pool || self.allocation.pool_of(filling) == pool) {
-            return filling;
+            return Some(filling);
         }
-        let chosen = self.choose_plane_now(pool);
+        let chosen = self.choose_plane_now(pool)?;
         self.filling[index] = chosen;
-        chosen
+        Some(chosen)
     }
 
-    fn choose_plane_now(&mut self, pool: u32) -> PlaneId {
+    fn choose_plane_now(&mut self, pool: u32) -> Option<PlaneId> {
         if let Some(plane) = self.choose_ready(pool) {
-            return plane;
+            return Some(plane);
         }
         // At a low threshold, all planes may be down to their reserve before garbage is collected.
         for plane in (0..self.shape.planes).map(PlaneId) {
@@ -547,7 +560,11 @@ impl Ftl {
             }
         }
         let chosen = self.choose_ready(pool);
-        chosen.unwrap_or_else(|| unreachable!("an accepted device has a plane with room: config/check.rs"))
+        assert!(chosen.is_some() || self.life.is_some(), "an accepted device has a plane with room: config/check.rs");
+        if chosen.is_none() {
+            self.end_life();
+        }
+        chosen
     }
 
     fn choose_ready(&mut self, pool: u32) -> Option<PlaneId> {
@@ -557,18 +574,24 @@ impl Ftl {
         chosen
     }
 
-    /// Makes room for a host write, which takes a free block of the plane.
+    /// Makes room for a host write, which takes a free block of the plane. Returns `false` if there is none because the
+    /// device is worn out.
     ///
     /// If host writes and moved units have separate frontiers, garbage is collected before the block is opened. Moved
     /// units that share the host's block follow the host's first program in it, as in timed mode: the block is opened
     /// first, and garbage is collected after that program. The same order applies if garbage collection keeps pace with
     /// the host.
     #[cold]
-    fn open_for_host(&mut self, plane: PlaneId) {
+    fn open_for_host(&mut self, plane: PlaneId) -> bool {
         let shape = &self.shape;
         let collects_later = shape.single_frontier || shape.paces;
         let free = if collects_later { self.blocks.reserve(plane, Role::Data) } else { shape.soft };
         self.collect_until(plane, free + 1);
+        let finds_room = self.life.is_none() || self.blocks.takes_host_write(plane);
+        if !finds_room {
+            self.end_life();
+        }
+        finds_room
     }
 
     /// Programs one unit at the next address of a frontier.

@@ -58,12 +58,11 @@ pub fn check_blocks(device: &Device, functional: bool) -> Result<(), String> {
         }
     }
     let erases: u64 = ftl.blocks.all().iter().map(|b| u64::from(b.erases)).sum();
-    let failed = ftl.counters.faults.erases_failed;
-    if erases != ftl.counters.blocks_erased || erases + failed != ftl.counters.victims + ftl.counters.map.victims {
-        return Err(format!(
-            "{erases} erases, {} counted, {} victims",
-            ftl.counters.blocks_erased, ftl.counters.victims
-        ));
+    let counters = &ftl.counters;
+    let reclaimed = counters.victims + counters.map.victims + counters.migrations;
+    if erases != counters.blocks_erased || erases + counters.faults.erases_failed != reclaimed {
+        let counted = counters.blocks_erased;
+        return Err(format!("{erases} erases, {counted} counted, {reclaimed} victims and cold blocks"));
     }
     check_map_blocks(device)?;
     check_programs(device)

@@ -42,6 +42,16 @@ const VICTIMS: [&str; 7] = [
     "{ d-choices = { d = 2 } }",
     "{ d-choices = { d = 10 } }",
 ];
+/// Wear policies that migrate data and refuse victims as often as possible.
+const WEAR: [&str; 7] = [
+    "least-erased",
+    "{ static-threshold = { threshold = 1 } }",
+    "{ dual-pool = { threshold = 1 } }",
+    "{ agrawal = { migration = false, age_variance = 1.0 } }",
+    "{ agrawal = { retirement_age = 1.0, age_variance = 0.99, cold_age = 0.05, cold_life = 0.5 } }",
+    "{ agrawal = { retirement_age = 1.0, cold = \"temperature\", cold_life = 0.0, cold_valid = 0.5 } }",
+    "{ agrawal = { rate_limiting = false, retirement_age = 1.0, cold_age = 0.0, cold_life = 0.9 } }",
+];
 const ORDERS: [&str; 6] = ["s1", "s2", "s4", "s6", "plane-die-chip-channel", "die-channel-plane-chip"];
 
 /// Mapping scheme of a case.
@@ -62,6 +72,9 @@ const EVICTIONS: [&str; 9] = [
     "{ bplru = { compensation = false } }",
     "fab",
 ];
+
+/// Function that draws more options of a case.
+type More = fn(&mut Rng, &mut Vec<String>);
 
 /// A random case.
 #[derive(Clone, Debug)]
@@ -141,22 +154,34 @@ impl Case {
     /// Draws a device with failures of blocks, programs, erases and reads.
     pub fn faulty(seed: u64) -> Case {
         let scheme = if seed.is_multiple_of(3) { Scheme::Dftl } else { Scheme::Page };
-        Case::draw(seed, seed.is_multiple_of(5), scheme, true)
+        Case::draw(seed, seed.is_multiple_of(5), scheme, &[faults])
+    }
+
+    /// Draws a device that levels wear, in half of the cases with failures.
+    pub fn worn(seed: u64) -> Case {
+        let scheme = if seed.is_multiple_of(3) { Scheme::Dftl } else { Scheme::Page };
+        let more: &[More] = if seed.is_multiple_of(2) { &[faults, wear] } else { &[wear] };
+        Case::draw(seed, seed.is_multiple_of(5), scheme, more)
+    }
+
+    /// Draws a device that levels wear, with the highest capacity that is accepted.
+    pub fn full_worn(seed: u64) -> Case {
+        Case::draw(seed, true, Scheme::Page, &[wear])
     }
 
     /// A device with its map in flash that soon becomes read-only, because 3 to 25 % of its programs fail.
     pub fn failing_map(seed: u64) -> Case {
-        let mut case = Case::draw(seed, seed.is_multiple_of(5), Scheme::Dftl, true);
+        let mut case = Case::draw(seed, seed.is_multiple_of(5), Scheme::Dftl, &[faults]);
         let rng = &mut Rng::new(seed, "model/failing");
         case.overrides.push(format!("faults.program_rate={}", pick(rng, &["0.03", "0.06", "0.12", "0.25"])));
         case
     }
 
     fn with_capacity(seed: u64, full: bool, scheme: Scheme) -> Case {
-        Case::draw(seed, full, scheme, false)
+        Case::draw(seed, full, scheme, &[])
     }
 
-    fn draw(seed: u64, full: bool, scheme: Scheme, fails: bool) -> Case {
+    fn draw(seed: u64, full: bool, scheme: Scheme, more: &[More]) -> Case {
         let rng = &mut Rng::new(seed, "model");
         let mut overrides = geometry(rng, one_in(&mut Rng::new(seed, "model/large"), 12));
         let two = overrides.iter().any(|text| text == "geometry.planes=2");
@@ -185,9 +210,7 @@ impl Case {
         if !matches!(scheme, Scheme::Block) {
             temperature(&mut Rng::new(seed, "model/temperature"), &mut overrides);
         }
-        if fails {
-            faults(&mut Rng::new(seed, "model/faults"), &mut overrides);
-        }
+        more.iter().for_each(|draw| draw(&mut Rng::new(seed, "model/faults"), &mut overrides));
         limits(rng, &mut overrides, full);
         controller(&mut Rng::new(seed, "model/controller"), &mut overrides);
         overrides.push(format!("gc.trigger={}", pick(&mut Rng::new(seed, "model/trigger"), &TRIGGERS)));
@@ -400,6 +423,14 @@ fn temperature(rng: &mut Rng, overrides: &mut Vec<String>) {
         overrides.push("geometry.blocks=16".to_owned());
     }
     overrides.push(format!("temperature={}", pick(rng, &TEMPERATURES)));
+}
+
+/// Draws a wear policy, for blocks that endure any number of erases that a test performs.
+fn wear(rng: &mut Rng, overrides: &mut Vec<String>) {
+    let policy = pick(rng, &WEAR);
+    overrides.extend([format!("gc.wear={policy}"), "nand.endurance=1000".to_owned()]);
+    let config = device_config(overrides);
+    overrides.push(format!("geometry.blocks={}", config.geometry.blocks + 4));
 }
 
 /// Draws failure rates: none, low ones, or such that the device soon becomes read-only.

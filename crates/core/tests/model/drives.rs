@@ -73,6 +73,11 @@ fn accepted_devices_complete_ten_drive_writes() {
 }
 
 #[test]
+fn accepted_devices_that_level_wear_complete_ten_drive_writes() {
+    write_over_all(Case::full_worn, cases(20));
+}
+
+#[test]
 fn accepted_devices_with_their_map_in_flash_complete_ten_drive_writes() {
     write_over_all(Case::full_dftl, cases(10));
 }

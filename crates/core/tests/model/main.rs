@@ -53,6 +53,11 @@ fn what_fails_is_told_and_nothing_else_changes() {
 }
 
 #[test]
+fn leveling_wear_changes_no_answer() {
+    run_swarm(Case::worn, cases(3), Digests::of("worn", 300));
+}
+
+#[test]
 fn a_map_whose_blocks_fail_lets_no_write_wait_forever() {
     for seed in seeds(cases(30)) {
         assert_passes(&Case::failing_map(seed));
@@ -62,8 +67,13 @@ fn a_map_whose_blocks_fail_lets_no_write_wait_forever() {
 /// A kind of random devices: name, number of recorded histories, and function that draws a case.
 type Kind = (&'static str, u64, fn(u64) -> Case);
 
-const KINDS: [Kind; 4] =
-    [("page", 900, Case::new), ("dftl", 500, Case::dftl), ("block", 450, Case::block), ("faulty", 150, Case::faulty)];
+const KINDS: [Kind; 5] = [
+    ("page", 900, Case::new),
+    ("dftl", 500, Case::dftl),
+    ("block", 450, Case::block),
+    ("faulty", 150, Case::faulty),
+    ("worn", 300, Case::worn),
+];
 
 fn with(picks: Picks, case: Case) -> Case {
     Case { picks, ..case }

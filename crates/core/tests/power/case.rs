@@ -80,6 +80,7 @@ impl Case {
         }
         Case::checkpoint(seed, unit, &mut overrides);
         Case::faults(&mut Rng::new(seed, "power/faults"), &mut overrides);
+        Case::wear(&mut Rng::new(seed, "power/wear"), &mut overrides);
         Case {
             seed,
             overrides,
@@ -90,6 +91,21 @@ impl Case {
             hot: 8 + rng.below(UNITS - 7),
             lasting_trims: false,
             picks: Picks::No,
+        }
+    }
+
+    /// Levels wear in one of four cases, if the device has room for one more open block.
+    fn wear(rng: &mut Rng, overrides: &mut Vec<String>) {
+        let policies = [
+            "least-erased",
+            "{ static-threshold = { threshold = 1 } }",
+            "{ dual-pool = { threshold = 1 } }",
+            "{ agrawal = { retirement_age = 1.0, cold = \"temperature\", cold_life = 0.0 } }",
+        ];
+        let policy = format!("gc.wear={}", policies[rng.below(4) as usize]);
+        let with = [&overrides[..], &[policy, "nand.endurance=1000".to_owned()]].concat();
+        if one_in(rng, 4) && from_toml(BASE, "test.toml", &with).is_ok() {
+            *overrides = with;
         }
     }
 

@@ -201,7 +201,7 @@ fn blocks_that_are_erased_too_early_are_caught() {
 
 #[test]
 fn copies_that_count_as_new_are_caught() {
-    assert_caught(Mutant::RenumberCopies, 2000);
+    assert_caught(Mutant::RenumberCopies, 4000);
 }
 
 #[test]

@@ -42,6 +42,11 @@ impl Ftl {
             return false;
         }
         let region = self.blocks.region(plane, Role::Data);
+        // The erase of a victim may fail, and then gives no space back.
+        if self.life.is_some() && !self.blocks.may_take(region, Claim::Victim(InHand::default())) {
+            self.end_life();
+            return false;
+        }
         let Some(victim) = self.blocks.take_victim(region, 0) else { return false };
         self.note_victim(plane, victim, 0);
         self.evacuate_now(victim);

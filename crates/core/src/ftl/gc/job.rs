@@ -164,7 +164,7 @@ impl Job {
             && self.moving.copies.is_empty()
             && ftl.blocks.may_take(region, Claim::Victim(self.in_hand(ftl)))
             && room_to_leave(ftl, plane, 0) == 0;
-        if let (true, Some(cold)) = (may_start, ftl.blocks.take_cold(plane)) {
+        if may_start && let Some(cold) = ftl.blocks.take_cold(plane) {
             ftl.note_migration();
             self.moving.start(ftl, cold);
             self.gain = 0;

@@ -60,6 +60,8 @@ pub fn check_places(device: &DeviceConfig) -> Result<(), String> {
         "a logical block is programmed step by step: it needs nand.advanced.cache_program = false"
     } else if device.controller.fill_timeout > Duration(0) {
         "the contents of a program follow from its offset: it needs controller.fill_timeout = \"0s\""
+    } else if device.gc.wear.migrates() {
+        "the scheme moves the data of its blocks itself: it needs gc.wear = \"least-erased\" or \"none\""
     } else {
         return Ok(());
     };

@@ -142,3 +142,65 @@ impl ColdBlocks {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::from_toml;
+
+    const PLANE: PlaneId = PlaneId(0);
+    const DEVICE: &str = r#"
+        geometry = { channels = 1, chips = 1, dies = 1, planes = 1, blocks = 8, pages = 4, page_size = "4KiB" }
+        capacity.spare = 0.5
+        nand = { read = "25us", program = "200us", erase = "1500us" }
+        bus.protocol.sdr = "25ns"
+        gc.soft_threshold = 1
+    "#;
+
+    fn cold_blocks(order: ColdOrder) -> ColdBlocks {
+        ColdBlocks::new(&from_toml(DEVICE, "test.toml", &[]).unwrap(), order)
+    }
+
+    fn listed(blocks: &ColdBlocks) -> Vec<u32> {
+        blocks.of(PLANE).map(|block| block.0).collect()
+    }
+
+    #[test]
+    fn temperature_travels_with_data_and_is_aggregated() {
+        let mut blocks = cold_blocks(ColdOrder::Temperature);
+        // The host writes blocks 0 and 1, which are closed after 100 and 200 writes.
+        blocks.add(PLANE, BlockId(0), 0, 4, 100);
+        blocks.add(PLANE, BlockId(1), 0, 4, 200);
+        // Block 2 gets all units of block 0 much later, and keeps their temperature.
+        blocks.note_moved(BlockId(0), BlockId(2), 4);
+        blocks.add(PLANE, BlockId(2), 0, 4, 1000);
+        // Block 3 gets a unit of block 0, a unit of block 1, and two units of the host: (100 + 200 + 2 x 1000) / 4.
+        blocks.note_moved(BlockId(0), BlockId(3), 1);
+        blocks.note_moved(BlockId(1), BlockId(3), 1);
+        blocks.add(PLANE, BlockId(3), 0, 4, 1000);
+        assert_eq!([0, 1, 2, 3].map(|block| blocks.keys[block]), [100, 200, 100, 575]);
+        assert_eq!(listed(&blocks), [0, 2, 1, 3]);
+        // An erase ends what a block has of others.
+        blocks.remove(PLANE, BlockId(3));
+        blocks.note_erased(BlockId(3), 1100);
+        blocks.add(PLANE, BlockId(3), 1, 4, 1200);
+        assert_eq!((blocks.keys[3], listed(&blocks)), (1200, vec![0, 2, 1, 3]));
+    }
+
+    #[test]
+    fn blocks_are_ordered_by_their_erases_or_their_last_erase() {
+        let mut by_erases = cold_blocks(ColdOrder::Erases);
+        let mut by_time = cold_blocks(ColdOrder::LastErase);
+        for (block, erases, erased) in [(0, 3, 50), (1, 1, 70), (2, 2, 10)] {
+            for blocks in [&mut by_erases, &mut by_time] {
+                blocks.note_erased(BlockId(block), erased);
+                blocks.add(PLANE, BlockId(block), erases, 4, 100);
+            }
+        }
+        assert_eq!((listed(&by_erases), listed(&by_time)), (vec![1, 2, 0], vec![2, 0, 1]));
+        // A block that was passed over keeps its place.
+        by_time.remove(PLANE, BlockId(2));
+        by_time.put_back(PLANE, BlockId(2));
+        assert_eq!((listed(&by_time), by_time.last_erase(BlockId(2))), (vec![2, 0, 1], 10));
+    }
+}

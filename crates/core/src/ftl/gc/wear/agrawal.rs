@@ -165,3 +165,49 @@ impl WearPolicy for Agrawal {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::from_toml;
+    use crate::ftl::Ftl;
+    use crate::ftl::space::Role;
+    use crate::sim::id::{Lpn, PlaneId};
+
+    const DEVICE: &str = r#"
+        geometry = { channels = 1, chips = 1, dies = 1, planes = 1, blocks = 32, pages = 8, page_size = "4KiB" }
+        capacity.spare = 0.5
+        nand = { read = "25us", program = "200us", erase = "1500us", endurance = 100 }
+        bus.protocol.sdr = "25ns"
+        gc.soft_threshold = 2
+    "#;
+
+    /// Returns a device whose blocks with hot data are worn.
+    fn worn() -> Ftl {
+        let device = from_toml(DEVICE, "test.toml", &[]).unwrap();
+        let mut ftl = Ftl::new(&device, 1, false).unwrap();
+        (0..128).for_each(|lpn| ftl.write_whole(Lpn(lpn)));
+        (0..9000).for_each(|index| ftl.write_whole(Lpn(index % 8)));
+        ftl
+    }
+
+    #[test]
+    fn a_worn_victim_is_allowed_with_its_share_of_the_remaining_life() {
+        let (ftl, device) = (worn(), from_toml(DEVICE, "test.toml", &[]).unwrap());
+        let view = ftl.blocks.view(ftl.blocks.region(PlaneId(0), Role::Data));
+        let options = AgrawalConfig { migration: false, ..AgrawalConfig::default() };
+        let mut policy = Agrawal::new(&options, &device, 7).unwrap();
+        let victim = view.closed_blocks().max_by_key(|&block| view.erases(block)).unwrap();
+        let mean: f64 = ftl.blocks.all().iter().map(|block| f64::from(block.erases)).sum::<f64>() / 32.0;
+        let ratio = (100.0 - f64::from(view.erases(victim))) / (100.0 - mean);
+        assert!(ratio > 0.1 && ratio < 0.7, "{ratio}");
+        let draws = 20_000;
+        let allowed = (0..draws).filter(|_| policy.allows(&view, victim)).count();
+        let (expected, share) = (ratio / 0.8, allowed as f64 / f64::from(draws));
+        // Three standard deviations of a mean of 20,000 draws.
+        assert!((share - expected).abs() < 3.0 * (expected * (1.0 - expected) / f64::from(draws)).sqrt(), "{share}, {expected}");
+        // A block of mean wear is always allowed.
+        let unworn = view.closed_blocks().min_by_key(|&block| view.erases(block)).unwrap();
+        assert!((0..1000).all(|_| policy.allows(&view, unworn)));
+    }
+}
