@@ -37,6 +37,7 @@ from floatgate.exceptions import (
     WorkloadError,
 )
 from floatgate.fleets import fleet
+from floatgate.living import Lifetimes, lifetime
 from floatgate.optimizing import Search, optimize
 from floatgate.result import Result, load
 from floatgate.running import run
@@ -57,6 +58,7 @@ __all__ = [
     "FloatgateWarning",
     "InternalError",
     "JobFile",
+    "Lifetimes",
     "OptionError",
     "OutputError",
     "PolicyError",
@@ -80,6 +82,7 @@ __all__ = [
     "design",
     "devices",
     "fleet",
+    "lifetime",
     "load",
     "optimize",
     "policies",

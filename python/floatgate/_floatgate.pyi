@@ -42,6 +42,15 @@ class _RunOptions(TypedDict):
     series: str | None
     timeline: str | None
 
+class _LifetimeOptions(TypedDict):
+    workloads: list[str]
+    until: str
+    precondition: str | None
+    endurance_scale: float
+    seed: int
+    seeds: str | None
+    out: str | None
+
 @final
 class Units:
     """Units in the buffer, for an eviction policy."""
@@ -128,6 +137,7 @@ def command(arguments: list[str]) -> int: ...
 def run(
     device: DeviceConfig, options: _RunOptions, *, prepared: Simulator | None, progress: _Progress | None
 ) -> tuple[str, pa.Table | None, pa.Table | None]: ...
+def lifetime(device: DeviceConfig, options: _LifetimeOptions, *, progress: _Progress | None) -> str: ...
 def report(summary: str, series: pa.Table | None) -> str: ...
 def check_summary(name: str, json: str) -> None: ...
 def check_result(path: Path, summary: str) -> None: ...

@@ -116,7 +116,7 @@ def run(
             "precondition": None if precondition is None else str(precondition),
             "saved": saved,
             "prewrite": prewrite,
-            "seed": _seed(seed),
+            "seed": seed_or_first(seed),
             "attribution": attribution is not False,
             "out": None if out is None else os.fspath(out),
             "requests": requests,
@@ -168,7 +168,7 @@ def _state(
     return prepared.device, has["precondition"], prepared.seed, prepared.attribution
 
 
-def _seed(seed: int | None) -> int:
+def seed_or_first(seed: int | None) -> int:
     """Check a seed, and return 1 if there is none."""
     if seed is None:
         return 1

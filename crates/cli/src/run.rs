@@ -86,6 +86,9 @@ pub struct RunArgs {
     /// times. The result is printed, and written to DIR/lifetime.json. See docs/model/wear.md.
     #[arg(long, value_name = "EVENT")]
     until: Option<Until>,
+    /// Multiply nand.endurance by SCALE, to shorten the lifetime of --until
+    #[arg(long, value_name = "SCALE", default_value_t = 1.0, requires = "until")]
+    endurance_scale: f64,
     /// Write the result to DIR/summary.json and DIR/report.html
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -150,6 +153,7 @@ impl RunArgs {
             seed: self.seed,
             seeds: self.seeds,
             until: self.until,
+            endurance_scale: self.endurance_scale,
             attribution: !self.no_attribution,
             out: self.out.clone(),
             detail: self.detail.spec(),

@@ -35,6 +35,7 @@ pub fn fill(module: &Bound<'_, PyModule>, makers: Externals) -> PyResult<()> {
         wrap_pyfunction!(result::compare, module)?,
         wrap_pyfunction!(result::report, module)?,
         wrap_pyfunction!(result::seal, module)?,
+        wrap_pyfunction!(run::lifetime, module)?,
         wrap_pyfunction!(run::run, module)?,
         wrap_pyfunction!(simulator::state_info, module)?,
     ] {

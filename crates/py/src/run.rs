@@ -80,6 +80,50 @@ impl Options {
     }
 }
 
+/// Options of a lifetime, with their names in Python. Python passes all of them.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub struct LifetimeOptions {
+    workloads: Vec<String>,
+    until: String,
+    precondition: Option<String>,
+    endurance_scale: f64,
+    seed: u64,
+    seeds: Option<String>,
+    out: Option<PathBuf>,
+}
+
+impl LifetimeOptions {
+    /// Returns the specification of the lifetime.
+    fn spec(&self, device: &DeviceConfig) -> Result<RunSpec, Stopped> {
+        Ok(RunSpec {
+            state: self.precondition.clone().map_or_else(StateSpec::default, StateSpec::Precondition),
+            seed: self.seed,
+            until: Some(value("until", &self.until)?),
+            endurance_scale: self.endurance_scale,
+            seeds: self.seeds.as_deref().map(|text| value("seeds", text)).transpose()?,
+            out: self.out.clone(),
+            ..RunSpec::new(device.chosen.spec.clone(), self.workloads.clone())
+        })
+    }
+}
+
+/// Wears a device out. Returns the result as JSON.
+#[pyfunction]
+#[pyo3(signature = (device, options, *, progress))]
+pub fn lifetime(
+    py: Python<'_>,
+    device: &DeviceConfig,
+    options: LifetimeOptions,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<String> {
+    enter(py, progress, |frontend| {
+        let spec = options.spec(device)?;
+        let traces = Traces::new(spec.traces.clone(), frontend.stop());
+        Ok(floatgate_run::lifetime::run(&spec, &traces, &device.chosen, frontend)?.to_json())
+    })
+}
+
 /// Reads the value of an option.
 fn value<T: FromStr<Err = String>>(name: &str, text: &str) -> Result<T, Stopped> {
     text.parse().map_err(|error| Subject::Options.stopped(Failure::mistake(format!("{name}={text}: {error}"))))

@@ -70,6 +70,7 @@ pub fn run(spec: &RunSpec, traces: &Traces, chosen: &Chosen, frontend: &dyn Fron
         return Err(Subject::Options.stopped(Failure::mistake("a lifetime needs an event that ends it: --until")));
     };
     files::check(spec, traces, chosen, None).map_err(Subject::Output.stop())?;
+    let chosen = &scaled(chosen, spec.endurance_scale).map_err(Subject::Device.stop())?;
     let lock = spec.out.as_deref().map(Lock::of).transpose();
     let _lock = lock.map_err(|error| Subject::Output.stopped(Failure::Fault(error)))?;
     let seeds = spec.seeds.map_or_else(|| vec![spec.seed], |seeds| seeds.all());
@@ -87,6 +88,21 @@ pub fn run(spec: &RunSpec, traces: &Traces, chosen: &Chosen, frontend: &dyn Fron
         written.map_err(|error| Subject::Output.stopped(unless_stopped(error, frontend)))?;
     }
     Ok(lifetimes)
+}
+
+/// Returns a device whose blocks endure fewer or more erases.
+fn scaled(chosen: &Chosen, scale: f64) -> Result<Chosen, Failure> {
+    let mut scaled = chosen.clone();
+    let endurance = chosen.config.endurance();
+    if scale == 1.0 {
+        return Ok(scaled);
+    }
+    if endurance == 0 {
+        let what = "--endurance-scale: blocks of this device endure any number of erases; give nand.endurance";
+        return Err(Failure::mistake(what));
+    }
+    scaled.config.nand.endurance = Some((f64::from(endurance) * scale).round().max(1.0) as u32);
+    Ok(scaled)
 }
 
 /// Returns the path of the result in a directory.

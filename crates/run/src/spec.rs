@@ -49,6 +49,9 @@ pub struct RunSpec {
     /// Event that ends a lifetime: the workloads are repeated without simulated time. `None` for a run in simulated time.
     #[serde(default, with = "as_text::optional")]
     pub until: Option<Until>,
+    /// Factor of `nand.endurance` in a lifetime, which shortens it.
+    #[serde(default = "whole")]
+    pub endurance_scale: f64,
     /// Seeds of several runs, which replace `seed`.
     #[serde(default, with = "as_text::optional")]
     pub seeds: Option<Seeds>,
@@ -68,6 +71,10 @@ pub struct RunSpec {
 
 fn first_seed() -> u64 {
     1
+}
+
+fn whole() -> f64 {
+    1.0
 }
 
 fn yes() -> bool {
@@ -253,6 +260,7 @@ impl RunSpec {
             save_state: None,
             seed: first_seed(),
             until: None,
+            endurance_scale: whole(),
             seeds: None,
             attribution: true,
             out: None,
@@ -299,7 +307,16 @@ impl RunSpec {
 
     /// Refuses options of simulated time for a lifetime, which has none.
     fn check_until(&self) -> Result<(), Failure> {
-        let Some(until) = self.until else { return Ok(()) };
+        let Some(until) = self.until else {
+            return match self.endurance_scale {
+                1.0 => Ok(()),
+                _ => Err(Failure::mistake("--endurance-scale shortens a lifetime; give --until, too")),
+            };
+        };
+        if !(self.endurance_scale > 0.0 && self.endurance_scale <= 1e6) {
+            let scale = self.endurance_scale;
+            return Err(Failure::mistake(format!("--endurance-scale {scale}: expected a number above 0, such as 0.01")));
+        }
         let DetailSpec { requests, series, timeline } = &self.detail;
         let given = [
             ("--prewrite", self.prewrite != Prewrite::None),
@@ -372,6 +389,9 @@ impl RunSpec {
         }
         if let Some(until) = self.until {
             arguments.extend(["--until".to_owned(), until.to_string()]);
+            if self.endurance_scale != whole() {
+                arguments.extend(["--endurance-scale".to_owned(), self.endurance_scale.to_string()]);
+            }
         }
         if !self.attribution {
             arguments.push("--no-attribution".to_owned());
