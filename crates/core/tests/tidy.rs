@@ -504,13 +504,21 @@ fn methods_of_the_device_do_not_call_each_other_in_a_cycle() {
                 add(format!("Binder::{name}"), path, line, called_by_device(&body));
             }
         } else if path.starts_with("crates/core/src/dispatch/") {
-            for Function { name, line, body, .. } in functions(&code) {
-                add(format!("dispatch::{name}"), path, line, called_by_dispatch(&body));
+            for Function { name, line, body, .. } in functions(&without_blocks(&code, IMPL)) {
+                add(format!("dispatch::{name}"), path, line, called_by_dispatch(&body, "dispatch"));
+            }
+            for of in types_with_methods(&code) {
+                for Function { name, line, body, .. } in methods(&code, of) {
+                    add(format!("{of}::{name}"), path, line, called_by_dispatch(&body, of));
+                }
             }
         }
     }
     assert!(calls.len() > 300, "too few methods of the device found");
     assert!(calls["dispatch::start_one"].1.contains("Binder::bind"), "the functions of dispatch are not found");
+    let known = |called: &BTreeSet<String>| called.iter().filter(|name| calls.contains_key(*name)).count();
+    let edges: usize = calls.values().map(|(_, called)| known(called)).sum();
+    assert!(edges > 950, "too few calls found: {edges}");
     let cycles = in_cycles(&calls.iter().map(|(name, (_, calls))| (name.as_str(), calls)).collect());
     report(&cycles.iter().map(|name| format!("{}: `{name}` is in a cycle", calls[*name].0)).collect::<Vec<_>>());
 }
@@ -889,21 +897,41 @@ fn methods(code: &str, of: &str) -> Vec<Function> {
     methods.collect()
 }
 
+/// Start of the methods of a type.
+const IMPL: &str = "\nimpl ";
+
+/// Returns the types in whose `impl` blocks a file has methods. Two types may have methods of the same name.
+fn types_with_methods(code: &str) -> BTreeSet<&str> {
+    code.match_indices(IMPL).filter_map(|(at, head)| code[at + head.len()..].split(" {").next()).collect()
+}
+
 /// Returns the names of the methods of `self`, or of the `device` of a closure, that a body calls, and the functions of
 /// dispatch that it calls.
 fn called_by_device(body: &str) -> BTreeSet<String> {
     let prefixes = [("self.", ""), ("device.", ""), ("dispatch::", "dispatch::")];
-    let body: String = body.chars().filter(|c| !c.is_whitespace()).collect();
-    called(&body).filter_map(|(before, name)| name_of_callee(&prefixes, before, name)).collect()
+    called(&with_joined_chains(body)).filter_map(|(before, name)| name_of_callee(&prefixes, before, name)).collect()
 }
 
-/// Returns the names of the functions of dispatch and of the binder that a body in dispatch calls.
-fn called_by_dispatch(body: &str) -> BTreeSet<String> {
-    let prefixes = [("b.", "Binder::"), ("self.", "dispatch::"), ("dispatch.", "dispatch::")];
+/// Returns the names of the functions of dispatch and of the binder that a body in dispatch calls. `of` is the type
+/// whose method it is the body of.
+fn called_by_dispatch(body: &str, of: &str) -> BTreeSet<String> {
+    let own = format!("{of}::");
+    let prefixes = [("b.", "Binder::"), ("self.", own.as_str()), ("dispatch.", "Dispatch::")];
     let of_module =
         |before: &str, name: &str| (!before.ends_with(['.', ':', '!'])).then(|| format!("dispatch::{name}"));
     let callee = |(before, name)| name_of_callee(&prefixes, before, name).or_else(|| of_module(before, name));
-    called(body).filter_map(callee).collect()
+    called(&with_joined_chains(body)).filter_map(callee).collect()
+}
+
+/// Returns code without white space around dots, so that a chain of calls is on one line.
+fn with_joined_chains(code: &str) -> String {
+    let parts: Vec<&str> = code.split('.').collect();
+    let last = parts.len() - 1;
+    let trimmed = parts.iter().enumerate().map(|(index, part)| {
+        let part = if index > 0 { part.trim_start() } else { part };
+        if index < last { part.trim_end() } else { part }
+    });
+    trimmed.collect::<Vec<_>>().join(".")
 }
 
 /// Returns the calls in a body: the text before the name of the function, and the name.
@@ -1004,9 +1032,16 @@ fn the_helpers_parse_rust() {
     assert_eq!(found, [("b".to_owned(), 3, set(&["c"])), ("c".to_owned(), 7, set(&["d"]))]);
     let body = "{ e(b, b.f(), x.g()); self.h(); dispatch.i(); Some(j::k()) }";
     assert_eq!(called_by_device(body), set(&["h"]));
-    let of_dispatch = ["Binder::f", "dispatch::Some", "dispatch::e", "dispatch::h", "dispatch::i"];
-    assert_eq!(called_by_dispatch(body), set(&of_dispatch));
+    let of_dispatch = ["Binder::f", "Dispatch::i", "X::h", "dispatch::Some", "dispatch::e"];
+    assert_eq!(called_by_dispatch(body, "X"), set(&of_dispatch));
     assert_eq!(called_by_device("{ dispatch::l(self); }"), set(&["dispatch::l"]));
+    // A word before the receiver is not a part of its name.
+    let body = "{ if self.f() { return self.g(); } match self\n .h() { _ => myself.i() } for _ in 0..device.j() {} }";
+    assert_eq!(called_by_device(body), set(&["f", "g", "h", "j"]));
+    let body = "{ if b.f() { return dispatch.g(); } match b\n .h() { _ => return i(b) } }";
+    let of_dispatch = ["Binder::f", "Binder::h", "Dispatch::g", "dispatch::i"];
+    assert_eq!(called_by_dispatch(body, "dispatch"), set(&of_dispatch));
+    assert_eq!(types_with_methods("fn a(b: impl B) {}\nimpl X {\n}\nimpl Y {\n}"), BTreeSet::from(["X", "Y"]));
     let (to_b, to_a, to_d, nothing) = (set(&["b"]), set(&["a", "c"]), set(&["d"]), set(&[]));
     let edges = BTreeMap::from([("a", &to_b), ("b", &to_a), ("c", &to_d), ("d", &nothing)]);
     assert_eq!(in_cycles(&edges), BTreeSet::from(["a", "b"]));
