@@ -120,13 +120,8 @@ impl Tasks {
         self.holds
     }
 
-    /// Starts to hold back LUNs, until [`Tasks::release`].
-    #[inline]
-    pub fn hold(&mut self) {
-        self.holds = true;
-    }
-
-    /// Starts to hold back LUNs. Returns `true` if they were not held back before, and the caller has to release them.
+    /// Starts to hold back LUNs, until [`Tasks::release`]. Returns `true` if they were not held back before, and the
+    /// caller has to release them.
     #[inline]
     pub fn hold_unless_held(&mut self) -> bool {
         !std::mem::replace(&mut self.holds, true)
