@@ -553,13 +553,18 @@ impl Provider for NoPolicies {}
 
 #[test]
 fn missing_policies_are_faults() {
-    for path in ["gc.victim", "gc.trigger", "allocation", "temperature", "buffer.eviction", "scheduler"] {
+    for path in ["gc.victim", "gc.trigger", "gc.wear", "allocation", "temperature", "buffer.eviction", "scheduler"] {
         let mut config = config(&["capacity.spare=0.4", "buffer.capacity=64KiB"], path, &external("mine"));
         config.makers = Externals::by(Arc::new(NoPolicies));
         let fault = build(config, Options::default()).fault().expect("a fault").to_string();
         let says = format!("{path} `mine`: the program that runs the device has no policy `mine` for `{path}`");
         assert_eq!(fault, says);
     }
+    // A scheme moves data, so that a device without its scheme is not built.
+    let mut config = config(&["capacity.spare=0.4"], "mapping.scheme", &external("mine"));
+    config.makers = Externals::by(Arc::new(NoPolicies));
+    let error = Device::new(config, Options::default()).unwrap_err();
+    assert_eq!(error, "mapping.scheme: the program that runs the device has no policy `mine` for `mapping.scheme`");
 }
 
 #[test]
