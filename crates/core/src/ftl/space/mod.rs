@@ -9,6 +9,7 @@ mod frontiers;
 mod leveling;
 mod may_take;
 mod region;
+mod reserve;
 mod runs;
 mod saving;
 mod victims;
