@@ -370,6 +370,12 @@ impl Provider for Named {
     fn victim(&self, wanted: Wanted) -> Result<Box<dyn ExternalVictim>, Cause> {
         Ok(Box::new(Does::of(wanted)?))
     }
+    fn trigger(&self, wanted: Wanted) -> Result<Box<dyn ExternalTrigger>, Cause> {
+        Ok(Box::new(Does::of(wanted)?))
+    }
+    fn classifier(&self, wanted: Wanted) -> Result<Box<dyn ExternalClassifier>, Cause> {
+        Ok(Box::new(Does::of(wanted)?))
+    }
 }
 
 #[test]
@@ -387,12 +393,16 @@ fn an_offer_does_not_replace_a_built_in_policy() {
 
 #[test]
 fn a_contract_checks_all_offered_policies() {
-    contract::offers(&Externals::by(Arc::new(Named("gc.victim", "first"))));
+    for (path, name) in [("gc.victim", "first"), ("gc.trigger", "always"), ("temperature", "odd")] {
+        contract::offers(&Externals::by(Arc::new(Named(path, name))));
+    }
     let broken = |path, name| {
         std::panic::catch_unwind(|| contract::offers(&Externals::by(Arc::new(Named(path, name))))).is_err()
     };
     assert!(broken("gc.victim", "fifo"), "the name is taken");
     assert!(broken("gc.victim", "behind"), "it chooses a block that does not exist");
+    assert!(broken("gc.trigger", "fails later"));
+    assert!(broken("temperature", "behind"), "there is no such class");
 }
 
 /// A scheduler that prefers writes delays garbage collection until writes find no free page. These writes leave the
