@@ -648,8 +648,8 @@ def _check(policy: object, name: str) -> None:
     """Reject objects that are not policies."""
     if not (isinstance(policy, type) and issubclass(policy, Policy) and policy.path):
         raise OptionError(
-            f"{policy!r} is not a policy: it must be a subclass of floatgate.policies.Victim, Trigger, Allocation, "
-            "StaticAllocation, Classifier, Eviction or Scheduler"
+            f"{policy!r} is not a policy: it must be a subclass of floatgate.policies.Victim, Trigger, Wear, "
+            "Allocation, StaticAllocation, Classifier, Eviction or Scheduler"
         )
     if lacks := ", ".join(sorted(policy.__abstractmethods__)):
         raise OptionError(f"the policy {policy.__name__} lacks the method {lacks}")

@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use crate::config::{DeviceConfig, load_with};
 use crate::device::{Device, Options};
 use crate::external::Externals;
-use crate::ftl::gc::victim::Victim;
-use crate::ftl::space::{Role, Space};
+use crate::ftl::space::{BlockState, Role, Space};
+use crate::ftl::temperature::written::Written;
 use crate::scheduler::RANKS;
 use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn};
 use crate::sim::request::{Operation, Request};
@@ -39,6 +39,8 @@ pub fn offers(makers: &Externals) {
         );
         match path {
             "gc.victim" => victim(&device),
+            "gc.trigger" => trigger(&device),
+            "temperature" => temperature(&device),
             "buffer.eviction" => eviction(&device),
             "allocation" => allocation(&device),
             "scheduler" => scheduler(&device),
@@ -231,19 +233,24 @@ pub fn close(space: &mut Space, plane: PlaneId, valid: u32) -> BlockId {
     block
 }
 
-/// Saves and loads a victim policy. Returns a clone instead if the policy cannot be saved.
-fn saved_and_loaded(victim: &Victim, device: &DeviceConfig) -> Victim {
+/// Saves a policy and loads it into a `new` one. Returns a clone instead if the policy cannot be saved.
+fn saved_and_loaded<P: Clone>(
+    policy: &P,
+    new: impl FnOnce() -> P,
+    save: impl FnOnce(&P, &mut Writer) -> Result<(), StateError>,
+    load: impl FnOnce(&mut P, &mut Reader) -> Result<(), StateError>,
+) -> P {
     let mut bytes = Vec::new();
     let mut writer = Writer::new(&mut bytes).expect("it is in memory");
-    match writer.section("victim", |out| victim.save(out)) {
-        Err(StateError::Policy(_)) => return victim.clone(),
+    match writer.section("policy", |out| save(policy, out)) {
+        Err(StateError::Policy(_)) => return policy.clone(),
         saved => saved.expect("it is in memory"),
     }
     writer.finish().expect("it is in memory");
-    let mut loaded = device.gc.victim.build(device, 99).expect("defaults are valid");
+    let mut loaded = new();
     let mut input = &bytes[..];
     let mut reader = Reader::new(&mut input).expect("it was just saved");
-    reader.section("victim", |input| loaded.load(input)).expect("it was just saved");
+    reader.section("policy", |input| load(&mut loaded, input)).expect("it was just saved");
     reader.finish().expect("it was just saved");
     loaded
 }
@@ -298,10 +305,98 @@ pub fn victim(device: &DeviceConfig) {
             _ => {}
         }
         if clock % 2_000 == 1_999 {
-            twin = saved_and_loaded(&twin, device);
+            let new = || device.gc.victim.build(device, 99).expect("defaults are valid");
+            twin = saved_and_loaded(&twin, new, |policy, out| policy.save(out), |policy, input| policy.load(input));
         }
     }
     space.recount().expect("the counts of the space must be right");
     assert!(space.fault().is_none(), "{name}: {}", space.fault().map(ToString::to_string).unwrap_or_default());
     assert!(taken > 1_000, "{name}: only {taken} victims");
+}
+
+/// Closes a block of a region, invalidates a unit of a closed block, or takes and erases a victim.
+fn change(space: &mut Space, plane: PlaneId, rng: &mut Rng) {
+    let region = space.region(plane, Role::Data);
+    let count = space.of_plane(plane).len() as u64;
+    let block = BlockId(plane.0 * count as u32 + rng.below(count) as u32);
+    let first = space.first_unit(block).0;
+    match rng.below(8) {
+        0 => {
+            let Some(victim) = space.take_victim(region, 0) else { return };
+            space.invalidate_all(victim);
+            space.await_erase(victim);
+            space.erased(victim);
+        }
+        1 if space.free_blocks(plane, Role::Data) > 0 => {
+            let valid = rng.below(u64::from(space.data_units()) + 1) as u32;
+            close(space, plane, valid);
+        }
+        _ if space.block(block).state == BlockState::Closed => {
+            if let Some(unit) = space.first_valid(first..first + space.data_units()) {
+                space.invalidate(unit);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Checks a trigger of garbage collection. A twin that is saved and loaded, or cloned, must make the same decisions in
+/// a plane whose blocks are closed, invalidated and erased at random.
+///
+/// # Panics
+///
+/// Panics if the trigger breaks a law.
+pub fn trigger(device: &DeviceConfig) {
+    let name = device.gc.trigger.name();
+    let new = |seed| device.gc.trigger.build(device, seed).expect("defaults are valid");
+    let (mut trigger, mut twin) = (new(7), new(7));
+    let mut space = Space::new(device, 7, trigger.has_ages()).expect("defaults are valid");
+    let (mut rng, plane, mut asked) = (Rng::new(3, "contract"), PlaneId(0), 0);
+    // With fewer free blocks, garbage collection starts without the trigger.
+    let required = device.hard_threshold().max(space.reserve(plane, Role::Data));
+    for clock in 0..20_000 {
+        space.clock = clock;
+        change(&mut space, plane, &mut rng);
+        let view = space.view(space.region(plane, Role::Data));
+        if view.free_blocks() > required {
+            assert_eq!(trigger.wants(&view), twin.wants(&view), "{name}: the twin decided otherwise");
+            asked += 1;
+        }
+        if clock % 2_000 == 1_999 {
+            let fresh = || new(99);
+            twin = saved_and_loaded(&twin, fresh, |policy, out| policy.save(out), |policy, input| policy.load(input));
+        }
+    }
+    assert!(asked > 1_000, "{name}: only {asked} decisions");
+    assert!(trigger.fault().is_none(), "{name}: {}", trigger.fault().map(ToString::to_string).unwrap_or_default());
+}
+
+/// Checks a temperature policy. Each unit must be of one of the classes. A twin that is saved and loaded, or cloned,
+/// must find the same classes.
+///
+/// # Panics
+///
+/// Panics if the policy breaks a law.
+pub fn temperature(device: &DeviceConfig) {
+    let name = device.temperature.name();
+    let new = |seed| device.temperature.build(device, seed).expect("defaults are valid");
+    let (mut policy, mut twin) = (new(7), new(7));
+    let (mut rng, mut written) = (Rng::new(3, "contract"), vec![false; device.logical_units() as usize]);
+    for clock in 0..50_000 {
+        // Half of the writes go to a tenth of the units.
+        let range = if rng.below(2) == 0 { written.len() } else { written.len().div_ceil(10) };
+        let lpn = rng.below(range as u64) as usize;
+        let again = std::mem::replace(&mut written[lpn], true);
+        let [sectors, stream, placement] = [1 + rng.below(64), rng.below(3), rng.below(5)].map(|number| number as u32);
+        let (stream, placement) = (stream as u16, placement as u16);
+        let write = Written { lpn: lpn as u32, sectors, stream, placement, again, clock };
+        let class = policy.classify(write);
+        assert!(u32::from(class) < device.temperature.classes(), "{name}: class {class}");
+        assert_eq!(class, twin.classify(write), "{name}: the twin found another class");
+        if clock % 5_000 == 4_999 {
+            let fresh = || new(99);
+            twin = saved_and_loaded(&twin, fresh, |policy, out| policy.save(out), |policy, input| policy.load(input));
+        }
+    }
+    assert!(policy.fault().is_none(), "{name}: {}", policy.fault().map(ToString::to_string).unwrap_or_default());
 }

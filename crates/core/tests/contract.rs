@@ -9,9 +9,11 @@ use floatgate_core::cache::eviction::EvictionConfig;
 use floatgate_core::config::DeviceConfig;
 use floatgate_core::contract::{self, close};
 use floatgate_core::ftl::allocation::{AllocationConfig, Level, LevelOrder, Order, PlaneSet};
+use floatgate_core::ftl::gc::trigger::TriggerConfig;
 use floatgate_core::ftl::gc::victim::VictimConfig;
 use floatgate_core::ftl::mapping::MappingConfig;
 use floatgate_core::ftl::space::{Role, Space};
+use floatgate_core::ftl::temperature::TemperatureConfig;
 use floatgate_core::scheduler::SchedulerConfig;
 use floatgate_core::sim::id::PlaneId;
 
@@ -189,5 +191,23 @@ fn dynamic_allocation_takes_idle_planes_in_turn() {
 fn schedulers_rank_every_class() {
     for scheduler in SchedulerConfig::all() {
         contract::scheduler(&DeviceConfig { scheduler, ..uneven() });
+    }
+}
+
+#[test]
+fn triggers_decide_like_their_copies() {
+    for trigger in TriggerConfig::all() {
+        let mut device = device_config(&["geometry.blocks=16", "capacity={spare=0.5}"]);
+        device.gc.trigger = trigger;
+        contract::trigger(&device);
+    }
+}
+
+#[test]
+fn temperature_policies_classify_every_write() {
+    for temperature in TemperatureConfig::all() {
+        let mut device = device_config(&["geometry.blocks=16", "capacity={spare=0.5}"]);
+        device.temperature = temperature;
+        contract::temperature(&device);
     }
 }

@@ -372,6 +372,12 @@ impl Provider for Named {
     fn victim(&self, wanted: Wanted) -> Result<Box<dyn ExternalVictim>, Cause> {
         Ok(Box::new(Does::of(wanted)?))
     }
+    fn trigger(&self, wanted: Wanted) -> Result<Box<dyn ExternalTrigger>, Cause> {
+        Ok(Box::new(Does::of(wanted)?))
+    }
+    fn classifier(&self, wanted: Wanted) -> Result<Box<dyn ExternalClassifier>, Cause> {
+        Ok(Box::new(Does::of(wanted)?))
+    }
 }
 
 #[test]
@@ -389,12 +395,16 @@ fn an_offer_does_not_replace_a_built_in_policy() {
 
 #[test]
 fn a_contract_checks_all_offered_policies() {
-    contract::offers(&Externals::by(Arc::new(Named("gc.victim", "first"))));
+    for (path, name) in [("gc.victim", "first"), ("gc.trigger", "always"), ("temperature", "odd")] {
+        contract::offers(&Externals::by(Arc::new(Named(path, name))));
+    }
     let broken = |path, name| {
         std::panic::catch_unwind(|| contract::offers(&Externals::by(Arc::new(Named(path, name))))).is_err()
     };
     assert!(broken("gc.victim", "fifo"), "the name is taken");
     assert!(broken("gc.victim", "behind"), "it chooses a block that does not exist");
+    assert!(broken("gc.trigger", "fails later"));
+    assert!(broken("temperature", "behind"), "there is no such class");
 }
 
 /// A scheduler that prefers writes delays garbage collection until writes find no free page. These writes leave the
@@ -555,13 +565,18 @@ impl Provider for NoPolicies {}
 
 #[test]
 fn missing_policies_are_faults() {
-    for path in ["gc.victim", "gc.trigger", "allocation", "temperature", "buffer.eviction", "scheduler"] {
+    for path in ["gc.victim", "gc.trigger", "gc.wear", "allocation", "temperature", "buffer.eviction", "scheduler"] {
         let mut config = config(&["capacity.spare=0.4", "buffer.capacity=64KiB"], path, &external("mine"));
         config.makers = Externals::by(Arc::new(NoPolicies));
         let fault = build(config, Options::default()).fault().expect("a fault").to_string();
         let says = format!("{path} `mine`: the program that runs the device has no policy `mine` for `{path}`");
         assert_eq!(fault, says);
     }
+    // A scheme moves data, so that a device without its scheme is not built.
+    let mut config = config(&["capacity.spare=0.4"], "mapping.scheme", &external("mine"));
+    config.makers = Externals::by(Arc::new(NoPolicies));
+    let error = Device::new(config, Options::default()).unwrap_err();
+    assert_eq!(error, "mapping.scheme: the program that runs the device has no policy `mine` for `mapping.scheme`");
 }
 
 #[test]

@@ -10,6 +10,7 @@ use floatgate_core::ftl::allocation::AllocationConfig;
 use floatgate_core::ftl::gc::trigger::TriggerConfig;
 use floatgate_core::ftl::gc::victim::VictimConfig;
 use floatgate_core::ftl::gc::wear::WearConfig;
+use floatgate_core::ftl::mapping::MappingConfig;
 use floatgate_core::ftl::temperature::TemperatureConfig;
 use floatgate_core::scheduler::SchedulerConfig;
 use floatgate_run::chosen::{Chosen, DeviceSpec};
@@ -135,6 +136,7 @@ pub fn policy_names(path: &str) -> Vec<&'static str> {
         "gc.trigger" => TriggerConfig::NAMES,
         "gc.victim" => VictimConfig::NAMES,
         "gc.wear" => WearConfig::NAMES,
+        "mapping.scheme" => MappingConfig::NAMES,
         "buffer.eviction" => EvictionConfig::NAMES,
         "scheduler" => SchedulerConfig::NAMES,
         "temperature" => TemperatureConfig::NAMES,

@@ -7,9 +7,10 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use floatgate_core::config::DeviceConfig;
 use floatgate_core::external::{
-    Cause, ExternalAllocation, ExternalClassifier, ExternalEviction, ExternalScheduler, ExternalTrigger,
-    ExternalVictim, ExternalWear, Externals, Placing, Provider, Wanted, Written,
+    Cause, ExternalAllocation, ExternalClassifier, ExternalEviction, ExternalMapping, ExternalScheduler,
+    ExternalTrigger, ExternalVictim, ExternalWear, Externals, Placing, Provider, Wanted, Written,
 };
 use floatgate_core::ftl::space::{BlockView, RegionView};
 use floatgate_core::sim::id::{BlockId, PlaneId};
@@ -116,6 +117,14 @@ impl Provider for Policies {
             let eviction = Eviction::new(py, self.make(py, wanted)?, Py::new(py, units)?)?;
             Ok(Box::new(eviction) as Box<dyn ExternalEviction>)
         })
+    }
+
+    /// A mapping scheme moves data, and cannot be written in Python.
+    fn mapping(&self, wanted: Wanted, device: &DeviceConfig) -> Result<Box<dyn ExternalMapping>, Cause> {
+        match self.other(wanted) {
+            Some(other) => other.mapping(wanted, device),
+            None => Err(wanted.unknown()),
+        }
     }
 
     fn scheduler(&self, wanted: Wanted) -> Result<Box<dyn ExternalScheduler>, Cause> {

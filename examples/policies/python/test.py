@@ -18,6 +18,10 @@ class NewestFirst(fg.policies.Scheduler):
         return len(queue) - 1
 
 
+# Options that the mapping scheme of this example needs.
+LOG_BLOCKS = {"mapping.scheme": "log-blocks", "gc.soft_threshold": 4}
+
+
 class Policies(unittest.TestCase):
     def test_devices_name_them_like_built_in_ones(self):
         plain = fg.Device("tiny")
@@ -31,9 +35,20 @@ class Policies(unittest.TestCase):
         self.assertEqual(list(device.policies), ["scheduler"])
         self.assertEqual(fg.run(device, JOB).summary.requests.all.count, 4000)
 
+    def test_a_mapping_scheme_of_the_module_moves_data(self):
+        plain = fg.Device("tiny", LOG_BLOCKS)
+        other = fg.Device("tiny", {**LOG_BLOCKS, "scheduler": NewestFirst})
+        self.assertEqual(plain.config["mapping"]["scheme"]["external"]["name"], "log-blocks")
+        for device in (plain, other):
+            result = fg.run(device, JOB, precondition="fill").summary
+            self.assertEqual(result.requests.all.count, 4000)
+            self.assertGreater(result.write_amplification, 1)
+
     def test_errors_suggest_them(self):
         with self.assertRaisesRegex(fg.ConfigError, "did you mean `deadline`"):
             fg.Device("tiny", {"scheduler": "deadlin"})
+        with self.assertRaisesRegex(fg.ConfigError, "did you mean `log-blocks`.* page, dftl, block"):
+            fg.Device("tiny", {"mapping.scheme": "log-block"})
         with self.assertRaisesRegex(fg.OptionError, "use another name"):
             fg.policies.register("deadline")(NewestFirst)
 

@@ -157,8 +157,10 @@ fn errors_suggest_them() {
     for (set, says) in [
         ("gc.victim=cost-age-time", "did you mean `cost-age-times`? one of greedy, fifo"),
         ("scheduler=dedline", "unknown name `dedline`, did you mean `deadline`?"),
+        ("mapping.scheme=log-block", "unknown name `log-block`, did you mean `log-blocks`?"),
         ("scheduler.deadline.reads=1ms", "unknown key `scheduler.deadline.reads`"),
         ("scheduler.deadline.read=soon", "`scheduler`: `deadline`: "),
+        ("mapping.scheme.log-blocks.log=2", "unknown key `mapping.scheme.log-blocks.log`"),
         ("gc.victim.cost-age-times.since=never", "unknown name `never`: one of closed, changed"),
     ] {
         let error = device(&[set]).unwrap_err();
@@ -171,8 +173,11 @@ fn errors_suggest_them() {
 #[test]
 fn the_schema_has_them() {
     let schema = json_schema_with(&makers()).to_string();
-    assert!(schema.contains("cost-age-times") && schema.contains("Longest wait of a write"));
-    assert!(!json_schema_with(&Externals::default()).to_string().contains("cost-age-times"));
+    let plain = json_schema_with(&Externals::default()).to_string();
+    for name in ["cost-age-times", "deadline", "log-blocks"].map(|name| format!("\"{name}\"")) {
+        assert!(schema.contains(&name) && !plain.contains(&name), "{name}");
+    }
+    assert!(schema.contains("Longest wait of a write"));
 }
 
 /// Runs a workload like a program without a command line, and returns the write amplification.
@@ -213,4 +218,5 @@ fn the_command_knows_them() {
     assert!(status == Some(2) && text.contains("did you mean `cost-age-times`?"), "{text}");
     let (_, text) = command(&["device", "schema"]);
     assert!(text.contains("\"cost-age-times\"") && text.contains("\"deadline\""), "{text}");
+    assert!(text.contains("\"log-blocks\""), "{text}");
 }

@@ -354,18 +354,6 @@ impl Device {
         self.ftl.shape().units_per_program > 1 || self.dispatch.merges() || self.dispatch.has_pools()
     }
 
-    /// Calls `act`. If it `holds` LUNs back, they are notified after the outermost such call.
-    #[inline]
-    pub(super) fn while_holding<T>(&mut self, holds: bool, act: impl FnOnce(&mut Device) -> T) -> T {
-        if !holds || self.tasks.holds() {
-            return act(self);
-        }
-        self.tasks.hold();
-        let result = act(self);
-        self.dispatch.release_held(&mut self.tasks);
-        result
-    }
-
     /// Releases the LUNs if this handler `holds` them back, after all tasks that it has pushed.
     #[inline]
     pub(super) fn release_behind(&mut self, holds: bool) {

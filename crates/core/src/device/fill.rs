@@ -107,13 +107,13 @@ impl Device {
         let mut waiting = filling.take(number);
         self.arm_fill();
         // None starts before the others are queued.
-        self.while_holding(true, |device| {
-            while !waiting.is_empty() {
-                let id = waiting.pop(&mut device.transactions);
-                device.observe_spent(id, TimePart::Fill);
-                device.enqueue_write(id);
-            }
-        });
+        let holds = self.tasks.hold_unless_held();
+        while !waiting.is_empty() {
+            let id = waiting.pop(&mut self.transactions);
+            self.observe_spent(id, TimePart::Fill);
+            self.enqueue_write(id);
+        }
+        self.release_behind(holds);
     }
 
     /// Releases all stages.

@@ -188,26 +188,23 @@ impl Device {
         let plane = self.transactions[id].plane;
         self.check_gc_read(id);
         self.transactions.remove(id);
-        self.jobs[plane].busy = false;
         self.drop_invalid_copies(plane);
+        self.jobs[plane].busy = false;
         self.clean(plane);
     }
 
-    /// Drops units that were read for copying and invalidated since.
+    /// Drops units that were read for copying and invalidated since. Part of a step of the job, which is busy.
     pub(super) fn drop_invalid_copies(&mut self, plane: PlaneId) {
+        debug_assert!(self.jobs[plane].busy);
         let mut index = 0;
         while let Some(copy) = self.jobs[plane].moving.copies.get(index).copied() {
             if self.ftl.blocks.is_valid(copy.from) {
                 index += 1;
                 continue;
             }
-            let job = &mut self.jobs[plane];
-            job.moving.copies.remove(index);
-            // Keeps the erase that this may start from stepping the job in the middle of its own step.
-            let busy = std::mem::replace(&mut job.busy, true);
+            self.jobs[plane].moving.copies.remove(index);
             let victim: BlockId = self.ftl.blocks.block_of(copy.from);
             self.release(victim);
-            self.jobs[plane].busy = busy;
         }
     }
 

@@ -51,7 +51,7 @@ use crate::sim::id::{BlockId, PlaneId, RequestId, TransactionId};
 use crate::sim::request::{Completion, Request};
 use crate::sim::table::Table;
 use crate::sim::time::Time;
-use crate::work::{Tasks, Transaction, Transactions};
+use crate::work::{Defect, Tasks, Transaction, Transactions};
 pub use saving::{Head, inspect_state};
 pub use size::{Needed, needed};
 use timers::Timer;
@@ -79,9 +79,9 @@ pub enum Mutant {
     ReuseFailed,
     /// A copy by garbage collection takes over the map entry of a newer write that is not bound yet.
     IgnoreOverwrite,
-    /// Some LUNs are not notified of operations that were queued while notifications were held back.
+    /// Now and then, one of several tasks that were pushed together is lost.
     LoseTask,
-    /// The last two LUNs whose notifications were held back are notified in the wrong order.
+    /// The last two of several tasks that were pushed together run in the wrong order.
     SwapTasks,
 }
 
@@ -151,8 +151,11 @@ impl Device {
         }
         let mut dispatch = Dispatch::new(&config, scheduler, dynamic.then_some(&ftl.allocation), &array);
         dispatch.binding_sets_off = ftl.shape().hooks.entries || durability.is_some();
-        dispatch.loses_tasks = options.mutant == Mutant::LoseTask;
-        dispatch.swaps_tasks = options.mutant == Mutant::SwapTasks;
+        let defect = match options.mutant {
+            Mutant::LoseTask => Some(Defect::Lose),
+            Mutant::SwapTasks => Some(Defect::Swap),
+            _ => None,
+        };
         let mut device = Device {
             now: Time::ZERO,
             interface: HostInterface::new(&config),
@@ -164,7 +167,7 @@ impl Device {
             jobs: Table::new(planes, Job::new(choices_take_time)),
             durability: durability.map(Box::new),
             observers: Observers::new(&config, options.attribution, options.verify).map(Box::new),
-            tasks: Tasks::default(),
+            tasks: Tasks::new(defect),
             ftl,
             array,
             options,

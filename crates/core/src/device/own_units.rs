@@ -35,7 +35,9 @@ impl Device {
         {
             let (layout, parts) = (checkpoint.layout, checkpoint.begin(&self.ftl));
             // The parts are queued together, so that they fill programs.
-            self.while_holding(true, |device| parts.into_iter().for_each(|part| device.write_own(layout.unit(part))));
+            let holds = self.tasks.hold_unless_held();
+            parts.into_iter().for_each(|part| self.write_own(layout.unit(part)));
+            self.release_behind(holds);
         }
     }
 

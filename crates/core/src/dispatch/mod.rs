@@ -79,9 +79,6 @@ pub(crate) struct Dispatch {
     paces: bool,
     /// True if binding a transaction may queue others, because the map, a journal or a checkpoint is in flash.
     pub(crate) binding_sets_off: bool,
-    /// Deliberate bugs, which show that the tests catch them.
-    pub(crate) loses_tasks: bool,
-    pub(crate) swaps_tasks: bool,
 }
 
 impl Dispatch {
@@ -118,8 +115,6 @@ impl Dispatch {
             units_per_program: config.units_per_program(),
             paces: config.gc.pace == GcPace::Proportional,
             binding_sets_off: false,
-            loses_tasks: false,
-            swaps_tasks: false,
         }
     }
 
@@ -278,9 +273,6 @@ impl Dispatch {
     /// Notifies the LUNs that were held back, and the idle LUNs of writes in pools.
     pub(crate) fn release_held(&mut self, tasks: &mut Tasks) {
         self.orders += AFTER_HELD;
-        if self.swaps_tasks {
-            tasks.swap_held();
-        }
         tasks.release();
         if self.dynamic {
             self.offer_pools(tasks);
@@ -547,7 +539,7 @@ mod tests {
     fn reads_of_a_page_with_the_same_number_share_a_command() {
         for (page, merged) in [(5, true), (6, false)] {
             let mut bench = Bench::new(&["nand.advanced.multi_plane_read=wise"]);
-            bench.tasks.hold();
+            bench.tasks.hold_unless_held();
             let ids = [bench.read(0, 5), bench.read(1, page)];
             let Bench { dispatch, tasks, .. } = &mut bench;
             dispatch.release_held(tasks);

@@ -41,9 +41,7 @@ pub(crate) fn enqueue(b: &mut impl Binder, id: TransactionId) {
     }
     let Parts { dispatch, tasks, .. } = b.parts();
     if tasks.holds() {
-        if !dispatch.loses_tasks || !dispatch.orders.is_multiple_of(16) {
-            tasks.hold_back(lun);
-        }
+        tasks.hold_back(lun);
     } else if state == LunState::Idle || dispatch.looks_at_work {
         tasks.push(Task::Start(lun));
     }

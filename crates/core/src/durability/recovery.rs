@@ -10,7 +10,7 @@ use super::log::FlashLog;
 use crate::config::cells::CellMode;
 use crate::ftl::Ftl;
 use crate::ftl::mapping::{Location, PADDING, PageMap};
-use crate::ftl::space::{RESERVE, Role};
+use crate::ftl::space::Role;
 use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn};
 
 /// Reasons why a device cannot be rebuilt from flash contents.
@@ -392,8 +392,9 @@ impl Rebuild<'_> {
         self.empty_found(&closed);
         (0..self.ftl.shape().planes).for_each(|plane| self.ftl.refresh_ready(PlaneId(plane)));
         // With faults, such a device becomes read-only instead.
+        let blocks = &self.ftl.blocks;
         let stuck =
-            |&plane: &PlaneId| self.ftl.faults.is_none() && self.ftl.blocks.free_blocks(plane, Role::Data) < RESERVE;
+            |&plane: &PlaneId| self.ftl.faults.is_none() && blocks.lacks_reserve(blocks.region(plane, Role::Data));
         (0..self.ftl.shape().planes)
             .map(PlaneId)
             .find(stuck)

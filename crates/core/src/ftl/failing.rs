@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::faults::Faults;
 use super::gc::job::Job;
-use super::space::{Block, BlockState, InHand, RESERVE, Role};
+use super::space::{BlockState, InHand, RESERVE, Role};
 use super::{Ftl, Life};
 use crate::config::{DeviceConfig, FaultKind};
 use crate::sim::id::{BlockId, PlaneId, Ppn};
@@ -311,18 +311,10 @@ impl Ftl {
             && (!self.shape.hooks.entries || (is_sure(Role::Map, map) && self.holds_map(plane)))
     }
 
-    /// Returns `true` if translation pages always find room in the good blocks that a plane keeps for them: while one
-    /// of these is free, the others hold an invalid page. Pages that a failed block still holds count as moved there.
-    /// Writes may fill the frontier, so it is one of the others (`config/reserve.rs` keeps one more).
-    ///
-    /// Blocks that data owe do not count. Garbage collection of data may need updates of translation pages before it
-    /// frees a block, and those would wait for that block.
+    /// Returns `true` if the translation pages of a plane always find room in its blocks.
     fn holds_map(&self, plane: PlaneId) -> bool {
-        let (blocks, planes) = (&self.blocks, self.shape.planes);
+        let planes = self.shape.planes;
         let pages = (self.scheme().translation_pages() + planes - 1 - self.allocation.order().position(plane)) / planes;
-        let is_used = |block: &&Block| block.role == Role::Map && !block.failed && block.state != BlockState::Free;
-        let used = blocks.of_plane(plane).iter().filter(is_used).count() as u32;
-        let (of_map, size) = (blocks.free_blocks(plane, Role::Map) + used, blocks.size(Role::Map));
-        of_map.saturating_sub(1) * (size.data_units / size.program_units) > pages
+        self.blocks.holds_map(plane, pages)
     }
 }

@@ -1,7 +1,7 @@
 //! Failures of operations, and the damage that they have done: see docs/model/faults.md.
 //!
 //! An operation is found to have failed when it ends. Failures are drawn from random numbers of their own, or injected
-//! at given configured.
+//! at the addresses that `faults.inject` lists.
 
 use std::collections::BTreeSet;
 use std::ops::Range;

@@ -873,3 +873,6 @@ pub enum Owner {
 }
 
 const NO_MEMBER: Member = Member { plane: PlaneId(0), data: Time::ZERO, tag: u64::MAX, ppn: 0 };
+
+#[cfg(test)]
+mod tests;

@@ -11,5 +11,5 @@ pub mod transaction;
 pub use class::Class;
 pub use fifo::Fifo;
 pub use lun_queue::{LunQueue, Queued};
-pub use tasks::{Call, Reading, Task, Tasks};
+pub use tasks::{Call, Defect, Reading, Task, Tasks};
 pub use transaction::{Kind, Transaction, Transactions};

@@ -100,9 +100,26 @@ pub struct Tasks {
     holds: bool,
     /// LUNs that were held back, in the order in which they will start.
     held: Vec<LunId>,
+    /// Deliberate defect, and how often tasks were put in order.
+    defect: Option<(Defect, u32)>,
+}
+
+/// Test hook: deliberate defect that tests must find.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Defect {
+    /// Loses one of several tasks, now and then.
+    Lose,
+    /// Swaps the last two of several tasks.
+    Swap,
 }
 
 impl Tasks {
+    /// Creates an empty stack with a deliberate defect, if there is one.
+    pub fn new(defect: Option<Defect>) -> Tasks {
+        Tasks { defect: defect.map(|defect| (defect, 0)), ..Tasks::default() }
+    }
+
     /// Returns `true` if there are no tasks and no LUN is held back.
     pub fn is_empty(&self) -> bool {
         self.stack.is_empty() && self.held.is_empty()
@@ -120,13 +137,8 @@ impl Tasks {
         self.holds
     }
 
-    /// Starts to hold back LUNs, until [`Tasks::release`].
-    #[inline]
-    pub fn hold(&mut self) {
-        self.holds = true;
-    }
-
-    /// Starts to hold back LUNs. Returns `true` if they were not held back before, and the caller has to release them.
+    /// Starts to hold back LUNs, until [`Tasks::release`]. Returns `true` if they were not held back before, and the
+    /// caller has to release them.
     #[inline]
     pub fn hold_unless_held(&mut self) -> bool {
         !std::mem::replace(&mut self.holds, true)
@@ -152,14 +164,6 @@ impl Tasks {
     #[inline(never)]
     fn push_held(&mut self) {
         self.stack.extend(self.held.drain(..).map(Task::Start));
-    }
-
-    /// Test hook: swaps the last two LUNs that were held back, a deliberate defect that tests must find.
-    #[doc(hidden)]
-    pub fn swap_held(&mut self) {
-        if let [.., before, last] = self.held.as_mut_slice() {
-            std::mem::swap(before, last);
-        }
     }
 
     /// Returns `true` if tasks were pushed since the last task was taken.
@@ -196,7 +200,22 @@ impl Tasks {
     #[inline(never)]
     fn order(&mut self) {
         self.stack[self.ordered..].reverse();
+        if self.defect.is_some() {
+            self.damage();
+        }
         self.ordered = self.stack.len();
+    }
+
+    /// Applies the deliberate defect to the new tasks, at least two, which are in reverse order.
+    #[cold]
+    fn damage(&mut self) {
+        let Some((defect, times)) = &mut self.defect else { return };
+        *times += 1;
+        match defect {
+            Defect::Lose if times.is_multiple_of(16) => _ = self.stack.remove(self.ordered),
+            Defect::Lose => {}
+            Defect::Swap => self.stack.swap(self.ordered, self.ordered + 1),
+        }
     }
 }
 

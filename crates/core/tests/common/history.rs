@@ -58,6 +58,12 @@ impl History {
         History { digests: Default::default(), lines, results: Results::new(vec!["all".to_owned()]), first }
     }
 
+    /// Continues with a device that was recovered after a power cut. The summary will be that of the last device.
+    pub fn continue_with(&mut self, device: &mut Device) {
+        let History { first, results, .. } = History::begin(device);
+        (self.first, self.results) = (first, results);
+    }
+
     /// Adds a line to a part: the numbers for the digest, and a text to show.
     fn note(&mut self, part: Part, numbers: &[u64], shown: &dyn Debug) {
         let digest = &mut self.digests[part as usize];

@@ -202,7 +202,7 @@ fn a_lost_task_is_caught() {
         let failure = failure_of(&Case::new(seed), Mutant::LoseTask, None);
         failure.is_some_and(|(what, _)| what.contains("requests in the device"))
     };
-    assert!((0..200).any(stalls), "every request completed although LUNs were not notified of operations");
+    assert!((0..200).any(stalls), "every request completed although tasks were lost");
 }
 
 /// The bug changes no data, but the order of the operations.
@@ -213,5 +213,5 @@ fn tasks_in_the_wrong_order_are_caught() {
         let failure = failure_of(&Case::new(seed), Mutant::SwapTasks, Some(&mut recorded));
         failure.is_some_and(|(what, _)| what.contains("has another history"))
     };
-    assert!((0..200).any(&mut differs), "no history changed although two LUNs were notified in the wrong order");
+    assert!((0..200).any(&mut differs), "no history changed although two tasks ran in the wrong order");
 }

@@ -9,11 +9,10 @@ use floatgate_core::durability::flash::Keep;
 use floatgate_core::durability::memory::{InFlight, MemoryFlash};
 use floatgate_core::ftl::Ftl;
 use floatgate_core::metrics::counters::ProgramCause;
-use floatgate_core::nand::probe::Probe;
+use floatgate_core::metrics::summary::{Precondition, Reached};
 use floatgate_core::sim::id::{BlockId, Lpn};
 use floatgate_core::sim::request::{Completion, Operation, Request, Status};
 use floatgate_core::sim::rng::Rng;
-use floatgate_core::sim::time::Time;
 
 use crate::case::{Case, UNITS};
 use crate::common::build;
@@ -126,7 +125,7 @@ impl Bench {
         for _ in 0..cuts {
             if self.device().read_only_since().is_some() {
                 hits.read_only += 1;
-                return Ok(());
+                return self.record_end();
             }
             let target = STATES[self.rng.below(STATES.len() as u64) as usize];
             self.work(target)?;
@@ -140,6 +139,15 @@ impl Bench {
     /// Runs the last device until it is idle, and checks its counters.
     fn rest(&mut self) -> Result<(), String> {
         self.work("nothing")?;
+        self.run_until_idle()?;
+        if self.device().outstanding() > 0 {
+            return Err(self.device().explain_stall());
+        }
+        self.device().check_invariants()?;
+        self.record_end()
+    }
+
+    fn run_until_idle(&mut self) -> Result<(), String> {
         let mut events = 0;
         while let Some(at) = self.device().next_event_time() {
             self.device().advance_to(at);
@@ -149,10 +157,40 @@ impl Bench {
                 return Err("the device does not become idle".to_owned());
             }
         }
-        if self.device().outstanding() > 0 {
-            return Err(self.device().explain_stall());
+        Ok(())
+    }
+
+    /// Records the summary of the last device, and its state after a flush. A device that is read-only or keeps trims
+    /// in protected memory cannot be saved.
+    fn record_end(&mut self) -> Result<(), String> {
+        self.note_operations();
+        let (Some(device), Some(history)) = (&self.device, &mut self.history) else { return Ok(()) };
+        history.summary(device);
+        if device.read_only_since().is_none() {
+            self.flush()?;
         }
-        self.device().check_invariants()
+        let (Some(device), Some(history)) = (&self.device, &mut self.history) else { return Ok(()) };
+        let keeps_trims = device.buffer().is_some_and(|buffer| buffer.is_protected())
+            && device.trims_in_memory().is_some_and(|trims| trims > 0);
+        if device.read_only_since().is_none() && !keeps_trims {
+            let (origin, mut bytes) =
+                (Precondition { requested: String::new(), reached: Reached::default() }, Vec::new());
+            device.save(&origin, &mut bytes).map_err(|error| error.to_string())?;
+            history.state(&bytes);
+        }
+        Ok(())
+    }
+
+    /// Writes back the buffer and the records of trims. The history has the effects only in the saved state.
+    fn flush(&mut self) -> Result<(), String> {
+        self.device().write_out_buffer();
+        self.run_until_idle()?;
+        self.tag += 1;
+        let now = self.device().now();
+        let request = Request { tag: self.tag, ..Request::new(now, Operation::Flush, 0, 0) };
+        self.host.submit(&request);
+        self.device().submit(now, request);
+        self.run_until_idle()
     }
 
     /// Runs the host and the device until the device is in the state `target`, or for a limited number of steps.
@@ -317,8 +355,8 @@ impl Bench {
             }
         }
         self.host.restart();
-        if self.history.is_some() {
-            device.array_mut().set_probe(Some(Probe::new(Time::ZERO, Time::NEVER)));
+        if let Some(history) = &mut self.history {
+            history.continue_with(&mut device);
         }
         self.device = Some(device);
         Ok(())

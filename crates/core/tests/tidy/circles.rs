@@ -1,7 +1,6 @@
 //! Imports between the files of a crate, and the circles among them.
 //!
 //! A file uses another one if it names something that is declared there, by `crate::`, `super::`, `self::` or the name
-//! A file uses another one if it names something that is declared there, by `crate::`, `super::`, `self::` or the name
 //! of a module. A name that a module only re-exports by `pub use` leads to the file that declares it. Methods need no
 //! import, so an `impl` block in another file uses the type, and not the other way round.
 

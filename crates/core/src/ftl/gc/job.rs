@@ -250,3 +250,6 @@ fn room_to_leave(ftl: &Ftl, plane: PlaneId, in_hand: u32) -> u32 {
     let is_short = shape.trim_journal && left < in_hand + shape.units_per_program;
     if is_short { shape.units_per_program } else { 0 }
 }
+
+#[cfg(test)]
+mod tests;

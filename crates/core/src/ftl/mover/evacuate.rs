@@ -175,3 +175,6 @@ impl Ftl {
         first
     }
 }
+
+#[cfg(test)]
+mod tests;

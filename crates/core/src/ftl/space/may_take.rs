@@ -106,3 +106,6 @@ impl Space {
         left.is_some_and(|left| left + hand.coming * size.data_units >= size.data_units)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -11,6 +11,7 @@ mod frontiers;
 mod leveling;
 mod may_take;
 mod region;
+mod reserve;
 mod runs;
 mod saving;
 mod victims;

@@ -34,7 +34,7 @@ impl Policy for Lazy {
     fn check(options: &LazyConfig, _: &DeviceConfig) -> Result<(), String> {
         match (0.0..=1.0).contains(&options.invalid) {
             true => Ok(()),
-            false => Err(format!("stale = {}: expected a share from 0 to 1", options.invalid)),
+            false => Err(format!("invalid = {}: expected a share from 0 to 1", options.invalid)),
         }
     }
 

@@ -16,7 +16,7 @@ use std::ops::Range;
 use super::{Bound, Context, Hooks, Location, Mapping, MappingInTime, Needs, SchemeOptions, Written, check_places};
 use crate::config::DeviceConfig;
 use crate::ftl::Ftl;
-use crate::ftl::space::{RESERVE, Role};
+use crate::ftl::space::Role;
 use crate::policy::Policy;
 use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn, TransactionId};
 use crate::sim::table::Table;
@@ -184,8 +184,8 @@ impl Mapping for Block {
         if taken.iter().filter(|taken| **taken).count() != ftl.blocks.logical_count() {
             return Err(input.damaged("a block that belongs to no logical block"));
         }
-        let stuck =
-            |&plane: &PlaneId| ftl.blocks.free_blocks(plane, Role::Data) < RESERVE && self.map.pairs_of(plane) == 0;
+        let has_none = |plane| ftl.blocks.lacks_reserve(ftl.blocks.region(plane, Role::Data));
+        let stuck = |&plane: &PlaneId| has_none(plane) && self.map.pairs_of(plane) == 0;
         if let Some(plane) = (0..ftl.shape().planes).map(PlaneId).find(stuck) {
             return Err(input.damaged(format!("plane {} has no free block, and none can be freed", plane.0)));
         }

@@ -6,7 +6,7 @@ use crate::config::cells::BlockSize;
 use crate::ftl::Ftl;
 use crate::ftl::mapping::Written;
 use crate::ftl::mover::Walk;
-use crate::ftl::space::{Claim, RESERVE, Role};
+use crate::ftl::space::{Claim, Role};
 use crate::metrics::counters::{MapCause, ProgramCause, ReadCause};
 use crate::sim::id::{PlaneId, Ppn};
 
@@ -72,8 +72,8 @@ impl Dftl {
 
     /// Reclaims blocks of translation pages until a free block is available in addition to the reserve.
     fn collect_map_now(&mut self, ftl: &mut Ftl, plane: PlaneId) {
-        while ftl.blocks.free_blocks(plane, Role::Map) <= RESERVE {
-            let region = ftl.blocks.region(plane, Role::Map);
+        let region = ftl.blocks.region(plane, Role::Map);
+        while ftl.blocks.is_down_to_reserve(region, 0) {
             let Some(victim) = ftl.blocks.take_victim(region, 0) else { return };
             ftl.counters.map.victims += 1;
             let mut walk = Walk::default();

@@ -5,7 +5,7 @@ use super::{Dftl, step};
 use crate::ftl::Ftl;
 use crate::ftl::mapping::{Context, TRANSLATION};
 use crate::ftl::mover::Walk;
-use crate::ftl::space::{Claim, InHand, RESERVE, Role};
+use crate::ftl::space::{Claim, InHand, Role};
 use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn};
 use crate::work::{Call, Class, Fifo, Kind, Task, Transaction};
 
@@ -65,7 +65,7 @@ impl Dftl {
         if job.walk.block().is_some() {
             return job.walk.block();
         }
-        let (region, free) = (ftl.blocks.region(plane, Role::Map), ftl.blocks.free_blocks(plane, Role::Map));
+        let region = ftl.blocks.region(plane, Role::Map);
         let may_take = |claim| ftl.blocks.may_take(region, claim);
         let takes_victim = may_take(Claim::Victim(InHand::default()));
         let failed = ftl.faults.as_ref().and_then(|_| ftl.first_failed(plane, Role::Map)).filter(|&failed| {
@@ -74,7 +74,7 @@ impl Dftl {
         let victim = if let Some(failed) = failed {
             ftl.take_failed(failed);
             failed
-        } else if free + job.awaiting_erase <= RESERVE && takes_victim {
+        } else if ftl.blocks.is_down_to_reserve(region, job.awaiting_erase) && takes_victim {
             let victim = ftl.blocks.take_victim(region, 0)?;
             ftl.counters.map.victims += 1;
             victim
