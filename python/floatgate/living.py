@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 class Lifetimes(Node):
     """Lifetimes with one or more seeds: the content of ``lifetime.json``.
 
-    ``docs/reference/lifetime.schema.json`` describes every key. ``runs`` has the result of each seed.
+    ``docs/reference/lifetime.md`` describes every key. ``runs`` has the result of each seed.
 
     Parameters
     ----------

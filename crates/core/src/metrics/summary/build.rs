@@ -327,6 +327,7 @@ impl Gc {
             free_blocks: ratio(counters.free_blocks_at_choice, counters.victims),
             units_moved: MovedUnits { gc, wear, failed_block, merge },
             wasted_copies: counters.wasted_copies,
+            migrations: counters.migrations,
             merges: Merges { switch, partial, full },
         }
     }

@@ -453,6 +453,9 @@ pub struct Gc {
     pub free_blocks: Option<f64>,
     /// Number of wasted copies: the host overwrote the unit while its copy was being programmed.
     pub wasted_copies: u64,
+    /// Number of cold blocks whose data wear leveling moved into worn blocks (`config.gc.wear`).
+    #[serde(default)]
+    pub migrations: u64,
     /// Merges of the two blocks of a logical block (`config.mapping.scheme = "block"`).
     pub merges: Merges,
 }
