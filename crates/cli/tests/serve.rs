@@ -428,6 +428,13 @@ fn invalid_arguments_are_errors() {
     assert!(error(&["tiny", "--image", "x", "--record", "x"]).contains("--image x and --record x are the same file"));
     let both = error(&["tiny", "--out", ".", "--record", "summary.json"]);
     assert!(both.contains("--record summary.json and summary.json of --out . are the same file"), "{both}");
+    // The server creates the directory, so that the files do not exist yet.
+    for (record, out) in [("new/summary.json", "new"), ("./new/report.html", "new"), ("new/summary.json", "a/../new")] {
+        let text = error(&["tiny", "--out", out, "--record", record]);
+        let file = record.rsplit('/').next().unwrap();
+        assert!(text.contains(&format!("--record {record} and {file} of --out {out} are the same file")), "{text}");
+        assert!(!directory.path().join("new").exists());
+    }
     // Common spellings of sizes are accepted, so that the error is about the socket.
     for size in ["256M", "256m", "256MiB", "256MB", "1G", "268435456", "0.25GiB"] {
         assert!(error(&["tiny", "--memory", size, "--nbd", "unix:file"]).contains("is not a socket"), "{size}");
