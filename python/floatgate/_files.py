@@ -21,6 +21,19 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
+def read_limited(path: str | os.PathLike[str], limit: int) -> str:
+    """Read a text file of at most `limit` bytes in UTF-8. A longer file, which may be endless, raises OSError."""
+    with Path(path).open("rb") as file:
+        content = file.read(limit + 1)
+    if len(content) > limit:
+        raise OSError(f"it is longer than the limit of {limit >> 20} MiB")
+    return content.decode()
+
+
+#: Limit for TOML files in bytes.
+LARGEST_TOML = 4 << 20
+
+
 def read_toml(path: str, keys: Mapping[str, type | tuple[type, ...]]) -> dict[str, Any]:
     """Read a TOML file, and reject unknown keys and values of other types."""
     try:
@@ -28,9 +41,9 @@ def read_toml(path: str, keys: Mapping[str, type | tuple[type, ...]]) -> dict[st
     except ImportError as error:
         raise ImportError("Python 3.10 has no TOML parser: pip install tomli") from error
     try:
-        said: dict[str, Any] = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+        said: dict[str, Any] = tomllib.loads(read_limited(path, LARGEST_TOML))
     except OSError as error:
-        raise OptionError(f"cannot read {path}: {error.strerror}") from error
+        raise OptionError(f"cannot read {path}: {error.strerror or error}") from error
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise OptionError(f"{path} is not valid TOML: {error}") from error
     check_keys(path, said, keys)

@@ -10,14 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from floatgate import _floatgate, _html, _values
 from floatgate import policies as _policies
+from floatgate._files import LARGEST_TOML, read_limited
 from floatgate.exceptions import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-
-#: Maximum length of a device file that is read from a pipe, in characters.
-_LARGEST = 4 << 20
 
 
 class Device:
@@ -252,13 +249,9 @@ def _of_pipe(source: str) -> str | None:
     if source in _floatgate.builtin_names() or not Path(source).is_fifo():
         return None
     try:
-        with Path(source).open(encoding="utf-8") as file:
-            text = file.read(_LARGEST + 1)
+        return read_limited(source, LARGEST_TOML)
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"cannot read {source}: {error}") from error
-    if len(text) > _LARGEST:
-        raise ConfigError(f"cannot read {source}: it is longer than the limit of {_LARGEST >> 20} MiB")
-    return text
 
 
 def devices() -> list[Device]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from floatgate import _floatgate, _html
-from floatgate._files import draft, keep_apart
+from floatgate._files import draft, keep_apart, read_limited
 from floatgate.exceptions import OutputError, ResultError
 from floatgate.plotting import ResultPlots
 from floatgate.summary import Summary
@@ -26,6 +26,9 @@ _SERIES = "series.parquet"
 _SUMMARY = "summary.json"
 _REPORT = "report.html"
 _DIGESTS = "digests.json"
+
+#: Limit for ``summary.json`` in bytes, as in the command.
+_LARGEST = 256 << 20
 
 #: Files of a result from which the others are generated.
 _DATA = [_SUMMARY, _DIGESTS, _SERIES, _REQUESTS, "requests.csv", "timeline.json.gz"]
@@ -283,8 +286,8 @@ def load(directory: str | os.PathLike[str]) -> Result:
     place = place if place.is_dir() else place.parent
     path = place / _SUMMARY if Path(directory).is_dir() else Path(directory)
     try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
+        text = read_limited(path, _LARGEST)
+    except (OSError, UnicodeDecodeError) as error:
         raise ResultError(f"cannot read {path}: {error}") from error
     _floatgate.check_summary(str(path), text)
     _floatgate.check_result(path, text)

@@ -87,6 +87,13 @@ def test_load_refuses_other_files(tmp_path):
     (tmp_path / "summary.json").write_text("{}")
     with pytest.raises(fg.ResultError, match="not a result of Floatgate"):
         fg.load(tmp_path)
+    (tmp_path / "summary.json").write_bytes(b"\xff")
+    with pytest.raises(fg.ResultError, match="cannot read .*utf-8"):
+        fg.load(tmp_path)
+    (tmp_path / "summary.json").unlink()
+    (tmp_path / "summary.json").symlink_to("/dev/zero")
+    with pytest.raises(fg.ResultError, match="longer than the limit of 256 MiB"):
+        fg.load(tmp_path)
 
 
 def test_warnings_of_a_result_are_emitted():

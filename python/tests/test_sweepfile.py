@@ -107,6 +107,13 @@ def test_mistakes(call, text, message):
     assert message in errors
 
 
+@pytest.mark.parametrize("command", ["sweep", "optimize"])
+def test_an_endless_file_is_a_mistake(command, monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["floatgate", command, "/dev/zero"])
+    assert main() == 2
+    assert capsys.readouterr().err == "error: cannot read /dev/zero: it is longer than the limit of 4 MiB\n"
+
+
 def test_invalid_options_are_refused_before_any_run(call, tmp_path):
     for arguments, message in [
         (["--out=x.txt"], "must end in .csv or .parquet"),

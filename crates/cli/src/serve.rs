@@ -149,9 +149,10 @@ pub fn session(
 ) -> Result<(), Failure> {
     let message = "\nending: outstanding requests complete; press Ctrl-C again to stop at once";
     let readiness = Readiness::open(args.ready_fd)?;
-    // Signals are handled only from here on, so that Ctrl-C ends the process while it waits for a device file that is a
-    // pipe.
+    // Signals are handled only after these, so that Ctrl-C ends the process while it waits for a device file or a token
+    // from a pipe.
     let (args, chosen) = &args.load()?;
+    let token = args.monitor.token()?;
     let interrupt = Interrupt::with_message(message)?;
     let config = &chosen.config;
     args.record.as_deref().map_or(Ok(()), recording::check)?;
@@ -161,7 +162,7 @@ pub fn session(
     // Clients that connect while the device is filled wait. The monitor already responds.
     let sockets = Sockets::open(&args.places(config)?).map_err(failure)?;
     let addresses = sockets.addresses().to_vec();
-    let doors = args.monitor.open(&addresses, args.allow_remote)?;
+    let doors = args.monitor.open(&addresses, args.allow_remote, token)?;
     let monitor = doors.start(config, &sockets, args.image.is_some()).map_err(Failure::fault)?;
     let is_filled = args.precondition() != "none";
     if !is_filled {

@@ -1,7 +1,7 @@
 //! `floatgate vm`: boots a small Linux guest with the SSD as its disk.
 
 use std::cell::RefCell;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use floatgate_core::config::DeviceConfig;
 use floatgate_core::config::units::Bytes;
@@ -122,6 +122,7 @@ pub fn run(args: &VmArgs) -> Result<(), Failure> {
         Failure::mistake(format!("--guest-memory {}: must be from 64 MiB to 1 TiB", args.guest_memory))
     })?;
     let cache = Cache::of_user()?;
+    args.copy.iter().try_for_each(|file| regular("--copy", file))?;
     let guest = args.guest(&cache)?;
     let accelerator = args.accelerator(&cache, &guest)?;
     let directory = Scratch::new(PREFIX)?;
@@ -169,10 +170,24 @@ fn hold(
     (None, running.finish().map(Some))
 }
 
+/// Refuses a file that is not a regular file: reading a pipe may wait forever, and the files may be read twice.
+fn regular(option: &str, path: &Path) -> Result<(), Failure> {
+    let reason = match path.metadata() {
+        Ok(found) if found.is_file() => return Ok(()),
+        Ok(_) => "it is not a regular file; copy its contents to a file".to_owned(),
+        Err(error) => error.to_string(),
+    };
+    Err(Failure::mistake(format!("{option} {}: {reason}", path.display())))
+}
+
 impl VmArgs {
     fn guest(&self, cache: &Cache) -> Result<Guest, Failure> {
         match (&self.kernel, &self.initrd) {
-            (Some(kernel), Some(initrd)) => Ok(Guest { kernel: kernel.clone(), initrd: initrd.clone() }),
+            (Some(kernel), Some(initrd)) => {
+                regular("--kernel", kernel)?;
+                regular("--initrd", initrd)?;
+                Ok(Guest { kernel: kernel.clone(), initrd: initrd.clone() })
+            }
             _ if cfg!(not(target_arch = "x86_64")) => {
                 let only = "guests can be built from Debian packages on x86-64 only";
                 Err(Failure::mistake(format!("{only}; give a guest with --kernel and --initrd")))

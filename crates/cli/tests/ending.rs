@@ -146,13 +146,18 @@ fn waiting_for_a_reader_ends_with_the_first_signal() {
     }
 }
 
-/// A device file can be a pipe, too. The signal ends the process directly, because nothing needs an orderly end yet.
+/// A device file or a token can come from a pipe, too. The signal ends the process directly, because nothing needs an
+/// orderly end yet.
 #[test]
-fn waiting_for_a_device_ends_with_the_first_signal() {
+fn waiting_for_a_device_or_a_token_ends_with_the_first_signal() {
     use std::os::unix::process::ExitStatusExt;
     let bench = Bench::calling(&[], &[]);
     pipe(&bench);
-    for arguments in [&["run", "./pipe", "rw=read number_ios=9"][..], &["serve", "./pipe", "--no-delay"]] {
+    for arguments in [
+        &["run", "./pipe", "rw=read number_ios=9"][..],
+        &["serve", "./pipe", "--no-delay"],
+        &["serve", "tiny", "--dashboard", "0", "--dashboard-token-file", "pipe"],
+    ] {
         let running = Running::start(&bench, arguments, Stdio::null());
         (0..10).for_each(|_| pause());
         assert_eq!(running.end(Signal::TERM).status.signal(), Some(15), "{arguments:?}");

@@ -6,6 +6,7 @@ use std::fs;
 use std::process::Stdio;
 
 use common::{Bench, stderr, validate_summary};
+use floatgate_core::sim::rng::Rng;
 use serde_json::Value;
 
 /// Job that overwrites the device, which causes garbage collection.
@@ -469,4 +470,45 @@ fn refused_requests_are_not_in_throughput_and_latencies() {
     let warnings: Vec<&str> = summary["warnings"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
     assert!(warnings.iter().any(|warning| warning.contains("requests were not served")), "{warnings:?}");
     assert!(summary["write_amplification"].as_f64().unwrap() >= 1.0);
+}
+
+/// Random small devices whose programs fail, measured from a random time on. Most of them become read-only, often
+/// with many writes outstanding, which then fail.
+#[test]
+fn write_amplification_and_utilization_stay_within_bounds_after_the_ramp() {
+    let bench = Bench::calling(&["run", "tiny"], &[]);
+    let mut rng = Rng::new(1, "ramps");
+    let mut pick = |values: &[&'static str]| values[rng.below(values.len() as u64) as usize];
+    let (mut measured, mut read_only) = (0, 0);
+    for case in 0..100 {
+        let job = format!(
+            "rw={} bs={} iodepth={} number_ios=600 ramp_time={}ms",
+            pick(&["write", "randwrite norandommap=1", "randrw norandommap=1"]),
+            pick(&["2k", "16k", "64k", "256k"]),
+            pick(&["1", "16", "64", "256"]),
+            pick(&["1", "3", "8", "15", "25", "40"]),
+        );
+        let overrides = [
+            format!("faults.program_rate={}", pick(&["0.0005", "0.002", "0.005", "0.02", "0.05"])),
+            format!("geometry.channels={}", pick(&["1", "2"])),
+            format!("geometry.blocks={}", pick(&["16", "24", "32"])),
+            format!("geometry.pages={}", pick(&["8", "16", "32"])),
+            format!("capacity.spare={}", pick(&["0.4", "0.5"])),
+            "geometry.chips=1".to_owned(),
+        ];
+        let (seed, state) = (case.to_string(), pick(&["none", "fill"]));
+        let overrides = overrides.iter().flat_map(|over| ["--set", over]);
+        let arguments = [&job, "--seed", &seed, "--precondition", state].into_iter().chain(overrides);
+        let summary = bench.json(&arguments.collect::<Vec<_>>());
+        for key in ["write_amplification", "write_amplification_bytes"] {
+            assert!(summary[key].as_f64().is_none_or(|value| value >= 1.0), "{case}: {job}: {key} {}", summary[key]);
+        }
+        let each = summary["utilization"]["each"].as_object().unwrap().values();
+        let shares = each.flat_map(|shares| shares.as_array().unwrap()).map(|share| share.as_f64().unwrap());
+        let most = shares.fold(0.0, f64::max);
+        assert!(most <= 1.0, "{case}: {job}: utilization {most}");
+        measured += u32::from(summary["write_amplification"].is_number());
+        read_only += u32::from(summary["faults"]["read_only_since_s"].is_number());
+    }
+    assert!(measured > 50 && (40..90).contains(&read_only), "{measured} measured, {read_only} read-only");
 }

@@ -211,6 +211,25 @@ fn invalid_arguments_are_errors_before_any_download() {
     }
 }
 
+/// Reading a pipe would wait for its writer.
+#[test]
+fn files_of_a_guest_must_be_regular_files() {
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join("file"), "").unwrap();
+    assert!(Command::new("mkfifo").arg(directory.path().join("pipe")).status().unwrap().success());
+    let guest = |kernel, initrd| vec!["--kernel", kernel, "--initrd", initrd, "--accel", "tcg", "--run", "true"];
+    for (arguments, expected) in [
+        (guest("pipe", "file"), "--kernel pipe: it is not a regular file"),
+        (guest("file", "pipe"), "--initrd pipe: it is not a regular file"),
+        (guest("file", "absent"), "--initrd absent: No such file"),
+        ([&["--copy", "pipe"][..], &guest("file", "file")].concat(), "--copy pipe: it is not a regular file"),
+    ] {
+        let reported = command(directory.path(), &arguments).output().unwrap();
+        let errors = String::from_utf8_lossy(&reported.stderr);
+        assert!(reported.status.code() == Some(2) && errors.contains(expected), "{arguments:?}: {errors}");
+    }
+}
+
 #[test]
 fn a_kernel_that_does_not_boot_is_an_error() {
     let directory = tempfile::tempdir().unwrap();

@@ -9,6 +9,7 @@ pub mod digests;
 pub mod explain;
 mod figure;
 pub mod html;
+pub mod live;
 pub mod number;
 mod page;
 pub mod statistics;

@@ -255,6 +255,8 @@ pub struct Engine {
     power_cuts: u64,
     faults_asked: u64,
     recovered: Option<Recovered>,
+    /// Warning about a refused client. `None` if none was refused.
+    refusal: Option<String>,
     /// Data collected for a monitor. `None` without a monitor.
     watch: Option<Box<Watch>>,
 }
@@ -309,6 +311,7 @@ impl Engine {
             power_cuts: 0,
             faults_asked: 0,
             recovered: None,
+            refusal: None,
             watch: None,
         }
     }
@@ -361,7 +364,12 @@ impl Engine {
         let recording = self.records.recorder.as_ref().and_then(Recorder::fatal_error);
         let recording =
             recording.map(|error| format!("the recording has stopped, but the device is still served: {error}"));
-        image.into_iter().chain(recording).chain(self.condition()).collect()
+        image.into_iter().chain(recording).chain(self.refusal.clone()).chain(self.condition()).collect()
+    }
+
+    /// Adds a warning that a client was refused. Later refusals for the same reason add nothing.
+    pub fn warn_of_refusal(&mut self, warning: &str) {
+        self.refusal.get_or_insert_with(|| warning.to_owned());
     }
 
     /// Describes the permanent problems of the device and its image: damage, and read-only state.

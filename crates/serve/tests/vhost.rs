@@ -4,6 +4,7 @@ use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 
 use floatgate_core::config;
 use floatgate_core::device::{Device, Options as DeviceOptions};
@@ -453,7 +454,16 @@ fn idle_clients_make_room() {
     let mut bench = Bench::new(|_| {});
     let _good = bench.client();
     let _silent = silent(&bench);
-    assert!(Client::connect(&bench.path, Shape::default()).is_err(), "all places are taken");
+    for _ in 0..2 {
+        assert!(Client::connect(&bench.path, Shape::default()).is_err(), "all places are taken");
+    }
+    let warnings = Mutex::new(Vec::new());
+    let server = bench.server.as_ref().unwrap();
+    let has_warned = || !warnings.lock().unwrap().is_empty();
+    server.wait(has_warned, |warning| warnings.lock().unwrap().push(warning.to_owned())).unwrap();
+    let expected = "a vhost-user client was refused because 8 others are connected; disconnect one, or retry when one \
+                    has had no running ring for 30 s";
+    assert_eq!(*warnings.lock().unwrap(), [expected]);
     bench.stop();
 
     // Here all clients have been idle for longer than the limit when another one connects.

@@ -2,6 +2,7 @@
 
 use floatgate_core::config::DeviceConfig;
 use floatgate_core::metrics::summary::{Live, MapPages, Operations, ParallelCommands, Requests, Share, Summary};
+use floatgate_report::live::clients;
 use floatgate_report::number::grouped;
 use floatgate_run::warnings::INTERRUPTED;
 use floatgate_workload::quantity::readable;
@@ -423,11 +424,7 @@ fn live(page: &mut Page, summary: &Summary) {
         let (name, late, p50) = (&frontend.name, percent(share), decimals(p50));
         page.line("", format!("over {name}: {late} % of {} replies late, p50 {p50} us", grouped(frontend.replies)));
     }
-    for frontend in &live.frontends {
-        let Some(share) = frontend.client_late_share else { continue };
-        let (name, late, turns) = (&frontend.name, percent(share), grouped(frontend.client_turns));
-        page.line("", format!("{name} clients sent their next request late in {late} % of {turns} turns"));
-    }
+    clients(live).for_each(|line| page.line("", line));
     if live.speed != 1.0 {
         page.line("", format!("simulated time ran at {} times real time", live.speed));
     }

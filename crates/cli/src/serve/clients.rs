@@ -26,7 +26,7 @@ ready, and, while it runs, at the end of this help and by `floatgate ctl clients
   qemu-system-x86_64 ... -drive 'file=nbd+unix:///?socket=/tmp/ssd.sock,format=raw,if=virtio,cache=none'
   nbd-client -unix /tmp/ssd.sock /dev/nbd0
 With --vhost-user /tmp/vhost.sock:
-  qemu-system-x86_64 -enable-kvm -m 1G -object memory-backend-memfd,id=m,size=1G,share=on -machine memory-backend=m \
+  qemu-system-x86_64 ... -m 1G -object memory-backend-memfd,id=m,size=1G,share=on -machine memory-backend=m \
     -chardev socket,id=c,path=/tmp/vhost.sock,reconnect=1 -device vhost-user-blk-pci,chardev=c
 
 To watch a server, and to change its speed:
@@ -137,7 +137,7 @@ fn of_vhost_user(path: &str) -> String {
         (
             "QEMU",
             format!(
-                "qemu-system-x86_64 -enable-kvm -m 1G -object memory-backend-memfd,id=m,size=1G,share=on -machine \
+                "qemu-system-x86_64 ... -m 1G -object memory-backend-memfd,id=m,size=1G,share=on -machine \
                  memory-backend=m -chardev {chardev} -device vhost-user-blk-pci,chardev=c"
             ),
         ),

@@ -53,20 +53,27 @@ fn dashboard(text: &str) -> Result<SocketAddr, String> {
 }
 
 impl MonitorArgs {
-    /// Opens the control socket and the dashboard of a server with these addresses for clients.
-    pub fn open(&self, addresses: &[Address], allow_remote: Option<IpAddr>) -> Result<Doors, Failure> {
+    /// Opens the control socket and the dashboard of a server with these addresses for clients. `token` is the result
+    /// of [`MonitorArgs::token`].
+    pub fn open(
+        &self,
+        addresses: &[Address],
+        allow_remote: Option<IpAddr>,
+        token: Option<String>,
+    ) -> Result<Doors, Failure> {
         let control = Some(self.control.clone().unwrap_or_else(|| default_control(addresses)));
         let options = Options {
             control,
             dashboard: self.dashboard,
             allow_remote,
-            token: self.token()?,
+            token,
             plotting_library: floatgate_report::PLOTLY,
         };
         Doors::open(options).map_err(super::failure)
     }
 
-    fn token(&self) -> Result<Option<String>, Failure> {
+    /// Returns the token for control from the page, if there is one. Reading it from a pipe waits for the writer.
+    pub fn token(&self) -> Result<Option<String>, Failure> {
         let reported =
             |path: &PathBuf, error| Failure::mistake(format!("--dashboard-token-file {}: {error}", path.display()));
         let from_file = |path: &PathBuf| read_text(path, 1 << 12).map_err(|error| reported(path, error));

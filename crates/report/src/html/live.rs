@@ -3,6 +3,7 @@
 use floatgate_core::metrics::summary::{Live, Summary};
 use maud::{Markup, html};
 
+use crate::live::clients;
 use crate::number::{grouped, or_dash, percent, time};
 use crate::page::Page;
 
@@ -27,7 +28,7 @@ pub fn section(page: &mut Page, summary: &Summary) {
     ];
     page.add(&html! {
         div.tiles { @for (name, value) in &tiles { div.tile { b { (value) } span { (name) } } } }
-        p { (explanation(live)) }
+        (explanation(live))
         @if live.late > 0 { div.scroll { (causes(live)) } }
     });
 }
@@ -38,23 +39,33 @@ fn speed(live: &Live) -> String {
 
 fn explanation(live: &Live) -> Markup {
     html! {
-        @if live.pace == "at-once" {
-            "Requests completed as soon as the device allowed: replies cannot be late, and idle time is skipped."
-        } @else {
-            "Latencies elsewhere on this page are the device's own, in simulated time. This section shows how much "
-            "later, in real time, its " (grouped(live.replies)) " replies were sent. A reply is late if its lateness "
-            "exceeds both 5% of its latency and 2 us. The timing is faithful if at most "
-            (percent(Some(live.late_limit))) " of the replies are late. Time for sending and receiving is deducted: "
-            @for (index, front) in live.frontends.iter().enumerate() {
-                @if index > 0 { ", " }
-                "over " (front.name) " " (time(front.deducted_read_us)) " for a read and "
-                (time(front.deducted_write_us)) " for a write of 4 KiB"
+        p {
+            @if live.pace == "at-once" {
+                "Requests completed as soon as the device allowed: replies cannot be late, and idle time is skipped."
+            } @else {
+                (judgment(live))
             }
-            "."
-            @if live.not_judged > 0 {
-                " " (grouped(live.not_judged)) " more replies, without data, were due sooner than a reply can be sent. "
-                "They are not judged."
-            }
+        }
+        @for line in clients(live) { p { (line) "." } }
+    }
+}
+
+/// Explains the judgment of a device that was served in real time.
+fn judgment(live: &Live) -> Markup {
+    html! {
+        "Latencies elsewhere on this page are the device's own, in simulated time. This section shows how much "
+        "later, in real time, its " (grouped(live.replies)) " replies were sent. A reply is late if its lateness "
+        "exceeds both 5% of its latency and 2 us. The timing is faithful if at most "
+        (percent(Some(live.late_limit))) " of the replies are late. Time for sending and receiving is deducted: "
+        @for (index, front) in live.frontends.iter().enumerate() {
+            @if index > 0 { ", " }
+            "over " (front.name) " " (time(front.deducted_read_us)) " for a read and "
+            (time(front.deducted_write_us)) " for a write of 4 KiB"
+        }
+        "."
+        @if live.not_judged > 0 {
+            " " (grouped(live.not_judged)) " more replies, without data, were due sooner than a reply can be sent. "
+            "They are not judged."
         }
     }
 }
@@ -108,7 +119,14 @@ mod tests {
             faithful: Some(false),
             not_judged: 3,
             causes: LateCauses { host: 6, busy: 2, ..LateCauses::default() },
-            frontends: vec![LiveFrontend { name: "nbd".to_owned(), deducted_read_us: 12.5, ..LiveFrontend::default() }],
+            frontends: vec![LiveFrontend {
+                name: "nbd".to_owned(),
+                deducted_read_us: 12.5,
+                replies: 100,
+                client_turns: 80,
+                client_late_share: Some(0.25),
+                ..LiveFrontend::default()
+            }],
             ..Live::default()
         };
         Live::new(&lateness, about)
@@ -124,6 +142,7 @@ mod tests {
             "3 more",
             "<td>6</td><td>75.0 %</td>",
             "<td>2</td><td>25.0 %</td>",
+            "<p>nbd clients sent their next request late in 25.0 % of 80 turns.</p>",
         ] {
             assert!(text.contains(part), "{part}: {text}");
         }

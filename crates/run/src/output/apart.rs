@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use super::draft::{partial, resolved};
 use crate::failure::Failure;
@@ -68,10 +68,22 @@ fn identity(path: &Path) -> Option<Identity> {
     match fs::metadata(path) {
         Ok(found) => of_found(path, &found),
         Err(_) => {
-            let path = resolved(path).ok()?;
-            let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-            Some(Identity::Name(fs::canonicalize(parent).ok()?.join(path.file_name()?)))
+            let path = std::path::absolute(resolved(path).ok()?).ok()?;
+            Some(Identity::Name(canonical(path.parent()?)?.join(path.file_name()?)))
         }
+    }
+}
+
+/// Returns the canonical form of an absolute path to a directory. The directory need not exist, because a command may
+/// create it for another output.
+fn canonical(directory: &Path) -> Option<PathBuf> {
+    if let Ok(found) = fs::canonicalize(directory) {
+        return Some(found);
+    }
+    let parent = canonical(directory.parent()?)?;
+    match directory.components().next_back()? {
+        Component::ParentDir => parent.parent().map(Path::to_owned),
+        last => Some(parent.join(last)),
     }
 }
 
@@ -119,6 +131,21 @@ mod tests {
         assert_eq!(said(&[&at("file")], &[&at("new"), &at("other")]), None);
         let null = Path::new("/dev/null");
         assert_eq!(said(&[null], &[null, null]), None);
+    }
+
+    #[test]
+    fn files_in_new_directories_are_compared_by_path() {
+        let directory = tempfile::tempdir().unwrap();
+        let at = |name: &str| directory.path().join(name);
+        for (one, other) in
+            [("new/s", "new/s"), ("new/s", "./new/./s"), ("new/s", "new/old/../s"), ("a/b/c", "a/b/../b/c")]
+        {
+            let error = said(&[], &[&at(one), &at(other)]).unwrap();
+            assert!(error.contains("are the same file"), "{one} {other}: {error}");
+        }
+        assert!(said(&[&at("new/s")], &[&at("new/s")]).unwrap().contains("would overwrite"));
+        assert_eq!(said(&[&at("new/s")], &[&at("other/s"), &at("s"), &at("new/deeper/s")]), None);
+        assert!(said(&[], &[Path::new("new-directory/s"), Path::new("./new-directory/s")]).is_some());
     }
 
     #[test]

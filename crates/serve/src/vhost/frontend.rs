@@ -355,7 +355,11 @@ impl Frontend {
                 Ok(Some(Stream::Unix(socket))) if has_place(&mut self.clients, self.idle_limit, now) => {
                     self.add(socket)
                 }
-                Ok(Some(_)) => Ok(()), // Closed immediately.
+                Ok(Some(_)) => {
+                    // The connection is closed without a message, because the protocol has none for a refusal.
+                    lock(&self.engine).0.warn_of_refusal(&refusal(self.idle_limit));
+                    Ok(())
+                }
                 Ok(None) => return,
                 Err(error) => Err(error),
             };
@@ -534,6 +538,15 @@ impl Frontend {
 fn has_place(clients: &mut [Slot<Connection>], idle_limit: Wall, now: Wall) -> bool {
     let is_full = clients.iter().flatten().count() >= MOST_CLIENTS;
     !is_full || part_with_idlest(clients, idle_limit, |client| client.idle_for(now))
+}
+
+/// Returns the warning that a client was refused.
+fn refusal(idle_limit: Wall) -> String {
+    let seconds = idle_limit.as_us() / 1e6;
+    format!(
+        "a {VHOST_USER} client was refused because {MOST_CLIENTS} others are connected; disconnect one, or retry when \
+         one has had no running ring for {seconds:.0} s"
+    )
 }
 
 /// Writes the status of a request, and adds it to the used ring.
