@@ -29,11 +29,13 @@ fn a_device_is_worn_out() {
     let histogram = life["wear"]["histogram"]["blocks"].as_array().unwrap().iter().map(|count| count.as_u64().unwrap());
     assert_eq!(blocks, histogram.sum::<u64>());
     let page = bench.good(&with(&["--until", "worn-out"]));
-    for part in ["written", "drive writes", "remaining life", "expired", "retired", "million page programs per second"] {
+    for part in ["written", "drive writes", "remaining life", "expired", "retired", "million page programs per second"]
+    {
         assert!(page.contains(part), "{part}: {page}");
     }
     // The command in the result repeats it.
-    let again: Vec<&str> = lifetimes["arguments"].as_array().unwrap().iter().skip(2).map(|a| a.as_str().unwrap()).collect();
+    let again: Vec<&str> =
+        lifetimes["arguments"].as_array().unwrap().iter().skip(2).map(|a| a.as_str().unwrap()).collect();
     let again = bench.json(&again);
     assert_eq!(again["runs"][0]["written"], life["written"]);
 }

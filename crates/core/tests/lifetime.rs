@@ -5,8 +5,7 @@ mod common;
 use common::{build, device_config};
 use floatgate_core::device::{Device, Options};
 use floatgate_core::ftl::space::BlockState;
-use floatgate_core::lifetime::{Lived, Until, live};
-use floatgate_core::metrics::lifetime::Lifetime;
+use floatgate_core::lifetime::{Lifetime, Lived, Until, live};
 use floatgate_core::metrics::summary::Named;
 use floatgate_core::precondition::{Precondition, precondition};
 use floatgate_core::sim::source::{Source, SourceError};
@@ -80,7 +79,9 @@ fn sequential_writes_use_up_the_endurance_of_all_blocks() {
     let units = lived.counters.host_units as f64;
     assert!((units / (erased * 16.0) - 1.0).abs() < 0.01, "{units}");
     let bad = device.ftl().blocks.all().iter().filter(|block| block.state == BlockState::Bad);
-    assert!(bad.clone().all(|block| block.erases == 50) && bad.count() as u64 == lived.counters.faults.blocks_grown_bad);
+    assert!(
+        bad.clone().all(|block| block.erases == 50) && bad.count() as u64 == lived.counters.faults.blocks_grown_bad
+    );
     // The capacity falls at the end, when fewer blocks are left than a full device needs.
     let (first, last) = (lived.capacity[0], lived.capacity[lived.capacity.len() - 1]);
     let host = u64::from(device.ftl().map.len());
@@ -147,19 +148,16 @@ fn a_lifetime_that_is_interrupted_has_a_result() {
     let mut device = device(&["geometry.blocks=1024"]);
     let like = device.clone();
     let mut calls = 0;
-    let lived = live(
-        &mut device,
-        &mut |repetition| Ok(sources(&like, SEQUENTIAL, repetition)),
-        Until::WornOut,
-        &mut |share| {
+    let lived =
+        live(&mut device, &mut |repetition| Ok(sources(&like, SEQUENTIAL, repetition)), Until::WornOut, &mut |share| {
             calls += 1;
             assert!((0.0..1.0).contains(&share));
             calls < 3
-        },
-    );
+        });
     let lived = lived.unwrap_or_else(|error| panic!("{error}"));
     assert!(!lived.complete && lived.counters.host_units > 10_000, "{lived:?}");
-    let result = Lifetime::new(&device, Named { name: "job".into(), digest: String::new() }, 1, "worn-out".into(), &lived, None);
+    let result =
+        Lifetime::new(&device, Named { name: "job".into(), digest: String::new() }, 1, "worn-out".into(), &lived, None);
     assert_eq!(result.written.bytes, lived.counters.host_bytes);
     assert_eq!(result.capacity.written_bytes.last(), Some(&(lived.counters.host_units * 4096)));
 }

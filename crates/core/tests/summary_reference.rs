@@ -3,7 +3,7 @@
 #[path = "../../workload/tests/common/page.rs"]
 mod page;
 
-use floatgate_core::metrics::lifetime::Lifetime;
+use floatgate_core::lifetime::Lifetime;
 use floatgate_core::metrics::summary::Summary;
 use page::{check, page};
 

@@ -219,6 +219,18 @@ const CORE: Layers = &[
         ],
     ),
     (
+        "lifetime",
+        &[
+            ("sim", "the requests that wear a device out"),
+            ("config", "the endurance of a device"),
+            ("device", "what is worn out"),
+            ("ftl::allocation", "how much the good blocks can hold"),
+            ("metrics::counters", "what the host has written until then"),
+            ("metrics::summary", "the erases of blocks are a part of the result"),
+            ("precondition", "requests are served without time"),
+        ],
+    ),
+    (
         "precondition",
         &[
             ("sim", "what a device has gone through before the run"),

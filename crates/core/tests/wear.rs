@@ -150,7 +150,10 @@ fn cold_data_are_moved_before_erases_differ_by_more_than_the_threshold() {
             // A block can be erased a few times more before the next cold block has been moved. Dual-pool tolerates
             // twice the threshold within its hot pool.
             let most = threshold * if policy == "dual-pool" { 2 } else { 1 } + 4;
-            assert!(with <= most && migrations > u64::from(100 / threshold), "{policy} {threshold}: {with}, {migrations}");
+            assert!(
+                with <= most && migrations > u64::from(100 / threshold),
+                "{policy} {threshold}: {with}, {migrations}"
+            );
         }
     }
 }
@@ -163,7 +166,7 @@ fn each_part_of_the_paper_s_algorithm_levels_wear() {
         overwrite(&mut device, 400, 100_000);
         let erases = erases(&device);
         let mean = f64::from(erases.iter().sum::<u32>()) / erases.len() as f64;
-        let squares: f64 = erases.iter().map(|&erases| (f64::from(erases) - mean).powi(2)).sum();
+        let squares: f64 = erases.iter().map(|&erases| (f64::from(erases) - mean) * (f64::from(erases) - mean)).sum();
         ((squares / erases.len() as f64).sqrt(), erases.iter().max().copied())
     };
     let (greedy, most) = wear("none");

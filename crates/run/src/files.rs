@@ -10,8 +10,7 @@ use floatgate_workload::trace::words::are_words;
 
 use crate::chosen::{Chosen, DeviceSource};
 use crate::failure::Failure;
-use crate::lifetime;
-use crate::output::{Named, files_of, keep_apart};
+use crate::output::{LIFETIME, Named, files_of, keep_apart};
 use crate::spec::{RunSpec, StateSpec};
 use crate::traces::{STDIN, STDIN_FILE, Traces};
 
@@ -37,7 +36,9 @@ pub fn check(spec: &RunSpec, traces: &Traces, chosen: &Chosen, seeds: Option<&[u
     }
     if let Some(out) = &spec.out {
         match seeds {
-            None if spec.until.is_some() => files.outputs.push(Named::new("lifetime.json of --out", lifetime::place(out))),
+            None if spec.until.is_some() => {
+                files.outputs.push(Named::new("lifetime.json of --out", out.join(LIFETIME)))
+            }
             None => files.outputs.extend(files_of(out)),
             Some(seeds) => {
                 files.outputs.extend(seeds.iter().flat_map(|seed| files_of(&out.join(format!("seed-{seed}")))));

@@ -1,10 +1,7 @@
 //! Lifetimes: repeat the workloads of a specification without time, until the device is worn out.
 
-use std::path::{Path, PathBuf};
-
 use floatgate_core::device::Device;
-use floatgate_core::lifetime::{Until, live};
-use floatgate_core::metrics::lifetime::{Lifetime, SCHEMA};
+use floatgate_core::lifetime::{Lifetime, SCHEMA, Until, live};
 use floatgate_core::metrics::summary::Named;
 use floatgate_core::sim::rng::Rng;
 use floatgate_core::sim::source::{Source, SourceError};
@@ -16,14 +13,11 @@ use crate::cost::Stopwatch;
 use crate::failure::Failure;
 use crate::files;
 use crate::frontend::{Frontend, Stopped, Subject, unless_ended, unless_stopped};
-use crate::output::{Lock, write_whole};
+use crate::output::{LIFETIME, Lock, write_whole};
 use crate::session::prepared_device;
 use crate::several;
 use crate::spec::RunSpec;
 use crate::traces::Traces;
-
-/// File of the result in the directory of a run.
-pub const LIFETIME: &str = "lifetime.json";
 
 /// Lifetimes of a device with one or more seeds.
 #[derive(Clone, Debug, Serialize)]
@@ -84,7 +78,7 @@ pub fn run(spec: &RunSpec, traces: &Traces, chosen: &Chosen, frontend: &dyn Fron
     }
     let lifetimes = Lifetimes::new(spec, runs);
     if let Some(out) = &spec.out {
-        let written = write_whole(&place(out), lifetimes.to_json().as_bytes(), &frontend.wait());
+        let written = write_whole(&out.join(LIFETIME), lifetimes.to_json().as_bytes(), &frontend.wait());
         written.map_err(|error| Subject::Output.stopped(unless_stopped(error, frontend)))?;
     }
     Ok(lifetimes)
@@ -103,11 +97,6 @@ fn scaled(chosen: &Chosen, scale: f64) -> Result<Chosen, Failure> {
     }
     scaled.config.nand.endurance = Some((f64::from(endurance) * scale).round().max(1.0) as u32);
     Ok(scaled)
-}
-
-/// Returns the path of the result in a directory.
-pub fn place(out: &Path) -> PathBuf {
-    out.join(LIFETIME)
 }
 
 /// Runs the lifetime of one seed.

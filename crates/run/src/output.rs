@@ -21,6 +21,8 @@ pub use pipe::Wait;
 
 /// File of the summary.
 pub const SUMMARY: &str = "summary.json";
+/// File of a lifetime.
+pub const LIFETIME: &str = "lifetime.json";
 /// File of the report.
 pub const REPORT: &str = "report.html";
 /// File of the windows of simulated time.

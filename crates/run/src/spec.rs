@@ -46,7 +46,8 @@ pub struct RunSpec {
     /// Seed of all random numbers.
     #[serde(default = "first_seed")]
     pub seed: u64,
-    /// Event that ends a lifetime: the workloads are repeated without simulated time. `None` for a run in simulated time.
+    /// Event that ends a lifetime, which repeats the workloads without simulated time. `None` for a run in simulated
+    /// time.
     #[serde(default, with = "as_text::optional")]
     pub until: Option<Until>,
     /// Factor of `nand.endurance` in a lifetime, which shortens it.
@@ -315,7 +316,9 @@ impl RunSpec {
         };
         if !(self.endurance_scale > 0.0 && self.endurance_scale <= 1e6) {
             let scale = self.endurance_scale;
-            return Err(Failure::mistake(format!("--endurance-scale {scale}: expected a number above 0, such as 0.01")));
+            return Err(Failure::mistake(format!(
+                "--endurance-scale {scale}: expected a number above 0, such as 0.01"
+            )));
         }
         let DetailSpec { requests, series, timeline } = &self.detail;
         let given = [

@@ -1,6 +1,6 @@
 //! Text of lifetimes: how much the host could write, and how blocks wore out.
 
-use floatgate_core::metrics::lifetime::{Expiry, Lifetime, RemainingLife};
+use floatgate_core::lifetime::{Expiry, Lifetime, RemainingLife};
 use floatgate_report::number::grouped;
 use floatgate_report::statistics::Sample;
 use floatgate_run::lifetime::Lifetimes;
@@ -27,7 +27,10 @@ pub fn text(lifetimes: &Lifetimes) -> String {
 
 fn one(page: &mut Page, life: &Lifetime) {
     page.line("device", &life.device.name);
-    page.line("workload", format!("{}, {} times, seed {}", life.workload.name, grouped(life.repetitions.into()), life.seed));
+    page.line(
+        "workload",
+        format!("{}, {} times, seed {}", life.workload.name, grouped(life.repetitions.into()), life.seed),
+    );
     let end = if life.complete { "" } else { ", INTERRUPTED before that" };
     page.line("until", format!("{}{end}", life.until));
     page.line(
@@ -69,7 +72,10 @@ fn one(page: &mut Page, life: &Lifetime) {
         ),
     );
     if let (Some(cpu_s), Some(rate)) = (life.cost.cpu_s, life.cost.programs_per_cpu_s) {
-        page.line("simulation", format!("{cpu_s:.2} s of CPU time, {:.1} million page programs per second", rate / 1e6));
+        page.line(
+            "simulation",
+            format!("{cpu_s:.2} s of CPU time, {:.1} million page programs per second", rate / 1e6),
+        );
     }
 }
 

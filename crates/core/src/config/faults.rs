@@ -59,8 +59,8 @@ pub enum WearOut {
     Limit,
     /// Blocks beyond `nand.endurance` erases are counted, and are still used.
     Count,
-    /// As `limit`, with an endurance for each block. It is drawn from a Weibull distribution with the mean
-    /// `nand.endurance` and this shape. The higher the shape, the less blocks differ.
+    /// Each block has an endurance, and then fails as with `limit`. The endurance is drawn from a Weibull distribution
+    /// with the mean `nand.endurance` and this shape. The higher the shape, the less blocks differ.
     Weibull {
         /// Shape of the distribution, from 0.5 to 100.
         #[schemars(range(min = 0.5, max = 100.0))]

@@ -14,8 +14,8 @@
 //! nothing is padded between classes.
 //!
 //! Wear leveling that migrates data (`gc.wear`) has one more of the f open blocks: the worn block that is being filled
-//! with cold data. A second worn block may be set aside while cold data are moved. It is taken only from blocks that the
-//! host could use, and is given back if the migration has to wait, so nothing waits for it.
+//! with cold data. A second worn block may be set aside while cold data are moved. It is taken only from blocks that
+//! the host could use, and is given back if the migration has to wait, so nothing waits for it.
 //!
 //! Translation pages have blocks of their own, M in each plane, which B above does not include. One of the M is the
 //! frontier, and one is kept free for moves. A translation page is a whole program, and a block holds P of them in the

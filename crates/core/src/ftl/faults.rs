@@ -46,7 +46,7 @@ impl Chance {
 pub(super) enum Endurance {
     /// Any number.
     Unlimited,
-    /// The same number for all blocks.
+    /// A common number of all blocks.
     Same(u32),
     /// A number for each block.
     Each(Vec<u32>),

@@ -4,7 +4,6 @@ pub mod attribution;
 pub mod bounds;
 pub mod counters;
 pub mod latency;
-pub mod lifetime;
 pub mod profile;
 pub mod results;
 pub mod series;

@@ -32,8 +32,8 @@ pub fn precondition_with(
     device.ftl().fault().map_or(Ok(reached), |fault| Err(SourceError(fault.to_string())))
 }
 
-/// Serves the requests of workloads in functional mode. `go_on` is called after each request, and stops the workloads by
-/// returning `false`. So does `report`, which is called now and then with the progress from 0 to 1, and can fail.
+/// Serves the requests of workloads in functional mode. `go_on` is called after each request, and stops the workloads
+/// by returning `false`. So does `report`, which is called now and then with the progress from 0 to 1, and can fail.
 pub(crate) fn serve_all(
     device: &mut Device,
     sources: &mut [Box<dyn Source>],

@@ -66,7 +66,9 @@ impl Space {
 
     /// Returns `true` if a frontier is that of migrated units.
     pub(super) fn is_wear_frontier(&self, at: FrontierId) -> bool {
-        self.has_wear_frontier() && at.0 < self.layout(Role::Map).first && (at.0 + 1) % self.data_frontiers == 0
+        self.has_wear_frontier()
+            && at.0 < self.layout(Role::Map).first
+            && (at.0 + 1).is_multiple_of(self.data_frontiers)
     }
 
     /// Returns the frontier of translation pages in a plane; only if translation pages are kept in flash.

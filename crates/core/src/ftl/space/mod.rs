@@ -127,7 +127,8 @@ impl Space {
             Layout { blocks: 0, .. } => Ok(None),
             Layout { size, .. } => Victims::new(device, seed, size.data_units, has_ages).map(Some),
         };
-        let mut free = FreeBlocks::new(planes, per_plane, wear.as_ref().map(|wear| wear.needs.free).unwrap_or_default());
+        let mut free =
+            FreeBlocks::new(planes, per_plane, wear.as_ref().map(|wear| wear.needs.free).unwrap_or_default());
         for block in 0..device.total_blocks() {
             free.add(PlaneId(block / per_plane), BlockId(block), 0);
         }

@@ -10,14 +10,14 @@ use crate::sim::id::BlockId;
 use crate::sim::rng::Rng;
 use crate::state::{Reader, StateError, Writer};
 
-/// How cold data are found.
+/// Method to find cold data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ColdData {
-    /// In the block that was erased longest ago, among those with enough remaining life.
+    /// Takes the block that was erased longest ago and has enough remaining life.
     #[default]
     LastErase,
-    /// In the block whose contents the host wrote longest ago. The time travels with the data.
+    /// Takes the block whose contents the host wrote longest ago. The time travels with the data.
     Temperature,
 }
 
@@ -36,7 +36,7 @@ pub struct AgrawalConfig {
     /// linearly to 0 at the end of its life.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub age_variance: f64,
-    /// How cold data are found.
+    /// Method to find cold data.
     pub cold: ColdData,
     /// Lowest remaining life of a block with cold data, as a share of the mean.
     #[schemars(range(min = 0.0))]
@@ -147,7 +147,7 @@ impl WearPolicy for Agrawal {
     }
 
     fn erased(&mut self, view: &RegionView, block: BlockId) -> Option<BlockId> {
-        // The remaining life counts as it was when the victim was chosen.
+        // The remaining life at the choice of the victim counts.
         let ratio = self.life.ratio(view, view.erases(block) - 1);
         if self.options.migration && ratio < self.options.retirement_age { self.cold_block(view) } else { None }
     }
@@ -205,7 +205,10 @@ mod tests {
         let allowed = (0..draws).filter(|_| policy.allows(&view, victim)).count();
         let (expected, share) = (ratio / 0.8, allowed as f64 / f64::from(draws));
         // Three standard deviations of a mean of 20,000 draws.
-        assert!((share - expected).abs() < 3.0 * (expected * (1.0 - expected) / f64::from(draws)).sqrt(), "{share}, {expected}");
+        assert!(
+            (share - expected).abs() < 3.0 * (expected * (1.0 - expected) / f64::from(draws)).sqrt(),
+            "{share}, {expected}"
+        );
         // A block of mean wear is always allowed.
         let unworn = view.closed_blocks().min_by_key(|&block| view.erases(block)).unwrap();
         assert!((0..1000).all(|_| policy.allows(&view, unworn)));

@@ -36,7 +36,7 @@ struct Member {
     since_swap: u32,
 }
 
-/// One pool of a plane: its blocks in the order of their erases, and in the order of their erases since their swap.
+/// A pool of a plane, in two orders: by the erases of its blocks, and by their erases since their swap.
 #[derive(Clone, Debug, Default)]
 struct Pool {
     by_erases: BTreeSet<(u32, u32)>,
@@ -57,8 +57,8 @@ impl Pool {
 
 /// Keeps cold data in worn blocks.
 ///
-/// When a block of the hot pool has been erased more than `threshold` times more often than the least erased closed
-/// block of the cold pool, the data of that block move into it, and the two swap their pools. A block of the cold pool
+/// If a block of the hot pool is erased more than `threshold` times more often than the least erased closed block of
+/// the cold pool, it takes over the data, and the two blocks swap their pools. A block of the cold pool
 /// that is erased often joins the hot pool, and a block of the hot pool that is erased seldom joins the cold pool.
 #[derive(Clone, Debug)]
 pub struct DualPool {

@@ -11,7 +11,7 @@ use crate::policy_family;
 use crate::sim::id::BlockId;
 use crate::state::{Reader, StateError, Writer};
 
-/// What a wear policy needs from the space. The default is what no wear leveling needs.
+/// Requirements of a wear policy on the space. By default, there are none.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Needs {
     /// Order in which free blocks are opened.

@@ -11,7 +11,7 @@ use crate::sim::id::BlockId;
 #[serde(deny_unknown_fields, default)]
 pub struct StaticThresholdConfig {
     /// Highest difference between the erases of a block and those of the closed block with the fewest. A block that
-    /// exceeds it when it is erased is filled with the data of that closed block.
+    /// exceeds it when it is erased is filled with the data of the closed block.
     #[schemars(range(min = 1))]
     pub threshold: u32,
 }

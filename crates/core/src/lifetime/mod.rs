@@ -1,5 +1,7 @@
 //! Lifetime of a device: repeats workloads in functional mode, without time, until the device is worn out.
 
+mod result;
+
 use std::fmt;
 use std::str::FromStr;
 
@@ -9,6 +11,7 @@ use crate::metrics::counters::Counters;
 use crate::precondition::{ends_by_time_alone, serve_all};
 use crate::sim::id::PlaneId;
 use crate::sim::source::{Source, SourceError};
+pub use result::{Capacity, Cost, Expiry, Lifetime, RemainingLife, SCHEMA, Written};
 
 /// Event that ends a lifetime.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -149,7 +152,9 @@ fn check(device: &Device, until: Until) -> Result<(), String> {
     let needs_expiry = matches!(until, Until::WornOut | Until::FirstExpiry);
     let config = device.config();
     if device.ftl().shape().hooks.places {
-        return Err("lifetimes need a mapping scheme without blocks of its own, such as mapping.scheme = \"page\"".to_owned());
+        return Err(
+            "lifetimes need a mapping scheme without blocks of its own, such as mapping.scheme = \"page\"".to_owned()
+        );
     }
     let Some(faults) = &config.faults else {
         return match needs_expiry {
@@ -167,8 +172,10 @@ fn check(device: &Device, until: Until) -> Result<(), String> {
         return Err(format!("{until}: blocks of this device endure any number of erases; give nand.endurance"));
     }
     if until == Until::WornOut && faults.wear_out == crate::config::WearOut::Count {
-        return Err("worn-out: with faults.wear_out = \"count\", blocks are used for ever; give first-expiry or erases=N"
-            .to_owned());
+        return Err(
+            "worn-out: with faults.wear_out = \"count\", no block is ever retired; give first-expiry or erases=N"
+                .to_owned(),
+        );
     }
     Ok(())
 }

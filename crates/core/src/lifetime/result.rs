@@ -3,10 +3,10 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::counters::CopyCause;
-use super::summary::{Named, Wear};
+use super::{Lived, Point};
 use crate::device::Device;
-use crate::lifetime::{Lived, Point};
+use crate::metrics::counters::CopyCause;
+use crate::metrics::summary::{Named, Wear};
 
 /// Format of the result.
 pub const SCHEMA: &str = "floatgate-lifetime-1";
@@ -55,7 +55,7 @@ pub struct Lifetime {
 pub struct Written {
     /// Bytes in the requests.
     pub bytes: u64,
-    /// Mapping units, in multiples of those that the host sees.
+    /// Mapping units, in multiples of the capacity.
     pub drive_writes: f64,
 }
 
@@ -109,7 +109,14 @@ pub struct Cost {
 
 impl Lifetime {
     /// Describes a lifetime that has ended.
-    pub fn new(device: &Device, workload: Named, seed: u64, until: String, lived: &Lived, cpu_s: Option<f64>) -> Lifetime {
+    pub fn new(
+        device: &Device,
+        workload: Named,
+        seed: u64,
+        until: String,
+        lived: &Lived,
+        cpu_s: Option<f64>,
+    ) -> Lifetime {
         let (config, counters) = (device.config(), &lived.counters);
         let unit = config.unit_bytes();
         let erases: Vec<u32> = device.ftl().blocks.all().iter().map(|block| block.erases).collect();
