@@ -154,8 +154,8 @@ impl Job {
         (is_cold && blocks.room_in_worn(plane) > 0) || blocks.may_take(blocks.region(plane, Role::Data), Claim::Move)
     }
 
-    /// Chooses a cold block, whose units fill a worn one, if wear leveling has named one. If it would have to wait, it is
-    /// not moved, so that nothing waits for the worn block, which was set aside.
+    /// Chooses a cold block, whose units fill a worn one, if wear leveling has named one. If the units would have to
+    /// wait, they stay, so that nothing waits for the worn block, which was set aside.
     fn choose_cold(&mut self, ftl: &mut Ftl, plane: PlaneId) -> bool {
         let region = ftl.blocks.region(plane, Role::Data);
         // Nothing may wait for room that is left only in the worn block. A failed program of the migration goes
