@@ -1,0 +1,247 @@
+//! Events: the members' next events in the order of time, timers of the controller, and the interface of an SSD.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use floatgate_core::external::Fault;
+use floatgate_core::metrics::series::Sample;
+use floatgate_core::sim::id::RequestId;
+use floatgate_core::sim::request::{Completion, Request};
+use floatgate_core::sim::slab::Slab;
+use floatgate_core::sim::time::Time;
+use floatgate_core::ssd::Ssd;
+
+use crate::array::SsdArray;
+
+/// Owner of a request to a member.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Owner {
+    /// Part of a request of the host.
+    Host(RequestId),
+    /// Stripe operation.
+    Operation(u32),
+}
+
+/// Bit of a tag that marks a stripe operation.
+const OPERATION: u64 = 1 << 63;
+
+impl Owner {
+    /// Returns the owner of a tag.
+    #[inline]
+    pub fn of(tag: u64) -> Owner {
+        let id = ((tag & !OPERATION) >> 32) as u32;
+        if tag & OPERATION == 0 { Owner::Host(RequestId(id)) } else { Owner::Operation(id) }
+    }
+
+    /// Returns the tag of requests of this owner, with a serial number of 0.
+    #[inline]
+    pub fn tag(self) -> u64 {
+        match self {
+            Owner::Host(id) => u64::from(id.0) << 32,
+            Owner::Operation(id) => OPERATION | u64::from(id) << 32,
+        }
+    }
+}
+
+/// Event of the controller.
+#[derive(Clone, Copy, Debug)]
+pub enum Timer {
+    /// The completion of a member reaches the controller.
+    Part(Completion),
+    /// The parity engine has finished a stripe operation.
+    Computed(u32),
+    /// The next stripe of the rebuild may start.
+    Rebuild,
+    /// The next members may collect garbage.
+    Turn,
+}
+
+/// Events of the controller, in the order of time. At equal times, those that were set first come first.
+#[derive(Clone, Debug, Default)]
+pub struct Timers {
+    heap: BinaryHeap<Reverse<(Time, u64, u32)>>,
+    timers: Slab<u32, Timer>,
+    set: u64,
+}
+
+impl Timers {
+    /// Sets a timer.
+    pub fn set(&mut self, at: Time, timer: Timer) {
+        let slot = self.timers.insert(timer);
+        self.heap.push(Reverse((at, self.set, slot)));
+        self.set += 1;
+    }
+
+    /// Sets the timer of a completion that reaches the controller at `at`.
+    pub fn part(&mut self, at: Time, completion: Completion) {
+        self.set(at, Timer::Part(completion));
+    }
+
+    /// Returns the time of the first timer, or [`Time::NEVER`].
+    #[inline]
+    pub fn first(&self) -> Time {
+        self.heap.peek().map_or(Time::NEVER, |Reverse((at, ..))| *at)
+    }
+
+    fn pop(&mut self) -> Option<Timer> {
+        let Reverse((_, _, slot)) = self.heap.pop()?;
+        Some(self.timers.remove(slot))
+    }
+}
+
+impl SsdArray {
+    /// Returns the time of the next event, or [`Time::NEVER`].
+    #[inline]
+    pub(crate) fn next_at(&self) -> Time {
+        self.due.first().0.min(self.timers.first())
+    }
+
+    /// Handles all events at `at`: those of members first, then those of the controller, until there are none.
+    fn step(&mut self, at: Time) {
+        self.now = at;
+        loop {
+            let (due, number) = self.due.first();
+            if due == at {
+                self.members[number as usize].device.advance_to(at);
+                self.look_at(number);
+            } else if self.ready != 0 {
+                self.settle();
+            } else if self.timers.first() == at {
+                self.fire();
+            } else {
+                return;
+            }
+        }
+    }
+
+    fn fire(&mut self) {
+        match self.timers.pop() {
+            Some(Timer::Part(completion)) => self.part_done(&completion),
+            Some(Timer::Computed(operation)) => self.computed(operation),
+            Some(Timer::Rebuild) => self.rebuild_next(),
+            Some(Timer::Turn) => self.next_turn(),
+            None => {}
+        }
+    }
+
+    /// Passes the completion of a request to a member to its owner.
+    #[inline]
+    pub(crate) fn part_done(&mut self, completion: &Completion) {
+        match Owner::of(completion.request.tag) {
+            Owner::Host(id) => self.request_part_done(id, completion.start, completion.status),
+            Owner::Operation(id) => self.operation_part_done(id, completion),
+        }
+    }
+}
+
+impl Ssd for SsdArray {
+    #[inline]
+    fn now(&self) -> Time {
+        self.now
+    }
+
+    #[inline]
+    fn submit(&mut self, now: Time, request: Request) {
+        debug_assert!(now >= self.now, "`now` is before the clock");
+        self.now = now;
+        self.start_turns();
+        if self.has_queue_room() {
+            self.enter(request);
+        } else {
+            self.waiting.push_back(request);
+        }
+        self.settle();
+    }
+
+    #[inline]
+    fn outstanding(&self) -> usize {
+        self.requests.len() + self.waiting.len()
+    }
+
+    #[inline]
+    fn has_room(&self) -> bool {
+        self.has_queue_room()
+    }
+
+    #[inline]
+    fn next_event(&self) -> Option<Time> {
+        Some(self.next_at()).filter(|at| *at < Time::NEVER)
+    }
+
+    fn advance(&mut self, until: Time) {
+        while self.next_at() <= until && self.next_at() < Time::NEVER {
+            self.step(self.next_at());
+        }
+        self.now = self.now.max(until);
+    }
+
+    fn run_to_completion(&mut self, until: Time) -> Time {
+        loop {
+            let at = self.next_at();
+            if at > until || at == Time::NEVER {
+                return until;
+            }
+            self.step(at);
+            if !self.completions.is_empty() {
+                return at;
+            }
+        }
+    }
+
+    #[inline]
+    fn has_completions(&self) -> bool {
+        !self.completions.is_empty()
+    }
+
+    #[inline]
+    fn take_completions(&mut self, into: &mut Vec<floatgate_core::sim::request::Completion>) {
+        into.append(&mut self.completions);
+    }
+
+    fn sample(&self, at: Time, into: &mut Sample) {
+        let (outstanding, mut members) = (into.outstanding, std::mem::take(&mut into.members));
+        members.resize_with(self.members.len(), Sample::default);
+        *into = Sample { outstanding, ..Sample::default() };
+        for (member, sample) in self.members.iter().zip(&mut members) {
+            member.device.sample(at, sample);
+            into.add(sample);
+        }
+        into.at = at;
+        into.members = members;
+    }
+
+    fn reset_times(&mut self) {
+        self.start_measuring();
+    }
+
+    #[inline]
+    fn prefetch(&self, request: &Request) {
+        if let Some((member, request)) = self.first_part(request) {
+            self.members[member as usize].device.prefetch(&request);
+        }
+    }
+
+    #[inline]
+    fn prefetch_place(&self, request: &Request) {
+        if let Some((member, request)) = self.first_part(request) {
+            self.members[member as usize].device.prefetch_place(&request);
+        }
+    }
+
+    fn fault(&self) -> Option<&Fault> {
+        self.members.iter().find_map(|member| member.device.fault())
+    }
+
+    fn explain_stall(&self) -> String {
+        let stalled = self.members.iter().enumerate().filter(|(_, member)| member.device.outstanding() > 0);
+        let stalled: Vec<String> =
+            stalled.map(|(number, member)| format!("member {number}: {}", member.device.explain_stall())).collect();
+        format!(
+            "{} requests in the array, {} waiting, {} stripe operations; {}",
+            self.requests.len(),
+            self.waiting.len(),
+            self.operations.len(),
+            stalled.join("; ")
+        )
+    }
+}
