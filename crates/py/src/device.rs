@@ -61,7 +61,8 @@ impl DeviceConfig {
     /// Returns the same device with functions that build these policies, indexed by the path of the key.
     fn with_policies(&self, makers: BTreeMap<String, Py<PyAny>>) -> DeviceConfig {
         let mut chosen = self.chosen.clone();
-        chosen.config.makers = Externals::by(Arc::new(Policies { makers, others: chosen.config.makers }));
+        let others = chosen.config.makers.clone();
+        chosen.set_makers(&Externals::by(Arc::new(Policies { makers, others })));
         DeviceConfig { chosen }
     }
 
@@ -80,7 +81,7 @@ impl DeviceConfig {
     /// Returns the digest of the parameters.
     #[getter]
     fn digest(&self) -> String {
-        self.chosen.config.digest()
+        self.chosen.digest()
     }
 
     /// Returns the digest of the parameters that shape a state.

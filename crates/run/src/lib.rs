@@ -34,6 +34,7 @@ pub mod output;
 pub mod seeds;
 pub mod session;
 mod several;
+pub mod simulated;
 pub mod span;
 pub mod spec;
 pub mod state;

@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 pub struct ArrayUse {
     /// Array as simulated, in the format of an array file.
     pub config: serde_json::Map<String, serde_json::Value>,
-    /// State at the last completion: `optimal`, `degraded` or `rebuilding`.
+    /// State after the run: `optimal`, `degraded`, or `rebuilding` if the run was interrupted before the end of the
+    /// rebuild.
     pub state: String,
     /// Numbers of the members that have failed and are not rebuilt.
     pub failed: Vec<u32>,

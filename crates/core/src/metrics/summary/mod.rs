@@ -671,7 +671,8 @@ impl Summary {
         let Summary { config, updates, .. } = self;
         let total = self.write_amplification?;
         let units = |pages: f64| pages * f64::from(config.units_per_page()) / f64::from(config.pages_per_unit());
-        if let (Some(_), true) = (&self.buffer, total > 0.0) {
+        // A write of an array's host is several writes of its members, as with a buffer it is a part of one.
+        if (self.buffer.is_some() || self.array.is_some()) && total > 0.0 {
             return Some(self.amplification_behind_buffer(total, units));
         }
         let written = (updates.covered + updates.uncovered + updates.first) as f64;
