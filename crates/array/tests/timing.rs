@@ -86,7 +86,7 @@ fn writes_with_parity_read_first() {
 #[test]
 fn the_parity_engine_takes_its_time() {
     // A page takes 4.096 us at 1 GB/s. Inputs: all data of a stripe, or old and new data and the old parity.
-    let page = |count| Time::from_ns(4096 * count);
+    let page = |count: u64| Time::from_ns(4096 * count);
     let mut full = filled(5, 4, "xor = \"1GB/s\"");
     assert_eq!(latency(&mut full, Operation::Write, 0, 3 * PAGE), page(3) + W);
     let mut modify = filled(5, 5, "xor = \"1GB/s\"");
