@@ -5,9 +5,9 @@ use floatgate_core::sim::request::{Operation, Request, Status};
 use floatgate_core::sim::time::Time;
 
 use crate::array::{MemberRequest, Mutant, Pending, Purpose, SsdArray};
-use crate::events::Owner;
 use crate::layout::Level;
 use crate::operation::{Kind, Segment, StripeOp, rows, segments};
+use crate::timers::Owner;
 
 /// Part of a request in one data chunk.
 #[derive(Clone, Copy, Debug)]
@@ -24,7 +24,8 @@ impl SsdArray {
     /// Accepts a request that has a slot in the queue.
     #[inline]
     pub(crate) fn enter(&mut self, request: Request) {
-        let in_range = request.lba.checked_add(u64::from(request.sectors)).is_some_and(|end| end <= self.layout.sectors());
+        let in_range =
+            request.lba.checked_add(u64::from(request.sectors)).is_some_and(|end| end <= self.layout.sectors());
         let status = if in_range { Status::Ok } else { Status::OutOfRange };
         let id = self.requests.insert(Pending { request, left: 1, start: Time::NEVER, status });
         if in_range {

@@ -13,13 +13,12 @@ use floatgate_core::sim::time::Time;
 
 use crate::config::ArrayConfig;
 use crate::counts::Counts;
-use crate::events::Timers;
-use crate::gc::Turns;
 use crate::layout::Layout;
 use crate::locks::Locks;
 use crate::operation::StripeOp;
-use crate::rebuild::Rebuilding;
+use crate::progress::{Rebuilding, Turns};
 use crate::tags::Contents;
+use crate::timers::Timers;
 use crate::tournament::Tournament;
 
 /// Options for building an array.
@@ -269,10 +268,9 @@ impl SsdArray {
         member.outstanding += 1;
         let arrival = self.now;
         let stream = purpose as u16;
-        member.device.submit(
-            self.now,
-            Request { tag, arrival, operation, lba, sectors, stream, namespace: 1, placement, fua },
-        );
+        member
+            .device
+            .submit(self.now, Request { tag, arrival, operation, lba, sectors, stream, namespace: 1, placement, fua });
         self.look_at(number);
     }
 

@@ -157,7 +157,7 @@ pub fn json_schema() -> serde_json::Value {
 /// `member.gc.victim=fifo`. `path` is the path of the file, which errors name.
 pub fn from_toml(makers: &Externals, text: &str, path: &str, overrides: &[String]) -> Result<ArrayConfig, ConfigError> {
     let malformed = |message: String| ConfigError::Malformed(vec![Problem::new("", message)]);
-    // The text is read once as it is, so that errors show its lines.
+    // The text is read once without overrides, so that errors show its lines.
     let mut file: Table = text.parse().map_err(|error| malformed(format!("{path}: {error}")))?;
     if let Err(error) = toml::from_str::<ArrayFile>(text) {
         return Err(malformed(format!("{path}: {error}")));
@@ -173,9 +173,10 @@ pub fn from_toml(makers: &Externals, text: &str, path: &str, overrides: &[String
     let mut set = Vec::new();
     leaves(&read.member, "", &mut set);
     let folder = Path::new(path).parent().unwrap_or(Path::new(""));
-    let members = names.iter().enumerate().map(|(number, name)| {
-        member(makers, folder, name, &set).map_err(|error| of_member(number, name, error))
-    });
+    let members = names
+        .iter()
+        .enumerate()
+        .map(|(number, name)| member(makers, folder, name, &set).map_err(|error| of_member(number, name, error)));
     let members = members.collect::<Result<Vec<_>, _>>()?;
     ArrayConfig::new(name, read.description, read.array, members)
 }
@@ -247,7 +248,8 @@ fn member(makers: &Externals, folder: &Path, name: &str, set: &[String]) -> Resu
 /// Adds the number of the member to an error.
 fn of_member(number: usize, name: &str, error: ConfigError) -> ConfigError {
     let called = |text: String| format!("member {number} ({name}): {text}");
-    let problems: Vec<Problem> = error.problems().iter().map(|p| Problem::new(p.path.clone(), called(p.to_string()))).collect();
+    let problems: Vec<Problem> =
+        error.problems().iter().map(|p| Problem::new(p.path.clone(), called(p.to_string()))).collect();
     match problems.is_empty() {
         true => ConfigError::Malformed(vec![Problem::new("array.members", called(error.to_string()))]),
         false => ConfigError::Refused(problems),
@@ -295,7 +297,10 @@ impl ArrayConfig {
             refuse("array.count", format!("level 10 needs an even number of members, such as {}", count + 1));
         }
         if options.write_hole == WriteHole::Journal && options.level.parities() == 0 {
-            refuse("array.write_hole", format!("level {} has no parity, so it needs no journal; omit it", options.level));
+            refuse(
+                "array.write_hole",
+                format!("level {} has no parity, so it needs no journal; omit it", options.level),
+            );
         }
         if options.xor.is_some_and(|xor| xor.0 == 0) {
             refuse("array.xor", "must be above 0, such as 10GB/s".to_owned());
@@ -308,7 +313,10 @@ impl ArrayConfig {
         }
         match options.rebuild {
             Some(_) if options.failed.is_empty() => {
-                refuse("array.rebuild", "there is no failed member to rebuild; give failed = [0], for example".to_owned());
+                refuse(
+                    "array.rebuild",
+                    "there is no failed member to rebuild; give failed = [0], for example".to_owned(),
+                );
             }
             Some(rebuild) if rebuild.rate.0 == 0 => {
                 refuse("array.rebuild.rate", "must be above 0, such as 100MB/s".to_owned());
@@ -377,7 +385,8 @@ impl ArrayConfig {
     pub fn to_json(&self) -> serde_json::Map<String, serde_json::Value> {
         let mut json = serde_json::to_value(&self.options).unwrap_or_default();
         let keys = json.as_object_mut().map(std::mem::take).unwrap_or_default();
-        let mut keys: serde_json::Map<_, _> = keys.into_iter().filter(|(key, _)| key != "device" && key != "count").collect();
+        let mut keys: serde_json::Map<_, _> =
+            keys.into_iter().filter(|(key, _)| key != "device" && key != "count").collect();
         keys.insert("members".to_owned(), self.members.iter().map(|member| member.name.clone()).collect());
         keys
     }

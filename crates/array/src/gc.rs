@@ -6,36 +6,7 @@
 use floatgate_core::sim::time::Time;
 
 use crate::array::SsdArray;
-use crate::config::{ArrayConfig, GcMode, Staggered};
-use crate::events::Timer;
-
-/// Turns of the members.
-#[derive(Clone, Copy, Debug)]
-pub struct Turns {
-    options: Staggered,
-    /// First member of those that have their turn.
-    first: u32,
-    /// True if the timer of the next turn is set, which is so while requests are outstanding.
-    is_running: bool,
-    /// True if members without their turn have been told to wait.
-    has_begun: bool,
-}
-
-impl Turns {
-    /// Creates the turns of an array, if its garbage collection is staggered.
-    pub fn new(config: &ArrayConfig) -> Option<Turns> {
-        match config.options.gc {
-            GcMode::Independent => None,
-            GcMode::Staggered(options) => Some(Turns { options, first: 0, is_running: false, has_begun: false }),
-        }
-    }
-
-    /// Returns `true` if a member of `count` has its turn.
-    #[inline]
-    fn include(&self, member: u32, count: u32) -> bool {
-        (member + count - self.first) % count < self.options.members
-    }
-}
+use crate::timers::Timer;
 
 impl SsdArray {
     /// Returns `true` if garbage collection is staggered and a member has its turn.

@@ -284,7 +284,8 @@ mod tests {
 
     #[test]
     fn levels_survive_their_failures() {
-        let survives = |level, failed: &[u32]| Layout::new(level, 4, 4096, 1).survives(|member| !failed.contains(&member));
+        let survives =
+            |level, failed: &[u32]| Layout::new(level, 4, 4096, 1).survives(|member| !failed.contains(&member));
         assert!(survives(Level::Striped, &[]) && !survives(Level::Striped, &[0]));
         assert!(survives(Level::Mirror, &[0, 1, 2]) && !survives(Level::Mirror, &[0, 1, 2, 3]));
         assert!(survives(Level::Parity, &[3]) && !survives(Level::Parity, &[0, 3]));

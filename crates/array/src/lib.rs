@@ -14,10 +14,12 @@ mod gc;
 pub mod layout;
 mod locks;
 mod operation;
+mod progress;
 mod rebuild;
 mod stripes;
 mod summary;
 mod tags;
+mod timers;
 mod tournament;
 mod verify;
 

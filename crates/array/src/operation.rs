@@ -204,7 +204,8 @@ mod tests {
         assert_eq!(of(0, 32), [Segment::whole(&layout, 2)]);
         assert_eq!(of(8, 24), [Segment { row: 2, lo: 0, hi: 8, first: 1, last: 2 }]);
         assert_eq!(of(3, 5), [Segment { row: 2, lo: 3, hi: 5, first: 0, last: 0 }]);
-        let (end, start) = (Segment { row: 2, lo: 0, hi: 2, first: 1, last: 1 }, Segment { row: 2, lo: 6, hi: 8, first: 0, last: 0 });
+        let (end, start) =
+            (Segment { row: 2, lo: 0, hi: 2, first: 1, last: 1 }, Segment { row: 2, lo: 6, hi: 8, first: 0, last: 0 });
         assert_eq!(of(6, 10), [end, start]);
     }
 }

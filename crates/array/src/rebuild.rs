@@ -1,40 +1,17 @@
 //! Rebuild: restores the chunks of failed members on spares, stripe by stripe.
 //!
-//! One stripe is rebuilt at a time. Its reads and its write compete with requests of the host at the members, and its
-//! lock with their stripe operations. The spare serves all stripes that were rebuilt.
+//! Stripes are rebuilt one after the other. The reads and the write of a stripe compete with requests of the host at the
+//! members, and its lock with their stripe operations. The spare serves all stripes that were rebuilt.
 
 use floatgate_core::sim::id::RequestId;
 use floatgate_core::sim::request::SECTOR;
 use floatgate_core::sim::time::{Time, transfer_time};
 
 use crate::array::SsdArray;
-use crate::config::ArrayConfig;
-use crate::events::Timer;
 use crate::layout::Role;
 use crate::operation::{Kind, Segment, StripeOp};
-
-/// Progress of the rebuild.
-#[derive(Clone, Copy, Debug)]
-pub struct Rebuilding {
-    /// Bytes per second that may be written to a spare.
-    rate: u64,
-    /// Position in the list of failed members.
-    at: usize,
-    /// Next stripe.
-    row: u64,
-    /// Number of stripes that were rebuilt.
-    pub done: u64,
-    /// Time at which all members were rebuilt.
-    pub finished: Option<Time>,
-}
-
-impl Rebuilding {
-    /// Creates the rebuild of an array, if it has one.
-    pub fn new(config: &ArrayConfig) -> Option<Rebuilding> {
-        let rate = config.options.rebuild?.rate.0;
-        Some(Rebuilding { rate, at: 0, row: 0, done: 0, finished: None })
-    }
-}
+use crate::progress::Rebuilding;
+use crate::timers::Timer;
 
 impl SsdArray {
     /// Starts the rebuild, if there is one.

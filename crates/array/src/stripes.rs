@@ -1,13 +1,13 @@
 //! Phases of stripe operations: read, compute, journal, write.
 
-use floatgate_core::sim::request::{Completion, Operation, SECTOR};
+use floatgate_core::sim::request::{Completion, Operation, SECTOR, Status};
 use floatgate_core::sim::time::{Time, transfer_time};
 
 use crate::accept::Piece;
 use crate::array::{MemberRequest, Mutant, Purpose, SsdArray};
 use crate::config::{JOURNAL_AREA, JOURNAL_HEADER, WriteHole};
-use crate::events::{Owner, Timer};
 use crate::operation::{Kind, Phase, Strategy, StripeOp};
+use crate::timers::{Owner, Timer};
 
 impl SsdArray {
     /// Starts a stripe operation that waits for no other.
@@ -271,7 +271,7 @@ impl SsdArray {
     pub(crate) fn operation_part_done(&mut self, id: u32, completion: &Completion) {
         let operation = &mut self.operations[id];
         operation.start = operation.start.min(completion.start);
-        if completion.status != floatgate_core::sim::request::Status::Ok {
+        if completion.status != Status::Ok {
             operation.status = completion.status;
         }
         operation.left -= 1;

@@ -1,10 +1,12 @@
 //! Verification mode: computes the contents of data and parity from those that members returned.
 
+use floatgate_core::sim::request::Operation;
+
 use crate::array::SsdArray;
-use crate::events::Owner;
 use crate::layout::Role;
 use crate::operation::{Kind, Strategy, StripeOp};
 use crate::tags::{change, parity, solve};
+use crate::timers::Owner;
 
 impl SsdArray {
     /// Takes a new serial number for the next request to a member, in verification mode. Members return it as the
@@ -51,8 +53,8 @@ impl SsdArray {
         self.store_plain(lba, operation.sectors(), tag);
     }
 
-    /// Returns the tags of the data of a stripe at one offset, as they were before the operation. Data that were read
-    /// from no member are computed.
+    /// Returns the tags of the data of a stripe at one offset, before the operation. Data that were read from no
+    /// member are computed.
     fn old_data(&self, id: u32, offset: usize) -> Vec<u32> {
         let row = self.operations[id].row;
         let read = |member| Some(self.contents.as_ref()?.read(id, member)?[offset]);
@@ -67,7 +69,7 @@ impl SsdArray {
     /// Stores the parity that a write computes from what it has read.
     pub(crate) fn store_parity(&mut self, id: u32, index: u32, tag: u32) {
         let operation = self.operations[id];
-        let zeroes = self.requests[operation.request].request.operation != floatgate_core::sim::request::Operation::Write;
+        let zeroes = self.requests[operation.request].request.operation != Operation::Write;
         let new = if zeroes { 0 } else { tag };
         let tags = (0..operation.sectors() as usize).map(|offset| self.new_parity(id, &operation, index, new, offset));
         let tags: Vec<u32> = tags.collect();
@@ -78,12 +80,14 @@ impl SsdArray {
     }
 
     fn new_parity(&self, id: u32, operation: &StripeOp, index: u32, new: u32, offset: usize) -> u32 {
-        let read = |member| self.contents.as_ref().and_then(|contents| contents.read(id, member)).map(|tags| tags[offset]);
+        let read =
+            |member| self.contents.as_ref().and_then(|contents| contents.read(id, member)).map(|tags| tags[offset]);
         let member = |chunk| self.layout.data_member(operation.row, chunk, 0);
         if operation.strategy == Strategy::Modify {
             let old = read(self.layout.parity_member(operation.row, index)).expect("the parity was read");
             let differences = (operation.first..=operation.last).map(|chunk| (chunk, read(member(chunk))));
-            return differences.fold(old, |sum, (chunk, old)| sum ^ change(old.expect("it was read") ^ new, chunk, index));
+            return differences
+                .fold(old, |sum, (chunk, old)| sum ^ change(old.expect("it was read") ^ new, chunk, index));
         }
         let mut data = match operation.strategy {
             Strategy::ReconstructAll => self.old_data(id, offset),
@@ -103,13 +107,15 @@ impl SsdArray {
                 let other = (0..self.layout.members()).find_map(|other| contents.read(id, other));
                 other.expect("a copy was read").to_vec()
             }
-            _ => sectors.map(|offset| {
-                let data = self.old_data(id, offset);
-                match role {
-                    Role::Data(index) => data[index as usize],
-                    Role::Parity(index) => parity(&data, index),
-                }
-            }).collect(),
+            _ => sectors
+                .map(|offset| {
+                    let data = self.old_data(id, offset);
+                    match role {
+                        Role::Data(index) => data[index as usize],
+                        Role::Parity(index) => parity(&data, index),
+                    }
+                })
+                .collect(),
         };
         let lba = self.layout.address(operation.row, operation.lo);
         if let Some(contents) = &mut self.contents {

@@ -40,7 +40,18 @@ fn cases() -> impl Strategy<Value = Case> {
             let most = [0, members - 1, 1, 2, 1][[0, 1, 5, 6, 10].iter().position(|l| *l == level).unwrap()];
             let first = (seed % u64::from(members)) as u32;
             let failed: Vec<u32> = (0..failures.min(most)).map(|at| (first + at) % members).collect();
-            Case { seed, level, members, stripe_kib, journal, xor, rebuild: rebuild && !failed.is_empty(), failed, depth, requests }
+            Case {
+                seed,
+                level,
+                members,
+                stripe_kib,
+                journal,
+                xor,
+                rebuild: rebuild && !failed.is_empty(),
+                failed,
+                depth,
+                requests,
+            }
         })
 }
 
@@ -69,7 +80,7 @@ struct Write {
     tag: u32,
     submitted: u64,
     completed: u64,
-    /// True for a TRIM, which may leave the sector as it was.
+    /// True for a TRIM, which may leave the sector unchanged.
     is_optional: bool,
 }
 

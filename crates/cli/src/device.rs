@@ -4,8 +4,8 @@ use std::fmt;
 use std::io::Write;
 
 use clap::Subcommand;
-use floatgate_core::config::cells::CellMode;
 use floatgate_array::config::ArrayConfig;
+use floatgate_core::config::cells::CellMode;
 use floatgate_core::config::{self, BUILTINS, DeviceConfig};
 use floatgate_core::device::{Options, needed};
 use floatgate_core::external::Externals;
@@ -156,7 +156,13 @@ fn show_array(out: &mut impl Write, array: &ArrayConfig, format: &Format) -> any
     }
     writeln!(page)?;
     for (number, member) in array.members.iter().enumerate() {
-        writeln!(page, "member {number:<15}{}, {}, digest {}", member.name, Size(member.logical_bytes()), member.digest())?;
+        writeln!(
+            page,
+            "member {number:<15}{}, {}, digest {}",
+            member.name,
+            Size(member.logical_bytes()),
+            member.digest()
+        )?;
     }
     Ok(out.write_all(escaped_lines(&String::from_utf8_lossy(&page)).as_bytes())?)
 }

@@ -31,6 +31,7 @@ pub mod frontend;
 mod iolog;
 pub mod memory;
 pub mod output;
+mod preparation;
 pub mod seeds;
 pub mod session;
 mod several;

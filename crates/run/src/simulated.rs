@@ -1,4 +1,4 @@
-//! What a run simulates: a single SSD, or an array.
+//! Simulated SSD of a run: a single one, or an array.
 
 use floatgate_array::config::ArrayConfig;
 use floatgate_array::{self as array, SsdArray};
@@ -17,7 +17,7 @@ use crate::chosen::Chosen;
 use crate::failure::Failure;
 use crate::frontend::{Frontend, Stopped, Subject};
 use crate::memory::{self, Use};
-use crate::session::{self, device_options};
+use crate::preparation::{self, device_options};
 use crate::spec::{RunSpec, StateSpec};
 use crate::traces::Traces;
 use crate::warnings::partial_pages;
@@ -64,11 +64,9 @@ impl Simulated {
     pub fn array(chosen: &Chosen, config: &ArrayConfig, spec: &RunSpec) -> Result<Simulated, Stopped> {
         let options = device_options(spec.seed, spec.attribution);
         memory::check(&chosen.config, &options, Use::Filled).map_err(Subject::Device.stop())?;
-        let options =
-            array::Options { seed: spec.seed, attribution: spec.attribution, ..array::Options::default() };
-        let array = SsdArray::new(config.clone(), options).map_err(|error| {
-            Subject::Device.stopped(Failure::mistake(format!("{}: {error}", chosen.spec.called())))
-        })?;
+        let options = array::Options { seed: spec.seed, attribution: spec.attribution, ..array::Options::default() };
+        let array = SsdArray::new(config.clone(), options)
+            .map_err(|error| Subject::Device.stopped(Failure::mistake(format!("{}: {error}", chosen.spec.called()))))?;
         Ok(Simulated::Array(Box::new(array), Box::new(chosen.config.clone())))
     }
 
@@ -100,14 +98,15 @@ impl Simulated {
         frontend: &dyn Frontend,
     ) -> Result<Precondition, Failure> {
         let array = match self {
-            Simulated::Device(device) => return session::precondition(text, traces, seed, device, frontend),
+            Simulated::Device(device) => return preparation::precondition(text, traces, seed, device, frontend),
             Simulated::Array(array, _) => array,
         };
         let mut reached = Vec::new();
-        for member in (0..array.config().members.len()).filter(|&member| !array.has_failed(member)).collect::<Vec<_>>() {
+        for member in (0..array.config().members.len()).filter(|&member| !array.has_failed(member)).collect::<Vec<_>>()
+        {
             // Each member has a seed of its own, so that their states differ.
             let seed = seed.wrapping_add((member as u64) << 32);
-            reached.push(session::precondition(text, traces, seed, array.member_mut(member), frontend)?.reached);
+            reached.push(preparation::precondition(text, traces, seed, array.member_mut(member), frontend)?.reached);
         }
         Ok(Precondition { requested: text.to_owned(), reached: mean(&reached) })
     }
@@ -199,7 +198,10 @@ fn summary_of_array(
         measurement.work().check(outcome.elapsed)?;
         let about = About {
             device: Named { name: device.config().name.clone(), digest: device.config().digest() },
-            workload: Named { name: format!("member {number} of {}: {}", about.device.name, about.workload.name), ..about.workload.clone() },
+            workload: Named {
+                name: format!("member {number} of {}: {}", about.device.name, about.workload.name),
+                ..about.workload.clone()
+            },
             warnings: Vec::new(),
             base: None,
             ..about.clone()

@@ -67,7 +67,8 @@ impl Sample {
         self.dies.extend_from_slice(&other.dies);
         self.luns.extend_from_slice(&other.luns);
         self.classes.extend_from_slice(&other.classes);
-        self.free_blocks_min = if first { other.free_blocks_min } else { self.free_blocks_min.min(other.free_blocks_min) };
+        self.free_blocks_min =
+            if first { other.free_blocks_min } else { self.free_blocks_min.min(other.free_blocks_min) };
         self.free_blocks_sum += other.free_blocks_sum;
         self.bad_blocks += other.bad_blocks;
         self.read_only |= other.read_only;
