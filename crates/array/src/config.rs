@@ -141,6 +141,8 @@ pub struct ArrayConfig {
     /// Devices of the members.
     pub members: Vec<DeviceConfig>,
     layout: Layout,
+    /// File with its overrides. Empty if the array was not loaded from a file.
+    file: Table,
 }
 
 /// Returns `true` if the text of a device file is that of an array.
@@ -165,7 +167,7 @@ pub fn from_toml(makers: &Externals, text: &str, path: &str, overrides: &[String
     for text in overrides {
         merge(&mut file, parse_override(text).map_err(malformed)?);
     }
-    let read = Value::Table(file).try_into::<ArrayFile>();
+    let read = Value::Table(file.clone()).try_into::<ArrayFile>();
     let read = read.map_err(|error| malformed(format!("--set {}: {error}", overrides.join(" --set "))))?;
     let stem = Path::new(path).file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
     let name = if read.name.is_empty() { stem } else { read.name };
@@ -178,7 +180,9 @@ pub fn from_toml(makers: &Externals, text: &str, path: &str, overrides: &[String
         .enumerate()
         .map(|(number, name)| member(makers, folder, name, &set).map_err(|error| of_member(number, name, error)));
     let members = members.collect::<Result<Vec<_>, _>>()?;
-    ArrayConfig::new(name, read.description, read.array, members)
+    file.insert("name".to_owned(), name.clone().into());
+    let array = ArrayConfig::new(name, read.description, read.array, members)?;
+    Ok(ArrayConfig { file, ..array })
 }
 
 /// Parses an override. A value that is not TOML is a text without quotes.
@@ -265,7 +269,7 @@ impl ArrayConfig {
         members: Vec<DeviceConfig>,
     ) -> Result<ArrayConfig, ConfigError> {
         let layout = Layout::new(options.level, members.len() as u32, options.stripe.0, rows(&options, &members));
-        let array = ArrayConfig { name, description, options, members, layout };
+        let array = ArrayConfig { name, description, options, members, layout, file: Table::new() };
         let problems = array.problems();
         if problems.is_empty() { Ok(array) } else { Err(ConfigError::Refused(problems)) }
     }
@@ -389,6 +393,11 @@ impl ArrayConfig {
             keys.into_iter().filter(|(key, _)| key != "device" && key != "count").collect();
         keys.insert("members".to_owned(), self.members.iter().map(|member| member.name.clone()).collect());
         keys
+    }
+
+    /// Returns the text of the array file with its overrides. Paths of members are relative to the original file.
+    pub fn to_toml(&self) -> String {
+        self.file.to_string()
     }
 
     /// Returns a digest of the options and of the members' devices.

@@ -138,7 +138,7 @@ fn show_array(out: &mut impl Write, array: &ArrayConfig, format: &Format) -> any
         return Ok(());
     }
     if format.toml {
-        write!(out, "{}", toml::to_string(&file)?)?;
+        write!(out, "{}", array.to_toml())?;
         return Ok(());
     }
     let mut page = Vec::new();

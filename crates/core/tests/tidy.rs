@@ -399,7 +399,7 @@ const CRATES: &[(&str, &[&str], &[&str])] = &[
     ("workload", &["floatgate-sim"], &[]),
     ("core", &["floatgate-sim"], &["floatgate-validation", "floatgate-workload"]),
     ("validation", &["floatgate-core", "floatgate-workload"], &[]),
-    ("array", &["floatgate-core"], &[]),
+    ("array", &["floatgate-core"], &["floatgate-workload"]),
     ("report", &["floatgate-core", "floatgate-workload"], &[]),
     ("serve", &["floatgate-core", "floatgate-workload"], &[]),
     ("guest", &[], &[]),
