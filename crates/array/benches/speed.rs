@@ -1,7 +1,7 @@
 //! `make bench`: speed of an array of 8 per CPU second, compared with one of its members.
 //!
-//! The members of the array have an eighth of the blocks of the single device, so that both simulate the same flash. The
-//! cases alternate, and the best run of each counts, because disturbances only make a run slower.
+//! The members of the array have an eighth of the blocks of the single device, so that both simulate the same flash.
+//! The cases alternate, and the best run of each counts, because disturbances only make a run slower.
 
 use floatgate_array::config::{ArrayConfig, from_toml};
 use floatgate_array::{Options, SsdArray};

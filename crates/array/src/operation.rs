@@ -143,7 +143,7 @@ impl Segment {
     }
 }
 
-/// Splits the part of a request in stripe `row` into segments. `from..to` are its sectors within the data of the stripe.
+/// Splits the part of a request in stripe `row` into segments. `from..to` are its sectors within the stripe's data.
 ///
 /// A range that crosses chunks covers different chunks at different offsets. Each segment is a rectangle: the same
 /// chunks at all its offsets, so that its parity follows from them alone. There are at most three.

@@ -1,7 +1,7 @@
 //! Rebuild: restores the chunks of failed members on spares, stripe by stripe.
 //!
-//! Stripes are rebuilt one after the other. The reads and the write of a stripe compete with requests of the host at the
-//! members, and its lock with their stripe operations. The spare serves all stripes that were rebuilt.
+//! Stripes are rebuilt one after the other. The reads and the write of a stripe compete with requests of the host at
+//! the members, and its lock with their stripe operations. The spare serves all stripes that were rebuilt.
 
 use floatgate_core::sim::id::RequestId;
 use floatgate_core::sim::request::SECTOR;

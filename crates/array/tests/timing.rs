@@ -1,7 +1,7 @@
 //! Times of single requests on idle arrays, to the nanosecond.
 //!
-//! A member is `tiny` with one page in each chunk. A page read takes 25 us in the cells and 20.48 us on the channel, and
-//! a write takes 20.48 us and 200 us. Requests to different members run at the same time.
+//! A member is `tiny` with one page in each chunk. A page read takes 25 us in the cells and 20.48 us on the channel,
+//! and a write takes 20.48 us and 200 us. Requests to different members run at the same time.
 
 mod common;
 
