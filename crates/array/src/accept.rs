@@ -55,10 +55,7 @@ impl SsdArray {
     /// Returns the part of a request in the chunk of its sector `done`.
     #[inline]
     fn piece(&self, request: &Request, done: u32) -> Piece {
-        let (lba, row_sectors, chunk) =
-            (request.lba + u64::from(done), self.layout.row_sectors(), u64::from(self.layout.chunk()));
-        let (row, within) = (lba / row_sectors, lba % row_sectors);
-        let (index, offset) = ((within / chunk) as u32, (within % chunk) as u32);
+        let (row, index, offset) = self.layout.place(request.lba + u64::from(done));
         Piece { row, index, offset, sectors: (self.layout.chunk() - offset).min(request.sectors - done) }
     }
 

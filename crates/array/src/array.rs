@@ -313,7 +313,9 @@ impl SsdArray {
         let member = &mut self.members[number as usize];
         member.device.take_completions(&mut taken);
         member.outstanding -= taken.len() as u32;
-        member.device.take_breakdowns(&mut self.breakdowns);
+        if self.options.attribution {
+            member.device.take_breakdowns(&mut self.breakdowns);
+        }
         let counts_rebuild = !self.requests.is_empty();
         for (index, completion) in taken.iter().enumerate() {
             let is_rebuild = completion.request.stream == Purpose::Rebuild as u16;

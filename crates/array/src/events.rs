@@ -16,20 +16,31 @@ impl SsdArray {
         self.due.first().0.min(self.timers.first())
     }
 
-    /// Handles all events at `at`: those of members first, then those of the controller, until there are none.
-    fn step(&mut self, at: Time) {
-        self.now = at;
+    /// Processes events up to and at `until`, or to the end of the first instant with a completion if `stops`. Returns
+    /// the time up to which everything has happened.
+    ///
+    /// At one instant, the events of all members come first, then their completions, then the timers of the controller.
+    #[inline]
+    fn run(&mut self, until: Time, stops: bool) -> Time {
         loop {
             let (due, number) = self.due.first();
+            if self.ready != 0 && due > self.now {
+                self.settle();
+                continue;
+            }
+            let at = due.min(self.timers.first());
+            if at > self.now && stops && !self.completions.is_empty() {
+                return self.now;
+            }
+            if at > until || at == Time::NEVER {
+                return until;
+            }
+            self.now = at;
             if due == at {
                 self.members[number as usize].device.advance_to(at);
                 self.look_at(number);
-            } else if self.ready != 0 {
-                self.settle();
-            } else if self.timers.first() == at {
-                self.fire();
             } else {
-                return;
+                self.fire();
             }
         }
     }
@@ -89,23 +100,14 @@ impl Ssd for SsdArray {
     }
 
     fn advance(&mut self, until: Time) {
-        while self.next_at() <= until && self.next_at() < Time::NEVER {
-            self.step(self.next_at());
+        self.run(until, false);
+        if until < Time::NEVER {
+            self.now = self.now.max(until);
         }
-        self.now = self.now.max(until);
     }
 
     fn run_to_completion(&mut self, until: Time) -> Time {
-        loop {
-            let at = self.next_at();
-            if at > until || at == Time::NEVER {
-                return until;
-            }
-            self.step(at);
-            if !self.completions.is_empty() {
-                return at;
-            }
-        }
+        self.run(until, true)
     }
 
     #[inline]

@@ -4,6 +4,7 @@
 
 use std::fmt;
 
+use floatgate_core::sim::memory::Divider;
 use floatgate_core::sim::request::SECTOR;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -101,6 +102,10 @@ pub struct Layout {
     /// Sectors of a chunk.
     chunk: u32,
     rows: u64,
+    /// Divisors that each request needs: sectors of a chunk, data chunks, members.
+    by_chunk: Divider,
+    by_data: Divider,
+    by_members: Divider,
 }
 
 impl Layout {
@@ -112,7 +117,9 @@ impl Layout {
             Level::Parity | Level::DoubleParity => members - level.parities(),
             Level::Mirrors => members / 2,
         };
-        Layout { level, members, data, chunk: (stripe / SECTOR) as u32, rows }
+        let chunk = (stripe / SECTOR) as u32;
+        let [by_chunk, by_data, by_members] = [chunk, data, members].map(|divisor| Divider::new(divisor.max(1)));
+        Layout { level, members, data, chunk, rows, by_chunk, by_data, by_members }
     }
 
     /// Returns the level.
@@ -162,6 +169,15 @@ impl Layout {
         self.sectors() * SECTOR
     }
 
+    /// Returns the stripe, the data chunk and the sector within the chunk of a sector of the host.
+    #[inline]
+    pub fn place(&self, lba: u64) -> (u64, u32, u32) {
+        let number = self.by_chunk.divide_long(lba);
+        let row = self.by_data.divide_long(number);
+        let index = (number - row * u64::from(self.data)) as u32;
+        (row, index, (lba - number * u64::from(self.chunk)) as u32)
+    }
+
     /// Returns the address of a sector on its members: `offset` is a sector of its chunk.
     #[inline]
     pub fn address(&self, row: u64, offset: u32) -> u64 {
@@ -198,12 +214,13 @@ impl Layout {
     /// Returns the member of parity `index` of a stripe: P is 0, Q is 1.
     #[inline]
     pub fn parity_member(&self, row: u64, index: u32) -> u32 {
-        (self.first_parity(row) + index) % self.members
+        let member = self.first_parity(row) + index;
+        if member >= self.members { member - self.members } else { member }
     }
 
     #[inline]
     fn first_parity(&self, row: u64) -> u32 {
-        self.members - 1 - (row % u64::from(self.members)) as u32
+        self.members - 1 - (row - self.by_members.divide_long(row) * u64::from(self.members)) as u32
     }
 
     /// Returns the role of a member in a stripe.

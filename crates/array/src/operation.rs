@@ -158,7 +158,7 @@ pub fn segments(layout: &Layout, row: u64, from: u64, to: u64) -> impl Iterator<
     let segment = move |at: usize| {
         let (lo, hi) = (bounds[at], bounds[at + 1]);
         let (first, last) = (first + u32::from(lo < a), i64::from(last) - i64::from(lo >= b));
-        (lo < hi && i64::from(first) <= last).then(|| Segment { row, lo, hi, first, last: last as u32 })
+        (lo < hi && i64::from(first) <= last).then_some(Segment { row, lo, hi, first, last: last as u32 })
     };
     (0..3).filter_map(segment)
 }

@@ -52,11 +52,18 @@ pub enum Timer {
 }
 
 /// Events of the controller, in the order of time. At equal times, those that were set first come first.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Timers {
     heap: BinaryHeap<Reverse<(Time, u64, u32)>>,
     timers: Slab<u32, Timer>,
     set: u64,
+    first: Time,
+}
+
+impl Default for Timers {
+    fn default() -> Self {
+        Timers { heap: BinaryHeap::new(), timers: Slab::default(), set: 0, first: Time::NEVER }
+    }
 }
 
 impl Timers {
@@ -65,6 +72,7 @@ impl Timers {
         let slot = self.timers.insert(timer);
         self.heap.push(Reverse((at, self.set, slot)));
         self.set += 1;
+        self.first = self.first.min(at);
     }
 
     /// Sets the timer of a completion that reaches the controller at `at`.
@@ -75,12 +83,13 @@ impl Timers {
     /// Returns the time of the first timer, or [`Time::NEVER`].
     #[inline]
     pub fn first(&self) -> Time {
-        self.heap.peek().map_or(Time::NEVER, |Reverse((at, ..))| *at)
+        self.first
     }
 
     /// Removes and returns the first timer.
     pub fn pop(&mut self) -> Option<Timer> {
         let Reverse((_, _, slot)) = self.heap.pop()?;
+        self.first = self.heap.peek().map_or(Time::NEVER, |Reverse((at, ..))| *at);
         Some(self.timers.remove(slot))
     }
 }

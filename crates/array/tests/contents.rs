@@ -24,6 +24,7 @@ struct Case {
     stripe_kib: u64,
     journal: bool,
     xor: bool,
+    staggered: bool,
     /// Members that have failed before the run.
     failed: Vec<u32>,
     rebuild: bool,
@@ -33,9 +34,9 @@ struct Case {
 
 fn cases() -> impl Strategy<Value = Case> {
     let level = prop::sample::select(vec![0u32, 1, 5, 5, 6, 6, 10]);
-    let flags = (any::<bool>(), any::<bool>(), any::<bool>());
+    let flags = (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>());
     (any::<u64>(), level, 4u32..8, prop::sample::select(vec![4u64, 8, 12, 16]), flags, 0u32..3, 1usize..24, 50u64..400)
-        .prop_map(|(seed, level, members, stripe_kib, (journal, xor, rebuild), failures, depth, requests)| {
+        .prop_map(|(seed, level, members, stripe_kib, (journal, xor, rebuild, staggered), failures, depth, requests)| {
             let members = if level == 10 { members / 2 * 2 } else { members };
             let most = [0, members - 1, 1, 2, 1][[0, 1, 5, 6, 10].iter().position(|l| *l == level).unwrap()];
             let first = (seed % u64::from(members)) as u32;
@@ -47,6 +48,7 @@ fn cases() -> impl Strategy<Value = Case> {
                 stripe_kib,
                 journal,
                 xor,
+                staggered,
                 rebuild: rebuild && !failed.is_empty(),
                 failed,
                 depth,
@@ -66,6 +68,9 @@ impl Case {
         }
         if self.xor {
             options += "\nxor = \"1GB/s\"";
+        }
+        if self.staggered {
+            options += "\ngc = { staggered = { window = \"1ms\" } }";
         }
         if self.rebuild {
             options += "\nrebuild = { rate = \"100MB/s\" }";
