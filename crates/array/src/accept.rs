@@ -22,23 +22,26 @@ pub struct Piece {
 
 impl SsdArray {
     /// Accepts a request that has a slot in the queue.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn enter(&mut self, request: Request) {
         let in_range =
             request.lba.checked_add(u64::from(request.sectors)).is_some_and(|end| end <= self.layout.sectors());
         let status = if in_range { Status::Ok } else { Status::OutOfRange };
         let id = self.requests.insert(Pending { request, left: 1, start: Time::NEVER, status });
         if in_range {
-            self.split(id, &request);
+            match request.operation {
+                Operation::Read => self.enter_read(id, &request),
+                _ => self.enter_other(id, &request),
+            }
         }
         self.request_part_done(id, Time::NEVER, Status::Ok);
     }
 
-    fn split(&mut self, id: RequestId, request: &Request) {
+    #[inline(never)]
+    fn enter_other(&mut self, id: RequestId, request: &Request) {
         match request.operation {
-            Operation::Read => self.enter_read(id, request),
             Operation::Flush => self.flush(id, request),
-            Operation::Write | Operation::WriteZeroes | Operation::Trim => {
+            _ => {
                 if request.operation == Operation::Write {
                     self.counts.host_bytes += request.bytes();
                 }
@@ -70,6 +73,7 @@ impl SsdArray {
         Some((member, Request { lba: self.layout.address(row, offset), sectors, ..*request }))
     }
 
+    #[inline(always)]
     fn enter_read(&mut self, id: RequestId, request: &Request) {
         if let Some(contents) = &mut self.contents {
             contents.enter(id.0, request.sectors);
@@ -87,6 +91,7 @@ impl SsdArray {
     }
 
     /// Reads from stripes that may miss a chunk. Segments with a missing chunk are computed from the others.
+    #[inline(never)]
     fn read_degraded(&mut self, id: RequestId, request: &Request) {
         let layout = self.layout;
         for (row, from, to) in rows(&layout, request) {
@@ -132,7 +137,7 @@ impl SsdArray {
     }
 
     /// Sends a part of a request to a member.
-    #[inline]
+    #[inline(always)]
     fn send(&mut self, id: RequestId, request: &Request, member: u32, piece: &Piece) {
         self.requests[id].left += 1;
         self.next_serial();

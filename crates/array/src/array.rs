@@ -255,8 +255,9 @@ impl SsdArray {
         }
     }
 
-    /// Sends a request to a member.
-    #[inline]
+    /// Sends a request to a member. Inlined, so that the parts of the request stay in registers: a request that is
+    /// written field by field and then copied as a whole costs more than the rest of this function.
+    #[inline(always)]
     pub(crate) fn issue(&mut self, number: u32, part: MemberRequest) {
         let MemberRequest { owner, operation, lba, sectors, purpose, placement, fua } = part;
         self.count(purpose, operation, sectors);
@@ -327,13 +328,14 @@ impl SsdArray {
         if self.contents.is_some() {
             self.note_contents(number);
         }
-        for completion in taken.drain(..) {
+        for completion in &taken {
             if completion.finish > self.now {
-                self.timers.part(completion.finish, completion);
+                self.timers.part(completion.finish, *completion);
             } else {
-                self.part_done(&completion);
+                self.part_done(completion);
             }
         }
+        taken.clear();
         self.taken = taken;
     }
 
@@ -358,6 +360,14 @@ impl SsdArray {
         }
         self.completions.push(Completion { request, status, start: start.min(self.now), finish: self.now });
         self.counted = self.counts;
+        if !self.waiting.is_empty() {
+            self.admit();
+        }
+    }
+
+    /// Accepts the first request that waits for room in the queue.
+    #[inline(never)]
+    fn admit(&mut self) {
         if let Some(next) = self.waiting.pop_front() {
             self.enter(next);
         }

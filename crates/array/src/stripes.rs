@@ -82,6 +82,7 @@ impl SsdArray {
         self.issue_at(id, member, operation, purpose, (lba, of.sectors()));
     }
 
+    #[inline(never)]
     fn issue_at(&mut self, id: u32, member: u32, operation: Operation, purpose: Purpose, at: (u64, u32)) {
         let of = &mut self.operations[id];
         of.left += 1;

@@ -36,25 +36,27 @@ fn cases() -> impl Strategy<Value = Case> {
     let level = prop::sample::select(vec![0u32, 1, 5, 5, 6, 6, 10]);
     let flags = (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>());
     (any::<u64>(), level, 4u32..8, prop::sample::select(vec![4u64, 8, 12, 16]), flags, 0u32..3, 1usize..24, 50u64..400)
-        .prop_map(|(seed, level, members, stripe_kib, (journal, xor, rebuild, staggered), failures, depth, requests)| {
-            let members = if level == 10 { members / 2 * 2 } else { members };
-            let most = [0, members - 1, 1, 2, 1][[0, 1, 5, 6, 10].iter().position(|l| *l == level).unwrap()];
-            let first = (seed % u64::from(members)) as u32;
-            let failed: Vec<u32> = (0..failures.min(most)).map(|at| (first + at) % members).collect();
-            Case {
-                seed,
-                level,
-                members,
-                stripe_kib,
-                journal,
-                xor,
-                staggered,
-                rebuild: rebuild && !failed.is_empty(),
-                failed,
-                depth,
-                requests,
-            }
-        })
+        .prop_map(
+            |(seed, level, members, stripe_kib, (journal, xor, rebuild, staggered), failures, depth, requests)| {
+                let members = if level == 10 { members / 2 * 2 } else { members };
+                let most = [0, members - 1, 1, 2, 1][[0, 1, 5, 6, 10].iter().position(|l| *l == level).unwrap()];
+                let first = (seed % u64::from(members)) as u32;
+                let failed: Vec<u32> = (0..failures.min(most)).map(|at| (first + at) % members).collect();
+                Case {
+                    seed,
+                    level,
+                    members,
+                    stripe_kib,
+                    journal,
+                    xor,
+                    staggered,
+                    rebuild: rebuild && !failed.is_empty(),
+                    failed,
+                    depth,
+                    requests,
+                }
+            },
+        )
 }
 
 impl Case {
