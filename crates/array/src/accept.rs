@@ -78,7 +78,7 @@ impl SsdArray {
         if let Some(contents) = &mut self.contents {
             contents.enter(id.0, request.sectors);
         }
-        if self.is_degraded && self.layout.level().parities() > 0 {
+        if (self.is_degraded || self.turns.is_some()) && self.layout.level().parities() > 0 {
             return self.read_degraded(id, request);
         }
         let mut done = 0;
@@ -90,14 +90,15 @@ impl SsdArray {
         }
     }
 
-    /// Reads from stripes that may miss a chunk. Segments with a missing chunk are computed from the others.
+    /// Reads from stripes that may miss a chunk, or have one on a member that is avoided. Segments with such a chunk are
+    /// computed from the others.
     #[inline(never)]
     fn read_degraded(&mut self, id: RequestId, request: &Request) {
         let layout = self.layout;
         for (row, from, to) in rows(&layout, request) {
             for segment in segments(&layout, row, from, to) {
                 let indices = segment.first..=segment.last;
-                let is_whole = indices.clone().all(|index| self.is_alive(layout.data_member(row, index, 0), row));
+                let is_whole = indices.clone().all(|index| self.is_source(layout.data_member(row, index, 0), row));
                 if !is_whole {
                     self.counts.reconstructed_reads += 1;
                     self.start(id, Kind::Read, segment);

@@ -1,11 +1,13 @@
 //! Staggered garbage collection: members take turns, so that few collect at the same time.
 //!
 //! A member without its turn collects only at its hard threshold. Mirrors are read from a copy that does not have its
-//! turn, as in Rails (Skourtis et al., USENIX ATC 2014).
+//! turn, and stripes with parity without the members that have their turn, as in Rails (Skourtis et al., USENIX ATC
+//! 2014).
 
 use floatgate_core::sim::time::Time;
 
 use crate::array::SsdArray;
+use crate::progress::Turns;
 use crate::timers::Timer;
 
 impl SsdArray {
@@ -13,6 +15,14 @@ impl SsdArray {
     #[inline]
     pub(crate) fn has_turn(&self, member: u32) -> bool {
         self.turns.is_some_and(|turns| turns.include(member, self.layout.members()))
+    }
+
+    /// Returns `true` if reads use a member's chunk of a stripe with parity. They do not use the chunks of members that
+    /// have their turn if all data can be computed without them.
+    #[inline]
+    pub(crate) fn is_source(&self, member: u32, row: u64) -> bool {
+        let avoids = |turns: Turns| !self.is_degraded && turns.options.members <= self.layout.level().parities();
+        self.is_alive(member, row) && !(self.turns.is_some_and(avoids) && self.has_turn(member))
     }
 
     /// Starts the timer of the turns, if it does not run. It stops when nothing is left to do.

@@ -117,13 +117,24 @@ impl SsdArray {
         let mut missing = 0;
         for index in 0..self.layout.data() {
             let member = self.layout.data_member(row, index, 0);
-            match self.is_alive(member, row) {
+            match self.is_usable(&operation, member) {
                 true => self.read_from(id, member, purpose),
                 false => missing += 1,
             }
         }
-        for (_, member) in self.parities_alive(row).take(missing) {
-            self.read_from(id, member, purpose);
+        for (_, member) in self.parities_alive(row) {
+            if missing > 0 && self.is_usable(&operation, member) {
+                missing -= 1;
+                self.read_from(id, member, purpose);
+            }
+        }
+    }
+
+    /// Returns `true` if an operation may read the chunk of a member. Only reads of the host avoid members.
+    fn is_usable(&self, operation: &StripeOp, member: u32) -> bool {
+        match operation.kind {
+            Kind::Read => self.is_source(member, operation.row),
+            _ => self.is_alive(member, operation.row),
         }
     }
 
@@ -173,7 +184,8 @@ impl SsdArray {
         let failed = |index: &u32| !self.is_alive(self.layout.data_member(row, *index, 0), row);
         let parities = self.parities_alive(row).count() as u32;
         let blocks = match (operation.kind, operation.strategy) {
-            (Kind::Read, _) => data * (operation.first..=operation.last).filter(failed).count() as u32,
+            // Without a failed chunk, the chunk of an avoided member is computed.
+            (Kind::Read, _) => data * (operation.first..=operation.last).filter(failed).count().max(1) as u32,
             (Kind::Rebuild(_), _) => data,
             (_, Strategy::Modify) => (2 * operation.chunks() + 1) * parities,
             (_, Strategy::ReconstructAll) => {

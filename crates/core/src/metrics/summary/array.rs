@@ -16,7 +16,8 @@ pub struct ArrayUse {
     /// Writes to levels with parity, by strategy. A host write that spans several stripes, or several ranges of a
     /// stripe, counts once for each.
     pub writes: ArrayWrites,
-    /// Reads whose data were computed from other members, because a member has failed.
+    /// Reads whose data were computed from other members, because a member has failed or has its turn to collect
+    /// garbage.
     pub reconstructed_reads: u64,
     /// Requests to members.
     pub member_operations: MemberOperations,
