@@ -70,7 +70,9 @@ impl SsdArray {
         }
         let Piece { row, index, offset, sectors } = self.piece(request, 0);
         let member = self.layout.data_member(row, index, self.first_copy(row));
-        Some((member, Request { lba: self.layout.address(row, offset), sectors, ..*request }))
+        // Field by field: a copy of the whole request would wait until its fields have reached the cache.
+        let Request { arrival, operation, .. } = *request;
+        Some((member, Request::new(arrival, operation, self.layout.address(row, offset), sectors)))
     }
 
     #[inline(always)]
@@ -94,6 +96,9 @@ impl SsdArray {
     /// computed from the others.
     #[inline(never)]
     fn read_degraded(&mut self, id: RequestId, request: &Request) {
+        if request.sectors == 0 {
+            return;
+        }
         let layout = self.layout;
         for (row, from, to) in rows(&layout, request) {
             for segment in segments(&layout, row, from, to) {

@@ -200,6 +200,16 @@ fn the_rebuild_keeps_its_rate() {
 }
 
 #[test]
+fn empty_requests_complete_at_once() {
+    for failed in ["", "failed = [0]"] {
+        let mut array = filled(5, 4, failed);
+        for operation in [Operation::Read, Operation::Write, Operation::Trim] {
+            assert_eq!(latency(&mut array, operation, 0, 0), Time::ZERO, "{operation:?} {failed}");
+        }
+    }
+}
+
+#[test]
 fn mirrors_read_from_the_least_busy_copy() {
     let mut array = filled(1, 2, "");
     let read = |lba| Request::new(Time::ZERO, Operation::Read, lba, PAGE);
