@@ -92,8 +92,8 @@ impl SsdArray {
         }
     }
 
-    /// Reads from stripes that may miss a chunk, or have one on a member that is avoided. Segments with such a chunk are
-    /// computed from the others.
+    /// Reads from stripes that may miss a chunk, or have one on a member that is avoided. Segments with such a chunk
+    /// are computed from the others.
     #[inline(never)]
     fn read_degraded(&mut self, id: RequestId, request: &Request) {
         if request.sectors == 0 {

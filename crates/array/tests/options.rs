@@ -120,8 +120,8 @@ fn runs_are_reproducible() {
     assert_ne!(once(&mut steady(&config, 2)), once(&mut steady(&config, 1)), "the seed matters");
 }
 
-/// Reads avoid members that have their turn, so that few of them wait for garbage collection (Skourtis et al. 2014). The
-/// p99 of reads is at least a quarter lower than without turns.
+/// Reads avoid members that have their turn, so that few of them wait for garbage collection (Skourtis et al. 2014).
+/// The p99 of reads is at least a quarter lower than without turns.
 #[test]
 fn staggered_gc_shortens_the_tail_of_reads() {
     let p99 = |level: u32, interval: u64, gc: &str, seed| {
