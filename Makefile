@@ -106,7 +106,8 @@ check-monitor: ## Test the dashboard of a live device in Chromium: updates, keys
 .PHONY: bench
 bench: ## Measure the speed of simulation and trace parsing
 	@scripts/prerequisites.sh build
-	$(CARGO) bench --package floatgate-core --package floatgate-workload --bench speed --bench trace --locked
+	$(CARGO) bench --package floatgate-core --package floatgate-array --package floatgate-workload \
+		--bench speed --bench trace --locked
 
 .PHONY: bench-live
 bench-live: ## Measure a live device over NBD and vhost-user on two idle processors

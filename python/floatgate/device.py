@@ -180,6 +180,21 @@ class Device:
         return self._handle.base
 
     @property
+    def array(self) -> dict[str, Any] | None:
+        r"""Options of an array, or None for a single SSD.
+
+        The ``config`` of an array is an SSD with the flash of all members.
+
+        Examples
+        --------
+        >>> text = '[array]\nlevel = 5\ndevice = "tiny"\ncount = 4'
+        >>> fg.Device.from_toml(text).array["level"]
+        5
+        """
+        options = self._handle.array
+        return None if options is None else json.loads(options)
+
+    @property
     def overrides(self) -> tuple[str, ...]:
         """Changes by :meth:`with_options`, in the syntax of ``--set``."""
         return self._overrides

@@ -75,6 +75,8 @@ def _key(task: Task) -> str | None:
             return None
         if task.chosen().policies:
             return None  # Saved states do not contain the state of policies in Python.
+        if task.chosen().array is not None:
+            return None  # States of arrays cannot be saved.
         said = [task.chosen().state_digest, task.precondition, str(task.seed), _floatgate.__version__]
     except (FloatgateError, OSError):
         return None  # The run itself reports the error.

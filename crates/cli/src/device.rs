@@ -4,8 +4,9 @@ use std::fmt;
 use std::io::Write;
 
 use clap::Subcommand;
+use floatgate_array::config::ArrayConfig;
 use floatgate_core::config::cells::CellMode;
-use floatgate_core::config::{self, BUILTINS, ConfigError, DeviceConfig};
+use floatgate_core::config::{self, BUILTINS, DeviceConfig};
 use floatgate_core::device::{Options, needed};
 use floatgate_core::external::Externals;
 use floatgate_core::nand::timing::Timing;
@@ -55,11 +56,6 @@ pub struct Selection {
 }
 
 impl Selection {
-    /// Loads and checks the device.
-    pub fn load(&self) -> Result<DeviceConfig, ConfigError> {
-        config::load_with(&self.makers, &self.device, &self.overrides)
-    }
-
     /// Returns the device for the specification of a run.
     pub fn spec(&self) -> DeviceSpec {
         DeviceSpec::named(&self.device, &self.overrides).with_makers(self.makers.clone())
@@ -93,7 +89,12 @@ pub fn run(args: Args, makers: &Externals) -> anyhow::Result<()> {
     match args.command {
         Command::List => list(out)?,
         Command::Show { device, format } => {
-            let device = device.load()?;
+            let chosen = device.spec().load()?;
+            if let Some(array) = &chosen.array {
+                show_array(out, array, &format)?;
+                return Ok(out.flush()?);
+            }
+            let device = chosen.config;
             if format.toml {
                 write!(out, "{}", toml::to_string(&device.resolved())?)?;
             } else if format.json {
@@ -105,10 +106,11 @@ pub fn run(args: Args, makers: &Externals) -> anyhow::Result<()> {
             }
         }
         Command::Check { device } => {
-            let config = device.load()?;
-            let [path, name] = [&device.device, &config.name].map(|text| escaped(text));
-            let memory = Size(needed(&config, &Options { attribution: true, ..Options::default() }).total());
-            writeln!(out, "{path}: {name} is a valid device, digest {}", config.digest())?;
+            let chosen = device.spec().load()?;
+            let [path, name] = [&device.device, &chosen.config.name].map(|text| escaped(text));
+            let memory = Size(needed(&chosen.config, &Options { attribution: true, ..Options::default() }).total());
+            let kind = if chosen.array.is_some() { "array" } else { "device" };
+            writeln!(out, "{path}: {name} is a valid {kind}, digest {}", chosen.digest())?;
             writeln!(out, "simulating it takes {memory} of memory when it is full")?;
         }
         Command::Schema => writeln!(out, "{}", serde_json::to_string_pretty(&config::json_schema_with(makers))?)?,
@@ -126,6 +128,43 @@ fn list(out: &mut impl Write) -> anyhow::Result<()> {
         writeln!(out, "{:widest$}  {size:>10}  {array:>9}  {cell}  {}", device.name, device.description)?;
     }
     Ok(())
+}
+
+/// Shows the options of an array and its members.
+fn show_array(out: &mut impl Write, array: &ArrayConfig, format: &Format) -> anyhow::Result<()> {
+    let file = serde_json::json!({ "name": array.name, "description": array.description, "array": array.to_json() });
+    if format.json {
+        writeln!(out, "{}", serde_json::to_string_pretty(&file)?)?;
+        return Ok(());
+    }
+    if format.toml {
+        write!(out, "{}", array.to_toml())?;
+        return Ok(());
+    }
+    let mut page = Vec::new();
+    let description = if array.description.is_empty() { array.summary() } else { array.description.clone() };
+    writeln!(page, "{}: {description}", array.name)?;
+    writeln!(page, "digest {}\n", array.digest())?;
+    let layout = array.layout();
+    writeln!(page, "{:<22}{}", "array", array.summary())?;
+    writeln!(page, "{:<22}{} ({} B)", "logical", Size(array.logical_bytes()), array.logical_bytes())?;
+    let stripe = Size(layout.row_sectors() * 512);
+    writeln!(page, "{:<22}{} of {stripe} data, {} data chunks each", "stripes", layout.rows(), layout.data())?;
+    writeln!(page, "{:<22}{} requests\n", "queue", array.queue_depth())?;
+    for (key, value) in array.to_json() {
+        writeln!(page, "array.{key:<24} {}", Shown(&value))?;
+    }
+    writeln!(page)?;
+    for (number, member) in array.members.iter().enumerate() {
+        writeln!(
+            page,
+            "member {number:<15}{}, {}, digest {}",
+            member.name,
+            Size(member.logical_bytes()),
+            member.digest()
+        )?;
+    }
+    Ok(out.write_all(escaped_lines(&String::from_utf8_lossy(&page)).as_bytes())?)
 }
 
 fn show(out: &mut impl Write, device: &DeviceConfig) -> anyhow::Result<()> {

@@ -223,6 +223,7 @@ impl ServeArgs {
         let load = |args: &ServeArgs| args.device.spec().load();
         let mut args = self.clone();
         let mut chosen = load(&args).map_err(Failure::mistake)?;
+        chosen.check_single("a live device")?;
         if args.image.is_some() && !chosen.config.sources.contains_key(image::TRIM_JOURNAL) {
             args.device.overrides.push(format!("{}=true", image::TRIM_JOURNAL));
             chosen = load(&args).map_err(Failure::mistake)?;

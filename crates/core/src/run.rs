@@ -2,6 +2,7 @@
 
 mod feed;
 
+use crate::config::DeviceConfig;
 use crate::device::Device;
 use crate::external::Fault;
 use crate::metrics::attribution::Breakdown;
@@ -10,7 +11,7 @@ use crate::metrics::counters::{ClassCounts, Counters};
 use crate::metrics::profile::Profile;
 use crate::metrics::results::Results;
 use crate::metrics::series::Sample;
-use crate::metrics::summary::{ControllerWork, Measurement};
+use crate::metrics::summary::{ControllerWork, FaultState, Measurement};
 use crate::nand::array::{ChannelTime, DieTime};
 use crate::nand::parallel::Parallel;
 use crate::nand::probe::{CoreWork, Slice};
@@ -147,6 +148,8 @@ pub struct Outcome {
     pub luns: Vec<Time>,
     /// Work of the controller in the measured part.
     pub controller: ControllerWork,
+    /// Samples of each member of an array: at the start of the measured part, and at its last completion.
+    pub members: Vec<[Sample; 2]>,
 }
 
 impl Outcome {
@@ -176,6 +179,7 @@ impl Outcome {
                 memory: last.memory.since(first.memory),
                 cores: last.cores.iter().zip(&first.cores).map(|(last, first)| last.since(*first)).collect(),
             },
+            members: first.members.iter().cloned().zip(last.members).map(|(first, last)| [first, last]).collect(),
             results,
             profile,
         }
@@ -183,8 +187,19 @@ impl Outcome {
 
     /// Returns the measurement of `device` from which a [`Summary`](crate::metrics::summary::Summary) is built.
     pub fn measurement<'a>(&'a self, device: &'a Device) -> Measurement<'a> {
+        let erases = device.ftl().blocks.all().iter().map(|block| block.erases).collect();
+        self.measurement_of(device.config(), erases, device.fault_state())
+    }
+
+    /// Returns the measurement of an SSD with this configuration. `erases` is indexed by block.
+    pub fn measurement_of<'a>(
+        &'a self,
+        config: &'a DeviceConfig,
+        erases: Vec<u32>,
+        faults: Option<FaultState>,
+    ) -> Measurement<'a> {
         Measurement {
-            config: device.config(),
+            config,
             complete: self.complete,
             results: &self.results,
             profile: self.profile.as_ref(),
@@ -197,8 +212,8 @@ impl Outcome {
             dies: &self.dies,
             luns: &self.luns,
             controller: &self.controller,
-            erases: device.ftl().blocks.all().iter().map(|block| block.erases).collect(),
-            faults: device.fault_state(),
+            erases,
+            faults,
         }
     }
 }

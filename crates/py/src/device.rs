@@ -62,7 +62,8 @@ impl DeviceConfig {
     /// Returns the same device with functions that build these policies, indexed by the path of the key.
     fn with_policies(&self, makers: BTreeMap<String, Py<PyAny>>) -> DeviceConfig {
         let mut chosen = self.chosen.clone();
-        chosen.config.makers = Externals::by(Arc::new(Policies { makers, others: chosen.config.makers }));
+        let others = chosen.config.makers.clone();
+        chosen.set_makers(&Externals::by(Arc::new(Policies { makers, others })));
         DeviceConfig { chosen }
     }
 
@@ -81,13 +82,13 @@ impl DeviceConfig {
     /// Returns the digest of the parameters.
     #[getter]
     fn digest(&self) -> String {
-        self.chosen.config.digest()
+        self.chosen.digest()
     }
 
     /// Returns the digest of the parameters that shape a state.
     #[getter]
     fn state_digest(&self) -> String {
-        self.chosen.config.state_digest()
+        self.chosen.array.as_ref().map_or_else(|| self.chosen.config.state_digest(), |array| array.digest())
     }
 
     /// Returns the built-in device that this device is, or is based on.
@@ -113,8 +114,17 @@ impl DeviceConfig {
         serde_json::to_value(self.chosen.config.resolved()).unwrap_or_default().to_string()
     }
 
+    /// Returns the options of an array as JSON, or `None` for a single SSD.
+    #[getter]
+    fn array(&self) -> Option<String> {
+        self.chosen.array.as_ref().map(|array| serde_json::Value::from(array.to_json()).to_string())
+    }
+
     /// Returns all parameters, as a device file.
     fn to_toml(&self, py: Python<'_>) -> PyResult<String> {
+        if let Some(array) = &self.chosen.array {
+            return Ok(array.to_toml());
+        }
         let text = toml::to_string(&self.chosen.config.resolved());
         text.map_err(|error| exception(py, "ConfigError", &error.to_string()))
     }

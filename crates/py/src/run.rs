@@ -186,7 +186,7 @@ impl Kept {
         Ok(Kept {
             requests: requests.then(|| RequestsWriter::to(table(), &session.streams(), BATCH)),
             windows: width.map(|width| (Series::new(width), rows())),
-            config: session.device().config().clone(),
+            config: session.config().clone(),
         })
     }
 

@@ -1,8 +1,11 @@
 //! Device of a run: its specification and its configuration.
 
+use floatgate_array::config::{self as array, ArrayConfig};
 use floatgate_core::config::{self, ConfigError, DeviceConfig};
 use floatgate_core::external::Externals;
 use serde::{Deserialize, Serialize};
+
+use crate::failure::Failure;
 
 /// Specification of the device of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -79,8 +82,20 @@ impl DeviceSpec {
     }
 
     fn load_text(&self, text: &str) -> Result<Chosen, ConfigError> {
+        if array::is_array(text) {
+            return self.load_array(text);
+        }
         let load = |overrides: &[String]| config::from_toml_with(&self.makers, text, self.called(), overrides);
         self.load_with(config::base_in(text), load)
+    }
+
+    fn load_array(&self, text: &str) -> Result<Chosen, ConfigError> {
+        let load = |overrides: &[String]| array::from_toml(&self.makers, text, self.called(), overrides);
+        let array = load(&self.overrides)?;
+        let plain = if self.overrides.is_empty() { None } else { load(&[]).ok() };
+        let plain_digest = plain.as_ref().unwrap_or(&array).digest();
+        let config = array.as_one_ssd();
+        Ok(Chosen { spec: self.clone(), config, array: Some(Box::new(array)), plain_digest, base: None })
     }
 
     fn load_with(
@@ -92,7 +107,7 @@ impl DeviceSpec {
         // If the file is invalid without the overrides, the digest is that of the device with overrides.
         let plain = if self.overrides.is_empty() { None } else { load(&[]).ok() };
         let plain_digest = plain.as_ref().unwrap_or(&config).digest();
-        Ok(Chosen { spec: self.clone(), config, plain_digest, base })
+        Ok(Chosen { spec: self.clone(), config, array: None, plain_digest, base })
     }
 }
 
@@ -101,10 +116,38 @@ impl DeviceSpec {
 pub struct Chosen {
     /// Specification of the device.
     pub spec: DeviceSpec,
-    /// Configuration with overrides.
+    /// Configuration with overrides. For an array: an SSD with the flash of all members.
     pub config: DeviceConfig,
+    /// Array, if the device is one.
+    pub array: Option<Box<ArrayConfig>>,
     /// Digest of the device without overrides.
     pub plain_digest: String,
     /// Built-in device that the device is, or is based on.
     pub base: Option<String>,
+}
+
+impl Chosen {
+    /// Returns the digest of the device with overrides.
+    pub fn digest(&self) -> String {
+        self.array.as_ref().map_or_else(|| self.config.digest(), |array| array.digest())
+    }
+
+    /// Fails if the device is an array. `what` is what needs a single SSD, such as `floatgate serve`.
+    pub fn check_single(&self, what: &str) -> Result<(), Failure> {
+        let Some(array) = &self.array else { return Ok(()) };
+        Err(Failure::mistake(format!(
+            "{}: {what} needs a single SSD, and this is an array; give one of its members, such as `{}`, or simulate \
+             the array with `floatgate run` or `fg.run`",
+            self.spec.called(),
+            array.members[0].name
+        )))
+    }
+
+    /// Replaces the makers of external policies, also for the members of an array.
+    pub fn set_makers(&mut self, makers: &Externals) {
+        self.config.makers = makers.clone();
+        for member in self.array.iter_mut().flat_map(|array| &mut array.members) {
+            member.makers = makers.clone();
+        }
+    }
 }

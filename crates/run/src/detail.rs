@@ -5,11 +5,9 @@ use std::io;
 use anyhow::{Context, Error, Result};
 use floatgate_core::config::DeviceConfig;
 use floatgate_core::config::units::Duration;
-use floatgate_core::device::Device;
 use floatgate_core::metrics::attribution::Breakdown;
 use floatgate_core::metrics::series::{MOST_FIXED, Sample, Series};
 use floatgate_core::nand::probe::{CoreWork, Probe, Slice};
-use floatgate_core::sim::id::PlaneId;
 use floatgate_core::sim::request::Completion;
 use floatgate_core::sim::time::Time;
 use floatgate_report::columns::Origin;
@@ -20,6 +18,7 @@ use floatgate_report::timeline::{SIZE_LIMIT, TimelineWriter};
 
 use crate::frontend::Observer;
 use crate::output::{Directory, Draft, TIMELINE};
+use crate::simulated::Simulated;
 use crate::span::Span;
 use crate::spec::{DetailSpec, Extent, RequestFormat};
 
@@ -63,12 +62,13 @@ impl Detail {
     pub fn open(
         directory: Option<&Directory>,
         spec: &DetailSpec,
-        device: &Device,
+        device: &Simulated,
         streams: &[String],
         origin: &Origin,
     ) -> Result<Detail> {
         let Some(directory) = directory else { return Ok(Detail::default()) };
         let config = device.config();
+        let planes = device.luns();
         let requests = match spec.requests {
             None => None,
             Some(RequestFormat::Parquet) => {
@@ -93,9 +93,8 @@ impl Detail {
                 Extent::Limited => (SIZE_LIMIT, Span::WHOLE),
                 Extent::Within(span) => (u64::MAX, span),
             };
-            let luns = (0..config.total_planes()).map(|plane| device.array().lun_of(PlaneId(plane)).0).collect();
             let draft = directory.draft(TIMELINE)?;
-            let writer = TimelineWriter::new(draft, config, luns, streams, (from, to), limit);
+            let writer = TimelineWriter::new(draft, config, planes, streams, (from, to), limit);
             timeline = Some(writer.context("cannot write")?);
             span = Some(Span { from, to });
         }

@@ -14,7 +14,7 @@ use crate::failure::Failure;
 use crate::files;
 use crate::frontend::{Frontend, Stopped, Subject, unless_ended, unless_stopped};
 use crate::output::{LIFETIME, Lock, write_whole};
-use crate::session::prepared_device;
+use crate::preparation::prepared_device;
 use crate::several;
 use crate::spec::RunSpec;
 use crate::traces::Traces;
@@ -63,6 +63,7 @@ pub fn run(spec: &RunSpec, traces: &Traces, chosen: &Chosen, frontend: &dyn Fron
     let Some(until) = spec.until else {
         return Err(Subject::Options.stopped(Failure::mistake("a lifetime needs an event that ends it: --until")));
     };
+    chosen.check_single("--until").map_err(Subject::Device.stop())?;
     files::check(spec, traces, chosen, None).map_err(Subject::Output.stop())?;
     let chosen = &scaled(chosen, spec.endurance_scale).map_err(Subject::Device.stop())?;
     let lock = spec.out.as_deref().map(Lock::of).transpose();

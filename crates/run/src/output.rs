@@ -114,6 +114,17 @@ impl Directory {
     }
 }
 
+impl Directory {
+    /// Writes the result of each member of an array to a directory of its own, `member-0` and so on.
+    pub fn write_members(&self, summary: &Summary, wait: &Wait) -> Result<()> {
+        for (number, member) in summary.members.iter().enumerate() {
+            let directory = Directory::open(&self.path.join(format!("member-{number}")), wait)?;
+            directory.write(member, |_| Ok(Vec::new()))?;
+        }
+        Ok(())
+    }
+}
+
 /// Returns the name of a file in its directory.
 fn name_of(draft: &Draft) -> String {
     draft.place().file_name().unwrap_or_default().to_string_lossy().into_owned()

@@ -71,7 +71,7 @@ fn refuse_others(spec: &RunSpec, chosen: &Chosen, out: &Path, seeds: &[u64]) -> 
              these; give another directory, or remove it"
         )));
     }
-    let digest = chosen.config.digest();
+    let digest = chosen.digest();
     let is_other = |seed: &u64| {
         let text = fs::read_to_string(place(out, *seed).join(SUMMARY)).unwrap_or_default();
         let same = |summary: Summary| {

@@ -2,31 +2,30 @@
 
 use std::io;
 
-use floatgate_core::device::{Device, Options};
+use floatgate_core::config::DeviceConfig;
+use floatgate_core::device::Device;
 use floatgate_core::metrics::attribution::Breakdown;
 use floatgate_core::metrics::series::Sample;
 use floatgate_core::metrics::summary::{About, Named, Precondition, Summary};
 use floatgate_core::nand::probe::{CoreWork, Slice};
-use floatgate_core::precondition::{Prewrite, prewrite as prewrite_for};
-use floatgate_core::run::{Outcome, Progress, RunError, RunOptions, Watcher, run_with};
+use floatgate_core::run::{Outcome, Progress, RunError, RunOptions, Watcher};
 use floatgate_core::sim::request::Completion;
 use floatgate_core::sim::source::Source;
 use floatgate_core::sim::time::Time;
 use floatgate_report::columns::Origin;
-use floatgate_workload::quantity::readable;
 
 use crate::chosen::Chosen;
 use crate::cost::{self, Stopwatch};
 use crate::detail::Detail;
 use crate::failure::Failure;
 use crate::frontend::{Frontend, Observer, Stopped, Subject, unless_ended, unless_stopped};
-use crate::memory::{self, Use};
 use crate::output::Directory;
+use crate::preparation::prewrite;
+pub use crate::preparation::{device_options, new_device, prepare};
+use crate::simulated::{self, Simulated};
 use crate::spec::{RunSpec, StateSpec};
-use crate::traces::{TraceSpec, Traces};
-use crate::warnings::{
-    INTERRUPTED, Warnings, depends_on_load, not_served, not_steady, nothing_measured, partial_pages,
-};
+use crate::traces::Traces;
+use crate::warnings::{INTERRUPTED, Warnings, depends_on_load, not_served, not_steady, nothing_measured};
 use crate::workload::{self, Workload};
 use crate::{files, several, state};
 
@@ -35,7 +34,7 @@ pub struct Session<'a> {
     spec: &'a RunSpec,
     traces: &'a Traces,
     chosen: Chosen,
-    device: Device,
+    device: Simulated,
     state: State<'a>,
     /// File that the state before the run is written to.
     place: Option<state::Place>,
@@ -69,15 +68,21 @@ impl<'a> Session<'a> {
         frontend: &dyn Frontend,
     ) -> Result<Session<'a>, Stopped> {
         spec.check().map_err(Subject::Options.stop())?;
+        if let Some(array) = &chosen.array {
+            simulated::check_array(spec).map_err(Subject::Options.stop())?;
+            let device = Simulated::array(&chosen, array, spec)?;
+            let text = spec.state.precondition().unwrap_or_default();
+            return Session::of(spec, traces, chosen, device, State::Wanted(text), frontend);
+        }
         match &spec.state {
             StateSpec::Saved(path) => {
                 let options = device_options(spec.seed, spec.attribution);
                 let loaded = state::load(path, &chosen, options, frontend).map_err(Subject::Precondition.stop())?;
-                Session::of(spec, traces, chosen, loaded.0, State::Reached(loaded.1.precondition), frontend)
+                Session::of(spec, traces, chosen, loaded.0.into(), State::Reached(loaded.1.precondition), frontend)
             }
             StateSpec::Precondition(text) => {
                 let device = new_device(&chosen, spec.seed, spec.attribution, text)?;
-                Session::of(spec, traces, chosen, device, State::Wanted(text), frontend)
+                Session::of(spec, traces, chosen, device.into(), State::Wanted(text), frontend)
             }
         }
     }
@@ -92,14 +97,14 @@ impl<'a> Session<'a> {
         frontend: &dyn Frontend,
     ) -> Result<Session<'a>, Stopped> {
         spec.check().map_err(Subject::Options.stop())?;
-        Session::of(spec, traces, chosen, device, State::Reached(state), frontend)
+        Session::of(spec, traces, chosen, device.into(), State::Reached(state), frontend)
     }
 
     fn of(
         spec: &'a RunSpec,
         traces: &'a Traces,
         chosen: Chosen,
-        device: Device,
+        device: Simulated,
         state: State<'a>,
         frontend: &dyn Frontend,
     ) -> Result<Session<'a>, Stopped> {
@@ -113,9 +118,9 @@ impl<'a> Session<'a> {
         Ok(Session { spec, traces, chosen, device, state, place, workload, warnings })
     }
 
-    /// Returns the device.
-    pub fn device(&self) -> &Device {
-        &self.device
+    /// Returns the configuration of the device. For an array: an SSD with the flash of all members.
+    pub fn config(&self) -> &DeviceConfig {
+        &self.chosen.config
     }
 
     /// Returns the names of the streams.
@@ -126,7 +131,7 @@ impl<'a> Session<'a> {
     /// Returns the origin for the files of the result: device, workload and seed.
     pub fn origin(&self) -> Origin {
         Origin {
-            config_digest: self.chosen.config.digest(),
+            config_digest: self.chosen.digest(),
             device: self.chosen.config.name.clone(),
             workload: self.workload.named().name,
             seed: self.spec.seed,
@@ -143,6 +148,7 @@ impl<'a> Session<'a> {
         let mut finished = self.run(&mut detail, frontend)?;
         if let Some(directory) = &directory {
             directory.write(&finished.summary, |run| detail.finish(run)).map_err(written)?;
+            directory.write_members(&finished.summary, &frontend.wait()).map_err(written)?;
         }
         finished.workload.finish_logs(frontend).map_err(Subject::Output.stop())?;
         Ok(finished)
@@ -154,18 +160,20 @@ impl<'a> Session<'a> {
         let mut precondition = match state {
             State::Reached(state) => state,
             State::Wanted(text) => {
-                precondition(text, traces, spec.seed, &mut device, frontend).map_err(Subject::Precondition.stop())?
+                device.precondition(text, traces, spec.seed, frontend).map_err(Subject::Precondition.stop())?
             }
         };
-        if let Some(place) = place {
-            place.write(&device, &precondition, frontend).map_err(Subject::Output.stop())?;
+        if let Simulated::Device(device) = &mut device {
+            if let Some(place) = place {
+                place.write(device, &precondition, frontend).map_err(Subject::Output.stop())?;
+            }
+            prewrite(spec, traces, device, &mut precondition, frontend).map_err(Subject::Precondition.stop())?;
         }
-        prewrite(spec, traces, &mut device, &mut precondition, frontend).map_err(Subject::Precondition.stop())?;
         warnings.add(not_steady(&precondition), frontend);
         warnings.add(depends_on_load(&precondition, device.config()), frontend);
         workload.begin_logs(frontend).map_err(Subject::Output.stop())?;
         let stopwatch = Stopwatch::start();
-        device.array_mut().set_probe(observer.probe());
+        device.set_probe(observer.probe());
         let outcome = measure(&mut device, &mut workload.sources, observer, frontend);
         let outcome = outcome.map_err(|error| failure_of(spec, error, frontend))?;
         let (wall_s, cpu_s) = stopwatch.read();
@@ -175,8 +183,7 @@ impl<'a> Session<'a> {
             // The user requested the end, and the text of the result reports it with the length of the run.
             warnings.add_silently(INTERRUPTED);
         }
-        warnings.add(partial_pages(&precondition, &device, &outcome.counters), frontend);
-        warnings.add(device.wear_warning(), frontend);
+        warnings.add(device.warnings(&precondition, &outcome.counters), frontend);
         let (served, refused) = (outcome.results.all().count(), outcome.results.all().errors);
         warnings.add(not_served(served, refused, device.read_only_since()), frontend);
         if served + refused == 0 && outcome.complete {
@@ -191,7 +198,7 @@ impl<'a> Session<'a> {
             base: chosen.base,
             arguments: spec.arguments(),
         };
-        let mut summary = Summary::new(about, &outcome.measurement(&device));
+        let mut summary = device.summary(about, &outcome).map_err(|error| failure_of(spec, error, frontend))?;
         summary.set_cost(wall_s, cpu_s, cost::peak_rss_bytes());
         Ok(Finished { summary, workload })
     }
@@ -202,135 +209,9 @@ fn subject_of(spec: &RunSpec) -> Subject {
     if spec.workloads.iter().any(|text| workload::is_trace(text)) { Subject::Trace } else { Subject::Workload }
 }
 
-/// Returns the options of the device of a run.
-pub fn device_options(seed: u64, attribution: bool) -> Options {
-    Options { seed, attribution, ..Options::default() }
-}
-
-/// Builds a new device, which will be brought into the state `requested`. Fails if the device needs more memory than is
-/// available.
-pub fn new_device(chosen: &Chosen, seed: u64, attribution: bool, requested: &str) -> Result<Device, Stopped> {
-    use floatgate_core::precondition::Precondition as State;
-    let usage = match requested.parse() {
-        Ok(State::Fill | State::Aged(_) | State::Steady) => Use::Filled,
-        _ => Use::Sparse,
-    };
-    let options = device_options(seed, attribution);
-    memory::check(&chosen.config, &options, usage).map_err(Subject::Device.stop())?;
-    Device::new(chosen.config.clone(), options)
-        .map_err(|error| Subject::Device.stopped(Failure::mistake(format!("{}: {error}", chosen.spec.called()))))
-}
-
-/// Builds the device of a specification, and brings it into the state before its run.
-pub(crate) fn prepared_device(
-    spec: &RunSpec,
-    traces: &Traces,
-    chosen: &Chosen,
-    frontend: &dyn Frontend,
-) -> Result<Device, Stopped> {
-    match &spec.state {
-        StateSpec::Saved(path) => {
-            let loaded = state::load(path, chosen, device_options(spec.seed, false), frontend);
-            Ok(loaded.map_err(Subject::Precondition.stop())?.0)
-        }
-        StateSpec::Precondition(text) => {
-            let mut device = new_device(chosen, spec.seed, false, text)?;
-            let reached = precondition(text, traces, spec.seed, &mut device, frontend);
-            reached.map_err(Subject::Precondition.stop())?;
-            Ok(device)
-        }
-    }
-}
-
-/// Brings a new device into the state `requested`, for callers that do not run a [`Session`].
-pub fn prepare(
-    requested: &str,
-    seed: u64,
-    device: &mut Device,
-    frontend: &dyn Frontend,
-) -> Result<Precondition, Stopped> {
-    let traces = Traces::new(TraceSpec::default(), frontend.stop());
-    precondition(requested, &traces, seed, device, frontend).map_err(Subject::Precondition.stop())
-}
-
-/// Brings the device into the state `requested`.
-fn precondition(
-    requested: &str,
-    traces: &Traces,
-    seed: u64,
-    device: &mut Device,
-    frontend: &dyn Frontend,
-) -> Result<Precondition, Failure> {
-    frontend.begin("preconditioning");
-    let on_progress = &mut |share: f64| {
-        frontend.share(share);
-        !frontend.wants_end()
-    };
-    let requested = requested.to_owned();
-    let reached = match requested.parse() {
-        Ok(state) => floatgate_core::precondition::precondition(device, state, seed, on_progress),
-        Err(error) if !workload::looks_like_workload(&requested) => return Err(Failure::mistake(error)),
-        Err(_) => {
-            // Another seed is used, so that a job like the measured one does not access the same addresses in the same
-            // order.
-            let seed = workload::preconditioning_seed(seed);
-            let workload = Workload::open(&requested, traces, device.config(), seed).and_then(Workload::without_logs);
-            let mut workload = workload.map_err(|failure| unless_ended(failure, frontend))?;
-            floatgate_core::precondition::precondition_with(device, &mut workload.sources, on_progress)
-                .map_err(|error| error.to_string())
-        }
-    };
-    frontend.end();
-    if let Some(fault) = device.fault() {
-        return Err(Failure::Fault(fault.clone().into()));
-    }
-    match reached {
-        Ok(reached) => Ok(Precondition { requested, reached }),
-        Err(_) if frontend.wants_end() => {
-            Err(Failure::Interrupted("preconditioning was stopped, so there is no result"))
-        }
-        Err(error) => Err(Failure::mistake(format!("--precondition {error}"))),
-    }
-}
-
-/// If prewriting is requested, writes the data that the workload reads before writing it, and adds that to the state.
-fn prewrite(
-    spec: &RunSpec,
-    traces: &Traces,
-    device: &mut Device,
-    state: &mut Precondition,
-    frontend: &dyn Frontend,
-) -> Result<(), Failure> {
-    if spec.prewrite == Prewrite::None {
-        return Ok(());
-    }
-    frontend.begin("prewriting");
-    let on_progress = &mut |share: f64| {
-        frontend.share(share);
-        !frontend.wants_end()
-    };
-    let workload = several::open(&spec.workloads, traces, device.config(), spec.seed);
-    let mut workload = workload.map_err(|failure| unless_ended(failure, frontend))?;
-    let written = prewrite_for(device, &mut workload.sources, spec.prewrite, &mut state.reached, on_progress);
-    frontend.end();
-    if let Some(fault) = device.fault() {
-        return Err(Failure::Fault(fault.clone().into()));
-    }
-    match written {
-        Ok(units) => {
-            let how = if spec.prewrite == Prewrite::Even { "evenly" } else { "by allocation" };
-            let bytes = readable(u128::from(units) * u128::from(device.config().unit_bytes()));
-            state.requested = format!("{}, with {bytes} of read data prewritten {how}", state.requested);
-            Ok(())
-        }
-        Err(_) if frontend.wants_end() => Err(Failure::Interrupted("prewriting was stopped, so there is no result")),
-        Err(error) => Err(Failure::mistake(format!("--prewrite: {error}"))),
-    }
-}
-
 /// Runs the workload.
 fn measure(
-    device: &mut Device,
+    device: &mut Simulated,
     sources: &mut [Box<dyn Source>],
     observer: &mut dyn Observer,
     frontend: &dyn Frontend,
@@ -338,7 +219,7 @@ fn measure(
     frontend.begin("running");
     let stop_at = sources.iter().filter_map(|source| source.stop_at()).max();
     let mut monitor = Monitor { frontend, stop_at, observer };
-    let outcome = run_with(device, sources, &mut monitor, RunOptions { profile: true });
+    let outcome = device.run(sources, &mut monitor, RunOptions { profile: true });
     frontend.end();
     outcome
 }

@@ -75,6 +75,7 @@ pub fn load(
     options: Options,
     frontend: &dyn Frontend,
 ) -> Result<(Device, Head), Failure> {
+    chosen.check_single("a saved state")?;
     memory::check(&chosen.config, &options, Use::Filled)?;
     let file = open(path, &frontend.stop())?;
     frontend.begin("loading");

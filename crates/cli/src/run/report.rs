@@ -21,6 +21,7 @@ pub fn text(summary: &Summary, descriptions: &[String], with_warnings: bool) -> 
     requests(&mut page, summary);
     page.gap();
     reasons(&mut page, summary);
+    array(&mut page, summary);
     amplification(&mut page, summary);
     map_cache(&mut page, summary);
     gc(&mut page, summary);
@@ -115,6 +116,57 @@ fn reasons(page: &mut Page, summary: &Summary) {
     }
     if let Some(bottleneck) = why::bottleneck(&summary.bottleneck) {
         page.line("limited by", bottleneck);
+    }
+}
+
+/// Writes the work of the controller of an array, and a line for each member.
+fn array(page: &mut Page, summary: &Summary) {
+    let Some(array) = &summary.array else { return };
+    let failed: Vec<String> = array.failed.iter().map(u32::to_string).collect();
+    let failed = if failed.is_empty() { String::new() } else { format!(", without member {}", failed.join(", ")) };
+    page.line("array", format!("level {}, {}{failed}", array.config["level"], array.state));
+    let writes = &array.writes;
+    let strategies = [
+        ("full stripe", writes.full_stripe),
+        ("reconstruct", writes.reconstruct),
+        ("read-modify-write", writes.read_modify_write),
+        ("without parity", writes.without_parity),
+    ];
+    let all = strategies.iter().map(|(_, count)| count).sum();
+    if all > 0 {
+        page.line("stripe writes", by_cause(all, &strategies));
+    }
+    let of = &array.member_operations;
+    let operations = [
+        ("host", of.host),
+        ("parity reads", of.parity_reads),
+        ("parity writes", of.parity_writes),
+        ("journal", of.journal),
+        ("rebuild", of.rebuild),
+    ];
+    page.line("member work", by_cause(operations.iter().map(|(_, count)| count).sum(), &operations));
+    if array.stripe_waits > 0 {
+        let (waits, mean) = (array.stripe_waits, array.stripe_wait_us / array.stripe_waits as f64);
+        page.line("stripe waits", format!("{} of {} us on average", grouped(waits), decimals(mean)));
+    }
+    if let Some(rebuild) = &array.rebuild {
+        let [done, all] = [rebuild.stripes_done, rebuild.stripes].map(grouped);
+        let end = rebuild.finished_s.map_or_else(String::new, |s| format!(", complete at {}", seconds(s)));
+        page.line("rebuild", format!("{done} of {all} stripes{end}"));
+    }
+    for (number, member) in summary.members.iter().enumerate() {
+        let (all, latency) = (&member.requests.all, &member.requests.all.latency_us);
+        let us = |value: Option<f64>| or_dash(value, decimals);
+        let line = format!(
+            "{} requests, {} us mean, {} us p99; write amplification {}, {} GC {}",
+            grouped(all.count),
+            us(latency.mean),
+            us(latency.p99),
+            or_dash(member.write_amplification, |value| format!("{value:.3}")),
+            grouped(member.gc.victims),
+            plural(member.gc.victims, "victim"),
+        );
+        page.line(&format!("member {number}"), line);
     }
 }
 

@@ -8,21 +8,21 @@ impl DeviceConfig {
     /// Returns a digest of the device: 128 bits as hexadecimal digits (XXH3), the same on every machine. Devices with
     /// equal resolved values have equal digests, regardless of name, description, sources, base and overrides.
     pub fn digest(&self) -> String {
-        format!("{:032x}", xxhash_rust::xxh3::xxh3_128(self.canonical_json().as_bytes()))
-    }
-
-    /// Returns the resolved values as JSON without spaces, with keys in alphabetical order.
-    fn canonical_json(&self) -> String {
         // A default that follows from other values is the same as that value written out.
-        let mut json = serde_json::to_value(self.resolved()).unwrap_or_default();
-        if let Some(keys) = json.as_object_mut() {
-            for key in ["name", "description", "sources"] {
-                keys.remove(key);
-            }
-        }
-        sort(&mut json);
-        json.to_string()
+        digest_of(serde_json::to_value(self.resolved()).unwrap_or_default())
     }
+}
+
+/// Returns the digest of the values of a file, without its name, description and sources. The order of keys does not
+/// matter.
+pub fn digest_of(mut file: Value) -> String {
+    if let Some(keys) = file.as_object_mut() {
+        for key in ["name", "description", "sources"] {
+            keys.remove(key);
+        }
+    }
+    sort(&mut file);
+    format!("{:032x}", xxhash_rust::xxh3::xxh3_128(file.to_string().as_bytes()))
 }
 
 pub(super) fn sort(value: &mut Value) {

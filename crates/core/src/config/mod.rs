@@ -45,6 +45,7 @@ use crate::ftl::mapping::MappingConfig;
 use crate::ftl::temperature::TemperatureConfig;
 use crate::scheduler::SchedulerConfig;
 pub use builtin::{BUILTINS, Builtin, builtin, builtin_names};
+pub use digest::digest_of;
 pub use error::{ConfigError, Place, Problem};
 pub use faults::{FaultKind, FaultsConfig, InjectedFault, WearOut};
 pub use figures::Figure;

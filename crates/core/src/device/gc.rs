@@ -68,6 +68,16 @@ impl Device {
         }
     }
 
+    /// Makes garbage collection wait until a plane is at the hard threshold, or ends this. An array uses it to let few
+    /// members collect at the same time. The device must have processed all events up to the current time.
+    pub fn hold_gc(&mut self, held: bool) {
+        self.ftl.set_soft_threshold(if held { self.ftl.shape().hard } else { self.config.soft_threshold() });
+        for plane in (0..self.config.total_planes()).map(PlaneId) {
+            self.clean(plane);
+            self.run_tasks();
+        }
+    }
+
     /// Updates the set of planes that accept host writes after a block was taken, and starts garbage collection if it
     /// is due.
     pub(super) fn block_taken(&mut self, plane: PlaneId) {

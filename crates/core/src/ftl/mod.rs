@@ -246,6 +246,11 @@ impl Ftl {
         &self.shape
     }
 
+    /// Changes the number of free blocks at which garbage collection starts. It is at least `gc.hard_threshold`.
+    pub fn set_soft_threshold(&mut self, blocks: u32) {
+        self.shape.soft = blocks;
+    }
+
     /// Returns the plane that is fixed for `lpn`, if there is one. Units of one flash page share a plane.
     #[inline]
     pub fn home(&self, lpn: Lpn) -> Option<PlaneId> {

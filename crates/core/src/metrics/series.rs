@@ -51,6 +51,34 @@ pub struct Sample {
     pub memory: Time,
     /// Time for which each core has worked.
     pub cores: Vec<Time>,
+    /// Samples of the members, if the SSD is an array; otherwise empty.
+    pub members: Vec<Sample>,
+}
+
+impl Sample {
+    /// Adds the sample of another SSD at the same time, such as of a member of an array. Lists per channel, die, LUN,
+    /// class and core are appended.
+    pub fn add(&mut self, other: &Sample) {
+        let first = self.channels.is_empty();
+        self.at = other.at;
+        self.counters = self.counters.plus(&other.counters);
+        self.parallel.add(&other.parallel);
+        self.channels.extend_from_slice(&other.channels);
+        self.dies.extend_from_slice(&other.dies);
+        self.luns.extend_from_slice(&other.luns);
+        self.classes.extend_from_slice(&other.classes);
+        self.free_blocks_min =
+            if first { other.free_blocks_min } else { self.free_blocks_min.min(other.free_blocks_min) };
+        self.free_blocks_sum += other.free_blocks_sum;
+        self.bad_blocks += other.bad_blocks;
+        self.read_only |= other.read_only;
+        self.buffer = self.buffer.plus(&other.buffer);
+        let units = |one: (u64, u64), other: (u64, u64)| (one.0 + other.0, one.1 + other.1);
+        self.buffer_units = std::array::from_fn(|kind| self.buffer_units[kind] + other.buffer_units[kind]);
+        self.volatile_units = units(self.volatile_units, other.volatile_units);
+        self.memory += other.memory;
+        self.cores.extend_from_slice(&other.cores);
+    }
 }
 
 /// Width of windows.

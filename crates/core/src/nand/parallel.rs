@@ -34,7 +34,24 @@ impl Parallel {
     /// Counts a command.
     #[inline]
     pub fn note(&mut self, kind: Kind, dies: u32, planes: u32) {
-        self.counts[(kind as usize * self.dies + dies as usize - 1) * self.planes + planes as usize - 1] += 1;
+        let index = self.index(kind, dies, planes);
+        self.counts[index] += 1;
+    }
+
+    #[inline]
+    fn index(&self, kind: Kind, dies: u32, planes: u32) -> usize {
+        (kind as usize * self.dies + dies as usize - 1) * self.planes + planes as usize - 1
+    }
+
+    /// Adds the counts of other chips, whose numbers of dies and planes may differ.
+    pub fn add(&mut self, other: &Parallel) {
+        let (dies, planes) = (self.dies.max(other.dies), self.planes.max(other.planes));
+        let mut sum = Parallel { counts: vec![0; Kind::COUNT * dies * planes], dies, planes };
+        for Shape { kind, dies, planes, commands } in self.shapes().chain(other.shapes()) {
+            let index = sum.index(kind, dies, planes);
+            sum.counts[index] += commands;
+        }
+        *self = sum;
     }
 
     /// Copies `other`, without allocating memory if the sizes are unchanged.

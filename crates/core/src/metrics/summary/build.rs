@@ -76,6 +76,8 @@ impl Summary {
             firmware: FirmwareUse::new(measurement),
             faults: measurement.faults.as_ref().map(|state| FaultsMet::new(state, &counters.faults)),
             live: None,
+            array: None,
+            members: Vec::new(),
             run: None,
         }
     }

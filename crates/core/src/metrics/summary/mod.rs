@@ -2,6 +2,7 @@
 //!
 //! Equal configuration, workload, seed and version give equal summaries on every machine, except for `run` and `live`.
 
+mod array;
 mod build;
 mod changes;
 mod controller;
@@ -12,6 +13,7 @@ mod json;
 mod live;
 mod measurement;
 
+pub use array::{ArrayUse, ArrayWrites, MemberOperations, RebuildUse};
 pub use build::{About, units_programmed};
 pub use changes::{Change, Changes};
 pub use controller::{BufferEvictions, BufferReads, BufferUse, BufferWrites, FirmwareUse};
@@ -112,6 +114,14 @@ pub struct Summary {
     /// Service in real time; absent in a simulation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub live: Option<Live>,
+    /// Array; absent for a single SSD. `config` of an array is an SSD with the flash of all members: the parameters of
+    /// the first member, the channels of all, and the capacity that the host sees.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub array: Option<ArrayUse>,
+    /// Results of the members of an array, whose requests are those of the array's controller, by stream: `host`,
+    /// `parity`, `journal` and `rebuild`. Absent for a single SSD.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub members: Vec<Summary>,
     /// Cost of the simulation itself; null if it was not measured. In a simulation, no other part differs between runs.
     pub run: Option<Cost>,
 }
@@ -664,7 +674,8 @@ impl Summary {
         let Summary { config, updates, .. } = self;
         let total = self.write_amplification?;
         let units = |pages: f64| pages * f64::from(config.units_per_page()) / f64::from(config.pages_per_unit());
-        if let (Some(_), true) = (&self.buffer, total > 0.0) {
+        // A write of an array's host is several writes of its members, as with a buffer it is a part of one.
+        if (self.buffer.is_some() || self.array.is_some()) && total > 0.0 {
             return Some(self.amplification_behind_buffer(total, units));
         }
         let written = (updates.covered + updates.uncovered + updates.first) as f64;

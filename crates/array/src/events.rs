@@ -1,0 +1,169 @@
+//! Events: the members' next events in the order of time, timers of the controller, and the interface of an SSD.
+
+use floatgate_core::external::Fault;
+use floatgate_core::metrics::series::Sample;
+use floatgate_core::sim::request::{Completion, Request};
+use floatgate_core::sim::time::Time;
+use floatgate_core::ssd::Ssd;
+
+use crate::array::SsdArray;
+use crate::timers::{Owner, Timer};
+
+impl SsdArray {
+    /// Returns the time of the next event, or [`Time::NEVER`].
+    #[inline]
+    pub(crate) fn next_at(&self) -> Time {
+        self.due.first().0.min(self.timers.first())
+    }
+
+    /// Processes events up to and at `until`, or to the end of the first instant with a completion if `stops`. Returns
+    /// the time up to which everything has happened.
+    ///
+    /// At one instant, the events of all members come first, then their completions, then the timers of the controller.
+    #[inline]
+    fn run(&mut self, until: Time, stops: bool) -> Time {
+        loop {
+            let (due, number) = self.due.first();
+            if self.ready != 0 && due > self.now {
+                self.settle();
+                continue;
+            }
+            let at = due.min(self.timers.first());
+            if at > self.now && stops && !self.completions.is_empty() {
+                return self.now;
+            }
+            if at > until || at == Time::NEVER {
+                return until;
+            }
+            self.now = at;
+            if due == at {
+                self.members[number as usize].device.advance_to(at);
+                self.look_at(number);
+            } else {
+                self.fire();
+            }
+        }
+    }
+
+    fn fire(&mut self) {
+        match self.timers.pop() {
+            Some(Timer::Part(completion)) => self.part_done(&completion),
+            Some(Timer::Computed(operation)) => self.computed(operation),
+            Some(Timer::Rebuild) => self.rebuild_next(),
+            Some(Timer::Turn) => self.next_turn(),
+            None => {}
+        }
+    }
+
+    /// Passes the completion of a request to a member to its owner.
+    #[inline]
+    pub(crate) fn part_done(&mut self, completion: &Completion) {
+        match Owner::of(completion.request.tag) {
+            Owner::Host(id) => self.request_part_done(id, completion.start, completion.status),
+            Owner::Operation(id) => self.operation_part_done(id, completion),
+        }
+    }
+}
+
+impl Ssd for SsdArray {
+    #[inline]
+    fn now(&self) -> Time {
+        self.now
+    }
+
+    #[inline]
+    fn submit(&mut self, now: Time, request: Request) {
+        debug_assert!(now >= self.now, "`now` is before the clock");
+        self.now = now;
+        self.start_turns();
+        if self.has_queue_room() {
+            self.enter(request);
+        } else {
+            self.waiting.push_back(request);
+        }
+        self.settle();
+    }
+
+    #[inline]
+    fn outstanding(&self) -> usize {
+        self.requests.len() + self.waiting.len()
+    }
+
+    #[inline]
+    fn has_room(&self) -> bool {
+        self.has_queue_room()
+    }
+
+    #[inline]
+    fn next_event(&self) -> Option<Time> {
+        Some(self.next_at()).filter(|at| *at < Time::NEVER)
+    }
+
+    fn advance(&mut self, until: Time) {
+        self.run(until, false);
+        if until < Time::NEVER {
+            self.now = self.now.max(until);
+        }
+    }
+
+    fn run_to_completion(&mut self, until: Time) -> Time {
+        self.run(until, true)
+    }
+
+    #[inline]
+    fn has_completions(&self) -> bool {
+        !self.completions.is_empty()
+    }
+
+    #[inline]
+    fn take_completions(&mut self, into: &mut Vec<Completion>) {
+        into.append(&mut self.completions);
+    }
+
+    fn sample(&self, at: Time, into: &mut Sample) {
+        let (outstanding, mut members) = (into.outstanding, std::mem::take(&mut into.members));
+        members.resize_with(self.members.len(), Sample::default);
+        *into = Sample { outstanding, ..Sample::default() };
+        for (member, sample) in self.members.iter().zip(&mut members) {
+            member.device.sample(at, sample);
+            into.add(sample);
+        }
+        into.at = at;
+        into.members = members;
+    }
+
+    fn reset_times(&mut self) {
+        self.start_measuring();
+    }
+
+    #[inline]
+    fn prefetch(&self, request: &Request) {
+        if let Some((member, request)) = self.first_part(request) {
+            self.members[member as usize].device.prefetch(&request);
+        }
+    }
+
+    #[inline]
+    fn prefetch_place(&self, request: &Request) {
+        if let Some((member, request)) = self.first_part(request) {
+            self.members[member as usize].device.prefetch_place(&request);
+        }
+    }
+
+    fn fault(&self) -> Option<&Fault> {
+        self.members.iter().find_map(|member| member.device.fault())
+    }
+
+    fn explain_stall(&self) -> String {
+        let stalled = self.members.iter().enumerate().filter(|(_, member)| member.device.outstanding() > 0);
+        let stalled: Vec<String> =
+            stalled.map(|(number, member)| format!("member {number}: {}", member.device.explain_stall())).collect();
+        format!(
+            "{} requests in the array, {} waiting, {} stripe operations; {}",
+            self.requests.len(),
+            self.waiting.len(),
+            self.operations.len(),
+            stalled.join("; ")
+        )
+    }
+}

@@ -1,0 +1,326 @@
+//! Phases of stripe operations: read, compute, journal, write.
+
+use floatgate_core::sim::request::{Completion, Operation, SECTOR, Status};
+use floatgate_core::sim::time::{Time, transfer_time};
+
+use crate::accept::Piece;
+use crate::array::{MemberRequest, Mutant, Purpose, SsdArray};
+use crate::config::{JOURNAL_AREA, JOURNAL_HEADER, WriteHole};
+use crate::operation::{Kind, Phase, Strategy, StripeOp};
+use crate::timers::{Owner, Timer};
+
+impl SsdArray {
+    /// Starts a stripe operation that waits for no other.
+    pub(crate) fn unlocked(&mut self, id: u32) {
+        let operation = self.operations[id];
+        self.counts.stripe_wait += u128::from(self.now.since(operation.since).ps());
+        match operation.kind {
+            Kind::Read | Kind::Rebuild(_) => self.read_sources(id),
+            Kind::Pass => self.pass(id),
+            Kind::Write => {
+                let strategy = self.strategy(&operation);
+                self.operations[id].strategy = strategy;
+                let writes = &mut self.counts.writes;
+                match strategy {
+                    Strategy::Plain => {
+                        writes.without_parity += u64::from(self.layout.level().parities() > 0);
+                        self.write(id);
+                    }
+                    Strategy::Full => {
+                        writes.full_stripe += 1;
+                        self.compute(id);
+                    }
+                    Strategy::Reconstruct => {
+                        writes.reconstruct += 1;
+                        self.read_rest(id);
+                    }
+                    Strategy::ReconstructAll => {
+                        writes.reconstruct += 1;
+                        self.read_sources(id);
+                    }
+                    Strategy::Modify => {
+                        writes.read_modify_write += 1;
+                        self.read_old(id);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Returns the strategy with the fewest reads. At equal numbers, reconstruct-write is preferred, as in md.
+    fn strategy(&self, operation: &StripeOp) -> Strategy {
+        let parities = self.parities_alive(operation.row).count() as u32;
+        if parities == 0 {
+            return Strategy::Plain;
+        }
+        if operation.chunks() == self.layout.data() {
+            return Strategy::Full;
+        }
+        let failed = |index: &u32| !self.is_alive(self.layout.data_member(operation.row, *index, 0), operation.row);
+        let failed_inside = (operation.first..=operation.last).any(|index| failed(&index));
+        let failed_outside = (0..self.layout.data()).any(|index| !operation.covers(index) && failed(&index));
+        let (reconstruct, reads) = match failed_outside {
+            true => (Strategy::ReconstructAll, self.layout.data()),
+            false => (Strategy::Reconstruct, self.layout.data() - operation.chunks()),
+        };
+        if !failed_inside && operation.chunks() + parities < reads { Strategy::Modify } else { reconstruct }
+    }
+
+    /// Returns the indices and members of the parities of a stripe that are alive.
+    pub(crate) fn parities_alive(&self, row: u64) -> impl Iterator<Item = (u32, u32)> + use<> {
+        let layout = self.layout;
+        let alive: [bool; 2] = std::array::from_fn(|index| {
+            (index as u32) < layout.level().parities() && self.is_alive(layout.parity_member(row, index as u32), row)
+        });
+        (0..2).filter(move |index| alive[*index as usize]).map(move |index| (index, layout.parity_member(row, index)))
+    }
+
+    /// Sends a request for the range of a stripe operation to a member.
+    fn issue_part(&mut self, id: u32, member: u32, operation: Operation, purpose: Purpose) {
+        let of = self.operations[id];
+        let lba = self.layout.address(of.row, of.lo);
+        self.issue_at(id, member, operation, purpose, (lba, of.sectors()));
+    }
+
+    #[inline(never)]
+    fn issue_at(&mut self, id: u32, member: u32, operation: Operation, purpose: Purpose, at: (u64, u32)) {
+        let of = &mut self.operations[id];
+        of.left += 1;
+        let (placement, fua) = match of.request.get() {
+            Some(request) => (self.requests[request].request.placement, self.requests[request].request.fua),
+            None => (0, false),
+        };
+        let fua = fua || purpose == Purpose::Journal;
+        let owner = Owner::Operation(id).tag();
+        self.issue(member, MemberRequest { owner, operation, lba: at.0, sectors: at.1, purpose, placement, fua });
+    }
+
+    fn enter_phase(&mut self, id: u32, phase: Phase) {
+        self.operations[id].phase = phase;
+    }
+
+    /// Returns the purpose of the reads of an operation.
+    fn reads_for(operation: &StripeOp) -> Purpose {
+        if matches!(operation.kind, Kind::Rebuild(_)) { Purpose::Rebuild } else { Purpose::Parity }
+    }
+
+    /// Reads as many chunks as the stripe has data: the data that are alive, then parities for the missing ones.
+    fn read_sources(&mut self, id: u32) {
+        self.enter_phase(id, Phase::Reading);
+        let operation = self.operations[id];
+        let (row, purpose) = (operation.row, Self::reads_for(&operation));
+        if self.layout.copies() > 1 {
+            let piece = Piece { row, index: operation.first, offset: 0, sectors: self.layout.chunk() };
+            let member = self.reader(&piece);
+            return self.read_from(id, member, purpose);
+        }
+        let mut missing = 0;
+        for index in 0..self.layout.data() {
+            let member = self.layout.data_member(row, index, 0);
+            match self.is_usable(&operation, member) {
+                true => self.read_from(id, member, purpose),
+                false => missing += 1,
+            }
+        }
+        for (_, member) in self.parities_alive(row) {
+            if missing > 0 && self.is_usable(&operation, member) {
+                missing -= 1;
+                self.read_from(id, member, purpose);
+            }
+        }
+    }
+
+    /// Returns `true` if an operation may read the chunk of a member. Only reads of the host avoid members.
+    fn is_usable(&self, operation: &StripeOp, member: u32) -> bool {
+        match operation.kind {
+            Kind::Read => self.is_source(member, operation.row),
+            _ => self.is_alive(member, operation.row),
+        }
+    }
+
+    fn read_from(&mut self, id: u32, member: u32, purpose: Purpose) {
+        self.next_serial();
+        self.issue_part(id, member, Operation::Read, purpose);
+    }
+
+    /// Reads the data that a write does not overwrite.
+    fn read_rest(&mut self, id: u32) {
+        self.enter_phase(id, Phase::Reading);
+        let operation = self.operations[id];
+        for index in (0..self.layout.data()).filter(|index| !operation.covers(*index)) {
+            self.read_from(id, self.layout.data_member(operation.row, index, 0), Purpose::Parity);
+        }
+    }
+
+    /// Reads the data that a write overwrites, and the parity.
+    fn read_old(&mut self, id: u32) {
+        self.enter_phase(id, Phase::Reading);
+        let operation = self.operations[id];
+        for index in operation.first..=operation.last {
+            self.read_from(id, self.layout.data_member(operation.row, index, 0), Purpose::Parity);
+        }
+        for (_, member) in self.parities_alive(operation.row) {
+            self.read_from(id, member, Purpose::Parity);
+        }
+    }
+
+    /// Queues the computation of an operation at the parity engine, which takes one after the other.
+    fn compute(&mut self, id: u32) {
+        self.enter_phase(id, Phase::Computing);
+        let time = self.compute_time(&self.operations[id]);
+        if time == Time::ZERO {
+            return self.computed(id);
+        }
+        self.counts.xor += time;
+        self.xor_free = self.xor_free.max(self.now).later(time);
+        self.timers.set(self.xor_free, Timer::Computed(id));
+    }
+
+    /// Returns the time to compute the parity or the missing data of an operation: the bytes of all inputs of each
+    /// block that is computed, divided by the speed of the engine.
+    fn compute_time(&self, operation: &StripeOp) -> Time {
+        let Some(speed) = self.config.options.xor.filter(|_| self.layout.copies() == 1) else { return Time::ZERO };
+        let (row, data) = (operation.row, self.layout.data());
+        let failed = |index: &u32| !self.is_alive(self.layout.data_member(row, *index, 0), row);
+        let parities = self.parities_alive(row).count() as u32;
+        let blocks = match (operation.kind, operation.strategy) {
+            // Without a failed chunk, the chunk of an avoided member is computed.
+            (Kind::Read, _) => data * (operation.first..=operation.last).filter(failed).count().max(1) as u32,
+            (Kind::Rebuild(_), _) => data,
+            (_, Strategy::Modify) => (2 * operation.chunks() + 1) * parities,
+            (_, Strategy::ReconstructAll) => {
+                let missing = (0..data).filter(|index| !operation.covers(*index)).filter(failed).count() as u32;
+                data * (missing + parities)
+            }
+            _ => data * parities,
+        };
+        transfer_time(u64::from(blocks) * u64::from(operation.sectors()) * SECTOR, speed.0)
+    }
+
+    /// Continues an operation whose parity or data have been computed.
+    pub(crate) fn computed(&mut self, id: u32) {
+        match self.operations[id].kind {
+            Kind::Read => self.end(id),
+            Kind::Rebuild(member) => self.write_spare(id, member),
+            _ if self.config.options.write_hole == WriteHole::Journal => self.write_journal(id),
+            _ => self.write(id),
+        }
+    }
+
+    /// Writes an entry of the stripe journal to the parity member: a header, and the partial parity, which is empty for
+    /// a full stripe.
+    fn write_journal(&mut self, id: u32) {
+        self.enter_phase(id, Phase::Journal);
+        let operation = self.operations[id];
+        let partial = if operation.strategy == Strategy::Full { 0 } else { operation.sectors() };
+        let sectors = (JOURNAL_HEADER / SECTOR) as u32 + partial.next_multiple_of(8);
+        let (_, number) = self.parities_alive(operation.row).next().expect("writes without parity have no journal");
+        let area = self.layout.rows() * u64::from(self.layout.chunk());
+        let member = &mut self.members[number as usize];
+        if member.journal_at + u64::from(sectors) > JOURNAL_AREA / SECTOR {
+            member.journal_at = 0;
+        }
+        let lba = area + member.journal_at;
+        member.journal_at += u64::from(sectors);
+        self.next_serial();
+        self.issue_at(id, number, Operation::Write, Purpose::Journal, (lba, sectors));
+    }
+
+    /// Writes data and parity to the members that are alive.
+    fn write(&mut self, id: u32) {
+        self.enter_phase(id, Phase::Writing);
+        let operation = self.operations[id];
+        let request = self.requests[operation.request].request;
+        for index in operation.first..=operation.last {
+            for copy in 0..self.layout.copies() {
+                let member = self.layout.data_member(operation.row, index, copy);
+                if self.is_alive(member, operation.row) {
+                    self.next_serial();
+                    if self.contents.is_some() && request.operation == Operation::Write {
+                        self.store_data(&operation, request.tag as u32);
+                    }
+                    self.issue_part(id, member, request.operation, Purpose::Host);
+                }
+            }
+        }
+        if self.options.mutant == Mutant::ForgetParity && operation.strategy == Strategy::Modify {
+            return;
+        }
+        for (index, member) in self.parities_alive(operation.row) {
+            self.next_serial();
+            if self.contents.is_some() {
+                self.store_parity(id, index, request.tag as u32);
+            }
+            self.issue_part(id, member, Operation::Write, Purpose::Parity);
+        }
+    }
+
+    /// Passes a TRIM or a write of zeros for a whole stripe to all members. The parity of zeros is zero.
+    fn pass(&mut self, id: u32) {
+        self.enter_phase(id, Phase::Writing);
+        let operation = self.operations[id];
+        let request = self.requests[operation.request].request;
+        for member in 0..self.layout.members() {
+            if self.is_alive(member, operation.row) {
+                self.issue_part(id, member, request.operation, Purpose::Host);
+            }
+        }
+    }
+
+    /// Writes the chunk of a rebuilt stripe to the spare.
+    fn write_spare(&mut self, id: u32, member: u32) {
+        self.enter_phase(id, Phase::Writing);
+        self.next_serial();
+        if self.contents.is_some() {
+            self.store_rebuilt(id, member);
+        }
+        let operation = self.operations[id];
+        let next = u64::from(self.options.mutant == Mutant::RebuildNext && operation.row + 1 < self.layout.rows());
+        let lba = self.layout.address(operation.row + next, operation.lo);
+        self.issue_at(id, member, Operation::Write, Purpose::Rebuild, (lba, operation.sectors()));
+    }
+
+    /// Ends a request of an operation to a member. The last one ends its phase.
+    pub(crate) fn operation_part_done(&mut self, id: u32, completion: &Completion) {
+        let operation = &mut self.operations[id];
+        operation.start = operation.start.min(completion.start);
+        if completion.status != Status::Ok {
+            operation.status = completion.status;
+        }
+        operation.left -= 1;
+        if operation.left > 0 {
+            return;
+        }
+        match operation.phase {
+            Phase::Reading => self.compute(id),
+            Phase::Journal => self.write(id),
+            Phase::Writing => self.end(id),
+            Phase::Waiting | Phase::Computing => unreachable!("{operation:?} has no request to a member"),
+        }
+    }
+
+    /// Ends an operation, and starts those that waited for it.
+    fn end(&mut self, id: u32) {
+        if self.contents.is_some() {
+            self.end_contents(id);
+        }
+        let mut freed = std::mem::take(&mut self.freed);
+        let from = freed.len();
+        self.locks.leave(&mut self.operations, id, &mut freed);
+        let operation = self.operations.remove(id);
+        if let Kind::Rebuild(member) = operation.kind {
+            // The operations that waited have to see that the chunk is valid.
+            self.rebuilt(member, operation.row);
+        }
+        for &next in &freed[from..] {
+            if self.operations[next].phase == Phase::Waiting {
+                self.unlocked(next);
+            }
+        }
+        freed.truncate(from);
+        self.freed = freed;
+        if operation.request.is_some() {
+            self.request_part_done(operation.request, operation.start, operation.status);
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! Tests with the real program: runs of arrays, their results, and refusals.
+
+mod common;
+
+use std::fs;
+
+use common::Bench;
+use serde_json::Value;
+
+const RAID5: &str = "[array]\nlevel = 5\ndevice = \"tiny\"\ncount = 4\nstripe = \"16KiB\"\n";
+
+/// Returns a directory with the file of an array.
+fn bench() -> Bench {
+    let bench = Bench::new();
+    bench.file("raid5.toml", RAID5);
+    bench
+}
+
+fn summary(bench: &Bench, path: &str) -> Value {
+    serde_json::from_str(&fs::read_to_string(bench.path(path)).unwrap()).unwrap()
+}
+
+#[test]
+fn a_run_writes_results_of_the_array_and_its_members() {
+    let bench = bench();
+    let job = "rw=randrw bs=4k iodepth=8 number_ios=2000";
+    let text = bench.good(&["run", "raid5.toml", job, "--out", "out", "--requests", "csv", "--series"]);
+    for line in ["array          level 5, optimal", "stripe writes", "member 3"] {
+        assert!(text.contains(line), "{text}");
+    }
+    let all = summary(&bench, "out/summary.json");
+    assert_eq!(all["requests"]["all"]["count"], 2000);
+    assert_eq!(all["members"].as_array().unwrap().len(), 4);
+    for number in 0..4 {
+        let member = summary(&bench, &format!("out/member-{number}/summary.json"));
+        assert_eq!(member["requests"], all["members"][number]["requests"]);
+        assert!(bench.path(&format!("out/member-{number}/report.html")).exists());
+    }
+    // The members' flash operations add up to those of the array.
+    let pages = |summary: &Value| summary["flash"]["pages"]["programmed"].as_u64().unwrap();
+    assert_eq!(all["members"].as_array().unwrap().iter().map(pages).sum::<u64>(), pages(&all));
+    // Bytes written by the array times those within the members.
+    let number = |value: &Value| value.as_f64().unwrap();
+    let host = number(&all["requests"]["write"]["bytes"]);
+    let page = 4096.0 * pages(&all) as f64;
+    assert!((number(&all["write_amplification_bytes"]) - page / host).abs() < 1e-9);
+    bench.good(&["report", "out"]);
+    bench.good(&["run", "raid5.toml", job, "--set", "array.level=6", "--out", "other"]);
+    bench.good(&["compare", "out", "other"]);
+}
+
+#[test]
+fn a_degraded_array_is_rebuilt() {
+    let bench = bench();
+    let set = ["--set", "array.failed=[1]", "--set", "array.rebuild={ rate = \"50MB/s\" }"];
+    let job = "rw=randread bs=4k iodepth=4 number_ios=500";
+    let text = bench.good(&[&["run", "raid5.toml", job][..], &set].concat());
+    assert!(text.contains("rebuild        3,276 of 3,276 stripes, complete at"), "{text}");
+}
+
+#[test]
+fn seeds_and_runs_are_reproducible() {
+    let bench = bench();
+    let job = "rw=randwrite bs=8k iodepth=4 number_ios=500";
+    bench.good(&["run", "raid5.toml", job, "--seeds", "2", "--out", "seeds"]);
+    let json = |path: &str| {
+        let mut summary = summary(&bench, path);
+        summary["run"] = Value::Null;
+        summary["arguments"] = Value::Null;
+        summary["members"].as_array_mut().unwrap().iter_mut().for_each(|member| member["arguments"] = Value::Null);
+        summary
+    };
+    bench.good(&["run", "raid5.toml", job, "--seed", "2", "--out", "again"]);
+    assert_eq!(json("seeds/seed-2/summary.json"), json("again/summary.json"));
+    assert_ne!(json("seeds/seed-1/summary.json")["requests"], json("again/summary.json")["requests"]);
+}
+
+#[test]
+fn an_array_is_shown_and_checked() {
+    let bench = bench();
+    assert!(bench.good(&["device", "check", "raid5.toml"]).contains("raid5 is a valid array"));
+    assert!(bench.good(&["device", "show", "raid5.toml"]).contains("RAID 5 of 4 SSDs (tiny)"));
+    let shown = bench.good(&["device", "show", "raid5.toml", "--toml", "--set", "array.stripe=8KiB"]);
+    bench.file("again.toml", &shown);
+    let digest =
+        |arguments: &[&str]| bench.good(arguments).lines().next().unwrap().rsplit(' ').next().unwrap().to_owned();
+    let changed = digest(&["device", "check", "raid5.toml", "--set", "array.stripe=8KiB"]);
+    assert_eq!(digest(&["device", "check", "again.toml"]), changed);
+}
+
+#[test]
+fn what_needs_a_single_ssd_is_refused() {
+    let bench = bench();
+    let refused = |arguments: &[&str], words: &str| {
+        let error = bench.refused(arguments);
+        assert!(error.contains(words), "{error}");
+    };
+    let run = |option: &[&'static str]| [&["run", "raid5.toml", "rw=read number_ios=9"][..], option].concat();
+    refused(
+        &["serve", "raid5.toml"],
+        "a live device needs a single SSD, and this is an array; give one of its members",
+    );
+    refused(&run(&["--timeline", "--out", "t"]), "--timeline is not supported for an array");
+    refused(&run(&["--save-state", "s"]), "--save-state is not supported for an array");
+    refused(&run(&["--load-state", "s"]), "--load-state is not supported for an array");
+    refused(&run(&["--precondition", "rw=write"]), "give none, fill, aged=V, invalid=V or steady");
+    refused(&run(&["--set", "gc.victim=fifo"]), "write member.gc.victim=fifo");
+}

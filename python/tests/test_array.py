@@ -1,0 +1,64 @@
+"""Arrays of SSDs: runs, sweeps, options and errors."""
+
+import pytest
+
+import floatgate as fg
+
+RAID5 = """
+[array]
+level = 5
+device = "tiny"
+count = 4
+stripe = "16KiB"
+"""
+WORKLOAD = "rw=randwrite bs=4k iodepth=4 number_ios=300"
+
+
+@pytest.fixture
+def raid5(tmp_path):
+    path = tmp_path / "raid5.toml"
+    path.write_text(RAID5)
+    return path
+
+
+def test_a_run_has_results_of_the_array_and_its_members(raid5, tmp_path):
+    result = fg.run(raid5, WORKLOAD, out=tmp_path / "out")
+    summary = result.summary
+    assert summary.requests.write.count == 300
+    assert summary.array.writes.reconstruct == 300
+    assert len(summary.members) == 4
+    assert sum(member.requests.all.count for member in summary.members) == 4 * 300
+    assert fg.load(tmp_path / "out" / "member-3").summary.device.name == "tiny"
+
+
+def test_devices_know_their_array(raid5):
+    device = fg.Device(raid5)
+    assert device.name == "raid5"
+    assert device.array["level"] == 5
+    assert fg.Device("tiny").array is None
+    other = device.with_options({"array.stripe": "8KiB", "member.gc.victim": "fifo"})
+    assert other.digest != device.digest
+    assert fg.Device.from_toml(other.to_toml()).digest == other.digest
+
+
+def test_sweeps_vary_the_array_and_its_members(raid5):
+    results = fg.sweep(
+        {"array.level": [0, 5], "member.gc.victim": ["greedy", "fifo"]},
+        device=raid5,
+        workload=WORKLOAD,
+        seeds=range(1, 3),
+        n_jobs=1,
+    )
+    assert len(results) == 8
+
+
+def test_arrays_cannot_be_stepped(raid5):
+    with pytest.raises(fg.FloatgateError, match="needs a single SSD"):
+        fg.Simulator(raid5)
+
+
+def test_errors_name_the_key(raid5):
+    with pytest.raises(fg.ConfigError, match="member.gc.victim"):
+        fg.Device(raid5, {"gc.victim": "fifo"})
+    with pytest.raises(fg.FloatgateError, match="--precondition"):
+        fg.run(raid5, WORKLOAD, precondition="rw=write number_ios=10")
