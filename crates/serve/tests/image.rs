@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex};
 use floatgate_core::config::{self, DeviceConfig};
 use floatgate_core::device::{Device, Options as DeviceOptions};
 use floatgate_core::durability::flash::{Record, RecordKind};
+use floatgate_core::ftl::space::BlockState;
 use floatgate_core::precondition::{Precondition, precondition};
 use floatgate_core::sim::id::{BlockId, Lpn, Ppn};
 use floatgate_serve::client::Client;
@@ -726,6 +727,28 @@ fn a_preconditioned_device_reads_as_zeros() {
     let bench = Bench::new(&disk, &config);
     truth.check_newest(&mut bench.client());
     assert!(bench.recovered.as_ref().unwrap().device.units_mapped > 300);
+}
+
+/// A block with a summary costs two pages, its first one and the summary. Blocks without room for one are read whole.
+#[test]
+fn a_recovery_reads_the_summaries_of_full_blocks() {
+    for (last_page, pages, has_room) in [("528B", 16, true), ("4KiB", 256, false)] {
+        let overrides = ["capacity.spare=0.7", &format!("mapping.block_summary.last_page={last_page}")];
+        let (disk, config) = (TestDisk::default(), load(&[overrides[0], overrides[1], &format!("geometry.pages={pages}")]));
+        let opened = Opened::on(Box::new(disk.clone()), &config, false).unwrap();
+        let mut device = Device::new(config.clone(), made_with()).unwrap();
+        precondition(&mut device, Precondition::Fill, 1, &mut |_| true).unwrap();
+        let count = |state| device.ftl().blocks.all().iter().filter(|block| block.state == state).count() as u64;
+        let full = count(BlockState::Closed);
+        assert!(full >= 8, "{full}");
+        opened.begin(&mut device).unwrap();
+        let (_, _, recovered) = begin(&disk, &config).unwrap();
+        let found = recovered.unwrap().device;
+        assert_eq!(found.summaries_used, if has_room { full } else { 0 }, "{found:?}");
+        let scanned = (pages - 1) * found.blocks_scanned;
+        assert_eq!(found.pages_read, 2 * found.summaries_used + scanned + found.blocks_empty, "{found:?}");
+        assert_eq!(found.units_mapped, config.logical_units());
+    }
 }
 
 /// An image of a terabyte starts immediately, and takes only the space of the written data.

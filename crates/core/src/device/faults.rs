@@ -229,8 +229,8 @@ impl Device {
         (dependents == 1 || all_wait()).then(|| self.freeing(plane, dependents))?
     }
 
-    /// Returns the number of writes other than `id` whose programs have failed, that wait for room or for their LUN,
-    /// and that a block waits for.
+    /// Returns the number of other writes like `id` that a block waits for: their programs have failed, and they wait
+    /// for room or for their LUN.
     fn count_waiting_on(&self, block: BlockId, id: TransactionId) -> u32 {
         let plane = self.ftl.blocks.plane_of(block);
         let waits = |&other: &TransactionId| other != id && self.transactions[other].dependency == block;

@@ -276,7 +276,9 @@ impl Rebuild<'_> {
                 let read = flash.own(ppn, &mut bytes);
                 read.unwrap_or_else(|_| bytes.clear());
             }
-            if bytes.len() == units as usize * Record::BYTES {
+            // Storage may return the whole unit. A summary that does not fit into a unit holds nothing.
+            let (needed, room) = (units as usize * Record::BYTES, self.ftl.shape().sectors_per_unit as usize * 512);
+            if bytes.len() >= needed && needed <= room {
                 report.summaries_used += 1;
                 found.wholes.push(ppn);
                 for (offset, bytes) in (0..units).zip(bytes.chunks_exact(Record::BYTES)) {
