@@ -734,7 +734,8 @@ fn a_preconditioned_device_reads_as_zeros() {
 fn a_recovery_reads_the_summaries_of_full_blocks() {
     for (last_page, pages, has_room) in [("528B", 16, true), ("4KiB", 256, false)] {
         let overrides = ["capacity.spare=0.7", &format!("mapping.block_summary.last_page={last_page}")];
-        let (disk, config) = (TestDisk::default(), load(&[overrides[0], overrides[1], &format!("geometry.pages={pages}")]));
+        let (disk, config) =
+            (TestDisk::default(), load(&[overrides[0], overrides[1], &format!("geometry.pages={pages}")]));
         let opened = Opened::on(Box::new(disk.clone()), &config, false).unwrap();
         let mut device = Device::new(config.clone(), made_with()).unwrap();
         precondition(&mut device, Precondition::Fill, 1, &mut |_| true).unwrap();
