@@ -18,6 +18,7 @@ __all__ = [
     "check_table",
     "command",
     "compare",
+    "lifetime",
     "policy_names",
     "report",
     "run",
