@@ -52,7 +52,7 @@ impl Binder for Device {
             }
             Kind::Write => self.ftl.blocks.frontier_for_host(plane, transaction.temperature),
             Kind::GcWrite => self.frontier_of_copies(plane),
-            Kind::CopyBack => self.frontier_of_back(transaction.ppn),
+            Kind::CopyBack => self.frontier_of_back(plane, transaction.ppn),
             Kind::MapWrite => self.ftl.blocks.map_frontier(plane),
             Kind::MapRead if !reads_a_page(transaction) => return Target::Alone,
             // The transfer of a summary is shorter than that of data.
@@ -158,7 +158,7 @@ impl Device {
         let copies = &self.jobs[plane].moving.copies;
         let blocks = &self.ftl.blocks;
         match copies.iter().find(|copy| blocks.is_valid(copy.from)) {
-            Some(copy) => blocks.frontier_for_copy(blocks.block_of(copy.from), self.ftl.class_of(copy.lpn)),
+            Some(copy) => blocks.frontier_for_copy(plane, copy.from, self.ftl.class_of(copy.lpn)),
             None => blocks.frontier_for_moved(plane, 0),
         }
     }

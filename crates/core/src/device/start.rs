@@ -267,8 +267,8 @@ impl Device {
             return false;
         };
         let free_blocks = self.ftl.blocks.free_blocks(plane, Role::Data);
-        let (from, class) = (self.ftl.blocks.block_of(first_copy.from), self.ftl.class_of(first_copy.lpn));
-        let frontier = self.ftl.blocks.frontier_for_copy(from, class);
+        let class = self.ftl.class_of(first_copy.lpn);
+        let frontier = self.ftl.blocks.frontier_for_copy(plane, first_copy.from, class);
         moving.writing = count;
         let first = self.ftl.bind_copies(frontier, &moving.copies[..count], group, |_, _, _| {});
         self.ftl.note_program(ProgramCause::Gc, count as u32);
@@ -305,7 +305,7 @@ impl Device {
             return self.start_read(id, ReadCause::Gc, at);
         }
         let free_blocks = self.ftl.blocks.free_blocks(plane, Role::Data);
-        let to = self.ftl.blocks.advance(self.frontier_of_back(from), page_units);
+        let to = self.ftl.blocks.advance(self.frontier_of_back(plane, from), page_units);
         self.pad(to, 0);
         let job = &mut self.jobs[plane];
         for copy in &job.moving.back {
@@ -332,8 +332,8 @@ impl Device {
     }
 
     /// Returns the frontier that copy-back moves a page of a victim to.
-    pub(super) fn frontier_of_back(&self, from: Ppn) -> FrontierId {
-        self.ftl.blocks.frontier_for_copy(self.ftl.blocks.block_of(from), 0)
+    pub(super) fn frontier_of_back(&self, plane: PlaneId, from: Ppn) -> FrontierId {
+        self.ftl.blocks.frontier_for_copy(plane, from, 0)
     }
 
     /// Returns `true` if copy-back can move the page `from` to the next page of its frontier. Both pages must be odd
@@ -342,7 +342,7 @@ impl Device {
         let shape = *self.ftl.shape();
         let page_units = shape.units_per_page.divisor();
         let blind = self.config.nand.advanced.copy_back == Waste::Blind;
-        let frontier = self.frontier_of_back(from);
+        let frontier = self.frontier_of_back(plane, from);
         let next = self.ftl.blocks.next_ppn(frontier);
         let next_page = next.map_or(0, |ppn| self.page_in_block(ppn));
         let fits = (self.page_in_block(from) ^ next_page) & 1 == 0;
@@ -371,7 +371,7 @@ impl Device {
         let job = &self.jobs[plane];
         let valid = job.moving.back.iter().filter(|copy| self.ftl.blocks.is_valid(copy.from));
         let (Some(first), count) = (valid.clone().next(), valid.count() as u32) else { return false };
-        let next = self.ftl.blocks.next_ppn(self.frontier_of_back(first.from));
+        let next = self.ftl.blocks.next_ppn(self.frontier_of_back(plane, first.from));
         let next = next.map_or(0, |ppn| self.page_in_block(ppn));
         let fits = (self.page_in_block(first.from) ^ next) & 1 == 0;
         let cost = page_units - count + if fits { 0 } else { page_units };

@@ -226,6 +226,15 @@ impl Ftl {
         }
     }
 
+    /// Refuses to write a unit, because the device is worn out.
+    #[cold]
+    pub(super) fn refuse_unit(&mut self) {
+        self.end_life();
+        if let Some(life) = &self.life {
+            self.counters.host_bytes = life.bytes_before;
+        }
+    }
+
     /// Ends a lifetime: too few good blocks are left.
     pub(super) fn end_life(&mut self) {
         if let Some(life) = &mut self.life {

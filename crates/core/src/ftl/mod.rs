@@ -83,6 +83,8 @@ pub struct Life {
     pub first_expiry: Option<u64>,
     /// True if the good blocks can no longer hold all data of the host. Nothing may be written any more.
     pub is_worn_out: bool,
+    /// Bytes that the host had written before the current unit.
+    pub bytes_before: u64,
 }
 
 /// Parameters of the device that the FTL often needs.
@@ -411,10 +413,9 @@ impl Ftl {
         if update == Update::Uncovered {
             self.note_read(ReadCause::Rmw, self.shape.pages_per_unit);
         }
+        self.counters.host_bytes += u64::from(end - first) * 512;
         let class = self.classify(lpn, old, request);
-        if self.place_now(lpn, old, Some((first, end, version)), class) {
-            self.counters.host_bytes += u64::from(end - first) * 512;
-        }
+        self.place_now(lpn, old, Some((first, end, version)), class);
     }
 
     /// Classifies a unit that a request writes, and that is at `old`. Returns its class.
@@ -456,10 +457,9 @@ impl Ftl {
         let sectors = self.shape.sectors_per_unit;
         let update = self.partial.write(lpn.0, mapped, 0, sectors);
         self.note_update(update);
+        self.counters.host_bytes += u64::from(sectors) * 512;
         let class = self.classify(lpn, old, Written { sectors, ..Written::default() });
-        if self.place_now(lpn, old, None, class) {
-            self.counters.host_bytes += u64::from(sectors) * 512;
-        }
+        self.place_now(lpn, old, None, class);
     }
 
     /// Writes a whole, unmapped unit at once, to a plane that the caller chooses.
@@ -474,32 +474,26 @@ impl Ftl {
     }
 
     #[inline]
-    fn place_now(&mut self, lpn: Lpn, old: Location, contents: Option<(u32, u32, u32)>, class: u8) -> bool {
+    fn place_now(&mut self, lpn: Lpn, old: Location, contents: Option<(u32, u32, u32)>, class: u8) {
         if self.shape.hooks.places {
-            self.with_scheme(|scheme, ftl| scheme.write_now(ftl, lpn, old, contents));
-            return true;
+            return self.with_scheme(|scheme, ftl| scheme.write_now(ftl, lpn, old, contents));
         }
         let plane = match self.shape.one_pool {
             true => self.choose_now(0, class),
             false => self.home(lpn).or_else(|| self.choose_now(self.pool(lpn), class)),
         };
-        plane.is_some_and(|plane| self.place_on(plane, lpn, old, contents, class))
+        if let Some(plane) = plane {
+            self.place_on(plane, lpn, old, contents, class);
+        }
     }
 
-    /// Writes a unit to a plane. Returns `false` if the plane has no room because the device is worn out.
+    /// Writes a unit to a plane, unless the plane has no room because the device is worn out.
     #[inline]
-    fn place_on(
-        &mut self,
-        plane: PlaneId,
-        lpn: Lpn,
-        old: Location,
-        contents: Option<(u32, u32, u32)>,
-        class: u8,
-    ) -> bool {
+    fn place_on(&mut self, plane: PlaneId, lpn: Lpn, old: Location, contents: Option<(u32, u32, u32)>, class: u8) {
         let own = self.blocks.host_frontier(plane, class);
         // Opening a block may start garbage collection, which may move `lpn` itself.
         if self.blocks.room(own) == 0 && !self.open_for_host(plane) {
-            return false;
+            return;
         }
         let at = self.blocks.frontier_for_host(plane, class);
         if at != own {
@@ -513,7 +507,6 @@ impl Ftl {
         } else if self.shape.single_frontier && self.blocks.offset_in_block(ppn) + 1 == self.shape.units_per_program {
             self.collect_until(plane, self.shape.soft + 1);
         }
-        true
     }
 
     /// Ends a host write that was programmed without time. `old` is the location of its unit when the write arrived.
@@ -567,7 +560,7 @@ impl Ftl {
         let chosen = self.choose_ready(pool);
         assert!(chosen.is_some() || self.life.is_some(), "an accepted device has a plane with room: config/check.rs");
         if chosen.is_none() {
-            self.end_life();
+            self.refuse_unit();
         }
         chosen
     }
@@ -594,7 +587,7 @@ impl Ftl {
         self.collect_until(plane, free + 1);
         let finds_room = self.life.is_none() || self.blocks.takes_host_write(plane);
         if !finds_room {
-            self.end_life();
+            self.refuse_unit();
         }
         finds_room
     }

@@ -267,8 +267,11 @@ impl Device {
         let mut sector = request.lba;
         let mut unit = divider.divide_long(sector) as u32;
         while sector < end {
-            if ftl.life.is_some_and(|life| life.is_worn_out) {
-                return None;
+            if let Some(life) = &mut ftl.life {
+                if life.is_worn_out {
+                    return None;
+                }
+                life.bytes_before = ftl.counters.host_bytes;
             }
             let start = u64::from(unit) * u64::from(per_unit);
             let (first, stop) = ((sector - start) as u32, (end.min(start + u64::from(per_unit)) - start) as u32);

@@ -49,7 +49,7 @@ impl Ftl {
         }
         let Some(victim) = self.blocks.take_victim(region, 0) else { return false };
         self.note_victim(plane, victim, 0);
-        self.evacuate_now(victim);
+        self.evacuate_now(plane, victim);
         if self.shape.single_frontier {
             // The next host write does not share a program with moved units.
             self.pad(self.blocks.gc_frontier(plane), self.shape.units_per_program);
@@ -69,7 +69,7 @@ impl Ftl {
             && let Some(cold) = self.blocks.take_cold(plane)
         {
             self.note_migration();
-            self.evacuate_now(cold);
+            self.evacuate_now(plane, cold);
             self.blocks.await_erase(cold);
             self.erase_or_retire_now(cold);
         }
@@ -77,7 +77,7 @@ impl Ftl {
     }
 
     /// Moves all valid units of a block in runs. Each run goes to one block.
-    fn evacuate_now(&mut self, victim: BlockId) {
+    fn evacuate_now(&mut self, plane: PlaneId, victim: BlockId) {
         let cause = self.blocks.block(victim).moved_for;
         let mut moving = Evacuation::with_memory(std::mem::take(&mut self.copies));
         moving.start(self, victim);
@@ -90,7 +90,7 @@ impl Ftl {
         let by_class = self.shape.single_frontier && self.shape.classes > 1;
         let mut left = &moving.copies[..];
         while let Some(first) = left.first() {
-            let at = self.blocks.frontier_for_copy(victim, self.class_of(first.lpn));
+            let at = self.blocks.frontier_for_copy(plane, first.from, self.class_of(first.lpn));
             let room = match self.blocks.room(at) {
                 0 => self.blocks.data_units(),
                 room => room,

@@ -9,7 +9,7 @@ use super::region::RegionId;
 use super::{BlockState, FrontierId, LOOK_AHEAD, RegionView, Role, Space};
 use crate::ftl::gc::wear::WearPolicy;
 use crate::metrics::counters::CopyCause;
-use crate::sim::id::{BlockId, PlaneId};
+use crate::sim::id::{BlockId, PlaneId, Ppn};
 
 impl Space {
     /// Calls the wear policy with a view of a region. Returns `None` if wear is not leveled.
@@ -146,12 +146,10 @@ impl Space {
         self.room(self.wear_frontier(plane)) + of_next
     }
 
-    /// Returns the frontier that the units of a victim go to. Those of a cold block go to a worn block while that has
-    /// room.
+    /// Returns the frontier that a unit of a victim goes to: a worn block with room, if the victim is a cold block.
     #[inline]
-    pub fn frontier_for_copy(&self, from: BlockId, class: u8) -> FrontierId {
-        let plane = self.plane_of(from);
-        if self.is_cold(from) && self.room_in_worn(plane) > 0 {
+    pub fn frontier_for_copy(&self, plane: PlaneId, from: Ppn, class: u8) -> FrontierId {
+        if self.wear.is_some() && self.is_cold(self.block_of(from)) && self.room_in_worn(plane) > 0 {
             return self.wear_frontier(plane);
         }
         self.frontier_for_moved(plane, class)
