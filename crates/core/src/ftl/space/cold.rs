@@ -89,6 +89,8 @@ impl ColdBlocks {
     /// Notes that a block was erased.
     pub(super) fn note_erased(&mut self, block: BlockId, clock: u64) {
         self.erased[block.index()] = clock;
+        // A block whose program fails is evacuated without having been closed.
+        self.keys[block.index()] = clock;
         if let Some(moved) = self.moved.get_mut(block.index()) {
             *moved = (0, 0);
         }
