@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 use floatgate_core::config::units::Duration;
-use floatgate_core::lifetime::Until;
+use floatgate_core::lifetime::{Lifetime, Until};
 use floatgate_core::metrics::summary::Summary;
 use floatgate_core::precondition::Prewrite;
 use floatgate_core::sim::text::escaped_lines;
@@ -248,7 +248,7 @@ fn run_lifetimes(
 ) -> Result<(), Failure> {
     let lifetimes = lifetime::run(spec, traces, chosen, terminal)?;
     write(&if json { lifetimes.to_json() } else { worn::text(&lifetimes) })?;
-    if lifetimes.runs.iter().all(|run| run.complete) { Ok(()) } else { Err(Failure::Ended) }
+    if lifetimes.runs.iter().any(Lifetime::was_interrupted) { Err(Failure::Ended) } else { Ok(()) }
 }
 
 /// Prints the result.

@@ -40,6 +40,22 @@ fn a_device_is_worn_out() {
     assert_eq!(again["runs"][0]["written"], life["written"]);
 }
 
+/// The digest of a trace is that of a run, which serves the same requests once. A device that is worn out before the
+/// event has a result that says so.
+#[test]
+fn a_trace_has_its_digest_and_a_worn_device_its_end() {
+    let bench = Bench::with_device();
+    let lines = (0..600u64).map(|index| format!("0,{},4096,w,{}\n", index % 100 * 8, index as f64 / 1e3));
+    let trace = bench.file("t.spc", &lines.collect::<String>());
+    let worn = [trace.as_str(), WORN[1], WORN[2], WORN[3], WORN[4]];
+    let run = bench.json(&worn);
+    let life = &bench.json(&[&worn[..], &["--until", "drive-writes=1000"]].concat())["runs"][0];
+    assert_eq!(life["workload"], run["workload"]);
+    assert_eq!((&life["complete"], &life["worn_out"]), (&false.into(), &true.into()));
+    let page = bench.good(&[&worn[..], &["--until", "drive-writes=1000"]].concat());
+    assert!(page.contains("NOT REACHED: the device was worn out before that"), "{page}");
+}
+
 #[test]
 fn seeds_give_a_confidence_interval() {
     let bench = Bench::with_device();

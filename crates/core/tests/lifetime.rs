@@ -5,7 +5,7 @@ mod common;
 use common::{build, device_config};
 use floatgate_core::device::{Device, Options};
 use floatgate_core::ftl::space::BlockState;
-use floatgate_core::lifetime::{Lifetime, Lived, Until, live};
+use floatgate_core::lifetime::{Lifetime, Lived, Repeated, Until, live};
 use floatgate_core::metrics::summary::Named;
 use floatgate_core::precondition::{Precondition, precondition};
 use floatgate_core::sim::source::{Source, SourceError};
@@ -33,17 +33,29 @@ fn device(more: &[&str]) -> Device {
     device
 }
 
-fn sources(device: &Device, job: &str, repetition: u32) -> Vec<Box<dyn Source>> {
-    let jobs = synthetic::parse(job, device.config().logical_bytes(), 1 + u64::from(repetition)).unwrap();
-    jobs.into_iter().map(|job| job.source).collect()
+/// A job that is repeated, with its bytes.
+struct Job(&'static str, u64, Vec<Box<dyn Source>>);
+
+impl Job {
+    fn on(device: &Device, job: &'static str) -> Job {
+        Job(job, device.config().logical_bytes(), Vec::new())
+    }
 }
 
-fn try_life(device: &mut Device, job: &str, until: &str) -> Result<Lived, SourceError> {
-    let like = device.clone();
-    live(device, &mut |repetition| Ok(sources(&like, job, repetition)), until.parse().unwrap(), &mut |_| true)
+impl Repeated for Job {
+    fn open(&mut self, repetition: u32) -> Result<&mut [Box<dyn Source>], SourceError> {
+        let jobs = synthetic::parse(self.0, self.1, 1 + u64::from(repetition)).unwrap();
+        self.2 = jobs.into_iter().map(|job| job.source).collect();
+        Ok(&mut self.2)
+    }
 }
 
-fn life(device: &mut Device, job: &str, until: &str) -> Lived {
+fn try_life(device: &mut Device, job: &'static str, until: &str) -> Result<Lived, SourceError> {
+    let mut job = Job::on(device, job);
+    live(device, &mut job, until.parse().unwrap(), &mut |_| true)
+}
+
+fn life(device: &mut Device, job: &'static str, until: &str) -> Lived {
     let lived = try_life(device, job, until).unwrap_or_else(|error| panic!("{error}"));
     device.ftl().recount().unwrap();
     lived
@@ -88,6 +100,15 @@ fn sequential_writes_use_up_the_endurance_of_all_blocks() {
     assert_eq!((first.bad_blocks, first.units_held), (0, host));
     assert!(last.units_held < host && last.bad_blocks >= lived.expired, "{last:?}");
     assert!(lived.first_expiry.is_some_and(|units| units > 9 * lived.counters.host_units / 10));
+}
+
+/// A device that is worn out before the event ends its life, and does not count as having reached the event.
+#[test]
+fn a_device_may_wear_out_before_the_event() {
+    let lived = life(&mut device(&[]), SEQUENTIAL, "drive-writes=1000");
+    assert_eq!((lived.complete, lived.is_worn_out), (false, true));
+    let worn = life(&mut device(&[]), SEQUENTIAL, "worn-out");
+    assert_eq!((worn.complete, worn.is_worn_out, worn.counters), (true, true, lived.counters));
 }
 
 #[test]
@@ -146,14 +167,13 @@ fn equal_seeds_give_equal_lifetimes() {
 #[test]
 fn a_lifetime_that_is_interrupted_has_a_result() {
     let mut device = device(&["geometry.blocks=1024"]);
-    let like = device.clone();
+    let mut job = Job::on(&device, SEQUENTIAL);
     let mut calls = 0;
-    let lived =
-        live(&mut device, &mut |repetition| Ok(sources(&like, SEQUENTIAL, repetition)), Until::WornOut, &mut |share| {
-            calls += 1;
-            assert!((0.0..1.0).contains(&share));
-            calls < 3
-        });
+    let lived = live(&mut device, &mut job, Until::WornOut, &mut |share| {
+        calls += 1;
+        assert!((0.0..1.0).contains(&share));
+        calls < 3
+    });
     let lived = lived.unwrap_or_else(|error| panic!("{error}"));
     assert!(!lived.complete && lived.counters.host_units > 10_000, "{lived:?}");
     let result =
@@ -164,7 +184,7 @@ fn a_lifetime_that_is_interrupted_has_a_result() {
 
 #[test]
 fn events_that_cannot_happen_are_refused() {
-    let cases: [(&[&str], &str, &str, &str); 6] = [
+    let cases: [(&[&str], &'static str, &str, &str); 6] = [
         (&["faults.wear_out=count"], SEQUENTIAL, "worn-out", "give first-expiry or erases=N"),
         (&["faults.program_rate=0.1"], SEQUENTIAL, "erases=10", "set it to 0"),
         (&["nand.endurance=0"], SEQUENTIAL, "first-expiry", "give nand.endurance"),

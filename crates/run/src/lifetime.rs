@@ -1,7 +1,7 @@
 //! Lifetimes: repeat the workloads of a specification without time, until the device is worn out.
 
 use floatgate_core::device::Device;
-use floatgate_core::lifetime::{Lifetime, SCHEMA, Until, live};
+use floatgate_core::lifetime::{Lifetime, Repeated, SCHEMA, Until, live};
 use floatgate_core::metrics::summary::Named;
 use floatgate_core::sim::rng::Rng;
 use floatgate_core::sim::source::{Source, SourceError};
@@ -18,6 +18,7 @@ use crate::preparation::prepared_device;
 use crate::several;
 use crate::spec::RunSpec;
 use crate::traces::Traces;
+use crate::workload::Workload;
 
 /// Lifetimes of a device with one or more seeds.
 #[derive(Clone, Debug, Serialize)]
@@ -66,6 +67,7 @@ pub fn run(spec: &RunSpec, traces: &Traces, chosen: &Chosen, frontend: &dyn Fron
     chosen.check_single("--until").map_err(Subject::Device.stop())?;
     files::check(spec, traces, chosen, None).map_err(Subject::Output.stop())?;
     let chosen = &scaled(chosen, spec.endurance_scale).map_err(Subject::Device.stop())?;
+    until.check(&chosen.config).map_err(|error| Subject::Device.stopped(Failure::mistake(error)))?;
     let lock = spec.out.as_deref().map(Lock::of).transpose();
     let _lock = lock.map_err(|error| Subject::Output.stopped(Failure::Fault(error)))?;
     let seeds = spec.seeds.map_or_else(|| vec![spec.seed], |seeds| seeds.all());
@@ -73,7 +75,7 @@ pub fn run(spec: &RunSpec, traces: &Traces, chosen: &Chosen, frontend: &dyn Fron
     for seed in seeds {
         let one = RunSpec { seed, seeds: None, ..spec.clone() };
         runs.push(live_once(&one, until, traces, chosen, frontend)?);
-        if runs.last().is_some_and(|run| !run.complete) {
+        if runs.last().is_some_and(Lifetime::was_interrupted) {
             break;
         }
     }
@@ -109,45 +111,53 @@ fn live_once(
     frontend: &dyn Frontend,
 ) -> Result<Lifetime, Stopped> {
     let mut device = prepared_device(spec, traces, chosen, frontend)?;
-    let mut workload = Named { name: String::new(), digest: String::new() };
+    let mut workloads = Workloads { spec, traces, chosen, frontend, open: None, first: None };
     let stopwatch = Stopwatch::start();
     frontend.begin("wearing out");
-    let lived = live(
-        &mut device,
-        &mut |repetition| {
-            let (sources, named) = open(spec, traces, chosen, repetition, frontend)?;
-            workload = named;
-            Ok(sources)
-        },
-        until,
-        &mut |share| {
-            frontend.share(share);
-            !frontend.wants_end()
-        },
-    );
+    let lived = live(&mut device, &mut workloads, until, &mut |share| {
+        frontend.share(share);
+        !frontend.wants_end()
+    });
     frontend.end();
     let lived = lived.map_err(|error| failure_of(error, &device, frontend))?;
     let (_, cpu_s) = stopwatch.read();
-    Ok(Lifetime::new(&device, workload, spec.seed, until.to_string(), &lived, cpu_s))
+    Ok(Lifetime::new(&device, workloads.named(), spec.seed, until.to_string(), &lived, cpu_s))
 }
 
-/// Opens the workloads for a repetition. Each repetition of a job has random numbers of its own.
-fn open(
-    spec: &RunSpec,
-    traces: &Traces,
-    chosen: &Chosen,
-    repetition: u32,
-    frontend: &dyn Frontend,
-) -> Result<(Vec<Box<dyn Source>>, Named), SourceError> {
-    let seed = match repetition {
-        0 => spec.seed,
-        again => Rng::new(spec.seed, &format!("lifetime/{again}")).next_u64(),
-    };
-    let workload = several::open(&spec.workloads, traces, &chosen.config, seed);
-    let workload = workload.and_then(crate::workload::Workload::without_logs);
-    let workload = workload.map_err(|failure| SourceError(unless_ended(failure, frontend).to_string()))?;
-    let named = workload.named();
-    Ok((workload.sources, named))
+/// Workloads of a specification, which are opened for each repetition.
+struct Workloads<'a> {
+    spec: &'a RunSpec,
+    traces: &'a Traces,
+    chosen: &'a Chosen,
+    frontend: &'a dyn Frontend,
+    open: Option<Workload>,
+    /// Name and digest of the first repetition, once it has ended.
+    first: Option<Named>,
+}
+
+impl Workloads<'_> {
+    /// Returns the name, and the digest of the first repetition, or of its part that was read.
+    fn named(&self) -> Named {
+        let open = || self.open.as_ref().map(Workload::named);
+        self.first.clone().or_else(open).unwrap_or_else(|| unreachable!("a lifetime opens its workloads"))
+    }
+}
+
+impl Repeated for Workloads<'_> {
+    /// Opens the workloads. Each repetition of a job has random numbers of its own.
+    fn open(&mut self, repetition: u32) -> Result<&mut [Box<dyn Source>], SourceError> {
+        if repetition == 1 {
+            self.first = self.open.as_ref().map(Workload::named);
+        }
+        let seed = match repetition {
+            0 => self.spec.seed,
+            again => Rng::new(self.spec.seed, &format!("lifetime/{again}")).next_u64(),
+        };
+        let opened = several::open(&self.spec.workloads, self.traces, &self.chosen.config, seed);
+        let opened = opened.and_then(Workload::without_logs);
+        let opened = opened.map_err(|failure| SourceError(unless_ended(failure, self.frontend).to_string()))?;
+        Ok(&mut self.open.insert(opened).sources)
+    }
 }
 
 fn failure_of(error: SourceError, device: &Device, frontend: &dyn Frontend) -> Stopped {

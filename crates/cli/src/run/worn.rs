@@ -27,11 +27,16 @@ pub fn text(lifetimes: &Lifetimes) -> String {
 
 fn one(page: &mut Page, life: &Lifetime) {
     page.line("device", &life.device.name);
-    page.line(
-        "workload",
-        format!("{}, {} times, seed {}", life.workload.name, grouped(life.repetitions.into()), life.seed),
-    );
-    let end = if life.complete { "" } else { ", INTERRUPTED before that" };
+    let times = match life.repetitions {
+        1 => "once".to_owned(),
+        more => format!("{} times", grouped(more.into())),
+    };
+    page.line("workload", format!("{}, {times}, seed {}", life.workload.name, life.seed));
+    let end = match (life.complete, life.worn_out) {
+        (true, _) => "",
+        (false, true) => ", NOT REACHED: the device was worn out before that",
+        (false, false) => ", INTERRUPTED before that",
+    };
     page.line("until", format!("{}{end}", life.until));
     page.line(
         "written",

@@ -5,6 +5,7 @@ mod result;
 use std::fmt;
 use std::str::FromStr;
 
+use crate::config::{DeviceConfig, WearOut};
 use crate::device::Device;
 use crate::ftl::allocation::AllocationConfig;
 use crate::metrics::counters::Counters;
@@ -69,8 +70,10 @@ pub struct Point {
 /// A lifetime that has ended.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Lived {
-    /// True if the event happened that ends the lifetime. False if the lifetime was interrupted.
+    /// True if the event happened that ends the lifetime.
     pub complete: bool,
+    /// True if the good blocks can no longer hold all data of the host. A lifetime also ends then.
+    pub is_worn_out: bool,
     /// Number of times that the workload was repeated, including the last, which may be cut off.
     pub repetitions: u32,
     /// Counts since the start of the lifetime.
@@ -89,9 +92,18 @@ const PROGRESS_EVERY: u64 = 4096;
 /// Maximum number of points of the capacity. If there are more, every second one is dropped.
 const POINTS: usize = 512;
 
-/// Repeats workloads on a device that was preconditioned, until the event `until`. `open` opens the workloads for each
-/// repetition, counted from 0. `on_progress` is called with the progress from 0 to 1, and interrupts the lifetime by
-/// returning `false`.
+/// Workloads that can be repeated.
+pub trait Repeated {
+    /// Opens the workloads for a repetition, counted from 0.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a workload cannot be opened.
+    fn open(&mut self, repetition: u32) -> Result<&mut [Box<dyn Source>], SourceError>;
+}
+
+/// Repeats workloads on a device that was preconditioned, until the event `until`, or until the device is worn out.
+/// `on_progress` is called with the progress from 0 to 1, and interrupts the lifetime by returning `false`.
 ///
 /// # Errors
 ///
@@ -99,7 +111,7 @@ const POINTS: usize = 512;
 /// external policy fails.
 pub fn live(
     device: &mut Device,
-    open: &mut dyn FnMut(u32) -> Result<Vec<Box<dyn Source>>, SourceError>,
+    workloads: &mut dyn Repeated,
     until: Until,
     on_progress: &mut dyn FnMut(f64) -> bool,
 ) -> Result<Lived, SourceError> {
@@ -107,100 +119,110 @@ pub fn live(
     let before = device.ftl().counters;
     device.ftl_mut().start_life();
     let mut capacity = vec![point(device, &before)];
-    let (mut complete, mut interrupted, mut repetitions, mut requests) = (false, false, 0, 0u64);
-    while !complete && !interrupted {
+    let (mut complete, mut goes_on, mut repetitions, mut requests) = (false, true, 0, 0u64);
+    while goes_on {
         let written = device.ftl().counters.host_units;
-        let mut sources = open(repetitions)?;
+        let sources = workloads.open(repetitions)?;
         if sources.iter().any(|source| ends_by_time_alone(source.as_ref())) {
             let what = "a workload of a lifetime is served without time, so `runtime` cannot end it: give it size, \
                         io_size or number_ios";
             return Err(SourceError(what.to_owned()));
         }
         repetitions += 1;
-        let served = serve_all(
-            device,
-            &mut sources,
-            &mut |device| {
-                complete = has_ended(device, &before, until);
-                note_capacity(device, &before, &mut capacity);
-                requests += 1;
-                if requests.is_multiple_of(PROGRESS_EVERY) {
-                    interrupted = device.ftl().fault().is_some() || !on_progress(progress(device, &before, until));
-                }
-                !complete && !interrupted
-            },
-            &mut |_, _| Ok(true),
-        );
-        served?;
-        if let Some(fault) = device.ftl().fault() {
-            return Err(SourceError(fault.to_string()));
-        }
+        serve_all(device, sources, &mut |device, _, _| {
+            note_capacity(device, &before, &mut capacity);
+            complete = has_happened(device, &before, until);
+            goes_on = !complete && !is_worn_out(device);
+            requests += 1;
+            if requests.is_multiple_of(PROGRESS_EVERY) {
+                device.ftl().fault().map_or(Ok(()), |fault| Err(SourceError(fault.to_string())))?;
+                goes_on &= on_progress(progress(device, &before, until));
+            }
+            Ok(goes_on)
+        })?;
         if device.ftl().counters.host_units == written {
             let what = "the workload writes nothing, so it wears nothing out; give a workload with writes";
             return Err(SourceError(what.to_owned()));
         }
     }
+    device.ftl().fault().map_or(Ok(()), |fault| Err(SourceError(fault.to_string())))?;
     capacity.push(point(device, &before));
     let life = device.ftl().life.unwrap_or_default();
-    let counters = device.ftl().counters.since(&before);
-    let first_expiry = life.first_expiry.map(|units| units - before.host_units);
-    Ok(Lived { complete, repetitions, counters, expired: life.expired, first_expiry, capacity })
+    Ok(Lived {
+        complete,
+        is_worn_out: life.is_worn_out,
+        repetitions,
+        counters: device.ftl().counters.since(&before),
+        expired: life.expired,
+        first_expiry: life.first_expiry.map(|units| units - before.host_units),
+        capacity,
+    })
 }
 
-/// Fails if the event can never happen on a device.
-fn check(device: &Device, until: Until) -> Result<(), String> {
-    let needs_expiry = matches!(until, Until::WornOut | Until::FirstExpiry);
-    let config = device.config();
-    if device.ftl().shape().hooks.places {
-        return Err(
-            "lifetimes need a mapping scheme without blocks of its own, such as mapping.scheme = \"page\"".to_owned()
-        );
-    }
-    let Some(faults) = &config.faults else {
-        return match needs_expiry {
-            true => Err(format!(
-                "{until} needs a device with a table [faults], which may be empty (--set faults.erase_rate=0), because \
-                 blocks do not wear out without it"
-            )),
-            false => Ok(()),
+impl Until {
+    /// Checks that the event can happen on a device.
+    ///
+    /// # Errors
+    ///
+    /// The option that rules it out, and a remedy.
+    pub fn check(self, config: &DeviceConfig) -> Result<(), String> {
+        let needs_expiry = matches!(self, Until::WornOut | Until::FirstExpiry);
+        let Some(faults) = &config.faults else {
+            return match needs_expiry {
+                true => Err(format!(
+                    "{self} needs a device with a table [faults], which may be empty (--set faults.erase_rate=0), \
+                     because blocks do not wear out without it"
+                )),
+                false => Ok(()),
+            };
         };
-    };
-    if faults.program_rate > 0.0 {
-        return Err("faults.program_rate is not 0, but programs do not fail without time; set it to 0".to_owned());
+        if faults.program_rate > 0.0 {
+            return Err("faults.program_rate is not 0, but programs do not fail without time; set it to 0".to_owned());
+        }
+        if needs_expiry && config.endurance() == 0 {
+            return Err(format!("{self}: blocks of this device endure any number of erases; give nand.endurance"));
+        }
+        if self == Until::WornOut && faults.wear_out == WearOut::Count {
+            let what = "worn-out: with faults.wear_out = \"count\", no block is ever retired; give first-expiry or \
+                        erases=N";
+            return Err(what.to_owned());
+        }
+        Ok(())
     }
-    if needs_expiry && config.endurance() == 0 {
-        return Err(format!("{until}: blocks of this device endure any number of erases; give nand.endurance"));
+}
+
+fn check(device: &Device, until: Until) -> Result<(), String> {
+    if device.ftl().shape().hooks.places {
+        let what = "lifetimes need a mapping scheme without blocks of its own, such as mapping.scheme = \"page\"";
+        return Err(what.to_owned());
     }
-    if until == Until::WornOut && faults.wear_out == crate::config::WearOut::Count {
-        return Err(
-            "worn-out: with faults.wear_out = \"count\", no block is ever retired; give first-expiry or erases=N"
-                .to_owned(),
-        );
-    }
-    Ok(())
+    until.check(device.config())
+}
+
+#[inline]
+fn is_worn_out(device: &Device) -> bool {
+    device.ftl().life.is_some_and(|life| life.is_worn_out)
 }
 
 /// Returns `true` if the event has happened.
 #[inline]
-fn has_ended(device: &Device, before: &Counters, until: Until) -> bool {
+fn has_happened(device: &Device, before: &Counters, until: Until) -> bool {
     let ftl = device.ftl();
-    let life = ftl.life.unwrap_or_default();
-    life.is_worn_out
-        || match until {
-            Until::WornOut => false,
-            Until::FirstExpiry => life.expired > 0,
-            Until::Erases(erases) => ftl.counters.blocks_erased - before.blocks_erased >= erases,
-            Until::DriveWrites(writes) => {
-                (ftl.counters.host_units - before.host_units) as f64 >= writes * f64::from(ftl.map.len())
-            }
+    match until {
+        Until::WornOut => is_worn_out(device),
+        Until::FirstExpiry => ftl.life.is_some_and(|life| life.expired > 0),
+        Until::Erases(erases) => ftl.counters.blocks_erased - before.blocks_erased >= erases,
+        Until::DriveWrites(writes) => {
+            (ftl.counters.host_units - before.host_units) as f64 >= writes * f64::from(ftl.map.len())
         }
+    }
 }
 
 /// Returns the progress from 0 to 1: of the event, or of the endurance of all blocks together.
 fn progress(device: &Device, before: &Counters, until: Until) -> f64 {
     let counters = &device.ftl().counters;
     let erases = (counters.blocks_erased - before.blocks_erased) as f64;
-    match until {
+    let share = match until {
         Until::Erases(all) => erases / all as f64,
         Until::DriveWrites(writes) => {
             (counters.host_units - before.host_units) as f64 / (writes * f64::from(device.ftl().map.len()))
@@ -209,7 +231,8 @@ fn progress(device: &Device, before: &Counters, until: Until) -> f64 {
             let config = device.config();
             erases / (f64::from(config.endurance()) * f64::from(config.total_blocks()))
         }
-    }
+    };
+    share.min(1.0)
 }
 
 /// Adds a point if the number of bad blocks has changed.

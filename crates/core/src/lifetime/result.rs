@@ -16,14 +16,16 @@ pub const SCHEMA: &str = "floatgate-lifetime-1";
 pub struct Lifetime {
     /// Device with its digest.
     pub device: Named,
-    /// Workload with its digest, as of its last repetition.
+    /// Workload with the digest of its first repetition, or of the part of it that was served.
     pub workload: Named,
     /// Seed of all random numbers.
     pub seed: u64,
     /// Event that ends the lifetime.
     pub until: String,
-    /// True if the event happened. False if the lifetime was interrupted.
+    /// True if the event happened. Otherwise, the device was worn out before that, or the lifetime was interrupted.
     pub complete: bool,
+    /// True if the good blocks can no longer hold all data of the host.
+    pub worn_out: bool,
     /// Number of times that the workload was repeated, including the last, which may be cut off.
     pub repetitions: u32,
     /// Data that the host wrote.
@@ -133,6 +135,7 @@ impl Lifetime {
             seed,
             until,
             complete: lived.complete,
+            worn_out: lived.is_worn_out,
             repetitions: lived.repetitions,
             written: Written {
                 bytes: counters.host_bytes,
@@ -149,6 +152,13 @@ impl Lifetime {
             capacity: Capacity::new(&lived.capacity, unit),
             cost: Cost { cpu_s, programs_per_cpu_s: cpu_s.filter(|cpu_s| *cpu_s > 0.0).map(per_second) },
         }
+    }
+}
+
+impl Lifetime {
+    /// Returns `true` if the user ended the lifetime.
+    pub fn was_interrupted(&self) -> bool {
+        !self.complete && !self.worn_out
     }
 }
 

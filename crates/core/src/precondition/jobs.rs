@@ -24,25 +24,28 @@ pub fn precondition_with(
                     io_size or number_ios";
         return Err(SourceError(what.to_owned()));
     }
-    serve_all(device, sources, &mut |_| true, &mut |device, share| {
-        go_on(device.ftl(), share, on_progress).map_err(SourceError).map(|()| true)
+    let mut served = 0u64;
+    serve_all(device, sources, &mut |device, request, share| {
+        let reports = served / PROGRESS_EVERY;
+        served += request.work();
+        if served / PROGRESS_EVERY != reports {
+            go_on(device.ftl(), share(), on_progress).map_err(SourceError)?;
+        }
+        Ok(true)
     })?;
     let mut reached = Reached::default();
     seal(device.ftl_mut(), &before, &mut reached);
     device.ftl().fault().map_or(Ok(reached), |fault| Err(SourceError(fault.to_string())))
 }
 
-/// Serves the requests of workloads in functional mode. `go_on` is called after each request, and stops the workloads
-/// by returning `false`. So does `report`, which is called now and then with the progress from 0 to 1, and can fail.
+/// Serves the requests of workloads in functional mode, and calls `each` after each request.
 pub(crate) fn serve_all(
     device: &mut Device,
     sources: &mut [Box<dyn Source>],
-    go_on: &mut dyn FnMut(&Device) -> bool,
-    report: &mut dyn FnMut(&Device, f64) -> Result<bool, SourceError>,
+    each: AfterRequest,
 ) -> Result<(), SourceError> {
     let mut turns = Turns::new(sources);
     let [mut batch, mut next, mut after] = [(); 3].map(|()| Vec::with_capacity(BATCH));
-    let mut served = 0u64;
     turns.read(&mut next, device.ftl())?;
     turns.read(&mut after, device.ftl())?;
     while !next.is_empty() {
@@ -51,19 +54,17 @@ pub(crate) fn serve_all(
         prefetch(device.ftl(), &batch, &next);
         for request in &batch {
             device.serve_now(request);
-            if !go_on(device) {
+            if !each(device, request, &|| turns.progress())? {
                 return Ok(());
             }
         }
-        let work: u64 = batch.iter().map(Request::work).sum();
-        let is_due = served / PROGRESS_EVERY != (served + work) / PROGRESS_EVERY;
-        if is_due && !report(device, turns.progress())? {
-            return Ok(());
-        }
-        served += work;
     }
     Ok(())
 }
+
+/// Callback after a request, with a function that returns the progress of the workloads from 0 to 1. Returns `false` to
+/// end them.
+pub(crate) type AfterRequest<'a> = &'a mut dyn FnMut(&Device, &Request, &dyn Fn() -> f64) -> Result<bool, SourceError>;
 
 /// Returns `true` if only simulated time can end a source.
 pub(crate) fn ends_by_time_alone(source: &dyn Source) -> bool {
