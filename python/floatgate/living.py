@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import os
 from typing import TYPE_CHECKING
 
 from floatgate import _floatgate
 from floatgate.device import Device
 from floatgate.running import Progress, seed_or_first
-from floatgate.summary import Node
+from floatgate.summary import Document
 from floatgate.workload import Workload, WorkloadLike, texts_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-class Lifetimes(Node):
+class Lifetimes(Document):
     """Lifetimes with one or more seeds: the content of ``lifetime.json``.
 
     ``docs/reference/lifetime.md`` describes every key. ``runs`` has the result of each seed.
@@ -27,18 +26,7 @@ class Lifetimes(Node):
         The content of a ``lifetime.json``.
     """
 
-    __slots__ = ("_text",)
-
-    def __init__(self, text: str) -> None:
-        super().__init__(json.loads(text))
-        self._text = text
-
-    def to_json(self) -> str:
-        """Return the JSON of ``floatgate run --until ... --json``."""
-        return self._text
-
-    def __reduce__(self) -> tuple[type[Lifetimes], tuple[str]]:
-        return type(self), (self._text,)
+    __slots__ = ()
 
     def __repr__(self) -> str:
         first = self["runs"][0]

@@ -59,7 +59,30 @@ def _wrapped(value: Any) -> Any:  # noqa: ANN401 (JSON)
     return value
 
 
-class Summary(Node):
+class Document(Node):
+    """A JSON file that the simulator wrote.
+
+    Parameters
+    ----------
+    text
+        The content of the file.
+    """
+
+    __slots__ = ("_text",)
+
+    def __init__(self, text: str) -> None:
+        super().__init__(json.loads(text))
+        self._text = text
+
+    def to_json(self) -> str:
+        """Return the JSON that the ``floatgate`` command prints with ``--json``, byte for byte."""
+        return self._text
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self._text,)
+
+
+class Summary(Document):
     """The summary of a run: exactly the content of ``summary.json``.
 
     ``docs/reference/summary.md`` describes every key.
@@ -75,18 +98,7 @@ class Summary(Node):
     True
     """
 
-    __slots__ = ("_text",)
-
-    def __init__(self, text: str) -> None:
-        super().__init__(json.loads(text))
-        self._text = text
-
-    def to_json(self) -> str:
-        """Return the JSON of ``floatgate run --json``, byte for byte."""
-        return self._text
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self._text,)
+    __slots__ = ()
 
     def __repr__(self) -> str:
         return f"<floatgate.Summary of {self['workload']['name']} on {self['device']['name']}, seed {self['seed']}>"

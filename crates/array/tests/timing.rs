@@ -5,8 +5,8 @@
 
 mod common;
 
-use common::{array, latency, serve};
-use floatgate_array::SsdArray;
+use common::config;
+use floatgate_array::{Options, SsdArray};
 use floatgate_core::precondition::{Precondition, precondition};
 use floatgate_core::sim::request::{Completion, Operation, Request};
 use floatgate_core::sim::time::Time;
@@ -20,6 +20,30 @@ const W: Time = Time::from_ns(220_480);
 const PAGE: u32 = 8;
 
 const NO_COMMANDS: &str = "member.bus.command_cycles={ read = 0, program = 0, erase = 0 }";
+
+/// Builds an array of the built-in device `tiny`.
+fn array(options: &str, overrides: &[&str]) -> SsdArray {
+    SsdArray::new(config(options, overrides), Options::default()).unwrap()
+}
+
+/// Submits a request and processes all events. Returns its completion, without others.
+fn serve(array: &mut SsdArray, operation: Operation, lba: u64, sectors: u32) -> Completion {
+    let now = array.now();
+    array.submit(now, Request::new(now, operation, lba, sectors));
+    let mut completions = Vec::new();
+    while array.outstanding() > 0 {
+        let at = array.next_event().unwrap_or_else(|| panic!("{}", array.explain_stall()));
+        array.advance(at);
+    }
+    array.take_completions(&mut completions);
+    completions.pop().unwrap()
+}
+
+/// Returns the time that a request takes.
+fn latency(array: &mut SsdArray, operation: Operation, lba: u64, sectors: u32) -> Time {
+    let completion = serve(array, operation, lba, sectors);
+    completion.finish - completion.request.arrival
+}
 
 /// Builds an array with chunks of one page, and fills its members.
 fn filled(level: u32, count: u32, options: &str) -> SsdArray {

@@ -40,8 +40,8 @@ impl Space {
     /// erased block was set aside for them.
     ///
     /// The policy is not called after the erase of a cold block, so that at least every second erase frees space. It
-    /// is not called either if a migration of the plane has not ended, or if the host would have no room without the
-    /// erased block.
+    /// is not called either if a migration of the plane has not ended, or if the reserve would not be free without
+    /// the erased block.
     #[cold]
     pub(super) fn level_after(&mut self, plane: PlaneId, role: Role, erased: BlockId) -> bool {
         let cause = std::mem::take(&mut self.blocks[erased.index()].moved_for);
@@ -52,18 +52,13 @@ impl Space {
         let region = self.region(plane, role);
         self.ask_wear(region, |policy, view| policy.note_erased(view, erased));
         let may_migrate = self.has_wear_frontier() && role == Role::Data && cause != CopyCause::Wear;
-        if !may_migrate || self.is_migrating(plane) || !self.has_room_without(plane, erased) {
+        // The erased block counts as free here. Without it, the reserve would still be free.
+        let has_room = self.free_blocks(plane, Role::Data) > self.reserve(plane, Role::Data);
+        if !may_migrate || self.is_migrating(plane) || !has_room {
             return false;
         }
         let cold = self.ask_wear(region, |policy, view| policy.erased(view, erased)).flatten();
         cold.is_some_and(|cold| self.start_migration(plane, cold, erased))
-    }
-
-    /// Returns `true` if the host has room in a plane without a block that is free.
-    fn has_room_without(&self, plane: PlaneId, erased: BlockId) -> bool {
-        let region = self.region_of(plane, Role::Data);
-        debug_assert_eq!(self.block(erased).state, BlockState::Free);
-        region.free > region.reserve
     }
 
     /// Notes that the data of a closed block are to be moved into a block that was erased. Returns `true` if the erased
@@ -100,10 +95,7 @@ impl Space {
     /// Returns `true` if a migration of a plane has not ended.
     #[inline]
     pub fn is_migrating(&self, plane: PlaneId) -> bool {
-        self.wear.as_ref().is_some_and(|wear| {
-            let migration = &wear.migrations[plane.index()];
-            migration.due.is_some() || migration.set_aside.is_some()
-        })
+        self.wear.as_ref().is_some_and(|wear| wear.migrations[plane.index()].is_pending())
     }
 
     /// Takes the cold block whose data are to be moved next in a plane.

@@ -14,6 +14,14 @@ pub(super) struct Migration {
     pub(super) set_aside: Option<BlockId>,
 }
 
+impl Migration {
+    /// Returns `true` if the migration has not ended.
+    #[inline]
+    pub(super) fn is_pending(&self) -> bool {
+        self.due.is_some() || self.set_aside.is_some()
+    }
+}
+
 /// A wear policy, and what the space maintains for it.
 #[derive(Clone, Debug)]
 pub(super) struct Leveling {
@@ -40,7 +48,6 @@ impl Leveling {
 
     /// Returns a plane with a migration that has not ended. A device with such a plane is not at rest.
     pub(super) fn first_migration(&self) -> Option<PlaneId> {
-        let is_pending = |migration: &Migration| migration.due.is_some() || migration.set_aside.is_some();
-        self.migrations.iter().position(is_pending).map(|plane| PlaneId(plane as u32))
+        self.migrations.iter().position(Migration::is_pending).map(|plane| PlaneId(plane as u32))
     }
 }

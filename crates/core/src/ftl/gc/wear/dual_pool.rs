@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Needs, WearPolicy};
+use super::{Needs, WearPolicy, check_threshold};
 use crate::config::DeviceConfig;
 use crate::ftl::space::{ColdOrder, RegionView};
 use crate::policy::Policy;
@@ -73,10 +73,7 @@ impl Policy for DualPool {
     type Config = DualPoolConfig;
 
     fn check(options: &DualPoolConfig, _: &DeviceConfig) -> Result<(), String> {
-        match options.threshold {
-            0 => Err("threshold = 0: expected at least 1, or data would move after every erase; try 16".to_owned()),
-            _ => Ok(()),
-        }
+        check_threshold(options.threshold, DualPoolConfig::default().threshold)
     }
 
     fn new(options: &DualPoolConfig, device: &DeviceConfig, _: u64) -> Result<Self, String> {

@@ -1,6 +1,6 @@
 //! Static wear leveling with a threshold: cold data move to a worn block if erases differ by too much.
 
-use super::{Needs, WearPolicy};
+use super::{Needs, WearPolicy, check_threshold};
 use crate::config::DeviceConfig;
 use crate::ftl::space::{ColdOrder, RegionView};
 use crate::policy::Policy;
@@ -33,10 +33,7 @@ impl Policy for StaticThreshold {
     type Config = StaticThresholdConfig;
 
     fn check(options: &StaticThresholdConfig, _: &DeviceConfig) -> Result<(), String> {
-        match options.threshold {
-            0 => Err("threshold = 0: expected at least 1, or data would move after every erase; try 100".to_owned()),
-            _ => Ok(()),
-        }
+        check_threshold(options.threshold, StaticThresholdConfig::default().threshold)
     }
 
     fn new(options: &StaticThresholdConfig, device: &DeviceConfig, _: u64) -> Result<Self, String> {
