@@ -8,7 +8,7 @@ use floatgate_core::config::from_toml;
 use floatgate_core::device::{Device, Options};
 use floatgate_core::ftl::mapping::Location;
 use floatgate_core::ftl::space::{Block, BlockState};
-use floatgate_core::metrics::counters::CopyCause;
+use floatgate_core::metrics::counters::{CopyCause, ProgramCause, ReadCause};
 use floatgate_core::sim::id::{BlockId, Lpn};
 use floatgate_core::sim::request::Operation;
 use floatgate_core::sim::rng::Rng;
@@ -122,6 +122,10 @@ fn a_migration_takes_its_reads_programs_and_the_erase() {
         drain(&mut device);
         assert_eq!([0, 1, 2].map(|lpn| block_of(&device, lpn)), [BlockId(worn as u32); 3]);
         assert_eq!(device.ftl().counters.moved[CopyCause::Wear as usize], 3);
+        let counters = &device.ftl().counters;
+        let pages =
+            (counters.pages_read[ReadCause::Wear as usize], counters.pages_programmed[ProgramCause::Wear as usize]);
+        assert_eq!(pages, (3, 3));
         assert_eq!((erases(&device)[0], device.ftl().counters.migrations), (1, 1));
         device.check_invariants().unwrap();
         Time(device.now().0 - start.0)

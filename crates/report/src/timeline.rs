@@ -49,8 +49,11 @@ pub const fn thread_of_plane(plane: u64) -> u64 {
 const MOST_PENDING: usize = 1 << 16;
 
 /// Returns the name of an operation, which contains its purpose.
-fn cause(kind: Kind, class: Class) -> &'static str {
+fn cause(kind: Kind, class: Class, migrates: bool) -> &'static str {
     match (kind, class) {
+        (Kind::Read, _) if migrates => "wear read",
+        (Kind::Program, _) if migrates => "wear write",
+        (Kind::CopyBack, _) if migrates => "wear copy-back",
         (Kind::Erase, _) => "erase",
         (_, Class::Summary) => "summary",
         (Kind::Read, Class::MapRead) => "map read",
@@ -82,7 +85,10 @@ fn task_name(task: Task) -> (&'static str, &'static str) {
 pub fn operation_of(name: &str) -> Option<(&'static str, Kind)> {
     // The name of a summary does not contain its kind. `Program` is first, so that it is found.
     let kinds = [Kind::Program, Kind::Read, Kind::Erase, Kind::CopyBack];
-    let all = kinds.into_iter().flat_map(|kind| Class::ALL.map(|class| (cause(kind, class), kind)));
+    let all = kinds.into_iter().flat_map(|kind| {
+        let of_classes = Class::ALL.map(|class| (cause(kind, class, false), kind));
+        of_classes.into_iter().chain([(cause(kind, Class::Gc, true), kind)])
+    });
     all.into_iter().find(|(of, _)| *of == name)
 }
 
@@ -394,7 +400,7 @@ impl<W: Write> TimelineWriter<W> {
         let (process, thread) = self.track(Lane::Plane(slice.plane));
         for (mark, at) in [("b", slice.start), ("e", slice.end)] {
             self.begin_line(mark, process, thread, at);
-            let name = cause(slice.kind, slice.class);
+            let name = cause(slice.kind, slice.class, slice.migrates);
             self.push(format_args!(r#","cat":"wait","id":{id},"name":"wait: {name}""#));
             if mark == "b" {
                 self.push(format_args!(r#","args":{{"op":{number},"wait_us":{}"#, Us(slice.end.since(slice.start))));
@@ -432,7 +438,7 @@ impl<W: Write> TimelineWriter<W> {
         let in_cells = slice.phase == Phase::Cell;
         let first = !std::mem::replace(if in_cells { &mut operation.in_cells } else { &mut operation.on_bus }, true);
         self.begin_line("X", process, thread, slice.start);
-        let (name, phase) = (cause(slice.kind, slice.class), phase_name(slice.phase));
+        let (name, phase) = (cause(slice.kind, slice.class, slice.migrates), phase_name(slice.phase));
         self.push(format_args!(r#","dur":{},"cat":"{name}","#, Stamp(slice.end - slice.start)));
         match slice.phase {
             Phase::Cell => self.push(format_args!(r#""name":"{name}","#)),
@@ -695,8 +701,9 @@ mod tests {
     fn operations_are_found_by_name() {
         for kind in Kind::ALL {
             for class in Class::ALL.into_iter().filter(|class| *class != Class::Summary || kind == Kind::Program) {
-                let name = cause(kind, class);
-                assert_eq!(operation_of(name), Some((name, kind)), "{class:?}");
+                for name in [false, true].map(|migrates| cause(kind, class, migrates)) {
+                    assert_eq!(operation_of(name), Some((name, kind)), "{class:?}");
+                }
             }
         }
         assert_eq!((operation_of("request"), phase_of("wait"), phase_of("cell")), (None, None, Some(Phase::Cell)));

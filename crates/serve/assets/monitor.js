@@ -369,7 +369,7 @@
     const numbers = range(column * blocks.blocks_per_cell, blocks.blocks_per_cell, info.blocks_per_plane);
     const valid = blocks.valid[cursor] === 255 ? "free" : `${blocks.valid[cursor]} % valid`;
     const age = blocks.age_s[cursor] < 0 ? "" : `, erased ${short(blocks.age_s[cursor])} s ago`;
-    const marks = [[1, "being written"], [2, "being collected"], [8, "holds the map"]]
+    const marks = [[1, "being written"], [2, "being collected"], [8, "holds the map"], [16, "being migrated"]]
       .filter(([bit]) => blocks.marks[cursor] & bit).map(([, name]) => `, ${name}`).join("");
     setText(at("cell"), `plane${planes}, block${numbers}: ${valid}, ${whole(blocks.erases[cursor])} erases${age}${marks}`);
   }

@@ -266,6 +266,7 @@ fn amplification(page: &mut Page, summary: &Summary) {
     let programmed = [
         ("host", causes.host),
         ("GC", causes.gc),
+        ("wear leveling", causes.wear),
         ("summary", causes.summary),
         ("padding", causes.padding),
         ("wasted for copy-back", causes.waste_copyback),
@@ -280,6 +281,7 @@ fn amplification(page: &mut Page, summary: &Summary) {
     let read = [
         ("host", causes.host),
         ("GC", causes.gc),
+        ("wear leveling", causes.wear),
         ("read-modify-write", causes.rmw),
         ("map", causes.map),
         ("merges", causes.merge),

@@ -21,7 +21,7 @@ impl Device {
         match self.transactions[id].kind {
             Kind::HostRead => self.start_read(id, ReadCause::Host, at),
             Kind::RmwRead => self.start_read(id, ReadCause::Rmw, at),
-            Kind::GcRead => self.start_read(id, ReadCause::Gc, at),
+            Kind::GcRead => self.start_gc_read(id, at),
             Kind::Write => self.start_write(id, rank, at),
             Kind::GcWrite => self.start_copies(id, at),
             Kind::CopyBack => self.start_copy_back(id, at),
@@ -51,6 +51,17 @@ impl Device {
         let pending = &mut self.interface.requests[request];
         pending.start = pending.start.min(self.now);
         pending.request.tag
+    }
+
+    /// Binds a read of a victim's page.
+    #[inline]
+    fn start_gc_read(&mut self, id: TransactionId, at: Spot) -> bool {
+        let cause = self.ftl.blocks.cause_of_read(self.ftl.blocks.block_of(self.transactions[id].ppn));
+        let starts = self.start_read(id, cause, at);
+        if starts && cause == ReadCause::Wear {
+            self.array.draft_mut(at).migrates = true;
+        }
+        starts
     }
 
     #[inline(always)]
@@ -92,6 +103,7 @@ impl Device {
             program: Time::ZERO,
             tag,
             ppn: read.ppn.0,
+            migrates: false,
         }
     }
 
@@ -137,6 +149,7 @@ impl Device {
             program: Time::ZERO,
             tag,
             ppn: ppn.0,
+            migrates: false,
         }
     }
 
@@ -271,13 +284,16 @@ impl Device {
         let frontier = self.ftl.blocks.frontier_for_copy(plane, first_copy.from, class);
         moving.writing = count;
         let first = self.ftl.bind_copies(frontier, &moving.copies[..count], group, |_, _, _| {});
-        self.ftl.note_program(ProgramCause::Gc, count as u32);
+        let cause = self.ftl.blocks.cause_of_copy(self.ftl.blocks.block_of(first_copy.from));
+        self.ftl.note_program(cause, count as u32);
         self.transactions[id].ppn = first;
         self.observe_copies(plane, first, group, false);
         if self.ftl.blocks.free_blocks(plane, Role::Data) != free_blocks || self.ftl.shape().single_frontier {
             self.ftl.refresh_ready(plane);
         }
-        self.put(at, self.program(self.transactions[id].class, plane, first, u64::MAX))
+        self.put(at, self.program(self.transactions[id].class, plane, first, u64::MAX));
+        self.array.draft_mut(at).migrates = cause == ProgramCause::Wear;
+        true
     }
 
     /// Binds a page that garbage collection moves by copy-back. If this needs more wasted pages than allowed, reads the
@@ -302,7 +318,7 @@ impl Device {
             let job = &mut self.jobs[plane];
             job.moving.copies.append(&mut job.moving.back);
             self.transactions[id].kind = Kind::GcRead;
-            return self.start_read(id, ReadCause::Gc, at);
+            return self.start_gc_read(id, at);
         }
         let free_blocks = self.ftl.blocks.free_blocks(plane, Role::Data);
         let to = self.ftl.blocks.advance(self.frontier_of_back(plane, from), page_units);
@@ -311,7 +327,7 @@ impl Device {
         for copy in &job.moving.back {
             self.ftl.map.set_owner(Ppn(to.0 + copy.from.0 - from.0), copy.lpn);
         }
-        self.ftl.note_copy_back(job.moving.back.len() as u32);
+        self.ftl.note_copy_back(self.ftl.blocks.block_of(from), job.moving.back.len() as u32);
         self.transactions[id].ppn = to;
         self.observe_copies(plane, to, page_units, true);
         if self.ftl.blocks.free_blocks(plane, Role::Data) != free_blocks || shape.single_frontier {
@@ -326,6 +342,7 @@ impl Device {
             data: Time::ZERO,
             cell: times.read(self.page_in_block(from)),
             program: times.program(self.page_in_block(to)),
+            migrates: self.ftl.blocks.is_cold(self.ftl.blocks.block_of(from)),
             ..self.program(class, plane, to, u64::MAX)
         };
         self.put(at, operation)
@@ -401,6 +418,7 @@ impl Device {
             program: Time::ZERO,
             tag: u64::MAX,
             ppn: erase.ppn.0,
+            migrates: false,
         };
         self.put(at, operation)
     }

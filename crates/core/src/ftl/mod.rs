@@ -353,10 +353,10 @@ impl Ftl {
         self.counters.units_padded += u64::from(shape.units_per_program - units);
     }
 
-    /// Counts a page with `units` units of data that was moved within its plane.
-    pub fn note_copy_back(&mut self, units: u32) {
-        self.note_read(ReadCause::Gc, self.shape.pages_per_unit);
-        self.note_program(ProgramCause::Gc, units);
+    /// Counts a page with `units` units of data of a victim that was moved within its plane.
+    pub fn note_copy_back(&mut self, victim: BlockId, units: u32) {
+        self.note_read(self.blocks.cause_of_read(victim), self.shape.pages_per_unit);
+        self.note_program(self.blocks.cause_of_copy(victim), units);
         self.counters.copy_backs += u64::from(self.shape.pages_per_unit);
     }
 

@@ -117,8 +117,11 @@ impl Work<'_> {
         let times = timing.of(CellMode::Native);
         let programs = |cause| counters.pages_programmed[cause as usize] / u64::from(config.geometry.pages_per_program);
         // A scheme with blocks of its own merges instead of collecting garbage.
-        let reads = counters.pages_read[ReadCause::Gc as usize] + counters.pages_read[ReadCause::Merge as usize];
-        let copies = programs(ProgramCause::Gc) + programs(ProgramCause::Merge);
+        let reads: u64 = [ReadCause::Gc, ReadCause::Wear, ReadCause::Merge]
+            .iter()
+            .map(|&cause| counters.pages_read[cause as usize])
+            .sum();
+        let copies: u64 = [ProgramCause::Gc, ProgramCause::Wear, ProgramCause::Merge].map(programs).iter().sum();
         let (summaries, erases) = (programs(ProgramCause::Summary), counters.blocks_erased);
         let moved = (counters.units_moved() + counters.wasted_copies) * u64::from(config.pages_per_unit());
         let unit_out = timing.units_out.get(1).copied().unwrap_or(timing.page_out);

@@ -28,6 +28,8 @@ pub enum ProgramCause {
     Journal,
     /// Part of the checkpoint (`durability.checkpoint`).
     Checkpoint,
+    /// Data of a cold block, migrated by wear leveling (`gc.wear`).
+    Wear,
 }
 
 /// Cause of a copied unit.
@@ -52,7 +54,7 @@ impl CopyCause {
 
 impl ProgramCause {
     /// All causes, with their names in results.
-    pub const ALL: [(ProgramCause, &str); 10] = [
+    pub const ALL: [(ProgramCause, &str); 11] = [
         (ProgramCause::Host, "host"),
         (ProgramCause::Gc, "gc"),
         (ProgramCause::Summary, "summary"),
@@ -63,6 +65,7 @@ impl ProgramCause {
         (ProgramCause::Merge, "merge"),
         (ProgramCause::Journal, "journal"),
         (ProgramCause::Checkpoint, "checkpoint"),
+        (ProgramCause::Wear, "wear"),
     ];
 }
 
@@ -80,6 +83,20 @@ pub enum ReadCause {
     Map,
     /// Copy that keeps the units of a logical block together.
     Merge,
+    /// Migration of a cold block by wear leveling (`gc.wear`).
+    Wear,
+}
+
+impl ReadCause {
+    /// All causes, with their names in results.
+    pub const ALL: [(ReadCause, &str); 6] = [
+        (ReadCause::Host, "host"),
+        (ReadCause::Gc, "gc"),
+        (ReadCause::Rmw, "rmw"),
+        (ReadCause::Map, "map"),
+        (ReadCause::Merge, "merge"),
+        (ReadCause::Wear, "wear"),
+    ];
 }
 
 /// Cause of the read or program of a translation page.
@@ -233,7 +250,7 @@ pub struct Counters {
     /// Number of pages programmed, by [`ProgramCause`].
     pub pages_programmed: [u64; ProgramCause::ALL.len()],
     /// Number of pages read, by [`ReadCause`].
-    pub pages_read: [u64; 5],
+    pub pages_read: [u64; ReadCause::ALL.len()],
     /// Number of blocks erased.
     pub blocks_erased: u64,
     /// Number of read commands.

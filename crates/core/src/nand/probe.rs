@@ -54,13 +54,15 @@ pub struct Slice {
     pub plane: u32,
     /// Logical page of a wait, or `u32::MAX` if there is none.
     pub lpn: u32,
+    /// True for a migration of wear leveling.
+    pub migrates: bool,
 }
 
 impl Slice {
     /// Creates a phase of `operation`.
     pub fn of(lane: Lane, phase: Phase, start: Time, end: Time, operation: &Operation) -> Slice {
-        let Operation { kind, class, tag, ppn, plane, .. } = *operation;
-        Slice { lane, phase, start, end, kind, class, tag, ppn, plane: plane.0, lpn: u32::MAX }
+        let Operation { kind, class, tag, ppn, plane, migrates, .. } = *operation;
+        Slice { lane, phase, start, end, kind, class, tag, ppn, plane: plane.0, lpn: u32::MAX, migrates }
     }
 }
 

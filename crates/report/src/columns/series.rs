@@ -60,7 +60,7 @@ pub struct Row {
     /// Share of time that the die is held but its cells are idle. Indexed by die.
     pub die_held: Vec<f64>,
     /// Pages read, by [`ReadCause`].
-    pub pages_read: [u64; 5],
+    pub pages_read: [u64; ReadCause::ALL.len()],
     /// Pages programmed, by [`ProgramCause`].
     pub pages_programmed: [u64; ProgramCause::ALL.len()],
     /// Blocks erased.
@@ -187,14 +187,7 @@ impl Row {
         visitor.numbers("channel_command", &mut self.channel_command)?;
         visitor.numbers("die_cell", &mut self.die_cell)?;
         visitor.numbers("die_held", &mut self.die_held)?;
-        let causes = [
-            (ReadCause::Host, "host"),
-            (ReadCause::Gc, "gc"),
-            (ReadCause::Rmw, "rmw"),
-            (ReadCause::Map, "map"),
-            (ReadCause::Merge, "merge"),
-        ];
-        for (cause, name) in causes {
+        for (cause, name) in ReadCause::ALL {
             visitor.whole(&["pages_read_", name], &mut self.pages_read[cause as usize])?;
         }
         for (cause, name) in ProgramCause::ALL {
@@ -480,7 +473,7 @@ mod tests {
         let page = include_str!("../../../../docs/reference/series.md");
         let families = [
             ("O_", Operation::ALL.map(|operation| operation.name()).to_vec()),
-            ("pages_read_C", ["host", "gc", "rmw", "map", "merge"].to_vec()),
+            ("pages_read_C", ReadCause::ALL.map(|(_, name)| name).to_vec()),
             ("pages_programmed_C", ProgramCause::ALL.map(|(_, name)| name).to_vec()),
         ];
         for Field { name, .. } in fields() {

@@ -62,6 +62,7 @@ fn pages(summary: &Summary) -> Option<Figure> {
     let causes = [
         ("host", [programs.host, reads.host]),
         ("garbage collection", [programs.gc, reads.gc]),
+        ("wear leveling", [programs.wear, reads.wear]),
         ("summaries", [programs.summary, 0]),
         ("padding", [programs.padding, 0]),
         ("read-modify-write", [0, reads.rmw]),

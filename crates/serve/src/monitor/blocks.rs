@@ -5,6 +5,7 @@
 //! blocks.
 
 use floatgate_core::ftl::space::{Block, BlockState, Role};
+use floatgate_core::metrics::counters::CopyCause;
 use serde::{Deserialize, Serialize};
 
 /// Maximum number of cells.
@@ -39,7 +40,7 @@ pub struct BlockMap {
     /// Percentage of free blocks.
     pub free: Vec<u8>,
     /// Sum of 1 if a block is being written, 2 if garbage collection is working on a block, 4 if a block was erased
-    /// since the last block map, and 8 if a block holds a part of the map.
+    /// since the last block map, 8 if a block holds a part of the map, and 16 if wear leveling is migrating a block.
     pub marks: Vec<u8>,
 }
 
@@ -116,6 +117,7 @@ impl Painter {
             cell.erases += u64::from(block.erases);
             cell.marks |= match block.state {
                 BlockState::Open | BlockState::Logical => 1,
+                BlockState::Victim if block.moved_for == CopyCause::Wear => 2 + 16,
                 BlockState::Victim | BlockState::AwaitingErase => 2,
                 BlockState::Free | BlockState::Closed | BlockState::Failed | BlockState::Bad => 0,
             };

@@ -9,7 +9,7 @@ use crate::ftl::mapping::PageMap;
 use crate::ftl::mover::Evacuation;
 use crate::ftl::mover::copy::CopySource;
 use crate::ftl::space::{Claim, FrontierId, InHand, Role};
-use crate::metrics::counters::{CopyCause, ProgramCause, ReadCause};
+use crate::metrics::counters::CopyCause;
 use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn};
 
 impl Ftl {
@@ -82,7 +82,7 @@ impl Ftl {
         let mut moving = Evacuation::with_memory(std::mem::take(&mut self.copies));
         moving.start(self, victim);
         if let Some(read) = moving.read(self, u32::MAX) {
-            self.note_read(ReadCause::Gc, read.pages * self.shape.pages_per_unit);
+            self.note_read(self.blocks.cause_of_read(victim), read.pages * self.shape.pages_per_unit);
             self.blocks.invalidate_all(victim);
             self.blocks.release_from(victim, read.units);
         }
@@ -113,7 +113,8 @@ impl Ftl {
         let per_page = self.shape.units_per_page;
         let pages_before = |unit: u32| per_page.divide(unit + per_page.divisor() - 1);
         let pages = pages_before(first.0 + count) - pages_before(first.0);
-        self.counters.pages_programmed[ProgramCause::Gc as usize] += u64::from(pages * self.shape.pages_per_unit);
+        let cause_of_program = self.blocks.cause_of_copy(self.blocks.block_of(run[0].from));
+        self.counters.pages_programmed[cause_of_program as usize] += u64::from(pages * self.shape.pages_per_unit);
         self.counters.units_programmed += u64::from(count);
         self.note_run(run, first, cause);
         if self.blocks.levels_wear() {

@@ -8,7 +8,7 @@
 use super::region::RegionId;
 use super::{BlockState, FrontierId, LOOK_AHEAD, RegionView, Role, Space};
 use crate::ftl::gc::wear::WearPolicy;
-use crate::metrics::counters::CopyCause;
+use crate::metrics::counters::{CopyCause, ProgramCause, ReadCause};
 use crate::sim::id::{BlockId, PlaneId, Ppn};
 
 impl Space {
@@ -151,6 +151,18 @@ impl Space {
     #[inline]
     pub fn is_cold(&self, victim: BlockId) -> bool {
         self.wear.is_some() && self.block(victim).moved_for == CopyCause::Wear
+    }
+
+    /// Returns the cause of a program with units of a victim.
+    #[inline]
+    pub fn cause_of_copy(&self, victim: BlockId) -> ProgramCause {
+        if self.is_cold(victim) { ProgramCause::Wear } else { ProgramCause::Gc }
+    }
+
+    /// Returns the cause of a read of a victim's units.
+    #[inline]
+    pub fn cause_of_read(&self, victim: BlockId) -> ReadCause {
+        if self.is_cold(victim) { ReadCause::Wear } else { ReadCause::Gc }
     }
 
     /// Notes that units were moved from one block to another.

@@ -259,6 +259,7 @@ impl Flash {
             programs_by_cause: ProgramCauses {
                 host: programs(ProgramCause::Host),
                 gc: programs(ProgramCause::Gc),
+                wear: programs(ProgramCause::Wear),
                 summary: programs(ProgramCause::Summary),
                 padding: programs(ProgramCause::Padding),
                 waste_copyback: programs(ProgramCause::WasteCopyback),
@@ -271,6 +272,7 @@ impl Flash {
             reads_by_cause: ReadCauses {
                 host: reads(ReadCause::Host),
                 gc: reads(ReadCause::Gc),
+                wear: reads(ReadCause::Wear),
                 rmw: reads(ReadCause::Rmw),
                 map: reads(ReadCause::Map),
                 merge: reads(ReadCause::Merge),

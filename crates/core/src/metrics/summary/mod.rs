@@ -372,6 +372,9 @@ pub struct ProgramCauses {
     pub host: u64,
     /// Data moved by garbage collection.
     pub gc: u64,
+    /// Data of cold blocks, migrated by wear leveling (`config.gc.wear`).
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub wear: u64,
     /// Summaries of blocks.
     pub summary: u64,
     /// Padding: whole pages at the end of a wordline. Padding inside pages is not included, but counts in
@@ -404,6 +407,9 @@ pub struct ReadCauses {
     pub host: u64,
     /// Valid data that garbage collection moves.
     pub gc: u64,
+    /// Data of cold blocks that wear leveling migrates (`config.gc.wear`).
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub wear: u64,
     /// Data that partial writes keep (read-modify-write).
     pub rmw: u64,
     /// Translation pages.

@@ -76,6 +76,8 @@ pub struct Operation {
     pub tag: u64,
     /// Physical page, or block of an erase. For observers.
     pub ppn: u32,
+    /// True for a migration of wear leveling. For observers.
+    pub migrates: bool,
 }
 
 /// An empty operation.
@@ -95,6 +97,7 @@ impl Default for Operation {
             program: Time::ZERO,
             tag: u64::MAX,
             ppn: 0,
+            migrates: false,
         }
     }
 }
