@@ -7,6 +7,7 @@ use crate::device::Device;
 use crate::external::Fault;
 use crate::metrics::attribution::Breakdown;
 use crate::metrics::bounds::OverBound;
+use crate::metrics::collections::PackageCollections;
 use crate::metrics::counters::{ClassCounts, Counters};
 use crate::metrics::profile::Profile;
 use crate::metrics::results::Results;
@@ -146,6 +147,8 @@ pub struct Outcome {
     pub dies: Vec<DieTime>,
     /// Busy time of each LUN in the measured part. Empty if operations cannot overlap.
     pub luns: Vec<Time>,
+    /// Collections of blocks in the measured time, indexed by package.
+    pub packages: Vec<PackageCollections>,
     /// Work of the controller in the measured part.
     pub controller: ControllerWork,
     /// Samples of each member of an array: at the start of the measured part, and at its last completion.
@@ -173,6 +176,7 @@ impl Outcome {
                 .collect(),
             dies: spent(&first.dies, &last.dies).map(|[cell, register_held]| DieTime { cell, register_held }).collect(),
             luns: last.luns.iter().zip(&first.luns).map(|(last, first)| since(*last, *first)).collect(),
+            packages: last.packages.iter().zip(&first.packages).map(|(last, first)| last.since(first)).collect(),
             controller: ControllerWork {
                 buffer: last.buffer.since(&first.buffer),
                 volatile_units: last.volatile_units,
@@ -211,6 +215,7 @@ impl Outcome {
             channels: &self.channels,
             dies: &self.dies,
             luns: &self.luns,
+            packages: &self.packages,
             controller: &self.controller,
             erases,
             faults,

@@ -1,13 +1,15 @@
-//! Agrawal et al., "Design tradeoffs for SSD performance", USENIX ATC 2008, Table 3: latency and rate of 8 packages.
+//! Agrawal et al., "Design tradeoffs for SSD performance", USENIX ATC 2008, Table 3: latency and rate of 8 packages,
+//! and Table 5: time of a collection.
 //!
 //! Eight streams with one outstanding request each. Each stream uses one package, which has a channel of its own.
-//! Table 1: page read 25 us, program 200 us. A page of 4096 + 128 bytes takes 4224 x 25 ns = 105.6 us on the bus. No
-//! garbage collection runs.
+//! Table 1: page read 25 us, program 200 us. A page of 4096 + 128 bytes takes 4224 x 25 ns = 105.6 us on the bus.
 
 mod common;
 
 use common::{Load, assert_close};
 use floatgate_core::device::Device;
+use floatgate_core::metrics::collections::PackageCollections;
+use floatgate_core::metrics::series::Sample;
 use floatgate_core::run::{NoWatcher, Outcome, run};
 use floatgate_core::sim::request::{Operation, Request};
 use floatgate_core::sim::source::Source;
@@ -81,4 +83,45 @@ fn writes_with_summaries_take_309_us_at_25_898_a_second() {
     assert_close("latency, Table 3", latency.mean_us(), 309.0, 0.005);
     assert_close("rate, closed form", common::rate(&outcome), 8e6 / closed_form, 2e-4);
     assert_close("rate, Table 3", common::rate(&outcome), 25_898.0, 0.005);
+}
+
+/// Eight units are written in turn, one of them in each block and the other two in all blocks. The seventh block is
+/// opened by a write, which takes 305.6 us. The victim, with one valid page, is read, programmed and erased after it.
+#[test]
+fn a_collection_takes_the_copies_of_its_valid_pages_and_the_erase() {
+    let overrides = |copy_back: &str| {
+        let geometry = ["channels=1", "chips=1", "planes=1", "blocks=12", "pages=3", "spare_size=128B"];
+        let mut all: Vec<String> = geometry.iter().map(|key| format!("geometry.{key}")).collect();
+        let more = [
+            "bus.transfer_spare=true",
+            "capacity={ logical = \"32KiB\" }",
+            "gc.soft_threshold=5",
+            "gc.frontiers=single",
+        ];
+        all.extend(more.map(str::to_owned));
+        all.push(format!("nand.advanced.copy_back={copy_back}"));
+        all
+    };
+    let time = |copy_back: &str| {
+        let mut device = common::device(&overrides(copy_back));
+        let write = |device: &mut Device, unit: u64| {
+            let request = common::units(device, Operation::Write, unit, 1);
+            common::submit(device, device.now(), request);
+            common::drain(device);
+        };
+        (0..6).for_each(|block| [0, 2 + block, 1].into_iter().for_each(|unit| write(&mut device, unit)));
+        assert_eq!(device.ftl().counters.victims, 0);
+        write(&mut device, 0);
+        let counters = &device.ftl().counters;
+        assert_eq!((counters.victims, counters.victim_valid_units, counters.blocks_erased), (1, 1, 1));
+        let mut sample = Sample::default();
+        device.sample(device.now(), &mut sample);
+        assert_eq!(sample.packages.len(), 1);
+        sample.packages[0]
+    };
+    let (read, page, program, erase) = (25_000_000, 105_600_000, 200_000_000, 1_500_000_000);
+    let collected = |time| PackageCollections { ended: 1, time };
+    assert_eq!(time("off"), collected(page + program + read + 2 * page + program + erase));
+    // The page and its destination are the second of their blocks, so that copy-back may move it.
+    assert_eq!(time("wise"), collected(page + program + read + program + erase));
 }

@@ -3,16 +3,17 @@
 //! CPU seconds of this process are measured, not wall time, so other load on the machine changes them by only a few
 //! percent. Each case runs at least three times, alternating with the cases that it is compared with. The best run
 //! counts, because disturbances only make a run slower. Arguments after `--` are names of cases (`functional`,
-//! `preconditioning`, `timed`, `attribution`, `controller`, `advanced`, `scaling`). Without any, all cases run.
+//! `preconditioning`, `lifetime`, `timed`, `attribution`, `controller`, `advanced`, `scaling`). Without any, all cases run.
 
 mod bare;
 
 use floatgate_core::config::{self, DeviceConfig};
 use floatgate_core::device::{Device, Options};
+use floatgate_core::lifetime::{Repeated, Until, live};
 use floatgate_core::metrics::counters::Counters;
 use floatgate_core::precondition::{Precondition, precondition, precondition_with};
 use floatgate_core::run::{NoWatcher, run};
-use floatgate_core::sim::source::Source;
+use floatgate_core::sim::source::{Source, SourceError};
 use floatgate_workload::synthetic;
 use rustix::time::{ClockId, clock_gettime};
 
@@ -125,6 +126,36 @@ fn preconditioning() {
         let counted = device.ftl().counters.since(&before);
         assert!(counted.host_units as f64 > units, "the job wrote less than the drive");
         show(what, seconds, &counted);
+    }
+}
+
+/// Job of a lifetime, and the bytes of the device.
+struct Job(&'static str, u64, Vec<Box<dyn Source>>);
+
+impl Repeated for Job {
+    fn open(&mut self, repetition: u32) -> Result<&mut [Box<dyn Source>], SourceError> {
+        let jobs = synthetic::parse(self.0, self.1, 1 + u64::from(repetition)).expect("a valid job");
+        self.2 = jobs.into_iter().map(|job| job.source).collect();
+        Ok(&mut self.2)
+    }
+}
+
+/// Measures lifetimes up to the first block that expires, with and without wear leveling.
+fn lifetime() {
+    for wear in ["none", "least-erased", "static-threshold", "dual-pool", "agrawal"] {
+        let rate = best((1..=3).map(|_| {
+            let options = ["nand.endurance=30", "faults={ wear_out = \"count\" }", &format!("gc.wear={wear}")];
+            let config = config::load("bench-32g", &options.map(str::to_owned)).expect("an accepted device");
+            let mut device = Device::new(config, Options::default()).expect("a checked device");
+            bring(&mut device, Precondition::Fill);
+            let bytes = device.config().logical_bytes();
+            let mut job = Job("rw=randwrite bs=4k norandommap=1", bytes, Vec::new());
+            let (seconds, lived) = timed(|| live(&mut device, &mut job, Until::FirstExpiry, &mut |_| true));
+            let lived = lived.expect("a workload that can be repeated");
+            assert!(lived.complete, "no block expired");
+            lived.counters.pages_programmed_total() as f64 / seconds
+        }));
+        println!("lifetime, bench-32g, {wear:<16}:    {:6.1} M page programs/CPU s   (bar 20)", rate / 1e6);
     }
 }
 
@@ -341,9 +372,10 @@ fn main() {
     {
         return instructions(name);
     }
-    let cases: [(&str, fn()); 7] = [
+    let cases: [(&str, fn()); 8] = [
         ("functional", functional),
         ("preconditioning", preconditioning),
+        ("lifetime", lifetime),
         ("timed", timed_cases),
         ("attribution", attribution),
         ("controller", controller),

@@ -65,6 +65,12 @@ impl DeviceConfig {
         g.channels * g.chips * g.dies * g.planes
     }
 
+    /// Returns the number of planes in a package.
+    pub fn planes_per_package(&self) -> u32 {
+        let g = &self.geometry;
+        g.chips_per_package * g.dies * g.planes
+    }
+
     /// Returns the number of planes in a LUN, the level that takes one command at a time (`nand.concurrency`).
     pub fn planes_per_lun(&self) -> u32 {
         let g = &self.geometry;
@@ -72,7 +78,7 @@ impl DeviceConfig {
             Concurrency::Plane => 1,
             Concurrency::Die => g.planes,
             Concurrency::Command => g.dies * g.planes,
-            Concurrency::Chip => g.chips_per_package * g.dies * g.planes,
+            Concurrency::Chip => self.planes_per_package(),
         }
     }
 

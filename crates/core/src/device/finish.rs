@@ -4,7 +4,7 @@ use super::{Device, Mutant};
 use crate::durability::flash::FlashEvent;
 use crate::ftl::mapping::Location;
 use crate::ftl::mover::copy::{Copy, CopySource};
-use crate::ftl::space::{BlockState, Role};
+use crate::ftl::space::{Block, BlockState, Role};
 use crate::metrics::attribution::Part as TimePart;
 use crate::metrics::counters::CopyCause;
 use crate::sim::id::{BlockId, ExecUnitId, Lpn, LunId, Ppn, RequestId, TransactionId};
@@ -418,8 +418,11 @@ impl Device {
         let (plane, block) = (self.transactions[id].plane, self.transactions[id].block());
         self.transactions.remove(id);
         debug_assert_eq!(self.ftl.blocks.block(block).state, BlockState::AwaitingErase);
-        let (role, free_map_blocks) =
-            (self.ftl.blocks.block(block).role, self.ftl.blocks.free_blocks(plane, Role::Map));
+        let &Block { role, moved_for, .. } = self.ftl.blocks.block(block);
+        if role == Role::Data && moved_for == CopyCause::Gc && !self.ftl.shape().hooks.places {
+            self.collections.end(plane, self.now);
+        }
+        let free_map_blocks = self.ftl.blocks.free_blocks(plane, Role::Map);
         let failed = self.ftl.faults.is_some() && self.ftl.erase_fails(block);
         if failed {
             self.ftl.erase_failed(block);

@@ -124,7 +124,11 @@ impl Device {
         // On a read-only device, data stay at their addresses.
         while !self.ftl.is_read_only() {
             let class = self.gc_class(plane);
+            let victims = self.ftl.counters.victims;
             let step = self.jobs[plane].next_step(&mut self.ftl, plane);
+            for _ in victims..self.ftl.counters.victims {
+                self.collections.start(plane, self.now);
+            }
             // An idle job may be needed again by the tasks of this step.
             self.jobs[plane].busy = step != Step::Rest;
             if self.ftl.shape().hooks.entries {

@@ -43,6 +43,7 @@ use crate::ftl::space::Role;
 use crate::host::cores::Work;
 use crate::host::interface::HostInterface;
 use crate::metrics::attribution::Breakdown;
+use crate::metrics::collections::Collections;
 use crate::nand::array::Array;
 use crate::nand::busy_time::BusyAccounting;
 use crate::observe::Observers;
@@ -116,6 +117,8 @@ pub struct Device {
     /// Write buffer, if the device has one.
     buffer: Option<Box<Buffer>>,
     jobs: Table<PlaneId, Job>,
+    /// Number and duration of collections.
+    collections: Collections,
     /// The journal and the checkpoint, if the device has either or was recovered.
     durability: Option<Box<Durability>>,
     /// Observers of requests and transactions, if there are any.
@@ -165,6 +168,7 @@ impl Device {
                 .map(Box::new),
             dispatch,
             jobs: Table::new(planes, Job::new(choices_take_time)),
+            collections: Collections::new(planes, config.planes_per_package()),
             durability: durability.map(Box::new),
             observers: Observers::new(&config, options.attribution, options.verify).map(Box::new),
             tasks: Tasks::new(defect),

@@ -33,6 +33,7 @@ impl Device {
         into.cores = self.core_times(at);
         self.array.time_until(at, &mut into.channels, &mut into.dies);
         self.array.busy_until(at, &mut into.luns);
+        self.collections.until(at, &mut into.packages);
     }
 
     /// Returns `true` if a probe, the busy-time accounting or the scheduler observes queued operations. There is one

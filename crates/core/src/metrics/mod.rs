@@ -2,6 +2,7 @@
 
 pub mod attribution;
 pub mod bounds;
+pub mod collections;
 pub mod counters;
 pub mod latency;
 pub mod profile;

@@ -8,6 +8,7 @@ use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
 use super::attribution::{Breakdown, Part};
+use super::collections::PackageCollections;
 use super::counters::{BufferCounts, ClassCounts, Counters};
 use crate::nand::parallel::Parallel;
 use crate::sim::request::{Completion, Operation, Status};
@@ -29,6 +30,8 @@ pub struct Sample {
     pub dies: Vec<[i64; 2]>,
     /// Times of cells or transfers in picoseconds, indexed by LUN; empty if operations cannot overlap.
     pub luns: Vec<i64>,
+    /// Collections of blocks, indexed by package.
+    pub packages: Vec<PackageCollections>,
     /// Counters by data class; empty if classes are not distinguished.
     pub classes: Vec<ClassCounts>,
     /// Smallest number of free blocks in a plane.
@@ -57,7 +60,7 @@ pub struct Sample {
 
 impl Sample {
     /// Adds the sample of another SSD at the same time, such as of a member of an array. Lists per channel, die, LUN,
-    /// class and core are appended.
+    /// package, class and core are appended.
     pub fn add(&mut self, other: &Sample) {
         let first = self.channels.is_empty();
         self.at = other.at;
@@ -66,6 +69,7 @@ impl Sample {
         self.channels.extend_from_slice(&other.channels);
         self.dies.extend_from_slice(&other.dies);
         self.luns.extend_from_slice(&other.luns);
+        self.packages.extend_from_slice(&other.packages);
         self.classes.extend_from_slice(&other.classes);
         self.free_blocks_min =
             if first { other.free_blocks_min } else { self.free_blocks_min.min(other.free_blocks_min) };

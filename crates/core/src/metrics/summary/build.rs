@@ -62,7 +62,7 @@ impl Summary {
                 counters.host_bytes.saturating_sub(counters.bytes_unwritten),
             ),
             map_cache: MapCache::new(&counters.map),
-            gc: Gc::new(config, counters),
+            gc: Gc::new(measurement),
             temperature: measurement.classes.iter().map(UnitClass::new).collect(),
             wear: Wear::new(config, &measurement.erases),
             utilization: Utilization::new(measurement),
@@ -319,12 +319,21 @@ impl UnitClass {
 }
 
 impl Gc {
-    fn new(config: &DeviceConfig, counters: &Counters) -> Gc {
+    fn new(measurement: &Measurement) -> Gc {
+        let Measurement { config, counters, packages, .. } = *measurement;
         let units = counters.victims * u64::from(config.data_units_per_block());
         let moved = counters.units_moved() * u64::from(config.pages_per_unit());
         let [gc, wear, failed_block, merge] = counters.moved;
         let [switch, partial, full] = counters.merges;
+        let ended: u64 = packages.iter().map(|package| package.ended).sum();
+        let time: i64 = packages.iter().map(|package| package.time).sum();
         Gc {
+            collection_us: (ended > 0).then(|| time as f64 / ended as f64 / 1e6),
+            collected_per_package: PerPackage {
+                mean: ratio(ended, packages.len() as u64),
+                min: packages.iter().map(|package| package.ended).min(),
+                max: packages.iter().map(|package| package.ended).max(),
+            },
             victims: counters.victims,
             pages_moved: moved as f64 / f64::from(config.units_per_page()),
             efficiency: ratio(units.saturating_sub(counters.victim_valid_units), units),

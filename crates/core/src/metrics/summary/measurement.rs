@@ -3,6 +3,7 @@
 use super::FaultState;
 use crate::config::DeviceConfig;
 use crate::metrics::bounds::Work;
+use crate::metrics::collections::PackageCollections;
 use crate::metrics::counters::{BufferCounts, ClassCounts, Counters};
 use crate::metrics::profile::Profile;
 use crate::metrics::results::Results;
@@ -51,6 +52,8 @@ pub struct Measurement<'a> {
     pub dies: &'a [DieTime],
     /// Time for which each LUN worked; empty if operations cannot overlap.
     pub luns: &'a [Time],
+    /// Collections of blocks, indexed by package.
+    pub packages: &'a [PackageCollections],
     /// Work of the controller.
     pub controller: &'a ControllerWork,
     /// Erases since the device was new, indexed by block.

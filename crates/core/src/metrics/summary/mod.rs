@@ -467,6 +467,13 @@ pub struct Gc {
     /// Mean number of free blocks of the plane when a victim was chosen in it, including blocks that await or undergo
     /// an erase; null without victims.
     pub free_blocks: Option<f64>,
+    /// Mean time from the choice of a victim to the end of its erase, in microseconds; null if no erase has ended. It
+    /// includes waits for the die and the channel, and for the host's operations in between.
+    #[serde(default)]
+    pub collection_us: Option<f64>,
+    /// Number of victims in each package whose erase has ended.
+    #[serde(default)]
+    pub collected_per_package: PerPackage,
     /// Number of wasted copies: the host overwrote the unit while its copy was being programmed.
     pub wasted_copies: u64,
     /// Number of cold blocks whose data wear leveling moved into worn blocks (`config.gc.wear`).
@@ -474,6 +481,17 @@ pub struct Gc {
     pub migrations: u64,
     /// Merges of the two blocks of a logical block (`config.mapping.scheme = "block"`).
     pub merges: Merges,
+}
+
+/// A number for each package of the device. All values are null if it was not counted.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PerPackage {
+    /// Mean of all packages.
+    pub mean: Option<f64>,
+    /// Minimum of all packages.
+    pub min: Option<u64>,
+    /// Maximum of all packages.
+    pub max: Option<u64>,
 }
 
 /// Mapping units moved, by cause.
