@@ -56,6 +56,58 @@ fn with_channel_scope_the_address_determines_only_the_channel() {
 }
 
 #[test]
+fn each_pool_takes_the_pages_that_the_address_assigns_to_it() {
+    // Two channels of four chips, two of which form a package that takes one command at a time. S2 varies the channel
+    // first, then chip, die and plane. The pools that hold pages 0 and 1, and the page after which they repeat.
+    let shape = ["geometry.chips=4", "geometry.chips_per_package=2", "nand.concurrency=chip"];
+    for (scope, planes, repeats) in [
+        ("\"plane\"", 1, 32),
+        ("\"die\"", 2, 16),
+        ("\"chip\"", 4, 8),
+        ("\"package\"", 8, 4),
+        ("\"channel\"", 16, 2),
+        ("{ channels = 1 }", 16, 2),
+    ] {
+        let allocation = format!("allocation={{ dynamic = {{ scope = {scope} }} }}");
+        for advanced in [&[][..], &["nand.advanced.interleave=true", "nand.advanced.multi_plane_program=wise"]] {
+            let set = [&shape[..], &[&allocation], advanced].concat();
+            let lpns: Vec<u32> = (0..32).chain((0..8).map(|index| index * repeats)).collect();
+            let pools: Vec<u32> = planes_of_writes(&set, &lpns[..32]).iter().map(|plane| plane / planes).collect();
+            let of = |lpn: u32| pools[lpn as usize];
+            assert!((0..32).all(|lpn| of(lpn) == of(lpn % repeats)), "{scope}: {pools:?}");
+            assert_eq!((of(0), of(1)), (0, 32 / planes / 2), "{scope}: {pools:?}");
+            let first = planes_of_writes(&set, &lpns[32..]);
+            let mut used = first.clone();
+            used.sort_unstable();
+            used.dedup();
+            assert!(first.iter().all(|plane| plane / planes == 0), "{scope}: {first:?}");
+            assert_eq!(used.len() as u32, planes.min(8), "{scope}: not all planes of the pool are used: {first:?}");
+        }
+    }
+}
+
+/// A pool of one plane leaves no choice, so each write of an idle device takes the time of static allocation.
+#[test]
+fn pools_of_planes_are_static_allocation() {
+    let shape = ["nand.concurrency=die", "geometry.blocks=16", "capacity.spare=0.4"];
+    let completions = |allocation: &str| {
+        let mut device = machine(&[&shape[..], &[allocation]].concat());
+        let mut rng = floatgate_core::sim::rng::Rng::new(3, "writes");
+        let mut ends = Vec::new();
+        for _ in 0..12_000 {
+            let lpn = rng.below(device.config().logical_units());
+            let (now, request) = (device.now(), units(&device, Write, lpn, 1));
+            submit(&mut device, now, request);
+            ends.extend(drain(&mut device).iter().map(|done| done.finish));
+        }
+        (ends, device.ftl().counters.blocks_erased)
+    };
+    let pooled = completions("allocation={ dynamic = { scope = \"plane\", order = \"s4\" } }");
+    assert!(pooled.1 > 0, "no garbage was collected");
+    assert_eq!(pooled, completions("allocation={ static = { order = \"s4\" } }"));
+}
+
+#[test]
 fn functional_writes_use_the_channel_of_the_address() {
     // The units of a page go to the same channel.
     let paged = ["geometry.page_size=8KiB", "geometry.mapping_unit=4KiB"];

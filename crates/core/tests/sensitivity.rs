@@ -83,6 +83,17 @@ const TLC: [&str; 6] = [
 /// The device of `TLC` with its map in SLC mode.
 const IN_SLC_MODE: [&str; 7] = [TLC[0], TLC[1], TLC[2], TLC[3], TLC[4], TLC[5], "mapping.scheme.dftl.cells=slc"];
 
+/// A device with several of every level, and all sizes of pools.
+const LEVELS: [&str; 6] = [
+    "geometry.channels=4",
+    "geometry.chips=4",
+    "geometry.chips_per_package=2",
+    "geometry.dies=2",
+    "geometry.pages=8",
+    "allocation=dynamic",
+];
+const POOLS: [&str; 7] = ["plane", "die", "chip", "package", "channel", "{ channels = 2 }", "device"];
+
 #[rustfmt::skip]
 const CASES: &[Case] = &[
     ("geometry.channels", &[], READS, &["-", "4"]),
@@ -140,7 +151,8 @@ const CASES: &[Case] = &[
     ("allocation.static.order", &[], STREAM, &["-", "s1", "s3"]),
     ("allocation.dynamic.order", &[], STREAM, &["s2", "s1"]),
     ("allocation.dynamic.tie", &[], SKEWED, &["turn", "erases"]),
-    ("allocation.dynamic.scope", &[], MIX, &["device", "channel"]),
+    ("allocation.dynamic.scope", &LEVELS, MIX, &POOLS),
+    ("allocation.dynamic.scope.channels", &LEVELS, MIX, &["1", "2", "4"]),
     ("temperature", &[], SKEWED, ALL),
     ("temperature.two-level-lru.hot", &[], SKEWED, &["0.05", "0.2"]),
     ("temperature.two-level-lru.candidates", &[], SKEWED, &["0.05", "0.2"]),

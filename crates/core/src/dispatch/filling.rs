@@ -62,7 +62,7 @@ impl Filling {
         let stages = (places * config.temperature.classes()) as usize;
         let per_program = config.units_per_program();
         // All units of a program unit hold a slot at the same time.
-        let planes = if pools.is_some() { merging.planes_per_program() } else { 1 };
+        let planes = pools.map_or(1, |pools| merging.planes_per_program().min(config.total_planes() / pools));
         let planes = planes.min(config.controller.write_slots / per_program).max(1);
         (timeout > Time::ZERO).then(|| Filling {
             timeout,

@@ -12,10 +12,11 @@ use crate::sim::id::{ExecUnitId, LunId, PlaneId, Ppn, TransactionId};
 use crate::work::{Kind, Transaction, Transactions};
 
 impl Dispatch {
-    /// Returns `true` if anything waits with `rank` for a LUN, or in the pool of its plane.
+    /// Returns `true` if anything waits with `rank` for a LUN, or in the pool of its plane. If a LUN has several pools,
+    /// writes of other pools may join, too.
     #[inline(always)]
     pub(super) fn others_wait(&self, lun: LunId, plane: PlaneId, rank: u8) -> bool {
-        self.waiting.any(lun, rank) || self.first_of_pool(plane) != TransactionId::NONE
+        self.waiting.any(lun, rank) || self.first_of_pool(plane) != TransactionId::NONE || self.pool.splits_luns
     }
 }
 
@@ -254,12 +255,15 @@ pub(super) fn level(b: &mut impl Binder, lead: TransactionId, rank: u8) {
     }
     let (merging, own) = (dispatch.merging, transactions[lead].plane);
     let Some((block, page)) = b.next_write(own, transactions[lead].temperature) else { return };
-    let mut in_pool = dispatch.pool_count(transactions, own, merging.group.divisor() * dispatch.units_per_program);
+    let most = merging.group.divisor() * dispatch.units_per_program;
+    let mut in_pool = dispatch.pool_count(transactions, own, most);
+    let shares_pool = |plane| dispatch.dynamic && dispatch.pool.of_plane[plane] == dispatch.pool.of_plane[own];
     let mut chosen = 0u64;
     let mut highest = page;
     for plane in merging.others_of(own) {
         let id = first_in(view, plane, rank);
-        let from_pool = id.is_none() && in_pool > 0 && pool_waits_for(b, plane, rank);
+        let is_shared = shares_pool(plane);
+        let from_pool = id.is_none() && (in_pool > 0 || !is_shared) && pool_waits_for(b, plane, rank);
         let writes = id.is_some() && transactions[id].kind == Kind::Write;
         if !(from_pool || writes) || !b.takes(plane, id) {
             continue;
@@ -268,7 +272,7 @@ pub(super) fn level(b: &mut impl Binder, lead: TransactionId, rank: u8) {
         if merging.strict && other_block != block {
             continue;
         }
-        if from_pool {
+        if from_pool && is_shared {
             in_pool = in_pool.saturating_sub(dispatch.units_per_program);
         }
         chosen |= 1 << merging.place_in_group(plane);

@@ -1,12 +1,12 @@
-//! Selection of the next transaction of a LUN: by rank and age, from its own queues or from its pool.
+//! Selection of the next transaction of a LUN: by rank and age, from its own queues or from its pools.
 //!
 //! A scheduler that picks transactions chooses instead (`pick.rs`).
 
 use super::pick::pick;
-use super::pooled::{choose_plane, has_ready_plane};
+use super::pooled::{choose_plane, has_ready_plane, pool_before};
 use super::{Binder, Dispatch, Parts, View};
 use crate::scheduler::RANKS;
-use crate::sim::id::{LunId, PlaneId, TransactionId};
+use crate::sim::id::{LunId, TransactionId};
 use crate::work::Class;
 
 impl Dispatch {
@@ -53,12 +53,11 @@ pub(super) fn take_next(b: &mut impl Binder, lun: LunId, rank: u8, id: Transacti
     dispatch.waiting.pop(lun, transactions[id].plane, rank, transactions);
 }
 
-/// Removes `id`, the next transaction of a LUN, from its queue. A write of the pool is assigned to a plane of the LUN.
+/// Removes `id`, the next transaction of a LUN, from its queue. A write of a pool is assigned to a plane of the LUN.
 #[inline(never)]
 fn take_chosen(b: &mut impl Binder, lun: LunId, rank: u8, id: TransactionId) {
-    let View { dispatch, array, .. } = b.view();
-    if id == dispatch.first_of_pool(PlaneId(array.planes_of(lun).start)) {
-        let plane = choose_plane(b, lun);
+    if let Some(pool) = pool_before(b.view(), lun, id) {
+        let plane = choose_plane(b, lun, pool);
         let Parts { dispatch, transactions, .. } = b.parts();
         dispatch.take_from_pool(transactions, plane);
         b.took(plane);
@@ -68,7 +67,7 @@ fn take_chosen(b: &mut impl Binder, lun: LunId, rank: u8, id: TransactionId) {
     }
 }
 
-/// Returns the first transaction of `lun` by rank, then by age, with its rank. Considers its own queues and its pool.
+/// Returns the first transaction of `lun` by rank, then by age, with its rank. Considers its own queues and its pools.
 #[inline(always)]
 pub(crate) fn first_for(b: &impl Binder, lun: LunId) -> Option<(u8, TransactionId)> {
     let dispatch = b.view().dispatch;
@@ -91,16 +90,19 @@ fn first_with_pool(b: &impl Binder, lun: LunId) -> Option<(u8, TransactionId)> {
     or_of_pool(b, lun, rank, own)
 }
 
-/// Returns `own`, unless it is `NONE` or the first write of the pool of `lun` comes first by rank and age.
-fn or_of_pool(b: &impl Binder, lun: LunId, rank: u8, own: TransactionId) -> Option<(u8, TransactionId)> {
+/// Returns `next`, unless it is `NONE` or the first write of a pool of `lun` comes first by rank and age.
+fn or_of_pool(b: &impl Binder, lun: LunId, mut rank: u8, mut next: TransactionId) -> Option<(u8, TransactionId)> {
     let View { dispatch, transactions, array, .. } = b.view();
-    let (pooled, id) = (dispatch.rank_of_writes(), dispatch.first_of_pool(PlaneId(array.planes_of(lun).start)));
+    let pooled = dispatch.rank_of_writes();
     let turn = |rank: u8, id: TransactionId| (rank, transactions[id].order);
-    let is_earlier = id.is_some() && (own.is_none() || turn(pooled, id) < turn(rank, own));
-    if is_earlier && has_ready_plane(b, lun) {
-        return Some((pooled, id));
+    for pool in dispatch.pool.of_lun(array, lun) {
+        let id = dispatch.pool.lines[pool as usize].first();
+        let is_earlier = id.is_some() && (next.is_none() || turn(pooled, id) < turn(rank, next));
+        if is_earlier && has_ready_plane(b, lun, pool) {
+            (rank, next) = (pooled, id);
+        }
     }
-    own.is_some().then_some((rank, own))
+    next.is_some().then_some((rank, next))
 }
 
 /// Returns the next transaction of `lun` with its rank, if there is a pool or a scheduler that picks transactions.

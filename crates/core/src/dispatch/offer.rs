@@ -26,7 +26,7 @@ pub(crate) fn offer_pool(b: &mut impl Binder, pool: u32) {
         find_idle_planes(b);
         if let Some(plane) = b.choose(pool) {
             let lun = b.view().array.lun_of(plane);
-            offer(b, lun);
+            offer(b, lun, pool);
             return b.parts().tasks.push(Task::Offer(pool));
         }
     }
@@ -65,12 +65,16 @@ fn deal_pool(b: &mut impl Binder, pool: u32) {
     b.parts().dispatch.pool.dealt.clear();
     while !b.view().dispatch.pool.lines[pool as usize].is_empty() {
         let Some(named) = b.choose(pool) else { break };
-        let plane = in_turn(b, named);
+        let plane = in_turn(b, pool, named);
         deal(b, pool, named, plane);
         let dispatch = b.view().dispatch;
         if dispatch.filling.is_some() {
             let together = dispatch.merging.planes_together(plane);
-            together.filter(|&other| other != plane).for_each(|other| deal(b, pool, other, other));
+            for other in together.filter(|&other| other != plane) {
+                if b.view().dispatch.pool.of_plane[other] == pool {
+                    deal(b, pool, other, other);
+                }
+            }
         }
     }
     if b.view().dispatch.pool.dealt.is_empty() {
@@ -110,22 +114,25 @@ fn deal(b: &mut impl Binder, pool: u32, named: PlaneId, plane: PlaneId) {
     dispatch.pool.dealt.push(plane);
 }
 
-/// Returns the plane that takes the writes of `named`, the next plane in the order. On each LUN, the least recently
-/// used plane comes first, and the others follow with the distances that they have in the order.
+/// Returns the plane that takes the writes of `named`, the next plane of a pool in the order. Among the planes of each
+/// LUN in the pool, the least recently used plane comes first, and the others follow with the distances that they have
+/// in the order.
 ///
 /// The plain order would send nearly all writes to the first planes, since a LUN that takes a write is not idle for its
 /// other planes. Planes that are filled unevenly have no pages at equal addresses, which could be programmed
 /// together.
-fn in_turn(b: &mut impl Binder, named: PlaneId) -> PlaneId {
+fn in_turn(b: &mut impl Binder, pool: u32, named: PlaneId) -> PlaneId {
     let View { dispatch, array, .. } = b.view();
     let lun = array.lun_of(named);
-    let planes = array.planes_of(lun);
-    let per_unit = (planes.end - planes.start) / array.units_per_lun();
-    let units = array.units_per_lun();
+    let planes = dispatch.pool.planes_in(array, lun, pool);
+    let count = planes.end - planes.start;
+    let per_unit = array.planes_of_unit(array.unit_of(named)).len() as u32;
+    let per_unit = per_unit.min(count);
+    let units = count / per_unit;
     let digits = |plane: u32| ((plane - planes.start) / per_unit, (plane - planes.start) % per_unit);
     let own = digits(named.0);
     if !dispatch.pool.dealt.iter().any(|&other| array.lun_of(other) == lun) {
-        let Some(first) = least_recently_used(b, lun) else { return named };
+        let Some(first) = least_recently_used(b, lun, pool) else { return named };
         let first = digits(first.0);
         b.parts().dispatch.pool.shifts[lun.index()] = (first.0 + units - own.0, first.1 + per_unit - own.1);
     }
@@ -175,9 +182,9 @@ fn request_for_pool(b: &mut impl Binder, pool: u32) {
     dispatch.pool.lining_up = lining_up;
 }
 
-/// Assigns the oldest write of its pool to an idle LUN.
-fn offer(b: &mut impl Binder, lun: LunId) {
-    let plane = choose_plane(b, lun);
+/// Assigns the oldest write of a pool to an idle LUN.
+fn offer(b: &mut impl Binder, lun: LunId, pool: u32) {
+    let plane = choose_plane(b, lun, pool);
     let Parts { dispatch, transactions, .. } = b.parts();
     let id = dispatch.take_from_pool(transactions, plane);
     dispatch.waiting.push(lun, plane, dispatch.rank_of_writes(), transactions, id);

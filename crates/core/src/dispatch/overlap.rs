@@ -3,7 +3,7 @@
 use super::binder::Address;
 use super::join::{bind_beside, class_of, join_at_work, join_planes_for, reads_a_page};
 use super::next::{next_for, take_next};
-use super::pooled::any_plane_is_idle;
+use super::pooled::{any_plane_is_idle, pool_before};
 use super::{Binder, Dispatch, Parts, View};
 use crate::nand::array::{self, Operation, Spot};
 use crate::nand::busy_time::Holder;
@@ -92,9 +92,10 @@ fn follows(b: &impl Binder, unit: ExecUnitId, rank: u8, id: TransactionId) -> bo
     }
     let planes = array.planes_at_work(unit);
     let lun = array.lun_of_unit(unit);
-    let is_pooled = id == dispatch.first_of_pool(PlaneId(array.planes_of_unit(unit).start));
-    let is_there = if is_pooled {
-        pool_fills(b, planes.clone())
+    let pool = pool_before(view, lun, id);
+    let is_pooled = pool.is_some();
+    let is_there = if let Some(pool) = pool {
+        dispatch.pool.of_plane[array.operation(unit).plane] == pool && pool_fills(b, planes.clone())
     } else {
         planes.clone().any(|(plane, _)| plane == transactions[id].plane)
     };
@@ -116,15 +117,18 @@ fn follows(b: &impl Binder, unit: ExecUnitId, rank: u8, id: TransactionId) -> bo
         })
 }
 
-/// Returns `true` if the pool has writes for a program in each of these planes, no idle plane takes them, and no host
-/// read has arrived for a while.
-fn pool_fills(b: &impl Binder, mut planes: impl Iterator<Item = (PlaneId, Ppn)>) -> bool {
+/// Returns `true` if the pools of these planes have writes for a program in each of them, no idle plane takes them, and
+/// no host read has arrived for a while.
+fn pool_fills(b: &impl Binder, planes: impl Iterator<Item = (PlaneId, Ppn)> + Clone) -> bool {
     let View { dispatch, transactions, now, .. } = b.view();
-    let Some((plane, _)) = planes.next() else { return false };
-    let others = planes.count() as u32;
-    let needed = (1 + others) * dispatch.units_per_program;
+    let pool_of = |plane| dispatch.pool.of_plane[plane];
+    let fills = |(plane, _)| {
+        let sharing = planes.clone().filter(|&(other, _)| pool_of(other) == pool_of(plane)).count() as u32;
+        let needed = sharing * dispatch.units_per_program;
+        dispatch.pool_count(transactions, plane, needed) == needed
+    };
     let is_quiet = now >= dispatch.overlapping.quiet_from;
-    is_quiet && !any_plane_is_idle(b) && (others == 0 || dispatch.pool_count(transactions, plane, needed) == needed)
+    is_quiet && !any_plane_is_idle(b) && (planes.clone().count() == 1 || planes.clone().all(fills))
 }
 
 /// Loads the data of the next program while the cells work for the current one.

@@ -46,10 +46,14 @@ fn show_queue(b: &impl Binder, lun: LunId, rank: Option<u8>, pooled: bool, picki
             add(last.1, rank, id, transactions[id].plane);
         });
     }
-    let of_pool = dispatch.first_of_pool(PlaneId(array.planes_of(lun).start));
     let rank = dispatch.rank_of_writes();
-    if pooled && shown(rank) && of_pool.is_some() && has_ready_plane(b, lun) {
-        add(transactions[of_pool].order, rank, of_pool, PlaneId::NONE);
+    if pooled && shown(rank) {
+        for pool in dispatch.pool.of_lun(array, lun) {
+            let id = dispatch.pool.lines[pool as usize].first();
+            if id.is_some() && has_ready_plane(b, lun, pool) {
+                add(transactions[id].order, rank, id, PlaneId::NONE);
+            }
+        }
     }
     keyed.sort_unstable_by_key(|&(key, position, _)| (key, position));
     queue.clear();

@@ -1,5 +1,7 @@
 //! Pools of dynamic allocation: writes that any plane of a pool may take, and sets of planes.
 
+use std::ops::Range;
+
 use crate::config::DeviceConfig;
 use crate::ftl::allocation::{Allocation, PlaneSet};
 use crate::nand::array::Array;
@@ -22,6 +24,8 @@ pub(crate) struct Pool {
     pub(super) planes: Vec<PlaneId>,
     /// Pool of each plane.
     pub(super) of_plane: Table<PlaneId, u32>,
+    /// True if a LUN may have planes of several pools.
+    pub(super) splits_luns: bool,
     /// Planes of idle LUNs.
     pub(super) idle: PlaneSet,
     /// Planes of each channel.
@@ -68,6 +72,7 @@ impl Pool {
             lines: vec![Fifo::default(); pools],
             positions,
             planes: in_order,
+            splits_luns: pools as u32 > array.luns(),
             of_plane,
             idle,
             of_channel,
@@ -79,6 +84,26 @@ impl Pool {
             dealt: Vec::with_capacity(planes as usize),
             lining_up: Vec::with_capacity(planes as usize),
         }
+    }
+
+    /// Returns the pools of the planes of a LUN.
+    #[inline]
+    pub(super) fn of_lun(&self, array: &Array, lun: LunId) -> Range<u32> {
+        let planes = array.planes_of(lun);
+        let first = self.of_plane[PlaneId(planes.start)];
+        let last = if self.splits_luns { self.of_plane[PlaneId(planes.end - 1)] } else { first };
+        first..last + 1
+    }
+
+    /// Returns the planes of a LUN that belong to a pool. They are consecutive.
+    pub(super) fn planes_in(&self, array: &Array, lun: LunId, pool: u32) -> Range<u32> {
+        let planes = array.planes_of(lun);
+        if !self.splits_luns {
+            return planes;
+        }
+        let has = |&plane: &u32| self.of_plane[PlaneId(plane)] == pool;
+        let first = planes.clone().find(has).unwrap_or(planes.end);
+        first..planes.rev().find(has).map_or(first, |last| last + 1)
     }
 
     /// Returns the writes of the pool of a plane.

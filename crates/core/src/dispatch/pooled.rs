@@ -143,11 +143,11 @@ impl Dispatch {
     }
 }
 
-/// Returns the plane of `lun` with room that took a write least recently. If the allocation considers erases, only
-/// planes whose next free block has the fewest erases are eligible.
-pub(super) fn least_recently_used(b: &impl Binder, lun: LunId) -> Option<PlaneId> {
+/// Returns the plane of `lun` and of a pool that has room and took a write least recently. If the allocation considers
+/// erases, only planes whose next free block has the fewest erases are eligible.
+pub(super) fn least_recently_used(b: &impl Binder, lun: LunId, pool: u32) -> Option<PlaneId> {
     let View { dispatch, array, .. } = b.view();
-    let ready = array.planes_of(lun).map(PlaneId).filter(|&plane| is_ready(b, plane));
+    let ready = dispatch.pool.planes_in(array, lun, pool).map(PlaneId).filter(|&plane| is_ready(b, plane));
     ready.min_by_key(|&plane| (b.erases_that_count(plane), dispatch.pool.used[plane]))
 }
 
@@ -157,10 +157,19 @@ pub(super) fn is_ready(b: &impl Binder, plane: PlaneId) -> bool {
     b.ready().contains(b.view().dispatch.pool.positions[plane])
 }
 
-/// Returns `true` if `lun` could take a write of its pool.
+/// Returns `true` if `lun` could take a write of a pool.
 #[inline]
-pub(super) fn has_ready_plane(b: &impl Binder, lun: LunId) -> bool {
-    b.view().array.planes_of(lun).any(|plane| is_ready(b, PlaneId(plane)))
+pub(super) fn has_ready_plane(b: &impl Binder, lun: LunId, pool: u32) -> bool {
+    let View { dispatch, array, .. } = b.view();
+    dispatch.pool.planes_in(array, lun, pool).any(|plane| is_ready(b, PlaneId(plane)))
+}
+
+/// Returns the pool of `lun` whose oldest write is `id`, if there is one.
+pub(super) fn pool_before(View { dispatch, array, .. }: View, lun: LunId, id: TransactionId) -> Option<u32> {
+    if !dispatch.dynamic {
+        return None;
+    }
+    dispatch.pool.of_lun(array, lun).find(|&pool| dispatch.pool.lines[pool as usize].first() == id)
 }
 
 /// Returns `true` if an idle LUN has a plane with room.
@@ -169,8 +178,8 @@ pub(super) fn any_plane_is_idle(b: &impl Binder) -> bool {
     b.view().dispatch.pool.idle.next_common(b.ready(), 0).is_some()
 }
 
-/// Returns a plane of `lun` with room for a write of the pool. The planes of a LUN take turns (see `offer.rs`).
-pub(super) fn choose_plane(b: &impl Binder, lun: LunId) -> PlaneId {
-    let chosen = least_recently_used(b, lun);
+/// Returns a plane of `lun` with room for a write of a pool. The planes of a LUN take turns (see `offer.rs`).
+pub(super) fn choose_plane(b: &impl Binder, lun: LunId, pool: u32) -> PlaneId {
+    let chosen = least_recently_used(b, lun, pool);
     chosen.unwrap_or_else(|| unreachable!("no plane of the LUN has room for a write of the pool"))
 }

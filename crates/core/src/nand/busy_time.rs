@@ -217,11 +217,14 @@ pub struct BusyAccounting {
     /// Sums of all LUNs of each pool of the allocation, because writes wait for the first LUN of a pool to become free.
     pools: Vec<Sums>,
     luns_per_pool: u32,
+    /// Number of pools with the same sums, because they share a LUN.
+    pools_per_lun: u32,
 }
 
 impl BusyAccounting {
     /// Creates the accounting for `luns` LUNs with `units_per_lun` execution units each. Pools have equal shares of the
-    /// LUNs. With `pools`, writes may wait for the first LUN of a pool to become free.
+    /// LUNs, or LUNs have equal numbers of pools. With `pools`, writes may wait for the first LUN of a pool to become
+    /// free.
     pub fn new(luns: u32, units_per_lun: u32, channels: u32, pools: u32) -> BusyAccounting {
         let per_channel = luns / channels;
         let channel_of = |lun: u32| ChannelId(lun / per_channel);
@@ -230,8 +233,9 @@ impl BusyAccounting {
             luns: (0..luns).map(|lun| LunTimes { channel: channel_of(lun), ..LunTimes::default() }).collect(),
             units: (0..luns * units_per_lun).map(of_unit).collect(),
             channels: Table::new(channels, ChannelTimes::default()),
-            pools: vec![Sums::default(); pools as usize],
-            luns_per_pool: luns / pools.max(1),
+            pools: vec![Sums::default(); pools.min(luns) as usize],
+            luns_per_pool: (luns / pools.max(1)).max(1),
+            pools_per_lun: pools.div_ceil(luns).max(1),
         }
     }
 
@@ -282,16 +286,16 @@ impl BusyAccounting {
         }
     }
 
-    /// Returns the pool of a LUN.
+    /// Returns the pool of a LUN, or its first one.
     fn pool_of(&self, lun: LunId) -> u32 {
-        lun.0 / self.luns_per_pool
+        lun.0 / self.luns_per_pool * self.pools_per_lun
     }
 
     /// Changes the sum of all LUNs with a holder in the pool of a LUN, if there is such a sum.
     #[inline(never)]
     fn count(&mut self, lun: LunId, holder: Holder, change: impl FnOnce(&mut Sum)) {
         let pool = self.pool_of(lun);
-        let sums = &mut self.pools[pool as usize];
+        let sums = &mut self.pools[(pool / self.pools_per_lun) as usize];
         match holder {
             Holder::Host => change(&mut sums.host),
             Holder::Channel => change(&mut sums.requesting),
@@ -362,7 +366,7 @@ impl BusyAccounting {
 
     /// Returns a reading for a transaction that waits for any LUN of a pool.
     pub fn mark_all(&self, pool: u32, now: Time) -> ReadingOfAll {
-        let sums = &self.pools[pool as usize];
+        let sums = &self.pools[(pool / self.pools_per_lun) as usize];
         ReadingOfAll { host: sums.host.at(now), requesting: sums.requesting.at(now), luns: self.luns_per_pool, pool }
     }
 }

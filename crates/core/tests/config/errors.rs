@@ -113,6 +113,10 @@ fn say_what_is_allowed_at_a_path() {
         ),
         ("nand.read=[\"25us\", \"1xs\"]", "`nand.read`: `1xs` is not a time"),
         (
+            "allocation={ dynamic = { scope = { channels = 3 } } }",
+            "allocation.dynamic: invalid `scope` { channels = 3 }: a pool must have a divisor of the 2 channels, such as 2",
+        ),
+        (
             "allocation.static.order=channel-dye",
             "`allocation.static.order`: invalid order `channel-dye`: unknown level `dye`, did you mean `die`?",
         ),

@@ -169,6 +169,23 @@ impl Case {
         Case::draw(seed, true, Scheme::Page, &[wear])
     }
 
+    /// Draws a device with pools of planes, in some cases with failures or wear leveling.
+    pub fn pooled(seed: u64) -> Case {
+        let scheme = if seed.is_multiple_of(3) { Scheme::Dftl } else { Scheme::Page };
+        let more: &[More] = match seed % 4 {
+            0 => &[faults, pools],
+            1 => &[wear, pools],
+            _ => &[pools],
+        };
+        Case::draw(seed, seed.is_multiple_of(5), scheme, more)
+    }
+
+    /// Draws a device with pools of planes and the highest capacity that is accepted.
+    pub fn full_pooled(seed: u64) -> Case {
+        let scheme = if seed.is_multiple_of(4) { Scheme::Dftl } else { Scheme::Page };
+        Case::draw(seed, true, scheme, &[pools])
+    }
+
     /// A device with its map in flash that soon becomes read-only, because 3 to 25 % of its programs fail.
     pub fn failing_map(seed: u64) -> Case {
         let mut case = Case::draw(seed, seed.is_multiple_of(5), Scheme::Dftl, &[faults]);
@@ -431,6 +448,16 @@ fn wear(rng: &mut Rng, overrides: &mut Vec<String>) {
     overrides.extend([format!("gc.wear={policy}"), "nand.endurance=1000".to_owned()]);
     let config = device_config(overrides);
     overrides.push(format!("geometry.blocks={}", config.geometry.blocks + 4));
+}
+
+/// Draws pools of planes.
+fn pools(rng: &mut Rng, overrides: &mut Vec<String>) {
+    let channels = device_config(overrides).geometry.channels;
+    let all = format!("{{ channels = {channels} }}");
+    let scopes =
+        ["\"plane\"", "\"die\"", "\"chip\"", "\"package\"", "\"channel\"", "{ channels = 1 }", &all, "\"device\""];
+    let (order, scope, tie) = (pick(rng, &ORDERS), pick(rng, &scopes), pick(rng, &["turn", "turn", "erases"]));
+    overrides.push(format!("allocation={{ dynamic = {{ order = \"{order}\", scope = {scope}, tie = \"{tie}\" }} }}"));
 }
 
 /// Draws failure rates: none, low ones, or such that the device soon becomes read-only.

@@ -78,6 +78,11 @@ fn accepted_devices_that_level_wear_complete_ten_drive_writes() {
 }
 
 #[test]
+fn accepted_devices_with_pools_complete_ten_drive_writes() {
+    write_over_all(Case::full_pooled, cases(10));
+}
+
+#[test]
 fn accepted_devices_with_their_map_in_flash_complete_ten_drive_writes() {
     write_over_all(Case::full_dftl, cases(10));
 }

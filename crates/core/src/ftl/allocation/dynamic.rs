@@ -1,4 +1,4 @@
-//! Dynamic allocation: any idle plane, of the device or of a channel that follows from the address.
+//! Dynamic allocation: any idle plane of a pool. The pool follows from the address, and the whole device may be one.
 
 use super::{AllocationPolicy, LevelOrder, Order, PlaneSet};
 use crate::config::DeviceConfig;
@@ -12,7 +12,7 @@ use crate::state::{Reader, StateError, Writer};
 pub struct DynamicConfig {
     /// Priority order of the levels. Consecutive writes differ in the first level first.
     pub order: LevelOrder,
-    /// Planes that a write may go to.
+    /// Pool of planes that a write may go to. The address selects the pool.
     pub scope: Scope,
     /// Choice among several idle planes.
     #[serde(skip_serializing_if = "Tie::is_default")]
@@ -29,22 +29,47 @@ impl Tie {
 impl DynamicConfig {
     /// Returns the number of pools on a device. A pool is a set of planes, and the address selects the pool.
     pub fn pools(&self, device: &DeviceConfig) -> u32 {
-        match self.scope {
-            Scope::Device => 1,
-            Scope::Channel => device.geometry.channels,
-        }
+        device.total_planes() / self.planes_per_pool(device)
+    }
+
+    /// Returns the number of planes of a pool. These are consecutive.
+    pub fn planes_per_pool(&self, device: &DeviceConfig) -> u32 {
+        let g = &device.geometry;
+        let chip = g.dies * g.planes;
+        let planes = match self.scope {
+            Scope::Plane => 1,
+            Scope::Die => g.planes,
+            Scope::Chip => chip,
+            Scope::Package => g.chips_per_package * chip,
+            Scope::Channel => g.chips * chip,
+            Scope::Channels(count) => count.saturating_mul(g.chips * chip),
+            Scope::Device => device.total_planes(),
+        };
+        // Other numbers of channels are refused later.
+        planes.clamp(1, device.total_planes().max(1))
     }
 }
 
-/// Planes that dynamic allocation may choose from.
+/// Size of a pool: the planes that dynamic allocation may choose from (Agrawal et al. 2008, Section 3.1, "allocation
+/// pool"). Consecutive pages go to the pools in turn, in the order of the levels.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Scope {
     /// All planes.
     #[default]
     Device,
-    /// The planes of one channel, which follows from the address: consecutive pages go to the channels in turn.
+    /// The planes of a number of neighboring channels. The number divides `geometry.channels`.
+    Channels(u32),
+    /// The planes of a channel.
     Channel,
+    /// The planes of a package.
+    Package,
+    /// The planes of a chip.
+    Chip,
+    /// The planes of a die.
+    Die,
+    /// One plane: the address selects it, as with static allocation.
+    Plane,
 }
 
 /// Choice among several idle planes.
@@ -70,10 +95,13 @@ pub enum Tie {
 /// together do so in least recently used order (`dispatch/offer.rs`). The turns continue after a plane that was taken
 /// in this way.
 ///
-/// The planes are those of the device, or of a channel that follows from the address (Hu et al. 2011, Section 2.3).
+/// The planes are those of a pool that follows from the address (Agrawal et al. 2008, Section 3.1; Hu et al. 2011,
+/// Section 2.3, for the pools of channels).
 #[derive(Clone, Debug)]
 pub struct Dynamic {
     order: Order,
+    /// Pools in the order in which consecutive pages go to them.
+    stripes: Vec<u32>,
     pools: Vec<Pool>,
     planes_per_pool: u32,
     tie: Tie,
@@ -100,8 +128,15 @@ impl Policy for Dynamic {
     type Config = DynamicConfig;
     fn new(options: &DynamicConfig, device: &DeviceConfig, _: u64) -> Result<Self, String> {
         let order = Order::new(device, options.order);
-        let count = options.pools(device);
-        let planes_per_pool = order.len() / count;
+        let (count, planes_per_pool) = (options.pools(device), options.planes_per_pool(device));
+        let mut stripes = Vec::with_capacity(count as usize);
+        let mut listed = PlaneSet::new(count);
+        for pool in (0..order.len()).map(|position| order.plane(position).0 / planes_per_pool) {
+            if !listed.contains(pool) {
+                listed.set(pool, true);
+                stripes.push(pool);
+            }
+        }
         let values = order.first_level();
         let pools = (0..count).map(|pool| {
             let mut rounds = vec![Round { planes: PlaneSet::new(order.len()), next: 0 }; values as usize];
@@ -111,7 +146,21 @@ impl Policy for Dynamic {
             }
             Pool { values: rounds, turn: 0 }
         });
-        Ok(Dynamic { pools: pools.collect(), planes_per_pool, order, tie: options.tie })
+        Ok(Dynamic { pools: pools.collect(), stripes, planes_per_pool, order, tie: options.tie })
+    }
+
+    fn check(options: &DynamicConfig, device: &DeviceConfig) -> Result<(), String> {
+        let channels = device.geometry.channels;
+        match options.scope {
+            Scope::Channels(count) if count == 0 || !channels.is_multiple_of(count) => {
+                let fits = (1..=count.min(channels)).rev().find(|count| channels.is_multiple_of(*count)).unwrap_or(1);
+                Err(format!(
+                    "invalid `scope` {{ channels = {count} }}: a pool must have a divisor of the {channels} channels, \
+                     such as {fits}"
+                ))
+            }
+            _ => Ok(()),
+        }
     }
 }
 
@@ -125,7 +174,7 @@ impl AllocationPolicy for Dynamic {
     }
 
     fn pool(&self, stripe: u32) -> u32 {
-        stripe % self.pools.len() as u32
+        self.stripes[(stripe % self.stripes.len() as u32) as usize]
     }
 
     fn pool_of(&self, plane: PlaneId) -> u32 {
@@ -185,23 +234,50 @@ impl AllocationPolicy for Dynamic {
 mod tests {
     use super::*;
 
+    /// Options of a device of 4 channels with 4 chips each, 2 chips in a package, and 2 dies of 2 planes in a chip.
+    const SHAPE: [&str; 5] = [
+        "geometry.channels=4",
+        "geometry.chips=4",
+        "geometry.chips_per_package=2",
+        "geometry.dies=2",
+        "geometry.planes=2",
+    ];
+
+    fn dynamic(order: &str, scope: Scope) -> Dynamic {
+        let device = crate::config::load("hu2011", &SHAPE.map(str::to_owned)).unwrap();
+        let options = DynamicConfig { order: order.parse().unwrap(), scope, ..Default::default() };
+        Dynamic::new(&options, &device, 1).unwrap()
+    }
+
     #[test]
-    fn a_pool_goes_round_the_planes_of_its_channel() {
-        let device = crate::config::load("tiny", &[]).unwrap();
-        let options = DynamicConfig { order: "s1".parse().unwrap(), scope: Scope::Channel, ..Default::default() };
-        let mut dynamic = Dynamic::new(&options, &device, 1).unwrap();
-        let per_channel = dynamic.planes_per_pool;
-        assert_eq!(dynamic.pools(), device.geometry.channels);
-        assert!(dynamic.pools() > 1 && per_channel > 1, "the test needs several channels with several planes");
-        let mut all = PlaneSet::new(dynamic.order.len());
-        (0..dynamic.order.len()).for_each(|position| all.set(position, true));
-        for stripe in 0..2 * dynamic.pools() {
-            let pool = dynamic.pool(stripe);
-            assert_eq!(pool, stripe % device.geometry.channels);
-            let mut taken: Vec<u32> = (0..per_channel).map(|_| dynamic.choose(pool, &all).unwrap().0).collect();
-            assert!(taken.iter().all(|&plane| dynamic.pool_of(PlaneId(plane)) == pool));
-            taken.sort_unstable();
-            assert_eq!(taken, (pool * per_channel..(pool + 1) * per_channel).collect::<Vec<_>>());
+    fn consecutive_pages_go_to_the_pools_in_turn_and_each_pool_goes_round_its_planes() {
+        // Number of planes of a pool, and pools of the first pages for two orders: S2 varies channel, chip, die and
+        // plane, S1 chip, die, plane and channel.
+        let scopes: [(Scope, u32, &[u32], &[u32]); 7] = [
+            (Scope::Plane, 1, &[0, 16, 32, 48, 4, 20], &[0, 4, 8, 12, 2, 6]),
+            (Scope::Die, 2, &[0, 8, 16, 24, 2, 10], &[0, 2, 4, 6, 1, 3]),
+            (Scope::Chip, 4, &[0, 4, 8, 12, 1, 5], &[0, 1, 2, 3, 4, 5]),
+            (Scope::Package, 8, &[0, 2, 4, 6, 1, 3], &[0, 1, 2, 3, 4, 5]),
+            (Scope::Channel, 16, &[0, 1, 2, 3, 0, 1], &[0, 1, 2, 3, 0, 1]),
+            (Scope::Channels(2), 32, &[0, 1, 0, 1, 0, 1], &[0, 1, 0, 1, 0, 1]),
+            (Scope::Device, 64, &[0, 0, 0, 0, 0, 0], &[0, 0, 0, 0, 0, 0]),
+        ];
+        for (scope, planes, s2, s1) in scopes {
+            for (order, expected) in [("s2", s2), ("s1", s1)] {
+                let mut dynamic = dynamic(order, scope);
+                let pools: Vec<u32> = (0..6).map(|stripe| dynamic.pool(stripe)).collect();
+                assert_eq!(pools, expected, "{scope:?}, {order}");
+                assert_eq!(dynamic.pools() * planes, 64, "{scope:?}");
+                let mut all = PlaneSet::new(64);
+                (0..64).for_each(|position| all.set(position, true));
+                for stripe in 0..dynamic.pools() {
+                    let pool = dynamic.pool(stripe);
+                    let mut taken: Vec<u32> = (0..planes).map(|_| dynamic.choose(pool, &all).unwrap().0).collect();
+                    assert!(taken.iter().all(|&plane| dynamic.pool_of(PlaneId(plane)) == pool));
+                    taken.sort_unstable();
+                    assert_eq!(taken, (pool * planes..(pool + 1) * planes).collect::<Vec<_>>(), "{scope:?}, {order}");
+                }
+            }
         }
     }
 

@@ -27,7 +27,8 @@ pub trait AllocationPolicy {
         0
     }
 
-    /// Returns the pool that a plane takes writes from. The planes of a LUN have the same pool.
+    /// Returns the pool that a plane takes writes from. The planes of a pool are consecutive. They are those of one or
+    /// more LUNs, or some planes of one LUN.
     fn pool_of(&self, _plane: PlaneId) -> u32 {
         0
     }
