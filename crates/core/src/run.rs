@@ -10,7 +10,7 @@ use crate::metrics::bounds::OverBound;
 use crate::metrics::counters::{ClassCounts, Counters};
 use crate::metrics::profile::Profile;
 use crate::metrics::results::Results;
-use crate::metrics::series::Sample;
+use crate::metrics::series::{QueueSample, Sample};
 use crate::metrics::summary::{ControllerWork, FaultState, Measurement};
 use crate::nand::array::{ChannelTime, DieTime};
 use crate::nand::parallel::Parallel;
@@ -146,6 +146,8 @@ pub struct Outcome {
     pub dies: Vec<DieTime>,
     /// Busy time of each LUN in the measured part. Empty if operations cannot overlap.
     pub luns: Vec<Time>,
+    /// Queues in the measured part, indexed by gang; empty without gangs.
+    pub queues: Vec<QueueSample>,
     /// Work of the controller in the measured part.
     pub controller: ControllerWork,
     /// Samples of each member of an array: at the start of the measured part, and at its last completion.
@@ -173,6 +175,7 @@ impl Outcome {
                 .collect(),
             dies: spent(&first.dies, &last.dies).map(|[cell, register_held]| DieTime { cell, register_held }).collect(),
             luns: last.luns.iter().zip(&first.luns).map(|(last, first)| since(*last, *first)).collect(),
+            queues: last.queues.iter().zip(&first.queues).map(|(last, first)| last.since(first)).collect(),
             controller: ControllerWork {
                 buffer: last.buffer.since(&first.buffer),
                 volatile_units: last.volatile_units,
@@ -211,6 +214,7 @@ impl Outcome {
             channels: &self.channels,
             dies: &self.dies,
             luns: &self.luns,
+            queues: &self.queues,
             controller: &self.controller,
             erases,
             faults,

@@ -31,7 +31,7 @@ impl DynamicConfig {
     pub fn pools(&self, device: &DeviceConfig) -> u32 {
         match self.scope {
             Scope::Device => 1,
-            Scope::Channel => device.geometry.channels,
+            Scope::Channel => device.channels(),
         }
     }
 }

@@ -6,6 +6,7 @@ use crate::metrics::bounds::Work;
 use crate::metrics::counters::{BufferCounts, ClassCounts, Counters};
 use crate::metrics::profile::Profile;
 use crate::metrics::results::Results;
+use crate::metrics::series::QueueSample;
 use crate::nand::array::{ChannelTime, DieTime};
 use crate::nand::parallel::Parallel;
 use crate::sim::request::Operation;
@@ -51,6 +52,8 @@ pub struct Measurement<'a> {
     pub dies: &'a [DieTime],
     /// Time for which each LUN worked; empty if operations cannot overlap.
     pub luns: &'a [Time],
+    /// Queues, indexed by gang; empty without gangs.
+    pub queues: &'a [QueueSample],
     /// Work of the controller.
     pub controller: &'a ControllerWork,
     /// Erases since the device was new, indexed by block.
