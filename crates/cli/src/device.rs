@@ -197,7 +197,7 @@ fn derived(device: &DeviceConfig) -> Vec<(&'static str, String)> {
     let g = &device.geometry;
     let timing = Timing::new(device);
     let [reads, programs] = page_times(device, &timing, CellMode::Native);
-    let channel = device.channel_bandwidth();
+    let (channel, buses) = (device.channel_bandwidth(), device.buses());
     let at_most = device.max_soft_threshold().unwrap_or(0);
     let free_blocks = u64::from(device.soft_threshold()) * u64::from(device.total_planes()) * device.physical_bytes()
         / u64::from(device.total_blocks());
@@ -210,10 +210,7 @@ fn derived(device: &DeviceConfig) -> Vec<(&'static str, String)> {
         ("page read", format!("{} without waiting and without the host link", Span(&reads))),
         ("program", format!("{}", Span(&programs))),
         ("erase", format!("{}", Span(&[timing.erase_command + timing.erase]))),
-        (
-            "channel",
-            format!("{:.1} MB/s, {:.1} MB/s over {}", mega(channel), mega(channel * u64::from(g.channels)), g.channels),
-        ),
+        ("channel", format!("{:.1} MB/s, {:.1} MB/s over {}", mega(channel), mega(channel * u64::from(buses)), buses)),
         (
             "free blocks",
             format!(
@@ -242,7 +239,7 @@ fn page_times(device: &DeviceConfig, timing: &Timing, cells: CellMode) -> [Vec<T
 }
 
 fn block(device: &DeviceConfig) -> Size {
-    Size(u64::from(device.geometry.pages) * device.geometry.page_size.0)
+    Size(u64::from(device.geometry.pages) * device.page_bytes())
 }
 
 fn mega(bytes: u64) -> f64 {

@@ -11,7 +11,7 @@ use crate::metrics::collections::PackageCollections;
 use crate::metrics::counters::{ClassCounts, Counters};
 use crate::metrics::profile::Profile;
 use crate::metrics::results::Results;
-use crate::metrics::series::Sample;
+use crate::metrics::series::{QueueSample, Sample};
 use crate::metrics::summary::{ControllerWork, FaultState, Measurement};
 use crate::nand::array::{ChannelTime, DieTime};
 use crate::nand::parallel::Parallel;
@@ -149,6 +149,8 @@ pub struct Outcome {
     pub luns: Vec<Time>,
     /// Collections of blocks in the measured time, indexed by package.
     pub packages: Vec<PackageCollections>,
+    /// Queues in the measured part, indexed by gang; empty without gangs.
+    pub queues: Vec<QueueSample>,
     /// Work of the controller in the measured part.
     pub controller: ControllerWork,
     /// Samples of each member of an array: at the start of the measured part, and at its last completion.
@@ -177,6 +179,7 @@ impl Outcome {
             dies: spent(&first.dies, &last.dies).map(|[cell, register_held]| DieTime { cell, register_held }).collect(),
             luns: last.luns.iter().zip(&first.luns).map(|(last, first)| since(*last, *first)).collect(),
             packages: last.packages.iter().zip(&first.packages).map(|(last, first)| last.since(first)).collect(),
+            queues: last.queues.iter().zip(&first.queues).map(|(last, first)| last.since(first)).collect(),
             controller: ControllerWork {
                 buffer: last.buffer.since(&first.buffer),
                 volatile_units: last.volatile_units,
@@ -216,6 +219,7 @@ impl Outcome {
             dies: &self.dies,
             luns: &self.luns,
             packages: &self.packages,
+            queues: &self.queues,
             controller: &self.controller,
             erases,
             faults,

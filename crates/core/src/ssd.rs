@@ -187,6 +187,7 @@ impl Ssd for Device {
 
     fn reset_times(&mut self) {
         self.array_mut().reset_times();
+        self.reset_queues();
     }
 
     fn drain_probe(&mut self, now: Time, take: TakeProbed<'_>) -> Result<(), String> {

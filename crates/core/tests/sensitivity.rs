@@ -63,6 +63,10 @@ const ALL: &[&str] = &["*"];
 const ENDURANCE: [&str; 1] = ["nand.endurance=8"];
 const RATE_LIMITED: [&str; 2] = ["nand.endurance=8", "gc.wear.agrawal.migration=false"];
 
+/// Packages that take one command at a time, one for each channel; and a gang of them.
+const PACKAGES: [&str; 2] = ["nand.concurrency=chip", "geometry.chips_per_package=2"];
+const GANG: [&str; 3] = [PACKAGES[0], PACKAGES[1], "gang.width=2"];
+
 /// A map in flash, with many translation pages and a cache for some of its entries.
 const DFTL: [&str; 3] = ["capacity.spare=0.6", "mapping.scheme.dftl.cache=4KiB", "mapping.scheme.dftl.entry=64B"];
 
@@ -108,6 +112,8 @@ const CASES: &[Case] = &[
     ("geometry.spare_size", &["bus.transfer_spare=true"], READS, &["-", "128B"]),
     ("geometry.mapping_unit", &[], WRITES, &["-", "2KiB", "8KiB"]),
     ("geometry.pages_per_program", &[], STREAM, &["-", "2"]),
+    ("gang.width", &PACKAGES, MIX, &["1", "2"]),
+    ("gang.mode", &GANG, MIX, ALL),
     ("capacity.spare", &[], WRITES, &["-", "0.35"]),
     ("capacity.logical", &[], WRITES, &["-", "16MiB"]),
     ("controller.fill_timeout", &["geometry.pages_per_program=2"], WRITES, &["-", "500us"]),
@@ -118,7 +124,7 @@ const CASES: &[Case] = &[
     ("nand.endurance", &["faults.erase_rate=0"], WRITES, &["-", "1000", "0", "1"]),
     ("nand.slc_mode.read", &IN_SLC_MODE, MIX, &["10us", "20us"]),
     ("nand.slc_mode.program", &IN_SLC_MODE, MIX, &["75us", "150us"]),
-    ("nand.concurrency", &["geometry.dies=2", "geometry.chips_per_package=2"], MIX, ALL),
+    ("nand.concurrency", &["geometry.dies=2", "geometry.planes=4", "geometry.chips_per_package=2"], MIX, ALL),
     ("nand.advanced.copy_back", &[], WRITES, ALL),
     ("nand.advanced.multi_plane_program", &[], WIDE, ALL),
     ("nand.advanced.multi_plane_read", &[], WIDE_READS, ALL),

@@ -223,7 +223,7 @@ impl<W: Write> TimelineWriter<W> {
         let g = &config.geometry;
         let planes_per_chip = g.dies * g.planes;
         let places = Places {
-            planes_per_channel: config.total_planes() / g.channels,
+            planes_per_channel: config.total_planes() / config.buses(),
             planes_per_chip,
             planes_per_die: g.planes,
             units_per_block: config.units_per_block(),
@@ -240,7 +240,7 @@ impl<W: Write> TimelineWriter<W> {
             from: span.0,
             to: span.1,
             places,
-            controller: u64::from(g.channels) + 1,
+            controller: u64::from(config.buses()) + 1,
             luns,
             streams: streams.iter().map(|name| Value::from(name.as_str()).to_string()).collect(),
             running: vec![UnderWay::default(); planes],
@@ -267,7 +267,7 @@ impl<W: Write> TimelineWriter<W> {
         self.line = format!(r#"{{"ph":"M","pid":{HOST},"name":"process_name","args":{{"name":"host"}}}}"#);
         let first = std::mem::take(&mut self.line);
         self.put_raw(&first)?;
-        for channel in 0..config.geometry.channels {
+        for channel in 0..config.buses() {
             let process = u64::from(channel) + 1;
             self.name("process_name", process, BUS, &format!("channel {channel}"))?;
             self.sort("process_sort_index", process, BUS, process)?;

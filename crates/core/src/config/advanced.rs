@@ -43,7 +43,7 @@ pub struct Advanced {
 }
 
 impl Advanced {
-    /// Returns `true` if planes or dies may work together in one command.
+    /// Returns `true` if planes or dies of a chip may work together in one command.
     pub fn merges(&self) -> bool {
         self.interleave
             || self.multi_plane_program != Waste::Off

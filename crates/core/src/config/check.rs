@@ -30,7 +30,7 @@ const MAX_MERGED: u32 = 64;
 
 /// Maximum bytes of a page, far above those of any real part. A synchronous gang is one chip with many times the page
 /// size (Agrawal et al. 2008, Section 3.3).
-const MAX_PAGE: u64 = 16 << 20;
+pub(super) const MAX_PAGE: u64 = 16 << 20;
 /// Maximum time of an operation. It is longer than any real one, and no sum of such times comes near the end of the
 /// clock.
 const MAX_TIME: Duration = Duration(100_000_000_000_000);
@@ -127,10 +127,14 @@ impl Check<'_> {
                 self.refuse(&path, value, "not supported if a mapping unit spans pages (geometry.mapping_unit)");
             }
         }
+        if nand.concurrency == Concurrency::PlanePair && !g.planes.is_multiple_of(2) {
+            let what = format!("requires an even number of planes; with geometry.planes = {}, use plane", g.planes);
+            self.refuse("nand.concurrency", "plane-pair", &what);
+        }
         if nand.advanced.plane_pairs && !g.planes.is_multiple_of(2) {
             self.refuse("nand.advanced.plane_pairs", true, "requires an even number of planes (geometry.planes)");
         }
-        if nand.advanced.interleave && matches!(nand.concurrency, Concurrency::Die | Concurrency::Plane) {
+        if nand.advanced.interleave && !matches!(nand.concurrency, Concurrency::Command | Concurrency::Chip) {
             let what = "dies work independently with this nand.concurrency; to interleave their commands, set it to \
                         command or chip";
             self.refuse("nand.advanced.interleave", true, what);
@@ -144,9 +148,9 @@ impl Check<'_> {
             self.refuse("nand.advanced.copy_back", "wise or blind", what);
         }
         let one_die = match nand.concurrency {
-            Concurrency::Die | Concurrency::Plane => true,
+            Concurrency::Die | Concurrency::PlanePair | Concurrency::Plane => true,
             Concurrency::Command => g.dies == 1,
-            Concurrency::Chip => g.dies == 1 && g.chips_per_package == 1,
+            Concurrency::Chip => g.dies == 1 && g.chips_per_package == 1 && self.device.channels_per_lun() == 1,
         };
         let overlapping = [
             ("cache_read", nand.advanced.cache_read),
@@ -157,7 +161,8 @@ impl Check<'_> {
         for (name, _) in overlapping.into_iter().filter(|(_, on)| *on) {
             let path = format!("nand.advanced.{name}");
             if !one_die {
-                let what = "requires dies that take commands independently (nand.concurrency = die or plane)";
+                let what = "requires dies that take commands independently (nand.concurrency = die or plane, and no serial \
+                            or asynchronous gangs)";
                 self.refuse(&path, true, what);
             }
             if spans {
@@ -313,6 +318,9 @@ impl Check<'_> {
             let what = format!("must divide geometry.pages = {}: a block consists of whole programs", g.pages);
             self.refuse("geometry.pages_per_program", g.pages_per_program, &what);
         }
+        if let Some((path, value, what)) = self.device.gang_problem() {
+            self.refuse(path, value, &what);
+        }
     }
 
     fn mapping_unit(&mut self) {
@@ -352,7 +360,7 @@ impl Check<'_> {
     /// computed in `u32` afterwards.
     fn sizes(&mut self) {
         let g = &self.device.geometry;
-        let planes = [g.channels, g.chips, g.dies, g.planes].into_iter().map(u128::from).product::<u128>();
+        let planes = [self.device.channels(), g.chips, g.dies, g.planes].into_iter().map(u128::from).product::<u128>();
         let unit = u128::from(g.mapping_unit.map_or(g.page_size.0.min(4096), |unit| unit.0));
         let per_block = u128::from(g.pages) * u128::from(g.page_size.0) / unit;
         let units = planes * u128::from(g.blocks) * per_block;

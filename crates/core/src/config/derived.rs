@@ -62,7 +62,7 @@ impl DeviceConfig {
     /// Returns the number of planes in the device.
     pub fn total_planes(&self) -> u32 {
         let g = &self.geometry;
-        g.channels * g.chips * g.dies * g.planes
+        self.channels() * g.chips * g.dies * g.planes
     }
 
     /// Returns the number of planes in a package.
@@ -76,15 +76,32 @@ impl DeviceConfig {
         let g = &self.geometry;
         match self.nand.concurrency {
             Concurrency::Plane => 1,
+            Concurrency::PlanePair => g.planes.min(2),
             Concurrency::Die => g.planes,
             Concurrency::Command => g.dies * g.planes,
-            Concurrency::Chip => self.planes_per_package(),
+            Concurrency::Chip => self.planes_per_package() * self.channels_per_lun(),
         }
     }
 
-    /// Returns the number of planes in an execution unit: those of a die, or 1 if planes are independent.
+    /// Returns the number of planes in an execution unit: those of a die, 2 if pairs of planes are independent, or 1 if
+    /// planes are.
     pub fn planes_per_unit(&self) -> u32 {
-        if self.nand.concurrency == Concurrency::Plane { 1 } else { self.geometry.planes }
+        match self.nand.concurrency {
+            Concurrency::Plane => 1,
+            Concurrency::PlanePair => self.geometry.planes.min(2),
+            _ => self.geometry.planes,
+        }
+    }
+
+    /// Returns the number of execution units in a die.
+    pub fn units_per_die(&self) -> u32 {
+        self.geometry.planes / self.planes_per_unit()
+    }
+
+    /// Returns the number of planes in a die that can share a command.
+    pub fn planes_per_group(&self) -> u32 {
+        let pairs = self.nand.advanced.plane_pairs || self.nand.concurrency == Concurrency::PlanePair;
+        if pairs { 2 } else { self.geometry.planes }
     }
 
     /// Returns the number of blocks in the device.
@@ -94,17 +111,18 @@ impl DeviceConfig {
 
     /// Returns the bytes of a mapping unit.
     pub fn unit_bytes(&self) -> u64 {
-        self.geometry.mapping_unit.map_or_else(|| self.geometry.page_size.0.min(4096), |u| u.0)
+        let unit = self.geometry.mapping_unit.map_or_else(|| self.geometry.page_size.0.min(4096), |u| u.0);
+        unit * u64::from(self.packages_per_page())
     }
 
     /// Returns the number of mapping units in a flash page; 1 if a unit spans pages.
     pub fn units_per_page(&self) -> u32 {
-        (self.geometry.page_size.0 / self.unit_bytes()).max(1) as u32
+        (self.page_bytes() / self.unit_bytes()).max(1) as u32
     }
 
     /// Returns the number of flash pages that a mapping unit spans; 1 if it is at most a page.
     pub fn pages_per_unit(&self) -> u32 {
-        (self.unit_bytes() / self.geometry.page_size.0).max(1) as u32
+        (self.unit_bytes() / self.page_bytes()).max(1) as u32
     }
 
     /// Returns the number of mapping units that one program command fills; 1 if a unit takes several commands.
@@ -168,7 +186,7 @@ impl DeviceConfig {
 
     /// Returns the bytes of the whole flash array, without spare bytes.
     pub fn physical_bytes(&self) -> u64 {
-        u64::from(self.total_blocks()) * u64::from(self.geometry.pages) * self.geometry.page_size.0
+        u64::from(self.total_blocks()) * u64::from(self.geometry.pages) * self.page_bytes()
     }
 
     /// Returns the number of mapping units that the host sees.
@@ -243,7 +261,7 @@ impl DeviceConfig {
 
     /// Returns the bandwidth of a channel in bytes per second.
     pub fn channel_bandwidth(&self) -> u64 {
-        let bytes_per_cycle = u64::from(self.bus.width / 8);
+        let bytes_per_cycle = u64::from(self.bus.width / 8) * u64::from(self.packages_per_page());
         match &self.bus.protocol {
             BusProtocol::Sdr(cycle) => bytes_per_cycle * 1_000_000_000_000 / cycle.0.max(1),
             BusProtocol::NvDdr(rate) => bytes_per_cycle * rate.0,
@@ -253,14 +271,14 @@ impl DeviceConfig {
     /// Returns the time of `bytes` of a page on the channel, including their share of the spare bytes if these are
     /// transferred.
     pub fn data_time(&self, bytes: u64) -> Time {
-        let g = &self.geometry;
-        let spare = if self.bus.transfer_spare { (bytes * g.spare_size.0).div_ceil(g.page_size.0) } else { 0 };
+        let (page, spare) = (self.page_bytes(), self.spare_bytes());
+        let spare = if self.bus.transfer_spare { (bytes * spare).div_ceil(page) } else { 0 };
         self.raw_data_time(bytes + spare)
     }
 
     /// Returns the time of exactly `bytes` on the channel.
     pub fn raw_data_time(&self, bytes: u64) -> Time {
-        let cycles = bytes.div_ceil(u64::from(self.bus.width / 8));
+        let cycles = bytes.div_ceil(u64::from(self.bus.width / 8) * u64::from(self.packages_per_page()));
         match &self.bus.protocol {
             BusProtocol::Sdr(cycle) => Time(cycles * cycle.0),
             BusProtocol::NvDdr(rate) => transfer_time(cycles, rate.0),

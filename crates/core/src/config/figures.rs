@@ -21,7 +21,7 @@ impl DeviceConfig {
     /// Returns the device with the defaults that follow from other values filled in.
     pub fn resolved(&self) -> DeviceConfig {
         let mut resolved = self.clone();
-        resolved.geometry.mapping_unit = Some(Bytes(self.unit_bytes()));
+        resolved.geometry.mapping_unit = Some(Bytes(self.unit_bytes() / u64::from(self.packages_per_page())));
         resolved.nand.endurance = Some(self.endurance());
         resolved.bus.command_cycle = Some(Duration(self.command_time(1).ps()));
         // Here, a value equal to the default is removed instead. Thus a device has one form, and older digests stay

@@ -13,6 +13,7 @@ mod digest;
 mod error;
 pub mod faults;
 mod figures;
+pub mod gang;
 mod layer;
 mod load;
 mod offered;
@@ -34,6 +35,7 @@ use serde::{Deserialize, Serialize};
 
 use advanced::Advanced;
 use cells::SlcMode;
+use gang::Gang;
 
 use crate::cache::eviction::EvictionConfig;
 use crate::external::Externals;
@@ -71,6 +73,10 @@ pub struct DeviceConfig {
     pub description: String,
     /// Numbers of channels, chips, dies, planes, blocks and pages, and their sizes.
     pub geometry: Geometry,
+    /// Gangs of packages. Without this table, each channel works by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Gang")]
+    pub gang: Option<Gang>,
     /// Capacity that the host sees, as a share of the flash or as a size.
     #[serde(default)]
     pub capacity: Capacity,
@@ -129,7 +135,7 @@ fn one() -> u32 {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Geometry {
-    /// Number of independent channels (buses).
+    /// Number of channels (buses). They are independent, except in a gang (`gang`).
     #[schemars(range(min = 1))]
     pub channels: u32,
     /// Number of chips per channel. A chip has its own chip-enable and ready/busy signals ("way").
@@ -232,6 +238,10 @@ pub enum Concurrency {
     /// The die (ONFI multi-LUN operations; present-day parts).
     #[default]
     Die,
+    /// The pair of planes: planes 0 and 1 of a die, 2 and 3, and so on execute commands independently of the other pairs
+    /// (Agrawal et al. 2008, Section 2.2).
+    #[serde(rename = "plane-pair")]
+    PlanePair,
     /// The plane (VSSIM).
     Plane,
 }

@@ -38,7 +38,7 @@ const SHAPELESS: &[&str] = &[
 ];
 
 /// Options that affect the contents of flash. All other options that affect saved states select policies.
-const MEDIA: &[&str] = &["geometry", "capacity", "nand", "mapping.block_summary", "faults"];
+const MEDIA: &[&str] = &["geometry", "gang", "capacity", "nand", "mapping.block_summary", "faults"];
 
 /// Options that affect saved states.
 #[derive(Clone, Debug, PartialEq)]
@@ -75,6 +75,10 @@ impl DeviceConfig {
         }
         figures["gc"]["soft_threshold"] = self.gc.soft_threshold.of(self.geometry.blocks).into();
         figures["mapping"]["block_summary"] = (self.mapping.block_summary != BlockSummary::None).into();
+        if self.packages_per_page() == 1 {
+            // Other gangs do not change the addresses of data.
+            figures.as_object_mut().map(|figures| figures.remove("gang"));
+        }
         let mut shape = Shape { media: Value::Object(Map::new()), policy: Value::Object(Map::new()) };
         sort_out(&figures, "", &mut shape);
         if !self.map_cells().is_native() {

@@ -145,12 +145,7 @@ impl Device {
         let dynamic = ftl.home(crate::sim::id::Lpn(0)).is_none();
         if options.attribution {
             let pools = if dynamic { ftl.allocation.pools() } else { 0 };
-            array.set_accounting(BusyAccounting::new(
-                array.luns(),
-                array.units_per_lun(),
-                config.geometry.channels,
-                pools,
-            ));
+            array.set_accounting(BusyAccounting::new(array.luns(), array.units_per_lun(), config.buses(), pools));
         }
         let mut dispatch = Dispatch::new(&config, scheduler, dynamic.then_some(&ftl.allocation), &array);
         dispatch.binding_sets_off = ftl.shape().hooks.entries || durability.is_some();
@@ -262,6 +257,7 @@ impl Device {
     pub fn submit(&mut self, now: Time, request: Request) {
         debug_assert!(now >= self.now, "`now` is before the clock");
         self.now = self.now.max(now);
+        self.dispatch.set_now(self.now);
         if self.durability.is_some() {
             self.collect_recovered();
         }

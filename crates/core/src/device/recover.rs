@@ -113,10 +113,10 @@ impl Device {
     /// the channels transfer the out-of-band records. All dies and channels work in parallel.
     fn time_of(&self, scan: &Scan, map_pages: u64) -> Time {
         let timing = self.array.timing();
-        let spare = self.config.geometry.spare_size.0;
+        let spare = self.config.spare_bytes();
         let out = self.config.raw_data_time(if spare > 0 { spare } else { SPARE });
         let mut luns = vec![0u64; self.array.luns() as usize];
-        let mut channels = vec![0u64; self.config.geometry.channels as usize];
+        let mut channels = vec![0u64; self.config.buses() as usize];
         let mut add = |plane: PlaneId, cells: Time, bus: Time| {
             let lun = self.array.lun_of(plane);
             luns[lun.index()] += cells.0 + bus.0;

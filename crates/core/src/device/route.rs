@@ -17,6 +17,7 @@ impl Device {
         debug_assert!(at >= self.now, "events are out of order");
         debug_assert!(self.tasks.is_empty(), "a task is left over from the last event");
         self.now = at;
+        self.dispatch.set_now(at);
         match self.array.owner(resource) {
             Owner::Unit(unit) => match self.array.unit_event(unit, at) {
                 Outcome::WantsChannel(rank) => dispatch::go_on(self, unit, rank),

@@ -34,6 +34,12 @@ impl Device {
         self.array.time_until(at, &mut into.channels, &mut into.dies);
         self.array.busy_until(at, &mut into.luns);
         self.collections.until(at, &mut into.packages);
+        self.dispatch.sample_queues(at, &mut into.queues);
+    }
+
+    /// Starts to search for the longest queues again, at the start of a measurement.
+    pub fn reset_queues(&mut self) {
+        self.dispatch.reset_queues();
     }
 
     /// Returns `true` if a probe, the busy-time accounting or the scheduler observes queued operations. There is one

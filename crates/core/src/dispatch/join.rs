@@ -4,6 +4,8 @@
 //! An operation can join if it is the first in the queue of its plane and has the rank and kind of the leading one. See
 //! Hu et al. 2011, Section 2.2; docs/model/commands.md has the rules.
 
+use std::ops::Range;
+
 use super::binder::{Address, Target};
 use super::{Binder, Dispatch, Merging, Parts, View};
 use crate::config::cells::CellMode;
@@ -32,14 +34,41 @@ pub(super) fn start_merged(b: &mut impl Binder, lun: LunId, rank: u8, lead: Tran
         let first = unit.0 / merging.per_chip * merging.per_chip;
         for other in (first..first + merging.per_chip).map(ExecUnitId).filter(|&other| other != unit) {
             b.parts().array.set_binding(lun);
-            if let Some(id) = join_unit(b, other, rank, kind) {
+            let of_die = b.view().array.planes_of_unit(other);
+            if let Some((_, id)) = join_unit(b, of_die, rank, kind) {
                 planes += start_unit(b, other, rank, id);
                 dies += 1;
             }
         }
         b.parts().array.set_busy(lun);
     }
+    if merging.elements > 1 {
+        let (more_planes, packages) = start_round(b, lun, rank, kind, unit);
+        (planes, dies) = (planes + more_planes, dies + packages);
+    }
     b.parts().array.note_merged(kind, dies, planes);
+}
+
+/// Starts operations of `kind` on the packages of a gang other than that of `lead`, which leads the round. Each takes
+/// its oldest one. Returns the numbers of planes and packages that work in addition.
+fn start_round(b: &mut impl Binder, lun: LunId, rank: u8, kind: array::Kind, lead: ExecUnitId) -> (u32, u32) {
+    let View { dispatch, array, .. } = b.view();
+    let (elements, all, own) = (dispatch.merging.elements, array.planes_of(lun), array.channel_of_unit(lead));
+    let each = (all.end - all.start) / elements;
+    let (mut planes, mut packages) = (0, 0);
+    for of_package in (0..elements).map(|element| all.start + element * each).map(|first| first..first + each) {
+        let array = b.parts().array;
+        if array.channel_of_plane(PlaneId(of_package.start)) == own {
+            continue;
+        }
+        array.set_binding(lun);
+        if let Some((unit, id)) = join_unit(b, of_package, rank, kind) {
+            planes += start_unit(b, unit, rank, id);
+            packages += 1;
+        }
+    }
+    b.parts().array.set_busy(lun);
+    (planes, packages)
 }
 
 /// Starts the operation of `lead` on a unit, with other planes of the unit. Returns the number of planes that work.
@@ -127,22 +156,28 @@ pub(super) fn bind_beside(b: &mut impl Binder, id: TransactionId, rank: u8, at: 
     b.bind(id, rank, at)
 }
 
-/// Binds the first operation of `kind` that waits for a unit, and returns it.
-fn join_unit(b: &mut impl Binder, unit: ExecUnitId, rank: u8, kind: array::Kind) -> Option<TransactionId> {
+/// Binds the oldest operation of `kind` that waits for a range of planes, and returns it with its unit.
+fn join_unit(
+    b: &mut impl Binder,
+    planes: Range<u32>,
+    rank: u8,
+    kind: array::Kind,
+) -> Option<(ExecUnitId, TransactionId)> {
     loop {
         let View { dispatch, transactions, array, .. } = b.view();
-        let planes = array.planes_of_unit(unit).map(PlaneId);
-        let plane = planes.filter(|&plane| waits_for(b, plane, rank, kind)).min_by_key(|&plane| {
-            let id = first_in(b.view(), plane, rank);
-            if id.is_none() { u64::MAX } else { transactions[id].order }
-        })?;
+        let plane =
+            planes.clone().map(PlaneId).filter(|&plane| waits_for(b, plane, rank, kind)).min_by_key(|&plane| {
+                let id = first_in(b.view(), plane, rank);
+                if id.is_none() { u64::MAX } else { transactions[id].order }
+            })?;
         let levels = kind == array::Kind::Program && dispatch.merging.blind;
+        let unit = array.unit_of(plane);
         let id = take_for(b, plane, rank, kind);
         if levels {
             level(b, id, rank);
         }
         if bind_beside(b, id, rank, Spot::Unit(unit)) {
-            return Some(id);
+            return Some((unit, id));
         }
     }
 }

@@ -5,6 +5,7 @@
 
 mod binder;
 mod filling;
+mod gauge;
 mod join;
 mod merging;
 mod next;
@@ -20,6 +21,7 @@ mod waiting;
 
 use crate::config::{DeviceConfig, GcPace};
 use crate::ftl::allocation::Allocation;
+use crate::metrics::series::QueueSample;
 use crate::nand::array::Array;
 use crate::scheduler::Scheduler;
 use crate::sim::id::{ExecUnitId, LunId, PlaneId, TransactionId};
@@ -28,6 +30,7 @@ use crate::sim::time::Time;
 use crate::work::{Class, Fifo, Tasks, Transactions};
 pub(crate) use binder::{Address, Binder, Parts, Target, View};
 pub(crate) use filling::{Filling, Staged};
+use gauge::Gauge;
 pub(crate) use join::reads_a_page;
 use merging::Merging;
 pub(crate) use next::first_for;
@@ -94,6 +97,8 @@ impl Dispatch {
         let reconsiders = scheduler.reconsiders() && !overlaps;
         let by_plane = merging.any || config.units_per_program() > 1;
         let none = Table::new(array.units(), TransactionId::NONE);
+        let mut waiting = Waiting::new(array.luns(), config.planes_per_lun(), by_plane);
+        waiting.gauge = Gauge::new(config, array.luns()).map(Box::new);
         Dispatch {
             ranks: Class::ALL.map(|class| scheduler.rank(class)),
             picking: scheduler.picks().then(Default::default),
@@ -101,7 +106,7 @@ impl Dispatch {
             reconsiders,
             looks_at_work: reconsiders || overlaps,
             scheduler,
-            waiting: Waiting::new(array.luns(), config.planes_per_lun(), by_plane),
+            waiting,
             running: none.clone(),
             overlapping: Overlapping::new(config),
             ahead: none.clone(),
@@ -115,6 +120,29 @@ impl Dispatch {
             units_per_program: config.units_per_program(),
             paces: config.gc.pace == GcPace::Proportional,
             binding_sets_off: false,
+        }
+    }
+
+    /// Sets the time of the changes that follow, if the device measures the lengths of queues.
+    #[inline(always)]
+    pub(crate) fn set_now(&mut self, now: Time) {
+        if let Some(gauge) = &mut self.waiting.gauge {
+            gauge.set_now(now);
+        }
+    }
+
+    /// Starts to search for the longest queues again, at the start of a measurement.
+    pub(crate) fn reset_queues(&mut self) {
+        if let Some(gauge) = &mut self.waiting.gauge {
+            gauge.reset();
+        }
+    }
+
+    /// Samples the queue of each gang; none without gangs.
+    pub(crate) fn sample_queues(&self, at: Time, into: &mut Vec<QueueSample>) {
+        into.clear();
+        if let Some(gauge) = &self.waiting.gauge {
+            gauge.sample(at, into);
         }
     }
 

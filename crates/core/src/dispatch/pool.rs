@@ -54,7 +54,7 @@ impl Pool {
         (0..planes).for_each(|position| idle.set(position, true));
         let empty = PlaneSet::new(planes);
         let pools = allocation.map_or(1, |allocation| allocation.pools()) as usize;
-        let mut of_channel = vec![empty.clone(); config.geometry.channels as usize];
+        let mut of_channel = vec![empty.clone(); config.buses() as usize];
         let mut of_pool = vec![empty.clone(); pools];
         let members = if allocation.is_some() { planes } else { 0 };
         let (mut positions, mut of_plane) = (Table::new(members, 0), Table::new(members, 0));

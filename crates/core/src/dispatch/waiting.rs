@@ -2,6 +2,7 @@
 
 use std::hint::select_unpredictable;
 
+use super::gauge::Gauge;
 use crate::scheduler::RANKS;
 use crate::sim::id::{LunId, PlaneId, TransactionId};
 use crate::work::fifo::{Fifo, Links, Ordered};
@@ -23,6 +24,8 @@ pub struct Waiting {
     orders: Vec<[u64; RANKS]>,
     planes_per_lun: usize,
     by_plane: bool,
+    /// Lengths of the queues over time, if the device measures them.
+    pub(super) gauge: Option<Box<Gauge>>,
 }
 
 impl Waiting {
@@ -35,6 +38,23 @@ impl Waiting {
             orders: vec![[u64::MAX; RANKS]; if by_plane { lines as usize } else { 0 }],
             planes_per_lun: planes_per_lun as usize,
             by_plane,
+            gauge: None,
+        }
+    }
+
+    /// Reports new transactions of a LUN to the gauge.
+    #[inline(always)]
+    fn note_added(&mut self, lun: LunId, count: u32) {
+        if let Some(gauge) = &mut self.gauge {
+            gauge.add(lun, count);
+        }
+    }
+
+    /// Reports the removal of `id` to the gauge, unless it is `NONE`.
+    #[inline(always)]
+    fn note_removed(&mut self, lun: LunId, id: TransactionId) {
+        if let (Some(gauge), true) = (&mut self.gauge, id != NONE) {
+            gauge.remove(lun);
         }
     }
 
@@ -79,12 +99,14 @@ impl Waiting {
         }
         line.push(links, id);
         self.counts[lun.index()][rank] += 1;
+        self.note_added(lun, 1);
     }
 
     /// Inserts `id` at the front of the queue of a LUN and its plane.
     pub fn push_front(&mut self, lun: LunId, plane: PlaneId, rank: u8, links: &mut impl Ordered, id: TransactionId) {
         self.change((lun, plane, rank), links, |line, links| line.push_front(links, id));
         self.counts[lun.index()][usize::from(rank)] += 1;
+        self.note_added(lun, 1);
     }
 
     /// Prepends `others`, a queue of `count` transactions, to the queue of a LUN and its plane, in their order.
@@ -98,6 +120,7 @@ impl Waiting {
     ) {
         self.change((lun, plane, rank), links, |line, links| line.put_before(links, others));
         self.counts[lun.index()][usize::from(rank)] += count;
+        self.note_added(lun, count);
     }
 
     /// Removes and returns the first transaction with `rank` in the queue of a LUN and its plane, or
@@ -106,6 +129,7 @@ impl Waiting {
     pub fn pop(&mut self, lun: LunId, plane: PlaneId, rank: u8, links: &mut impl Ordered) -> TransactionId {
         let id = self.change((lun, plane, rank), links, |line, links| line.pop(links));
         self.counts[lun.index()][usize::from(rank)] -= u32::from(id != NONE);
+        self.note_removed(lun, id);
         id
     }
 
@@ -113,6 +137,7 @@ impl Waiting {
     pub fn remove(&mut self, lun: LunId, plane: PlaneId, rank: u8, links: &mut impl Ordered, id: TransactionId) {
         self.change((lun, plane, rank), links, |line, links| line.remove(links, id));
         self.counts[lun.index()][usize::from(rank)] -= 1;
+        self.note_removed(lun, id);
     }
 
     /// Calls `each` for the transactions with `rank` in each queue of a LUN, in their order. Its first argument is the
@@ -139,6 +164,7 @@ impl Waiting {
     ) -> TransactionId {
         let id = self.change((lun, plane, rank), links, |line, links| line.pop_suitable(links, LOOK_AHEAD, suits));
         self.counts[lun.index()][usize::from(rank)] -= u32::from(id != NONE);
+        self.note_removed(lun, id);
         id
     }
 

@@ -3,8 +3,8 @@
 //! The utilization law (Denning and Buzen 1978): a resource that works for D seconds per request, on average, serves at
 //! most 1/D requests per second, whatever the scheduling. docs/model/metrics.md defines the terms.
 
+use crate::config::DeviceConfig;
 use crate::config::cells::CellMode;
-use crate::config::{Concurrency, DeviceConfig};
 use crate::metrics::counters::{Counters, ProgramCause, ReadCause};
 use crate::nand::array::{ChannelTime, DieTime};
 use crate::nand::timing::Timing;
@@ -89,9 +89,9 @@ impl Work<'_> {
         demands
     }
 
-    /// Returns the number of LUNs in the device.
+    /// Returns the number of LUNs in the device. Each package of an asynchronous gang counts as one.
     fn luns(&self) -> u32 {
-        self.config.total_planes() / self.config.planes_per_lun()
+        self.config.total_planes() / self.config.planes_per_lun() * self.config.buses_per_lun()
     }
 
     /// Returns the time for which the LUNs of each channel worked, summed, in picoseconds. They work while their cells
@@ -139,10 +139,7 @@ impl Work<'_> {
 
     /// Checks that no resource has worked for longer than the run lasted.
     pub fn check(&self, elapsed: Time) -> Result<(), OverBound> {
-        let lanes = match self.config.nand.concurrency {
-            Concurrency::Plane => u64::from(self.config.geometry.planes),
-            _ => 1,
-        };
+        let lanes = u64::from(self.config.units_per_die());
         let channels = self.channels.iter().enumerate().map(|(i, time)| ("channel", i, time.data + time.command, 1));
         let dies = self.dies.iter().enumerate().map(|(i, time)| ("die", i, time.cell, lanes));
         let each = self.luns.iter().enumerate().map(|(i, time)| ("LUN", i, *time, 1));

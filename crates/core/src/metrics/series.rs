@@ -14,6 +14,29 @@ use crate::nand::parallel::Parallel;
 use crate::sim::request::{Completion, Operation, Status};
 use crate::sim::time::Time;
 
+/// Queue of a gang: the operations that wait for its LUNs. With dynamic allocation, a write waits from the time at which
+/// it is assigned to a LUN.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct QueueSample {
+    /// Number of operations that were queued so far.
+    pub operations: u64,
+    /// Number of waiting operations, integrated over time, in operations times picoseconds.
+    pub area: u128,
+    /// Maximum number of waiting operations since the start of the measured part.
+    pub longest: u32,
+}
+
+impl QueueSample {
+    /// Returns the queue since `earlier`.
+    pub fn since(self, earlier: &QueueSample) -> QueueSample {
+        QueueSample {
+            operations: self.operations - earlier.operations,
+            area: self.area - earlier.area,
+            longest: self.longest,
+        }
+    }
+}
+
 /// State of a device at an instant. Counters and times start when the device is created or when the measured part
 /// starts, so only differences are meaningful.
 #[derive(Clone, Debug, Default)]
@@ -32,6 +55,8 @@ pub struct Sample {
     pub luns: Vec<i64>,
     /// Collections of blocks, indexed by package.
     pub packages: Vec<PackageCollections>,
+    /// Queues, indexed by gang; empty without gangs.
+    pub queues: Vec<QueueSample>,
     /// Counters by data class; empty if classes are not distinguished.
     pub classes: Vec<ClassCounts>,
     /// Smallest number of free blocks in a plane.
@@ -70,6 +95,7 @@ impl Sample {
         self.dies.extend_from_slice(&other.dies);
         self.luns.extend_from_slice(&other.luns);
         self.packages.extend_from_slice(&other.packages);
+        self.queues.extend_from_slice(&other.queues);
         self.classes.extend_from_slice(&other.classes);
         self.free_blocks_min =
             if first { other.free_blocks_min } else { self.free_blocks_min.min(other.free_blocks_min) };

@@ -184,6 +184,8 @@ pub struct Array {
     planes_per_die: Divider,
     planes_per_chip: Divider,
     luns_per_channel: Divider,
+    /// Number of channels of a LUN: 1, or the width of asynchronous gangs.
+    channels_per_lun: u32,
     units_per_channel: Divider,
     last_channel: u32,
     switch_free: Time,
@@ -208,7 +210,7 @@ impl Array {
         let g = &device.geometry;
         let (planes_per_lun, planes_per_unit) = (device.planes_per_lun(), device.planes_per_unit());
         let planes = device.total_planes();
-        let (luns, units) = (planes / planes_per_lun, planes / planes_per_unit);
+        let (luns, units, buses) = (planes / planes_per_lun, planes / planes_per_unit, device.buses());
         let unit = Unit {
             phase: Phase::Idle,
             next: ExecUnitId::NONE,
@@ -238,22 +240,23 @@ impl Array {
             resting: vec![NO_MEMBER; if device.nand.advanced.overlaps() { planes as usize } else { 0 }],
             overlaps: Table::new(if device.nand.advanced.overlaps() { units } else { 0 }, Overlap::default()),
             joining: Operation::default(),
-            channels: Table::new(g.channels, channel),
-            events: EventQueue::new(units + g.channels + others),
+            channels: Table::new(buses, channel),
+            events: EventQueue::new(units + buses + others),
             lun_of_plane: (0..planes).map(|p| LunId(p / planes_per_lun)).collect(),
             planes_per_lun,
             planes_per_unit: Divider::new(planes_per_unit),
             units_per_lun: Divider::new(planes_per_lun / planes_per_unit),
             planes_per_die: Divider::new(g.planes),
             planes_per_chip: Divider::new(g.dies * g.planes),
-            luns_per_channel: Divider::new(luns / g.channels),
-            units_per_channel: Divider::new(units / g.channels),
+            luns_per_channel: Divider::new((luns / buses).max(1)),
+            channels_per_lun: device.buses_per_lun(),
+            units_per_channel: Divider::new(units / buses),
             last_channel: NOWHERE,
             switch_free: Time::ZERO,
-            channel_time: vec![ChannelTime::default(); g.channels as usize],
+            channel_time: vec![ChannelTime::default(); buses as usize],
             die_time: vec![DieTime::default(); (planes / g.planes) as usize],
             busy: Array::busy_times(device, luns),
-            parallel: Parallel::new(if device.nand.advanced.merges() { g.dies } else { 0 }, g.planes),
+            parallel: Parallel::new(if device.merges() { g.dies.max(device.buses_per_lun()) } else { 0 }, g.planes),
             watchers: None,
         }
     }
@@ -328,16 +331,23 @@ impl Array {
         self.units_per_lun.divisor()
     }
 
-    /// Returns the channel of a LUN.
+    /// Returns the channel of a LUN, or the first one of an asynchronous gang. If a LUN has several channels, all of them
+    /// are free when it takes a command.
     #[inline]
     pub fn channel_of(&self, lun: LunId) -> ChannelId {
-        ChannelId(self.luns_per_channel.divide(lun.0))
+        ChannelId(self.luns_per_channel.divide(lun.0) * self.channels_per_lun)
     }
 
     /// Returns the channel of a unit.
     #[inline]
     pub fn channel_of_unit(&self, unit: ExecUnitId) -> ChannelId {
         ChannelId(self.units_per_channel.divide(unit.0))
+    }
+
+    /// Returns the channel of a plane.
+    #[inline]
+    pub fn channel_of_plane(&self, plane: PlaneId) -> ChannelId {
+        self.channel_of_unit(self.unit_of(plane))
     }
 
     /// Returns the number of the first resource of the event queue that is neither a unit nor a channel.

@@ -226,12 +226,16 @@ impl BusyAccounting {
     /// LUNs, or LUNs have equal numbers of pools. With `pools`, writes may wait for the first LUN of a pool to become
     /// free.
     pub fn new(luns: u32, units_per_lun: u32, channels: u32, pools: u32) -> BusyAccounting {
-        let per_channel = luns / channels;
-        let channel_of = |lun: u32| ChannelId(lun / per_channel);
-        let of_unit = |unit| ExecUnitTimes { channel: channel_of(unit / units_per_lun), ..ExecUnitTimes::default() };
+        let units = luns * units_per_lun;
+        // A LUN may have several channels. It does not wait for any of them to start a command.
+        let channel_of = |lun: u32| ChannelId((u64::from(lun) * u64::from(channels) / u64::from(luns)) as u32);
+        let of_unit = |unit: u32| {
+            let channel = ChannelId((u64::from(unit) * u64::from(channels) / u64::from(units)) as u32);
+            ExecUnitTimes { channel, ..ExecUnitTimes::default() }
+        };
         BusyAccounting {
             luns: (0..luns).map(|lun| LunTimes { channel: channel_of(lun), ..LunTimes::default() }).collect(),
-            units: (0..luns * units_per_lun).map(of_unit).collect(),
+            units: (0..units).map(of_unit).collect(),
             channels: Table::new(channels, ChannelTimes::default()),
             pools: vec![Sums::default(); pools.min(luns) as usize],
             luns_per_pool: (luns / pools.max(1)).max(1),

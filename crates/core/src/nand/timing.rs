@@ -58,7 +58,7 @@ impl CellTimes {
         // A wordline is programmed by one command, which transfers its pages one after another. A mapping unit that
         // spans pages is programmed by one command per page.
         let pages_in = if device.pages_per_unit() > 1 { 1 } else { device.block_size(cells).program_pages };
-        let page = device.data_time(device.geometry.page_size.0);
+        let page = device.data_time(device.page_bytes());
         let times = |of: &[Duration]| of.iter().map(|duration| duration.time()).collect();
         CellTimes { read: times(read), program: times(program), program_in: Time(page.0 * u64::from(pages_in)) }
     }
@@ -92,7 +92,7 @@ impl Timing {
         let (way_switch, channel_switch) = (device.bus.way_switch.time(), device.bus.channel_switch.time());
         let channel_switch_read = device.bus.channel_switch_read.map_or(channel_switch, |time| time.time());
         let cycles = device.bus.command_cycles;
-        let page = device.geometry.page_size.0;
+        let page = device.page_bytes();
         let (read, program) = (device.nand.read.values(), device.nand.program.values());
         let native = CellTimes::new(device, CellMode::Native, &read, &program);
         Timing {
@@ -157,7 +157,7 @@ fn sectors_out(device: &DeviceConfig) -> Vec<Time> {
         return Vec::new();
     }
     let sectors = u64::from(device.sectors_per_unit() * device.units_per_page());
-    let bytes = device.geometry.page_size.0 / sectors;
+    let bytes = device.page_bytes() / sectors;
     (0..=sectors).map(|sectors| device.data_time(sectors * bytes)).collect()
 }
 

@@ -186,6 +186,14 @@ impl Case {
         Case::draw(seed, true, scheme, &[pools])
     }
 
+    /// Draws a device with gangs of packages, or pairs of planes that work independently; every fifth with failures.
+    pub fn ganged(seed: u64) -> Case {
+        let scheme = [Scheme::Page, Scheme::Page, Scheme::Dftl, Scheme::Block][(seed % 4) as usize];
+        let fails = seed.is_multiple_of(5) && !matches!(scheme, Scheme::Block);
+        let more: &[More] = if fails { &[gang, faults] } else { &[gang] };
+        Case::draw(seed, seed.is_multiple_of(7), scheme, more)
+    }
+
     /// A device with its map in flash that soon becomes read-only, because 3 to 25 % of its programs fail.
     pub fn failing_map(seed: u64) -> Case {
         let mut case = Case::draw(seed, seed.is_multiple_of(5), Scheme::Dftl, &[faults]);
@@ -323,6 +331,39 @@ fn policies(rng: &mut Rng) -> Vec<String> {
         overrides.push("mapping.block_summary={ last_page = \"528B\" }".to_owned());
     }
     overrides
+}
+
+/// Draws gangs, or pairs of planes. Drops the advanced commands if they do not fit.
+fn gang(rng: &mut Rng, overrides: &mut Vec<String>) {
+    let value = |name: &str| {
+        let of = |text: &String| text.strip_prefix(name).and_then(|rest| rest.strip_prefix('=')).map(str::to_owned);
+        overrides.iter().rev().find_map(of).expect("every case draws it")
+    };
+    let (width, gangs) = (between(rng, 1, 3), between(rng, 1, 2));
+    let mode = *pick(rng, &["serial", "interleaved", "asynchronous", "asynchronous", "synchronous", "pairs"]);
+    let mut options = vec![format!("geometry.channels={}", width * gangs)];
+    match mode {
+        "pairs" => {
+            options.push(format!("geometry.planes={}", pick(rng, &[2, 4])));
+            options.push("nand.concurrency=plane-pair".to_owned());
+        }
+        _ => options.push(format!("gang={{ width = {width}, mode = \"{mode}\" }}")),
+    }
+    if matches!(mode, "serial" | "asynchronous") {
+        options.push("nand.concurrency=chip".to_owned());
+        options.push(format!("geometry.chips_per_package={}", value("geometry.chips")));
+    }
+    let is_dynamic = !overrides.iter().any(|text| text == "mapping.scheme=block");
+    if matches!(mode, "serial" | "asynchronous") && is_dynamic && value("allocation").contains("scope") {
+        options.push("allocation.dynamic.scope=device".to_owned());
+    }
+    if mode == "synchronous" {
+        let unit: u64 = value("geometry.mapping_unit").trim_end_matches("KiB").parse().expect("all are in KiB");
+        options.push(format!("capacity.logical={}KiB", unit * width));
+    }
+    let all = [&overrides[..], &options].concat();
+    let basic: Vec<String> = all.iter().filter(|text| !text.starts_with("nand.advanced.")).cloned().collect();
+    *overrides = if from_toml(BASE, "test.toml", &all).is_ok() { all } else { basic };
 }
 
 /// Draws advanced commands that the device supports.

@@ -63,6 +63,11 @@ fn pools_change_no_answer() {
 }
 
 #[test]
+fn gangs_change_no_answer() {
+    run_swarm(Case::ganged, cases(5), Digests::of("ganged", 200));
+}
+
+#[test]
 fn a_map_whose_blocks_fail_lets_no_write_wait_forever() {
     for seed in seeds(cases(30)) {
         assert_passes(&Case::failing_map(seed));
@@ -72,13 +77,14 @@ fn a_map_whose_blocks_fail_lets_no_write_wait_forever() {
 /// A kind of random devices: name, number of recorded histories, and function that draws a case.
 type Kind = (&'static str, u64, fn(u64) -> Case);
 
-const KINDS: [Kind; 6] = [
+const KINDS: [Kind; 7] = [
     ("page", 900, Case::new),
     ("dftl", 500, Case::dftl),
     ("block", 450, Case::block),
     ("faulty", 150, Case::faulty),
     ("worn", 300, Case::worn),
     ("pools", 300, Case::pooled),
+    ("ganged", 200, Case::ganged),
 ];
 
 fn with(picks: Picks, case: Case) -> Case {

@@ -190,7 +190,7 @@ fn moved_together(slices: &[Slice]) -> Option<(Time, Time)> {
 
 /// All figures.
 pub fn figures() -> Vec<Figure> {
-    [basic(), multi_plane(), dies(), caches(), suspended(), places()].into_iter().flatten().collect()
+    [basic(), multi_plane(), dies(), caches(), suspended(), places(), gangs(), pairs()].into_iter().flatten().collect()
 }
 
 fn basic() -> Vec<Figure> {
@@ -284,6 +284,68 @@ fn dies() -> Vec<Figure> {
             2 * A_ERASE + ERASE,
             Order::Sequential,
             |slices| erased(slices, 2),
+        ),
+    ]
+}
+
+fn gangs() -> Vec<Figure> {
+    let gang = |mode: &'static str| vec!["geometry.channels=2", "nand.concurrency=chip", "gang.width=2", mode];
+    vec![
+        figure("gang-serial", "Serial gang: two page reads", &gang("gang.mode=serial"), 2 * (A + READ + X), &|d| {
+            vec![(0, read(d, 0, 0, 2))]
+        }),
+        figure(
+            "gang-interleaved",
+            "Interleaved gang: two page reads",
+            &gang("gang.mode=interleaved"),
+            A + READ + 2 * X,
+            &|d| vec![(0, read(d, 0, 0, 2))],
+        ),
+        figure(
+            "gang-asynchronous",
+            "Asynchronous gang: a write of two pages, and a read in the next round",
+            &gang("gang.mode=asynchronous"),
+            (A + X + PROGRAM) + (A + READ + X),
+            &|d| vec![(0, write(d, 0, 16, 2)), (60 * US, read(d, 1, 1, 1))],
+        ),
+        figure(
+            "gang-synchronous",
+            "Synchronous gang: a write of half a page",
+            &gang("gang.mode=synchronous"),
+            (A + READ + X) + (A + X + PROGRAM),
+            &|_| vec![(0, Request::new(Time::ZERO, Operation::Write, 0, 4))],
+        ),
+    ]
+}
+
+/// Returns the span in which both pairs of a die move a page by copy-back at the same time.
+fn moved_in_pairs(slices: &[Slice]) -> Option<(Time, Time)> {
+    let moves = |slice: &&Slice| slice.kind == Kind::CopyBack && slice.phase == Phase::Cell;
+    let cells: Vec<&Slice> = slices.iter().filter(moves).collect();
+    let found = cells.windows(4).find(|four| {
+        let [first, second, third, fourth] = [0, 1, 2, 3].map(|index| four[index].plane);
+        four[1].start == four[0].start + Time(A) && (first, second) == (third, fourth) && first / 2 != second / 2
+    })?;
+    Some((found[0].start - Time(A), found[3].end))
+}
+
+fn pairs() -> Vec<Figure> {
+    let pairs = ["geometry.planes=4", "nand.concurrency=plane-pair"];
+    vec![
+        figure(
+            "plane-pairs",
+            "Two-plane programs in two pairs of planes",
+            &[pairs[0], pairs[1], "nand.advanced.multi_plane_program=wise"],
+            4 * (A + X) + PROGRAM,
+            &|d| vec![(0, write(d, 0, 16, 4))],
+        ),
+        gc(
+            "plane-pair-copy-backs",
+            "GC: two copy-backs at once in the two pairs of a die",
+            &[pairs[0], pairs[1], "nand.advanced.copy_back=wise"],
+            3 * A + READ + PROGRAM,
+            Order::Random,
+            moved_in_pairs,
         ),
     ]
 }

@@ -306,7 +306,7 @@ impl Info {
             config_digest: config.digest(),
             logical_bytes: config.logical_bytes(),
             physical_bytes: config.physical_bytes(),
-            channels: geometry.channels,
+            channels: config.buses(),
             dies: config.total_planes() / geometry.planes,
             planes: config.total_planes(),
             blocks_per_plane: geometry.blocks,

@@ -138,7 +138,7 @@ impl Order {
     pub fn new(device: &DeviceConfig, order: LevelOrder) -> Order {
         let g = &device.geometry;
         let size = |level| match level {
-            Channel => g.channels,
+            Channel => device.channels(),
             Chip => g.chips,
             Die => g.dies,
             Plane => g.planes,

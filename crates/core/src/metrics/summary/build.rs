@@ -1,7 +1,7 @@
 //! Construction of a summary from a measurement.
 
 use super::*;
-use crate::config::{BlockSummary, Concurrency};
+use crate::config::BlockSummary;
 use crate::metrics::attribution::{Bands, MeanBreakdown, Part};
 use crate::metrics::bounds::Demand;
 use crate::metrics::counters::{ClassCounts, Counters, MapCause, MapCounters, ProgramCause, ReadCause};
@@ -58,7 +58,7 @@ impl Summary {
                 counters.host_units.saturating_sub(counters.units_unwritten),
             ),
             write_amplification_bytes: ratio(
-                counters.pages_programmed_total() * config.geometry.page_size.0,
+                counters.pages_programmed_total() * config.page_bytes(),
                 counters.host_bytes.saturating_sub(counters.bytes_unwritten),
             ),
             map_cache: MapCache::new(&counters.map),
@@ -66,6 +66,7 @@ impl Summary {
             temperature: measurement.classes.iter().map(UnitClass::new).collect(),
             wear: Wear::new(config, &measurement.erases),
             utilization: Utilization::new(measurement),
+            gangs: GangUse::all(measurement),
             bottleneck: Bottleneck::new(measurement),
             updates: Updates {
                 covered: counters.updates_covered,
@@ -383,8 +384,8 @@ impl Utilization {
         }
         let busy = |first: Time, second: Time, lanes: u32| busy(first, second, elapsed, lanes);
         let channels: Vec<_> = channels.iter().map(|time| busy(time.data, time.command, 1)).collect();
-        // Independent planes work at the same time, so their times add up to a multiple of that of the die.
-        let lanes = if config.nand.concurrency == Concurrency::Plane { config.geometry.planes } else { 1 };
+        // Independent planes or pairs work at the same time, so their times add up to a multiple of that of the die.
+        let lanes = config.units_per_die();
         let dies: Vec<_> = dies.iter().map(|time| busy(time.cell, time.register_held, lanes)).collect();
         let each = Each::new(&channels, &dies);
         let [data, command, idle] = [0, 1, 2].map(|part| Share::new(channels.iter().map(|shares| shares[part])));

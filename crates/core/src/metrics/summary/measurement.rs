@@ -7,6 +7,7 @@ use crate::metrics::collections::PackageCollections;
 use crate::metrics::counters::{BufferCounts, ClassCounts, Counters};
 use crate::metrics::profile::Profile;
 use crate::metrics::results::Results;
+use crate::metrics::series::QueueSample;
 use crate::nand::array::{ChannelTime, DieTime};
 use crate::nand::parallel::Parallel;
 use crate::sim::request::Operation;
@@ -54,6 +55,8 @@ pub struct Measurement<'a> {
     pub luns: &'a [Time],
     /// Collections of blocks, indexed by package.
     pub packages: &'a [PackageCollections],
+    /// Queues, indexed by gang; empty without gangs.
+    pub queues: &'a [QueueSample],
     /// Work of the controller.
     pub controller: &'a ControllerWork,
     /// Erases since the device was new, indexed by block.

@@ -9,6 +9,7 @@ mod controller;
 mod distribution;
 mod distributions;
 mod faults;
+mod gangs;
 mod json;
 mod live;
 mod measurement;
@@ -20,6 +21,7 @@ pub use controller::{BufferEvictions, BufferReads, BufferUse, BufferWrites, Firm
 pub use distribution::Distribution;
 pub use distributions::{ChannelCounts, Distributions, Each, IntervalCounts, LatencyCurve, SizeCounts, WearHistogram};
 pub use faults::{BadBlocks, FaultState, FaultsMet, UncorrectableReads};
+pub use gangs::GangUse;
 pub use json::{LARGEST, ReadError};
 pub use live::{LateCauses, Live, LiveFrontend, LiveImage, LiveRecovery};
 pub use measurement::{ControllerWork, Measurement};
@@ -98,6 +100,9 @@ pub struct Summary {
     pub wear: Wear,
     /// Utilization of channels and dies.
     pub utilization: Utilization,
+    /// Gangs of packages; absent without them (`config.gang`).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub gangs: Vec<GangUse>,
     /// Resource that limits the run.
     pub bottleneck: Bottleneck,
     /// Mapping units touched by host writes, by the kind of update.

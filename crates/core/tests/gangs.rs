@@ -1,0 +1,294 @@
+//! Gangs of packages and pairs of planes: times computed by hand, to the picosecond.
+//!
+//! Times of the device: page read 25 us, program 200 us, erase 1500 us. A page of 4096 B takes 102.4 us on the channel
+//! at 25 ns per byte.
+
+mod common;
+
+use common::{drain, fill, submit, units};
+use floatgate_core::config::gang::{Gang, GangMode};
+use floatgate_core::device::Device;
+use floatgate_core::metrics::summary::{About, GangUse, Named, Precondition, Reached, Summary};
+use floatgate_core::nand::array::Kind;
+use floatgate_core::sim::request::{Operation, Request};
+use floatgate_core::sim::time::Time;
+
+const US: u64 = 1_000_000;
+const READ: u64 = 25 * US;
+const PROGRAM: u64 = 200 * US;
+const DATA: u64 = 102_400_000;
+/// Unloaded times of a program and of a read.
+const WRITTEN: u64 = DATA + PROGRAM;
+const FETCHED: u64 = READ + DATA;
+
+const MODES: [&str; 4] = ["serial", "interleaved", "asynchronous", "synchronous"];
+
+/// Returns a device of four packages with one plane each, in a gang. Units go to the packages in turn.
+fn gang(mode: &str, overrides: &[&str]) -> Device {
+    let gang = format!("gang={{ width = 4, mode = \"{mode}\" }}");
+    let base = ["geometry.channels=4", "geometry.chips=1", "nand.concurrency=chip", gang.as_str()];
+    common::device(&[&base, overrides].concat())
+}
+
+fn write(device: &Device, first: u64, count: u32) -> Request {
+    Request { tag: first, ..units(device, Operation::Write, first, count) }
+}
+
+fn read(device: &Device, first: u64, count: u32) -> Request {
+    Request { tag: 100 + first, ..units(device, Operation::Read, first, count) }
+}
+
+/// Submits requests at the given times and returns the times of completion by tag.
+fn play(device: &mut Device, script: &[(u64, Request)]) -> Vec<(u64, u64)> {
+    script.iter().for_each(|&(at, request)| submit(device, Time(at), request));
+    let mut ends: Vec<_> = drain(device).iter().map(|done| (done.request.tag, done.finish.0)).collect();
+    ends.sort_unstable();
+    ends
+}
+
+/// Returns the ends of four writes to the four packages, all submitted at time 0.
+fn four_writes(device: &mut Device) -> Vec<u64> {
+    let script: Vec<_> = (0..4).map(|unit| (0, write(device, unit, 1))).collect();
+    play(device, &script).into_iter().map(|(_, end)| end).collect()
+}
+
+#[test]
+fn a_serial_gang_executes_one_operation_at_a_time() {
+    let mut device = gang("serial", &[]);
+    assert_eq!(device.array().luns(), 1);
+    assert_eq!(four_writes(&mut device), [1, 2, 3, 4].map(|count| count * WRITTEN));
+    let mut device = gang("serial", &[]);
+    fill(&mut device, 8);
+    let script = [(0, read(&device, 0, 1)), (0, read(&device, 1, 1))];
+    assert_eq!(play(&mut device, &script), [(100, FETCHED), (101, 2 * FETCHED)]);
+}
+
+#[test]
+fn the_packages_of_an_interleaved_gang_share_only_the_bus() {
+    let mut device = gang("interleaved", &[]);
+    assert_eq!((device.array().luns(), device.config().buses()), (4, 1));
+    assert_eq!(four_writes(&mut device), [1, 2, 3, 4].map(|count| count * DATA + PROGRAM));
+    let mut device = gang("interleaved", &[]);
+    fill(&mut device, 8);
+    let script = [(0, read(&device, 0, 1)), (0, read(&device, 1, 1))];
+    assert_eq!(play(&mut device, &script), [(100, FETCHED), (101, FETCHED + DATA)]);
+}
+
+#[test]
+fn an_asynchronous_gang_works_in_rounds() {
+    // The pages of a request start together, on the data paths of their packages.
+    let mut device = gang("asynchronous", &[]);
+    let all = write(&device, 0, 4);
+    assert_eq!(play(&mut device, &[(0, all)]), [(0, WRITTEN)]);
+    let shapes: Vec<_> = device.array().parallel.shapes().map(|s| (s.kind, s.dies, s.planes, s.commands)).collect();
+    assert_eq!(shapes, [(Kind::Program, 4, 4, 1)]);
+    // Separate requests: the first one starts a round alone, and the others share the next one.
+    let mut device = gang("asynchronous", &[]);
+    assert_eq!(four_writes(&mut device), [WRITTEN, 2 * WRITTEN, 2 * WRITTEN, 2 * WRITTEN]);
+}
+
+#[test]
+fn a_round_of_an_asynchronous_gang_has_operations_of_one_kind() {
+    let mut device = gang("asynchronous", &[]);
+    fill(&mut device, 8);
+    // While package 0 reads, a read, a write and a read are queued for the others. The reads share the next round, and
+    // the write waits for its end, although its package is idle.
+    let script = [
+        (0, read(&device, 0, 1)),
+        (US, read(&device, 1, 1)),
+        (2 * US, write(&device, 2, 1)),
+        (3 * US, read(&device, 3, 1)),
+    ];
+    let ends = [(2, 2 * FETCHED + WRITTEN), (100, FETCHED), (101, 2 * FETCHED), (103, 2 * FETCHED)];
+    assert_eq!(play(&mut device, &script), ends);
+}
+
+#[test]
+fn a_round_ends_with_its_slowest_operation() {
+    // Package 0 reads one page of a mapping unit of two pages, package 1 both.
+    let mut device = gang("asynchronous", &["geometry.page_size=4KiB", "geometry.mapping_unit=8KiB"]);
+    fill(&mut device, 8);
+    let half = Request { tag: 0, ..Request::new(Time::ZERO, Operation::Read, 8, 24) };
+    let next = Request { tag: 1, ..read(&device, 4, 1) };
+    // The request ends with the second unit, and so does the round.
+    assert_eq!(play(&mut device, &[(0, half), (US, next)]), [(0, 2 * FETCHED), (1, 4 * FETCHED)]);
+}
+
+#[test]
+fn a_synchronous_gang_is_one_package_with_large_pages() {
+    let mut device = gang("synchronous", &[]);
+    let config = device.config();
+    assert_eq!((config.total_planes(), config.page_bytes(), config.unit_bytes()), (1, 16384, 16384));
+    assert_eq!(config.physical_bytes(), 4 * 64 * 64 * 4096);
+    // A page in each package takes the time of one page.
+    let whole = write(&device, 0, 1);
+    assert_eq!(play(&mut device, &[(0, whole)]), [(0, WRITTEN)]);
+    // A write of a quarter reads the page first.
+    let start = device.now().0;
+    let quarter = Request { tag: 1, ..Request::new(Time::ZERO, Operation::Write, 0, 8) };
+    assert_eq!(play(&mut device, &[(start, quarter)]), [(1, start + FETCHED + WRITTEN)]);
+    // Spare bytes are transferred by all packages at once.
+    let mut device = gang("synchronous", &["geometry.spare_size=128B", "bus.transfer_spare=true"]);
+    let whole = write(&device, 0, 1);
+    assert_eq!(play(&mut device, &[(0, whole)]), [(0, (4096 + 128) * 25_000 + PROGRAM)]);
+}
+
+#[test]
+fn a_gang_of_one_package_changes_nothing() {
+    let alone = {
+        let mut device = common::device(&["geometry.channels=4", "geometry.chips=1", "nand.concurrency=chip"]);
+        four_writes(&mut device)
+    };
+    for mode in MODES {
+        let mut device = gang(mode, &["gang.width=1"]);
+        assert_eq!(device.config().gang.map(|gang| gang.width), Some(1));
+        assert_eq!(four_writes(&mut device), alone, "{mode}");
+    }
+}
+
+#[test]
+fn the_wiring_of_independent_packages_does_not_change_addresses() {
+    let overrides = ["geometry.channels=4", "geometry.chips=1", "nand.concurrency=chip"];
+    let plain = common::device_config(&overrides);
+    for mode in MODES {
+        let set = format!("gang={{ width = 4, mode = \"{mode}\" }}");
+        let config = common::device_config(&[&overrides[..], &[&set]].concat());
+        assert_eq!(config.shape() == plain.shape(), mode != "synchronous", "{mode}");
+    }
+}
+
+/// Returns a device of one channel and one chip with a die of four planes. Units go to the planes in turn.
+fn four_planes(overrides: &[&str]) -> Device {
+    let base = [
+        "geometry.channels=1",
+        "geometry.chips=1",
+        "geometry.planes=4",
+        "allocation={ static = { order = \"plane-die-chip-channel\" } }",
+    ];
+    common::device(&[&base, overrides].concat())
+}
+
+#[test]
+fn pairs_of_planes_program_independently() {
+    let two_plane = "nand.advanced.multi_plane_program=wise";
+    // A die that executes one two-plane command at a time.
+    let mut device = four_planes(&[two_plane, "nand.advanced.plane_pairs=true"]);
+    let all = write(&device, 0, 4);
+    assert_eq!(play(&mut device, &[(0, all)]), [(0, 2 * (2 * DATA + PROGRAM))]);
+    // Two pairs: the second one takes its data while the first one programs.
+    let mut device = four_planes(&[two_plane, "nand.concurrency=plane-pair"]);
+    assert_eq!((device.array().luns(), device.array().units()), (2, 2));
+    assert_eq!(play(&mut device, &[(0, all)]), [(0, 4 * DATA + PROGRAM)]);
+    // Without two-plane commands, planes 0 and 1 program one after the other, and 2 and 3 at the same time.
+    let mut device = four_planes(&["nand.concurrency=plane-pair"]);
+    assert_eq!(play(&mut device, &[(0, all)]), [(0, 2 * WRITTEN + DATA)]);
+    // Transfers that are short compared with the program time: the pairs double the writes of the die.
+    let fast = ["bus.protocol={ nv-ddr = \"4GT/s\" }", two_plane];
+    let rate = |level: &str| {
+        let mut device = four_planes(&[&fast[..], &[level]].concat());
+        let script: Vec<_> = (0..100).map(|step| (0, write(&device, 4 * step, 4))).collect();
+        play(&mut device, &script).iter().map(|(_, end)| *end).max().map(|end| 400.0 / end as f64).unwrap()
+    };
+    let (one, pairs) = (rate("nand.advanced.plane_pairs=true"), rate("nand.concurrency=plane-pair"));
+    common::assert_close("writes of two pairs", pairs / one, 2.0, 0.02);
+}
+
+/// Agrawal et al. 2008, Figure 2: copying between packages at the time of a transfer per page.
+#[test]
+fn copies_between_packages_take_the_time_of_a_transfer() {
+    let packages = ["geometry.channels=2", "geometry.chips=2", "geometry.planes=4", "nand.concurrency=plane-pair"];
+    let order = "allocation={ static = { order = \"plane-die-chip-channel\" } }";
+    let mut device = common::device(&[&packages[..], &[order]].concat());
+    fill(&mut device, 16 * 8);
+    // Units 0 to 7 of each 16 are in the source package. The order visits its four pairs of planes in turn.
+    let source: Vec<u64> = (0..32).map(|copy| copy / 8 * 16 + [0, 2, 4, 6, 1, 3, 5, 7][copy as usize % 8]).collect();
+    source.iter().for_each(|&unit| device.submit(Time::ZERO, read(&device, unit, 1)));
+    let (mut ends, mut done) = (Vec::new(), Vec::new());
+    while let Some(at) = device.next_event_time() {
+        device.advance_to(at);
+        device.take_completions(&mut done);
+        for completion in done.drain(..) {
+            match completion.request.operation {
+                Operation::Read => {
+                    let request = write(&device, completion.request.tag - 100 + 8, 1);
+                    device.submit(at, request);
+                }
+                _ => ends.push(completion.finish.0),
+            }
+        }
+    }
+    let expected: Vec<u64> = (1..=32).map(|copy| READ + copy * DATA + WRITTEN).collect();
+    assert_eq!(ends, expected);
+}
+
+#[test]
+fn results_have_the_queue_of_each_gang() {
+    // Four writes for two serial gangs of two packages: one starts in each, and one waits for its end.
+    let overrides = ["geometry.channels=4", "geometry.chips=1", "nand.concurrency=chip", "gang.width=2"];
+    let mut device = common::device(&overrides);
+    let mut unit = 0;
+    let next = move || {
+        unit += 1;
+        Request { tag: unit, ..Request::new(Time::ZERO, Operation::Write, (unit - 1) * 8, 8) }
+    };
+    let outcome = common::Load::open(4, next).run(&mut device);
+    let named = Named { name: String::new(), digest: String::new() };
+    let about = About {
+        seed: 1,
+        device: named.clone(),
+        workload: named,
+        precondition: Precondition { requested: String::new(), reached: Reached::default() },
+        warnings: Vec::new(),
+        arguments: Vec::new(),
+        base: None,
+    };
+    let gangs = Summary::new(about, &outcome.measurement(&device)).gangs;
+    let busy = |ps: u64, of: u64| Some(ps as f64 / of as f64);
+    let expected = GangUse {
+        operations: 2,
+        queue_length: Some(0.5),
+        longest_queue: 1,
+        bus: busy(2 * DATA, 2 * WRITTEN),
+        cell: busy(2 * PROGRAM, 2 * 2 * WRITTEN),
+    };
+    assert_eq!(gangs, [expected.clone(), expected]);
+}
+
+#[test]
+fn resolved_devices_keep_their_gangs() {
+    for mode in MODES {
+        let device = gang(mode, &["geometry.spare_size=64B"]);
+        let (config, resolved) = (device.config(), device.config().resolved());
+        assert_eq!((resolved.digest(), resolved.unit_bytes()), (config.digest(), config.unit_bytes()), "{mode}");
+        let text = toml::to_string(&resolved).unwrap();
+        let again = floatgate_core::config::from_toml(&text, "again.toml", &[]).unwrap();
+        assert_eq!(again.digest(), config.digest(), "{mode}");
+    }
+    let default = gang("serial", &[]).config().gang;
+    assert_eq!(default, Some(Gang { width: 4, mode: GangMode::default() }));
+}
+
+#[test]
+fn impossible_gangs_are_refused_with_a_value_that_works() {
+    let refused = |overrides: &[&str]| {
+        let overrides: Vec<String> = overrides.iter().map(|text| (*text).to_owned()).collect();
+        floatgate_core::config::from_toml(common::BASE, "test.toml", &overrides).unwrap_err().to_string()
+    };
+    let four = "geometry.channels=4";
+    let text = refused(&[four, "gang.width=3"]);
+    assert!(text.contains("must divide geometry.channels = 4; use 2"), "{text}");
+    let text = refused(&[four, "gang={ width = 2, mode = \"serial\" }"]);
+    assert!(text.contains("use \"chip\""), "{text}");
+    let text = refused(&[four, "gang={ width = 2, mode = \"asynchronous\" }", "nand.concurrency=chip"]);
+    assert!(text.contains("use geometry.chips = 2"), "{text}");
+    let text = refused(&[four, "gang={ width = 4, mode = \"synchronous\" }", "geometry.page_size=8MiB"]);
+    assert!(text.contains("at most 16 MiB; use 2"), "{text}");
+    let chip = ["nand.concurrency=chip", "geometry.chips_per_package=2", "geometry.dies=2"];
+    let pools = "allocation={ dynamic = { scope = \"channel\" } }";
+    let text = refused(&[&chip[..], &[four, "gang.width=2", pools]].concat());
+    assert!(text.contains("a gang takes the writes of one pool; use \"device\""), "{text}");
+    let interleave =
+        [&chip[..], &[four, "gang={ width = 2, mode = \"asynchronous\" }"], &["nand.advanced.interleave=true"]];
+    let text = refused(&interleave.concat());
+    assert!(text.contains("use false"), "{text}");
+}
