@@ -19,7 +19,7 @@ use crate::frontend::{Frontend, Stopped, Subject};
 use crate::memory::{self, Use};
 use crate::preparation::{self, device_options};
 use crate::spec::{RunSpec, StateSpec};
-use crate::traces::Traces;
+use crate::traces::{TraceSpec, Traces};
 use crate::warnings::partial_pages;
 
 /// Simulated SSD of a run.
@@ -61,10 +61,14 @@ pub fn check_array(spec: &RunSpec) -> Result<(), Failure> {
 
 impl Simulated {
     /// Builds an array. Fails if it needs more memory than is available.
-    pub fn array(chosen: &Chosen, config: &ArrayConfig, spec: &RunSpec) -> Result<Simulated, Stopped> {
-        let options = device_options(spec.seed, spec.attribution);
-        memory::check(&chosen.config, &options, Use::Filled).map_err(Subject::Device.stop())?;
-        let options = array::Options { seed: spec.seed, attribution: spec.attribution, ..array::Options::default() };
+    pub fn array(
+        chosen: &Chosen,
+        config: &ArrayConfig,
+        options: array::Options,
+        usage: Use,
+    ) -> Result<Simulated, Stopped> {
+        memory::check(&chosen.config, &device_options(options.seed, options.attribution), usage)
+            .map_err(Subject::Device.stop())?;
         let array = SsdArray::new(config.clone(), options)
             .map_err(|error| Subject::Device.stopped(Failure::mistake(format!("{}: {error}", chosen.spec.called()))))?;
         Ok(Simulated::Array(Box::new(array), Box::new(chosen.config.clone())))
@@ -180,7 +184,27 @@ fn mean(reached: &[Reached]) -> Reached {
     }
 }
 
-fn summary_of_array(
+/// Builds an array, and brings its members into the state `requested`, for callers that do not run a session.
+pub fn prepare_array(
+    chosen: &Chosen,
+    config: &ArrayConfig,
+    options: array::Options,
+    requested: &str,
+    frontend: &dyn Frontend,
+) -> Result<(SsdArray, Precondition), Stopped> {
+    let usage = if requested == "none" { Use::Sparse } else { Use::Filled };
+    let mut array = Simulated::array(chosen, config, options, usage)?;
+    let traces = Traces::new(TraceSpec::default(), frontend.stop());
+    let state = array.precondition(requested, &traces, options.seed, frontend);
+    let state = state.map_err(Subject::Precondition.stop())?;
+    match array {
+        Simulated::Array(array, _) => Ok((*array, state)),
+        Simulated::Device(_) => unreachable!("an array was built"),
+    }
+}
+
+/// Builds the summary of a run of an array. Fails if a member did more work than it can, which is a defect.
+pub fn summary_of_array(
     array: &SsdArray,
     config: &DeviceConfig,
     about: About,
