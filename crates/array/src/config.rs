@@ -373,6 +373,15 @@ impl ArrayConfig {
         one
     }
 
+    /// Returns `true` if the members have equal geometries, so that their blocks are those of one SSD.
+    pub fn is_uniform(&self) -> bool {
+        let size = |member: &DeviceConfig| {
+            let planes_per_channel = member.total_planes() / member.geometry.channels;
+            (member.geometry.blocks, planes_per_channel, member.block_sizes(), member.units_per_block())
+        };
+        self.members.iter().all(|member| size(member) == size(&self.members[0]))
+    }
+
     /// Returns the number of bytes that a TRIM drops together: a stripe with parity, or a mapping unit of all members.
     pub fn trim_bytes(&self) -> u64 {
         match self.layout.level().parities() {

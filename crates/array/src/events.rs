@@ -4,7 +4,7 @@ use floatgate_core::external::Fault;
 use floatgate_core::metrics::series::Sample;
 use floatgate_core::sim::request::{Completion, Request, Status};
 use floatgate_core::sim::time::Time;
-use floatgate_core::ssd::Ssd;
+use floatgate_core::ssd::{Ssd, TakeProbed};
 
 use crate::array::SsdArray;
 use crate::timers::{Owner, Timer};
@@ -141,6 +141,10 @@ impl Ssd for SsdArray {
 
     fn reset_times(&mut self) {
         self.start_measuring();
+    }
+
+    fn drain_probe(&mut self, now: Time, take: TakeProbed<'_>) -> Result<(), String> {
+        self.drain_probes(now, take)
     }
 
     #[inline]

@@ -16,6 +16,7 @@ mod gc;
 pub mod layout;
 mod locks;
 mod operation;
+mod probe;
 mod progress;
 mod rebuild;
 mod repair;

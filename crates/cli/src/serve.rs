@@ -86,7 +86,8 @@ pub struct ServeArgs {
     ///
     /// Data survives the end of the program. If the program is killed, the device sees a power cut and recovers at the
     /// next start, like an SSD. FILE is sparse and takes as much space as is programmed. `memory` keeps the contents in
-    /// memory instead, so that `floatgate ctl power-cut` works without a file.
+    /// memory instead, so that `floatgate ctl power-cut` works without a file. For an array, FILE is a folder with an
+    /// image for each member.
     #[arg(long, value_name = "FILE")]
     image: Option<PathBuf>,
     /// Sync the image on each flush and FUA write, to survive a host crash (slow)

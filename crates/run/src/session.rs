@@ -70,7 +70,7 @@ impl<'a> Session<'a> {
     ) -> Result<Session<'a>, Stopped> {
         spec.check().map_err(Subject::Options.stop())?;
         if let Some(array) = &chosen.array {
-            simulated::check_array(spec).map_err(Subject::Options.stop())?;
+            simulated::check_array(spec, array).map_err(Subject::Options.stop())?;
             let RunSpec { seed, attribution, .. } = *spec;
             let options = floatgate_array::Options { seed, attribution, ..floatgate_array::Options::default() };
             let device = Simulated::array(&chosen, array, options, Use::Filled)?;

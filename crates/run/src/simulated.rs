@@ -37,7 +37,7 @@ impl From<Device> for Simulated {
 }
 
 /// Refuses options that need a single SSD.
-pub fn check_array(spec: &RunSpec) -> Result<(), Failure> {
+pub fn check_array(spec: &RunSpec, config: &ArrayConfig) -> Result<(), Failure> {
     let refuse = |option: &str, instead: &str| {
         Err(Failure::mistake(format!("{option} is not supported for an array; {instead}")))
     };
@@ -47,8 +47,8 @@ pub fn check_array(spec: &RunSpec) -> Result<(), Failure> {
     if spec.prewrite != Prewrite::None {
         return refuse("--prewrite", "give --precondition fill to write all data of the members");
     }
-    if spec.detail.timeline.is_some() {
-        return refuse("--timeline", "run one of its members alone, or give --series");
+    if spec.detail.timeline.is_some() && !config.is_uniform() {
+        return refuse("--timeline", "its members have different geometries; run one of them alone, or give --series");
     }
     match &spec.state {
         StateSpec::Saved(_) => refuse("--load-state", "give --precondition to bring all members into a state"),
@@ -82,13 +82,25 @@ impl Simulated {
         }
     }
 
-    /// Returns the LUN of each plane. Empty for an array, which has no timeline.
+    /// Returns the LUN of each plane. Those of members follow each other.
     pub(crate) fn luns(&self) -> Vec<u32> {
+        let mut luns = Vec::new();
+        for device in self.devices() {
+            let before = luns.iter().max().map_or(0, |lun| lun + 1);
+            luns.extend(
+                (0..device.config().total_planes()).map(|plane| before + device.array().lun_of(PlaneId(plane)).0),
+            );
+        }
+        luns
+    }
+
+    /// Returns the devices: one, or the members.
+    fn devices(&self) -> Vec<&Device> {
         match self {
-            Simulated::Device(device) => {
-                (0..device.config().total_planes()).map(|plane| device.array().lun_of(PlaneId(plane)).0).collect()
+            Simulated::Device(device) => vec![device],
+            Simulated::Array(array, _) => {
+                (0..array.config().members.len()).map(|number| array.member(number)).collect()
             }
-            Simulated::Array(..) => Vec::new(),
         }
     }
 
@@ -117,8 +129,9 @@ impl Simulated {
 
     /// Attaches a probe.
     pub(crate) fn set_probe(&mut self, probe: Option<Probe>) {
-        if let Simulated::Device(device) = self {
-            device.array_mut().set_probe(probe);
+        match self {
+            Simulated::Device(device) => device.array_mut().set_probe(probe),
+            Simulated::Array(array, _) => array.set_probe(probe.as_ref()),
         }
     }
 

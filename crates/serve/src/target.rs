@@ -71,15 +71,12 @@ impl Target {
         })
     }
 
-    /// Returns `true` if the members of an array have equal geometries, so that their blocks are those of one SSD.
+    /// Returns `true` if the blocks of all devices are those of one SSD.
     pub fn is_uniform(&self) -> bool {
-        let size = |device: &Device| {
-            let config = device.config();
-            (config.geometry.blocks, config.total_planes() / config.geometry.channels, config.block_sizes())
-        };
-        let mut sizes = self.devices().map(size);
-        let first = sizes.next();
-        sizes.all(|size| Some(size) == first)
+        match self {
+            Target::Device(_) => true,
+            Target::Array(array, _) => array.config().is_uniform(),
+        }
     }
 
     /// Returns `true` if replies can be timed: a single SSD has to record latency breakdowns.
