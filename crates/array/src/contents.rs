@@ -14,7 +14,7 @@ use floatgate_core::durability::flash::Outbox;
 use floatgate_core::sim::request::SECTOR;
 
 /// Storage of the payload of the members, which are durable devices.
-pub trait MemberPayload: Any + Send {
+pub trait MemberPayload: Any + Send + Sync {
     /// Stores the payload of a write that will be submitted to a member.
     fn bring(&mut self, member: u32, tag: u64, bytes: &[u8]);
 

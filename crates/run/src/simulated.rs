@@ -1,5 +1,7 @@
 //! Simulated SSD of a run: a single one, or an array.
 
+use std::ops::{Deref, DerefMut};
+
 use floatgate_array::config::ArrayConfig;
 use floatgate_array::{self as array, SsdArray};
 use floatgate_core::config::DeviceConfig;
@@ -12,6 +14,7 @@ use floatgate_core::run::{Outcome, RunError, RunOptions, Watcher, replay, run_wi
 use floatgate_core::sim::id::PlaneId;
 use floatgate_core::sim::source::Source;
 use floatgate_core::sim::time::Time;
+use floatgate_core::ssd::Ssd;
 
 use crate::chosen::Chosen;
 use crate::failure::Failure;
@@ -22,7 +25,8 @@ use crate::spec::{RunSpec, StateSpec};
 use crate::traces::{TraceSpec, Traces};
 use crate::warnings::partial_pages;
 
-/// Simulated SSD of a run.
+/// Simulated SSD of a run. It dereferences to the interface that both kinds have.
+#[derive(Clone)]
 pub enum Simulated {
     /// Single SSD.
     Device(Box<Device>),
@@ -33,6 +37,26 @@ pub enum Simulated {
 impl From<Device> for Simulated {
     fn from(device: Device) -> Simulated {
         Simulated::Device(Box::new(device))
+    }
+}
+
+impl Deref for Simulated {
+    type Target = dyn Ssd;
+
+    fn deref(&self) -> &Self::Target {
+        match self {
+            Simulated::Device(device) => &**device,
+            Simulated::Array(array, _) => &**array,
+        }
+    }
+}
+
+impl DerefMut for Simulated {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        match self {
+            Simulated::Device(device) => &mut **device,
+            Simulated::Array(array, _) => &mut **array,
+        }
     }
 }
 
@@ -95,7 +119,7 @@ impl Simulated {
     }
 
     /// Returns the devices: one, or the members.
-    fn devices(&self) -> Vec<&Device> {
+    pub fn devices(&self) -> Vec<&Device> {
         match self {
             Simulated::Device(device) => vec![device],
             Simulated::Array(array, _) => {
@@ -205,15 +229,28 @@ pub fn prepare_array(
     requested: &str,
     frontend: &dyn Frontend,
 ) -> Result<(SsdArray, Precondition), Stopped> {
-    let usage = if requested == "none" { Use::Sparse } else { Use::Filled };
-    let mut array = Simulated::array(chosen, config, options, usage)?;
-    let traces = Traces::new(TraceSpec::default(), frontend.stop());
-    let state = array.precondition(requested, &traces, options.seed, frontend);
-    let state = state.map_err(Subject::Precondition.stop())?;
-    match array {
-        Simulated::Array(array, _) => Ok((*array, state)),
-        Simulated::Device(_) => unreachable!("an array was built"),
+    match prepare_any(chosen, Some(config), options, requested, frontend)? {
+        (Simulated::Array(array, _), state) => Ok((*array, state)),
+        (Simulated::Device(_), _) => unreachable!("an array was built"),
     }
+}
+
+/// Builds a single SSD, or an array, and brings it into the state `requested`, for callers that do not run a session.
+pub fn prepare_any(
+    chosen: &Chosen,
+    config: Option<&ArrayConfig>,
+    options: array::Options,
+    requested: &str,
+    frontend: &dyn Frontend,
+) -> Result<(Simulated, Precondition), Stopped> {
+    let usage = if requested == "none" { Use::Sparse } else { Use::Filled };
+    let mut ssd = match config {
+        Some(config) => Simulated::array(chosen, config, options, usage)?,
+        None => preparation::new_device(chosen, options.seed, options.attribution, requested)?.into(),
+    };
+    let traces = Traces::new(TraceSpec::default(), frontend.stop());
+    let state = ssd.precondition(requested, &traces, options.seed, frontend);
+    Ok((ssd, state.map_err(Subject::Precondition.stop())?))
 }
 
 /// Builds the summary of a run of an array. Fails if a member did more work than it can, which is a defect.
