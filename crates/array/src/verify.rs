@@ -172,9 +172,9 @@ impl SsdArray {
 
     /// Returns `true` if a member holds what follows from the data of the stripe. An operation has read both.
     pub(crate) fn agrees(&self, id: u32, member: u32) -> bool {
-        self.contents.as_ref().is_none_or(|contents| {
-            contents.read(id, member) == Some(&self.rebuilt_chunk(contents, id, member)[..])
-        })
+        self.contents
+            .as_ref()
+            .is_none_or(|contents| contents.read(id, member) == Some(&self.rebuilt_chunk(contents, id, member)[..]))
     }
 
     /// Adds what a read has computed to the reply, and drops what the operation has read.

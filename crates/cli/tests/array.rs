@@ -105,9 +105,9 @@ fn a_timeline_has_the_flash_of_all_members() {
     for number in 0..4 {
         let first = number * channels_of_a_member;
         let processes = first + 1..=first + channels_of_a_member;
-        let programs = events.iter().filter(|event| {
-            event["cat"] == "host write" && processes.contains(&event["pid"].as_u64().unwrap())
-        });
+        let programs = events
+            .iter()
+            .filter(|event| event["cat"] == "host write" && processes.contains(&event["pid"].as_u64().unwrap()));
         assert!(programs.count() > 0, "member {number}");
     }
 }

@@ -154,7 +154,10 @@ fn killed_arrays_recover() {
         assert!(output.status.success(), "{}: {}", output.status, live.said);
         let summary: Value = serde_json::from_slice(&output.stdout).unwrap();
         assert_eq!(summary["members"].as_array().unwrap().len(), members);
-        assert_eq!((&summary["live"]["image"]["power_cuts"], &summary["array"]["state"]), (&1.into(), &"optimal".into()));
+        assert_eq!(
+            (&summary["live"]["image"]["power_cuts"], &summary["array"]["state"]),
+            (&1.into(), &"optimal".into())
+        );
         let live = start();
         assert!(live.said.contains("recovered after a shutdown"), "{}", live.said);
         truth.check_newest(&mut client(&folder));

@@ -29,8 +29,8 @@ use floatgate_workload::trace::RequestDigest;
 
 use crate::clock::Wall;
 pub use crate::cost::{Cost, Pace};
-use crate::image::store::Arriving;
 use crate::image::members::{Members, failure};
+use crate::image::store::Arriving;
 use crate::image::{Recovered, Store};
 use crate::lateness::{Due, Lateness, Requesting, Turn};
 use crate::payload::{Extent, Payload, PayloadError};
@@ -294,12 +294,7 @@ const SPARE: usize = 64;
 
 impl Engine {
     /// Creates an engine whose payload is stored outside the device.
-    pub fn new(
-        device: impl Into<Target>,
-        payload: Box<dyn Payload>,
-        pace: Pace,
-        recorder: Option<Recorder>,
-    ) -> Engine {
+    pub fn new(device: impl Into<Target>, payload: Box<dyn Payload>, pace: Pace, recorder: Option<Recorder>) -> Engine {
         Engine::over(device.into(), Kept::Apart(payload), pace, recorder)
     }
 
@@ -678,7 +673,9 @@ impl Engine {
         let (offset, into) = (request.lba * SECTOR, &mut bytes[headroom..]);
         match (&mut self.kept, &self.device) {
             (Kept::Apart(payload), _) => payload.read(offset, into)?,
-            (Kept::InFlash(store, _), Target::Device(device)) => store.read(offset, into, |lpn| device.place_of(lpn))?,
+            (Kept::InFlash(store, _), Target::Device(device)) => {
+                store.read(offset, into, |lpn| device.place_of(lpn))?
+            }
             _ => into.copy_from_slice(&self.replies.remove(&request.tag).ok_or(PayloadError::Failed)?),
         }
         Ok(bytes)

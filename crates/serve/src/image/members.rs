@@ -162,9 +162,10 @@ impl OpenedArray {
     /// Starts the images with a new array, and writes the contents of its flash after preconditioning.
     pub fn begin(self, mut array: SsdArray, options: array::Options) -> Result<SsdArray, ImageError> {
         let config = array.config().clone();
-        let begun = self.members.into_iter().enumerate().map(|(number, opened)| {
-            opened.begin(array.member_mut(number)).map_err(|error| error.of_member(number))
-        });
+        let begun =
+            self.members.into_iter().enumerate().map(|(number, opened)| {
+                opened.begin(array.member_mut(number)).map_err(|error| error.of_member(number))
+            });
         let stores = begun.collect::<Result<_, _>>()?;
         let note = Note::of(&config);
         let members = Members { stores, options, layout: config.layout(), folder: self.folder, note };
