@@ -5,9 +5,10 @@
 
 Serves a small device with PROGRAM, lets a client write to it, and opens the page light, dark, narrow, paused, and after
 the server has ended. Values must change, all charts and the block map must be drawn, keys and buttons must work, and
-the values must be saved as CSV. The page must show that a device is being filled, or has become read-only. Nothing may
-be wider than a laptop's screen, and the browser's console must stay empty. All of this must finish within N seconds
-(default: 60). The browser is Chromium, or $BROWSER. Without a browser, nothing is checked and the exit status is 3.
+the values must be saved as CSV. The page must show that a device is being filled, or has become read-only, and the
+members of an array. Nothing may be wider than a laptop's screen, and the browser's console must stay empty. All of this
+must finish within N seconds (default: 60). The browser is Chromium, or $BROWSER. Without a browser, nothing is checked
+and the exit status is 3.
 """
 
 from __future__ import annotations
@@ -384,6 +385,27 @@ def check_read_only(page: Browser, program: str, place: Path, shots: Path | None
         server.wait()
 
 
+def check_array(page: Browser, program: str, place: Path, shots: Path | None) -> None:
+    """Check the page of an array: a row for each member."""
+    (place / "raid5.toml").write_text("[array]\nlevel = 5\ndevice = \"tiny\"\ncount = 4\nfailed = [2]\n")
+    server, url = serve(program, place, "--image", "memory", device="raid5.toml")
+    writer = Writer(place / "ssd.sock")
+    writer.start()
+    try:
+        page.ask("Page.navigate", url=url)
+        rows = "[...document.querySelectorAll('#members tbody tr')].map(r => [...r.cells].map(c => c.textContent))"
+        page.wait(f"({rows}).length === 4 && ({rows}).filter(r => parseFloat(r[5]) > 0).length === 3")
+        if page.value(f"({rows}).map(r => r[1]).join()") != "in sync,in sync,failed,in sync":
+            page.faults.append(f"the states of the members are {page.value(f'({rows}).map(r => r[1]).join()')}")
+        page.wait("document.documentElement.dataset.blocks > 0")
+        page.value("document.getElementById('members').scrollIntoView()")
+        page.screenshot(shots, "array")
+    finally:
+        writer.stopped = True
+        server.kill()
+        server.wait()
+
+
 def check_filling(page: Browser, program: str, place: Path, shots: Path | None) -> None:
     """Check the page of a device that is not ready yet."""
     with socket.socket() as free:
@@ -422,6 +444,7 @@ def check(program: str, path: str, screenshots: Path | None, seconds: float) -> 
             # The browser logs requests that failed because the server had ended.
             page.faults.clear()
             check_read_only(page, program, Path(scratch), screenshots)
+            check_array(page, program, Path(scratch), screenshots)
             check_filling(page, program, Path(scratch), screenshots)
             faults += [fault for fault in page.faults if "Failed to load resource" not in fault]
         except Hung:

@@ -229,11 +229,14 @@ class Simulator:
         return self._handle.completions()
 
     def counters(self) -> dict[str, int]:
-        """Return the counters since the device was created, including preconditioning."""
+        """Return the counters since the device was created, including preconditioning.
+
+        Those of an array are sums over its members.
+        """
         return dict(self._handle.counters())
 
     def inspect(self) -> State:
-        """Return a snapshot of flash and map.
+        """Return a snapshot of flash and map. Not available for an array.
 
         Returns
         -------

@@ -52,9 +52,19 @@ def test_sweeps_vary_the_array_and_its_members(raid5):
     assert len(results) == 8
 
 
-def test_arrays_cannot_be_stepped(raid5):
+def test_arrays_can_be_stepped(raid5):
+    simulator = fg.Simulator(raid5, precondition="fill")
+    simulator.submit("write", 0, 4096)
+    fork = simulator.fork()
+    simulator.advance()
+    fork.advance()
+    [row] = simulator.completions().to_pylist()
+    assert row["status"] == "ok"
+    assert [row] == fork.completions().to_pylist()
+    # Two writes: data and parity.
+    assert simulator.counters()["host_units"] == 2
     with pytest.raises(fg.FloatgateError, match="needs a single SSD"):
-        fg.Simulator(raid5)
+        simulator.inspect()
 
 
 def test_errors_name_the_key(raid5):

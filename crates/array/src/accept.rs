@@ -20,6 +20,13 @@ pub struct Piece {
     pub sectors: u32,
 }
 
+/// Returns the part of a request that covers whole units of this number of sectors.
+fn shrunk(request: &Request, unit: u64) -> Request {
+    let first = request.lba.next_multiple_of(unit);
+    let end = (request.lba + u64::from(request.sectors)) / unit * unit;
+    Request { lba: first, sectors: end.saturating_sub(first) as u32, ..*request }
+}
+
 impl SsdArray {
     /// Accepts a request that has a slot in the queue.
     #[inline(always)]
@@ -44,6 +51,9 @@ impl SsdArray {
             _ => {
                 if request.operation == Operation::Write {
                     self.counts.host_bytes += request.bytes();
+                    if let Some(contents) = &mut self.contents {
+                        contents.accept(request.tag, request.sectors);
+                    }
                 }
                 match self.layout.level() {
                     _ if request.sectors == 0 => {}
@@ -135,11 +145,13 @@ impl SsdArray {
         if copies == 1 {
             return self.layout.data_member(row, piece.index, 0);
         }
-        let first = self.first_copy(row);
+        // Copies may differ until they were compared.
+        let first = if self.resyncing.is_some() { 0 } else { self.first_copy(row) };
         let members = (0..copies).map(|at| self.layout.data_member(row, piece.index, (first + at) % copies));
         let load = |member: &u32| (self.has_turn(*member), self.members[*member as usize].outstanding);
-        let alive = members.filter(|member| self.is_alive(*member, row));
-        alive.min_by_key(load).expect("a copy of each chunk is alive")
+        let mut alive = members.filter(|member| self.is_alive(*member, row));
+        let found = if self.resyncing.is_some() { alive.next() } else { alive.min_by_key(load) };
+        found.expect("a copy of each chunk is alive")
     }
 
     /// Sends a part of a request to a member.
@@ -148,11 +160,12 @@ impl SsdArray {
         self.requests[id].left += 1;
         self.next_serial();
         let (lba, operation) = (self.layout.address(piece.row, piece.offset), request.operation);
-        if self.contents.is_some() && operation == Operation::Write {
-            self.store_plain(lba, piece.sectors, request.tag as u32);
-        }
         let (placement, fua) = (request.placement, request.fua);
         let owner = Owner::Host(id).tag();
+        if self.contents.is_some() && operation == Operation::Write {
+            let from = self.layout.sector(piece.row, piece.index, piece.offset) - request.lba;
+            self.store_plain(member, owner, lba, request.tag, from as u32, piece.sectors);
+        }
         let purpose = Purpose::Host;
         self.issue(member, MemberRequest { owner, operation, lba, sectors: piece.sectors, purpose, placement, fua });
     }
@@ -170,6 +183,10 @@ impl SsdArray {
     /// Starts an operation for each chunk of a request to mirrors.
     fn enter_mirrored(&mut self, id: RequestId, request: &Request) {
         let mut done = 0;
+        // Copies with other mapping units drop the same data.
+        let is_trim = self.has_mixed_units && request.operation == Operation::Trim;
+        let unit = if is_trim { self.unit_sectors } else { 1 };
+        let request = &shrunk(request, unit);
         while done < request.sectors {
             let Piece { row, index, offset, sectors } = self.piece(request, done);
             self.start(id, Kind::Write, Segment { row, lo: offset, hi: offset + sectors, first: index, last: index });
@@ -221,7 +238,7 @@ impl SsdArray {
     }
 
     /// Adds a stripe operation to a request, and starts it when no earlier one is in its way.
-    fn start(&mut self, id: RequestId, kind: Kind, segment: Segment) {
+    pub(crate) fn start(&mut self, id: RequestId, kind: Kind, segment: Segment) {
         self.requests[id].left += 1;
         self.begin(StripeOp::new(id, kind, segment, self.now));
     }

@@ -1,23 +1,24 @@
 //! The array: its members, its queue, and its construction.
 
+use std::any::Any;
 use std::collections::VecDeque;
 
 use floatgate_core::device::{self, Device};
 use floatgate_core::metrics::attribution::Breakdown;
 use floatgate_core::metrics::results::Results;
 use floatgate_core::sim::id::RequestId;
-use floatgate_core::sim::request::{Completion, Operation, Request, Status};
+use floatgate_core::sim::request::{Completion, Operation, Request, SECTOR, Status};
 use floatgate_core::sim::rng::Rng;
 use floatgate_core::sim::slab::Slab;
 use floatgate_core::sim::time::Time;
 
 use crate::config::ArrayConfig;
+use crate::contents::{Contents, MemberPayload};
 use crate::counts::Counts;
 use crate::layout::Layout;
 use crate::locks::Locks;
 use crate::operation::StripeOp;
 use crate::progress::{Rebuilding, Turns};
-use crate::tags::Contents;
 use crate::timers::Timers;
 use crate::tournament::Tournament;
 
@@ -33,6 +34,14 @@ pub struct Options {
     /// Test hook: a deliberate bug.
     #[doc(hidden)]
     pub mutant: Mutant,
+}
+
+impl Options {
+    /// Returns the options of a member with this seed.
+    pub fn of_member(&self, seed: u64) -> device::Options {
+        let Options { verify, attribution, .. } = *self;
+        device::Options { seed, verify, attribution, ..device::Options::default() }
+    }
 }
 
 /// Deliberate bugs, which show that the tests catch them. No option enables them.
@@ -107,6 +116,8 @@ pub struct SsdArray {
     /// Time at which the parity engine is free.
     pub(crate) xor_free: Time,
     pub(crate) rebuilding: Option<Rebuilding>,
+    /// Stripes that remain to be compared after a power cut. The last one is the next.
+    pub(crate) resyncing: Option<Vec<u64>>,
     pub(crate) turns: Option<Turns>,
     /// True if a member is not valid for all stripes.
     pub(crate) is_degraded: bool,
@@ -115,6 +126,10 @@ pub struct SsdArray {
     pub(crate) counted: Counts,
     pub(crate) measure_from: Time,
     pub(crate) contents: Option<Box<Contents>>,
+    /// Sectors of the smallest range that is whole mapping units of all members.
+    pub(crate) unit_sectors: u64,
+    /// True if the mapping units of the members differ.
+    pub(crate) has_mixed_units: bool,
     /// Serial number of the last request to a member, in verification mode.
     pub(crate) serial: u32,
     /// Members with completions to take, a bit each.
@@ -128,24 +143,30 @@ pub struct SsdArray {
 impl SsdArray {
     /// Creates an array of empty members. Failed members are replaced by empty spares if they are rebuilt.
     pub fn new(config: ArrayConfig, options: Options) -> Result<SsdArray, String> {
-        let layout = config.layout();
         let mut seeds = Rng::new(options.seed, "array");
         let members = config.members.iter().zip(0..).map(|(device, number)| {
-            let options = device::Options {
-                seed: seeds.next_u64(),
-                verify: options.verify,
-                attribution: options.attribution,
-                ..device::Options::default()
-            };
-            let device = Device::new(device.clone(), options).map_err(|error| format!("member {number}: {error}"))?;
-            let valid_rows = if config.options.failed.contains(&number) { 0 } else { layout.rows() };
-            Ok(Member { device, valid_rows, results: no_results(), outstanding: 0, journal_at: 0 })
+            let options = options.of_member(seeds.next_u64());
+            Device::new(device.clone(), options).map_err(|error| format!("member {number}: {error}"))
         });
         let members = members.collect::<Result<Vec<_>, String>>()?;
+        Ok(SsdArray::of(config, options, members))
+    }
+
+    /// Creates an array of these members.
+    pub(crate) fn of(config: ArrayConfig, options: Options, members: Vec<Device>) -> SsdArray {
+        let layout = config.layout();
+        let first = config.members[0].unit_bytes();
+        let has_mixed_units = config.members.iter().any(|member| member.unit_bytes() != first);
+        let now = members.iter().map(Device::now).max().unwrap_or(Time::ZERO);
+        let member = |(device, number): (Device, u32)| {
+            let valid_rows = if config.options.failed.contains(&number) { 0 } else { layout.rows() };
+            Member { device, valid_rows, results: no_results(), outstanding: 0, journal_at: 0 }
+        };
+        let members: Vec<Member> = members.into_iter().zip(0..).map(member).collect();
         let mut array = SsdArray {
             due: Tournament::new(layout.members()),
             timers: Timers::default(),
-            now: Time::ZERO,
+            now,
             requests: Slab::default(),
             depth: config.queue_depth() as usize,
             waiting: VecDeque::new(),
@@ -153,13 +174,16 @@ impl SsdArray {
             operations: Slab::default(),
             locks: Locks::default(),
             xor_free: Time::ZERO,
-            rebuilding: Rebuilding::new(&config),
+            rebuilding: Rebuilding::new(&config, now),
+            resyncing: None,
             turns: Turns::new(&config),
             is_degraded: !config.options.failed.is_empty(),
             counts: Counts::default(),
             counted: Counts::default(),
-            measure_from: Time::ZERO,
-            contents: options.verify.then(Box::default),
+            measure_from: now,
+            contents: options.verify.then(|| Box::new(Contents::tags())),
+            unit_sectors: config.unit_bytes() / SECTOR,
+            has_mixed_units,
             serial: 0,
             ready: 0,
             freed: Vec::new(),
@@ -170,8 +194,9 @@ impl SsdArray {
             config,
             options,
         };
+        (0..array.layout.members()).for_each(|number| array.look_at(number));
         array.start_rebuild();
-        Ok(array)
+        array
     }
 
     /// Returns the configuration.
@@ -218,7 +243,51 @@ impl SsdArray {
     /// Returns the tags of the sectors that completed reads returned, with the tags of the reads. Empty without
     /// [`Options::verify`].
     pub fn take_contents(&mut self) -> Vec<(u64, Vec<u32>)> {
+        let tags = |bytes: Vec<u8>| bytes.as_chunks().0.iter().map(|tag| u32::from_le_bytes(*tag)).collect();
+        self.take_replies().into_iter().map(|(tag, bytes)| (tag, tags(bytes))).collect()
+    }
+
+    /// Returns the contents of completed reads, with the tags of the reads. Empty if contents are not computed.
+    pub fn take_replies(&mut self) -> Vec<(u64, Vec<u8>)> {
         self.contents.as_mut().map_or_else(Vec::new, |contents| contents.take_done())
+    }
+
+    /// Attaches the payload of the members, which have to be durable. Reads then return bytes.
+    pub fn attach(&mut self, payload: Box<dyn MemberPayload>) {
+        self.contents = Some(Box::new(Contents::payload(payload)));
+    }
+
+    /// Returns the payload, if it has this type.
+    pub fn payload<P: MemberPayload>(&self) -> Option<&P> {
+        let payload: &dyn Any = self.contents.as_ref()?.attached_ref()?;
+        payload.downcast_ref()
+    }
+
+    /// Returns the payload, if it has this type.
+    pub fn payload_mut<P: MemberPayload>(&mut self) -> Option<&mut P> {
+        let payload: &mut dyn Any = self.contents.as_mut()?.attached()?;
+        payload.downcast_mut()
+    }
+
+    /// Removes and returns the payload, if it has this type.
+    pub fn detach<P: MemberPayload>(&mut self) -> Option<Box<P>> {
+        let payload: Box<dyn Any> = self.contents.take()?.take_attached()?;
+        payload.downcast().ok()
+    }
+
+    /// Stores the data of a write that will be submitted with this tag.
+    pub fn bring(&mut self, tag: u64, data: &[u8]) {
+        if let Some(contents) = &mut self.contents {
+            contents.bring(tag, data.to_vec());
+        }
+    }
+
+    /// Applies all flash events of the members to the payload.
+    pub fn apply_flash(&mut self) {
+        let Some(contents) = &mut self.contents else { return };
+        for (member, number) in self.members.iter_mut().zip(0..) {
+            contents.apply(number, &mut member.device);
+        }
     }
 
     /// Returns `true` if no request is outstanding and no event is pending.
@@ -261,9 +330,6 @@ impl SsdArray {
     pub(crate) fn issue(&mut self, number: u32, part: MemberRequest) {
         let MemberRequest { owner, operation, lba, sectors, purpose, placement, fua } = part;
         self.count(purpose, operation, sectors);
-        if let (Some(contents), Operation::Read) = (&mut self.contents, operation) {
-            contents.note_read(self.serial, lba);
-        }
         let tag = owner | u64::from(self.serial);
         let member = &mut self.members[number as usize];
         member.outstanding += 1;
@@ -272,6 +338,12 @@ impl SsdArray {
         member
             .device
             .submit(self.now, Request { tag, arrival, operation, lba, sectors, stream, namespace: 1, placement, fua });
+        if let Some(contents) = &mut self.contents {
+            contents.apply(number, &mut member.device);
+            if operation == Operation::Read {
+                contents.note_read(self.serial, lba);
+            }
+        }
         self.look_at(number);
     }
 
@@ -326,13 +398,13 @@ impl SsdArray {
         }
         self.breakdowns.clear();
         if self.contents.is_some() {
-            self.note_contents(number);
+            self.note_contents(number, &mut taken);
         }
         for completion in &taken {
             if completion.finish > self.now {
-                self.timers.part(completion.finish, *completion);
+                self.timers.part(completion.finish, number, *completion);
             } else {
-                self.part_done(completion);
+                self.part_done(number, completion);
             }
         }
         taken.clear();

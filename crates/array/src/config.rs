@@ -8,6 +8,7 @@ use std::path::Path;
 use floatgate_core::config::units::{Bandwidth, Bytes, Duration};
 use floatgate_core::config::{self, Capacity, ConfigError, DeviceConfig, Problem};
 use floatgate_core::external::Externals;
+use floatgate_core::sim::request::SECTOR;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
@@ -370,6 +371,28 @@ impl ArrayConfig {
         one.capacity = Capacity::Logical(Bytes(self.logical_bytes()));
         one.host.queue_depth = self.queue_depth();
         one
+    }
+
+    /// Returns `true` if the members have equal geometries, so that their blocks are those of one SSD.
+    pub fn is_uniform(&self) -> bool {
+        let size = |member: &DeviceConfig| {
+            let planes_per_channel = member.total_planes() / member.geometry.channels;
+            (member.geometry.blocks, planes_per_channel, member.block_sizes(), member.units_per_block())
+        };
+        self.members.iter().all(|member| size(member) == size(&self.members[0]))
+    }
+
+    /// Returns the number of bytes that a TRIM drops together: a stripe with parity, or a mapping unit of all members.
+    pub fn trim_bytes(&self) -> u64 {
+        match self.layout.level().parities() {
+            0 => self.unit_bytes(),
+            _ => self.layout.row_sectors() * SECTOR,
+        }
+    }
+
+    /// Returns the size of the smallest range that is whole mapping units of all members.
+    pub fn unit_bytes(&self) -> u64 {
+        self.members.iter().map(DeviceConfig::unit_bytes).fold(1, least_multiple)
     }
 
     /// Returns the number of requests that the array accepts at the same time.

@@ -16,6 +16,10 @@ pub struct Counts {
     pub stripe_waits: u64,
     pub stripe_wait: u128,
     pub trims_dropped: u64,
+    /// Times that uncorrectable sectors were computed from other members.
+    pub repairs: u64,
+    /// Stripes that were corrected after a power cut.
+    pub resynced: u64,
     /// Time for which the parity engine worked.
     pub xor: Time,
 }

@@ -2,9 +2,9 @@
 
 use floatgate_core::external::Fault;
 use floatgate_core::metrics::series::Sample;
-use floatgate_core::sim::request::{Completion, Request};
+use floatgate_core::sim::request::{Completion, Request, Status};
 use floatgate_core::sim::time::Time;
-use floatgate_core::ssd::Ssd;
+use floatgate_core::ssd::{Ssd, TakeProbed};
 
 use crate::array::SsdArray;
 use crate::timers::{Owner, Timer};
@@ -47,9 +47,10 @@ impl SsdArray {
 
     fn fire(&mut self) {
         match self.timers.pop() {
-            Some(Timer::Part(completion)) => self.part_done(&completion),
+            Some(Timer::Part(member, completion)) => self.part_done(member, &completion),
             Some(Timer::Computed(operation)) => self.computed(operation),
             Some(Timer::Rebuild) => self.rebuild_next(),
+            Some(Timer::Resync) => self.resync_next(),
             Some(Timer::Turn) => self.next_turn(),
             None => {}
         }
@@ -57,10 +58,16 @@ impl SsdArray {
 
     /// Passes the completion of a request to a member to its owner.
     #[inline]
-    pub(crate) fn part_done(&mut self, completion: &Completion) {
+    pub(crate) fn part_done(&mut self, member: u32, completion: &Completion) {
         match Owner::of(completion.request.tag) {
-            Owner::Host(id) => self.request_part_done(id, completion.start, completion.status),
-            Owner::Operation(id) => self.operation_part_done(id, completion),
+            Owner::Host(id) => {
+                let mut status = completion.status;
+                if status == Status::Uncorrectable && self.repair(id, member, &completion.request) {
+                    status = Status::Ok;
+                }
+                self.request_part_done(id, completion.start, status);
+            }
+            Owner::Operation(id) => self.operation_part_done(id, member, completion),
         }
     }
 }
@@ -134,6 +141,10 @@ impl Ssd for SsdArray {
 
     fn reset_times(&mut self) {
         self.start_measuring();
+    }
+
+    fn drain_probe(&mut self, now: Time, take: TakeProbed<'_>) -> Result<(), String> {
+        self.drain_probes(now, take)
     }
 
     #[inline]

@@ -18,10 +18,11 @@ impl SsdArray {
     }
 
     /// Returns `true` if reads use a member's chunk of a stripe with parity. They do not use the chunks of members that
-    /// have their turn if all data can be computed without them.
+    /// have their turn if all data can be computed without them, and parity is known to agree with the data.
     #[inline]
     pub(crate) fn is_source(&self, member: u32, row: u64) -> bool {
-        let avoids = |turns: Turns| !self.is_degraded && turns.options.members <= self.layout.level().parities();
+        let is_sound = !self.is_degraded && self.resyncing.is_none();
+        let avoids = |turns: Turns| is_sound && turns.options.members <= self.layout.level().parities();
         self.is_alive(member, row) && !(self.turns.is_some_and(avoids) && self.has_turn(member))
     }
 

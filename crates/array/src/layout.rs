@@ -184,6 +184,16 @@ impl Layout {
         row * u64::from(self.chunk) + u64::from(offset)
     }
 
+    /// Returns the stripe and the sector within the chunk of a sector of a member.
+    pub fn row_of(&self, address: u64) -> (u64, u32) {
+        (address / u64::from(self.chunk), (address % u64::from(self.chunk)) as u32)
+    }
+
+    /// Returns the sector of the host at a sector of data chunk `index` of a stripe.
+    pub fn sector(&self, row: u64, index: u32, offset: u32) -> u64 {
+        row * self.row_sectors() + u64::from(index) * u64::from(self.chunk) + u64::from(offset)
+    }
+
     /// Returns the number of members that hold each data chunk.
     #[inline]
     pub fn copies(&self) -> u32 {

@@ -8,19 +8,24 @@
 mod accept;
 mod array;
 pub mod config;
+mod contents;
 mod counts;
 mod events;
+mod field;
 mod gc;
 pub mod layout;
 mod locks;
 mod operation;
+mod probe;
 mod progress;
 mod rebuild;
+mod repair;
+mod resync;
 mod stripes;
 mod summary;
-mod tags;
 mod timers;
 mod tournament;
 mod verify;
 
 pub use array::{Mutant, Options, SsdArray};
+pub use contents::MemberPayload;

@@ -20,6 +20,8 @@ pub enum Kind {
     Pass,
     /// Rebuild of the chunk of this member.
     Rebuild(u32),
+    /// Comparison of the copies or the parity of a stripe with its data, after a power cut.
+    Resync,
 }
 
 /// Strategy of a write to a level with parity.
@@ -76,6 +78,8 @@ pub struct StripeOp {
     /// Time of the first service by a member, or [`Time::NEVER`].
     pub start: Time,
     pub status: Status,
+    /// Members whose sectors are uncorrectable, a bit each.
+    pub bad: u64,
 }
 
 impl StripeOp {
@@ -98,7 +102,14 @@ impl StripeOp {
             since: now,
             start: Time::NEVER,
             status: Status::Ok,
+            bad: 0,
         }
+    }
+
+    /// Returns `true` if the sectors of a member are uncorrectable.
+    #[inline]
+    pub fn is_bad(&self, member: u32) -> bool {
+        self.bad >> member & 1 == 1
     }
 
     /// Returns `true` if two operations need the same range of a stripe. Data and parity have the same ranges.

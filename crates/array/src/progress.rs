@@ -9,6 +9,8 @@ use crate::config::{ArrayConfig, GcMode, Staggered};
 pub struct Rebuilding {
     /// Bytes per second that may be written to a spare.
     pub rate: u64,
+    /// Time at which the rebuild started.
+    pub since: Time,
     /// Position in the list of failed members.
     pub at: usize,
     /// Next stripe.
@@ -21,9 +23,9 @@ pub struct Rebuilding {
 
 impl Rebuilding {
     /// Creates the rebuild of an array, if it has one.
-    pub fn new(config: &ArrayConfig) -> Option<Rebuilding> {
+    pub fn new(config: &ArrayConfig, since: Time) -> Option<Rebuilding> {
         let rate = config.options.rebuild?.rate.0;
-        Some(Rebuilding { rate, at: 0, row: 0, done: 0, finished: None })
+        Some(Rebuilding { rate, since, at: 0, row: 0, done: 0, finished: None })
     }
 }
 

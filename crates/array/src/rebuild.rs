@@ -5,7 +5,7 @@
 
 use floatgate_core::sim::id::RequestId;
 use floatgate_core::sim::request::SECTOR;
-use floatgate_core::sim::time::{Time, transfer_time};
+use floatgate_core::sim::time::transfer_time;
 
 use crate::array::SsdArray;
 use crate::layout::Role;
@@ -17,7 +17,7 @@ impl SsdArray {
     /// Starts the rebuild, if there is one.
     pub(crate) fn start_rebuild(&mut self) {
         if self.rebuilding.is_some() {
-            self.timers.set(Time::ZERO, Timer::Rebuild);
+            self.timers.set(self.now, Timer::Rebuild);
         }
     }
 
@@ -34,7 +34,7 @@ impl SsdArray {
     }
 
     /// Notes that a stripe was rebuilt, and sets the time of the next one. Stripe k starts when its chunk is due at the
-    /// rate of the rebuild, counted from the start of the simulation.
+    /// rate of the rebuild, counted from its start.
     pub(crate) fn rebuilt(&mut self, member: u32, row: u64) {
         self.members[member as usize].valid_rows = row + 1;
         let rows = self.layout.rows();
@@ -50,7 +50,7 @@ impl SsdArray {
             return;
         }
         let bytes = rebuilding.done * u64::from(self.layout.chunk()) * SECTOR;
-        let due = transfer_time(bytes, rebuilding.rate);
+        let due = rebuilding.since.later(transfer_time(bytes, rebuilding.rate));
         self.timers.set(due.max(self.now), Timer::Rebuild);
     }
 }

@@ -16,6 +16,7 @@ impl SsdArray {
         self.counts.stripe_wait += u128::from(self.now.since(operation.since).ps());
         match operation.kind {
             Kind::Read | Kind::Rebuild(_) => self.read_sources(id),
+            Kind::Resync => self.read_all(id),
             Kind::Pass => self.pass(id),
             Kind::Write => {
                 let strategy = self.strategy(&operation);
@@ -76,7 +77,7 @@ impl SsdArray {
     }
 
     /// Sends a request for the range of a stripe operation to a member.
-    fn issue_part(&mut self, id: u32, member: u32, operation: Operation, purpose: Purpose) {
+    pub(crate) fn issue_part(&mut self, id: u32, member: u32, operation: Operation, purpose: Purpose) {
         let of = self.operations[id];
         let lba = self.layout.address(of.row, of.lo);
         self.issue_at(id, member, operation, purpose, (lba, of.sectors()));
@@ -95,23 +96,27 @@ impl SsdArray {
         self.issue(member, MemberRequest { owner, operation, lba: at.0, sectors: at.1, purpose, placement, fua });
     }
 
-    fn enter_phase(&mut self, id: u32, phase: Phase) {
+    pub(crate) fn enter_phase(&mut self, id: u32, phase: Phase) {
         self.operations[id].phase = phase;
     }
 
     /// Returns the purpose of the reads of an operation.
     fn reads_for(operation: &StripeOp) -> Purpose {
-        if matches!(operation.kind, Kind::Rebuild(_)) { Purpose::Rebuild } else { Purpose::Parity }
+        if matches!(operation.kind, Kind::Rebuild(_) | Kind::Resync) { Purpose::Rebuild } else { Purpose::Parity }
     }
 
     /// Reads as many chunks as the stripe has data: the data that are alive, then parities for the missing ones.
-    fn read_sources(&mut self, id: u32) {
+    pub(crate) fn read_sources(&mut self, id: u32) {
         self.enter_phase(id, Phase::Reading);
         let operation = self.operations[id];
         let (row, purpose) = (operation.row, Self::reads_for(&operation));
         if self.layout.copies() > 1 {
             let piece = Piece { row, index: operation.first, offset: 0, sectors: self.layout.chunk() };
-            let member = self.reader(&piece);
+            let mut copies = (0..self.layout.copies()).map(|copy| self.layout.data_member(row, piece.index, copy));
+            let member = match operation.bad {
+                0 => self.reader(&piece),
+                _ => copies.find(|member| self.is_usable(&operation, *member)).expect("a copy is left"),
+            };
             return self.read_from(id, member, purpose);
         }
         let mut missing = 0;
@@ -133,12 +138,12 @@ impl SsdArray {
     /// Returns `true` if an operation may read the chunk of a member. Only reads of the host avoid members.
     fn is_usable(&self, operation: &StripeOp, member: u32) -> bool {
         match operation.kind {
-            Kind::Read => self.is_source(member, operation.row),
-            _ => self.is_alive(member, operation.row),
+            Kind::Read if operation.bad == 0 => self.is_source(member, operation.row),
+            _ => self.is_alive(member, operation.row) && !operation.is_bad(member),
         }
     }
 
-    fn read_from(&mut self, id: u32, member: u32, purpose: Purpose) {
+    pub(crate) fn read_from(&mut self, id: u32, member: u32, purpose: Purpose) {
         self.next_serial();
         self.issue_part(id, member, Operation::Read, purpose);
     }
@@ -187,6 +192,7 @@ impl SsdArray {
             // Without a failed chunk, the chunk of an avoided member is computed.
             (Kind::Read, _) => data * (operation.first..=operation.last).filter(failed).count().max(1) as u32,
             (Kind::Rebuild(_), _) => data,
+            (Kind::Resync, _) => data * parities,
             (_, Strategy::Modify) => (2 * operation.chunks() + 1) * parities,
             (_, Strategy::ReconstructAll) => {
                 let missing = (0..data).filter(|index| !operation.covers(*index)).filter(failed).count() as u32;
@@ -200,8 +206,9 @@ impl SsdArray {
     /// Continues an operation whose parity or data have been computed.
     pub(crate) fn computed(&mut self, id: u32) {
         match self.operations[id].kind {
-            Kind::Read => self.end(id),
+            Kind::Read => self.write_repaired(id, 0),
             Kind::Rebuild(member) => self.write_spare(id, member),
+            Kind::Resync => self.write_resynced(id),
             _ if self.config.options.write_hole == WriteHole::Journal => self.write_journal(id),
             _ => self.write(id),
         }
@@ -237,7 +244,7 @@ impl SsdArray {
                 if self.is_alive(member, operation.row) {
                     self.next_serial();
                     if self.contents.is_some() && request.operation == Operation::Write {
-                        self.store_data(&operation, request.tag as u32);
+                        self.store_data(id, index, member);
                     }
                     self.issue_part(id, member, request.operation, Purpose::Host);
                 }
@@ -249,9 +256,12 @@ impl SsdArray {
         for (index, member) in self.parities_alive(operation.row) {
             self.next_serial();
             if self.contents.is_some() {
-                self.store_parity(id, index, request.tag as u32);
+                self.store_parity(id, index, member);
             }
             self.issue_part(id, member, Operation::Write, Purpose::Parity);
+        }
+        if operation.bad != 0 {
+            self.repair_others(id);
         }
     }
 
@@ -281,9 +291,12 @@ impl SsdArray {
     }
 
     /// Ends a request of an operation to a member. The last one ends its phase.
-    pub(crate) fn operation_part_done(&mut self, id: u32, completion: &Completion) {
+    pub(crate) fn operation_part_done(&mut self, id: u32, member: u32, completion: &Completion) {
         let operation = &mut self.operations[id];
         operation.start = operation.start.min(completion.start);
+        if completion.status == Status::Uncorrectable && operation.phase == Phase::Reading {
+            operation.bad |= 1 << member;
+        }
         if completion.status != Status::Ok {
             operation.status = completion.status;
         }
@@ -292,6 +305,7 @@ impl SsdArray {
             return;
         }
         match operation.phase {
+            Phase::Reading if operation.status != Status::Ok => self.read_again(id),
             Phase::Reading => self.compute(id),
             Phase::Journal => self.write(id),
             Phase::Writing => self.end(id),
@@ -300,7 +314,7 @@ impl SsdArray {
     }
 
     /// Ends an operation, and starts those that waited for it.
-    fn end(&mut self, id: u32) {
+    pub(crate) fn end(&mut self, id: u32) {
         if self.contents.is_some() {
             self.end_contents(id);
         }
@@ -308,9 +322,11 @@ impl SsdArray {
         let from = freed.len();
         self.locks.leave(&mut self.operations, id, &mut freed);
         let operation = self.operations.remove(id);
-        if let Kind::Rebuild(member) = operation.kind {
+        match operation.kind {
             // The operations that waited have to see that the chunk is valid.
-            self.rebuilt(member, operation.row);
+            Kind::Rebuild(member) => self.rebuilt(member, operation.row),
+            Kind::Resync => self.resynced(),
+            _ => {}
         }
         for &next in &freed[from..] {
             if self.operations[next].phase == Phase::Waiting {

@@ -26,6 +26,8 @@ impl SsdArray {
             stripe_waits: counts.stripe_waits,
             stripe_wait_us: counts.stripe_wait as f64 / 1e6,
             trims_dropped: counts.trims_dropped,
+            repairs: counts.repairs,
+            stripes_corrected: counts.resynced,
             xor_s: counts.xor.as_s(),
             rebuild: self.rebuilding.map(|rebuilding| RebuildUse {
                 stripes: failures * self.layout.rows(),

@@ -41,12 +41,14 @@ impl Owner {
 /// Event of the controller.
 #[derive(Clone, Copy, Debug)]
 pub enum Timer {
-    /// The completion of a member reaches the controller.
-    Part(Completion),
+    /// The completion of this member reaches the controller.
+    Part(u32, Completion),
     /// The parity engine has finished a stripe operation.
     Computed(u32),
     /// The next stripe of the rebuild may start.
     Rebuild,
+    /// The next stripe may be compared after a power cut.
+    Resync,
     /// The next members may collect garbage.
     Turn,
 }
@@ -76,8 +78,8 @@ impl Timers {
     }
 
     /// Sets the timer of a completion that reaches the controller at `at`.
-    pub fn part(&mut self, at: Time, completion: Completion) {
-        self.set(at, Timer::Part(completion));
+    pub fn part(&mut self, at: Time, member: u32, completion: Completion) {
+        self.set(at, Timer::Part(member, completion));
     }
 
     /// Returns the time of the first timer, or [`Time::NEVER`].

@@ -14,16 +14,18 @@ use std::path::{Path, PathBuf};
 
 use floatgate_core::config::DeviceConfig;
 use floatgate_core::config::units::Bytes;
+use floatgate_core::device::Device;
 use floatgate_core::metrics::summary::{About, Named, Precondition, Summary};
 use floatgate_run::chosen::Chosen;
 use floatgate_run::cost::{Stopwatch, peak_rss_bytes};
 use floatgate_run::frontend::Frontend;
 use floatgate_run::memory;
 use floatgate_run::output::{self, Directory, files_of, keep_apart};
+use floatgate_run::simulated::summary_of_array;
 use floatgate_run::warnings::{depends_on_load, not_steady};
 use floatgate_serve::clock::Speed;
 use floatgate_serve::monitor::Monitor;
-use floatgate_serve::{Address, Finished, Options, ServeError, Server, SocketAddresses, Sockets, idle};
+use floatgate_serve::{Address, Finished, Options, ServeError, Server, SocketAddresses, Sockets, Target, idle};
 use floatgate_workload::quantity;
 
 use crate::device::Selection;
@@ -84,7 +86,8 @@ pub struct ServeArgs {
     ///
     /// Data survives the end of the program. If the program is killed, the device sees a power cut and recovers at the
     /// next start, like an SSD. FILE is sparse and takes as much space as is programmed. `memory` keeps the contents in
-    /// memory instead, so that `floatgate ctl power-cut` works without a file.
+    /// memory instead, so that `floatgate ctl power-cut` works without a file. For an array, FILE is a folder with an
+    /// image for each member.
     #[arg(long, value_name = "FILE")]
     image: Option<PathBuf>,
     /// Sync the image on each flush and FUA write, to survive a host crash (slow)
@@ -197,7 +200,7 @@ pub fn session(
         }
     };
     let finished = server.stop(trouble.is_none()).map_err(Failure::fault)?;
-    let mut summary = args.summary(chosen, begun.state, &finished, trouble.as_deref(), before.as_deref());
+    let mut summary = args.summary(chosen, begun.state, &finished, trouble.as_deref(), before.as_deref())?;
     if let Some(live) = &mut summary.live {
         live.image = image::section(&finished, begun.recovered.as_ref());
     }
@@ -205,6 +208,7 @@ pub fn session(
     summary.set_cost(wall_s, cpu_s, peak_rss_bytes());
     if let Some(directory) = &directory {
         directory.write(&summary, |_| Ok(Vec::new())).map_err(Failure::Fault)?;
+        directory.write_members(&summary, &interrupt.wait()).map_err(Failure::Fault)?;
     }
     args.print(&summary, &addresses, out)?;
     args.end(trouble, finished)
@@ -223,9 +227,11 @@ impl ServeArgs {
         let load = |args: &ServeArgs| args.device.spec().load();
         let mut args = self.clone();
         let mut chosen = load(&args).map_err(Failure::mistake)?;
-        chosen.check_single("a live device")?;
-        if args.image.is_some() && !chosen.config.sources.contains_key(image::TRIM_JOURNAL) {
-            args.device.overrides.push(format!("{}=true", image::TRIM_JOURNAL));
+        let members = chosen.array.as_ref().map_or(std::slice::from_ref(&chosen.config), |array| &array.members);
+        let is_set = members.iter().any(|member| member.sources.contains_key(image::TRIM_JOURNAL));
+        if args.image.is_some() && !is_set {
+            let table = if chosen.array.is_some() { "member." } else { "" };
+            args.device.overrides.push(format!("{table}{}=true", image::TRIM_JOURNAL));
             chosen = load(&args).map_err(Failure::mistake)?;
         }
         Ok((args, chosen))
@@ -276,11 +282,11 @@ impl ServeArgs {
         done: &Finished,
         trouble: Option<&str>,
         before: Option<&Path>,
-    ) -> Summary {
+    ) -> Result<Summary, Failure> {
         let mut warnings: Vec<String> =
             not_steady(&state).into_iter().chain(depends_on_load(&state, &chosen.config)).collect();
         warnings.extend(trouble.map(str::to_owned));
-        warnings.extend(done.device.wear_warning());
+        warnings.extend(done.device.devices().filter_map(Device::wear_warning));
         warnings.extend(warnings::of(done, self.record.is_some()));
         warnings.iter().for_each(|warning| warn(warning));
         // These were reported when they occurred.
@@ -294,9 +300,13 @@ impl ServeArgs {
             base: chosen.base.clone(),
             arguments: self.replay(before),
         };
-        let mut summary = Summary::new(about, &done.outcome.measurement(&done.device));
+        let summary = match &done.device {
+            Target::Device(device) => Ok(Summary::new(about, &done.outcome.measurement(device))),
+            Target::Array(array, config) => summary_of_array(array, config, about, &done.outcome),
+        };
+        let mut summary = summary.map_err(Failure::fault)?;
         summary.live = Some(done.live.clone());
-        summary
+        Ok(summary)
     }
 
     /// Returns the state of a new device.

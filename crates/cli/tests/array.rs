@@ -88,6 +88,30 @@ fn an_array_is_shown_and_checked() {
     assert_eq!(digest(&["device", "check", "again.toml"]), changed);
 }
 
+/// The timeline has the channels and planes of all members, and each member's pages.
+#[test]
+fn a_timeline_has_the_flash_of_all_members() {
+    let bench = bench();
+    let job = "rw=randwrite bs=4k iodepth=8 number_ios=200 norandommap=1";
+    bench.good(&["run", "raid5.toml", job, "--out", "out", "--timeline"]);
+    let packed = fs::File::open(bench.path("out/timeline.json.gz")).unwrap();
+    let all: Value = serde_json::from_reader(flate2::read::GzDecoder::new(packed)).unwrap();
+    let events = all["traceEvents"].as_array().unwrap();
+    let names = events.iter().filter(|event| event["name"] == "process_name");
+    let channels = names.filter(|event| event["args"]["name"].as_str().unwrap().starts_with("channel")).count();
+    let result = summary(&bench, "out/summary.json");
+    let channels_of_a_member = result["members"][0]["config"]["geometry"]["channels"].as_u64().unwrap();
+    assert_eq!(channels as u64, 4 * channels_of_a_member);
+    for number in 0..4 {
+        let first = number * channels_of_a_member;
+        let processes = first + 1..=first + channels_of_a_member;
+        let programs = events
+            .iter()
+            .filter(|event| event["cat"] == "host write" && processes.contains(&event["pid"].as_u64().unwrap()));
+        assert!(programs.count() > 0, "member {number}");
+    }
+}
+
 #[test]
 fn what_needs_a_single_ssd_is_refused() {
     let bench = bench();
@@ -96,11 +120,13 @@ fn what_needs_a_single_ssd_is_refused() {
         assert!(error.contains(words), "{error}");
     };
     let run = |option: &[&'static str]| [&["run", "raid5.toml", "rw=read number_ios=9"][..], option].concat();
+    bench.file("image", "");
+    refused(&["serve", "raid5.toml", "--image", "image"], "an array has an image for each member, in a folder");
+    bench.file("mixed.toml", "[array]\nlevel = 1\nmembers = [\"tiny\", \"hu2011\"]\n");
     refused(
-        &["serve", "raid5.toml"],
-        "a live device needs a single SSD, and this is an array; give one of its members",
+        &["run", "mixed.toml", "rw=read number_ios=9", "--timeline", "--out", "t"],
+        "--timeline is not supported for an array; its members have different geometries",
     );
-    refused(&run(&["--timeline", "--out", "t"]), "--timeline is not supported for an array");
     refused(&run(&["--save-state", "s"]), "--save-state is not supported for an array");
     refused(&run(&["--load-state", "s"]), "--load-state is not supported for an array");
     refused(&run(&["--precondition", "rw=write"]), "give none, fill, aged=V, invalid=V or steady");

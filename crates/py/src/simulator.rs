@@ -5,11 +5,13 @@ use std::sync::Arc;
 
 use arrow_array::{ArrayRef, Int64Array, RecordBatch, UInt8Array, UInt16Array, UInt32Array};
 use arrow_pyarrow::{PyArrowType, Table as PyTable};
+use floatgate_array::Options as ArrayOptions;
 use floatgate_core::device::Device;
 use floatgate_core::ftl::Ftl;
 use floatgate_core::ftl::mapping::Location;
 use floatgate_core::ftl::space::BlockState;
 use floatgate_core::metrics::attribution::Breakdown;
+use floatgate_core::metrics::counters::Counters;
 use floatgate_core::metrics::summary::Precondition;
 use floatgate_core::sim::id::{BlockId, Lpn, Ppn};
 use floatgate_core::sim::request::{Completion, Operation, Request};
@@ -20,7 +22,8 @@ use floatgate_run::failure::Failure;
 use floatgate_run::files;
 use floatgate_run::frontend::{Frontend as _, Subject};
 use floatgate_run::output::{Named, keep_apart};
-use floatgate_run::session::{device_options, new_device, prepare};
+use floatgate_run::session::device_options;
+use floatgate_run::simulated::{Simulated, prepare_any};
 use floatgate_run::state;
 use pyo3::prelude::*;
 
@@ -32,7 +35,7 @@ use crate::tables::{BATCH, Batches};
 /// Device with its clock. Times are in picoseconds, addresses and lengths in sectors.
 #[pyclass(module = "floatgate._floatgate")]
 pub struct Simulator {
-    device: Device,
+    device: Simulated,
     /// Number of the next request.
     next: u64,
     /// Origin of the initial state.
@@ -47,9 +50,20 @@ impl Simulator {
         self.device.fault().map_or(Ok(()), |fault| Err(policy_error(py, fault)))
     }
 
-    /// Returns the device, and its initial state.
-    pub fn prepared(&self) -> (&Device, &Precondition) {
-        (&self.device, &self.state)
+    /// Returns the device, and its initial state. Fails for an array.
+    pub fn prepared(&self, py: Python<'_>) -> PyResult<(&Device, &Precondition)> {
+        Ok((self.single(py, "a run that continues a simulator")?, &self.state))
+    }
+
+    /// Returns the device. Fails for an array: `what` needs a single SSD.
+    fn single(&self, py: Python<'_>, what: &str) -> PyResult<&Device> {
+        match &self.device {
+            Simulated::Device(device) => Ok(device),
+            Simulated::Array(..) => {
+                let text = format!("{what} needs a single SSD, and this is an array; simulate one of its members");
+                Err(exception(py, "FloatgateError", &text))
+            }
+        }
     }
 
     /// Returns the origin of the current state.
@@ -57,8 +71,10 @@ impl Simulator {
         let mut state = self.state.clone();
         if self.next > 0 {
             state.requested = format!("{}, and {} requests", state.requested, self.next);
-            state.reached.mapped =
-                self.device.ftl().blocks.valid_data() as f64 / self.device.config().logical_units() as f64;
+            let devices = self.device.devices();
+            let valid: u64 = devices.iter().map(|device| device.ftl().blocks.valid_data()).sum();
+            let units: u64 = devices.iter().map(|device| device.config().logical_units()).sum();
+            state.reached.mapped = valid as f64 / units as f64;
         }
         state
     }
@@ -78,8 +94,8 @@ impl Simulator {
     ) -> PyResult<Simulator> {
         enter(py, progress, |frontend| {
             let chosen = &device.chosen;
-            let mut device = new_device(chosen, seed, attribution, precondition)?;
-            let state = prepare(precondition, seed, &mut device, frontend)?;
+            let options = ArrayOptions { seed, attribution, ..ArrayOptions::default() };
+            let (device, state) = prepare_any(chosen, chosen.array.as_deref(), options, precondition, frontend)?;
             let inputs = files::of_state(chosen, precondition, seed).map_err(Subject::Precondition.stop())?;
             Ok(Simulator { device, next: 0, state, inputs })
         })
@@ -112,7 +128,10 @@ impl Simulator {
     /// Returns `true` if the device is idle.
     #[getter]
     fn is_idle(&self) -> bool {
-        self.device.is_idle()
+        match &self.device {
+            Simulated::Device(device) => device.is_idle(),
+            Simulated::Array(array, _) => array.is_idle(),
+        }
     }
 
     /// Returns the state before the first request, as JSON.
@@ -162,7 +181,7 @@ impl Simulator {
         let tag = self.next;
         let request = Request { tag, fua, ..Request::new(Time(at), operation, sector, sectors) };
         enter(py, None, |frontend| {
-            if step_to(&mut self.device, Time(at), frontend) {
+            if step_to(&mut *self.device, Time(at), frontend) {
                 self.device.advance(Time(at));
                 self.device.submit(Time(at), request);
             }
@@ -183,7 +202,7 @@ impl Simulator {
         }
         enter(py, progress, |frontend| {
             frontend.begin("running");
-            let came_there = step_to(&mut self.device, until.map_or(Time::LAST, Time), frontend);
+            let came_there = step_to(&mut *self.device, until.map_or(Time::LAST, Time), frontend);
             if let (Some(until), true) = (until, came_there) {
                 self.device.advance(Time(until));
             }
@@ -224,22 +243,24 @@ impl Simulator {
         seed: u64,
         attribution: bool,
     ) -> PyResult<Simulator> {
+        let single = self.single(py, "the state for another device")?;
         enter(py, None, |_| {
             let options = device_options(seed, attribution);
-            let other = self.device.in_same_state(device.chosen.config.clone(), options);
+            let other = single.in_same_state(device.chosen.config.clone(), options);
             let device = other.map_err(|error| Subject::Precondition.stopped(Failure::mistake(error)))?;
-            Ok(Simulator { device, next: 0, state: self.told_state(), inputs: self.inputs.clone() })
+            Ok(Simulator { device: device.into(), next: 0, state: self.told_state(), inputs: self.inputs.clone() })
         })
     }
 
     /// Writes the state to a file.
     #[pyo3(signature = (path, *, progress))]
     fn save(&self, py: Python<'_>, path: PathBuf, progress: Option<Py<PyAny>>) -> PyResult<()> {
+        let single = self.single(py, "a saved state")?;
         enter(py, progress, |frontend| {
             let output = Named { called: path.display().to_string(), path: path.clone() };
             keep_apart(&self.inputs, &[output]).map_err(Subject::Options.stop())?;
             let place = state::Place::open(&path, frontend).map_err(Subject::Output.stop())?;
-            place.write(&self.device, &self.told_state(), frontend).map_err(Subject::Output.stop())
+            place.write(single, &self.told_state(), frontend).map_err(Subject::Output.stop())
         })
     }
 
@@ -260,13 +281,14 @@ impl Simulator {
             let loaded = state::load(&path, chosen, options, frontend);
             let (device, head) = loaded.map_err(Subject::Precondition.stop())?;
             let inputs = files::of_state(chosen, "none", seed).map_err(Subject::Device.stop())?;
-            Ok(Simulator { device, next: 0, state: head.precondition, inputs })
+            Ok(Simulator { device: device.into(), next: 0, state: head.precondition, inputs })
         })
     }
 
-    /// Returns the counters since the device was created, with their names.
+    /// Returns the counters since the device was created, with their names. Those of an array are sums over its members.
     fn counters(&self) -> Vec<(&'static str, u64)> {
-        let counters = &self.device.ftl().counters;
+        let devices = self.device.devices();
+        let counters = devices.iter().fold(Counters::default(), |sum, device| sum.plus(&device.ftl().counters));
         vec![
             ("host_units", counters.host_units),
             ("units_programmed", counters.units_programmed),
@@ -282,7 +304,8 @@ impl Simulator {
 
     /// Returns the blocks, one row per block.
     fn blocks(&self, py: Python<'_>) -> PyResult<PyArrowType<PyTable>> {
-        let blocks = self.device.ftl().blocks.all();
+        let planes = &self.single(py, "the table of blocks")?.ftl().blocks;
+        let blocks = planes.all();
         let state = |state: BlockState| match state {
             BlockState::Free => 0_u8,
             BlockState::Open => 1,
@@ -293,7 +316,6 @@ impl Simulator {
             BlockState::Failed => 6,
             BlockState::Bad => 7,
         };
-        let planes = &self.device.ftl().blocks;
         let ids = || (0..blocks.len() as u32).map(BlockId);
         table(
             py,
@@ -308,7 +330,8 @@ impl Simulator {
 
     /// Returns the physical addresses, one row per address, in ascending order.
     fn units(&self, py: Python<'_>) -> PyResult<PyArrowType<PyTable>> {
-        let (states, owners) = py.detach(|| units(self.device.ftl()));
+        let ftl = self.single(py, "the table of units")?.ftl();
+        let (states, owners) = py.detach(|| units(ftl));
         table(
             py,
             vec![
@@ -320,7 +343,7 @@ impl Simulator {
 
     /// Returns the physical address of each mapping unit, -1 if it is unmapped, or -2 if it is in a write slot.
     fn map(&self, py: Python<'_>) -> PyResult<PyArrowType<PyTable>> {
-        let map = &self.device.ftl().map;
+        let map = &self.single(py, "the map")?.ftl().map;
         let place = |lpn| match map.get(Lpn(lpn)) {
             Location::Unmapped => -1,
             Location::Slot(_) => -2,
@@ -341,7 +364,7 @@ pub fn state_info(py: Python<'_>, path: PathBuf) -> PyResult<String> {
 }
 
 /// Processes all events up to `limit`, and leaves the clock at the last one. Returns `false` if it was interrupted.
-fn step_to(ssd: &mut impl Ssd, limit: Time, frontend: &Frontend) -> bool {
+fn step_to(ssd: &mut (impl Ssd + ?Sized), limit: Time, frontend: &Frontend) -> bool {
     while let Some(at) = ssd.next_event().filter(|at| *at <= limit) {
         ssd.advance(at);
         if frontend.wants_end() || ssd.fault().is_some() {

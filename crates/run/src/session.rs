@@ -19,6 +19,7 @@ use crate::cost::{self, Stopwatch};
 use crate::detail::Detail;
 use crate::failure::Failure;
 use crate::frontend::{Frontend, Observer, Stopped, Subject, unless_ended, unless_stopped};
+use crate::memory::Use;
 use crate::output::Directory;
 use crate::preparation::prewrite;
 pub use crate::preparation::{device_options, new_device, prepare};
@@ -69,8 +70,10 @@ impl<'a> Session<'a> {
     ) -> Result<Session<'a>, Stopped> {
         spec.check().map_err(Subject::Options.stop())?;
         if let Some(array) = &chosen.array {
-            simulated::check_array(spec).map_err(Subject::Options.stop())?;
-            let device = Simulated::array(&chosen, array, spec)?;
+            simulated::check_array(spec, array).map_err(Subject::Options.stop())?;
+            let RunSpec { seed, attribution, .. } = *spec;
+            let options = floatgate_array::Options { seed, attribution, ..floatgate_array::Options::default() };
+            let device = Simulated::array(&chosen, array, options, Use::Filled)?;
             let text = spec.state.precondition().unwrap_or_default();
             return Session::of(spec, traces, chosen, device, State::Wanted(text), frontend);
         }

@@ -1,5 +1,7 @@
 //! Simulated SSD of a run: a single one, or an array.
 
+use std::ops::{Deref, DerefMut};
+
 use floatgate_array::config::ArrayConfig;
 use floatgate_array::{self as array, SsdArray};
 use floatgate_core::config::DeviceConfig;
@@ -12,6 +14,7 @@ use floatgate_core::run::{Outcome, RunError, RunOptions, Watcher, replay, run_wi
 use floatgate_core::sim::id::PlaneId;
 use floatgate_core::sim::source::Source;
 use floatgate_core::sim::time::Time;
+use floatgate_core::ssd::Ssd;
 
 use crate::chosen::Chosen;
 use crate::failure::Failure;
@@ -19,10 +22,11 @@ use crate::frontend::{Frontend, Stopped, Subject};
 use crate::memory::{self, Use};
 use crate::preparation::{self, device_options};
 use crate::spec::{RunSpec, StateSpec};
-use crate::traces::Traces;
+use crate::traces::{TraceSpec, Traces};
 use crate::warnings::partial_pages;
 
-/// Simulated SSD of a run.
+/// Simulated SSD of a run. It dereferences to the interface that both kinds have.
+#[derive(Clone)]
 pub enum Simulated {
     /// Single SSD.
     Device(Box<Device>),
@@ -36,8 +40,28 @@ impl From<Device> for Simulated {
     }
 }
 
+impl Deref for Simulated {
+    type Target = dyn Ssd;
+
+    fn deref(&self) -> &Self::Target {
+        match self {
+            Simulated::Device(device) => &**device,
+            Simulated::Array(array, _) => &**array,
+        }
+    }
+}
+
+impl DerefMut for Simulated {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        match self {
+            Simulated::Device(device) => &mut **device,
+            Simulated::Array(array, _) => &mut **array,
+        }
+    }
+}
+
 /// Refuses options that need a single SSD.
-pub fn check_array(spec: &RunSpec) -> Result<(), Failure> {
+pub fn check_array(spec: &RunSpec, config: &ArrayConfig) -> Result<(), Failure> {
     let refuse = |option: &str, instead: &str| {
         Err(Failure::mistake(format!("{option} is not supported for an array; {instead}")))
     };
@@ -47,8 +71,8 @@ pub fn check_array(spec: &RunSpec) -> Result<(), Failure> {
     if spec.prewrite != Prewrite::None {
         return refuse("--prewrite", "give --precondition fill to write all data of the members");
     }
-    if spec.detail.timeline.is_some() {
-        return refuse("--timeline", "run one of its members alone, or give --series");
+    if spec.detail.timeline.is_some() && !config.is_uniform() {
+        return refuse("--timeline", "its members have different geometries; run one of them alone, or give --series");
     }
     match &spec.state {
         StateSpec::Saved(_) => refuse("--load-state", "give --precondition to bring all members into a state"),
@@ -61,10 +85,14 @@ pub fn check_array(spec: &RunSpec) -> Result<(), Failure> {
 
 impl Simulated {
     /// Builds an array. Fails if it needs more memory than is available.
-    pub fn array(chosen: &Chosen, config: &ArrayConfig, spec: &RunSpec) -> Result<Simulated, Stopped> {
-        let options = device_options(spec.seed, spec.attribution);
-        memory::check(&chosen.config, &options, Use::Filled).map_err(Subject::Device.stop())?;
-        let options = array::Options { seed: spec.seed, attribution: spec.attribution, ..array::Options::default() };
+    pub fn array(
+        chosen: &Chosen,
+        config: &ArrayConfig,
+        options: array::Options,
+        usage: Use,
+    ) -> Result<Simulated, Stopped> {
+        memory::check(&chosen.config, &device_options(options.seed, options.attribution), usage)
+            .map_err(Subject::Device.stop())?;
         let array = SsdArray::new(config.clone(), options)
             .map_err(|error| Subject::Device.stopped(Failure::mistake(format!("{}: {error}", chosen.spec.called()))))?;
         Ok(Simulated::Array(Box::new(array), Box::new(chosen.config.clone())))
@@ -78,13 +106,25 @@ impl Simulated {
         }
     }
 
-    /// Returns the LUN of each plane. Empty for an array, which has no timeline.
+    /// Returns the LUN of each plane. Those of members follow each other.
     pub(crate) fn luns(&self) -> Vec<u32> {
+        let mut luns = Vec::new();
+        for device in self.devices() {
+            let before = luns.iter().max().map_or(0, |lun| lun + 1);
+            luns.extend(
+                (0..device.config().total_planes()).map(|plane| before + device.array().lun_of(PlaneId(plane)).0),
+            );
+        }
+        luns
+    }
+
+    /// Returns the devices: one, or the members.
+    pub fn devices(&self) -> Vec<&Device> {
         match self {
-            Simulated::Device(device) => {
-                (0..device.config().total_planes()).map(|plane| device.array().lun_of(PlaneId(plane)).0).collect()
+            Simulated::Device(device) => vec![device],
+            Simulated::Array(array, _) => {
+                (0..array.config().members.len()).map(|number| array.member(number)).collect()
             }
-            Simulated::Array(..) => Vec::new(),
         }
     }
 
@@ -113,8 +153,9 @@ impl Simulated {
 
     /// Attaches a probe.
     pub(crate) fn set_probe(&mut self, probe: Option<Probe>) {
-        if let Simulated::Device(device) = self {
-            device.array_mut().set_probe(probe);
+        match self {
+            Simulated::Device(device) => device.array_mut().set_probe(probe),
+            Simulated::Array(array, _) => array.set_probe(probe.as_ref()),
         }
     }
 
@@ -180,7 +221,40 @@ fn mean(reached: &[Reached]) -> Reached {
     }
 }
 
-fn summary_of_array(
+/// Builds an array, and brings its members into the state `requested`, for callers that do not run a session.
+pub fn prepare_array(
+    chosen: &Chosen,
+    config: &ArrayConfig,
+    options: array::Options,
+    requested: &str,
+    frontend: &dyn Frontend,
+) -> Result<(SsdArray, Precondition), Stopped> {
+    match prepare_any(chosen, Some(config), options, requested, frontend)? {
+        (Simulated::Array(array, _), state) => Ok((*array, state)),
+        (Simulated::Device(_), _) => unreachable!("an array was built"),
+    }
+}
+
+/// Builds a single SSD, or an array, and brings it into the state `requested`, for callers that do not run a session.
+pub fn prepare_any(
+    chosen: &Chosen,
+    config: Option<&ArrayConfig>,
+    options: array::Options,
+    requested: &str,
+    frontend: &dyn Frontend,
+) -> Result<(Simulated, Precondition), Stopped> {
+    let usage = if requested == "none" { Use::Sparse } else { Use::Filled };
+    let mut ssd = match config {
+        Some(config) => Simulated::array(chosen, config, options, usage)?,
+        None => preparation::new_device(chosen, options.seed, options.attribution, requested)?.into(),
+    };
+    let traces = Traces::new(TraceSpec::default(), frontend.stop());
+    let state = ssd.precondition(requested, &traces, options.seed, frontend);
+    Ok((ssd, state.map_err(Subject::Precondition.stop())?))
+}
+
+/// Builds the summary of a run of an array. Fails if a member did more work than it can, which is a defect.
+pub fn summary_of_array(
     array: &SsdArray,
     config: &DeviceConfig,
     about: About,

@@ -151,6 +151,14 @@
       ["map: hits, misses", `${whole(flash.map_hits)}, ${whole(flash.map_misses)}`],
       ["free blocks", whole(flash.free_blocks)], ["buffer: units, dirty", `${whole(buffer.units)}, ${whole(buffer.dirty)}`],
       ["payload memory", bytes(frame.payload_bytes)]]);
+    const members = frame.members || [];
+    at("members").hidden = !members.length;
+    table("members", ["member", "state", "outstanding", "busy", "pages read/s", "programmed/s", "pages read",
+      "programmed", "GC victims", "blocks erased", "free blocks (least)", "bad blocks"], members.map((member, number) =>
+      [String(number), member.read_only ? `${member.state}, read-only` : member.state, whole(member.outstanding),
+        `${(member.busy * 100).toFixed(0)} %`, short(member.pages_read_per_s), short(member.pages_programmed_per_s),
+        whole(member.pages_read), whole(member.pages_programmed), whole(member.gc_victims), whole(member.blocks_erased),
+        whole(member.free_blocks_min), whole(member.bad_blocks)]));
     const clients = (frame.clients || []).map((client) => [client.process ? `${client.process} (${client.pid})` :
       client.address, client.frontend, `${whole(client.connected_s)} s`, whole(client.in_progress),
       client.turns ? `${whole(client.late_turns)} of ${whole(client.turns)}` : "-"]);

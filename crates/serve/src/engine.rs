@@ -9,10 +9,11 @@ mod watch;
 mod watched;
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BTreeMap, BinaryHeap};
 use std::fmt::{self, Display, Formatter};
 use std::sync::Arc;
 
+use floatgate_array::SsdArray;
 use floatgate_core::config::InjectedFault;
 use floatgate_core::device::{Device, Options as DeviceOptions};
 use floatgate_core::durability::flash::Outbox;
@@ -24,19 +25,20 @@ use floatgate_core::run::Outcome;
 use floatgate_core::sim::request::{Completion, Operation, Request, SECTOR, Status};
 use floatgate_core::sim::slab::Slab;
 use floatgate_core::sim::time::Time;
-use floatgate_core::ssd::Ssd;
 use floatgate_workload::trace::RequestDigest;
 
 use crate::clock::Wall;
 pub use crate::cost::{Cost, Pace};
+use crate::image::members::{Members, failure};
 use crate::image::store::Arriving;
 use crate::image::{Recovered, Store};
 use crate::lateness::{Due, Lateness, Requesting, Turn};
 use crate::payload::{Extent, Payload, PayloadError};
 use crate::record::Recorder;
+use crate::target::Target;
 
 use steps::Steps;
-pub use watch::{NotTimed, Snapshot, Totals};
+pub use watch::{MemberSnapshot, NotTimed, Snapshot, Totals};
 use watched::Watch;
 
 /// Identifies a frontend.
@@ -166,6 +168,30 @@ enum Kept {
     Apart(Box<dyn Payload>),
     /// Flash pages to which the device writes it. The options are needed to rebuild the device.
     InFlash(Box<Store>, DeviceOptions),
+    /// Flash pages of the members of an array, which has the stores.
+    InMembers,
+}
+
+impl Kept {
+    /// Returns the stores of the flash pages.
+    fn stores<'a>(&'a self, target: &'a Target) -> &'a [Store] {
+        match (self, target) {
+            (Kept::InFlash(store, _), _) => std::slice::from_ref(&**store),
+            (Kept::InMembers, Target::Array(array, _)) => array.payload::<Members>().map_or(&[], Members::stores),
+            _ => &[],
+        }
+    }
+
+    /// Returns the stores of the flash pages.
+    fn stores_mut<'a>(&'a mut self, target: &'a mut Target) -> &'a mut [Store] {
+        match (self, target) {
+            (Kept::InFlash(store, _), _) => std::slice::from_mut(&mut **store),
+            (Kept::InMembers, Target::Array(array, _)) => {
+                array.payload_mut::<Members>().map_or(&mut [], Members::stores_mut)
+            }
+            _ => &mut [],
+        }
+    }
 }
 
 /// Effects of a power cut.
@@ -202,7 +228,7 @@ impl Display for PowerCut {
 /// Results of a finished run.
 pub struct Served {
     /// The device in its final state.
-    pub device: Device,
+    pub device: Target,
     /// Measurements.
     pub outcome: Outcome,
     /// Lateness of all replies.
@@ -237,7 +263,7 @@ pub struct Served {
 
 /// The device and everything needed to serve it.
 pub struct Engine {
-    device: Device,
+    device: Target,
     kept: Kept,
     outbox: Outbox,
     pace: Pace,
@@ -251,6 +277,8 @@ pub struct Engine {
     at_once: usize,
     records: Records,
     spare: Vec<Vec<u8>>,
+    /// Data of completed reads of an array that have no reply yet, by tag.
+    replies: BTreeMap<u64, Vec<u8>>,
     fatal_error: Option<String>,
     power_cuts: u64,
     faults_asked: u64,
@@ -266,8 +294,8 @@ const SPARE: usize = 64;
 
 impl Engine {
     /// Creates an engine whose payload is stored outside the device.
-    pub fn new(device: Device, payload: Box<dyn Payload>, pace: Pace, recorder: Option<Recorder>) -> Engine {
-        Engine::over(device, Kept::Apart(payload), pace, recorder)
+    pub fn new(device: impl Into<Target>, payload: Box<dyn Payload>, pace: Pace, recorder: Option<Recorder>) -> Engine {
+        Engine::over(device.into(), Kept::Apart(payload), pace, recorder)
     }
 
     /// Creates an engine on a flash image. `options` are the options with which the device was built.
@@ -278,10 +306,15 @@ impl Engine {
         pace: Pace,
         recorder: Option<Recorder>,
     ) -> Engine {
-        Engine::over(device, Kept::InFlash(Box::new(store), options), pace, recorder)
+        Engine::over(device.into(), Kept::InFlash(Box::new(store), options), pace, recorder)
     }
 
-    fn over(device: Device, kept: Kept, pace: Pace, recorder: Option<Recorder>) -> Engine {
+    /// Creates an engine on the flash images of the members of an array.
+    pub fn on_members(array: SsdArray, pace: Pace, recorder: Option<Recorder>) -> Engine {
+        Engine::over(array.into(), Kept::InMembers, pace, recorder)
+    }
+
+    fn over(device: Target, kept: Kept, pace: Pace, recorder: Option<Recorder>) -> Engine {
         let records = Records {
             names: Vec::new(),
             results: Results::new(Vec::new()),
@@ -295,7 +328,7 @@ impl Engine {
             damaged: 0,
         };
         Engine {
-            at_once: device.array().units() as usize,
+            at_once: device.units(),
             device,
             kept,
             outbox: Outbox::default(),
@@ -307,6 +340,7 @@ impl Engine {
             published: 0,
             records,
             spare: Vec::new(),
+            replies: BTreeMap::new(),
             fatal_error: None,
             power_cuts: 0,
             faults_asked: 0,
@@ -331,7 +365,7 @@ impl Engine {
     }
 
     /// Returns the device.
-    pub fn device(&self) -> &Device {
+    pub fn device(&self) -> &Target {
         &self.device
     }
 
@@ -342,11 +376,9 @@ impl Engine {
 
     /// Returns the reason why the engine cannot continue. `None` if it can.
     pub fn fatal_error(&self) -> Option<String> {
-        let breach = || match &self.kept {
-            Kept::InFlash(store, _) => store.breach().map(|what| format!("{what}, which is a defect of the simulator")),
-            Kept::Apart(_) => None,
-        };
-        self.fatal_error.clone().or_else(breach)
+        let breach = || self.kept.stores(&self.device).iter().find_map(Store::breach);
+        let defect = |what: &str| format!("{what}, which is a defect of the simulator");
+        self.fatal_error.clone().or_else(|| breach().map(defect))
     }
 
     /// Flushes the recording if a flush is due: see [`Recorder::tick`].
@@ -356,10 +388,7 @@ impl Engine {
 
     /// Returns the problems that do not stop the engine.
     pub fn warnings(&self) -> Vec<String> {
-        let image = match &self.kept {
-            Kept::InFlash(store, _) => store.failure_text(),
-            Kept::Apart(_) => None,
-        };
+        let image = self.kept.stores(&self.device).iter().find_map(Store::failure_text);
         let image = image.map(|error| format!("cannot write the image file, so clients get errors: {error}"));
         let recording = self.records.recorder.as_ref().and_then(Recorder::fatal_error);
         let recording =
@@ -374,10 +403,12 @@ impl Engine {
 
     /// Describes the permanent problems of the device and its image: damage, and read-only state.
     fn condition(&self) -> Vec<String> {
-        let damage = match &self.kept {
-            Kept::InFlash(store, _) => store.damage(),
-            Kept::Apart(_) => Vec::new(),
-        };
+        let mut damage: Vec<String> = Vec::new();
+        for found in self.kept.stores(&self.device).iter().flat_map(Store::damage) {
+            if !damage.contains(&found) {
+                damage.push(found);
+            }
+        }
         let read_only = self.device.read_only_since().map(|since| {
             let at = since.as_s();
             format!("the device is read-only since {at:.3} s, because it has too many bad blocks: writes fail")
@@ -392,9 +423,11 @@ impl Engine {
 
     /// Returns the kind of payload at the start of a range of bytes, and the end of the extent within the range.
     pub fn extent(&self, range: std::ops::Range<u64>) -> (Extent, u64) {
-        match &self.kept {
-            Kept::Apart(payload) => payload.extent(range),
-            Kept::InFlash(store, _) => store.extent(range, |lpn| self.device.place_of(lpn)),
+        match (&self.kept, &self.device) {
+            (Kept::Apart(payload), _) => payload.extent(range),
+            (Kept::InFlash(store, _), Target::Device(device)) => store.extent(range, |lpn| device.place_of(lpn)),
+            (_, Target::Array(array, _)) => Members::extent(array, range),
+            _ => (Extent::Data, range.end),
         }
     }
 
@@ -432,6 +465,9 @@ impl Engine {
         self.records.profile.issued(&request);
         self.records.digest.add(&request);
         self.ports[port.0].in_flight += 1;
+        if let (Kept::InMembers, Target::Array(array, _), Some(data)) = (&self.kept, &mut self.device, order.data) {
+            array.bring(request.tag, data);
+        }
         self.device.submit(now, request);
         let arriving = Arriving { tag: request.tag, data: order.data, sectors: order.sectors };
         let accepted = self.apply_flash(Some(&arriving));
@@ -446,11 +482,19 @@ impl Engine {
 
     /// Applies the device's flash events to the image. Returns the number of accepted sectors of the arriving request.
     fn apply_flash(&mut self, arriving: Option<&Arriving>) -> u32 {
-        let Kept::InFlash(store, _) = &mut self.kept else { return 0 };
-        self.device.take_flash(&mut self.outbox);
-        let accepted = store.apply(&self.outbox, arriving);
-        self.outbox.clear();
-        accepted
+        match (&mut self.kept, &mut self.device) {
+            (Kept::InFlash(store, _), Target::Device(device)) => {
+                device.take_flash(&mut self.outbox);
+                let accepted = store.apply(&self.outbox, arriving);
+                self.outbox.clear();
+                accepted
+            }
+            (Kept::InMembers, Target::Array(array, _)) => {
+                array.apply_flash();
+                0
+            }
+            _ => 0,
+        }
     }
 
     /// Stores the payload of a request, or checks that the image can store it.
@@ -460,8 +504,8 @@ impl Engine {
             // The device will reject this write, so its payload must not become readable.
             _ if read_only => return Ok(()),
             Kept::Apart(payload) => payload,
-            Kept::InFlash(..) if order.operation == Operation::Read => return Ok(()),
-            Kept::InFlash(store, _) => return store.check(at),
+            _ if order.operation == Operation::Read => return Ok(()),
+            kept => return kept.stores_mut(&mut self.device).iter_mut().try_for_each(|store| store.check(at)),
         };
         let offset = order.lba * SECTOR;
         let range = offset..offset + u64::from(order.sectors) * SECTOR;
@@ -469,8 +513,9 @@ impl Engine {
             (Operation::Write, Some(data)) => payload.write(offset, data),
             (Operation::Write, None) => payload.zero(range),
             (Operation::Trim, _) => {
-                // The FTL keeps the mapping of a partially covered unit, so its data stay as well.
-                let unit = self.device.config().unit_bytes();
+                // The FTL keeps the mapping of a partially covered unit, so its data stay as well. An array with parity
+                // keeps partially covered stripes.
+                let unit = self.device.trim_bytes();
                 let whole = range.start.next_multiple_of(unit)..range.end / unit * unit;
                 if !whole.is_empty() {
                     payload.discard(whole);
@@ -509,7 +554,7 @@ impl Engine {
 
     /// Advances the device from one instant with completions to the next, to record when each completion was decided.
     fn catch_up(&mut self, until: Time) {
-        while self.steps.next(&mut self.device, until) {
+        while self.steps.next(&mut *self.device, until) {
             self.collect();
         }
         self.device.advance(until);
@@ -523,7 +568,10 @@ impl Engine {
         }
         // Update the image first, so that everything reported to the host as durable is in it.
         self.apply_flash(None);
-        let batch = self.steps.take(&mut self.device);
+        let batch = self.steps.take(&mut *self.device);
+        if let Target::Array(array, _) = &mut self.device {
+            self.replies.extend(array.take_replies());
+        }
         for (completion, breakdown) in batch.iter() {
             self.publish(completion, breakdown);
         }
@@ -536,7 +584,7 @@ impl Engine {
         if self.is_saturated() || self.in_flight.is_empty() || self.ports.iter().all(costs_nothing) {
             return;
         }
-        let committed = self.steps.committed(&self.device);
+        let committed = self.steps.committed(&*self.device);
         for &(tag, finish) in &committed {
             let in_flight = self.in_flight[tag as u32];
             // Data that become durable at the completion are not durable yet: power may be cut before it.
@@ -553,10 +601,8 @@ impl Engine {
 
     /// Returns the time that calls for the image's file have taken since the last call of this function.
     pub fn take_disk_time(&mut self) -> Wall {
-        match &mut self.kept {
-            Kept::InFlash(store, _) => store.take_disk_time(),
-            Kept::Apart(_) => Wall(0),
-        }
+        let times = self.kept.stores_mut(&mut self.device).iter_mut().map(Store::take_disk_time);
+        times.fold(Wall(0), Wall::later)
     }
 
     /// Returns `true` if there are more requests than the device can execute at once. Requests then wait for each
@@ -616,6 +662,7 @@ impl Engine {
     fn fetch(&mut self, completion: &Completion, headroom: usize) -> Result<Vec<u8>, PayloadError> {
         let request = &completion.request;
         if completion.status != Status::Ok {
+            self.replies.remove(&request.tag);
             return Ok(Vec::new());
         }
         if request.operation != Operation::Read {
@@ -624,21 +671,24 @@ impl Engine {
         let mut bytes = self.spare.pop().unwrap_or_default();
         bytes.resize(headroom + request.bytes() as usize, 0);
         let (offset, into) = (request.lba * SECTOR, &mut bytes[headroom..]);
-        match &mut self.kept {
-            Kept::Apart(payload) => payload.read(offset, into),
-            Kept::InFlash(store, _) => store.read(offset, into, |lpn| self.device.place_of(lpn)),
-        }?;
+        match (&mut self.kept, &self.device) {
+            (Kept::Apart(payload), _) => payload.read(offset, into)?,
+            (Kept::InFlash(store, _), Target::Device(device)) => {
+                store.read(offset, into, |lpn| device.place_of(lpn))?
+            }
+            _ => into.copy_from_slice(&self.replies.remove(&request.tag).ok_or(PayloadError::Failed)?),
+        }
         Ok(bytes)
     }
 
     /// Checks that the changes of a request are in the image's file, or on its disk if the request asked for
     /// durability.
     fn reached_image(&mut self, request: &Request) -> Result<(), PayloadError> {
-        let Kept::InFlash(store, _) = &mut self.kept else { return Ok(()) };
+        let stores = self.kept.stores_mut(&mut self.device);
         if request.operation == Operation::Flush || request.fua {
-            store.flushed();
+            stores.iter_mut().for_each(Store::flushed);
         }
-        store.failure().map_or(Ok(()), Err)
+        failure(stores)
     }
 
     /// Returns the time at which the reply to a completion is due.
@@ -653,7 +703,7 @@ impl Engine {
         let scale = if self.ports[port.0].cost.is_provisional { 1.0 } else { scale };
         let own = Wall((cost.0 as f32 * scale) as u64);
         // Changes that must be in the image before the reply cannot be replied to ahead of their completion.
-        let is_held = matches!(self.kept, Kept::InFlash(..)) && request.operation != Operation::Read;
+        let is_held = !matches!(self.kept, Kept::Apart(_)) && request.operation != Operation::Read;
         let is_held = is_held && completion.finish <= self.device.now();
         let deducted = if self.is_saturated() || is_held { Wall(0) } else { own };
         let target = clock.wall(completion.finish).earlier(deducted);
@@ -740,19 +790,30 @@ impl Engine {
             // happened.
             self.catch_up(clock.simulated(now).max(self.device.now()).max(self.answered_until()));
         }
-        let Kept::InFlash(store, options) = &mut self.kept else {
+        if matches!(self.kept, Kept::Apart(_)) {
             return Err("the device has no flash image; serve it with --image FILE or --image memory".to_owned());
-        };
+        }
         self.power_cuts += 1;
-        let (at, requests_lost, units_lost) = (self.device.now(), self.in_flight.len(), store.units_waiting());
-        let (trims_lost, protected) = (self.device.trims_in_memory(), store.protects());
-        let config = self.device.config().clone();
-        let (mut device, recovered) = store.power_cycle(config, *options, self.power_cuts).map_err(|error| {
+        let (at, requests_lost) = (self.device.now(), self.in_flight.len());
+        let stores = self.kept.stores(&self.device);
+        let (units_lost, protected) =
+            (stores.iter().map(Store::units_waiting).sum(), stores.iter().all(Store::protects));
+        let trims_lost = self.device.trims_in_memory();
+        let cycled = match (&mut self.kept, &mut self.device) {
+            (Kept::InFlash(store, options), Target::Device(device)) => {
+                store.power_cycle(device.config().clone(), *options, self.power_cuts).map(|(mut new, recovered)| {
+                    new.advance_to(at.later(Time(recovered.device.time_ps)));
+                    **device = new;
+                    recovered
+                })
+            }
+            (_, Target::Array(array, _)) => Members::power_cycle(array, self.power_cuts),
+            _ => unreachable!("only a single SSD has one image"),
+        };
+        let recovered = cycled.map_err(|error| {
             let what = format!("cannot recover the device from the image after a power cut: {error}");
             self.fatal_error.get_or_insert(what).clone()
         })?;
-        device.advance(at.later(Time(recovered.device.time_ps)));
-        self.device = device;
         self.recovered = Some(recovered.clone());
         self.begin_anew();
         Ok(PowerCut { at, requests_lost, units_lost, trims_lost, protected, recovered })
@@ -761,6 +822,7 @@ impl Engine {
     /// Drops outstanding requests and restarts measurements.
     fn begin_anew(&mut self) {
         self.in_flight = Slab::default();
+        self.replies.clear();
         self.outbox.clear();
         if let Some(recorder) = &mut self.records.recorder {
             recorder.cut();
@@ -780,7 +842,7 @@ impl Engine {
     pub fn payload_bytes(&self) -> u64 {
         match &self.kept {
             Kept::Apart(payload) => payload.bytes_held(),
-            Kept::InFlash(store, _) => store.bytes_held(),
+            kept => kept.stores(&self.device).iter().map(Store::bytes_held).sum(),
         }
     }
 
@@ -842,15 +904,18 @@ impl Engine {
         let end = answered.max(self.device.now()).max(self.answered_until());
         self.device.advance(end);
         self.collect();
+        let payload_bytes = self.payload_bytes();
         let warnings = self.condition();
         let mut last = Sample::default();
         self.device.sample(end, &mut last);
         let first = self.records.first.unwrap_or_else(|| last.clone());
         let profile = Some(self.records.profile);
         let outcome = Outcome::between(&first, last, self.records.results, profile, complete);
-        let (payload_bytes, unreadable, image) = match self.kept {
-            Kept::Apart(payload) => (payload.bytes_held(), 0, None),
-            Kept::InFlash(store, _) => (store.bytes_held(), store.unreadable(), Some(store.close())),
+        let unreadable = self.kept.stores(&self.device).iter().map(Store::unreadable).sum();
+        let image = match (self.kept, &mut self.device) {
+            (Kept::InFlash(store, _), _) => Some(store.close()),
+            (Kept::InMembers, Target::Array(array, _)) => Some(Members::close(array)),
+            _ => None,
         };
         let recorded = self.records.recorder.map(Recorder::finish);
         let (names, lateness, digest) = (self.records.names, self.records.lateness, self.records.digest.value());

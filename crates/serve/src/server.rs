@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-use floatgate_core::device::{Device, Options as DeviceOptions};
+use floatgate_core::device::Options as DeviceOptions;
 use floatgate_core::metrics::summary::Live;
 use floatgate_core::run::Outcome;
 
@@ -15,13 +15,14 @@ use crate::calibrate::{Calibration, calibrate, nbd_cost, vhost_cost};
 use crate::clock::{Clock, Speed, Wall};
 use crate::engine::{Cost, Engine, Pace, PowerCut, Waker};
 use crate::error::ServeError;
-use crate::image::{Recovered, Store};
+use crate::image::{Members, Recovered, Store};
 use crate::nbd::listen::Listener;
 use crate::nbd::session::Export;
 use crate::payload::memory::Memory;
 use crate::record::Recorder;
 use crate::roster::Roster;
 use crate::sockets::Sockets;
+use crate::target::Target;
 use crate::threads::{Bell, spawn};
 use crate::vhost::blk::Disk;
 use crate::{nbd, vhost};
@@ -42,7 +43,7 @@ pub struct Options {
     pub memory: u64,
     /// Destination of the recording of requests.
     pub recorder: Option<Recorder>,
-    /// Flash image of the device, and the options with which the device was built.
+    /// Flash image of a single SSD, and the options with which it was built. An array has its images itself.
     pub image: Option<(Store, DeviceOptions)>,
 }
 
@@ -63,7 +64,7 @@ pub struct Server {
 /// Results of a server that has stopped.
 pub struct Finished {
     /// The device in its final state.
-    pub device: Device,
+    pub device: Target,
     /// Measurements in simulated time.
     pub outcome: Outcome,
     /// Timing accuracy of replies in real time.
@@ -105,8 +106,9 @@ pub struct Costs {
 
 impl Server {
     /// Starts to serve a device to the clients of these sockets, including those that have already connected.
-    pub fn start(device: Device, sockets: Sockets, options: Options) -> Result<Server, ServeError> {
-        if !device.attributes() {
+    pub fn start(device: impl Into<Target>, sockets: Sockets, options: Options) -> Result<Server, ServeError> {
+        let device = device.into();
+        if !device.is_timed() {
             return Err(ServeError::NoAttribution);
         }
         let calibration = match options.no_delay {
@@ -128,9 +130,14 @@ impl Server {
         // The clock continues at the simulated time that preconditioning has reached.
         let clock = Clock::new(start.earlier(clock.span(device.now())), options.speed);
         let pace = if options.no_delay { Pace::AtOnce } else { Pace::Timed(clock) };
-        let engine = match options.image {
-            Some((store, made_with)) => Engine::on_image(device, store, made_with, pace, options.recorder),
-            None => {
+        let engine = match (options.image, device) {
+            (Some((store, made_with)), Target::Device(device)) => {
+                Engine::on_image(*device, store, made_with, pace, options.recorder)
+            }
+            (_, Target::Array(array, _)) if array.payload::<Members>().is_some() => {
+                Engine::on_members(*array, pace, options.recorder)
+            }
+            (_, device) => {
                 let payload = Memory::new(export.bytes, export.unit, options.memory);
                 Engine::new(device, Box::new(payload), pace, options.recorder)
             }
@@ -310,7 +317,7 @@ impl Server {
 }
 
 /// Returns the NBD export of a device.
-fn export_of(device: &Device) -> Export {
+fn export_of(device: &Target) -> Export {
     let config = device.config();
     Export {
         name: config.name.clone(),

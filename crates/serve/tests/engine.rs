@@ -137,7 +137,7 @@ fn the_cost_for_the_client_is_deducted() {
 fn nothing_is_deducted_while_requests_wait_for_each_other() {
     const COST: Wall = Wall(40_000);
     let (mut engine, port) = engine(device(None), Cost { read: (COST.0 as f64, 0.0), ..Cost::default() });
-    let units = engine.device().array().units() as usize;
+    let units = engine.device().units();
     let mut at = Wall(0);
     let mut served = |operation, requests: usize| {
         at = at.later(Wall(100_000_000));

@@ -174,7 +174,7 @@ fn the_monitor_shows_client_activity() {
 
     // The monitor and the result agree.
     let finished = bench.end();
-    assert_eq!(finished.outcome.measurement(&finished.device).results.all().count(), 10);
+    assert_eq!(finished.outcome.measurement(finished.device.devices().next().unwrap()).results.all().count(), 10);
 }
 
 #[test]
@@ -313,7 +313,7 @@ fn trim_all_is_visible_to_the_host() {
         client.read(1 << 20, &mut read).unwrap();
         assert!(read.iter().all(|byte| *byte == 0));
         let finished = bench.end();
-        assert_eq!(finished.device.ftl().counters.units_trimmed, 53_686_272 / 4096);
+        assert_eq!(finished.device.devices().next().unwrap().ftl().counters.units_trimmed, 53_686_272 / 4096);
         assert_eq!(finished.payload_bytes, 0);
     }
 }

@@ -2,14 +2,18 @@
 
 use std::path::Path;
 
+use floatgate_array as array;
+use floatgate_array::config::ArrayConfig;
+use floatgate_core::config::DeviceConfig;
 use floatgate_core::device::{Device, Options};
 use floatgate_core::metrics::summary::{LiveImage, LiveRecovery, Precondition, Reached};
 use floatgate_core::sim::time::Time;
 use floatgate_run::chosen::Chosen;
 use floatgate_run::memory::{self, Use};
 use floatgate_run::session::{device_options, new_device, prepare};
-use floatgate_serve::Finished;
-use floatgate_serve::image::{ImageAt, ImageError, Opened, Recovered, Store};
+use floatgate_run::simulated::prepare_array;
+use floatgate_serve::image::{ImageAt, ImageError, Opened, OpenedArray, Recovered, Store};
+use floatgate_serve::{Finished, Target};
 
 use super::ServeArgs;
 use super::preparation::Preparation;
@@ -23,11 +27,11 @@ pub type Kept = (Store, Options);
 
 /// A device that is ready to be served.
 pub struct Begun {
-    /// The device.
-    pub device: Device,
+    /// The device. An array has its images itself.
+    pub device: Target,
     /// State of the device, for the result.
     pub state: Precondition,
-    /// Image of the device, if it has one.
+    /// Image of a single SSD, if it has one.
     pub image: Option<Kept>,
     /// Results of the recovery, if the image existed.
     pub recovered: Option<Recovered>,
@@ -40,9 +44,12 @@ pub fn begin(args: &ServeArgs, chosen: &Chosen, preparation: &Preparation) -> Re
         let state = prepare(args.precondition(), args.seed, &mut device, preparation)?;
         Ok((device, state))
     };
+    if let Some(array) = &chosen.array {
+        return begin_array(args, chosen, array, preparation);
+    }
     let Some(path) = &args.image else {
         let (device, state) = new()?;
-        return Ok(Begun { device, state, image: None, recovered: None });
+        return Ok(Begun { device: device.into(), state, image: None, recovered: None });
     };
     let options = device_options(args.seed, true);
     let at = if path == Path::new("memory") { ImageAt::Memory } else { ImageAt::File(path.clone()) };
@@ -55,21 +62,62 @@ pub fn begin(args: &ServeArgs, chosen: &Chosen, preparation: &Preparation) -> Re
         }
         let (mut device, state) = new()?;
         let store = opened.begin(&mut device).map_err(failure)?;
-        return Ok(Begun { device, state, image: Some((store, options)), recovered: None });
+        return Ok(Begun { device: device.into(), state, image: Some((store, options)), recovered: None });
     }
-    if args.precondition.is_some() {
-        return Err(Failure::mistake(format!(
-            "--precondition is for a new device, but {} holds one already; omit it, or give another file",
-            path.display()
-        )));
-    }
+    check_state(args, path)?;
     memory::check(&chosen.config, &options, Use::Sparse)?;
     preparation.tell("recovering the device from its image", None);
     let (device, store, recovered) =
         opened.recover(chosen.config.clone(), options, args.image_salvage).map_err(failure)?;
-    let mapped = recovered.device.units_mapped as f64 / chosen.config.logical_units().max(1) as f64;
-    let state = Precondition { requested: "image".to_owned(), reached: Reached { mapped, ..Reached::default() } };
-    Ok(Begun { device, state, image: Some((store, options)), recovered: Some(recovered) })
+    let state = state_of(&recovered, chosen.config.logical_units());
+    Ok(Begun { device: device.into(), state, image: Some((store, options)), recovered: Some(recovered) })
+}
+
+/// Refuses a state for an existing image, which has a state of its own.
+fn check_state(args: &ServeArgs, path: &Path) -> Result<(), Failure> {
+    match args.precondition {
+        None => Ok(()),
+        Some(_) => Err(Failure::mistake(format!(
+            "--precondition is for a new device, but {} holds one already; omit it, or give another file",
+            path.display()
+        ))),
+    }
+}
+
+/// Returns the state of a device that was recovered from its image. `units` is its number of mapping units.
+fn state_of(recovered: &Recovered, units: u64) -> Precondition {
+    let mapped = recovered.device.units_mapped as f64 / units.max(1) as f64;
+    Precondition { requested: "image".to_owned(), reached: Reached { mapped, ..Reached::default() } }
+}
+
+/// Creates a new array, or recovers the array of existing images.
+fn begin_array(
+    args: &ServeArgs,
+    chosen: &Chosen,
+    config: &ArrayConfig,
+    preparation: &Preparation,
+) -> Result<Begun, Failure> {
+    let options = array::Options { seed: args.seed, attribution: true, ..array::Options::default() };
+    let new = || prepare_array(chosen, config, options, args.precondition(), preparation).map_err(Failure::from);
+    let Some(path) = &args.image else {
+        let (array, state) = new()?;
+        return Ok(Begun { device: array.into(), state, image: None, recovered: None });
+    };
+    let at = if path == Path::new("memory") { ImageAt::Memory } else { ImageAt::File(path.clone()) };
+    let failure = |error: ImageError| failure(path, error);
+    let opened = OpenedArray::open(&at, config, args.image_sync).map_err(failure)?;
+    if opened.is_new() {
+        let (array, state) = new()?;
+        let array = opened.begin(array, options).map_err(failure)?;
+        return Ok(Begun { device: array.into(), state, image: None, recovered: None });
+    }
+    check_state(args, path)?;
+    memory::check(&chosen.config, &device_options(args.seed, true), Use::Sparse)?;
+    preparation.tell("recovering the members from their images", None);
+    let (array, recovered) = opened.recover(config.clone(), options, args.image_salvage).map_err(failure)?;
+    let units = config.members.iter().map(DeviceConfig::logical_units).sum();
+    let state = state_of(&recovered, units);
+    Ok(Begun { device: array.into(), state, image: None, recovered: Some(recovered) })
 }
 
 fn failure(path: &Path, error: ImageError) -> Failure {

@@ -8,6 +8,7 @@ use floatgate_report::command::quoted;
 use floatgate_run::frontend::{Frontend, unless_stopped};
 use floatgate_run::output::{Draft, partial};
 use floatgate_run::state::Place;
+use floatgate_serve::Target;
 use floatgate_serve::record::{Recorder, Sink};
 use floatgate_workload::trace::{Packed, Packing};
 
@@ -65,8 +66,12 @@ fn state_path(path: &Path) -> PathBuf {
 /// state. If the state cannot be saved, such as that of a read-only device, the requests are recorded with a warning.
 pub fn state(args: &ServeArgs, begun: &Begun, frontend: &dyn Frontend) -> Result<Option<PathBuf>, Failure> {
     let (Some(path), true) = (&args.record, begun.recovered.is_some()) else { return Ok(None) };
+    let Target::Device(device) = &begun.device else {
+        warn("the recording cannot be replayed from the state of the images: states of arrays cannot be saved");
+        return Ok(None);
+    };
     let path = state_path(path);
-    match Place::open(&path, frontend)?.write(&begun.device, &begun.state, frontend).map_err(Failure::from) {
+    match Place::open(&path, frontend)?.write(device, &begun.state, frontend).map_err(Failure::from) {
         Ok(()) => Ok(Some(path)),
         Err(Failure::Mistake(why)) => {
             warn(&format!("the recording cannot be replayed from the state of the image: {why}"));

@@ -32,7 +32,7 @@ impl Batch {
 impl Steps {
     /// Processes events up to and at `until`, or to the end of the first instant with a completion. Returns `false` if
     /// there was no event; the clock stays at the last one.
-    pub fn next(&mut self, ssd: &mut impl Ssd, until: Time) -> bool {
+    pub fn next(&mut self, ssd: &mut (impl Ssd + ?Sized), until: Time) -> bool {
         let is_due = ssd.next_event().is_some_and(|at| at <= until);
         if is_due {
             ssd.run_to_completion(until);
@@ -42,7 +42,7 @@ impl Steps {
     }
 
     /// Takes the completions. Return the batch to [`Steps::reuse`].
-    pub fn take(&mut self, ssd: &mut impl Ssd) -> Batch {
+    pub fn take(&mut self, ssd: &mut (impl Ssd + ?Sized)) -> Batch {
         let mut batch = std::mem::take(&mut self.batch);
         ssd.take_completions(&mut batch.completions);
         ssd.take_breakdowns(&mut batch.breakdowns);
@@ -58,7 +58,7 @@ impl Steps {
 
     /// Returns tag and completion time of the requests whose completion is certain but lies in the future. Return the
     /// vector to [`Steps::reuse_committed`].
-    pub fn committed(&mut self, ssd: &impl Ssd) -> Vec<(u64, Time)> {
+    pub fn committed(&mut self, ssd: &(impl Ssd + ?Sized)) -> Vec<(u64, Time)> {
         let mut committed = std::mem::take(&mut self.committed);
         ssd.committed_completions(&mut self.room, &mut |tag, finish| committed.push((tag, finish)));
         committed

@@ -16,6 +16,7 @@ use super::watched::{ENDLESS, Watch};
 use super::{Engine, Pace, Port, Waiting};
 use crate::clock::{Speed, Wall};
 use crate::lateness::Counts;
+use crate::target::Target;
 
 /// A sample of the engine for a monitor.
 #[derive(Default)]
@@ -26,6 +27,8 @@ pub struct Snapshot {
     pub sample: Sample,
     /// Counters of the device at the first request.
     pub first: Counters,
+    /// Members, if the device is an array.
+    pub members: Vec<MemberSnapshot>,
     /// Events since the last sample. `None` if no simulated time has passed.
     pub window: Option<Window>,
     /// Totals of all requests, indexed by [`Operation::index`].
@@ -46,6 +49,19 @@ pub struct Snapshot {
     pub fatal_error: Option<String>,
     /// Problems that do not stop the engine.
     pub warnings: Vec<String>,
+}
+
+/// Sample of a member of an array.
+#[derive(Default)]
+pub struct MemberSnapshot {
+    /// State: `in sync`, `comparing`, `failed` or `rebuilding`.
+    pub state: &'static str,
+    /// Outstanding requests to the member.
+    pub outstanding: u64,
+    /// Counters at the first request.
+    pub first: Counters,
+    /// Last sample, and the one before it.
+    pub samples: [Sample; 2],
 }
 
 /// Counts of the requests of one operation.
@@ -98,7 +114,7 @@ impl Engine {
             Pace::AtOnce => self.device.now(),
         };
         // Do not advance the clock of an idle device: sampling must not change the results of a run.
-        while matches!(self.pace, Pace::Timed(_)) && self.steps.next(&mut self.device, at) {
+        while matches!(self.pace, Pace::Timed(_)) && self.steps.next(&mut *self.device, at) {
             self.collect();
         }
         self.count_outstanding(at);
@@ -113,6 +129,25 @@ impl Engine {
         into.sample.clone_from(&watch.sample);
         into.now = now;
         into.first = self.records.first.as_ref().map_or(into.sample.counters, |first| first.counters);
+        if let Target::Array(array, _) = &self.device {
+            let state = array.usage().state;
+            into.members.resize_with(into.sample.members.len(), MemberSnapshot::default);
+            for (number, (member, sample)) in into.members.iter_mut().zip(&into.sample.members).enumerate() {
+                member.samples.swap(0, 1);
+                member.samples[0].clone_from(sample);
+                member.outstanding = array.member(number).outstanding() as u64;
+                member.first = match &self.records.first {
+                    Some(first) => first.members.get(number).map_or(Counters::default(), |first| first.counters),
+                    None => sample.counters,
+                };
+                member.state = match (array.has_failed(number), &state[..]) {
+                    (true, "rebuilding") => "rebuilding",
+                    (true, _) => "failed",
+                    (false, _) if array.stripes_to_resync() > 0 => "comparing",
+                    (false, _) => "in sync",
+                };
+            }
+        }
         into.totals = self.totals();
         into.outstanding = self.in_flight.len() as u64;
         into.lateness = self.records.lateness.counts();
@@ -142,10 +177,8 @@ impl Engine {
 
     /// Copies the states of at most `count` blocks, starting at `first`.
     pub fn copy_blocks(&self, first: usize, count: usize, into: &mut Vec<Block>) {
-        let blocks = self.device.ftl().blocks.all();
-        let end = first.saturating_add(count).min(blocks.len());
         into.clear();
-        into.extend_from_slice(&blocks[first.min(end)..end]);
+        self.device.copy_blocks(first, count, into);
     }
 
     /// Returns `true` if a frontend has outstanding requests, or replies that it has not taken.

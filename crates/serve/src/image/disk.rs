@@ -1,10 +1,10 @@
 //! The file that stores an image: reads, writes, and holes.
 
-use std::cell::Cell;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::fs::{FallocateFlags, FlockOperation, MemfdFlags, fallocate, fdatasync, flock, memfd_create};
 use rustix::io::Errno;
@@ -12,7 +12,7 @@ use rustix::io::Errno;
 use crate::clock::Wall;
 
 /// A sparse file. Ranges that were never written, or were punched, read as zeros and take no space.
-pub trait Disk: Send {
+pub trait Disk: Send + Sync {
     /// Fills `into` with the bytes at `offset`.
     fn read(&self, offset: u64, into: &mut [u8]) -> io::Result<()>;
 
@@ -117,26 +117,27 @@ impl Disk for SystemFile {
 /// A file that measures the time its callers spend on it, in the page cache or waiting for the medium.
 pub struct Clocked {
     disk: Box<dyn Disk>,
-    spent: Cell<Wall>,
+    /// Nanoseconds.
+    spent: AtomicU64,
 }
 
 impl Clocked {
     /// Wraps a file, with a measured time of zero.
     pub fn new(disk: Box<dyn Disk>) -> Clocked {
-        Clocked { disk, spent: Cell::default() }
+        Clocked { disk, spent: AtomicU64::default() }
     }
 
     /// Returns the time spent since the last call of this function.
     pub fn take_spent(&mut self) -> Wall {
-        self.spent.take()
+        Wall(std::mem::take(self.spent.get_mut()))
     }
 }
 
 /// Performs a call, and adds its duration to `spent`.
-fn clocked<T>(spent: &Cell<Wall>, call: impl FnOnce() -> T) -> T {
+fn clocked<T>(spent: &AtomicU64, call: impl FnOnce() -> T) -> T {
     let start = Wall::now();
     let done = call();
-    spent.set(spent.get().later(Wall::now().since(start)));
+    spent.fetch_add(Wall::now().since(start).0, Ordering::Relaxed);
     done
 }
 

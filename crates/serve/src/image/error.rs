@@ -36,9 +36,22 @@ pub enum ImageError {
     /// The device cannot survive a power cut.
     #[error("{0}")]
     Device(String),
+    /// The images do not form the array.
+    #[error("{0}")]
+    Array(String),
+    /// The image of a member of an array cannot be used.
+    #[error("member-{0}: {1}")]
+    Member(usize, Box<ImageError>),
     /// Another server is using the image.
     #[error("the image is in use by another server; stop that server first")]
     InUse,
+}
+
+impl ImageError {
+    /// Adds the number of the member.
+    pub(super) fn of_member(self, number: usize) -> ImageError {
+        ImageError::Member(number, Box::new(self))
+    }
 }
 
 fn listed(differences: &[Difference]) -> String {

@@ -4,6 +4,7 @@
 //! [`flash`] stores mapping units and their records by the rules of flash. [`waiting`] holds the data that are only in
 //! the controller's memory, and [`saved`] the part of these data that survives a power cut. [`store`] applies the
 //! device's flash events, [`recovery`] starts a new or an existing image, and [`repair`] restores damaged records.
+//! [`members`] holds the images of an array.
 //!
 //! `docs/reference/image.md` describes the file format. `docs/decisions/0019-image.md` gives the reasons for this
 //! design.
@@ -14,6 +15,7 @@ mod error;
 pub mod flash;
 pub mod header;
 pub mod layout;
+pub mod members;
 pub mod recovery;
 pub mod repair;
 pub mod saved;
@@ -22,5 +24,6 @@ pub mod waiting;
 
 pub use damage::Damage;
 pub use error::ImageError;
+pub use members::{Members, OpenedArray};
 pub use recovery::{ImageAt, Opened, Recovered};
 pub use store::Store;

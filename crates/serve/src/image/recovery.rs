@@ -49,6 +49,33 @@ pub struct Recovered {
     pub payload_checked: bool,
     /// Damage found in the file.
     pub damage: Damage,
+    /// Stripes of an array whose copies or parity are compared with the data, in the background.
+    pub stripes: usize,
+}
+
+impl Recovered {
+    /// Returns the result of the recovery of the members of an array, which work at the same time.
+    pub(super) fn of_members(members: Vec<Recovered>) -> Recovered {
+        let mut members = members.into_iter();
+        let mut all = members.next().expect("a member was recovered");
+        for Recovered { device, wall, after_shutdown, payload_checked, damage, .. } in members {
+            let sum = &mut all.device;
+            sum.time_ps = sum.time_ps.max(device.time_ps);
+            sum.pages_read += device.pages_read;
+            sum.units_mapped += device.units_mapped;
+            sum.torn_units += device.torn_units;
+            sum.journal_records += device.journal_records;
+            sum.blocks_skipped += device.blocks_skipped;
+            sum.blocks_erased += device.blocks_erased;
+            all.wall = all.wall.later(wall);
+            all.after_shutdown &= after_shutdown;
+            all.payload_checked |= payload_checked;
+            all.damage.repaired += damage.repaired;
+            all.damage.records_lost += damage.records_lost;
+            all.damage.payload_lost += damage.payload_lost;
+        }
+        all
+    }
 }
 
 impl Display for Recovered {
@@ -59,9 +86,12 @@ impl Display for Recovered {
         let (simulated, real) = (Time(device.time_ps).as_us() / 1e3, wall.as_us() / 1e3);
         write!(f, "recovered after {after} in {simulated:.1} ms of simulated time, {real:.1} ms real time: ")?;
         write!(f, "{} units mapped, {} torn{checked}", device.units_mapped, device.torn_units)?;
-        match device.blocks_skipped {
+        if device.blocks_skipped > 0 {
+            write!(f, ", {} blocks by the checkpoint", device.blocks_skipped)?;
+        }
+        match self.stripes {
             0 => Ok(()),
-            blocks => write!(f, ", {blocks} blocks by the checkpoint"),
+            stripes => write!(f, "; {stripes} stripes are compared in the background"),
         }
     }
 }
@@ -182,7 +212,7 @@ impl Store {
         self.apply(&outbox, None);
         let wall = Wall::now().since(start);
         let after_shutdown = after == After::Shutdown;
-        Ok((device, Recovered { device: recovery, wall, after_shutdown, payload_checked, damage }))
+        Ok((device, Recovered { device: recovery, wall, after_shutdown, payload_checked, damage, stripes: 0 }))
     }
 
     /// Reads the entries saved by power-loss protection. Returns them with the damage that was found.

@@ -89,8 +89,8 @@ pub struct Store {
     pub(super) protects: bool,
     /// True if flushes wait for the machine's disk.
     pub(super) syncs: bool,
-    /// Indexed by tag.
-    incoming: Vec<Incoming>,
+    /// By tag.
+    incoming: BTreeMap<u64, Incoming>,
     /// Program operations in progress, by their first unit.
     begun: BTreeMap<u32, Vec<Captured>>,
     /// Key in `begun` of the program operation to which the next unit events belong.
@@ -115,7 +115,7 @@ impl Store {
             places: SocketAddresses::default(),
             protects,
             syncs,
-            incoming: Vec::new(),
+            incoming: BTreeMap::new(),
             begun: BTreeMap::new(),
             reported: 0,
             freed: Vec::new(),
@@ -272,7 +272,7 @@ impl Store {
 
     /// Adds the version of a mapping unit that results from an accepted write.
     fn accept(&mut self, tag: u64, part: Part, arriving: Option<&Arriving>) {
-        let incoming = self.incoming.get_mut(tag as usize).map(std::mem::take).unwrap_or_default();
+        let incoming = self.incoming.get_mut(&tag).map(std::mem::take).unwrap_or_default();
         let data = match (arriving.filter(|request| request.tag == tag), &incoming) {
             (Some(request), _) => request.data,
             (None, Incoming::Bytes(bytes)) => Some(&bytes[..]),
@@ -293,8 +293,8 @@ impl Store {
             self.flash.free(number);
         }
         self.waiting.add(part.lpn.0, Version { sequence: part.sequence, bytes, saved });
-        if let Some(ppn) = self.incoming.get_mut(tag as usize) {
-            *ppn = incoming;
+        if let Some(kept) = self.incoming.get_mut(&tag) {
+            *kept = incoming;
         }
     }
 
@@ -367,18 +367,13 @@ impl Store {
         if accepted >= arriving.sectors {
             return;
         }
-        let tag = arriving.tag as usize;
-        if self.incoming.len() <= tag {
-            self.incoming.resize_with(tag + 1, Incoming::default);
-        }
-        self.incoming[tag] = arriving.data.map_or(Incoming::Zeros, |data| Incoming::Bytes(data.to_vec()));
+        let data = arriving.data.map_or(Incoming::Zeros, |data| Incoming::Bytes(data.to_vec()));
+        self.incoming.insert(arriving.tag, data);
     }
 
     /// Drops the payload that was kept for a request.
     pub fn settle(&mut self, tag: u64) {
-        if let Some(incoming) = self.incoming.get_mut(tag as usize) {
-            *incoming = Incoming::Nothing;
-        }
+        self.incoming.remove(&tag);
     }
 
     /// Completes a flush. If the store was opened with `syncs`, waits until the file is on the machine's disk.

@@ -102,12 +102,12 @@ impl Control {
     /// Trims the whole device and flushes it, like a host. Works in pieces, so that requests of clients are served in
     /// between.
     async fn trim_all(&self) -> Result<String, String> {
-        /// Size of a piece, rounded up to whole mapping units. The FTL trims a piece in well under a millisecond.
+        /// Size of a piece, rounded up to whole mapping units, or stripes of an array. The FTL trims a piece in well under a millisecond.
         const PIECE: u64 = 16 << 20;
         let Ok(_one) = self.trims.try_lock() else { return Err("another `trim-all` is in progress".to_owned()) };
         let (bytes, unit) = {
             let engine = lock(&self.engine);
-            (engine.config().logical_bytes(), engine.config().unit_bytes())
+            (engine.config().logical_bytes(), engine.device().trim_bytes())
         };
         let piece = PIECE.next_multiple_of(unit.max(SECTOR));
         let port = *self.port.get_or_init(|| lock(&self.engine).add_port("control", Arc::new(|| ())));

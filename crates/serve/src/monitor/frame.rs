@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::address::Address;
 use crate::clock::Wall;
-use crate::engine::{Snapshot, Totals};
+use crate::engine::{MemberSnapshot, Snapshot, Totals};
 use crate::lateness::LIMIT;
 use crate::roster;
 
@@ -196,6 +196,64 @@ pub struct Flash {
     pub read_only: bool,
 }
 
+/// Member of an array.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Member {
+    /// `in sync`, `failed` or `rebuilding`, or `comparing` while the array compares its stripes after a power cut.
+    pub state: String,
+    /// Outstanding requests of the array to the member.
+    pub outstanding: u64,
+    /// Pages read per second in the window.
+    pub pages_read_per_s: f64,
+    /// Pages programmed per second in the window.
+    pub pages_programmed_per_s: f64,
+    /// Mean share of the window in which the dies work or are held.
+    pub busy: f64,
+    /// Pages read since the first request.
+    pub pages_read: u64,
+    /// Pages programmed since the first request.
+    pub pages_programmed: u64,
+    /// Victims that garbage collection has chosen since the first request.
+    pub gc_victims: u64,
+    /// Blocks erased since the first request.
+    pub blocks_erased: u64,
+    /// Smallest number of free blocks of any plane.
+    pub free_blocks_min: u32,
+    /// Bad blocks.
+    pub bad_blocks: u64,
+    /// True if the member no longer accepts writes.
+    pub read_only: bool,
+}
+
+impl Member {
+    fn new(member: &MemberSnapshot) -> Member {
+        let [last, before] = &member.samples;
+        let counters = last.counters.since(&member.first);
+        let span_s = last.at.since(before.at).as_s();
+        // The counters restart with a power cut.
+        let rate = |of: fn(&Counters) -> u64| {
+            let pages = of(&last.counters).saturating_sub(of(&before.counters));
+            if span_s > 0.0 { pages as f64 / span_s } else { 0.0 }
+        };
+        let busy: i64 = last.dies.iter().zip(&before.dies).map(|(now, then)| now[0] + now[1] - then[0] - then[1]).sum();
+        let all = span_s * 1e12 * last.dies.len() as f64;
+        Member {
+            state: member.state.to_owned(),
+            outstanding: member.outstanding,
+            pages_read_per_s: rate(Counters::pages_read_total),
+            pages_programmed_per_s: rate(Counters::pages_programmed_total),
+            busy: if all > 0.0 { (busy as f64 / all).clamp(0.0, 1.0) } else { 0.0 },
+            pages_read: counters.pages_read_total(),
+            pages_programmed: counters.pages_programmed_total(),
+            gc_victims: counters.victims,
+            blocks_erased: counters.blocks_erased,
+            free_blocks_min: last.free_blocks_min,
+            bad_blocks: last.bad_blocks,
+            read_only: last.read_only,
+        }
+    }
+}
+
 /// The controller's buffer. All fields are 0 without a buffer.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Buffer {
@@ -273,6 +331,9 @@ pub struct Frame {
     pub channels: Vec<[f32; 2]>,
     /// Shares of the window in which cells work, and in which the die is held for another reason. Indexed by die.
     pub dies: Vec<[f32; 2]>,
+    /// Members, if the device is an array.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub members: Vec<Member>,
     /// Lateness of replies.
     pub lateness: Late,
     /// Bytes of payload held.
@@ -351,6 +412,7 @@ impl Frame {
             // Without a window there was no activity: all shares of an empty span are 0.
             channels: shares(window.map_or(&snapshot.sample.channels, |window| &window.channels), span_s),
             dies: shares(window.map_or(&snapshot.sample.dies, |window| &window.dies), span_s),
+            members: snapshot.members.iter().map(Member::new).collect(),
             lateness: Late::new(snapshot),
             payload_bytes: snapshot.payload_bytes,
             payload_errors: snapshot.payload_errors,

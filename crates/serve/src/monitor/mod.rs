@@ -347,6 +347,10 @@ async fn paint(shared: Arc<Shared>) {
     loop {
         interval.tick().await;
         let Some(served) = shared.served.get().filter(|_| shared.pictures.receiver_count() > 0) else { continue };
+        // Blocks of different members of an array do not fit into one map.
+        if !lock(&served.engine).device().is_uniform() {
+            return;
+        }
         for number in 1.. {
             let now_s = served.copy_blocks(painter.next(), &mut slice);
             if let Some(map) = painter.add(&slice, now_s) {

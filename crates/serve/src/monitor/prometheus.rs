@@ -5,7 +5,7 @@
 
 use std::fmt::Write;
 
-use super::frame::{Frame, Info};
+use super::frame::{Frame, Info, Member};
 
 /// The text of the metrics, while it is being built.
 struct Metrics {
@@ -43,6 +43,7 @@ pub fn text(info: &Info, frame: &Frame) -> String {
     device(&mut metrics, info, frame);
     requests(&mut metrics, frame);
     flash(&mut metrics, frame);
+    members(&mut metrics, frame);
     busy(&mut metrics, frame);
     lateness(&mut metrics, frame);
     metrics.text
@@ -68,6 +69,32 @@ fn device(metrics: &mut Metrics, info: &Info, frame: &Frame) {
     metrics.one("buffer_units", "gauge", "Mapping units in the write buffer.", Some(frame.buffer.units as f64));
     let help = "Dirty mapping units in the write buffer.";
     metrics.one("buffer_dirty_units", "gauge", help, Some(frame.buffer.dirty as f64));
+}
+
+fn members(metrics: &mut Metrics, frame: &Frame) {
+    if frame.members.is_empty() {
+        return;
+    }
+    let families: [(&str, &str, &str, fn(&Member) -> f64); 8] = [
+        ("member_in_sync", "gauge", "1 if the member of the array is in sync.", |m| {
+            f64::from(u8::from(m.state == "in sync"))
+        }),
+        ("member_outstanding_requests", "gauge", "Outstanding requests to the member.", |m| m.outstanding as f64),
+        ("member_busy", "gauge", "Mean share of the window in which dies work or are held.", |m| m.busy),
+        ("member_pages_read_total", "counter", "Pages read by the member.", |m| m.pages_read as f64),
+        ("member_pages_programmed_total", "counter", "Pages programmed by the member.", |m| m.pages_programmed as f64),
+        ("member_gc_victims_total", "counter", "Victims of the member's garbage collection.", |m| m.gc_victims as f64),
+        ("member_free_blocks_min", "gauge", "Free blocks of the member's plane with the fewest.", |m| {
+            f64::from(m.free_blocks_min)
+        }),
+        ("member_bad_blocks", "gauge", "Bad blocks of the member.", |m| m.bad_blocks as f64),
+    ];
+    for (name, kind, help, of) in families {
+        metrics.begin(name, kind, help);
+        for (number, member) in frame.members.iter().enumerate() {
+            metrics.sample(name, &[("member", &number.to_string())], Some(of(member)));
+        }
+    }
 }
 
 fn requests(metrics: &mut Metrics, frame: &Frame) {

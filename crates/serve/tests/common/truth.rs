@@ -33,6 +33,10 @@ pub struct Truth {
     units: Vec<Vec<Unit>>,
     stamps: u64,
     pub luck: Luck,
+    /// Sectors that a trim drops together: a unit, or a stripe of an array with parity.
+    pub trims: usize,
+    /// True if all requests are for whole units.
+    pub only_whole: bool,
     /// True if completed writes count as flushed.
     pub protected: bool,
 }
@@ -65,7 +69,7 @@ impl Truth {
     pub fn new(bytes: u64, unit: usize, seed: u64) -> Truth {
         let sectors = unit / SECTOR;
         let units = vec![vec![vec![0; sectors]]; (bytes as usize) / unit];
-        Truth { sectors, units, stamps: 0, luck: Luck(seed), protected: false }
+        Truth { sectors, units, stamps: 0, luck: Luck(seed), trims: sectors, only_whole: false, protected: false }
     }
 
     fn unit(&self) -> usize {
@@ -97,7 +101,7 @@ impl Truth {
         for _ in 0..batch {
             let total = self.units.len() * self.sectors;
             let longest = if self.luck.below(4) == 0 { 64 } else { self.sectors as u64 };
-            let whole = self.luck.below(2) == 0;
+            let whole = self.luck.below(2) == 0 || self.only_whole;
             let mut first = self.luck.below(total as u64) as usize;
             let mut length = 1 + self.luck.below(longest) as usize;
             if whole {
@@ -161,7 +165,9 @@ impl Truth {
             }
             Step::Trim { fua } => {
                 // Partial writes keep the rest of a unit.
-                let whole = first.div_ceil(self.sectors)..(end / self.sectors).max(first.div_ceil(self.sectors));
+                let units = self.trims / self.sectors;
+                let start = first.div_ceil(self.trims) * units;
+                let whole = start..(end / self.trims * units).max(start);
                 if !whole.is_empty() {
                     self.writes(whole.start * self.sectors, whole.end * self.sectors, 0);
                 }

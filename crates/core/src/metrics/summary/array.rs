@@ -29,6 +29,12 @@ pub struct ArrayUse {
     pub stripe_wait_us: f64,
     /// TRIM requests, or parts of them, that were dropped because they cover a stripe only partly.
     pub trims_dropped: u64,
+    /// Times that uncorrectable sectors were computed from other members and written again.
+    #[serde(default)]
+    pub repairs: u64,
+    /// Stripes whose copies or parity did not agree with their data after a power cut, and were corrected.
+    #[serde(default)]
+    pub stripes_corrected: u64,
     /// Time for which the parity engine worked, in seconds.
     pub xor_s: f64,
     /// Rebuild; absent if there is none.

@@ -1,0 +1,341 @@
+//! Images of the members of an array: one file for each in a folder, and a note about the array.
+
+use std::fs;
+use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+use floatgate_array::config::ArrayConfig;
+use floatgate_array::layout::Layout;
+use floatgate_array::{self as array, MemberPayload, SsdArray};
+use floatgate_core::device::{Device, Options};
+use floatgate_core::durability::flash::Outbox;
+use floatgate_core::sim::request::SECTOR;
+use serde::{Deserialize, Serialize};
+
+use super::store::Arriving;
+use super::{ImageAt, ImageError, Opened, Recovered, Store};
+use crate::payload::{Extent, PayloadError};
+
+/// Name of the note in the folder.
+const NOTE: &str = "array.json";
+
+/// Version of the format of the note.
+const FORMAT: u32 = 1;
+
+/// What has to be known about an array at its next start.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Note {
+    /// [`FORMAT`].
+    format: u32,
+    /// RAID level.
+    level: u32,
+    /// Bytes of a stripe on one member.
+    stripe: u64,
+    /// Number of members.
+    members: u32,
+    /// Stripes.
+    stripes: u64,
+    /// True if copies and parity agree with the data.
+    is_synced: bool,
+    /// Members whose images have old data, because they had failed.
+    stale: Vec<u32>,
+}
+
+impl Note {
+    fn of(config: &ArrayConfig) -> Note {
+        let layout = config.layout();
+        let (level, members) = (layout.level().number(), layout.members());
+        let stripe = u64::from(layout.chunk()) * SECTOR;
+        let stale = config.options.failed.clone();
+        Note { format: FORMAT, level, stripe, members, stripes: layout.rows(), is_synced: false, stale }
+    }
+
+    fn read(folder: &Path) -> Result<Option<Note>, ImageError> {
+        let text = match fs::read_to_string(folder.join(NOTE)) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            text => text?,
+        };
+        let damaged = |error| ImageError::Damaged(format!("{NOTE}: {error}"));
+        Ok(Some(serde_json::from_str(&text).map_err(damaged)?))
+    }
+
+    /// Replaces the file, so that it is complete at any instant.
+    fn write(&self, folder: &Path) -> Result<(), ImageError> {
+        let text = serde_json::to_string(self).map_err(|error| ImageError::Damaged(error.to_string()))?;
+        let (partial, path) = (folder.join(format!("{NOTE}.partial")), folder.join(NOTE));
+        let mut file = fs::File::create(&partial)?;
+        file.write_all(text.as_bytes())?;
+        file.sync_all()?;
+        Ok(fs::rename(partial, path)?)
+    }
+
+    /// Checks that the array is the one that wrote the images.
+    fn check(&self, config: &ArrayConfig) -> Result<(), ImageError> {
+        let here = Note::of(config);
+        let pairs = [
+            ("array.level", u64::from(self.level), u64::from(here.level)),
+            ("array.stripe", self.stripe, here.stripe),
+            ("array.count", u64::from(self.members), u64::from(here.members)),
+            ("stripes (array.write_hole)", self.stripes, here.stripes),
+        ];
+        if let Some((what, saved, requested)) = pairs.into_iter().find(|(_, saved, requested)| saved != requested) {
+            let text = format!("the images belong to another array: {what} is {saved} in them and {requested} here");
+            return Err(ImageError::Array(text));
+        }
+        match self.stale.iter().find(|member| !here.stale.contains(member)) {
+            Some(member) => Err(ImageError::Array(format!(
+                "member {member} had failed when the array was last used, so its image has old data; add --set \
+                 'array.failed={:?}', and --set 'array.rebuild={{ rate = \"100MB/s\" }}' to rebuild it",
+                self.stale
+            ))),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Open images of the members of an array.
+pub struct OpenedArray {
+    members: Vec<Opened>,
+    folder: Option<PathBuf>,
+    note: Option<Note>,
+}
+
+impl OpenedArray {
+    /// Opens the images of an array, or creates them. A file becomes a folder with a file for each member.
+    pub fn open(at: &ImageAt, config: &ArrayConfig, syncs: bool) -> Result<OpenedArray, ImageError> {
+        let (folder, note) = match at {
+            ImageAt::Memory => (None, None),
+            ImageAt::File(folder) => {
+                if folder.is_file() {
+                    let text = "an array has an image for each member, in a folder; give the path of a folder";
+                    return Err(ImageError::Array(text.to_owned()));
+                }
+                fs::create_dir_all(folder)?;
+                (Some(folder.clone()), Note::read(folder)?)
+            }
+        };
+        note.iter().try_for_each(|note| note.check(config))?;
+        let place = |number: usize| match &folder {
+            Some(folder) => ImageAt::File(folder.join(format!("member-{number}"))),
+            None => ImageAt::Memory,
+        };
+        let members = config.members.iter().enumerate().map(|(number, member)| {
+            Opened::open(&place(number), member, syncs).map_err(|error| error.of_member(number))
+        });
+        let opened = OpenedArray { members: members.collect::<Result<_, _>>()?, folder, note };
+        opened.check_members(config)?;
+        Ok(opened)
+    }
+
+    /// Checks that all members that have not failed are there.
+    fn check_members(&self, config: &ArrayConfig) -> Result<(), ImageError> {
+        let news = (0..).zip(&self.members).map(|(number, member): (u32, _)| (number, member.is_new()));
+        let text = match self.note {
+            None => match news.clone().find(|(_, is_new)| !is_new) {
+                Some((number, _)) => format!(
+                    "member-{number} exists, but {NOTE} does not: the images were not completely created; remove the \
+                     folder"
+                ),
+                None => return Ok(()),
+            },
+            Some(_) => match news.clone().find(|(number, is_new)| *is_new && !config.options.failed.contains(number)) {
+                Some((number, _)) => format!(
+                    "member-{number} is missing; restore the file, or add --set 'array.failed=[{number}]' to serve the \
+                     array without it"
+                ),
+                None => return Ok(()),
+            },
+        };
+        // Do not leave empty files, which would hide that a member is missing.
+        for (number, _) in news.filter(|(_, is_new)| *is_new) {
+            self.folder.iter().try_for_each(|folder| fs::remove_file(folder.join(format!("member-{number}"))))?;
+        }
+        Err(ImageError::Array(text))
+    }
+
+    /// Returns `true` if the images have never held an array.
+    pub fn is_new(&self) -> bool {
+        self.members.iter().all(Opened::is_new)
+    }
+
+    /// Starts the images with a new array, and writes the contents of its flash after preconditioning.
+    pub fn begin(self, mut array: SsdArray, options: array::Options) -> Result<SsdArray, ImageError> {
+        let config = array.config().clone();
+        let begun =
+            self.members.into_iter().enumerate().map(|(number, opened)| {
+                opened.begin(array.member_mut(number)).map_err(|error| error.of_member(number))
+            });
+        let stores = begun.collect::<Result<_, _>>()?;
+        let note = Note::of(&config);
+        let members = Members { stores, options, layout: config.layout(), folder: self.folder, note };
+        members.note()?;
+        array.attach(Box::new(members));
+        Ok(array)
+    }
+
+    /// Recovers the array from the images. Failed members without an image become empty spares.
+    pub fn recover(
+        self,
+        config: ArrayConfig,
+        options: array::Options,
+        salvages: bool,
+    ) -> Result<(SsdArray, Recovered), ImageError> {
+        let (mut devices, mut stores, mut all) = (Vec::new(), Vec::new(), Vec::<Recovered>::new());
+        for (number, opened) in self.members.into_iter().enumerate() {
+            let of_member = |error: ImageError| error.of_member(number);
+            let (device, options) = (config.members[number].clone(), member_options(&options, number));
+            if opened.is_new() {
+                let mut spare = Device::new(device, options).map_err(|error| ImageError::Device(error.to_string()))?;
+                stores.push(opened.begin(&mut spare).map_err(of_member)?);
+                devices.push(spare);
+            } else {
+                let (device, store, recovered) = opened.recover(device, options, salvages).map_err(of_member)?;
+                devices.push(device);
+                stores.push(store);
+                all.push(recovered);
+            }
+        }
+        let was_synced = self.note.is_some_and(|note| note.is_synced);
+        let note = Note::of(&config);
+        let layout = config.layout();
+        let members = Members { stores, options, layout, folder: self.folder, note };
+        members.note()?;
+        let mut array = SsdArray::of_members(config, options, devices);
+        array.attach(Box::new(members));
+        let mut recovered = Recovered::of_members(all);
+        if !was_synced {
+            recovered.stripes = resync(&mut array);
+        }
+        Ok((array, recovered))
+    }
+}
+
+/// Starts to compare the stripes of a redundant array. Returns their number.
+fn resync(array: &mut SsdArray) -> usize {
+    let layout = array.config().layout();
+    if layout.level().parities() > 0 || layout.copies() > 1 {
+        array.resync(array.used_rows());
+    }
+    array.stripes_to_resync()
+}
+
+/// Returns the options of a member. They do not affect its contents.
+fn member_options(options: &array::Options, number: usize) -> Options {
+    options.of_member(options.seed.wrapping_add(number as u64))
+}
+
+/// Payload of an array whose members are stored in flash images.
+pub struct Members {
+    stores: Vec<Store>,
+    options: array::Options,
+    layout: Layout,
+    folder: Option<PathBuf>,
+    note: Note,
+}
+
+impl MemberPayload for Members {
+    fn bring(&mut self, member: u32, tag: u64, bytes: &[u8]) {
+        let sectors = (bytes.len() as u64 / SECTOR) as u32;
+        self.stores[member as usize].keep(&Arriving { tag, data: Some(bytes), sectors }, 0);
+    }
+
+    fn apply(&mut self, member: u32, events: &Outbox) {
+        self.stores[member as usize].apply(events, None);
+    }
+
+    fn settle(&mut self, member: u32, tag: u64) {
+        self.stores[member as usize].settle(tag);
+    }
+
+    fn read(&mut self, member: u32, device: &Device, lba: u64, into: &mut [u8]) -> bool {
+        self.stores[member as usize].read(lba * SECTOR, into, |lpn| device.place_of(lpn)).is_ok()
+    }
+}
+
+impl Members {
+    /// Returns the stores of the members.
+    pub fn stores(&self) -> &[Store] {
+        &self.stores
+    }
+
+    /// Returns the stores of the members.
+    pub fn stores_mut(&mut self) -> &mut [Store] {
+        &mut self.stores
+    }
+
+    fn note(&self) -> Result<(), ImageError> {
+        self.folder.as_deref().map_or(Ok(()), |folder| self.note.write(folder))
+    }
+
+    /// Closes the images of an array that has completed all requests.
+    pub fn close(array: &mut SsdArray) -> Result<(), String> {
+        let failed = (0..array.config().members.len()).filter(|number| array.has_failed(*number));
+        let (stale, is_synced) = (failed.map(|number| number as u32).collect(), array.stripes_to_resync() == 0);
+        let Some(mut members) = array.detach::<Members>() else { return Ok(()) };
+        let stores = std::mem::take(&mut members.stores).into_iter().enumerate();
+        let closed = stores.map(|(number, store)| store.close().map_err(|error| format!("member {number}: {error}")));
+        closed.collect::<Result<Vec<()>, String>>()?;
+        (members.note.stale, members.note.is_synced) = (stale, is_synced);
+        members.note().map_err(|error| error.to_string())
+    }
+
+    /// Cuts the power of all members and restores it. The array continues when the recovery of all members has ended,
+    /// and compares its stripes.
+    pub fn power_cycle(array: &mut SsdArray, seed: u64) -> Result<Recovered, ImageError> {
+        let (at, configs) = (floatgate_core::ssd::Ssd::now(array), array.config().members.clone());
+        let Some(members) = array.payload_mut::<Members>() else {
+            return Err(ImageError::Array("the array has no images".to_owned()));
+        };
+        let (mut devices, mut all) = (Vec::new(), Vec::new());
+        let options = members.options;
+        for (number, (store, config)) in members.stores.iter_mut().zip(configs).enumerate() {
+            let seed = seed.wrapping_add((number as u64) << 32);
+            let cycled = store.power_cycle(config, member_options(&options, number), seed);
+            let (device, recovered) = cycled.map_err(|error| error.of_member(number))?;
+            devices.push(device);
+            all.push(recovered);
+        }
+        let mut recovered = Recovered::of_members(all);
+        let ready = at.later(floatgate_core::sim::time::Time(recovered.device.time_ps));
+        devices.iter_mut().for_each(|device| device.advance_to(ready));
+        array.restart(devices);
+        recovered.stripes = resync(array);
+        Ok(recovered)
+    }
+
+    /// Returns the kind of payload at the start of a range of bytes of the host, and the end of the extent.
+    pub fn extent(array: &SsdArray, range: std::ops::Range<u64>) -> (Extent, u64) {
+        let Some(members) = array.payload::<Members>() else { return (Extent::Data, range.end) };
+        let piece = |at: u64| {
+            let (row, index, offset) = members.layout.place(at / SECTOR);
+            let start = members.layout.address(row, offset) * SECTOR + at % SECTOR;
+            let length = u64::from(members.layout.chunk() - offset) * SECTOR - at % SECTOR;
+            let length = length.min(range.end - at);
+            let copies = (0..members.layout.copies()).map(|copy| members.layout.data_member(row, index, copy) as usize);
+            match copies.into_iter().find(|member| !array.has_failed(*member)) {
+                // The data have to be computed to know whether they are zeros.
+                None => (Extent::Data, at + length),
+                Some(member) => {
+                    let place_of = |lpn| array.member(member).place_of(lpn);
+                    let (what, end) = members.stores[member].extent(start..start + length, place_of);
+                    (what, at + (end - start))
+                }
+            }
+        };
+        let (what, mut end) = piece(range.start);
+        while end < range.end {
+            let (next, until) = piece(end);
+            if next != what {
+                break;
+            }
+            end = until;
+        }
+        (what, end)
+    }
+}
+
+/// Returns the first error of stores that cannot write their files.
+pub fn failure(stores: &[Store]) -> Result<(), PayloadError> {
+    stores.iter().find_map(Store::failure).map_or(Ok(()), Err)
+}

@@ -1,0 +1,138 @@
+//! The simulated SSD that is served: a single one, or an array.
+
+use std::ops::{Deref, DerefMut};
+
+use floatgate_array::SsdArray;
+use floatgate_core::config::{DeviceConfig, InjectedFault};
+use floatgate_core::device::Device;
+use floatgate_core::ftl::space::Block;
+use floatgate_core::sim::time::Time;
+use floatgate_core::ssd::Ssd;
+
+/// Simulated SSD. It dereferences to the interface that both kinds have.
+pub enum Target {
+    /// Single SSD.
+    Device(Box<Device>),
+    /// Array, with an SSD that has the flash of all members.
+    Array(Box<SsdArray>, Box<DeviceConfig>),
+}
+
+impl From<Device> for Target {
+    fn from(device: Device) -> Target {
+        Target::Device(Box::new(device))
+    }
+}
+
+impl From<SsdArray> for Target {
+    fn from(array: SsdArray) -> Target {
+        let config = Box::new(array.config().as_one_ssd());
+        Target::Array(Box::new(array), config)
+    }
+}
+
+impl Deref for Target {
+    type Target = dyn Ssd;
+
+    fn deref(&self) -> &Self::Target {
+        match self {
+            Target::Device(device) => &**device,
+            Target::Array(array, _) => &**array,
+        }
+    }
+}
+
+impl DerefMut for Target {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        match self {
+            Target::Device(device) => &mut **device,
+            Target::Array(array, _) => &mut **array,
+        }
+    }
+}
+
+impl Target {
+    /// Returns the configuration. For an array: an SSD with the flash of all members.
+    pub fn config(&self) -> &DeviceConfig {
+        match self {
+            Target::Device(device) => device.config(),
+            Target::Array(_, config) => config,
+        }
+    }
+
+    /// Returns the devices: one, or the members.
+    pub fn devices(&self) -> impl Iterator<Item = &Device> {
+        let count = match self {
+            Target::Device(_) => 1,
+            Target::Array(array, _) => array.config().members.len(),
+        };
+        (0..count).map(move |number| match self {
+            Target::Device(device) => &**device,
+            Target::Array(array, _) => array.member(number),
+        })
+    }
+
+    /// Returns `true` if the blocks of all devices are those of one SSD.
+    pub fn is_uniform(&self) -> bool {
+        match self {
+            Target::Device(_) => true,
+            Target::Array(array, _) => array.config().is_uniform(),
+        }
+    }
+
+    /// Returns `true` if replies can be timed: a single SSD has to record latency breakdowns.
+    pub fn is_timed(&self) -> bool {
+        matches!(self, Target::Array(..)) || self.attributes()
+    }
+
+    /// Returns the number of bytes that a TRIM drops together: a mapping unit, or a stripe with parity.
+    pub fn trim_bytes(&self) -> u64 {
+        match self {
+            Target::Device(device) => device.config().unit_bytes(),
+            Target::Array(array, _) => array.config().trim_bytes(),
+        }
+    }
+
+    /// Returns the time at which a device became read-only, if one did.
+    pub fn read_only_since(&self) -> Option<Time> {
+        self.devices().filter_map(Device::read_only_since).min()
+    }
+
+    /// Returns the number of operations that can be executed at once.
+    pub fn units(&self) -> usize {
+        self.devices().map(|device| device.array().units() as usize).sum()
+    }
+
+    /// Returns the number of trimmed units whose records are not in flash. `None` if trims are never recorded.
+    pub fn trims_in_memory(&self) -> Option<u64> {
+        self.devices().map(Device::trims_in_memory).sum()
+    }
+
+    /// Makes the next operation of a kind at a location fail: see [`Device::fail_next`].
+    pub fn fail_next(&mut self, place: InjectedFault) -> Result<(), String> {
+        match self {
+            Target::Device(device) => device.fail_next(place),
+            Target::Array(..) => {
+                let instead = "set member.faults.inject in the array file, or serve one of its members";
+                Err(format!("operations of the members of an array cannot be made to fail; {instead}"))
+            }
+        }
+    }
+
+    /// Appends the states of at most `count` blocks, starting at `first`. Blocks of members follow each other.
+    pub fn copy_blocks(&self, mut first: usize, count: usize, into: &mut Vec<Block>) {
+        for device in self.devices() {
+            let blocks = device.ftl().blocks.all();
+            let (start, left) = (first.min(blocks.len()), count - into.len());
+            into.extend_from_slice(&blocks[start..blocks.len().min(start + left)]);
+            first -= start;
+        }
+    }
+
+    /// Test hook: checks the invariants.
+    pub fn check_invariants(&self) -> Result<(), String> {
+        match self {
+            Target::Device(device) => device.check_invariants(),
+            Target::Array(array, _) => array.check_invariants(),
+        }
+    }
+}

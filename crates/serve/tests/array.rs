@@ -1,0 +1,265 @@
+//! Arrays served live: contents after power cuts, shutdowns, failures of members and rebuilds, through a real client.
+
+use std::path::Path;
+
+use floatgate_array::config::{ArrayConfig, from_toml};
+use floatgate_array::{Options as ArrayOptions, SsdArray};
+use floatgate_core::external::Externals;
+use floatgate_serve::client::Client;
+use floatgate_serve::image::{ImageAt, ImageError, OpenedArray, Recovered};
+use floatgate_serve::target::Target;
+use floatgate_serve::{Finished, Server};
+use tempfile::TempDir;
+
+#[path = "common/options.rs"]
+mod options;
+#[path = "common/truth.rs"]
+mod truth;
+
+use options::{options, sockets};
+use truth::Truth;
+
+/// Options of members: 4 MiB of flash, of which 1.6 MiB are visible.
+const MEMBER: [&str; 4] = [
+    "member.geometry.blocks=8",
+    "member.geometry.pages=16",
+    "member.capacity.spare=0.6",
+    "member.durability.trim_journal=true",
+];
+
+/// Levels, with a number of members.
+const LEVELS: [(u32, u32); 5] = [(0, 3), (1, 2), (5, 4), (6, 5), (10, 4)];
+
+fn config(level: u32, members: u32, set: &[&str]) -> ArrayConfig {
+    let text = format!("[array]\nlevel = {level}\nstripe = \"8KiB\"\ndevice = \"tiny\"\ncount = {members}\n");
+    let set: Vec<String> = MEMBER.iter().chain(set).map(|text| (*text).to_owned()).collect();
+    from_toml(&Externals::default(), &text, "array.toml", &set).unwrap()
+}
+
+fn array_options() -> ArrayOptions {
+    ArrayOptions { seed: 5, attribution: true, ..ArrayOptions::default() }
+}
+
+struct Bench {
+    server: Server,
+    folder: TempDir,
+    recovered: Option<Recovered>,
+}
+
+impl Bench {
+    fn new(at: &ImageAt, config: &ArrayConfig) -> Result<Bench, ImageError> {
+        let opened = OpenedArray::open(at, config, false)?;
+        let (array, recovered) = if opened.is_new() {
+            let array = SsdArray::new(config.clone(), array_options()).unwrap();
+            (opened.begin(array, array_options())?, None)
+        } else {
+            let (array, recovered) = opened.recover(config.clone(), array_options(), false)?;
+            (array, Some(recovered))
+        };
+        let folder = tempfile::tempdir().unwrap();
+        let socket = folder.path().join("ssd.sock");
+        let server = Server::start(array, sockets(Some(&socket), None), options()).unwrap();
+        Ok(Bench { server, folder, recovered })
+    }
+
+    fn in_folder(folder: &Path, config: &ArrayConfig) -> Bench {
+        Bench::new(&ImageAt::File(folder.to_owned()), config).unwrap()
+    }
+
+    fn client(&self) -> Client {
+        Client::connect(&self.server.addresses()[0]).unwrap()
+    }
+
+    /// Returns what `of` returns for the array.
+    fn array<T>(&self, of: impl Fn(&SsdArray) -> T) -> T {
+        let engine = self.server.engine();
+        let engine = engine.lock().unwrap();
+        match engine.device() {
+            Target::Array(array, _) => of(array),
+            Target::Device(_) => panic!("it is an array"),
+        }
+    }
+
+    fn end(self) -> Finished {
+        let finished = self.server.stop(true).unwrap();
+        drop(self.folder);
+        finished.device.check_invariants().unwrap();
+        assert_eq!(finished.image, Some(Ok(())));
+        finished
+    }
+}
+
+fn truth(config: &ArrayConfig, seed: u64) -> Truth {
+    let mut truth = Truth::new(config.logical_bytes(), 4096, seed);
+    truth.trims = (config.trim_bytes() / 512) as usize;
+    truth
+}
+
+/// Sends requests until the background work of the array has ended.
+fn settle(bench: &Bench, truth: &mut Truth) {
+    let mut client = bench.client();
+    for _ in 0..2000 {
+        let is_busy = bench.array(|array| array.stripes_to_resync() > 0 || array.has_failed(1));
+        if !is_busy {
+            return;
+        }
+        truth.step(&mut client).unwrap();
+    }
+    panic!("the background work does not end");
+}
+
+#[test]
+fn each_unit_survives_power_cuts() {
+    for (level, members) in LEVELS {
+        for set in [&[][..], &["member.buffer.capacity=128KiB"], &["array.xor=100MB/s"]] {
+            let config = config(level, members, set);
+            let bench = Bench::new(&ImageAt::Memory, &config).unwrap();
+            let mut truth = truth(&config, u64::from(level) + 7);
+            for round in 0..6 {
+                let mut client = bench.client();
+                for _ in 0..40 {
+                    truth.step(&mut client).unwrap();
+                }
+                let cut = bench.server.power_cut().unwrap();
+                assert!(cut.recovered.device.units_mapped > 0, "round {round}");
+                let redundant = level != 0;
+                assert_eq!(cut.recovered.stripes > 0, redundant, "{cut}");
+                truth.check(&mut bench.client());
+            }
+            let finished = bench.end();
+            assert_eq!(finished.power_cuts, 6);
+        }
+    }
+}
+
+/// After a power cut, parity and copies agree with the data again, so that each member may fail.
+#[test]
+fn members_may_fail_after_a_power_cut() {
+    for (level, members) in LEVELS.into_iter().filter(|(level, _)| *level != 0) {
+        let folder = tempfile::tempdir().unwrap();
+        let images = folder.path().join("images");
+        let healthy = config(level, members, &["member.buffer.capacity=128KiB"]);
+        let mut truth = truth(&healthy, u64::from(level) + 99);
+        let bench = Bench::in_folder(&images, &healthy);
+        for _ in 0..3 {
+            let mut client = bench.client();
+            for _ in 0..60 {
+                truth.step(&mut client).unwrap();
+            }
+            bench.server.power_cut().unwrap();
+            truth.check(&mut bench.client());
+        }
+        settle(&bench, &mut truth);
+        bench.end();
+        for failed in 0..members {
+            // The image of the failed member is not used: each member may fail in a copy of the folder.
+            let copy = folder.path().join(format!("copy-{failed}"));
+            std::fs::create_dir(&copy).unwrap();
+            for file in std::fs::read_dir(&images).unwrap().map(Result::unwrap) {
+                if file.file_name() != format!("member-{failed}").as_str() {
+                    std::fs::copy(file.path(), copy.join(file.file_name())).unwrap();
+                }
+            }
+            let failed = format!("array.failed=[{failed}]");
+            let bench = Bench::in_folder(&copy, &config(level, members, &["member.buffer.capacity=128KiB", &failed]));
+            truth.check_newest(&mut bench.client());
+            bench.end();
+        }
+    }
+}
+
+#[test]
+fn a_failed_member_is_reconstructed_and_rebuilt() {
+    let folder = tempfile::tempdir().unwrap();
+    let images = folder.path().join("images");
+    let healthy = config(5, 4, &[]);
+    let mut truth = truth(&healthy, 3);
+    let run = |bench: Bench, truth: &mut Truth| {
+        let mut client = bench.client();
+        truth.check_newest(&mut client);
+        for _ in 0..60 {
+            truth.step(&mut client).unwrap();
+        }
+        drop(client);
+        bench.end()
+    };
+    run(Bench::in_folder(&images, &healthy), &mut truth);
+    let degraded = config(5, 4, &["array.failed=[1]"]);
+    run(Bench::in_folder(&images, &degraded), &mut truth);
+    let refused = |config: &ArrayConfig| match Bench::new(&ImageAt::File(images.clone()), config) {
+        Err(error) => error.to_string(),
+        Ok(_) => panic!("it is refused"),
+    };
+    let text = refused(&healthy);
+    assert!(text.contains("member 1 had failed") && text.contains("--set 'array.failed=[1]'"), "{text}");
+    std::fs::remove_file(images.join("member-1")).unwrap();
+    let rebuilding = config(5, 4, &["array.failed=[1]", "array.rebuild={ rate = \"1GB/s\" }"]);
+    let bench = Bench::in_folder(&images, &rebuilding);
+    settle(&bench, &mut truth);
+    run(bench, &mut truth);
+    let bench = Bench::in_folder(&images, &healthy);
+    assert!(bench.recovered.as_ref().is_some_and(|recovered| recovered.after_shutdown && recovered.stripes == 0));
+    run(bench, &mut truth);
+    let other = config(5, 4, &["array.failed=[3]"]);
+    run(Bench::in_folder(&images, &other), &mut truth);
+    let text = refused(&config(6, 4, &["array.failed=[3]"]));
+    assert!(text.contains("array.level is 5 in them and 6 here"), "{text}");
+    std::fs::remove_file(images.join("member-0")).unwrap();
+    let text = refused(&other);
+    assert!(text.contains("member-0 is missing") && !images.join("member-0").exists(), "{text}");
+    std::fs::write(folder.path().join("file"), "x").unwrap();
+    let error = OpenedArray::open(&ImageAt::File(folder.path().join("file")), &healthy, false).err().unwrap();
+    assert!(error.to_string().contains("give the path of a folder"), "{error}");
+}
+
+/// Without images, the payload is that of the array, and no data are lost in degraded states.
+#[test]
+fn an_array_without_images_serves_its_data() {
+    for (level, members) in LEVELS {
+        let failed: &[&str] = if level == 0 { &[] } else { &["array.failed=[1]"] };
+        let config = config(level, members, failed);
+        let array = SsdArray::new(config.clone(), array_options()).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let socket = folder.path().join("ssd.sock");
+        let server = Server::start(array, sockets(Some(&socket), None), options()).unwrap();
+        let mut truth = truth(&config, 11);
+        let mut client = Client::connect(&server.addresses()[0]).unwrap();
+        for _ in 0..100 {
+            truth.step(&mut client).unwrap();
+        }
+        truth.check_newest(&mut client);
+        assert!(server.power_cut().unwrap_err().contains("no flash image"));
+        let finished = server.stop(true).unwrap();
+        assert_eq!(finished.outcome.members.len(), members as usize);
+        finished.device.check_invariants().unwrap();
+    }
+}
+
+/// Uncorrectable sectors of a member are computed from the others, in reads of the host and of the array.
+#[test]
+fn uncorrectable_sectors_are_repaired() {
+    for (level, members) in LEVELS.into_iter().filter(|(level, _)| *level != 0) {
+        // Only one member has faults, so that no range is uncorrectable on two.
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("bad.toml"), "base = \"tiny\"\n[faults]\nread_rate = 0.1\n").unwrap();
+        let names = (1..members).map(|_| "\"tiny\"").collect::<Vec<_>>().join(", ");
+        let text = format!("[array]\nlevel = {level}\nstripe = \"8KiB\"\nmembers = [\"bad.toml\", {names}]\n");
+        let path = folder.path().join("array.toml");
+        let config = from_toml(&Externals::default(), &text, path.to_str().unwrap(), &MEMBER.map(str::to_owned));
+        let config = config.unwrap();
+        let bench = Bench::new(&ImageAt::Memory, &config).unwrap();
+        let mut truth = truth(&config, 21);
+        // A write to a part of an uncorrectable unit fails, as in a single SSD.
+        truth.only_whole = true;
+        let mut client = bench.client();
+        for _ in 0..300 {
+            truth.step(&mut client).unwrap();
+        }
+        truth.check_newest(&mut client);
+        drop(client);
+        let finished = bench.end();
+        let Target::Array(array, _) = &finished.device else { panic!("it is an array") };
+        let repairs = array.usage().repairs;
+        assert!(repairs > 10, "level {level}: {repairs}");
+    }
+}
