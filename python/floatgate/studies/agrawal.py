@@ -118,6 +118,8 @@ class Load:
 
     workload: Trace | str
     origin: str
+    #: Length relative to that for a full-size SSD. Traces are not cut for a smaller one.
+    length: float = 1.0
 
 
 def load(name: str, setting: Setting) -> Load:
@@ -127,7 +129,7 @@ def load(name: str, setting: Setting) -> Load:
         limit = 2_000 if setting.quick else None
         return Load(Trace(found, fit="wrap", name=name, limit=limit), f"the trace {found.name}")
     if name == "TPC-C":
-        return Load(tpcc(setting), "generated with the numbers of Section 4.2")
+        return Load(tpcc(setting), "generated with the numbers of Section 4.2", scale(setting))
     if name == "Exchange":
         return Load(exchange(setting), "generated with the numbers of Section 4.2")
     made = "generated with the moments of DiskSim's trace"
@@ -137,6 +139,7 @@ def load(name: str, setting: Setting) -> Load:
             f"rw=write bssplit={_IOZONE_SIZES} size={share}% io_size=100000% rate_iops=107 rate_process=poisson "
             f"number_ios={round(number * scale(setting))}",
             made,
+            scale(setting),
         )
     number, share = _POSTMARK
     return Load(
@@ -144,24 +147,25 @@ def load(name: str, setting: Setting) -> Load:
         f"blockalign=4k size={share}% io_size=100000% {_rates(127, 0.832)} "
         f"number_ios={round(number * scale(setting))}",
         made,
+        scale(setting),
     )
 
 
 def repeated_iozone(setting: Setting) -> Trace | str:
-    """Return IOzone as often as Tables 7 and 8 repeat it."""
+    """Return IOzone as often as Tables 7 and 8 repeat it: the trace fewer times on a smaller SSD."""
     found = _found("IOzone", setting.traces) if setting.traces is not None else None
     if found is None:
-        number, times = round(_IOZONE[0] * scale(setting)), _IOZONE_PASSES
-        return str(load("IOzone", setting).workload).replace(
-            f"number_ios={number}", f"number_ios={round(number * times)}"
-        )
-    place = setting.directory_of("workloads") / f"iozone-{_IOZONE_PASSES}.trace"
+        number = round(_IOZONE[0] * scale(setting))
+        words = str(load("IOzone", setting).workload)
+        return words.replace(f"number_ios={number}", f"number_ios={round(number * _IOZONE_PASSES)}")
+    passes = _IOZONE_PASSES * (1.0 if setting.quick else scale(setting))
+    place = setting.directory_of("workloads") / f"iozone-{passes:g}.trace"
     if not place.is_file():
         with lzma.open(found, "rt") if found.suffix == ".xz" else found.open() as file:
             lines = [line.split(maxsplit=1) for line in file]
         length = float(lines[-1][0])
         with draft(place) as partial, partial.open("w", encoding="ascii") as out:
-            for index in range(round(len(lines) * _IOZONE_PASSES)):
+            for index in range(round(len(lines) * passes)):
                 start, rest = lines[index % len(lines)]
                 out.write(f"{float(start) + index // len(lines) * length:.3f} {rest}")
     return Trace(place, fit="wrap", name="IOzone", limit=2_000 if setting.quick else None)
