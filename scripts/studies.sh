@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Runs the studies of the papers with the current package, in the release profile, and executes the tutorial. Rewrites
-# their pages in docs/: review `git diff` afterwards. Runs are kept in RUNS, and are not repeated.
+# their pages in docs/: review `git diff` afterwards. Runs are kept in RUNS, and are not repeated. TRACES is a directory
+# with the traces of IOzone and Postmark for agrawal2008, whose page was made with them.
 #
 #   studies.sh ENVIRONMENT RUNS
 set -euo pipefail
@@ -18,4 +19,5 @@ python=$environment/bin/python
 for study in park2015 hu2011 hu2013; do
     "$python" -m floatgate study "$study" --out "$runs" --markdown docs/studies
 done
+"$python" -m floatgate study agrawal2008 ${TRACES:+--traces "$TRACES"} --out "$runs" --markdown docs/studies
 "$python" -m jupyter nbconvert --to notebook --execute --inplace docs/tutorial.ipynb

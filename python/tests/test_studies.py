@@ -11,7 +11,7 @@ import pytest
 
 import floatgate as fg
 from floatgate import studies
-from floatgate.studies import commandline, page, study, workloads
+from floatgate.studies import agrawal, commandline, page, study, workloads
 from test_package import blocks
 
 CLAIM = study.Claim("it is so", "Section 1")
@@ -72,7 +72,7 @@ def test_list_has_all_figures(capsys):
 
 
 def test_missing_studies_and_files_are_errors(tmp_path):
-    with pytest.raises(fg.OptionError, match=r"unknown study `hu2012`: expected hu2011, hu2013, park2015"):
+    with pytest.raises(fg.OptionError, match=r"unknown study `hu2012`: expected hu2011, .*agrawal2008"):
         studies.command(["hu2012"])
     with pytest.raises(fg.OptionError, match=r"park2015 has no figure-4: expected figure-3, "):
         studies.command(["park2015", "figure-3", "figure-4", "--quick"])
@@ -276,6 +276,42 @@ def test_static_allocation_waits_like_a_queue_per_die(tmp_path):
     # service.
     assert rows[0]["static write us"] == pytest.approx(1004 * 1.5, rel=0.03)
     assert rows[0]["dynamic write us"] == pytest.approx(1004, rel=0.02)
+
+
+def test_closed_forms_of_cleaning_match_the_papers():
+    # Desnoyers 2014: at a spare factor of 0.105, FIFO has a write amplification of about 5.
+    assert 1 / agrawal.fifo_efficiency(0.105) == pytest.approx(5.0, rel=0.02)
+    assert agrawal.fifo_efficiency(0.545) == pytest.approx(0.843, abs=0.002)
+    # 54% of the space of Table 3 gives 12 of 63 valid pages.
+    spare = agrawal.effective_spare(256, 0.85 * 0.54, 12)
+    assert (1 - agrawal.fifo_efficiency(spare)) * agrawal.DATA_PAGES == pytest.approx(12, abs=0.3)
+
+
+def test_the_time_of_a_collection_is_that_of_its_operations(tmp_path):
+    setting = studies.Setting(quick=True, jobs=1, directory=tmp_path)
+    row = setting.rows([agrawal.device(setting) | {"workload": agrawal.tpcc(setting)}])[0]
+    valid = (1 - row["gc.efficiency"]) * agrawal.DATA_PAGES
+    # A read and a program with their transfers for each valid page, and an erase.
+    expected = (valid * (25 + 2 * 105.6 + 200) + 1500) / 1000
+    assert row["gc.victims"] > 100
+    assert agrawal.time_of_collection(row) == pytest.approx(expected, rel=0.01)
+
+
+def test_traces_of_agrawal_are_replayed_and_repeated(tmp_path):
+    traces = tmp_path / "traces"
+    traces.mkdir()
+    lines = [f"{10 * i + 5:.3f} 0 {64 * i} 64 0" for i in range(100)]
+    (traces / "ssd-iozone.trace").write_text("\n".join(lines) + "\n")
+    setting = studies.Setting(traces=traces, directory=tmp_path, jobs=1, quick=True)
+    once, often = agrawal.load("IOzone", setting), agrawal.repeated_iozone(setting)
+    assert "ssd-iozone.trace" in once.origin
+    assert "generated" in agrawal.load("Postmark", setting).origin
+    device = fg.Device("tiny")
+    counts = [fg.run(device, trace).summary.requests.write.count for trace in (once.workload, often)]
+    assert counts == [100, 575]
+    made = studies.Setting(quick=True, directory=tmp_path)
+    count = int(agrawal.load("IOzone", made).workload.rpartition("=")[2])
+    assert int(agrawal.repeated_iozone(made).rpartition("=")[2]) == round(5.75 * count)
 
 
 def test_a_figure_has_notebook_output(tmp_path):

@@ -1,7 +1,8 @@
 //! Checkpoints: the pages that they save a recovery from reading, the time of the recovery, and their cost. `power/`
 //! shows that the recovered device is the same at any instant. Here the device is idle, and times are computed by hand.
 //!
-//! `FLOATGATE_DEVICES=tiny,x25m` measures the recoveries of the named devices; see docs/model/durability.md.
+//! `FLOATGATE_DEVICES=tiny,x25m` measures the recoveries of the named devices, and `FLOATGATE_BLOCKS=256,512` those of
+//! `agrawal2008` with these numbers of blocks in a plane; see docs/model/durability.md.
 
 mod common;
 
@@ -181,6 +182,27 @@ fn blocks_with_accounts_are_not_read() {
 }
 
 #[test]
+fn a_map_that_survives_saves_the_scan() {
+    let plane = [PLANE[0], PLANE[1], PLANE[3]];
+    let (_, flash) = used(&device_config(&plane), 4000);
+    let recovery = |memory: &str| {
+        let config = device_config(&[plane[0], plane[1], plane[2], &format!("durability.map={memory}")]);
+        let (mut device, report) = recover(&config, &flash, Trouble::None);
+        device.check_invariants().expect("the counters add up");
+        let map: Vec<_> = (0..device.ftl().map.len()).map(|lpn| device.ftl().map.get(Lpn(lpn))).collect();
+        (map, report, device.array_mut().timing().read_command.0)
+    };
+    let [(map, scan, command), (kept, none, _), (saved, read, _)] = ["volatile", "non-volatile", "saved"].map(recovery);
+    assert!(kept == map && saved == map, "the map is the same");
+    assert_eq!((none.pages_read, none.time_ps), (0, 0));
+    assert_eq!(none.blocks_skipped, scan.blocks_scanned);
+    // The accounts of 64 blocks of 64 units, 7 of which fit into a unit of 4 KiB.
+    assert_eq!(read.pages_read, 10);
+    assert_eq!(read.time_ps, 10 * (25_000_000 + command + 4096 * 25_000));
+    assert_eq!(scan.time_ps, scan.pages_read * (25_000_000 + command + 128 * 25_000));
+}
+
+#[test]
 fn the_time_of_a_summary_read_includes_its_data() {
     let config = device_config(&["geometry.channels=1", "geometry.chips=1", "mapping.block_summary.last_page=2KiB"]);
     let (mut device, flash) = used(&config, 200);
@@ -297,5 +319,51 @@ fn a_checkpoint_saves_page_reads_and_time() {
         }
         assert!(with.pages_read * 4 < without.pages_read, "{name}");
         assert!(with.time_ps * 2 < without.time_ps, "{name}");
+    }
+}
+
+/// Options for the records that a recovery reads: all of them, summaries, a checkpoint, or a map that survived.
+const WAYS: [(&str, &[&str]); 5] = [
+    ("every page", &["mapping.block_summary=none"]),
+    ("summaries", &["mapping.block_summary.last_page=528B"]),
+    ("checkpoint", &["mapping.block_summary=none", "durability.checkpoint=4KiB"]),
+    ("saved map", &["mapping.block_summary=none", "durability.map=saved"]),
+    ("non-volatile map", &["mapping.block_summary=none", "durability.map=non-volatile"]),
+];
+
+#[test]
+fn recovery_takes_time_in_proportion_to_the_capacity() {
+    let given = std::env::var("FLOATGATE_BLOCKS");
+    let (name, blocks) = match &given {
+        Ok(blocks) => ("agrawal2008", blocks.as_str()),
+        Err(_) => ("tiny", "64,128"),
+    };
+    let times = |blocks: u32| -> Vec<u64> {
+        let time = |(way, options): &(&str, &[&str])| {
+            let least = (blocks / 20).max(1);
+            let plane =
+                [("geometry.blocks", blocks), ("gc.hard_threshold", least), ("gc.soft_threshold", least.max(2))];
+            let plane = plane.map(|(path, value)| format!("{path}={value}"));
+            let options: Vec<String> = options.iter().map(|&option| option.to_owned()).chain(plane).collect();
+            let config = load(name, &options).expect("a device");
+            let (_, flash) = used(&config, config.checkpoint_units() * 11 / 10 + 4000);
+            let report = recover(&config, &flash, Trouble::None).1;
+            let time = Time(report.time_ps).as_us() / 1e3;
+            println!("{name}, {blocks} blocks, {way}: {} pages read, {time:.3} ms", report.pages_read);
+            report.time_ps
+        };
+        WAYS.iter().map(time).collect()
+    };
+    let found: Vec<Vec<u64>> = blocks.split(',').map(|blocks| times(blocks.parse().expect("a number"))).collect();
+    for pair in found.windows(2) {
+        let growth: Vec<f64> =
+            pair[0].iter().zip(&pair[1]).map(|(small, large)| *large as f64 / *small as f64).collect();
+        // Twice the blocks, of which a few more are free. Summaries and a checkpoint leave open blocks to be read.
+        assert!([growth[0], growth[3]].iter().all(|growth| (1.8..2.1).contains(growth)), "{growth:?}");
+    }
+    for times in found {
+        let is_sorted = times[0] > 4 * times[1] && times[1] > times[3] && times[3] > times[4] && times[0] > times[2];
+        assert!(is_sorted, "{times:?}");
+        assert_eq!(times[4], 0);
     }
 }

@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 
 use floatgate_core::config::{from_toml, options};
 use floatgate_core::device::{Device, Options};
+use floatgate_core::durability::flash::Keep;
 use floatgate_core::metrics::summary::{About, Named, Precondition, Summary};
 use floatgate_core::precondition::precondition;
 use floatgate_core::run::{NoWatcher, Outcome};
@@ -241,6 +242,7 @@ const CASES: &[Case] = &[
     ("buffer.power_loss_protection", &["buffer.capacity=1MiB"], SYNC, &["false", "true"]),
     ("durability.trim_journal", &[], TRIMS, &["true", "false"]),
     ("durability.checkpoint", &[], WRITES, &["-", "64KiB", "1MiB"]),
+    ("durability.map", &["durability.trim_journal=true"], STREAM, &["volatile", "non-volatile", "saved"]),
     ("host.queue_depth", &[], READS, &["-", "4"]),
     ("host.link_bandwidth", &[], READS, &["-", "100MB/s"]),
     ("host.link_latency", &[], READS, &["-", "5us"]),
@@ -300,11 +302,17 @@ fn every_option_changes_a_measured_result() {
     assert!(idle.is_empty(), "these values change no measured result: {idle:#?}");
 }
 
-/// Returns the results of a job on a full device as text.
+/// Returns the results of a job on a full device as text, and those of a recovery from a power cut after it if the
+/// device keeps data for that.
 fn measured(overrides: &[String], job: &str) -> String {
     let config = from_toml(BASE, "base.toml", overrides).unwrap_or_else(|error| panic!("{overrides:?}: {error}"));
     let mut device = Device::new(config, Options::default()).unwrap_or_else(|error| panic!("{error}"));
     let reached = precondition(&mut device, "fill".parse().unwrap(), 1, &mut |_| true).unwrap();
+    let config = device.config().clone();
+    let is_durable = !config.durability.is_default();
+    if is_durable {
+        device.make_durable(Keep::Memory).expect("the device is idle");
+    }
     let jobs = synthetic::parse(job, device.config().logical_bytes(), 1).unwrap();
     let mut sources: Vec<Box<dyn Source>> = jobs.into_iter().map(|job| job.source).collect();
     let outcome = run(&mut device, &mut sources);
@@ -323,7 +331,13 @@ fn measured(overrides: &[String], job: &str) -> String {
     for echo in ["config", "config_digest"] {
         keys.insert(echo.to_owned(), Value::Null);
     }
-    summary.to_string()
+    let recovery = is_durable.then(|| {
+        let flash = device.power_cut(1).expect("a durable device");
+        let recovered =
+            Device::recover_in_memory(config, Options::default(), flash, None).expect("the device recovers");
+        recovered.expect("the power is cut once").1
+    });
+    format!("{summary} {recovery:?}")
 }
 
 fn run(device: &mut Device, sources: &mut [Box<dyn Source>]) -> Outcome {

@@ -46,9 +46,15 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "batches of 8": {"batch": 8},
     "batches of 32": {"batch": 32},
     "first come, first served": {"scheduler": "fcfs"},
+    "half the blocks": {"footprint": 0.5},
+    "twice the blocks": {"footprint": 2.0},
 }
 #: Variants that are possible for patterns of jobs.
 FOOTPRINTS = ("half the footprint", "twice the footprint")
+#: Variants that are possible for workloads of the size of the device.
+SIZES = ("half the blocks", "twice the blocks")
+#: Variants of other studies.
+STANDARD = tuple(each for each in VARIANTS if each not in SIZES)
 
 
 @dataclass(frozen=True)
@@ -174,7 +180,7 @@ class Setting:
     requests
         Number of requests per workload.
     footprint
-        Factor for the footprint of generated workloads.
+        Factor for the footprint of generated workloads, or for the blocks of the device.
     batch
         Requests per batch of generated workloads; 1 for single requests.
     scheduler
@@ -208,6 +214,12 @@ class Setting:
     @cached_property
     def _place(self) -> Path:
         return self._scratch.place if self.directory is None else self.directory
+
+    def directory_of(self, what: str) -> Path:
+        """Return a directory for files of one kind."""
+        place = self._place / what
+        place.mkdir(parents=True, exist_ok=True)
+        return place
 
     def varied(self, name: str) -> Setting:
         """Return the setting of a variant, one of :data:`VARIANTS`, with one seed."""
@@ -290,7 +302,7 @@ class Study:
         about: Sequence[str],
         workloads: Sequence[str],
         *,
-        variants: Sequence[str] = tuple(VARIANTS),
+        variants: Sequence[str] = STANDARD,
     ) -> None:
         self.variants = tuple(variants)
         self.name = name

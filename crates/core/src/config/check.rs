@@ -8,8 +8,8 @@ use super::cells::CellMode;
 use super::error::{ConfigError, Problem};
 use super::units::{Bandwidth, BlockCount, Bytes, Duration, Frequency, OneOrMany, TransferRate};
 use super::{
-    BlockSummary, BusProtocol, Capacity, Concurrency, DeviceConfig, FaultsConfig, Firmware, Frontiers, WearOut,
-    WritePolicy,
+    BlockSummary, BusProtocol, Capacity, Concurrency, DeviceConfig, FaultsConfig, Firmware, Frontiers, MapMemory,
+    WearOut, WritePolicy,
 };
 use crate::ftl::temperature::TemperatureConfig;
 use crate::ftl::temperature::written::MAX_CLASSES;
@@ -464,6 +464,20 @@ impl Check<'_> {
         let ruled_out = device.mapping.scheme.needs(device).no_power_loss;
         if let Some(why) = ruled_out.filter(|_| device.durability.trim_journal) {
             self.refuse("durability.trim_journal", true, why);
+        }
+        if device.durability.map != MapMemory::Volatile {
+            let name = if device.durability.map == MapMemory::Saved { "saved" } else { "non-volatile" };
+            if let Some(why) = ruled_out {
+                self.refuse("durability.map", name, why);
+            } else if device.mapping.scheme.needs(device).translation.is_some() {
+                self.refuse("durability.map", name, "mapping.scheme = \"dftl\" keeps the map in flash: choose page");
+            } else if device.durability.checkpoint.is_some() {
+                self.refuse(
+                    "durability.map",
+                    name,
+                    "no recovery reads a checkpoint then: remove durability.checkpoint",
+                );
+            }
         }
         let Some(interval) = device.durability.checkpoint else { return };
         let range = Bytes(device.unit_bytes())..=Bytes(1 << 60);

@@ -224,6 +224,12 @@ impl DeviceConfig {
         self.durability.checkpoint.map_or(0, |_| u64::from(Parts::of(self).count()))
     }
 
+    /// Returns the number of mapping units of a map that backup power writes to flash: an account of each block, as in
+    /// a checkpoint.
+    pub fn saved_map_units(&self) -> u64 {
+        u64::from(Parts::of(self).count())
+    }
+
     /// Returns the number of mapping units that belong to the device if the host sees `units` of them.
     pub(super) fn own_units_for(&self, units: u64) -> u64 {
         self.journal_units_for(units) + self.checkpoint_units()

@@ -613,6 +613,28 @@ pub struct Durability {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Bytes")]
     pub checkpoint: Option<Bytes>,
+    /// Memory of the map and of the states of blocks, which determines how a recovery restores them.
+    #[serde(skip_serializing_if = "MapMemory::is_default")]
+    pub map: MapMemory,
+}
+
+/// Memory of the map and of the states of blocks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum MapMemory {
+    /// Lost in a power cut: a recovery reads the records of all blocks that have no account in a checkpoint.
+    #[default]
+    Volatile,
+    /// Phase-change or magnetoresistive memory: a recovery reads no flash.
+    NonVolatile,
+    /// Backup power is enough to write the map to flash: a recovery reads it from there.
+    Saved,
+}
+
+impl MapMemory {
+    fn is_default(&self) -> bool {
+        *self == MapMemory::default()
+    }
 }
 
 impl Durability {

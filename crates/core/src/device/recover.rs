@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::{Device, Options};
-use crate::config::DeviceConfig;
+use crate::config::cells::CellMode;
+use crate::config::{DeviceConfig, MapMemory};
 use crate::durability::flash::{FlashImage, Keep, Outbox};
 use crate::durability::log::FlashLog;
 use crate::durability::memory::MemoryFlash;
@@ -66,12 +67,16 @@ impl Device {
         self.restore_buffer(flash, writes, &mut log, &mut report);
         self.rebuild_with(&mut log).complete(flash, &scan, &mut report)?;
         self.observers.get_or_insert_default().log = Some(Box::new(log));
+        if self.config.durability.map == MapMemory::Saved {
+            report.pages_read += self.config.saved_map_units() * u64::from(self.ftl.shape().pages_per_unit);
+        }
         report.time_ps = self.time_of(&scan, report.map_pages_written).0;
         Ok(report)
     }
 
     fn rebuild_with<'a>(&'a mut self, log: &'a mut FlashLog) -> Rebuild<'a> {
-        Rebuild { ftl: &mut self.ftl, log, durability: self.durability.get_or_insert_default() }
+        let map = self.config.durability.map;
+        Rebuild { ftl: &mut self.ftl, log, durability: self.durability.get_or_insert_default(), map }
     }
 
     /// Starts garbage collection in planes with few free blocks at the first request after a recovery, since recovery
@@ -134,6 +139,16 @@ impl Device {
             let (block, bus) = (self.ftl.blocks.block_of(ppn), each(Time(timing.read_command.0 + whole.0)));
             let read = timing.of(scan.cells[block.index()]).mean_read();
             add(self.ftl.blocks.plane_of(block), each(read), bus);
+        }
+        if self.config.durability.map == MapMemory::Saved {
+            // Backup power spreads the map evenly over the planes.
+            let planes = self.ftl.shape().planes;
+            for unit in 0..self.config.saved_map_units() {
+                let pages = u64::from(self.ftl.shape().pages_per_unit);
+                let bus = Time((timing.read_command.0 + whole.0) * pages);
+                let read = Time(timing.of(CellMode::Native).mean_read().0 * pages);
+                add(PlaneId((unit % u64::from(planes)) as u32), read, bus);
+            }
         }
         for &block in &scan.erased {
             add(self.ftl.blocks.plane_of(block), timing.erase, timing.erase_command);

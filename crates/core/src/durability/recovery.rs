@@ -7,6 +7,7 @@ use super::account::{Account, Layout};
 use super::flash::{Bad, FlashEvent, FlashImage, Record, RecordKind, Saved, UnitState};
 use super::journal::Journal;
 use super::log::FlashLog;
+use crate::config::MapMemory;
 use crate::config::cells::CellMode;
 use crate::ftl::Ftl;
 use crate::ftl::mapping::{Location, PADDING, PageMap};
@@ -36,7 +37,7 @@ pub struct Recovery {
     pub summaries_used: u64,
     /// Number of parts of the checkpoint that were read.
     pub checkpoint_parts: u64,
-    /// Number of blocks that were not read, because the checkpoint has their accounts.
+    /// Number of blocks with data that were not read, because the checkpoint has their accounts, or the map survived.
     pub blocks_skipped: u64,
     /// Number of empty blocks.
     pub blocks_empty: u64,
@@ -103,6 +104,8 @@ pub struct Rebuild<'a> {
     pub log: &'a mut FlashLog,
     /// The journal and the checkpoint.
     pub durability: &'a mut Durability,
+    /// Memory of the map.
+    pub map: MapMemory,
 }
 
 impl Rebuild<'_> {
@@ -171,11 +174,14 @@ impl Rebuild<'_> {
             report.pages_read += u64::from(pages[block.index()]);
         }
         found.part = None;
+        if self.map != MapMemory::Volatile {
+            forget_reads(&mut pages, &mut found, report);
+        }
         self.ftl.sequence = self.ftl.sequence.max(found.highest);
         let wholes = std::mem::take(&mut found.wholes);
         report.pages_read += wholes.len() as u64 * u64::from(self.ftl.shape().pages_per_unit);
         let accounted = std::mem::take(&mut found.accounted);
-        report.blocks_skipped = accounted.len() as u64;
+        report.blocks_skipped += accounted.len() as u64;
         let cells = std::mem::take(&mut found.cells);
         Ok(Scan { found, pages, cells, wholes, accounted, erased: Vec::new() })
     }
@@ -580,6 +586,14 @@ impl Rebuild<'_> {
             }
         }
     }
+}
+
+/// Takes the reads of a scan back, because memory other than flash holds the same records.
+fn forget_reads(pages: &mut [u32], found: &mut Found, report: &mut Recovery) {
+    pages.fill(0);
+    found.wholes.clear();
+    report.pages_read = 0;
+    report.blocks_skipped = std::mem::take(&mut report.blocks_scanned) + std::mem::take(&mut report.summaries_used);
 }
 
 fn foreign(what: &str) -> RecoverError {

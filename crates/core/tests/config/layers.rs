@@ -134,6 +134,7 @@ const CHANGES: &[&str] = &[
     "controller.fill_timeout=50us",
     "durability.trim_journal=true",
     "durability.checkpoint=1MiB",
+    "durability.map=non-volatile",
     "faults={}",
     "faults.factory_bad=1",
     "faults.program_rate=0.1",

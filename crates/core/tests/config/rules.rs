@@ -96,6 +96,18 @@ const REFUSED: &[(&[&str], &str)] = &[
         &["durability.checkpoint=1MiB", "mapping.scheme=block", "capacity.spare=0.3"],
         "durability.checkpoint = 1MiB: power loss is not modeled with mapping.scheme = \"block\"",
     ),
+    (
+        &["durability.map=saved", "mapping.scheme=block", "capacity.spare=0.3"],
+        "durability.map = saved: power loss is not modeled with mapping.scheme = \"block\"",
+    ),
+    (
+        &["durability.map=non-volatile", "mapping.scheme=dftl", "capacity.spare=0.3"],
+        "durability.map = non-volatile: mapping.scheme = \"dftl\" keeps the map in flash: choose page",
+    ),
+    (
+        &["durability.map=saved", "durability.checkpoint=1MiB"],
+        "durability.map = saved: no recovery reads a checkpoint then: remove durability.checkpoint",
+    ),
     (&["durability.checkpoint=1MiB", "geometry.blocks=3"], "; durability.checkpoint takes "),
     (&["gc.hard_threshold=3"], "gc.hard_threshold = 3: 3 blocks, must be at most gc.soft_threshold = 2 blocks"),
     (&["gc.victim.d-choices.d=1001"], "gc.victim.d-choices: d = 1001: must be at most 1000; to compare all"),

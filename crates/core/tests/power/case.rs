@@ -109,11 +109,16 @@ impl Case {
         }
     }
 
-    /// Draws the checkpoint from a separate random stream, so that the other options of a seed stay the same.
+    /// Draws the checkpoint and the memory of the map from separate random streams, so that the other options of a seed stay the same.
     fn checkpoint(seed: u64, unit: u64, overrides: &mut Vec<String>) {
         let rng = &mut Rng::new(seed, "power/checkpoint");
         if one_in(rng, 2) {
             overrides.push(format!("durability.checkpoint={}KiB", unit * (1 + rng.below(12))));
+        }
+        let map = ["volatile", "non-volatile", "saved"][Rng::new(seed, "power/map").below(3) as usize];
+        let with = [&overrides[..], &[format!("durability.map={map}")]].concat();
+        if from_toml(BASE, "test.toml", &with).is_ok() {
+            *overrides = with;
         }
     }
 
