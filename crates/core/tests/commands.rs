@@ -552,6 +552,18 @@ fn copy_back_moves_a_page_within_its_plane() {
     assert_eq!(counters.pages_programmed[ProgramCause::WasteCopyback as usize], 0);
 }
 
+#[test]
+fn without_the_restriction_of_parity_copy_back_moves_all_pages() {
+    for how in ["wise", "blind"] {
+        let copy_back = format!("nand.advanced.copy_back={how}");
+        let device = overwritten(&[&copy_back, "nand.advanced.copy_back_parity=false"], 8, 3000);
+        let counters = device.ftl().counters;
+        assert_eq!(counters.copy_backs, counters.pages_programmed[ProgramCause::Gc as usize]);
+        assert_eq!(counters.pages_programmed[ProgramCause::WasteCopyback as usize], 0);
+        assert!(counters.copy_backs > 600, "{counters:?}");
+    }
+}
+
 /// Returns a device with pages of two units after garbage collection. In its oldest blocks, the first unit of each page
 /// is invalid.
 fn half_invalid(how: &str) -> Device {

@@ -127,6 +127,7 @@ const CASES: &[Case] = &[
     ("nand.slc_mode.program", &IN_SLC_MODE, MIX, &["75us", "150us"]),
     ("nand.concurrency", &["geometry.dies=2", "geometry.planes=4", "geometry.chips_per_package=2"], MIX, ALL),
     ("nand.advanced.copy_back", &[], WRITES, ALL),
+    ("nand.advanced.copy_back_parity", &["nand.advanced.copy_back=wise"], WRITES, &["-", "false"]),
     ("nand.advanced.multi_plane_program", &[], WIDE, ALL),
     ("nand.advanced.multi_plane_read", &[], WIDE_READS, ALL),
     ("nand.advanced.multi_plane_erase", &[], WIDE, ALL),

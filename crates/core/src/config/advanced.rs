@@ -10,13 +10,17 @@ use super::units::Duration;
 /// The rules are those of Hu et al. 2011, Sections 2.2 and 4.3, with restrictions *b* (copy-back keeps plane and page
 /// parity) and *c* (multi-plane needs equal page addresses). If the paper does not define a detail, ONFI applies. See
 /// docs/model/commands.md.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Advanced {
     /// Copy-back: garbage collection moves a page within its plane without the channel. `wise`: only if the page
     /// parities match and the whole page is valid; other pages move through the controller. `blind`: if the parities do
     /// not match, a page is wasted.
     pub copy_back: Waste,
+    /// True if copy-back moves pages only from odd to odd and from even to even addresses (restriction *b*). Agrawal et
+    /// al. 2008 have no such restriction.
+    #[serde(skip_serializing_if = "is_true")]
+    pub copy_back_parity: bool,
     /// Multi-plane program: planes of a die are programmed together. `wise`: only planes whose next pages have equal
     /// addresses. `blind`: pages are wasted until the addresses are equal.
     pub multi_plane_program: Waste,
@@ -40,6 +44,28 @@ pub struct Advanced {
     pub cache_program: bool,
     /// Suspension of programs and erases by host reads of the same die.
     pub suspend: Suspend,
+}
+
+fn is_true(value: &bool) -> bool {
+    *value
+}
+
+impl Default for Advanced {
+    fn default() -> Self {
+        Advanced {
+            copy_back: Waste::Off,
+            copy_back_parity: true,
+            multi_plane_program: Waste::Off,
+            multi_plane_read: Wise::Off,
+            multi_plane_erase: Wise::Off,
+            strict: false,
+            plane_pairs: false,
+            interleave: false,
+            cache_read: false,
+            cache_program: false,
+            suspend: Suspend::default(),
+        }
+    }
 }
 
 impl Advanced {

@@ -353,16 +353,17 @@ impl Device {
         self.ftl.blocks.frontier_for_copy(plane, from, 0)
     }
 
-    /// Returns `true` if copy-back can move the page `from` to the next page of its frontier. Both pages must be odd
-    /// or both even (restriction *b*). Skips a page of the frontier if this is necessary and the waste is allowed.
+    /// Returns `true` if copy-back can move the page `from` to the next page of its frontier. With restriction *b*, both
+    /// pages must be odd or both even. Skips a page of the frontier if this is necessary and the waste is allowed.
     fn make_parity_fit(&mut self, plane: PlaneId, from: Ppn) -> bool {
         let shape = *self.ftl.shape();
         let page_units = shape.units_per_page.divisor();
-        let blind = self.config.nand.advanced.copy_back == Waste::Blind;
+        let advanced = &self.config.nand.advanced;
+        let (blind, keeps_parity) = (advanced.copy_back == Waste::Blind, advanced.copy_back_parity);
         let frontier = self.frontier_of_back(plane, from);
         let next = self.ftl.blocks.next_ppn(frontier);
         let next_page = next.map_or(0, |ppn| self.page_in_block(ppn));
-        let fits = (self.page_in_block(from) ^ next_page) & 1 == 0;
+        let fits = !keeps_parity || (self.page_in_block(from) ^ next_page) & 1 == 0;
         let job = &mut self.jobs[plane];
         let invalid = page_units - job.moving.back.len() as u32;
         let cost = invalid + if fits { 0 } else { page_units };

@@ -217,6 +217,8 @@ impl Case {
         if one_in(rng, 2) {
             advanced(rng, &mut overrides);
             overlapping(&mut Rng::new(seed, "model/overlapping"), &mut overrides);
+            overrides
+                .push(format!("nand.advanced.copy_back_parity={}", !one_in(&mut Rng::new(seed, "model/parity"), 3)));
         }
         overrides.extend(times(rng));
         overrides.push(format!("bus.order={}", pick(&mut Rng::new(seed, "model/bus"), &["fcfs", "commands-first"])));
