@@ -38,7 +38,7 @@ impl SsdArray {
         }
     }
 
-    /// Returns the stripes of which a member holds data.
+    /// Returns the stripes that have data on any member.
     pub fn used_rows(&self) -> Vec<u64> {
         let bytes = u64::from(self.layout.chunk()) * SECTOR;
         let is_used = |row: &u64| {

@@ -95,7 +95,13 @@ def _column(rows: Iterable[Mapping[str, Any]], key: str) -> list[float | None]:
     return [None if row[key] is None else float(row[key]) for row in rows]
 
 
-def _bars(label: str, rows: Sequence[Mapping[str, Any]], name: str, *keys: str, **options: Any) -> Figure:  # noqa: ANN401
+def _bars(
+    label: str,
+    rows: Sequence[Mapping[str, Any]],
+    name: str,
+    *keys: str,
+    **options: Any,  # noqa: ANN401
+) -> Figure:
     series = {key: _column(rows, key) for key in keys}
     return drawing.bars(drawing.Bars(label, [str(row[name]) for row in rows], series, **options))
 

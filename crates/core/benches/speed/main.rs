@@ -3,7 +3,7 @@
 //! CPU seconds of this process are measured, not wall time, so other load on the machine changes them by only a few
 //! percent. Each case runs at least three times, alternating with the cases that it is compared with. The best run
 //! counts, because disturbances only make a run slower. Arguments after `--` are names of cases (`functional`,
-//! `preconditioning`, `lifetime`, `timed`, `attribution`, `controller`, `advanced`, `scaling`). Without any, all cases run.
+//! `preconditioning`, `lifetime`, `timed`, `attribution`, `controller`, `advanced`, `scaling`). Without any, all run.
 
 mod bare;
 

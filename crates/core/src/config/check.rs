@@ -470,7 +470,11 @@ impl Check<'_> {
             if let Some(why) = ruled_out {
                 self.refuse("durability.map", name, why);
             } else if device.mapping.scheme.needs(device).translation.is_some() {
-                self.refuse("durability.map", name, "mapping.scheme = \"dftl\" keeps the map in flash: choose page");
+                self.refuse(
+                    "durability.map",
+                    name,
+                    "requires a mapping scheme that keeps its map in memory, such as page",
+                );
             } else if device.durability.checkpoint.is_some() {
                 self.refuse(
                     "durability.map",

@@ -1,4 +1,4 @@
-//! Collections of blocks: the number and the duration of those in each package.
+//! Collections of blocks: their number and duration in each package.
 
 use crate::sim::id::PlaneId;
 use crate::sim::time::Time;
