@@ -156,6 +156,8 @@ const CASES: &[Case] = &[
     ("bus.channel_switch_read", &["bus.channel_switch=2us"], READS, &["-", "1us"]),
     ("bus.channel_switch_scope", &["bus.channel_switch=30us"], READS, ALL),
     ("allocation", &[], MIX, ALL),
+    ("allocation.static.stripe", &[], MIX, &["-", "32KiB"]),
+    ("geometry.logical_page", &[], WRITES, &["-", "8KiB", "16KiB"]),
     ("allocation.static.order", &[], STREAM, &["-", "s1", "s3"]),
     ("allocation.dynamic.order", &[], STREAM, &["s2", "s1"]),
     ("allocation.dynamic.tie", &[], SKEWED, &["turn", "erases"]),

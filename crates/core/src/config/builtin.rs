@@ -20,6 +20,10 @@ macro_rules! builtins {
 
 builtins! {
     "agrawal2008",
+    "agrawal2008-fusionio",
+    "agrawal2008-mtron",
+    "agrawal2008-usb",
+    "agrawal2008-zeus",
     "bench-1t",
     "bench-32g",
     "hu2011",

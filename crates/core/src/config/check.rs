@@ -11,7 +11,7 @@ use super::{
     BlockSummary, BusProtocol, Capacity, Concurrency, DeviceConfig, FaultsConfig, Firmware, Frontiers, GcPace, GcScope,
     MapMemory, WearOut, WritePolicy,
 };
-use crate::ftl::allocation::AllocationConfig;
+use crate::ftl::allocation::{AllocationConfig, StaticConfig};
 use crate::ftl::temperature::TemperatureConfig;
 use crate::ftl::temperature::written::MAX_CLASSES;
 
@@ -32,6 +32,8 @@ const MAX_MERGED: u32 = 64;
 /// Maximum bytes of a page, far above those of any real part. A synchronous gang is one chip with many times the page
 /// size (Agrawal et al. 2008, Section 3.3).
 pub(super) const MAX_PAGE: u64 = 16 << 20;
+/// Maximum bytes of a logical page or stripe.
+const MAX_STRIPE: u64 = 16 << 20;
 /// Maximum time of an operation. It is longer than any real one, and no sum of such times comes near the end of the
 /// clock.
 const MAX_TIME: Duration = Duration(100_000_000_000_000);
@@ -60,6 +62,7 @@ impl DeviceConfig {
         if check.problems.len() == so_far {
             check.block();
             check.slc_mode();
+            check.logical_page();
         }
         if check.problems.len() == so_far {
             check.capacity();
@@ -128,10 +131,6 @@ impl Check<'_> {
             if spans {
                 self.refuse(&path, value, "not supported if a mapping unit spans pages (geometry.mapping_unit)");
             }
-        }
-        if nand.concurrency == Concurrency::PlanePair && !g.planes.is_multiple_of(2) {
-            let what = format!("requires an even number of planes; with geometry.planes = {}, use plane", g.planes);
-            self.refuse("nand.concurrency", "plane-pair", &what);
         }
         if nand.advanced.plane_pairs && !g.planes.is_multiple_of(2) {
             self.refuse("nand.advanced.plane_pairs", true, "requires an even number of planes (geometry.planes)");
@@ -320,7 +319,7 @@ impl Check<'_> {
             let what = format!("must divide geometry.pages = {}: a block consists of whole programs", g.pages);
             self.refuse("geometry.pages_per_program", g.pages_per_program, &what);
         }
-        if let Some((path, value, what)) = self.device.gang_problem() {
+        if let Some((path, value, what)) = self.device.wiring_problem() {
             self.refuse(path, value, &what);
         }
     }
@@ -378,6 +377,39 @@ impl Check<'_> {
                  geometry.mapping_unit to have fewer units"
             );
             self.refuse("geometry.blocks", g.blocks, &what);
+        }
+    }
+
+    /// Checks logical pages, and stripes of static allocation.
+    fn logical_page(&mut self) {
+        let device = self.device;
+        let unit = device.unit_bytes();
+        if let AllocationConfig::Static(options) = &device.allocation
+            && let Some(stripe) = options.stripe
+            && (stripe.0 == 0 || !stripe.0.is_multiple_of(unit.max(device.page_bytes())) || stripe.0 > MAX_STRIPE)
+        {
+            let what = format!("must be whole flash pages and mapping units, up to 16 MiB; use {}", Bytes(unit));
+            self.refuse("allocation.static.stripe", stripe, &what);
+        }
+        let is_unit_map = !device.mapping.scheme.needs(device).whole_blocks;
+        if let (AllocationConfig::Static(StaticConfig { stripe: Some(stripe), .. }), false) =
+            (&device.allocation, is_unit_map)
+        {
+            self.refuse("allocation.static.stripe", stripe, "the mapping scheme allocates blocks; leave it out");
+        }
+        let Some(page) = device.geometry.logical_page else { return };
+        let path = "geometry.logical_page";
+        if page.0 == 0 || !page.0.is_multiple_of(unit) || page.0 > MAX_STRIPE {
+            let up = Bytes((page.0.min(MAX_STRIPE) / unit).max(1) * unit);
+            let what = format!("must be whole mapping units of {}, up to 16 MiB; use {up}", Bytes(unit));
+            self.refuse(path, page, &what);
+        }
+        if device.active_buffer().is_some() {
+            let what = "a buffer writes back single mapping units; set buffer.capacity to 0B";
+            self.refuse(path, page, what);
+        }
+        if !is_unit_map {
+            self.refuse(path, page, "the mapping scheme writes whole blocks; set mapping.scheme to page");
         }
     }
 

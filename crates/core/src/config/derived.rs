@@ -120,6 +120,21 @@ impl DeviceConfig {
         (self.page_bytes() / self.unit_bytes()).max(1) as u32
     }
 
+    /// Returns the number of mapping units in a logical page; 1 without logical pages.
+    pub fn units_per_logical_page(&self) -> u32 {
+        self.geometry.logical_page.map_or(1, |page| (page.0 / self.unit_bytes()).max(1) as u32)
+    }
+
+    /// Returns the number of consecutive mapping units that go to the same plane or pool: those of a flash page, or of
+    /// a stripe of static allocation.
+    pub fn units_per_stripe(&self) -> u32 {
+        let stripe = match &self.allocation {
+            AllocationConfig::Static(options) => options.stripe.map_or(1, |stripe| stripe.0 / self.unit_bytes()),
+            _ => 1,
+        };
+        self.units_per_page().max(stripe as u32)
+    }
+
     /// Returns the number of flash pages that a mapping unit spans; 1 if it is at most a page.
     pub fn pages_per_unit(&self) -> u32 {
         (self.unit_bytes() / self.page_bytes()).max(1) as u32

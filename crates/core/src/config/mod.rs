@@ -27,6 +27,7 @@ mod shape;
 mod structure;
 mod suggestion;
 pub mod units;
+mod wiring;
 
 use std::collections::BTreeMap;
 
@@ -172,6 +173,12 @@ pub struct Geometry {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "units::PageOrBytes")]
     pub mapping_unit: Option<Bytes>,
+    /// Size of a logical page, which host writes change as a whole: a write to a part of it also rewrites its other
+    /// mapping units. A multiple of the mapping unit. The units are allocated one by one, so that they lie in different
+    /// planes. Default: no logical pages, so that a write changes only the units that it covers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Bytes")]
+    pub logical_page: Option<Bytes>,
     /// Number of pages that one program command fills: 1, or the pages of a wordline.
     #[serde(default = "one")]
     #[schemars(range(min = 1))]
@@ -238,8 +245,8 @@ pub enum Concurrency {
     /// The die (ONFI multi-LUN operations; present-day parts).
     #[default]
     Die,
-    /// The pair of planes: planes 0 and 1 of a die, 2 and 3, and so on execute commands independently of the other pairs
-    /// (Agrawal et al. 2008, Section 2.2).
+    /// The pair of planes: planes 0 and 1 of a die, 2 and 3, and so on execute commands independently of the other
+    /// pairs (Agrawal et al. 2008, Section 2.2).
     #[serde(rename = "plane-pair")]
     PlanePair,
     /// The plane (VSSIM).

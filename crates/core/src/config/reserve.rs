@@ -118,7 +118,7 @@ impl DeviceConfig {
     /// Returns the number of places that the address selects from, and the number of consecutive units that go to one
     /// place.
     fn dealt(&self) -> (u64, u64) {
-        let per_page = u64::from(self.units_per_page());
+        let per_page = u64::from(self.units_per_stripe());
         match &self.allocation {
             AllocationConfig::Static(_) | AllocationConfig::External(_) => (u64::from(self.total_planes()), per_page),
             AllocationConfig::Dynamic(options) => match options.pools(self) {

@@ -409,7 +409,9 @@ impl Device {
         if let (true, Some(buffer)) = (back, &mut self.buffer) {
             buffer.end_wait();
         }
-        if request.operation == Operation::WriteZeroes && self.is_whole(part) {
+        if part.first == part.end && self.ftl.map.get(part.lpn) == Location::Unmapped {
+            self.observe_request(id, TimePart::Buffer); // There is nothing to rewrite.
+        } else if request.operation == Operation::WriteZeroes && self.is_whole(part) {
             self.observe_request(id, TimePart::Buffer);
             self.deallocate(part.lpn);
         } else if back {
@@ -428,9 +430,13 @@ impl Device {
         let before = self.ftl.map.get(part.lpn);
         let mapped = before != Location::Unmapped;
         let update = self.ftl.partial.write(part.lpn.0, mapped, part.first, part.end);
-        self.ftl.note_update(update);
-        self.ftl.counters.host_units += 1;
-        self.ftl.counters.host_bytes += u64::from(part.end - part.first) * 512;
+        let rewrites = part.first == part.end;
+        self.ftl.counters.units_rewritten += u64::from(rewrites);
+        if !rewrites {
+            self.ftl.note_update(update);
+            self.ftl.counters.host_units += 1;
+            self.ftl.counters.host_bytes += u64::from(part.end - part.first) * 512;
+        }
 
         let mut write = Transaction::new(Kind::Write, Class::HostProgram).of_request(id);
         (write.first, write.end) = (part.first as u16, part.end as u16);
@@ -438,7 +444,8 @@ impl Device {
         self.note_kept(&mut write, part.lpn.0, part.end - part.first, update);
         let Request { sectors, stream, placement, .. } = *request;
         let written = Written { sectors, stream, placement, ..Written::default() };
-        write.temperature = self.ftl.classify(part.lpn, before, written);
+        write.temperature =
+            if rewrites { self.ftl.class_of(part.lpn.0) } else { self.ftl.classify(part.lpn, before, written) };
         self.write_through(part, write.version);
         self.start_on_write(write, part.lpn, before, Origin::Host(part));
     }

@@ -403,7 +403,8 @@ impl Device {
     fn note_unwritten(&mut self, id: TransactionId) {
         if !self.writes_back() {
             let Transaction { first, end, .. } = self.transactions[id];
-            self.ftl.counters.units_unwritten += 1;
+            self.ftl.counters.units_unwritten += u64::from(first < end);
+            self.ftl.counters.units_rewritten -= u64::from(first == end && self.ftl.shape().units_per_logical_page > 1);
             self.ftl.counters.bytes_unwritten += u64::from(end - first) * SECTOR;
         }
     }

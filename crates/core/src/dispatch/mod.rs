@@ -5,7 +5,6 @@
 
 mod binder;
 mod filling;
-mod gauge;
 mod join;
 mod merging;
 mod next;
@@ -21,7 +20,7 @@ mod waiting;
 
 use crate::config::{DeviceConfig, GcPace};
 use crate::ftl::allocation::Allocation;
-use crate::metrics::series::QueueSample;
+use crate::nand::gauge::{Gauge, QueueSample};
 use crate::nand::array::Array;
 use crate::scheduler::Scheduler;
 use crate::sim::id::{ExecUnitId, LunId, PlaneId, TransactionId};
@@ -30,7 +29,6 @@ use crate::sim::time::Time;
 use crate::work::{Class, Fifo, Tasks, Transactions};
 pub(crate) use binder::{Address, Binder, Parts, Target, View};
 pub(crate) use filling::{Filling, Staged};
-use gauge::Gauge;
 pub(crate) use join::reads_a_page;
 use merging::Merging;
 pub(crate) use next::first_for;

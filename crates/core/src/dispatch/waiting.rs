@@ -2,7 +2,7 @@
 
 use std::hint::select_unpredictable;
 
-use super::gauge::Gauge;
+use crate::nand::gauge::Gauge;
 use crate::scheduler::RANKS;
 use crate::sim::id::{LunId, PlaneId, TransactionId};
 use crate::work::fifo::{Fifo, Links, Ordered};

@@ -101,6 +101,10 @@ pub struct Shape {
     pub unit_sectors: Divider,
     /// Mapping units of a page.
     pub units_per_page: Divider,
+    /// Number of consecutive units that go to the same plane or pool.
+    pub units_per_stripe: Divider,
+    /// Number of units that host writes change together; 1 without logical pages.
+    pub units_per_logical_page: u32,
     /// Pages of a mapping unit.
     pub pages_per_unit: u32,
     /// Mapping units that one program command fills.
@@ -140,6 +144,8 @@ impl Shape {
             sectors_per_unit: device.sectors_per_unit(),
             unit_sectors: Divider::new(device.sectors_per_unit()),
             units_per_page: Divider::new(device.units_per_page()),
+            units_per_stripe: Divider::new(device.units_per_stripe()),
+            units_per_logical_page: device.units_per_logical_page(),
             pages_per_unit: device.pages_per_unit(),
             units_per_program: device.units_per_program(),
             program_units: Divider::new(device.units_per_program()),
@@ -260,13 +266,13 @@ impl Ftl {
         }
     }
 
-    /// Returns the plane that is fixed for `lpn`, if there is one. Units of one flash page share a plane.
+    /// Returns the plane that is fixed for `lpn`, if there is one. Units of one stripe share a plane.
     #[inline]
     pub fn home(&self, lpn: Lpn) -> Option<PlaneId> {
         if self.shape.hooks.places {
             return self.scheme().home(self, lpn);
         }
-        self.allocation.home(self.shape.units_per_page.divide(lpn.0))
+        self.allocation.home(self.shape.units_per_stripe.divide(lpn.0))
     }
 
     /// Returns the plane of a translation page: its number modulo the number of planes, in the order of the allocation.
@@ -278,7 +284,7 @@ impl Ftl {
     /// pool.
     #[inline]
     pub fn pool(&self, lpn: Lpn) -> u32 {
-        self.allocation.pool(self.shape.units_per_page.divide(lpn.0))
+        self.allocation.pool(self.shape.units_per_stripe.divide(lpn.0))
     }
 
     /// Chooses the plane of a write of `pool` among `candidates`, a set of positions in the scheme's order.
@@ -425,6 +431,18 @@ impl Ftl {
         self.place_now(lpn, old, Some((first, end, version)), class);
     }
 
+    /// Writes a unit again with the data that it holds, because a request writes other units of its logical page. Does
+    /// nothing if the unit holds no data.
+    pub fn rewrite(&mut self, lpn: Lpn) {
+        let old = self.map.get(lpn);
+        if old == Location::Unmapped {
+            return;
+        }
+        self.note_read(ReadCause::Rmw, self.shape.pages_per_unit);
+        let class = self.class_of(lpn.0);
+        self.place_now(lpn, old, Some((0, 0, 0)), class);
+    }
+
     /// Classifies a unit that a request writes, and that is at `old`. Returns its class.
     #[inline]
     pub fn classify(&mut self, lpn: Lpn, old: Location, request: Written) -> u8 {
@@ -536,7 +554,9 @@ impl Ftl {
     #[inline]
     pub fn written_now(&mut self, lpn: Lpn, old: Location, ppn: Ppn, contents: Option<(u32, u32, u32)>) {
         self.blocks.clock += 1;
-        self.counters.host_units += 1;
+        let rewrites = contents.is_some_and(|(first, end, _)| first == end);
+        self.counters.host_units += u64::from(!rewrites);
+        self.counters.units_rewritten += u64::from(rewrites);
         let old = if old == Location::Unmapped { old } else { self.map.get(lpn) };
         if let Some(media) = &mut self.media {
             let from = if let Location::Flash(ppn) = old { Some(ppn) } else { None };

@@ -3,7 +3,7 @@
 use crate::config::DeviceConfig;
 use crate::sim::id::{Lpn, RequestId};
 use crate::sim::memory::Divider;
-use crate::sim::request::{Request, Status};
+use crate::sim::request::{Operation, Request, Status};
 use crate::sim::slab::Slab;
 use crate::sim::time::Time;
 
@@ -50,7 +50,8 @@ impl Pending {
 /// Outstanding requests, indexed by their id.
 pub type Requests = Slab<RequestId, Pending>;
 
-/// Part of a request that lies in one mapping unit.
+/// Part of a request that lies in one mapping unit. A write also has an empty part for each unit that it rewrites
+/// because the unit belongs to the same logical page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part {
     /// Mapping unit.
@@ -68,6 +69,10 @@ pub struct Part {
 pub struct Units {
     unit_sectors: Divider,
     units_per_page: Divider,
+    /// Number of units in a logical page; 1 without logical pages.
+    together: u32,
+    /// Number of units that the host sees.
+    total: u32,
 }
 
 impl Units {
@@ -76,6 +81,8 @@ impl Units {
         Units {
             unit_sectors: Divider::new(config.sectors_per_unit()),
             units_per_page: Divider::new(config.units_per_page()),
+            together: config.units_per_logical_page(),
+            total: config.logical_units() as u32,
         }
     }
 
@@ -85,9 +92,26 @@ impl Units {
         Lpn(self.unit_sectors.divide_long(lba) as u32)
     }
 
-    /// Returns the number of mapping units that a request covers.
+    /// Returns `true` if a request changes whole logical pages.
+    #[inline(always)]
+    fn extends(&self, request: &Request) -> bool {
+        self.together > 1 && request.operation == Operation::Write
+    }
+
+    /// Returns the first unit of a request, and the number of its units. Includes the units that it rewrites.
+    #[inline(never)]
+    fn span(&self, request: &Request) -> (u32, u32) {
+        let last = self.at(request.lba + u64::from(request.sectors) - 1).0;
+        let first = self.at(request.lba).0 / self.together * self.together;
+        (first, ((last / self.together + 1) * self.together).min(self.total) - first)
+    }
+
+    /// Returns the number of mapping units that a request covers, with those that it rewrites.
     #[inline]
     pub fn count(&self, request: &Request) -> u32 {
+        if self.extends(request) {
+            return self.span(request).1;
+        }
         let last = request.lba + u64::from(request.sectors) - 1;
         (self.unit_sectors.divide_long(last) - self.unit_sectors.divide_long(request.lba) + 1) as u32
     }
@@ -95,6 +119,20 @@ impl Units {
     /// Returns the part of a request in its mapping unit number `index`.
     #[inline]
     pub fn part(&self, request: &Request, index: u32) -> Part {
+        if self.extends(request) {
+            let (own, unit) = (self.at(request.lba).0, self.span(request).0 + index);
+            let last = self.at(request.lba + u64::from(request.sectors) - 1).0;
+            if !(own..=last).contains(&unit) {
+                return Part { lpn: Lpn(unit), first: 0, end: 0, offset: 0 };
+            }
+            return self.own_part(request, unit - own);
+        }
+        self.own_part(request, index)
+    }
+
+    /// Returns the part of a request in number `index` of the mapping units that it covers.
+    #[inline(always)]
+    fn own_part(&self, request: &Request, index: u32) -> Part {
         let unit = self.unit_sectors.divide_long(request.lba) + u64::from(index);
         let start = unit * u64::from(self.unit_sectors.divisor());
         let first = request.lba.max(start);
@@ -117,7 +155,8 @@ impl Units {
 
     /// Returns the index of a request's first unit after the flash page of its unit `index`.
     pub fn end_of_page(&self, request: &Request, index: u32) -> u32 {
-        let (first, per_page) = (self.at(request.lba).0, self.units_per_page.divisor());
+        let first = if self.extends(request) { self.span(request).0 } else { self.at(request.lba).0 };
+        let per_page = self.units_per_page.divisor();
         ((first + index) / per_page * per_page + per_page - first).min(self.count(request))
     }
 }

@@ -306,6 +306,9 @@ pub struct Counters {
     pub bytes_unwritten: u64,
     /// Number of cold blocks whose data wear leveling has moved into worn blocks.
     pub migrations: u64,
+    /// Number of mapping units that writes did not touch and that were written again, because of their logical page.
+    /// Not in saved states.
+    pub units_rewritten: u64,
     /// Counters of a map that is in flash.
     pub map: MapCounters,
     /// Counters of faults.
@@ -316,15 +319,18 @@ impl Counters {
     /// Returns the counts since `earlier`.
     pub fn since(&self, earlier: &Counters) -> Counters {
         let faults = self.faults.with(&earlier.faults, |now, before| now - before);
-        Counters { faults, ..self.with(earlier, |now, before| now - before) }
+        let units_rewritten = self.units_rewritten - earlier.units_rewritten;
+        Counters { faults, units_rewritten, ..self.with(earlier, |now, before| now - before) }
     }
 
     /// Returns the sums of both counts.
     pub fn plus(&self, other: &Counters) -> Counters {
-        Counters { faults: self.faults.with(&other.faults, |a, b| a + b), ..self.with(other, |a, b| a + b) }
+        let faults = self.faults.with(&other.faults, |a, b| a + b);
+        let units_rewritten = self.units_rewritten + other.units_rewritten;
+        Counters { faults, units_rewritten, ..self.with(other, |a, b| a + b) }
     }
 
-    /// Combines each counter with that of `other`, except those of faults.
+    /// Combines each counter with that of `other`, except those of faults and of rewritten units.
     fn with(&self, other: &Counters, together: impl Fn(u64, u64) -> u64) -> Counters {
         macro_rules! together {
             ($($field:ident),+) => {
@@ -337,6 +343,7 @@ impl Counters {
                     merges: std::array::from_fn(|i| together(self.merges[i], other.merges[i])),
                     map: self.map.with(&other.map, &together),
                     faults: FaultCounts::default(),
+                    units_rewritten: 0,
                     $($field: together(self.$field, other.$field)),+
                 }
             };

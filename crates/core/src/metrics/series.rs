@@ -10,32 +10,10 @@ use std::collections::BinaryHeap;
 use super::attribution::{Breakdown, Part};
 use super::collections::PackageCollections;
 use super::counters::{BufferCounts, ClassCounts, Counters};
+use crate::nand::gauge::QueueSample;
 use crate::nand::parallel::Parallel;
 use crate::sim::request::{Completion, Operation, Status};
 use crate::sim::time::Time;
-
-/// Queue of a gang: the operations that wait for its LUNs. With dynamic allocation, a write waits from the time at which
-/// it is assigned to a LUN.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct QueueSample {
-    /// Number of operations that were queued so far.
-    pub operations: u64,
-    /// Number of waiting operations, integrated over time, in operations times picoseconds.
-    pub area: u128,
-    /// Maximum number of waiting operations since the start of the measured part.
-    pub longest: u32,
-}
-
-impl QueueSample {
-    /// Returns the queue since `earlier`.
-    pub fn since(self, earlier: &QueueSample) -> QueueSample {
-        QueueSample {
-            operations: self.operations - earlier.operations,
-            area: self.area - earlier.area,
-            longest: self.longest,
-        }
-    }
-}
 
 /// State of a device at an instant. Counters and times start when the device is created or when the measured part
 /// starts, so only differences are meaningful.

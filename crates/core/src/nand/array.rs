@@ -331,8 +331,8 @@ impl Array {
         self.units_per_lun.divisor()
     }
 
-    /// Returns the channel of a LUN, or the first one of an asynchronous gang. If a LUN has several channels, all of them
-    /// are free when it takes a command.
+    /// Returns the channel of a LUN, or the first one of an asynchronous gang. If a LUN has several channels, all of
+    /// them are free when it takes a command.
     #[inline]
     pub fn channel_of(&self, lun: LunId) -> ChannelId {
         ChannelId(self.luns_per_channel.divide(lun.0) * self.channels_per_lun)

@@ -288,6 +288,12 @@ impl Device {
             sector = start + u64::from(stop);
             unit += 1;
         }
+        let together = ftl.shape().units_per_logical_page;
+        if together > 1 && request.operation == Operation::Write {
+            let (first, units) = (divider.divide_long(request.lba) as u32, ftl.host_units);
+            let after = unit..(unit.div_ceil(together) * together).min(units);
+            (first / together * together..first).chain(after).for_each(|other| ftl.rewrite(Lpn(other)));
+        }
         Some(contents)
     }
 }

@@ -8,7 +8,8 @@ fn point_to_the_place_in_the_file() {
     assert_eq!(
         error(from_toml(text, "mine.toml", &[])),
         "mine.toml:4:1: unknown key `geometry.chanels`, did you mean `channels`? `geometry` has channels, chips, \
-             chips_per_package, dies, planes, blocks, pages, block_size, page_size, spare_size, mapping_unit, pages_per_program\n\
+             chips_per_package, dies, planes, blocks, pages, block_size, page_size, spare_size, mapping_unit, \
+             logical_page, pages_per_program\n\
              4 | chanels = 4\n  | ^^^^^^^"
     );
     assert_eq!(

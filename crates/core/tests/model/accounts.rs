@@ -138,7 +138,7 @@ fn check_programs(device: &Device) -> Result<(), String> {
     }
     // Units of the buffer are programmed each time they are written back.
     let buffer = device.buffer().map_or_else(Default::default, |buffer| buffer.counts);
-    let written = counters.host_units - buffer.writes_back + buffer.written_back;
+    let written = counters.host_units + counters.units_rewritten - buffer.writes_back + buffer.written_back;
     let bits = if config.map_cells().is_native() { 1 } else { config.nand.cell.bits() };
     let map_program = config.units_per_page() * (config.geometry.pages_per_program / bits).max(1);
     let of_map = counters.map.programs.iter().sum::<u64>() * u64::from(map_program);

@@ -191,7 +191,11 @@ impl Case {
         let scheme = [Scheme::Page, Scheme::Page, Scheme::Dftl, Scheme::Block][(seed % 4) as usize];
         let fails = seed.is_multiple_of(5) && !matches!(scheme, Scheme::Block);
         let more: &[More] = if fails { &[gang, faults] } else { &[gang] };
-        Case::draw(seed, seed.is_multiple_of(7), scheme, more)
+        let mut case = Case::draw(seed, seed.is_multiple_of(7), scheme, more);
+        if case.overrides.iter().any(|text| text.starts_with("geometry.logical_page=")) {
+            case.overrides.retain(|text| !text.starts_with("buffer."));
+        }
+        case
     }
 
     /// A device with its map in flash that soon becomes read-only, because 3 to 25 % of its programs fail.
@@ -356,13 +360,21 @@ fn gang(rng: &mut Rng, overrides: &mut Vec<String>) {
         options.push("nand.concurrency=chip".to_owned());
         options.push(format!("geometry.chips_per_package={}", value("geometry.chips")));
     }
-    let is_dynamic = !overrides.iter().any(|text| text == "mapping.scheme=block");
-    if matches!(mode, "serial" | "asynchronous") && is_dynamic && value("allocation").contains("scope") {
+    let is_page_map = !overrides.iter().any(|text| text == "mapping.scheme=block");
+    if matches!(mode, "serial" | "asynchronous") && is_page_map && value("allocation").contains("scope") {
         options.push("allocation.dynamic.scope=device".to_owned());
     }
+    let kib = |name| -> u64 { value(name).trim_end_matches("KiB").parse().expect("all are in KiB") };
+    let joined = if mode == "synchronous" { width } else { 1 };
+    let (page, unit) = (kib("geometry.page_size") * joined, kib("geometry.mapping_unit") * joined);
     if mode == "synchronous" {
-        let unit: u64 = value("geometry.mapping_unit").trim_end_matches("KiB").parse().expect("all are in KiB");
-        options.push(format!("capacity.logical={}KiB", unit * width));
+        options.push(format!("capacity.logical={unit}KiB"));
+    }
+    if is_page_map && one_in(rng, 3) {
+        options.push(format!("geometry.logical_page={}KiB", unit * between(rng, 2, 5)));
+    }
+    if is_page_map && value("allocation").contains("static") && one_in(rng, 3) {
+        options.push(format!("allocation.static.stripe={}KiB", page.max(unit) * between(rng, 2, 3)));
     }
     let all = [&overrides[..], &options].concat();
     let basic: Vec<String> = all.iter().filter(|text| !text.starts_with("nand.advanced.")).cloned().collect();

@@ -39,6 +39,31 @@ impl Case {
         (0..100).map(|_| Case::draw(seed, rng)).find(accepted).expect("most are accepted")
     }
 
+    /// Draws a device with logical pages or a gang, or both.
+    pub fn grouped(seed: u64) -> Case {
+        let mut case = Case::new(seed);
+        let rng = &mut Rng::new(seed, "power/grouped");
+        let all = |case: &Case, more: &[String]| [&case.overrides[..], more].concat();
+        let accepted = |overrides: &[String]| from_toml(BASE, "test.toml", overrides).is_ok();
+        case.overrides.retain(|text| !text.starts_with("buffer."));
+        let unit = device_config(&case.overrides).unit_bytes();
+        let page = all(&case, &[format!("geometry.logical_page={}B", unit * (2 + rng.below(4)))]);
+        if !one_in(rng, 3) && accepted(&page) {
+            case.overrides = page;
+        }
+        let mode = ["serial", "interleaved", "asynchronous"][rng.below(3) as usize];
+        let gang = [
+            "geometry.channels=2".to_owned(),
+            format!("gang={{ width = 2, mode = \"{mode}\" }}"),
+            "nand.concurrency=chip".to_owned(),
+            format!("geometry.chips_per_package={}", device_config(&case.overrides).geometry.chips),
+        ];
+        if one_in(rng, 2) && accepted(&all(&case, &gang)) {
+            case.overrides = all(&case, &gang);
+        }
+        case
+    }
+
     fn draw(seed: u64, rng: &mut Rng) -> Case {
         let (page, unit, per_program) =
             [(4, 4, 1), (8, 4, 1), (16, 4, 1), (4, 4, 3), (4, 8, 1), (2, 2, 1)][rng.below(6) as usize];

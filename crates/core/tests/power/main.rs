@@ -78,6 +78,12 @@ fn what_was_trimmed_with_fua_outlives_every_power_cut() {
     cut_for(wanted() / 5, case_of, None);
 }
 
+/// Writes of logical pages write again what they do not cover, and gangs start operations in rounds.
+#[test]
+fn logical_pages_and_gangs_outlive_power_cuts() {
+    cut_for(wanted() / 5, Case::grouped, None);
+}
+
 /// A scheduler may start operations in any order, also if blocks fail.
 #[test]
 fn any_order_of_operations_outlives_power_cuts() {

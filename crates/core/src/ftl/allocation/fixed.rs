@@ -2,6 +2,7 @@
 
 use super::{AllocationPolicy, LevelOrder, Order, PlaneSet};
 use crate::config::DeviceConfig;
+use crate::config::units::Bytes;
 use crate::policy::Policy;
 use crate::sim::id::PlaneId;
 
@@ -11,6 +12,11 @@ use crate::sim::id::PlaneId;
 pub struct StaticConfig {
     /// The order of the levels; consecutive pages differ in the first one first.
     pub order: LevelOrder,
+    /// Size of a stripe: consecutive bytes of the host that go to the same plane. Whole flash pages and mapping units.
+    /// Default: the larger of both, so that consecutive pages go to different planes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Bytes")]
+    pub stripe: Option<Bytes>,
 }
 
 /// Assigns each logical page a plane by its number (Hu et al. 2013, Section 4.2).

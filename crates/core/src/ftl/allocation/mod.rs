@@ -4,6 +4,7 @@ pub mod external;
 mod order;
 
 pub use dynamic::{DynamicConfig, Scope, Tie};
+pub use fixed::StaticConfig;
 pub use order::{Level, LevelOrder, Order};
 
 use crate::external::Fault;
@@ -14,7 +15,7 @@ use crate::state::{Reader, StateError, Writer};
 /// Chooses the plane of a host write.
 pub trait AllocationPolicy {
     /// Returns the plane of a stripe of the host's address space, or `None` if any plane will do. A stripe is as many
-    /// units as a flash page holds.
+    /// units as a flash page holds, or those of `allocation.static.stripe`.
     fn home(&self, stripe: u32) -> Option<PlaneId>;
 
     /// Returns the number of pools. A write without a fixed plane waits in one pool, and goes to a plane of this pool.

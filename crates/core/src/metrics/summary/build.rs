@@ -72,6 +72,7 @@ impl Summary {
                 covered: counters.updates_covered,
                 uncovered: counters.updates_uncovered,
                 first: counters.updates_first,
+                rewritten: counters.units_rewritten,
             },
             buffer: BufferUse::new(measurement),
             firmware: FirmwareUse::new(measurement),

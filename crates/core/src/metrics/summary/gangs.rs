@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Measurement;
-use crate::metrics::series::QueueSample;
+use crate::nand::gauge::QueueSample;
 use crate::sim::time::Time;
 
 /// Gang of packages (`config.gang`), in the order of its channels.
@@ -17,8 +17,8 @@ pub struct GangUse {
     pub queue_length: Option<f64>,
     /// Maximum number of operations that waited for the gang.
     pub longest_queue: u32,
-    /// Share of time for which the buses of the gang transferred commands or data, on average over the buses; null as for
-    /// `queue_length`.
+    /// Share of time for which the buses of the gang transferred commands or data, on average over the buses; null as
+    /// for `queue_length`.
     pub bus: Option<f64>,
     /// Share of time for which cells worked, on average over the dies of the gang; null as for `queue_length`.
     pub cell: Option<f64>,

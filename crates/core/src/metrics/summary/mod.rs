@@ -654,6 +654,10 @@ pub struct Updates {
     pub uncovered: u64,
     /// First writes: the unit held no data.
     pub first: u64,
+    /// Units that no write touched, and that were written again because of their logical page
+    /// (`config.geometry.logical_page`). They are not in the sum.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub rewritten: u64,
 }
 
 /// Cost of simulating the workload, without preconditioning.
@@ -714,7 +718,7 @@ impl Summary {
         let journal = units(self.flash.programs_by_cause.journal as f64) / written;
         let checkpoint = units(self.flash.programs_by_cause.checkpoint as f64) / written;
         let host_and_rest = (total - gc - summaries - map - journal - checkpoint).max(0.0);
-        let host = host_and_rest.min(1.0);
+        let host = host_and_rest.min(1.0 + updates.rewritten as f64 / written);
         let unfilled = host_and_rest - host;
         Some(causes([host, gc, summaries, unfilled, map, journal, checkpoint]))
     }

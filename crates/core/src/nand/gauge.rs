@@ -1,11 +1,33 @@
 //! Lengths of the queues of gangs over time. Only devices with a table `gang` measure them.
 
 use crate::config::DeviceConfig;
-use crate::metrics::series::QueueSample;
 use crate::sim::id::LunId;
 use crate::sim::time::Time;
 
-/// Queue of a gang: the operations that wait for its LUNs.
+/// Queue of a gang: the operations that wait for its LUNs. With dynamic allocation, a write waits from the time at
+/// which it is assigned to a LUN.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct QueueSample {
+    /// Number of operations that were queued so far.
+    pub operations: u64,
+    /// Number of waiting operations, integrated over time, in operations times picoseconds.
+    pub area: u128,
+    /// Maximum number of waiting operations since the start of the measured part.
+    pub longest: u32,
+}
+
+impl QueueSample {
+    /// Returns the queue since `earlier`.
+    pub fn since(self, earlier: &QueueSample) -> QueueSample {
+        QueueSample {
+            operations: self.operations - earlier.operations,
+            area: self.area - earlier.area,
+            longest: self.longest,
+        }
+    }
+}
+
+/// Queue that is being measured.
 #[derive(Clone, Copy, Debug, Default)]
 struct Queue {
     length: u32,
@@ -24,7 +46,7 @@ impl Queue {
 
 /// Queues of all gangs.
 #[derive(Clone, Debug)]
-pub(super) struct Gauge {
+pub struct Gauge {
     now: Time,
     luns_per_gang: u32,
     queues: Vec<Queue>,
@@ -32,7 +54,7 @@ pub(super) struct Gauge {
 
 impl Gauge {
     /// Creates empty queues. Returns `None` for a device without gangs.
-    pub(super) fn new(config: &DeviceConfig, luns: u32) -> Option<Gauge> {
+    pub fn new(config: &DeviceConfig, luns: u32) -> Option<Gauge> {
         let gangs = config.gangs();
         (gangs > 0).then(|| Gauge {
             now: Time::ZERO,
@@ -42,7 +64,7 @@ impl Gauge {
     }
 
     /// Sets the time of the changes that follow.
-    pub(super) fn set_now(&mut self, now: Time) {
+    pub fn set_now(&mut self, now: Time) {
         self.now = now;
     }
 
@@ -53,7 +75,7 @@ impl Gauge {
     }
 
     /// Records that `count` operations start to wait for a LUN.
-    pub(super) fn add(&mut self, lun: LunId, count: u32) {
+    pub fn add(&mut self, lun: LunId, count: u32) {
         let queue = self.change(lun);
         queue.length += count;
         queue.operations += u64::from(count);
@@ -61,17 +83,17 @@ impl Gauge {
     }
 
     /// Records that an operation no longer waits for a LUN.
-    pub(super) fn remove(&mut self, lun: LunId) {
+    pub fn remove(&mut self, lun: LunId) {
         self.change(lun).length -= 1;
     }
 
     /// Starts to search for the longest queues again.
-    pub(super) fn reset(&mut self) {
+    pub fn reset(&mut self) {
         self.queues.iter_mut().for_each(|queue| queue.longest = queue.length);
     }
 
     /// Samples the queues at `at`, which is not before the last change.
-    pub(super) fn sample(&self, at: Time, into: &mut Vec<QueueSample>) {
+    pub fn sample(&self, at: Time, into: &mut Vec<QueueSample>) {
         into.extend(self.queues.iter().map(|queue| QueueSample {
             operations: queue.operations,
             area: queue.area_at(at),

@@ -1,0 +1,184 @@
+//! Logical pages over several packages, and stripes: times computed by hand, to the picosecond.
+//!
+//! Times of the device: page read 25 us, program 200 us. A page of 4096 B takes 102.4 us on the channel at 25 ns per
+//! byte. Four packages have a channel each.
+
+mod common;
+
+use common::{Load, drain, fill, submit, units};
+use floatgate_core::device::Device;
+use floatgate_core::metrics::counters::ReadCause;
+use floatgate_core::sim::request::{Operation, Request};
+use floatgate_core::sim::rng::Rng;
+use floatgate_core::sim::time::Time;
+
+const US: u64 = 1_000_000;
+const DATA: u64 = 102_400_000;
+/// Unloaded times of a program and of a read.
+const WRITTEN: u64 = DATA + 200 * US;
+const FETCHED: u64 = 25 * US + DATA;
+
+fn packages(overrides: &[&str]) -> Device {
+    common::device(&[&["geometry.channels=4", "geometry.chips=1"], overrides].concat())
+}
+
+/// Returns the duration of a request for whole units.
+fn takes(device: &mut Device, operation: Operation, first: u64, count: u32) -> u64 {
+    let (start, request) = (device.now(), units(device, operation, first, count));
+    submit(device, start, request);
+    (drain(device)[0].finish - start).0
+}
+
+/// Returns the pages read for partial writes, and all mapping units programmed for the host.
+fn work(device: &Device) -> (u64, u64) {
+    let counters = &device.ftl().counters;
+    (counters.pages_read[ReadCause::Rmw as usize], counters.units_programmed)
+}
+
+fn work_of(device: &mut Device, first: u64, count: u32) -> (u64, u64, u64) {
+    let before = work(device);
+    let time = takes(device, Operation::Write, first, count);
+    let after = work(device);
+    (time, after.0 - before.0, after.1 - before.1)
+}
+
+#[test]
+fn a_write_rewrites_the_rest_of_its_logical_page() {
+    let mut device = packages(&["geometry.logical_page=16KiB"]);
+    fill(&mut device, 64);
+    // One of four units: the others are read and programmed, each in its own package at the same time.
+    assert_eq!(work_of(&mut device, 5, 1), (FETCHED + WRITTEN, 3, 4));
+    // All four units of a logical page, and those of two logical pages in part.
+    assert_eq!(work_of(&mut device, 8, 4), (WRITTEN, 0, 4));
+    let (_, read, programmed) = work_of(&mut device, 3, 2);
+    assert_eq!((read, programmed), (6, 8));
+    // A part of a unit: the unit itself is read too.
+    let start = device.now();
+    submit(&mut device, start, Request::new(Time::ZERO, Operation::Write, 0, 4));
+    drain(&mut device);
+    assert_eq!(work(&device).0, 3 + 6 + 4);
+    // Reads transfer only what was requested.
+    assert_eq!(takes(&mut device, Operation::Read, 5, 1), FETCHED);
+    assert_eq!(device.ftl().counters.host_units, 64 + 1 + 4 + 2 + 1, "units that the host did not write do not count");
+}
+
+#[test]
+fn units_without_data_are_not_rewritten() {
+    let mut device = packages(&["geometry.logical_page=16KiB"]);
+    assert_eq!(work_of(&mut device, 5, 1), (WRITTEN, 0, 1));
+    assert_eq!(work_of(&mut device, 6, 1), (FETCHED + WRITTEN, 1, 2));
+}
+
+#[test]
+fn the_last_logical_page_may_be_smaller() {
+    let mut device = packages(&["geometry.logical_page=32KiB", "capacity.logical=4108KiB"]);
+    let units = device.config().logical_units();
+    assert_eq!(units % 8, 3);
+    fill(&mut device, units as u32);
+    assert_eq!(work_of(&mut device, units - 1, 1), (FETCHED + WRITTEN, 2, 3));
+}
+
+#[test]
+fn writes_without_time_rewrite_logical_pages_too() {
+    let set = ["geometry.logical_page=16KiB", "geometry.blocks=16", "gc.soft_threshold=2", "capacity.spare=0.5"];
+    let (mut timed, mut functional) = (packages(&set), packages(&set));
+    let (count, mut rng) = (timed.config().logical_units(), Rng::new(1, "logical"));
+    for device in [&mut timed, &mut functional] {
+        fill(device, count as u32);
+    }
+    let requests: Vec<_> = (0..500).map(|_| units(&timed, Operation::Write, rng.below(count - 1), 2)).collect();
+    let mut next = requests.clone().into_iter();
+    Load::closed(1, 500, move || next.next().expect("500 requests")).run(&mut timed);
+    for request in &requests {
+        functional.serve_now(request).expect("it is on the device");
+    }
+    assert_eq!(work(&timed).0, work(&functional).0);
+    assert_eq!(timed.ftl().counters.host_units, functional.ftl().counters.host_units);
+}
+
+#[test]
+fn a_stripe_keeps_consecutive_units_in_one_package() {
+    let (mut fine, mut coarse) = (packages(&[]), packages(&["allocation.static.stripe=8KiB"]));
+    for device in [&mut fine, &mut coarse] {
+        fill(device, 64);
+    }
+    // 8 KiB are read in two packages at the same time, or in one after the other.
+    assert_eq!(takes(&mut fine, Operation::Read, 2, 2), FETCHED);
+    assert_eq!(takes(&mut coarse, Operation::Read, 2, 2), 2 * FETCHED);
+    assert_eq!(takes(&mut coarse, Operation::Read, 1, 2), FETCHED);
+    let home = |unit| coarse.ftl().home(floatgate_core::sim::id::Lpn(unit)).map(|plane| plane.0);
+    assert_eq!([0, 1, 2, 7, 8].map(home), [0, 0, 1, 3, 0].map(Some));
+}
+
+#[test]
+fn impossible_sizes_are_refused_with_a_value_that_works() {
+    let refused = |overrides: &[&str]| {
+        let overrides: Vec<String> = overrides.iter().map(|text| (*text).to_owned()).collect();
+        floatgate_core::config::from_toml(common::BASE, "test.toml", &overrides).unwrap_err().to_string()
+    };
+    let text = refused(&["geometry.logical_page=10KiB"]);
+    assert!(text.contains("must be whole mapping units of 4KiB, up to 16 MiB; use 8KiB"), "{text}");
+    let text = refused(&["geometry.logical_page=16KiB", "buffer.capacity=1MiB"]);
+    assert!(text.contains("set buffer.capacity to 0B"), "{text}");
+    let text = refused(&["geometry.logical_page=16KiB", "mapping.scheme=block"]);
+    assert!(text.contains("set mapping.scheme to page"), "{text}");
+    let text = refused(&["allocation.static.stripe=6KiB"]);
+    assert!(text.contains("must be whole flash pages and mapping units, up to 16 MiB; use 4KiB"), "{text}");
+}
+
+/// Mean latency of random requests of 8 KiB with Poisson arrivals of batches, 300 requests per second, one third of them
+/// writes of `sectors`, on a device with mapping units of `unit`.
+fn mean_latency(unit: &str, sectors: u32, batch: u64) -> f64 {
+    let unit = format!("geometry.mapping_unit={unit}");
+    let base = [
+        "geometry.channels=8",
+        "geometry.chips=1",
+        "geometry.spare_size=128B",
+        "bus.transfer_spare=true",
+        "geometry.blocks=128",
+        "capacity.spare=0.5",
+        &unit,
+    ];
+    let mut device = common::device(&base);
+    let (units, pages) = (device.config().logical_units(), device.config().logical_bytes() / 512);
+    fill(&mut device, units as u32);
+    let (mut rng, mut at, mut count) = (Rng::new(1, "tpc-c"), Time::ZERO, 0);
+    let next = move || {
+        if count % batch == 0 {
+            at += Time((rng.exponential(batch as f64 / 300.0) * 1e12) as u64);
+        }
+        count += 1;
+        let (operation, sectors) = match rng.below(3) {
+            0 => (Operation::Write, sectors),
+            _ => (Operation::Read, 16),
+        };
+        let place = rng.below(pages / u64::from(sectors)) * u64::from(sectors);
+        Request { arrival: at, ..Request::new(at, operation, place, sectors) }
+    };
+    Load::open(60_000, next).run(&mut device).results.all().latency.mean_us()
+}
+
+/// Agrawal et al. 2008, Section 4.3: TPC-C has twice as many reads as writes, requests of 8 KiB, and 300 requests per
+/// second and SSD. Times are those of the paper's baseline, with 128 B of metadata.
+#[test]
+fn the_latency_of_large_logical_pages_is_that_of_a_queue() {
+    // At each of eight packages arrive 12.5 writes of `write` us and 25 reads of `read` us per second (M/G/1).
+    let queue = |write: f64, read: f64| {
+        let (load, second) = (12.5e-6 * write + 25e-6 * read, 12.5e-6 * write * write + 25e-6 * read * read);
+        (write + 2.0 * read) / 3.0 + second / 2.0 / (1.0 - load)
+    };
+    // Writes of whole blocks are one operation, and the closed form is exact.
+    let (block, read) = (64.0 * 305.6, 2.0 * 130.6);
+    common::assert_close("writes of 256 KiB", mean_latency("256KiB", 512, 1), queue(block, read), 0.02);
+    // A write of 8 KiB reads the block first. Requests that arrive in the meantime are served between its two operations,
+    // so that the reads wait less.
+    let bound = queue(block + 64.0 * 130.6, read);
+    let single = mean_latency("256KiB", 16, 1);
+    assert!((0.85..1.0).contains(&(single / bound)), "{single} of {bound}");
+    // Bursts wait longer.
+    let bursts = mean_latency("256KiB", 16, 8);
+    println!("256 KiB: single requests {single:.0} us, closed form {bound:.0} us, batches of eight {bursts:.0} us");
+    assert!(bursts > 20_000.0, "{bursts}");
+    // With pages of 4 KiB, the two pages of a request are in two packages and hardly ever wait.
+    common::assert_close("4 KiB", mean_latency("4KiB", 16, 1), (305.6 + 2.0 * 130.6) / 3.0, 0.02);
+}
