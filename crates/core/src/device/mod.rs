@@ -28,6 +28,7 @@ mod saving;
 mod scheme;
 mod size;
 mod start;
+mod throttle;
 mod timers;
 mod translate;
 mod watch;
@@ -54,6 +55,7 @@ use crate::sim::time::Time;
 use crate::work::{Defect, Tasks, Transaction, Transactions};
 pub use saving::{Head, inspect_state};
 pub use size::{Needed, needed};
+use throttle::Throttle;
 use timers::Timer;
 
 /// Deliberate bugs, which show that the tests catch them. No option enables them.
@@ -116,6 +118,9 @@ pub struct Device {
     /// Write buffer, if the device has one.
     buffer: Option<Box<Buffer>>,
     jobs: Table<PlaneId, Job>,
+    /// True if garbage collection waits until a plane is at the hard threshold. See [`Device::hold_gc`].
+    gc_is_held: bool,
+    throttle: Option<Box<Throttle>>,
     /// The journal and the checkpoint, if the device has either or was recovered.
     durability: Option<Box<Durability>>,
     /// Observers of requests and transactions, if there are any.
@@ -165,6 +170,8 @@ impl Device {
                 .map(Box::new),
             dispatch,
             jobs: Table::new(planes, Job::new(choices_take_time)),
+            gc_is_held: false,
+            throttle: Throttle::new(&config).map(Box::new),
             durability: durability.map(Box::new),
             observers: Observers::new(&config, options.attribution, options.verify).map(Box::new),
             tasks: Tasks::new(defect),

@@ -43,10 +43,12 @@ pub enum CopyCause {
     FailedBlock,
     /// Logical blocks are merged.
     Merge,
+    /// Like `Gc`, of a block that was chosen in idle time. Its units count among those of `Gc`.
+    Background,
 }
 
 impl CopyCause {
-    /// Number of causes.
+    /// Number of causes that are counted apart.
     pub const COUNT: usize = CopyCause::Merge as usize + 1;
 }
 
@@ -293,21 +295,46 @@ pub struct Counters {
     pub map: MapCounters,
     /// Counters of faults.
     pub faults: FaultCounts,
+    /// Counters of garbage collection in idle time. Saved states do not include them.
+    pub background: BackgroundCounts,
+}
+
+/// Counters of garbage collection in idle time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct BackgroundCounts {
+    /// Number of victims chosen in idle time, which [`Counters::victims`] includes.
+    pub victims: u64,
+    /// Number of units moved out of them, which [`Counters::moved`] includes.
+    pub units_moved: u64,
+}
+
+impl BackgroundCounts {
+    fn with(&self, other: &BackgroundCounts, together: impl Fn(u64, u64) -> u64) -> BackgroundCounts {
+        BackgroundCounts {
+            victims: together(self.victims, other.victims),
+            units_moved: together(self.units_moved, other.units_moved),
+        }
+    }
 }
 
 impl Counters {
     /// Returns the counts since `earlier`.
     pub fn since(&self, earlier: &Counters) -> Counters {
-        let faults = self.faults.with(&earlier.faults, |now, before| now - before);
-        Counters { faults, ..self.with(earlier, |now, before| now - before) }
+        let since = |now, before| now - before;
+        let faults = self.faults.with(&earlier.faults, since);
+        let background = self.background.with(&earlier.background, since);
+        Counters { faults, background, ..self.with(earlier, since) }
     }
 
     /// Returns the sums of both counts.
     pub fn plus(&self, other: &Counters) -> Counters {
-        Counters { faults: self.faults.with(&other.faults, |a, b| a + b), ..self.with(other, |a, b| a + b) }
+        let plus = |a, b| a + b;
+        let (faults, background) =
+            (self.faults.with(&other.faults, plus), self.background.with(&other.background, plus));
+        Counters { faults, background, ..self.with(other, plus) }
     }
 
-    /// Combines each counter with that of `other`, except those of faults.
+    /// Combines each counter with that of `other`, except those of faults and of idle time.
     fn with(&self, other: &Counters, together: impl Fn(u64, u64) -> u64) -> Counters {
         macro_rules! together {
             ($($field:ident),+) => {
@@ -320,6 +347,7 @@ impl Counters {
                     merges: std::array::from_fn(|i| together(self.merges[i], other.merges[i])),
                     map: self.map.with(&other.map, &together),
                     faults: FaultCounts::default(),
+                    background: BackgroundCounts::default(),
                     $($field: together(self.$field, other.$field)),+
                 }
             };
@@ -353,7 +381,7 @@ impl Counters {
         )
     }
 
-    /// Returns all counts except those of faults, in a fixed order.
+    /// Returns all counts except those of faults and of idle time, in a fixed order.
     pub fn values(&self) -> Vec<u64> {
         let values = RefCell::new(Vec::new());
         self.with(self, |value, _| {
