@@ -19,6 +19,7 @@ _PARTS = {
     "host_queue_us": "host queue",
     "link_us": "link",
     "firmware_us": "firmware",
+    "throttle_us": "throttle",
     "buffer_us": "buffer",
     "order_us": "order",
     "die_us": "die",
@@ -31,7 +32,7 @@ _PARTS = {
 
 #: Colors of the parts: distinguishable with color vision deficiencies (after Okabe and Ito 2008), and grays.
 _COLORS = (
-    "#999999", "#cccccc", "#f0e442", "#b3de69", "#666666",
+    "#999999", "#cccccc", "#f0e442", "#332288", "#b3de69", "#666666",
     "#e69f00", "#d55e00", "#cc79a7", "#8c6d31", "#56b4e9", "#0072b2",
 )  # fmt: skip
 

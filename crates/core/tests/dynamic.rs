@@ -268,7 +268,7 @@ fn overwritten(options: &[&str]) -> (Device, Vec<u32>, Vec<u32>) {
     let mut device = machine(&[&shape[..], options].concat());
     let logical = device.config().logical_units();
     let half = logical as u32 / 2;
-    common::fill(&mut device, logical);
+    common::fill(&mut device, logical as u32);
     let cold = |device: &Device| (half..logical as u32).map(|lpn| plane_of(device, lpn)).collect::<Vec<_>>();
     let before = cold(&device);
     let mut rng = floatgate_core::sim::rng::Rng::new(5, "writes");

@@ -177,7 +177,7 @@ fn reads_before_writes_ranks_all_classes() {
     assert_eq!(of(0), [Class::UrgentGc, Class::Summary]);
     assert_eq!(of(1), [Class::HostRead, Class::RmwRead, Class::MapRead]);
     assert_eq!(of(2), [Class::HostProgram, Class::MapProgram]);
-    assert_eq!(of(3), [Class::Gc]);
+    assert_eq!(of(3), [Class::Gc, Class::BackgroundGc]);
     // No operation of the host starts between the steps of urgent garbage collection.
     assert_eq!(host_operations_between(&gc("reads-before-writes", 3, true), Class::UrgentGc), 0);
 }

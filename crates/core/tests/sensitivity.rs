@@ -48,6 +48,7 @@ const SKEWED: &str =
 const WIDE: &str = "rw=randwrite norandommap=1 bs=32k iodepth=8 number_ios=2000";
 const WIDE_READS: &str = "rw=randread norandommap=1 bs=32k iodepth=8 number_ios=300";
 const PAUSES: &str = "rw=randwrite norandommap=1 bs=4k iodepth=1 thinktime=5ms number_ios=200";
+const BURSTS: &str = "rw=randwrite norandommap=1 bs=4k iodepth=4 thinktime=20ms thinktime_blocks=64 number_ios=4000";
 const SYNC: &str = "rw=randwrite norandommap=1 bs=4k iodepth=4 sync=1 number_ios=500";
 const BOTH: &str = "rw=write bs=32k iodepth=4 number_ios=300; rw=randwrite norandommap=1 bs=4k number_ios=2000";
 const TRIMS: &str = "rw=randtrim norandommap=1 bs=4k iodepth=4 number_ios=2000";
@@ -215,6 +216,14 @@ const CASES: &[Case] = &[
     ("gc.scope", &["allocation=dynamic"], WRITES, ALL),
     ("gc.destination", &["allocation=dynamic"], WRITES, ALL),
     ("gc.pace", &[], WRITES, &["queued", "proportional"]),
+    ("gc.background", &[], BURSTS, &["-", "{ idle = \"1ms\", until = 6 }"]),
+    ("gc.background.idle", &["gc.background.until=6"], BURSTS, &["1ms", "5ms"]),
+    ("gc.background.until", &["gc.background.idle=1ms"], BURSTS, &["5", "6"]),
+    ("gc.background.preempt", &["gc.background={ idle = \"1ms\", until = 6 }"], BURSTS, &["true", "false"]),
+    ("gc.background.gain", &["gc.background={ idle = \"1ms\", until = 6 }"], BURSTS, &["0.0", "0.75"]),
+    ("gc.throttle", &[], WRITES, &["-", "{ below = 6, delay = \"1ms\" }"]),
+    ("gc.throttle.below", &["gc.throttle.delay=1ms"], WRITES, &["5", "6"]),
+    ("gc.throttle.delay", &["gc.throttle.below=6"], WRITES, &["100us", "1ms"]),
     ("scheduler", &[], MIX, ALL),
     ("controller.write_slots", &[], WRITES, &["-", "2"]),
     ("faults.factory_bad", &[], WRITES, &["0", "1"]),

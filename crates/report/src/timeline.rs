@@ -60,9 +60,12 @@ fn cause(kind: Kind, class: Class, migrates: bool) -> &'static str {
         (Kind::Program, Class::MapProgram) => "map write",
         (Kind::Read, Class::HostRead) => "host read",
         (Kind::Read, Class::RmwRead) => "rmw read",
+        (Kind::Read, Class::BackgroundGc) => "background GC read",
         (Kind::Read, _) => "GC read",
+        (Kind::CopyBack, Class::BackgroundGc) => "background GC copy-back",
         (Kind::CopyBack, _) => "GC copy-back",
         (Kind::Program, Class::HostProgram) => "host write",
+        (Kind::Program, Class::BackgroundGc) => "background GC write",
         (Kind::Program, _) => "GC write",
     }
 }

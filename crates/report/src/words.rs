@@ -12,6 +12,7 @@ pub fn part(part: Part) -> String {
     let more = match part {
         Part::Firmware => ", and waiting for it",
         Part::Buffer => ", and waiting for space in it",
+        Part::Throttle => ", because few blocks are free",
         Part::Order => " of the same unit",
         Part::Die | Part::Channel => ", held by other requests",
         Part::Cell => " for it",
@@ -28,6 +29,7 @@ pub fn part_in_short(part: Part) -> &'static str {
         Part::HostQueue => "waiting for a slot in the device's queue",
         Part::Link => "the host link",
         Part::Firmware => "the controller's firmware",
+        Part::Throttle => "the throttle of writes",
         Part::Buffer => "the controller's memory",
         Part::Order => "waiting for an older write",
         Part::MapFetch => "waiting for the map",

@@ -72,6 +72,7 @@ mod tests {
             host_queue_us: of("host_queue"),
             link_us: of("link"),
             firmware_us: of("firmware"),
+            throttle_us: of("throttle"),
             buffer_us: of("buffer"),
             order_us: of("order"),
             die_us: of("die"),

@@ -579,6 +579,9 @@ impl Check<'_> {
             } else if gc.pace == GcPace::Proportional {
                 "with gc.pace = \"proportional\", the free space of each plane follows its own writes; set gc.pace to \
                  \"queued\", or this to \"plane\""
+            } else if gc.background.is_some() {
+                "with gc.background, the free blocks of each plane are collected in idle time; remove gc.background, or \
+                 set this to \"plane\""
             } else {
                 continue;
             };
@@ -597,6 +600,8 @@ impl Check<'_> {
             let what = format!("{hard} blocks, must be at most gc.soft_threshold = {soft} blocks: it is more urgent");
             self.refuse("gc.hard_threshold", device.gc.hard_threshold, &what);
         }
+        self.background();
+        self.throttle();
         let reported = |problem: &Problem| problem.path.starts_with("capacity") || problem.path.starts_with("faults");
         if self.problems.iter().any(reported) || device.reserve_ok() {
             return;
@@ -622,6 +627,46 @@ impl Check<'_> {
             device.geometry.blocks
         );
         self.refuse("gc.soft_threshold", device.gc.soft_threshold, &what);
+    }
+
+    /// Checks garbage collection in idle time.
+    fn background(&mut self) {
+        let device = self.device;
+        let Some(background) = &device.gc.background else { return };
+        if device.mapping.scheme.needs(device).whole_blocks {
+            let what = "not supported with mapping.scheme = block, whose merges free blocks; leave it out";
+            self.refuse("gc.background", "{ .. }", what);
+        }
+        self.in_range("gc.background.idle", background.idle, Duration(0)..=MAX_TIME, "no idle time is longer");
+        let why = "it is a share of the units of a block";
+        self.in_range("gc.background.gain", background.gain, 0.0..=1.0, why);
+        let (until, blocks) = (background.until.of(device.geometry.blocks), device.geometry.blocks);
+        let least = device.soft_threshold() + 2;
+        if !(least..=blocks).contains(&until) {
+            let what = format!(
+                "{until} blocks, must be from {least} (gc.soft_threshold + 2) to {blocks} (geometry.blocks): with up to \
+                 {} free blocks, garbage collection runs anyway",
+                device.soft_threshold()
+            );
+            self.refuse("gc.background.until", background.until, &what);
+        }
+    }
+
+    /// Checks the delay of host writes.
+    fn throttle(&mut self) {
+        let device = self.device;
+        let Some(throttle) = &device.gc.throttle else { return };
+        let why = "to disable it, leave gc.throttle out";
+        self.in_range("gc.throttle.delay", throttle.delay, Duration(1)..=MAX_TIME, why);
+        let (below, blocks) = (throttle.below.of(device.geometry.blocks), device.geometry.blocks);
+        let least = device.hard_threshold() + 1;
+        if !(least..=blocks).contains(&below) {
+            let what = format!(
+                "{below} blocks, must be from {least} (gc.hard_threshold + 1) to {blocks} (geometry.blocks): at the hard \
+                 threshold, the delay is longest"
+            );
+            self.refuse("gc.throttle.below", throttle.below, &what);
+        }
     }
 
     fn temperature(&mut self) {

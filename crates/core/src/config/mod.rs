@@ -449,6 +449,12 @@ pub struct Gc {
     #[serde(skip_serializing_if = "GcPace::is_default")]
     #[schemars(extend("default" = "queued"))]
     pub pace: GcPace,
+    /// Garbage collection in idle time. By default, garbage collection does not run above the soft threshold.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub background: Option<Background>,
+    /// Delay of host writes while few blocks are free. By default, writes are not delayed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub throttle: Option<Throttle>,
 }
 
 impl Default for Gc {
@@ -463,6 +469,8 @@ impl Default for Gc {
             destination: GcScope::Plane,
             frontiers: Frontiers::Separate,
             pace: GcPace::Queued,
+            background: None,
+            throttle: None,
         }
     }
 }
@@ -482,6 +490,37 @@ impl GcScope {
     fn is_default(&self) -> bool {
         *self == GcScope::default()
     }
+}
+
+/// Garbage collection in idle time.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Background {
+    /// Time without an outstanding host request after which garbage collection starts. It is counted from a completion,
+    /// so a device is never idle before its first request.
+    pub idle: Duration,
+    /// Number of free blocks in a plane below which garbage collection runs: a number, or a share of the plane's
+    /// blocks. At least two more than the soft threshold.
+    pub until: BlockCount,
+    /// True to interrupt the current victim when a host request arrives, after the page that is being moved. The victim
+    /// is continued in the next idle time, or when the plane reaches the soft threshold. False to finish the victim.
+    #[serde(default = "yes")]
+    pub preempt: bool,
+    /// Share of a block's mapping units that a victim must free, from 0 to 1. With 0, it frees one program or more.
+    #[serde(default)]
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub gain: f64,
+}
+
+/// Delay of host writes while few blocks are free.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Throttle {
+    /// Mean number of free blocks of a plane below which writes are delayed: a number, or a share of the plane's blocks.
+    /// Above the hard threshold.
+    pub below: BlockCount,
+    /// Delay of each mapping unit of a write at the hard threshold. Above it, the delay falls linearly to 0 at `below`.
+    pub delay: Duration,
 }
 
 /// Condition under which garbage collection takes priority over host writes.

@@ -35,6 +35,8 @@ const SHAPELESS: &[&str] = &[
     "controller",
     "buffer",
     "host",
+    "gc.background",
+    "gc.throttle",
 ];
 
 /// Options that affect the contents of flash. All other options that affect saved states select policies.

@@ -53,6 +53,7 @@ impl Device {
             let refused = request;
             return self.refuse(&refused);
         }
+        self.end_idle_time();
         let id = self.interface.enter(request);
         self.observe_entered(id, at);
         if !self.interface.has_link() {
@@ -373,7 +374,7 @@ impl Device {
             let part = self.interface.part_of(id, pending.admitted);
             if self.ftl.is_read_only() {
                 self.refuse_unit(id, back);
-            } else if self.has_place(&pending.request, part) {
+            } else if self.has_place(&pending.request, part) && self.passes_throttle(id) {
                 self.admit_unit(id, part, back);
             } else {
                 return false;
@@ -396,6 +397,7 @@ impl Device {
             self.land_records(id);
         }
         self.interface.unadmitted.pop_front();
+        self.mark_admission();
         self.part_done(id, self.now, TransactionId::NONE);
         true
     }

@@ -115,11 +115,11 @@ impl Device {
 
     /// Queues `units` units of a write for admission, after the firmware has processed them.
     pub(super) fn bring(&mut self, id: RequestId, units: u32) {
-        let pending = &mut self.interface.requests[id];
-        if pending.arrived == 0 {
+        if self.interface.requests[id].arrived == 0 {
             self.interface.unadmitted.push_back(id);
+            self.mark_arrival();
         }
-        pending.arrived += units;
+        self.interface.requests[id].arrived += units;
         if let Some(buffer) = &mut self.buffer {
             buffer.wait_for_room(units);
         }
@@ -391,9 +391,11 @@ impl Device {
         }
     }
 
-    /// Arms the idle timer of the buffer if the last outstanding request has completed and there are dirty data.
+    /// Arms the timers of idle time if the last outstanding request has completed: of garbage collection, and of the
+    /// buffer if there are dirty data.
     #[inline]
     pub(super) fn note_rest(&mut self) {
+        self.arm_background();
         let Some(buffer) = &self.buffer else { return };
         if let Some(idle) = buffer.idle()
             && self.outstanding() == 0

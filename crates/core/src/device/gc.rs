@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use super::Device;
+use super::timers::Timer;
 use crate::dispatch;
 use crate::ftl::gc::job::Step;
 use crate::ftl::space::{Claim, Role};
@@ -20,7 +21,12 @@ impl Device {
         } else {
             self.ftl.blocks.free_together(self.collected_by(plane)) <= self.ftl.hard()
         };
-        if is_urgent { Class::UrgentGc } else { Class::Gc }
+        if is_urgent { Class::UrgentGc } else { self.calm_class(plane) }
+    }
+
+    /// Returns the scheduling class of garbage collection in a plane where it is not urgent.
+    fn calm_class(&self, plane: PlaneId) -> Class {
+        if self.jobs[plane].is_background { Class::BackgroundGc } else { Class::Gc }
     }
 
     /// Returns the plane whose garbage the job of `plane` collects: `plane`, unless units move to other planes.
@@ -74,7 +80,7 @@ impl Device {
     fn gives_way(&self, plane: PlaneId) -> bool {
         let lun = self.array.lun_of(plane);
         self.ftl.shape().paces
-            && self.gc_class(plane) == Class::Gc
+            && self.gc_class(plane) != Class::UrgentGc
             && !(self.array.state(lun) == LunState::Idle && dispatch::first_for(self, lun).is_none())
     }
 
@@ -101,12 +107,60 @@ impl Device {
     /// Makes garbage collection wait until a plane is at the hard threshold, or ends this. An array uses it to let few
     /// members collect at the same time. The device must have processed all events up to the current time.
     pub fn hold_gc(&mut self, held: bool) {
+        self.gc_is_held = held;
         self.ftl.hold_gc(&self.config, held);
+        self.ftl.collect_below(0);
+        self.collect_all();
+        self.arm_background();
+    }
+
+    /// Continues garbage collection in all planes.
+    fn collect_all(&mut self) {
         for plane in (0..self.config.total_planes()).map(PlaneId) {
             self.collect_together(plane);
             self.clean(plane);
             self.run_tasks();
         }
+    }
+
+    /// Sets the timer of garbage collection in idle time, if no request is outstanding.
+    #[inline]
+    pub(super) fn arm_background(&mut self) {
+        if let Some(background) = &self.config.gc.background
+            && self.outstanding() == 0
+            && !self.gc_is_held
+        {
+            self.set_timer(Timer::Background, self.now.later(background.idle.time()));
+        }
+    }
+
+    /// Starts garbage collection in idle time, unless a request is outstanding.
+    pub(super) fn background_event(&mut self) {
+        if let Some(background) = &self.config.gc.background
+            && self.outstanding() == 0
+            && !self.gc_is_held
+        {
+            self.ftl.collect_below(background.until.of(self.config.geometry.blocks));
+            self.collect_all();
+        }
+    }
+
+    /// Ends idle time, because a request has arrived.
+    #[inline]
+    pub(super) fn end_idle_time(&mut self) {
+        if self.ftl.shape().until > 0 {
+            self.ftl.collect_below(0);
+        }
+    }
+
+    /// Returns `true` if the victim of a plane was chosen in idle time and waits for more of it
+    /// (`gc.background.preempt`).
+    pub(super) fn waits_for_idle_time(&self, plane: PlaneId) -> bool {
+        self.jobs[plane].can_wait(&self.ftl, plane)
+            && self.ftl.shape().until == 0
+            && self.config.gc.background.as_ref().is_some_and(|background| background.preempt)
+            && !self.has_failed(plane)
+            && !self.ftl.blocks.is_migrating(plane)
     }
 
     /// Updates the set of planes that accept host writes after a block was taken, and starts garbage collection if it
@@ -145,7 +199,10 @@ impl Device {
         let job = &self.jobs[plane];
         let is_due = match &self.ftl.pools {
             Some(pools) => pools.assigned(plane).is_some(),
-            None => self.ftl.blocks.free_blocks(plane, Role::Data) <= self.ftl.shape().soft,
+            None => {
+                let (free_blocks, shape) = (self.ftl.blocks.free_blocks(plane, Role::Data), self.ftl.shape());
+                free_blocks <= shape.soft || free_blocks < shape.until
+            }
         };
         !job.busy && (is_due || !job.is_idle() || self.has_failed(plane) || self.ftl.blocks.is_migrating(plane))
     }
@@ -163,10 +220,14 @@ impl Device {
         while !self.ftl.is_read_only() {
             let class = self.gc_class(plane);
             let victims = self.ftl.counters.victims;
-            let step = self.jobs[plane].next_step(&mut self.ftl, plane);
+            let step = match self.waits_for_idle_time(plane) {
+                true => Step::Rest,
+                false => self.jobs[plane].next_step(&mut self.ftl, plane),
+            };
             for _ in victims..self.ftl.counters.victims {
                 self.collections.start(plane, self.now);
             }
+            let class = if class == Class::UrgentGc { class } else { self.calm_class(plane) };
             // An idle job may be needed again by the tasks of this step.
             self.jobs[plane].busy = step != Step::Rest;
             if self.ftl.shape().hooks.entries {

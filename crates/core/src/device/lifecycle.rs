@@ -44,6 +44,8 @@ stages! {
     observe_entered, show_entered => entered(id: RequestId, at: Time);
     /// See [`Observers::spent_by_request`].
     observe_request, show_request => spent_by_request(id: RequestId, part: TimePart);
+    /// See [`Observers::throttled`].
+    observe_throttled, show_throttled => throttled(id: RequestId, delayed: Time);
     /// See [`Observers::spent`].
     observe_spent, show_spent => spent(id: TransactionId, part: TimePart);
     /// See [`Observers::read_began`].

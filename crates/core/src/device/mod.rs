@@ -28,6 +28,7 @@ mod saving;
 mod scheme;
 mod size;
 mod start;
+mod throttle;
 mod timers;
 mod translate;
 mod watch;
@@ -55,6 +56,7 @@ use crate::sim::time::Time;
 use crate::work::{Defect, Tasks, Transaction, Transactions};
 pub use saving::{Head, inspect_state};
 pub use size::{Needed, needed};
+use throttle::Throttle;
 use timers::Timer;
 
 /// Deliberate bugs, which show that the tests catch them. No option enables them.
@@ -119,6 +121,9 @@ pub struct Device {
     jobs: Table<PlaneId, Job>,
     /// Number and duration of collections.
     collections: Collections,
+    /// True if garbage collection waits until a plane is at the hard threshold. See [`Device::hold_gc`].
+    gc_is_held: bool,
+    throttle: Option<Box<Throttle>>,
     /// The journal and the checkpoint, if the device has either or was recovered.
     durability: Option<Box<Durability>>,
     /// Observers of requests and transactions, if there are any.
@@ -164,6 +169,8 @@ impl Device {
             dispatch,
             jobs: Table::new(planes, Job::new(choices_take_time)),
             collections: Collections::new(planes, config.planes_per_package()),
+            gc_is_held: false,
+            throttle: Throttle::new(&config).map(Box::new),
             durability: durability.map(Box::new),
             observers: Observers::new(&config, options.attribution, options.verify).map(Box::new),
             tasks: Tasks::new(defect),

@@ -49,6 +49,8 @@ impl Device {
                 Timer::Fill => self.fill_event(),
                 Timer::Memory => self.memory_event(),
                 Timer::BufferIdle => self.idle_event(),
+                Timer::Background => self.background_event(),
+                Timer::Throttle => self.throttle_event(),
                 Timer::Core(core) => self.core_event(core),
             },
         }

@@ -19,6 +19,10 @@ pub(super) enum Timer {
     Memory,
     /// Buffer: no request was outstanding for `buffer.idle`.
     BufferIdle,
+    /// Garbage collection: no request was outstanding for `gc.background.idle`.
+    Background,
+    /// Throttle: the delay of the next write ends.
+    Throttle,
     /// Core with this number: its work ends.
     Core(u32),
 }
@@ -33,6 +37,8 @@ impl Timer {
             2 => Timer::Fill,
             3 => Timer::Memory,
             4 => Timer::BufferIdle,
+            5 => Timer::Background,
+            6 => Timer::Throttle,
             core => Timer::Core(core - Timer::Core(0).number()),
         }
     }
@@ -46,17 +52,25 @@ impl Timer {
             Timer::Fill => 2,
             Timer::Memory => 3,
             Timer::BufferIdle => 4,
-            Timer::Core(core) => 5 + core,
+            Timer::Background => 5,
+            Timer::Throttle => 6,
+            Timer::Core(core) => 7 + core,
         }
     }
 
     /// Returns the number of timers that a device needs. Optional timers have the last numbers, because each timer
     /// makes the event queue larger.
     pub(super) fn count(config: &DeviceConfig) -> u32 {
-        let end = match (&config.controller.firmware, config.active_buffer()) {
-            (Some(firmware), _) => Timer::Core(firmware.cores),
-            (None, Some(_)) => Timer::Core(0),
-            (None, None) => Timer::Memory,
+        let end = if let Some(firmware) = &config.controller.firmware {
+            Timer::Core(firmware.cores)
+        } else if config.gc.throttle.is_some() {
+            Timer::Core(0)
+        } else if config.gc.background.is_some() {
+            Timer::Throttle
+        } else if config.active_buffer().is_some() {
+            Timer::Background
+        } else {
+            Timer::Memory
         };
         end.number()
     }
@@ -96,6 +110,8 @@ mod tests {
             Timer::Fill,
             Timer::Memory,
             Timer::BufferIdle,
+            Timer::Background,
+            Timer::Throttle,
             Timer::Core(0),
             Timer::Core(7),
         ];

@@ -117,6 +117,10 @@ pub struct Shape {
     pub soft: u32,
     /// Number of free blocks of a plane at or below which garbage collection takes priority.
     pub hard: u32,
+    /// Number of free blocks of a plane below which garbage collection runs in idle time; 0 while the host is not idle.
+    pub until: u32,
+    /// Number of units that a victim of idle time frees (`gc.background.gain`).
+    pub gain: u32,
     /// True if each block ends with a summary.
     pub summary: bool,
     /// Planes of the device.
@@ -152,6 +156,12 @@ impl Shape {
             pages_per_program: device.geometry.pages_per_program * device.pages_per_unit(),
             soft: device.soft_threshold(),
             hard: device.gc.hard_threshold.of(device.geometry.blocks),
+            until: 0,
+            gain: device
+                .gc
+                .background
+                .as_ref()
+                .map_or(0, |background| libm::ceil(background.gain * f64::from(device.data_units_per_block())) as u32),
             summary: device.mapping.block_summary != BlockSummary::None,
             planes: device.total_planes(),
             single_frontier: device.gc.frontiers == Frontiers::Single,
@@ -264,6 +274,11 @@ impl Ftl {
         if let Some(pools) = &mut self.pools {
             pools.set_thresholds(device, is_held);
         }
+    }
+
+    /// Sets the number of free blocks of a plane below which garbage collection runs, as in idle time, or 0 for none.
+    pub fn collect_below(&mut self, blocks: u32) {
+        self.shape.until = blocks;
     }
 
     /// Returns the plane that is fixed for `lpn`, if there is one. Units of one stripe share a plane.
@@ -407,6 +422,12 @@ impl Ftl {
         self.counters.open_units_at_choice += u64::from(self.blocks.open_units(plane, Role::Data));
     }
 
+    /// Counts a victim that was chosen in idle time.
+    pub fn note_background(&mut self, victim: BlockId) {
+        self.counters.background.victims += 1;
+        self.blocks.move_for(victim, CopyCause::Background);
+    }
+
     /// Counts a cold block whose data are moved into worn blocks.
     pub fn note_migration(&mut self) {
         self.counters.migrations += 1;
@@ -460,7 +481,9 @@ impl Ftl {
     /// Counts a unit that has been moved.
     #[inline]
     pub fn note_moved(&mut self, lpn: Lpn, cause: CopyCause) {
-        self.counters.moved[cause as usize] += 1;
+        let counted = if cause == CopyCause::Background { CopyCause::Gc } else { cause };
+        self.counters.background.units_moved += u64::from(counted != cause);
+        self.counters.moved[counted as usize] += 1;
         if let Some(classes) = &mut self.classes {
             classes.note_moved(lpn.0);
         }

@@ -15,6 +15,8 @@ pub enum Part {
     Link,
     /// Firmware of the controller: wait for a core, and execution.
     Firmware,
+    /// Throttle of host writes: delay of the write, and of writes before it.
+    Throttle,
     /// Memory of the controller: wait for room, wait of a flush, and access.
     Buffer,
     /// Wait for an earlier write of the same mapping unit.
@@ -39,13 +41,14 @@ pub enum Part {
 
 impl Part {
     /// Number of parts.
-    pub const COUNT: usize = 13;
+    pub const COUNT: usize = 14;
 
     /// All parts, in the order in which they occur in a request.
     pub const ALL: [Part; Part::COUNT] = [
         Part::HostQueue,
         Part::Link,
         Part::Firmware,
+        Part::Throttle,
         Part::Buffer,
         Part::Order,
         Part::MapFetch,
@@ -64,6 +67,7 @@ impl Part {
             Part::HostQueue => "host_queue",
             Part::Link => "link",
             Part::Firmware => "firmware",
+            Part::Throttle => "throttle",
             Part::Buffer => "buffer",
             Part::Order => "order",
             Part::MapFetch => "map_fetch",

@@ -45,10 +45,12 @@ pub enum CopyCause {
     FailedBlock,
     /// Logical blocks are merged.
     Merge,
+    /// Like `Gc`, of a block that was chosen in idle time. Its units count among those of `Gc`.
+    Background,
 }
 
 impl CopyCause {
-    /// Number of causes.
+    /// Number of causes that are counted apart.
     pub const COUNT: usize = CopyCause::Merge as usize + 1;
 }
 
@@ -313,24 +315,48 @@ pub struct Counters {
     pub map: MapCounters,
     /// Counters of faults.
     pub faults: FaultCounts,
+    /// Counters of garbage collection in idle time. Saved states do not include them.
+    pub background: BackgroundCounts,
+}
+
+/// Counters of garbage collection in idle time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct BackgroundCounts {
+    /// Number of victims chosen in idle time, which [`Counters::victims`] includes.
+    pub victims: u64,
+    /// Number of units moved out of them, which [`Counters::moved`] includes.
+    pub units_moved: u64,
+}
+
+impl BackgroundCounts {
+    fn with(&self, other: &BackgroundCounts, together: impl Fn(u64, u64) -> u64) -> BackgroundCounts {
+        BackgroundCounts {
+            victims: together(self.victims, other.victims),
+            units_moved: together(self.units_moved, other.units_moved),
+        }
+    }
 }
 
 impl Counters {
     /// Returns the counts since `earlier`.
     pub fn since(&self, earlier: &Counters) -> Counters {
-        let faults = self.faults.with(&earlier.faults, |now, before| now - before);
+        let since = |now, before| now - before;
+        let faults = self.faults.with(&earlier.faults, since);
+        let background = self.background.with(&earlier.background, since);
         let units_rewritten = self.units_rewritten - earlier.units_rewritten;
-        Counters { faults, units_rewritten, ..self.with(earlier, |now, before| now - before) }
+        Counters { faults, background, units_rewritten, ..self.with(earlier, since) }
     }
 
     /// Returns the sums of both counts.
     pub fn plus(&self, other: &Counters) -> Counters {
-        let faults = self.faults.with(&other.faults, |a, b| a + b);
+        let plus = |a, b| a + b;
+        let (faults, background) =
+            (self.faults.with(&other.faults, plus), self.background.with(&other.background, plus));
         let units_rewritten = self.units_rewritten + other.units_rewritten;
-        Counters { faults, units_rewritten, ..self.with(other, |a, b| a + b) }
+        Counters { faults, background, units_rewritten, ..self.with(other, plus) }
     }
 
-    /// Combines each counter with that of `other`, except those of faults and of rewritten units.
+    /// Combines each counter with that of `other`, except those of faults, of idle time, and of rewritten units.
     fn with(&self, other: &Counters, together: impl Fn(u64, u64) -> u64) -> Counters {
         macro_rules! together {
             ($($field:ident),+) => {
@@ -344,6 +370,7 @@ impl Counters {
                     map: self.map.with(&other.map, &together),
                     faults: FaultCounts::default(),
                     units_rewritten: 0,
+                    background: BackgroundCounts::default(),
                     $($field: together(self.$field, other.$field)),+
                 }
             };
@@ -377,7 +404,7 @@ impl Counters {
         )
     }
 
-    /// Returns all counts except those of faults, in a fixed order.
+    /// Returns all counts except those of faults and of idle time, in a fixed order.
     pub fn values(&self) -> Vec<u64> {
         let values = RefCell::new(Vec::new());
         self.with(self, |value, _| {

@@ -109,6 +109,14 @@ impl Observers {
         }
     }
 
+    /// Attributes the first part of the wait of a request for its admission, of length `delayed`, to the throttle.
+    #[inline]
+    pub fn throttled(&mut self, view: &View, id: RequestId, delayed: Time) {
+        if let Some(paths) = &mut self.paths {
+            paths.throttle_request(id, delayed, view.now);
+        }
+    }
+
     /// Attributes the time of a transaction up to now to `part`.
     #[inline]
     pub fn spent(&mut self, view: &View, id: TransactionId, part: TimePart) {

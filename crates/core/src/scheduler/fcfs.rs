@@ -26,7 +26,7 @@ impl SchedulerPolicy for Fcfs {
     fn rank(&self, class: Class) -> u8 {
         match class {
             Class::UrgentGc | Class::Summary => 0,
-            Class::HostRead | Class::RmwRead | Class::HostProgram | Class::Gc => 1,
+            Class::HostRead | Class::RmwRead | Class::HostProgram | Class::Gc | Class::BackgroundGc => 1,
             Class::MapRead | Class::MapProgram => 1,
         }
     }

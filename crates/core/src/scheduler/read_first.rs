@@ -28,7 +28,7 @@ impl SchedulerPolicy for ReadFirst {
             // A host read may wait for a translation page.
             Class::HostRead | Class::MapRead => 0,
             Class::UrgentGc | Class::Summary => 1,
-            Class::RmwRead | Class::HostProgram | Class::Gc | Class::MapProgram => 2,
+            Class::RmwRead | Class::HostProgram | Class::Gc | Class::BackgroundGc | Class::MapProgram => 2,
         }
     }
 }

@@ -33,7 +33,7 @@ impl SchedulerPolicy for ReadsBeforeWrites {
             // Host operations may wait for a translation page.
             Class::HostRead | Class::RmwRead | Class::MapRead => 1,
             Class::HostProgram | Class::MapProgram => 2,
-            Class::Gc => 3,
+            Class::Gc | Class::BackgroundGc => 3,
         }
     }
 

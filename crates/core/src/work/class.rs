@@ -21,11 +21,13 @@ pub enum Class {
     MapRead,
     /// A program of a translation page.
     MapProgram,
+    /// An operation of garbage collection for a victim that was chosen in idle time (`gc.background`).
+    BackgroundGc,
 }
 
 impl Class {
     /// Number of classes.
-    pub const COUNT: usize = 8;
+    pub const COUNT: usize = 9;
     /// All classes.
     pub const ALL: [Class; Class::COUNT] = [
         Class::HostRead,
@@ -36,13 +38,14 @@ impl Class {
         Class::Summary,
         Class::MapRead,
         Class::MapProgram,
+        Class::BackgroundGc,
     ];
 
     /// Returns `true` for garbage collection and summary pages, which are not host operations. Attribution counts waits
     /// for such operations as waits for garbage collection.
     #[inline]
     pub const fn is_collecting(self) -> bool {
-        matches!(self, Class::Gc | Class::UrgentGc | Class::Summary)
+        matches!(self, Class::Gc | Class::UrgentGc | Class::BackgroundGc | Class::Summary)
     }
 }
 
@@ -54,6 +57,7 @@ impl std::fmt::Display for Class {
             Class::HostProgram => "host-program",
             Class::Gc => "gc",
             Class::UrgentGc => "urgent-gc",
+            Class::BackgroundGc => "background-gc",
             Class::Summary => "summary",
             Class::MapRead => "map-read",
             Class::MapProgram => "map-program",

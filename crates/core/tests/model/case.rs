@@ -249,6 +249,10 @@ impl Case {
         if !together && one_in(&mut Rng::new(seed, "model/pace"), 3) {
             overrides.push("gc.pace=proportional".to_owned());
         }
+        if !together && !matches!(scheme, Scheme::Block) {
+            background(&mut Rng::new(seed, "model/background"), &mut overrides);
+        }
+        throttle(&mut Rng::new(seed, "model/throttle"), &mut overrides);
         Case { seed, overrides, picks: Picks::No, load: Load::new(rng) }
     }
 
@@ -496,6 +500,33 @@ fn temperature(rng: &mut Rng, overrides: &mut Vec<String>) {
         overrides.push("geometry.blocks=16".to_owned());
     }
     overrides.push(format!("temperature={}", pick(rng, &TEMPERATURES)));
+}
+
+/// Collects garbage in idle time in one of three cases.
+fn background(rng: &mut Rng, overrides: &mut Vec<String>) {
+    if !one_in(rng, 3) {
+        return;
+    }
+    let config = device_config(overrides);
+    let least = config.soft_threshold() + 2;
+    overrides.push(format!(
+        "gc.background={{ idle = \"{}us\", until = {}, preempt = {}, gain = {} }}",
+        pick(rng, &[0, 20, 500]),
+        between(rng, u64::from(least), u64::from(config.geometry.blocks)),
+        one_in(rng, 2),
+        pick(rng, &["0.0", "0.1", "0.6"])
+    ));
+}
+
+/// Delays writes in one of four cases.
+fn throttle(rng: &mut Rng, overrides: &mut Vec<String>) {
+    if !one_in(rng, 4) {
+        return;
+    }
+    let config = device_config(overrides);
+    let least = u64::from(config.hard_threshold() + 1);
+    let below = between(rng, least, u64::from(config.geometry.blocks));
+    overrides.push(format!("gc.throttle={{ below = {below}, delay = \"{}us\" }}", pick(rng, &[1, 30, 400])));
 }
 
 /// Draws a wear policy, for blocks that endure any number of erases that a test performs.

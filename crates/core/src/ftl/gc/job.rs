@@ -58,6 +58,8 @@ pub struct Job {
     /// True if the choice of the step has made room for the host: a failed block was chosen, for which room was kept,
     /// or a block that was set aside for cold data is free again.
     pub made_room: bool,
+    /// True if the last victim was chosen in idle time (`gc.background`).
+    pub is_background: bool,
     /// True if choices take time. Each is requested once, and made when it is granted.
     asks: bool,
     /// True if a choice has been granted.
@@ -132,6 +134,21 @@ impl Job {
         free.saturating_sub(self.moving.unbound())
     }
 
+    /// Returns the number of free blocks of a plane, with victims that await their erase and will get it.
+    fn free_blocks(&self, ftl: &Ftl, plane: PlaneId) -> u32 {
+        ftl.blocks.free_blocks(plane, Role::Data) + self.awaiting_erase - self.held
+    }
+
+    /// Returns `true` if the current victim, which was chosen in idle time, can wait for more of it: no program is due,
+    /// and the plane is above the soft threshold without any block that this job has yet to free.
+    pub fn can_wait(&self, ftl: &Ftl, plane: PlaneId) -> bool {
+        self.is_background
+            && self.moving.block().is_some()
+            && self.moving.copies.len() < ftl.shape().units_per_program as usize
+            && ftl.blocks.free_blocks(plane, Role::Data) > ftl.shape().soft
+            && ftl.blocks.takes_host_write(plane)
+    }
+
     /// Returns the number of blocks of the plane that will be free when the units of the job have been moved.
     pub fn blocks_coming(&self, ftl: &Ftl, plane: PlaneId) -> u32 {
         self.awaiting_erase - self.held + self.is_evacuating(ftl, plane)
@@ -153,7 +170,7 @@ impl Job {
         }
         ftl.take_failed(failed);
         self.moving.start(ftl, failed);
-        (self.gain, self.made_room) = (0, true);
+        (self.gain, self.made_room, self.is_background) = (0, true, false);
         true
     }
 
@@ -177,7 +194,7 @@ impl Job {
         if may_start && let Some(cold) = ftl.blocks.take_cold(plane) {
             ftl.note_migration();
             self.moving.start(ftl, cold);
-            self.gain = 0;
+            (self.gain, self.is_background) = (0, false);
             return true;
         }
         self.made_room |= ftl.blocks.end_migration(plane);
@@ -229,12 +246,12 @@ impl Job {
         if ftl.pools.is_some() {
             return self.choose_assigned(ftl, plane);
         }
-        let (free_blocks, shape) = (ftl.blocks.free_blocks(plane, Role::Data), *ftl.shape());
-        let coming = self.awaiting_erase - self.held;
-        if free_blocks + coming > shape.soft || !ftl.wants_gc(plane, free_blocks + coming) {
+        let (free_blocks, shape) = (self.free_blocks(ftl, plane), *ftl.shape());
+        let is_background = free_blocks > shape.soft || !ftl.wants_gc(plane, free_blocks);
+        if is_background && free_blocks >= shape.until {
             return false;
         }
-        let is_paced = shape.paces && ftl.blocks.takes_host_write(plane);
+        let is_paced = shape.paces && !is_background && ftl.blocks.takes_host_write(plane);
         if is_paced && self.free_units(ftl, plane) >= ftl.pace_level() {
             return false;
         }
@@ -252,8 +269,13 @@ impl Job {
         }
         let least = room_to_leave(ftl, plane, in_hand);
         let region = ftl.blocks.region(plane, Role::Data);
-        let Some(victim) = ftl.blocks.take_victim(region, least) else { return false };
+        let gain = if is_background { shape.gain } else { 0 };
+        let Some(victim) = ftl.blocks.take_victim(region, least.max(gain)) else { return false };
         ftl.note_victim(plane, victim, self.awaiting_erase);
+        self.is_background = is_background;
+        if is_background {
+            ftl.note_background(victim);
+        }
         self.moving.start(ftl, victim);
         self.gain = data - u32::from(ftl.blocks.block(victim).valid) - least;
         true

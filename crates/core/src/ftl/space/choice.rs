@@ -88,6 +88,11 @@ impl Space {
         Some(id)
     }
 
+    /// Sets the reason for which the valid units of a victim are moved.
+    pub fn move_for(&mut self, victim: BlockId, cause: CopyCause) {
+        self.blocks[victim.index()].moved_for = cause;
+    }
+
     /// Has the policy choose a block, and removes it from the candidates.
     fn take_candidate(&mut self, id: RegionId) -> Option<BlockId> {
         self.sum_pool(id);

@@ -27,6 +27,8 @@ struct Ends {
 pub(super) struct FreeBlocks {
     ends: Vec<Ends>,
     order: Order,
+    /// Number of changes so far.
+    pub(super) changes: u64,
 }
 
 #[derive(Clone, Debug)]
@@ -46,7 +48,7 @@ impl FreeBlocks {
                 Order::FewestErases { planes: vec![BTreeSet::new(); planes as usize], insertions: 0 }
             }
         };
-        FreeBlocks { ends: vec![Ends::default(); planes as usize], order }
+        FreeBlocks { ends: vec![Ends::default(); planes as usize], order, changes: 0 }
     }
 
     /// Returns the number of free blocks of a plane.
@@ -82,6 +84,7 @@ impl FreeBlocks {
             }
         }
         ends.count += 1;
+        self.changes += 1;
     }
 
     /// Removes and returns the block at a position of the order. There is one.
@@ -89,6 +92,7 @@ impl FreeBlocks {
     pub(super) fn take(&mut self, plane: PlaneId, position: usize) -> BlockId {
         let ends = &mut self.ends[plane.index()];
         ends.count -= 1;
+        self.changes += 1;
         match &mut self.order {
             Order::Oldest(next) if position == 0 => {
                 let after = next[ends.first as usize];
@@ -117,6 +121,7 @@ impl FreeBlocks {
     /// Removes all blocks of a plane.
     pub(super) fn clear(&mut self, plane: PlaneId) {
         self.ends[plane.index()] = Ends::default();
+        self.changes += 1;
         if let Order::FewestErases { planes, .. } = &mut self.order {
             planes[plane.index()].clear();
         }

@@ -261,6 +261,11 @@ impl Space {
         self.region_of(plane, role).free
     }
 
+    /// Returns how often the lists of free blocks have changed.
+    pub fn free_changes(&self) -> u64 {
+        self.free.changes
+    }
+
     /// Returns the number of free blocks that writes leave to garbage collection.
     #[inline]
     pub fn reserve(&self, plane: PlaneId, role: Role) -> u32 {

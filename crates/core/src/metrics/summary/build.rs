@@ -4,7 +4,9 @@ use super::*;
 use crate::config::BlockSummary;
 use crate::metrics::attribution::{Bands, MeanBreakdown, Part};
 use crate::metrics::bounds::Demand;
-use crate::metrics::counters::{ClassCounts, Counters, MapCause, MapCounters, ProgramCause, ReadCause};
+use crate::metrics::counters::{
+    BackgroundCounts, ClassCounts, Counters, MapCause, MapCounters, ProgramCause, ReadCause,
+};
 use crate::metrics::results::{OperationResults, StreamResults};
 use crate::nand::array::Kind;
 use crate::nand::parallel::{Parallel, Shape};
@@ -165,6 +167,7 @@ impl Parts {
             host_queue_us: us(Part::HostQueue),
             link_us: us(Part::Link),
             firmware_us: us(Part::Firmware),
+            throttle_us: us(Part::Throttle),
             buffer_us: us(Part::Buffer),
             order_us: us(Part::Order),
             map_fetch_us: us(Part::MapFetch),
@@ -184,6 +187,7 @@ impl Parts {
             self.host_queue_us,
             self.link_us,
             self.firmware_us,
+            self.throttle_us,
             self.buffer_us,
             self.order_us,
             self.map_fetch_us,
@@ -344,6 +348,10 @@ impl Gc {
             wasted_copies: counters.wasted_copies,
             migrations: counters.migrations,
             merges: Merges { switch, partial, full },
+            background: config.gc.background.as_ref().map(|_| {
+                let BackgroundCounts { victims, units_moved } = counters.background;
+                BackgroundGc { victims, units_moved }
+            }),
         }
     }
 }

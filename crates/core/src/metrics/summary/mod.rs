@@ -255,6 +255,9 @@ pub struct Parts {
     /// Firmware of the controller: wait for a core, and execution.
     #[serde(default)]
     pub firmware_us: f64,
+    /// Throttle of host writes: delay of the write, and of writes before it (`config.gc.throttle`). Absent if it is 0.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub throttle_us: f64,
     /// Memory of the controller: wait for room, wait of a flush, and access.
     pub buffer_us: f64,
     /// Wait for an earlier write of the same mapping unit.
@@ -275,6 +278,10 @@ pub struct Parts {
     pub bus_us: f64,
     /// Cell time of the request's own operation.
     pub cell_us: f64,
+}
+
+fn is_zero(us: &f64) -> bool {
+    *us == 0.0
 }
 
 /// Mean of a time, in microseconds.
@@ -486,6 +493,18 @@ pub struct Gc {
     pub migrations: u64,
     /// Merges of the two blocks of a logical block (`config.mapping.scheme = "block"`).
     pub merges: Merges,
+    /// Garbage collection in idle time, which the other values include (`config.gc.background`). Absent without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub background: Option<BackgroundGc>,
+}
+
+/// Garbage collection in idle time.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct BackgroundGc {
+    /// Number of victims chosen in idle time.
+    pub victims: u64,
+    /// Mapping units moved out of these victims, in idle time or later.
+    pub units_moved: u64,
 }
 
 /// A number for each package of the device. All values are null if it was not counted.
