@@ -250,11 +250,11 @@ impl CriticalPaths {
         }
     }
 
-    /// Attributes a time of a request that waits for its admission to the throttle.
+    /// Attributes a time of a request that waits for its admission to the throttle, without the time in which its other
+    /// units arrived.
     pub fn throttle_request(&mut self, id: RequestId, delayed: Time, now: Time) {
         let request = &mut self.requests[id];
-        debug_assert!(request.at + delayed <= now, "a request is not delayed for longer than it waits");
-        request.spend(Part::Throttle, request.at + delayed);
+        request.spend(Part::Throttle, now.min(request.at + delayed));
     }
 
     /// Starts the path of a transaction from the path of its request, as straight if the device allows it. The
