@@ -257,6 +257,7 @@ const CORE: Layers = &[
     (
         "run",
         &[
+            ("nand::gauge", "what is measured has lengths of queues"),
             ("nand::parallel", "what is measured has counts of commands"),
             ("sim", "the loop that feeds a device from a source, to its end"),
             ("metrics", "as above"),

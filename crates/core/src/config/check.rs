@@ -161,8 +161,7 @@ impl Check<'_> {
         for (name, _) in overlapping.into_iter().filter(|(_, on)| *on) {
             let path = format!("nand.advanced.{name}");
             if !one_die {
-                let what = "requires dies that take commands independently (nand.concurrency = die or plane, and no serial \
-                            or asynchronous gangs)";
+                let what = "requires dies that take commands independently (nand.concurrency = die or plane)";
                 self.refuse(&path, true, what);
             }
             if spans {

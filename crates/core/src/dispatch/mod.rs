@@ -20,8 +20,8 @@ mod waiting;
 
 use crate::config::{DeviceConfig, GcPace};
 use crate::ftl::allocation::Allocation;
-use crate::nand::gauge::{Gauge, QueueSample};
 use crate::nand::array::Array;
+use crate::nand::gauge::{Gauge, QueueSample};
 use crate::scheduler::Scheduler;
 use crate::sim::id::{ExecUnitId, LunId, PlaneId, TransactionId};
 use crate::sim::table::Table;

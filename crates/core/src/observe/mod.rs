@@ -138,7 +138,8 @@ impl Observers {
             if let Origin::Host(_) = origin {
                 paths.spend_of_request(owner, TimePart::Buffer, view.now);
             }
-            let is_alone = owner.is_some() && view.interface.requests[owner].request.sectors == sectors;
+            let covers = owner.is_some() && view.interface.requests[owner].request.sectors == sectors;
+            let is_alone = covers && view.ftl.shape().units_per_logical_page == 1;
             paths.begin_write(id, owner, is_alone, view.now);
         }
         if let Some(contents) = &mut self.contents {

@@ -312,7 +312,7 @@ fn gangs() -> Vec<Figure> {
             "gang-synchronous",
             "Synchronous gang: a write of half a page",
             &gang("gang.mode=synchronous"),
-            (A + READ + X) + (A + X + PROGRAM),
+            (A + READ + X / 2) + (A + X + PROGRAM),
             &|_| vec![(0, Request::new(Time::ZERO, Operation::Write, 0, 4))],
         ),
     ]
