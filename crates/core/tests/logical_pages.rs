@@ -162,8 +162,8 @@ fn mean_latency(unit: &str, sectors: u32, batch: u64) -> f64 {
 /// second and SSD. Times are those of the paper's baseline, with 128 B of metadata.
 #[test]
 fn the_latency_of_large_logical_pages_is_that_of_a_queue() {
-    // At each of eight packages arrive 12.5 writes of `write` us and 25 reads of `read` us per second (M/G/1). The erase
-    // of the block that held the old data follows each write.
+    // At each of eight packages arrive 12.5 writes of `write` us and 25 reads of `read` us per second (M/G/1). The
+    // erase of the block that held the old data follows each write.
     let queue = |write: f64, read: f64| {
         let busy = write + 1500.0;
         let (load, second) = (12.5e-6 * busy + 25e-6 * read, 12.5e-6 * busy * busy + 25e-6 * read * read);

@@ -106,6 +106,7 @@ const CORE: Layers = &[
             ("nand::array::DieTime", "as above"),
             ("nand::array::Kind", "commands are counted by kind"),
             ("nand::parallel", "as above"),
+            ("nand::gauge", "results have lengths of queues"),
             ("nand::timing::Timing", "what bounds a run follows from how long everything takes"),
         ],
     ),
