@@ -223,6 +223,13 @@ impl Observers {
         self.spent(view, id, TimePart::Order);
     }
 
+    /// Completes a partial write with the sectors at the physical address `kept`.
+    pub fn kept(&mut self, view: &View, write: TransactionId, kept: Ppn) {
+        if let (Some(contents), Some(media)) = (&mut self.contents, &view.ftl.media) {
+            contents.complete(write, Some(media.read(kept)));
+        }
+    }
+
     /// Completes a partial write with the sectors of the older write of its unit. Without an older write, they are
     /// blank.
     #[inline]
