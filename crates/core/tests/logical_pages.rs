@@ -172,8 +172,8 @@ fn the_latency_of_large_logical_pages_is_that_of_a_queue() {
     // Writes of whole blocks are one operation, and the closed form is exact.
     let (block, read) = (64.0 * 305.6, 2.0 * 130.6);
     common::assert_close("writes of 256 KiB", mean_latency("256KiB", 512, 1), queue(block, read), 0.02);
-    // A write of 8 KiB reads the block first. Requests that arrive in the meantime are served between its two operations,
-    // so that the reads wait less.
+    // A write of 8 KiB reads the block first. Requests that arrive in the meantime are served between its two
+    // operations, so that the reads wait less.
     let bound = queue(block + 64.0 * 130.6, read);
     let single = mean_latency("256KiB", 16, 1);
     let bursts = mean_latency("256KiB", 16, 8);
