@@ -157,6 +157,32 @@ fn the_wiring_of_independent_packages_does_not_change_addresses() {
     }
 }
 
+#[test]
+fn a_fused_partial_write_transfers_only_the_new_sectors() {
+    // A quarter of the page of a gang: the page is read into the registers, the sectors follow, and it is programmed.
+    let set = ["nand.advanced.copy_back_modify=true", "geometry.mapping_unit=page"];
+    let mut device = gang("synchronous", &set);
+    fill(&mut device, 8);
+    let quarter = Request { tag: 1, ..Request::new(Time::ZERO, Operation::Write, 0, 8) };
+    assert_eq!(play(&mut device, &[(0, quarter)]), [(1, READ + DATA / 4 + PROGRAM)]);
+    // A read of the sectors that it keeps waits for its end. A write of the whole page is a program.
+    let (start, rest) = (device.now().0, Request { tag: 2, ..Request::new(Time::ZERO, Operation::Read, 8, 8) });
+    let ends = play(&mut device, &[(start, quarter), (start + US, rest)]);
+    assert_eq!(ends, [(1, start + READ + DATA / 4 + PROGRAM), (2, start + READ + DATA / 4 + PROGRAM)]);
+    let (start, whole) = (device.now().0, write(&device, 0, 1));
+    assert_eq!(play(&mut device, &[(start, whole)]), [(0, start + WRITTEN)]);
+    // With command cycles, and a channel that another package uses when the sectors are due.
+    let cycles = "bus.command_cycles={ read = 7, program = 8, erase = 5 }";
+    let mut device = common::device(&["geometry.channels=1", cycles, set[0], set[1]]);
+    fill(&mut device, 8);
+    let half = Request { tag: 1, ..Request::new(Time::ZERO, Operation::Write, 0, 4) };
+    let other = write(&device, 1, 1);
+    let (read, program) = (7 * 25_000, 8 * 25_000);
+    let free = read + program + DATA;
+    let ends = [(1, free.max(read + READ) + program + DATA / 2 + PROGRAM)];
+    assert_eq!(play(&mut device, &[(0, half), (0, Request { tag: 7, ..other })])[..1], ends);
+}
+
 /// Returns a device of one channel and one chip with a die of four planes. Units go to the planes in turn.
 fn four_planes(overrides: &[&str]) -> Device {
     let base = [

@@ -126,8 +126,8 @@ fn impossible_sizes_are_refused_with_a_value_that_works() {
     assert!(text.contains("must be whole flash pages and mapping units, up to 16 MiB; use 4KiB"), "{text}");
 }
 
-/// Mean latency of random requests of 8 KiB with Poisson arrivals of batches, 300 requests per second, one third of them
-/// writes of `sectors`, on a device with mapping units of `unit`.
+/// Returns the mean latency of random requests, on a device with mapping units of `unit`: 300 requests per second, one
+/// third of them writes of `sectors`, the others reads of 8 KiB, with Poisson arrivals of batches.
 fn mean_latency(unit: &str, sectors: u32, batch: u64) -> f64 {
     let unit = format!("geometry.mapping_unit={unit}");
     let base = [
@@ -162,22 +162,23 @@ fn mean_latency(unit: &str, sectors: u32, batch: u64) -> f64 {
 /// second and SSD. Times are those of the paper's baseline, with 128 B of metadata.
 #[test]
 fn the_latency_of_large_logical_pages_is_that_of_a_queue() {
-    // At each of eight packages arrive 12.5 writes of `write` us and 25 reads of `read` us per second (M/G/1).
+    // At each of eight packages arrive 12.5 writes of `write` us and 25 reads of `read` us per second (M/G/1). The
+    // erase of the block that held the old data follows each write.
     let queue = |write: f64, read: f64| {
-        let (load, second) = (12.5e-6 * write + 25e-6 * read, 12.5e-6 * write * write + 25e-6 * read * read);
+        let busy = write + 1500.0;
+        let (load, second) = (12.5e-6 * busy + 25e-6 * read, 12.5e-6 * busy * busy + 25e-6 * read * read);
         (write + 2.0 * read) / 3.0 + second / 2.0 / (1.0 - load)
     };
     // Writes of whole blocks are one operation, and the closed form is exact.
     let (block, read) = (64.0 * 305.6, 2.0 * 130.6);
     common::assert_close("writes of 256 KiB", mean_latency("256KiB", 512, 1), queue(block, read), 0.02);
-    // A write of 8 KiB reads the block first. Requests that arrive in the meantime are served between its two operations,
-    // so that the reads wait less.
+    // A write of 8 KiB reads the block first. Requests that arrive in the meantime are served between its two
+    // operations, so that the reads wait less.
     let bound = queue(block + 64.0 * 130.6, read);
     let single = mean_latency("256KiB", 16, 1);
-    assert!((0.85..1.0).contains(&(single / bound)), "{single} of {bound}");
-    // Bursts wait longer.
     let bursts = mean_latency("256KiB", 16, 8);
     println!("256 KiB: single requests {single:.0} us, closed form {bound:.0} us, batches of eight {bursts:.0} us");
+    assert!((0.8..1.0).contains(&(single / bound)), "{single} of {bound}");
     assert!(bursts > 20_000.0, "{bursts}");
     // With pages of 4 KiB, the two pages of a request are in two packages and hardly ever wait.
     common::assert_close("4 KiB", mean_latency("4KiB", 16, 1), (305.6 + 2.0 * 130.6) / 3.0, 0.02);

@@ -135,6 +135,7 @@ const CASES: &[Case] = &[
     ("nand.advanced.strict", &["nand.advanced.multi_plane_program=wise"], WIDE, &["-", "true"]),
     ("nand.advanced.plane_pairs", &["geometry.planes=4", "nand.advanced.multi_plane_read=wise"], WIDE_READS, &["-", "true"]),
     ("nand.advanced.interleave", &["geometry.dies=2", "nand.concurrency=command"], WIDE, &["-", "true"]),
+    ("nand.advanced.copy_back_modify", &["geometry.mapping_unit=page"], PARTS, &["-", "true"]),
     ("nand.advanced.cache_read", &[], WIDE_READS, &["-", "true"]),
     ("nand.advanced.cache_program", &[], WIDE, &["-", "true"]),
     ("nand.advanced.suspend.program", &["scheduler=read-first"], MIX, &["-", "true"]),

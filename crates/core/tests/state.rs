@@ -251,6 +251,7 @@ const SHAPELESS: &[(&str, &[&str], &str)] = &[
     ("nand.advanced.copy_back", &[], "blind"),
     ("nand.advanced.multi_plane_read", &["geometry.planes=2"], "wise"),
     ("nand.advanced.multi_plane_erase", &["geometry.planes=2"], "wise"),
+    ("nand.advanced.copy_back_modify", &["geometry.mapping_unit=page"], "true"),
     ("nand.advanced.interleave", &["nand.concurrency=command", "geometry.dies=2"], "true"),
     ("nand.advanced.cache_read", &[], "true"),
     ("nand.advanced.cache_program", &[], "true"),

@@ -106,6 +106,7 @@ const CORE: Layers = &[
             ("nand::array::DieTime", "as above"),
             ("nand::array::Kind", "commands are counted by kind"),
             ("nand::parallel", "as above"),
+            ("nand::gauge", "results have lengths of queues"),
             ("nand::timing::Timing", "what bounds a run follows from how long everything takes"),
         ],
     ),
@@ -257,6 +258,7 @@ const CORE: Layers = &[
     (
         "run",
         &[
+            ("nand::gauge", "what is measured has lengths of queues"),
             ("nand::parallel", "what is measured has counts of commands"),
             ("sim", "the loop that feeds a device from a source, to its end"),
             ("metrics", "as above"),

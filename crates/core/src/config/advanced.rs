@@ -42,6 +42,11 @@ pub struct Advanced {
     /// True if the data of the next page of a block is transferred while the cells program the previous page (ONFI:
     /// page cache program).
     pub cache_program: bool,
+    /// True if a partial write is one operation when the data that it replaces are in the plane that it goes to: the
+    /// page is read into the register, the new sectors are transferred, and the page is programmed (Agrawal et al.
+    /// 2008, Section 4.3). Parity does not matter. Requires static allocation and mapping units of one page.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub copy_back_modify: bool,
     /// Suspension of programs and erases by host reads of the same die.
     pub suspend: Suspend,
 }

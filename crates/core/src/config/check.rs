@@ -63,6 +63,7 @@ impl DeviceConfig {
             check.block();
             check.slc_mode();
             check.logical_page();
+            check.copy_back_modify();
         }
         if check.problems.len() == so_far {
             check.capacity();
@@ -162,8 +163,7 @@ impl Check<'_> {
         for (name, _) in overlapping.into_iter().filter(|(_, on)| *on) {
             let path = format!("nand.advanced.{name}");
             if !one_die {
-                let what = "requires dies that take commands independently (nand.concurrency = die or plane, and no serial \
-                            or asynchronous gangs)";
+                let what = "requires dies that take commands independently (nand.concurrency = die or plane)";
                 self.refuse(&path, true, what);
             }
             if spans {
@@ -378,6 +378,34 @@ impl Check<'_> {
             );
             self.refuse("geometry.blocks", g.blocks, &what);
         }
+    }
+
+    /// Checks what fused partial writes require.
+    fn copy_back_modify(&mut self) {
+        let device = self.device;
+        if !device.nand.advanced.copy_back_modify {
+            return;
+        }
+        let (one_unit, advanced) =
+            (device.units_per_program() == 1 && device.pages_per_unit() == 1, &device.nand.advanced);
+        let is_unit_map = !device.mapping.scheme.needs(device).whole_blocks;
+        let what = match () {
+            () if !one_unit => "one page holds one mapping unit; set geometry.mapping_unit to page",
+            () if !matches!(device.allocation, AllocationConfig::Static(_)) => {
+                "the plane of a write must be fixed; set \
+                allocation to static"
+            }
+            () if !is_unit_map => "the mapping scheme writes whole blocks; set mapping.scheme to page",
+            () if device.merges() || advanced.overlaps() => {
+                "the operation shares no command and does not overlap with \
+                others; leave out the other advanced commands, except copy_back"
+            }
+            () if device.active_buffer().is_some() => {
+                "a buffer collects the sectors of a page; set buffer.capacity to 0B"
+            }
+            () => return,
+        };
+        self.refuse("nand.advanced.copy_back_modify", true, what);
     }
 
     /// Checks logical pages, and stripes of static allocation.

@@ -30,6 +30,7 @@ const SHAPELESS: &[&str] = &[
     "nand.advanced.cache_read",
     "nand.advanced.cache_program",
     "nand.advanced.suspend",
+    "nand.advanced.copy_back_modify",
     "bus",
     "scheduler",
     "controller",

@@ -523,6 +523,12 @@ impl Device {
 
     /// Reads the sectors that a partial write keeps.
     pub(super) fn read_for(&mut self, write: TransactionId, ppn: Ppn) {
+        if self.config.nand.advanced.copy_back_modify {
+            let plane = self.ftl.blocks.plane_of(self.ftl.blocks.block_of(ppn));
+            if self.ftl.home(self.transactions[write].lpn) == Some(plane) {
+                return self.queue_write(write); // It reads the page itself.
+            }
+        }
         let block = self.ftl.blocks.depend(ppn);
         let mut read = Transaction::new(Kind::RmwRead, Class::RmwRead).of_write(write);
         read.plane = self.ftl.blocks.plane_of(block);

@@ -300,12 +300,10 @@ impl Device {
 
     /// Checks the data that a partial write keeps for uncorrectable sectors.
     #[inline]
-    pub(super) fn check_rmw_read(&mut self, id: TransactionId) {
+    pub(super) fn check_rmw_read(&mut self, write: TransactionId, ppn: Ppn, units: u16) {
         if self.ftl.faults.is_none() {
             return;
         }
-        let read = self.transactions[id];
-        let (ppn, units, write) = (read.ppn, read.units, read.write());
         if self.ftl.read_fails(ppn, u32::from(units)) || self.ftl.is_lost(ppn) {
             self.ftl.counters.faults.note_uncorrectable(ReadCause::Rmw);
             self.transactions[write].uncorrectable = true;
@@ -383,6 +381,7 @@ impl Device {
     pub(super) fn answer_unwritten(&mut self, id: TransactionId) {
         let mut id = id;
         while id.is_some() {
+            self.complete_fused(id);
             let owner = self.transactions[id].take_request();
             if owner.is_some() {
                 self.note_unwritten(id);

@@ -120,7 +120,7 @@ impl Device {
     /// Ends the read of a partial write, whose data are complete now, and queues the write.
     fn finish_rmw(&mut self, id: TransactionId) {
         let read = self.transactions[id];
-        self.check_rmw_read(id);
+        self.check_rmw_read(read.write(), read.ppn, read.units);
         self.release(read.dependency);
         self.transactions.remove(id);
         self.contents_complete(read.write());
@@ -148,6 +148,9 @@ impl Device {
     /// Ends a program of host writes.
     fn finish_writes(&mut self, first: TransactionId) {
         let ppn = self.transactions[first].ppn;
+        if !self.transactions[first].complete {
+            self.contents_complete(first); // The page was in the register.
+        }
         if self.ftl.shape().hooks.places {
             self.store_program(self.start_of_program(ppn), first);
         }

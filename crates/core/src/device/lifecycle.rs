@@ -192,6 +192,13 @@ impl Device {
         }
     }
 
+    /// Reports that a partial write keeps the sectors at the physical address `kept`.
+    pub(super) fn observe_kept(&mut self, write: TransactionId, kept: Ppn) {
+        if let Some((observers, view)) = self.observed() {
+            observers.kept(&view, write, kept);
+        }
+    }
+
     /// Reports the start of a program of writes, which are linked from `writes` on.
     #[inline(always)]
     pub(super) fn observe_writes(&mut self, first: Ppn, units: u32, cause: ProgramCause, writes: TransactionId) {

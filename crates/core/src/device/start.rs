@@ -178,6 +178,7 @@ impl Device {
         let frontier = if lent { blocks.gc_frontier(plane) } else { blocks.frontier_for_host(plane, class) };
         let first = self.ftl.blocks.advance(frontier, group);
         let mut count = 1;
+        let kept = self.read_fused(id);
         self.bind(id, first);
         let mut last = id;
         while count < group && !lent {
@@ -213,7 +214,51 @@ impl Device {
             self.collect_behind(plane);
         }
         let tag = self.interface.tag_of(self.transactions[id].request());
-        self.put(at, self.program(Class::HostProgram, plane, first, tag))
+        let program = self.program(Class::HostProgram, plane, first, tag);
+        match kept {
+            Some(kept) => self.put(at, self.fused(id, kept, program)),
+            None => self.put(at, program),
+        }
+    }
+
+    /// Starts the read of a write that is fused with it (`copy_back_modify`). Returns the address of the sectors that
+    /// the write keeps, or `None` if there are none.
+    #[inline]
+    fn read_fused(&mut self, id: TransactionId) -> Option<Ppn> {
+        let Transaction { complete, source, .. } = self.transactions[id];
+        if !complete && source.is_none() {
+            self.observe_completed(id, TransactionId::NONE); // A trim has dropped the rest.
+        }
+        (!complete && source.is_some()).then(|| {
+            self.ftl.note_read(ReadCause::Rmw, 1);
+            self.check_rmw_read(id, source, 1);
+            self.observe_kept(id, source);
+            source
+        })
+    }
+
+    /// Returns the operation of a write that is fused with the read of the sectors that it keeps, which are at `kept`.
+    #[cold]
+    fn fused(&self, id: TransactionId, kept: Ppn, program: Operation) -> Operation {
+        let (timing, Transaction { first, end, .. }) = (self.array.timing(), self.transactions[id]);
+        Operation {
+            kind: array::Kind::CopyBack,
+            command: timing.read_command,
+            data: timing.sectors_in[usize::from(end - first)],
+            cell: timing.of(CellMode::Native).read(self.page_in_block(kept)),
+            program: program.cell,
+            ..program
+        }
+    }
+
+    /// Completes the data of a fused write that will not be programmed, from the address of the sectors that it keeps.
+    pub(super) fn complete_fused(&mut self, id: TransactionId) {
+        let Transaction { complete, source, .. } = self.transactions[id];
+        if self.config.nand.advanced.copy_back_modify && !complete && source.is_some() {
+            self.check_rmw_read(id, source, 1);
+            self.observe_kept(id, source);
+            self.contents_complete(id);
+        }
     }
 
     /// Returns the cause of a program of `count` writes, which are linked from `first` on.

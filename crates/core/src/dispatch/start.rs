@@ -10,7 +10,7 @@ use super::{Binder, Dispatch, Parts, View};
 use crate::nand::array::{self, Cycles, LunState, Spot};
 use crate::sim::id::{ChannelId, ExecUnitId, LunId, TransactionId};
 use crate::sim::time::Time;
-use crate::work::{Kind, Task, Tasks};
+use crate::work::{Kind, Task, Tasks, Transactions};
 
 impl Dispatch {
     /// Holds LUNs back if binding may queue other operations. Returns `true` if the caller has to release them.
@@ -103,6 +103,12 @@ fn reconsider(b: &mut impl Binder, lun: LunId) {
     }
 }
 
+/// Returns `true` for a write that starts with the read of the sectors that it keeps (`copy_back_modify`).
+#[inline]
+fn is_fused(transactions: &Transactions, id: TransactionId) -> bool {
+    transactions[id].kind == Kind::Write && !transactions[id].complete
+}
+
 /// Starts `id`, the next transaction of a LUN that takes commands, or queues the LUN for its channel.
 #[inline(always)]
 pub(super) fn start_or_request(b: &mut impl Binder, lun: LunId, rank: u8, id: TransactionId) {
@@ -113,6 +119,7 @@ pub(super) fn start_or_request(b: &mut impl Binder, lun: LunId, rank: u8, id: Tr
             timing.read_command > Time::ZERO
         }
         Kind::Erase => timing.erase_command > Time::ZERO,
+        Kind::Write if is_fused(transactions, id) => timing.read_command > Time::ZERO,
         _ => true,
     };
     let channel = array.channel_of(lun);
@@ -121,7 +128,8 @@ pub(super) fn start_or_request(b: &mut impl Binder, lun: LunId, rank: u8, id: Tr
         let unit = ExecUnitId(lun.0 * array.units_per_lun());
         return start_or_rest(b, unit, lun, Some((rank, id)), has_channel);
     }
-    let is_program = array::Kind::from(transactions[id].kind) == array::Kind::Program;
+    // A write without all its data is fused with the read of the rest.
+    let is_program = array::Kind::from(transactions[id].kind) == array::Kind::Program && !is_fused(transactions, id);
     let cycles = if is_program { Cycles::Data } else { Cycles::Command };
     array.request_start(lun, rank, cycles, now);
     dispatch.note_idle(array, lun, false);

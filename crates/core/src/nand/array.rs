@@ -433,8 +433,9 @@ impl Array {
     /// Queues a unit for its channel, to continue its operation.
     pub fn request_more(&mut self, unit: ExecUnitId, rank: u8, now: Time) {
         let Unit { phase, operation, .. } = &self.units[unit];
-        // The data of a program's next page follow its command.
-        let is_command = *phase == Phase::NextPage && operation.kind != Kind::Program;
+        // The data of a program's next page follow its command, and so do those of a fused partial write.
+        let has_data = operation.kind == Kind::Program || (operation.kind == Kind::CopyBack && operation.data.0 > 0);
+        let is_command = *phase == Phase::NextPage && !has_data;
         self.enqueue(unit, rank, if is_command { Cycles::Command } else { Cycles::Data }, now);
     }
 
@@ -690,7 +691,8 @@ impl Array {
         } else {
             (operation.command, operation.cell)
         };
-        let data_in = if kind == Kind::Program { data } else { Time::ZERO };
+        // A fused partial write transfers its sectors before it programs the page.
+        let data_in = if kind == Kind::Program || *programs { data } else { Time::ZERO };
         let begin = if command + data_in == Time::ZERO {
             from
         } else {
@@ -779,7 +781,7 @@ impl Array {
 
     /// Programs the page of a copy-back, which is in the register.
     fn program_back(&mut self, unit: ExecUnitId, now: Time) -> Outcome {
-        if self.timing.program_command == Time::ZERO {
+        if self.timing.program_command + self.units[unit].operation.data == Time::ZERO {
             self.start_next_page(unit, now);
             return Outcome::GoesOn;
         }

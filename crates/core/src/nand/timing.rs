@@ -23,6 +23,9 @@ pub struct Timing {
     pub units_out: Vec<Time>,
     /// Transfer of sectors out of a page. Indexed by their number; empty unless `bus.partial_transfer` is set.
     sectors_out: Vec<Time>,
+    /// Transfer of sectors into a page that is in the register. Indexed by their number; empty unless
+    /// `nand.advanced.copy_back_modify` is set.
+    pub sectors_in: Vec<Time>,
     /// Transfer of one page out.
     pub page_out: Time,
     /// Transfer of a summary page in.
@@ -108,7 +111,8 @@ impl Timing {
             units_out: (0..=u64::from(device.units_per_page()))
                 .map(|units| device.data_time((units * device.unit_bytes()).min(page)))
                 .collect(),
-            sectors_out: sectors_out(device),
+            sectors_out: if device.bus.partial_transfer { times_of_sectors(device) } else { Vec::new() },
+            sectors_in: if device.nand.advanced.copy_back_modify { times_of_sectors(device) } else { Vec::new() },
             page_out: device.data_time(page),
             summary_in: match device.mapping.block_summary {
                 BlockSummary::None => Time::ZERO,
@@ -151,11 +155,8 @@ impl Timing {
     }
 }
 
-/// Returns the transfer time of each number of sectors out of a page, if reads transfer only the requested sectors.
-fn sectors_out(device: &DeviceConfig) -> Vec<Time> {
-    if !device.bus.partial_transfer {
-        return Vec::new();
-    }
+/// Returns the transfer time of each number of sectors of a page.
+fn times_of_sectors(device: &DeviceConfig) -> Vec<Time> {
     let sectors = u64::from(device.sectors_per_unit() * device.units_per_page());
     let bytes = device.page_bytes() / sectors;
     (0..=sectors).map(|sectors| device.data_time(sectors * bytes)).collect()

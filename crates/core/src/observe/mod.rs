@@ -146,7 +146,8 @@ impl Observers {
             if let Origin::Host(_) = origin {
                 paths.spend_of_request(owner, TimePart::Buffer, view.now);
             }
-            let is_alone = owner.is_some() && view.interface.requests[owner].request.sectors == sectors;
+            let covers = owner.is_some() && view.interface.requests[owner].request.sectors == sectors;
+            let is_alone = covers && view.ftl.shape().units_per_logical_page == 1;
             paths.begin_write(id, owner, is_alone, view.now);
         }
         if let Some(contents) = &mut self.contents {
@@ -228,6 +229,13 @@ impl Observers {
             }
         }
         self.spent(view, id, TimePart::Order);
+    }
+
+    /// Completes a partial write with the sectors at the physical address `kept`.
+    pub fn kept(&mut self, view: &View, write: TransactionId, kept: Ppn) {
+        if let (Some(contents), Some(media)) = (&mut self.contents, &view.ftl.media) {
+            contents.complete(write, Some(media.read(kept)));
+        }
     }
 
     /// Completes a partial write with the sectors of the older write of its unit. Without an older write, they are

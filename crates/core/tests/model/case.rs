@@ -192,7 +192,8 @@ impl Case {
         let fails = seed.is_multiple_of(5) && !matches!(scheme, Scheme::Block);
         let more: &[More] = if fails { &[gang, faults] } else { &[gang] };
         let mut case = Case::draw(seed, seed.is_multiple_of(7), scheme, more);
-        if case.overrides.iter().any(|text| text.starts_with("geometry.logical_page=")) {
+        let unbuffered = ["geometry.logical_page=", "nand.advanced.copy_back_modify="];
+        if case.overrides.iter().any(|text| unbuffered.iter().any(|option| text.starts_with(option))) {
             case.overrides.retain(|text| !text.starts_with("buffer."));
         }
         case
@@ -381,6 +382,13 @@ fn gang(rng: &mut Rng, overrides: &mut Vec<String>) {
         options.push(format!("allocation.static.stripe={}KiB", page.max(unit) * between(rng, 2, 3)));
     }
     let all = [&overrides[..], &options].concat();
+    let fused = "nand.advanced.copy_back_modify=true".to_owned();
+    let plain =
+        all.iter().filter(|text| !text.starts_with("nand.advanced.")).cloned().chain([fused]).collect::<Vec<_>>();
+    if one_in(rng, 3) && from_toml(BASE, "test.toml", &plain).is_ok() {
+        *overrides = plain;
+        return;
+    }
     let basic: Vec<String> = all.iter().filter(|text| !text.starts_with("nand.advanced.")).cloned().collect();
     *overrides = if from_toml(BASE, "test.toml", &all).is_ok() { all } else { basic };
 }

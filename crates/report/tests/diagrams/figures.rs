@@ -312,8 +312,15 @@ fn gangs() -> Vec<Figure> {
             "gang-synchronous",
             "Synchronous gang: a write of half a page",
             &gang("gang.mode=synchronous"),
-            (A + READ + X) + (A + X + PROGRAM),
+            (A + READ + X / 2) + (A + X + PROGRAM),
             &|_| vec![(0, Request::new(Time::ZERO, Operation::Write, 0, 4))],
+        ),
+        figure(
+            "fused-partial-write",
+            "Fused partial write of half a page",
+            &["nand.advanced.copy_back_modify=true"],
+            A + READ + A + X / 2 + PROGRAM,
+            &|_| vec![(0, Request::new(Time::ZERO, Operation::Write, 0, 2))],
         ),
     ]
 }

@@ -99,8 +99,12 @@ const LOOK_AHEAD: usize = 8;
 /// Returns the number of planes that open blocks of equal addresses if possible.
 fn opening_group(device: &DeviceConfig) -> u32 {
     let advanced = &device.nand.advanced;
-    let opens_together = advanced.strict && advanced.multi_plane_program != Waste::Off;
-    if opens_together { device.planes_per_group() } else { 1 }
+    // Not by `nand.concurrency`, which may differ between the devices that load a saved state.
+    match (advanced.strict && advanced.multi_plane_program != Waste::Off, advanced.plane_pairs) {
+        (false, _) => 1,
+        (true, true) => 2,
+        (true, false) => device.geometry.planes,
+    }
 }
 
 /// Returns the regions of all planes with a role. All of their blocks are free.
