@@ -61,7 +61,7 @@ impl Display for Recovered {
         write!(f, "{} units mapped, {} torn{checked}", device.units_mapped, device.torn_units)?;
         match device.blocks_skipped {
             0 => Ok(()),
-            blocks => write!(f, ", {blocks} blocks by the checkpoint"),
+            blocks => write!(f, ", {blocks} blocks not read"),
         }
     }
 }
