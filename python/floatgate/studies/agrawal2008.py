@@ -737,7 +737,7 @@ def table_6(setting: Setting) -> Exhibit:
 # Wear
 
 _TIES = (
-    "Of several blocks without valid pages, greedy takes the one that has been so for the longest time, so that hot "
+    "Greedy takes that block without valid pages that has been so for the longest time, so that hot "
     "blocks take turns: wear is concentrated on fewer blocks, but more evenly. The paper does not say how it breaks "
     "ties."
 )

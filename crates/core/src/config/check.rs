@@ -462,7 +462,11 @@ impl Check<'_> {
             if let Some(why) = ruled_out {
                 self.refuse("durability.map", name, why);
             } else if device.mapping.scheme.needs(device).translation.is_some() {
-                self.refuse("durability.map", name, "mapping.scheme = \"dftl\" keeps the map in flash: choose page");
+                self.refuse(
+                    "durability.map",
+                    name,
+                    "the mapping scheme keeps the map in flash: choose mapping.scheme = \"page\"",
+                );
             } else if device.durability.checkpoint.is_some() {
                 self.refuse(
                     "durability.map",

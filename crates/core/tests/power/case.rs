@@ -109,7 +109,8 @@ impl Case {
         }
     }
 
-    /// Draws the checkpoint and the memory of the map from separate random streams, so that the other options of a seed stay the same.
+    /// Draws the checkpoint and the memory of the map from separate random streams, so that the other options of a seed
+    /// stay the same.
     fn checkpoint(seed: u64, unit: u64, overrides: &mut Vec<String>) {
         let rng = &mut Rng::new(seed, "power/checkpoint");
         if one_in(rng, 2) {
