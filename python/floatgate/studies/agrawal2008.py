@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -103,7 +104,12 @@ def _bars(
     **options: Any,  # noqa: ANN401
 ) -> Figure:
     series = {key: _column(rows, key) for key in keys}
-    return drawing.bars(drawing.Bars(label, [str(row[name]) for row in rows], series, **options))
+    return drawing.bars(drawing.Bars(label, [_wrapped(str(row[name]), len(rows)) for row in rows], series, **options))
+
+
+def _wrapped(name: str, names: int) -> str:
+    """Return one of several names of a figure's axis, in lines that are short enough."""
+    return textwrap.fill(name, 11 if names <= 6 else 8, break_long_words=False)
 
 
 # Section 2.2
@@ -495,7 +501,9 @@ def table_4(setting: Setting) -> Exhibit:
 
     def draw() -> Figure:
         series = {name: [float(by[name, gang]["latency us"]) for gang in _GANGS] for name in names}
-        return drawing.bars(drawing.Bars("mean latency, us", list(_GANGS), series, log=True))
+        return drawing.bars(
+            drawing.Bars("mean latency, us", [_wrapped(gang, len(_GANGS)) for gang in _GANGS], series, log=True)
+        )
 
     return Exhibit(_table(rows), draw, findings, caption)
 
@@ -610,13 +618,10 @@ def table_5(setting: Setting) -> Exhibit:
         "25 + 105.6 + 105.6 + 200 us for each valid page, or 25 + 200 us with copy-back. From a full SSD, 6.8 million "
         "events of TPC-C fill the free space just once, so that few blocks are cleaned; at 300 IOPS none is."
     )
-    shown = [row | {"row": f"{row['workload']}; {row['copies']}"} for row in rows]
+    shown = [row | {"row": row["workload"].removeprefix("TPC-C, ")} for row in rows if row["copies"] == "inter-plane"]
 
     def draw() -> Figure:
-        names = [str(row["row"]).replace("; inter-plane", "").replace(", ", ",\n") for row in shown]
-        return drawing.bars(
-            drawing.Bars("efficiency", names, {"efficiency": _column(rows, "efficiency")}, reference=0.7)
-        )
+        return _bars("efficiency", shown, "row", "efficiency", reference=0.7)
 
     return Exhibit(_table(rows), draw, findings, caption)
 
@@ -738,7 +743,7 @@ def table_6(setting: Setting) -> Exhibit:
 # Wear
 
 _TIES = (
-    "Of several blocks without valid pages, greedy takes the one that has been so for the longest time, so that hot "
+    "Greedy takes that block without valid pages that has been so for the longest time, so that hot "
     "blocks take turns: wear is concentrated on fewer blocks, but more evenly. The paper does not say how it breaks "
     "ties."
 )

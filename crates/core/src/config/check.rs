@@ -535,7 +535,7 @@ impl Check<'_> {
                 self.refuse(
                     "durability.map",
                     name,
-                    "requires a mapping scheme that keeps its map in memory, such as page",
+                    "the mapping scheme keeps the map in flash: choose mapping.scheme = \"page\"",
                 );
             } else if device.durability.checkpoint.is_some() {
                 self.refuse(

@@ -691,6 +691,7 @@ pub struct Durability {
     pub checkpoint: Option<Bytes>,
     /// Memory of the map and of the states of blocks, which determines how a recovery restores them.
     #[serde(skip_serializing_if = "MapMemory::is_default")]
+    #[schemars(extend("default" = "volatile"))]
     pub map: MapMemory,
 }
 

@@ -102,7 +102,7 @@ const REFUSED: &[(&[&str], &str)] = &[
     ),
     (
         &["durability.map=non-volatile", "mapping.scheme=dftl", "capacity.spare=0.3"],
-        "durability.map = non-volatile: requires a mapping scheme that keeps its map in memory, such as page",
+        "durability.map = non-volatile: the mapping scheme keeps the map in flash: choose mapping.scheme = \"page\"",
     ),
     (
         &["durability.map=saved", "durability.checkpoint=1MiB"],

@@ -87,7 +87,7 @@ impl Display for Recovered {
         write!(f, "recovered after {after} in {simulated:.1} ms of simulated time, {real:.1} ms real time: ")?;
         write!(f, "{} units mapped, {} torn{checked}", device.units_mapped, device.torn_units)?;
         if device.blocks_skipped > 0 {
-            write!(f, ", {} blocks by the checkpoint", device.blocks_skipped)?;
+            write!(f, ", {} blocks not read", device.blocks_skipped)?;
         }
         match self.stripes {
             0 => Ok(()),

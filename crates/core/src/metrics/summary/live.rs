@@ -138,7 +138,7 @@ pub struct LiveRecovery {
     pub payload_lost: u64,
     /// Number of records of trims.
     pub journal_records: u64,
-    /// Number of blocks that were not read, because the checkpoint (`durability.checkpoint`) has their accounts.
+    /// Number of blocks with data that were not read, because of `durability.checkpoint` or `durability.map`.
     #[serde(default)]
     pub blocks_skipped: u64,
     /// Number of blocks that were erased because they held no data that is still needed.
