@@ -51,6 +51,8 @@ const PAUSES: &str = "rw=randwrite norandommap=1 bs=4k iodepth=1 thinktime=5ms n
 const BURSTS: &str = "rw=randwrite norandommap=1 bs=4k iodepth=4 thinktime=20ms thinktime_blocks=64 number_ios=4000";
 const SYNC: &str = "rw=randwrite norandommap=1 bs=4k iodepth=4 sync=1 number_ios=500";
 const BOTH: &str = "rw=write bs=32k iodepth=4 number_ios=300; rw=randwrite norandommap=1 bs=4k number_ios=2000";
+const HINTS: &str = "rw=randwrite norandommap=1 bs=4k iodepth=4 number_ios=6000 size=4m write_hint=short; \
+                     rw=randwrite norandommap=1 bs=4k iodepth=4 number_ios=3000";
 const TRIMS: &str = "rw=randtrim norandommap=1 bs=4k iodepth=4 number_ios=2000";
 const STREAM: &str = "rw=write bs=32k iodepth=4 number_ios=200";
 
@@ -165,13 +167,15 @@ const CASES: &[Case] = &[
     ("allocation.dynamic.tie", &[], SKEWED, &["turn", "erases"]),
     ("allocation.dynamic.scope", &LEVELS, MIX, &POOLS),
     ("allocation.dynamic.scope.channels", &LEVELS, MIX, &["1", "2", "4"]),
-    ("temperature", &[], SKEWED, ALL),
+    ("temperature", &[], HINTS, ALL),
     ("temperature.two-level-lru.hot", &[], SKEWED, &["0.05", "0.2"]),
     ("temperature.two-level-lru.candidates", &[], SKEWED, &["0.05", "0.2"]),
     ("temperature.multi-hash.counters", &[], SKEWED, &["0.1", "2.0"]),
     ("temperature.multi-hash.hashes", &["temperature.multi-hash.counters=0.5"], SKEWED, &["1", "3"]),
     ("temperature.multi-hash.hot", &[], SKEWED, &["2", "8"]),
     ("temperature.multi-hash.halve_after", &[], SKEWED, &["0.2", "2.0"]),
+    ("temperature.hints.by", &["temperature.hints.classes=[1, 0, 1]"], HINTS, &["placement", "stream"]),
+    ("temperature.hints.classes", &[], HINTS, &["[1, 0, 1]", "[0, 0, 1]"]),
     ("mapping.scheme", &["capacity.spare=0.55"], MIX, ALL),
     ("mapping.scheme.dftl.cache", &["capacity.spare=0.55"], MIX, &["256B", "8KiB"]),
     ("mapping.scheme.dftl.cached_entry", &["capacity.spare=0.55"], MIX, &["32B", "128B"]),

@@ -299,3 +299,33 @@ fn results_have_counts_by_class() {
     let written: Vec<u64> = outcome.classes.iter().map(|counts| counts.units_written).collect();
     assert_eq!(written, [6, 6], "units 100 and 101, three times, and 98 and 99");
 }
+
+/// Returns the write amplification of two jobs in steady state: one overwrites a tenth of the space most of the time.
+fn of_two_jobs(more: &[&str]) -> f64 {
+    let mut device = common::device(&[&["gc.victim=greedy", "capacity.spare=0.25"][..], more].concat());
+    let units = device.config().logical_units() as u32;
+    common::fill(&mut device, units);
+    let mut rng = Rng::new(3, "hints");
+    let mut before = device.ftl().counters;
+    let sectors = device.config().sectors_per_unit();
+    for write in 0..16 * units {
+        if write == 8 * units {
+            before = device.ftl().counters;
+        }
+        let (below, stream, placement) = if rng.below(10) < 8 { (units / 10, 0, 2) } else { (units, 1, 5) };
+        let written = Written { sectors, stream, placement, ..Written::default() };
+        let lpn = Lpn(rng.below(u64::from(below)) as u32);
+        device.ftl_mut().write_for(lpn, 0, sectors, 0, written);
+    }
+    let counters = device.ftl().counters.since(&before);
+    counters.units_programmed as f64 / counters.host_units as f64
+}
+
+#[test]
+fn hints_of_the_host_reduce_write_amplification() {
+    let without = of_two_jobs(&[]);
+    for hints in ["{ by = \"placement\" }", "{ by = \"stream\", classes = [1, 0] }"] {
+        let with = of_two_jobs(&[&format!("temperature={{ hints = {hints} }}")]);
+        assert!(with < without, "{hints}: {with:.3}, without hints {without:.3}");
+    }
+}

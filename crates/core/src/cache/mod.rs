@@ -11,6 +11,7 @@ use std::collections::VecDeque;
 
 use crate::config::{DeviceConfig, WritePolicy};
 use crate::external::Fault;
+use crate::ftl::temperature::TemperatureConfig;
 use crate::metrics::counters::BufferCounts;
 use crate::sim::id::{Lpn, RequestId, TransactionId};
 use crate::sim::list;
@@ -185,6 +186,8 @@ pub struct Buffer {
     dram: Dram,
     /// True if flash transfers only the requested sectors, not whole pages.
     moves_sectors: bool,
+    /// Stream and placement hint of the last write of each entry. Empty unless the temperature policy needs them.
+    hints: Vec<[u16; 2]>,
     /// Time without requests after which all dirty units are written back.
     idle: Option<Time>,
     /// Counters.
@@ -231,6 +234,10 @@ impl Buffer {
             picked: VecDeque::new(),
             dram: Dram::new(config, sectors),
             moves_sectors: device.bus.partial_transfer,
+            hints: match device.temperature {
+                TemperatureConfig::Hints(_) => vec![[0; 2]; units as usize],
+                _ => Vec::new(),
+            },
             idle: config.idle.map(|idle| idle.time()),
             counts: BufferCounts::default(),
         }))
@@ -239,6 +246,20 @@ impl Buffer {
     /// Returns the fault of an eviction policy that came with another program.
     pub fn fault(&self) -> Option<&Fault> {
         self.eviction.fault()
+    }
+
+    /// Stores the stream and the placement hint of the last write of an entry.
+    #[inline]
+    pub fn note_hints(&mut self, entry: u32, hints: [u16; 2]) {
+        if let Some(kept) = self.hints.get_mut(entry as usize) {
+            *kept = hints;
+        }
+    }
+
+    /// Returns the stream and the placement hint of the last write of an entry, if the temperature policy needs them.
+    #[inline]
+    pub fn hints_of(&self, entry: u32) -> [u16; 2] {
+        self.hints.get(entry as usize).copied().unwrap_or_default()
     }
 
     /// Returns `true` if writes complete when the buffer holds their data.

@@ -471,7 +471,8 @@ impl Device {
             self.ftl.note_update(update);
             let own = buffer.sectors_in(&pick);
             self.note_kept(&mut write, pick.lpn, own, update);
-            let written = Written { sectors: own, ..Written::default() };
+            let [stream, placement] = buffer.hints_of(pick.entry);
+            let written = Written { sectors: own, stream, placement, ..Written::default() };
             write.temperature = self.ftl.classify(Lpn(pick.lpn), before, written);
         } else {
             write.temperature = self.ftl.class_of(pick.lpn);

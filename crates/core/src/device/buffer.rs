@@ -156,6 +156,7 @@ impl Device {
         let list = self.list_of(part.lpn);
         let Some(buffer) = &mut self.buffer else { return };
         let entry = buffer.accept(part, version, list);
+        buffer.note_hints(entry, [request.stream, request.placement]);
         self.observe_buffered(entry);
         if !must_land {
             return self.access_memory(sectors, Then { request: id, reply: 0 });

@@ -253,7 +253,6 @@ impl Case {
         if !together && !matches!(scheme, Scheme::Block) {
             background(&mut Rng::new(seed, "model/background"), &mut overrides);
         }
-        throttle(&mut Rng::new(seed, "model/throttle"), &mut overrides);
         Case { seed, overrides, picks: Picks::No, load: Load::new(rng) }
     }
 
@@ -524,17 +523,6 @@ fn background(rng: &mut Rng, overrides: &mut Vec<String>) {
         one_in(rng, 2),
         pick(rng, &["0.0", "0.1", "0.6"])
     ));
-}
-
-/// Delays writes in one of four cases.
-fn throttle(rng: &mut Rng, overrides: &mut Vec<String>) {
-    if !one_in(rng, 4) {
-        return;
-    }
-    let config = device_config(overrides);
-    let least = u64::from(config.hard_threshold() + 1);
-    let below = between(rng, least, u64::from(config.geometry.blocks));
-    overrides.push(format!("gc.throttle={{ below = {below}, delay = \"{}us\" }}", pick(rng, &[1, 30, 400])));
 }
 
 /// Draws a wear policy, for blocks that endure any number of erases that a test performs.

@@ -194,6 +194,10 @@ keys! {
         key ["sync"] "`none`"
             "`sync` or `dsync`, also `1`: writes carry the flag *force unit access* and are durable when they complete. \
              `none` or `0`: they are not." "`sync` is `O_SYNC`, `dsync` is `O_DSYNC`." into!(sync, sync);
+        key ["write_hint"] "`none`"
+            "Lifetime of the data that the job writes: `none`, `short`, `medium`, `long` or `extreme`. A device with \
+             `temperature = \"hints\"` uses it as the placement hint 0, 2, 3, 4 or 5." "Sets it with `fcntl`."
+            into!(write_hint, write_hint);
     }
     Jobs {
         key ["numjobs"] "`1`"

@@ -217,6 +217,8 @@ pub struct Options {
     pub end_fsync: bool,
     /// True if a write completes only when it is durable.
     pub sync: Option<bool>,
+    /// Placement hint of writes, numbered like the lifetimes of Linux.
+    pub write_hint: Option<u16>,
     /// Number of equal jobs that run at once.
     pub numjobs: Option<u32>,
     /// True if all earlier jobs must end before this one starts.

@@ -39,6 +39,8 @@ pub struct Synthetic {
     flushes: Flushes,
     /// True if writes have FUA.
     fua: bool,
+    /// Placement hint of writes.
+    write_hint: u16,
     requests: u64,
     bytes: u64,
     /// Arrival of the last request.
@@ -117,6 +119,7 @@ impl Synthetic {
             limits,
             flushes: Flushes::new(options, pattern.kind),
             fua: options.sync == Some(true),
+            write_hint: options.write_hint.unwrap_or(0),
             requests: 0,
             bytes: 0,
             last: Time::ZERO,
@@ -167,7 +170,8 @@ impl Synthetic {
         }
         self.requests += 1;
         self.bytes = self.bytes.saturating_add(u64::from(sectors) * SECTOR);
-        Request::new(arrival, operation, lba, sectors)
+        let placement = if operation == Operation::Write { self.write_hint } else { 0 };
+        Request { placement, ..Request::new(arrival, operation, lba, sectors) }
     }
 
     /// Returns a flush if one is due.

@@ -268,6 +268,16 @@ pub fn sync(text: &str, _: Base) -> Result<bool, String> {
     }
 }
 
+/// Parses fio's `write_hint`. Returns the number of the lifetime in Linux (`linux/fcntl.h`), or 0 for `none`.
+pub fn write_hint(text: &str, _: Base) -> Result<u16, String> {
+    const NAMES: [&str; 5] = ["none", "short", "medium", "long", "extreme"];
+    match NAMES.iter().position(|name| *name == text) {
+        Some(0) => Ok(0),
+        Some(index) => Ok(index as u16 + 1),
+        None => Err(one_of(text, &NAMES)),
+    }
+}
+
 /// Parses `min-max`, for each direction.
 pub fn size_range(text: &str, base: Base) -> Result<(u64, u64), String> {
     const FORM: &str = "write min-max, like 4k-64k";

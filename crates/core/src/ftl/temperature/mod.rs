@@ -54,6 +54,8 @@ policy_family! {
         two_level_lru::TwoLevelLru = "two-level-lru",
         /// Small counters, several for each unit by hashing, that are halved periodically.
         multi_hash::MultiHash = "multi-hash",
+        /// Hints of the host: the class of each write depends on the placement hint or the stream of its request.
+        hints::Hints = "hints",
     }
 }
 
@@ -74,6 +76,7 @@ impl TemperatureConfig {
         match self {
             TemperatureConfig::Single(_) => 1,
             TemperatureConfig::External(options) => options.classes,
+            TemperatureConfig::Hints(options) => options.count(),
             _ => 2,
         }
     }

@@ -10,9 +10,9 @@ pub struct Written {
     pub lpn: u32,
     /// Sectors of the request that writes the unit, or sectors of the unit that the buffer writes back.
     pub sectors: u32,
-    /// Stream of the workload; 0 for a write-back of the buffer.
+    /// Stream of the workload; 0 for a write-back of the buffer, unless the policy is `hints`.
     pub stream: u16,
-    /// Placement hint of the request; 0 for a write-back of the buffer.
+    /// Placement hint of the request; 0 for a write-back of the buffer, unless the policy is `hints`.
     pub placement: u16,
     /// True if the unit was written before, and not trimmed since.
     pub again: bool,
