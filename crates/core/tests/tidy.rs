@@ -413,7 +413,7 @@ const CRATES: &[(&str, &[&str], &[&str])] = &[
     ("validation", &["floatgate-core", "floatgate-workload"], &[]),
     ("array", &["floatgate-core"], &["floatgate-workload"]),
     ("report", &["floatgate-core", "floatgate-workload"], &[]),
-    ("serve", &["floatgate-core", "floatgate-workload"], &[]),
+    ("serve", &["floatgate-array", "floatgate-core", "floatgate-workload"], &[]),
     ("guest", &[], &[]),
     ("run", &["floatgate-array", "floatgate-core", "floatgate-report", "floatgate-workload"], &[]),
     (
@@ -429,7 +429,7 @@ const CRATES: &[(&str, &[&str], &[&str])] = &[
         ],
         &[],
     ),
-    ("py", &["floatgate-core", "floatgate-report", "floatgate-run", "floatgate-workload"], &[]),
+    ("py", &["floatgate-array", "floatgate-core", "floatgate-report", "floatgate-run", "floatgate-workload"], &[]),
     ("wheel", &["floatgate", "floatgate-core", "floatgate-py"], &[]),
 ];
 

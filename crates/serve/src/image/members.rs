@@ -22,7 +22,7 @@ const NOTE: &str = "array.json";
 /// Version of the format of the note.
 const FORMAT: u32 = 1;
 
-/// What has to be known about an array at its next start.
+/// State of an array that its next start needs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Note {

@@ -89,7 +89,7 @@ pub struct Store {
     pub(super) protects: bool,
     /// True if flushes wait for the machine's disk.
     pub(super) syncs: bool,
-    /// By tag.
+    /// Keys are tags.
     incoming: BTreeMap<u64, Incoming>,
     /// Program operations in progress, by their first unit.
     begun: BTreeMap<u32, Vec<Captured>>,

@@ -102,7 +102,8 @@ impl Control {
     /// Trims the whole device and flushes it, like a host. Works in pieces, so that requests of clients are served in
     /// between.
     async fn trim_all(&self) -> Result<String, String> {
-        /// Size of a piece, rounded up to whole mapping units, or stripes of an array. The FTL trims a piece in well under a millisecond.
+        /// Size of a piece, rounded up to whole mapping units, or stripes of an array. The FTL trims a piece in well
+        /// under a millisecond.
         const PIECE: u64 = 16 << 20;
         let Ok(_one) = self.trims.try_lock() else { return Err("another `trim-all` is in progress".to_owned()) };
         let (bytes, unit) = {
