@@ -20,7 +20,7 @@ mod truth;
 use options::{options, sockets};
 use truth::Truth;
 
-/// Options of members: 4 MiB of flash, of which 1.6 MiB are visible.
+/// Options of members: 4 MiB of flash, with 1.6 MiB visible.
 const MEMBER: [&str; 4] = [
     "member.geometry.blocks=8",
     "member.geometry.pages=16",
