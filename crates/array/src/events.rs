@@ -37,12 +37,7 @@ impl SsdArray {
             }
             self.now = at;
             if due == at {
-                // The member continues alone until another event, or a completion.
-                let next = self.due.others(number).min(self.timers.first());
-                let limit = if self.ready == 0 { until.min(Time(next.0 - 1)).max(at) } else { at };
-                let device = &mut self.members[number as usize].device;
-                device.run_to_completion(limit);
-                self.now = device.now();
+                self.members[number as usize].device.advance_to(at);
                 self.look_at(number);
             } else {
                 self.fire();

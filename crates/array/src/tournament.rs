@@ -30,18 +30,6 @@ impl Tournament {
         self.nodes[1]
     }
 
-    /// Returns the earliest event of the members other than `member`, or [`Time::NEVER`].
-    #[inline]
-    pub fn others(&self, member: u32) -> Time {
-        let mut node = self.leaves + member as usize;
-        let mut first = Time::NEVER;
-        while node > 1 {
-            first = first.min(self.nodes[node ^ 1].0);
-            node /= 2;
-        }
-        first
-    }
-
     /// Changes the time of the next event of a member.
     #[inline]
     pub fn set(&mut self, member: u32, at: Time) {
@@ -50,11 +38,7 @@ impl Tournament {
         while node > 1 {
             let (left, right) = (self.nodes[node & !1], self.nodes[node | 1]);
             node /= 2;
-            let winner = if right.0 < left.0 { right } else { left };
-            if self.nodes[node] == winner {
-                return;
-            }
-            self.nodes[node] = winner;
+            self.nodes[node] = if right.0 < left.0 { right } else { left };
         }
     }
 }
@@ -76,8 +60,6 @@ mod tests {
                 tree.set(member, at);
                 let expected = times.iter().copied().zip(0..).min().unwrap();
                 assert_eq!(tree.first(), expected);
-                let others = (0..members).filter(|other| *other != expected.1).map(|other| times[other as usize]);
-                assert_eq!(tree.others(expected.1), others.min().unwrap());
             }
         }
     }
