@@ -387,7 +387,7 @@ def check_read_only(page: Browser, program: str, place: Path, shots: Path | None
 
 def check_array(page: Browser, program: str, place: Path, shots: Path | None) -> None:
     """Check the page of an array: a row for each member."""
-    (place / "raid5.toml").write_text("[array]\nlevel = 5\ndevice = \"tiny\"\ncount = 4\nfailed = [2]\n")
+    (place / "raid5.toml").write_text('[array]\nlevel = 5\ndevice = "tiny"\ncount = 4\nfailed = [2]\n')
     server, url = serve(program, place, "--image", "memory", device="raid5.toml")
     writer = Writer(place / "ssd.sock")
     writer.start()

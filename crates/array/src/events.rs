@@ -2,11 +2,11 @@
 
 use floatgate_core::external::Fault;
 use floatgate_core::metrics::series::Sample;
-use floatgate_core::sim::request::{Completion, Request, Status};
+use floatgate_core::sim::request::{Completion, Operation, Request, Status};
 use floatgate_core::sim::time::Time;
-use floatgate_core::ssd::{Ssd, TakeProbed};
+use floatgate_core::ssd::{Room, Ssd, TakeProbed};
 
-use crate::array::SsdArray;
+use crate::array::{Pending, SsdArray};
 use crate::timers::{Owner, Timer};
 
 impl SsdArray {
@@ -125,6 +125,32 @@ impl Ssd for SsdArray {
     #[inline]
     fn take_completions(&mut self, into: &mut Vec<Completion>) {
         into.append(&mut self.completions);
+    }
+
+    /// Reports reads of the host whose parts are all certain. Other requests can still change.
+    fn committed_completions(&self, room: &mut Room, found: &mut dyn FnMut(u64, Time)) {
+        let mut certain = Vec::new();
+        let mut part = |tag, finish| {
+            if let Owner::Host(id) = Owner::of(tag) {
+                certain.push((id, finish));
+            }
+        };
+        for member in &self.members {
+            Ssd::committed_completions(&member.device, room, &mut part);
+        }
+        self.timers.parts(|done| {
+            if done.status == Status::Ok {
+                part(done.request.tag, done.finish);
+            }
+        });
+        certain.sort_unstable();
+        for parts in certain.chunk_by(|(one, _), (other, _)| one == other) {
+            let [.., (id, finish)] = *parts else { continue };
+            let Pending { request, left, status, .. } = self.requests[id];
+            if left as usize == parts.len() && status == Status::Ok && request.operation == Operation::Read {
+                found(request.tag, finish);
+            }
+        }
     }
 
     fn sample(&self, at: Time, into: &mut Sample) {

@@ -1,7 +1,7 @@
 //! Recovery of an array after a power cut: copies and parity are compared with the data, and corrected.
 //!
 //! A power cut between the writes of one stripe leaves copies that differ, or parity that does not agree with the data.
-//! Stripes are compared one after the other, and each is locked meanwhile.
+//! Stripes are compared one after the other. A stripe is locked during its comparison.
 
 use floatgate_core::device::Device;
 use floatgate_core::durability::flash::Place;
@@ -14,8 +14,8 @@ use crate::operation::{Kind, Phase, Segment, StripeOp};
 use crate::timers::Timer;
 
 impl SsdArray {
-    /// Creates an array of existing members, such as members that were recovered. Everything in the controller starts
-    /// anew. The clock is that of the members.
+    /// Creates an array of existing members, such as members that were recovered. The controller is in its initial
+    /// state. The clock is that of the members.
     pub fn of_members(config: ArrayConfig, options: Options, members: Vec<Device>) -> SsdArray {
         SsdArray::of(config, options, members)
     }
@@ -38,7 +38,7 @@ impl SsdArray {
         }
     }
 
-    /// Returns the stripes that have data on any member.
+    /// Returns the stripes with data on a member.
     pub fn used_rows(&self) -> Vec<u64> {
         let bytes = u64::from(self.layout.chunk()) * SECTOR;
         let is_used = |row: &u64| {

@@ -82,6 +82,15 @@ impl Timers {
         self.set(at, Timer::Part(member, completion));
     }
 
+    /// Passes the completions that reach the controller later to `found`.
+    pub fn parts(&self, mut found: impl FnMut(&Completion)) {
+        for Reverse((_, _, slot)) in &self.heap {
+            if let Timer::Part(_, completion) = &self.timers[*slot] {
+                found(completion);
+            }
+        }
+    }
+
     /// Returns the time of the first timer, or [`Time::NEVER`].
     #[inline]
     pub fn first(&self) -> Time {

@@ -186,7 +186,7 @@ impl SsdArray {
             let (first, end) = (read.lba, read.lba + u64::from(read.sectors));
             let data = self.old_data(&contents, id);
             for index in operation.first..=operation.last {
-                // A repair covers whole mapping units, even if the host reads a part.
+                // A repair covers whole mapping units. The host may have read a part of a unit.
                 let start = self.layout.sector(operation.row, index, operation.lo);
                 let (from, to) = (start.max(first), (start + u64::from(operation.sectors())).min(end));
                 let range = contents.bytes((from - start) as u32)..contents.bytes((to - start) as u32);

@@ -10,7 +10,7 @@ use floatgate_array::{Options, SsdArray};
 use floatgate_core::precondition::{Precondition, precondition};
 use floatgate_core::sim::request::{Completion, Operation, Request};
 use floatgate_core::sim::time::Time;
-use floatgate_core::ssd::Ssd;
+use floatgate_core::ssd::{Room, Ssd};
 
 /// Time of a page read, and of a page write.
 const R: Time = Time::from_ns(45_480);
@@ -245,4 +245,23 @@ fn a_full_queue_makes_requests_wait() {
     let mut array = filled(0, 2, "queue_depth = 1");
     let read = |lba| Request::new(Time::ZERO, Operation::Read, lba, PAGE);
     assert_eq!(both(&mut array, [read(0), read(8)]), [R, R + R]);
+}
+
+/// A read of two members is certain when both have finished in the cells, and only transfers are left.
+#[test]
+fn completions_of_reads_are_known_before_their_time() {
+    let mut array = filled(0, 3, "");
+    let start = array.now();
+    array.submit(start, Request { tag: 7, ..Request::new(start, Operation::Read, 4, PAGE) });
+    let mut seen = Vec::new();
+    while let Some(at) = array.next_event() {
+        array.advance(at);
+        array.committed_completions(&mut Room::default(), &mut |tag, finish| seen.push((tag, finish, array.now())));
+    }
+    let mut completions = Vec::new();
+    array.take_completions(&mut completions);
+    let finish = start.later(R);
+    assert_eq!(completions[0].finish, finish);
+    assert!(seen.iter().all(|(tag, at, now)| (*tag, *at) == (7, finish) && *now < finish), "{seen:?}");
+    assert!(seen.iter().any(|(.., now)| *now <= start.later(Time::from_us(25))), "{seen:?}");
 }

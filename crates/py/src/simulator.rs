@@ -285,7 +285,8 @@ impl Simulator {
         })
     }
 
-    /// Returns the counters since the device was created, with their names. An array has the sums over its members.
+    /// Returns the counters since the device was created, with their names. Counters of an array are sums over its
+    /// members.
     fn counters(&self) -> Vec<(&'static str, u64)> {
         let devices = self.device.devices();
         let counters = devices.iter().fold(Counters::default(), |sum, device| sum.plus(&device.ftl().counters));

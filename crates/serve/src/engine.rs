@@ -588,7 +588,12 @@ impl Engine {
         for &(tag, finish) in &committed {
             let in_flight = self.in_flight[tag as u32];
             // Data that become durable at the completion are not durable yet: power may be cut before it.
-            let is_certain = in_flight.request.operation == Operation::Read || matches!(self.kept, Kept::Apart(_));
+            let is_certain = match self.kept {
+                Kept::Apart(_) => true,
+                Kept::InFlash(..) => in_flight.request.operation == Operation::Read,
+                // The data are read when the members have completed their parts.
+                Kept::InMembers => false,
+            };
             if in_flight.answered.is_none() && is_certain {
                 self.in_flight[tag as u32].answered = Some(finish);
                 self.committed_until = self.committed_until.max(finish);

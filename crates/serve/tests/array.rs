@@ -8,6 +8,7 @@ use floatgate_core::external::Externals;
 use floatgate_serve::client::Client;
 use floatgate_serve::image::{ImageAt, ImageError, OpenedArray, Recovered};
 use floatgate_serve::target::Target;
+use floatgate_serve::vhost::client::{Client as VhostClient, Shape};
 use floatgate_serve::{Finished, Server};
 use tempfile::TempDir;
 
@@ -19,7 +20,7 @@ mod truth;
 use options::{options, sockets};
 use truth::Truth;
 
-/// Options of members: 4 MiB of flash, of which 1.6 MiB are visible.
+/// Options of members: 4 MiB of flash, with 1.6 MiB visible.
 const MEMBER: [&str; 4] = [
     "member.geometry.blocks=8",
     "member.geometry.pages=16",
@@ -233,6 +234,38 @@ fn an_array_without_images_serves_its_data() {
         assert_eq!(finished.outcome.members.len(), members as usize);
         finished.device.check_invariants().unwrap();
     }
+}
+
+/// Clients over vhost-user and NBD see the same array. A TRIM drops whole stripes.
+#[test]
+fn vhost_user_clients_see_the_array() {
+    let config = config(6, 5, &[]);
+    let opened = OpenedArray::open(&ImageAt::Memory, &config, false).unwrap();
+    let array = opened.begin(SsdArray::new(config.clone(), array_options()).unwrap(), array_options()).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let (nbd, vhost_user) = (folder.path().join("nbd.sock"), folder.path().join("vhost.sock"));
+    let server = Server::start(array, sockets(Some(&nbd), Some(&vhost_user)), options()).unwrap();
+    let mut client = VhostClient::connect(&vhost_user, Shape::default()).unwrap();
+    assert_eq!(client.bytes(), config.logical_bytes());
+    let row = config.trim_bytes();
+    let data: Vec<u8> = (0..3 * row).map(|at| (at / 512) as u8 | 1).collect();
+    client.write(0, &data).unwrap();
+    client.discard(row / 2, 2 * row).unwrap();
+    client.write_zeroes(2 * row + 512, 1024, true).unwrap();
+    client.flush().unwrap();
+    server.power_cut().unwrap();
+    let mut expected = data;
+    expected[row as usize..2 * row as usize].fill(0);
+    expected[2 * row as usize + 512..2 * row as usize + 1536].fill(0);
+    let mut read = vec![0; expected.len()];
+    Client::connect(&server.addresses()[0]).unwrap().read(0, &mut read).unwrap();
+    assert!(read == expected);
+    client.reconnect(&vhost_user).unwrap();
+    read.fill(1);
+    client.read(0, &mut read).unwrap();
+    assert!(read == expected);
+    let finished = server.stop(true).unwrap();
+    assert_eq!((finished.image, finished.power_cuts), (Some(Ok(())), 1));
 }
 
 /// Uncorrectable sectors of a member are computed from the others, in reads of the host and of the array.

@@ -22,7 +22,7 @@ const NOTE: &str = "array.json";
 /// Version of the format of the note.
 const FORMAT: u32 = 1;
 
-/// Properties of an array that its next start needs.
+/// State of an array that its next start needs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Note {
@@ -39,7 +39,7 @@ struct Note {
     /// True if copies and parity agree with the data.
     is_synced: bool,
     /// Members whose images have old data, because they had failed.
-    stale: Vec<u32>,
+    outdated: Vec<u32>,
 }
 
 impl Note {
@@ -47,8 +47,8 @@ impl Note {
         let layout = config.layout();
         let (level, members) = (layout.level().number(), layout.members());
         let stripe = u64::from(layout.chunk()) * SECTOR;
-        let stale = config.options.failed.clone();
-        Note { format: FORMAT, level, stripe, members, stripes: layout.rows(), is_synced: false, stale }
+        let outdated = config.options.failed.clone();
+        Note { format: FORMAT, level, stripe, members, stripes: layout.rows(), is_synced: false, outdated }
     }
 
     fn read(folder: &Path) -> Result<Option<Note>, ImageError> {
@@ -83,11 +83,11 @@ impl Note {
             let text = format!("the images belong to another array: {what} is {saved} in them and {requested} here");
             return Err(ImageError::Array(text));
         }
-        match self.stale.iter().find(|member| !here.stale.contains(member)) {
+        match self.outdated.iter().find(|member| !here.outdated.contains(member)) {
             Some(member) => Err(ImageError::Array(format!(
                 "member {member} had failed when the array was last used, so its image has old data; add --set \
                  'array.failed={:?}', and --set 'array.rebuild={{ rate = \"100MB/s\" }}' to rebuild it",
-                self.stale
+                self.outdated
             ))),
             None => Ok(()),
         }
@@ -128,7 +128,7 @@ impl OpenedArray {
         Ok(opened)
     }
 
-    /// Checks that all members that have not failed are there.
+    /// Checks that all members that have not failed have an image.
     fn check_members(&self, config: &ArrayConfig) -> Result<(), ImageError> {
         let news = (0..).zip(&self.members).map(|(number, member): (u32, _)| (number, member.is_new()));
         let text = match self.note {
@@ -271,12 +271,12 @@ impl Members {
     /// Closes the images of an array that has completed all requests.
     pub fn close(array: &mut SsdArray) -> Result<(), String> {
         let failed = (0..array.config().members.len()).filter(|number| array.has_failed(*number));
-        let (stale, is_synced) = (failed.map(|number| number as u32).collect(), array.stripes_to_resync() == 0);
+        let (outdated, is_synced) = (failed.map(|number| number as u32).collect(), array.stripes_to_resync() == 0);
         let Some(mut members) = array.detach::<Members>() else { return Ok(()) };
         let stores = std::mem::take(&mut members.stores).into_iter().enumerate();
         let closed = stores.map(|(number, store)| store.close().map_err(|error| format!("member {number}: {error}")));
         closed.collect::<Result<Vec<()>, String>>()?;
-        (members.note.stale, members.note.is_synced) = (stale, is_synced);
+        (members.note.outdated, members.note.is_synced) = (outdated, is_synced);
         members.note().map_err(|error| error.to_string())
     }
 

@@ -75,7 +75,8 @@ fn members(metrics: &mut Metrics, frame: &Frame) {
     if frame.members.is_empty() {
         return;
     }
-    let families: [(&str, &str, &str, fn(&Member) -> f64); 8] = [
+    type Family = (&'static str, &'static str, &'static str, fn(&Member) -> f64);
+    let families: [Family; 8] = [
         ("member_in_sync", "gauge", "1 if the member of the array is in sync.", |m| {
             f64::from(u8::from(m.state == "in sync"))
         }),
