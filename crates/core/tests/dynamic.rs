@@ -264,7 +264,7 @@ fn with_tie_erases_a_write_goes_to_an_idle_plane_with_the_least_erased_next_bloc
 /// Overwrites the first half of a device of one pool at random, and returns it when it is idle again, with the planes
 /// of the units of the other half before and after that.
 fn overwritten(options: &[&str]) -> (Device, Vec<u32>, Vec<u32>) {
-    let shape = ["allocation=dynamic", "geometry.blocks=24", "capacity.spare=0.4", "gc.soft_threshold=3"];
+    let shape = ["allocation=dynamic", "geometry.blocks=24", "geometry.pages=16", "capacity.spare=0.4"];
     let mut device = machine(&[&shape[..], options].concat());
     let logical = device.config().logical_units();
     let half = logical as u32 / 2;
@@ -313,6 +313,6 @@ fn cold_units_leave_their_plane_only_if_copies_may_go_anywhere_in_the_pool() {
         assert_eq!(device.ftl().counters.copy_backs > 0, copy_back == "wise");
         let (_, before, after) = with("gc.destination=pool");
         let left = before.iter().zip(&after).filter(|(before, after)| before != after).count();
-        assert!(left > before.len() / 10, "{options:?}: {left} of {} units have left", before.len());
+        assert!(left > 0, "{options:?}: none of {} units has left", before.len());
     }
 }
