@@ -60,6 +60,7 @@ impl Default for Advanced {
         Advanced {
             copy_back: Waste::Off,
             copy_back_parity: true,
+            copy_back_modify: false,
             multi_plane_program: Waste::Off,
             multi_plane_read: Wise::Off,
             multi_plane_erase: Wise::Off,
