@@ -194,7 +194,6 @@ fn show(out: &mut impl Write, device: &DeviceConfig) -> anyhow::Result<()> {
 
 /// Returns names and values that are derived from the parameters.
 fn derived(device: &DeviceConfig) -> Vec<(&'static str, String)> {
-    let g = &device.geometry;
     let timing = Timing::new(device);
     let [reads, programs] = page_times(device, &timing, CellMode::Native);
     let (channel, buses) = (device.channel_bandwidth(), device.buses());
