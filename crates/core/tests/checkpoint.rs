@@ -358,7 +358,7 @@ fn recovery_takes_time_in_proportion_to_the_capacity() {
     for pair in found.windows(2) {
         let growth: Vec<f64> =
             pair[0].iter().zip(&pair[1]).map(|(small, large)| *large as f64 / *small as f64).collect();
-        // There are twice the blocks, and a few more free ones. Summaries and a checkpoint leave open blocks to be read.
+        // Twice the blocks have a few more free ones. Summaries and a checkpoint leave open blocks to be read.
         assert!([growth[0], growth[3]].iter().all(|growth| (1.8..2.1).contains(growth)), "{growth:?}");
     }
     for times in found {
