@@ -196,7 +196,7 @@ fn a_map_that_survives_saves_the_scan() {
     assert!(kept == map && saved == map, "the map is the same");
     assert_eq!((none.pages_read, none.time_ps), (0, 0));
     assert_eq!(none.blocks_skipped, scan.blocks_scanned);
-    // The accounts of 64 blocks of 64 units, 7 of which fit into a unit of 4 KiB.
+    // A unit of 4 KiB has room for the accounts of 7 of the 64 blocks.
     assert_eq!(read.pages_read, 10);
     assert_eq!(read.time_ps, 10 * (25_000_000 + command + 4096 * 25_000));
     assert_eq!(scan.time_ps, scan.pages_read * (25_000_000 + command + 128 * 25_000));
@@ -358,7 +358,7 @@ fn recovery_takes_time_in_proportion_to_the_capacity() {
     for pair in found.windows(2) {
         let growth: Vec<f64> =
             pair[0].iter().zip(&pair[1]).map(|(small, large)| *large as f64 / *small as f64).collect();
-        // Twice the blocks, of which a few more are free. Summaries and a checkpoint leave open blocks to be read.
+        // Twice the blocks have a few more free ones. Summaries and a checkpoint leave open blocks to be read.
         assert!([growth[0], growth[3]].iter().all(|growth| (1.8..2.1).contains(growth)), "{growth:?}");
     }
     for times in found {

@@ -216,7 +216,7 @@ def effective_spare(number: int, used: float, least_free: int) -> float:
 
 
 def fifo_efficiency(spare: float) -> float:
-    """Return the cleaning efficiency of uniform writes for large blocks, greedy or FIFO (Desnoyers 2014).
+    """Return the efficiency of uniform writes for large blocks, greedy or FIFO (Desnoyers 2014).
 
     A block loses its pages at the rate of writes per valid page. If it has a share v valid when it becomes the victim,
     v = exp(-(1 - v) / (1 - spare)).

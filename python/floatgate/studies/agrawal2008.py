@@ -101,7 +101,7 @@ def _bars(
     rows: Sequence[Mapping[str, Any]],
     name: str,
     *keys: str,
-    **options: Any,  # noqa: ANN401
+    **options: Any,  # noqa: ANN401 (of any field of the panel)
 ) -> Figure:
     series = {key: _column(rows, key) for key in keys}
     return drawing.bars(drawing.Bars(label, [_wrapped(str(row[name]), len(rows)) for row in rows], series, **options))
@@ -200,8 +200,8 @@ _TABLE_3: list[tuple[str, float, float, str]] = [
     ("random read", 130, 61_255, ""),
     ("sequential write", 309, 25_898, ""),
     ("random write", 309, 25_898, ""),
-    ("sequential write, cleaning", 327, 24_457, ""),
-    ("random write, cleaning", 433, 18_480, _433),
+    ("sequential write, garbage collection", 327, 24_457, ""),
+    ("random write, garbage collection", 433, 18_480, _433),
 ]
 
 
@@ -239,7 +239,7 @@ def table_3(setting: Setting) -> Exhibit:
     for name, row in zip(names, setting.rows(points), strict=True):
         kind = "read" if "read" in name else "write"
         latency, rate = row[f"requests.{kind}.latency_us.mean"], row[f"requests.{kind}.iops"]
-        # With cleaning, the paper averages over writes and erases.
+        # With garbage collection, the paper averages over writes and erases.
         erases = row["flash.blocks_erased"]
         share = 1.0 if kind == "read" else row["requests.write.count"] / (row["requests.write.count"] + erases)
         rows.append(
@@ -260,13 +260,13 @@ def table_3(setting: Setting) -> Exhibit:
     pair = (float(rows[4]["per event us"]), float(rows[5]["per event us"]))
     findings.append(
         better(
-            Claim("Sequential writes result in better cleaning efficiency, and less overhead.", "Section 4.3"),
+            Claim("Sequential writes result in more efficient garbage collection, and less overhead.", "Section 4.3"),
             {"writes": pair},
         )
     )
     caption = (
-        "Mean latency of 4 KiB requests; with cleaning also per event, where an erase is an event, as in the paper's "
-        "accounting (docs/validation.md). A pool per package makes little difference under uniform writes."
+        "Mean latency of 4 KiB requests; with garbage collection also per event, where an erase is an event, as in the "
+        "paper's accounting (docs/validation.md). A pool per package makes little difference under uniform writes."
     )
     return Exhibit(
         _table(rows), lambda: _bars("us per event", rows, "microbenchmark", "per event us"), findings, caption
@@ -450,7 +450,7 @@ _BALANCED = Claim(
 )
 _INVERSE = Claim(
     "The rates per gang of the table are 1 / latency.", "Table 4", "4425, 1807, 1340",
-    "4425 per second are 226 us, not the 237 us beside it. This compares the paper with itself.",
+    "4425 per second are 226 us, not the 237 us in the same column. This compares the paper with itself.",
 )  # fmt: skip
 
 
@@ -517,20 +517,20 @@ _LOCALITY = (
 _PARITY = "About every second page cannot use copy-back, because Floatgate's copy-back keeps the parity of pages."
 _SCATTERED = "TPC-C, 80% to a scattered 20%"
 _TABLE_5 = (
-    Claim("TPC-C cleans 114 blocks per package.", "Table 5", "114 (108 with copy-back)", _LOCALITY),
-    Claim("TPC-C has a cleaning efficiency of 70%.", "Table 5", "70%", _LOCALITY),
-    Claim("Cleaning a block takes 9.65 ms with inter-plane transfers.", "Table 5", "9.65 ms", _LOCALITY),
-    Claim("Cleaning a block takes 5.85 ms with copy-back.", "Table 5", "5.85 ms", f"{_LOCALITY} {_PARITY}"),
-    Claim("Copy-back saves 40% of the cost of cleaning a block.", "Section 4.3", "40%", _PARITY),
+    Claim("TPC-C collects 114 blocks per package.", "Table 5", "114 (108 with copy-back)", _LOCALITY),
+    Claim("TPC-C collects blocks with an efficiency of 70%.", "Table 5", "70%", _LOCALITY),
+    Claim("Collecting a block takes 9.65 ms with inter-plane transfers.", "Table 5", "9.65 ms", _LOCALITY),
+    Claim("Collecting a block takes 5.85 ms with copy-back.", "Table 5", "5.85 ms", f"{_LOCALITY} {_PARITY}"),
+    Claim("Copy-back saves 40% of the cost of collecting a block.", "Section 4.3", "40%", _PARITY),
     Claim("Both times of TPC-C follow from the same number of valid pages, with transfers of 100 us.", "Table 5", "",
           "With 105.6 us, as in Table 3, the number is 18.7 instead of 19.2."),
-    Claim("IOzone cleans 101,170 blocks per package.", "Table 5", "101,170",
+    Claim("IOzone collects 101,170 blocks per package.", "Table 5", "101,170",
           "The trace is replayed once here. 5.75 replays from a full SSD give the paper's number (Tables 7 and 8)."),
-    Claim("Postmark cleans 2693 blocks per package.", "Table 5", "2693",
+    Claim("Postmark collects 2693 blocks per package.", "Table 5", "2693",
           "The trace is the same for all sizes. The free space, which it fills first, is not."),
     Claim("IOzone and Postmark move no pages.", "Table 5", "100%",
           "The generated workloads do not overwrite whole blocks. The traces do."),
-    Claim("Cleaning a block takes 1.5 ms under IOzone and Postmark.", "Table 5", "1.5 ms",
+    Claim("Collecting a block takes 1.5 ms under IOzone and Postmark.", "Table 5", "1.5 ms",
           "The generated workloads do not overwrite whole blocks. The traces do."),
 )  # fmt: skip
 
@@ -569,7 +569,7 @@ def _scattered(claim: Claim) -> Claim:
     return replace(claim, text=f"With scattered hot pages: {claim.text}")
 
 
-@STUDY.exhibit("table-5", "Table 5: blocks cleaned, time and efficiency, with and without copy-back")
+@STUDY.exhibit("table-5", "Table 5: blocks collected, time and efficiency, with and without copy-back")
 def table_5(setting: Setting) -> Exhibit:
     """Run TPC-C, IOzone and Postmark, and TPC-C with other localities."""
     points = [
@@ -616,7 +616,7 @@ def table_5(setting: Setting) -> Exhibit:
     caption = (
         "Victims per package in one run, relative to a full-size SSD. A victim takes 1.5 ms for the erase, and "
         "25 + 105.6 + 105.6 + 200 us for each valid page, or 25 + 200 us with copy-back. From a full SSD, 6.8 million "
-        "events of TPC-C fill the free space just once, so that few blocks are cleaned; at 300 IOPS none is."
+        "events of TPC-C fill the free space just once, so that few blocks are collected; at 300 IOPS none is."
     )
     shown = [row | {"row": row["workload"].removeprefix("TPC-C, ")} for row in rows if row["copies"] == "inter-plane"]
 
@@ -686,7 +686,7 @@ def figure_8(setting: Setting) -> Exhibit:
 
 _TABLE_6 = (
     Claim("Large logical pages need read-modify-writes.", "Table 6"),
-    Claim("Over-provisioning results in less cleaning.", "Table 6"),
+    Claim("Over-provisioning results in less garbage collection.", "Table 6"),
     Claim("Over-provisioning reduces the capacity.", "Table 6"),
     Claim("Ganging reduces parallelism.", "Table 6"),
     Claim("Striping provides concurrency.", "Table 6"),
@@ -953,15 +953,15 @@ def scaled_endurance(setting: Setting) -> Exhibit:
 
 _TWICE = "At this spare space, a half-full SSD gains more than the paper's rule of thumb, as the closed form shows."
 _SECTION_5_2 = (
-    Claim("A half-full disk has twice the cleaning efficiency of a full one, with a random victim.", "Section 5.2",
+    Claim("A half-full disk has twice the efficiency of a full one, with a random victim.", "Section 5.2",
           "2x", _TWICE),
-    Claim("A half-full disk has twice the cleaning efficiency of a full one, with the greedy victim.", "Section 5.2",
+    Claim("A half-full disk has twice the efficiency of a full one, with the greedy victim.", "Section 5.2",
           "2x", _TWICE),
     Claim("Without TRIM, the SSD cannot use the free half.", "Section 5.2"),
 )  # fmt: skip
 
 
-@STUDY.exhibit("section-5-2", "Section 5.2: cleaning efficiency of a half-full disk")
+@STUDY.exhibit("section-5-2", "Section 5.2: efficiency of garbage collection on a half-full disk")
 def section_5_2(setting: Setting) -> Exhibit:
     """Write uniformly to a full disk, and to a disk whose other half is trimmed, or is not."""
     count = agrawal.QUICK_BLOCKS if setting.quick else int(256 * setting.footprint)
@@ -1034,9 +1034,10 @@ _SIZES_OF_DISKSIM = "bssplit=4k/63:8k/23:12k/9:16k/3:20k/2 rate_iops=2000 rate_p
 _DISKSIM: list[tuple[str, float, str, str]] = [
     ("250,000 random reads", 136.118, "rw=randread", _ARRIVALS),
     ("250,000 random writes", 329.458, "rw=randwrite", _ARRIVALS),
-    ("5 million random writes, cleaning", 593.438, "rw=randwrite",
-     "A full SSD cannot serve 2000 of these requests per second: cleaning takes 24 ms per victim. From an empty one, "
-     "only the last cause cleaning. DiskSim's victims have 13.5 valid pages, as if half of its space were in use."),
+    ("5 million random writes, garbage collection", 593.438, "rw=randwrite",
+     "A full SSD cannot serve 2000 of these requests per second: garbage collection takes 24 ms per victim. From an "
+     "empty one, only the last cause any. DiskSim's victims have 13.5 valid pages, as if half of its space were "
+     "in use."),
     ("Postmark", 4140.330, "Postmark", "Generated workloads have the moments of the trace, but not its bursts."),
     ("IOzone", 6394.276, "IOzone", "Generated workloads have the moments of the trace, but not its bursts."),
 ]  # fmt: skip
