@@ -438,8 +438,8 @@ pub struct Gc {
     #[serde(skip_serializing_if = "GcScope::is_default")]
     #[schemars(extend("default" = "plane"))]
     pub scope: GcScope,
-    /// Planes that the valid units of a victim are moved to: its own plane, by copy-back if the device may, or any plane
-    /// of its pool, through the controller. `"pool"` needs dynamic allocation.
+    /// Planes that the valid units of a victim are moved to: its own plane, by copy-back if the device may, or any
+    /// plane of its pool, through the controller. `"pool"` needs dynamic allocation.
     #[serde(skip_serializing_if = "GcScope::is_default")]
     #[schemars(extend("default" = "plane"))]
     pub destination: GcScope,

@@ -1,8 +1,8 @@
-//! Garbage collection of pools: chooses victims for all planes of a pool (`gc.scope`), and the planes that their units go
-//! to (`gc.destination`).
+//! Garbage collection of pools: chooses victims for all planes of a pool (`gc.scope`), and the planes that their units
+//! go to (`gc.destination`).
 //!
-//! Each plane has a job, which programs this plane only. A victim is assigned to a job: that of its own plane, or of any
-//! plane of the pool. The rules for free pages of a plane therefore hold for pools, too.
+//! Each plane has a job, which programs this plane only. A victim is assigned to a job: that of its own plane, or of
+//! any plane of the pool. The rules for free pages of a plane therefore hold for pools, too.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -92,8 +92,8 @@ impl Pools {
 }
 
 impl Ftl {
-    /// Assigns a victim to a job of the pool of `plane`, if the pool, or a plane of it, is at its threshold. Returns the
-    /// plane of the job.
+    /// Assigns a victim to a job of the pool of `plane`, if the pool, or a plane of it, is at its threshold. Returns
+    /// the plane of the job.
     pub fn assign_victim(&mut self, plane: PlaneId, jobs: &Table<PlaneId, Job>) -> Option<PlaneId> {
         let pools = self.pools.as_deref()?;
         let (by_pool, planes) = (pools.by_pool, pools.of(plane));
