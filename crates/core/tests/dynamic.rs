@@ -6,6 +6,7 @@ mod common;
 use common::{device, drain, submit, units};
 use floatgate_core::device::Device;
 use floatgate_core::ftl::mapping::Location;
+use floatgate_core::ftl::space::Role;
 use floatgate_core::sim::id::{Lpn, PlaneId};
 use floatgate_core::sim::request::Operation::Write;
 use floatgate_core::sim::request::Request;
@@ -258,4 +259,60 @@ fn with_tie_erases_a_write_goes_to_an_idle_plane_with_the_least_erased_next_bloc
     }
     assert!(uneven > 1000, "the planes differed only {uneven} times");
     device.check_invariants().unwrap();
+}
+
+/// Overwrites the first half of a device of one pool at random, and returns it when it is idle again, with the planes
+/// of the units of the other half before and after that.
+fn overwritten(options: &[&str]) -> (Device, Vec<u32>, Vec<u32>) {
+    let shape = ["allocation=dynamic", "geometry.blocks=24", "geometry.pages=16", "capacity.spare=0.4"];
+    let mut device = machine(&[&shape[..], options].concat());
+    let logical = device.config().logical_units();
+    let half = logical as u32 / 2;
+    common::fill(&mut device, logical as u32);
+    let cold = |device: &Device| (half..logical as u32).map(|lpn| plane_of(device, lpn)).collect::<Vec<_>>();
+    let before = cold(&device);
+    let mut rng = floatgate_core::sim::rng::Rng::new(5, "writes");
+    for _ in 0..4 * logical {
+        let (now, request) = (device.now(), units(&device, Write, rng.below(half.into()), 1));
+        submit(&mut device, now, request);
+        while device.outstanding() >= 32 {
+            let next = device.next_event_time().unwrap();
+            device.advance_to(next);
+        }
+    }
+    drain(&mut device);
+    device.check_invariants().unwrap();
+    let after = cold(&device);
+    (device, before, after)
+}
+
+#[test]
+fn a_threshold_applies_to_the_free_blocks_of_the_pool_or_of_each_plane() {
+    let free = |options: &[&str]| {
+        let (device, ..) = overwritten(options);
+        let planes = (0..device.config().total_planes()).map(PlaneId);
+        planes.map(|plane| device.ftl().blocks.free_blocks(plane, Role::Data)).collect::<Vec<u32>>()
+    };
+    let by_plane = free(&[]);
+    assert!(by_plane.iter().all(|free| *free > 3), "{by_plane:?}");
+    let by_pool = free(&["gc.scope=pool"]);
+    assert!(by_pool.iter().sum::<u32>() > 3 * 16 && by_pool.iter().any(|free| *free <= 3), "{by_pool:?}");
+    // 10% of the 16 x 24 blocks are 39 blocks. In each plane, they would be 3 of 24.
+    let share = free(&["gc.scope=pool", "gc.soft_threshold=10%"]);
+    assert!((40..48).contains(&share.iter().sum::<u32>()), "{share:?}");
+}
+
+#[test]
+fn cold_units_leave_their_plane_only_if_copies_may_go_anywhere_in_the_pool() {
+    for (scope, copy_back) in [("plane", "off"), ("pool", "off"), ("pool", "wise")] {
+        let options = [format!("gc.scope={scope}"), format!("nand.advanced.copy_back={copy_back}")];
+        let with = |destination| overwritten(&[&options[0], &options[1], destination]);
+        let (device, before, after) = with("gc.destination=plane");
+        assert!(device.ftl().counters.moved.iter().sum::<u64>() > 0, "nothing was moved");
+        assert_eq!(before, after, "{options:?}");
+        assert_eq!(device.ftl().counters.copy_backs > 0, copy_back == "wise");
+        let (_, before, after) = with("gc.destination=pool");
+        let left = before.iter().zip(&after).filter(|(before, after)| before != after).count();
+        assert!(left > 0, "{options:?}: none of {} units has left", before.len());
+    }
 }

@@ -202,6 +202,8 @@ const CASES: &[Case] = &[
     ("gc.wear.agrawal.cold_valid", &ENDURANCE, SKEWED, &["0.0", "1.0"]),
     ("gc.victim.d-choices.d", &[], WRITES, &["2", "5"]),
     ("gc.frontiers", &[], WRITES, ALL),
+    ("gc.scope", &["allocation=dynamic"], WRITES, ALL),
+    ("gc.destination", &["allocation=dynamic"], WRITES, ALL),
     ("gc.pace", &[], WRITES, &["queued", "proportional"]),
     ("scheduler", &[], MIX, ALL),
     ("controller.write_slots", &[], WRITES, &["-", "2"]),

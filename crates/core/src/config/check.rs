@@ -8,9 +8,10 @@ use super::cells::CellMode;
 use super::error::{ConfigError, Problem};
 use super::units::{Bandwidth, BlockCount, Bytes, Duration, Frequency, OneOrMany, TransferRate};
 use super::{
-    BlockSummary, BusProtocol, Capacity, Concurrency, DeviceConfig, FaultsConfig, Firmware, Frontiers, WearOut,
-    WritePolicy,
+    BlockSummary, BusProtocol, Capacity, Concurrency, DeviceConfig, FaultsConfig, Firmware, Frontiers, GcPace, GcScope,
+    WearOut, WritePolicy,
 };
+use crate::ftl::allocation::AllocationConfig;
 use crate::ftl::temperature::TemperatureConfig;
 use crate::ftl::temperature::written::MAX_CLASSES;
 
@@ -64,6 +65,7 @@ impl DeviceConfig {
             check.capacity();
             check.durability();
             check.faults();
+            check.pools();
             check.thresholds();
             check.buffer();
             check.temperature();
@@ -506,6 +508,23 @@ impl Check<'_> {
                 "leaves too few blocks to keep gc.soft_threshold free: use at most {most}, or increase capacity.spare"
             );
             self.refuse("faults.factory_bad", faults.factory_bad, &what);
+        }
+    }
+
+    fn pools(&mut self) {
+        let device = self.device;
+        let gc = &device.gc;
+        let paths = [("gc.scope", gc.scope), ("gc.destination", gc.destination)];
+        for (path, _) in paths.into_iter().filter(|(_, scope)| *scope == GcScope::Pool) {
+            let needs = if !matches!(device.allocation, AllocationConfig::Dynamic(_)) {
+                "only dynamic allocation has pools; set allocation to \"dynamic\", or this to \"plane\""
+            } else if gc.pace == GcPace::Proportional {
+                "with gc.pace = \"proportional\", the free space of each plane follows its own writes; set gc.pace to \
+                 \"queued\", or this to \"plane\""
+            } else {
+                continue;
+            };
+            self.refuse(path, "pool", needs);
         }
     }
 

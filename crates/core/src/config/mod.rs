@@ -415,6 +415,17 @@ pub struct Gc {
     #[serde(skip_serializing_if = "WearConfig::is_default")]
     #[schemars(extend("default" = "none"))]
     pub wear: WearConfig,
+    /// Range of a threshold and of the choice of a victim. `"pool"` needs dynamic allocation, whose
+    /// `allocation.dynamic.scope` gives the pools. The thresholds then apply to the free blocks of the whole pool: a
+    /// number is multiplied by the planes of the pool, and a share is one of all its blocks.
+    #[serde(skip_serializing_if = "GcScope::is_default")]
+    #[schemars(extend("default" = "plane"))]
+    pub scope: GcScope,
+    /// Planes that the valid units of a victim are moved to: its own plane, by copy-back if the device may, or any
+    /// plane of its pool, through the controller. `"pool"` needs dynamic allocation.
+    #[serde(skip_serializing_if = "GcScope::is_default")]
+    #[schemars(extend("default" = "plane"))]
+    pub destination: GcScope,
     /// Blocks that moved units are written to.
     pub frontiers: Frontiers,
     /// Condition under which garbage collection takes priority over host writes. See docs/model/gc.md.
@@ -431,9 +442,28 @@ impl Default for Gc {
             trigger: TriggerConfig::default(),
             victim: VictimConfig::default(),
             wear: WearConfig::default(),
+            scope: GcScope::Plane,
+            destination: GcScope::Plane,
             frontiers: Frontiers::Separate,
             pace: GcPace::Queued,
         }
+    }
+}
+
+/// Planes that garbage collection considers together (Agrawal et al. 2008, Section 3.2).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum GcScope {
+    /// Each plane by itself.
+    #[default]
+    Plane,
+    /// The planes of an allocation pool.
+    Pool,
+}
+
+impl GcScope {
+    fn is_default(&self) -> bool {
+        *self == GcScope::default()
     }
 }
 

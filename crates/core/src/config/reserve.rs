@@ -26,7 +26,8 @@
 //!
 //! B does not include bad blocks (`faults`).
 
-use super::{DeviceConfig, Frontiers};
+use super::units::BlockCount;
+use super::{DeviceConfig, Frontiers, GcScope};
 use crate::ftl::allocation::AllocationConfig;
 
 impl DeviceConfig {
@@ -35,6 +36,27 @@ impl DeviceConfig {
     pub fn soft_threshold(&self) -> u32 {
         let soft = self.gc.soft_threshold.of(self.geometry.blocks);
         if self.faults.is_some() { soft.max(2) } else { soft }
+    }
+
+    /// Returns the number of planes whose blocks garbage collection considers together, if these are several.
+    pub fn planes_per_collection(&self) -> Option<u32> {
+        match &self.allocation {
+            AllocationConfig::Dynamic(options) if self.gc.scope == GcScope::Pool => {
+                Some(options.planes_per_pool(self)).filter(|planes| *planes > 1)
+            }
+            _ => None,
+        }
+    }
+
+    /// Returns the soft and the hard threshold in blocks of a pool of this many planes. The soft threshold is at least
+    /// the reserve of all planes, so that some plane has more than its reserve if the pool is above the threshold.
+    pub fn thresholds_of_pool(&self, planes: u32) -> (u32, u32) {
+        let of = |count: BlockCount| match count {
+            BlockCount::Blocks(blocks) => blocks * planes,
+            share => share.of(self.geometry.blocks * planes),
+        };
+        let reserve = planes * if self.faults.is_some() { 2 } else { 1 };
+        (of(self.gc.soft_threshold).max(reserve), of(self.gc.hard_threshold))
     }
 
     /// Returns the number of blocks of a plane that are bad when the device is new.

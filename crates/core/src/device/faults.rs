@@ -71,6 +71,7 @@ impl Device {
         self.ftl.program_failed(ppn, units, with_data);
         self.observe_flash(FlashEvent::ProgramFailed { ppn, units });
         self.check_spare(self.ftl.blocks.plane_of(block));
+        self.collect_together(self.ftl.blocks.plane_of(block));
         self.rest_failed(block);
     }
 
@@ -209,7 +210,7 @@ impl Device {
     #[cold]
     pub(super) fn retry_of(&self, id: TransactionId, plane: PlaneId) -> Option<Claim> {
         let is_retry = self.ftl.faults.is_some() && self.transactions[id].dependency.is_some();
-        let claim = Claim::Retry(self.jobs[plane].in_hand(&self.ftl));
+        let claim = Claim::Retry(self.jobs[plane].in_hand(&self.ftl, plane));
         (is_retry && self.ftl.blocks.may_take(self.ftl.blocks.region(plane, Role::Data), claim)).then_some(claim)
     }
 
@@ -321,7 +322,8 @@ impl Device {
         if self.ftl.faults.is_none() {
             return;
         }
-        let Transaction { ppn, plane, units, .. } = self.transactions[id];
+        let Transaction { ppn, units, .. } = self.transactions[id];
+        let plane = self.transactions[id].job();
         let per_page = self.ftl.shape().units_per_page;
         let of_page = |other: Ppn| per_page.divide(other.0) == per_page.divide(ppn.0);
         let failed = self.ftl.read_fails(ppn, u32::from(units));

@@ -317,6 +317,7 @@ impl Device {
         }
         self.ftl.blocks.close(block);
         let plane = self.ftl.blocks.plane_of(block);
+        self.collect_together(plane);
         self.collect_data_and_map(plane);
     }
 
@@ -332,6 +333,7 @@ impl Device {
         for index in 0..count {
             let copy = self.jobs[plane].moving.copies[index];
             self.finish_copy(copy.to(Ppn(ppn.0 + index as u32)));
+            self.collect_in_plane_of(self.ftl.blocks.block_of(copy.from), plane);
         }
         let job = &mut self.jobs[plane];
         job.moving.copies.drain(..count);
@@ -444,6 +446,7 @@ impl Device {
         self.unpark(plane);
         self.unpark_own();
         self.map_paid(plane, free_map_blocks);
+        self.collect_together(plane);
         self.clean(plane);
     }
 }

@@ -18,9 +18,39 @@ impl Device {
         let is_urgent = if shape.paces {
             self.is_behind(plane)
         } else {
-            self.ftl.blocks.free_blocks(plane, Role::Data) <= shape.hard
+            self.ftl.blocks.free_together(self.collected_by(plane)) <= self.ftl.hard()
         };
         if is_urgent { Class::UrgentGc } else { Class::Gc }
+    }
+
+    /// Returns the plane whose garbage the job of `plane` collects: `plane`, unless units move to other planes.
+    #[inline]
+    fn collected_by(&self, plane: PlaneId) -> PlaneId {
+        if self.ftl.pools.is_none() {
+            return plane;
+        }
+        let moving = &self.jobs[plane].moving;
+        let of_copies = moving.copies.first().map(|copy| self.ftl.blocks.block_of(copy.from));
+        let block = of_copies.or(moving.block());
+        block.map_or(plane, |block| self.ftl.blocks.plane_of(block))
+    }
+
+    /// Assigns victims to the jobs of the pool of a plane, as long as the pool needs more free blocks.
+    #[cold]
+    fn assign_victims(&mut self, plane: PlaneId) {
+        while !self.ftl.is_read_only()
+            && let Some(job) = self.ftl.assign_victim(plane, &self.jobs)
+        {
+            self.tasks.push(Task::Clean(job));
+        }
+    }
+
+    /// Starts garbage collection in the pool of a plane, if it is due and planes are collected together.
+    #[inline]
+    pub(super) fn collect_together(&mut self, plane: PlaneId) {
+        if self.ftl.pools.is_some() {
+            self.assign_victims(plane);
+        }
     }
 
     /// Returns `true` if a plane, or one that programs together with it, has to free space before the host takes more
@@ -71,8 +101,9 @@ impl Device {
     /// Makes garbage collection wait until a plane is at the hard threshold, or ends this. An array uses it to let few
     /// members collect at the same time. The device must have processed all events up to the current time.
     pub fn hold_gc(&mut self, held: bool) {
-        self.ftl.set_soft_threshold(if held { self.ftl.shape().hard } else { self.config.soft_threshold() });
+        self.ftl.hold_gc(&self.config, held);
         for plane in (0..self.config.total_planes()).map(PlaneId) {
+            self.collect_together(plane);
             self.clean(plane);
             self.run_tasks();
         }
@@ -82,6 +113,7 @@ impl Device {
     /// is due.
     pub(super) fn block_taken(&mut self, plane: PlaneId) {
         self.ftl.refresh_ready(plane);
+        self.collect_together(plane);
         self.clean(plane);
     }
 
@@ -90,6 +122,9 @@ impl Device {
     pub(super) fn clean(&mut self, plane: PlaneId) {
         if self.ftl.shape().hooks.places {
             return; // The scheme frees blocks.
+        }
+        if self.ftl.pools.as_ref().is_some_and(|pools| pools.lacks(plane)) {
+            self.assign_victims(plane);
         }
         if self.wants_step(plane) && !self.gives_way(plane) {
             self.step(plane);
@@ -108,8 +143,11 @@ impl Device {
     #[inline]
     fn wants_step(&self, plane: PlaneId) -> bool {
         let job = &self.jobs[plane];
-        let is_due = self.ftl.blocks.free_blocks(plane, Role::Data) <= self.ftl.shape().soft || !job.is_idle();
-        !job.busy && (is_due || self.has_failed(plane) || self.ftl.blocks.is_migrating(plane))
+        let is_due = match &self.ftl.pools {
+            Some(pools) => pools.assigned(plane).is_some(),
+            None => self.ftl.blocks.free_blocks(plane, Role::Data) <= self.ftl.shape().soft,
+        };
+        !job.busy && (is_due || !job.is_idle() || self.has_failed(plane) || self.ftl.blocks.is_migrating(plane))
     }
 
     /// Continues garbage collection after the firmware has spent the time to choose a block.
@@ -180,6 +218,11 @@ impl Device {
                 self.jobs[plane].busy = false;
                 return true;
             }
+            Step::Leave(block) => {
+                self.leave_to(block);
+                self.jobs[plane].busy = false;
+                return true;
+            }
             Step::Write => (Kind::GcWrite, Ppn(0), 1),
             Step::CopyBack { first } => (Kind::CopyBack, first, self.jobs[plane].moving.back.len() as u16),
             Step::Read { first, units } => {
@@ -189,13 +232,31 @@ impl Device {
         };
         let mut transaction = Transaction::new(kind, class);
         (transaction.plane, transaction.ppn, transaction.units) = (plane, ppn, units);
+        if kind == Kind::GcRead {
+            transaction = transaction.of_job(plane);
+            transaction.plane = self.ftl.blocks.plane_of(self.ftl.blocks.block_of(ppn));
+        }
         self.dispatch(transaction);
         false
     }
 
+    /// Has a block await its erase in its own plane, after the job of another plane has read it.
+    fn leave_to(&mut self, block: BlockId) {
+        let plane = self.ftl.blocks.plane_of(block);
+        let failed = self.ftl.blocks.block(block).failed;
+        let job = &mut self.jobs[plane];
+        *(if failed { &mut job.leaving } else { &mut job.awaiting_erase }) += 1;
+        if self.ftl.blocks.can_erase(block) {
+            self.erase(block);
+        } else {
+            self.jobs[plane].held += u32::from(self.ftl.faults.is_some() && !failed);
+        }
+        self.tasks.push(Task::Clean(plane));
+    }
+
     /// Handles the end of a read of a victim's page.
     pub(super) fn finish_gc_read(&mut self, id: TransactionId) {
-        let plane = self.transactions[id].plane;
+        let plane = self.transactions[id].job();
         self.check_gc_read(id);
         self.transactions.remove(id);
         self.drop_invalid_copies(plane);
@@ -215,6 +276,16 @@ impl Device {
             self.jobs[plane].moving.copies.remove(index);
             let victim: BlockId = self.ftl.blocks.block_of(copy.from);
             self.release(victim);
+            self.collect_in_plane_of(victim, plane);
+        }
+    }
+
+    /// Continues garbage collection in the plane of a victim after the job of another plane has moved units.
+    #[inline]
+    pub(super) fn collect_in_plane_of(&mut self, victim: BlockId, job: PlaneId) {
+        let plane = self.ftl.blocks.plane_of(victim);
+        if plane != job {
+            self.tasks.push(Task::Clean(plane));
         }
     }
 

@@ -216,7 +216,7 @@ impl Device {
 
     /// Returns the claim of `programs` programs that together free a block of the plane, if there is room for them.
     pub(super) fn freeing(&self, plane: PlaneId, programs: u32) -> Option<Claim> {
-        let claim = Claim::Freeing { hand: self.jobs[plane].in_hand(&self.ftl), programs };
+        let claim = Claim::Freeing { hand: self.jobs[plane].in_hand(&self.ftl, plane), programs };
         self.ftl.blocks.may_take(self.ftl.blocks.region(plane, Role::Data), claim).then_some(claim)
     }
 

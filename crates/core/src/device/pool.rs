@@ -29,7 +29,9 @@ impl Device {
         // A LUN that becomes idle starts it with `gc.pace = "proportional"`.
         let waits = |plane| self.ftl.shape().paces && self.array.state(self.array.lun_of(plane)) != LunState::Idle;
         if of_pool.clone().all(|plane| self.jobs[plane].is_idle() && !waits(plane)) {
+            let first = of_pool.clone().next();
             of_pool.for_each(|plane| self.tasks.push(Task::Clean(plane)));
+            first.into_iter().for_each(|plane| self.collect_together(plane));
         }
     }
 

@@ -169,7 +169,8 @@ impl Context for Device {
     }
 
     fn is_moving(&self, plane: PlaneId, block: BlockId) -> bool {
-        self.jobs[plane].moving.moves(block, &self.ftl)
+        let mut jobs = self.ftl.job_planes(plane).map(PlaneId);
+        jobs.any(|job| self.jobs[job].moving.moves(block, &self.ftl))
     }
 
     fn release(&mut self, block: BlockId) {

@@ -302,6 +302,7 @@ impl Device {
             let job = &mut self.jobs[plane];
             job.moving.copies.append(&mut job.moving.back);
             self.transactions[id].kind = Kind::GcRead;
+            self.transactions[id] = self.transactions[id].of_job(plane);
             return self.start_read(id, ReadCause::Gc, at);
         }
         let free_blocks = self.ftl.blocks.free_blocks(plane, Role::Data);

@@ -395,8 +395,9 @@ impl Rebuild<'_> {
         (0..self.ftl.shape().planes).for_each(|plane| self.ftl.refresh_ready(PlaneId(plane)));
         // With faults, such a device becomes read-only instead.
         let blocks = &self.ftl.blocks;
-        let stuck =
-            |&plane: &PlaneId| self.ftl.faults.is_none() && blocks.lacks_reserve(blocks.region(plane, Role::Data));
+        let lacks_reserve = |plane| blocks.lacks_reserve(blocks.region(PlaneId(plane), Role::Data));
+        // If copies may go anywhere in the pool, one free block of the pool is enough.
+        let stuck = |&plane: &PlaneId| self.ftl.faults.is_none() && self.ftl.job_planes(plane).all(lacks_reserve);
         (0..self.ftl.shape().planes)
             .map(PlaneId)
             .find(stuck)

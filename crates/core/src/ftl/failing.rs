@@ -316,7 +316,7 @@ impl Ftl {
     /// and so can that of its translation pages.
     pub fn can_go_on(&self, plane: PlaneId, job: &Job, map: InHand) -> bool {
         let is_sure = |role, hand| self.blocks.is_sure(self.blocks.region(plane, role), hand);
-        is_sure(Role::Data, job.in_hand(self))
+        is_sure(Role::Data, job.in_hand(self, plane))
             && (!self.shape.hooks.entries || (is_sure(Role::Map, map) && self.holds_map(plane)))
     }
 

@@ -17,6 +17,7 @@ pub mod temperature;
 
 use allocation::{Allocation, AllocationConfig, PlaneSet};
 use faults::Faults;
+use gc::pools::Pools;
 use gc::trigger::Trigger;
 use mapping::{Hooks, Location, MappingScheme, PADDING, PageMap};
 use mover::copy::CopySource;
@@ -48,6 +49,8 @@ pub struct Ftl {
     pub allocation: Allocation,
     /// Trigger of garbage collection.
     trigger: Trigger,
+    /// State of garbage collection that planes share; `None` if each is collected by itself.
+    pub pools: Option<Box<Pools>>,
     /// Temperature classes of units, if there are several.
     pub classes: Option<Box<Classes>>,
     /// Counters.
@@ -174,6 +177,7 @@ impl Ftl {
             filling: vec![PlaneId(0); (allocation.pools() * device.temperature.classes()) as usize],
             allocation,
             trigger,
+            pools: Pools::new(device),
             classes: Classes::new(device, seed)?,
             counters: Counters::default(),
             media: verify.then(|| Media::new(device)),
@@ -248,9 +252,12 @@ impl Ftl {
         &self.shape
     }
 
-    /// Changes the number of free blocks at which garbage collection starts. It is at least `gc.hard_threshold`.
-    pub fn set_soft_threshold(&mut self, blocks: u32) {
-        self.shape.soft = blocks;
+    /// Makes garbage collection start at the hard threshold, or ends this.
+    pub fn hold_gc(&mut self, device: &DeviceConfig, is_held: bool) {
+        self.shape.soft = if is_held { self.shape.hard } else { device.soft_threshold() };
+        if let Some(pools) = &mut self.pools {
+            pools.set_thresholds(device, is_held);
+        }
     }
 
     /// Returns the plane that is fixed for `lpn`, if there is one. Units of one flash page share a plane.
@@ -482,9 +489,25 @@ impl Ftl {
             true => self.choose_now(0, class),
             false => self.home(lpn).or_else(|| self.choose_now(self.pool(lpn), class)),
         };
+        let plane = if self.pools.is_some() { plane.and_then(|plane| self.with_room(plane, class)) } else { plane };
         if let Some(plane) = plane {
             self.place_on(plane, lpn, old, contents, class);
         }
+    }
+
+    /// Returns a plane with room for a write after garbage collection of its pool: `plane`, or another one if copies
+    /// have taken its room.
+    fn with_room(&mut self, plane: PlaneId, class: u8) -> Option<PlaneId> {
+        if self.blocks.room(self.blocks.host_frontier(plane, class)) > 0 || !self.open_for_host(plane) {
+            return Some(plane);
+        }
+        if self.blocks.takes_host_write(plane) {
+            return Some(plane);
+        }
+        let pool = self.allocation.pool_of(plane);
+        let chosen = self.choose_plane_now(pool)?;
+        self.filling[(pool * self.shape.classes) as usize + usize::from(class)] = chosen;
+        Some(chosen)
     }
 
     /// Writes a unit to a plane, unless the plane has no room because the device is worn out.
@@ -552,12 +575,19 @@ impl Ftl {
             return Some(plane);
         }
         // At a low threshold, all planes may be down to their reserve before garbage is collected.
-        for plane in (0..self.shape.planes).map(PlaneId) {
-            if self.allocation.pool_of(plane) == pool {
-                self.collect_until(plane, self.shape.soft + 1);
+        let chosen = loop {
+            let before = self.counters.victims;
+            for plane in (0..self.shape.planes).map(PlaneId) {
+                if self.allocation.pool_of(plane) == pool {
+                    self.collect_until(plane, self.shape.soft + 1);
+                }
             }
-        }
-        let chosen = self.choose_ready(pool);
+            let chosen = self.choose_ready(pool);
+            // Copies of later planes may have filled earlier ones.
+            if chosen.is_some() || !self.moves_anywhere() || self.counters.victims == before {
+                break chosen;
+            }
+        };
         assert!(chosen.is_some() || self.life.is_some(), "an accepted device has a plane with room: config/check.rs");
         if chosen.is_none() {
             self.refuse_unit();
@@ -641,13 +671,15 @@ impl Ftl {
         }
     }
 
-    /// Returns `true` if garbage of a plane should be collected. `free_blocks` is its number of free blocks, including
+    /// Returns `true` if garbage of a plane, or of its pool, should be collected. `free_blocks` is its number of free blocks, including
     /// blocks that will be free soon. At the hard threshold, or at the reserve, the trigger is not called, because
     /// garbage collection needs a free block itself.
     #[inline]
     pub fn wants_gc(&mut self, plane: PlaneId, free_blocks: u32) -> bool {
-        free_blocks <= self.shape.hard.max(self.blocks.reserve(plane, Role::Data))
-            || self.trigger.wants(&self.blocks.view(self.blocks.region(plane, Role::Data)).with_free(free_blocks))
+        let region = self.blocks.collected_with(plane);
+        self.blocks.sum_pool(region);
+        free_blocks <= self.hard().max(self.blocks.reserve_of(region))
+            || self.trigger.wants(&self.blocks.view(region).with_free(free_blocks))
     }
 
     /// Returns the fault of a policy that came with another program.
@@ -720,6 +752,10 @@ impl Ftl {
                 self.pad(self.blocks.wear_frontier(plane), group);
             }
             self.refresh_ready(plane);
+        }
+        if self.moves_anywhere() {
+            // Later planes may have moved units to earlier ones.
+            (0..self.shape.planes).for_each(|plane| self.pad(self.blocks.gc_frontier(PlaneId(plane)), group));
         }
         self.with_scheme(|scheme, ftl| scheme.seal(ftl, &mut |_, _, _| {}));
     }

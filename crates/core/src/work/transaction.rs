@@ -22,7 +22,7 @@ pub enum Kind {
     /// A mapping unit that the host writes, which is also the write slot that holds its data; see
     /// [`Transaction::request`].
     Write,
-    /// A page read of garbage collection.
+    /// A page read of garbage collection; see [`Transaction::job`].
     GcRead,
     /// A program of garbage collection. Its mapping units are in the plane's job.
     GcWrite,
@@ -155,6 +155,8 @@ impl Transaction {
         request, of_request: RequestId = RequestId, |id: RequestId| id.0, [HostRead, SlotRead, Write, Translate];
         /// Returns the write that the read completes.
         write, of_write: TransactionId = TransactionId, |id: TransactionId| id.0, [RmwRead];
+        /// Returns the plane whose job of garbage collection reads the page.
+        job, of_job: PlaneId = PlaneId, |plane: PlaneId| plane.0, [GcRead];
         /// Returns the number of the translation page.
         map_page, of_map_page: u32 = |page| page, |page| page, [MapRead, MapWrite, MapHold];
         /// Returns the number of the logical block.

@@ -94,7 +94,12 @@ fn say_what_is_allowed_at_a_path() {
         ("victim=fifo", "unknown key `victim`, did you mean `gc.victim`?"),
         (
             "gc=3",
-            "`gc` is a table, with the keys soft_threshold, hard_threshold, trigger, victim, wear, frontiers, pace",
+            "`gc` is a table, with the keys soft_threshold, hard_threshold, trigger, victim, wear, scope, destination, \
+             frontiers, pace",
+        ),
+        (
+            "gc.scope=pool",
+            "gc.scope = pool: only dynamic allocation has pools; set allocation to \"dynamic\", or this to \"plane\"",
         ),
         ("geometry.channels.x=3", "`geometry.channels` is one value, not a table"),
         (

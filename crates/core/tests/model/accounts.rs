@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use floatgate_core::config::GcPace;
+use floatgate_core::config::{DeviceConfig, GcPace, GcScope};
 use floatgate_core::device::Device;
 use floatgate_core::ftl::gc::job::Job;
 use floatgate_core::ftl::mapping::{Mapping, MappingScheme};
@@ -31,6 +31,7 @@ pub fn check_blocks(device: &Device, functional: bool) -> Result<(), String> {
         false => config.hard_threshold().max(RESERVE + u32::from(config.faults.is_some())),
     };
     let data = config.data_units_per_block();
+    let (mut pool_hidden, mut pool_invalid) = (0, 0);
     for plane in 0..config.total_planes() {
         let blocks = &ftl.blocks.all()[plane as usize * per_plane..][..per_plane];
         let in_state = |state| blocks.iter().filter(|b| b.state == state).count();
@@ -49,11 +50,26 @@ pub fn check_blocks(device: &Device, functional: bool) -> Result<(), String> {
         // A block with fewer invalid units than a program has nothing to reclaim.
         let hidden = blocks.iter().filter(is_data).count() as u32 * (config.units_per_program() - 1);
         let invalid: u32 = blocks.iter().filter(is_data).map(|b| data - u32::from(b.valid)).sum();
+        if let Some(planes) = config.planes_per_collection() {
+            pool_hidden += hidden;
+            pool_invalid += invalid;
+            let free = ftl.blocks.free_together(PlaneId(plane));
+            if (plane + 1) % planes == 0 {
+                let is_due = free + u32::from(functional) <= least_of_pool(config, planes);
+                if is_due && pool_invalid > pool_hidden {
+                    return Err(format!("pool of plane {plane}: no garbage collection with {free} free blocks"));
+                }
+                (pool_hidden, pool_invalid) = (0, 0);
+            }
+            continue;
+        }
         let is_due = match config.gc.pace {
             GcPace::Queued => ftl.blocks.free_blocks(PlaneId(plane), Role::Data) + u32::from(functional) <= least,
             GcPace::Proportional => is_behind(device, PlaneId(plane), functional),
         };
-        if is_due && invalid > hidden {
+        // Copies may have filled the plane since its last block was opened.
+        let is_filled = functional && config.gc.destination == GcScope::Pool;
+        if is_due && !is_filled && invalid > hidden {
             return Err(format!("plane {plane}: no garbage collection with {free} free blocks, threshold {least}"));
         }
     }
@@ -264,4 +280,11 @@ fn is_behind(device: &Device, plane: PlaneId, functional: bool) -> bool {
     let slack = if functional { ftl.blocks.data_units() } else { 0 };
     let is_low = Job::default().free_units(ftl, plane) + slack < ftl.pace_level();
     (!functional && !ftl.blocks.takes_host_write(plane)) || (config.gc.trigger.is_default() && is_low)
+}
+
+/// Returns the number of free blocks of a pool at or below which garbage collection must run.
+fn least_of_pool(config: &DeviceConfig, planes: u32) -> u32 {
+    let (soft, hard) = config.thresholds_of_pool(planes);
+    let reserve = planes * (RESERVE + u32::from(config.faults.is_some()));
+    if config.gc.trigger.is_default() { soft } else { hard.max(reserve) }
 }

@@ -231,7 +231,8 @@ impl Case {
         limits(rng, &mut overrides, full);
         controller(&mut Rng::new(seed, "model/controller"), &mut overrides);
         overrides.push(format!("gc.trigger={}", pick(&mut Rng::new(seed, "model/trigger"), &TRIGGERS)));
-        if one_in(&mut Rng::new(seed, "model/pace"), 3) {
+        let together = overrides.iter().any(|text| text == "gc.scope=pool" || text == "gc.destination=pool");
+        if !together && one_in(&mut Rng::new(seed, "model/pace"), 3) {
             overrides.push("gc.pace=proportional".to_owned());
         }
         Case { seed, overrides, picks: Picks::No, load: Load::new(rng) }
@@ -458,6 +459,8 @@ fn pools(rng: &mut Rng, overrides: &mut Vec<String>) {
         ["\"plane\"", "\"die\"", "\"chip\"", "\"package\"", "\"channel\"", "{ channels = 1 }", &all, "\"device\""];
     let (order, scope, tie) = (pick(rng, &ORDERS), pick(rng, &scopes), pick(rng, &["turn", "turn", "erases"]));
     overrides.push(format!("allocation={{ dynamic = {{ order = \"{order}\", scope = {scope}, tie = \"{tie}\" }} }}"));
+    overrides.push(format!("gc.scope={}", pick(rng, &["plane", "pool", "pool"])));
+    overrides.push(format!("gc.destination={}", pick(rng, &["plane", "plane", "pool"])));
 }
 
 /// Draws failure rates: none, low ones, or such that the device soon becomes read-only.

@@ -81,6 +81,7 @@ impl Case {
         Case::checkpoint(seed, unit, &mut overrides);
         Case::faults(&mut Rng::new(seed, "power/faults"), &mut overrides);
         Case::wear(&mut Rng::new(seed, "power/wear"), &mut overrides);
+        Case::pools(&mut Rng::new(seed, "power/pools"), &mut overrides);
         Case {
             seed,
             overrides,
@@ -106,6 +107,23 @@ impl Case {
         let with = [&overrides[..], &[policy, "nand.endurance=1000".to_owned()]].concat();
         if one_in(rng, 4) && from_toml(BASE, "test.toml", &with).is_ok() {
             *overrides = with;
+        }
+    }
+
+    /// Divides a device with dynamic allocation into pools, in two of three cases. Garbage collection works by plane or
+    /// by pool, unless it is paced by plane.
+    fn pools(rng: &mut Rng, overrides: &mut Vec<String>) {
+        let has = |option: &str| overrides.iter().any(|text| text == option);
+        if !has("allocation={ dynamic = {} }") || one_in(rng, 3) {
+            return;
+        }
+        let is_paced = has("gc.pace=proportional");
+        let scope = ["device", "channel", "package", "chip", "die", "plane"][rng.below(6) as usize];
+        overrides.push(format!("allocation.dynamic.scope={scope}"));
+        for option in ["gc.scope", "gc.destination"] {
+            if !is_paced && one_in(rng, 2) {
+                overrides.push(format!("{option}=pool"));
+            }
         }
     }
 

@@ -68,7 +68,7 @@ pub enum Scope {
     Chip,
     /// The planes of a die.
     Die,
-    /// One plane: the address selects it, as with static allocation.
+    /// A single plane: the address selects it, as with static allocation.
     Plane,
 }
 

@@ -15,7 +15,8 @@ use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn};
 impl Ftl {
     /// Collects garbage until the plane has `free_blocks` free blocks, or no victim would free space.
     pub(in crate::ftl) fn collect_until(&mut self, plane: PlaneId, free_blocks: u32) {
-        while self.blocks.free_blocks(plane, Role::Data) < free_blocks && self.collect(plane) {}
+        let level = self.pools.as_ref().map_or(free_blocks, |pools| pools.level(free_blocks, self.shape.soft));
+        while self.blocks.free_together(plane) < level && self.collect(plane) {}
         self.refresh_ready(plane);
     }
 
@@ -38,26 +39,34 @@ impl Ftl {
     /// Moves the valid units of a victim and erases it. Returns `false` if the trigger does not start garbage
     /// collection, or no victim would free space.
     fn collect(&mut self, plane: PlaneId) -> bool {
-        if !self.wants_gc(plane, self.blocks.free_blocks(plane, Role::Data)) {
+        if !self.wants_gc(plane, self.blocks.free_together(plane)) {
             return false;
         }
-        let region = self.blocks.region(plane, Role::Data);
+        let anywhere = self.moves_anywhere();
+        let target = if anywhere { self.plane_for_copies(plane, |_| Some(InHand::default())) } else { None };
         // The erase of a victim may fail, and then gives no space back.
-        if self.life.is_some() && !self.blocks.may_take(region, Claim::Victim(InHand::default())) {
+        let has_room = |to| self.blocks.may_take(self.blocks.region(PlaneId(to), Role::Data), Claim::VICTIM);
+        if anywhere && target.is_none() || self.life.is_some() && !self.planes_together(plane).all(has_room) {
             self.end_life();
             return false;
         }
-        let Some(victim) = self.blocks.take_victim(region, 0) else { return false };
-        self.note_victim(plane, victim, 0);
-        self.evacuate_now(plane, victim);
+        let Some(victim) = self.blocks.take_victim(self.blocks.collected_with(plane), 0) else { return false };
+        let from = self.blocks.plane_of(victim);
+        let to = target.unwrap_or(from);
+        self.note_victim(from, victim, 0);
+        self.evacuate_now(to, victim);
         if self.shape.single_frontier {
             // The next host write does not share a program with moved units.
-            self.pad(self.blocks.gc_frontier(plane), self.shape.units_per_program);
+            self.pad(self.blocks.gc_frontier(to), self.shape.units_per_program);
         }
         self.blocks.await_erase(victim);
         self.erase_or_retire_now(victim);
-        if self.blocks.is_migrating(plane) {
-            self.migrate(plane);
+        if self.blocks.is_migrating(from) {
+            self.migrate(from);
+        }
+        if self.pools.is_some() {
+            self.refresh_ready(from);
+            self.refresh_ready(to);
         }
         true
     }
@@ -65,7 +74,7 @@ impl Ftl {
     /// Moves the data of the cold block that wear leveling has named into a worn block.
     fn migrate(&mut self, plane: PlaneId) {
         let region = self.blocks.region(plane, Role::Data);
-        if self.blocks.may_take(region, Claim::Victim(InHand::default()))
+        if self.blocks.may_take(region, Claim::VICTIM)
             && let Some(cold) = self.blocks.take_cold(plane)
         {
             self.note_migration();

@@ -26,6 +26,8 @@ pub enum Step {
     Write,
     /// Erase a victim that has been read and that nothing depends on.
     Erase(BlockId),
+    /// Await the erase of a victim of another plane, which has been read.
+    Leave(BlockId),
     /// Choose the next victim. The choice takes time, and has to be granted.
     Choose,
     /// No step can be taken now.
@@ -74,14 +76,14 @@ impl Job {
         !self.busy && self.moving.is_idle() && self.awaiting_erase + self.leaving == 0
     }
 
-    /// Returns the units that the job still has to program, and the blocks that it will free.
-    pub fn in_hand(&self, ftl: &Ftl) -> InHand {
+    /// Returns the units that the job of a plane still has to program, and the blocks of the plane that will be free.
+    pub fn in_hand(&self, ftl: &Ftl, plane: PlaneId) -> InHand {
         InHand {
             units: self.moving.units_left(ftl),
             read: self.moving.copies.len() as u32,
             waste: if ftl.shape().copy_back == Waste::Blind { self.gain } else { 0 },
             awaiting_erase: self.awaiting_erase,
-            coming: self.blocks_coming(ftl),
+            coming: self.blocks_coming(ftl, plane),
         }
     }
 
@@ -104,11 +106,14 @@ impl Job {
                 let waits = self.moving.copies.is_empty() || !self.has_room_for_copies(ftl, plane);
                 return if waits { Step::Rest } else { Step::Write };
             }
-            if let Some(step) = self.read_next(ftl) {
+            if let Some(step) = self.read_next(ftl, plane) {
                 return step;
             }
             let Some(victim) = self.moving.end() else { continue };
             ftl.blocks.await_erase(victim);
+            if ftl.blocks.plane_of(victim) != plane {
+                return Step::Leave(victim);
+            }
             *(if ftl.blocks.block(victim).failed { &mut self.leaving } else { &mut self.awaiting_erase }) += 1;
             if ftl.blocks.can_erase(victim) {
                 return Step::Erase(victim);
@@ -127,17 +132,22 @@ impl Job {
         free.saturating_sub(self.moving.unbound())
     }
 
-    /// Returns the number of blocks that will be free when the units of the job have been moved.
-    pub fn blocks_coming(&self, ftl: &Ftl) -> u32 {
-        self.awaiting_erase - self.held
-            + u32::from(self.moving.block().is_some_and(|victim| !ftl.blocks.block(victim).failed))
+    /// Returns the number of blocks of the plane that will be free when the units of the job have been moved.
+    pub fn blocks_coming(&self, ftl: &Ftl, plane: PlaneId) -> u32 {
+        self.awaiting_erase - self.held + self.is_evacuating(ftl, plane)
+    }
+
+    /// Returns the number of blocks of a plane that the job evacuates and that will be free: 0 or 1.
+    pub fn is_evacuating(&self, ftl: &Ftl, plane: PlaneId) -> u32 {
+        let is_of = |block| ftl.blocks.plane_of(block) == plane && !ftl.blocks.block(block).failed;
+        u32::from(self.moving.block().is_some_and(is_of))
     }
 
     /// Chooses a failed block, if its units find room. They must leave room for a victim, and for the units of another
     /// block that may fail.
     fn choose_failed(&mut self, ftl: &mut Ftl, plane: PlaneId) -> bool {
         let Some(failed) = ftl.first_failed(plane, Role::Data) else { return false };
-        let claim = Claim::Failed { hand: self.in_hand(ftl), valid: u32::from(ftl.blocks.block(failed).valid) };
+        let claim = Claim::Failed { hand: self.in_hand(ftl, plane), valid: u32::from(ftl.blocks.block(failed).valid) };
         if !ftl.blocks.may_take(ftl.blocks.region(plane, Role::Data), claim) {
             return false;
         }
@@ -162,7 +172,7 @@ impl Job {
         // elsewhere.
         let may_start = ftl.blocks.cold_due(plane).is_some()
             && self.moving.copies.is_empty()
-            && ftl.blocks.may_take(region, Claim::Victim(self.in_hand(ftl)))
+            && ftl.blocks.may_take(region, Claim::Victim(self.in_hand(ftl, plane)))
             && room_to_leave(ftl, plane, 0) == 0;
         if may_start && let Some(cold) = ftl.blocks.take_cold(plane) {
             ftl.note_migration();
@@ -182,6 +192,27 @@ impl Job {
         (is_cold || ftl.blocks.cold_due(plane).is_some()) && self.has_room_for_copies(ftl, plane)
     }
 
+    /// Takes the victim that was assigned to the job, if its units find room.
+    fn choose_assigned(&mut self, ftl: &mut Ftl, plane: PlaneId) -> bool {
+        let Some(pools) = &ftl.pools else { return false };
+        let claim = Claim::Victim(self.in_hand(ftl, plane));
+        if pools.assigned(plane).is_none() || !ftl.blocks.may_take(ftl.blocks.region(plane, Role::Data), claim) {
+            return false;
+        }
+        if self.asks && !std::mem::take(&mut self.granted) {
+            self.requesting = true;
+            return false;
+        }
+        let Some(victim) = ftl.pools.as_mut().and_then(|pools| pools.take_assigned(plane)) else { return false };
+        let from = ftl.blocks.plane_of(victim);
+        ftl.note_victim(from, victim, if from == plane { self.awaiting_erase } else { 0 });
+        self.moving.start(ftl, victim);
+        let left = if ftl.shape().trim_journal { ftl.shape().units_per_program } else { 0 };
+        let gain = (ftl.blocks.data_units() - u32::from(ftl.blocks.block(victim).valid)).saturating_sub(left);
+        self.gain = if from == plane { gain } else { 0 };
+        true
+    }
+
     /// Chooses a victim, if the plane needs garbage collection and the units of a victim find room.
     fn choose(&mut self, ftl: &mut Ftl, plane: PlaneId) -> bool {
         if ftl.blocks.levels_wear() {
@@ -194,6 +225,9 @@ impl Job {
         }
         if ftl.faults.is_some() && self.choose_failed(ftl, plane) {
             return true;
+        }
+        if ftl.pools.is_some() {
+            return self.choose_assigned(ftl, plane);
         }
         let (free_blocks, shape) = (ftl.blocks.free_blocks(plane, Role::Data), *ftl.shape());
         let coming = self.awaiting_erase - self.held;
@@ -209,7 +243,7 @@ impl Job {
         // victim.
         let data = ftl.blocks.data_units();
         let in_hand = if self.moving.copies.is_empty() { 0 } else { shape.units_per_program };
-        if !ftl.blocks.may_take(ftl.blocks.region(plane, Role::Data), Claim::Victim(self.in_hand(ftl))) {
+        if !ftl.blocks.may_take(ftl.blocks.region(plane, Role::Data), Claim::Victim(self.in_hand(ftl, plane))) {
             return false;
         }
         if self.asks && !std::mem::take(&mut self.granted) {
@@ -226,10 +260,11 @@ impl Job {
     }
 
     /// Reads the next page of the victim that has valid units. Returns `None` if there is none.
-    fn read_next(&mut self, ftl: &mut Ftl) -> Option<Step> {
+    fn read_next(&mut self, ftl: &mut Ftl, plane: PlaneId) -> Option<Step> {
         let page = self.moving.read(ftl, 1)?;
         self.reclaimed += page.invalid;
-        let copy_back = ftl.shape().copy_back;
+        let is_own = ftl.blocks.plane_of(ftl.blocks.block_of(page.first)) == plane;
+        let copy_back = if is_own { ftl.shape().copy_back } else { Waste::Off };
         // Wise copy-back moves no invalid units. A page that has some goes through the controller, which packs the
         // valid ones.
         let is_whole = page.units == ftl.shape().units_per_page.divisor();

@@ -2,6 +2,7 @@
 
 mod functional;
 pub mod job;
+pub mod pools;
 pub mod trigger;
 pub mod victim;
 pub mod wear;

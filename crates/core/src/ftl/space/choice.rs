@@ -15,11 +15,11 @@ impl Space {
             region,
             free: region.free,
             blocks: &self.blocks,
-            per_plane: self.blocks_per_plane.divisor(),
+            count: self.blocks_per_plane.divisor() * region.planes,
             closed: self.victims[region.role as usize].as_ref().map(|victims| &victims.closed),
             size: *self.size(region.role),
             clock: self.clock,
-            erases: self.planes[region.plane.index()].erases,
+            erases: self.erases_of(region),
             cold: None,
         }
     }
@@ -68,14 +68,20 @@ impl Space {
     /// Blocks that free fewer than `least` units, or that the wear policy refuses, are passed over and become
     /// candidates again.
     pub fn take_victim(&mut self, region: RegionId, least: u32) -> Option<BlockId> {
+        self.sum_pool(region);
         let Region { role, invalid, closed, .. } = self.regions[region.0 as usize];
         let in_vain = self.size(role).program_units - self.layout(role).granule;
         if u64::from(invalid) <= u64::from(closed) * u64::from(in_vain) {
             return None;
         }
         let first = self.take_candidate(region)?;
-        let suits = self.reclaimable_of(first) >= least && self.wear_allows(region, first);
+        let suits = self.reclaimable_of(first) >= least && self.wear_allows(first);
         let id = if suits { first } else { self.take_reclaiming(region, least, first)? };
+        if let Some(wear) = &mut self.wear {
+            // The migration of a cold block in another plane of the pool ends.
+            let plane = self.blocks_per_plane.divide(id.0) as usize;
+            wear.migrations[plane].due.take_if(|due| *due == id);
+        }
         let block = &mut self.blocks[id.index()];
         debug_assert_eq!(block.state, BlockState::Closed);
         (block.state, block.moved_for) = (BlockState::Victim, CopyCause::Gc);
@@ -84,6 +90,8 @@ impl Space {
 
     /// Has the policy choose a block, and removes it from the candidates.
     fn take_candidate(&mut self, id: RegionId) -> Option<BlockId> {
+        self.sum_pool(id);
+        let erases = self.erases_of(&self.regions[id.0 as usize]);
         let region = &self.regions[id.0 as usize];
         let Victims { policy, closed } = self.victims[region.role as usize].as_mut()?;
         closed.settle(region.plane);
@@ -91,11 +99,11 @@ impl Space {
             region,
             free: region.free,
             blocks: &self.blocks,
-            per_plane: self.blocks_per_plane.divisor(),
+            count: self.blocks_per_plane.divisor() * region.planes,
             closed: Some(closed),
             size: self.layouts[region.role as usize].size,
             clock: self.clock,
-            erases: self.planes[region.plane.index()].erases,
+            erases,
             cold: None,
         };
         let block = policy.choose(&view)?;
@@ -133,7 +141,7 @@ impl Space {
         let mut passed = vec![first];
         let mut found = None;
         while let Some(id) = self.take_candidate(region) {
-            if self.reclaimable_of(id) >= least && self.wear_allows(region, id) {
+            if self.reclaimable_of(id) >= least && self.wear_allows(id) {
                 found = Some(id);
                 break;
             }
@@ -150,7 +158,8 @@ impl Space {
     /// Writes the closed blocks and the policy of each role to a saved state.
     pub(in crate::ftl) fn save_victims(&self, out: &mut Writer) -> Result<(), StateError> {
         for Victims { policy, closed } in self.victims.iter().flatten() {
-            (0..self.planes.len() as u32).try_for_each(|plane| closed.save(PlaneId(plane), out))?;
+            let planes = (0..self.planes.len() as u32).step_by(closed.planes() as usize);
+            planes.map(PlaneId).try_for_each(|plane| closed.save(plane, out))?;
             policy.save(out)?;
         }
         let Some(wear) = &self.wear else { return Ok(()) };
@@ -165,7 +174,9 @@ impl Space {
         let per_plane = self.blocks_per_plane.divisor() as usize;
         for role in Role::ALL {
             let Some(Victims { policy, closed }) = &mut self.victims[role as usize] else { continue };
-            for (plane, blocks) in (0..).map(PlaneId).zip(self.blocks.chunks(per_plane)) {
+            let planes = closed.planes() as usize;
+            let firsts = (0..).step_by(planes).map(PlaneId);
+            for (plane, blocks) in firsts.zip(self.blocks.chunks(per_plane * planes)) {
                 let is_closed = |block: &Block| block.state == BlockState::Closed && block.role == role;
                 let mut valid: Vec<_> = blocks.iter().map(|block| is_closed(block).then_some(block.valid)).collect();
                 closed.load(plane, &mut valid, self.clock, input)?;

@@ -58,4 +58,7 @@ pub enum Claim {
 impl Claim {
     /// A write that leaves the reserve.
     pub const WRITE: Claim = Claim::Write { besides: 0 };
+
+    /// The units of a victim, while nothing else is to be programmed.
+    pub const VICTIM: Claim = Claim::Victim(InHand { units: 0, read: 0, waste: 0, awaiting_erase: 0, coming: 0 });
 }

@@ -15,10 +15,13 @@ pub struct Age {
     pub changed: u64,
 }
 
-/// Closed blocks by plane. Every change takes O(1).
+/// Closed blocks by plane, or by pool if garbage collection works by pool. A plane then stands for its pool. Every
+/// change takes O(1).
 #[derive(Clone, Debug)]
 pub(super) struct ClosedBlocks {
     order: Order,
+    /// Number of planes whose blocks are in one index.
+    planes: u32,
     /// Indexed by block; empty if no policy needs ages.
     ages: Vec<Age>,
 }
@@ -30,15 +33,26 @@ enum Order {
 }
 
 impl ClosedBlocks {
-    /// Creates an index without blocks. Each block holds `units` units of data.
-    pub(super) fn new(device: &DeviceConfig, units: u32, index: Index, has_ages: bool) -> ClosedBlocks {
+    /// Creates an index without blocks, for each group of `planes` planes. Each block holds `units` units of data.
+    pub(super) fn new(device: &DeviceConfig, units: u32, index: Index, has_ages: bool, planes: u32) -> ClosedBlocks {
         let order = match index {
-            Index::Array => Order::Array(Array::new(device)),
+            Index::Array => Order::Array(Array::new(device, planes)),
             Index::List => Order::Lists(Lists::new(device, 0)),
             Index::Buckets => Order::Lists(Lists::new(device, units)),
         };
         let aged = if has_ages { device.total_blocks() } else { 0 };
-        ClosedBlocks { order, ages: vec![Age::default(); aged as usize] }
+        ClosedBlocks { order, planes, ages: vec![Age::default(); aged as usize] }
+    }
+
+    /// Returns the number of planes whose blocks are in one index.
+    pub(super) fn planes(&self) -> u32 {
+        self.planes
+    }
+
+    /// Returns the plane that stands for all planes whose blocks are in one index with those of `plane`.
+    #[inline]
+    fn of_group(&self, plane: PlaneId) -> PlaneId {
+        if self.planes == 1 { plane } else { PlaneId(plane.0 / self.planes) }
     }
 
     /// Adds a block that has been closed.
@@ -50,6 +64,7 @@ impl ClosedBlocks {
     }
 
     fn add(&mut self, plane: PlaneId, block: BlockId, valid: u32) {
+        let plane = self.of_group(plane);
         match &mut self.order {
             Order::Array(array) => array.insert(plane, block),
             Order::Lists(lists) => lists.insert(plane, block, valid),
@@ -59,6 +74,7 @@ impl ClosedBlocks {
     /// Notes that a unit of a block has become invalid, and `valid` remain.
     #[inline]
     pub(super) fn update(&mut self, plane: PlaneId, block: BlockId, valid: u32, clock: u64) {
+        let plane = self.of_group(plane);
         if let Order::Lists(lists) = &mut self.order
             && lists.units > 0
         {
@@ -73,6 +89,7 @@ impl ClosedBlocks {
     /// Prefetches the list nodes that [`ClosedBlocks::update`] touches first.
     #[inline]
     pub(super) fn prefetch(&self, plane: PlaneId, block: BlockId, valid: u32) {
+        let plane = self.of_group(plane);
         if let Order::Lists(lists) = &self.order
             && lists.units > 0
         {
@@ -83,6 +100,7 @@ impl ClosedBlocks {
 
     /// Removes a block.
     pub(super) fn remove(&mut self, plane: PlaneId, block: BlockId) {
+        let plane = self.of_group(plane);
         match &mut self.order {
             Order::Array(array) => array.remove(plane, block),
             Order::Lists(lists) => lists.unlink(block),
@@ -92,6 +110,7 @@ impl ClosedBlocks {
     /// Raises the lower bound of valid units in a plane to the fewest of any block. Amortized O(1): the bound falls by
     /// one at most with an update, or to the count of a closed block.
     pub(super) fn settle(&mut self, plane: PlaneId) {
+        let plane = self.of_group(plane);
         if let Order::Lists(lists) = &mut self.order {
             lists.least[plane.index()] = lists.fewest(plane);
         }
@@ -100,24 +119,28 @@ impl ClosedBlocks {
     /// Returns the fewest valid units of any block of a plane, if some block has an invalid one; only for
     /// [`Index::Buckets`].
     pub(super) fn fewest_valid(&self, plane: PlaneId) -> Option<u32> {
+        let plane = self.of_group(plane);
         let Order::Lists(lists) = &self.order else { return None };
         Some(lists.fewest(plane)).filter(|&valid| valid < lists.units)
     }
 
     /// Returns the block that has had exactly `valid` units for the longest time; only for [`Index::Buckets`].
     pub(super) fn oldest_with(&self, plane: PlaneId, valid: u32) -> Option<BlockId> {
+        let plane = self.of_group(plane);
         let Order::Lists(lists) = &self.order else { return None };
         lists.first(plane, valid)
     }
 
     /// Returns the block at a position; only for [`Index::Array`].
     pub(super) fn at(&self, plane: PlaneId, position: usize) -> Option<BlockId> {
+        let plane = self.of_group(plane);
         let Order::Array(array) = &self.order else { return None };
         array.members[plane.index()].get(position).copied()
     }
 
     /// Returns the blocks of a plane in their order.
     pub(super) fn of(&self, plane: PlaneId) -> impl Iterator<Item = BlockId> {
+        let plane = self.of_group(plane);
         let (array, lists) = match &self.order {
             Order::Array(array) => (&array.members[plane.index()][..], None),
             Order::Lists(lists) => (&[][..], Some(lists)),
@@ -130,7 +153,7 @@ impl ClosedBlocks {
         self.ages.get(block.index()).copied()
     }
 
-    /// Writes the blocks of a plane in their order.
+    /// Writes the blocks of the index of a plane in their order.
     pub(super) fn save(&self, plane: PlaneId, out: &mut Writer) -> Result<(), StateError> {
         self.of(plane).try_for_each(|block| {
             out.u32(block.0)?;
@@ -141,7 +164,8 @@ impl ClosedBlocks {
     }
 
     /// Reads what [`ClosedBlocks::save`] wrote, into an index without blocks. `valid` has the valid units of the closed
-    /// blocks of the plane. Each of these blocks must occur once.
+    /// blocks of the planes whose blocks are in this index, the first of which is `plane`. Each of these blocks must
+    /// occur once.
     pub(super) fn load(
         &mut self,
         plane: PlaneId,
@@ -149,7 +173,7 @@ impl ClosedBlocks {
         clock: u64,
         input: &mut Reader,
     ) -> Result<(), StateError> {
-        let first = plane.index() * valid.len();
+        let first = self.of_group(plane).index() * valid.len();
         for _ in 0..valid.iter().flatten().count() {
             let block = BlockId(input.u32()?);
             let within = block.index().checked_sub(first).and_then(|index| valid.get_mut(index));
@@ -177,11 +201,11 @@ struct Array {
 }
 
 impl Array {
-    fn new(device: &DeviceConfig) -> Array {
+    fn new(device: &DeviceConfig, planes: u32) -> Array {
         // A clone of an empty vector would have no capacity.
-        let room = |_| Vec::with_capacity(device.geometry.blocks as usize);
+        let room = |_| Vec::with_capacity((device.geometry.blocks * planes) as usize);
         let positions = vec![0; device.total_blocks() as usize];
-        Array { members: (0..device.total_planes()).map(room).collect(), positions }
+        Array { members: (0..device.total_planes() / planes).map(room).collect(), positions }
     }
 
     fn insert(&mut self, plane: PlaneId, block: BlockId) {

@@ -55,6 +55,7 @@ impl Space {
             left -= region.free;
         }
         self.region_mut(plane, Role::Data).free = left;
+        self.count_free();
     }
 
     /// Marks a block as failed, because a program or an erase of it has failed, and ends its frontier. Returns `true`
@@ -108,8 +109,8 @@ impl Space {
     pub(in crate::ftl) fn give_to_map(&mut self, plane: PlaneId) -> bool {
         let gives = self.may_take(self.region(plane, Role::Data), Claim::Lend);
         if gives {
-            self.region_mut(plane, Role::Data).free -= 1;
-            self.region_mut(plane, Role::Map).free += 1;
+            self.take_free(plane, Role::Data);
+            self.add_free(plane, Role::Map);
         }
         gives
     }

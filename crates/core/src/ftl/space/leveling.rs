@@ -32,8 +32,12 @@ impl Space {
     }
 
     /// Returns `true` if the wear policy allows a victim.
-    pub(super) fn wear_allows(&mut self, region: RegionId, victim: BlockId) -> bool {
-        self.wear.is_none() || self.ask_wear(region, |policy, view| policy.allows(view, victim)) != Some(false)
+    pub(super) fn wear_allows(&mut self, victim: BlockId) -> bool {
+        if self.wear.is_none() {
+            return true;
+        }
+        let region = self.region(self.plane_of(victim), self.block(victim).role);
+        self.ask_wear(region, |policy, view| policy.allows(view, victim)) != Some(false)
     }
 
     /// Has the wear policy choose a cold block whose data are to fill a block that was erased. Returns `true` if the
@@ -75,7 +79,7 @@ impl Space {
         if sets_aside {
             migration.set_aside = Some(erased);
             self.blocks[erased.index()].state = BlockState::Open;
-            self.region_mut(plane, Role::Data).free -= 1;
+            self.take_free(plane, Role::Data);
         }
         sets_aside
     }
@@ -115,7 +119,7 @@ impl Space {
         }
         let Some(block) = self.take_set_aside(plane) else { return false };
         self.blocks[block.index()].state = BlockState::Free;
-        self.region_mut(plane, Role::Data).free += 1;
+        self.add_free(plane, Role::Data);
         self.free.add(plane, block, self.block(block).erases);
         true
     }

@@ -10,6 +10,7 @@ mod free;
 mod frontiers;
 mod leveling;
 mod may_take;
+mod pools;
 mod region;
 mod reserve;
 mod runs;
@@ -20,9 +21,9 @@ mod wear;
 
 use std::collections::BTreeSet;
 
-use crate::config::DeviceConfig;
 use crate::config::advanced::Waste;
 use crate::config::cells::{BlockSize, CellMode};
+use crate::config::{DeviceConfig, GcScope};
 use crate::external::Fault;
 use crate::sim::id::{BlockId, PlaneId, Ppn};
 use crate::sim::memory::{Divider, zeroed_words};
@@ -54,8 +55,14 @@ pub struct Space {
     planes: Vec<Plane>,
     /// Free blocks of all regions.
     free: FreeBlocks,
-    /// Indexed by role, and then by plane.
+    /// Indexed by role, and then by plane. The regions of pools follow, if garbage collection works by pool.
     regions: Vec<Region>,
+    /// Number of planes of a pool, if garbage collection works by pool.
+    pool_planes: Option<u32>,
+    /// True if the units of victims of other planes may use the reserve of a plane (`gc.destination`).
+    lends_reserve: bool,
+    /// Number of free data blocks of each pool, if garbage collection works by pool.
+    pool_free: Vec<u32>,
     /// Indexed by region.
     frontiers: Vec<Frontier>,
     layouts: [Layout; Role::ALL.len()],
@@ -111,6 +118,7 @@ fn regions(device: &DeviceConfig, layouts: &[Layout], role: Role) -> impl Iterat
         reserve: RESERVE + u32::from(fails),
         first: layout.first + plane * layout.frontiers(),
         plane: PlaneId(plane),
+        planes: 1,
         role,
     })
 }
@@ -123,9 +131,13 @@ impl Space {
         let layouts = Layout::of(device);
         let wear = Leveling::new(device, seed)?;
         let has_ages = has_ages || wear.as_ref().is_some_and(|wear| wear.needs.ages);
+        let pool_planes = device.planes_per_collection();
         let victim = |role: Role| match layouts[role as usize] {
             Layout { blocks: 0, .. } => Ok(None),
-            Layout { size, .. } => Victims::new(device, seed, size.data_units, has_ages).map(Some),
+            Layout { size, .. } => {
+                let together = if role == Role::Data { pool_planes.unwrap_or(1) } else { 1 };
+                Victims::new(device, seed, size.data_units, has_ages, together).map(Some)
+            }
         };
         let mut free =
             FreeBlocks::new(planes, per_plane, wear.as_ref().map(|wear| wear.needs.free).unwrap_or_default());
@@ -134,7 +146,7 @@ impl Space {
         }
         let [data, map] = &layouts;
         let total_units = device.total_blocks() as usize * device.units_per_block() as usize;
-        Ok(Space {
+        let mut space = Space {
             blocks: vec![Block::default(); device.total_blocks() as usize],
             planes: vec![Plane::default(); planes as usize],
             free,
@@ -153,8 +165,13 @@ impl Space {
             classes: data.writes,
             layouts,
             clock: 0,
+            pool_planes,
+            lends_reserve: device.gc.destination == GcScope::Pool,
+            pool_free: Vec::new(),
             ignore_dependents: false,
-        })
+        };
+        space.add_pools();
+        Ok(space)
     }
 
     /// Returns the block of a unit.
@@ -253,6 +270,12 @@ impl Space {
         self.region_of(plane, role).reserve
     }
 
+    /// Returns the number of free blocks of a region that writes leave to garbage collection.
+    #[inline]
+    pub fn reserve_of(&self, region: RegionId) -> u32 {
+        self.regions[region.0 as usize].reserve
+    }
+
     /// Returns the number of valid units of data, without translation pages.
     pub fn valid_data(&self) -> u64 {
         self.blocks.iter().filter(|block| block.role == Role::Data).map(|block| u64::from(block.valid)).sum()
@@ -307,7 +330,7 @@ impl Space {
         assert!(self.region_of(plane, role).free > 0, "plane {} has no free block: the reserve was not kept", plane.0);
         let position = self.position_of_next(plane, role, frontier);
         let block = self.free.take(plane, position);
-        self.region_mut(plane, role).free -= 1;
+        self.take_free(plane, role);
         debug_assert_eq!(self.blocks[block.index()].state, BlockState::Free);
         block
     }
@@ -486,7 +509,7 @@ impl Space {
         block.erases += 1;
         self.planes[plane.index()].erases += 1;
         let role = std::mem::take(&mut self.blocks[id.index()].role);
-        self.region_mut(plane, role).free += 1;
+        self.add_free(plane, role);
         if self.wear.is_some() && self.level_after(plane, role, id) {
             return;
         }
@@ -588,6 +611,12 @@ impl Space {
             if erases != plane.erases {
                 return Err(format!("plane {p}: {erases} erases, {} counted", plane.erases));
             }
+        }
+        let counted = self.pool_free.clone();
+        let pools = 0..counted.len() as u32;
+        let free: Vec<u32> = pools.map(|pool| self.count_free_of(pool)).collect();
+        if free != counted {
+            return Err(format!("the pools have {free:?} free blocks, {counted:?} counted"));
         }
         Ok(())
     }

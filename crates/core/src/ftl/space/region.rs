@@ -22,7 +22,7 @@ impl Role {
     pub const ALL: [Role; 2] = [Role::Data, Role::Map];
 }
 
-/// A region: the blocks of a plane that have one role.
+/// A region: the blocks of a plane that have one role, or the data blocks of a pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RegionId(pub(super) u32);
 
@@ -52,8 +52,10 @@ pub(super) struct Region {
     pub(super) reserve: u32,
     /// Number of the region's first frontier.
     pub(super) first: u32,
-    /// Plane of the region.
+    /// Plane of the region, or the first plane of its pool.
     pub(super) plane: PlaneId,
+    /// Number of planes of the region: 1, or those of a pool.
+    pub(super) planes: u32,
     /// Contents of the region's blocks.
     pub(super) role: Role,
 }

@@ -94,6 +94,7 @@ impl Space {
             owed.push(self.load_stock(plane, fails, input)?);
             self.load_frontiers(plane, input)?;
         }
+        self.count_free();
         self.clock = input.count("host writes")?;
         Ok(owed)
     }
@@ -116,7 +117,8 @@ impl Space {
             return Err(input.damaged(format!("{for_map} blocks of plane {plane} hold translation pages")));
         };
         // A logical block may hold the last free block while it has two.
-        let least = if of_plane.iter().any(|block| block.state == BlockState::Logical) { 0 } else { RESERVE };
+        let may_have_none = self.lends_reserve || of_plane.iter().any(|block| block.state == BlockState::Logical);
+        let least = if may_have_none { 0 } else { RESERVE };
         // A data block replaces a failed block of translation pages as soon as one is free in addition to the reserve.
         let owed = if fails { (whole + least).saturating_sub(free).min(whole) } else { 0 };
         let free_map_blocks = whole - owed;

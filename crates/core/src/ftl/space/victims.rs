@@ -14,11 +14,17 @@ pub(super) struct Victims {
 }
 
 impl Victims {
-    /// Builds the policy of a device, for blocks that hold `units` units of data. `has_ages` is true if another policy
-    /// needs ages of blocks.
-    pub(super) fn new(device: &DeviceConfig, seed: u64, units: u32, has_ages: bool) -> Result<Victims, String> {
+    /// Builds the policy of a device, for blocks that hold `units` units of data, which it chooses among those of
+    /// `planes` planes. `has_ages` is true if another policy needs ages of blocks.
+    pub(super) fn new(
+        device: &DeviceConfig,
+        seed: u64,
+        units: u32,
+        has_ages: bool,
+        planes: u32,
+    ) -> Result<Victims, String> {
         let policy = device.gc.victim.build(device, seed).map_err(|e| format!("gc.victim: {e}"))?;
-        let closed = ClosedBlocks::new(device, units, policy.index(), has_ages || policy.has_ages());
+        let closed = ClosedBlocks::new(device, units, policy.index(), has_ages || policy.has_ages(), planes);
         Ok(Victims { policy, closed })
     }
 

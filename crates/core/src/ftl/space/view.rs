@@ -14,11 +14,12 @@ pub struct RegionView<'a> {
     pub(super) free: u32,
     /// Blocks of the device, by number.
     pub(super) blocks: &'a [Block],
-    pub(super) per_plane: u32,
+    /// Number of blocks of the region's planes.
+    pub(super) count: u32,
     pub(super) closed: Option<&'a ClosedBlocks>,
     pub(super) size: BlockSize,
     pub(super) clock: u64,
-    /// Sum of the erases of the plane's blocks.
+    /// Sum of the erases of these blocks.
     pub(super) erases: u64,
     /// Only in views for a wear policy that looks for cold data.
     pub(super) cold: Option<&'a ColdBlocks>,
@@ -38,7 +39,7 @@ pub struct BlockView {
 }
 
 impl<'a> RegionView<'a> {
-    /// Returns the plane of the region.
+    /// Returns the plane of the region, or the first plane of its pool (`gc.scope`).
     #[inline]
     pub fn plane(&self) -> PlaneId {
         self.region.plane
@@ -138,9 +139,9 @@ impl<'a> RegionView<'a> {
         self.closed?.oldest_with(self.plane(), valid)
     }
 
-    /// Returns the mean number of erases of the blocks of the plane.
+    /// Returns the mean number of erases of the blocks of the plane or pool.
     pub fn mean_erases(&self) -> f64 {
-        self.erases as f64 / f64::from(self.per_plane)
+        self.erases as f64 / f64::from(self.count)
     }
 
     /// Returns the closed data blocks of the plane, from the coldest to the hottest, in the order that the wear policy

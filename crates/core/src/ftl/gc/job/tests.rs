@@ -62,7 +62,7 @@ fn a_victim_is_chosen_read_programmed_and_erased() {
     // No valid unit is left to be read. The block awaits its erase, and no other victim is needed, so that the last
     // unit is programmed with padding.
     assert_eq!(job.next_step(&mut ftl, PLANE), Step::Write);
-    assert_eq!((job.awaiting_erase, job.blocks_coming(&ftl)), (1, 1));
+    assert_eq!((job.awaiting_erase, job.blocks_coming(&ftl, PLANE)), (1, 1));
     assert!(program(&mut job, &mut ftl), "the last copy releases the block");
     assert!(ftl.blocks.can_erase(BlockId(0)));
     ftl.erase_now(BlockId(0));
