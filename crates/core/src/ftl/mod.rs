@@ -714,7 +714,8 @@ impl Ftl {
         }
     }
 
-    /// Returns `true` if garbage of a plane, or of its pool, should be collected. `free_blocks` is its number of free blocks, including
+    /// Returns `true` if garbage of a plane, or of its pool, should be collected. `free_blocks` is its number
+    /// of free blocks, including
     /// blocks that will be free soon. At the hard threshold, or at the reserve, the trigger is not called, because
     /// garbage collection needs a free block itself.
     #[inline]

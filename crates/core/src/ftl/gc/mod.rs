@@ -1,5 +1,6 @@
 //! Garbage collection (GC): reclaims the space of invalid units.
 
+mod assign;
 mod functional;
 pub mod job;
 pub mod pools;
