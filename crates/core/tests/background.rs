@@ -18,8 +18,8 @@ const PAGES: u32 = 8;
 const READ: u64 = 25_000_000 + 102_400_000;
 const IDLE: u64 = 5_000_000_000;
 
-/// Returns a device of one plane with 16 blocks of 8 pages, of which the host sees `units`. The host has written all of
-/// them, and the first `again` units of each pair of blocks again.
+/// Returns a device of one plane with 16 blocks of 8 pages. The host sees `units`. It has written all of them, and the
+/// first `again` units of each pair of blocks again.
 fn machine(units: u64, again: u32, background: &str, more: &[&str]) -> Device {
     let capacity = format!("capacity.logical={}B", units * 4096);
     let background = format!("gc.background={{ idle = \"5ms\", {background} }}");

@@ -560,8 +560,8 @@ const CIRCLES: &[(&[&str], &str)] = &[
         "the buffer, and the flushes that wait for it",
     ),
     (
-        &["crates/core/src/device/mod.rs", "crates/core/src/device/timers.rs"],
-        "the router, and the table of its event sources",
+        &["crates/core/src/device/mod.rs", "crates/core/src/device/throttle.rs", "crates/core/src/device/timers.rs"],
+        "the router, the table of its event sources, and the throttle, whose delays are among them",
     ),
     (
         &["crates/core/src/durability/account.rs", "crates/core/src/durability/log.rs"],

@@ -516,8 +516,8 @@ pub struct Background {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Throttle {
-    /// Mean number of free blocks of a plane below which writes are delayed: a number, or a share of the plane's blocks.
-    /// Above the hard threshold.
+    /// Mean number of free blocks of a plane below which writes are delayed: a number, or a share of the plane's
+    /// blocks. Above the hard threshold.
     pub below: BlockCount,
     /// Delay of each mapping unit of a write at the hard threshold. Above it, the delay falls linearly to 0 at `below`.
     pub delay: Duration,

@@ -24,7 +24,7 @@ impl Device {
         if is_urgent { Class::UrgentGc } else { self.calm_class(plane) }
     }
 
-    /// Returns the scheduling class of garbage collection in a plane where it is not urgent.
+    /// Returns the scheduling class of garbage collection in a plane if it is not urgent.
     fn calm_class(&self, plane: PlaneId) -> Class {
         if self.jobs[plane].is_background { Class::BackgroundGc } else { Class::Gc }
     }

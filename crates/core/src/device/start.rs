@@ -399,8 +399,8 @@ impl Device {
         self.ftl.blocks.frontier_for_copy(plane, from, 0)
     }
 
-    /// Returns `true` if copy-back can move the page `from` to the next page of its frontier. Restriction *b* requires that
-    /// both pages are odd or both even. Skips a page of the frontier if this is necessary and the waste is allowed.
+    /// Returns `true` if copy-back can move the page `from` to the next page of its frontier. Restriction *b* requires
+    /// that both pages are odd or both even. Skips a page of the frontier if necessary and if the waste is allowed.
     fn make_parity_fit(&mut self, plane: PlaneId, from: Ppn) -> bool {
         let shape = *self.ftl.shape();
         let page_units = shape.units_per_page.divisor();

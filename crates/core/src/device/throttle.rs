@@ -18,11 +18,11 @@ use crate::sim::time::Time;
 /// State of the write that is admitted next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// It has not been delayed.
+    /// Not delayed yet.
     New,
-    /// It is being delayed, since this time.
+    /// Delayed since this time.
     Delayed(Time),
-    /// Its delay has ended.
+    /// Delayed for long enough.
     Passed,
 }
 
@@ -40,7 +40,7 @@ pub(super) struct Throttle {
     state: State,
     /// Time for which writes have been delayed, without the current delay.
     spent: Time,
-    /// That time at the arrival of each write that has not been admitted, in order.
+    /// Value of `spent` at the arrival of each write that has not been admitted, in order.
     marks: VecDeque<Time>,
 }
 

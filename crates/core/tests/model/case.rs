@@ -191,12 +191,7 @@ impl Case {
         let scheme = [Scheme::Page, Scheme::Page, Scheme::Dftl, Scheme::Block][(seed % 4) as usize];
         let fails = seed.is_multiple_of(5) && !matches!(scheme, Scheme::Block);
         let more: &[More] = if fails { &[gang, faults] } else { &[gang] };
-        let mut case = Case::draw(seed, seed.is_multiple_of(7), scheme, more);
-        let unbuffered = ["geometry.logical_page=", "nand.advanced.copy_back_modify="];
-        if case.overrides.iter().any(|text| unbuffered.iter().any(|option| text.starts_with(option))) {
-            case.overrides.retain(|text| !text.starts_with("buffer."));
-        }
-        case
+        Case::draw(seed, seed.is_multiple_of(7), scheme, more)
     }
 
     /// A device with its map in flash that soon becomes read-only, because 3 to 25 % of its programs fail.
@@ -245,6 +240,10 @@ impl Case {
         more.iter().for_each(|draw| draw(&mut Rng::new(seed, "model/faults"), &mut overrides));
         limits(rng, &mut overrides, full);
         controller(&mut Rng::new(seed, "model/controller"), &mut overrides);
+        let unbuffered = ["geometry.logical_page=", "nand.advanced.copy_back_modify="];
+        if overrides.iter().any(|text| unbuffered.iter().any(|option| text.starts_with(option))) {
+            overrides.retain(|text| !text.starts_with("buffer."));
+        }
         overrides.push(format!("gc.trigger={}", pick(&mut Rng::new(seed, "model/trigger"), &TRIGGERS)));
         let together = overrides.iter().any(|text| text == "gc.scope=pool" || text == "gc.destination=pool");
         if !together && one_in(&mut Rng::new(seed, "model/pace"), 3) {

@@ -164,8 +164,8 @@ impl ClosedBlocks {
     }
 
     /// Reads what [`ClosedBlocks::save`] wrote, into an index without blocks. `valid` has the valid units of the closed
-    /// blocks of the planes whose blocks are in this index, the first of which is `plane`. Each of these blocks must
-    /// occur once.
+    /// blocks of the planes whose blocks are in this index, starting with `plane`. Each of these blocks must occur
+    /// once.
     pub(super) fn load(
         &mut self,
         plane: PlaneId,

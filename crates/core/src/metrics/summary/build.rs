@@ -393,7 +393,7 @@ impl Utilization {
         }
         let busy = |first: Time, second: Time, lanes: u32| busy(first, second, elapsed, lanes);
         let channels: Vec<_> = channels.iter().map(|time| busy(time.data, time.command, 1)).collect();
-        // Independent planes or pairs work at the same time, so their times add up to a multiple of that of the die.
+        // Independent planes or pairs work at the same time, so their times add up to a multiple of the die's time.
         let lanes = config.units_per_die();
         let dies: Vec<_> = dies.iter().map(|time| busy(time.cell, time.register_held, lanes)).collect();
         let each = Each::new(&channels, &dies);
