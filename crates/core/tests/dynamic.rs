@@ -262,7 +262,8 @@ fn with_tie_erases_a_write_goes_to_an_idle_plane_with_the_least_erased_next_bloc
 }
 
 /// Overwrites half of the units of a device of one pool at random: the first half, or every second 16 units if `mixed`,
-/// so that all blocks have units of both halves. Returns the device when it is idle again, with the planes of the other units before and after that.
+/// so that all blocks have units of both halves. Returns the device when it is idle again, with the planes of the other
+/// units before and after that.
 fn overwritten(options: &[&str], mixed: bool) -> (Device, Vec<u32>, Vec<u32>) {
     let shape = ["allocation=dynamic", "geometry.blocks=24", "geometry.pages=16", "capacity.spare=0.4"];
     let mut device = machine(&[&shape[..], options].concat());
