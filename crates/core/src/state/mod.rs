@@ -15,7 +15,7 @@ pub use write::{Writer, write_head};
 pub const MAGIC: [u8; 8] = *b"FGSTATE\n";
 
 /// Version of the file format, raised when older programs can no longer read it.
-pub const VERSION: u32 = 5;
+pub const VERSION: u32 = 6;
 
 /// Maximum bytes of a chunk, the part of a section that is hashed, compressed and kept in memory together.
 const CHUNK: usize = 64 << 10;
