@@ -194,6 +194,22 @@ impl Case {
         Case::draw(seed, seed.is_multiple_of(7), scheme, more)
     }
 
+    /// Draws a device that delays writes while few blocks are free; with a page map, half of them separate data by hints.
+    pub fn throttled(seed: u64) -> Case {
+        let scheme = [Scheme::Page, Scheme::Page, Scheme::Dftl, Scheme::Block][(seed % 4) as usize];
+        let takes_hints = !matches!(scheme, Scheme::Block) && seed % 8 < 4;
+        let mut case = Case::draw(seed, seed.is_multiple_of(5), scheme, &[]);
+        let rng = &mut Rng::new(seed, "model/throttle");
+        let config = case.config();
+        let below = between(rng, u64::from(config.hard_threshold()) + 1, u64::from(config.geometry.blocks));
+        let delay = pick(rng, &[1, 30, 400]);
+        case.overrides.push(format!("gc.throttle={{ below = {below}, delay = \"{delay}us\" }}"));
+        if takes_hints && case.overrides.iter().any(|text| text.starts_with("temperature=")) {
+            case.overrides.push("temperature={ hints = { by = \"stream\", classes = [1, 0, 1] } }".to_owned());
+        }
+        case
+    }
+
     /// A device with its map in flash that soon becomes read-only, because 3 to 25 % of its programs fail.
     pub fn failing_map(seed: u64) -> Case {
         let mut case = Case::draw(seed, seed.is_multiple_of(5), Scheme::Dftl, &[faults]);

@@ -125,6 +125,13 @@ fn seeds(cases: u64) -> std::ops::Range<u64> {
     number("FLOATGATE_SEED").map_or(0..cases, |seed| seed..seed + 1)
 }
 
+#[test]
+fn delays_and_hints_change_no_answer() {
+    for seed in seeds(cases(10)) {
+        assert_passes(&Case::throttled(seed));
+    }
+}
+
 /// Repeats cases that only soak runs have found.
 #[test]
 fn cases_that_once_failed_pass() {
