@@ -194,7 +194,7 @@ impl Case {
         Case::draw(seed, seed.is_multiple_of(7), scheme, more)
     }
 
-    /// Draws a device that delays writes while few blocks are free; with a page map, half of them separate data by hints.
+    /// Draws a device that delays writes while few blocks are free; with a page map, half of them use hints.
     pub fn throttled(seed: u64) -> Case {
         let scheme = [Scheme::Page, Scheme::Page, Scheme::Dftl, Scheme::Block][(seed % 4) as usize];
         let takes_hints = !matches!(scheme, Scheme::Block) && seed % 8 < 4;
