@@ -464,7 +464,7 @@ mod tests {
 
         fn transaction(&mut self, kind: Kind, class: Class, plane: PlaneId) -> TransactionId {
             let mut transaction = Transaction::new(kind, class);
-            (transaction.plane, transaction.lpn) = (plane, Lpn(0));
+            (transaction.plane, transaction.lpn, transaction.complete) = (plane, Lpn(0), true);
             self.transactions.insert(transaction)
         }
 
