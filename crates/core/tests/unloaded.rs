@@ -51,27 +51,31 @@ fn latency(device: &mut Device, request: Request) -> Time {
 #[test]
 fn unloaded_latencies_are_the_sums_of_their_phases() {
     for name in builtin_names() {
-        // No buffer, which would serve requests without flash, and no wait for a full program.
-        let bare = ["buffer.capacity=0B", "controller.fill_timeout=0s"].map(str::to_owned);
+        // No buffer, which would serve requests without flash, no wait for a full program, and no interrupts.
+        let bare = ["buffer.capacity=0B", "controller.fill_timeout=0s", "controller.firmware.interrupt=0s"];
+        let bare = bare.map(str::to_owned);
         let config = load(name, &bare).unwrap_or_else(|error| panic!("{name}: {error}"));
         let mut device = build(config.clone(), Options::default());
         let (unit, page) = (config.unit_bytes(), config.geometry.page_size.0);
         let ends = 2 * config.host.link_latency.0;
 
         // The first page of an empty device is the first of a block: type 0. A host write of one unit fills a page
-        // alone.
+        // alone, or several pages one after the other.
+        let pages = u64::from(config.pages_per_unit());
         let expected = ends
             + link(&config, unit)
-            + command(&config, config.bus.command_cycles.program)
-            + data(&config, page * u64::from(config.geometry.pages_per_program))
-            + config.nand.program.get(0).0;
+            + pages
+                * (command(&config, config.bus.command_cycles.program)
+                    + data(&config, page * u64::from(config.geometry.pages_per_program))
+                    + config.nand.program.get(0).0);
         assert_eq!(unit_latency(&mut device, Operation::Write, 0), Time(expected), "{name}: write");
 
         let expected = ends
             + link(&config, unit)
-            + command(&config, config.bus.command_cycles.read)
-            + config.nand.read.get(0).0
-            + data(&config, unit);
+            + pages
+                * (command(&config, config.bus.command_cycles.read)
+                    + config.nand.read.get(0).0
+                    + data(&config, unit / pages));
         assert_eq!(unit_latency(&mut device, Operation::Read, 0), Time(expected), "{name}: read");
 
         assert_eq!(
