@@ -167,7 +167,7 @@ const CASES: &[Case] = &[
     ("allocation.dynamic.tie", &[], SKEWED, &["turn", "erases"]),
     ("allocation.dynamic.scope", &LEVELS, MIX, &POOLS),
     ("allocation.dynamic.scope.channels", &LEVELS, MIX, &["1", "2", "4"]),
-    ("temperature", &[], HINTS, ALL),
+    ("temperature", &["gc.soft_threshold=1", "gc.hard_threshold=1"], HINTS, ALL),
     ("temperature.two-level-lru.hot", &[], SKEWED, &["0.05", "0.2"]),
     ("temperature.two-level-lru.candidates", &[], SKEWED, &["0.05", "0.2"]),
     ("temperature.multi-hash.counters", &[], SKEWED, &["0.1", "2.0"]),

@@ -472,6 +472,7 @@ const CHANGES: &[(&str, &str)] = &[
     ("name=a rw=read; rw=write", "wait_for=a"),
     (RANDOM, "startdelay=2"),
     (RANDOM, "write_iolog=a.log"),
+    ("rw=randwrite", "write_hint=short"),
     ("", "read_iolog=trace.csv"),
     ("read_iolog=trace.csv", "replay_time_scale=50"),
     ("read_iolog=trace.csv", "replay_no_stall"),
