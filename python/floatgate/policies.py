@@ -475,6 +475,8 @@ class OperationClass(enum.IntEnum):
     """A read of a translation page."""
     MAP_PROGRAM = 7
     """A program of a translation page."""
+    BACKGROUND_GC = 8
+    """A read, program or erase of garbage collection for a victim that was chosen in idle time (``gc.background``)."""
 
 
 class Scheduler(Policy):
