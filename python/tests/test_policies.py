@@ -154,7 +154,7 @@ class ReadsBeforeWrites(policies.Scheduler):
     reconsiders = True
 
     def rank(self, cls):
-        return [1, 1, 2, 3, 0, 0, 1, 2][cls]
+        return [1, 1, 2, 3, 0, 0, 1, 2, 3][cls]
 
 
 @policies.register("test-lottery")
