@@ -7,7 +7,7 @@ use crate::device::Device;
 use crate::external::Fault;
 use crate::metrics::attribution::Breakdown;
 use crate::metrics::bounds::OverBound;
-use crate::metrics::collections::PackageCollections;
+use crate::metrics::collections::CollectionCounts;
 use crate::metrics::counters::{ClassCounts, Counters};
 use crate::metrics::profile::Profile;
 use crate::metrics::results::Results;
@@ -148,8 +148,8 @@ pub struct Outcome {
     pub dies: Vec<DieTime>,
     /// Busy time of each LUN in the measured part. Empty if operations cannot overlap.
     pub luns: Vec<Time>,
-    /// Collections of blocks in the measured time, indexed by package.
-    pub packages: Vec<PackageCollections>,
+    /// Collections of blocks in the measured time.
+    pub collections: CollectionCounts,
     /// Queues in the measured part, indexed by gang; empty without gangs.
     pub queues: Vec<QueueSample>,
     /// Work of the controller in the measured part.
@@ -179,7 +179,7 @@ impl Outcome {
                 .collect(),
             dies: spent(&first.dies, &last.dies).map(|[cell, register_held]| DieTime { cell, register_held }).collect(),
             luns: last.luns.iter().zip(&first.luns).map(|(last, first)| since(*last, *first)).collect(),
-            packages: last.packages.iter().zip(&first.packages).map(|(last, first)| last.since(first)).collect(),
+            collections: last.collections.since(&first.collections),
             queues: last.queues.iter().zip(&first.queues).map(|(last, first)| last.since(first)).collect(),
             controller: ControllerWork {
                 buffer: last.buffer.since(&first.buffer),
@@ -219,7 +219,7 @@ impl Outcome {
             channels: &self.channels,
             dies: &self.dies,
             luns: &self.luns,
-            packages: &self.packages,
+            collections: &self.collections,
             queues: &self.queues,
             controller: &self.controller,
             erases,

@@ -8,7 +8,7 @@ mod common;
 
 use common::{Load, assert_close};
 use floatgate_core::device::Device;
-use floatgate_core::metrics::collections::PackageCollections;
+use floatgate_core::metrics::collections::CollectionCounts;
 use floatgate_core::metrics::series::Sample;
 use floatgate_core::run::{NoWatcher, Outcome, run};
 use floatgate_core::sim::request::{Operation, Request};
@@ -116,11 +116,10 @@ fn a_collection_takes_the_copies_of_its_valid_pages_and_the_erase() {
         assert_eq!((counters.victims, counters.victim_valid_units, counters.blocks_erased), (1, 1, 1));
         let mut sample = Sample::default();
         device.sample(device.now(), &mut sample);
-        assert_eq!(sample.packages.len(), 1);
-        sample.packages[0]
+        sample.collections
     };
     let (read, page, program, erase) = (25_000_000, 105_600_000, 200_000_000, 1_500_000_000);
-    let collected = |time| PackageCollections { ended: 1, time };
+    let collected = |time| CollectionCounts { ended: vec![1], time };
     assert_eq!(time("off"), collected(page + program + read + 2 * page + program + erase));
     // The page and its destination are the second of their blocks, so that copy-back may move it.
     assert_eq!(time("wise"), collected(page + program + read + program + erase));

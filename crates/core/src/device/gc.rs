@@ -225,7 +225,7 @@ impl Device {
                 false => self.jobs[plane].next_step(&mut self.ftl, plane),
             };
             for _ in victims..self.ftl.counters.victims {
-                self.collections.start(plane, self.now);
+                self.collections.start(self.now);
             }
             let class = if class == Class::UrgentGc { class } else { self.calm_class(plane) };
             // An idle job may be needed again by the tasks of this step.

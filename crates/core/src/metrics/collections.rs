@@ -1,75 +1,67 @@
-//! Collections of blocks: their number and duration in each package.
+//! Collections of blocks: their number in each package, and their duration.
 
 use crate::sim::id::PlaneId;
 use crate::sim::time::Time;
 
-/// Collections in a package since the device was created. Only differences of the time are meaningful.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct PackageCollections {
-    /// Number of victims whose erase has ended.
-    pub ended: u64,
+/// Collections since the device was created. Only differences of the time are meaningful.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CollectionCounts {
+    /// Number of victims whose erase has ended, indexed by package.
+    pub ended: Vec<u64>,
     /// Number of victims that are being collected, integrated over time, in blocks times picoseconds.
     pub time: i64,
 }
 
-impl PackageCollections {
+impl CollectionCounts {
     /// Returns the collections since `earlier`.
-    pub fn since(&self, earlier: &PackageCollections) -> PackageCollections {
-        PackageCollections { ended: self.ended - earlier.ended, time: self.time.wrapping_sub(earlier.time) }
+    pub fn since(&self, earlier: &CollectionCounts) -> CollectionCounts {
+        CollectionCounts {
+            ended: self.ended.iter().zip(&earlier.ended).map(|(now, before)| now - before).collect(),
+            time: self.time.wrapping_sub(earlier.time),
+        }
+    }
+
+    /// Adds the collections of another SSD, whose packages follow.
+    pub fn add(&mut self, other: &CollectionCounts) {
+        self.ended.extend_from_slice(&other.ended);
+        self.time = self.time.wrapping_add(other.time);
     }
 }
 
-/// Counters of a package. The order in which victims end does not matter, because the sum of their durations is the sum
-/// of their ends less that of their starts.
-#[derive(Clone, Copy, Debug, Default)]
-struct Package {
-    ended: u64,
-    started: u64,
-    ends_less_starts: i64,
-}
-
-/// Counters of all packages.
+/// Counters of collections. The order in which victims end does not matter, because the sum of their durations is the
+/// sum of their ends less that of their starts.
 #[derive(Clone, Debug)]
 pub struct Collections {
-    packages: Vec<Package>,
+    ended: Vec<u64>,
     planes_per_package: u32,
+    running: u64,
+    ends_less_starts: i64,
 }
 
 impl Collections {
     /// Creates the counters of `planes` planes.
     pub fn new(planes: u32, planes_per_package: u32) -> Collections {
-        Collections {
-            packages: vec![Package::default(); planes.div_ceil(planes_per_package) as usize],
-            planes_per_package,
-        }
+        let ended = vec![0; planes.div_ceil(planes_per_package) as usize];
+        Collections { ended, planes_per_package, running: 0, ends_less_starts: 0 }
     }
 
-    fn of(&mut self, plane: PlaneId) -> &mut Package {
-        &mut self.packages[(plane.0 / self.planes_per_package) as usize]
+    /// Notes that a victim was chosen.
+    pub fn start(&mut self, now: Time) {
+        self.running += 1;
+        self.ends_less_starts = self.ends_less_starts.wrapping_sub(now.0 as i64);
     }
 
-    /// Notes that a victim of a plane was chosen.
-    pub fn start(&mut self, plane: PlaneId, now: Time) {
-        let package = self.of(plane);
-        package.started += 1;
-        package.ends_less_starts = package.ends_less_starts.wrapping_sub(now.0 as i64);
-    }
-
-    /// Notes that the erase of a victim has ended.
+    /// Notes that the erase of a victim of a plane has ended.
     pub fn end(&mut self, plane: PlaneId, now: Time) {
-        let package = self.of(plane);
-        package.ended += 1;
-        package.ends_less_starts = package.ends_less_starts.wrapping_add(now.0 as i64);
+        self.ended[(plane.0 / self.planes_per_package) as usize] += 1;
+        self.running = self.running.wrapping_sub(1);
+        self.ends_less_starts = self.ends_less_starts.wrapping_add(now.0 as i64);
     }
 
-    /// Writes the collections of each package up to `at` into `packages`.
-    pub fn until(&self, at: Time, packages: &mut Vec<PackageCollections>) {
-        packages.clear();
-        packages.extend(self.packages.iter().map(|package| {
-            let running = package.started.wrapping_sub(package.ended) as i64;
-            let time = package.ends_less_starts.wrapping_add(running.wrapping_mul(at.0 as i64));
-            PackageCollections { ended: package.ended, time }
-        }));
+    /// Writes the collections up to `at` into `counts`.
+    pub fn until(&self, at: Time, counts: &mut CollectionCounts) {
+        counts.ended.clone_from(&self.ended);
+        counts.time = self.ends_less_starts.wrapping_add((self.running as i64).wrapping_mul(at.0 as i64));
     }
 }
 
@@ -80,17 +72,19 @@ mod tests {
     #[test]
     fn collections_are_integrated_over_time() {
         let mut collections = Collections::new(4, 2);
-        let mut seen = Vec::new();
-        collections.start(PlaneId(0), Time(10));
-        collections.start(PlaneId(1), Time(20));
-        collections.start(PlaneId(2), Time(20));
-        collections.until(Time(30), &mut seen);
-        let earlier = seen[0];
-        assert_eq!(seen, [(0, 20 + 10), (0, 10)].map(|(ended, time)| PackageCollections { ended, time }));
+        let (mut earlier, mut later) = (CollectionCounts::default(), CollectionCounts::default());
+        collections.start(Time(10));
+        collections.start(Time(20));
+        collections.until(Time(30), &mut earlier);
+        assert_eq!(earlier, CollectionCounts { ended: vec![0, 0], time: 20 + 10 });
         collections.end(PlaneId(1), Time(50));
-        collections.end(PlaneId(0), Time(60));
-        collections.until(Time(100), &mut seen);
-        assert_eq!(seen, [(2, 50 + 30), (0, 80)].map(|(ended, time)| PackageCollections { ended, time }));
-        assert_eq!(seen[0].since(&earlier), PackageCollections { ended: 2, time: 50 });
+        collections.start(Time(60));
+        collections.end(PlaneId(3), Time(70));
+        collections.end(PlaneId(2), Time(90));
+        collections.until(Time(100), &mut later);
+        assert_eq!(later, CollectionCounts { ended: vec![1, 2], time: 40 + 50 + 30 });
+        assert_eq!(later.since(&earlier), CollectionCounts { ended: vec![1, 2], time: 90 });
+        later.add(&earlier);
+        assert_eq!(later, CollectionCounts { ended: vec![1, 2, 0, 0], time: 150 });
     }
 }

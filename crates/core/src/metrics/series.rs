@@ -8,7 +8,7 @@ use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
 use super::attribution::{Breakdown, Part};
-use super::collections::PackageCollections;
+use super::collections::CollectionCounts;
 use super::counters::{BufferCounts, ClassCounts, Counters};
 use crate::nand::gauge::QueueSample;
 use crate::nand::parallel::Parallel;
@@ -31,8 +31,8 @@ pub struct Sample {
     pub dies: Vec<[i64; 2]>,
     /// Times of cells or transfers in picoseconds, indexed by LUN; empty if operations cannot overlap.
     pub luns: Vec<i64>,
-    /// Collections of blocks, indexed by package.
-    pub packages: Vec<PackageCollections>,
+    /// Collections of blocks.
+    pub collections: CollectionCounts,
     /// Queues, indexed by gang; empty without gangs.
     pub queues: Vec<QueueSample>,
     /// Counters by data class; empty if classes are not distinguished.
@@ -72,7 +72,7 @@ impl Sample {
         self.channels.extend_from_slice(&other.channels);
         self.dies.extend_from_slice(&other.dies);
         self.luns.extend_from_slice(&other.luns);
-        self.packages.extend_from_slice(&other.packages);
+        self.collections.add(&other.collections);
         self.queues.extend_from_slice(&other.queues);
         self.classes.extend_from_slice(&other.classes);
         self.free_blocks_min =

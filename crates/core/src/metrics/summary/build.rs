@@ -326,19 +326,18 @@ impl UnitClass {
 
 impl Gc {
     fn new(measurement: &Measurement) -> Gc {
-        let Measurement { config, counters, packages, .. } = *measurement;
+        let Measurement { config, counters, collections, .. } = *measurement;
         let units = counters.victims * u64::from(config.data_units_per_block());
         let moved = counters.units_moved() * u64::from(config.pages_per_unit());
         let [gc, wear, failed_block, merge] = counters.moved;
         let [switch, partial, full] = counters.merges;
-        let ended: u64 = packages.iter().map(|package| package.ended).sum();
-        let time: i64 = packages.iter().map(|package| package.time).sum();
+        let ended: u64 = collections.ended.iter().sum();
         Gc {
-            collection_us: (ended > 0).then(|| time as f64 / ended as f64 / 1e6),
+            collection_us: (ended > 0).then(|| collections.time as f64 / ended as f64 / 1e6),
             collected_per_package: PerPackage {
-                mean: ratio(ended, packages.len() as u64),
-                min: packages.iter().map(|package| package.ended).min(),
-                max: packages.iter().map(|package| package.ended).max(),
+                mean: ratio(ended, collections.ended.len() as u64),
+                min: collections.ended.iter().copied().min(),
+                max: collections.ended.iter().copied().max(),
             },
             victims: counters.victims,
             pages_moved: moved as f64 / f64::from(config.units_per_page()),

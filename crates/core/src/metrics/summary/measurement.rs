@@ -3,7 +3,7 @@
 use super::FaultState;
 use crate::config::DeviceConfig;
 use crate::metrics::bounds::Work;
-use crate::metrics::collections::PackageCollections;
+use crate::metrics::collections::CollectionCounts;
 use crate::metrics::counters::{BufferCounts, ClassCounts, Counters};
 use crate::metrics::profile::Profile;
 use crate::metrics::results::Results;
@@ -53,8 +53,8 @@ pub struct Measurement<'a> {
     pub dies: &'a [DieTime],
     /// Time for which each LUN worked; empty if operations cannot overlap.
     pub luns: &'a [Time],
-    /// Collections of blocks, indexed by package.
-    pub packages: &'a [PackageCollections],
+    /// Collections of blocks.
+    pub collections: &'a CollectionCounts,
     /// Queues, indexed by gang; empty without gangs.
     pub queues: &'a [QueueSample],
     /// Work of the controller.
