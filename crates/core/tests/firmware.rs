@@ -6,7 +6,6 @@ use Operation::{Read, Write};
 use common::{Load, build, device_config, drain, fill, submit, units};
 use floatgate_core::device::{Device, Options};
 use floatgate_core::metrics::attribution::Part;
-use floatgate_core::metrics::summary::{About, Named, Precondition, Reached, Summary};
 use floatgate_core::nand::probe::{CoreWork, Probe, Task};
 use floatgate_core::sim::request::{Operation, Request};
 use floatgate_core::sim::rng::Rng;
@@ -251,17 +250,7 @@ fn the_cores_limit_a_run() {
         let next = move || Request::new(Time::ZERO, Read, 4 * rng.below(u64::from(count)), 4);
         let outcome = Load::closed(128, 20_000, next).run(&mut device);
         common::assert_close("requests per second", common::rate(&outcome), bound, 0.01);
-        let named = Named { name: String::new(), digest: String::new() };
-        let about = About {
-            seed: 1,
-            device: named.clone(),
-            workload: named,
-            precondition: Precondition { requested: String::new(), reached: Reached::default() },
-            warnings: Vec::new(),
-            arguments: Vec::new(),
-            base: None,
-        };
-        let summary = Summary::new(about, &outcome.measurement(&device));
+        let summary = common::history::summary_of(&outcome, &device);
         assert_eq!(summary.bottleneck.limited_by.as_deref(), Some("cores"));
         let found = summary.bottleneck.resources[0].bound_iops.unwrap();
         common::assert_close("bound", found, bound, 1e-6);

@@ -8,7 +8,7 @@ mod common;
 use common::{drain, fill, submit, units};
 use floatgate_core::config::gang::{Gang, GangMode};
 use floatgate_core::device::Device;
-use floatgate_core::metrics::summary::{About, GangUse, Named, Precondition, Reached, Summary};
+use floatgate_core::metrics::summary::GangUse;
 use floatgate_core::nand::array::Kind;
 use floatgate_core::sim::request::{Operation, Request};
 use floatgate_core::sim::time::Time;
@@ -258,17 +258,7 @@ fn results_have_the_queue_of_each_gang() {
         Request { tag: unit, ..Request::new(Time::ZERO, Operation::Write, (unit - 1) * 8, 8) }
     };
     let outcome = common::Load::open(4, next).run(&mut device);
-    let named = Named { name: String::new(), digest: String::new() };
-    let about = About {
-        seed: 1,
-        device: named.clone(),
-        workload: named,
-        precondition: Precondition { requested: String::new(), reached: Reached::default() },
-        warnings: Vec::new(),
-        arguments: Vec::new(),
-        base: None,
-    };
-    let gangs = Summary::new(about, &outcome.measurement(&device)).gangs;
+    let gangs = common::history::summary_of(&outcome, &device).gangs;
     let busy = |ps: u64, of: u64| Some(ps as f64 / of as f64);
     let expected = GangUse {
         operations: 2,

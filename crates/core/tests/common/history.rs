@@ -38,6 +38,21 @@ pub enum Part {
 
 const PARTS: [Part; 4] = [Part::Operations, Part::Answers, Part::State, Part::Flash];
 
+/// Returns the summary of a run, without the names of its inputs.
+pub fn summary_of(outcome: &Outcome, device: &Device) -> Summary {
+    let name = |name: &str| Named { name: name.to_owned(), digest: String::new() };
+    let about = About {
+        seed: 0,
+        device: name("device"),
+        workload: name("workload"),
+        precondition: Precondition { requested: String::new(), reached: Reached::default() },
+        warnings: Vec::new(),
+        base: None,
+        arguments: Vec::new(),
+    };
+    Summary::new(about, &outcome.measurement(device))
+}
+
 /// The history of one device.
 pub struct History {
     digests: [Xxh3; PARTS.len()],
@@ -93,17 +108,7 @@ impl History {
         let mut last = Sample::default();
         device.sample(device.now(), &mut last);
         let outcome = Outcome::between(&self.first, last, self.results.clone(), None, true);
-        let name = |name: &str| Named { name: name.to_owned(), digest: String::new() };
-        let about = About {
-            seed: 0,
-            device: name("device"),
-            workload: name("workload"),
-            precondition: Precondition { requested: String::new(), reached: Reached::default() },
-            warnings: Vec::new(),
-            base: None,
-            arguments: Vec::new(),
-        };
-        let summary = Summary::new(about, &outcome.measurement(device));
+        let summary = summary_of(&outcome, device);
         let mut summary = serde_json::to_value(summary).expect("a summary is JSON");
         let fields = summary.as_object_mut().expect("a summary has fields");
         ["schema", "version", "config", "config_digest"].iter().for_each(|name| drop(fields.remove(*name)));
