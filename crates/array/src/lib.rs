@@ -6,6 +6,7 @@
 //! is loaded from an array file. `docs/model/arrays.md` has the equations.
 
 mod accept;
+mod any;
 mod array;
 pub mod config;
 mod contents;
@@ -27,5 +28,6 @@ mod timers;
 mod tournament;
 mod verify;
 
+pub use any::AnySsd;
 pub use array::{Mutant, Options, SsdArray};
 pub use contents::MemberPayload;

@@ -21,11 +21,11 @@ use floatgate_run::cost::{Stopwatch, peak_rss_bytes};
 use floatgate_run::frontend::Frontend;
 use floatgate_run::memory;
 use floatgate_run::output::{self, Directory, files_of, keep_apart};
-use floatgate_run::simulated::summary_of_array;
+use floatgate_run::simulated::summary_of_any;
 use floatgate_run::warnings::{depends_on_load, not_steady};
 use floatgate_serve::clock::Speed;
 use floatgate_serve::monitor::Monitor;
-use floatgate_serve::{Address, Finished, Options, ServeError, Server, SocketAddresses, Sockets, Target, idle};
+use floatgate_serve::{Address, Finished, Options, ServeError, Server, SocketAddresses, Sockets, idle};
 use floatgate_workload::quantity;
 
 use crate::device::Selection;
@@ -300,10 +300,7 @@ impl ServeArgs {
             base: chosen.base.clone(),
             arguments: self.replay(before),
         };
-        let summary = match &done.device {
-            Target::Device(device) => Ok(Summary::new(about, &done.outcome.measurement(device))),
-            Target::Array(array, config) => summary_of_array(array, config, about, &done.outcome),
-        };
+        let summary = summary_of_any(&done.device, about, &done.outcome);
         let mut summary = summary.map_err(Failure::fault)?;
         summary.live = Some(done.live.clone());
         Ok(summary)

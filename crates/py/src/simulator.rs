@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use arrow_array::{ArrayRef, Int64Array, RecordBatch, UInt8Array, UInt16Array, UInt32Array};
 use arrow_pyarrow::{PyArrowType, Table as PyTable};
-use floatgate_array::Options as ArrayOptions;
+use floatgate_array::{AnySsd, Options as ArrayOptions};
 use floatgate_core::device::Device;
 use floatgate_core::ftl::Ftl;
 use floatgate_core::ftl::mapping::Location;
@@ -23,7 +23,7 @@ use floatgate_run::files;
 use floatgate_run::frontend::{Frontend as _, Subject};
 use floatgate_run::output::{Named, keep_apart};
 use floatgate_run::session::device_options;
-use floatgate_run::simulated::{Simulated, prepare_any};
+use floatgate_run::simulated::prepare_any;
 use floatgate_run::state;
 use pyo3::prelude::*;
 
@@ -35,7 +35,7 @@ use crate::tables::{BATCH, Batches};
 /// Device with its clock. Times are in picoseconds, addresses and lengths in sectors.
 #[pyclass(module = "floatgate._floatgate")]
 pub struct Simulator {
-    device: Simulated,
+    device: AnySsd,
     /// Number of the next request.
     next: u64,
     /// Origin of the initial state.
@@ -58,8 +58,8 @@ impl Simulator {
     /// Returns the device. Fails for an array: `what` needs a single SSD.
     fn single(&self, py: Python<'_>, what: &str) -> PyResult<&Device> {
         match &self.device {
-            Simulated::Device(device) => Ok(device),
-            Simulated::Array(..) => {
+            AnySsd::Device(device) => Ok(device),
+            AnySsd::Array(..) => {
                 let text = format!("{what} needs a single SSD, and this is an array; simulate one of its members");
                 Err(exception(py, "FloatgateError", &text))
             }
@@ -71,9 +71,9 @@ impl Simulator {
         let mut state = self.state.clone();
         if self.next > 0 {
             state.requested = format!("{}, and {} requests", state.requested, self.next);
-            let devices = self.device.devices();
-            let valid: u64 = devices.iter().map(|device| device.ftl().blocks.valid_data()).sum();
-            let units: u64 = devices.iter().map(|device| device.config().logical_units()).sum();
+            let devices = || self.device.devices();
+            let valid: u64 = devices().map(|device| device.ftl().blocks.valid_data()).sum();
+            let units: u64 = devices().map(|device| device.config().logical_units()).sum();
             state.reached.mapped = valid as f64 / units as f64;
         }
         state
@@ -128,10 +128,7 @@ impl Simulator {
     /// Returns `true` if the device is idle.
     #[getter]
     fn is_idle(&self) -> bool {
-        match &self.device {
-            Simulated::Device(device) => device.is_idle(),
-            Simulated::Array(array, _) => array.is_idle(),
-        }
+        self.device.is_idle()
     }
 
     /// Returns the state before the first request, as JSON.
@@ -288,8 +285,7 @@ impl Simulator {
     /// Returns the counters since the device was created, with their names. Counters of an array are sums over its
     /// members.
     fn counters(&self) -> Vec<(&'static str, u64)> {
-        let devices = self.device.devices();
-        let counters = devices.iter().fold(Counters::default(), |sum, device| sum.plus(&device.ftl().counters));
+        let counters = self.device.devices().fold(Counters::default(), |sum, device| sum.plus(&device.ftl().counters));
         vec![
             ("host_units", counters.host_units),
             ("units_programmed", counters.units_programmed),

@@ -3,6 +3,7 @@
 use std::io;
 
 use anyhow::{Context, Error, Result};
+use floatgate_array::AnySsd;
 use floatgate_core::config::DeviceConfig;
 use floatgate_core::config::units::Duration;
 use floatgate_core::metrics::attribution::Breakdown;
@@ -18,7 +19,6 @@ use floatgate_report::timeline::{SIZE_LIMIT, TimelineWriter};
 
 use crate::frontend::Observer;
 use crate::output::{Directory, Draft, TIMELINE};
-use crate::simulated::Simulated;
 use crate::span::Span;
 use crate::spec::{DetailSpec, Extent, RequestFormat};
 
@@ -62,7 +62,7 @@ impl Detail {
     pub fn open(
         directory: Option<&Directory>,
         spec: &DetailSpec,
-        device: &Simulated,
+        device: &AnySsd,
         streams: &[String],
         origin: &Origin,
     ) -> Result<Detail> {

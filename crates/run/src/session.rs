@@ -2,6 +2,7 @@
 
 use std::io;
 
+use floatgate_array::AnySsd;
 use floatgate_core::config::DeviceConfig;
 use floatgate_core::device::Device;
 use floatgate_core::metrics::attribution::Breakdown;
@@ -23,7 +24,7 @@ use crate::memory::Use;
 use crate::output::Directory;
 use crate::preparation::prewrite;
 pub use crate::preparation::{device_options, new_device, prepare};
-use crate::simulated::{self, Simulated};
+use crate::simulated::{self, build_array, precondition_any, state_warnings, summary_of_any};
 use crate::spec::{RunSpec, StateSpec};
 use crate::traces::Traces;
 use crate::warnings::{INTERRUPTED, Warnings, depends_on_load, not_served, not_steady, nothing_measured};
@@ -35,7 +36,7 @@ pub struct Session<'a> {
     spec: &'a RunSpec,
     traces: &'a Traces,
     chosen: Chosen,
-    device: Simulated,
+    device: AnySsd,
     state: State<'a>,
     /// File that the state before the run is written to.
     place: Option<state::Place>,
@@ -73,7 +74,7 @@ impl<'a> Session<'a> {
             simulated::check_array(spec, array).map_err(Subject::Options.stop())?;
             let RunSpec { seed, attribution, .. } = *spec;
             let options = floatgate_array::Options { seed, attribution, ..floatgate_array::Options::default() };
-            let device = Simulated::array(&chosen, array, options, Use::Filled)?;
+            let device = build_array(&chosen, array, options, Use::Filled)?;
             let text = spec.state.precondition().unwrap_or_default();
             return Session::of(spec, traces, chosen, device, State::Wanted(text), frontend);
         }
@@ -107,7 +108,7 @@ impl<'a> Session<'a> {
         spec: &'a RunSpec,
         traces: &'a Traces,
         chosen: Chosen,
-        device: Simulated,
+        device: AnySsd,
         state: State<'a>,
         frontend: &dyn Frontend,
     ) -> Result<Session<'a>, Stopped> {
@@ -162,11 +163,10 @@ impl<'a> Session<'a> {
         let Session { spec, traces, chosen, mut device, state, place, mut workload, mut warnings } = self;
         let mut precondition = match state {
             State::Reached(state) => state,
-            State::Wanted(text) => {
-                device.precondition(text, traces, spec.seed, frontend).map_err(Subject::Precondition.stop())?
-            }
+            State::Wanted(text) => precondition_any(&mut device, text, traces, spec.seed, frontend)
+                .map_err(Subject::Precondition.stop())?,
         };
-        if let Simulated::Device(device) = &mut device {
+        if let AnySsd::Device(device) = &mut device {
             if let Some(place) = place {
                 place.write(device, &precondition, frontend).map_err(Subject::Output.stop())?;
             }
@@ -186,9 +186,13 @@ impl<'a> Session<'a> {
             // The user requested the end, and the text of the result reports it with the length of the run.
             warnings.add_silently(INTERRUPTED);
         }
-        warnings.add(device.warnings(&precondition, &outcome.counters), frontend);
+        warnings.add(state_warnings(&device, &precondition, &outcome.counters), frontend);
         let (served, refused) = (outcome.results.all().count(), outcome.results.all().errors);
-        warnings.add(not_served(served, refused, device.read_only_since()), frontend);
+        let read_only_since = match &device {
+            AnySsd::Device(device) => device.read_only_since(),
+            AnySsd::Array(..) => None,
+        };
+        warnings.add(not_served(served, refused, read_only_since), frontend);
         if served + refused == 0 && outcome.complete {
             warnings.add([nothing_measured(&workload)], frontend);
         }
@@ -201,7 +205,8 @@ impl<'a> Session<'a> {
             base: chosen.base,
             arguments: spec.arguments(),
         };
-        let mut summary = device.summary(about, &outcome).map_err(|error| failure_of(spec, error, frontend))?;
+        let mut summary =
+            summary_of_any(&device, about, &outcome).map_err(|error| failure_of(spec, error, frontend))?;
         summary.set_cost(wall_s, cpu_s, cost::peak_rss_bytes());
         Ok(Finished { summary, workload })
     }
@@ -214,7 +219,7 @@ fn subject_of(spec: &RunSpec) -> Subject {
 
 /// Runs the workload.
 fn measure(
-    device: &mut Simulated,
+    device: &mut AnySsd,
     sources: &mut [Box<dyn Source>],
     observer: &mut dyn Observer,
     frontend: &dyn Frontend,

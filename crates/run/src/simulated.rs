@@ -1,20 +1,13 @@
 //! Simulated SSD of a run: a single one, or an array.
 
-use std::ops::{Deref, DerefMut};
-
 use floatgate_array::config::ArrayConfig;
-use floatgate_array::{self as array, SsdArray};
+use floatgate_array::{self as array, AnySsd, SsdArray};
 use floatgate_core::config::DeviceConfig;
 use floatgate_core::device::Device;
 use floatgate_core::metrics::counters::Counters;
 use floatgate_core::metrics::summary::{About, Named, Precondition, Reached, Summary};
-use floatgate_core::nand::probe::Probe;
 use floatgate_core::precondition::{self, Prewrite};
-use floatgate_core::run::{Outcome, RunError, RunOptions, Watcher, replay, run_with};
-use floatgate_core::sim::id::PlaneId;
-use floatgate_core::sim::source::Source;
-use floatgate_core::sim::time::Time;
-use floatgate_core::ssd::Ssd;
+use floatgate_core::run::{Outcome, RunError};
 
 use crate::chosen::Chosen;
 use crate::failure::Failure;
@@ -24,41 +17,6 @@ use crate::preparation::{self, device_options};
 use crate::spec::{RunSpec, StateSpec};
 use crate::traces::{TraceSpec, Traces};
 use crate::warnings::partial_pages;
-
-/// Simulated SSD of a run. It dereferences to the interface that both kinds have.
-#[derive(Clone)]
-pub enum Simulated {
-    /// Single SSD.
-    Device(Box<Device>),
-    /// Array, with the SSD that has the flash of all members.
-    Array(Box<SsdArray>, Box<DeviceConfig>),
-}
-
-impl From<Device> for Simulated {
-    fn from(device: Device) -> Simulated {
-        Simulated::Device(Box::new(device))
-    }
-}
-
-impl Deref for Simulated {
-    type Target = dyn Ssd;
-
-    fn deref(&self) -> &Self::Target {
-        match self {
-            Simulated::Device(device) => &**device,
-            Simulated::Array(array, _) => &**array,
-        }
-    }
-}
-
-impl DerefMut for Simulated {
-    fn deref_mut(&mut self) -> &mut Self::Target {
-        match self {
-            Simulated::Device(device) => &mut **device,
-            Simulated::Array(array, _) => &mut **array,
-        }
-    }
-}
 
 /// Refuses options that need a single SSD.
 pub fn check_array(spec: &RunSpec, config: &ArrayConfig) -> Result<(), Failure> {
@@ -83,125 +41,63 @@ pub fn check_array(spec: &RunSpec, config: &ArrayConfig) -> Result<(), Failure> 
     }
 }
 
-impl Simulated {
-    /// Builds an array. Fails if it needs more memory than is available.
-    pub fn array(
-        chosen: &Chosen,
-        config: &ArrayConfig,
-        options: array::Options,
-        usage: Use,
-    ) -> Result<Simulated, Stopped> {
-        memory::check(&chosen.config, &device_options(options.seed, options.attribution), usage)
-            .map_err(Subject::Device.stop())?;
-        let array = SsdArray::new(config.clone(), options)
-            .map_err(|error| Subject::Device.stopped(Failure::mistake(format!("{}: {error}", chosen.spec.called()))))?;
-        Ok(Simulated::Array(Box::new(array), Box::new(chosen.config.clone())))
-    }
+/// Builds an array. Fails if it needs more memory than is available.
+pub fn build_array(
+    chosen: &Chosen,
+    config: &ArrayConfig,
+    options: array::Options,
+    usage: Use,
+) -> Result<AnySsd, Stopped> {
+    memory::check(&chosen.config, &device_options(options.seed, options.attribution), usage)
+        .map_err(Subject::Device.stop())?;
+    let array = SsdArray::new(config.clone(), options)
+        .map_err(|error| Subject::Device.stopped(Failure::mistake(format!("{}: {error}", chosen.spec.called()))))?;
+    Ok(array.into())
+}
 
-    /// Returns the configuration. For an array: an SSD with the flash of all members.
-    pub fn config(&self) -> &DeviceConfig {
-        match self {
-            Simulated::Device(device) => device.config(),
-            Simulated::Array(_, config) => config,
+/// Brings an SSD into the state `text`. Members of an array are brought into it one after the other, except those that
+/// have failed.
+pub(crate) fn precondition_any(
+    ssd: &mut AnySsd,
+    text: &str,
+    traces: &Traces,
+    seed: u64,
+    frontend: &dyn Frontend,
+) -> Result<Precondition, Failure> {
+    let array = match ssd {
+        AnySsd::Device(device) => return preparation::precondition(text, traces, seed, device, frontend),
+        AnySsd::Array(array, _) => array,
+    };
+    let mut reached = Vec::new();
+    for member in (0..array.config().members.len()).filter(|&member| !array.has_failed(member)).collect::<Vec<_>>() {
+        // Each member has a seed of its own, so that their states differ.
+        let seed = seed.wrapping_add((member as u64) << 32);
+        reached.push(preparation::precondition(text, traces, seed, array.member_mut(member), frontend)?.reached);
+    }
+    Ok(Precondition { requested: text.to_owned(), reached: mean(&reached) })
+}
+
+/// Returns the warnings about the state of an SSD after a run.
+pub(crate) fn state_warnings(ssd: &AnySsd, state: &Precondition, counters: &Counters) -> Vec<String> {
+    match ssd {
+        AnySsd::Device(device) => {
+            partial_pages(state, device, counters).into_iter().chain(device.wear_warning()).collect()
+        }
+        AnySsd::Array(array, _) => {
+            let members = (0..array.config().members.len()).map(|member| (member, array.member(member)));
+            let warning = |(number, device): (usize, &Device)| {
+                device.wear_warning().map(|warning| format!("member {number}: {warning}"))
+            };
+            members.filter_map(warning).collect()
         }
     }
+}
 
-    /// Returns the LUN of each plane. Those of members follow each other.
-    pub(crate) fn luns(&self) -> Vec<u32> {
-        let mut luns = Vec::new();
-        for device in self.devices() {
-            let before = luns.iter().max().map_or(0, |lun| lun + 1);
-            luns.extend(
-                (0..device.config().total_planes()).map(|plane| before + device.array().lun_of(PlaneId(plane)).0),
-            );
-        }
-        luns
-    }
-
-    /// Returns the devices: one, or the members.
-    pub fn devices(&self) -> Vec<&Device> {
-        match self {
-            Simulated::Device(device) => vec![device],
-            Simulated::Array(array, _) => {
-                (0..array.config().members.len()).map(|number| array.member(number)).collect()
-            }
-        }
-    }
-
-    /// Brings the SSD into the state `text`. Members of an array are brought into it one after the other, except those
-    /// that have failed.
-    pub(crate) fn precondition(
-        &mut self,
-        text: &str,
-        traces: &Traces,
-        seed: u64,
-        frontend: &dyn Frontend,
-    ) -> Result<Precondition, Failure> {
-        let array = match self {
-            Simulated::Device(device) => return preparation::precondition(text, traces, seed, device, frontend),
-            Simulated::Array(array, _) => array,
-        };
-        let mut reached = Vec::new();
-        for member in (0..array.config().members.len()).filter(|&member| !array.has_failed(member)).collect::<Vec<_>>()
-        {
-            // Each member has a seed of its own, so that their states differ.
-            let seed = seed.wrapping_add((member as u64) << 32);
-            reached.push(preparation::precondition(text, traces, seed, array.member_mut(member), frontend)?.reached);
-        }
-        Ok(Precondition { requested: text.to_owned(), reached: mean(&reached) })
-    }
-
-    /// Attaches a probe.
-    pub(crate) fn set_probe(&mut self, probe: Option<Probe>) {
-        match self {
-            Simulated::Device(device) => device.array_mut().set_probe(probe),
-            Simulated::Array(array, _) => array.set_probe(probe.as_ref()),
-        }
-    }
-
-    /// Runs the sources.
-    pub(crate) fn run(
-        &mut self,
-        sources: &mut [Box<dyn Source>],
-        watcher: &mut dyn Watcher,
-        options: RunOptions,
-    ) -> Result<Outcome, RunError> {
-        match self {
-            Simulated::Device(device) => run_with(device, sources, watcher, options),
-            Simulated::Array(array, _) => replay(array.as_mut(), sources, watcher, options),
-        }
-    }
-
-    /// Returns the warnings about the state after a run.
-    pub(crate) fn warnings(&self, state: &Precondition, counters: &Counters) -> Vec<String> {
-        match self {
-            Simulated::Device(device) => {
-                partial_pages(state, device, counters).into_iter().chain(device.wear_warning()).collect()
-            }
-            Simulated::Array(array, _) => {
-                let members = (0..array.config().members.len()).map(|member| (member, array.member(member)));
-                let warning = |(number, device): (usize, &Device)| {
-                    device.wear_warning().map(|warning| format!("member {number}: {warning}"))
-                };
-                members.filter_map(warning).collect()
-            }
-        }
-    }
-
-    /// Returns the time at which a single SSD became read-only, if it did.
-    pub(crate) fn read_only_since(&self) -> Option<Time> {
-        match self {
-            Simulated::Device(device) => device.read_only_since(),
-            Simulated::Array(..) => None,
-        }
-    }
-
-    /// Builds the summary of a run. Fails if a member of an array did more work than it can, which is a defect.
-    pub(crate) fn summary(&self, about: About, outcome: &Outcome) -> Result<Summary, RunError> {
-        match self {
-            Simulated::Device(device) => Ok(Summary::new(about, &outcome.measurement(device))),
-            Simulated::Array(array, config) => summary_of_array(array, config, about, outcome),
-        }
+/// Builds the summary of a run. Fails if a member of an array did more work than it can, which is a defect.
+pub fn summary_of_any(ssd: &AnySsd, about: About, outcome: &Outcome) -> Result<Summary, RunError> {
+    match ssd {
+        AnySsd::Device(device) => Ok(Summary::new(about, &outcome.measurement(device))),
+        AnySsd::Array(array, config) => summary_of_array(array, config, about, outcome),
     }
 }
 
@@ -230,8 +126,8 @@ pub fn prepare_array(
     frontend: &dyn Frontend,
 ) -> Result<(SsdArray, Precondition), Stopped> {
     match prepare_any(chosen, Some(config), options, requested, frontend)? {
-        (Simulated::Array(array, _), state) => Ok((*array, state)),
-        (Simulated::Device(_), _) => unreachable!("an array was built"),
+        (AnySsd::Array(array, _), state) => Ok((*array, state)),
+        (AnySsd::Device(_), _) => unreachable!("an array was built"),
     }
 }
 
@@ -242,19 +138,19 @@ pub fn prepare_any(
     options: array::Options,
     requested: &str,
     frontend: &dyn Frontend,
-) -> Result<(Simulated, Precondition), Stopped> {
+) -> Result<(AnySsd, Precondition), Stopped> {
     let usage = if requested == "none" { Use::Sparse } else { Use::Filled };
     let mut ssd = match config {
-        Some(config) => Simulated::array(chosen, config, options, usage)?,
+        Some(config) => build_array(chosen, config, options, usage)?,
         None => preparation::new_device(chosen, options.seed, options.attribution, requested)?.into(),
     };
     let traces = Traces::new(TraceSpec::default(), frontend.stop());
-    let state = ssd.precondition(requested, &traces, options.seed, frontend);
+    let state = precondition_any(&mut ssd, requested, &traces, options.seed, frontend);
     Ok((ssd, state.map_err(Subject::Precondition.stop())?))
 }
 
 /// Builds the summary of a run of an array. Fails if a member did more work than it can, which is a defect.
-pub fn summary_of_array(
+fn summary_of_array(
     array: &SsdArray,
     config: &DeviceConfig,
     about: About,

@@ -35,7 +35,7 @@ use crate::image::{Recovered, Store};
 use crate::lateness::{Due, Lateness, Requesting, Turn};
 use crate::payload::{Extent, Payload, PayloadError};
 use crate::record::Recorder;
-use crate::target::Target;
+use floatgate_array::AnySsd;
 
 use steps::Steps;
 pub use watch::{MemberSnapshot, NotTimed, Snapshot, Totals};
@@ -174,19 +174,19 @@ enum Kept {
 
 impl Kept {
     /// Returns the stores of the flash pages.
-    fn stores<'a>(&'a self, target: &'a Target) -> &'a [Store] {
+    fn stores<'a>(&'a self, target: &'a AnySsd) -> &'a [Store] {
         match (self, target) {
             (Kept::InFlash(store, _), _) => std::slice::from_ref(&**store),
-            (Kept::InMembers, Target::Array(array, _)) => array.payload::<Members>().map_or(&[], Members::stores),
+            (Kept::InMembers, AnySsd::Array(array, _)) => array.payload::<Members>().map_or(&[], Members::stores),
             _ => &[],
         }
     }
 
     /// Returns the stores of the flash pages.
-    fn stores_mut<'a>(&'a mut self, target: &'a mut Target) -> &'a mut [Store] {
+    fn stores_mut<'a>(&'a mut self, target: &'a mut AnySsd) -> &'a mut [Store] {
         match (self, target) {
             (Kept::InFlash(store, _), _) => std::slice::from_mut(&mut **store),
-            (Kept::InMembers, Target::Array(array, _)) => {
+            (Kept::InMembers, AnySsd::Array(array, _)) => {
                 array.payload_mut::<Members>().map_or(&mut [], Members::stores_mut)
             }
             _ => &mut [],
@@ -228,7 +228,7 @@ impl Display for PowerCut {
 /// Results of a finished run.
 pub struct Served {
     /// The device in its final state.
-    pub device: Target,
+    pub device: AnySsd,
     /// Measurements.
     pub outcome: Outcome,
     /// Lateness of all replies.
@@ -263,7 +263,7 @@ pub struct Served {
 
 /// The device and everything needed to serve it.
 pub struct Engine {
-    device: Target,
+    device: AnySsd,
     kept: Kept,
     outbox: Outbox,
     pace: Pace,
@@ -294,7 +294,7 @@ const SPARE: usize = 64;
 
 impl Engine {
     /// Creates an engine whose payload is stored outside the device.
-    pub fn new(device: impl Into<Target>, payload: Box<dyn Payload>, pace: Pace, recorder: Option<Recorder>) -> Engine {
+    pub fn new(device: impl Into<AnySsd>, payload: Box<dyn Payload>, pace: Pace, recorder: Option<Recorder>) -> Engine {
         Engine::over(device.into(), Kept::Apart(payload), pace, recorder)
     }
 
@@ -314,7 +314,7 @@ impl Engine {
         Engine::over(array.into(), Kept::InMembers, pace, recorder)
     }
 
-    fn over(device: Target, kept: Kept, pace: Pace, recorder: Option<Recorder>) -> Engine {
+    fn over(device: AnySsd, kept: Kept, pace: Pace, recorder: Option<Recorder>) -> Engine {
         let records = Records {
             names: Vec::new(),
             results: Results::new(Vec::new()),
@@ -365,7 +365,7 @@ impl Engine {
     }
 
     /// Returns the device.
-    pub fn device(&self) -> &Target {
+    pub fn device(&self) -> &AnySsd {
         &self.device
     }
 
@@ -425,8 +425,8 @@ impl Engine {
     pub fn extent(&self, range: std::ops::Range<u64>) -> (Extent, u64) {
         match (&self.kept, &self.device) {
             (Kept::Apart(payload), _) => payload.extent(range),
-            (Kept::InFlash(store, _), Target::Device(device)) => store.extent(range, |lpn| device.place_of(lpn)),
-            (_, Target::Array(array, _)) => Members::extent(array, range),
+            (Kept::InFlash(store, _), AnySsd::Device(device)) => store.extent(range, |lpn| device.place_of(lpn)),
+            (_, AnySsd::Array(array, _)) => Members::extent(array, range),
             _ => (Extent::Data, range.end),
         }
     }
@@ -465,7 +465,7 @@ impl Engine {
         self.records.profile.issued(&request);
         self.records.digest.add(&request);
         self.ports[port.0].in_flight += 1;
-        if let (Kept::InMembers, Target::Array(array, _), Some(data)) = (&self.kept, &mut self.device, order.data) {
+        if let (Kept::InMembers, AnySsd::Array(array, _), Some(data)) = (&self.kept, &mut self.device, order.data) {
             array.bring(request.tag, data);
         }
         self.device.submit(now, request);
@@ -483,13 +483,13 @@ impl Engine {
     /// Applies the device's flash events to the image. Returns the number of accepted sectors of the arriving request.
     fn apply_flash(&mut self, arriving: Option<&Arriving>) -> u32 {
         match (&mut self.kept, &mut self.device) {
-            (Kept::InFlash(store, _), Target::Device(device)) => {
+            (Kept::InFlash(store, _), AnySsd::Device(device)) => {
                 device.take_flash(&mut self.outbox);
                 let accepted = store.apply(&self.outbox, arriving);
                 self.outbox.clear();
                 accepted
             }
-            (Kept::InMembers, Target::Array(array, _)) => {
+            (Kept::InMembers, AnySsd::Array(array, _)) => {
                 array.apply_flash();
                 0
             }
@@ -569,7 +569,7 @@ impl Engine {
         // Update the image first, so that everything reported to the host as durable is in it.
         self.apply_flash(None);
         let batch = self.steps.take(&mut *self.device);
-        if let Target::Array(array, _) = &mut self.device {
+        if let AnySsd::Array(array, _) = &mut self.device {
             self.replies.extend(array.take_replies());
         }
         for (completion, breakdown) in batch.iter() {
@@ -678,7 +678,7 @@ impl Engine {
         let (offset, into) = (request.lba * SECTOR, &mut bytes[headroom..]);
         match (&mut self.kept, &self.device) {
             (Kept::Apart(payload), _) => payload.read(offset, into)?,
-            (Kept::InFlash(store, _), Target::Device(device)) => {
+            (Kept::InFlash(store, _), AnySsd::Device(device)) => {
                 store.read(offset, into, |lpn| device.place_of(lpn))?
             }
             _ => into.copy_from_slice(&self.replies.remove(&request.tag).ok_or(PayloadError::Failed)?),
@@ -805,14 +805,14 @@ impl Engine {
             (stores.iter().map(Store::units_waiting).sum(), stores.iter().all(Store::protects));
         let trims_lost = self.device.trims_in_memory();
         let cycled = match (&mut self.kept, &mut self.device) {
-            (Kept::InFlash(store, options), Target::Device(device)) => {
+            (Kept::InFlash(store, options), AnySsd::Device(device)) => {
                 store.power_cycle(device.config().clone(), *options, self.power_cuts).map(|(mut new, recovered)| {
                     new.advance_to(at.later(Time(recovered.device.time_ps)));
                     **device = new;
                     recovered
                 })
             }
-            (_, Target::Array(array, _)) => Members::power_cycle(array, self.power_cuts),
+            (_, AnySsd::Array(array, _)) => Members::power_cycle(array, self.power_cuts),
             _ => unreachable!("only a single SSD has one image"),
         };
         let recovered = cycled.map_err(|error| {
@@ -919,7 +919,7 @@ impl Engine {
         let unreadable = self.kept.stores(&self.device).iter().map(Store::unreadable).sum();
         let image = match (self.kept, &mut self.device) {
             (Kept::InFlash(store, _), _) => Some(store.close()),
-            (Kept::InMembers, Target::Array(array, _)) => Some(Members::close(array)),
+            (Kept::InMembers, AnySsd::Array(array, _)) => Some(Members::close(array)),
             _ => None,
         };
         let recorded = self.records.recorder.map(Recorder::finish);

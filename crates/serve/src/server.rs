@@ -22,10 +22,10 @@ use crate::payload::memory::Memory;
 use crate::record::Recorder;
 use crate::roster::Roster;
 use crate::sockets::Sockets;
-use crate::target::Target;
 use crate::threads::{Bell, spawn};
 use crate::vhost::blk::Disk;
 use crate::{nbd, vhost};
+use floatgate_array::AnySsd;
 
 /// Options of a server.
 pub struct Options {
@@ -64,7 +64,7 @@ pub struct Server {
 /// Results of a server that has stopped.
 pub struct Finished {
     /// The device in its final state.
-    pub device: Target,
+    pub device: AnySsd,
     /// Measurements in simulated time.
     pub outcome: Outcome,
     /// Timing accuracy of replies in real time.
@@ -106,7 +106,7 @@ pub struct Costs {
 
 impl Server {
     /// Starts to serve a device to the clients of these sockets, including those that have already connected.
-    pub fn start(device: impl Into<Target>, sockets: Sockets, options: Options) -> Result<Server, ServeError> {
+    pub fn start(device: impl Into<AnySsd>, sockets: Sockets, options: Options) -> Result<Server, ServeError> {
         let device = device.into();
         if !device.is_timed() {
             return Err(ServeError::NoAttribution);
@@ -131,10 +131,10 @@ impl Server {
         let clock = Clock::new(start.earlier(clock.span(device.now())), options.speed);
         let pace = if options.no_delay { Pace::AtOnce } else { Pace::Timed(clock) };
         let engine = match (options.image, device) {
-            (Some((store, made_with)), Target::Device(device)) => {
+            (Some((store, made_with)), AnySsd::Device(device)) => {
                 Engine::on_image(*device, store, made_with, pace, options.recorder)
             }
-            (_, Target::Array(array, _)) if array.payload::<Members>().is_some() => {
+            (_, AnySsd::Array(array, _)) if array.payload::<Members>().is_some() => {
                 Engine::on_members(*array, pace, options.recorder)
             }
             (_, device) => {
@@ -317,7 +317,7 @@ impl Server {
 }
 
 /// Returns the NBD export of a device.
-fn export_of(device: &Target) -> Export {
+fn export_of(device: &AnySsd) -> Export {
     let config = device.config();
     Export {
         name: config.name.clone(),

@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
+use floatgate_array::AnySsd;
 use floatgate_array::config::{ArrayConfig, from_toml};
 use floatgate_array::{Options as ArrayOptions, SsdArray};
 use floatgate_core::external::Externals;
 use floatgate_serve::client::Client;
 use floatgate_serve::image::{ImageAt, ImageError, OpenedArray, Recovered};
-use floatgate_serve::target::Target;
 use floatgate_serve::vhost::client::{Client as VhostClient, Shape};
 use floatgate_serve::{Finished, Server};
 use tempfile::TempDir;
@@ -76,8 +76,8 @@ impl Bench {
         let engine = self.server.engine();
         let engine = engine.lock().unwrap();
         match engine.device() {
-            Target::Array(array, _) => of(array),
-            Target::Device(_) => panic!("it is an array"),
+            AnySsd::Array(array, _) => of(array),
+            AnySsd::Device(_) => panic!("it is an array"),
         }
     }
 
@@ -291,7 +291,7 @@ fn uncorrectable_sectors_are_repaired() {
         truth.check_newest(&mut client);
         drop(client);
         let finished = bench.end();
-        let Target::Array(array, _) = &finished.device else { panic!("it is an array") };
+        let AnySsd::Array(array, _) = &finished.device else { panic!("it is an array") };
         let repairs = array.usage().repairs;
         assert!(repairs > 10, "level {level}: {repairs}");
     }

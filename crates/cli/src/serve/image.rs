@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use floatgate_array as array;
+use floatgate_array::AnySsd;
 use floatgate_array::config::ArrayConfig;
 use floatgate_core::config::DeviceConfig;
 use floatgate_core::device::{Device, Options};
@@ -12,8 +13,8 @@ use floatgate_run::chosen::Chosen;
 use floatgate_run::memory::{self, Use};
 use floatgate_run::session::{device_options, new_device, prepare};
 use floatgate_run::simulated::prepare_array;
+use floatgate_serve::Finished;
 use floatgate_serve::image::{ImageAt, ImageError, Opened, OpenedArray, Recovered, Store};
-use floatgate_serve::{Finished, Target};
 
 use super::ServeArgs;
 use super::preparation::Preparation;
@@ -28,7 +29,7 @@ pub type Kept = (Store, Options);
 /// A device that is ready to be served.
 pub struct Begun {
     /// The device. An array has its images itself.
-    pub device: Target,
+    pub device: AnySsd,
     /// State of the device, for the result.
     pub state: Precondition,
     /// Image of a single SSD, if it has one.

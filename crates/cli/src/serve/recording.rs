@@ -3,12 +3,12 @@
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use floatgate_array::AnySsd;
 use floatgate_core::config::DeviceConfig;
 use floatgate_report::command::quoted;
 use floatgate_run::frontend::{Frontend, unless_stopped};
 use floatgate_run::output::{Draft, partial};
 use floatgate_run::state::Place;
-use floatgate_serve::Target;
 use floatgate_serve::record::{Recorder, Sink};
 use floatgate_workload::trace::{Packed, Packing};
 
@@ -66,7 +66,7 @@ fn state_path(path: &Path) -> PathBuf {
 /// state. If the state cannot be saved, such as that of a read-only device, the requests are recorded with a warning.
 pub fn state(args: &ServeArgs, begun: &Begun, frontend: &dyn Frontend) -> Result<Option<PathBuf>, Failure> {
     let (Some(path), true) = (&args.record, begun.recovered.is_some()) else { return Ok(None) };
-    let Target::Device(device) = &begun.device else {
+    let AnySsd::Device(device) = &begun.device else {
         warn("the recording cannot be replayed from the state of the images: states of arrays cannot be saved");
         return Ok(None);
     };

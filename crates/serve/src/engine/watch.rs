@@ -16,7 +16,7 @@ use super::watched::{ENDLESS, Watch};
 use super::{Engine, Pace, Port, Waiting};
 use crate::clock::{Speed, Wall};
 use crate::lateness::Counts;
-use crate::target::Target;
+use floatgate_array::AnySsd;
 
 /// A sample of the engine for a monitor.
 #[derive(Default)]
@@ -129,7 +129,7 @@ impl Engine {
         into.sample.clone_from(&watch.sample);
         into.now = now;
         into.first = self.records.first.as_ref().map_or(into.sample.counters, |first| first.counters);
-        if let Target::Array(array, _) = &self.device {
+        if let AnySsd::Array(array, _) = &self.device {
             let state = array.usage().state;
             into.members.resize_with(into.sample.members.len(), MemberSnapshot::default);
             for (number, (member, sample)) in into.members.iter_mut().zip(&into.sample.members).enumerate() {

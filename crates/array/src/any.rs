@@ -1,94 +1,141 @@
-//! The simulated SSD that is served: a single one, or an array.
+//! An SSD that is run or served: a single one, or an array.
 
 use std::ops::{Deref, DerefMut};
 
-use floatgate_array::SsdArray;
 use floatgate_core::config::{DeviceConfig, InjectedFault};
 use floatgate_core::device::Device;
 use floatgate_core::ftl::space::Block;
+use floatgate_core::nand::probe::Probe;
+use floatgate_core::run::{Outcome, RunError, RunOptions, Watcher, replay, run_with};
+use floatgate_core::sim::id::PlaneId;
+use floatgate_core::sim::source::Source;
 use floatgate_core::sim::time::Time;
 use floatgate_core::ssd::Ssd;
 
-/// Simulated SSD. It dereferences to the interface that both kinds have.
-pub enum Target {
+use crate::SsdArray;
+
+/// Single SSD or array. It dereferences to the interface that both kinds have.
+#[derive(Clone)]
+pub enum AnySsd {
     /// Single SSD.
     Device(Box<Device>),
     /// Array, with an SSD that has the flash of all members.
     Array(Box<SsdArray>, Box<DeviceConfig>),
 }
 
-impl From<Device> for Target {
-    fn from(device: Device) -> Target {
-        Target::Device(Box::new(device))
+impl From<Device> for AnySsd {
+    fn from(device: Device) -> AnySsd {
+        AnySsd::Device(Box::new(device))
     }
 }
 
-impl From<SsdArray> for Target {
-    fn from(array: SsdArray) -> Target {
+impl From<SsdArray> for AnySsd {
+    fn from(array: SsdArray) -> AnySsd {
         let config = Box::new(array.config().as_one_ssd());
-        Target::Array(Box::new(array), config)
+        AnySsd::Array(Box::new(array), config)
     }
 }
 
-impl Deref for Target {
+impl Deref for AnySsd {
     type Target = dyn Ssd;
 
     fn deref(&self) -> &Self::Target {
         match self {
-            Target::Device(device) => &**device,
-            Target::Array(array, _) => &**array,
+            AnySsd::Device(device) => &**device,
+            AnySsd::Array(array, _) => &**array,
         }
     }
 }
 
-impl DerefMut for Target {
+impl DerefMut for AnySsd {
     fn deref_mut(&mut self) -> &mut Self::Target {
         match self {
-            Target::Device(device) => &mut **device,
-            Target::Array(array, _) => &mut **array,
+            AnySsd::Device(device) => &mut **device,
+            AnySsd::Array(array, _) => &mut **array,
         }
     }
 }
 
-impl Target {
+impl AnySsd {
     /// Returns the configuration. For an array: an SSD with the flash of all members.
     pub fn config(&self) -> &DeviceConfig {
         match self {
-            Target::Device(device) => device.config(),
-            Target::Array(_, config) => config,
+            AnySsd::Device(device) => device.config(),
+            AnySsd::Array(_, config) => config,
         }
     }
 
     /// Returns the devices: one, or the members.
     pub fn devices(&self) -> impl Iterator<Item = &Device> {
         let count = match self {
-            Target::Device(_) => 1,
-            Target::Array(array, _) => array.config().members.len(),
+            AnySsd::Device(_) => 1,
+            AnySsd::Array(array, _) => array.config().members.len(),
         };
         (0..count).map(move |number| match self {
-            Target::Device(device) => &**device,
-            Target::Array(array, _) => array.member(number),
+            AnySsd::Device(device) => &**device,
+            AnySsd::Array(array, _) => array.member(number),
         })
+    }
+
+    /// Returns the LUN of each plane. Those of members follow each other.
+    pub fn luns(&self) -> Vec<u32> {
+        let mut luns = Vec::new();
+        for device in self.devices() {
+            let before = luns.iter().max().map_or(0, |lun| lun + 1);
+            luns.extend(
+                (0..device.config().total_planes()).map(|plane| before + device.array().lun_of(PlaneId(plane)).0),
+            );
+        }
+        luns
+    }
+
+    /// Attaches a probe.
+    pub fn set_probe(&mut self, probe: Option<Probe>) {
+        match self {
+            AnySsd::Device(device) => device.array_mut().set_probe(probe),
+            AnySsd::Array(array, _) => array.set_probe(probe.as_ref()),
+        }
+    }
+
+    /// Runs the sources.
+    pub fn run(
+        &mut self,
+        sources: &mut [Box<dyn Source>],
+        watcher: &mut dyn Watcher,
+        options: RunOptions,
+    ) -> Result<Outcome, RunError> {
+        match self {
+            AnySsd::Device(device) => run_with(device, sources, watcher, options),
+            AnySsd::Array(array, _) => replay(array.as_mut(), sources, watcher, options),
+        }
+    }
+
+    /// Returns `true` if nothing is left to do.
+    pub fn is_idle(&self) -> bool {
+        match self {
+            AnySsd::Device(device) => device.is_idle(),
+            AnySsd::Array(array, _) => array.is_idle(),
+        }
     }
 
     /// Returns `true` if the blocks of all devices are those of one SSD.
     pub fn is_uniform(&self) -> bool {
         match self {
-            Target::Device(_) => true,
-            Target::Array(array, _) => array.config().is_uniform(),
+            AnySsd::Device(_) => true,
+            AnySsd::Array(array, _) => array.config().is_uniform(),
         }
     }
 
     /// Returns `true` if replies can be timed: a single SSD has to record latency breakdowns.
     pub fn is_timed(&self) -> bool {
-        matches!(self, Target::Array(..)) || self.attributes()
+        matches!(self, AnySsd::Array(..)) || self.attributes()
     }
 
     /// Returns the number of bytes that a TRIM drops together: a mapping unit, or a stripe with parity.
     pub fn trim_bytes(&self) -> u64 {
         match self {
-            Target::Device(device) => device.config().unit_bytes(),
-            Target::Array(array, _) => array.config().trim_bytes(),
+            AnySsd::Device(device) => device.config().unit_bytes(),
+            AnySsd::Array(array, _) => array.config().trim_bytes(),
         }
     }
 
@@ -110,8 +157,8 @@ impl Target {
     /// Makes the next operation of a kind at a location fail: see [`Device::fail_next`].
     pub fn fail_next(&mut self, place: InjectedFault) -> Result<(), String> {
         match self {
-            Target::Device(device) => device.fail_next(place),
-            Target::Array(..) => {
+            AnySsd::Device(device) => device.fail_next(place),
+            AnySsd::Array(..) => {
                 let instead = "set member.faults.inject in the array file, or serve one of its members";
                 Err(format!("operations of the members of an array cannot be made to fail; {instead}"))
             }
@@ -131,8 +178,8 @@ impl Target {
     /// Test hook: checks the invariants.
     pub fn check_invariants(&self) -> Result<(), String> {
         match self {
-            Target::Device(device) => device.check_invariants(),
-            Target::Array(array, _) => array.check_invariants(),
+            AnySsd::Device(device) => device.check_invariants(),
+            AnySsd::Array(array, _) => array.check_invariants(),
         }
     }
 }
