@@ -12,7 +12,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from floatgate._files import draft
+from floatgate.device import Device
 from floatgate.exceptions import TraceError
+from floatgate.running import run
 from floatgate.workload import Trace
 
 if TYPE_CHECKING:
@@ -177,9 +179,18 @@ def _found(name: str, traces: Path) -> Path | None:
     return next(iter(sorted(traces.glob(_FILES[name]))), None)
 
 
-def queued(row: Mapping[str, Any], servers: int = PACKAGES) -> float:
-    """Return the mean number of waiting requests per package, by Little's law."""
-    return float(row["requests.all.waiting_us.mean"] * row["requests.all.iops"] / servers / 1e6)
+def baseline(setting: Setting, **options: Any) -> Device:  # noqa: ANN401 (parameters of a device)
+    """Return the baseline device with other options."""
+    point = device(setting)
+    return Device(point.pop("device")).with_options({k: v for k, v in point.items() if k != "precondition"} | options)
+
+
+def queues(setting: Setting, name: str) -> dict[str, float]:
+    """Return the mean number of operations that wait for a package under a workload, and the maximum."""
+    each = baseline(setting, gang={"width": 1, "mode": "asynchronous"})
+    gangs = run(each, load(name, setting).workload, attribution=False, series=False, warn=False).summary.gangs
+    lengths = [gang.queue_length for gang in gangs]
+    return {"queue": sum(lengths) / len(lengths), "longest queue": max(gang.longest_queue for gang in gangs)}
 
 
 def busy_share(row: Mapping[str, Any]) -> float:
