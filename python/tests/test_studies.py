@@ -11,7 +11,7 @@ import pytest
 
 import floatgate as fg
 from floatgate import studies
-from floatgate.studies import agrawal, commandline, page, study, workloads
+from floatgate.studies import agrawal, agrawal2008, commandline, page, study, workloads
 from test_package import blocks
 
 CLAIM = study.Claim("it is so", "Section 1")
@@ -289,12 +289,20 @@ def test_closed_forms_of_cleaning_match_the_papers():
 
 def test_the_time_of_a_collection_is_that_of_its_operations(tmp_path):
     setting = studies.Setting(quick=True, jobs=1, directory=tmp_path)
-    row = setting.rows([agrawal.device(setting) | {"workload": agrawal.tpcc(setting)}])[0]
-    valid = (1 - row["gc.efficiency"]) * agrawal.DATA_PAGES
-    # A read and a program with their transfers for each valid page, and an erase.
-    expected = (valid * (25 + 2 * 105.6 + 200) + 1500) / 1000
-    assert row["gc.victims"] > 100
-    assert agrawal.time_of_collection(row) == pytest.approx(expected, rel=0.01)
+    ways = ({}, agrawal2008.ANY_PAGE)
+    points = [agrawal.device(setting) | way | {"workload": agrawal.tpcc(setting)} for way in ways]
+    # A read and a program for each valid page, with or without transfers, and an erase.
+    for row, each in zip(setting.rows(points), (25 + 2 * 105.6 + 200, 25 + 200), strict=True):
+        valid = (1 - row["gc.efficiency"]) * agrawal.DATA_PAGES
+        assert row["gc.victims"] > 100
+        assert agrawal.time_of_collection(row) == pytest.approx((valid * each + 1500) / 1000, rel=0.01)
+
+
+def test_queues_are_those_of_the_packages(tmp_path):
+    setting = studies.Setting(quick=True, jobs=1, directory=tmp_path)
+    calm, busy = (agrawal.queues(setting, name) for name in ("TPC-C", "IOzone"))
+    assert 0 < calm["queue"] < 0.1 < busy["queue"]
+    assert busy["longest queue"] > calm["longest queue"] > 0
 
 
 def test_traces_of_agrawal_are_replayed_and_repeated(tmp_path):

@@ -457,6 +457,8 @@ _UNITS: dict[str, dict[str, Any]] = {
     "4 KiB": {"geometry.mapping_unit": "4KiB"},
     "8 KiB": {"geometry.mapping_unit": "8KiB"},
     "8 KiB, interleaved": {"geometry.mapping_unit": "8KiB", **DIES},
+    "4 KiB, stripes of 8 KiB": {"allocation.static.stripe": "8KiB"},
+    "4 KiB, stripes of 8 KiB, interleaved": {"allocation.static.stripe": "8KiB", **WITHIN_DIES},
     "256 KiB": {"geometry.mapping_unit": "256KiB"},
 }
 
@@ -502,7 +504,7 @@ def page_size(setting: Setting) -> Exhibit:
     least = {
         f"{rate} IOPS": (
             by["4 KiB", rate]["latency ms"],
-            min(by["8 KiB", rate]["latency ms"], by["8 KiB, interleaved", rate]["latency ms"]),
+            min(by[unit, rate]["latency ms"] for unit in _UNITS if "8 KiB" in unit),
         )
         for rate in rates
     }
@@ -515,7 +517,8 @@ def page_size(setting: Setting) -> Exhibit:
 
     def draw() -> Figure:
         series = {f"{rate} IOPS": [float(by[unit, rate]["latency ms"]) for unit in _UNITS] for rate in rates}
-        return drawing.bars(drawing.Bars("mean latency, ms", list(_UNITS), series, log=True))
+        names = [_wrapped(unit, len(_UNITS)) for unit in _UNITS]
+        return drawing.bars(drawing.Bars("mean latency, ms", names, series, log=True))
 
     return Exhibit(_table(rows), draw, findings, caption)
 
@@ -1081,10 +1084,16 @@ def table_6(setting: Setting) -> Exhibit:
 
 # Wear
 
+_ROTATING = (
+    "In Table 8, 20% of the blocks wear, but 17% here. On an SSD of half the size, of which the trace overwrites twice "
+    "the share, 20% do: 1481, 1654 and 140 blocks per package are in the classes below the mean, and the deviation is "
+    "13.1. So the paper's trace probably overwrites more addresses. Pools of packages change little. The small number "
+    "of blocks just below the mean remains unexplained."
+)
 _TIES = (
-    "Greedy takes that block without valid pages that has been so for the longest time, so that hot "
-    "blocks take turns: wear is concentrated on fewer blocks, but more evenly. The paper does not say how it breaks "
-    "ties."
+    "The paper does not say which of several blocks without valid pages greedy takes. Here it is the one that has been "
+    "so for the longest time, so that blocks take turns. With a random one of them (d-choices of 1000 blocks), 31 "
+    "expire without rate limiting, and still none with it. The rest of the difference remains unexplained."
 )
 _MADE = "Without the trace, the workload has the moments of IOzone but not its pattern."
 _PRINTED_7: dict[str, tuple[float, float, int]] = {
@@ -1121,12 +1130,12 @@ def table_7(setting: Setting) -> Exhibit:
             }
             | {label: count / scale for label, count in zip(_CLASSES, _classes(remaining), strict=True)}
         )
-    why = _TIES if setting.traces is not None else _MADE
+    traced = setting.traces is not None
     findings = []
     for row in rows:
         name = str(row["technique"])
         mean, deviation, expired = _PRINTED_7[name]
-        cause = "" if name == "+ Migration" and setting.traces is not None else why
+        cause = ("" if name == "+ Migration" else _ROTATING) if traced else _MADE
         findings += [
             number(Claim(f"{name}: mean remaining life.", "Table 7", str(mean), cause), row["mean"], mean, neutral=0),
             number(
@@ -1134,7 +1143,8 @@ def table_7(setting: Setting) -> Exhibit:
                 row["deviation"], deviation, neutral=0,
             ),
             _count(
-                Claim(f"{name}: expired blocks.", "Table 7", str(expired), cause), row["expired per package"], expired
+                Claim(f"{name}: expired blocks.", "Table 7", str(expired), _TIES if traced else _MADE),
+                row["expired per package"], expired,
             ),
         ]  # fmt: skip
         for label, printed in zip(_CLASSES, _PRINTED_8[name], strict=True):
@@ -1174,8 +1184,9 @@ def _count(claim: Claim, ours: float, printed: int) -> Finding:
 
 _FOREGROUND = (
     "A migration takes 16 ms by copy-back. Here it delays the requests that arrive in a burst, whose queues it makes "
-    "longer. The paper does not say when its migrations run. Their work is a few percent, as in the closed form: 7,902 "
-    "migrations of 63 pages add 5.8% to the time of writes and erases by copy-back, and 10.8% through the pins."
+    "longer. The paper does not say when its migrations run. With Poisson arrivals on half the blocks, they add 31%. "
+    "Their work is a few percent, as in the closed form: 7,902 migrations of 63 pages add 5.8% to the time of writes "
+    "and erases by copy-back, and 10.8% through the pins."
 )
 _OVERHEAD = (
     Claim("Migrations add 4.7% to the mean latency.", "Section 5.1", "4.7%", _FOREGROUND),
