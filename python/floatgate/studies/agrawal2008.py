@@ -347,10 +347,24 @@ def table_2(setting: Setting) -> Exhibit:
         "at random before the random writes. The published values helped to choose the assumed parameters of the "
         "devices, so that agreement shows that the organizations of Section 3.5 are possible, not that they are real."
     )
-    shown = [row | {"row": f"{row['device']}, {row['requests']}"} for row in rows]
-    return Exhibit(
-        _table(rows), lambda: _bars("MB/s or 1/s", shown, "row", "published", "Floatgate", log=True), findings, caption
-    )
+    names = [name for name, *_ in _TABLE_2]
+
+    def draw() -> Figure:
+        panels = []
+        for how, label, unit in (("sequential", "sequential, MB/s", 1), ("random", "random 4 KiB, 1000/s", 1000)):
+            series = {
+                f"{operation}, {key}": [
+                    None if row[key] is None else row[key] / unit
+                    for row in rows
+                    if row["requests"] == f"{how} {operation}"
+                ]
+                for operation in ("reads", "writes")
+                for key in ("published", "Floatgate")
+            }
+            panels.append(drawing.Bars(label, names, series, log=True))
+        return drawing.bars(*panels)
+
+    return Exhibit(_table(rows), draw, findings, caption)
 
 
 # Table 3
@@ -747,11 +761,16 @@ def figure_7(setting: Setting) -> Exhibit:
         "as it has packages, and its partial writes are fused operations within a plane. Its packages transfer a page "
         "at the same time or, as in DiskSim's extension, in turn."
     )
-    keys = [case for case in cases if case != "no gang"]
-    return Exhibit(
-        _table(rows), lambda: _bars("relative latency", rows, "workload", *keys, log=True, reference=1.0), findings,
-        caption,
-    )  # fmt: skip
+
+    def draw() -> Figure:
+        panels = []
+        for how in ("asynchronous", "synchronous", _SLOW):
+            series = {f"gang of {width}": _column(rows, f"{how}, {width}") for width in _WIDTHS}
+            title = f"synchronous, {how}" if how == _SLOW else how
+            panels.append(drawing.Bars("relative latency", NAMES, series, log=True, reference=1.0, title=title))
+        return drawing.bars(*panels)
+
+    return Exhibit(_table(rows), draw, findings, caption)
 
 
 # Garbage collection
@@ -1079,7 +1098,15 @@ def table_6(setting: Setting) -> Exhibit:
         "one package. Copy-back is the share of moved pages that do not leave their plane. The small page table of "
         "large pages and the sparser wiring of gangs need no run."
     )
-    return Exhibit(_table(rows), lambda: _bars("latency us", rows, "case", "latency us", log=True), findings, caption)
+
+    def draw() -> Figure:
+        panels = []
+        for part in (rows[:6], rows[6:]):
+            names = [_wrapped(str(row["case"]), len(part)) for row in part]
+            panels.append(drawing.Bars("latency us", names, {"latency us": _column(part, "latency us")}, log=True))
+        return drawing.bars(*panels)
+
+    return Exhibit(_table(rows), draw, findings, caption)
 
 
 # Wear
