@@ -1121,10 +1121,10 @@ def table_6(setting: Setting) -> Exhibit:
 # Wear
 
 _ROTATING = (
-    "In Table 8, 20% of the blocks wear, but 17% here. On an SSD of half the size, of which the trace overwrites twice "
-    "the share, 20% do: 1481, 1654 and 140 blocks per package are in the classes below the mean, and the deviation is "
-    "13.1. So the paper's trace probably overwrites more addresses. Pools of packages change little. The small number "
-    "of blocks just below the mean remains unexplained."
+    "In Table 8, 20% of the blocks wear, but 17% here. The trace overwrites twice the share of an SSD of half the "
+    "size. There 20% wear: 1481, 1654 and 140 blocks per package are in the classes below the mean, and the deviation "
+    "is 13.1. So the paper's trace probably overwrites more addresses. Pools of packages change little. The small "
+    "number of blocks just below the mean remains unexplained."
 )
 _TIES = (
     "The paper does not say which of several blocks without valid pages greedy takes. Here it is the one that has been "
@@ -1422,10 +1422,10 @@ def section_5_2(setting: Setting) -> Exhibit:
     )  # fmt: skip
     findings.append(better(_SECTION_5_2[3], {"efficiency": (rows[-2]["efficiency"], rows[-1]["efficiency"])}))
     caption = (
-        "Uniform writes of 4 KiB in steady state, and writes of which 80% go to a fifth of the addresses, without and "
-        "with hints that separate the two. The closed forms are those of the effective spare factor, without "
-        "free and open blocks: the factor itself for a random victim, and FIFO (Desnoyers 2014) for greedy, which is "
-        "slightly better. Data that are never overwritten have no closed form here."
+        "Uniform writes of 4 KiB in steady state, and writes that go to a fifth of the addresses in 80% of the cases, "
+        "without and with hints that separate this fifth. The closed forms are those of the effective spare factor, "
+        "without free and open blocks: the factor itself for a random victim, and FIFO (Desnoyers 2014) for greedy, "
+        "which is slightly better. Data that are never overwritten have no closed form here."
     )
     shown = [row | {"row": f"{row['victim']}, {row['disk']}"} for row in rows]
     return Exhibit(
