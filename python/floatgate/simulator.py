@@ -270,7 +270,8 @@ class Simulator:
         """Write the state to a file, so that an aged device has to be prepared only once.
 
         The device must be idle: no outstanding requests, no pending events, and no dirty units in the buffer. The file
-        contains flash, map and the state of the policies, but not the clock and not the counters over time.
+        contains flash, map and the state of the policies, but not the clock and not the counters over time. The file of
+        an array contains these of all members.
 
         Parameters
         ----------

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     from floatgate.device import Device
 
-#: First bytes of a state file.
-_MAGIC = b"FGSTATE\n"
+#: First bytes of the state files of a single SSD and of an array.
+_MAGIC = (b"FGSTATE\n", b"FGARRAY\n")
 
 
 def saved(precondition: object) -> str | None:
@@ -35,7 +35,7 @@ def saved(precondition: object) -> str | None:
         if not Path(path).is_file():
             return None
         with Path(path).open("rb") as file:
-            is_state = file.read(len(_MAGIC)) == _MAGIC
+            is_state = file.read(len(_MAGIC[0])) in _MAGIC
     except (OSError, ValueError):
         return None
     return str(path) if is_state else None
@@ -75,8 +75,6 @@ def _key(task: Task) -> str | None:
             return None
         if task.chosen().policies:
             return None  # Saved states do not contain the state of policies in Python.
-        if task.chosen().array is not None:
-            return None  # States of arrays cannot be saved.
         said = [task.chosen().state_digest, task.precondition, str(task.seed), _floatgate.__version__]
     except (FloatgateError, OSError):
         return None  # The run itself reports the error.

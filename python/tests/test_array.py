@@ -68,6 +68,25 @@ def test_arrays_can_be_stepped(raid5):
         simulator.inspect()
 
 
+def test_states_can_be_saved_and_loaded(raid5, tmp_path):
+    aged = fg.Simulator(raid5, precondition="steady")
+    path = tmp_path / "aged.fgstate"
+    aged.save(path)
+    requests = fg.run(raid5, WORKLOAD, precondition="steady").summary.requests
+    for result in (
+        fg.run(raid5, WORKLOAD, precondition=path),
+        fg.run(fg.Simulator.load(path), WORKLOAD),
+        fg.run(fg.Simulator.load(path, raid5), WORKLOAD),
+        fg.run(aged, WORKLOAD),
+        fg.run(raid5, WORKLOAD, precondition=aged),
+    ):
+        assert result.summary.requests.to_dict() == requests.to_dict()
+    for other, key in ((fg.Device(raid5, {"array.stripe": "8KiB"}), "array.stripe"), ("tiny", "state of an array")):
+        for load in (lambda device: fg.Simulator.load(path, device), lambda device: fg.run(device, WORKLOAD, precondition=aged)):
+            with pytest.raises(fg.PreconditionError, match=key):
+                load(other)
+
+
 def test_errors_name_the_key(raid5):
     with pytest.raises(fg.ConfigError, match="member.gc.victim"):
         fg.Device(raid5, {"gc.victim": "fifo"})

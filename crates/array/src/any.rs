@@ -1,16 +1,19 @@
 //! An SSD that is run or served: a single one, or an array.
 
+use std::io::Write;
 use std::ops::{Deref, DerefMut};
 
 use floatgate_core::config::{DeviceConfig, InjectedFault};
 use floatgate_core::device::Device;
 use floatgate_core::ftl::space::Block;
+use floatgate_core::metrics::summary::Precondition;
 use floatgate_core::nand::probe::Probe;
 use floatgate_core::run::{Outcome, RunError, RunOptions, Watcher, replay, run_with};
 use floatgate_core::sim::id::PlaneId;
 use floatgate_core::sim::source::Source;
 use floatgate_core::sim::time::Time;
 use floatgate_core::ssd::Ssd;
+use floatgate_core::state::StateError;
 
 use crate::SsdArray;
 
@@ -57,6 +60,22 @@ impl DerefMut for AnySsd {
 }
 
 impl AnySsd {
+    /// Returns the single SSD, or `None` for an array.
+    pub fn into_device(self) -> Option<Device> {
+        match self {
+            AnySsd::Device(device) => Some(*device),
+            AnySsd::Array(..) => None,
+        }
+    }
+
+    /// Writes the state of an idle SSD: see [`Device::save`] and [`SsdArray::save`].
+    pub fn save(&self, precondition: &Precondition, out: impl Write) -> Result<(), StateError> {
+        match self {
+            AnySsd::Device(device) => device.save(precondition, out),
+            AnySsd::Array(array, _) => array.save(precondition, out),
+        }
+    }
+
     /// Returns the configuration. For an array: an SSD with the flash of all members.
     pub fn config(&self) -> &DeviceConfig {
         match self {

@@ -3,6 +3,7 @@
 use std::any::Any;
 use std::collections::VecDeque;
 
+use floatgate_core::config::DeviceConfig;
 use floatgate_core::device::{self, Device};
 use floatgate_core::metrics::attribution::Breakdown;
 use floatgate_core::metrics::results::Results;
@@ -143,13 +144,17 @@ pub struct SsdArray {
 impl SsdArray {
     /// Creates an array of empty members. Failed members are replaced by empty spares if they are rebuilt.
     pub fn new(config: ArrayConfig, options: Options) -> Result<SsdArray, String> {
-        let mut seeds = Rng::new(options.seed, "array");
-        let members = config.members.iter().zip(0..).map(|(device, number)| {
-            let options = options.of_member(seeds.next_u64());
-            Device::new(device.clone(), options).map_err(|error| format!("member {number}: {error}"))
+        let members = SsdArray::seeded(&config, &options).into_iter().zip(0..).map(|((device, options), number)| {
+            Device::new(device, options).map_err(|error| format!("member {number}: {error}"))
         });
         let members = members.collect::<Result<Vec<_>, String>>()?;
         Ok(SsdArray::of(config, options, members))
+    }
+
+    /// Returns the configuration and the options of each member.
+    pub(crate) fn seeded(config: &ArrayConfig, options: &Options) -> Vec<(DeviceConfig, device::Options)> {
+        let mut seeds = Rng::new(options.seed, "array");
+        config.members.iter().map(|device| (device.clone(), options.of_member(seeds.next_u64()))).collect()
     }
 
     /// Creates an array of these members.

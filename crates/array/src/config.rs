@@ -423,6 +423,13 @@ impl ArrayConfig {
         self.file.to_string()
     }
 
+    /// Returns a digest of the options that affect saved states, of the array and of its members.
+    pub fn state_digest(&self) -> String {
+        let ArrayOptions { level, stripe, write_hole, failed, .. } = &self.options;
+        let members: Vec<String> = self.members.iter().map(DeviceConfig::state_digest).collect();
+        config::digest_of(serde_json::json!([level, stripe, write_hole, failed, members]))
+    }
+
     /// Returns a digest of the options and of the members' devices.
     pub fn digest(&self) -> String {
         let mut json = self.to_json();

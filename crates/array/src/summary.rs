@@ -8,7 +8,7 @@ impl SsdArray {
     /// Returns the work of the controller, from the start of the measured part to the last completion.
     pub fn usage(&self) -> ArrayUse {
         let counts = &self.counted;
-        let failed: Vec<u32> = (0..self.layout.members()).filter(|member| self.has_failed(*member as usize)).collect();
+        let failed = self.failed_members();
         let failures = self.config.options.failed.len() as u64;
         let state = match (&failed[..], self.rebuilding) {
             ([], _) => "optimal",

@@ -4,12 +4,13 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
+use floatgate_array::ArrayHead;
 use floatgate_core::config::DeviceConfig;
 use floatgate_core::device::Head;
 use floatgate_core::metrics::summary::Precondition;
 use floatgate_core::state::{Section, StateError};
 use floatgate_report::number::grouped;
-use floatgate_run::state::inspect;
+use floatgate_run::state::{Inspected, InspectedFile, inspect};
 use floatgate_workload::quantity::readable;
 use serde_json::{Value, json};
 
@@ -51,29 +52,63 @@ fn device_of(head: &Head, path: &Path) -> Result<DeviceConfig, Failure> {
 
 /// Returns the description of a file as JSON.
 fn info(path: &Path) -> Result<Value, Failure> {
-    let (head, sections) = inspect(path)?;
-    let shape = device_of(&head, path)?.shape();
+    let mut json = match inspect(path)? {
+        InspectedFile::Device(state) => device_json(&state, path)?,
+        InspectedFile::Array(head, members) => {
+            let states = members.iter().map(|member| member.as_ref().map(|state| device_json(state, path)).transpose());
+            let mut json = serde_json::to_value(&head).unwrap_or_default();
+            json["members"] = states.collect::<Result<Vec<_>, _>>()?.into();
+            json
+        }
+    };
+    json["bytes"] = path.metadata().map(|data| data.len()).unwrap_or_default().into();
+    Ok(json)
+}
+
+/// Returns the description of the state of a single SSD as JSON.
+fn device_json((head, sections): &Inspected, path: &Path) -> Result<Value, Failure> {
+    let shape = device_of(head, path)?.shape();
     let section = |s: &Section| json!({ "name": s.name, "bytes": s.bytes, "digest": format!("{:016x}", s.digest) });
-    let mut json = serde_json::to_value(&head).unwrap_or_default();
+    let mut json = serde_json::to_value(head).unwrap_or_default();
     json["options"] = json!({ "media": shape.media, "policy": shape.policy });
     json["sections"] = sections.iter().map(section).collect();
-    json["bytes"] = path.metadata().map(|data| data.len()).unwrap_or_default().into();
     Ok(json)
 }
 
 /// Returns the description of a file as text.
 fn reported(path: &Path) -> Result<String, Failure> {
-    let (head, sections) = inspect(path)?;
-    let device = device_of(&head, path)?;
-    let shape = device.shape();
-    let in_file = path.metadata().map(|data| data.len()).unwrap_or_default();
-    let in_all: u64 = sections.iter().map(|section| section.bytes).sum();
     let mut page = Page::default();
+    match inspect(path)? {
+        InspectedFile::Device(state) => device_lines(&mut page, &state, path)?,
+        InspectedFile::Array(head, members) => {
+            let ArrayHead { options, members: names, .. } = &head;
+            let (level, count) = (options.level, names.len());
+            page.line("array", format!("{}, level {level} of {count} SSDs ({})", head.device, head.config_digest));
+            origin(&mut page, &head.precondition, &head.floatgate, head.seed);
+            page.line("size", size(path, members.iter().flatten().flat_map(|(_, sections)| sections)));
+            for (number, (name, member)) in names.iter().zip(&members).enumerate() {
+                page.gap();
+                match member {
+                    None => page.line(&format!("member {number}"), format!("{name}, which had failed")),
+                    Some(state) => {
+                        page.line(&format!("member {number}"), "");
+                        device_lines(&mut page, state, path)?;
+                    }
+                }
+            }
+        }
+    }
+    Ok(page.text)
+}
+
+/// Adds the lines of the state of a single SSD.
+fn device_lines(page: &mut Page, (head, sections): &Inspected, path: &Path) -> Result<(), Failure> {
+    let device = device_of(head, path)?;
+    let shape = device.shape();
     let logical = readable(u128::from(device.logical_bytes()));
     page.line("device", format!("{} of {logical} ({})", head.device, head.config_digest));
-    page.line("state", reached(&head.precondition));
-    page.line("saved by", format!("floatgate {}, with seed {}", head.floatgate, head.seed));
-    page.line("size", format!("{} bytes, {} before compression", grouped(in_file), grouped(in_all)));
+    origin(page, &head.precondition, &head.floatgate, head.seed);
+    page.line("size", size(path, sections));
     page.gap();
     page.line("options", "that a device must have to load this state");
     for (name, digest, options) in
@@ -86,10 +121,23 @@ fn reported(path: &Path) -> Result<String, Failure> {
     }
     page.gap();
     page.line("sections", "with their bytes before compression and their digests, which are all correct");
-    for Section { name, bytes, digest } in &sections {
+    for Section { name, bytes, digest } in sections {
         page.line("", format!("{name:<18} {:>18}  {digest:016x}", grouped(*bytes)));
     }
-    Ok(page.text)
+    Ok(())
+}
+
+/// Adds the lines about the origin of a state.
+fn origin(page: &mut Page, state: &Precondition, version: &str, seed: u64) {
+    page.line("state", reached(state));
+    page.line("saved by", format!("floatgate {version}, with seed {seed}"));
+}
+
+/// Returns the size of a file, and that of these sections before compression.
+fn size<'a>(path: &Path, sections: impl IntoIterator<Item = &'a Section>) -> String {
+    let in_file = path.metadata().map(|data| data.len()).unwrap_or_default();
+    let in_all: u64 = sections.into_iter().map(|section| section.bytes).sum();
+    format!("{} bytes, {} before compression", grouped(in_file), grouped(in_all))
 }
 
 fn reached(state: &Precondition) -> String {

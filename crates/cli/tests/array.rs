@@ -113,6 +113,36 @@ fn a_timeline_has_the_flash_of_all_members() {
 }
 
 #[test]
+fn a_saved_state_gives_the_results_of_the_original_state() {
+    let bench = bench();
+    let job = "rw=randrw bs=4k iodepth=8 number_ios=500";
+    let run = |options: &[&str]| bench.good(&[&["run", "raid5.toml", job], options].concat());
+    run(&["--precondition", "steady", "--save-state", "aged", "--out", "made"]);
+    run(&["--load-state", "aged", "--out", "loaded"]);
+    let numbers = |path: &str| {
+        let summary = summary(&bench, path);
+        [&summary["requests"], &summary["flash"], &summary["array"]].map(Value::clone)
+    };
+    assert_eq!(numbers("loaded/summary.json"), numbers("made/summary.json"));
+    let text = bench.good(&["state", "info", "aged"]);
+    for part in ["raid5, level 5 of 4 SSDs", "member 3", "gc.victim = \"greedy\"", "steady: "] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    let json: Value = serde_json::from_str(&bench.good(&["state", "info", "aged", "--json"])).unwrap();
+    assert_eq!((&json["options"]["level"], &json["members"][3]["device"]), (&5.into(), &"tiny".into()));
+    let refused = |device: &str, state: &str, set: &str| {
+        bench.refused(&["run", device, job, "--load-state", state, "--set", set])
+    };
+    let said = refused("raid5.toml", "aged", "array.level=6");
+    assert!(said.contains("aged: it is the state of another device: `array.level` was 5"), "{said}");
+    let said = refused("tiny", "aged", "nand.read=5us");
+    assert!(said.contains("it is the state of an array"), "{said}");
+    bench.good(&["run", "tiny", job, "--save-state", "single"]);
+    let said = refused("raid5.toml", "single", "array.xor=1GB/s");
+    assert!(said.contains("it is the state of a single SSD"), "{said}");
+}
+
+#[test]
 fn what_needs_a_single_ssd_is_refused() {
     let bench = bench();
     let refused = |arguments: &[&str], words: &str| {
@@ -127,8 +157,6 @@ fn what_needs_a_single_ssd_is_refused() {
         &["run", "mixed.toml", "rw=read number_ios=9", "--timeline", "--out", "t"],
         "--timeline is not supported for an array; its members have different geometries",
     );
-    refused(&run(&["--save-state", "s"]), "--save-state is not supported for an array");
-    refused(&run(&["--load-state", "s"]), "--load-state is not supported for an array");
     refused(&run(&["--precondition", "rw=write"]), "give none, fill, aged=V, invalid=V or steady");
     refused(&run(&["--set", "gc.victim=fifo"]), "write member.gc.victim=fifo");
 }

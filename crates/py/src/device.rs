@@ -88,7 +88,7 @@ impl DeviceConfig {
     /// Returns the digest of the parameters that shape a state.
     #[getter]
     fn state_digest(&self) -> String {
-        self.chosen.array.as_ref().map_or_else(|| self.chosen.config.state_digest(), |array| array.digest())
+        self.chosen.array.as_ref().map_or_else(|| self.chosen.config.state_digest(), |array| array.state_digest())
     }
 
     /// Returns the built-in device that this device is, or is based on.

@@ -140,7 +140,7 @@ pub fn run(
     prepared: Option<PyRef<'_, Simulator>>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<RunResult> {
-    let prepared = prepared.as_deref().map(|simulator| simulator.prepared(py)).transpose()?;
+    let prepared = prepared.as_deref().map(Simulator::prepared);
     let (summary, requests, windows) = enter(py, progress, |frontend| {
         let spec = options.spec(device)?;
         let traces = Traces::new(spec.traces.clone(), frontend.stop());

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use arrow_array::{ArrayRef, Int64Array, RecordBatch, UInt8Array, UInt16Array, UInt32Array};
 use arrow_pyarrow::{PyArrowType, Table as PyTable};
-use floatgate_array::{AnySsd, Options as ArrayOptions};
+use floatgate_array::AnySsd;
 use floatgate_core::device::Device;
 use floatgate_core::ftl::Ftl;
 use floatgate_core::ftl::mapping::Location;
@@ -22,7 +22,7 @@ use floatgate_run::failure::Failure;
 use floatgate_run::files;
 use floatgate_run::frontend::{Frontend as _, Subject};
 use floatgate_run::output::{Named, keep_apart};
-use floatgate_run::session::device_options;
+use floatgate_run::session::array_options;
 use floatgate_run::simulated::prepare_any;
 use floatgate_run::state;
 use pyo3::prelude::*;
@@ -50,9 +50,9 @@ impl Simulator {
         self.device.fault().map_or(Ok(()), |fault| Err(policy_error(py, fault)))
     }
 
-    /// Returns the device, and its initial state. Fails for an array.
-    pub fn prepared(&self, py: Python<'_>) -> PyResult<(&Device, &Precondition)> {
-        Ok((self.single(py, "a run that continues a simulator")?, &self.state))
+    /// Returns the device, and its initial state.
+    pub fn prepared(&self) -> (&AnySsd, &Precondition) {
+        (&self.device, &self.state)
     }
 
     /// Returns the device. Fails for an array: `what` needs a single SSD.
@@ -94,7 +94,7 @@ impl Simulator {
     ) -> PyResult<Simulator> {
         enter(py, progress, |frontend| {
             let chosen = &device.chosen;
-            let options = ArrayOptions { seed, attribution, ..ArrayOptions::default() };
+            let options = array_options(seed, attribution);
             let (device, state) = prepare_any(chosen, chosen.array.as_deref(), options, precondition, frontend)?;
             let inputs = files::of_state(chosen, precondition, seed).map_err(Subject::Precondition.stop())?;
             Ok(Simulator { device, next: 0, state, inputs })
@@ -240,24 +240,21 @@ impl Simulator {
         seed: u64,
         attribution: bool,
     ) -> PyResult<Simulator> {
-        let single = self.single(py, "the state for another device")?;
         enter(py, None, |_| {
-            let options = device_options(seed, attribution);
-            let other = single.in_same_state(device.chosen.config.clone(), options);
+            let other = state::in_same_state(&self.device, &device.chosen, array_options(seed, attribution));
             let device = other.map_err(|error| Subject::Precondition.stopped(Failure::mistake(error)))?;
-            Ok(Simulator { device: device.into(), next: 0, state: self.told_state(), inputs: self.inputs.clone() })
+            Ok(Simulator { device, next: 0, state: self.told_state(), inputs: self.inputs.clone() })
         })
     }
 
     /// Writes the state to a file.
     #[pyo3(signature = (path, *, progress))]
     fn save(&self, py: Python<'_>, path: PathBuf, progress: Option<Py<PyAny>>) -> PyResult<()> {
-        let single = self.single(py, "a saved state")?;
         enter(py, progress, |frontend| {
             let output = Named { called: path.display().to_string(), path: path.clone() };
             keep_apart(&self.inputs, &[output]).map_err(Subject::Options.stop())?;
             let place = state::Place::open(&path, frontend).map_err(Subject::Output.stop())?;
-            place.write(single, &self.told_state(), frontend).map_err(Subject::Output.stop())
+            place.write(&self.device, &self.told_state(), frontend).map_err(Subject::Output.stop())
         })
     }
 
@@ -273,12 +270,11 @@ impl Simulator {
         progress: Option<Py<PyAny>>,
     ) -> PyResult<Simulator> {
         enter(py, progress, |frontend| {
-            let options = device_options(seed, attribution);
             let chosen = &device.chosen;
-            let loaded = state::load(&path, chosen, options, frontend);
-            let (device, head) = loaded.map_err(Subject::Precondition.stop())?;
+            let loaded = state::load(&path, chosen, array_options(seed, attribution), frontend);
+            let (device, state) = loaded.map_err(Subject::Precondition.stop())?;
             let inputs = files::of_state(chosen, "none", seed).map_err(Subject::Device.stop())?;
-            Ok(Simulator { device: device.into(), next: 0, state: head.precondition, inputs })
+            Ok(Simulator { device, next: 0, state, inputs })
         })
     }
 

@@ -1,5 +1,6 @@
 //! Preparation of a single SSD: builds it, and brings it into the state before a run.
 
+use floatgate_array as array;
 use floatgate_core::device::{Device, Options};
 use floatgate_core::metrics::summary::Precondition;
 use floatgate_core::precondition::{Prewrite, prewrite as prewrite_for};
@@ -13,6 +14,11 @@ use crate::spec::{RunSpec, StateSpec};
 use crate::traces::{TraceSpec, Traces};
 use crate::workload::{self, Workload};
 use crate::{several, state};
+
+/// Returns the options of the array of a run.
+pub fn array_options(seed: u64, attribution: bool) -> array::Options {
+    array::Options { seed, attribution, ..array::Options::default() }
+}
 
 /// Returns the options of the device of a run.
 pub fn device_options(seed: u64, attribution: bool) -> Options {
@@ -43,8 +49,10 @@ pub(crate) fn prepared_device(
 ) -> Result<Device, Stopped> {
     match &spec.state {
         StateSpec::Saved(path) => {
-            let loaded = state::load(path, chosen, device_options(spec.seed, false), frontend);
-            Ok(loaded.map_err(Subject::Precondition.stop())?.0)
+            chosen.check_single("this").map_err(Subject::Device.stop())?;
+            let loaded = state::load(path, chosen, array_options(spec.seed, false), frontend);
+            let (loaded, _) = loaded.map_err(Subject::Precondition.stop())?;
+            Ok(loaded.into_device().expect("the state of a single SSD"))
         }
         StateSpec::Precondition(text) => {
             let mut device = new_device(chosen, spec.seed, false, text)?;

@@ -4,7 +4,6 @@ use std::io;
 
 use floatgate_array::AnySsd;
 use floatgate_core::config::DeviceConfig;
-use floatgate_core::device::Device;
 use floatgate_core::metrics::attribution::Breakdown;
 use floatgate_core::metrics::series::Sample;
 use floatgate_core::metrics::summary::{About, Named, Precondition, Summary};
@@ -23,7 +22,7 @@ use crate::frontend::{Frontend, Observer, Stopped, Subject, unless_ended, unless
 use crate::memory::Use;
 use crate::output::Directory;
 use crate::preparation::prewrite;
-pub use crate::preparation::{device_options, new_device, prepare};
+pub use crate::preparation::{array_options, device_options, new_device, prepare};
 use crate::simulated::{self, build_array, precondition_any, state_warnings, summary_of_any};
 use crate::spec::{RunSpec, StateSpec};
 use crate::traces::Traces;
@@ -72,21 +71,19 @@ impl<'a> Session<'a> {
         spec.check().map_err(Subject::Options.stop())?;
         if let Some(array) = &chosen.array {
             simulated::check_array(spec, array).map_err(Subject::Options.stop())?;
-            let RunSpec { seed, attribution, .. } = *spec;
-            let options = floatgate_array::Options { seed, attribution, ..floatgate_array::Options::default() };
-            let device = build_array(&chosen, array, options, Use::Filled)?;
-            let text = spec.state.precondition().unwrap_or_default();
-            return Session::of(spec, traces, chosen, device, State::Wanted(text), frontend);
         }
+        let options = array_options(spec.seed, spec.attribution);
         match &spec.state {
             StateSpec::Saved(path) => {
-                let options = device_options(spec.seed, spec.attribution);
                 let loaded = state::load(path, &chosen, options, frontend).map_err(Subject::Precondition.stop())?;
-                Session::of(spec, traces, chosen, loaded.0.into(), State::Reached(loaded.1.precondition), frontend)
+                Session::of(spec, traces, chosen, loaded.0, State::Reached(loaded.1), frontend)
             }
             StateSpec::Precondition(text) => {
-                let device = new_device(&chosen, spec.seed, spec.attribution, text)?;
-                Session::of(spec, traces, chosen, device.into(), State::Wanted(text), frontend)
+                let device = match &chosen.array {
+                    Some(array) => build_array(&chosen, array, options, Use::Filled)?,
+                    None => new_device(&chosen, spec.seed, spec.attribution, text)?.into(),
+                };
+                Session::of(spec, traces, chosen, device, State::Wanted(text), frontend)
             }
         }
     }
@@ -96,12 +93,12 @@ impl<'a> Session<'a> {
         spec: &'a RunSpec,
         traces: &'a Traces,
         chosen: Chosen,
-        device: Device,
+        device: AnySsd,
         state: Precondition,
         frontend: &dyn Frontend,
     ) -> Result<Session<'a>, Stopped> {
         spec.check().map_err(Subject::Options.stop())?;
-        Session::of(spec, traces, chosen, device.into(), State::Reached(state), frontend)
+        Session::of(spec, traces, chosen, device, State::Reached(state), frontend)
     }
 
     fn of(
@@ -166,10 +163,10 @@ impl<'a> Session<'a> {
             State::Wanted(text) => precondition_any(&mut device, text, traces, spec.seed, frontend)
                 .map_err(Subject::Precondition.stop())?,
         };
+        if let Some(place) = place {
+            place.write(&device, &precondition, frontend).map_err(Subject::Output.stop())?;
+        }
         if let AnySsd::Device(device) = &mut device {
-            if let Some(place) = place {
-                place.write(device, &precondition, frontend).map_err(Subject::Output.stop())?;
-            }
             prewrite(spec, traces, device, &mut precondition, frontend).map_err(Subject::Precondition.stop())?;
         }
         warnings.add(not_steady(&precondition), frontend);

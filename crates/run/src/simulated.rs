@@ -23,9 +23,6 @@ pub fn check_array(spec: &RunSpec, config: &ArrayConfig) -> Result<(), Failure> 
     let refuse = |option: &str, instead: &str| {
         Err(Failure::mistake(format!("{option} is not supported for an array; {instead}")))
     };
-    if spec.save_state.is_some() {
-        return refuse("--save-state", "give --precondition to bring all members into a state");
-    }
     if spec.prewrite != Prewrite::None {
         return refuse("--prewrite", "give --precondition fill to write all data of the members");
     }
@@ -33,11 +30,10 @@ pub fn check_array(spec: &RunSpec, config: &ArrayConfig) -> Result<(), Failure> 
         return refuse("--timeline", "its members have different geometries; run one of them alone, or give --series");
     }
     match &spec.state {
-        StateSpec::Saved(_) => refuse("--load-state", "give --precondition to bring all members into a state"),
         StateSpec::Precondition(text) if text.parse::<precondition::Precondition>().is_err() => {
             refuse(&format!("--precondition {text}"), "give none, fill, aged=V, invalid=V or steady")
         }
-        StateSpec::Precondition(_) => Ok(()),
+        _ => Ok(()),
     }
 }
 

@@ -4,10 +4,12 @@ use std::fmt::Display;
 use std::io::{self, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 
-use floatgate_core::device::{Device, Head, Options, inspect_state};
+use floatgate_array::{AnySsd, ArrayHead, Options, SsdArray};
+use floatgate_core::device::{Device, Head, inspect_body};
 use floatgate_core::metrics::summary::Precondition;
-use floatgate_core::state::{Section, StateError};
+use floatgate_core::state::{Kind, Section, StateError, check_end, read_any_head};
 use floatgate_workload::file::{Stop, Stoppable};
+use serde::Serialize;
 
 use crate::chosen::Chosen;
 use crate::failure::Failure;
@@ -27,14 +29,58 @@ fn open(path: &Path, stop: &Stop) -> Result<BufReader<Stoppable>, Failure> {
     Stoppable::open(path, stop).map(|file| BufReader::with_capacity(1 << 18, file)).map_err(|error| cannot(&error))
 }
 
-/// Reads the header of a file.
-pub fn head(path: &Path, stop: &Stop) -> Result<Head, Failure> {
-    Head::read(&mut open(path, stop)?).map_err(failed(path))
+/// Header of a saved state.
+#[derive(Clone, Debug, Serialize)]
+#[serde(untagged)]
+pub enum AnyHead {
+    /// State of a single SSD.
+    Device(Head),
+    /// State of an array.
+    Array(ArrayHead),
 }
 
-/// Reads and checks all of a file. Returns its header and its sections.
-pub fn inspect(path: &Path) -> Result<(Head, Vec<Section>), Failure> {
-    inspect_state(open(path, &Stop::default())?).map_err(failed(path))
+impl AnyHead {
+    fn read(input: &mut dyn Read) -> Result<AnyHead, StateError> {
+        let (kind, text) = read_any_head(input)?;
+        Ok(match kind {
+            Kind::Device => AnyHead::Device(Head::of_json(&text)?),
+            Kind::Array => AnyHead::Array(ArrayHead::of_json(&text)?),
+        })
+    }
+}
+
+/// Checked state of a single SSD: its header and its sections.
+pub type Inspected = (Head, Vec<Section>);
+
+/// Checked file.
+#[derive(Clone, Debug)]
+pub enum InspectedFile {
+    /// State of a single SSD.
+    Device(Inspected),
+    /// State of an array, with the states of its members. Those that had failed have none.
+    Array(ArrayHead, Vec<Option<Inspected>>),
+}
+
+/// Reads the header of a file.
+pub fn head(path: &Path, stop: &Stop) -> Result<AnyHead, Failure> {
+    AnyHead::read(&mut open(path, stop)?).map_err(failed(path))
+}
+
+/// Reads and checks all of a file.
+pub fn inspect(path: &Path) -> Result<InspectedFile, Failure> {
+    let mut input = open(path, &Stop::default())?;
+    let mut inspected = || match AnyHead::read(&mut input)? {
+        AnyHead::Array(head) => {
+            let members = head.inspect_members(&mut input)?;
+            Ok(InspectedFile::Array(head, members))
+        }
+        AnyHead::Device(head) => {
+            let sections = inspect_body(&mut input)?;
+            check_end(&mut input)?;
+            Ok(InspectedFile::Device((head, sections)))
+        }
+    };
+    inspected().map_err(failed(path))
 }
 
 /// File that a state will be written to. It is created before preconditioning, so that errors are reported early.
@@ -51,10 +97,10 @@ impl Place {
         Ok(Place { draft, path: path.to_owned() })
     }
 
-    /// Writes the state of a device, and renames the file to its final path.
-    pub fn write(mut self, device: &Device, state: &Precondition, frontend: &dyn Frontend) -> Result<(), Failure> {
+    /// Writes the state of an SSD, and renames the file to its final path.
+    pub fn write(mut self, ssd: &AnySsd, state: &Precondition, frontend: &dyn Frontend) -> Result<(), Failure> {
         frontend.begin("saving");
-        let saved = device.save(state, Watched { inner: &mut self.draft, frontend });
+        let saved = ssd.save(state, Watched { inner: &mut self.draft, frontend });
         frontend.end();
         match saved {
             Ok(()) => {
@@ -68,22 +114,40 @@ impl Place {
     }
 }
 
-/// Loads a device from a saved state. Returns it with the header of the file.
+/// Loads a single SSD or an array from a saved state. Returns it with the preconditioning that led to the state.
 pub fn load(
     path: &Path,
     chosen: &Chosen,
     options: Options,
     frontend: &dyn Frontend,
-) -> Result<(Device, Head), Failure> {
-    chosen.check_single("a saved state")?;
-    memory::check(&chosen.config, &options, Use::Filled)?;
+) -> Result<(AnySsd, Precondition), Failure> {
+    let device_options = options.of_member(options.seed);
+    memory::check(&chosen.config, &device_options, Use::Filled)?;
     let file = open(path, &frontend.stop())?;
     frontend.begin("loading");
-    let loaded = Device::load(chosen.config.clone(), options, Watched { inner: file, frontend });
+    let file = Watched { inner: file, frontend };
+    let loaded = match &chosen.array {
+        Some(config) => SsdArray::load((**config).clone(), options, file)
+            .map(|(array, head)| (AnySsd::from(array), head.precondition)),
+        None => Device::load(chosen.config.clone(), device_options, file)
+            .map(|(device, head)| (AnySsd::from(device), head.precondition)),
+    };
     frontend.end();
     match loaded {
         Err(_) if frontend.wants_end() => Err(Failure::Interrupted("loading was stopped, so there is no result")),
         loaded => loaded.map_err(failed(path)),
+    }
+}
+
+/// Creates an SSD in the state of another one, which must be idle, as if it was loaded from a saved state.
+pub fn in_same_state(ssd: &AnySsd, chosen: &Chosen, options: Options) -> Result<AnySsd, StateError> {
+    match (ssd, &chosen.array) {
+        (AnySsd::Device(device), None) => {
+            Ok(device.in_same_state(chosen.config.clone(), options.of_member(options.seed))?.into())
+        }
+        (AnySsd::Array(array, _), Some(config)) => Ok(array.in_same_state((**config).clone(), options)?.into()),
+        (AnySsd::Device(_), Some(_)) => Err(StateError::OtherKind(Kind::Device)),
+        (AnySsd::Array(..), None) => Err(StateError::OtherKind(Kind::Array)),
     }
 }
 

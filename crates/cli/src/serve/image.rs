@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use floatgate_array as array;
 use floatgate_array::AnySsd;
 use floatgate_array::config::ArrayConfig;
 use floatgate_core::config::DeviceConfig;
@@ -11,7 +10,7 @@ use floatgate_core::metrics::summary::{LiveImage, LiveRecovery, Precondition, Re
 use floatgate_core::sim::time::Time;
 use floatgate_run::chosen::Chosen;
 use floatgate_run::memory::{self, Use};
-use floatgate_run::session::{device_options, new_device, prepare};
+use floatgate_run::session::{array_options, device_options, new_device, prepare};
 use floatgate_run::simulated::prepare_array;
 use floatgate_serve::Finished;
 use floatgate_serve::image::{ImageAt, ImageError, Opened, OpenedArray, Recovered, Store};
@@ -98,7 +97,7 @@ fn begin_array(
     config: &ArrayConfig,
     preparation: &Preparation,
 ) -> Result<Begun, Failure> {
-    let options = array::Options { seed: args.seed, attribution: true, ..array::Options::default() };
+    let options = array_options(args.seed, true);
     let new = || prepare_array(chosen, config, options, args.precondition(), preparation).map_err(Failure::from);
     let Some(path) = &args.image else {
         let (array, state) = new()?;

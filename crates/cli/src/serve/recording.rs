@@ -3,7 +3,6 @@
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use floatgate_array::AnySsd;
 use floatgate_core::config::DeviceConfig;
 use floatgate_report::command::quoted;
 use floatgate_run::frontend::{Frontend, unless_stopped};
@@ -62,16 +61,12 @@ fn state_path(path: &Path) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// Saves the state of a device from an image next to the recording, and returns the path. A replay starts from this
+/// Saves the state of a device from its images next to the recording, and returns the path. A replay starts from this
 /// state. If the state cannot be saved, such as that of a read-only device, the requests are recorded with a warning.
 pub fn state(args: &ServeArgs, begun: &Begun, frontend: &dyn Frontend) -> Result<Option<PathBuf>, Failure> {
     let (Some(path), true) = (&args.record, begun.recovered.is_some()) else { return Ok(None) };
-    let AnySsd::Device(device) = &begun.device else {
-        warn("the recording cannot be replayed from the state of the images: states of arrays cannot be saved");
-        return Ok(None);
-    };
     let path = state_path(path);
-    match Place::open(&path, frontend)?.write(device, &begun.state, frontend).map_err(Failure::from) {
+    match Place::open(&path, frontend)?.write(&begun.device, &begun.state, frontend).map_err(Failure::from) {
         Ok(()) => Ok(Some(path)),
         Err(Failure::Mistake(why)) => {
             warn(&format!("the recording cannot be replayed from the state of the image: {why}"));

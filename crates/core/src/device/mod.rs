@@ -54,7 +54,7 @@ use crate::sim::request::{Completion, Request};
 use crate::sim::table::Table;
 use crate::sim::time::Time;
 use crate::work::{Defect, Tasks, Transaction, Transactions};
-pub use saving::{Head, inspect_state};
+pub use saving::{Head, inspect_body, inspect_state};
 pub use size::{Needed, needed};
 use throttle::Throttle;
 use timers::Timer;

@@ -1,6 +1,6 @@
 //! Saved states: writes and loads an idle device; see docs/reference/state.md.
 
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 
 use serde::{Deserialize, Serialize};
 
@@ -8,7 +8,7 @@ use super::{Device, Options};
 use crate::cache::Buffer;
 use crate::config::{DeviceConfig, from_toml};
 use crate::metrics::summary::Precondition;
-use crate::state::{Reader, Section, StateError, Writer, read_head, sections, write_head};
+use crate::state::{Kind, Reader, Section, StateError, Writer, check_end, read_head, sections, write_head};
 
 /// Header of a saved state.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -37,8 +37,12 @@ pub struct Head {
 impl Head {
     /// Reads the header of a saved state.
     pub fn read(input: &mut dyn Read) -> Result<Head, StateError> {
-        let text = read_head(input)?;
-        serde_json::from_str(&text).map_err(|error| wrong(format!("invalid JSON: {error}")))
+        Head::of_json(&read_head(input, Kind::Device)?)
+    }
+
+    /// Parses the text of the header.
+    pub fn of_json(text: &str) -> Result<Head, StateError> {
+        serde_json::from_str(text).map_err(|error| wrong(format!("invalid JSON: {error}")))
     }
 
     /// Returns the device that was saved.
@@ -52,9 +56,17 @@ fn wrong(what: String) -> StateError {
 }
 
 /// Reads a whole saved state and checks every digest. Returns its header and the list of its sections.
-pub fn inspect_state(mut input: impl Read) -> Result<(Head, Vec<Section>), StateError> {
+pub fn inspect_state(input: impl Read) -> Result<(Head, Vec<Section>), StateError> {
+    let mut input = BufReader::new(input);
     let head = Head::read(&mut input)?;
-    Ok((head, sections(&mut input, &SECTIONS)?))
+    let sections = inspect_body(&mut input)?;
+    check_end(&mut input)?;
+    Ok((head, sections))
+}
+
+/// Reads the rest of a saved state, after its header, and checks every digest. The input may continue after the state.
+pub fn inspect_body(input: &mut dyn BufRead) -> Result<Vec<Section>, StateError> {
+    sections(input, &SECTIONS)
 }
 
 /// Names of all sections, in file order. A state has only the sections of the parts that its device has.
@@ -144,7 +156,7 @@ impl Device {
             config,
         };
         let head = serde_json::to_string(&head).map_err(|error| StateError::Policy(error.to_string()))?;
-        write_head(&mut out, &head)?;
+        write_head(&mut out, Kind::Device, &head)?;
         let mut writer = Writer::new(&mut out)?;
         self.ftl.save(&mut writer)?;
         if let Some(durability) = &self.durability {
@@ -160,16 +172,30 @@ impl Device {
 
     /// Creates a device with options of its own from a state that [`Device::save`] wrote. Options that shape the state
     /// must agree with the saved ones. Returns the header of the state too.
-    pub fn load(config: DeviceConfig, options: Options, mut input: impl Read) -> Result<(Device, Head), StateError> {
-        let head = Head::read(&mut input)?;
-        let device = Device::load_body(config, options, &head, &mut input)?;
+    pub fn load(config: DeviceConfig, options: Options, input: impl Read) -> Result<(Device, Head), StateError> {
+        let mut input = BufReader::new(input);
+        let loaded = Device::load_part(config, options, &mut input)?;
+        check_end(&mut input)?;
+        Ok(loaded)
+    }
+
+    /// Creates a device like [`Device::load`] from an input that may continue after the state.
+    pub fn load_part(
+        config: DeviceConfig,
+        options: Options,
+        input: &mut dyn BufRead,
+    ) -> Result<(Device, Head), StateError> {
+        let head = Head::read(&mut &mut *input)?;
+        let device = Device::load_body(config, options, &head, input)?;
         Ok((device, head))
     }
 
     /// Creates the device that was saved.
-    pub fn load_as_saved(options: Options, mut input: impl Read) -> Result<(Device, Head), StateError> {
+    pub fn load_as_saved(options: Options, input: impl Read) -> Result<(Device, Head), StateError> {
+        let mut input = BufReader::new(input);
         let head = Head::read(&mut input)?;
         let device = Device::load_body(head.device()?, options, &head, &mut input)?;
+        check_end(&mut input)?;
         Ok((device, head))
     }
 
@@ -177,7 +203,7 @@ impl Device {
         config: DeviceConfig,
         options: Options,
         head: &Head,
-        input: &mut dyn Read,
+        input: &mut dyn BufRead,
     ) -> Result<Device, StateError> {
         let saved = head.device()?.shape();
         let differences = saved.differences(&config.shape());

@@ -1,18 +1,38 @@
 //! Saved states: the file format, its writer and its reader. The reader does not trust the file.
 //!
 //! A file is a header in plain bytes, and a body of sections, compressed as one stream. The reader allocates only what
-//! the device needs, whatever lengths the file has. See docs/reference/state.md.
+//! the device needs, whatever lengths the file has. The state of an array is a header, followed by the states of its
+//! members. See docs/reference/state.md.
 
 mod read;
 mod write;
 
 use std::io;
 
-pub use read::{Reader, Section, read_head, sections};
+pub use read::{Reader, Section, check_end, read_any_head, read_head, sections};
 pub use write::{Writer, write_head};
 
-/// First bytes of a file.
-pub const MAGIC: [u8; 8] = *b"FGSTATE\n";
+/// Kind of a saved state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// State of a single SSD.
+    Device,
+    /// State of an array: its header, and the states of its members.
+    Array,
+}
+
+impl Kind {
+    /// All kinds.
+    pub const ALL: [Kind; 2] = [Kind::Device, Kind::Array];
+
+    /// Returns the first bytes of a file.
+    pub const fn magic(self) -> [u8; 8] {
+        match self {
+            Kind::Device => *b"FGSTATE\n",
+            Kind::Array => *b"FGARRAY\n",
+        }
+    }
+}
 
 /// Version of the file format, raised when older programs can no longer read it.
 pub const VERSION: u32 = 6;
@@ -49,6 +69,12 @@ pub enum StateError {
     /// The file is not a saved state.
     #[error("not a saved state: it does not start with FGSTATE")]
     NoState,
+    /// The file is of another kind.
+    #[error("{}", match .0 {
+        Kind::Device => "it is the state of a single SSD, and this device is an array; give the device file of the SSD",
+        Kind::Array => "it is the state of an array, and this device is a single SSD; give the array file",
+    })]
+    OtherKind(Kind),
     /// The file has another version of the format.
     #[error("unsupported version {0} of saved states (expected {VERSION}); save the state again with this program")]
     Version(u32),
@@ -72,6 +98,14 @@ pub enum StateError {
     /// A policy cannot save its state.
     #[error("{0}")]
     Policy(String),
+    /// The state of a part cannot be saved or loaded.
+    #[error("{part}: {error}")]
+    Part {
+        /// Name of the part, such as `member 2`.
+        part: String,
+        /// Reason.
+        error: Box<StateError>,
+    },
 }
 
 fn listed(differences: &[Difference]) -> String {

@@ -1,10 +1,10 @@
 //! Reader of saved states.
 
-use std::io::{BufReader, ErrorKind, Read};
+use std::io::{BufRead, ErrorKind, Read};
 
 use xxhash_rust::xxh3::{Xxh3Default, xxh3_64};
 
-use super::{CHUNK, LONGEST_HEAD, MAGIC, MOST, StateError, VERSION, WINDOW_LOG};
+use super::{CHUNK, Kind, LONGEST_HEAD, MOST, StateError, VERSION, WINDOW_LOG};
 use crate::sim::rng::Rng;
 
 /// Fills `bytes` from the part of the file that is called `section`.
@@ -19,15 +19,22 @@ fn fill(input: &mut dyn Read, bytes: &mut [u8], section: &str) -> Result<(), Sta
     })
 }
 
-/// Reads the header.
-pub fn read_head(input: &mut dyn Read) -> Result<String, StateError> {
+/// Reads the header of a file of this kind.
+pub fn read_head(input: &mut dyn Read, kind: Kind) -> Result<String, StateError> {
+    let (found, text) = read_any_head(input)?;
+    if found == kind { Ok(text) } else { Err(StateError::OtherKind(found)) }
+}
+
+/// Reads the header of a file of any kind.
+pub fn read_any_head(input: &mut dyn Read) -> Result<(Kind, String), StateError> {
     const NAME: &str = "head";
-    let mut bytes = vec![0; MAGIC.len()];
+    let mut bytes = vec![0; Kind::Device.magic().len()];
     match fill(input, &mut bytes, NAME) {
-        Ok(()) if bytes == MAGIC => {}
-        Ok(()) | Err(StateError::Ends(_)) => return Err(StateError::NoState),
+        Ok(()) => {}
+        Err(StateError::Ends(_)) => return Err(StateError::NoState),
         Err(error) => return Err(error),
     }
+    let kind = Kind::ALL.into_iter().find(|kind| bytes == kind.magic()).ok_or(StateError::NoState)?;
     let mut number = [0; 4];
     fill(input, &mut number, NAME)?;
     bytes.extend(number);
@@ -49,12 +56,23 @@ pub fn read_head(input: &mut dyn Read) -> Result<String, StateError> {
     if u64::from_le_bytes(digest) != xxh3_64(&bytes) {
         return Err(damaged("wrong digest"));
     }
-    String::from_utf8(bytes.split_off(start)).map_err(|_| damaged("text that is not UTF-8"))
+    let text = String::from_utf8(bytes.split_off(start)).map_err(|_| damaged("text that is not UTF-8"))?;
+    Ok((kind, text))
+}
+
+/// Checks that nothing follows the last state of a file.
+pub fn check_end(input: &mut dyn Read) -> Result<(), StateError> {
+    const NAME: &str = "the end";
+    match fill(input, &mut [0], NAME) {
+        Err(StateError::Ends(_)) => Ok(()),
+        Ok(()) => Err(StateError::Damaged { section: NAME.to_owned(), what: "unexpected bytes".to_owned() }),
+        Err(error) => Err(error),
+    }
 }
 
 /// Reader of the sections of a state.
 pub struct Reader<'a> {
-    input: zstd::Decoder<'static, BufReader<&'a mut dyn Read>>,
+    input: zstd::Decoder<'static, &'a mut dyn BufRead>,
     section: String,
     chunk: Vec<u8>,
     at: usize,
@@ -63,9 +81,9 @@ pub struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// Creates a reader at the first section.
-    pub fn new(input: &'a mut dyn Read) -> Result<Reader<'a>, StateError> {
-        let mut input = zstd::Decoder::new(input)?;
+    /// Creates a reader at the first section. The input may continue after the last one.
+    pub fn new(input: &'a mut dyn BufRead) -> Result<Reader<'a>, StateError> {
+        let mut input = zstd::Decoder::with_buffer(input)?.single_frame();
         input.window_log_max(WINDOW_LOG)?;
         let chunk = Vec::with_capacity(CHUNK);
         Ok(Reader { input, section: "body".to_owned(), chunk, at: 0, digest: Xxh3Default::new(), bytes: 0 })
@@ -113,24 +131,13 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Checks that the last section has been read and that nothing follows it.
+    /// Checks that the last section has been read and that the body has no more bytes.
     pub fn finish(mut self) -> Result<(), StateError> {
         let found = self.begin()?;
         self.section = "the end".to_owned();
-        if !found.is_empty() {
-            return Err(self.damaged(format!("unexpected section `{found}`")));
-        }
-        self.finish_at_end()
-    }
-
-    /// Checks like [`Reader::finish`] that nothing follows, after the end mark has been read.
-    fn finish_at_end(mut self) -> Result<(), StateError> {
-        self.section = "the end".to_owned();
-        let mut more = [0];
-        match fill(&mut self.input, &mut more, "the end") {
-            Err(StateError::Ends(_)) => Ok(()),
-            Ok(()) => Err(self.damaged("unexpected bytes")),
-            Err(error) => Err(error),
+        match found.is_empty() {
+            true => check_end(&mut self.input),
+            false => Err(self.damaged(format!("unexpected section `{found}`"))),
         }
     }
 
@@ -229,14 +236,14 @@ pub struct Section {
 
 /// Reads the whole body and checks all digests and names. `known` are all valid names in their order. Names are checked
 /// because the digest of a section does not cover its name.
-pub fn sections(input: &mut dyn Read, known: &[&str]) -> Result<Vec<Section>, StateError> {
+pub fn sections(input: &mut dyn BufRead, known: &[&str]) -> Result<Vec<Section>, StateError> {
     let mut left = known.iter();
     let mut reader = Reader::new(input)?;
     let mut sections = Vec::new();
     loop {
         let name = reader.begin()?;
         if name.is_empty() {
-            return reader.finish_at_end().map(|()| sections);
+            return check_end(&mut reader.input).map(|()| sections);
         }
         if !left.any(|known| *known == name) {
             return Err(reader.damaged("unexpected section name"));

@@ -4,16 +4,16 @@ use std::io::Write;
 
 use xxhash_rust::xxh3::{Xxh3Default, xxh3_64};
 
-use super::{CHUNK, MAGIC, StateError, VERSION};
+use super::{CHUNK, Kind, StateError, VERSION};
 use crate::sim::rng::Rng;
 
 /// Compression level. Most of a state is physical addresses in random order, which no level compresses much.
 const LEVEL: i32 = 1;
 
-/// Writes the header.
-pub fn write_head(out: &mut dyn Write, head: &str) -> Result<(), StateError> {
+/// Writes the header of a file of this kind.
+pub fn write_head(out: &mut dyn Write, kind: Kind, head: &str) -> Result<(), StateError> {
     let mut bytes = Vec::with_capacity(head.len() + 32);
-    bytes.extend(MAGIC);
+    bytes.extend(kind.magic());
     bytes.extend(VERSION.to_le_bytes());
     bytes.extend((head.len() as u32).to_le_bytes());
     bytes.extend(head.as_bytes());
