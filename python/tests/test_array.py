@@ -90,5 +90,12 @@ def test_states_can_be_saved_and_loaded(raid5, tmp_path):
 def test_errors_name_the_key(raid5):
     with pytest.raises(fg.ConfigError, match="member.gc.victim"):
         fg.Device(raid5, {"gc.victim": "fifo"})
-    with pytest.raises(fg.FloatgateError, match="--precondition"):
-        fg.run(raid5, WORKLOAD, precondition="rw=write number_ios=10")
+
+
+def test_workloads_prepare_an_array(raid5):
+    job = "rw=write bs=48k size=480k"
+    result = fg.run(raid5, WORKLOAD, precondition=job)
+    assert result.summary.precondition.requested == job
+    assert fg.Simulator(raid5, precondition=job).counters()["host_units"] == 10 * 4 * 4
+    prewritten = fg.run(raid5, "rw=read bs=16k number_ios=3", precondition="none", prewrite="even")
+    assert "64 KiB of read data prewritten evenly" in prewritten.summary.precondition.requested

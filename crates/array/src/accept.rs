@@ -5,7 +5,7 @@ use floatgate_core::sim::request::{Operation, Request, Status};
 use floatgate_core::sim::time::Time;
 
 use crate::array::{MemberRequest, Mutant, Pending, Purpose, SsdArray};
-use crate::layout::Level;
+use crate::layout::{Layout, Level};
 use crate::operation::{Kind, Segment, StripeOp, rows, segments};
 use crate::timers::Owner;
 
@@ -18,6 +18,25 @@ pub struct Piece {
     /// First sector within the chunk.
     pub offset: u32,
     pub sectors: u32,
+}
+
+impl Piece {
+    /// Returns the part of a request in the chunk of its sector `done`.
+    #[inline]
+    fn of(layout: &Layout, request: &Request, done: u32) -> Piece {
+        let (row, index, offset) = layout.place(request.lba + u64::from(done));
+        Piece { row, index, offset, sectors: (layout.chunk() - offset).min(request.sectors - done) }
+    }
+
+    /// Returns all parts of a request.
+    pub fn all(layout: Layout, request: Request) -> impl Iterator<Item = Piece> {
+        let mut done = 0;
+        std::iter::from_fn(move || {
+            let piece = (done < request.sectors).then(|| Piece::of(&layout, &request, done));
+            done += piece.map_or(0, |piece| piece.sectors);
+            piece
+        })
+    }
 }
 
 /// Returns the part of a request that covers whole units of this number of sectors.
@@ -68,8 +87,13 @@ impl SsdArray {
     /// Returns the part of a request in the chunk of its sector `done`.
     #[inline]
     fn piece(&self, request: &Request, done: u32) -> Piece {
-        let (row, index, offset) = self.layout.place(request.lba + u64::from(done));
-        Piece { row, index, offset, sectors: (self.layout.chunk() - offset).min(request.sectors - done) }
+        Piece::of(&self.layout, request, done)
+    }
+
+    /// Returns what a request changes on all copies. Copies with other mapping units drop the same data.
+    pub(crate) fn of_copies(&self, request: &Request) -> Request {
+        let is_trim = self.has_mixed_units && self.layout.copies() > 1 && request.operation == Operation::Trim;
+        shrunk(request, if is_trim { self.unit_sectors } else { 1 })
     }
 
     /// Returns the member and the request for the first part of a request, to prefetch its state.
@@ -182,11 +206,7 @@ impl SsdArray {
 
     /// Starts an operation for each chunk of a request to mirrors.
     fn enter_mirrored(&mut self, id: RequestId, request: &Request) {
-        let mut done = 0;
-        // Copies with other mapping units drop the same data.
-        let is_trim = self.has_mixed_units && request.operation == Operation::Trim;
-        let unit = if is_trim { self.unit_sectors } else { 1 };
-        let request = &shrunk(request, unit);
+        let (request, mut done) = (&self.of_copies(request), 0);
         while done < request.sectors {
             let Piece { row, index, offset, sectors } = self.piece(request, done);
             self.start(id, Kind::Write, Segment { row, lo: offset, hi: offset + sectors, first: index, last: index });

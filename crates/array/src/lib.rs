@@ -13,6 +13,7 @@ mod contents;
 mod counts;
 mod events;
 mod field;
+mod functional;
 mod gc;
 pub mod layout;
 mod locks;

@@ -49,7 +49,7 @@ impl SsdArray {
     }
 
     /// Returns the strategy with the fewest reads. At equal numbers, reconstruct-write is preferred, as in md.
-    fn strategy(&self, operation: &StripeOp) -> Strategy {
+    pub(crate) fn strategy(&self, operation: &StripeOp) -> Strategy {
         let parities = self.parities_alive(operation.row).count() as u32;
         if parities == 0 {
             return Strategy::Plain;
@@ -214,11 +214,9 @@ impl SsdArray {
         }
     }
 
-    /// Writes an entry of the stripe journal to the parity member: a header, and the partial parity, which is empty for
-    /// a full stripe.
-    fn write_journal(&mut self, id: u32) {
-        self.enter_phase(id, Phase::Journal);
-        let operation = self.operations[id];
+    /// Returns the member, the first sector and the sectors of the journal entry of an operation, and takes its room. The
+    /// entry is on the parity member: a header, and the partial parity, which is empty for a full stripe.
+    pub(crate) fn journal_entry(&mut self, operation: &StripeOp) -> (u32, (u64, u32)) {
         let partial = if operation.strategy == Strategy::Full { 0 } else { operation.sectors() };
         let sectors = (JOURNAL_HEADER / SECTOR) as u32 + partial.next_multiple_of(8);
         let (_, number) = self.parities_alive(operation.row).next().expect("writes without parity have no journal");
@@ -229,8 +227,16 @@ impl SsdArray {
         }
         let lba = area + member.journal_at;
         member.journal_at += u64::from(sectors);
+        (number, (lba, sectors))
+    }
+
+    /// Writes an entry of the stripe journal.
+    fn write_journal(&mut self, id: u32) {
+        self.enter_phase(id, Phase::Journal);
+        let operation = self.operations[id];
+        let (number, at) = self.journal_entry(&operation);
         self.next_serial();
-        self.issue_at(id, number, Operation::Write, Purpose::Journal, (lba, sectors));
+        self.issue_at(id, number, Operation::Write, Purpose::Journal, at);
     }
 
     /// Writes data and parity to the members that are alive.

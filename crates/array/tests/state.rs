@@ -184,10 +184,7 @@ fn states_of_other_devices_are_refused() {
     let device = Device::new(tiny, DeviceOptions::default()).unwrap();
     device.save(&state(), &mut single).unwrap();
     let error = refusal(SsdArray::load(healthy, Options::default(), &single[..]));
-    assert_eq!(
-        error,
-        "it is the state of a single SSD, and this device is an array; give the device file of the SSD"
-    );
+    assert_eq!(error, "it is the state of a single SSD, and this device is an array; give the device file of the SSD");
 }
 
 #[test]

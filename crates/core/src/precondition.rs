@@ -11,11 +11,11 @@ use crate::metrics::counters::Counters;
 pub use crate::metrics::summary::Reached;
 use crate::sim::id::{Lpn, PlaneId};
 
-pub use jobs::precondition_with;
+pub use jobs::{Turns, check_ends, precondition_with};
 pub(crate) use jobs::{ends_by_time_alone, serve_all};
-pub use prewrite::{Prewrite, prewrite};
-pub use progress::OnProgress;
-use progress::{PROGRESS_EVERY, STOPPED, amplification, fill, go_on};
+pub use prewrite::{Prewrite, UnitSet, check_prewrite_ends, prewrite, write_missing};
+pub use progress::{OnProgress, PROGRESS_EVERY, STOPPED};
+use progress::{amplification, fill, go_on};
 
 /// State that a device is brought into.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -86,6 +86,14 @@ pub fn precondition(
     }
     seal(ftl, &before, &mut reached);
     ftl.fault().map_or(Ok(reached), |fault| Err(fault.to_string()))
+}
+
+/// Ends the functional mode of a device, and describes the state that was reached. `before` are its counters at the
+/// start.
+pub fn sealed(device: &mut Device, before: &Counters) -> Reached {
+    let mut reached = Reached::default();
+    seal(device.ftl_mut(), before, &mut reached);
+    reached
 }
 
 /// Ends functional mode, and describes the state that was reached.

@@ -1,9 +1,15 @@
-//! Preparation of a single SSD: builds it, and brings it into the state before a run.
+//! Preparation of an SSD: builds it, and brings it into the state before a run.
+
+use std::fmt::Display;
 
 use floatgate_array as array;
+use floatgate_array::{AnySsd, SsdArray};
+use floatgate_core::config::DeviceConfig;
 use floatgate_core::device::{Device, Options};
-use floatgate_core::metrics::summary::Precondition;
-use floatgate_core::precondition::{Prewrite, prewrite as prewrite_for};
+use floatgate_core::external::Fault;
+use floatgate_core::metrics::summary::{Precondition, Reached};
+use floatgate_core::precondition::{Precondition as State, Prewrite, prewrite as prewrite_for};
+use floatgate_core::ssd::Ssd;
 use floatgate_workload::quantity::readable;
 
 use crate::chosen::Chosen;
@@ -28,7 +34,6 @@ pub fn device_options(seed: u64, attribution: bool) -> Options {
 /// Builds a new device, which will be brought into the state `requested`. Fails if the device needs more memory than is
 /// available.
 pub fn new_device(chosen: &Chosen, seed: u64, attribution: bool, requested: &str) -> Result<Device, Stopped> {
-    use floatgate_core::precondition::Precondition as State;
     chosen.check_single("this").map_err(Subject::Device.stop())?;
     let usage = match requested.parse() {
         Ok(State::Fill | State::Aged(_) | State::Steady) => Use::Filled,
@@ -83,34 +88,76 @@ pub(crate) fn precondition(
     frontend: &dyn Frontend,
 ) -> Result<Precondition, Failure> {
     frontend.begin("preconditioning");
-    let on_progress = &mut |share: f64| {
-        frontend.share(share);
-        !frontend.wants_end()
-    };
-    let requested = requested.to_owned();
     let reached = match requested.parse() {
-        Ok(state) => floatgate_core::precondition::precondition(device, state, seed, on_progress),
-        Err(error) if !workload::looks_like_workload(&requested) => return Err(Failure::mistake(error)),
+        Ok(state) => floatgate_core::precondition::precondition(device, state, seed, &mut shares(frontend)),
         Err(_) => {
-            // Another seed is used, so that a job like the measured one does not access the same addresses in the same
-            // order.
-            let seed = workload::preconditioning_seed(seed);
-            let workload = Workload::open(&requested, traces, device.config(), seed).and_then(Workload::without_logs);
-            let mut workload = workload.map_err(|failure| unless_ended(failure, frontend))?;
-            floatgate_core::precondition::precondition_with(device, &mut workload.sources, on_progress)
+            let mut workload = preconditioning_workload(requested, traces, device.config(), seed, frontend)?;
+            floatgate_core::precondition::precondition_with(device, &mut workload.sources, &mut shares(frontend))
                 .map_err(|error| error.to_string())
         }
     };
     frontend.end();
-    if let Some(fault) = device.fault() {
-        return Err(Failure::Fault(fault.clone().into()));
+    let reached = check(reached, "preconditioning", "--precondition ", device.fault(), frontend)?;
+    Ok(Precondition { requested: requested.to_owned(), reached })
+}
+
+/// Brings the members of an array into the state that a workload of the array leaves.
+pub(crate) fn precondition_array(
+    requested: &str,
+    traces: &Traces,
+    seed: u64,
+    array: &mut SsdArray,
+    frontend: &dyn Frontend,
+) -> Result<Vec<Reached>, Failure> {
+    frontend.begin("preconditioning");
+    let config = array.config().as_one_ssd();
+    let mut workload = preconditioning_workload(requested, traces, &config, seed, frontend)?;
+    let reached = array.precondition_with(&mut workload.sources, &mut shares(frontend));
+    frontend.end();
+    check(reached, "preconditioning", "--precondition ", array.fault(), frontend)
+}
+
+/// Returns a function that reports the progress of a step, and returns `false` if the user stops it.
+fn shares(frontend: &dyn Frontend) -> impl FnMut(f64) -> bool + '_ {
+    |share| {
+        frontend.share(share);
+        !frontend.wants_end()
     }
-    match reached {
-        Ok(reached) => Ok(Precondition { requested, reached }),
-        Err(_) if frontend.wants_end() => {
-            Err(Failure::Interrupted("preconditioning was stopped, so there is no result"))
-        }
-        Err(error) => Err(Failure::mistake(format!("--precondition {error}"))),
+}
+
+/// Opens a workload that is the precondition. Another seed is used, so that a job like the measured one does not access
+/// the same addresses in the same order.
+fn preconditioning_workload(
+    requested: &str,
+    traces: &Traces,
+    config: &DeviceConfig,
+    seed: u64,
+    frontend: &dyn Frontend,
+) -> Result<Workload, Failure> {
+    if let (Err(error), false) = (requested.parse::<State>(), workload::looks_like_workload(requested)) {
+        return Err(Failure::mistake(error));
+    }
+    let seed = workload::preconditioning_seed(seed);
+    let workload = Workload::open(requested, traces, config, seed).and_then(Workload::without_logs);
+    workload.map_err(|failure| unless_ended(failure, frontend))
+}
+
+/// Converts the error of a step. `option` names the option in errors of the user.
+fn check<T, E: Display>(
+    result: Result<T, E>,
+    step: &str,
+    option: &str,
+    fault: Option<&Fault>,
+    frontend: &dyn Frontend,
+) -> Result<T, Failure> {
+    match (fault, result) {
+        (Some(fault), _) => Err(Failure::Fault(fault.clone().into())),
+        (None, Ok(result)) => Ok(result),
+        (None, Err(_)) if frontend.wants_end() => Err(Failure::Interrupted(match step {
+            "prewriting" => "prewriting was stopped, so there is no result",
+            _ => "preconditioning was stopped, so there is no result",
+        })),
+        (None, Err(error)) => Err(Failure::mistake(format!("{option}{error}"))),
     }
 }
 
@@ -118,7 +165,7 @@ pub(crate) fn precondition(
 pub(crate) fn prewrite(
     spec: &RunSpec,
     traces: &Traces,
-    device: &mut Device,
+    ssd: &mut AnySsd,
     state: &mut Precondition,
     frontend: &dyn Frontend,
 ) -> Result<(), Failure> {
@@ -126,25 +173,21 @@ pub(crate) fn prewrite(
         return Ok(());
     }
     frontend.begin("prewriting");
-    let on_progress = &mut |share: f64| {
-        frontend.share(share);
-        !frontend.wants_end()
-    };
-    let workload = several::open(&spec.workloads, traces, device.config(), spec.seed);
+    let workload = several::open(&spec.workloads, traces, ssd.config(), spec.seed);
     let mut workload = workload.map_err(|failure| unless_ended(failure, frontend))?;
-    let written = prewrite_for(device, &mut workload.sources, spec.prewrite, &mut state.reached, on_progress);
-    frontend.end();
-    if let Some(fault) = device.fault() {
-        return Err(Failure::Fault(fault.clone().into()));
-    }
-    match written {
-        Ok(units) => {
-            let how = if spec.prewrite == Prewrite::Even { "evenly" } else { "by allocation" };
-            let bytes = readable(u128::from(units) * u128::from(device.config().unit_bytes()));
-            state.requested = format!("{}, with {bytes} of read data prewritten {how}", state.requested);
-            Ok(())
+    let (sources, on_progress) = (&mut workload.sources, &mut shares(frontend));
+    let written = match ssd {
+        AnySsd::Device(device) => {
+            let bytes = device.config().unit_bytes();
+            let units = prewrite_for(device, sources, spec.prewrite, &mut state.reached, on_progress);
+            units.map(|units| units * bytes)
         }
-        Err(_) if frontend.wants_end() => Err(Failure::Interrupted("prewriting was stopped, so there is no result")),
-        Err(error) => Err(Failure::mistake(format!("--prewrite: {error}"))),
-    }
+        AnySsd::Array(array, _) => array.prewrite(sources, spec.prewrite, &mut state.reached, on_progress),
+    };
+    frontend.end();
+    let bytes = check(written, "prewriting", "--prewrite: ", ssd.fault(), frontend)?;
+    let how = if spec.prewrite == Prewrite::Even { "evenly" } else { "by allocation" };
+    let bytes = readable(u128::from(bytes));
+    state.requested = format!("{}, with {bytes} of read data prewritten {how}", state.requested);
+    Ok(())
 }

@@ -166,9 +166,7 @@ impl<'a> Session<'a> {
         if let Some(place) = place {
             place.write(&device, &precondition, frontend).map_err(Subject::Output.stop())?;
         }
-        if let AnySsd::Device(device) = &mut device {
-            prewrite(spec, traces, device, &mut precondition, frontend).map_err(Subject::Precondition.stop())?;
-        }
+        prewrite(spec, traces, &mut device, &mut precondition, frontend).map_err(Subject::Precondition.stop())?;
         warnings.add(not_steady(&precondition), frontend);
         warnings.add(depends_on_load(&precondition, device.config()), frontend);
         workload.begin_logs(frontend).map_err(Subject::Output.stop())?;

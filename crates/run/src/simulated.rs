@@ -6,7 +6,7 @@ use floatgate_core::config::DeviceConfig;
 use floatgate_core::device::Device;
 use floatgate_core::metrics::counters::Counters;
 use floatgate_core::metrics::summary::{About, Named, Precondition, Reached, Summary};
-use floatgate_core::precondition::{self, Prewrite};
+use floatgate_core::precondition::Precondition as State;
 use floatgate_core::run::{Outcome, RunError};
 
 use crate::chosen::Chosen;
@@ -14,26 +14,18 @@ use crate::failure::Failure;
 use crate::frontend::{Frontend, Stopped, Subject};
 use crate::memory::{self, Use};
 use crate::preparation::{self, device_options};
-use crate::spec::{RunSpec, StateSpec};
+use crate::spec::RunSpec;
 use crate::traces::{TraceSpec, Traces};
 use crate::warnings::partial_pages;
 
 /// Refuses options that need a single SSD.
 pub fn check_array(spec: &RunSpec, config: &ArrayConfig) -> Result<(), Failure> {
-    let refuse = |option: &str, instead: &str| {
-        Err(Failure::mistake(format!("{option} is not supported for an array; {instead}")))
-    };
-    if spec.prewrite != Prewrite::None {
-        return refuse("--prewrite", "give --precondition fill to write all data of the members");
-    }
-    if spec.detail.timeline.is_some() && !config.is_uniform() {
-        return refuse("--timeline", "its members have different geometries; run one of them alone, or give --series");
-    }
-    match &spec.state {
-        StateSpec::Precondition(text) if text.parse::<precondition::Precondition>().is_err() => {
-            refuse(&format!("--precondition {text}"), "give none, fill, aged=V, invalid=V or steady")
-        }
-        _ => Ok(()),
+    match spec.detail.timeline.is_some() && !config.is_uniform() {
+        true => Err(Failure::mistake(
+            "--timeline is not supported for an array; its members have different geometries; run one of them alone, or \
+             give --series",
+        )),
+        false => Ok(()),
     }
 }
 
@@ -52,7 +44,7 @@ pub fn build_array(
 }
 
 /// Brings an SSD into the state `text`. Members of an array are brought into it one after the other, except those that
-/// have failed.
+/// have failed. A workload is one of the array.
 pub(crate) fn precondition_any(
     ssd: &mut AnySsd,
     text: &str,
@@ -65,6 +57,10 @@ pub(crate) fn precondition_any(
         AnySsd::Array(array, _) => array,
     };
     let mut reached = Vec::new();
+    if text.parse::<State>().is_err() {
+        reached = preparation::precondition_array(text, traces, seed, array, frontend)?;
+        return Ok(Precondition { requested: text.to_owned(), reached: mean(&reached) });
+    }
     for member in (0..array.config().members.len()).filter(|&member| !array.has_failed(member)).collect::<Vec<_>>() {
         // Each member has a seed of its own, so that their states differ.
         let seed = seed.wrapping_add((member as u64) << 32);

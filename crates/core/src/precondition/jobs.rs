@@ -1,6 +1,6 @@
 //! Preconditioning by workloads: serves their requests without time, in the order in which they would arrive.
 
-use super::{OnProgress, PROGRESS_EVERY, Reached, go_on, seal};
+use super::{OnProgress, PROGRESS_EVERY, Reached, go_on, sealed};
 use crate::device::Device;
 use crate::ftl::Ftl;
 use crate::ftl::temperature::written::Written;
@@ -19,11 +19,7 @@ pub fn precondition_with(
     on_progress: OnProgress,
 ) -> Result<Reached, SourceError> {
     let before = device.ftl().counters;
-    if sources.iter().any(|source| ends_by_time_alone(source.as_ref())) {
-        let what = "a preconditioning workload is served without time, so `runtime` cannot end it: give it size, \
-                    io_size or number_ios";
-        return Err(SourceError(what.to_owned()));
-    }
+    check_ends(sources)?;
     let mut served = 0u64;
     serve_all(device, sources, &mut |device, request, share| {
         let reports = served / PROGRESS_EVERY;
@@ -33,9 +29,22 @@ pub fn precondition_with(
         }
         Ok(true)
     })?;
-    let mut reached = Reached::default();
-    seal(device.ftl_mut(), &before, &mut reached);
+    let reached = sealed(device, &before);
     device.ftl().fault().map_or(Ok(reached), |fault| Err(SourceError(fault.to_string())))
+}
+
+/// Fails if only simulated time can end one of the sources.
+pub fn check_ends(sources: &[Box<dyn Source>]) -> Result<(), SourceError> {
+    check_ends_of(sources, "a preconditioning workload is served without time")
+}
+
+/// Fails if only simulated time can end one of the sources. `how` says how they are used.
+pub(super) fn check_ends_of(sources: &[Box<dyn Source>], how: &str) -> Result<(), SourceError> {
+    if sources.iter().any(|source| ends_by_time_alone(source.as_ref())) {
+        let what = format!("{how}, so `runtime` cannot end it: give it size, io_size or number_ios");
+        return Err(SourceError(what));
+    }
+    Ok(())
 }
 
 /// Serves the requests of workloads in functional mode, and calls `each` after each request.
@@ -121,7 +130,7 @@ fn fill(
 }
 
 /// Merged requests of several sources.
-struct Turns<'a> {
+pub struct Turns<'a> {
     sources: &'a mut [Box<dyn Source>],
     states: Vec<State>,
     /// Index of the source that has the next turn.
@@ -143,7 +152,8 @@ struct State {
 }
 
 impl<'a> Turns<'a> {
-    fn new(sources: &'a mut [Box<dyn Source>]) -> Turns<'a> {
+    /// Creates the turns of these sources.
+    pub fn new(sources: &'a mut [Box<dyn Source>]) -> Turns<'a> {
         let state = |pace| State {
             timed: matches!(pace, Pace::Timed { .. }),
             begin: None,
@@ -154,7 +164,8 @@ impl<'a> Turns<'a> {
         Turns { states: sources.iter().map(|source| state(source.pace())).collect(), sources, turn: 0 }
     }
 
-    fn progress(&self) -> f64 {
+    /// Returns the progress of the sources from 0 to 1.
+    pub fn progress(&self) -> f64 {
         self.sources.iter().find_map(|source| source.progress()).unwrap_or(0.0)
     }
 
@@ -174,7 +185,7 @@ impl<'a> Turns<'a> {
     }
 
     /// Returns the next request, or `None` when all sources have ended.
-    fn next_request(&mut self) -> Result<Option<Request>, SourceError> {
+    pub fn next_request(&mut self) -> Result<Option<Request>, SourceError> {
         let mut passed = 0;
         while passed < self.states.len() {
             let index = self.turn;

@@ -1,6 +1,6 @@
 //! Layouts: write the data that a workload reads before writing it, so that such reads find data in flash.
 
-use super::jobs::ends_by_time_alone;
+use super::jobs::check_ends_of;
 use super::{OnProgress, PROGRESS_EVERY, Reached, STOPPED};
 use crate::device::Device;
 use crate::ftl::allocation::{LevelOrder, Order};
@@ -45,18 +45,22 @@ impl std::fmt::Display for Prewrite {
 }
 
 /// Set of mapping units, one bit per unit.
-struct UnitSet(Vec<u64>);
+#[derive(Clone, Debug)]
+pub struct UnitSet(Vec<u64>);
 
 impl UnitSet {
-    fn new(units: u32) -> UnitSet {
+    /// Creates an empty set for a device with `units` mapping units.
+    pub fn new(units: u32) -> UnitSet {
         UnitSet(vec![0; units.div_ceil(64) as usize])
     }
 
-    fn insert(&mut self, unit: u32) {
+    /// Adds a unit.
+    pub fn insert(&mut self, unit: u32) {
         self.0[(unit / 64) as usize] |= 1 << (unit % 64);
     }
 
-    fn contains(&self, unit: u32) -> bool {
+    /// Returns `true` if the set has a unit.
+    pub fn contains(&self, unit: u32) -> bool {
         self.0[(unit / 64) as usize] >> (unit % 64) & 1 == 1
     }
 }
@@ -74,20 +78,31 @@ pub fn prewrite(
     if how == Prewrite::None {
         return Ok(0);
     }
-    if sources.iter().any(|source| ends_by_time_alone(source.as_ref())) {
-        let what = "prewriting reads the workload without simulating time, so `runtime` cannot end it: give it size, \
-                    io_size or number_ios";
-        return Err(SourceError(what.to_owned()));
-    }
-    let units = device.ftl().map.len();
-    let mut missing = UnitSet::new(units);
+    check_prewrite_ends(sources)?;
+    let mut missing = UnitSet::new(device.ftl().map.len());
     for source in sources {
         find_missing(device, source.as_mut(), &mut missing, on_progress)?;
     }
+    write_missing(device, &missing, how, reached).map_err(SourceError)
+}
+
+/// Fails if only simulated time can end one of the sources.
+pub fn check_prewrite_ends(sources: &[Box<dyn Source>]) -> Result<(), SourceError> {
+    check_ends_of(sources, "prewriting reads the workload without simulating time")
+}
+
+/// Writes units of a device that are unmapped. Returns their number, and updates `reached`.
+pub fn write_missing(
+    device: &mut Device,
+    missing: &UnitSet,
+    how: Prewrite,
+    reached: &mut Reached,
+) -> Result<u64, String> {
+    let units = device.ftl().map.len();
     let absent: Vec<u32> = (0..units).filter(|&unit| missing.contains(unit)).collect();
     match how {
         Prewrite::None => {}
-        Prewrite::Even => prewrite_evenly(device, &absent).map_err(SourceError)?,
+        Prewrite::Even => prewrite_evenly(device, &absent)?,
         Prewrite::Allocation => absent.iter().for_each(|&unit| device.ftl_mut().write_whole(Lpn(unit))),
     }
     let ftl = device.ftl_mut();

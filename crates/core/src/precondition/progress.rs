@@ -8,9 +8,10 @@ use crate::sim::id::Lpn;
 pub type OnProgress<'a> = &'a mut dyn FnMut(f64) -> bool;
 
 /// Number of units between two progress reports.
-pub(super) const PROGRESS_EVERY: u64 = 1 << 18;
+pub const PROGRESS_EVERY: u64 = 1 << 18;
 
-pub(super) const STOPPED: &str = "preconditioning was stopped";
+/// Error of a step that the callback has stopped.
+pub const STOPPED: &str = "preconditioning was stopped";
 
 /// Reports progress. Fails if the callback stops preconditioning, or if a policy has failed.
 pub(super) fn go_on(ftl: &Ftl, share: f64, on_progress: OnProgress) -> Result<(), String> {
