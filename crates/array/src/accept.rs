@@ -263,13 +263,14 @@ impl SsdArray {
         self.begin(StripeOp::new(id, kind, segment, self.now));
     }
 
-    /// Enters a stripe operation into the locks.
-    pub(crate) fn begin(&mut self, operation: StripeOp) {
+    /// Enters a stripe operation into the locks. Returns its number.
+    pub(crate) fn begin(&mut self, operation: StripeOp) -> u32 {
         let id = self.operations.insert(operation);
         if self.locks.enter(&mut self.operations, id) || self.options.mutant == Mutant::IgnoreLocks {
             self.unlocked(id);
         } else {
             self.counts.stripe_waits += 1;
         }
+        id
     }
 }

@@ -16,6 +16,7 @@ use floatgate_core::sim::time::Time;
 use crate::config::ArrayConfig;
 use crate::contents::{Contents, MemberPayload};
 use crate::counts::Counts;
+use crate::journal::Journal;
 use crate::layout::Layout;
 use crate::locks::Locks;
 use crate::operation::StripeOp;
@@ -58,6 +59,10 @@ pub enum Mutant {
     IgnoreLocks,
     /// The rebuild writes the chunk of the next stripe.
     RebuildNext,
+    /// The recovery restores nothing from the journal.
+    IgnoreJournal,
+    /// Journal entries are overwritten before the writes of their stripes have been flushed.
+    ReuseEntries,
 }
 
 /// Purpose of a request to a member, which is its stream in the member's results.
@@ -109,11 +114,13 @@ pub struct SsdArray {
     pub(crate) timers: Timers,
     pub(crate) now: Time,
     pub(crate) requests: Slab<RequestId, Pending>,
-    depth: usize,
+    /// Maximum number of requests of the host that have a slot in the queue. 0 while the journal is read.
+    pub(crate) depth: usize,
     pub(crate) waiting: VecDeque<Request>,
     pub(crate) completions: Vec<Completion>,
     pub(crate) operations: Slab<u32, StripeOp>,
     pub(crate) locks: Locks,
+    pub(crate) journal: Journal,
     /// Time at which the parity engine is free.
     pub(crate) xor_free: Time,
     pub(crate) rebuilding: Option<Rebuilding>,
@@ -178,6 +185,7 @@ impl SsdArray {
             completions: Vec::new(),
             operations: Slab::default(),
             locks: Locks::default(),
+            journal: Journal::default(),
             xor_free: Time::ZERO,
             rebuilding: Rebuilding::new(&config, now),
             resyncing: None,
@@ -444,7 +452,7 @@ impl SsdArray {
 
     /// Accepts the first request that waits for room in the queue.
     #[inline(never)]
-    fn admit(&mut self) {
+    pub(crate) fn admit(&mut self) {
         if let Some(next) = self.waiting.pop_front() {
             self.enter(next);
         }

@@ -74,7 +74,7 @@ pub enum WriteHole {
     /// No protection.
     #[default]
     None,
-    /// A journal of partial parity on the parity member, written before each update of a stripe.
+    /// A journal on the parity member, with an entry before each change of a stripe.
     Journal,
 }
 
@@ -292,8 +292,8 @@ impl ArrayConfig {
         if options.stripe.0 == 0 || !options.stripe.0.is_multiple_of(unit) {
             let works = Bytes(options.stripe.0.div_ceil(unit).max(1) * unit);
             refuse("array.stripe", format!("must be a multiple of {}, such as {works}", Bytes(unit)));
-        } else if options.stripe.0 > JOURNAL_AREA / 2 && options.write_hole == WriteHole::Journal {
-            let most = Bytes(JOURNAL_AREA / 2);
+        } else if options.stripe.0 > longest_with_journal(options.level) && options.write_hole == WriteHole::Journal {
+            let most = Bytes(longest_with_journal(options.level));
             refuse("array.stripe", format!("the stripe journal allows at most {most}; omit `write_hole` otherwise"));
         } else if self.layout.rows() == 0 {
             refuse("array.stripe", "the smallest member has no room for a stripe; use a smaller one".to_owned());
@@ -436,6 +436,11 @@ impl ArrayConfig {
         json.insert("members".to_owned(), self.members.iter().map(DeviceConfig::digest).collect());
         config::digest_of(json.into())
     }
+}
+
+/// Returns the maximum bytes of a stripe on one member with a journal: an entry has as many chunks as members may fail.
+fn longest_with_journal(level: Level) -> u64 {
+    JOURNAL_AREA / 2 / u64::from(level.parities().max(1))
 }
 
 /// Returns the number of whole stripes that each member can hold.

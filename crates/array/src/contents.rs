@@ -94,6 +94,11 @@ impl Contents {
         }
     }
 
+    /// Returns `true` if sectors hold bytes.
+    pub fn has_payload(&self) -> bool {
+        matches!(self.stored, Stored::Payload(_))
+    }
+
     /// Returns the payload.
     pub fn attached_ref(&self) -> Option<&dyn MemberPayload> {
         match &self.stored {

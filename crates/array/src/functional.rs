@@ -17,7 +17,6 @@ use floatgate_core::sim::time::Time;
 
 use crate::accept::Piece;
 use crate::array::{Purpose, SsdArray};
-use crate::config::WriteHole;
 use crate::layout::Level;
 use crate::operation::{Kind, Segment, Strategy, StripeOp, rows, segments};
 
@@ -79,6 +78,11 @@ impl SsdArray {
                     let is_whole = (from, to) == (0, layout.row_sectors());
                     match request.operation {
                         Operation::Trim | Operation::WriteZeroes if is_whole => {
+                            let whole = Segment::whole(&layout, row);
+                            if self.parities_alive(row).next().is_some() {
+                                let pass = StripeOp::new(RequestId::NONE, Kind::Pass, whole, Time::ZERO);
+                                self.journal_now(&pass, request.placement);
+                            }
                             let range = (layout.address(row, 0), layout.chunk());
                             for member in 0..layout.members() {
                                 self.change(member, row, request.operation, range, Purpose::Host, request.placement);
@@ -99,9 +103,8 @@ impl SsdArray {
         operation.strategy = self.strategy(&operation);
         let Segment { row, lo, hi, first, last } = segment;
         let range = (layout.address(row, lo), hi - lo);
-        if self.config.options.write_hole == WriteHole::Journal && operation.strategy != Strategy::Plain {
-            let (member, at) = self.journal_entry(&operation);
-            self.change(member, row, Operation::Write, at, Purpose::Journal, placement);
+        if operation.strategy != Strategy::Plain {
+            self.journal_now(&operation, placement);
         }
         for index in first..=last {
             let member = layout.data_member(row, index, 0);
@@ -109,6 +112,14 @@ impl SsdArray {
         }
         for (_, member) in self.parities_alive(row) {
             self.change(member, row, Operation::Write, range, Purpose::Parity, placement);
+        }
+    }
+
+    /// Writes the journal entry of an operation, if there is a journal.
+    fn journal_now(&mut self, operation: &StripeOp, placement: u16) {
+        if self.has_journal() {
+            let (member, at) = self.entry_now(operation);
+            self.change(member, operation.row, Operation::Write, at, Purpose::Journal, placement);
         }
     }
 

@@ -15,6 +15,7 @@ mod events;
 mod field;
 mod functional;
 mod gc;
+mod journal;
 pub mod layout;
 mod locks;
 mod operation;

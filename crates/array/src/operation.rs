@@ -22,6 +22,12 @@ pub enum Kind {
     Rebuild(u32),
     /// Comparison of the copies or the parity of a stripe with its data, after a power cut.
     Resync,
+    /// Restoration of the parity of a stripe from its journal entry, after a power cut.
+    Restore,
+    /// Read of the journal, after a power cut. It has no lock.
+    Scan,
+    /// Flush of all members, so that journal entries can be overwritten. It has no lock.
+    Flush,
 }
 
 /// Strategy of a write to a level with parity.

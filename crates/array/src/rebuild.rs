@@ -23,7 +23,7 @@ impl SsdArray {
 
     /// Rebuilds the next stripe.
     pub(crate) fn rebuild_next(&mut self) {
-        let Some(Rebuilding { at, row, .. }) = self.rebuilding else { return };
+        let Some(Rebuilding { at, row, .. }) = self.rebuilding.filter(|_| !self.is_recovering()) else { return };
         let member = self.config.options.failed[at];
         let index = match self.layout.role(row, member) {
             Role::Data(index) => index,

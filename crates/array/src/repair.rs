@@ -41,8 +41,13 @@ impl SsdArray {
     #[inline(never)]
     pub(crate) fn read_again(&mut self, id: u32) {
         let operation = self.operations[id];
-        if operation.status != Status::Uncorrectable || !self.can_solve(&operation) {
-            return self.end(id);
+        match operation.kind {
+            // The rings that were read are used.
+            Kind::Scan => return self.end_journal(id),
+            // Parity may be wrong, so it cannot replace other sources.
+            Kind::Restore => return self.end(id),
+            _ if operation.status != Status::Uncorrectable || !self.can_solve(&operation) => return self.end(id),
+            _ => {}
         }
         self.counts.repairs += 1;
         let changed = &mut self.operations[id];

@@ -33,7 +33,7 @@ impl SsdArray {
     pub fn resync(&mut self, mut rows: Vec<u64>) {
         rows.reverse();
         self.resyncing = (!rows.is_empty()).then_some(rows);
-        if self.resyncing.is_some() {
+        if self.resyncing.is_some() && !self.is_recovering() {
             self.timers.set(self.now, Timer::Resync);
         }
     }
@@ -61,7 +61,7 @@ impl SsdArray {
         self.begin(StripeOp::new(RequestId::NONE, Kind::Resync, Segment::whole(&self.layout, row), self.now));
     }
 
-    /// Reads all chunks of a stripe, also the redundant ones.
+    /// Reads all chunks of a range of a stripe, also the redundant ones.
     pub(crate) fn read_all(&mut self, id: u32) {
         self.enter_phase(id, Phase::Reading);
         let row = self.operations[id].row;

@@ -5,7 +5,6 @@ use floatgate_core::sim::time::{Time, transfer_time};
 
 use crate::accept::Piece;
 use crate::array::{MemberRequest, Mutant, Purpose, SsdArray};
-use crate::config::{JOURNAL_AREA, JOURNAL_HEADER, WriteHole};
 use crate::operation::{Kind, Phase, Strategy, StripeOp};
 use crate::timers::{Owner, Timer};
 
@@ -16,8 +15,12 @@ impl SsdArray {
         self.counts.stripe_wait += u128::from(self.now.since(operation.since).ps());
         match operation.kind {
             Kind::Read | Kind::Rebuild(_) => self.read_sources(id),
-            Kind::Resync => self.read_all(id),
+            Kind::Resync | Kind::Restore => self.read_all(id),
+            Kind::Pass if self.has_journal() && self.parities_alive(operation.row).next().is_some() => {
+                self.write_journal(id);
+            }
             Kind::Pass => self.pass(id),
+            Kind::Scan | Kind::Flush => unreachable!("{operation:?} has no lock"),
             Kind::Write => {
                 let strategy = self.strategy(&operation);
                 self.operations[id].strategy = strategy;
@@ -64,7 +67,11 @@ impl SsdArray {
             true => (Strategy::ReconstructAll, self.layout.data()),
             false => (Strategy::Reconstruct, self.layout.data() - operation.chunks()),
         };
-        if !failed_inside && operation.chunks() + parities < reads { Strategy::Modify } else { reconstruct }
+        // A journal entry has the data of lost chunks, which a read-modify-write does not read.
+        let covered = (operation.first..=operation.last).fold(0, |mask, index| mask | 1 << index);
+        let needs_lost = self.has_journal() && self.lost_chunks(operation.row) & !covered != 0;
+        let can_modify = !failed_inside && !needs_lost;
+        if can_modify && operation.chunks() + parities < reads { Strategy::Modify } else { reconstruct }
     }
 
     /// Returns the indices and members of the parities of a stripe that are alive.
@@ -84,14 +91,14 @@ impl SsdArray {
     }
 
     #[inline(never)]
-    fn issue_at(&mut self, id: u32, member: u32, operation: Operation, purpose: Purpose, at: (u64, u32)) {
+    pub(crate) fn issue_at(&mut self, id: u32, member: u32, operation: Operation, purpose: Purpose, at: (u64, u32)) {
         let of = &mut self.operations[id];
         of.left += 1;
         let (placement, fua) = match of.request.get() {
             Some(request) => (self.requests[request].request.placement, self.requests[request].request.fua),
             None => (0, false),
         };
-        let fua = fua || purpose == Purpose::Journal;
+        let fua = fua || purpose == Purpose::Journal && operation == Operation::Write;
         let owner = Owner::Operation(id).tag();
         self.issue(member, MemberRequest { owner, operation, lba: at.0, sectors: at.1, purpose, placement, fua });
     }
@@ -102,7 +109,11 @@ impl SsdArray {
 
     /// Returns the purpose of the reads of an operation.
     fn reads_for(operation: &StripeOp) -> Purpose {
-        if matches!(operation.kind, Kind::Rebuild(_) | Kind::Resync) { Purpose::Rebuild } else { Purpose::Parity }
+        if matches!(operation.kind, Kind::Rebuild(_) | Kind::Resync | Kind::Restore) {
+            Purpose::Rebuild
+        } else {
+            Purpose::Parity
+        }
     }
 
     /// Reads as many chunks as the stripe has data: the data that are alive, then parities for the missing ones.
@@ -192,7 +203,8 @@ impl SsdArray {
             // Without a failed chunk, the chunk of an avoided member is computed.
             (Kind::Read, _) => data * (operation.first..=operation.last).filter(failed).count().max(1) as u32,
             (Kind::Rebuild(_), _) => data,
-            (Kind::Resync, _) => data * parities,
+            (Kind::Resync | Kind::Restore, _) => data * parities,
+            (Kind::Scan, _) => 0,
             (_, Strategy::Modify) => (2 * operation.chunks() + 1) * parities,
             (_, Strategy::ReconstructAll) => {
                 let missing = (0..data).filter(|index| !operation.covers(*index)).filter(failed).count() as u32;
@@ -208,35 +220,11 @@ impl SsdArray {
         match self.operations[id].kind {
             Kind::Read => self.write_repaired(id, 0),
             Kind::Rebuild(member) => self.write_spare(id, member),
-            Kind::Resync => self.write_resynced(id),
-            _ if self.config.options.write_hole == WriteHole::Journal => self.write_journal(id),
+            Kind::Resync | Kind::Restore => self.write_resynced(id),
+            Kind::Scan => self.end_journal(id),
+            _ if self.has_journal() => self.write_journal(id),
             _ => self.write(id),
         }
-    }
-
-    /// Returns the member, the first sector and the sectors of the journal entry of an operation, and takes its room. The
-    /// entry is on the parity member: a header, and the partial parity, which is empty for a full stripe.
-    pub(crate) fn journal_entry(&mut self, operation: &StripeOp) -> (u32, (u64, u32)) {
-        let partial = if operation.strategy == Strategy::Full { 0 } else { operation.sectors() };
-        let sectors = (JOURNAL_HEADER / SECTOR) as u32 + partial.next_multiple_of(8);
-        let (_, number) = self.parities_alive(operation.row).next().expect("writes without parity have no journal");
-        let area = self.layout.rows() * u64::from(self.layout.chunk());
-        let member = &mut self.members[number as usize];
-        if member.journal_at + u64::from(sectors) > JOURNAL_AREA / SECTOR {
-            member.journal_at = 0;
-        }
-        let lba = area + member.journal_at;
-        member.journal_at += u64::from(sectors);
-        (number, (lba, sectors))
-    }
-
-    /// Writes an entry of the stripe journal.
-    fn write_journal(&mut self, id: u32) {
-        self.enter_phase(id, Phase::Journal);
-        let operation = self.operations[id];
-        let (number, at) = self.journal_entry(&operation);
-        self.next_serial();
-        self.issue_at(id, number, Operation::Write, Purpose::Journal, at);
     }
 
     /// Writes data and parity to the members that are alive.
@@ -313,7 +301,9 @@ impl SsdArray {
         match operation.phase {
             Phase::Reading if operation.status != Status::Ok => self.read_again(id),
             Phase::Reading => self.compute(id),
+            Phase::Journal if operation.kind == Kind::Pass => self.pass(id),
             Phase::Journal => self.write(id),
+            Phase::Writing if operation.kind == Kind::Flush => self.end_journal(id),
             Phase::Writing => self.end(id),
             Phase::Waiting | Phase::Computing => unreachable!("{operation:?} has no request to a member"),
         }
@@ -324,6 +314,9 @@ impl SsdArray {
         if self.contents.is_some() {
             self.end_contents(id);
         }
+        if self.has_journal() {
+            self.journal_done(id);
+        }
         let mut freed = std::mem::take(&mut self.freed);
         let from = freed.len();
         self.locks.leave(&mut self.operations, id, &mut freed);
@@ -332,6 +325,7 @@ impl SsdArray {
             // The operations that waited have to see that the chunk is valid.
             Kind::Rebuild(member) => self.rebuilt(member, operation.row),
             Kind::Resync => self.resynced(),
+            Kind::Restore => self.recovered_one(),
             _ => {}
         }
         for &next in &freed[from..] {

@@ -131,6 +131,17 @@ impl SsdArray {
         }
     }
 
+    /// Returns the data of a chunk after a write. The write has read its sources.
+    pub(crate) fn data_after(&self, contents: &Contents, id: u32, index: u32) -> Vec<u8> {
+        let operation = &self.operations[id];
+        if operation.covers(index) {
+            return self.new_data(contents, id, index);
+        }
+        let read = contents.read(id, self.layout.data_member(operation.row, index, 0));
+        let computed = || self.old_data(contents, id)[index as usize].take();
+        read.map(<[u8]>::to_vec).or_else(computed).expect("data that were not read are computed")
+    }
+
     fn new_parity(&self, contents: &Contents, id: u32, index: u32) -> Vec<u8> {
         let operation: &StripeOp = &self.operations[id];
         let read = |member| contents.read(id, member).map(<[u8]>::to_vec);

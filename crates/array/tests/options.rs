@@ -165,6 +165,7 @@ fn errors_name_a_value_that_works() {
         (with("level = 5\nstripe = \"6KiB\""), "must be a multiple of 4KiB, such as 8KiB"),
         (with("level = 5\nstripe = \"1GiB\""), "no room for a stripe"),
         (with("level = 5\nstripe = \"1MiB\"\nwrite_hole = \"journal\""), "the stripe journal allows at most 512KiB"),
+        (with("level = 6\nstripe = \"512KiB\"\nwrite_hole = \"journal\""), "the stripe journal allows at most 256KiB"),
         (with("level = 0\nwrite_hole = \"journal\""), "level 0 has no parity"),
         (with("level = 5\nfailed = [4]"), "there is no member 4; members are 0 to 3"),
         (with("level = 5\nfailed = [1, 1]"), "listed twice"),

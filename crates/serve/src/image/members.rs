@@ -204,6 +204,7 @@ impl OpenedArray {
         let mut array = SsdArray::of_members(config, options, devices);
         array.attach(Box::new(members));
         let mut recovered = Recovered::of_members(all);
+        array.read_journal(!was_synced);
         if !was_synced {
             recovered.stripes = resync(&mut array);
         }
@@ -300,6 +301,7 @@ impl Members {
         let ready = at.later(floatgate_core::sim::time::Time(recovered.device.time_ps));
         devices.iter_mut().for_each(|device| device.advance_to(ready));
         array.restart(devices);
+        array.read_journal(true);
         recovered.stripes = resync(array);
         Ok(recovered)
     }
