@@ -130,7 +130,7 @@ pub struct SsdArray {
     /// True if a member is not valid for all stripes.
     pub(crate) is_degraded: bool,
     pub(crate) counts: Counts,
-    /// Counters at the last completion of the host.
+    /// Counters when the last request of the host completed. Valid while none is outstanding.
     pub(crate) counted: Counts,
     pub(crate) measure_from: Time,
     pub(crate) contents: Option<Box<Contents>>,
@@ -444,9 +444,10 @@ impl SsdArray {
             contents.complete(id.0, request.tag);
         }
         self.completions.push(Completion { request, status, start: start.min(self.now), finish: self.now });
-        self.counted = self.counts;
         if !self.waiting.is_empty() {
             self.admit();
+        } else if self.requests.is_empty() {
+            self.counted = self.counts;
         }
     }
 

@@ -1,13 +1,14 @@
 //! Results of an array: the part of a summary about its controller.
 
 use floatgate_core::metrics::summary::{ArrayUse, RebuildUse};
+use floatgate_core::ssd::Ssd;
 
 use crate::array::SsdArray;
 
 impl SsdArray {
     /// Returns the work of the controller, from the start of the measured part to the last completion.
     pub fn usage(&self) -> ArrayUse {
-        let counts = &self.counted;
+        let counts = if self.outstanding() > 0 { &self.counts } else { &self.counted };
         let failed = self.failed_members();
         let failures = self.config.options.failed.len() as u64;
         let state = match (&failed[..], self.rebuilding) {
