@@ -97,7 +97,7 @@ impl SsdArray {
     }
 
     /// Returns the member and the request for the first part of a request, to prefetch its state.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn first_part(&self, request: &Request) -> Option<(u32, Request)> {
         if request.lba >= self.layout.sectors() || request.sectors == 0 {
             return None;

@@ -293,8 +293,8 @@ impl SsdArray {
         self.journal.recovery.is_some()
     }
 
-    /// Reads the journal after a restart. With `restores`, restores the parity of the stripes in its entries. Requests of
-    /// the host wait until this has completed. Call it before [`SsdArray::resync`].
+    /// Reads the journal after a restart. With `restores`, restores the parity of the stripes in its entries. Requests
+    /// of the host wait until this has completed. Call it before [`SsdArray::resync`].
     pub fn read_journal(&mut self, restores: bool) {
         if !self.has_journal() || !self.contents.as_ref().is_some_and(|contents| contents.has_payload()) {
             return;

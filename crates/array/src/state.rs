@@ -97,8 +97,8 @@ impl ArrayHead {
     }
 }
 
-/// Checks that an array has the layout of a saved one, and that its failed members include the saved ones. The options of
-/// members are compared with their own states.
+/// Checks that an array has the layout of a saved one, and that its failed members include the saved ones. The options
+/// of members are compared with their own states.
 fn check(saved: &ArrayOptions, members: usize, failed: &[u32], config: &ArrayConfig) -> Result<(), StateError> {
     let shaping = |options: &ArrayOptions, members: usize| {
         let write_hole = serde_json::to_value(options.write_hole).unwrap_or_default();

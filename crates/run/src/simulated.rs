@@ -22,8 +22,8 @@ use crate::warnings::partial_pages;
 pub fn check_array(spec: &RunSpec, config: &ArrayConfig) -> Result<(), Failure> {
     match spec.detail.timeline.is_some() && !config.is_uniform() {
         true => Err(Failure::mistake(
-            "--timeline is not supported for an array; its members have different geometries; run one of them alone, or \
-             give --series",
+            "--timeline is not supported for an array; its members have different geometries; run one of them alone, \
+             or give --series",
         )),
         false => Ok(()),
     }

@@ -1,5 +1,5 @@
-//! Power cuts of arrays with failed members, in the middle of requests: with the stripe journal, each unit holds its last
-//! flushed version or a newer one, also on members with volatile buffers.
+//! Power cuts of arrays with failed members, in the middle of requests: with the stripe journal, each unit holds its
+//! last flushed version or a newer one, also on members with volatile buffers.
 
 use std::collections::BTreeMap;
 
