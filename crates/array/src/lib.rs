@@ -34,4 +34,4 @@ mod verify;
 pub use any::AnySsd;
 pub use array::{Mutant, Options, SsdArray};
 pub use contents::MemberPayload;
-pub use state::ArrayHead;
+pub use state::{ArrayHead, Inspected};

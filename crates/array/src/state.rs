@@ -13,6 +13,9 @@ use serde::{Deserialize, Serialize};
 use crate::array::{Options, SsdArray};
 use crate::config::{ArrayConfig, ArrayOptions, JOURNAL_AREA};
 
+/// Checked state of a member or of a single SSD: its header and its sections.
+pub type Inspected = (Head, Vec<Section>);
+
 /// Header of the saved state of an array.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -81,7 +84,7 @@ impl ArrayHead {
     }
 
     /// Reads the states of the members after the header, and checks every digest. Failed members have none.
-    pub fn inspect_members(&self, input: impl Read) -> Result<Vec<Option<(Head, Vec<Section>)>>, StateError> {
+    pub fn inspect_members(&self, input: impl Read) -> Result<Vec<Option<Inspected>>, StateError> {
         let mut input = BufReader::new(input);
         let inspected = (0..self.members.len()).map(|number| {
             if !self.has(number) {

@@ -4,10 +4,11 @@ use std::fmt::Display;
 use std::io::{self, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 
+pub use floatgate_array::Inspected;
 use floatgate_array::{AnySsd, ArrayHead, Options, SsdArray};
 use floatgate_core::device::{Device, Head, inspect_body};
 use floatgate_core::metrics::summary::Precondition;
-use floatgate_core::state::{Kind, Section, StateError, check_end, read_any_head};
+use floatgate_core::state::{Kind, StateError, check_end, read_any_head};
 use floatgate_workload::file::{Stop, Stoppable};
 use serde::Serialize;
 
@@ -48,9 +49,6 @@ impl AnyHead {
         })
     }
 }
-
-/// Checked state of a single SSD: its header and its sections.
-pub type Inspected = (Head, Vec<Section>);
 
 /// Checked file.
 #[derive(Clone, Debug)]

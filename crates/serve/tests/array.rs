@@ -133,6 +133,30 @@ fn each_unit_survives_power_cuts() {
     }
 }
 
+/// Clients of a degraded array wait until its journal was read, also after a restart.
+#[test]
+fn a_degraded_array_is_served_after_its_journal_was_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let set = ["array.write_hole=journal", "array.failed=[1]", "member.buffer.capacity=128KiB"];
+    let config = config(5, 4, &set);
+    let mut truth = truth(&config, 31);
+    truth.only_whole = true;
+    for _ in 0..2 {
+        let bench = Bench::in_folder(folder.path(), &config);
+        for _ in 0..3 {
+            let mut client = bench.client();
+            for _ in 0..60 {
+                truth.step(&mut client).unwrap();
+            }
+            bench.server.power_cut().unwrap();
+            truth.check(&mut bench.client());
+        }
+        bench.end();
+        truth.flushed();
+    }
+    truth.check_newest(&mut Bench::in_folder(folder.path(), &config).client());
+}
+
 /// After a power cut, parity and copies agree with the data again, so that each member may fail.
 #[test]
 fn members_may_fail_after_a_power_cut() {
