@@ -16,7 +16,7 @@ use floatgate_core::sim::time::Time;
 use crate::config::ArrayConfig;
 use crate::contents::{Contents, MemberPayload};
 use crate::counts::Counts;
-use crate::journal::Journal;
+use crate::entries::Journal;
 use crate::layout::Layout;
 use crate::locks::Locks;
 use crate::operation::StripeOp;

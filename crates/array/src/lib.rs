@@ -11,6 +11,7 @@ mod array;
 pub mod config;
 mod contents;
 mod counts;
+mod entries;
 mod events;
 mod field;
 mod functional;

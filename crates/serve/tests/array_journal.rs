@@ -11,7 +11,7 @@ use floatgate_core::sim::rng::Rng;
 use floatgate_core::ssd::Ssd;
 use floatgate_serve::image::{ImageAt, Members, OpenedArray};
 
-/// Options of members: 4 MiB of flash, of which 1.6 MiB are visible. 1 MiB of that is the journal.
+/// Options of members: 4 MiB of flash, with 1.6 MiB visible. The journal takes 1 MiB.
 const MEMBER: [&str; 5] = [
     "member.geometry.blocks=8",
     "member.geometry.pages=16",
