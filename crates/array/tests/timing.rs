@@ -120,6 +120,17 @@ fn the_parity_engine_takes_its_time() {
     assert!((double.usage().xor_s - 24.576e-6).abs() < 1e-12);
 }
 
+/// An entry takes 8 KiB of the ring of 1 MiB. The 65th uses more than half of it, so that all members are flushed.
+#[test]
+fn a_half_used_journal_is_flushed() {
+    let mut array = filled(5, 4, "write_hole = \"journal\"");
+    for entries in 1..=65 {
+        serve(&mut array, Operation::Write, 0, PAGE);
+        let flushes = if entries == 65 { 4 } else { 0 };
+        assert_eq!(array.usage().member_operations.journal, entries + flushes);
+    }
+}
+
 #[test]
 fn the_journal_is_written_before_the_stripe() {
     for pages in [1, 3] {
