@@ -5,6 +5,7 @@ mod common;
 use common::{drain, submit, units};
 use floatgate_core::device::Device;
 use floatgate_core::ftl::space::{BlockState, Role};
+use floatgate_core::metrics::series::Sample;
 use floatgate_core::nand::array::Kind;
 use floatgate_core::nand::probe::{Phase, Probe, Slice};
 use floatgate_core::sim::id::{Lpn, PlaneId};
@@ -86,6 +87,9 @@ fn it_stops_at_its_number_of_free_blocks() {
         let counters = device.ftl().counters;
         assert_eq!(counters.background.victims, counters.victims);
         assert_eq!(counters.background.units_moved, counters.units_moved());
+        let mut sample = Sample::default();
+        device.sample(device.now(), &mut sample);
+        assert_eq!(sample.collections.ended, [counters.victims], "every collection has ended");
         device.check_invariants().unwrap();
     }
 }

@@ -424,7 +424,8 @@ impl Device {
         self.transactions.remove(id);
         debug_assert_eq!(self.ftl.blocks.block(block).state, BlockState::AwaitingErase);
         let &Block { role, moved_for, .. } = self.ftl.blocks.block(block);
-        if role == Role::Data && moved_for == CopyCause::Gc && !self.ftl.shape().hooks.places {
+        let is_victim = matches!(moved_for, CopyCause::Gc | CopyCause::Background);
+        if role == Role::Data && is_victim && !self.ftl.shape().hooks.places {
             self.collections.end(plane, self.now);
         }
         let free_map_blocks = self.ftl.blocks.free_blocks(plane, Role::Map);
