@@ -19,8 +19,8 @@ const PAGES: u32 = 8;
 const READ: u64 = 25_000_000 + 102_400_000;
 const IDLE: u64 = 5_000_000_000;
 
-/// Returns a device of one plane with 16 blocks of 8 pages. The host sees `units`. It has written all of them, and the
-/// first `again` units of each pair of blocks again.
+/// Returns a device of one plane with 16 blocks of 8 pages, unless `more` adds planes. The host sees `units`. It has
+/// written all of them, and the first `again` units of every second block again.
 fn machine(units: u64, again: u32, background: &str, more: &[&str]) -> Device {
     let capacity = format!("capacity.logical={}B", units * 4096);
     let background = format!("gc.background={{ idle = \"5ms\", {background} }}");
@@ -37,7 +37,9 @@ fn machine(units: u64, again: u32, background: &str, more: &[&str]) -> Device {
     let mut device = common::device(&[&base, more].concat());
     common::fill(&mut device, units as u32);
     let ftl = device.ftl_mut();
-    (0..units as u32).filter(|unit| unit % (2 * PAGES) < again).for_each(|unit| ftl.write_whole(Lpn(unit)));
+    let planes = ftl.shape().planes;
+    let is_again = |unit: &u32| unit % (2 * PAGES * planes) < again * planes;
+    (0..units as u32).filter(is_again).for_each(|unit| ftl.write_whole(Lpn(unit)));
     ftl.seal();
     device.array_mut().set_probe(Some(Probe::new(Time::ZERO, Time::NEVER)));
     device
@@ -181,6 +183,92 @@ fn the_soft_threshold_continues_a_victim_of_idle_time() {
         assert!(counters.blocks_erased >= 1, "{more:?}");
         drain(&mut device);
         device.check_invariants().unwrap();
+    }
+}
+
+/// Two planes on channels of their own. Writes go to them in turn.
+const POOL: [&str; 2] = ["geometry.channels=2", "allocation=dynamic"];
+/// Time of a collection of a block with four valid pages: cells, transfers to and from the controller, and the erase.
+const COLLECTION: u64 = 4 * (25_000_000 + 2 * 102_400_000 + 200_000_000) + 1_500_000_000;
+
+/// Returns the ends of the erases of garbage collection in idle time, by plane.
+fn ends_of_erases(device: &Device, plane: u32) -> Vec<u64> {
+    let erases = background(device).into_iter().filter(|slice| slice.kind == Kind::Erase && slice.plane == plane);
+    erases.filter(|slice| slice.phase == Phase::Cell).map(|slice| slice.end.0).collect()
+}
+
+#[test]
+fn the_planes_of_a_pool_collect_at_the_same_time() {
+    // The pool has 8 free blocks, and 29% of 32 blocks are 10. Two victims fill a block with their valid pages, so two
+    // planes gain a block each from two victims each.
+    let mut device = machine(144, 4, "until = \"29%\"", &[&POOL[..], &["gc.scope=pool"]].concat());
+    assert_eq!(device.ftl().blocks.free_together(PLANE), 8);
+    read(&mut device, 0);
+    drain(&mut device);
+    assert_eq!(device.ftl().blocks.free_together(PLANE), 10);
+    let start = READ + IDLE;
+    for plane in [0, 1] {
+        assert_eq!(ends_of_erases(&device, plane), [1, 2].map(|count| start + count * COLLECTION));
+    }
+    let counters = device.ftl().counters;
+    assert_eq!((counters.background.victims, counters.background.units_moved), (4, 16));
+    assert_eq!((counters.victims, counters.units_moved()), (4, 16));
+    device.check_invariants().unwrap();
+}
+
+#[test]
+fn pools_stop_at_the_sum_of_the_numbers_of_their_planes() {
+    for (set, until, free) in [
+        (&["gc.scope=pool"][..], "5", 10),
+        (&["gc.scope=pool"], "\"27%\"", 9),
+        (&["gc.scope=pool", "gc.destination=pool"], "\"27%\"", 9),
+        (&["gc.destination=pool"], "\"27%\"", 10),
+    ] {
+        let mut device = machine(144, 4, &format!("until = {until}"), &[&POOL[..], set].concat());
+        read(&mut device, 0);
+        drain(&mut device);
+        let planes = [0, 1].map(|plane| device.ftl().blocks.free_blocks(PlaneId(plane), Role::Data));
+        assert_eq!(planes.iter().sum::<u32>(), free, "{set:?}, {until}");
+        let counters = device.ftl().counters;
+        assert_eq!(counters.background.victims, counters.victims, "{set:?}, {until}");
+        device.check_invariants().unwrap();
+    }
+}
+
+#[test]
+fn a_request_interrupts_all_planes_of_a_pool() {
+    for set in [&["gc.scope=pool"][..], &["gc.scope=pool", "gc.destination=pool"], &["gc.destination=pool"]] {
+        for preempt in [true, false] {
+            let background = format!("until = 5, preempt = {preempt}");
+            let mut device = machine(144, 4, &background, &[&POOL[..], set].concat());
+            read(&mut device, 0);
+            read(&mut device, READ + IDLE + 30_000_000);
+            device.advance_to(Time(2 * (READ + IDLE) - 2_000));
+            let counters = device.ftl().counters;
+            let expected = if preempt { (2, 2, 0) } else { (2, 8, 2) };
+            let found = (counters.background.victims, counters.background.units_moved, counters.blocks_erased);
+            assert_eq!(found, expected, "{set:?}, {preempt}");
+            // The host writes without a pause until the pool is at its soft threshold.
+            let mut later = device.clone();
+            let at = later.now();
+            for unit in 40..40 + 6 * u64::from(PAGES) {
+                let write = units(&later, Operation::Write, unit, 1);
+                submit(&mut later, at, write);
+            }
+            while later.outstanding() > 0 {
+                let at = later.next_event_time().expect("requests are outstanding");
+                later.advance_to(at);
+            }
+            let counters = later.ftl().counters;
+            assert_eq!((counters.background.victims, counters.background.units_moved), (2, 8), "{set:?}, {preempt}");
+            assert!(counters.blocks_erased >= 2, "{set:?}, {preempt}");
+            drain(&mut later);
+            later.check_invariants().unwrap();
+            // The next idle time continues the victims.
+            drain(&mut device);
+            assert_eq!(device.ftl().counters.victims, device.ftl().counters.blocks_erased, "{set:?}, {preempt}");
+            device.check_invariants().unwrap();
+        }
     }
 }
 

@@ -222,6 +222,7 @@ const CASES: &[Case] = &[
     ("gc.destination", &["allocation=dynamic"], WRITES, ALL),
     ("gc.pace", &[], WRITES, &["queued", "proportional"]),
     ("gc.background", &[], BURSTS, &["-", "{ idle = \"1ms\", until = 6 }"]),
+    ("gc.background", &["allocation=dynamic", "gc.scope=pool"], BURSTS, &["-", "{ idle = \"1ms\", until = 6 }"]),
     ("gc.background.idle", &["gc.background.until=6"], BURSTS, &["1ms", "5ms"]),
     ("gc.background.until", &["gc.background.idle=1ms"], BURSTS, &["5", "6"]),
     ("gc.background.preempt", &["gc.background={ idle = \"1ms\", until = 6 }"], BURSTS, &["true", "false"]),

@@ -607,9 +607,6 @@ impl Check<'_> {
             } else if gc.pace == GcPace::Proportional {
                 "with gc.pace = \"proportional\", the free space of each plane follows its own writes; set gc.pace to \
                  \"queued\", or this to \"plane\""
-            } else if gc.background.is_some() {
-                "with gc.background, the free blocks of each plane are collected in idle time; remove gc.background, or \
-                 set this to \"plane\""
             } else {
                 continue;
             };

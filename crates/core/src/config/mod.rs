@@ -500,7 +500,8 @@ pub struct Background {
     /// so a device is never idle before its first request.
     pub idle: Duration,
     /// Number of free blocks in a plane below which garbage collection runs: a number, or a share of the plane's
-    /// blocks. At least two more than the soft threshold.
+    /// blocks. At least two more than the soft threshold. With `gc.scope = "pool"`, the numbers of all planes of the
+    /// pool are added up, as for thresholds.
     pub until: BlockCount,
     /// True to interrupt the current victim when a host request arrives, after the page that is being moved. The victim
     /// is continued in the next idle time, or when the plane reaches the soft threshold. False to finish the victim.

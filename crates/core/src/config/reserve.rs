@@ -51,12 +51,18 @@ impl DeviceConfig {
     /// Returns the soft and the hard threshold in blocks of a pool of this many planes. The soft threshold is at least
     /// the reserve of all planes, so that some plane has more than its reserve if the pool is above the threshold.
     pub fn thresholds_of_pool(&self, planes: u32) -> (u32, u32) {
-        let of = |count: BlockCount| match count {
+        let reserve = planes * if self.faults.is_some() { 2 } else { 1 };
+        let of = |count| self.blocks_of_pool(count, planes);
+        (of(self.gc.soft_threshold).max(reserve), of(self.gc.hard_threshold))
+    }
+
+    /// Returns the number of blocks of a pool that an option of garbage collection stands for: the sum of the numbers of
+    /// its planes, or a share of all its blocks.
+    pub fn blocks_of_pool(&self, count: BlockCount, planes: u32) -> u32 {
+        match count {
             BlockCount::Blocks(blocks) => blocks * planes,
             share => share.of(self.geometry.blocks * planes),
-        };
-        let reserve = planes * if self.faults.is_some() { 2 } else { 1 };
-        (of(self.gc.soft_threshold).max(reserve), of(self.gc.hard_threshold))
+        }
     }
 
     /// Returns the number of blocks of a plane that are bad when the device is new.

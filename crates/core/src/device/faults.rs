@@ -100,12 +100,6 @@ impl Device {
         false
     }
 
-    /// Returns `true` if a failed block of a plane waits to be evacuated.
-    #[inline]
-    pub(super) fn has_failed(&self, plane: PlaneId) -> bool {
-        self.ftl.faults.is_some() && self.ftl.first_failed(plane, Role::Data).is_some()
-    }
-
     /// Handles a failed program of host writes, which are queued again at the front.
     pub(super) fn write_again(&mut self, first: TransactionId) {
         let ppn = self.transactions[first].ppn;

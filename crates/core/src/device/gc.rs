@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use super::Device;
 use super::timers::Timer;
+use crate::config::units::BlockCount;
 use crate::dispatch;
 use crate::ftl::gc::job::Step;
 use crate::ftl::space::{Claim, Role};
@@ -56,6 +57,32 @@ impl Device {
     pub(super) fn collect_together(&mut self, plane: PlaneId) {
         if self.ftl.pools.is_some() {
             self.assign_victims(plane);
+            self.continue_resting(plane);
+        }
+    }
+
+    /// Continues the jobs of the pool of a plane that have waited for more idle time and do not wait any longer.
+    #[inline]
+    fn continue_resting(&mut self, plane: PlaneId) {
+        let Some(pools) = &mut self.ftl.pools else { return };
+        if pools.set_resting(plane, false) {
+            let planes = pools.of(plane);
+            self.continue_those_of(planes);
+        }
+    }
+
+    #[cold]
+    fn continue_those_of(&mut self, planes: Range<u32>) {
+        for plane in planes.map(PlaneId) {
+            if !self.jobs[plane].rests {
+                continue;
+            }
+            if self.jobs[plane].waits_for_idle_time(&self.ftl, plane) {
+                self.ftl.pools.iter_mut().for_each(|pools| _ = pools.set_resting(plane, true));
+            } else {
+                self.jobs[plane].rests = false;
+                self.tasks.push(Task::Clean(plane));
+            }
         }
     }
 
@@ -109,7 +136,7 @@ impl Device {
     pub fn hold_gc(&mut self, held: bool) {
         self.gc_is_held = held;
         self.ftl.hold_gc(&self.config, held);
-        self.ftl.collect_below(0);
+        self.ftl.collect_below(&self.config, BlockCount::Blocks(0));
         self.collect_all();
         self.arm_background();
     }
@@ -140,7 +167,7 @@ impl Device {
             && self.outstanding() == 0
             && !self.gc_is_held
         {
-            self.ftl.collect_below(background.until.of(self.config.geometry.blocks));
+            self.ftl.collect_below(&self.config, background.until);
             self.collect_all();
         }
     }
@@ -149,18 +176,8 @@ impl Device {
     #[inline]
     pub(super) fn end_idle_time(&mut self) {
         if self.ftl.shape().until > 0 {
-            self.ftl.collect_below(0);
+            self.ftl.collect_below(&self.config, BlockCount::Blocks(0));
         }
-    }
-
-    /// Returns `true` if the victim of a plane was chosen in idle time and waits for more of it
-    /// (`gc.background.preempt`).
-    pub(super) fn waits_for_idle_time(&self, plane: PlaneId) -> bool {
-        self.jobs[plane].can_wait(&self.ftl, plane)
-            && self.ftl.shape().until == 0
-            && self.config.gc.background.as_ref().is_some_and(|background| background.preempt)
-            && !self.has_failed(plane)
-            && !self.ftl.blocks.is_migrating(plane)
     }
 
     /// Updates the set of planes that accept host writes after a block was taken, and starts garbage collection if it
@@ -180,6 +197,7 @@ impl Device {
         if self.ftl.pools.as_ref().is_some_and(|pools| pools.lacks(plane)) {
             self.assign_victims(plane);
         }
+        self.continue_resting(plane);
         if self.wants_step(plane) && !self.gives_way(plane) {
             self.step(plane);
         }
@@ -204,7 +222,7 @@ impl Device {
                 free_blocks <= shape.soft || free_blocks < shape.until
             }
         };
-        !job.busy && (is_due || !job.is_idle() || self.has_failed(plane) || self.ftl.blocks.is_migrating(plane))
+        !job.busy && (is_due || !job.is_idle() || self.ftl.has_failed(plane) || self.ftl.blocks.is_migrating(plane))
     }
 
     /// Continues garbage collection after the firmware has spent the time to choose a block.
@@ -214,13 +232,23 @@ impl Device {
         self.step(plane);
     }
 
+    /// Returns `true` if the job of a plane waits for more idle time, and notes that.
+    fn rests(&mut self, plane: PlaneId) -> bool {
+        let rests = self.jobs[plane].waits_for_idle_time(&self.ftl, plane);
+        self.jobs[plane].rests = rests;
+        if let Some(pools) = self.ftl.pools.as_mut().filter(|_| rests) {
+            pools.set_resting(plane, true);
+        }
+        rests
+    }
+
     /// Chooses the next steps of garbage collection in a plane, and takes them until an operation has to end first.
     fn step(&mut self, plane: PlaneId) {
         // On a read-only device, data stay at their addresses.
         while !self.ftl.is_read_only() {
             let class = self.gc_class(plane);
             let victims = self.ftl.counters.victims;
-            let step = match self.waits_for_idle_time(plane) {
+            let step = match self.rests(plane) {
                 true => Step::Rest,
                 false => self.jobs[plane].next_step(&mut self.ftl, plane),
             };

@@ -28,7 +28,7 @@ impl Device {
         let of_pool = planes.filter(|&plane| self.ftl.allocation.pool_of(plane) == pool);
         // A LUN that becomes idle starts it with `gc.pace = "proportional"`.
         let waits = |plane| self.ftl.shape().paces && self.array.state(self.array.lun_of(plane)) != LunState::Idle;
-        let rests = |plane| self.jobs[plane].is_idle() || self.waits_for_idle_time(plane);
+        let rests = |plane| self.jobs[plane].is_idle() || self.jobs[plane].waits_for_idle_time(&self.ftl, plane);
         if of_pool.clone().all(|plane| rests(plane) && !waits(plane)) {
             let first = of_pool.clone().next();
             of_pool.for_each(|plane| self.tasks.push(Task::Clean(plane)));

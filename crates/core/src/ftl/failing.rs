@@ -298,6 +298,12 @@ impl Ftl {
         self.refresh_ready(plane);
     }
 
+    /// Returns `true` if a failed block of a plane waits to be evacuated.
+    #[inline]
+    pub fn has_failed(&self, plane: PlaneId) -> bool {
+        self.faults.is_some() && self.first_failed(plane, Role::Data).is_some()
+    }
+
     /// Returns `true` if the good blocks can hold all data of the host, by the rule for accepting devices.
     pub fn has_spare(&self) -> bool {
         let Some(faults) = &self.faults else { return true };

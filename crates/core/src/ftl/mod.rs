@@ -26,6 +26,7 @@ use space::{FrontierId, Role, Space};
 use temperature::Classes;
 
 use crate::config::advanced::Waste;
+use crate::config::units::BlockCount;
 use crate::config::{BlockSummary, DeviceConfig, Frontiers, GcPace};
 use crate::external::Fault;
 use crate::ftl::temperature::written::Written;
@@ -121,6 +122,8 @@ pub struct Shape {
     pub until: u32,
     /// Number of units that a victim of idle time frees (`gc.background.gain`).
     pub gain: u32,
+    /// True if a host request interrupts victims of idle time (`gc.background.preempt`).
+    pub preempts: bool,
     /// True if each block ends with a summary.
     pub summary: bool,
     /// Planes of the device.
@@ -162,6 +165,7 @@ impl Shape {
                 .background
                 .as_ref()
                 .map_or(0, |background| libm::ceil(background.gain * f64::from(device.data_units_per_block())) as u32),
+            preempts: device.gc.background.as_ref().is_some_and(|background| background.preempt),
             summary: device.mapping.block_summary != BlockSummary::None,
             planes: device.total_planes(),
             single_frontier: device.gc.frontiers == Frontiers::Single,
@@ -277,8 +281,12 @@ impl Ftl {
     }
 
     /// Sets the number of free blocks of a plane below which garbage collection runs, as in idle time, or 0 for none.
-    pub fn collect_below(&mut self, blocks: u32) {
-        self.shape.until = blocks;
+    /// For a pool, it is multiplied by the number of planes.
+    pub fn collect_below(&mut self, device: &DeviceConfig, until: BlockCount) {
+        self.shape.until = until.of(device.geometry.blocks);
+        if let Some(pools) = &mut self.pools {
+            pools.collect_below(device, until);
+        }
     }
 
     /// Returns the plane that is fixed for `lpn`, if there is one. Units of one stripe share a plane.
@@ -416,16 +424,12 @@ impl Ftl {
     /// Counts the choice of a victim. `erasing` blocks of the plane hold no data any more: they await their erase or
     /// are being erased.
     pub fn note_victim(&mut self, plane: PlaneId, victim: BlockId, erasing: u32) {
+        let is_background = self.blocks.block(victim).moved_for == CopyCause::Background;
+        self.counters.background.victims += u64::from(is_background);
         self.counters.victims += 1;
         self.counters.victim_valid_units += u64::from(self.blocks.block(victim).valid);
         self.counters.free_blocks_at_choice += u64::from(self.blocks.free_blocks(plane, Role::Data) + erasing);
         self.counters.open_units_at_choice += u64::from(self.blocks.open_units(plane, Role::Data));
-    }
-
-    /// Counts a victim that was chosen in idle time.
-    pub fn note_background(&mut self, victim: BlockId) {
-        self.counters.background.victims += 1;
-        self.blocks.move_for(victim, CopyCause::Background);
     }
 
     /// Counts a cold block whose data are moved into worn blocks.

@@ -265,7 +265,7 @@ impl Case {
         if !together && one_in(&mut Rng::new(seed, "model/pace"), 3) {
             overrides.push("gc.pace=proportional".to_owned());
         }
-        if !together && !matches!(scheme, Scheme::Block) {
+        if !matches!(scheme, Scheme::Block) {
             background(&mut Rng::new(seed, "model/background"), &mut overrides);
         }
         Case { seed, overrides, picks: Picks::No, load: Load::new(rng) }

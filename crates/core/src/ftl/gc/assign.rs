@@ -9,12 +9,13 @@ use std::ops::Range;
 use super::job::Job;
 use crate::ftl::Ftl;
 use crate::ftl::space::{Claim, InHand, Role};
-use crate::sim::id::PlaneId;
+use crate::metrics::counters::CopyCause;
+use crate::sim::id::{BlockId, PlaneId};
 use crate::sim::table::Table;
 
 impl Ftl {
-    /// Assigns a victim to a job of the pool of `plane`, if the pool, or a plane of it, is at its threshold. Returns
-    /// the plane of the job.
+    /// Assigns a victim to a job of the pool of `plane`, if the pool, or a plane of it, is at its threshold, or below
+    /// `gc.background.until` in idle time. Returns the plane of the job.
     pub fn assign_victim(&mut self, plane: PlaneId, jobs: &Table<PlaneId, Job>) -> Option<PlaneId> {
         let pools = self.pools.as_deref()?;
         let (by_pool, planes) = (pools.by_pool, pools.of(plane));
@@ -23,17 +24,19 @@ impl Ftl {
             let leaving: u32 = ftl.job_planes(plane).map(|job| of_job(PlaneId(job))).sum();
             jobs[plane].awaiting_erase - jobs[plane].held + leaving
         };
+        let level = self.soft().max(pools.until.saturating_sub(1));
         let mut assigned = None;
         let mut lacks = false;
         for first in planes.clone().map(PlaneId) {
             let of = if by_pool { planes.clone() } else { first.0..first.0 + 1 };
-            if self.blocks.free_together(first) > self.soft() {
+            if self.blocks.free_together(first) > level {
                 if by_pool { break } else { continue }
             }
             let free = self.blocks.free_together(first) + of.map(|plane| coming(self, PlaneId(plane))).sum::<u32>();
-            if free <= self.soft() {
+            if free <= level {
                 assigned = self.choose_and_assign(first, free, jobs);
-                lacks |= assigned.is_none();
+                // In idle time, the end of each collection is soon enough to try again.
+                lacks |= assigned.is_none() && free <= self.soft();
             }
             if by_pool || assigned.is_some() {
                 break;
@@ -48,7 +51,8 @@ impl Ftl {
 
     /// Chooses a victim of the pool or plane of `first`, which counts `free` free blocks, and assigns it to a job.
     fn choose_and_assign(&mut self, first: PlaneId, free: u32, jobs: &Table<PlaneId, Job>) -> Option<PlaneId> {
-        if !self.wants_gc(first, free) {
+        let is_background = free > self.soft() || !self.wants_gc(first, free);
+        if is_background && (free >= self.pools.as_deref()?.until || self.has_queued_victim(first, jobs)) {
             return None;
         }
         let target = match self.moves_anywhere() {
@@ -60,10 +64,44 @@ impl Ftl {
         };
         // The erase of a victim may have to wait for trim records, and those for room.
         let least = if self.shape.trim_journal { self.shape.units_per_program } else { 0 };
-        let victim = self.blocks.take_victim(self.blocks.collected_with(first), least)?;
+        let gain = if is_background { self.shape.gain } else { 0 };
+        let victim = self.blocks.take_victim(self.blocks.collected_with(first), least.max(gain))?;
+        if is_background {
+            self.blocks.move_for(victim, CopyCause::Background);
+        }
         let job = target.unwrap_or_else(|| self.blocks.plane_of(victim));
         self.pools.as_mut()?.assigned[job.index()].push_back(victim);
         Some(job)
+    }
+
+    /// Returns `true` if a victim waits for the end of another one, in the pool of a plane. Then no further one is chosen
+    /// in idle time, so that few are unfinished when this ends.
+    fn has_queued_victim(&self, plane: PlaneId, jobs: &Table<PlaneId, Job>) -> bool {
+        let Some(pools) = self.pools.as_deref() else { return false };
+        let is_started = |plane: PlaneId| usize::from(jobs[plane].moving.block().is_some());
+        pools.of(plane).map(PlaneId).any(|plane| pools.assigned[plane.index()].len() + is_started(plane) > 1)
+    }
+
+    /// Returns `true` if a job may leave a victim that was chosen in idle time to later idle time: a host request has
+    /// ended idle time, and nothing waits for space that the job uses or that the victim frees.
+    pub(super) fn can_leave(&self, job: PlaneId, victim: BlockId) -> bool {
+        let (blocks, from) = (&self.blocks, self.blocks.plane_of(victim));
+        blocks.block(victim).moved_for == CopyCause::Background
+            && self.shape.preempts
+            && self.shape.until == 0
+            && blocks.takes_host_write(job)
+            && blocks.takes_host_write(from)
+            && !self.is_at_threshold(from)
+    }
+
+    /// Returns `true` if a plane is at its soft threshold, or the pool of the plane, or a plane of the pool that needs
+    /// the same room for copies.
+    fn is_at_threshold(&self, plane: PlaneId) -> bool {
+        let mut planes = match self.pools.as_deref() {
+            Some(pools) if !pools.by_pool => pools.of(plane),
+            _ => plane.0..plane.0 + 1,
+        };
+        planes.any(|plane| self.blocks.free_together(PlaneId(plane)) <= self.soft())
     }
 
     /// Returns the plane of the pool of `first` that the units of a victim are moved to: the one with the most free

@@ -4,6 +4,7 @@ use crate::config::advanced::Waste;
 use crate::ftl::Ftl;
 use crate::ftl::mover::Evacuation;
 use crate::ftl::space::{Claim, InHand, Role};
+use crate::metrics::counters::CopyCause;
 use crate::sim::id::{BlockId, PlaneId, Ppn};
 use crate::work::Class;
 
@@ -60,6 +61,8 @@ pub struct Job {
     pub made_room: bool,
     /// True if the last victim was chosen in idle time (`gc.background`).
     pub is_background: bool,
+    /// True if the job has waited for more idle time since its last step.
+    pub rests: bool,
     /// True if choices take time. Each is requested once, and made when it is granted.
     asks: bool,
     /// True if a choice has been granted.
@@ -139,14 +142,22 @@ impl Job {
         ftl.blocks.free_blocks(plane, Role::Data) + self.awaiting_erase - self.held
     }
 
-    /// Returns `true` if the current victim, which was chosen in idle time, can wait for more of it: no program is due,
-    /// and the plane is above the soft threshold without any block that this job has yet to free.
-    pub fn can_wait(&self, ftl: &Ftl, plane: PlaneId) -> bool {
-        self.is_background
-            && self.moving.block().is_some()
-            && self.moving.copies.len() < ftl.shape().units_per_program as usize
-            && ftl.blocks.free_blocks(plane, Role::Data) > ftl.shape().soft
-            && ftl.blocks.takes_host_write(plane)
+    /// Returns `true` if the current victim, or the next one that was assigned to the job, was chosen in idle time and
+    /// waits for more of it (`gc.background.preempt`). Nothing waits for such a victim, and no program is due.
+    pub fn waits_for_idle_time(&self, ftl: &Ftl, plane: PlaneId) -> bool {
+        let is_due = match self.moving.block() {
+            Some(_) => self.moving.copies.len() >= ftl.shape().units_per_program as usize,
+            None => !self.moving.copies.is_empty(),
+        };
+        !is_due && self.leaves_victim(ftl, plane)
+    }
+
+    /// Returns `true` if the current victim, or the next one that was assigned to the job, is left to later idle time.
+    fn leaves_victim(&self, ftl: &Ftl, plane: PlaneId) -> bool {
+        let next = || ftl.pools.as_ref().and_then(|pools| pools.assigned(plane));
+        self.moving.block().or_else(next).is_some_and(|victim| ftl.can_leave(plane, victim))
+            && !ftl.has_failed(plane)
+            && !ftl.blocks.is_migrating(plane)
     }
 
     /// Returns the number of blocks of the plane that will be free when the units of the job have been moved.
@@ -213,7 +224,8 @@ impl Job {
     fn choose_assigned(&mut self, ftl: &mut Ftl, plane: PlaneId) -> bool {
         let Some(pools) = &ftl.pools else { return false };
         let claim = Claim::Victim(self.in_hand(ftl, plane));
-        if pools.assigned(plane).is_none() || !ftl.blocks.may_take(ftl.blocks.region(plane, Role::Data), claim) {
+        let has_room = || ftl.blocks.may_take(ftl.blocks.region(plane, Role::Data), claim);
+        if pools.assigned(plane).is_none() || self.leaves_victim(ftl, plane) || !has_room() {
             return false;
         }
         if self.asks && !std::mem::take(&mut self.granted) {
@@ -223,6 +235,7 @@ impl Job {
         let Some(victim) = ftl.pools.as_mut().and_then(|pools| pools.take_assigned(plane)) else { return false };
         let from = ftl.blocks.plane_of(victim);
         ftl.note_victim(from, victim, if from == plane { self.awaiting_erase } else { 0 });
+        self.is_background = ftl.blocks.block(victim).moved_for == CopyCause::Background;
         self.moving.start(ftl, victim);
         let left = if ftl.shape().trim_journal { ftl.shape().units_per_program } else { 0 };
         let gain = (ftl.blocks.data_units() - u32::from(ftl.blocks.block(victim).valid)).saturating_sub(left);
@@ -271,11 +284,11 @@ impl Job {
         let region = ftl.blocks.region(plane, Role::Data);
         let gain = if is_background { shape.gain } else { 0 };
         let Some(victim) = ftl.blocks.take_victim(region, least.max(gain)) else { return false };
+        if is_background {
+            ftl.blocks.move_for(victim, CopyCause::Background);
+        }
         ftl.note_victim(plane, victim, self.awaiting_erase);
         self.is_background = is_background;
-        if is_background {
-            ftl.note_background(victim);
-        }
         self.moving.start(ftl, victim);
         self.gain = data - u32::from(ftl.blocks.block(victim).valid) - least;
         true

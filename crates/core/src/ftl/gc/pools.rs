@@ -4,6 +4,7 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
+use crate::config::units::BlockCount;
 use crate::config::{DeviceConfig, GcScope};
 use crate::ftl::allocation::AllocationConfig;
 use crate::sim::id::{BlockId, PlaneId};
@@ -20,10 +21,15 @@ pub struct Pools {
     /// Thresholds in blocks of a pool, or of a plane.
     pub(super) soft: u32,
     pub(super) hard: u32,
+    /// Number of free blocks of a pool, or of a plane, below which garbage collection runs in idle time; 0 while the
+    /// host is not idle.
+    pub(super) until: u32,
     /// Victims that were chosen and whose evacuation has not started, by the plane whose job takes them.
     pub(super) assigned: Vec<VecDeque<BlockId>>,
     /// True if a pool at its threshold has found no victim, or no plane for the units of one. Indexed by pool.
     pub(super) lacks: Vec<bool>,
+    /// True if a job of the pool may wait for more idle time (`gc.background.preempt`). Indexed by pool.
+    resting: Vec<bool>,
 }
 
 impl Pools {
@@ -37,7 +43,9 @@ impl Pools {
         }
         let all = device.total_planes();
         let (assigned, lacks) = (vec![VecDeque::new(); all as usize], vec![false; (all / planes) as usize]);
-        let mut pools = Box::new(Pools { planes, by_pool, anywhere, soft: 0, hard: 0, assigned, lacks });
+        let resting = lacks.clone();
+        let mut pools =
+            Box::new(Pools { planes, by_pool, anywhere, soft: 0, hard: 0, until: 0, assigned, lacks, resting });
         pools.set_thresholds(device, false);
         Some(pools)
     }
@@ -51,8 +59,16 @@ impl Pools {
         (self.soft, self.hard) = (if is_held { hard } else { soft }, hard);
     }
 
+    /// Sets the number of free blocks below which garbage collection runs in idle time, or 0 for none.
+    pub fn collect_below(&mut self, device: &DeviceConfig, until: BlockCount) {
+        self.until = match self.by_pool {
+            true => device.blocks_of_pool(until, self.planes),
+            false => until.of(device.geometry.blocks),
+        };
+    }
+
     /// Returns the planes of the pool of a plane.
-    pub(super) fn of(&self, plane: PlaneId) -> Range<u32> {
+    pub fn of(&self, plane: PlaneId) -> Range<u32> {
         let first = plane.0 / self.planes * self.planes;
         first..first + self.planes
     }
@@ -72,9 +88,20 @@ impl Pools {
         self.assigned[plane.index()].front().copied()
     }
 
+    /// Returns the index of the first plane whose job has a victim to evacuate next, if there is one.
+    pub fn first_assigned(&self) -> Option<usize> {
+        self.assigned.iter().position(|assigned| !assigned.is_empty())
+    }
+
     /// Takes the victim that the job of a plane evacuates next.
     pub fn take_assigned(&mut self, plane: PlaneId) -> Option<BlockId> {
         self.assigned[plane.index()].pop_front()
+    }
+
+    /// Notes whether a job of the pool of a plane waits for more idle time. Returns whether one did.
+    #[inline]
+    pub fn set_resting(&mut self, plane: PlaneId, rests: bool) -> bool {
+        std::mem::replace(&mut self.resting[(plane.0 / self.planes) as usize], rests)
     }
 
     /// Returns `true` if the pool of a plane needs a victim, or room for one, and has found none.
