@@ -31,6 +31,7 @@ pub struct Hits {
     accounted: u64,
     compared: u64,
     bad: u64,
+    idle: u64,
     /// Devices that became read-only before all their cuts.
     read_only: u64,
     pub cuts: u64,
@@ -51,6 +52,7 @@ impl Hits {
             ("blocks not read for the checkpoint", self.accounted),
             ("recoveries compared with a full scan", self.compared),
             ("bad blocks found", self.bad),
+            ("victims of idle time", self.idle),
         ];
         states.into_iter().chain(found)
     }
@@ -291,6 +293,7 @@ impl Bench {
         let flash = device.flash().expect("a durable device").in_flight();
         let writes_back = device.buffer().is_some_and(|buffer| buffer.writes_back());
         STATES.iter().filter(|state| is_in(state, &flash, writes_back)).for_each(|state| hits.hit(state));
+        hits.idle += device.ftl().counters.background.victims;
         let mut flash = device.power_cut(self.rng.next_u64()).expect("a durable device");
         if let Some(history) = &mut self.history {
             history.flash(&self.config, &mut flash);

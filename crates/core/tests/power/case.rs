@@ -39,6 +39,12 @@ impl Case {
         (0..100).map(|_| Case::draw(seed, rng)).find(accepted).expect("most are accepted")
     }
 
+    /// Returns the device without `gc.background` and `gc.throttle`, which cases that once failed did not have.
+    pub fn on_demand(mut self) -> Case {
+        self.overrides.retain(|text| !text.starts_with("gc.background=") && !text.starts_with("gc.throttle="));
+        self
+    }
+
     /// Draws a device with logical pages or a gang, or both.
     pub fn grouped(seed: u64) -> Case {
         let mut case = Case::new(seed);
@@ -107,6 +113,8 @@ impl Case {
         Case::faults(&mut Rng::new(seed, "power/faults"), &mut overrides);
         Case::wear(&mut Rng::new(seed, "power/wear"), &mut overrides);
         Case::pools(&mut Rng::new(seed, "power/pools"), &mut overrides);
+        Case::background(&mut Rng::new(seed, "power/background"), &mut overrides);
+        Case::throttle(&mut Rng::new(seed, "power/throttle"), &mut overrides);
         Case {
             seed,
             overrides,
@@ -150,6 +158,33 @@ impl Case {
                 overrides.push(format!("{option}=pool"));
             }
         }
+    }
+
+    /// Collects garbage in idle time in one of three cases.
+    fn background(rng: &mut Rng, overrides: &mut Vec<String>) {
+        if !one_in(rng, 3) {
+            return;
+        }
+        let Ok(config) = from_toml(BASE, "test.toml", overrides) else { return };
+        let least = u64::from(config.soft_threshold()) + 2;
+        let until = least + rng.below(u64::from(config.geometry.blocks) + 1 - least);
+        let idle = ["0us", "20us", "500us"][rng.below(3) as usize];
+        let (preempt, gain) = (one_in(rng, 2), ["0.0", "0.3"][rng.below(2) as usize]);
+        overrides.push(format!(
+            "gc.background={{ idle = \"{idle}\", until = {until}, preempt = {preempt}, gain = {gain} }}"
+        ));
+    }
+
+    /// Delays writes while few blocks are free in one of four cases.
+    fn throttle(rng: &mut Rng, overrides: &mut Vec<String>) {
+        if !one_in(rng, 4) {
+            return;
+        }
+        let Ok(config) = from_toml(BASE, "test.toml", overrides) else { return };
+        let least = u64::from(config.hard_threshold()) + 1;
+        let below = least + rng.below(u64::from(config.geometry.blocks) + 1 - least);
+        let delay = ["1us", "30us", "400us"][rng.below(3) as usize];
+        overrides.push(format!("gc.throttle={{ below = {below}, delay = \"{delay}\" }}"));
     }
 
     /// Draws the checkpoint and the memory of the map from separate random streams, so that the other options of a seed

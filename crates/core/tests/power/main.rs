@@ -95,7 +95,7 @@ fn in_any_order(seed: u64) -> Case {
 }
 
 fn assert_survives_in_any_order(seed: u64) {
-    let case = in_any_order(seed);
+    let case = in_any_order(seed).on_demand();
     // This case stalled with blocks in native mode.
     assert!(!case.overrides.iter().any(|text| text.ends_with("cells=slc")), "{case:?}");
     let stalled = Bench::new(&case, Mutant::None, None).run(CUTS_OF_A_CASE, &mut Hits::default());
@@ -124,9 +124,9 @@ fn a_failed_write_of_the_pool_that_delays_an_erase_is_repeated() {
 
 /// Repeats a case whose seed is beyond those that always run.
 fn assert_survives(seed: u64) {
-    let case = Case::new(seed);
+    let case = Case::new(seed).on_demand();
     if let Err(what) = Bench::new(&case, Mutant::None, None).run(CUTS_OF_A_CASE, &mut Hits::default()) {
-        panic!("{what}\nFLOATGATE_SEED={seed} repeats it: {case:?}");
+        panic!("{what}: {case:?}");
     }
 }
 
