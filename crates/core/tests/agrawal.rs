@@ -6,11 +6,14 @@
 
 mod common;
 
+use std::ops::Range;
+
 use common::{Load, assert_close};
 use floatgate_core::device::Device;
 use floatgate_core::metrics::collections::CollectionCounts;
 use floatgate_core::metrics::series::Sample;
 use floatgate_core::run::{NoWatcher, Outcome, run};
+use floatgate_core::sim::id::{Lpn, PlaneId};
 use floatgate_core::sim::request::{Operation, Request};
 use floatgate_core::sim::source::Source;
 use floatgate_core::sim::time::Time;
@@ -123,4 +126,65 @@ fn a_collection_takes_the_copies_of_its_valid_pages_and_the_erase() {
     assert_eq!(time("off"), collected(page + program + read + 2 * page + program + erase));
     // The page and its destination are the second of their blocks, so that copy-back may move it.
     assert_eq!(time("wise"), collected(page + program + read + program + erase));
+}
+
+/// Writes a block of a plane. `units` of its eight pages stay valid; they are written last.
+fn write_block(device: &mut Device, plane: u32, units: Range<u32>) {
+    let ftl = device.ftl_mut();
+    let invalid = units.clone().take(8 - units.len()).map(Lpn);
+    invalid.clone().for_each(|unit| ftl.write_to(PlaneId(plane), unit));
+    invalid.for_each(|unit| ftl.trim(unit));
+    units.map(Lpn).for_each(|unit| ftl.write_to(PlaneId(plane), unit));
+}
+
+/// Two packages with a channel each. A write opens a block of package 0, which brings the pool, or package 0, to its
+/// threshold. The victim has four valid pages.
+#[test]
+fn a_collection_of_a_pool_moves_units_to_the_other_package() {
+    let (read, data, program, erase) = (25_000_000, 102_400_000, 200_000_000, 1_500_000_000);
+    let (write, copy) = (data + program, read + 2 * data + program);
+    let collect = |soft: u32, options: &[&str], blocks: &[(u32, Range<u32>)]| {
+        let soft = format!("gc.soft_threshold={soft}");
+        let base = [
+            "geometry.chips=1",
+            "geometry.blocks=16",
+            "geometry.pages=8",
+            "capacity.logical=184KiB",
+            "allocation=dynamic",
+            "gc.frontiers=single",
+            &soft,
+        ];
+        let mut device = common::device(&[&base, options].concat());
+        blocks.iter().for_each(|(plane, units)| write_block(&mut device, *plane, units.clone()));
+        assert_eq!(device.ftl().counters.victims, 0);
+        let request = common::units(&device, Operation::Write, 45, 1);
+        common::submit(&mut device, Time::ZERO, request);
+        common::drain(&mut device);
+        let blocks = &device.ftl().blocks;
+        let plane_of = |unit| device.ftl().ppn_in_flash(Lpn(unit)).map(|ppn| blocks.plane_of(blocks.block_of(ppn)));
+        assert_eq!(plane_of(45), Some(PlaneId(0)));
+        let moved = plane_of(43);
+        let mut sample = Sample::default();
+        device.sample(device.now(), &mut sample);
+        (sample.collections, moved)
+    };
+    let collected = |ended: [u64; 2], time, to| (CollectionCounts { ended: ended.to_vec(), time }, Some(PlaneId(to)));
+    // The pool has 12 + 10 free blocks after the write, 11 in each plane. The victim is in package 1.
+    let of_package_1 = [(1, 15..20), (1, 20..25), (1, 25..30), (1, 40..44), (1, 30..35), (1, 44..45)];
+    let in_pool = [&[(0, 0..5), (0, 5..10), (0, 10..15)][..], &of_package_1].concat();
+    let pool = |options: &[&str]| collect(11, &[&["gc.scope=pool"], options].concat(), &in_pool);
+    assert_eq!(pool(&["gc.destination=plane"]), collected([0, 1], 4 * copy + erase, 1));
+    // The first page has left package 1 when the write in package 0 ends.
+    assert_eq!(pool(&["gc.destination=pool"]), collected([0, 1], write + data + program + 3 * copy + erase, 0));
+    // Copy-back is for units that stay in their plane.
+    let back = ["nand.advanced.copy_back=wise", "nand.advanced.copy_back_parity=false"];
+    let time = 4 * (read + program) + erase;
+    assert_eq!(pool(&[&back[..], &["gc.destination=plane"]].concat()), collected([0, 1], time, 1));
+    let time = write + data + program + 3 * copy + erase;
+    assert_eq!(pool(&[&back[..], &["gc.destination=pool"]].concat()), collected([0, 1], time, 0));
+    // Package 0 has 12 free blocks after the write. The victim is in package 0, and its first read follows the write.
+    let in_plane = [(0, 0..5), (0, 40..44), (0, 5..10)];
+    let plane = |options: &[&str]| collect(12, options, &in_plane);
+    assert_eq!(plane(&["gc.destination=plane"]), collected([1, 0], write + 4 * copy + erase, 0));
+    assert_eq!(plane(&["gc.destination=pool"]), collected([1, 0], write + 4 * copy + erase, 1));
 }

@@ -10,6 +10,8 @@ use floatgate_core::config::gang::{Gang, GangMode};
 use floatgate_core::device::Device;
 use floatgate_core::metrics::summary::GangUse;
 use floatgate_core::nand::array::Kind;
+use floatgate_core::nand::probe::{Phase, Probe};
+use floatgate_core::sim::id::{Lpn, PlaneId};
 use floatgate_core::sim::request::{Operation, Request};
 use floatgate_core::sim::time::Time;
 
@@ -245,6 +247,58 @@ fn copies_between_packages_take_the_time_of_a_transfer() {
     }
     let expected: Vec<u64> = (1..=32).map(|copy| READ + copy * DATA + WRITTEN).collect();
     assert_eq!(ends, expected);
+}
+
+/// The same by garbage collection: pages of victims in one package move to the other one, by a job for each victim.
+#[test]
+fn garbage_collection_copies_between_packages_in_the_time_of_a_transfer() {
+    let copied = |victims: u32| -> Vec<u64> {
+        let mut device = common::device(&[
+            "geometry.channels=2",
+            "geometry.chips=2",
+            "geometry.planes=4",
+            "nand.concurrency=plane-pair",
+            "geometry.blocks=16",
+            "geometry.pages=8",
+            "capacity.spare=0.5",
+            "allocation=dynamic",
+            "gc.scope=pool",
+            "gc.destination=pool",
+            "gc.background={ idle = \"1ms\", until = 16 }",
+        ]);
+        let mut units = (0..).step_by(8).map(|first| (first..first + 8).map(Lpn));
+        let mut block = |plane: u32, invalid: usize| {
+            let (units, ftl) = (units.next().expect("more units"), device.ftl_mut());
+            units.clone().for_each(|unit| ftl.write_to(PlaneId(plane), unit));
+            units.take(invalid).for_each(|unit| ftl.trim(unit));
+        };
+        // Half of the pages of the victims are invalid. Up to four victims are in different pairs of planes, and so are
+        // their targets: the planes of package 1 with the most free blocks.
+        let step = if victims == 8 { 1 } else { 2 };
+        let is_victim = |plane: &u32| plane.is_multiple_of(step) && *plane < step * victims;
+        (0..8).filter(is_victim).for_each(|plane| block(plane, 4));
+        (0..8).filter(|plane| !is_victim(plane)).for_each(|plane| block(plane, 0));
+        (8..16u32).filter(|plane| !plane.is_multiple_of(step)).for_each(|plane| block(plane, 0));
+        device.array_mut().set_probe(Some(Probe::new(Time::ZERO, Time::NEVER)));
+        let start = FETCHED + 1000 * US;
+        let request = read(&device, 7, 1);
+        play(&mut device, &[(0, request)]);
+        let counters = &device.ftl().counters;
+        assert_eq!((counters.background.victims, counters.blocks_erased), (victims.into(), victims.into()));
+        let slices = device.array().probe().expect("a probe is set").slices();
+        let programs = slices.iter().filter(|slice| slice.kind == Kind::Program && slice.phase == Phase::Cell);
+        let mut ends: Vec<u64> = programs.map(|slice| slice.end.0 - start).collect();
+        ends.sort_unstable();
+        ends
+    };
+    // Eight victims keep the channels busy.
+    assert_eq!(copied(8), (1..=32).map(|copy| READ + copy * DATA + WRITTEN).collect::<Vec<_>>());
+    // A job moves one page at a time: with up to four victims, each page waits for the last one of its victim.
+    for victims in [1, 2, 4] {
+        let copy = |round, victim| round * (FETCHED + WRITTEN) + READ + victim * DATA + WRITTEN;
+        let expected: Vec<_> = (0..4).flat_map(|round| (1..=victims).map(move |victim| copy(round, victim))).collect();
+        assert_eq!(copied(victims as u32), expected, "{victims} victims");
+    }
 }
 
 #[test]

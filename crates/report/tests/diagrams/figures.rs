@@ -190,7 +190,10 @@ fn moved_together(slices: &[Slice]) -> Option<(Time, Time)> {
 
 /// All figures.
 pub fn figures() -> Vec<Figure> {
-    [basic(), multi_plane(), dies(), caches(), suspended(), places(), gangs(), pairs()].into_iter().flatten().collect()
+    [basic(), multi_plane(), dies(), caches(), suspended(), places(), gangs(), pairs(), copies()]
+        .into_iter()
+        .flatten()
+        .collect()
 }
 
 fn basic() -> Vec<Figure> {
@@ -355,6 +358,40 @@ fn pairs() -> Vec<Figure> {
             moved_in_pairs,
         ),
     ]
+}
+
+/// Returns the copies of eight victims of idle time, from the planes of one package to those of another one: Figure 2 of
+/// Agrawal et al. 2008, with its times. Half of the pages of a victim are valid.
+fn copies() -> Vec<Figure> {
+    let overrides = [
+        "geometry.channels=2",
+        "geometry.dies=2",
+        "geometry.planes=4",
+        "geometry.page_size=4KiB",
+        "nand.concurrency=plane-pair",
+        "nand.read=25us",
+        "bus.command_cycles={ read = 0, program = 0, erase = 0 }",
+        "allocation=dynamic",
+        "gc.scope=pool",
+        "gc.destination=pool",
+        "gc.background={ idle = \"1ms\", until = 16 }",
+    ];
+    let mut device = device(&overrides);
+    for plane in 0..8 {
+        let (units, ftl) = ((8 * plane..8 * plane + 8).map(Lpn), device.ftl_mut());
+        units.clone().for_each(|unit| ftl.write_to(PlaneId(plane), unit));
+        units.take(4).for_each(|unit| ftl.trim(unit));
+    }
+    let request = read(&device, 0, 7, 1);
+    let (slices, completions) = play(&mut device, &[(0, request)]);
+    let copies = slices.iter().filter(|slice| slice.class == Class::BackgroundGc && slice.phase != Phase::Wait);
+    let from = copies.map(|slice| slice.start).min().expect("pages are copied");
+    // The ninth page has entered its target.
+    let (read, data) = (25 * US, 2 * X);
+    let span = (from, from + Time(read + 10 * data));
+    let title = "GC: pages of eight blocks of a package are copied to another package";
+    let takes = read + 9 * data + PROGRAM;
+    vec![finished("copies-between-packages", title, &overrides, (device, slices, completions), span, takes)]
 }
 
 fn caches() -> Vec<Figure> {
