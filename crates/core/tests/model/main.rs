@@ -13,7 +13,9 @@ mod common;
 mod drives;
 mod reference;
 
+use floatgate_core::config::{DeviceConfig, GcScope};
 use floatgate_core::device::Mutant;
+use floatgate_core::ftl::allocation::AllocationConfig;
 
 use bench::failure_of;
 use case::Case;
@@ -60,6 +62,24 @@ fn leveling_wear_changes_no_answer() {
 #[test]
 fn pools_change_no_answer() {
     run_swarm(Case::pooled, cases(3), Digests::of("pools", 300));
+}
+
+/// A pool that is as full as its device may be keeps its reserve although blocks fail.
+#[test]
+fn pools_at_the_limit_have_failing_blocks() {
+    let is_at_limit = |config: &DeviceConfig| {
+        let AllocationConfig::Dynamic(options) = &config.allocation else { return false };
+        let is_full = config.logical_units() == config.max_logical_units();
+        is_full && config.faults.is_some() && options.planes_per_pool(config) > 1
+    };
+    let configs: Vec<_> = (0..CASES / 3).map(|seed| Case::pooled(seed).config()).filter(is_at_limit).collect();
+    for scope in [GcScope::Plane, GcScope::Pool] {
+        for destination in [GcScope::Plane, GcScope::Pool] {
+            let is_drawn = |config: &&DeviceConfig| (config.gc.scope, config.gc.destination) == (scope, destination);
+            let drawn = configs.iter().filter(is_drawn).count();
+            assert!(drawn > 0, "no full device collects by {scope:?} and moves to {destination:?}");
+        }
+    }
 }
 
 #[test]
