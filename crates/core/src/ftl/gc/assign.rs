@@ -86,9 +86,9 @@ impl Ftl {
     /// ended idle time, and nothing waits for space that the job uses or that the victim frees.
     pub(super) fn can_leave(&self, job: PlaneId, victim: BlockId) -> bool {
         let (blocks, from) = (&self.blocks, self.blocks.plane_of(victim));
-        blocks.block(victim).moved_for == CopyCause::Background
-            && self.shape.preempts
+        self.shape.preempts
             && self.shape.until == 0
+            && blocks.block(victim).moved_for == CopyCause::Background
             && blocks.takes_host_write(job)
             && blocks.takes_host_write(from)
             && !self.is_at_threshold(from)
