@@ -12,11 +12,17 @@ use crate::metrics::counters::{CopyCause, ProgramCause, ReadCause};
 use crate::sim::id::{BlockId, PlaneId, Ppn};
 
 impl Space {
-    /// Calls the wear policy with a view of a region. Returns `None` if wear is not leveled.
+    /// Calls the wear policy with a view of a region of a plane. The mean of the erases is that of its pool, if garbage
+    /// collection works by pool. Returns `None` if wear is not leveled.
     #[cold]
     fn ask_wear<R>(&mut self, region: RegionId, ask: impl FnOnce(&mut dyn WearPolicy, &RegionView) -> R) -> Option<R> {
         let mut wear = self.wear.take()?;
-        let view = RegionView { cold: wear.cold.as_ref(), ..self.view(region) };
+        let view = self.view(region);
+        let (erases, count) = match view.role() {
+            Role::Data => self.erases_with(view.plane()),
+            Role::Map => (view.erases, view.count),
+        };
+        let view = RegionView { cold: wear.cold.as_ref(), erases, count, ..view };
         let answer = ask(&mut *wear.policy, &view);
         self.wear = Some(wear);
         Some(answer)

@@ -58,6 +58,13 @@ impl Space {
         self.planes[first..first + region.planes as usize].iter().map(|plane| plane.erases).sum()
     }
 
+    /// Returns the number of erases of all blocks that are collected together with those of a plane, and the number of
+    /// these blocks.
+    pub(super) fn erases_with(&self, plane: PlaneId) -> (u64, u32) {
+        let region = &self.regions[self.collected_with(plane).0 as usize];
+        (self.erases_of(region), self.blocks_per_plane.divisor() * region.planes)
+    }
+
     /// Counts a block of a plane that has become free.
     #[inline]
     pub(super) fn add_free(&mut self, plane: PlaneId, role: Role) {
@@ -86,6 +93,31 @@ impl Space {
     pub(super) fn count_free(&mut self) {
         for pool in 0..self.pool_free.len() as u32 {
             self.pool_free[pool as usize] = self.count_free_of(pool);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::load;
+
+    #[test]
+    fn the_mean_of_the_erases_is_that_of_the_blocks_that_are_collected_together() {
+        for (scope, mean) in [("plane", 2.0), ("pool", 1.0)] {
+            let overrides = [
+                "geometry.channels=2",
+                "geometry.chips=1",
+                "geometry.dies=1",
+                "geometry.planes=1",
+                "allocation=dynamic",
+                &format!("gc.scope={scope}"),
+            ];
+            let device = load("tiny", &overrides.map(str::to_owned)).unwrap();
+            let mut space = Space::new(&device, 1, false).unwrap();
+            space.planes[0].erases = 2 * u64::from(device.geometry.blocks);
+            let (erases, blocks) = space.erases_with(PlaneId(0));
+            assert_eq!(erases as f64 / f64::from(blocks), mean, "{scope}");
         }
     }
 }
