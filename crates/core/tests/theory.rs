@@ -137,6 +137,9 @@ fn greedy_in_timed_mode_agrees_with_the_mean_field() {
     assert_close("greedy in time", measured, greedy(PAGES, sf), 0.01);
 }
 
+/// Returns the efficiency of a victim policy for an effective spare share.
+type Efficiency = fn(f64) -> f64;
+
 /// agrawal2008, Section 5.2: the efficiency of garbage collection, the invalid share of victims, on a full disk and on
 /// one whose second half was trimmed. A spare share of 15% less 5% of free blocks is an effective one of 0.104, and of
 /// 0.552 on the trimmed disk.
@@ -147,7 +150,7 @@ fn a_half_full_disk_with_trim_collects_at_its_effective_spare() {
     let space = f64::from((BLOCKS - free) * PAGES) - UNWRITTEN;
     // The share of a random victim has a standard deviation of 0.3 on the trimmed disk, so that the mean of 6,000 victims
     // has one of 0.7%.
-    let closed_forms: [(&str, f64, fn(f64) -> f64); 2] =
+    let closed_forms: [(&str, f64, Efficiency); 2] =
         [("greedy", 0.005, |sf| 1.0 / greedy(PAGES, sf)), ("random", 0.02, |sf| 1.0 / random(sf))];
     for (victim, tolerance, formula) in closed_forms {
         let mut device = common::device(&[
