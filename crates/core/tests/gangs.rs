@@ -249,7 +249,7 @@ fn copies_between_packages_take_the_time_of_a_transfer() {
     assert_eq!(ends, expected);
 }
 
-/// The same by garbage collection: pages of victims in one package move to the other one, by a job for each victim.
+/// Pages of victims in one package move to the other one, by a job of garbage collection for each victim.
 #[test]
 fn garbage_collection_copies_between_packages_in_the_time_of_a_transfer() {
     let copied = |victims: u32| -> Vec<u64> {

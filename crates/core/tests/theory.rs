@@ -148,8 +148,8 @@ fn a_half_full_disk_with_trim_collects_at_its_effective_spare() {
     const BLOCKS: u32 = 1024;
     let free = BLOCKS.div_ceil(20);
     let space = f64::from((BLOCKS - free) * PAGES) - UNWRITTEN;
-    // The share of a random victim has a standard deviation of 0.3 on the trimmed disk, so that the mean of 6,000 victims
-    // has one of 0.7%.
+    // The share of a random victim has a standard deviation of 0.3 on the trimmed disk, so that the mean of 6,000
+    // victims has one of 0.7%.
     let closed_forms: [(&str, f64, Efficiency); 2] =
         [("greedy", 0.005, |sf| 1.0 / greedy(PAGES, sf)), ("random", 0.02, |sf| 1.0 / random(sf))];
     for (victim, tolerance, formula) in closed_forms {

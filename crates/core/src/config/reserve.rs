@@ -56,8 +56,8 @@ impl DeviceConfig {
         (of(self.gc.soft_threshold).max(reserve), of(self.gc.hard_threshold))
     }
 
-    /// Returns the number of blocks of a pool that an option of garbage collection stands for: the sum of the numbers of
-    /// its planes, or a share of all its blocks.
+    /// Returns the number of blocks of a pool that an option of garbage collection stands for: the sum of the numbers
+    /// of its planes, or a share of all its blocks.
     pub fn blocks_of_pool(&self, count: BlockCount, planes: u32) -> u32 {
         match count {
             BlockCount::Blocks(blocks) => blocks * planes,

@@ -280,8 +280,8 @@ impl Ftl {
         }
     }
 
-    /// Sets the number of free blocks of a plane below which garbage collection runs, as in idle time, or 0 for none.
-    /// For a pool, it is multiplied by the number of planes.
+    /// Sets the number of free blocks below which garbage collection runs, as in idle time, or 0 for none. The number
+    /// is that of a plane; pools multiply it by their planes.
     pub fn collect_below(&mut self, device: &DeviceConfig, until: BlockCount) {
         self.shape.until = until.of(device.geometry.blocks);
         if let Some(pools) = &mut self.pools {

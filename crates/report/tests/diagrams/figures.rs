@@ -360,8 +360,8 @@ fn pairs() -> Vec<Figure> {
     ]
 }
 
-/// Returns the copies of eight victims of idle time, from the planes of one package to those of another one: Figure 2 of
-/// Agrawal et al. 2008, with its times. Half of the pages of a victim are valid.
+/// Returns the copies of eight victims of idle time, from the planes of one package to the planes of another one:
+/// Figure 2 of Agrawal et al. 2008, with its times. Half of the pages of a victim are valid.
 fn copies() -> Vec<Figure> {
     let overrides = [
         "geometry.channels=2",

@@ -74,8 +74,8 @@ impl Ftl {
         Some(job)
     }
 
-    /// Returns `true` if a victim waits for the end of another one, in the pool of a plane. Then no further one is chosen
-    /// in idle time, so that few are unfinished when this ends.
+    /// Returns `true` if a victim waits for the end of another one, in the pool of a plane. Then no further one is
+    /// chosen in idle time, so that few are unfinished when this ends.
     fn has_queued_victim(&self, plane: PlaneId, jobs: &Table<PlaneId, Job>) -> bool {
         let Some(pools) = self.pools.as_deref() else { return false };
         let is_started = |plane: PlaneId| usize::from(jobs[plane].moving.block().is_some());
