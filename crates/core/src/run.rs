@@ -9,6 +9,7 @@ use crate::metrics::attribution::Breakdown;
 use crate::metrics::bounds::OverBound;
 use crate::metrics::collections::CollectionCounts;
 use crate::metrics::counters::{ClassCounts, Counters};
+use crate::metrics::pools::PoolUnits;
 use crate::metrics::profile::Profile;
 use crate::metrics::results::Results;
 use crate::metrics::series::Sample;
@@ -152,6 +153,8 @@ pub struct Outcome {
     pub collections: CollectionCounts,
     /// Queues in the measured part, indexed by gang; empty without gangs.
     pub queues: Vec<QueueSample>,
+    /// Units programmed in the measured part, indexed by pool of the allocation; empty if there is one pool.
+    pub pools: Vec<PoolUnits>,
     /// Work of the controller in the measured part.
     pub controller: ControllerWork,
     /// Samples of each member of an array: at the start of the measured part, and at its last completion.
@@ -181,6 +184,7 @@ impl Outcome {
             luns: last.luns.iter().zip(&first.luns).map(|(last, first)| since(*last, *first)).collect(),
             collections: last.collections.since(&first.collections),
             queues: last.queues.iter().zip(&first.queues).map(|(last, first)| last.since(first)).collect(),
+            pools: last.pools.iter().zip(&first.pools).map(|(last, first)| last.since(first)).collect(),
             controller: ControllerWork {
                 buffer: last.buffer.since(&first.buffer),
                 volatile_units: last.volatile_units,
@@ -221,6 +225,7 @@ impl Outcome {
             luns: &self.luns,
             collections: &self.collections,
             queues: &self.queues,
+            pools: &self.pools,
             controller: &self.controller,
             erases,
             faults,

@@ -199,7 +199,7 @@ impl Device {
         if cause == ProgramCause::Host && self.ftl.classes.is_some() && is_elsewhere() {
             self.ftl.note_elsewhere(class, count);
         }
-        self.ftl.note_program(cause, count);
+        self.ftl.note_program_in(plane, cause, count);
         self.observe_writes(first, group, cause, id);
         if self.ftl.blocks.free_blocks(plane, Role::Data) != free_blocks {
             self.block_taken(plane);
@@ -330,7 +330,7 @@ impl Device {
         moving.writing = count;
         let first = self.ftl.bind_copies(frontier, &moving.copies[..count], group, |_, _, _| {});
         let cause = self.ftl.blocks.cause_of_copy(self.ftl.blocks.block_of(first_copy.from));
-        self.ftl.note_program(cause, count as u32);
+        self.ftl.note_program_in(plane, cause, count as u32);
         self.transactions[id].ppn = first;
         self.observe_copies(plane, first, group, false);
         if self.ftl.blocks.free_blocks(plane, Role::Data) != free_blocks || self.ftl.shape().single_frontier {

@@ -35,6 +35,7 @@ impl Device {
         self.array.busy_until(at, &mut into.luns);
         self.collections.until(at, &mut into.collections);
         self.dispatch.sample_queues(at, &mut into.queues);
+        into.pools.clone_from(&self.ftl.pool_units);
     }
 
     /// Starts to search for the longest queues again, at the start of a measurement.

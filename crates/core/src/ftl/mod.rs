@@ -31,6 +31,7 @@ use crate::config::{BlockSummary, DeviceConfig, Frontiers, GcPace};
 use crate::external::Fault;
 use crate::ftl::temperature::written::Written;
 use crate::metrics::counters::{CopyCause, Counters, ProgramCause, ReadCause};
+use crate::metrics::pools::PoolUnits;
 use crate::nand::media::Media;
 use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn};
 use crate::sim::memory::Divider;
@@ -56,6 +57,8 @@ pub struct Ftl {
     pub classes: Option<Box<Classes>>,
     /// Counters.
     pub counters: Counters,
+    /// Units programmed in timed mode, indexed by pool of the allocation; empty if there is one pool.
+    pub pool_units: Vec<PoolUnits>,
     /// Contents of flash, if they are verified.
     pub media: Option<Media>,
     /// Failures, if operations can fail.
@@ -194,6 +197,11 @@ impl Ftl {
             scheme: Some(Box::new(scheme)),
             blocks: Space::new(device, seed, trigger.has_ages())?,
             partial: PartialUnits::new(device.logical_units() as u32, device.sectors_per_unit()),
+            pool_units: if allocation.pools() > 1 {
+                vec![PoolUnits::default(); allocation.pools() as usize]
+            } else {
+                vec![]
+            },
             filling: vec![PlaneId(0); (allocation.pools() * device.temperature.classes()) as usize],
             allocation,
             trigger,
@@ -372,6 +380,24 @@ impl Ftl {
         *counter += 1;
     }
 
+    /// Counts one program command in a plane, which holds `units` units of data.
+    #[inline]
+    pub fn note_program_in(&mut self, plane: PlaneId, cause: ProgramCause, units: u32) {
+        self.note_program(cause, units);
+        if !self.pool_units.is_empty() {
+            self.note_in_pool(plane, cause, units);
+        }
+    }
+
+    fn note_in_pool(&mut self, plane: PlaneId, cause: ProgramCause, units: u32) {
+        let counts = &mut self.pool_units[self.allocation.pool_of(plane) as usize];
+        let count = match cause {
+            ProgramCause::Gc | ProgramCause::Wear => &mut counts.moved,
+            _ => &mut counts.written,
+        };
+        *count += u64::from(units);
+    }
+
     /// Counts one program command that holds `units` units of data.
     #[inline]
     pub fn note_program(&mut self, cause: ProgramCause, units: u32) {
@@ -392,7 +418,7 @@ impl Ftl {
     /// Counts a page with `units` units of data of a victim that was moved within its plane.
     pub fn note_copy_back(&mut self, victim: BlockId, units: u32) {
         self.note_read(self.blocks.cause_of_read(victim), self.shape.pages_per_unit);
-        self.note_program(self.blocks.cause_of_copy(victim), units);
+        self.note_program_in(self.blocks.plane_of(victim), self.blocks.cause_of_copy(victim), units);
         self.counters.copy_backs += u64::from(self.shape.pages_per_unit);
     }
 

@@ -10,6 +10,7 @@ use std::collections::BinaryHeap;
 use super::attribution::{Breakdown, Part};
 use super::collections::CollectionCounts;
 use super::counters::{BufferCounts, ClassCounts, Counters};
+use super::pools::PoolUnits;
 use crate::nand::gauge::QueueSample;
 use crate::nand::parallel::Parallel;
 use crate::sim::request::{Completion, Operation, Status};
@@ -35,6 +36,8 @@ pub struct Sample {
     pub collections: CollectionCounts,
     /// Queues, indexed by gang; empty without gangs.
     pub queues: Vec<QueueSample>,
+    /// Units programmed, indexed by pool of the allocation; empty if there is one pool.
+    pub pools: Vec<PoolUnits>,
     /// Counters by data class; empty if classes are not distinguished.
     pub classes: Vec<ClassCounts>,
     /// Smallest number of free blocks in a plane.
@@ -74,6 +77,7 @@ impl Sample {
         self.luns.extend_from_slice(&other.luns);
         self.collections.add(&other.collections);
         self.queues.extend_from_slice(&other.queues);
+        self.pools.extend_from_slice(&other.pools);
         self.classes.extend_from_slice(&other.classes);
         self.free_blocks_min =
             if first { other.free_blocks_min } else { self.free_blocks_min.min(other.free_blocks_min) };

@@ -8,7 +8,7 @@ use floatgate_core::ftl::gc::job::Job;
 use floatgate_core::ftl::mapping::{Mapping, MappingScheme};
 use floatgate_core::ftl::space::{Block, BlockState, RESERVE, Role};
 use floatgate_core::metrics::bounds::Work;
-use floatgate_core::metrics::counters::ProgramCause;
+use floatgate_core::metrics::counters::{Counters, ProgramCause};
 use floatgate_core::metrics::series::Sample;
 use floatgate_core::nand::array::{ChannelTime, DieTime, Kind};
 use floatgate_core::nand::probe::{Lane, Phase, Probe, Slice};
@@ -151,6 +151,26 @@ fn check_programs(device: &Device) -> Result<(), String> {
     let have = counters.units_programmed + dropped;
     if have > wanted || have + slack < wanted {
         return Err(format!("the units programmed are not the sum over their causes: {counters:?}"));
+    }
+    Ok(())
+}
+
+/// Checks that the units of all pools are those that were programmed since `earlier`, the start of the timed part.
+pub fn check_pools(device: &Device, earlier: &Counters) -> Result<(), String> {
+    let pools = &device.ftl().pool_units;
+    if pools.is_empty() {
+        return Ok(());
+    }
+    let config = device.config();
+    let bits = if config.map_cells().is_native() { 1 } else { config.nand.cell.bits() };
+    let map_program = config.units_per_page() * (config.geometry.pages_per_program / bits).max(1);
+    let done = device.ftl().counters.since(earlier);
+    let of_data = done.units_programmed - done.map.programs.iter().sum::<u64>() * u64::from(map_program);
+    let (written, moved) = pools.iter().fold((0, 0), |sums, pool| (sums.0 + pool.written, sums.1 + pool.moved));
+    let copied = done.units_moved() + done.wasted_copies;
+    // Failed programs of copies are repeated.
+    if written + moved != of_data || moved < copied || config.faults.is_none() && moved > copied {
+        return Err(format!("pools have {written} units written and {moved} moved of {of_data}, {copied} copied"));
     }
     Ok(())
 }

@@ -5,13 +5,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use floatgate_core::device::{Device, Mutant, Options};
 use floatgate_core::durability::flash::Keep;
+use floatgate_core::metrics::counters::Counters;
 use floatgate_core::metrics::summary::{Precondition, Reached};
 use floatgate_core::nand::probe::Probe;
 use floatgate_core::sim::request::{Completion, Operation, Request, Status};
 use floatgate_core::sim::rng::Rng;
 use floatgate_core::sim::time::Time;
 
-use crate::accounts::{check_blocks, check_bounds, check_busy, check_lanes};
+use crate::accounts::{check_blocks, check_bounds, check_busy, check_lanes, check_pools};
 use crate::case::{Case, Load, one_in, pick};
 use crate::common;
 use crate::common::history::{Digests, History};
@@ -33,6 +34,8 @@ struct Bench {
     attributed: bool,
     options: Options,
     history: Option<History>,
+    /// Counters at the start of the timed part.
+    earlier: Counters,
 }
 
 impl Bench {
@@ -50,6 +53,7 @@ impl Bench {
             attributed: options.attribution,
             options,
             history: None,
+            earlier: Counters::default(),
         }
     }
 
@@ -73,6 +77,7 @@ impl Bench {
         if load.watch {
             self.device.array_mut().set_probe(Some(Probe::new(Time::ZERO, Time::NEVER)));
         }
+        self.earlier = self.device.ftl().counters;
         let (mut events, mut completed) = (0, 0);
         while self.submitted < load.timed || self.device.outstanding() > 0 {
             let room = self.submitted < load.timed && self.device.outstanding() < load.depth;
@@ -256,6 +261,7 @@ impl Bench {
         self.device.check_invariants()?;
         check_bounds(&self.device)?;
         check_blocks(&self.device, load.functional > 0)?;
+        check_pools(&self.device, &self.earlier)?;
         self.settle(load)?;
         self.reload()?;
         if self.device.config().faults.is_some() {

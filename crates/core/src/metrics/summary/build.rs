@@ -69,6 +69,7 @@ impl Summary {
             wear: Wear::new(config, &measurement.erases),
             utilization: Utilization::new(measurement),
             gangs: GangUse::all(measurement),
+            pools: PoolsUse::new(measurement),
             bottleneck: Bottleneck::new(measurement),
             updates: Updates {
                 covered: counters.updates_covered,

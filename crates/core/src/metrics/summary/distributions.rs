@@ -91,8 +91,8 @@ pub struct WearHistogram {
     pub blocks: Vec<u64>,
 }
 
-/// Maximum number of channels and of dies that are listed one by one.
-const EACH: usize = 4096;
+/// Maximum number of channels, dies and pools that are listed one by one.
+pub(super) const EACH: usize = 4096;
 
 /// Maximum number of classes of a wear histogram.
 const WEAR_CLASSES: u64 = 64;

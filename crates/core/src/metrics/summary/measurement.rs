@@ -5,6 +5,7 @@ use crate::config::DeviceConfig;
 use crate::metrics::bounds::Work;
 use crate::metrics::collections::CollectionCounts;
 use crate::metrics::counters::{BufferCounts, ClassCounts, Counters};
+use crate::metrics::pools::PoolUnits;
 use crate::metrics::profile::Profile;
 use crate::metrics::results::Results;
 use crate::nand::array::{ChannelTime, DieTime};
@@ -57,6 +58,8 @@ pub struct Measurement<'a> {
     pub collections: &'a CollectionCounts,
     /// Queues, indexed by gang; empty without gangs.
     pub queues: &'a [QueueSample],
+    /// Units programmed, indexed by pool of the allocation; empty if there is one pool.
+    pub pools: &'a [PoolUnits],
     /// Work of the controller.
     pub controller: &'a ControllerWork,
     /// Erases since the device was new, indexed by block.

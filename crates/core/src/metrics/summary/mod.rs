@@ -13,6 +13,7 @@ mod gangs;
 mod json;
 mod live;
 mod measurement;
+mod pools;
 
 pub use array::{ArrayUse, ArrayWrites, MemberOperations, RebuildUse};
 pub use build::{About, units_programmed};
@@ -25,6 +26,7 @@ pub use gangs::GangUse;
 pub use json::{LARGEST, ReadError};
 pub use live::{LateCauses, Live, LiveFrontend, LiveImage, LiveRecovery};
 pub use measurement::{ControllerWork, Measurement};
+pub use pools::{Imbalance, PoolsUse};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -103,6 +105,9 @@ pub struct Summary {
     /// Gangs of packages; absent without them (`config.gang`).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gangs: Vec<GangUse>,
+    /// Allocation pools; absent with less than two of them (`config.allocation.dynamic.scope`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pools: Option<PoolsUse>,
     /// Resource that limits the run.
     pub bottleneck: Bottleneck,
     /// Mapping units touched by host writes, by the kind of update.
