@@ -5,7 +5,6 @@ pub mod bounds;
 pub mod collections;
 pub mod counters;
 pub mod latency;
-pub mod pools;
 pub mod profile;
 pub mod results;
 pub mod series;

@@ -9,8 +9,7 @@ use std::collections::BinaryHeap;
 
 use super::attribution::{Breakdown, Part};
 use super::collections::CollectionCounts;
-use super::counters::{BufferCounts, ClassCounts, Counters};
-use super::pools::PoolUnits;
+use super::counters::{BufferCounts, ClassCounts, Counters, PoolUnits};
 use crate::nand::gauge::QueueSample;
 use crate::nand::parallel::Parallel;
 use crate::sim::request::{Completion, Operation, Status};

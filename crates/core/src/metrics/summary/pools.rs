@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Measurement;
 use super::distributions::EACH;
-use crate::metrics::pools::PoolUnits;
+use crate::metrics::counters::PoolUnits;
 use crate::sim::time::Time;
 
 /// Load of the allocation pools (`config.allocation.dynamic.scope`), in the order of their planes. The lists are empty
@@ -28,11 +28,11 @@ pub struct PoolsUse {
 /// the mean is 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Imbalance {
-    /// Of the units that were written (`units_written`).
+    /// Imbalance of the units that were written (`units_written`).
     pub units_written: Option<f64>,
-    /// Of all units that were programmed (`units_written` and `units_moved`).
+    /// Imbalance of all units that were programmed (`units_written` and `units_moved`).
     pub units_programmed: Option<f64>,
-    /// Of the time for which cells worked (`cell`); null if it is not known by pool.
+    /// Imbalance of the time for which cells worked (`cell`); null if the time is not known by pool.
     pub cell: Option<f64>,
 }
 
