@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::list::{Linked, NONE};
-use super::{Buffer, Dirt, Pick, Why};
+use super::{Buffer, Dirt, Entry, Pick, Why};
 use crate::sim::id::{Lpn, RequestId, TransactionId};
 use crate::sim::memory::prefetch;
 
@@ -179,7 +179,7 @@ impl Buffer {
                     self.coming -= 1;
                     self.release(entry);
                 }
-                Dirt::Clean | Dirt::Out => {}
+                Dirt::Clean | Dirt::Out | Dirt::Joined => {}
             }
         }
         if let (Some(per_block), Some(first), true) = (self.eviction.padded_block(), first, any_dirty) {
@@ -207,6 +207,41 @@ impl Buffer {
         for lpn in units {
             if self.entry(Lpn(lpn)).is_none() {
                 self.padding.push_back(lpn);
+                self.note_page(lpn);
+            }
+        }
+    }
+
+    /// Notes that a unit is written to flash, so that its logical page follows.
+    #[inline]
+    fn note_page(&mut self, lpn: u32) {
+        if self.together > 1 && !self.pages.contains(&(lpn / self.together)) {
+            self.pages.push_back(lpn / self.together);
+        }
+    }
+
+    /// Selects the other units of logical pages with a picked unit: dirty units are written from the buffer, and the
+    /// others are read from flash, unless a write of them is in flight.
+    #[inline]
+    pub fn gather_pages(&mut self) {
+        while let Some(page) = self.pages.pop_front() {
+            self.gather_page(page);
+        }
+    }
+
+    fn gather_page(&mut self, page: u32) {
+        let first = page * self.together;
+        for lpn in first..(first + self.together).min(self.index.len() as u32) {
+            match self.entry(Lpn(lpn)) {
+                Some(entry) if self.entries[entry as usize].is_dirty() => {
+                    if self.entries[entry as usize].dirt == Dirt::Waiting {
+                        self.send_out(entry);
+                    }
+                    self.entries[entry as usize].dirt = Dirt::Joined;
+                }
+                Some(entry) if self.entries[entry as usize].flights > 0 => {}
+                _ if self.padding.contains(&lpn) => {}
+                _ => self.padding.push_back(lpn),
             }
         }
     }
@@ -214,7 +249,7 @@ impl Buffer {
     /// Returns `true` if a unit is selected for write-back.
     #[inline]
     pub fn has_out(&self) -> bool {
-        self.out_units > 0 || !self.padding.is_empty()
+        self.out_units > 0 || !self.padding.is_empty() || !self.pages.is_empty()
     }
 
     /// Returns the list that the next unit to write back is in, or `None` if no dirty unit is selected.
@@ -266,6 +301,10 @@ impl Buffer {
 
     /// Picks a dirty unit for write-back. `owner` is the request that waits for it.
     pub fn pick(&mut self, entry: u32, owner: RequestId) -> Pick {
+        let Entry { lpn, dirt, .. } = self.entries[entry as usize];
+        if dirt != Dirt::Joined {
+            self.note_page(lpn);
+        }
         self.unlink_dirty(entry);
         let state = &mut self.entries[entry as usize];
         state.flights += 1;
@@ -275,6 +314,7 @@ impl Buffer {
     /// Returns `true` if a picked unit no longer has to be written.
     pub fn is_void(&self, pick: &Pick) -> bool {
         match pick.entry {
+            Pick::PADDING if self.together > 1 => self.is_pending(Lpn(pick.lpn)),
             Pick::PADDING => self.entry(Lpn(pick.lpn)).is_some(),
             entry => self.entries[entry as usize].lpn == NONE,
         }

@@ -52,6 +52,8 @@ enum Dirt {
     Waiting,
     /// Selected for write-back, and in the `out` list.
     Out,
+    /// Like `Out`, with a unit of its logical page, whose units are all selected.
+    Joined,
 }
 
 const _: () = assert!(size_of::<Entry>() == 32);
@@ -84,7 +86,8 @@ impl Member for Entry {
 /// A unit that is to be written to flash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pick {
-    /// Entry of the unit, or [`Pick::PADDING`] for a unit that is not in the buffer and is written with its block.
+    /// Entry of the unit, or [`Pick::PADDING`] for a unit that is read from flash and written with its block or logical
+    /// page.
     pub entry: u32,
     /// Logical unit.
     pub lpn: u32,
@@ -94,7 +97,7 @@ pub struct Pick {
 }
 
 impl Pick {
-    /// Value of `entry` for a unit that is not in the buffer.
+    /// Value of `entry` for a unit whose data are not in the buffer, or are read from flash.
     pub const PADDING: u32 = NONE;
 }
 
@@ -153,8 +156,12 @@ pub struct Buffer {
     out_units: u32,
     /// Indices of the lists to write back, next first. A list stays here until its turn, even if it is empty by then.
     out_order: VecDeque<u16>,
-    /// Units that are to be read from flash and written with their block.
+    /// Units that are to be read from flash and written with their block or logical page.
     padding: VecDeque<u32>,
+    /// Number of units in a logical page; 1 without logical pages.
+    together: u32,
+    /// Logical pages with a picked unit whose other units are not selected yet.
+    pages: VecDeque<u32>,
     eviction: Eviction,
     victims: Vec<u32>,
     /// Entries that will be evicted soon, next one first. A hint for prefetching.
@@ -214,6 +221,8 @@ impl Buffer {
             out_units: 0,
             out_order: VecDeque::with_capacity(usize::from(lists)),
             padding: VecDeque::new(),
+            together: if config.write == WritePolicy::WriteBack { device.units_per_logical_page() } else { 1 },
+            pages: VecDeque::new(),
             eviction,
             victims: Vec::with_capacity(units as usize),
             soon: [NONE; 4],
@@ -495,7 +504,7 @@ impl Buffer {
     fn unlink_dirty(&mut self, entry: u32) {
         let state = &mut self.entries[entry as usize];
         let dirty = &mut self.dirty[usize::from(state.list)];
-        if std::mem::replace(&mut state.dirt, Dirt::Clean) == Dirt::Out {
+        if std::mem::replace(&mut state.dirt, Dirt::Clean) != Dirt::Waiting {
             self.out_units -= 1;
             return dirty.out.remove(&mut self.entries, entry);
         }

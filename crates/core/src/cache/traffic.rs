@@ -177,8 +177,10 @@ impl Buffer {
         if self.is_void(pick) || (is_padding && !matches!(before, Location::Flash(_))) {
             return false;
         }
-        self.counts.written_back += 1;
-        self.counts.padding += u64::from(is_padding);
+        // The device counts the units of logical pages that are written again.
+        let of_page = is_padding && self.together > 1;
+        self.counts.written_back += u64::from(!of_page);
+        self.counts.padding += u64::from(is_padding && !of_page);
         true
     }
 

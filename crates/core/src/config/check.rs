@@ -432,10 +432,6 @@ impl Check<'_> {
             let what = format!("must be whole mapping units of {}, up to 16 MiB; use {up}", Bytes(unit));
             self.refuse(path, page, &what);
         }
-        if device.active_buffer().is_some() {
-            let what = "a buffer writes back single mapping units; set buffer.capacity to 0B";
-            self.refuse(path, page, what);
-        }
         if !is_unit_map {
             self.refuse(path, page, "the mapping scheme writes whole blocks; set mapping.scheme to page");
         }

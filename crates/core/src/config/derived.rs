@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::cells::{BlockSize, CellMode};
 use super::checkpoint::Parts;
-use super::{BlockSummary, BufferConfig, BusProtocol, Capacity, Concurrency, DeviceConfig, InjectedFault};
+use super::{BlockSummary, BufferConfig, BusProtocol, Capacity, Concurrency, DeviceConfig, InjectedFault, WritePolicy};
 use crate::cache::eviction::EvictionConfig;
 use crate::external::ExternalConfig;
 use crate::ftl::allocation::AllocationConfig;
@@ -185,6 +185,11 @@ impl DeviceConfig {
     /// Returns the buffer, if there is one.
     pub fn active_buffer(&self) -> Option<&BufferConfig> {
         self.buffer.as_ref().filter(|buffer| buffer.capacity.0 > 0)
+    }
+
+    /// Returns `true` if a buffer completes writes before their data are in flash.
+    pub fn writes_back(&self) -> bool {
+        self.active_buffer().is_some_and(|buffer| buffer.write == WritePolicy::WriteBack)
     }
 
     /// Returns the number of mapping units that the buffer holds; 0 without a buffer. It is limited to the logical

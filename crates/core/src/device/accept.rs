@@ -448,7 +448,9 @@ impl Device {
         let written = Written { sectors, stream, placement, ..Written::default() };
         write.temperature =
             if rewrites { self.ftl.class_of(part.lpn.0) } else { self.ftl.classify(part.lpn, before, written) };
-        self.write_through(part, write.version);
+        if !rewrites {
+            self.write_through(part, write.version);
+        }
         self.start_on_write(write, part.lpn, before, Origin::Host(part));
     }
 
@@ -476,6 +478,10 @@ impl Device {
             write.temperature = self.ftl.classify(Lpn(pick.lpn), before, written);
         } else {
             write.temperature = self.ftl.class_of(pick.lpn);
+            if self.ftl.shape().units_per_logical_page > 1 {
+                self.ftl.counters.units_rewritten += 1;
+                write.units = self.ftl.partial.written(pick.lpn) as u16;
+            }
         }
         self.start_on_write(write, Lpn(pick.lpn), before, Origin::Buffer(pick));
     }

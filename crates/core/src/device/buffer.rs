@@ -192,6 +192,7 @@ impl Device {
     pub(super) fn write_out_next(&mut self) -> bool {
         let Some(buffer) = &mut self.buffer else { return false };
         buffer.make_room();
+        buffer.gather_pages();
         if self.slots_free == 0 || self.ftl.is_read_only() {
             return false;
         }

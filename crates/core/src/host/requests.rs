@@ -81,7 +81,8 @@ impl Units {
         Units {
             unit_sectors: Divider::new(config.sectors_per_unit()),
             units_per_page: Divider::new(config.units_per_page()),
-            together: config.units_per_logical_page(),
+            // A write-back buffer completes logical pages itself.
+            together: if config.writes_back() { 1 } else { config.units_per_logical_page() },
             total: config.logical_units() as u32,
         }
     }

@@ -186,6 +186,23 @@ impl Case {
         Case::draw(seed, true, scheme, &[pools])
     }
 
+    /// Draws a device with logical pages and a buffer; half of them have failures.
+    pub fn paged(seed: u64) -> Case {
+        let scheme = if seed.is_multiple_of(3) { Scheme::Dftl } else { Scheme::Page };
+        let more: &[More] = if seed.is_multiple_of(2) { &[faults] } else { &[] };
+        let mut case = Case::draw(seed, seed.is_multiple_of(5), scheme, more);
+        let rng = &mut Rng::new(seed, "model/paged");
+        case.overrides.retain(|text| !text.starts_with("nand.advanced.copy_back_modify="));
+        let config = case.config();
+        if config.active_buffer().is_none() {
+            let units = between(rng, 1, config.logical_units().min(64));
+            case.overrides.push(format!("buffer.capacity={}B", units * config.unit_bytes()));
+            case.overrides.push(format!("buffer.read={}", one_in(rng, 2)));
+        }
+        case.overrides.push(format!("geometry.logical_page={}B", between(rng, 2, 9) * config.unit_bytes()));
+        case
+    }
+
     /// Draws a device with gangs of packages, or pairs of planes that work independently; every fifth with failures.
     pub fn ganged(seed: u64) -> Case {
         let scheme = [Scheme::Page, Scheme::Page, Scheme::Dftl, Scheme::Block][(seed % 4) as usize];

@@ -152,6 +152,13 @@ fn delays_and_hints_change_no_answer() {
     }
 }
 
+#[test]
+fn logical_pages_in_a_buffer_change_no_answer() {
+    for seed in seeds(cases(4)) {
+        assert_passes(&Case::paged(seed));
+    }
+}
+
 /// Repeats cases that only soak runs have found.
 #[test]
 fn cases_that_once_failed_pass() {

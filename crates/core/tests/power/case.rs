@@ -70,6 +70,18 @@ impl Case {
         case
     }
 
+    /// Draws a device with logical pages and a write-back buffer.
+    pub fn paged(seed: u64) -> Case {
+        let mut case = Case::new(seed);
+        let rng = &mut Rng::new(seed, "power/paged");
+        let config = device_config(&case.overrides);
+        if config.active_buffer().is_none() {
+            case.overrides.push(format!("buffer.capacity={}KiB", 32 + rng.below(160)));
+        }
+        case.overrides.push(format!("geometry.logical_page={}B", config.unit_bytes() * (2 + rng.below(6))));
+        case
+    }
+
     fn draw(seed: u64, rng: &mut Rng) -> Case {
         let (page, unit, per_program) =
             [(4, 4, 1), (8, 4, 1), (16, 4, 1), (4, 4, 3), (4, 8, 1), (2, 2, 1)][rng.below(6) as usize];

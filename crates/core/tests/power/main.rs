@@ -84,6 +84,12 @@ fn logical_pages_and_gangs_outlive_power_cuts() {
     cut_for(wanted() / 5, Case::grouped, None);
 }
 
+/// A power cut may separate the units of a logical page, which a buffer writes back together.
+#[test]
+fn logical_pages_in_a_buffer_outlive_power_cuts() {
+    cut_for(wanted() / 5, Case::paged, None);
+}
+
 /// A scheduler may start operations in any order, also if blocks fail.
 #[test]
 fn any_order_of_operations_outlives_power_cuts() {
