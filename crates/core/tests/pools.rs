@@ -5,9 +5,10 @@
 
 mod common;
 
-use common::{Load, assert_close, fill, units};
+use common::{Load, assert_close, drain, fill, submit, units};
 use floatgate_core::device::Device;
 use floatgate_core::metrics::summary::{Imbalance, PoolsUse, Summary};
+use floatgate_core::sim::id::PlaneId;
 use floatgate_core::sim::request::Operation::{Read, Write};
 use floatgate_core::sim::request::{Operation, Request};
 use floatgate_core::sim::rng::Rng;
@@ -130,4 +131,90 @@ fn larger_pools_balance_a_skewed_load_better() {
     assert!(dies_of_one < 1.01 && dies_of_large < 1.05, "{dies_of_one}, {dies_of_large}");
     // The busiest pool determines the time of the run.
     assert!(time_of_small > 1.9 * time_of_large && time_of_large > time_of_one, "{time_of_small}, {time_of_large}");
+}
+
+/// Returns the planes of the pool of all planes with an open block for host writes.
+fn active(device: &Device) -> Vec<u32> {
+    let blocks = &device.ftl().blocks;
+    let planes = (0..device.config().total_planes()).map(PlaneId);
+    planes.filter(|&plane| blocks.room(blocks.host_frontier(plane, 0)) > 0).map(|plane| plane.0).collect()
+}
+
+#[test]
+fn writes_of_a_pool_wait_for_the_planes_with_an_active_block() {
+    let ends = |active: &str| {
+        let mut device = pools("\"device\"", &["geometry.planes=1", active]);
+        for unit in 0..4 {
+            let request = units(&device, Write, unit, 1);
+            submit(&mut device, Time::ZERO, request);
+        }
+        drain(&mut device).iter().map(|done| done.finish.0).collect::<Vec<_>>()
+    };
+    let written = DATA + PROGRAM;
+    assert_eq!(ends("name=all"), [1; 4].map(|round| round * written));
+    assert_eq!(ends("allocation.dynamic.active_blocks=4"), [1; 4].map(|round| round * written));
+    assert_eq!(ends("allocation.dynamic.active_blocks=2"), [1, 1, 2, 2].map(|round| round * written));
+    assert_eq!(ends("allocation.dynamic.active_blocks=1"), [1, 2, 3, 4].map(|round| round * written));
+}
+
+#[test]
+fn the_next_active_block_is_opened_in_the_plane_with_the_most_free_blocks() {
+    let mut device = pools("\"device\"", &["geometry.planes=1", "allocation.dynamic.active_blocks=1"]);
+    let write = |device: &mut Device, first: u64| {
+        let (now, request) = (device.now(), units(device, Write, first, 64));
+        submit(device, now, request);
+        let half = now + Time(32 * (DATA + PROGRAM));
+        device.advance_to(half);
+        let open = active(device);
+        drain(device);
+        open
+    };
+    // Each block has 64 pages. Planes with equally many free blocks follow the order of the allocation.
+    let opened: Vec<_> = (0..6).map(|block| write(&mut device, block * 64)).collect();
+    assert_eq!(opened, [[0], [1], [2], [3], [0], [1]]);
+    assert!(active(&device).is_empty());
+}
+
+#[test]
+fn a_pool_has_at_most_its_number_of_active_blocks() {
+    for (count, scope) in [(1, "\"channel\""), (2, "{ channels = 2 }"), (3, "\"device\"")] {
+        for collected in ["gc.scope=plane", "gc.destination=pool"] {
+            let limit = format!("allocation.dynamic.active_blocks={count}");
+            let small = ["geometry.blocks=24", "geometry.pages=16", "gc.soft_threshold=3", &limit, collected];
+            let mut device = pools(scope, &small);
+            let (units, per_pool) = (device.config().logical_units(), 8 / device.ftl().allocation.pools());
+            let (mut rng, mut most) = (Rng::new(3, "active"), 0);
+            fill(&mut device, units as u32);
+            for _ in 0..4 * units {
+                let (now, request) = (device.now(), common::units(&device, Write, rng.below(units), 1));
+                submit(&mut device, now, request);
+                while device.outstanding() >= 32 {
+                    let next = device.next_event_time().expect("requests are outstanding");
+                    device.advance_to(next);
+                    let mut open = vec![0; device.ftl().allocation.pools() as usize];
+                    active(&device).iter().for_each(|plane| open[(plane / per_pool) as usize] += 1);
+                    most = most.max(open.into_iter().max().unwrap());
+                    assert!(most <= count, "{most} blocks are active in a pool of {scope}");
+                }
+            }
+            drain(&mut device);
+            device.check_invariants().unwrap();
+            assert_eq!(most, count, "{scope}, {collected}");
+        }
+    }
+}
+
+#[test]
+fn invalid_numbers_of_active_blocks_are_refused_with_a_value_that_works() {
+    let refused = |overrides: &[&str]| {
+        let base = ["geometry.planes=2", "allocation={ dynamic = { scope = \"chip\", active_blocks = 1 } }"];
+        let overrides: Vec<String> = base.iter().chain(overrides).map(|text| (*text).to_owned()).collect();
+        floatgate_core::config::from_toml(common::BASE, "test.toml", &overrides).unwrap_err().to_string()
+    };
+    let text = refused(&["allocation.dynamic.active_blocks=3"]);
+    assert!(text.contains("a pool of 2 planes has 1 to 2; use 2"), "{text}");
+    assert!(refused(&["allocation.dynamic.active_blocks=0"]).contains("use 2"));
+    assert!(refused(&["temperature=multi-hash"]).contains("set temperature to \"none\""));
+    assert!(refused(&["gc.frontiers=single"]).contains("set gc.frontiers to \"separate\""));
+    assert!(refused(&["gc.pace=proportional"]).contains("set gc.pace to \"queued\""));
 }

@@ -166,6 +166,7 @@ const CASES: &[Case] = &[
     ("allocation.dynamic.order", &[], STREAM, &["s2", "s1"]),
     ("allocation.dynamic.tie", &[], SKEWED, &["turn", "erases"]),
     ("allocation.dynamic.scope", &LEVELS, MIX, &POOLS),
+    ("allocation.dynamic.active_blocks", &LEVELS, MIX, &["-", "1", "4"]),
     ("allocation.dynamic.scope.channels", &LEVELS, MIX, &["1", "2", "4"]),
     ("temperature", &["gc.soft_threshold=1", "gc.hard_threshold=1"], HINTS, ALL),
     ("temperature.two-level-lru.hot", &[], SKEWED, &["0.05", "0.2"]),

@@ -34,7 +34,7 @@ impl Binder for Device {
 
     fn takes(&self, plane: PlaneId, id: TransactionId) -> bool {
         match if id.is_none() { Kind::Write } else { self.transactions[id].kind } {
-            Kind::Write => self.ftl.shape().hooks.places || self.ftl.blocks.takes_host_write(plane),
+            Kind::Write => self.ftl.shape().hooks.places || self.ftl.takes_pooled(plane),
             // Otherwise the page is read and programmed through the controller.
             Kind::CopyBack => self.stays_copy_back(plane),
             _ => true,

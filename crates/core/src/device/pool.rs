@@ -36,6 +36,27 @@ impl Device {
         }
     }
 
+    /// Returns a write to its pool if its plane has room, but the block of the plane is no longer active. Units of the
+    /// device itself stay.
+    #[cold]
+    pub(super) fn leaves_plane(&mut self, id: TransactionId, plane: PlaneId) -> bool {
+        let has_room = self.ftl.blocks.takes_host_write(plane);
+        let leaves = has_room && !self.ftl.takes_pooled(plane) && !self.is_own(self.transactions[id].lpn);
+        if leaves {
+            self.put_back(id);
+            self.tasks.push(Task::Offer(self.ftl.allocation.pool_of(plane)));
+        }
+        leaves
+    }
+
+    /// Offers the writes of pools in which another block has become active.
+    #[cold]
+    pub(super) fn offer_to_active(&mut self) {
+        if let Some(active) = &mut self.ftl.active {
+            active.changed.drain(..).for_each(|pool| self.tasks.push(Task::Offer(pool)));
+        }
+    }
+
     /// Returns a write that has lost its plane to the front of its pool.
     pub(super) fn put_back(&mut self, id: TransactionId) {
         let pool = self.ftl.pool(self.transactions[id].lpn);

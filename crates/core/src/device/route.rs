@@ -65,6 +65,9 @@ impl Device {
     /// Runs all tasks.
     #[inline(always)]
     pub(super) fn run_tasks(&mut self) {
+        if self.ftl.active.is_some() {
+            self.offer_to_active();
+        }
         // Usually there are none.
         if self.tasks.any_new() {
             self.run_all_tasks();
@@ -79,7 +82,12 @@ impl Device {
             } else if let Some(task) = self.tasks.pop() {
                 self.run_other(task);
             } else {
-                return;
+                if self.ftl.active.is_some() {
+                    self.offer_to_active();
+                }
+                if !self.tasks.any_new() {
+                    return;
+                }
             }
         }
     }

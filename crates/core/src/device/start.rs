@@ -164,6 +164,9 @@ impl Device {
             return false;
         }
         let plane = self.transactions[id].plane;
+        if self.ftl.active.is_some() && self.leaves_plane(id, plane) {
+            return false;
+        }
         // A write that must not wait for an erase may use space that is reserved for garbage collection.
         let has_room = self.ftl.blocks.takes_host_write(plane);
         let lent = !has_room && self.retry_of(id, plane).is_none();

@@ -4,6 +4,7 @@
 //! once, for preconditioning at tens of millions of page programs per second, and for checks against a reference model.
 //! The router calls the same steps one by one in timed mode, as the flash array reaches them.
 
+mod active;
 pub mod allocation;
 mod failing;
 pub mod faults;
@@ -15,6 +16,7 @@ mod saving;
 pub mod space;
 pub mod temperature;
 
+use allocation::active::Active;
 use allocation::{Allocation, AllocationConfig, PlaneSet};
 use faults::Faults;
 use gc::pools::Pools;
@@ -69,6 +71,8 @@ pub struct Ftl {
     /// Expiry of blocks, during a lifetime in functional mode.
     pub life: Option<Life>,
     shape: Shape,
+    /// Limit of the active blocks of a pool, if there is one; otherwise each plane has one.
+    pub active: Option<Box<Active>>,
     /// Planes that take host writes, by position in the order of the allocation. Used only if the scheme does not fix
     /// planes.
     ready: PlaneSet,
@@ -212,11 +216,15 @@ impl Ftl {
             sequence: 0,
             life: None,
             host_units: device.logical_units() as u32,
+            active: Active::new(device).map(Box::new),
             least_erased: PlaneSet::new(planes),
             ready,
             copies: Vec::with_capacity(device.units_per_block() as usize),
         };
         ftl.mark_factory_bad(device);
+        if ftl.active.is_some() {
+            (0..planes).for_each(|plane| ftl.refresh_ready(PlaneId(plane)));
+        }
         Ok(ftl)
     }
 
@@ -357,6 +365,9 @@ impl Ftl {
     /// Adds a plane to the planes that take host writes, or removes it.
     #[inline]
     pub fn refresh_ready(&mut self, plane: PlaneId) {
+        if self.active.is_some() {
+            return self.refresh_active(plane);
+        }
         let position = self.allocation.order().position(plane);
         self.ready.set(position, self.blocks.takes_host_write(plane));
     }

@@ -2,6 +2,7 @@
 
 use floatgate_core::config::advanced::Waste;
 use floatgate_core::config::{DeviceConfig, from_toml};
+use floatgate_core::ftl::allocation::AllocationConfig;
 use floatgate_core::sim::request::{Operation, Request};
 use floatgate_core::sim::rng::Rng;
 use floatgate_core::sim::time::Time;
@@ -186,6 +187,19 @@ impl Case {
         Case::draw(seed, true, scheme, &[pools])
     }
 
+    /// Draws a device with pools of planes and a limit of their active blocks, in half of the cases with failures.
+    pub fn active(seed: u64) -> Case {
+        let scheme = if seed.is_multiple_of(3) { Scheme::Dftl } else { Scheme::Page };
+        let more: &[More] = if seed.is_multiple_of(2) { &[faults, pools, active] } else { &[pools, active] };
+        Case::draw(seed, seed.is_multiple_of(5), scheme, more)
+    }
+
+    /// Draws a device with a limit of the active blocks of pools, and the highest capacity that is accepted.
+    pub fn full_active(seed: u64) -> Case {
+        let scheme = if seed.is_multiple_of(4) { Scheme::Dftl } else { Scheme::Page };
+        Case::draw(seed, true, scheme, &[pools, active])
+    }
+
     /// Draws a device with logical pages and a buffer; half of them have failures.
     pub fn paged(seed: u64) -> Case {
         let scheme = if seed.is_multiple_of(3) { Scheme::Dftl } else { Scheme::Page };
@@ -279,7 +293,8 @@ impl Case {
         }
         overrides.push(format!("gc.trigger={}", pick(&mut Rng::new(seed, "model/trigger"), &TRIGGERS)));
         let together = overrides.iter().any(|text| text == "gc.scope=pool" || text == "gc.destination=pool");
-        if !together && one_in(&mut Rng::new(seed, "model/pace"), 3) {
+        let active = overrides.iter().any(|text| text.starts_with("allocation.dynamic.active_blocks="));
+        if !together && !active && one_in(&mut Rng::new(seed, "model/pace"), 3) {
             overrides.push("gc.pace=proportional".to_owned());
         }
         if !matches!(scheme, Scheme::Block) {
@@ -575,6 +590,18 @@ fn pools(rng: &mut Rng, overrides: &mut Vec<String>) {
     overrides.push(format!("allocation={{ dynamic = {{ order = \"{order}\", scope = {scope}, tie = \"{tie}\" }} }}"));
     overrides.push(format!("gc.scope={}", pick(rng, &["plane", "pool", "pool"])));
     overrides.push(format!("gc.destination={}", pick(rng, &["plane", "plane", "pool"])));
+}
+
+/// Limits the active blocks of pools.
+fn active(rng: &mut Rng, overrides: &mut Vec<String>) {
+    overrides.retain(|text| !text.starts_with("temperature="));
+    overrides.push("gc.frontiers=separate".to_owned());
+    let config = device_config(overrides);
+    if let AllocationConfig::Dynamic(options) = &config.allocation {
+        let most = options.planes_per_pool(&config);
+        let blocks = *pick(rng, &[1, most.div_ceil(2), most]);
+        overrides.push(format!("allocation.dynamic.active_blocks={blocks}"));
+    }
 }
 
 /// Draws failure rates: none, low ones, or such that the device soon becomes read-only.

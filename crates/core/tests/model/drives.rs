@@ -83,6 +83,11 @@ fn accepted_devices_with_pools_complete_ten_drive_writes() {
 }
 
 #[test]
+fn accepted_devices_with_few_active_blocks_complete_ten_drive_writes() {
+    write_over_all(Case::full_active, cases(15));
+}
+
+#[test]
 fn accepted_devices_with_their_map_in_flash_complete_ten_drive_writes() {
     write_over_all(Case::full_dftl, cases(10));
 }

@@ -82,6 +82,22 @@ impl Case {
         case
     }
 
+    /// Draws devices until one is accepted whose pools have few active blocks.
+    pub fn active(seed: u64) -> Case {
+        let rng = &mut Rng::new(seed, "power/active");
+        let limited = |_| {
+            let mut case = Case::draw(seed, rng);
+            case.overrides.retain(|text| text != "gc.pace=proportional" && text != "gc.frontiers=single");
+            let scope = ["device", "channel", "chip"][rng.below(3) as usize];
+            let blocks = 1 + rng.below(2);
+            let options = format!("scope = \"{scope}\", active_blocks = {blocks}");
+            case.overrides.push(format!("allocation={{ dynamic = {{ {options} }} }}"));
+            case
+        };
+        let accepted = |case: &Case| from_toml(BASE, "test.toml", &case.overrides).is_ok();
+        (0..100).map(limited).find(accepted).expect("most are accepted")
+    }
+
     fn draw(seed: u64, rng: &mut Rng) -> Case {
         let (page, unit, per_program) =
             [(4, 4, 1), (8, 4, 1), (16, 4, 1), (4, 4, 3), (4, 8, 1), (2, 2, 1)][rng.below(6) as usize];

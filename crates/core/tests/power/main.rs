@@ -90,6 +90,12 @@ fn logical_pages_in_a_buffer_outlive_power_cuts() {
     cut_for(wanted() / 5, Case::paged, None);
 }
 
+/// Recovery chooses the active blocks again.
+#[test]
+fn few_active_blocks_outlive_power_cuts() {
+    cut_for(wanted() / 5, Case::active, None);
+}
+
 /// A scheduler may start operations in any order, also if blocks fail.
 #[test]
 fn any_order_of_operations_outlives_power_cuts() {

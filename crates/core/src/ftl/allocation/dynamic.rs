@@ -1,7 +1,7 @@
 //! Dynamic allocation: any idle plane of a pool. The pool follows from the address, and the whole device may be one.
 
 use super::{AllocationPolicy, LevelOrder, Order, PlaneSet};
-use crate::config::DeviceConfig;
+use crate::config::{DeviceConfig, Frontiers, GcPace};
 use crate::policy::Policy;
 use crate::sim::id::PlaneId;
 use crate::state::{Reader, StateError, Writer};
@@ -17,6 +17,11 @@ pub struct DynamicConfig {
     /// Choice among several idle planes.
     #[serde(skip_serializing_if = "Tie::is_default")]
     pub tie: Tie,
+    /// Number of active blocks of a pool: open blocks that host writes go to, at most one in each plane. If a block is
+    /// full, the next one is opened in the plane with the most free blocks. Default: one in each plane.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
+    pub active_blocks: Option<u32>,
 }
 
 impl Tie {
@@ -30,6 +35,26 @@ impl DynamicConfig {
     /// Returns the number of pools on a device. A pool is a set of planes, and the address selects the pool.
     pub fn pools(&self, device: &DeviceConfig) -> u32 {
         device.total_planes() / self.planes_per_pool(device)
+    }
+
+    /// Returns an error if the number of active blocks is invalid.
+    fn check_active_blocks(&self, device: &DeviceConfig) -> Result<(), String> {
+        let Some(blocks) = self.active_blocks else { return Ok(()) };
+        let planes = self.planes_per_pool(device);
+        let refused = |what: &str| Err(format!("invalid `active_blocks` {blocks}: {what}"));
+        if !(1..=planes).contains(&blocks) {
+            return refused(&format!("a pool of {planes} planes has 1 to {planes}; use {planes}"));
+        }
+        if device.temperature.classes() > 1 {
+            return refused("each data class has blocks of its own; set temperature to \"none\"");
+        }
+        if device.gc.frontiers == Frontiers::Single {
+            return refused("moved units open blocks for host writes; set gc.frontiers to \"separate\"");
+        }
+        if device.gc.pace == GcPace::Proportional {
+            return refused("the free space that it keeps includes an open block of each plane; set gc.pace to \"queued\"");
+        }
+        Ok(())
     }
 
     /// Returns the number of planes of a pool. These are consecutive.
@@ -159,7 +184,7 @@ impl Policy for Dynamic {
                      such as {fits}"
                 ))
             }
-            _ => Ok(()),
+            _ => options.check_active_blocks(device),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Allocation: chooses the plane of a written unit, early from its address (static), or when a plane is idle (dynamic).
 
+pub mod active;
 pub mod external;
 mod order;
 
