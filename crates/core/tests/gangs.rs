@@ -8,11 +8,13 @@ mod common;
 use common::{drain, fill, submit, units};
 use floatgate_core::config::gang::{Gang, GangMode};
 use floatgate_core::device::Device;
+use floatgate_core::ftl::mapping::Location;
 use floatgate_core::metrics::summary::GangUse;
 use floatgate_core::nand::array::Kind;
 use floatgate_core::nand::probe::{Phase, Probe};
 use floatgate_core::sim::id::{Lpn, PlaneId};
 use floatgate_core::sim::request::{Operation, Request};
+use floatgate_core::sim::rng::Rng;
 use floatgate_core::sim::time::Time;
 
 const US: u64 = 1_000_000;
@@ -114,6 +116,63 @@ fn a_round_ends_with_its_slowest_operation() {
     let next = Request { tag: 1, ..read(&device, 4, 1) };
     // The request ends with the second unit, and so does the round.
     assert_eq!(play(&mut device, &[(0, half), (US, next)]), [(0, 2 * FETCHED), (1, 4 * FETCHED)]);
+}
+
+const BY_CHANNEL: &str = "allocation={ dynamic = { scope = \"channel\" } }";
+
+#[test]
+fn a_gang_takes_the_oldest_write_of_its_pools() {
+    // Units 0, 4 and 8 belong to the pool of the first package, and unit 1 to that of the second.
+    let ends = |mode: &str| {
+        let mut device = gang(mode, &[BY_CHANNEL]);
+        let script: Vec<_> = [0, 4, 8, 1].map(|unit| (0, write(&device, unit, 1))).into();
+        let ends = play(&mut device, &script);
+        let plane = |unit| match device.ftl().map.get(Lpn(unit)) {
+            Location::Flash(ppn) => device.ftl().blocks.plane_of(device.ftl().blocks.block_of(ppn)).0,
+            location => panic!("unit {unit} is at {location:?}"),
+        };
+        assert_eq!([0, 4, 8, 1].map(plane), [0, 0, 0, 1], "{mode}");
+        ends
+    };
+    assert_eq!(ends("serial"), [(0, WRITTEN), (1, 4 * WRITTEN), (4, 2 * WRITTEN), (8, 3 * WRITTEN)]);
+    // The first write starts a round alone. Unit 4 leads the second round, and unit 1 joins it.
+    assert_eq!(ends("asynchronous"), [(0, WRITTEN), (1, 2 * WRITTEN), (4, 2 * WRITTEN), (8, 3 * WRITTEN)]);
+    // The pages of a request go to all pools, and share a round.
+    let mut device = gang("asynchronous", &[BY_CHANNEL]);
+    let all = write(&device, 0, 4);
+    assert_eq!(play(&mut device, &[(0, all)]), [(0, WRITTEN)]);
+}
+
+#[test]
+fn pools_of_a_channel_work_like_static_allocation() {
+    let of = |mode: &str, options: &[&str]| {
+        let mut device = gang(mode, options);
+        let count = device.config().logical_units();
+        fill(&mut device, count as u32);
+        let mut rng = Rng::new(2, "gang");
+        let mut play = |device: &mut Device| {
+            let script: Vec<_> = (0..8)
+                .map(|_| match rng.below(3) {
+                    0 => (device.now().0, read(device, rng.below(count), 1)),
+                    _ => (device.now().0, write(device, rng.below(count), 1)),
+                })
+                .collect();
+            script.iter().for_each(|&(at, request)| submit(device, Time(at), request));
+            drain(device).iter().map(|done| (done.request.lba, done.finish)).collect::<Vec<_>>()
+        };
+        let ends: Vec<_> = (0..200).flat_map(|_| play(&mut device)).collect();
+        (ends, device.ftl().counters.victims)
+    };
+    let small = ["geometry.blocks=16", "geometry.pages=8", "capacity.spare=0.5"];
+    let with = |allocation| of("serial", &[&small[..], &[allocation]].concat());
+    let (ends, victims) = with(BY_CHANNEL);
+    assert_eq!((&ends, victims), (&with("allocation=static").0, victims));
+    assert!(victims > 100);
+    // A package joins a round with operations of its own queue before writes of its pool. Reads have a rank of their
+    // own here, and no garbage is collected.
+    let with = |allocation| of("asynchronous", &["scheduler=read-first", allocation]);
+    assert_eq!(with(BY_CHANNEL), with("allocation=static"));
+    assert_eq!(with(BY_CHANNEL).1, 0);
 }
 
 #[test]
@@ -354,9 +413,9 @@ fn impossible_gangs_are_refused_with_a_value_that_works() {
     let text = refused(&[four, "gang={ width = 4, mode = \"synchronous\" }", "geometry.page_size=8MiB"]);
     assert!(text.contains("at most 16 MiB; use 2"), "{text}");
     let chip = ["nand.concurrency=chip", "geometry.chips_per_package=2", "geometry.dies=2"];
-    let pools = "allocation={ dynamic = { scope = \"channel\" } }";
-    let text = refused(&[&chip[..], &[four, "gang.width=2", pools]].concat());
-    assert!(text.contains("a gang takes the writes of one pool; use \"device\""), "{text}");
+    let pools = "allocation={ dynamic = { scope = { channels = 6 } } }";
+    let text = refused(&[&chip[..], &["geometry.channels=12", "gang.width=4", pools]].concat());
+    assert!(text.contains("pools consist of whole gangs, or gangs of whole pools; use { channels = 4 }"), "{text}");
     let interleave =
         [&chip[..], &[four, "gang={ width = 2, mode = \"asynchronous\" }"], &["nand.advanced.interleave=true"]];
     let text = refused(&interleave.concat());

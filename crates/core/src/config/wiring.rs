@@ -96,12 +96,15 @@ impl DeviceConfig {
             let what = "a package of an asynchronous gang executes one operation in each round; use false";
             return Some(("nand.advanced.interleave", "true".to_owned(), what.to_owned()));
         }
-        match &self.allocation {
-            AllocationConfig::Dynamic(options) if options.pools(self) > self.buses() / self.buses_per_lun() => {
-                let what = format!("with gang.mode = \"{mode}\" a gang takes the writes of one pool; use \"device\"");
-                Some(("allocation.dynamic.scope", "channel".to_owned(), what))
-            }
-            _ => None,
+        let AllocationConfig::Dynamic(options) = &self.allocation else { return None };
+        let per_channel = self.total_planes() / self.channels().max(1);
+        let (of_pool, of_gang) = (options.planes_per_pool(self), per_channel * width);
+        if of_pool.is_multiple_of(of_gang) || of_gang.is_multiple_of(of_pool) {
+            return None;
         }
+        let what = format!(
+            "with gang.mode = \"{mode}\" pools consist of whole gangs, or gangs of whole pools; use {{ channels = {width} }}"
+        );
+        Some(("allocation.dynamic.scope", format!("{{ channels = {} }}", of_pool / per_channel), what))
     }
 }

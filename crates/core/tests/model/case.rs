@@ -225,6 +225,14 @@ impl Case {
         Case::draw(seed, seed.is_multiple_of(7), scheme, more)
     }
 
+    /// Draws a device with gangs of packages and pools of planes; every third with failures.
+    pub fn ganged_pools(seed: u64) -> Case {
+        let scheme = if seed.is_multiple_of(4) { Scheme::Dftl } else { Scheme::Page };
+        let more: &[More] =
+            if seed.is_multiple_of(3) { &[gang, unfused, faults, pools] } else { &[gang, unfused, pools] };
+        Case::draw(seed, seed.is_multiple_of(7), scheme, more)
+    }
+
     /// Draws a device that delays writes while few blocks are free; with a page map, half of them use hints.
     pub fn throttled(seed: u64) -> Case {
         let scheme = [Scheme::Page, Scheme::Page, Scheme::Dftl, Scheme::Block][(seed % 4) as usize];
@@ -437,6 +445,11 @@ fn gang(rng: &mut Rng, overrides: &mut Vec<String>) {
     }
     let basic: Vec<String> = all.iter().filter(|text| !text.starts_with("nand.advanced.")).cloned().collect();
     *overrides = if from_toml(BASE, "test.toml", &all).is_ok() { all } else { basic };
+}
+
+/// Drops fused partial writes, which dynamic allocation does not support.
+fn unfused(_: &mut Rng, overrides: &mut Vec<String>) {
+    overrides.retain(|text| !text.starts_with("nand.advanced.copy_back_modify="));
 }
 
 /// Draws advanced commands that the device supports.

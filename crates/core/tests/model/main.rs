@@ -153,6 +153,13 @@ fn delays_and_hints_change_no_answer() {
 }
 
 #[test]
+fn gangs_with_several_pools_change_no_answer() {
+    for seed in seeds(cases(4)) {
+        assert_passes(&Case::ganged_pools(seed));
+    }
+}
+
+#[test]
 fn few_active_blocks_change_no_answer() {
     for seed in seeds(cases(5)) {
         assert_passes(&Case::active(seed));
