@@ -175,7 +175,8 @@ pub struct Geometry {
     pub mapping_unit: Option<Bytes>,
     /// Size of a logical page, which host writes change as a whole: a write to a part of it also rewrites its other
     /// mapping units. A multiple of the mapping unit. The units are allocated one by one, so that they lie in different
-    /// planes. Default: no logical pages, so that a write changes only the units that it covers.
+    /// planes. A write-back buffer takes single units, and writes back whole logical pages. Default: no logical pages,
+    /// so that a write changes only the units that it covers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Bytes")]
     pub logical_page: Option<Bytes>,

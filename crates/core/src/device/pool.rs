@@ -40,6 +40,8 @@ impl Device {
     /// device itself stay.
     #[cold]
     pub(super) fn leaves_plane(&mut self, id: TransactionId, plane: PlaneId) -> bool {
+        // The room may have gone since the last choice.
+        self.ftl.refresh_ready(plane);
         let has_room = self.ftl.blocks.takes_host_write(plane);
         let leaves = has_room && !self.ftl.takes_pooled(plane) && !self.is_own(self.transactions[id].lpn);
         if leaves {
