@@ -187,10 +187,10 @@ impl Case {
         Case::draw(seed, true, scheme, &[pools])
     }
 
-    /// Draws a device with pools of planes and a limit of their active blocks, in half of the cases with failures.
+    /// Draws a device with pools of planes and a limit of their active blocks, in half of the cases with wear leveling.
     pub fn active(seed: u64) -> Case {
         let scheme = if seed.is_multiple_of(3) { Scheme::Dftl } else { Scheme::Page };
-        let more: &[More] = if seed.is_multiple_of(2) { &[faults, pools, active] } else { &[pools, active] };
+        let more: &[More] = if seed.is_multiple_of(2) { &[wear, pools, active] } else { &[pools, active] };
         Case::draw(seed, seed.is_multiple_of(5), scheme, more)
     }
 

@@ -45,6 +45,9 @@ impl DynamicConfig {
         if !(1..=planes).contains(&blocks) {
             return refused(&format!("a pool of {planes} planes has 1 to {planes}; use {planes}"));
         }
+        if device.faults.is_some() {
+            return refused("planes with failed blocks need each other's room for writes; leave out the table faults");
+        }
         if device.temperature.classes() > 1 {
             return refused("each data class has blocks of its own; set temperature to \"none\"");
         }
