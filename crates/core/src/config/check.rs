@@ -12,6 +12,7 @@ use super::{
     MapMemory, WearOut, WritePolicy,
 };
 use crate::ftl::allocation::{AllocationConfig, StaticConfig};
+use crate::ftl::mapping::WholeBlocks;
 use crate::ftl::temperature::TemperatureConfig;
 use crate::ftl::temperature::written::MAX_CLASSES;
 
@@ -388,7 +389,7 @@ impl Check<'_> {
         }
         let (one_unit, advanced) =
             (device.units_per_program() == 1 && device.pages_per_unit() == 1, &device.nand.advanced);
-        let is_unit_map = !device.mapping.scheme.needs(device).whole_blocks;
+        let is_unit_map = device.mapping.scheme.needs(device).whole_blocks.is_none();
         let what = match () {
             () if !one_unit => "one page holds one mapping unit; set geometry.mapping_unit to page",
             () if !matches!(device.allocation, AllocationConfig::Static(_)) => {
@@ -419,7 +420,7 @@ impl Check<'_> {
             let what = format!("must be whole flash pages and mapping units, up to 16 MiB; use {}", Bytes(unit));
             self.refuse("allocation.static.stripe", stripe, &what);
         }
-        let is_unit_map = !device.mapping.scheme.needs(device).whole_blocks;
+        let is_unit_map = device.mapping.scheme.needs(device).whole_blocks.is_none();
         if let (AllocationConfig::Static(StaticConfig { stripe: Some(stripe), .. }), false) =
             (&device.allocation, is_unit_map)
         {
@@ -635,6 +636,14 @@ impl Check<'_> {
                 format!("capacity.logical must be at most {most} (capacity.spare = {least})")
             }
         };
+        if let Some(WholeBlocks { planes, kept, logs: true, .. }) = device.mapping.scheme.needs(device).whole_blocks {
+            let what = format!(
+                "{kept} log blocks and blocks for merges do not fit into {planes} planes of {} blocks beside the data \
+                 blocks of a full device: {spare}, or give fewer log blocks",
+                device.geometry.blocks
+            );
+            return self.refuse("mapping.scheme", device.mapping.scheme.name(), &what);
+        }
         let threshold = match device.max_soft_threshold() {
             Some(most) => format!("or gc.soft_threshold at most {most}"),
             None => "and no gc.soft_threshold is low enough for this capacity".to_owned(),
@@ -654,7 +663,7 @@ impl Check<'_> {
     fn background(&mut self) {
         let device = self.device;
         let Some(background) = &device.gc.background else { return };
-        if device.mapping.scheme.needs(device).whole_blocks {
+        if device.mapping.scheme.needs(device).whole_blocks.is_some() {
             let what = "not supported with mapping.scheme = block, whose merges free blocks; leave it out";
             self.refuse("gc.background", "{ .. }", what);
         }

@@ -168,21 +168,22 @@ impl DeviceConfig {
         u64::from(self.data_units_per_block()) - u64::from(self.units_per_program()) + 1
     }
 
-    /// Returns the maximum number of logical blocks in a plane, or `None` if the scheme does not map whole blocks. Each
-    /// logical block keeps one block. While it is rewritten it takes a second one from the free blocks. Copying the
-    /// remaining units into the second block frees the first.
-    fn logical_blocks_per_plane(&self) -> Option<u64> {
-        if !self.mapping.scheme.needs(self).whole_blocks {
-            return None;
-        }
-        let blocks = self.logical_units().div_ceil(u64::from(self.data_units_per_block()));
-        Some(blocks.div_ceil(u64::from(self.total_planes())))
+    /// Returns the maximum number of logical blocks whose blocks are in the same planes, and the number of blocks that
+    /// these planes can give them; `None` if the scheme does not map whole blocks. Each logical block keeps one block.
+    /// While it is rewritten it takes a second one from the blocks that are kept beside it.
+    fn logical_blocks(&self) -> Option<(u64, u64)> {
+        let needs = self.mapping.scheme.needs(self).whole_blocks?;
+        let stripe = u64::from(needs.stripe);
+        let blocks = self.logical_units().div_ceil(u64::from(self.data_units_per_block()) * stripe) * stripe;
+        let all = u64::from(self.geometry.blocks) * u64::from(needs.planes);
+        let together = blocks.div_ceil(u64::from(self.total_planes() / needs.planes));
+        Some((together, all.saturating_sub(u64::from(needs.kept))))
     }
 
     /// Returns `true` if a full device can reach its soft threshold.
     pub fn reserve_ok(&self) -> bool {
-        if let Some(logical) = self.logical_blocks_per_plane() {
-            return logical + u64::from(self.soft_threshold()) <= u64::from(self.geometry.blocks);
+        if let Some((logical, most)) = self.logical_blocks() {
+            return logical <= most;
         }
         self.units_to_hold() <= self.units_of_a_plane()
     }
@@ -190,7 +191,7 @@ impl DeviceConfig {
     /// Returns the highest soft threshold in blocks that this device can reach when it is full; `None` if it cannot
     /// keep a single block free.
     pub fn max_soft_threshold(&self) -> Option<u32> {
-        if let Some(logical) = self.logical_blocks_per_plane() {
+        if let Some((logical, _)) = self.logical_blocks() {
             let free = u64::from(self.geometry.blocks).checked_sub(logical);
             return free.filter(|free| *free > 0).map(|free| free as u32);
         }
@@ -205,9 +206,9 @@ impl DeviceConfig {
 
     /// Returns the maximum number of mapping units that the host may see with this soft threshold.
     pub fn max_logical_units(&self) -> u64 {
-        if self.logical_blocks_per_plane().is_some() {
-            let blocks = self.geometry.blocks.saturating_sub(self.soft_threshold());
-            return u64::from(blocks) * u64::from(self.data_units_per_block()) * u64::from(self.total_planes());
+        if let (Some((_, blocks)), Some(needs)) = (self.logical_blocks(), self.mapping.scheme.needs(self).whole_blocks) {
+            let (all, stripe) = (blocks * u64::from(self.total_planes() / needs.planes), u64::from(needs.stripe));
+            return all / stripe * stripe * u64::from(self.data_units_per_block());
         }
         // More units need more blocks for translation pages, which leaves fewer blocks for data.
         let (mut least, mut most) = (0, self.logical_units_beside(0));

@@ -147,7 +147,7 @@ impl Device {
             checkpoint.layout.trusts_erased = options.mutant == Mutant::TrustErased;
             checkpoint.layout.takes_open = options.mutant == Mutant::AccountEarly;
         }
-        let dynamic = ftl.home(crate::sim::id::Lpn(0)).is_none();
+        let dynamic = !ftl.shape().hooks.places && ftl.home(crate::sim::id::Lpn(0)).is_none();
         if options.attribution {
             let pools = if dynamic { ftl.allocation.pools() } else { 0 };
             array.set_accounting(BusyAccounting::new(array.luns(), array.units_per_lun(), config.buses(), pools));

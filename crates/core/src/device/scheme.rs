@@ -127,6 +127,11 @@ impl Context for Device {
         self.enqueue(id);
     }
 
+    fn request_units(&self, id: TransactionId) -> u32 {
+        let request = self.transactions[id].request();
+        if request.is_some() { self.interface.units_of(request) } else { 1 }
+    }
+
     fn note_waiting(&mut self, id: TransactionId) {
         self.show_enqueued(id);
         self.observe_stalled(id);

@@ -333,6 +333,38 @@ pub struct Counters {
     pub faults: FaultCounts,
     /// Counters of garbage collection in idle time. Saved states do not include them.
     pub background: BackgroundCounts,
+    /// Counters of log-block mappings. Saved states do not include them.
+    pub log_blocks: LogCounts,
+}
+
+/// Maximum number of kinds of log blocks.
+pub const STREAMS: usize = 3;
+
+/// Counters of log-block mappings.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct LogCounts {
+    /// Number of units that the host wrote to each kind of log block.
+    pub units: [u64; STREAMS],
+    /// Number of log blocks reclaimed.
+    pub reclaimed: u64,
+    /// Number of logical blocks that had valid units in them, summed over the log blocks.
+    pub logical_blocks: u64,
+}
+
+impl LogCounts {
+    fn with(&self, other: &LogCounts, together: impl Fn(u64, u64) -> u64) -> LogCounts {
+        LogCounts {
+            units: std::array::from_fn(|i| together(self.units[i], other.units[i])),
+            reclaimed: together(self.reclaimed, other.reclaimed),
+            logical_blocks: together(self.logical_blocks, other.logical_blocks),
+        }
+    }
+
+    /// Counts a log block that is reclaimed, with the number of logical blocks that have valid units in it.
+    pub fn note_reclaimed(&mut self, logical_blocks: u64) {
+        self.reclaimed += 1;
+        self.logical_blocks += logical_blocks;
+    }
 }
 
 /// Counters of garbage collection in idle time.
@@ -359,8 +391,9 @@ impl Counters {
         let since = |now, before| now - before;
         let faults = self.faults.with(&earlier.faults, since);
         let background = self.background.with(&earlier.background, since);
+        let log_blocks = self.log_blocks.with(&earlier.log_blocks, since);
         let units_rewritten = self.units_rewritten - earlier.units_rewritten;
-        Counters { faults, background, units_rewritten, ..self.with(earlier, since) }
+        Counters { faults, background, log_blocks, units_rewritten, ..self.with(earlier, since) }
     }
 
     /// Returns the sums of both counts.
@@ -368,8 +401,9 @@ impl Counters {
         let plus = |a, b| a + b;
         let (faults, background) =
             (self.faults.with(&other.faults, plus), self.background.with(&other.background, plus));
+        let log_blocks = self.log_blocks.with(&other.log_blocks, plus);
         let units_rewritten = self.units_rewritten + other.units_rewritten;
-        Counters { faults, background, units_rewritten, ..self.with(other, plus) }
+        Counters { faults, background, log_blocks, units_rewritten, ..self.with(other, plus) }
     }
 
     /// Combines each counter with that of `other`, except those of faults, of idle time, and of rewritten units.
@@ -387,6 +421,7 @@ impl Counters {
                     faults: FaultCounts::default(),
                     units_rewritten: 0,
                     background: BackgroundCounts::default(),
+                    log_blocks: LogCounts::default(),
                     $($field: together(self.$field, other.$field)),+
                 }
             };

@@ -200,7 +200,7 @@ impl CriticalPaths {
     /// Creates the paths of an idle device.
     pub fn new(config: &DeviceConfig) -> CriticalPaths {
         let needs = config.mapping.scheme.needs(config);
-        let is_full_map = needs.translation.is_none() && !needs.whole_blocks;
+        let is_full_map = needs.translation.is_none() && needs.whole_blocks.is_none();
         let is_plain = config.controller.firmware.is_none() && config.active_buffer().is_none();
         CriticalPaths { is_plain, reads_are_queued_at_once: is_full_map && is_plain, ..CriticalPaths::default() }
     }

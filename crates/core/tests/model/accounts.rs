@@ -142,8 +142,7 @@ fn check_programs(device: &Device) -> Result<(), String> {
     let bits = if config.map_cells().is_native() { 1 } else { config.nand.cell.bits() };
     let map_program = config.units_per_page() * (config.geometry.pages_per_program / bits).max(1);
     let of_map = counters.map.programs.iter().sum::<u64>() * u64::from(map_program);
-    // Block mapping never programs a write that is trimmed while it waits.
-    let dropped = if let MappingScheme::Block(scheme) = device.ftl().scheme() { scheme.map.dropped } else { 0 };
+    let dropped = device.ftl().scheme().dropped();
     // Failed programs of a map in flash are counted with the others.
     let failed = counters.faults.units_failed;
     let slack = if device.ftl().shape().hooks.entries { failed } else { 0 };

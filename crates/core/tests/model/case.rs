@@ -61,6 +61,14 @@ enum Scheme {
     Page,
     Dftl,
     Block,
+    Logs,
+}
+
+impl Scheme {
+    /// Returns `true` if the scheme has blocks of its own.
+    fn has_blocks(self) -> bool {
+        matches!(self, Scheme::Block | Scheme::Logs)
+    }
 }
 const EVICTIONS: [&str; 9] = [
     "lru",
@@ -145,6 +153,16 @@ impl Case {
     /// Draws a device with block mapping and the highest capacity that is accepted.
     pub fn full_block(seed: u64) -> Case {
         Case::with_capacity(seed, true, Scheme::Block)
+    }
+
+    /// Draws a device with log blocks.
+    pub fn logs(seed: u64) -> Case {
+        Case::with_capacity(seed, false, Scheme::Logs)
+    }
+
+    /// Draws a device with log blocks and the highest capacity that is accepted.
+    pub fn full_logs(seed: u64) -> Case {
+        Case::with_capacity(seed, true, Scheme::Logs)
     }
 
     /// Draws a device with the highest capacity that is accepted.
@@ -288,8 +306,9 @@ impl Case {
                 overrides.push(format!("allocation.static.order={}", pick(rng, &ORDERS)));
                 overrides.extend(["copy_back=off", "cache_program=false"].map(|o| format!("nand.advanced.{o}")));
             }
+            Scheme::Logs => log_blocks(&mut Rng::new(seed, "model/logs"), &mut overrides),
         }
-        if !matches!(scheme, Scheme::Block) {
+        if !scheme.has_blocks() {
             temperature(&mut Rng::new(seed, "model/temperature"), &mut overrides);
         }
         more.iter().for_each(|draw| draw(&mut Rng::new(seed, "model/faults"), &mut overrides));
@@ -305,7 +324,7 @@ impl Case {
         if !together && !active && one_in(&mut Rng::new(seed, "model/pace"), 3) {
             overrides.push("gc.pace=proportional".to_owned());
         }
-        if !matches!(scheme, Scheme::Block) {
+        if !scheme.has_blocks() {
             background(&mut Rng::new(seed, "model/background"), &mut overrides);
         }
         Case { seed, overrides, picks: Picks::No, load: Load::new(rng) }
@@ -499,6 +518,35 @@ fn overlaps(rng: &mut Rng) -> [String; 7] {
     ]
 }
 
+/// Draws a mapping with a few log blocks, in planes with enough blocks for them.
+fn log_blocks(rng: &mut Rng, overrides: &mut Vec<String>) {
+    overrides.push(format!("allocation.static.order={}", pick(rng, &ORDERS)));
+    overrides.extend(["copy_back=off", "cache_program=false"].map(|option| format!("nand.advanced.{option}")));
+    overrides.push(format!("geometry.blocks={}", between(rng, 18, 30)));
+    let planes = device_config(overrides).total_planes();
+    let scope = pick(rng, &["plane", "die", "chip", "package", "channel", "device", "device"]);
+    let (data, merges) = (if one_in(rng, 3) { planes } else { 1 }, if one_in(rng, 3) { between(rng, 1, 3) } else { 1 });
+    let merges = if *scope == "device" { merges.min(u64::from(planes)) } else { 1 };
+    let [sequential, random, cold] = [3, 4, 3].map(|most| between(rng, 1, most));
+    let [of_random, of_cold] = [random, cold].map(|logs| between(rng, 1, logs));
+    let rule = pick(rng, &["\"block-start\"", "\"after-last\"", "{ min-pages = 1 }", "{ min-pages = 3 }"]);
+    let (reclaim, window) = (pick(rng, &["one", "one", "all"]), pick(rng, &[1, 8, 100]));
+    let shared = format!("scope = \"{scope}\", merges = {merges}");
+    let both = format!("sequential = {rule}, reclaim = \"{reclaim}\"");
+    let scheme = match between(rng, 0, 2) {
+        0 => format!("bast = {{ logs = {random}, stripe = {data}, {shared} }}"),
+        1 => format!(
+            "fast = {{ logs = {{ sequential = {sequential}, random = {random} }}, {both}, {shared}, \
+             stripe = {{ data = {data}, random = {of_random} }} }}"
+        ),
+        _ => format!(
+            "last = {{ logs = {{ sequential = {sequential}, hot = {random}, cold = {cold} }}, {both}, {shared}, \
+             hot_window = {window}, stripe = {{ data = {data}, hot = {of_random}, cold = {of_cold} }} }}"
+        ),
+    };
+    overrides.push(format!("mapping.scheme={{ {scheme} }}"));
+}
+
 /// Draws DFTL with caches down to one entry and many small translation pages, in planes with enough blocks.
 fn map_in_flash(rng: &mut Rng) -> Vec<String> {
     let scheme = format!(
@@ -637,8 +685,7 @@ fn limits(rng: &mut Rng, overrides: &mut Vec<String>, full: bool) {
     overrides.push(format!("capacity.logical={}B", units * config.unit_bytes()));
     let program = u64::from(config.units_per_program());
     overrides.push(format!("controller.write_slots={}", pick(rng, &[program, program + 1, 24, 4096])));
-    let by_offset = overrides.iter().any(|text| text == "mapping.scheme=block");
-    if program > 1 && !by_offset && one_in(rng, 3) {
+    if program > 1 && config.mapping.scheme.needs(&config).whole_blocks.is_none() && one_in(rng, 3) {
         overrides.push(format!("controller.fill_timeout={}us", pick(rng, &[1, 50, 2000])));
     }
 }

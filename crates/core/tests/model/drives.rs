@@ -97,6 +97,11 @@ fn accepted_devices_with_block_mapping_complete_ten_drive_writes() {
     write_over_all(Case::full_block, cases(10));
 }
 
+#[test]
+fn accepted_devices_with_log_blocks_complete_ten_drive_writes() {
+    write_over_all(Case::full_logs, cases(5));
+}
+
 fn write_over_all(new: fn(u64) -> Case, cases: u64) {
     for seed in number("FLOATGATE_SEED").map_or(0..cases, |seed| seed..seed + 1) {
         let case = new(seed);
@@ -114,15 +119,16 @@ fn write_over_all(new: fn(u64) -> Case, cases: u64) {
 #[test]
 fn a_device_with_one_unit_too_many_is_refused() {
     for seed in 0..100 {
-        let case = match seed % 3 {
+        let case = match seed % 4 {
             0 => Case::full(seed),
             1 => Case::full_dftl(seed),
+            2 => Case::full_logs(seed),
             _ => Case::full_block(seed),
         };
         let config = case.config();
         let capacity = format!("capacity.logical={}B", (config.max_logical_units() + 1) * config.unit_bytes());
         let overrides: Vec<String> = case.overrides.iter().cloned().chain([capacity]).collect();
         let error = from_toml(common::BASE, "test.toml", &overrides).expect_err("one unit too many");
-        assert!(error.problems().iter().any(|p| p.path == "gc.soft_threshold"), "{error}");
+        assert!(error.problems().iter().any(|p| ["gc.soft_threshold", "mapping.scheme"].contains(&&*p.path)), "{error}");
     }
 }

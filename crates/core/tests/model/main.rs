@@ -50,6 +50,11 @@ fn mapping_blocks_changes_no_answer() {
 }
 
 #[test]
+fn log_blocks_change_no_answer() {
+    run_swarm(Case::logs, cases(2), Digests::of("logs", 450));
+}
+
+#[test]
 fn what_fails_is_told_and_nothing_else_changes() {
     run_swarm(Case::faulty, cases(10), Digests::of("faulty", 150));
 }

@@ -545,7 +545,7 @@ impl Flash {
             commands: shape.commands,
         });
         let programs = ProgramCause::ALL.iter();
-        let merges = MergeKind::ALL.iter().filter(|_| config.mapping.scheme.needs(config).whole_blocks);
+        let merges = MergeKind::ALL.iter().filter(|_| config.mapping.scheme.needs(config).whole_blocks.is_some());
         Flash {
             write_amplification: amplification(counters),
             write_amplification_now: snapshot.window.as_ref().and_then(|window| amplification(&window.counters)),

@@ -22,6 +22,9 @@ pub trait Context {
     /// Queues an operation for its plane: a host write that the scheme has delayed, or an operation of the scheme.
     fn enqueue(&mut self, id: TransactionId);
 
+    /// Returns the number of mapping units of the host request that a write belongs to, or 1 if it has none.
+    fn request_units(&self, id: TransactionId) -> u32;
+
     /// Notes that a host write waits for the scheme.
     fn note_waiting(&mut self, id: TransactionId);
 

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::{Bound, Context, Hooks, Location, Mapping, MappingInTime, Needs, SchemeOptions, Written, check_places};
+use super::{Bound, Context, Hooks, Location, Mapping, MappingInTime, Needs, SchemeOptions, WholeBlocks, Written, check_places};
 use crate::config::DeviceConfig;
 pub use crate::external::{EXTERNAL, ExternalConfig as Config};
 use crate::external::{ExternalMapping, Wanted, not_saved};
@@ -12,9 +12,9 @@ use crate::state::{StateError, Writer};
 use crate::work::Call;
 
 impl SchemeOptions for Config {
-    fn needs(&self, _: &DeviceConfig) -> Needs {
+    fn needs(&self, device: &DeviceConfig) -> Needs {
         Needs {
-            whole_blocks: true,
+            whole_blocks: Some(WholeBlocks::of_planes(device)),
             no_power_loss: Some("power loss is not modeled with external mapping schemes"),
             no_faults: Some("failures are not modeled with external mapping schemes; remove the table"),
             no_classes: Some("external mapping schemes do not separate classes"),

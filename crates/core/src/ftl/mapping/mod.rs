@@ -5,6 +5,7 @@
 
 mod context;
 pub mod external;
+mod log_blocks;
 mod map;
 mod needs;
 mod now;
@@ -22,7 +23,7 @@ use crate::state::{Reader, StateError, Writer};
 use crate::work::{Call, Class, Fifo};
 pub use context::Context;
 pub use map::{Location, PADDING, PageMap, TRANSLATION};
-pub use needs::{Needs, SchemeOptions, Translation, check_places};
+pub use needs::{Needs, SchemeOptions, Translation, WholeBlocks, check_places};
 pub use now::Now;
 
 /// The stages of the device in which a scheme takes part. Page mapping takes part in none.
@@ -106,6 +107,11 @@ pub trait Mapping {
 
     /// Returns the number of units that were skipped in their blocks and never programmed.
     fn unwritten(&self) -> u64 {
+        0
+    }
+
+    /// Returns the number of writes that were trimmed while they waited, and so were never programmed.
+    fn dropped(&self) -> u64 {
         0
     }
 
@@ -256,6 +262,12 @@ policy_family! {
         dftl::Dftl = "dftl",
         /// A map of logical blocks, whose units keep their offsets (Gal and Toledo 2005).
         block::Block = "block",
+        /// Log blocks, each for one logical block (Kim et al. 2002).
+        bast::Bast = "bast",
+        /// Log blocks for any logical block, and some for sequential writes (Lee et al. 2007).
+        fast::Fast = "fast",
+        /// Log blocks for sequential, hot and cold writes (Lee et al. 2008).
+        last::Last = "last",
     }
 }
 
@@ -292,6 +304,9 @@ impl MappingScheme {
             MappingScheme::Page(scheme) => scheme,
             MappingScheme::Dftl(scheme) => scheme,
             MappingScheme::Block(scheme) => scheme,
+            MappingScheme::Bast(scheme) => scheme,
+            MappingScheme::Fast(scheme) => scheme,
+            MappingScheme::Last(scheme) => scheme,
             MappingScheme::External(scheme) => &mut **scheme,
         }
     }
@@ -303,6 +318,9 @@ impl MappingConfig {
             MappingConfig::Page(options) => options,
             MappingConfig::Dftl(options) => options,
             MappingConfig::Block(options) => options,
+            MappingConfig::Bast(options) => options,
+            MappingConfig::Fast(options) => options,
+            MappingConfig::Last(options) => options,
             MappingConfig::External(options) => options,
         }
     }

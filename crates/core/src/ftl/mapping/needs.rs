@@ -17,13 +17,33 @@ pub struct Translation {
     pub cells: CellMode,
 }
 
+/// Blocks of a scheme that merges blocks.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct WholeBlocks {
+    /// Number of planes whose blocks the logical blocks of these planes may be in.
+    pub planes: u32,
+    /// Number of logical blocks over which consecutive pages are striped. All of them exist if one does.
+    pub stripe: u32,
+    /// Number of blocks of these planes that are kept beside those of the logical blocks.
+    pub kept: u32,
+    /// True if these are log blocks, and not the free blocks of `gc.soft_threshold`.
+    pub logs: bool,
+}
+
+impl WholeBlocks {
+    /// The requirements of a scheme whose logical blocks stay in their planes.
+    pub fn of_planes(device: &DeviceConfig) -> WholeBlocks {
+        WholeBlocks { planes: 1, stripe: 1, kept: device.soft_threshold(), logs: false }
+    }
+}
+
 /// Requirements of a mapping scheme on a device. The reasons are parts of error messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Needs {
     /// The map in flash, if there is one.
     pub translation: Option<Translation>,
-    /// True if each logical block keeps an erase block, so that the scheme merges blocks.
-    pub whole_blocks: bool,
+    /// Blocks of the scheme, if each logical block keeps a block, so that the scheme merges blocks.
+    pub whole_blocks: Option<WholeBlocks>,
     /// Reason for which power loss is ruled out, if it is.
     pub no_power_loss: Option<&'static str>,
     /// Reason for which failures are ruled out, if they are.

@@ -124,6 +124,10 @@ impl Context for Now<'_> {
         self.queue.push_back(id);
     }
 
+    fn request_units(&self, _: TransactionId) -> u32 {
+        1
+    }
+
     fn note_waiting(&mut self, _id: TransactionId) {}
 
     fn note_resumed(&mut self, _id: TransactionId) {}

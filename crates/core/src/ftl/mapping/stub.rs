@@ -43,6 +43,10 @@ impl Context for Stub {
         self.queued.push(id);
     }
 
+    fn request_units(&self, _: TransactionId) -> u32 {
+        1
+    }
+
     fn note_waiting(&mut self, _: TransactionId) {}
 
     fn note_resumed(&mut self, _: TransactionId) {}

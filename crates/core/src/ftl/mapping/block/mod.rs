@@ -13,7 +13,7 @@ mod tests;
 use std::collections::VecDeque;
 use std::ops::Range;
 
-use super::{Bound, Context, Hooks, Location, Mapping, MappingInTime, Needs, SchemeOptions, Written, check_places};
+use super::{Bound, Context, Hooks, Location, Mapping, MappingInTime, Needs, SchemeOptions, WholeBlocks, Written, check_places};
 use crate::config::DeviceConfig;
 use crate::ftl::Ftl;
 use crate::ftl::space::Role;
@@ -32,9 +32,9 @@ use programs::{BYTES_OF_LOGICAL_BLOCK, Job, call};
 pub struct BlockConfig {}
 
 impl SchemeOptions for BlockConfig {
-    fn needs(&self, _: &DeviceConfig) -> Needs {
+    fn needs(&self, device: &DeviceConfig) -> Needs {
         Needs {
-            whole_blocks: true,
+            whole_blocks: Some(WholeBlocks::of_planes(device)),
             no_power_loss: Some("power loss is not modeled with mapping.scheme = \"block\": choose page or dftl"),
             no_faults: Some(
                 "block mapping cannot replace a block that fails; choose \
@@ -147,6 +147,10 @@ impl Mapping for Block {
 
     fn unwritten(&self) -> u64 {
         self.map.unwritten
+    }
+
+    fn dropped(&self) -> u64 {
+        self.map.dropped
     }
 
     fn write_now(&mut self, ftl: &mut Ftl, lpn: Lpn, old: Location, contents: Option<(u32, u32, u32)>) {

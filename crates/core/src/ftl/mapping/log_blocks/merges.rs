@@ -1,0 +1,247 @@
+//! Merges in time: data blocks are built from the newest copies of their units.
+
+use super::options::{Reclaim, StreamKind};
+use super::slots::NOWHERE;
+use super::{LogBlocks, Rules, call, step};
+use crate::ftl::Ftl;
+use crate::ftl::mapping::{Context, Location, PADDING};
+use crate::metrics::counters::MergeKind;
+use crate::sim::id::{BlockId, Lpn, Ppn};
+
+impl<R: Rules> LogBlocks<R> {
+    /// Takes the next steps in a set, where space was freed or a merge has ended.
+    pub(super) fn serve(&mut self, cx: &mut (impl Context + ?Sized), set: u32) {
+        self.go_on_reclaiming(cx, set);
+        self.serve_waiting(cx, set);
+        for stream in 0..self.streams.len() {
+            self.feed(cx, set, stream);
+        }
+    }
+
+    /// Returns `true` if a log block can become the data block: all units that the data block still has come after
+    /// those of the log block, which are at their offsets.
+    pub(super) fn is_in_place(&self, ftl: &Ftl, slot: u32) -> bool {
+        let slot = &self.slots[slot as usize];
+        slot.ordered && (0..slot.next).all(|offset| self.in_data(ftl, slot.number, offset).is_none())
+    }
+
+    /// Starts to reclaim the log block of a logical block, if it is idle and nothing else is reclaimed.
+    pub(super) fn reclaim_own(&mut self, cx: &mut (impl Context + ?Sized), set: u32, slot: u32) {
+        let log = &self.slots[slot as usize];
+        if self.sets[set as usize].merging.is_active() || log.busy || !log.pending.is_empty() {
+            return;
+        }
+        let (number, in_place) = (log.number, self.is_in_place(cx.ftl(), slot));
+        cx.ftl().counters.log_blocks.note_reclaimed(1);
+        self.slot(slot).closed = true;
+        if in_place {
+            self.slot(slot).merging = true;
+            self.set(set).merging.running += 1;
+            return cx.tasks().push(call(step::SLOT, slot));
+        }
+        let merging = &mut self.set(set).merging;
+        merging.victims.push(slot);
+        merging.todo.push(number);
+        cx.tasks().push(call(step::SET, set));
+    }
+
+    /// Starts to reclaim shared log blocks of a stream, if nothing else is reclaimed.
+    pub(super) fn reclaim_shared(&mut self, cx: &mut (impl Context + ?Sized), set: u32, stream: usize) {
+        if self.sets[set as usize].merging.is_active() {
+            return;
+        }
+        let mut victims = std::mem::take(&mut self.set(set).merging.victims);
+        self.choose_victims(cx.ftl(), set, stream, &mut victims);
+        let todo = self.numbers_of(cx.ftl(), &victims);
+        if !victims.is_empty() {
+            cx.tasks().push(call(step::SET, set));
+        }
+        let merging = &mut self.set(set).merging;
+        (merging.victims, merging.todo) = (victims, todo);
+    }
+
+    /// Chooses the full log blocks of a stream that are reclaimed.
+    pub(super) fn choose_victims(&self, ftl: &Ftl, set: u32, stream: usize, victims: &mut Vec<u32>) {
+        let is_full = |slot: &u32| {
+            let slot = &self.slots[*slot as usize];
+            !slot.busy && slot.next >= self.layout.units()
+        };
+        let slots = self.slots_of(set, stream);
+        match self.reclaim {
+            Reclaim::All if slots.clone().all(|slot| is_full(&slot)) => victims.extend(slots),
+            Reclaim::All => {}
+            Reclaim::One => victims.extend(slots.filter(is_full).min_by_key(|&slot| {
+                let slot = &self.slots[slot as usize];
+                self.rules.rank(u32::from(ftl.blocks.block(BlockId(slot.block)).valid), slot.used)
+            })),
+        }
+    }
+
+    /// Returns the logical blocks that have valid units in log blocks that are reclaimed, and counts them for each log
+    /// block.
+    pub(super) fn numbers_of(&self, ftl: &mut Ftl, victims: &[u32]) -> Vec<u32> {
+        let mut all = Vec::new();
+        for &slot in victims {
+            let (first, blocks) = (self.first_unit(ftl, slot), &ftl.blocks);
+            let valid = (first..first + self.layout.units()).map(Ppn).filter(|&ppn| blocks.is_valid(ppn));
+            let mut numbers: Vec<u32> = valid.map(|ppn| self.layout.split(Lpn(ftl.map.owner(ppn))).0).collect();
+            numbers.sort_unstable();
+            numbers.dedup();
+            ftl.counters.log_blocks.note_reclaimed(numbers.len() as u64);
+            all.append(&mut numbers);
+        }
+        all.sort_unstable();
+        all.dedup();
+        // They are taken from the end.
+        all.reverse();
+        all
+    }
+
+    /// Starts the next full merges of a set, and ends the reclaim if there are none.
+    fn go_on_reclaiming(&mut self, cx: &mut (impl Context + ?Sized), set: u32) {
+        let targets = self.streams.len();
+        while !self.set(set).merging.victims.is_empty() && self.set(set).merging.running < self.merges {
+            let Some(&number) = self.set(set).merging.todo.last() else { break };
+            if !self.is_in_victims(cx, set, number) {
+                self.set(set).merging.todo.pop();
+                continue;
+            }
+            let Some(slot) = self.empty_slot(set, targets).filter(|_| self.sets[set as usize].free > 0) else { return };
+            self.set(set).merging.todo.pop();
+            self.open(cx.ftl(), slot, number);
+            self.slot(slot).merging = true;
+            self.set(set).merging.running += 1;
+            cx.tasks().push(call(step::SLOT, slot));
+        }
+        let merging = &mut self.set(set).merging;
+        if merging.running > 0 || merging.victims.is_empty() || !merging.todo.is_empty() {
+            return;
+        }
+        let mut victims = std::mem::take(&mut merging.victims);
+        for slot in victims.drain(..) {
+            let block = self.leave_log(slot);
+            Self::give_up(cx, block);
+        }
+        self.set(set).merging.victims = victims;
+    }
+
+    /// Returns `true` if a log block that is reclaimed still has units of a logical block.
+    fn is_in_victims(&mut self, cx: &mut (impl Context + ?Sized), set: u32, number: u32) -> bool {
+        (0..self.layout.units()).any(|offset| {
+            let Some(ppn) = self.newest(cx, number, offset) else { return false };
+            let block = cx.ftl().blocks.block_of(ppn);
+            self.sets[set as usize].merging.victims.contains(&self.slot_of[block.index()])
+        })
+    }
+
+    /// Returns the address of the newest copy of a unit that is in flash, if the unit is mapped. A write that is not
+    /// bound yet does not count, because the older copy must be kept until then.
+    fn newest(&self, cx: &mut (impl Context + ?Sized), number: u32, offset: u32) -> Option<Ppn> {
+        if let Some(ppn) = self.in_data(cx.ftl(), number, offset) {
+            return Some(ppn);
+        }
+        let lpn = self.layout.unit(number, offset)?;
+        match cx.ftl().map.get(lpn) {
+            Location::Unmapped => None,
+            Location::Flash(ppn) => Some(ppn),
+            Location::Slot(mut id) => {
+                while cx.ops()[id].older.is_some() {
+                    id = cx.ops()[id].older;
+                }
+                cx.ops()[id].source.get()
+            }
+        }
+    }
+
+    /// Copies units into a slot up to an offset. Log blocks get those of the data block, and targets of merges get all.
+    /// Pages without any are skipped. Returns `true` when the offset is reached.
+    pub(super) fn fill_until(&mut self, cx: &mut (impl Context + ?Sized), slot: u32, until: u32) -> bool {
+        let group = self.layout.group();
+        let (number, is_target) = (self.slot(slot).number, self.stream_of_slot(slot) == self.streams.len());
+        while self.slot(slot).next < until {
+            let next = self.slot(slot).next;
+            let mut any = false;
+            for offset in next..next + group {
+                let from = if is_target {
+                    self.newest(cx, number, offset)
+                } else {
+                    self.in_data(cx.ftl(), number, offset)
+                };
+                if let Some(from) = from {
+                    self.slot(slot).gather.add(cx, slot, from);
+                    any = true;
+                }
+            }
+            if any {
+                self.slot(slot).busy = true;
+                self.slot(slot).gather.is_ready(cx);
+                return false;
+            }
+            self.skip(cx.ftl(), slot, next + group);
+        }
+        true
+    }
+
+    /// Skips the pages of a slot before an offset.
+    pub(super) fn skip(&mut self, ftl: &mut Ftl, slot: u32, until: u32) {
+        let (first, next) = (self.first_unit(ftl, slot), self.slot(slot).next);
+        (first + next..first + until).for_each(|unit| ftl.map.set_owner(Ppn(unit), PADDING));
+        self.unwritten += u64::from(until - next);
+        self.slot(slot).next = until;
+    }
+
+    /// Takes the next step of a merge.
+    pub(super) fn go_on_merging(&mut self, cx: &mut (impl Context + ?Sized), slot: u32) {
+        if self.fill_until(cx, slot, self.layout.units()) {
+            let old = self.end_merge(cx.ftl(), slot);
+            if let Some(old) = old {
+                Self::give_up(cx, old);
+            }
+            let set = self.set_of_slot(slot);
+            self.set(set).merging.running -= 1;
+            cx.tasks().push(call(step::SET, set));
+        }
+    }
+
+    /// Empties the slot of a log block that is to be erased. Returns the block.
+    pub(super) fn leave_log(&mut self, slot: u32) -> BlockId {
+        let super::Slot { block, next, .. } = self.slots[slot as usize];
+        self.unwritten += u64::from(self.layout.units() - next);
+        self.leave(slot);
+        BlockId(block)
+    }
+
+    /// Makes the block of a slot the data block of its logical block. Returns the block that it replaces.
+    pub(super) fn end_merge(&mut self, ftl: &mut Ftl, slot: u32) -> Option<BlockId> {
+        let is_target = self.stream_of_slot(slot) == self.streams.len();
+        let super::Slot { block, number, copied, .. } = self.slots[slot as usize];
+        let kind = match (is_target, copied) {
+            (true, _) => MergeKind::Full,
+            (false, true) => MergeKind::Partial,
+            (false, false) => MergeKind::Switch,
+        };
+        ftl.counters.merges[kind as usize] += 1;
+        for offset in 0..self.layout.units() {
+            if let Some(lpn) = self.layout.unit(number, offset) {
+                self.trims.merged(lpn, kind != MergeKind::Switch);
+            }
+        }
+        self.leave(slot);
+        let old = std::mem::replace(&mut self.data[number as usize], block);
+        (old != NOWHERE).then_some(BlockId(old))
+    }
+
+    /// Has a block without valid units erased, once nothing depends on it.
+    fn give_up(cx: &mut (impl Context + ?Sized), block: BlockId) {
+        debug_assert_eq!(cx.ftl().blocks.block(block).valid, 0, "block {} still holds data", block.0);
+        cx.ftl().blocks.await_erase(block);
+        if cx.ftl().blocks.can_erase(block) {
+            cx.erase(block);
+        }
+    }
+
+    /// Returns `true` if any log block takes the writes of a stream.
+    pub(super) fn is_shared(&self, stream: usize) -> bool {
+        self.streams.get(stream).is_some_and(|stream| matches!(stream.kind, StreamKind::Shared(_)))
+    }
+}

@@ -1,0 +1,400 @@
+//! Log-block mappings: data blocks are mapped by logical block, and a few log blocks by unit.
+//!
+//! Host writes go to log blocks. When there are too few, a *merge* builds a data block from the newest copy of each
+//! unit of a logical block. A *switch* merge makes a log block in order the data block, a *partial* merge copies the
+//! rest into it first, and a *full* merge copies all units into a free block. The schemes differ in which log block
+//! takes a write, and which log block is reclaimed: see [`Rules`] and docs/model/mapping.md.
+
+mod layout;
+mod merges;
+mod now;
+pub mod options;
+mod runs;
+mod saving;
+mod slots;
+mod trims;
+mod writes;
+
+use std::ops::Range;
+
+use super::{Bound, Context, Hooks, Location, Mapping, MappingInTime, Written};
+use crate::config::DeviceConfig;
+use crate::ftl::Ftl;
+use crate::ftl::allocation::Order;
+use crate::ftl::allocation::AllocationConfig;
+use crate::ftl::space::Role;
+use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn, TransactionId};
+use crate::state::{Reader, StateError, Writer};
+use crate::work::{Call, Task};
+pub use layout::Layout;
+pub use runs::Runs;
+use options::{Common, Reclaim, Stream};
+use slots::{NOWHERE, Set, Slot};
+use trims::Trims;
+
+/// Host write, for the rules of a scheme.
+#[derive(Clone, Copy, Debug)]
+pub struct Incoming {
+    /// The unit.
+    pub lpn: Lpn,
+    /// Offset of the unit in its logical block.
+    pub offset: u32,
+    /// Number of units of its request that follow one another; 1 if they are not known.
+    pub units: u32,
+    /// True if the write continues the log block of its logical block.
+    pub continues: bool,
+    /// Number of units that the host has written before.
+    pub clock: u64,
+}
+
+/// What distinguishes the schemes: the choice of a stream of log blocks for each write, and of the log block that is
+/// reclaimed.
+pub trait Rules: Clone + std::fmt::Debug {
+    /// Returns the stream of a write.
+    fn stream_of(&mut self, write: Incoming) -> usize;
+
+    /// Returns the order of shared log blocks in which they are reclaimed, lowest first: `valid` units are left, and
+    /// the block was opened at `opened`.
+    fn rank(&self, valid: u32, opened: u64) -> (u32, u64);
+
+    /// Writes the state of the rules to a saved state.
+    fn save(&self, _out: &mut Writer) -> Result<(), StateError> {
+        Ok(())
+    }
+
+    /// Reads what [`Rules::save`] wrote.
+    fn load(&mut self, _input: &mut Reader) -> Result<(), StateError> {
+        Ok(())
+    }
+}
+
+/// A log-block mapping.
+#[derive(Clone, Debug)]
+pub struct LogBlocks<R> {
+    rules: R,
+    layout: Layout,
+    streams: Vec<Stream>,
+    /// First slot of each stream, and of the targets of merges, within the slots of a set.
+    firsts: Vec<u32>,
+    /// Number of merges at a time.
+    merges: u32,
+    reclaim: Reclaim,
+    /// Slots of all sets.
+    slots: Vec<Slot>,
+    slots_per_set: u32,
+    sets: Vec<Set>,
+    /// Planes in the order in which they give blocks, by set.
+    planes: Vec<PlaneId>,
+    /// Data blocks, by logical block.
+    data: Vec<u32>,
+    /// Slots of the log blocks that belong to a logical block.
+    log_of: Vec<u32>,
+    /// Slots, by block.
+    slot_of: Vec<u32>,
+    trims: Trims,
+    /// Writes that have waited for a write that was trimmed.
+    again: Vec<TransactionId>,
+    /// Reused memory for the writes of a program.
+    writes: Vec<TransactionId>,
+    /// Number of units that the host has written.
+    clock: u64,
+    /// Unit that was written last without time, and the number of units before it that follow one another.
+    last: u32,
+    run: u32,
+    /// Number of writes that were trimmed before they were bound, and never programmed.
+    dropped: u64,
+    /// Number of units that were skipped in data blocks.
+    unwritten: u64,
+}
+
+/// Tasks of a log-block mapping.
+mod step {
+    /// Take the next step of a slot.
+    pub(super) const SLOT: u8 = 0;
+    /// Give blocks to what waits for one in a set, and take the next step of its merges.
+    pub(super) const SET: u8 = 1;
+    /// Place the writes that have waited for a write that was trimmed.
+    pub(super) const AGAIN: u8 = 2;
+}
+
+/// Returns a task of the scheme, about a slot or a set.
+fn call(step: u8, number: u32) -> Task {
+    Task::Scheme(Call { step, number, ..Call::default() })
+}
+
+impl<R: Rules> LogBlocks<R> {
+    /// Creates the scheme of an empty device.
+    pub fn with_rules(device: &DeviceConfig, common: Common, rules: R) -> LogBlocks<R> {
+        let layout = Layout::new(device, &common);
+        let order = match &device.allocation {
+            AllocationConfig::Static(options) => options.order,
+            _ => Default::default(),
+        };
+        let order = Order::new(device, order);
+        let mut planes = Vec::new();
+        for set in 0..layout.sets() {
+            let mut of_set: Vec<PlaneId> = layout.planes_of(set).map(PlaneId).collect();
+            of_set.sort_by_key(|&plane| order.position(plane));
+            planes.extend(of_set);
+        }
+        let mut firsts = vec![0];
+        for stream in &common.streams {
+            firsts.push(firsts[firsts.len() - 1] + stream.logs);
+        }
+        let per_set = common.kept();
+        let set = Set {
+            free: common.planes(device) * device.geometry.blocks,
+            shared: vec![Default::default(); common.streams.len()],
+            ..Set::default()
+        };
+        let count = layout.count() as usize;
+        LogBlocks {
+            rules,
+            merges: common.merges,
+            reclaim: common.reclaim,
+            slots: vec![Slot::default(); (layout.sets() * per_set) as usize],
+            slots_per_set: per_set,
+            sets: vec![set; layout.sets() as usize],
+            planes,
+            data: vec![NOWHERE; count],
+            log_of: vec![NOWHERE; count],
+            slot_of: vec![NOWHERE; device.total_blocks() as usize],
+            trims: Trims::new(device),
+            again: Vec::new(),
+            writes: Vec::new(),
+            clock: 0,
+            last: NOWHERE,
+            run: 0,
+            dropped: 0,
+            unwritten: 0,
+            streams: common.streams,
+            firsts,
+            layout,
+        }
+    }
+
+    fn slot(&mut self, slot: u32) -> &mut Slot {
+        &mut self.slots[slot as usize]
+    }
+
+    fn set(&mut self, set: u32) -> &mut Set {
+        &mut self.sets[set as usize]
+    }
+
+    /// Returns the slots of a stream in a set. The targets of merges follow the streams.
+    fn slots_of(&self, set: u32, stream: usize) -> Range<u32> {
+        let first = set * self.slots_per_set;
+        let end = self.firsts.get(stream + 1).copied().unwrap_or(self.slots_per_set);
+        first + self.firsts[stream]..first + end
+    }
+
+    /// Returns the set of a slot.
+    fn set_of_slot(&self, slot: u32) -> u32 {
+        slot / self.slots_per_set
+    }
+
+    /// Returns the stream of a slot, or the number of streams for a target of a merge.
+    fn stream_of_slot(&self, slot: u32) -> usize {
+        let within = slot % self.slots_per_set;
+        self.firsts.partition_point(|&first| first <= within) - 1
+    }
+
+    /// Returns the first unit of a slot's block.
+    fn first_unit(&self, ftl: &Ftl, slot: u32) -> u32 {
+        ftl.blocks.first_unit(BlockId(self.slots[slot as usize].block)).0
+    }
+
+    /// Takes a free block of a set for a slot. The planes give blocks in turn. The caller has made sure that there is a
+    /// free block.
+    fn open(&mut self, ftl: &mut Ftl, slot: u32, number: u32) {
+        let set = self.set_of_slot(slot);
+        let count = self.layout.planes_of(set).len() as u32;
+        let turn = self.set(set).turn;
+        let plane_at = |i: u32| self.planes[(set * count + (turn + i) % count) as usize];
+        let found = (0..count).find(|&i| ftl.blocks.free_blocks(plane_at(i), Role::Data) > 0);
+        let i = found.unwrap_or_else(|| unreachable!("set {set} of planes has a free block"));
+        let block = ftl.blocks.open_logical(plane_at(i));
+        let set = self.set(set);
+        (set.turn, set.free) = ((turn + i + 1) % count, set.free - 1);
+        self.slot_of[block.index()] = slot;
+        let used = self.clock;
+        let slot = self.slot(slot);
+        (slot.block, slot.number, slot.used) = (block.0, number, used);
+    }
+
+    /// Returns an empty slot of a stream.
+    fn empty_slot(&self, set: u32, stream: usize) -> Option<u32> {
+        self.slots_of(set, stream).find(|&slot| self.slots[slot as usize].is_empty())
+    }
+
+    /// Empties a slot, whose block is now used in another way.
+    fn leave(&mut self, slot: u32) {
+        let Slot { block, number, busy, .. } = self.slots[slot as usize];
+        debug_assert!(!busy, "a program of block {block} is in flight");
+        self.slot_of[block as usize] = NOWHERE;
+        if number != NOWHERE && self.log_of[number as usize] == slot {
+            self.log_of[number as usize] = NOWHERE;
+        }
+        self.slot(slot).clear();
+    }
+
+    /// Returns the stream that a write of the host goes to.
+    fn classify(&mut self, lpn: Lpn, units: u32) -> usize {
+        let (number, offset) = self.layout.split(lpn);
+        let log = self.log_of[number as usize];
+        let continues = log != NOWHERE && {
+            let slot = &self.slots[log as usize];
+            !slot.closed && slot.expected == offset
+        };
+        let clock = self.clock;
+        self.clock += 1;
+        self.trims.remove(lpn);
+        self.rules.stream_of(Incoming { lpn, offset, units, continues, clock })
+    }
+}
+
+impl<R: Rules> Mapping for LogBlocks<R> {
+    fn hooks(&self) -> Hooks {
+        Hooks { entries: false, places: true }
+    }
+
+    fn target(&self, ftl: &Ftl, _: Lpn, number: Option<u32>) -> Option<Ppn> {
+        let slot = number?;
+        Some(Ppn(self.first_unit(ftl, slot) + self.slots[slot as usize].next))
+    }
+
+    fn source_of(&self, ftl: &Ftl, ppn: Ppn) -> Option<Ppn> {
+        match self.slot_of[ftl.blocks.block_of(ppn).index()] {
+            NOWHERE => None,
+            slot => self.slots[slot as usize].gather.source_of(ppn),
+        }
+    }
+
+    fn blocks(&self, _: &Ftl, found: &mut dyn FnMut(BlockId, u32)) {
+        let units = self.layout.units();
+        self.data.iter().filter(|&&block| block != NOWHERE).for_each(|&block| found(BlockId(block), units));
+        let filled = self.slots.iter().filter(|slot| !slot.is_empty());
+        filled.for_each(|slot| found(BlockId(slot.block), slot.next));
+    }
+
+    fn shares(&self, ftl: &Ftl) -> Vec<Vec<Range<u32>>> {
+        let planes = ftl.shape().planes;
+        let mut shares = vec![Vec::new(); planes as usize];
+        for stripe in 0..self.layout.count() / self.layout.stripe() {
+            shares[(stripe % planes) as usize].push(self.layout.units_of_stripe(stripe));
+        }
+        shares
+    }
+
+    fn unwritten(&self) -> u64 {
+        self.unwritten
+    }
+
+    fn dropped(&self) -> u64 {
+        self.dropped
+    }
+
+    fn write_now(&mut self, ftl: &mut Ftl, lpn: Lpn, old: Location, contents: Option<(u32, u32, u32)>) {
+        self.place_now(ftl, lpn, old, contents);
+    }
+
+    fn trimmed_now(&mut self, _: &mut Ftl, lpn: Lpn) {
+        self.trims.trimmed(lpn);
+    }
+
+    fn seal(&mut self, ftl: &mut Ftl, _: &mut Written) {
+        self.seal_logs(ftl);
+    }
+
+    fn in_progress(&self, _: &Ftl) -> Option<String> {
+        let group = self.layout.group();
+        let begun = self.slots.iter().filter(|slot| !slot.next.is_multiple_of(group)).count();
+        (begun > 0).then(|| format!("programs of {begun} log blocks have started and are not full"))
+    }
+
+    fn save(&self, out: &mut Writer) -> Result<(), StateError> {
+        self.save_blocks(out)
+    }
+
+    fn load(&mut self, ftl: &mut Ftl, input: &mut Reader, written: &mut [u16]) -> Result<(), StateError> {
+        self.load_blocks(ftl, input, written)
+    }
+
+    fn may_be_at(&self, ftl: &Ftl, lpn: Lpn, ppn: Ppn) -> bool {
+        let (number, offset) = self.layout.split(lpn);
+        let (block, at) = (ftl.blocks.block_of(ppn), ftl.blocks.offset_in_block(ppn));
+        match self.slot_of[block.index()] {
+            NOWHERE => self.data[number as usize] == block.0 && at == offset,
+            slot => {
+                let slot = &self.slots[slot as usize];
+                (slot.number == NOWHERE || slot.number == number) && (at == offset || !slot.ordered) && at < slot.next
+            }
+        }
+    }
+
+    fn recount(&self, ftl: &Ftl) -> Result<(), String> {
+        self.recount_blocks(ftl)
+    }
+
+    fn describe(&self) -> String {
+        let waiting = self.sets.iter().filter(|set| !set.waiting.is_empty()).count();
+        let merging = self.sets.iter().filter(|set| set.merging.is_active()).count();
+        let busy = self.slots.iter().filter(|slot| slot.busy).count();
+        format!("{busy} log blocks are busy, {merging} sets of planes merge, writes wait for log blocks in {waiting}")
+    }
+}
+
+impl<R: Rules, C: Context + ?Sized> MappingInTime<C> for LogBlocks<R> {
+    fn call(&mut self, cx: &mut C, call: Call) {
+        match call.step {
+            step::SLOT => self.go_on(cx, call.number),
+            step::SET => self.serve(cx, call.number),
+            _ => self.place_again(cx),
+        }
+    }
+
+    fn place(&mut self, cx: &mut C, id: TransactionId) {
+        self.place_write(cx, id);
+    }
+
+    fn bind_write(&mut self, cx: &mut C, id: TransactionId) -> Option<Bound> {
+        Some(self.bind_with_others(cx, id))
+    }
+
+    fn bind_copies(&mut self, cx: &mut C, id: TransactionId) -> Option<Bound> {
+        let merge = cx.ops()[id];
+        let bound = self.bind_program(cx, merge.logical_block(), &[], merge.class);
+        cx.ops()[id].ppn = bound.ppn;
+        Some(bound)
+    }
+
+    fn copy_read(&mut self, cx: &mut C, number: u32) {
+        if self.slot(number).gather.read_ended() {
+            self.queue_program(cx, number);
+        }
+    }
+
+    fn write_ended(&mut self, cx: &mut C, _: Lpn, start: Ppn) {
+        let block = cx.ftl().blocks.block_of(start);
+        self.program_ended(cx, self.slot_of[block.index()], start);
+    }
+
+    fn copies_ended(&mut self, cx: &mut C, number: u32, start: Ppn) {
+        self.program_ended(cx, number, start);
+    }
+
+    fn trimmed(&mut self, cx: &mut C, lpn: Lpn) {
+        self.trims.trimmed(lpn);
+        let (number, _) = self.layout.split(lpn);
+        if self.log_of[number as usize] != NOWHERE {
+            cx.tasks().push(call(step::SLOT, self.log_of[number as usize]));
+        }
+        cx.tasks().push(call(step::SET, self.layout.set_of(number)));
+    }
+
+    fn erased(&mut self, cx: &mut C, plane: PlaneId) {
+        let set = self.layout.set_of_plane(plane);
+        self.set(set).free += 1;
+        self.serve(cx, set);
+    }
+}

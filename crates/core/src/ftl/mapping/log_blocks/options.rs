@@ -1,0 +1,148 @@
+//! Options that the log-block mappings share.
+
+use crate::config::DeviceConfig;
+use crate::ftl::allocation::dynamic::{DynamicConfig, Scope};
+use super::slots::Slot;
+use crate::ftl::mapping::{Needs, WholeBlocks, check_places};
+
+/// What a merge reclaims.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Reclaim {
+    /// One log block.
+    #[default]
+    One,
+    /// All log blocks of a kind, once they are all full (Yoo et al. 2013).
+    All,
+}
+
+/// Rule for the writes that begin a sequential log block. A write that continues one is always sequential.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Sequential {
+    /// Writes of the first unit of a logical block (Lee et al. 2007).
+    BlockStart,
+    /// These, and writes that follow the last write of the host (Yoo et al. 2013).
+    AfterLast,
+    /// Writes of requests with this number of flash pages or more (Lee et al. 2008).
+    MinPages(u32),
+}
+
+/// Log blocks of one kind, among those of a set of planes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Stream {
+    /// Maximum number of log blocks.
+    pub logs: u32,
+    /// Where a write goes within the log blocks.
+    pub kind: StreamKind,
+}
+
+/// Where a write goes within the log blocks of a stream.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum StreamKind {
+    /// To the log block of its logical block, to any address.
+    Own,
+    /// To the log block of its logical block, to its offset.
+    InOrder,
+    /// To any log block. So many are filled at the same time.
+    Shared(u32),
+}
+
+/// Options of a log-block mapping that do not depend on the scheme.
+#[derive(Clone, Debug)]
+pub struct Common {
+    /// Planes that share log blocks.
+    pub scope: Scope,
+    /// Number of logical blocks over which consecutive pages are striped.
+    pub stripe: u32,
+    /// Log blocks of each kind.
+    pub streams: Vec<Stream>,
+    /// Number of merges at a time.
+    pub merges: u32,
+    /// What a merge reclaims.
+    pub reclaim: Reclaim,
+}
+
+/// Returns `true` for the default, which a device file need not name.
+pub fn is_one(value: &u32) -> bool {
+    *value == 1
+}
+
+impl Common {
+    /// Returns the number of planes that share log blocks. These are consecutive.
+    pub fn planes(&self, device: &DeviceConfig) -> u32 {
+        DynamicConfig { scope: self.scope, ..DynamicConfig::default() }.planes_per_pool(device)
+    }
+
+    /// Returns the blocks that the planes of a set need beside their data blocks.
+    pub fn kept(&self) -> u32 {
+        self.streams.iter().map(|stream| stream.logs).sum::<u32>().saturating_add(self.merges)
+    }
+
+    /// Returns the requirements of the scheme.
+    pub fn needs(&self, device: &DeviceConfig) -> Needs {
+        Needs {
+            whole_blocks: Some(WholeBlocks {
+                planes: self.planes(device),
+                stripe: self.stripe,
+                kept: self.kept(),
+                logs: true,
+            }),
+            no_power_loss: Some("power loss is not modeled with log-block mappings: choose page or dftl"),
+            no_faults: Some(
+                "log-block mappings cannot replace a block that fails; choose mapping.scheme = \"page\" or \"dftl\", or \
+                 remove the table",
+            ),
+            no_classes: Some("log-block mappings choose the log block of a write themselves"),
+            ..Needs::default()
+        }
+    }
+
+    /// Returns the size of the scheme's tables in bytes.
+    pub fn bytes(&self, device: &DeviceConfig) -> u64 {
+        let (units, blocks) = (device.logical_units(), u64::from(device.total_blocks()));
+        let logical = units.div_ceil(u64::from(device.data_units_per_block())) + u64::from(self.stripe);
+        let slots = u64::from(self.kept()) * u64::from(device.total_planes() / self.planes(device));
+        8 * logical + 4 * blocks + units / 8 + slots * size_of::<Slot>() as u64
+    }
+
+    /// Checks the options for a device.
+    ///
+    /// # Errors
+    ///
+    /// The option, the cause, and a value that works.
+    pub fn check(&self, device: &DeviceConfig) -> Result<(), String> {
+        check_places(device)?;
+        let most = device.total_planes() * device.geometry.blocks;
+        let planes = self.planes(device);
+        if let Scope::Channels(channels) = self.scope
+            && (channels == 0 || !device.channels().is_multiple_of(channels))
+        {
+            return Err(format!("scope = {{ channels = {channels} }} must divide {} channels; use 1", device.channels()));
+        }
+        for stream in &self.streams {
+            if stream.logs == 0 || stream.logs > most {
+                return Err(format!("{} log blocks of a kind, must be from 1 to {most}; use 4", stream.logs));
+            }
+            if let StreamKind::Shared(stripe) = stream.kind
+                && !(1..=stream.logs).contains(&stripe)
+            {
+                return Err(format!(
+                    "stripe over {stripe} log blocks, must be from 1 to {}, the number of log blocks",
+                    stream.logs
+                ));
+            }
+        }
+        if !(1..=planes).contains(&self.merges) {
+            return Err(format!(
+                "merges = {}, must be from 1 to {planes}, the number of planes that share log blocks",
+                self.merges
+            ));
+        }
+        if self.stripe == 0 || !(device.total_planes().is_multiple_of(self.stripe)) {
+            let planes = device.total_planes();
+            return Err(format!("stripe.data = {}, must divide {planes}, the number of planes; use 1", self.stripe));
+        }
+        Ok(())
+    }
+}

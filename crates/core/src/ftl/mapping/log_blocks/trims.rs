@@ -1,0 +1,63 @@
+//! The list of trimmed units whose data is still in flash. Merges skip them.
+
+use crate::config::DeviceConfig;
+use crate::sim::id::Lpn;
+use crate::state::{Reader, StateError, Writer};
+
+/// Trimmed units that no merge has seen. In the simulator a trimmed unit is invalid at once, so that a merge skips it
+/// anyway. The list shows what a controller would have to keep until then (Yoo et al. 2013, Section III).
+#[derive(Clone, Debug)]
+pub struct Trims {
+    /// A bit for each unit.
+    listed: Vec<u64>,
+    /// Number of units in the list.
+    pub length: u64,
+    /// Number of units that merges did not copy because they were in the list.
+    pub saved: u64,
+}
+
+impl Trims {
+    pub(super) fn new(device: &DeviceConfig) -> Trims {
+        Trims { listed: vec![0; device.logical_units().div_ceil(64) as usize], length: 0, saved: 0 }
+    }
+
+    /// Adds a unit whose data is in flash.
+    pub fn trimmed(&mut self, lpn: Lpn) {
+        let (word, bit) = (&mut self.listed[(lpn.0 / 64) as usize], 1 << (lpn.0 % 64));
+        self.length += u64::from(*word & bit == 0);
+        *word |= bit;
+    }
+
+    /// Removes a unit that the host writes. Returns `true` if it was in the list.
+    #[inline]
+    pub fn remove(&mut self, lpn: Lpn) -> bool {
+        let (word, bit) = (&mut self.listed[(lpn.0 / 64) as usize], 1 << (lpn.0 % 64));
+        let was_listed = *word & bit != 0;
+        *word &= !bit;
+        self.length -= u64::from(was_listed);
+        was_listed
+    }
+
+    /// Removes a unit of a logical block that was merged. `copies` is true if the merge copied units.
+    pub fn merged(&mut self, lpn: Lpn, copies: bool) {
+        self.saved += u64::from(self.remove(lpn) && copies);
+    }
+
+    pub(super) fn save(&self, out: &mut Writer) -> Result<(), StateError> {
+        self.listed.iter().try_for_each(|&word| out.u64(word))?;
+        out.u64(self.saved)
+    }
+
+    pub(super) fn load(&mut self, units: u32, input: &mut Reader) -> Result<(), StateError> {
+        for word in &mut self.listed {
+            *word = input.u64()?;
+        }
+        let over = if units.is_multiple_of(64) { 0 } else { self.listed.last().map_or(0, |word| word >> (units % 64)) };
+        if over != 0 {
+            return Err(input.damaged("a trimmed unit beyond the last one"));
+        }
+        self.length = self.listed.iter().map(|word| u64::from(word.count_ones())).sum();
+        self.saved = input.count("copies saved by trims")?;
+        Ok(())
+    }
+}

@@ -1,0 +1,346 @@
+//! Host writes in time: each waits for a log block, and then for its address.
+
+use super::options::StreamKind;
+use super::slots::{NOWHERE, Slot};
+use super::{LogBlocks, Rules, call, step};
+use crate::ftl::mapping::{Bound, Context, PADDING};
+use crate::ftl::Ftl;
+use crate::metrics::counters::ProgramCause;
+use crate::sim::id::{BlockId, Ppn, TransactionId};
+use crate::work::{Class, Fifo, Kind, Transaction};
+
+impl<R: Rules> LogBlocks<R> {
+    /// Has a write wait for a log block of its stream.
+    pub(super) fn place_write(&mut self, cx: &mut (impl Context + ?Sized), id: TransactionId) {
+        let lpn = cx.ops()[id].lpn;
+        let units = cx.request_units(id);
+        let stream = self.classify(lpn, units);
+        cx.ftl().counters.log_blocks.units[stream] += 1;
+        let (number, offset) = self.layout.split(lpn);
+        let set = self.layout.set_of(number);
+        let write = &mut cx.ops()[id];
+        (write.plane, write.temperature) = (self.planes[(set as usize) * self.layout.planes_of(0).len()], stream as u8);
+        cx.note_waiting(id);
+        if self.is_shared(stream) {
+            self.set(set).shared[stream].pending.push(cx.ops(), id);
+            return self.feed(cx, set, stream);
+        }
+        if let Some(slot) = self.log_for(number, offset) {
+            return self.append(cx, slot, id, offset);
+        }
+        self.set(set).waiting.push(cx.ops(), id);
+        cx.tasks().push(call(step::SET, set));
+    }
+
+    /// Returns the log block of a logical block, if it takes a write of this offset.
+    pub(super) fn log_for(&self, number: u32, offset: u32) -> Option<u32> {
+        let log = self.log_of[number as usize];
+        let slot = self.slots.get(log as usize)?;
+        let in_order = self.streams[self.stream_of_slot(log)].kind == StreamKind::InOrder;
+        let has_room = if in_order { offset >= slot.expected } else { slot.next < self.layout.units() };
+        (!slot.closed && has_room).then_some(log)
+    }
+
+    /// Has a write wait for its address in the log block of its logical block.
+    fn append(&mut self, cx: &mut (impl Context + ?Sized), log: u32, id: TransactionId, offset: u32) {
+        let clock = self.clock;
+        let slot = self.slot(log);
+        (slot.expected, slot.used) = (offset + 1, clock);
+        slot.pending.push(cx.ops(), id);
+        cx.tasks().push(call(step::SLOT, log));
+    }
+
+    /// Gives log blocks to the writes of a set that wait for one of their logical block, oldest first. Starts a merge
+    /// if there is none.
+    pub(super) fn serve_waiting(&mut self, cx: &mut (impl Context + ?Sized), set: u32) {
+        loop {
+            let mut waiting = self.set(set).waiting;
+            self.drop_trimmed(cx, &mut waiting);
+            self.set(set).waiting = waiting;
+            let id = waiting.first();
+            if id.is_none() {
+                return;
+            }
+            let (lpn, stream) = (cx.ops()[id].lpn, usize::from(cx.ops()[id].temperature));
+            let (number, offset) = self.layout.split(lpn);
+            if let Some(slot) = self.log_for(number, offset) {
+                self.set(set).waiting.pop(cx.ops());
+                self.append(cx, slot, id, offset);
+            } else if self.log_of[number as usize] != NOWHERE {
+                return self.reclaim_own(cx, set, self.log_of[number as usize]);
+            } else if let Some(slot) = self.empty_slot(set, stream) {
+                if self.set(set).free == 0 {
+                    return;
+                }
+                self.open(cx.ftl(), slot, number);
+                self.log_of[number as usize] = slot;
+            } else {
+                return match self.least_recent(set, stream) {
+                    Some(slot) => self.reclaim_own(cx, set, slot),
+                    None => (),
+                };
+            }
+        }
+    }
+
+    /// Returns the log block of a stream that was written least recently, among those without waiting writes.
+    pub(super) fn least_recent(&self, set: u32, stream: usize) -> Option<u32> {
+        let idle = |slot: &Slot| !slot.busy && !slot.merging && slot.pending.is_empty();
+        let slots = self.slots_of(set, stream).filter(|&slot| idle(&self.slots[slot as usize]));
+        slots.min_by_key(|&slot| self.slots[slot as usize].used)
+    }
+
+    /// Gives waiting writes of a stream to its log blocks, and opens log blocks.
+    pub(super) fn feed(&mut self, cx: &mut (impl Context + ?Sized), set: u32, stream: usize) {
+        let StreamKind::Shared(stripe) = self.streams[stream].kind else { return };
+        loop {
+            let mut pending = self.set(set).shared[stream].pending;
+            self.drop_trimmed(cx, &mut pending);
+            let shared = &mut self.sets[set as usize].shared[stream];
+            shared.pending = pending;
+            if pending.is_empty() {
+                return;
+            }
+            if let Some(slot) = shared.idle.pop_front() {
+                let id = shared.pending.pop(cx.ops());
+                self.queue_write(cx, slot, id);
+            } else if shared.open >= stripe {
+                return;
+            } else if let Some(slot) = self.empty_slot(set, stream) {
+                if self.set(set).free == 0 {
+                    return;
+                }
+                self.open(cx.ftl(), slot, NOWHERE);
+                self.slot(slot).ordered = false;
+                let shared = &mut self.set(set).shared[stream];
+                shared.open += 1;
+                shared.idle.push_back(slot);
+            } else {
+                return self.reclaim_shared(cx, set, stream);
+            }
+        }
+    }
+
+    /// Queues a write for the plane of a log block.
+    fn queue_write(&mut self, cx: &mut (impl Context + ?Sized), slot: u32, id: TransactionId) {
+        let block = BlockId(self.slot(slot).block);
+        self.slot(slot).busy = true;
+        let ftl = cx.ftl();
+        let (plane, ppn) = (ftl.blocks.plane_of(block), ftl.blocks.first_unit(block));
+        (cx.ops()[id].plane, cx.ops()[id].ppn) = (plane, ppn);
+        cx.note_resumed(id);
+        cx.enqueue(id);
+    }
+
+    /// Drops writes at the head of a queue that were trimmed, which ends them. A newer write of the same unit is placed
+    /// then.
+    fn drop_trimmed(&mut self, cx: &mut (impl Context + ?Sized), queue: &mut Fifo) {
+        loop {
+            let id = queue.first();
+            if id.is_none() || !cx.ops()[id].trimmed {
+                return;
+            }
+            queue.pop(cx.ops());
+            let newer = cx.ops()[id].newer;
+            if newer.is_some() {
+                cx.take_over(id, newer);
+                // Its stream is chosen again, from a task of its own: this queue may be the one that it joins.
+                self.again.push(newer);
+                cx.tasks().push(call(step::AGAIN, 0));
+            }
+            self.dropped += 1;
+            cx.drop_write(id);
+        }
+    }
+
+    /// Places the writes that have waited for a write that was trimmed.
+    pub(super) fn place_again(&mut self, cx: &mut (impl Context + ?Sized)) {
+        let mut again = std::mem::take(&mut self.again);
+        again.drain(..).for_each(|id| self.place_write(cx, id));
+        self.again.append(&mut again);
+    }
+
+    /// Takes the next step of a slot: of its merge, or towards its first waiting write.
+    pub(super) fn go_on(&mut self, cx: &mut (impl Context + ?Sized), slot: u32) {
+        if self.slot(slot).is_empty() || self.slot(slot).busy {
+            return;
+        }
+        if self.slot(slot).merging {
+            return self.go_on_merging(cx, slot);
+        }
+        let mut pending = self.slot(slot).pending;
+        self.drop_trimmed(cx, &mut pending);
+        self.slot(slot).pending = pending;
+        let (first, next) = (pending.first(), self.slot(slot).next);
+        if first.is_none() {
+            // A merge may wait for an idle log block.
+            return cx.tasks().push(call(step::SET, self.set_of_slot(slot)));
+        }
+        let (_, offset) = self.layout.split(cx.ops()[first].lpn);
+        let in_order = self.is_in_order(slot);
+        if next >= self.layout.units() || (in_order && offset < next) {
+            return self.move_on(cx, slot);
+        }
+        let group = self.layout.group();
+        if in_order && !self.fill_until(cx, slot, offset / group * group) {
+            return;
+        }
+        if in_order && self.gather_rest(cx, slot) {
+            return;
+        }
+        self.queue_program(cx, slot);
+    }
+
+    fn is_in_order(&self, slot: u32) -> bool {
+        self.streams.get(self.stream_of_slot(slot)).is_none_or(|stream| stream.kind == StreamKind::InOrder)
+    }
+
+    /// Has the waiting writes of a log block wait for another one.
+    fn move_on(&mut self, cx: &mut (impl Context + ?Sized), slot: u32) {
+        let pending = std::mem::take(&mut self.slot(slot).pending);
+        self.slot(slot).expected = self.layout.units();
+        let set = self.set_of_slot(slot);
+        self.set(set).waiting.put_before(cx.ops(), pending);
+        cx.tasks().push(call(step::SET, set));
+    }
+
+    /// Queues reads of the units that the data block has in the next program, without those that writes replace.
+    /// Returns `true` if there are any.
+    fn gather_rest(&mut self, cx: &mut (impl Context + ?Sized), slot: u32) -> bool {
+        let Slot { number, next, .. } = self.slots[slot as usize];
+        for offset in next..next + self.layout.group() {
+            let Some(from) = self.in_data(cx.ftl(), number, offset) else { continue };
+            let lpn = cx.ftl().map.owner(from);
+            let (pending, ops) = (self.slot(slot).pending, &*cx.ops());
+            if !pending.iter(ops).any(|id| ops[id].lpn.0 == lpn && !ops[id].trimmed) {
+                self.slot(slot).gather.add(cx, slot, from);
+            }
+        }
+        let reads = !self.slot(slot).gather.is_ready(cx);
+        self.slot(slot).busy |= reads;
+        reads
+    }
+
+    /// Returns the address of a unit in the data block of a logical block, if it is valid there.
+    pub(super) fn in_data(&self, ftl: &Ftl, number: u32, offset: u32) -> Option<Ppn> {
+        let data = self.data[number as usize];
+        let ppn = (data != NOWHERE).then(|| Ppn(ftl.blocks.first_unit(BlockId(data)).0 + offset))?;
+        ftl.blocks.is_valid(ppn).then_some(ppn)
+    }
+
+    /// Queues the next program of a slot: a host write if the program has one, otherwise a program of copies.
+    pub(super) fn queue_program(&mut self, cx: &mut (impl Context + ?Sized), slot: u32) {
+        let has_write = !self.slot(slot).merging && {
+            let mut pending = self.slot(slot).pending;
+            self.drop_trimmed(cx, &mut pending);
+            self.slot(slot).pending = pending;
+            let first = pending.first();
+            first.is_some() && {
+                let (_, offset) = self.layout.split(cx.ops()[first].lpn);
+                let next = self.slot(slot).next;
+                !self.is_in_order(slot) || (next..next + self.layout.group()).contains(&offset)
+            }
+        };
+        if !has_write && self.slot(slot).gather.copies().is_empty() {
+            // The writes were trimmed.
+            self.slot(slot).busy = false;
+            return cx.tasks().push(call(step::SLOT, slot));
+        }
+        self.slot(slot).busy = true;
+        if has_write {
+            let mut pending = self.slot(slot).pending;
+            let id = pending.pop(cx.ops());
+            self.slot(slot).pending = pending;
+            return self.queue_write(cx, slot, id);
+        }
+        let mut merge = Transaction::new(Kind::MergeWrite, Class::Gc).of_logical_block(slot);
+        merge.plane = cx.ftl().blocks.plane_of(BlockId(self.slot(slot).block));
+        cx.queue(merge);
+    }
+
+    /// Binds a write together with the waiting writes that share its program.
+    pub(super) fn bind_with_others(&mut self, cx: &mut (impl Context + ?Sized), id: TransactionId) -> Bound {
+        let Transaction { ppn, plane, .. } = cx.ops()[id];
+        let slot = self.slot_of[cx.ftl().blocks.block_of(ppn).index()];
+        let mut writes = std::mem::take(&mut self.writes);
+        writes.push(id);
+        let stream = self.stream_of_slot(slot);
+        let set = self.set_of_slot(slot);
+        let is_shared = self.is_shared(stream);
+        let mut pending = if is_shared { self.set(set).shared[stream].pending } else { self.slot(slot).pending };
+        let (next, group) = (self.slot(slot).next, self.layout.group());
+        while writes.len() < group as usize {
+            let other = pending.first();
+            if other.is_none() || cx.ops()[other].trimmed {
+                break;
+            }
+            let (_, offset) = self.layout.split(cx.ops()[other].lpn);
+            if self.is_in_order(slot) && !(next..next + group).contains(&offset) {
+                break;
+            }
+            pending.pop(cx.ops());
+            cx.ops()[other].plane = plane;
+            cx.note_resumed(other);
+            writes.push(other);
+        }
+        if is_shared {
+            self.set(set).shared[stream].pending = pending;
+        } else {
+            self.slot(slot).pending = pending;
+        }
+        let bound = self.bind_program(cx, slot, &writes, Class::HostProgram);
+        writes.clear();
+        self.writes = writes;
+        bound
+    }
+
+    /// Binds the next program of a slot: these writes, and copies.
+    pub(super) fn bind_program(
+        &mut self,
+        cx: &mut (impl Context + ?Sized),
+        slot: u32,
+        writes: &[TransactionId],
+        class: Class,
+    ) -> Bound {
+        let group = self.layout.group();
+        let (in_order, first) = (self.is_in_order(slot), self.first_unit(cx.ftl(), slot));
+        let next = self.slot(slot).next;
+        let start = Ppn(first + next);
+        let plane = cx.ftl().blocks.plane_of(BlockId(self.slot(slot).block));
+        (start.0..start.0 + group).for_each(|unit| cx.ftl().map.set_owner(Ppn(unit), PADDING));
+        for (index, &id) in writes.iter().enumerate() {
+            let (_, offset) = self.layout.split(cx.ops()[id].lpn);
+            let at = if in_order { offset } else { next + index as u32 };
+            self.slot(slot).ordered &= at == offset;
+            cx.bind(id, Ppn(first + at));
+            cx.ops()[id].next = writes.get(index + 1).copied().unwrap_or(TransactionId::NONE);
+        }
+        let Self { layout, slots, .. } = self;
+        let Slot { gather, copied, .. } = &mut slots[slot as usize];
+        gather.bind(cx, |lpn| Ppn(first + layout.split(lpn).1));
+        let copies = gather.copies().len();
+        *copied |= copies > 0;
+        let cause = if writes.is_empty() { ProgramCause::Merge } else { ProgramCause::Host };
+        cx.ftl().note_program(cause, (writes.len() + copies) as u32);
+        self.slot(slot).next = next + group;
+        Bound { class, plane, ppn: start }
+    }
+
+    /// Ends a program of a slot, after its writes.
+    pub(super) fn program_ended(&mut self, cx: &mut (impl Context + ?Sized), slot: u32, start: Ppn) {
+        let Self { slots, .. } = self;
+        slots[slot as usize].gather.end(cx);
+        slots[slot as usize].busy = false;
+        cx.program_ended(start);
+        let (set, stream) = (self.set_of_slot(slot), self.stream_of_slot(slot));
+        if !self.is_shared(stream) {
+            return cx.tasks().push(call(step::SLOT, slot));
+        }
+        if self.slot(slot).next < self.layout.units() {
+            self.set(set).shared[stream].idle.push_back(slot);
+        } else {
+            self.set(set).shared[stream].open -= 1;
+        }
+        self.feed(cx, set, stream);
+    }
+}
