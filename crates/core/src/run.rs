@@ -154,6 +154,8 @@ pub struct Outcome {
     pub queues: Vec<QueueSample>,
     /// Units programmed in the measured part, indexed by pool of the allocation; empty if there is one pool.
     pub pools: Vec<PoolUnits>,
+    /// Length of the list of trimmed units at the end, with a mapping of log blocks.
+    pub trim_list: u64,
     /// Work of the controller in the measured part.
     pub controller: ControllerWork,
     /// Samples of each member of an array: at the start of the measured part, and at its last completion.
@@ -184,6 +186,7 @@ impl Outcome {
             collections: last.collections.since(&first.collections),
             queues: last.queues.iter().zip(&first.queues).map(|(last, first)| last.since(first)).collect(),
             pools: last.pools.iter().zip(&first.pools).map(|(last, first)| last.since(first)).collect(),
+            trim_list: last.trim_list,
             controller: ControllerWork {
                 buffer: last.buffer.since(&first.buffer),
                 volatile_units: last.volatile_units,
@@ -225,6 +228,7 @@ impl Outcome {
             collections: &self.collections,
             queues: &self.queues,
             pools: &self.pools,
+            trim_list: self.trim_list,
             controller: &self.controller,
             erases,
             faults,

@@ -12,7 +12,7 @@ use floatgate_core::sim::source::Pace;
 use floatgate_core::sim::time::Time;
 use serde_json::Value;
 
-const CASES: [(&str, &[&str]); 6] = [
+const CASES: [(&str, &[&str]); 7] = [
     ("static, greedy, fcfs", &[]),
     ("dynamic, d-choices, read-first", &["allocation.dynamic.order=s6", "gc.victim=d-choices", "scheduler=read-first"]),
     (
@@ -37,6 +37,7 @@ const CASES: [(&str, &[&str]); 6] = [
     ),
     ("map in flash", &["mapping.scheme={ dftl = { cache = \"4KiB\", entry = \"32B\" } }", "capacity.spare=0.3"]),
     ("logical blocks", &["mapping.scheme=block", "geometry.pages=16"]),
+    ("log blocks", &["mapping.scheme.last.stripe.cold=4", "geometry.pages=16"]),
 ];
 
 fn device(overrides: &[&str]) -> Device {

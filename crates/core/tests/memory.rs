@@ -55,6 +55,8 @@ const CASES: &[(&str, &[&str])] = &[
     ("bench-32g", &["mapping.scheme=dftl"]),
     ("bench-32g", &["mapping.scheme.dftl.cache=16MiB"]),
     ("bench-32g", &["mapping.scheme=block"]),
+    ("bench-32g", &["mapping.scheme.fast.logs.random=4000"]),
+    ("bench-32g", &["mapping.scheme=last", "mapping.scheme.last.scope=plane"]),
     ("bench-32g", &["mapping.scheme=block", "geometry.pages=8"]),
     ("bench-32g", &["temperature=two-level-lru"]),
     ("bench-32g", &["temperature=multi-hash"]),

@@ -74,6 +74,19 @@ const GANG: [&str; 3] = [PACKAGES[0], PACKAGES[1], "gang.width=2"];
 /// A map in flash, with many translation pages and a cache for some of its entries.
 const DFTL: [&str; 3] = ["capacity.spare=0.6", "mapping.scheme.dftl.cache=4KiB", "mapping.scheme.dftl.entry=64B"];
 
+/// Room for log blocks in each plane.
+const LOGS: [&str; 2] = ["capacity.spare=0.55", "geometry.blocks=40"];
+
+/// The same, with several of each level.
+const MANY_LOGS: [&str; 6] = [
+    LOGS[0],
+    LOGS[1],
+    "geometry.dies=2",
+    "geometry.chips_per_package=2",
+    "geometry.chips=4",
+    "geometry.pages=16",
+];
+
 /// A map in flash with so many translation pages that they fill blocks.
 const LARGE_ENTRIES: [&str; 3] =
     ["capacity.spare=0.75", "mapping.scheme.dftl.cache=4KiB", "mapping.scheme.dftl.entry=1KiB"];
@@ -186,6 +199,37 @@ const CASES: &[Case] = &[
     ("mapping.scheme.dftl.lazy_copies", &DFTL, WRITES, &["true", "false"]),
     ("mapping.scheme.dftl.map_spare", &LARGE_ENTRIES, WRITES, &["0.0", "0.6"]),
     ("mapping.scheme.dftl.cells", &TLC, MIX, ALL),
+    ("mapping.scheme.bast.logs", &LOGS, MIX, &["4", "16"]),
+    ("mapping.scheme.bast.scope", &MANY_LOGS, MIX, &["plane", "die", "chip", "package", "channel", "device"]),
+    ("mapping.scheme.bast.scope.channels", &LOGS, MIX, &["1", "2"]),
+    ("mapping.scheme.bast.stripe", &LOGS, MIX, &["-", "2", "8"]),
+    ("mapping.scheme.fast.logs", &LOGS, MIX, &["-", "{ random = 3 }"]),
+    ("mapping.scheme.fast.logs.sequential", &LOGS, BOTH, &["1", "3"]),
+    ("mapping.scheme.fast.logs.random", &LOGS, MIX, &["4", "16"]),
+    ("mapping.scheme.fast.scope", &MANY_LOGS, MIX, &["plane", "die", "chip", "package", "channel", "device"]),
+    ("mapping.scheme.fast.scope.channels", &LOGS, MIX, &["1", "2"]),
+    ("mapping.scheme.fast.sequential", &LOGS, BOTH, &["block-start", "after-last", "{ min-pages = 4 }"]),
+    ("mapping.scheme.fast.sequential.min-pages", &LOGS, BOTH, &["1", "9"]),
+    ("mapping.scheme.fast.stripe", &LOGS, MIX, &["-", "{ random = 4 }"]),
+    ("mapping.scheme.fast.stripe.data", &LOGS, MIX, &["1", "8"]),
+    ("mapping.scheme.fast.stripe.random", &LOGS, MIX, &["1", "4"]),
+    ("mapping.scheme.fast.reclaim", &LOGS, MIX, ALL),
+    ("mapping.scheme.fast.merges", &LOGS, MIX, &["-", "4"]),
+    ("mapping.scheme.last.logs", &LOGS, SKEWED, &["-", "{ hot = 2 }"]),
+    ("mapping.scheme.last.logs.sequential", &LOGS, BOTH, &["1", "4"]),
+    ("mapping.scheme.last.logs.hot", &LOGS, SKEWED, &["1", "8"]),
+    ("mapping.scheme.last.logs.cold", &LOGS, SKEWED, &["2", "8"]),
+    ("mapping.scheme.last.scope", &MANY_LOGS, MIX, &["plane", "die", "chip", "package", "channel", "device"]),
+    ("mapping.scheme.last.scope.channels", &LOGS, MIX, &["1", "2"]),
+    ("mapping.scheme.last.sequential", &LOGS, BOTH, &["block-start", "after-last", "{ min-pages = 4 }"]),
+    ("mapping.scheme.last.sequential.min-pages", &LOGS, BOTH, &["1", "9"]),
+    ("mapping.scheme.last.hot_window", &LOGS, SKEWED, &["8", "2000"]),
+    ("mapping.scheme.last.stripe", &LOGS, SKEWED, &["-", "{ cold = 4 }"]),
+    ("mapping.scheme.last.stripe.data", &LOGS, MIX, &["1", "8"]),
+    ("mapping.scheme.last.stripe.hot", &LOGS, SKEWED, &["1", "4"]),
+    ("mapping.scheme.last.stripe.cold", &LOGS, SKEWED, &["1", "4"]),
+    ("mapping.scheme.last.reclaim", &LOGS, SKEWED, ALL),
+    ("mapping.scheme.last.merges", &LOGS, SKEWED, &["-", "4"]),
     ("mapping.block_summary", &[], WRITES, &["none", "{ last_page = \"528B\" }"]),
     ("mapping.block_summary.last_page", &[], WRITES, &["528B", "1KiB"]),
     ("gc.soft_threshold", &[], WRITES, &["-", "4", "10%"]),

@@ -53,6 +53,9 @@ const DEVICES: &[&[&str]] = &[
         "allocation=dynamic",
     ],
     &["mapping.scheme=block", "capacity.spare=0.55"],
+    &["mapping.scheme=bast", "capacity.spare=0.55", "geometry.page_size=8KiB", "geometry.mapping_unit=4KiB"],
+    &["mapping.scheme.fast.stripe.random=3", "capacity.spare=0.55"],
+    &["mapping.scheme=last", "capacity.spare=0.55", "mapping.scheme.last.scope=channel"],
     &["geometry.page_size=2KiB", "geometry.mapping_unit=4KiB", "buffer.capacity=64KiB", "buffer.eviction=fab"],
     &[
         "geometry.page_size=16KiB",

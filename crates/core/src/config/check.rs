@@ -636,7 +636,9 @@ impl Check<'_> {
                 format!("capacity.logical must be at most {most} (capacity.spare = {least})")
             }
         };
-        if let Some(WholeBlocks { planes, kept, logs: true, .. }) = device.mapping.scheme.needs(device).whole_blocks {
+        if let Some(WholeBlocks { planes, kept, logs, .. }) = device.mapping.scheme.needs(device).whole_blocks
+            && !logs.is_empty()
+        {
             let what = format!(
                 "{kept} log blocks and blocks for merges do not fit into {planes} planes of {} blocks beside the data \
                  blocks of a full device: {spare}, or give fewer log blocks",

@@ -349,6 +349,8 @@ pub struct LogCounts {
     pub reclaimed: u64,
     /// Number of logical blocks that had valid units in them, summed over the log blocks.
     pub logical_blocks: u64,
+    /// Number of units that merges did not copy because they were trimmed.
+    pub copies_saved: u64,
 }
 
 impl LogCounts {
@@ -357,6 +359,7 @@ impl LogCounts {
             units: std::array::from_fn(|i| together(self.units[i], other.units[i])),
             reclaimed: together(self.reclaimed, other.reclaimed),
             logical_blocks: together(self.logical_blocks, other.logical_blocks),
+            copies_saved: together(self.copies_saved, other.copies_saved),
         }
     }
 

@@ -43,6 +43,8 @@ pub struct Sample {
     pub free_blocks_min: u32,
     /// Number of free blocks in all planes.
     pub free_blocks_sum: u64,
+    /// Number of trimmed units that log blocks or data blocks still hold, with a mapping of log blocks.
+    pub trim_list: u64,
     /// Number of bad blocks; 0 if blocks cannot fail.
     pub bad_blocks: u64,
     /// True if the device has become read-only.

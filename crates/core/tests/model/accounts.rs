@@ -98,29 +98,24 @@ fn check_map_blocks(device: &Device) -> Result<(), String> {
     Ok(())
 }
 
-/// Checks, for block mapping, that every block is free or used by a logical block, and that enough blocks are free.
+/// Checks, for a scheme with blocks of its own, that every block is free or used by the scheme. With block mapping,
+/// enough blocks are free.
 fn check_logical_blocks(device: &Device) -> Result<(), String> {
     let (config, ftl) = (device.config(), device.ftl());
-    let per_plane = config.geometry.blocks as usize;
-    let MappingScheme::Block(scheme) = ftl.scheme() else { return Ok(()) };
     let mut owned = 0;
-    scheme.blocks(ftl, &mut |_, _| owned += 1);
+    ftl.scheme().blocks(ftl, &mut |_, _| owned += 1);
     let in_state = |state| ftl.blocks.all().iter().filter(|block| block.state == state).count();
     let (free, taken) = (in_state(BlockState::Free), in_state(BlockState::Logical));
     if owned != taken || free + taken != ftl.blocks.all().len() {
         return Err(format!("{free} blocks are free, {taken} are used, and logical blocks own {owned}"));
     }
-    for plane in 0..config.total_planes() {
-        let free_blocks = ftl.blocks.free_blocks(PlaneId(plane), Role::Data);
-        let of_plane = &ftl.blocks.all()[plane as usize * per_plane..][..per_plane];
-        let free = of_plane.iter().filter(|block| block.state == BlockState::Free).count();
-        let pairs = scheme.map.pairs_of(PlaneId(plane));
-        if free_blocks as usize != free
-            || (free_blocks + 1 < config.gc.soft_threshold.of(config.geometry.blocks) && pairs > 0)
-        {
-            return Err(format!(
-                "plane {plane}: {free_blocks} free blocks counted, {free} in that state, {pairs} merges due"
-            ));
+    if let MappingScheme::Block(scheme) = ftl.scheme() {
+        for plane in 0..config.total_planes() {
+            let free = ftl.blocks.free_blocks(PlaneId(plane), Role::Data);
+            let pairs = scheme.map.pairs_of(PlaneId(plane));
+            if free + 1 < config.gc.soft_threshold.of(config.geometry.blocks) && pairs > 0 {
+                return Err(format!("plane {plane}: {free} free blocks, {pairs} merges due"));
+            }
         }
     }
     check_programs(device)

@@ -531,16 +531,16 @@ fn log_blocks(rng: &mut Rng, overrides: &mut Vec<String>) {
     let [of_random, of_cold] = [random, cold].map(|logs| between(rng, 1, logs));
     let rule = pick(rng, &["\"block-start\"", "\"after-last\"", "{ min-pages = 1 }", "{ min-pages = 3 }"]);
     let (reclaim, window) = (pick(rng, &["one", "one", "all"]), pick(rng, &[1, 8, 100]));
-    let shared = format!("scope = \"{scope}\", merges = {merges}");
-    let both = format!("sequential = {rule}, reclaim = \"{reclaim}\"");
+    let scope = format!("scope = \"{scope}\"");
+    let both = format!("{scope}, merges = {merges}, sequential = {rule}, reclaim = \"{reclaim}\"");
     let scheme = match between(rng, 0, 2) {
-        0 => format!("bast = {{ logs = {random}, stripe = {data}, {shared} }}"),
+        0 => format!("bast = {{ logs = {random}, stripe = {data}, {scope} }}"),
         1 => format!(
-            "fast = {{ logs = {{ sequential = {sequential}, random = {random} }}, {both}, {shared}, \
+            "fast = {{ logs = {{ sequential = {sequential}, random = {random} }}, {both}, \
              stripe = {{ data = {data}, random = {of_random} }} }}"
         ),
         _ => format!(
-            "last = {{ logs = {{ sequential = {sequential}, hot = {random}, cold = {cold} }}, {both}, {shared}, \
+            "last = {{ logs = {{ sequential = {sequential}, hot = {random}, cold = {cold} }}, {both}, \
              hot_window = {window}, stripe = {{ data = {data}, hot = {of_random}, cold = {of_cold} }} }}"
         ),
     };

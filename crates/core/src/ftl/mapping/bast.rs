@@ -19,14 +19,11 @@ pub struct BastConfig {
     /// Number of logical blocks over which consecutive pages are striped.
     #[serde(skip_serializing_if = "is_one")]
     pub stripe: u32,
-    /// Number of full merges of a set of planes at a time. Each needs a free block.
-    #[serde(skip_serializing_if = "is_one")]
-    pub merges: u32,
 }
 
 impl Default for BastConfig {
     fn default() -> Self {
-        BastConfig { logs: 8, scope: Scope::Device, stripe: 1, merges: 1 }
+        BastConfig { logs: 8, scope: Scope::Device, stripe: 1 }
     }
 }
 
@@ -35,8 +32,9 @@ impl BastConfig {
         Common {
             scope: self.scope,
             stripe: self.stripe,
+            kinds: &["all"],
             streams: vec![Stream { logs: self.logs, kind: StreamKind::Own }],
-            merges: self.merges,
+            merges: 1,
             reclaim: Reclaim::One,
         }
     }

@@ -78,6 +78,7 @@ impl FastConfig {
         Common {
             scope: self.scope,
             stripe: self.stripe.data,
+            kinds: &["sequential", "random"],
             streams: vec![
                 Stream { logs: self.logs.sequential, kind: StreamKind::InOrder },
                 Stream { logs: self.logs.random, kind: StreamKind::Shared(self.stripe.random) },

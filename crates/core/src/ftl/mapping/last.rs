@@ -85,6 +85,7 @@ impl LastConfig {
         Common {
             scope: self.scope,
             stripe: self.stripe.data,
+            kinds: &["sequential", "hot", "cold"],
             streams: vec![
                 Stream { logs: self.logs.sequential, kind: StreamKind::InOrder },
                 Stream { logs: self.logs.hot, kind: StreamKind::Shared(self.stripe.hot) },

@@ -110,6 +110,11 @@ pub trait Mapping {
         0
     }
 
+    /// Returns the number of trimmed units that a controller would remember until a merge skips them.
+    fn listed_trims(&self) -> u64 {
+        0
+    }
+
     /// Returns the number of writes that were trimmed while they waited, and so were never programmed.
     fn dropped(&self) -> u64 {
         0

@@ -26,14 +26,14 @@ pub struct WholeBlocks {
     pub stripe: u32,
     /// Number of blocks of these planes that are kept beside those of the logical blocks.
     pub kept: u32,
-    /// True if these are log blocks, and not the free blocks of `gc.soft_threshold`.
-    pub logs: bool,
+    /// Kinds of log blocks among them; none if these are the free blocks of `gc.soft_threshold`.
+    pub logs: &'static [&'static str],
 }
 
 impl WholeBlocks {
     /// The requirements of a scheme whose logical blocks stay in their planes.
     pub fn of_planes(device: &DeviceConfig) -> WholeBlocks {
-        WholeBlocks { planes: 1, stripe: 1, kept: device.soft_threshold(), logs: false }
+        WholeBlocks { planes: 1, stripe: 1, kept: device.soft_threshold(), logs: &[] }
     }
 }
 

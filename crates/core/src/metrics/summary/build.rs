@@ -89,7 +89,7 @@ impl Summary {
 }
 
 /// Returns the ratio, or `None` if the divisor is 0.
-fn ratio(count: u64, of: u64) -> Option<f64> {
+pub(super) fn ratio(count: u64, of: u64) -> Option<f64> {
     (of > 0).then(|| count as f64 / of as f64)
 }
 
@@ -348,6 +348,7 @@ impl Gc {
             wasted_copies: counters.wasted_copies,
             migrations: counters.migrations,
             merges: Merges { switch, partial, full },
+            log_blocks: LogBlocks::of(measurement),
             background: config.gc.background.as_ref().map(|_| {
                 let BackgroundCounts { victims, units_moved } = counters.background;
                 BackgroundGc { victims, units_moved }

@@ -59,6 +59,8 @@ pub struct Measurement<'a> {
     pub queues: &'a [QueueSample],
     /// Units programmed, indexed by pool of the allocation; empty if there is one pool.
     pub pools: &'a [PoolUnits],
+    /// Length of the list of trimmed units of a mapping scheme with log blocks.
+    pub trim_list: u64,
     /// Work of the controller.
     pub controller: &'a ControllerWork,
     /// Erases since the device was new, indexed by block.

@@ -12,6 +12,7 @@ mod faults;
 mod gangs;
 mod json;
 mod live;
+mod log_blocks;
 mod measurement;
 mod pools;
 
@@ -25,6 +26,7 @@ pub use faults::{BadBlocks, FaultState, FaultsMet, UncorrectableReads};
 pub use gangs::GangUse;
 pub use json::{LARGEST, ReadError};
 pub use live::{LateCauses, Live, LiveFrontend, LiveImage, LiveRecovery};
+pub use log_blocks::{LogBlocks, LogWrites};
 pub use measurement::{ControllerWork, Measurement};
 pub use pools::{Imbalance, PoolsUse};
 
@@ -496,8 +498,11 @@ pub struct Gc {
     /// Number of cold blocks whose data wear leveling moved into worn blocks (`config.gc.wear`).
     #[serde(default)]
     pub migrations: u64,
-    /// Merges of the two blocks of a logical block (`config.mapping.scheme = "block"`).
+    /// Merges of logical blocks (`config.mapping.scheme = "block"`, and schemes with log blocks).
     pub merges: Merges,
+    /// Log blocks. Absent without them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub log_blocks: Option<LogBlocks>,
     /// Garbage collection in idle time, which the other values include (`config.gc.background`). Absent without it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub background: Option<BackgroundGc>,
@@ -532,18 +537,19 @@ pub struct MovedUnits {
     pub wear: u64,
     /// Units whose block had a failed program (`config.faults`).
     pub failed_block: u64,
-    /// Units moved in merges of logical blocks (`config.mapping.scheme = "block"`).
+    /// Units moved in merges of logical blocks (`config.mapping.scheme = "block"`, and schemes with log blocks).
     pub merge: u64,
 }
 
-/// Merges of the two blocks of a logical block, by kind; all 0 unless a mapping scheme merges.
+/// Merges of logical blocks, by kind; all 0 unless a mapping scheme merges.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Merges {
     /// Switch merges: nothing was copied, since the host had rewritten or trimmed everything.
     pub switch: u64,
     /// Partial merges: the host wrote the first part of the new block, and the rest was copied.
     pub partial: u64,
-    /// Full merges: host writes followed copies.
+    /// Full merges: with block mapping, host writes followed copies; with log blocks, the newest copies of all units
+    /// were copied into a free block.
     pub full: u64,
 }
 

@@ -31,12 +31,13 @@ impl<R: Rules> LogBlocks<R> {
         if self.sets[set as usize].merging.is_active() || log.busy || !log.pending.is_empty() {
             return;
         }
-        let (number, in_place) = (log.number, self.is_in_place(cx.ftl(), slot));
+        let (number, next, in_place) = (log.number, log.next, self.is_in_place(cx.ftl(), slot));
         cx.ftl().counters.log_blocks.note_reclaimed(1);
         self.slot(slot).closed = true;
         if in_place {
             self.slot(slot).merging = true;
             self.set(set).merging.running += 1;
+            self.skip_trims(cx.ftl(), number, next);
             return cx.tasks().push(call(step::SLOT, slot));
         }
         let merging = &mut self.set(set).merging;
@@ -109,6 +110,7 @@ impl<R: Rules> LogBlocks<R> {
             let Some(slot) = self.empty_slot(set, targets).filter(|_| self.sets[set as usize].free > 0) else { return };
             self.set(set).merging.todo.pop();
             self.open(cx.ftl(), slot, number);
+            self.skip_trims(cx.ftl(), number, 0);
             self.slot(slot).merging = true;
             self.set(set).merging.running += 1;
             cx.tasks().push(call(step::SLOT, slot));
@@ -203,6 +205,15 @@ impl<R: Rules> LogBlocks<R> {
         }
     }
 
+    /// Takes the units of a logical block off the list of trims. A merge that copies units from an offset on would have
+    /// copied those that were listed.
+    pub(super) fn skip_trims(&mut self, ftl: &mut Ftl, number: u32, from: u32) {
+        for offset in 0..self.layout.units() {
+            let listed = self.layout.unit(number, offset).is_some_and(|lpn| self.trims.remove(lpn));
+            ftl.counters.log_blocks.copies_saved += u64::from(listed && offset >= from);
+        }
+    }
+
     /// Empties the slot of a log block that is to be erased. Returns the block.
     pub(super) fn leave_log(&mut self, slot: u32) -> BlockId {
         let super::Slot { block, next, .. } = self.slots[slot as usize];
@@ -221,11 +232,6 @@ impl<R: Rules> LogBlocks<R> {
             (false, false) => MergeKind::Switch,
         };
         ftl.counters.merges[kind as usize] += 1;
-        for offset in 0..self.layout.units() {
-            if let Some(lpn) = self.layout.unit(number, offset) {
-                self.trims.merged(lpn, kind != MergeKind::Switch);
-            }
-        }
         self.leave(slot);
         let old = std::mem::replace(&mut self.data[number as usize], block);
         (old != NOWHERE).then_some(BlockId(old))

@@ -290,6 +290,10 @@ impl<R: Rules> Mapping for LogBlocks<R> {
         self.unwritten
     }
 
+    fn listed_trims(&self) -> u64 {
+        self.trims.length
+    }
+
     fn dropped(&self) -> u64 {
         self.dropped
     }

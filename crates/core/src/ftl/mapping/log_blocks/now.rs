@@ -97,6 +97,7 @@ impl<R: Rules> LogBlocks<R> {
         let number = self.slot(slot).number;
         ftl.counters.log_blocks.note_reclaimed(1);
         if self.is_in_place(ftl, slot) {
+            self.skip_trims(ftl, number, self.slots[slot as usize].next);
             self.fill_now(ftl, slot, self.layout.units());
             return self.end_merge_now(ftl, set, slot);
         }
@@ -119,6 +120,7 @@ impl<R: Rules> LogBlocks<R> {
         let slot = self.empty_slot(set, self.streams.len());
         let slot = slot.unwrap_or_else(|| unreachable!("merges without time end at once"));
         self.open(ftl, slot, number);
+        self.skip_trims(ftl, number, 0);
         self.fill_now(ftl, slot, self.layout.units());
         self.end_merge_now(ftl, set, slot);
     }

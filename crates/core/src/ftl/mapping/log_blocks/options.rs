@@ -55,6 +55,8 @@ pub struct Common {
     pub scope: Scope,
     /// Number of logical blocks over which consecutive pages are striped.
     pub stripe: u32,
+    /// Names of the kinds of log blocks.
+    pub kinds: &'static [&'static str],
     /// Log blocks of each kind.
     pub streams: Vec<Stream>,
     /// Number of merges at a time.
@@ -86,7 +88,7 @@ impl Common {
                 planes: self.planes(device),
                 stripe: self.stripe,
                 kept: self.kept(),
-                logs: true,
+                logs: self.kinds,
             }),
             no_power_loss: Some("power loss is not modeled with log-block mappings: choose page or dftl"),
             no_faults: Some(

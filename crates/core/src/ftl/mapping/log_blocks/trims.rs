@@ -12,13 +12,11 @@ pub struct Trims {
     listed: Vec<u64>,
     /// Number of units in the list.
     pub length: u64,
-    /// Number of units that merges did not copy because they were in the list.
-    pub saved: u64,
 }
 
 impl Trims {
     pub(super) fn new(device: &DeviceConfig) -> Trims {
-        Trims { listed: vec![0; device.logical_units().div_ceil(64) as usize], length: 0, saved: 0 }
+        Trims { listed: vec![0; device.logical_units().div_ceil(64) as usize], length: 0 }
     }
 
     /// Adds a unit whose data is in flash.
@@ -28,7 +26,7 @@ impl Trims {
         *word |= bit;
     }
 
-    /// Removes a unit that the host writes. Returns `true` if it was in the list.
+    /// Removes a unit that the host writes, or whose logical block was merged. Returns `true` if it was in the list.
     #[inline]
     pub fn remove(&mut self, lpn: Lpn) -> bool {
         let (word, bit) = (&mut self.listed[(lpn.0 / 64) as usize], 1 << (lpn.0 % 64));
@@ -38,14 +36,8 @@ impl Trims {
         was_listed
     }
 
-    /// Removes a unit of a logical block that was merged. `copies` is true if the merge copied units.
-    pub fn merged(&mut self, lpn: Lpn, copies: bool) {
-        self.saved += u64::from(self.remove(lpn) && copies);
-    }
-
     pub(super) fn save(&self, out: &mut Writer) -> Result<(), StateError> {
-        self.listed.iter().try_for_each(|&word| out.u64(word))?;
-        out.u64(self.saved)
+        self.listed.iter().try_for_each(|&word| out.u64(word))
     }
 
     pub(super) fn load(&mut self, units: u32, input: &mut Reader) -> Result<(), StateError> {
@@ -57,7 +49,6 @@ impl Trims {
             return Err(input.damaged("a trimmed unit beyond the last one"));
         }
         self.length = self.listed.iter().map(|word| u64::from(word.count_ones())).sum();
-        self.saved = input.count("copies saved by trims")?;
         Ok(())
     }
 }

@@ -1,0 +1,226 @@
+//! Log blocks: which log block takes a write, and what merges cost, step by step. See docs/model/mapping.md.
+
+mod common;
+
+use common::{device_config, drain, fill, submit, units};
+use floatgate_core::device::{Device, Options};
+use floatgate_core::metrics::counters::{Counters, ProgramCause, ReadCause};
+use floatgate_core::sim::id::Lpn;
+use floatgate_core::sim::request::Operation;
+
+/// Cells to register, register to cells, erase, and transfer of a page over the channel: 4096 cycles of 25 ns.
+const READ: u64 = 25_000_000;
+const PROGRAM: u64 = 200_000_000;
+const ERASE: u64 = 1_500_000_000;
+const PAGE: u64 = 4096 * 25_000;
+const WRITE: u64 = PAGE + PROGRAM;
+/// A page that is copied through the controller.
+const COPY: u64 = READ + PAGE + PAGE + PROGRAM;
+/// Units of a logical block: a page each.
+const UNITS: u64 = 64;
+
+/// Returns a device with four planes, and a scheme.
+fn device(scheme: &str) -> Device {
+    let scheme = format!("mapping.scheme={{ {scheme} }}");
+    common::build(device_config(&[&scheme]), Options { attribution: true, ..Options::default() })
+}
+
+/// Performs a request and everything that it causes. Returns its latency in picoseconds.
+fn perform(device: &mut Device, operation: Operation, unit: u64, count: u32) -> u64 {
+    let (at, request) = (device.now(), units(device, operation, unit, count));
+    submit(device, at, request);
+    let completions = drain(device);
+    device.check_invariants().unwrap();
+    (completions[0].finish - completions[0].request.arrival).ps()
+}
+
+fn write(device: &mut Device, unit: u64, count: u32) -> u64 {
+    perform(device, Operation::Write, unit, count)
+}
+
+fn programs(counters: &Counters) -> [u64; 3] {
+    [ProgramCause::Host, ProgramCause::Padding, ProgramCause::Merge].map(|c| counters.pages_programmed[c as usize])
+}
+
+/// Returns the counts since `before`.
+fn counted(device: &Device, before: &Counters) -> Counters {
+    device.ftl().counters.since(before)
+}
+
+/// One sequential and two random log blocks.
+const FAST: &str = "fast = { logs = { sequential = 1, random = 2 } }";
+
+#[test]
+fn a_switch_costs_one_erase() {
+    let mut device = device(FAST);
+    write(&mut device, 0, 64);
+    write(&mut device, 0, 64);
+    let before = device.ftl().counters;
+    assert_eq!((before.merges, before.blocks_erased), ([1, 0, 0], 0), "the first data block replaces none");
+    // The log block is full, so it becomes the data block. The write goes to a log block in another plane, and does not
+    // wait for the erase of the old one.
+    assert_eq!(write(&mut device, 64, 1), WRITE);
+    let after = counted(&device, &before);
+    assert_eq!((after.merges, after.blocks_erased, programs(&after)), ([1, 0, 0], 1, [1, 0, 0]));
+}
+
+#[test]
+fn a_partial_merge_copies_the_rest_of_the_block() {
+    let mut device = device(FAST);
+    write(&mut device, 0, 64);
+    write(&mut device, 0, 10);
+    let before = device.ftl().counters;
+    // The log block has ten pages. The write waits for the other 54, and then for nothing else.
+    assert_eq!(write(&mut device, 64, 1), 54 * COPY + WRITE);
+    let after = counted(&device, &before);
+    assert_eq!((after.merges, after.blocks_erased), ([0, 1, 0], 1));
+    assert_eq!((programs(&after), after.pages_read[ReadCause::Merge as usize]), ([1, 0, 54], 54));
+}
+
+/// The plane that gives a block after each plane. Channels differ first, then chips.
+const AFTER: [usize; 4] = [2, 3, 1, 0];
+
+/// Returns the plane of a unit in flash.
+fn plane_of(device: &Device, unit: u64) -> usize {
+    let ftl = device.ftl();
+    let ppn = ftl.ppn_in_flash(Lpn(unit as u32)).unwrap();
+    ftl.blocks.plane_of(ftl.blocks.block_of(ppn)).index()
+}
+
+/// Fills a random log block with units of `blocks` logical blocks in turn, and another one with others. Returns the device, and the time that the
+/// next write has to take: full merges one after another, page by page. A page is read when its plane is idle, and
+/// programmed when the plane of the new data block is idle. The erase of the old data block keeps its plane busy.
+fn before_full_merge(blocks: u64) -> (Device, u64) {
+    let mut device = device(FAST);
+    let all = device.ftl().map.len();
+    fill(&mut device, all);
+    // Offset 0 would be sequential.
+    (0..UNITS).for_each(|i| drop(write(&mut device, i % blocks * UNITS + 1 + i / blocks % (UNITS - 1), 1)));
+    (0..UNITS).for_each(|i| drop(write(&mut device, (10 + i) * UNITS + 1, 1)));
+    // The planes give blocks in turn. The first one after that of the second log block is the first target.
+    let mut target = plane_of(&device, 10 * UNITS + 1);
+    let victim = plane_of(&device, 1);
+    let (mut now, mut idle_at) = (0, [0; 4]);
+    for block in 0..blocks {
+        target = AFTER[target];
+        for offset in 0..UNITS {
+            let source = plane_of(&device, block * UNITS + offset);
+            now = idle_at[source].max(now) + READ + PAGE;
+            now = idle_at[target].max(now) + PAGE + PROGRAM;
+        }
+        idle_at[plane_of(&device, block * UNITS)] = now + ERASE;
+    }
+    idle_at[victim] = idle_at[victim].max(now) + ERASE;
+    (device, idle_at[AFTER[target]].max(now) + WRITE)
+}
+
+#[test]
+fn a_full_merge_copies_each_logical_block_of_the_log_block() {
+    for blocks in [1, 2, 8] {
+        let (mut device, expected) = before_full_merge(blocks);
+        let before = device.ftl().counters;
+        let latency = write(&mut device, 9 * UNITS + 1, 1);
+        let after = counted(&device, &before);
+        assert_eq!(after.merges, [0, 0, blocks], "{blocks}");
+        assert_eq!(programs(&after), [1, 0, blocks * UNITS], "{blocks}");
+        assert_eq!(after.blocks_erased, blocks + 1, "the data blocks and the log block");
+        assert_eq!((after.log_blocks.reclaimed, after.log_blocks.logical_blocks), (1, blocks));
+        assert_eq!(latency, expected, "{blocks}");
+    }
+}
+
+/// One log block for each of four logical blocks.
+const BAST: &str = "bast = { logs = 4 }";
+
+#[test]
+fn log_blocks_of_one_logical_block_thrash_under_random_writes() {
+    let mut device = device(BAST);
+    let all = device.ftl().map.len();
+    fill(&mut device, all);
+    (0..4).for_each(|block| drop(write(&mut device, block * UNITS + 5, 1)));
+    let before = device.ftl().counters;
+    for block in 4..12 {
+        write(&mut device, block * UNITS + 5, 1);
+    }
+    let after = counted(&device, &before);
+    assert_eq!(after.merges, [0, 0, 8], "each write reclaims a log block that holds a single page");
+    assert_eq!((programs(&after), after.blocks_erased), ([8, 0, 8 * UNITS], 16));
+    assert_eq!(after.log_blocks.logical_blocks, 8);
+}
+
+#[test]
+fn log_blocks_in_order_are_switched_and_others_are_merged() {
+    let mut device = device(BAST);
+    let all = device.ftl().map.len();
+    fill(&mut device, all);
+    // In order and full; in order; and out of order.
+    write(&mut device, 0, 64);
+    write(&mut device, UNITS, 10);
+    write(&mut device, 2 * UNITS + 1, 1);
+    write(&mut device, 3 * UNITS, 1);
+    let before = device.ftl().counters;
+    (4..7).for_each(|block| drop(write(&mut device, block * UNITS, 1)));
+    let after = counted(&device, &before);
+    assert_eq!((after.merges, programs(&after)), ([1, 1, 1], [3, 0, 54 + 64]));
+}
+
+#[test]
+fn sequential_writes_are_not_amplified() {
+    for scheme in ["bast = {}", FAST, "last = {}", "fast = { stripe = { data = 4 }, logs = { sequential = 4 } }"] {
+        let mut device = device(scheme);
+        let units = device.ftl().map.len();
+        for _ in 0..3 {
+            (0..units).step_by(16).for_each(|unit| drop(write(&mut device, unit.into(), 16.min(units - unit))));
+        }
+        let counters = device.ftl().counters;
+        assert_eq!((counters.units_moved(), counters.units_programmed), (0, 3 * u64::from(units)), "{scheme}");
+        assert_eq!(counters.merges[1..], [0, 0], "{scheme}");
+    }
+}
+
+#[test]
+fn trimmed_units_are_not_copied() {
+    let mut device = device(FAST);
+    let all = device.ftl().map.len();
+    fill(&mut device, all);
+    // A trim of the whole rest of a logical block makes its partial merge a switch.
+    write(&mut device, 0, 10);
+    perform(&mut device, Operation::Trim, 10, 54);
+    assert_eq!(device.ftl().scheme().listed_trims(), 54);
+    let before = device.ftl().counters;
+    assert_eq!(write(&mut device, UNITS, 1), WRITE);
+    let after = counted(&device, &before);
+    assert_eq!((after.merges, after.log_blocks.copies_saved), ([1, 0, 0], 54));
+    assert_eq!(device.ftl().scheme().listed_trims(), 0);
+}
+
+#[test]
+fn hot_units_go_to_their_own_log_blocks() {
+    let scheme = "last = { hot_window = 8, sequential = { min-pages = 4 }, logs = { sequential = 1, hot = 2, cold = 2 } }";
+    let mut device = device(scheme);
+    let all = device.ftl().map.len();
+    fill(&mut device, all);
+    let before = device.ftl().counters;
+    // Four pages are sequential. A unit that is written again within eight pages is hot.
+    write(&mut device, 64, 4);
+    write(&mut device, 200, 1);
+    write(&mut device, 200, 1);
+    (300..308).for_each(|unit| drop(write(&mut device, 2 * unit, 1)));
+    write(&mut device, 200, 1);
+    assert_eq!(counted(&device, &before).log_blocks.units, [4, 1, 10]);
+}
+
+#[test]
+fn striped_log_blocks_take_writes_at_the_same_time() {
+    for (stripe, expected) in [(1, 4 * WRITE), (4, 2 * PAGE + WRITE)] {
+        let mut device = device(&format!("fast = {{ logs = {{ random = 4 }}, stripe = {{ random = {stripe} }} }}"));
+        // Four pages, to planes that share two channels.
+        let at = device.now();
+        for unit in [1, 65, 129, 193] {
+            let request = units(&device, Operation::Write, unit, 1);
+            submit(&mut device, at, request);
+        }
+        let finish = drain(&mut device).into_iter().map(|completion| completion.finish).max().unwrap();
+        assert_eq!(finish.since(at).ps(), expected - if stripe == 4 { PAGE } else { 0 }, "{stripe}");
+    }
+}
