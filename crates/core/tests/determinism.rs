@@ -113,13 +113,14 @@ fn digest(device: &Device, results: &Results) -> u64 {
 }
 
 /// A value may change only with a line in CHANGELOG.md that states the reason.
-const GOLDEN: [u64; 6] = [
+const GOLDEN: [u64; 7] = [
     2_745_095_339_140_658_668,
     2_380_454_979_758_811_519,
     16_973_609_283_557_003_801,
     15_925_685_974_278_710_646,
     222_804_241_264_796_061,
     17_306_752_523_174_377_070,
+    13_358_671_762_057_563_937,
 ];
 
 #[test]

@@ -47,7 +47,7 @@ fn counted(device: &Device, before: &Counters) -> Counters {
     device.ftl().counters.since(before)
 }
 
-/// One sequential and two random log blocks.
+/// Log blocks of FAST: a sequential one and two random ones.
 const FAST: &str = "fast = { logs = { sequential = 1, random = 2 } }";
 
 #[test]
@@ -87,9 +87,9 @@ fn plane_of(device: &Device, unit: u64) -> usize {
     ftl.blocks.plane_of(ftl.blocks.block_of(ppn)).index()
 }
 
-/// Fills a random log block with units of `blocks` logical blocks in turn, and another one with others. Returns the device, and the time that the
-/// next write has to take: full merges one after another, page by page. A page is read when its plane is idle, and
-/// programmed when the plane of the new data block is idle. The erase of the old data block keeps its plane busy.
+/// Fills a random log block with units of `blocks` logical blocks in turn, and another one with others. Returns the
+/// device, and the time that the next write has to take: full merges one after another, page by page. A page is
+/// read when its plane is idle, and programmed when the plane of the new data block is idle. Erases keep planes busy.
 fn before_full_merge(blocks: u64) -> (Device, u64) {
     let mut device = device(FAST);
     let all = device.ftl().map.len();
@@ -129,7 +129,7 @@ fn a_full_merge_copies_each_logical_block_of_the_log_block() {
     }
 }
 
-/// One log block for each of four logical blocks.
+/// Log blocks of BAST, for four logical blocks.
 const BAST: &str = "bast = { logs = 4 }";
 
 #[test]
@@ -196,7 +196,8 @@ fn trimmed_units_are_not_copied() {
 
 #[test]
 fn hot_units_go_to_their_own_log_blocks() {
-    let scheme = "last = { hot_window = 8, sequential = { min-pages = 4 }, logs = { sequential = 1, hot = 2, cold = 2 } }";
+    let scheme =
+        "last = { hot_window = 8, sequential = { min-pages = 4 }, logs = { sequential = 1, hot = 2, cold = 2 } }";
     let mut device = device(scheme);
     let all = device.ftl().map.len();
     fill(&mut device, all);

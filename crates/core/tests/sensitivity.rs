@@ -77,15 +77,9 @@ const DFTL: [&str; 3] = ["capacity.spare=0.6", "mapping.scheme.dftl.cache=4KiB",
 /// Room for log blocks in each plane.
 const LOGS: [&str; 2] = ["capacity.spare=0.55", "geometry.blocks=40"];
 
-/// The same, with several of each level.
-const MANY_LOGS: [&str; 6] = [
-    LOGS[0],
-    LOGS[1],
-    "geometry.dies=2",
-    "geometry.chips_per_package=2",
-    "geometry.chips=4",
-    "geometry.pages=16",
-];
+/// Room for log blocks, in a device with several of each level.
+const MANY_LOGS: [&str; 6] =
+    [LOGS[0], LOGS[1], "geometry.dies=2", "geometry.chips_per_package=2", "geometry.chips=4", "geometry.pages=16"];
 
 /// A map in flash with so many translation pages that they fill blocks.
 const LARGE_ENTRIES: [&str; 3] =

@@ -12,7 +12,6 @@ use super::{
     MapMemory, WearOut, WritePolicy,
 };
 use crate::ftl::allocation::{AllocationConfig, StaticConfig};
-use crate::ftl::mapping::WholeBlocks;
 use crate::ftl::temperature::TemperatureConfig;
 use crate::ftl::temperature::written::MAX_CLASSES;
 
@@ -636,12 +635,15 @@ impl Check<'_> {
                 format!("capacity.logical must be at most {most} (capacity.spare = {least})")
             }
         };
-        if let Some(WholeBlocks { planes, kept, logs, .. }) = device.mapping.scheme.needs(device).whole_blocks
-            && !logs.is_empty()
+        if let Some(whole) = device.mapping.scheme.needs(device).whole_blocks
+            && !whole.logs.is_empty()
         {
             let what = format!(
-                "{kept} log blocks and blocks for merges do not fit into {planes} planes of {} blocks beside the data \
-                 blocks of a full device: {spare}, or give fewer log blocks",
+                "{} log blocks and blocks for merges do not fit beside the data blocks of a full device into the {} planes \
+                 of mapping.scheme.{}.scope, with {} blocks each: {spare}, or give fewer log blocks",
+                whole.kept,
+                whole.planes,
+                device.mapping.scheme.name(),
                 device.geometry.blocks
             );
             return self.refuse("mapping.scheme", device.mapping.scheme.name(), &what);

@@ -170,7 +170,7 @@ impl DeviceConfig {
 
     /// Returns the maximum number of logical blocks whose blocks are in the same planes, and the number of blocks that
     /// these planes can give them; `None` if the scheme does not map whole blocks. Each logical block keeps one block.
-    /// While it is rewritten it takes a second one from the blocks that are kept beside it.
+    /// While it is rewritten it takes a second one, from the blocks that are kept for this.
     fn logical_blocks(&self) -> Option<(u64, u64)> {
         let needs = self.mapping.scheme.needs(self).whole_blocks?;
         let stripe = u64::from(needs.stripe);
@@ -206,7 +206,8 @@ impl DeviceConfig {
 
     /// Returns the maximum number of mapping units that the host may see with this soft threshold.
     pub fn max_logical_units(&self) -> u64 {
-        if let (Some((_, blocks)), Some(needs)) = (self.logical_blocks(), self.mapping.scheme.needs(self).whole_blocks) {
+        let whole = self.mapping.scheme.needs(self).whole_blocks;
+        if let (Some((_, blocks)), Some(needs)) = (self.logical_blocks(), whole) {
             let (all, stripe) = (blocks * u64::from(self.total_planes() / needs.planes), u64::from(needs.stripe));
             return all / stripe * stripe * u64::from(self.data_units_per_block());
         }

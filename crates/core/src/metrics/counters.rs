@@ -333,14 +333,14 @@ pub struct Counters {
     pub faults: FaultCounts,
     /// Counters of garbage collection in idle time. Saved states do not include them.
     pub background: BackgroundCounts,
-    /// Counters of log-block mappings. Saved states do not include them.
+    /// Counters of log blocks. Saved states do not include them.
     pub log_blocks: LogCounts,
 }
 
 /// Maximum number of kinds of log blocks.
 pub const STREAMS: usize = 3;
 
-/// Counters of log-block mappings.
+/// Counters of log blocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct LogCounts {
     /// Number of units that the host wrote to each kind of log block.

@@ -61,7 +61,7 @@ pub struct Transaction {
     pub complete: bool,
     /// True if the sectors that the write keeps are uncorrectable.
     pub uncorrectable: bool,
-    /// Temperature class of the mapping unit that is written. With a log-block mapping, its kind of log block.
+    /// Temperature class of the mapping unit that is written. With log blocks, its kind of log block.
     pub temperature: u8,
     /// Number of mapping units that a read transfers from its page, or of pages if a mapping unit spans several. For a
     /// write that is not complete, the number of sectors that it keeps.

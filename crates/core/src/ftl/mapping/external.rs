@@ -2,7 +2,9 @@
 
 use std::ops::Range;
 
-use super::{Bound, Context, Hooks, Location, Mapping, MappingInTime, Needs, SchemeOptions, WholeBlocks, Written, check_places};
+use super::{
+    Bound, Context, Hooks, Location, Mapping, MappingInTime, Needs, SchemeOptions, WholeBlocks, Written, check_places,
+};
 use crate::config::DeviceConfig;
 pub use crate::external::{EXTERNAL, ExternalConfig as Config};
 use crate::external::{ExternalMapping, Wanted, not_saved};

@@ -118,7 +118,7 @@ pub struct ByLocality {
 
 impl Rules for ByLocality {
     fn stream_of(&mut self, write: Incoming) -> usize {
-        // The clock wraps around after 2^32 - 1 units. A unit that was not written for that long may then seem hot once.
+        // The clock wraps around after 2^32 - 1 units. A unit that was not written for that long may seem hot once.
         let now = (write.clock % u64::from(u32::MAX)) as u32 + 1;
         let last = std::mem::replace(&mut self.written[write.lpn.index()], now);
         let is_hot = last != 0 && now.wrapping_sub(last) <= self.window;

@@ -89,7 +89,7 @@ impl Summary {
 }
 
 /// Returns the ratio, or `None` if the divisor is 0.
-pub(super) fn ratio(count: u64, of: u64) -> Option<f64> {
+fn ratio(count: u64, of: u64) -> Option<f64> {
     (of > 0).then(|| count as f64 / of as f64)
 }
 

@@ -4,7 +4,6 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Measurement;
-use super::build::ratio;
 
 /// Log blocks (`config.mapping.scheme`).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -41,7 +40,7 @@ impl LogBlocks {
         (!kinds.is_empty()).then(|| LogBlocks {
             writes: kinds.iter().zip(&counts.units).map(writes).collect(),
             reclaimed: counts.reclaimed,
-            associativity: ratio(counts.logical_blocks, counts.reclaimed),
+            associativity: (counts.reclaimed > 0).then(|| counts.logical_blocks as f64 / counts.reclaimed as f64),
             trim_list,
             copies_saved: counts.copies_saved,
         })

@@ -548,8 +548,7 @@ pub struct Merges {
     pub switch: u64,
     /// Partial merges: the host wrote the first part of the new block, and the rest was copied.
     pub partial: u64,
-    /// Full merges: with block mapping, host writes followed copies; with log blocks, the newest copies of all units
-    /// were copied into a free block.
+    /// Full merges: host writes followed copies, or all units were copied into a free block.
     pub full: u64,
 }
 

@@ -13,7 +13,9 @@ mod tests;
 use std::collections::VecDeque;
 use std::ops::Range;
 
-use super::{Bound, Context, Hooks, Location, Mapping, MappingInTime, Needs, SchemeOptions, WholeBlocks, Written, check_places};
+use super::{
+    Bound, Context, Hooks, Location, Mapping, MappingInTime, Needs, SchemeOptions, WholeBlocks, Written, check_places,
+};
 use crate::config::DeviceConfig;
 use crate::ftl::Ftl;
 use crate::ftl::space::Role;

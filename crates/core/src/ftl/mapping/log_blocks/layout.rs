@@ -1,4 +1,4 @@
-//! Which logical block holds a unit, and which planes hold the logical block.
+//! Logical blocks: the units that they hold, and the planes that may hold them.
 
 use std::ops::Range;
 
@@ -10,8 +10,8 @@ use crate::sim::memory::Divider;
 /// Division of the units into logical blocks, and of the logical blocks into sets of planes. The planes of a set share
 /// log blocks.
 ///
-/// With a stripe of w, consecutive pages go to w logical blocks in turn: w logical blocks together hold w blocks of
-/// consecutive units.
+/// Consecutive pages go to w logical blocks in turn if the stripe is w. Together, these hold w blocks of consecutive
+/// units.
 #[derive(Clone, Debug)]
 pub struct Layout {
     /// Units of a block.

@@ -164,11 +164,8 @@ impl<R: Rules> LogBlocks<R> {
             let next = self.slot(slot).next;
             let mut any = false;
             for offset in next..next + group {
-                let from = if is_target {
-                    self.newest(cx, number, offset)
-                } else {
-                    self.in_data(cx.ftl(), number, offset)
-                };
+                let from =
+                    if is_target { self.newest(cx, number, offset) } else { self.in_data(cx.ftl(), number, offset) };
                 if let Some(from) = from {
                     self.slot(slot).gather.add(cx, slot, from);
                     any = true;

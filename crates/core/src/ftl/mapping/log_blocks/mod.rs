@@ -20,15 +20,15 @@ use std::ops::Range;
 use super::{Bound, Context, Hooks, Location, Mapping, MappingInTime, Written};
 use crate::config::DeviceConfig;
 use crate::ftl::Ftl;
-use crate::ftl::allocation::Order;
 use crate::ftl::allocation::AllocationConfig;
+use crate::ftl::allocation::Order;
 use crate::ftl::space::Role;
 use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn, TransactionId};
 use crate::state::{Reader, StateError, Writer};
 use crate::work::{Call, Task};
 pub use layout::Layout;
-pub use runs::Runs;
 use options::{Common, Reclaim, Stream};
+pub use runs::Runs;
 use slots::{NOWHERE, Set, Slot};
 use trims::Trims;
 
@@ -47,7 +47,7 @@ pub struct Incoming {
     pub clock: u64,
 }
 
-/// What distinguishes the schemes: the choice of a stream of log blocks for each write, and of the log block that is
+/// Rules of a scheme: the choice of a stream of log blocks for each write, and of the log block that is
 /// reclaimed.
 pub trait Rules: Clone + std::fmt::Debug {
     /// Returns the stream of a write.

@@ -1,15 +1,15 @@
 //! Options that the log-block mappings share.
 
+use super::slots::Slot;
 use crate::config::DeviceConfig;
 use crate::ftl::allocation::dynamic::{DynamicConfig, Scope};
-use super::slots::Slot;
 use crate::ftl::mapping::{Needs, WholeBlocks, check_places};
 
-/// What a merge reclaims.
+/// Log blocks that a merge reclaims.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Reclaim {
-    /// One log block.
+    /// A single log block.
     #[default]
     One,
     /// All log blocks of a kind, once they are all full (Yoo et al. 2013).
@@ -33,11 +33,11 @@ pub enum Sequential {
 pub struct Stream {
     /// Maximum number of log blocks.
     pub logs: u32,
-    /// Where a write goes within the log blocks.
+    /// Place of a write within the log blocks.
     pub kind: StreamKind,
 }
 
-/// Where a write goes within the log blocks of a stream.
+/// Place of a write within the log blocks of a stream.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum StreamKind {
     /// To the log block of its logical block, to any address.
@@ -61,7 +61,7 @@ pub struct Common {
     pub streams: Vec<Stream>,
     /// Number of merges at a time.
     pub merges: u32,
-    /// What a merge reclaims.
+    /// Log blocks that a merge reclaims.
     pub reclaim: Reclaim,
 }
 
@@ -76,7 +76,7 @@ impl Common {
         DynamicConfig { scope: self.scope, ..DynamicConfig::default() }.planes_per_pool(device)
     }
 
-    /// Returns the blocks that the planes of a set need beside their data blocks.
+    /// Returns the number of blocks that the planes of a set keep for log blocks and merges.
     pub fn kept(&self) -> u32 {
         self.streams.iter().map(|stream| stream.logs).sum::<u32>().saturating_add(self.merges)
     }
@@ -120,7 +120,10 @@ impl Common {
         if let Scope::Channels(channels) = self.scope
             && (channels == 0 || !device.channels().is_multiple_of(channels))
         {
-            return Err(format!("scope = {{ channels = {channels} }} must divide {} channels; use 1", device.channels()));
+            return Err(format!(
+                "scope = {{ channels = {channels} }} must divide {} channels; use 1",
+                device.channels()
+            ));
         }
         for stream in &self.streams {
             if stream.logs == 0 || stream.logs > most {

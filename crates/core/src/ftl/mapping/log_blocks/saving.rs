@@ -68,14 +68,7 @@ impl<R: Rules> LogBlocks<R> {
     }
 
     /// Takes a block of a set for a logical block or a slot.
-    fn adopt(
-        &self,
-        ftl: &Ftl,
-        input: &Reader,
-        block: u32,
-        set: u32,
-        taken: &mut [bool],
-    ) -> Result<(), StateError> {
+    fn adopt(&self, ftl: &Ftl, input: &Reader, block: u32, set: u32, taken: &mut [bool]) -> Result<(), StateError> {
         let is_there = (block as usize) < taken.len() && !taken[block as usize];
         let fits = is_there
             && ftl.blocks.is_logical(BlockId(block))

@@ -3,8 +3,8 @@
 use super::options::StreamKind;
 use super::slots::{NOWHERE, Slot};
 use super::{LogBlocks, Rules, call, step};
-use crate::ftl::mapping::{Bound, Context, PADDING};
 use crate::ftl::Ftl;
+use crate::ftl::mapping::{Bound, Context, PADDING};
 use crate::metrics::counters::ProgramCause;
 use crate::sim::id::{BlockId, Ppn, TransactionId};
 use crate::work::{Class, Fifo, Kind, Transaction};

@@ -1,0 +1,58 @@
+"""Log-block mappings against an independent simulation of their logic."""
+
+import random
+
+import pytest
+
+import floatgate as fg
+from log_block_oracle import Hybrid
+
+PAGES = 16
+DEVICE = {"geometry.pages": PAGES, "geometry.blocks": 32, "geometry.mapping_unit": "page", "capacity.spare": 0.4}
+UNIT = 4096
+CASES = {
+    "bast-4": ("bast", {"own": 4}, {"logs": 4}),
+    "bast-12": ("bast", {"own": 12}, {"logs": 12}),
+    "fast-1-3": ("fast", {"sequential": 1, "random": 3}, {}),
+    "fast-2-12": ("fast", {"sequential": 2, "random": 12}, {}),
+    "last-1-3-3": ("last", {"sequential": 1, "hot": 3, "cold": 3}, {"sequential": "block-start", "hot_window": 40}),
+    "last-2-6-4": ("last", {"sequential": 2, "hot": 6, "cold": 4}, {"sequential": "block-start", "hot_window": 200}),
+}
+
+
+def addresses(skew, units, rng):
+    """Yield units: uniform, or 80 % of them among the first 20 %, and runs that begin at a logical block."""
+    while True:
+        if rng.random() < 0.05:
+            start = rng.randrange(units // PAGES) * PAGES
+            yield from range(start, min(start + rng.randrange(1, 2 * PAGES), units))
+        elif skew and rng.random() < 0.8:
+            yield rng.randrange(units // 5)
+        else:
+            yield rng.randrange(units)
+
+
+@pytest.mark.parametrize("trims", [0.0, 0.1])
+@pytest.mark.parametrize("skew", [False, True])
+@pytest.mark.parametrize("case", CASES)
+def test_merges_are_those_of_an_independent_simulation(case, skew, trims):
+    scheme, logs, options = CASES[case]
+    own = {} if scheme == "bast" else {"logs": logs}
+    device = fg.Device("tiny").with_options(DEVICE | {"mapping.scheme": {scheme: options | own}})
+    simulator = fg.Simulator(device)
+    units = device.capacity // UNIT
+    oracle = Hybrid(scheme, units // PAGES + 1, PAGES, logs, options.get("hot_window", 0))
+    rng = random.Random(f"{case} {skew} {trims}")
+    choices = addresses(skew, units, rng)
+    for _ in range(6000):
+        unit = next(choices)
+        trim = rng.random() < trims
+        simulator.submit("trim" if trim else "write", unit * UNIT, UNIT)
+        simulator.advance()
+        (oracle.trim if trim else oracle.write)(unit)
+    counters = simulator.counters()
+    assert dict(zip(("switch", "partial", "full"), counters["merges"], strict=True)) == oracle.merges
+    assert counters["moved"][-1] == oracle.copies
+    assert counters["log_blocks"]["reclaimed"] == len(oracle.associativity)
+    assert counters["log_blocks"]["logical_blocks"] == sum(oracle.associativity)
+    assert oracle.merges["full"] > 50
