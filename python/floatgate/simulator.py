@@ -231,7 +231,8 @@ class Simulator:
     def counters(self) -> dict[str, int]:
         """Return the counters since the device was created, including preconditioning.
 
-        Those of an array are sums over its members.
+        Those of an array are sums over its members. `log_blocks_associativity` is the number of logical blocks with
+        valid units in the log blocks that were reclaimed, summed over these.
         """
         return dict(self._handle.counters())
 

@@ -7,6 +7,7 @@ use floatgate_core::device::{Device, Options};
 use floatgate_core::metrics::counters::{Counters, ProgramCause, ReadCause};
 use floatgate_core::sim::id::Lpn;
 use floatgate_core::sim::request::Operation;
+use floatgate_core::sim::rng::Rng;
 
 /// Cells to register, register to cells, erase, and transfer of a page over the channel: 4096 cycles of 25 ns.
 const READ: u64 = 25_000_000;
@@ -36,6 +37,13 @@ fn perform(device: &mut Device, operation: Operation, unit: u64, count: u32) -> 
 
 fn write(device: &mut Device, unit: u64, count: u32) -> u64 {
     perform(device, Operation::Write, unit, count)
+}
+
+/// Writes single units, one after another.
+fn write_each(device: &mut Device, units: impl IntoIterator<Item = u64>) {
+    for unit in units {
+        write(device, unit, 1);
+    }
 }
 
 fn programs(counters: &Counters) -> [u64; 3] {
@@ -95,8 +103,8 @@ fn before_full_merge(blocks: u64) -> (Device, u64) {
     let all = device.ftl().map.len();
     fill(&mut device, all);
     // Offset 0 would be sequential.
-    (0..UNITS).for_each(|i| drop(write(&mut device, i % blocks * UNITS + 1 + i / blocks % (UNITS - 1), 1)));
-    (0..UNITS).for_each(|i| drop(write(&mut device, (10 + i) * UNITS + 1, 1)));
+    write_each(&mut device, (0..UNITS).map(|i| i % blocks * UNITS + 1 + i / blocks % (UNITS - 1)));
+    write_each(&mut device, (0..UNITS).map(|i| (10 + i) * UNITS + 1));
     // The planes give blocks in turn. The first one after that of the second log block is the first target.
     let mut target = plane_of(&device, 10 * UNITS + 1);
     let victim = plane_of(&device, 1);
@@ -137,11 +145,9 @@ fn log_blocks_of_one_logical_block_thrash_under_random_writes() {
     let mut device = device(BAST);
     let all = device.ftl().map.len();
     fill(&mut device, all);
-    (0..4).for_each(|block| drop(write(&mut device, block * UNITS + 5, 1)));
+    write_each(&mut device, (0..4).map(|block| block * UNITS + 5));
     let before = device.ftl().counters;
-    for block in 4..12 {
-        write(&mut device, block * UNITS + 5, 1);
-    }
+    write_each(&mut device, (4..12).map(|block| block * UNITS + 5));
     let after = counted(&device, &before);
     assert_eq!(after.merges, [0, 0, 8], "each write reclaims a log block that holds a single page");
     assert_eq!((programs(&after), after.blocks_erased), ([8, 0, 8 * UNITS], 16));
@@ -159,7 +165,7 @@ fn log_blocks_in_order_are_switched_and_others_are_merged() {
     write(&mut device, 2 * UNITS + 1, 1);
     write(&mut device, 3 * UNITS, 1);
     let before = device.ftl().counters;
-    (4..7).for_each(|block| drop(write(&mut device, block * UNITS, 1)));
+    write_each(&mut device, (4..7).map(|block| block * UNITS));
     let after = counted(&device, &before);
     assert_eq!((after.merges, programs(&after)), ([1, 1, 1], [3, 0, 54 + 64]));
 }
@@ -170,7 +176,9 @@ fn sequential_writes_are_not_amplified() {
         let mut device = device(scheme);
         let units = device.ftl().map.len();
         for _ in 0..3 {
-            (0..units).step_by(16).for_each(|unit| drop(write(&mut device, unit.into(), 16.min(units - unit))));
+            for unit in (0..units).step_by(16) {
+                write(&mut device, unit.into(), 16.min(units - unit));
+            }
         }
         let counters = device.ftl().counters;
         assert_eq!((counters.units_moved(), counters.units_programmed), (0, 3 * u64::from(units)), "{scheme}");
@@ -206,7 +214,7 @@ fn hot_units_go_to_their_own_log_blocks() {
     write(&mut device, 64, 4);
     write(&mut device, 200, 1);
     write(&mut device, 200, 1);
-    (300..308).for_each(|unit| drop(write(&mut device, 2 * unit, 1)));
+    write_each(&mut device, (300..308).map(|unit| 2 * unit));
     write(&mut device, 200, 1);
     assert_eq!(counted(&device, &before).log_blocks.units, [4, 1, 10]);
 }
@@ -223,5 +231,41 @@ fn striped_log_blocks_take_writes_at_the_same_time() {
         }
         let finish = drain(&mut device).into_iter().map(|completion| completion.finish).max().unwrap();
         assert_eq!(finish.since(at).ps(), expected - if stripe == 4 { PAGE } else { 0 }, "{stripe}");
+    }
+}
+
+/// Returns the counts of the same writes and trims, one after another, with or without time.
+fn counts(scheme: &str, timed: bool) -> Counters {
+    let mut device = device(scheme);
+    let all = u64::from(device.ftl().map.len());
+    let mut rng = Rng::new(1, "log blocks");
+    for _ in 0..5000 {
+        let (block, run) = (rng.below(all / UNITS), rng.below(20));
+        let first = if run == 0 { block * UNITS } else { block * UNITS + rng.below(UNITS) };
+        let last = if run == 0 { first + rng.below(UNITS) } else { first };
+        let trims = rng.below(10) == 0;
+        for unit in first..=last {
+            let operation = if trims { Operation::Trim } else { Operation::Write };
+            let request = units(&device, operation, unit, 1);
+            if timed {
+                let at = device.now();
+                submit(&mut device, at, request);
+                drain(&mut device);
+            } else {
+                device.serve_now(&request);
+            }
+        }
+    }
+    device.ftl_mut().seal();
+    device.check_invariants().unwrap();
+    Counters { read_commands: 0, program_commands: 0, ..device.ftl().counters }
+}
+
+#[test]
+fn writes_without_time_cause_the_same_merges() {
+    for scheme in
+        [BAST, FAST, "fast = { stripe = { random = 3, data = 2 } }", "last = { sequential = \"block-start\" }"]
+    {
+        assert_eq!(counts(scheme, false), counts(scheme, true), "{scheme}");
     }
 }

@@ -282,6 +282,7 @@ impl Simulator {
     /// members.
     fn counters(&self) -> Vec<(&'static str, u64)> {
         let counters = self.device.devices().fold(Counters::default(), |sum, device| sum.plus(&device.ftl().counters));
+        let [switch, partial, full] = counters.merges;
         vec![
             ("host_units", counters.host_units),
             ("units_programmed", counters.units_programmed),
@@ -292,6 +293,11 @@ impl Simulator {
             ("pages_programmed", counters.pages_programmed.iter().sum()),
             ("blocks_erased", counters.blocks_erased),
             ("victims", counters.victims),
+            ("switch_merges", switch),
+            ("partial_merges", partial),
+            ("full_merges", full),
+            ("log_blocks_reclaimed", counters.log_blocks.reclaimed),
+            ("log_blocks_associativity", counters.log_blocks.logical_blocks),
         ]
     }
 

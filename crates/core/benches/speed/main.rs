@@ -303,6 +303,7 @@ fn advanced() {
 /// Runs a short job once. `scripts/instructions.py` counts its instructions with valgrind.
 fn instructions(name: &str) {
     const MIXED: &str = "rw=randrw rwmixread=50 bs=4k iodepth=32 norandommap=1 number_ios=100000";
+    const WRITES_OF_PAGES: &str = "rw=randwrite bs=4k iodepth=32 norandommap=1 number_ios=2000";
     let [(_, writes, _), (_, reads, _), _] = RANDOM;
     let small = ["geometry.blocks=16", "gc.soft_threshold=1", "gc.hard_threshold=1", "capacity={spare=0.4}"];
     let planes = ["nand.advanced.multi_plane_program=wise", "nand.advanced.cache_program=true"];
@@ -318,6 +319,8 @@ fn instructions(name: &str) {
         "planes" => (&planes, MIXED, Precondition::Fill),
         "dftl" => (&dftl, MIXED, Precondition::Fill),
         "block" => (&["mapping.scheme=block"], "rw=write bs=64k iodepth=8 number_ios=8000", Precondition::Fill),
+        "fast" => (&["mapping.scheme.fast.logs.random=16", "capacity.spare=0.5"], WRITES_OF_PAGES, Precondition::Fill),
+        "last" => (&["mapping.scheme=last", "capacity.spare=0.5"], WRITES_OF_PAGES, Precondition::Fill),
         "functional" => (&[], "rw=randread bs=4k number_ios=1", Precondition::Steady),
         other => panic!("unknown run `{other}`"),
     };

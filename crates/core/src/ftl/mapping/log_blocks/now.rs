@@ -49,14 +49,8 @@ impl<R: Rules> LogBlocks<R> {
                 return shared.idle.pop_front().unwrap_or_else(|| unreachable!("no log block is busy"));
             }
             match self.empty_slot(set, stream) {
-                Some(slot) => {
-                    self.open(ftl, slot, NOWHERE);
-                    self.slot(slot).ordered = false;
-                    let shared = &mut self.set(set).shared[stream];
-                    shared.open += 1;
-                    // A log block in the middle of a page stays the first.
-                    shared.idle.push_back(slot);
-                }
+                // A log block in the middle of a page stays the first.
+                Some(slot) => self.open_shared(ftl, set, stream, slot),
                 None => self.reclaim_shared_now(ftl, set, stream),
             }
         }
@@ -102,7 +96,9 @@ impl<R: Rules> LogBlocks<R> {
             return self.end_merge_now(ftl, set, slot);
         }
         self.pad_now(ftl, slot);
-        self.merge_now(ftl, set, number);
+        if ftl.blocks.block(BlockId(self.slot(slot).block)).valid > 0 {
+            self.merge_now(ftl, set, number);
+        }
         self.erase_log_now(ftl, set, slot);
     }
 

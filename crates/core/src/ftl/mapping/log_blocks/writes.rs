@@ -101,24 +101,29 @@ impl<R: Rules> LogBlocks<R> {
             if pending.is_empty() {
                 return;
             }
-            if let Some(slot) = shared.idle.pop_front() {
-                let id = shared.pending.pop(cx.ops());
+            let opens = shared.open < stripe;
+            let empty = if opens { self.empty_slot(set, stream) } else { None };
+            if let Some(slot) = empty.filter(|_| self.sets[set as usize].free > 0) {
+                self.open_shared(cx.ftl(), set, stream, slot);
+            } else if let Some(slot) = self.set(set).shared[stream].idle.pop_front() {
+                let id = pending.pop(cx.ops());
+                self.set(set).shared[stream].pending = pending;
                 self.queue_write(cx, slot, id);
-            } else if shared.open >= stripe {
-                return;
-            } else if let Some(slot) = self.empty_slot(set, stream) {
-                if self.set(set).free == 0 {
-                    return;
-                }
-                self.open(cx.ftl(), slot, NOWHERE);
-                self.slot(slot).ordered = false;
-                let shared = &mut self.set(set).shared[stream];
-                shared.open += 1;
-                shared.idle.push_back(slot);
-            } else {
+            } else if opens && empty.is_none() {
                 return self.reclaim_shared(cx, set, stream);
+            } else {
+                return;
             }
         }
+    }
+
+    /// Opens a log block of a stream, for any logical block.
+    pub(super) fn open_shared(&mut self, ftl: &mut Ftl, set: u32, stream: usize, slot: u32) {
+        self.open(ftl, slot, NOWHERE);
+        self.slot(slot).ordered = false;
+        let shared = &mut self.set(set).shared[stream];
+        shared.open += 1;
+        shared.idle.push_back(slot);
     }
 
     /// Queues a write for the plane of a log block.
