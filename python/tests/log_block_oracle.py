@@ -1,7 +1,7 @@
 """Log-block mappings as sets and lists, without flash, planes or time: an oracle for write amplification.
 
-Units are written one at a time. Nothing here is taken from the simulator. Trimmed units stay in place and are listed, and
-merges consult the list, as in Yoo et al. 2013.
+Units are written one at a time. Nothing here is taken from the simulator. Trimmed units stay in place and are listed,
+and merges consult the list, as in Yoo et al. 2013.
 """
 
 

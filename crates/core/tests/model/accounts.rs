@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use floatgate_core::config::{DeviceConfig, GcPace, GcScope};
 use floatgate_core::device::Device;
 use floatgate_core::ftl::gc::job::Job;
-use floatgate_core::ftl::mapping::{Mapping, MappingScheme};
+use floatgate_core::ftl::mapping::MappingScheme;
 use floatgate_core::ftl::space::{Block, BlockState, RESERVE, Role};
 use floatgate_core::metrics::bounds::Work;
 use floatgate_core::metrics::counters::{Counters, ProgramCause};

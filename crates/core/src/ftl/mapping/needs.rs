@@ -24,7 +24,7 @@ pub struct WholeBlocks {
     pub planes: u32,
     /// Number of logical blocks over which consecutive pages are striped. All of them exist if one does.
     pub stripe: u32,
-    /// Number of blocks of these planes that are kept beside those of the logical blocks.
+    /// Number of blocks of these planes that are kept in addition to those of the logical blocks.
     pub kept: u32,
     /// Kinds of log blocks among them; none if these are the free blocks of `gc.soft_threshold`.
     pub logs: &'static [&'static str],

@@ -75,10 +75,10 @@ impl<R: Rules> LogBlocks<R> {
                 self.open(cx.ftl(), slot, number);
                 self.log_of[number as usize] = slot;
             } else {
-                return match self.least_recent(set, stream) {
-                    Some(slot) => self.reclaim_own(cx, set, slot),
-                    None => (),
-                };
+                if let Some(slot) = self.least_recent(set, stream) {
+                    self.reclaim_own(cx, set, slot);
+                }
+                return;
             }
         }
     }
