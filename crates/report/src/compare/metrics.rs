@@ -2,6 +2,7 @@
 
 use floatgate_core::metrics::summary::{Operations, Summary};
 
+use super::demerit::demerit;
 use super::{Group, Row, SHARE};
 use crate::words::words;
 
@@ -56,6 +57,12 @@ pub fn rows(groups: &[Group]) -> Vec<Row> {
             add(format!("{}: {metric}", words(name)), unit, &|s| of(s.requests.by_operation()[place].1));
         }
     }
+    for name in operations.iter().map(|(_, name)| *name).chain(several.then_some("all")) {
+        for (metric, unit, share) in [("demerit", "us", false), ("demerit, share of the mean", SHARE, true)] {
+            let of = |summary: &Summary| demerit_of(&groups[0].runs[0].summary, summary, name, share);
+            add(format!("{}: {metric}", words(name)), unit, &of);
+        }
+    }
     if several {
         for (metric, unit, of) in OF_OPERATIONS {
             add(format!("all: {metric}"), unit, &|s| of(&s.requests.all));
@@ -65,6 +72,23 @@ pub fn rows(groups: &[Group]) -> Vec<Row> {
         add(metric.to_owned(), unit, &of);
     }
     rows
+}
+
+/// Returns the demerit of the latencies of an operation, in microseconds or as a share of the mean of `first`. The first
+/// run has none, because it is the reference.
+fn demerit_of(first: &Summary, run: &Summary, operation: &str, share: bool) -> Option<f64> {
+    if std::ptr::eq(first, run) {
+        return None;
+    }
+    let curve = |summary: &Summary| summary.distributions.latency.iter().position(|curve| curve.operation == operation);
+    let (of_first, of_run) = (&first.distributions.latency[curve(first)?], &run.distributions.latency[curve(run)?]);
+    let distance = demerit(of_first, of_run)?;
+    let mut operations = first.requests.by_operation().into_iter();
+    let mean = match operations.find(|(name, _)| *name == operation) {
+        Some((_, of)) => of.latency_us.mean,
+        None => first.requests.all.latency_us.mean,
+    };
+    if share { mean.filter(|mean| *mean > 0.0).map(|mean| distance / mean) } else { Some(distance) }
 }
 
 /// Returns the operations that occur in any run, with their indices.

@@ -2,6 +2,7 @@
 //!
 //! Runs that differ only in their seed form a group, whose values are means with confidence intervals.
 
+mod demerit;
 mod html;
 mod inputs;
 mod metrics;
