@@ -87,8 +87,9 @@ class Hybrid:
         self.settle(number, rest | {unit for unit in log["units"] if self.is_in(unit, log)})
 
     def reclaim_shared(self, kind):
-        cost = (lambda log: len(self.valid(log))) if self.scheme == "last" else (lambda log: 0)
-        log = min(self.logs[kind], key=cost)  # The oldest of the cheapest.
+        # The oldest one, or with LAST the oldest of those with the fewest valid units.
+        logs = self.logs[kind]
+        log = min(logs, key=lambda log: len(self.valid(log))) if self.scheme == "last" else logs[0]
         numbers = sorted({unit // self.pages for unit in self.valid(log)})
         self.associativity.append(len(numbers))
         self.logs[kind].remove(log)
