@@ -55,7 +55,9 @@ impl DynamicConfig {
             return refused("moved units open blocks for host writes; set gc.frontiers to \"separate\"");
         }
         if device.gc.pace == GcPace::Proportional {
-            return refused("the free space that it keeps includes an open block of each plane; set gc.pace to \"queued\"");
+            return refused(
+                "the free space that it keeps includes an open block of each plane; set gc.pace to \"queued\"",
+            );
         }
         Ok(())
     }
