@@ -45,7 +45,8 @@ impl Case {
         self
     }
 
-    /// Draws a device with logical pages or a gang, or both.
+    /// Draws a device with logical pages, a gang, pairs of planes, stripes, fused partial writes, copy-back without parity,
+    /// and hints, as far as it accepts them.
     pub fn grouped(seed: u64) -> Case {
         let mut case = Case::new(seed);
         let rng = &mut Rng::new(seed, "power/grouped");
@@ -57,15 +58,30 @@ impl Case {
         if !one_in(rng, 3) && accepted(&page) {
             case.overrides = page;
         }
-        let mode = ["serial", "interleaved", "asynchronous"][rng.below(3) as usize];
-        let gang = [
-            "geometry.channels=2".to_owned(),
-            format!("gang={{ width = 2, mode = \"{mode}\" }}"),
-            "nand.concurrency=chip".to_owned(),
-            format!("geometry.chips_per_package={}", device_config(&case.overrides).geometry.chips),
+        let mode = ["serial", "interleaved", "asynchronous", "synchronous"][rng.below(4) as usize];
+        let mut gang = vec!["geometry.channels=2".to_owned(), format!("gang={{ width = 2, mode = \"{mode}\" }}")];
+        if matches!(mode, "serial" | "asynchronous") {
+            gang.push("nand.concurrency=chip".to_owned());
+            gang.push(format!("geometry.chips_per_package={}", device_config(&case.overrides).geometry.chips));
+        }
+        if mode == "synchronous" {
+            gang.push(format!("capacity={{ logical = \"{}B\" }}", 2 * UNITS * unit));
+        }
+        let stripe = format!("allocation={{ static = {{ stripe = \"{}KiB\" }} }}", 16 << rng.below(2));
+        let hints = "temperature={ hints = { by = \"stream\", classes = [1, 0] } }";
+        let options: [&[String]; 6] = [
+            &gang,
+            &["nand.concurrency=plane-pair", "geometry.planes=4"].map(str::to_owned),
+            &[stripe],
+            &["nand.advanced.copy_back_modify=true".to_owned()],
+            &["nand.advanced.copy_back=wise", "nand.advanced.copy_back_parity=false"].map(str::to_owned),
+            &[hints.to_owned()],
         ];
-        if one_in(rng, 2) && accepted(&all(&case, &gang)) {
-            case.overrides = all(&case, &gang);
+        for option in options {
+            let with = all(&case, option);
+            if one_in(rng, 2) && accepted(&with) {
+                case.overrides = with;
+            }
         }
         case
     }

@@ -40,10 +40,10 @@ impl Classes {
         class
     }
 
-    /// Returns the class of a unit's last write.
+    /// Returns the class of a unit's last write. Units of the device itself, after those of the host, are of class 0.
     #[inline]
     pub fn of(&self, lpn: u32) -> u8 {
-        (self.of[(lpn / 32) as usize] >> (lpn % 32 * 2) & 3) as u8
+        self.of.get((lpn / 32) as usize).map_or(0, |word| (word >> (lpn % 32 * 2) & 3) as u8)
     }
 
     /// Counts a unit that garbage collection has moved.
