@@ -87,7 +87,7 @@ class Hybrid:
         self.settle(number, rest | {unit for unit in log["units"] if self.is_in(unit, log)})
 
     def reclaim_shared(self, kind):
-        # The oldest one, or with LAST the oldest of those with the fewest valid units.
+        # The oldest one. With LAST, fewer valid units come first.
         logs = self.logs[kind]
         log = min(logs, key=lambda log: len(self.valid(log))) if self.scheme == "last" else logs[0]
         numbers = sorted({unit // self.pages for unit in self.valid(log)})

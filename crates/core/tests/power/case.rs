@@ -45,8 +45,8 @@ impl Case {
         self
     }
 
-    /// Draws a device with logical pages, a gang, pairs of planes, stripes, fused partial writes, copy-back without parity,
-    /// and hints, as far as it accepts them.
+    /// Draws a device with logical pages, a gang, pairs of planes, stripes, fused partial writes, copy-back without
+    /// parity, and hints, as far as it accepts them.
     pub fn grouped(seed: u64) -> Case {
         let mut case = Case::new(seed);
         let rng = &mut Rng::new(seed, "power/grouped");

@@ -74,8 +74,8 @@ pub fn rows(groups: &[Group]) -> Vec<Row> {
     rows
 }
 
-/// Returns the demerit of the latencies of an operation, in microseconds or as a share of the mean of `first`. The first
-/// run has none, because it is the reference.
+/// Returns the demerit of the latencies of an operation, in microseconds or as a share of the mean of `first`. The
+/// first run has none, because it is the reference.
 fn demerit_of(first: &Summary, run: &Summary, operation: &str, share: bool) -> Option<f64> {
     if std::ptr::eq(first, run) {
         return None;
