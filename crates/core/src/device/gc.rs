@@ -215,14 +215,15 @@ impl Device {
     #[inline]
     fn wants_step(&self, plane: PlaneId) -> bool {
         let job = &self.jobs[plane];
-        let is_due = match &self.ftl.pools {
+        // Most calls come while an operation is in flight.
+        let is_due = || match &self.ftl.pools {
             Some(pools) => pools.assigned(plane).is_some(),
             None => {
                 let (free_blocks, shape) = (self.ftl.blocks.free_blocks(plane, Role::Data), self.ftl.shape());
                 free_blocks <= shape.soft || free_blocks < shape.until
             }
         };
-        !job.busy && (is_due || !job.is_idle() || self.ftl.has_failed(plane) || self.ftl.blocks.is_migrating(plane))
+        !job.busy && (!job.is_idle() || is_due() || self.ftl.has_failed(plane) || self.ftl.blocks.is_migrating(plane))
     }
 
     /// Continues garbage collection after the firmware has spent the time to choose a block.

@@ -181,7 +181,7 @@ impl Device {
         let frontier = if lent { blocks.gc_frontier(plane) } else { blocks.frontier_for_host(plane, class) };
         let first = self.ftl.blocks.advance(frontier, group);
         let mut count = 1;
-        let kept = self.read_fused(id);
+        let kept = if self.config.nand.advanced.copy_back_modify { self.read_fused(id) } else { None };
         self.bind(id, first);
         let mut last = id;
         while count < group && !lent {
