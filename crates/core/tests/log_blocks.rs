@@ -3,6 +3,7 @@
 mod common;
 
 use common::{device_config, drain, fill, submit, units};
+use floatgate_core::config::from_toml;
 use floatgate_core::device::{Device, Options};
 use floatgate_core::metrics::counters::{Counters, ProgramCause, ReadCause};
 use floatgate_core::sim::id::Lpn;
@@ -267,5 +268,26 @@ fn writes_without_time_cause_the_same_merges() {
         [BAST, FAST, "fast = { stripe = { random = 3, data = 2 } }", "last = { sequential = \"block-start\" }"]
     {
         assert_eq!(counts(scheme, false), counts(scheme, true), "{scheme}");
+    }
+}
+
+#[test]
+fn invalid_options_are_refused_with_a_value_that_works() {
+    for (scheme, advice) in [
+        ("bast = { logs = 0 }", "use 4"),
+        ("bast = { stripe = 0 }", "use 1"),
+        ("fast = { logs = { sequential = 4294967295, random = 4294967295 } }", "use 4"),
+        ("fast = { stripe = { data = 3 } }", "use 1"),
+        ("fast = { stripe = { data = 0 } }", "use 1"),
+        ("fast = { stripe = { random = 8 } }", "from 1 to 7"),
+        ("fast = { merges = 5 }", "from 1 to 4"),
+        ("fast = { scope = { channels = 3 } }", "use 1"),
+        ("fast = { logs = { random = 100 } }", "give fewer log blocks"),
+        ("last = { hot_window = 0 }", "at least 1"),
+        ("last = { sequential = { min-pages = 65 } }", "use 4"),
+    ] {
+        let option = format!("mapping.scheme={{ {scheme} }}");
+        let error = from_toml(common::BASE, "test.toml", &[option]).expect_err("an invalid option");
+        assert!(error.to_string().contains(advice), "{scheme}: {error}");
     }
 }

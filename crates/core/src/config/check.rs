@@ -668,8 +668,9 @@ impl Check<'_> {
         let device = self.device;
         let Some(background) = &device.gc.background else { return };
         if device.mapping.scheme.needs(device).whole_blocks.is_some() {
-            let what = "not supported with mapping.scheme = block, whose merges free blocks; leave it out";
-            self.refuse("gc.background", "{ .. }", what);
+            let scheme = device.mapping.scheme.name();
+            let what = format!("not supported with mapping.scheme = {scheme}, whose merges free blocks; leave it out");
+            self.refuse("gc.background", "{ .. }", &what);
         }
         self.in_range("gc.background.idle", background.idle, Duration(0)..=MAX_TIME, "no idle time is longer");
         let why = "it is a share of the units of a block";

@@ -51,14 +51,13 @@ impl<R: Rules> LogBlocks<R> {
         if self.sets[set as usize].merging.is_active() {
             return;
         }
-        let mut victims = std::mem::take(&mut self.set(set).merging.victims);
-        self.choose_victims(cx.ftl(), set, stream, &mut victims);
-        let todo = self.numbers_of(cx.ftl(), &victims);
-        if !victims.is_empty() {
+        let mut merging = std::mem::take(&mut self.set(set).merging);
+        self.choose_victims(cx.ftl(), set, stream, &mut merging.victims);
+        self.numbers_of(cx.ftl(), &merging.victims, &mut merging.todo);
+        if !merging.victims.is_empty() {
             cx.tasks().push(call(step::SET, set));
         }
-        let merging = &mut self.set(set).merging;
-        (merging.victims, merging.todo) = (victims, todo);
+        self.set(set).merging = merging;
     }
 
     /// Chooses the full log blocks of a stream that are reclaimed.
@@ -78,24 +77,19 @@ impl<R: Rules> LogBlocks<R> {
         }
     }
 
-    /// Returns the logical blocks that have valid units in log blocks that are reclaimed, and counts them for each log
-    /// block.
-    pub(super) fn numbers_of(&self, ftl: &mut Ftl, victims: &[u32]) -> Vec<u32> {
-        let mut all = Vec::new();
+    /// Adds the logical blocks that have valid units in log blocks that are reclaimed, in descending order, because
+    /// they are taken from the end. Counts them for each log block.
+    pub(super) fn numbers_of(&self, ftl: &mut Ftl, victims: &[u32], numbers: &mut Vec<u32>) {
         for &slot in victims {
-            let (first, blocks) = (self.first_unit(ftl, slot), &ftl.blocks);
-            let valid = (first..first + self.layout.units()).map(Ppn).filter(|&ppn| blocks.is_valid(ppn));
-            let mut numbers: Vec<u32> = valid.map(|ppn| self.layout.split(Lpn(ftl.map.owner(ppn))).0).collect();
-            numbers.sort_unstable();
-            numbers.dedup();
-            ftl.counters.log_blocks.note_reclaimed(numbers.len() as u64);
-            all.append(&mut numbers);
+            let (first, before) = (self.first_unit(ftl, slot), numbers.len());
+            let valid = (first..first + self.layout.units()).map(Ppn).filter(|&ppn| ftl.blocks.is_valid(ppn));
+            numbers.extend(valid.map(|ppn| self.layout.split(Lpn(ftl.map.owner(ppn))).0));
+            numbers[before..].sort_unstable();
+            let distinct = numbers[before..].chunk_by(|a, b| a == b).count();
+            ftl.counters.log_blocks.note_reclaimed(distinct as u64);
         }
-        all.sort_unstable();
-        all.dedup();
-        // They are taken from the end.
-        all.reverse();
-        all
+        numbers.sort_unstable_by(|a, b| b.cmp(a));
+        numbers.dedup();
     }
 
     /// Starts the next full merges of a set, and ends the reclaim if there are none.

@@ -105,9 +105,9 @@ impl<R: Rules> LogBlocks<R> {
     fn reclaim_shared_now(&mut self, ftl: &mut Ftl, set: u32, stream: usize) {
         let mut victims = Vec::new();
         self.choose_victims(ftl, set, stream, &mut victims);
-        for number in self.numbers_of(ftl, &victims).into_iter().rev() {
-            self.merge_now(ftl, set, number);
-        }
+        let mut numbers = Vec::new();
+        self.numbers_of(ftl, &victims, &mut numbers);
+        numbers.into_iter().rev().for_each(|number| self.merge_now(ftl, set, number));
         victims.into_iter().for_each(|slot| self.erase_log_now(ftl, set, slot));
     }
 

@@ -78,7 +78,7 @@ impl Common {
 
     /// Returns the number of blocks that the planes of a set keep for log blocks and merges.
     pub fn kept(&self) -> u32 {
-        self.streams.iter().map(|stream| stream.logs).sum::<u32>().saturating_add(self.merges)
+        self.streams.iter().fold(self.merges, |kept, stream| kept.saturating_add(stream.logs))
     }
 
     /// Returns the requirements of the scheme.
@@ -86,7 +86,8 @@ impl Common {
         Needs {
             whole_blocks: Some(WholeBlocks {
                 planes: self.planes(device),
-                stripe: self.stripe,
+                // 0 is refused later.
+                stripe: self.stripe.max(1),
                 kept: self.kept(),
                 logs: self.kinds,
             }),
