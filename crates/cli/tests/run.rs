@@ -130,6 +130,16 @@ fn the_text_of_a_result_has_the_main_values() {
 }
 
 #[test]
+fn merges_of_log_blocks_are_in_the_text() {
+    let bench = Bench::with_device();
+    let scheme = ["--set", "mapping.scheme.bast.logs=2", "--set", "capacity.spare=0.6"];
+    let page = bench.good(&[&["rw=randwrite bs=4k number_ios=200", "--precondition", "fill"][..], &scheme].concat());
+    let line = page.lines().find(|line| line.starts_with("merges ")).unwrap_or_else(|| panic!("no merges in\n{page}"));
+    assert!(line.contains(" full, 1.00 logical blocks for each log block"), "{line}");
+    assert!(!page.contains("GC             none"), "{page}");
+}
+
+#[test]
 fn mistakes_have_an_error_and_status_2() {
     let bench = Bench::with_device();
     let says = |arguments: &[&str], words: &[&str]| {

@@ -1,7 +1,9 @@
 //! Text of a result: the main values, on one screen.
 
 use floatgate_core::config::DeviceConfig;
-use floatgate_core::metrics::summary::{Live, MapPages, Operations, ParallelCommands, Requests, Share, Summary};
+use floatgate_core::metrics::summary::{
+    Live, MapPages, Merges, Operations, ParallelCommands, Requests, Share, Summary,
+};
 use floatgate_report::live::clients;
 use floatgate_report::number::grouped;
 use floatgate_run::warnings::INTERRUPTED;
@@ -372,6 +374,14 @@ fn map_cache(page: &mut Page, summary: &Summary) {
 
 fn gc(page: &mut Page, summary: &Summary) {
     let gc = &summary.gc;
+    let Merges { switch, partial, full } = gc.merges;
+    if switch + partial + full > 0 {
+        let [switch, partial, full] = [switch, partial, full].map(grouped);
+        let logs = gc.log_blocks.as_ref().and_then(|logs| logs.associativity);
+        let logs = logs.map(|mean| format!(", {mean:.2} logical blocks for each log block"));
+        return page
+            .line("merges", format!("{switch} switch, {partial} partial, {full} full{}", logs.unwrap_or_default()));
+    }
     let (Some(efficiency), Some(free_blocks)) = (gc.efficiency, gc.free_blocks) else {
         return page.line("GC", "none");
     };
