@@ -389,8 +389,7 @@ impl Device {
         if is_zeroed && pending.admitted == pending.arrived {
             pending.start = pending.start.min(self.now);
         }
-        if pending.admitted < self.interface.units_of(id) {
-            let pending = &self.interface.requests[id];
+        if pending.admitted < pending.units {
             return pending.admitted < pending.arrived;
         }
         if is_zeroed {
@@ -411,8 +410,8 @@ impl Device {
         if let (true, Some(buffer)) = (back, &mut self.buffer) {
             buffer.end_wait();
         }
-        if part.first == part.end && self.ftl.map.get(part.lpn) == Location::Unmapped {
-            self.observe_request(id, TimePart::Buffer); // There is nothing to rewrite.
+        if part.first == part.end {
+            self.admit_rewrite(id, &request, part, back);
         } else if request.operation == Operation::WriteZeroes && self.is_whole(part) {
             self.observe_request(id, TimePart::Buffer);
             self.deallocate(part.lpn);
@@ -424,34 +423,52 @@ impl Device {
         }
     }
 
+    /// Admits a unit that a write rewrites because it shares a logical page with units that the host writes.
+    #[cold]
+    fn admit_rewrite(&mut self, id: RequestId, request: &Request, part: Part, back: bool) {
+        if back || self.ftl.map.get(part.lpn) == Location::Unmapped {
+            self.observe_request(id, TimePart::Buffer);
+        }
+        if self.ftl.map.get(part.lpn) == Location::Unmapped {
+            // There is nothing to rewrite.
+        } else if back {
+            self.write_back(id, request, part);
+        } else {
+            let (mut write, before, _) = self.take_slot(id, request, part);
+            self.ftl.counters.units_rewritten += 1;
+            write.temperature = self.ftl.class_of(part.lpn.0);
+            self.start_on_write(write, part.lpn, before, Origin::Host(part));
+        }
+    }
+
     /// Accepts a unit of a write into a write slot. Later reads see the new data.
     #[inline(always)]
     fn accept_write(&mut self, id: RequestId, request: &Request, part: Part) {
+        let (mut write, before, update) = self.take_slot(id, request, part);
+        self.ftl.note_update(update);
+        self.ftl.counters.host_units += 1;
+        self.ftl.counters.host_bytes += u64::from(part.end - part.first) * 512;
+        let Request { sectors, stream, placement, .. } = *request;
+        let written = Written { sectors, stream, placement, ..Written::default() };
+        write.temperature = self.ftl.classify(part.lpn, before, written);
+        self.write_through(part, write.version);
+        self.start_on_write(write, part.lpn, before, Origin::Host(part));
+    }
+
+    /// Takes a write slot for a unit of a write. Returns the write, without its temperature, and the unit's location
+    /// and coverage before it.
+    #[inline(always)]
+    fn take_slot(&mut self, id: RequestId, request: &Request, part: Part) -> (Transaction, Location, Update) {
         self.slots_free -= 1;
         self.interface.requests[id].remaining += 1;
         let before = self.ftl.map.get(part.lpn);
         let mapped = before != Location::Unmapped;
         let update = self.ftl.partial.write(part.lpn.0, mapped, part.first, part.end);
-        let rewrites = part.first == part.end;
-        self.ftl.counters.units_rewritten += u64::from(rewrites);
-        if !rewrites {
-            self.ftl.note_update(update);
-            self.ftl.counters.host_units += 1;
-            self.ftl.counters.host_bytes += u64::from(part.end - part.first) * 512;
-        }
-
         let mut write = Transaction::new(Kind::Write, Class::HostProgram).of_request(id);
         (write.first, write.end) = (part.first as u16, part.end as u16);
         write.version = if request.operation == Operation::WriteZeroes { BLANK } else { request.tag as u32 };
         self.note_kept(&mut write, part.lpn.0, part.end - part.first, update);
-        let Request { sectors, stream, placement, .. } = *request;
-        let written = Written { sectors, stream, placement, ..Written::default() };
-        write.temperature =
-            if rewrites { self.ftl.class_of(part.lpn.0) } else { self.ftl.classify(part.lpn, before, written) };
-        if !rewrites {
-            self.write_through(part, write.version);
-        }
-        self.start_on_write(write, part.lpn, before, Origin::Host(part));
+        (write, before, update)
     }
 
     /// Records how many sectors of its unit a partial write keeps: those ever written, minus its `own`.

@@ -114,12 +114,14 @@ impl Device {
     // Writes.
 
     /// Queues `units` units of a write for admission, after the firmware has processed them.
+    #[inline]
     pub(super) fn bring(&mut self, id: RequestId, units: u32) {
-        if self.interface.requests[id].arrived == 0 {
+        let pending = &mut self.interface.requests[id];
+        pending.arrived += units;
+        if pending.arrived == units {
             self.interface.unadmitted.push_back(id);
             self.mark_arrival();
         }
-        self.interface.requests[id].arrived += units;
         if let Some(buffer) = &mut self.buffer {
             buffer.wait_for_room(units);
         }

@@ -336,7 +336,7 @@ impl Device {
         for index in 0..count {
             let copy = self.jobs[plane].moving.copies[index];
             self.finish_copy(copy.to(Ppn(ppn.0 + index as u32)));
-            self.collect_in_plane_of(self.ftl.blocks.block_of(copy.from), plane);
+            self.collect_in_plane_of(copy.from, plane);
         }
         let job = &mut self.jobs[plane];
         job.moving.copies.drain(..count);

@@ -16,26 +16,32 @@ use crate::work::{Class, Fifo, Kind, Task, Transaction};
 impl Device {
     /// Returns the scheduling class of garbage collection in a plane.
     pub(super) fn gc_class(&self, plane: PlaneId) -> Class {
-        let shape = self.ftl.shape();
-        let is_urgent = if shape.paces {
-            self.is_behind(plane)
-        } else {
-            self.ftl.blocks.free_together(self.collected_by(plane)) <= self.ftl.hard()
-        };
-        if is_urgent { Class::UrgentGc } else { self.calm_class(plane) }
+        self.class_of_job(plane, self.gc_is_urgent(plane))
     }
 
-    /// Returns the scheduling class of garbage collection in a plane if it is not urgent.
-    fn calm_class(&self, plane: PlaneId) -> Class {
-        if self.jobs[plane].is_background { Class::BackgroundGc } else { Class::Gc }
+    fn class_of_job(&self, plane: PlaneId, is_urgent: bool) -> Class {
+        match is_urgent {
+            true => Class::UrgentGc,
+            false if self.jobs[plane].is_background => Class::BackgroundGc,
+            false => Class::Gc,
+        }
+    }
+
+    /// Returns `true` if the host may soon have to wait for garbage collection of a plane.
+    #[inline]
+    fn gc_is_urgent(&self, plane: PlaneId) -> bool {
+        if self.ftl.shape().paces {
+            return self.is_behind(plane);
+        }
+        match &self.ftl.pools {
+            Some(_) => self.ftl.blocks.free_together(self.collected_by(plane)) <= self.ftl.hard(),
+            None => self.ftl.blocks.free_blocks(plane, Role::Data) <= self.ftl.shape().hard,
+        }
     }
 
     /// Returns the plane whose garbage the job of `plane` collects: `plane`, unless units move to other planes.
-    #[inline]
+    #[cold]
     fn collected_by(&self, plane: PlaneId) -> PlaneId {
-        if self.ftl.pools.is_none() {
-            return plane;
-        }
         let moving = &self.jobs[plane].moving;
         let of_copies = moving.copies.first().map(|copy| self.ftl.blocks.block_of(copy.from));
         let block = of_copies.or(moving.block());
@@ -194,10 +200,12 @@ impl Device {
         if self.ftl.shape().hooks.places {
             return; // The scheme frees blocks.
         }
-        if self.ftl.pools.as_ref().is_some_and(|pools| pools.lacks(plane)) {
-            self.assign_victims(plane);
+        if let Some(pools) = &self.ftl.pools {
+            if pools.lacks(plane) {
+                self.assign_victims(plane);
+            }
+            self.continue_resting(plane);
         }
-        self.continue_resting(plane);
         if self.wants_step(plane) && !self.gives_way(plane) {
             self.step(plane);
         }
@@ -212,17 +220,14 @@ impl Device {
     }
 
     /// Returns `true` if garbage collection of a plane has something to do and nothing of it is in flight.
-    #[inline]
+    #[inline(always)]
     fn wants_step(&self, plane: PlaneId) -> bool {
         let job = &self.jobs[plane];
-        // Most calls come while an operation is in flight.
         let is_due = || match &self.ftl.pools {
             Some(pools) => pools.assigned(plane).is_some(),
-            None => {
-                let (free_blocks, shape) = (self.ftl.blocks.free_blocks(plane, Role::Data), self.ftl.shape());
-                free_blocks <= shape.soft || free_blocks < shape.until
-            }
+            None => self.ftl.blocks.free_blocks(plane, Role::Data) <= self.ftl.shape().due,
         };
+        // Most calls come while an operation is in flight.
         !job.busy && (!job.is_idle() || is_due() || self.ftl.has_failed(plane) || self.ftl.blocks.is_migrating(plane))
     }
 
@@ -234,7 +239,13 @@ impl Device {
     }
 
     /// Returns `true` if the job of a plane waits for more idle time, and notes that.
+    #[inline]
     fn rests(&mut self, plane: PlaneId) -> bool {
+        self.ftl.shape().preempts && self.rests_now(plane)
+    }
+
+    #[cold]
+    fn rests_now(&mut self, plane: PlaneId) -> bool {
         let rests = self.jobs[plane].waits_for_idle_time(&self.ftl, plane);
         self.jobs[plane].rests = rests;
         if let Some(pools) = self.ftl.pools.as_mut().filter(|_| rests) {
@@ -247,7 +258,7 @@ impl Device {
     fn step(&mut self, plane: PlaneId) {
         // On a read-only device, data stay at their addresses.
         while !self.ftl.is_read_only() {
-            let class = self.gc_class(plane);
+            let is_urgent = self.gc_is_urgent(plane);
             let victims = self.ftl.counters.victims;
             let step = match self.rests(plane) {
                 true => Step::Rest,
@@ -256,7 +267,7 @@ impl Device {
             for _ in victims..self.ftl.counters.victims {
                 self.collections.start(self.now);
             }
-            let class = if class == Class::UrgentGc { class } else { self.calm_class(plane) };
+            let class = self.class_of_job(plane, is_urgent);
             // An idle job may be needed again by the tasks of this step.
             self.jobs[plane].busy = step != Step::Rest;
             if self.ftl.shape().hooks.entries {
@@ -328,7 +339,9 @@ impl Device {
         (transaction.plane, transaction.ppn, transaction.units) = (plane, ppn, units);
         if kind == Kind::GcRead {
             transaction = transaction.of_job(plane);
-            transaction.plane = self.ftl.blocks.plane_of(self.ftl.blocks.block_of(ppn));
+            if self.ftl.pools.is_some() {
+                transaction.plane = self.ftl.blocks.plane_of(self.ftl.blocks.block_of(ppn));
+            }
         }
         self.dispatch(transaction);
         false
@@ -370,16 +383,18 @@ impl Device {
             self.jobs[plane].moving.copies.remove(index);
             let victim: BlockId = self.ftl.blocks.block_of(copy.from);
             self.release(victim);
-            self.collect_in_plane_of(victim, plane);
+            self.collect_in_plane_of(copy.from, plane);
         }
     }
 
-    /// Continues garbage collection in the plane of a victim after the job of another plane has moved units.
+    /// Continues garbage collection in the plane of a unit after the job of another plane has moved or dropped it.
     #[inline]
-    pub(super) fn collect_in_plane_of(&mut self, victim: BlockId, job: PlaneId) {
-        let plane = self.ftl.blocks.plane_of(victim);
-        if plane != job {
-            self.tasks.push(Task::Clean(plane));
+    pub(super) fn collect_in_plane_of(&mut self, from: Ppn, job: PlaneId) {
+        if self.ftl.pools.is_some() {
+            let plane = self.ftl.blocks.plane_of(self.ftl.blocks.block_of(from));
+            if plane != job {
+                self.tasks.push(Task::Clean(plane));
+            }
         }
     }
 

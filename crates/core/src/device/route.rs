@@ -65,11 +65,8 @@ impl Device {
     /// Runs all tasks.
     #[inline(always)]
     pub(super) fn run_tasks(&mut self) {
-        if self.ftl.active.is_some() {
-            self.offer_to_active();
-        }
         // Usually there are none.
-        if self.tasks.any_new() {
+        if self.tasks.any_new() || self.ftl.active.is_some() {
             self.run_all_tasks();
         }
     }

@@ -54,13 +54,20 @@ impl Device {
     }
 
     /// Binds a read of a victim's page.
-    #[inline]
+    #[inline(always)]
     fn start_gc_read(&mut self, id: TransactionId, at: Spot) -> bool {
+        if self.ftl.blocks.levels_wear() {
+            return self.start_read_of_any(id, at);
+        }
+        self.start_read(id, ReadCause::Gc, at)
+    }
+
+    /// Binds a read of a page of a victim or of a cold block.
+    #[cold]
+    fn start_read_of_any(&mut self, id: TransactionId, at: Spot) -> bool {
         let cause = self.ftl.blocks.cause_of_read(self.ftl.blocks.block_of(self.transactions[id].ppn));
         let starts = self.start_read(id, cause, at);
-        if starts && cause == ReadCause::Wear {
-            self.array.draft_mut(at).migrates = true;
-        }
+        self.array.draft_mut(at).migrates = starts && cause == ReadCause::Wear;
         starts
     }
 
@@ -329,10 +336,17 @@ impl Device {
         };
         let free_blocks = self.ftl.blocks.free_blocks(plane, Role::Data);
         let class = self.ftl.class_of(first_copy.lpn);
-        let frontier = self.ftl.blocks.frontier_for_copy(plane, first_copy.from, class);
+        let blocks = &self.ftl.blocks;
+        let cause = match blocks.levels_wear() {
+            true => blocks.cause_of_copy(blocks.block_of(first_copy.from)),
+            false => ProgramCause::Gc,
+        };
+        let frontier = match cause {
+            ProgramCause::Wear => blocks.frontier_for_copy(plane, first_copy.from, class),
+            _ => blocks.frontier_for_moved(plane, class),
+        };
         moving.writing = count;
         let first = self.ftl.bind_copies(frontier, &moving.copies[..count], group, |_, _, _| {});
-        let cause = self.ftl.blocks.cause_of_copy(self.ftl.blocks.block_of(first_copy.from));
         self.ftl.note_program_in(plane, cause, count as u32);
         self.transactions[id].ppn = first;
         self.observe_copies(plane, first, group, false);
@@ -340,7 +354,9 @@ impl Device {
             self.ftl.refresh_ready(plane);
         }
         self.put(at, self.program(self.transactions[id].class, plane, first, u64::MAX));
-        self.array.draft_mut(at).migrates = cause == ProgramCause::Wear;
+        if cause == ProgramCause::Wear {
+            self.array.draft_mut(at).migrates = true;
+        }
         true
     }
 

@@ -98,7 +98,14 @@ impl Device {
     }
 
     /// Returns `true` if the first write in the queue, which has room, may be admitted. Otherwise delays it.
+    #[inline(always)]
     pub(super) fn passes_throttle(&mut self, id: RequestId) -> bool {
+        self.throttle.is_none() || self.delay_write(id)
+    }
+
+    /// Delays the first write in the queue if blocks are short. Returns `true` if it may be admitted.
+    #[cold]
+    fn delay_write(&mut self, id: RequestId) -> bool {
         let Some(throttle) = &mut self.throttle else { return true };
         let pending = &self.interface.requests[id];
         if pending.admitted > 0 {

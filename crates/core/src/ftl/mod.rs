@@ -126,6 +126,8 @@ pub struct Shape {
     pub hard: u32,
     /// Number of free blocks of a plane below which garbage collection runs in idle time; 0 while the host is not idle.
     pub until: u32,
+    /// Number of free blocks of a plane at or below which garbage collection runs now: `soft`, or what `until` asks for.
+    pub due: u32,
     /// Number of units that a victim of idle time frees (`gc.background.gain`).
     pub gain: u32,
     /// True if a host request interrupts victims of idle time (`gc.background.preempt`).
@@ -166,6 +168,7 @@ impl Shape {
             soft: device.soft_threshold(),
             hard: device.gc.hard_threshold.of(device.geometry.blocks),
             until: 0,
+            due: device.soft_threshold(),
             gain: device
                 .gc
                 .background
@@ -290,6 +293,7 @@ impl Ftl {
     /// Makes garbage collection start at the hard threshold, or ends this.
     pub fn hold_gc(&mut self, device: &DeviceConfig, is_held: bool) {
         self.shape.soft = if is_held { self.shape.hard } else { device.soft_threshold() };
+        self.shape.due = self.shape.soft.max(self.shape.until.saturating_sub(1));
         if let Some(pools) = &mut self.pools {
             pools.set_thresholds(device, is_held);
         }
@@ -299,6 +303,7 @@ impl Ftl {
     /// is that of a plane; pools multiply it by their planes.
     pub fn collect_below(&mut self, device: &DeviceConfig, until: BlockCount) {
         self.shape.until = until.of(device.geometry.blocks);
+        self.shape.due = self.shape.soft.max(self.shape.until.saturating_sub(1));
         if let Some(pools) = &mut self.pools {
             pools.collect_below(device, until);
         }
@@ -399,6 +404,7 @@ impl Ftl {
         }
     }
 
+    #[cold]
     fn note_in_pool(&mut self, plane: PlaneId, cause: ProgramCause, units: u32) {
         let counts = &mut self.pool_units[self.allocation.pool_of(plane) as usize];
         let count = match cause {
@@ -501,7 +507,10 @@ impl Ftl {
         }
         self.note_read(ReadCause::Rmw, self.shape.pages_per_unit);
         let class = self.class_of(lpn.0);
+        let host_units = self.counters.host_units;
         self.place_now(lpn, old, Some((0, 0, 0)), class);
+        self.counters.units_rewritten += self.counters.host_units - host_units;
+        self.counters.host_units = host_units;
     }
 
     /// Classifies a unit that a request writes, and that is at `old`. Returns its class.
@@ -570,7 +579,8 @@ impl Ftl {
             true => self.choose_now(0, class),
             false => self.home(lpn).or_else(|| self.choose_now(self.pool(lpn), class)),
         };
-        let plane = if self.pools.is_some() { plane.and_then(|plane| self.with_room(plane, class)) } else { plane };
+        let Some(plane) = plane else { return };
+        let plane = if self.pools.is_some() { self.with_room(plane, class) } else { Some(plane) };
         if let Some(plane) = plane {
             self.place_on(plane, lpn, old, contents, class);
         }
@@ -578,6 +588,7 @@ impl Ftl {
 
     /// Returns a plane with room for a write after garbage collection of its pool: `plane`, or another one if copies
     /// have taken its room.
+    #[cold]
     fn with_room(&mut self, plane: PlaneId, class: u8) -> Option<PlaneId> {
         if self.blocks.room(self.blocks.host_frontier(plane, class)) > 0 || !self.open_for_host(plane) {
             return Some(plane);
@@ -617,9 +628,7 @@ impl Ftl {
     #[inline]
     pub fn written_now(&mut self, lpn: Lpn, old: Location, ppn: Ppn, contents: Option<(u32, u32, u32)>) {
         self.blocks.clock += 1;
-        let rewrites = contents.is_some_and(|(first, end, _)| first == end);
-        self.counters.host_units += u64::from(!rewrites);
-        self.counters.units_rewritten += u64::from(rewrites);
+        self.counters.host_units += 1;
         let old = if old == Location::Unmapped { old } else { self.map.get(lpn) };
         if let Some(media) = &mut self.media {
             let from = if let Location::Flash(ppn) = old { Some(ppn) } else { None };

@@ -95,9 +95,9 @@ impl HostInterface {
     }
 
     /// Adds a request to the queue.
-    #[inline]
+    #[inline(always)]
     pub fn enter(&mut self, request: Request) -> RequestId {
-        self.requests.insert(Pending::new(request))
+        self.requests.insert(self.units.enter(request))
     }
 
     /// Returns `true` if requests and data need time to cross the link.
@@ -140,21 +140,21 @@ impl HostInterface {
         }
     }
 
-    /// Returns the number of mapping units that a request covers.
+    /// Returns the number of mapping units that a request covers or rewrites.
     #[inline]
     pub fn units_of(&self, id: RequestId) -> u32 {
-        self.units.count(&self.requests[id].request)
+        self.requests[id].units
     }
 
     /// Returns the part of a request in its mapping unit number `index`.
     #[inline]
     pub fn part_of(&self, id: RequestId, index: u32) -> Part {
-        self.units.part(&self.requests[id].request, index)
+        self.units.part(&self.requests[id], index)
     }
 
     /// Returns the index of a request's first unit after the flash page of its unit `index`.
     pub fn end_of_page(&self, id: RequestId, index: u32) -> u32 {
-        self.units.end_of_page(&self.requests[id].request, index)
+        self.units.end_of_page(&self.requests[id], index)
     }
 
     /// Returns the first mapping unit of a request that is not yet submitted.

@@ -12,6 +12,10 @@ use crate::sim::time::Time;
 pub struct Pending {
     /// The request.
     pub request: Request,
+    /// First mapping unit that the request covers or rewrites.
+    pub first_unit: Lpn,
+    /// Number of mapping units that the request covers or rewrites.
+    pub units: u32,
     /// Number of units that have not completed. While the request is being split into units, one more.
     pub remaining: u32,
     /// Number of units that have been admitted, for writes that wait for slots.
@@ -28,23 +32,6 @@ pub struct Pending {
     pub finish: Time,
     /// Status of the completion.
     pub status: Status,
-}
-
-impl Pending {
-    /// Creates the state of a request that has just entered the queue.
-    pub fn new(request: Request) -> Pending {
-        Pending {
-            request,
-            remaining: 1,
-            admitted: 0,
-            crossed: 0,
-            received: false,
-            arrived: 0,
-            start: Time::NEVER,
-            finish: Time::ZERO,
-            status: Status::Ok,
-        }
-    }
 }
 
 /// Outstanding requests, indexed by their id.
@@ -93,57 +80,52 @@ impl Units {
         Lpn(self.unit_sectors.divide_long(lba) as u32)
     }
 
-    /// Returns `true` if a request changes whole logical pages.
+    /// Returns the state of a request that has just entered the queue.
     #[inline(always)]
-    fn extends(&self, request: &Request) -> bool {
-        self.together > 1 && request.operation == Operation::Write
-    }
-
-    /// Returns the first unit of a request, and the number of its units. Includes the units that it rewrites.
-    #[inline(never)]
-    fn span(&self, request: &Request) -> (u32, u32) {
-        let last = self.at(request.lba + u64::from(request.sectors) - 1).0;
-        let first = self.at(request.lba).0 / self.together * self.together;
-        (first, ((last / self.together + 1) * self.together).min(self.total) - first)
-    }
-
-    /// Returns the number of mapping units that a request covers, with those that it rewrites.
-    #[inline]
-    pub fn count(&self, request: &Request) -> u32 {
-        if self.extends(request) {
-            return self.span(request).1;
+    pub fn enter(&self, request: Request) -> Pending {
+        let (first_unit, units) = self.span(&request);
+        Pending {
+            request,
+            first_unit: Lpn(first_unit),
+            units,
+            remaining: 1,
+            admitted: 0,
+            crossed: 0,
+            received: false,
+            arrived: 0,
+            start: Time::NEVER,
+            finish: Time::ZERO,
+            status: Status::Ok,
         }
-        let last = request.lba + u64::from(request.sectors) - 1;
-        (self.unit_sectors.divide_long(last) - self.unit_sectors.divide_long(request.lba) + 1) as u32
+    }
+
+    /// Returns the first mapping unit that a request covers or rewrites, and the number of these units.
+    #[inline]
+    fn span(&self, request: &Request) -> (u32, u32) {
+        if request.sectors == 0 {
+            return (0, 0);
+        }
+        let first = self.at(request.lba).0;
+        let last = self.at(request.lba + u64::from(request.sectors) - 1).0;
+        if self.together > 1 && request.operation == Operation::Write {
+            let first = first / self.together * self.together;
+            return (first, ((last / self.together + 1) * self.together).min(self.total) - first);
+        }
+        (first, last + 1 - first)
     }
 
     /// Returns the part of a request in its mapping unit number `index`.
     #[inline]
-    pub fn part(&self, request: &Request, index: u32) -> Part {
-        if self.extends(request) {
-            let (own, unit) = (self.at(request.lba).0, self.span(request).0 + index);
-            let last = self.at(request.lba + u64::from(request.sectors) - 1).0;
-            if !(own..=last).contains(&unit) {
-                return Part { lpn: Lpn(unit), first: 0, end: 0, offset: 0 };
-            }
-            return self.own_part(request, unit - own);
+    pub fn part(&self, pending: &Pending, index: u32) -> Part {
+        let unit = pending.first_unit.0 + index;
+        let start = u64::from(unit) * u64::from(self.unit_sectors.divisor());
+        let Request { lba, sectors, .. } = pending.request;
+        let first = lba.max(start);
+        let end = (lba + u64::from(sectors)).min(start + u64::from(self.unit_sectors.divisor()));
+        if first >= end {
+            return Part { lpn: Lpn(unit), first: 0, end: 0, offset: 0 };
         }
-        self.own_part(request, index)
-    }
-
-    /// Returns the part of a request in number `index` of the mapping units that it covers.
-    #[inline(always)]
-    fn own_part(&self, request: &Request, index: u32) -> Part {
-        let unit = self.unit_sectors.divide_long(request.lba) + u64::from(index);
-        let start = unit * u64::from(self.unit_sectors.divisor());
-        let first = request.lba.max(start);
-        let end = (request.lba + u64::from(request.sectors)).min(start + u64::from(self.unit_sectors.divisor()));
-        Part {
-            lpn: Lpn(unit as u32),
-            first: (first - start) as u32,
-            end: (end - start) as u32,
-            offset: (first - request.lba) as u32,
-        }
+        Part { lpn: Lpn(unit), first: (first - start) as u32, end: (end - start) as u32, offset: (first - lba) as u32 }
     }
 
     /// Returns the number of flash pages whose units a request covers. The data of a write arrive in this many steps,
@@ -155,9 +137,8 @@ impl Units {
     }
 
     /// Returns the index of a request's first unit after the flash page of its unit `index`.
-    pub fn end_of_page(&self, request: &Request, index: u32) -> u32 {
-        let first = if self.extends(request) { self.span(request).0 } else { self.at(request.lba).0 };
-        let per_page = self.units_per_page.divisor();
-        ((first + index) / per_page * per_page + per_page - first).min(self.count(request))
+    pub fn end_of_page(&self, pending: &Pending, index: u32) -> u32 {
+        let (first, per_page) = (pending.first_unit.0, self.units_per_page.divisor());
+        ((first + index) / per_page * per_page + per_page - first).min(pending.units)
     }
 }
