@@ -126,7 +126,7 @@ pub struct Shape {
     pub hard: u32,
     /// Number of free blocks of a plane below which garbage collection runs in idle time; 0 while the host is not idle.
     pub until: u32,
-    /// Number of free blocks of a plane at or below which garbage collection runs now: `soft`, or what `until` asks for.
+    /// Number of free blocks of a plane at or below which garbage collection runs now, from `soft` and `until`.
     pub due: u32,
     /// Number of units that a victim of idle time frees (`gc.background.gain`).
     pub gain: u32,
