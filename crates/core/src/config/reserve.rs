@@ -175,9 +175,26 @@ impl DeviceConfig {
         let needs = self.mapping.scheme.needs(self).whole_blocks?;
         let stripe = u64::from(needs.stripe);
         let blocks = self.logical_units().div_ceil(u64::from(self.data_units_per_block()) * stripe) * stripe;
-        let all = u64::from(self.geometry.blocks) * u64::from(needs.planes);
+        let all = u64::from(self.good_blocks()) * u64::from(needs.planes);
         let together = blocks.div_ceil(u64::from(self.total_planes() / needs.planes));
         Some((together, all.saturating_sub(u64::from(needs.kept))))
+    }
+
+    /// Returns the number of planes whose blocks a mapping scheme shares among its logical blocks, and the number of good
+    /// blocks that they need; `None` if the scheme does not map whole blocks.
+    pub fn blocks_of_set(&self) -> Option<(u32, u32)> {
+        let needs = self.mapping.scheme.needs(self).whole_blocks?;
+        let (logical, _) = self.logical_blocks()?;
+        Some((needs.planes, logical as u32 + needs.kept))
+    }
+
+    /// Returns the number of mapping units that planes with these numbers of good blocks can hold, if the mapping scheme
+    /// maps whole blocks. Each set of planes holds the same share of the data.
+    pub fn units_of_sets_with(&self, good: &[u32]) -> Option<u64> {
+        let needs = self.mapping.scheme.needs(self).whole_blocks?;
+        let sets = good.chunks(needs.planes as usize);
+        let (count, blocks) = (sets.len(), sets.map(|set| set.iter().sum::<u32>().saturating_sub(needs.kept)));
+        Some(u64::from(blocks.min().unwrap_or(0)) * count as u64 * u64::from(self.data_units_per_block()))
     }
 
     /// Returns `true` if a full device can reach its soft threshold.
@@ -192,7 +209,7 @@ impl DeviceConfig {
     /// keep a single block free.
     pub fn max_soft_threshold(&self) -> Option<u32> {
         if let Some((logical, _)) = self.logical_blocks() {
-            let free = u64::from(self.geometry.blocks).checked_sub(logical);
+            let free = u64::from(self.good_blocks()).checked_sub(logical);
             return free.filter(|free| *free > 0).map(|free| free as u32);
         }
         let needed = self.units_to_hold() + 1;

@@ -566,11 +566,11 @@ impl Device {
     /// Queues a write that has all its data.
     #[inline]
     pub(super) fn queue_write(&mut self, id: TransactionId) {
-        if self.ftl.shape().hooks.places {
-            return self.with_scheme(|scheme, device| scheme.place(device, id));
-        }
         if self.ftl.is_read_only() {
             return self.answer_unwritten(id);
+        }
+        if self.ftl.shape().hooks.places {
+            return self.with_scheme(|scheme, device| scheme.place(device, id));
         }
         if self.dispatch.filling.is_some() {
             return self.stage(id);

@@ -4,6 +4,7 @@
 use super::Device;
 use crate::config::InjectedFault;
 use crate::durability::flash::FlashEvent;
+use crate::ftl::mapping::PADDING;
 use crate::ftl::space::{BlockState, Claim, Role};
 use crate::metrics::attribution::Part as TimePart;
 use crate::metrics::counters::ReadCause;
@@ -103,12 +104,56 @@ impl Device {
     /// Handles a failed program of host writes, which are queued again at the front.
     pub(super) fn write_again(&mut self, first: TransactionId) {
         let ppn = self.transactions[first].ppn;
+        if self.ftl.shape().hooks.places {
+            let writes: Vec<TransactionId> = self.chain(first).collect();
+            return self.placed_again(&writes, None, self.start_of_program(ppn));
+        }
         let count = self.chain(first).count() as u32;
         self.program_failed(self.start_of_program(ppn), self.ftl.shape().units_per_program, count);
         if self.tasks.any_new() {
             return self.tasks.push(Task::QueueAgain(first));
         }
         self.queue_again(first);
+    }
+
+    /// Handles a failed program at `start` in a block of the mapping scheme: of writes, or of copies alone, with the
+    /// `number` of their operation.
+    #[cold]
+    pub(super) fn placed_again(&mut self, writes: &[TransactionId], number: Option<u32>, start: Ppn) {
+        let units = self.ftl.shape().units_per_program;
+        let holds_data = |&ppn: &u32| self.ftl.map.owner(Ppn(ppn)) != PADDING;
+        let with_data = (start.0..start.0 + units).filter(holds_data).count() as u32;
+        self.ftl.program_failed(start, units, with_data);
+        self.observe_flash(FlashEvent::ProgramFailed { ppn: start, units });
+        let goes_on = self.with_scheme(|scheme, device| scheme.program_failed(device, writes, number, start));
+        if !goes_on || !self.ftl.has_spare() {
+            self.become_read_only();
+        }
+    }
+
+    /// Handles the failed program of the summary of a block of the mapping scheme, which has ended otherwise. The block
+    /// keeps its data, and is retired when it is to be erased.
+    pub(super) fn placed_summary_failed(&mut self, block: BlockId, dependency: BlockId) {
+        if dependency.is_none() {
+            return;
+        }
+        let awaits_erase = self.ftl.blocks.block(block).state == BlockState::AwaitingErase;
+        self.release(dependency);
+        if awaits_erase {
+            self.placed_erased(self.ftl.blocks.plane_of(block), true);
+        }
+    }
+
+    /// Handles the end of the erase of a block of the mapping scheme.
+    #[inline]
+    pub(super) fn placed_erased(&mut self, plane: PlaneId, failed: bool) {
+        if failed {
+            if !self.ftl.has_spare() {
+                self.become_read_only();
+            }
+            return self.with_scheme(|scheme, device| scheme.erase_failed(device, plane));
+        }
+        self.with_scheme(|scheme, device| scheme.erased(device, plane));
     }
 
     /// Returns the transactions that are linked from `first` on, including `first`.
@@ -176,7 +221,7 @@ impl Device {
 
     /// Retires a failed block, which holds no valid units any more.
     pub(super) fn retire(&mut self, block: BlockId) {
-        if self.ftl.blocks.block(block).role == Role::Data {
+        if self.ftl.blocks.block(block).role == Role::Data && !self.ftl.shape().hooks.places {
             self.jobs[self.ftl.blocks.plane_of(block)].leaving -= 1;
         }
         self.ftl.retire(block);
@@ -195,7 +240,8 @@ impl Device {
     #[inline]
     pub(super) fn note_released(&mut self, block: BlockId) {
         let known = self.ftl.blocks.block(block);
-        if self.ftl.faults.is_some() && known.role == Role::Data && !known.failed {
+        let is_victim = known.role == Role::Data && !known.failed && !self.ftl.shape().hooks.places;
+        if self.ftl.faults.is_some() && is_victim {
             self.jobs[self.ftl.blocks.plane_of(block)].held -= 1;
         }
     }
@@ -325,6 +371,22 @@ impl Device {
         }
     }
 
+    /// Counts a page that was read to copy units of the mapping scheme, with uncorrectable data. The data is copied
+    /// unchanged.
+    #[inline]
+    pub(super) fn check_merge_read(&mut self, read: &Transaction) {
+        if self.ftl.faults.is_none() {
+            return;
+        }
+        let per_page = self.ftl.shape().units_per_page.divisor();
+        let first = read.ppn.0 / per_page * per_page;
+        let failed = self.ftl.read_fails(read.ppn, u32::from(read.units));
+        let is_lost = |ppn| self.ftl.blocks.is_valid(ppn) && self.ftl.is_lost(ppn);
+        if failed || (first..first + per_page).map(Ppn).any(is_lost) {
+            self.ftl.counters.faults.note_uncorrectable(ReadCause::Gc);
+        }
+    }
+
     /// Fails a read from a write slot if it returns sectors that were uncorrectable when the write read them.
     #[inline]
     pub(super) fn check_slot_read(&mut self, request: RequestId, slot: TransactionId, first: u32, end: u32) {
@@ -339,6 +401,12 @@ impl Device {
 
     /// Makes the device read-only if the plane or the device cannot do without the blocks that have failed.
     pub(super) fn check_spare(&mut self, plane: PlaneId) {
+        if self.ftl.shape().hooks.places {
+            if !self.ftl.has_spare() {
+                self.become_read_only();
+            }
+            return;
+        }
         let map = self.ftl.scheme().map_in_hand(&self.ftl, plane);
         if !self.ftl.has_spare() || !self.ftl.can_go_on(plane, &self.jobs[plane], map) {
             self.become_read_only();

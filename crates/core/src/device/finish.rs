@@ -36,7 +36,9 @@ impl Device {
             Kind::GcRead => self.finish_gc_read(id),
             Kind::Write if !self.dispatch.merges() => self.finish_writes(id),
             Kind::MergeRead => {
-                let number = self.transactions.remove(id).logical_block();
+                let read = self.transactions.remove(id);
+                self.check_merge_read(&read);
+                let number = read.logical_block();
                 self.with_scheme(|scheme, device| scheme.copy_read(device, number));
             }
             Kind::MapRead => self.finish_map_read(id),
@@ -151,11 +153,11 @@ impl Device {
         if !self.transactions[first].complete {
             self.contents_complete(first); // The page was in the register.
         }
-        if self.ftl.shape().hooks.places {
-            self.store_program(self.start_of_program(ppn), first);
-        }
         if self.program_fails(self.start_of_program(ppn), self.ftl.shape().units_per_program) {
             return self.write_again(first);
+        }
+        if self.ftl.shape().hooks.places {
+            self.store_program(self.start_of_program(ppn), first);
         }
         self.observe_programmed(self.start_of_program(ppn), self.ftl.shape().units_per_program, first);
         self.finish_writes_of(ppn, first);
@@ -305,7 +307,8 @@ impl Device {
         let block = self.ftl.blocks.block_of(ppn);
         let group = self.ftl.blocks.size_of(block).program_units;
         if self.program_fails(ppn, group) {
-            return self.program_failed(ppn, group, 0);
+            self.program_failed(ppn, group, 0);
+            return self.placed_summary_failed(block, dependency);
         }
         self.observe_programmed(ppn, group, TransactionId::NONE);
         if dependency.is_some() {
@@ -442,7 +445,7 @@ impl Device {
             return self.map_erased(plane, failed);
         }
         if self.ftl.shape().hooks.places {
-            return self.with_scheme(|scheme, device| scheme.erased(device, plane));
+            return self.placed_erased(plane, failed);
         }
         // Only a mutant erases a failed block, and `awaiting_erase` does not count it.
         self.jobs[plane].awaiting_erase = self.jobs[plane].awaiting_erase.saturating_sub(1);

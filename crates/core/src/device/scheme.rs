@@ -72,6 +72,9 @@ impl Device {
     /// Ends a program of copies.
     pub(super) fn finish_merge_write(&mut self, id: TransactionId) {
         let merge = self.transactions.remove(id);
+        if self.program_fails(merge.ppn, self.ftl.shape().units_per_program) {
+            return self.placed_again(&[], Some(merge.logical_block()), merge.ppn);
+        }
         self.store_program(merge.ppn, TransactionId::NONE);
         self.with_scheme(|scheme, device| scheme.copies_ended(device, merge.logical_block(), merge.ppn));
     }
@@ -161,9 +164,16 @@ impl Context for Device {
         self.finish_flight(id);
     }
 
+    fn refuse_write(&mut self, id: TransactionId) {
+        self.answer_unwritten(id);
+    }
+
     fn end_copy(&mut self, copy: &Copy) {
-        self.move_in_map(copy, CopyCause::Merge);
-        self.release(self.ftl.blocks.block_of(copy.from));
+        self.ftl.copy_loss(copy.from, copy.to);
+        let block = self.ftl.blocks.block_of(copy.from);
+        let has_failed = self.ftl.blocks.block(block).failed;
+        self.move_in_map(copy, if has_failed { CopyCause::FailedBlock } else { CopyCause::Merge });
+        self.release(block);
     }
 
     fn program_ended(&mut self, ppn: Ppn) {

@@ -163,12 +163,12 @@ impl Device {
     /// Binds a write, with other queued writes that fill its program. Parks the write if its plane has no room.
     #[inline(always)]
     fn start_write(&mut self, id: TransactionId, rank: u8, at: Spot) -> bool {
-        if self.ftl.shape().hooks.places {
-            return self.start_placed(id, at, |scheme, device| scheme.bind_write(device, id));
-        }
         if self.ftl.is_read_only() {
             self.answer_unwritten(id);
             return false;
+        }
+        if self.ftl.shape().hooks.places {
+            return self.start_placed(id, at, |scheme, device| scheme.bind_write(device, id));
         }
         let plane = self.transactions[id].plane;
         if self.ftl.active.is_some() && self.leaves_plane(id, plane) {

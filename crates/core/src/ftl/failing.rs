@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::faults::Faults;
+use super::faults::{Faults, Sets};
 use super::gc::job::Job;
 use super::space::{BlockState, InHand, RESERVE, Role};
 use super::{Ftl, Life};
@@ -33,6 +33,7 @@ impl Ftl {
     /// Marks blocks of a new device as bad.
     pub(super) fn mark_bad(&mut self, bad: &[BlockId]) {
         self.blocks.mark_bad(bad);
+        self.with_scheme(|scheme, ftl| scheme.marked_bad(ftl));
         (0..self.shape.planes).for_each(|plane| self.refresh_ready(PlaneId(plane)));
     }
 
@@ -211,24 +212,35 @@ impl Ftl {
     }
 
     /// Erases a block without dependents in functional mode. During a lifetime ([`Ftl::start_life`]), the erase may
-    /// fail.
-    pub(in crate::ftl) fn erase_or_retire_now(&mut self, block: BlockId) {
-        if self.life.is_none() {
-            return self.erase_now(block);
+    /// fail. Returns `true` if the block is free now.
+    pub(in crate::ftl) fn erase_or_retire_now(&mut self, block: BlockId) -> bool {
+        if self.blocks.block(block).failed {
+            self.retire(block);
+            return false;
         }
-        self.note_expiry(block);
-        if !self.erase_fails(block) {
-            return self.erase_now(block);
+        if self.life.is_some() {
+            self.note_expiry(block);
+            if self.erase_fails(block) {
+                self.erase_failed(block);
+                if !self.has_spare() {
+                    self.end_life();
+                }
+                return false;
+            }
         }
-        self.erase_failed(block);
-        if !self.has_spare() {
-            self.end_life();
-        }
+        self.erase_now(block);
+        true
+    }
+
+    /// Returns `true` if a lifetime in functional mode has ended, because too few good blocks are left.
+    #[inline]
+    pub fn is_worn_out(&self) -> bool {
+        self.life.is_some_and(|life| life.is_worn_out)
     }
 
     /// Refuses to write a unit, because the device is worn out.
     #[cold]
-    pub(super) fn refuse_unit(&mut self) {
+    pub(in crate::ftl) fn refuse_unit(&mut self) {
         self.end_life();
         if let Some(life) = &self.life {
             self.counters.host_bytes = life.bytes_before;
@@ -307,6 +319,12 @@ impl Ftl {
     /// Returns `true` if the good blocks can hold all data of the host, by the rule for accepting devices.
     pub fn has_spare(&self) -> bool {
         let Some(faults) = &self.faults else { return true };
+        if let Some(Sets { planes, needed }) = faults.sets {
+            let sets = (0..self.shape.planes).step_by(planes as usize);
+            return sets.into_iter().all(|first| {
+                (first..first + planes).map(|plane| self.blocks.good(PlaneId(plane))).sum::<u32>() >= needed
+            });
+        }
         let holds = |plane: PlaneId| faults.holds[self.blocks.good(plane) as usize];
         if faults.pooled {
             let mut pools = vec![0; self.allocation.pools() as usize];

@@ -105,8 +105,19 @@ pub struct Faults {
     /// Units that a plane holds on a full device. If `pooled`, units that the planes of a pool hold together.
     pub(super) needed: u64,
     pub(super) pooled: bool,
+    /// Sets of planes that share blocks, if the mapping scheme has blocks of its own.
+    pub(super) sets: Option<Sets>,
     pub(super) seed: u64,
     pub(super) factory_per_plane: u32,
+}
+
+/// Sets of planes whose blocks a mapping scheme shares among its logical blocks.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sets {
+    /// Number of planes of a set.
+    pub(super) planes: u32,
+    /// Number of good blocks that a set needs.
+    pub(super) needed: u32,
 }
 
 /// Maximum number of injected faults that have not occurred.
@@ -134,6 +145,7 @@ impl Faults {
             read_only: None,
             holds: (0..=device.geometry.blocks).map(|good| device.units_of_a_plane_with(good)).collect(),
             needed: device.units_of_a_place(),
+            sets: device.blocks_of_set().map(|(planes, needed)| Sets { planes, needed }),
             pooled: matches!(device.allocation, AllocationConfig::Dynamic(_)),
             seed,
             factory_per_plane: device.factory_bad(),

@@ -115,7 +115,7 @@ pub fn live(
     until: Until,
     on_progress: &mut dyn FnMut(f64) -> bool,
 ) -> Result<Lived, SourceError> {
-    check(device, until).map_err(SourceError)?;
+    until.check(device.config()).map_err(SourceError)?;
     let before = device.ftl().counters;
     device.ftl_mut().start_life();
     let mut capacity = vec![point(device, &before)];
@@ -191,14 +191,6 @@ impl Until {
     }
 }
 
-fn check(device: &Device, until: Until) -> Result<(), String> {
-    if device.ftl().shape().hooks.places {
-        let what = "lifetimes need a mapping scheme without blocks of its own, such as mapping.scheme = \"page\"";
-        return Err(what.to_owned());
-    }
-    until.check(device.config())
-}
-
 #[inline]
 fn is_worn_out(device: &Device) -> bool {
     device.ftl().life.is_some_and(|life| life.is_worn_out)
@@ -257,7 +249,12 @@ fn point(device: &Device, before: &Counters) -> Point {
     let planes = || (0..ftl.shape().planes).map(PlaneId);
     let config = device.config();
     let bad_blocks = planes().map(|plane| u64::from(config.geometry.blocks - ftl.blocks.good(plane))).sum();
-    let held = planes().map(|plane| config.units_of_a_plane_with(ftl.blocks.good(plane)));
+    let good: Vec<u32> = planes().map(|plane| ftl.blocks.good(plane)).collect();
+    if let Some(held) = config.units_of_sets_with(&good) {
+        let units_held = held.min(u64::from(ftl.host_units));
+        return Point { host_units: ftl.counters.host_units - before.host_units, bad_blocks, units_held };
+    }
+    let held = good.into_iter().map(|good| config.units_of_a_plane_with(good));
     // With static allocation, each plane holds the same share of the data.
     let held = match config.allocation {
         AllocationConfig::Dynamic(_) => held.sum(),

@@ -106,8 +106,9 @@ fn check_logical_blocks(device: &Device) -> Result<(), String> {
     ftl.scheme().blocks(ftl, &mut |_, _| owned += 1);
     let in_state = |state| ftl.blocks.all().iter().filter(|block| block.state == state).count();
     let (free, taken) = (in_state(BlockState::Free), in_state(BlockState::Logical));
-    if owned != taken || free + taken != ftl.blocks.all().len() {
-        return Err(format!("{free} blocks are free, {taken} are used, and logical blocks own {owned}"));
+    let bad = in_state(BlockState::Bad);
+    if owned != taken || free + taken + bad != ftl.blocks.all().len() {
+        return Err(format!("{free} blocks are free, {taken} are used, {bad} are bad, and logical blocks own {owned}"));
     }
     if let MappingScheme::Block(scheme) = ftl.scheme() {
         for plane in 0..config.total_planes() {

@@ -176,6 +176,12 @@ impl Case {
         Case::draw(seed, seed.is_multiple_of(5), scheme, &[faults])
     }
 
+    /// Draws a device with block mapping or log blocks, and with failures of blocks, programs, erases and reads.
+    pub fn faulty_blocks(seed: u64) -> Case {
+        let scheme = if seed.is_multiple_of(3) { Scheme::Block } else { Scheme::Logs };
+        Case::draw(seed, seed.is_multiple_of(5), scheme, &[faults])
+    }
+
     /// Draws a device that levels wear, in half of the cases with failures.
     pub fn worn(seed: u64) -> Case {
         let scheme = if seed.is_multiple_of(3) { Scheme::Dftl } else { Scheme::Page };

@@ -60,6 +60,11 @@ fn what_fails_is_told_and_nothing_else_changes() {
 }
 
 #[test]
+fn blocks_of_schemes_that_fail_change_no_answer() {
+    run_swarm(Case::faulty_blocks, cases(3), Digests::of("blocks", 300));
+}
+
+#[test]
 fn leveling_wear_changes_no_answer() {
     run_swarm(Case::worn, cases(3), Digests::of("worn", 300));
 }

@@ -40,6 +40,9 @@ pub trait Context {
     /// Ends a host write that was trimmed before it was bound.
     fn drop_write(&mut self, id: TransactionId);
 
+    /// Ends a host write that will not be programmed, because the device is read-only.
+    fn refuse_write(&mut self, id: TransactionId);
+
     /// Ends a copy: maps its unit to it, unless the unit was overwritten or trimmed in the meantime.
     fn end_copy(&mut self, copy: &Copy);
 

@@ -9,6 +9,7 @@ mod log_blocks;
 mod map;
 mod needs;
 mod now;
+pub mod replacement;
 #[cfg(test)]
 mod stub;
 
@@ -119,6 +120,9 @@ pub trait Mapping {
     fn dropped(&self) -> u64 {
         0
     }
+
+    /// Notes that blocks of a new device have been marked as bad.
+    fn marked_bad(&mut self, _ftl: &Ftl) {}
 
     // Without time.
 
@@ -251,11 +255,20 @@ pub trait MappingInTime<C: Context + ?Sized>: Mapping {
     /// Ends a program of copies.
     fn copies_ended(&mut self, _cx: &mut C, _number: u32, _start: Ppn) {}
 
+    /// Handles a failed program at `start`: of host writes, or of copies alone, with the `number` of their operation.
+    /// Has the writes wait for another address. Returns `false` if no block can take the place of the failed one.
+    fn program_failed(&mut self, _cx: &mut C, _writes: &[TransactionId], _number: Option<u32>, _start: Ppn) -> bool {
+        false
+    }
+
     /// Notes that a unit in flash was trimmed.
     fn trimmed(&mut self, _cx: &mut C, _lpn: Lpn) {}
 
     /// Notes that a block has been erased.
     fn erased(&mut self, _cx: &mut C, _plane: PlaneId) {}
+
+    /// Notes that a block which awaited its erase is bad.
+    fn erase_failed(&mut self, _cx: &mut C, _plane: PlaneId) {}
 }
 
 policy_family! {

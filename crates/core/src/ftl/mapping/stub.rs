@@ -67,6 +67,10 @@ impl Context for Stub {
         self.ops.remove(id);
     }
 
+    fn refuse_write(&mut self, id: TransactionId) {
+        self.ops.remove(id);
+    }
+
     fn end_copy(&mut self, copy: &Copy) {
         self.ftl.end_copy(copy, CopyCause::Merge);
         self.release(self.ftl.blocks.block_of(copy.from));

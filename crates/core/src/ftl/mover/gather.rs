@@ -5,7 +5,7 @@ use crate::ftl::Ftl;
 use crate::ftl::mapping::{Context, PADDING};
 use crate::ftl::mover::copy::Copy;
 use crate::metrics::counters::{CopyCause, ReadCause};
-use crate::sim::id::{Lpn, Ppn, TransactionId};
+use crate::sim::id::{Ppn, TransactionId};
 use crate::work::{Class, Kind, Transaction};
 
 /// Copies of one program. The units are read, then the program is bound, then it ends.
@@ -63,10 +63,10 @@ impl Gather {
 
     /// Binds the copies. Drops units that have been overwritten or trimmed since they were read, and units whose
     /// address a host write has taken. An address is free if its owner is [`PADDING`].
-    pub fn bind(&mut self, cx: &mut (impl Context + ?Sized), place_of: impl Fn(Lpn) -> Ppn) {
+    pub fn bind(&mut self, cx: &mut (impl Context + ?Sized), place_of: impl Fn(&Copy) -> Ppn) {
         self.copies.retain_mut(|copy| {
             let ftl = cx.ftl();
-            copy.to = place_of(Lpn(copy.lpn));
+            copy.to = place_of(copy);
             if ftl.blocks.is_valid(copy.from) && ftl.map.owner(copy.to) == PADDING {
                 ftl.map.set_owner(copy.to, copy.lpn);
                 return true;
@@ -87,6 +87,15 @@ impl Gather {
         self.copies.iter().find(|copy| copy.to == ppn).map(|copy| copy.from)
     }
 
+    /// Drops the copies of a program that has failed, or that will not start. All reads have ended.
+    pub fn forget(&mut self, cx: &mut (impl Context + ?Sized)) {
+        debug_assert_eq!(self.reads, 0, "the units are being read");
+        for copy in self.copies.drain(..) {
+            let block = cx.ftl().blocks.block_of(copy.from);
+            cx.release(block);
+        }
+    }
+
     /// Ends the program, and maps units to their copies.
     pub fn end(&mut self, cx: &mut (impl Context + ?Sized)) {
         self.copies.drain(..).for_each(|copy| cx.end_copy(&copy));
@@ -104,6 +113,7 @@ impl Ftl {
         if let Some(media) = &mut self.media {
             media.copy(from, to);
         }
+        self.copy_loss(from, to);
         self.end_copy(&Copy { lpn: self.map.owner(from), from, to }, CopyCause::Merge);
     }
 }

@@ -18,7 +18,6 @@ use super::{
 };
 use crate::config::DeviceConfig;
 use crate::ftl::Ftl;
-use crate::ftl::space::Role;
 use crate::policy::Policy;
 use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn, TransactionId};
 use crate::sim::table::Table;
@@ -38,10 +37,6 @@ impl SchemeOptions for BlockConfig {
         Needs {
             whole_blocks: Some(WholeBlocks::of_planes(device)),
             no_power_loss: Some("power loss is not modeled with mapping.scheme = \"block\": choose page or dftl"),
-            no_faults: Some(
-                "block mapping cannot replace a block that fails; choose \
-                 mapping.scheme = \"page\" or \"dftl\", or remove the table",
-            ),
             no_classes: Some(
                 "with block mapping the address determines the block of a unit; choose \
                  mapping.scheme = \"page\" or \"dftl\"",
@@ -120,6 +115,8 @@ impl Mapping for Block {
     fn target(&self, ftl: &Ftl, lpn: Lpn, number: Option<u32>) -> Option<Ppn> {
         let number = number.unwrap_or_else(|| self.map.split(lpn).0);
         let LogicalBlock { current, next, .. } = self.map.logical[number as usize];
+        let replaced = &self.jobs[number].replaced;
+        let next = if replaced.is_active() { replaced.next } else { next };
         Some(Ppn(ftl.blocks.first_unit(BlockId(current)).0 + next))
     }
 
@@ -190,8 +187,7 @@ impl Mapping for Block {
         if taken.iter().filter(|taken| **taken).count() != ftl.blocks.logical_count() {
             return Err(input.damaged("a block that belongs to no logical block"));
         }
-        let has_none = |plane| ftl.blocks.lacks_reserve(ftl.blocks.region(plane, Role::Data));
-        let stuck = |&plane: &PlaneId| has_none(plane) && self.map.pairs_of(plane) == 0;
+        let stuck = |&plane: &PlaneId| !Block::has_free_block(ftl, plane) && self.map.pairs_of(plane) == 0;
         if let Some(plane) = (0..ftl.shape().planes).map(PlaneId).find(stuck) {
             return Err(input.damaged(format!("plane {} has no free block, and none can be freed", plane.0)));
         }
@@ -211,11 +207,18 @@ impl Mapping for Block {
 
 impl<C: Context + ?Sized> MappingInTime<C> for Block {
     fn call(&mut self, cx: &mut C, call: Call) {
+        if cx.ftl().is_read_only() {
+            return;
+        }
         match call.step {
             step::GO_ON => self.go_on_in_block(cx, call.number),
             step::GIVE_BLOCKS => self.give_blocks(cx, PlaneId(call.number)),
             _ => self.free_blocks(cx, PlaneId(call.number)),
         }
+    }
+
+    fn stop(&mut self, cx: &mut C) {
+        self.refuse_writes(cx);
     }
 
     fn place(&mut self, cx: &mut C, id: TransactionId) {
@@ -229,7 +232,16 @@ impl<C: Context + ?Sized> MappingInTime<C> for Block {
 
     fn bind_copies(&mut self, cx: &mut C, id: TransactionId) -> Option<Bound> {
         let merge = cx.ops()[id];
-        let bound = self.bind_program(cx, merge.logical_block(), &[], merge.class);
+        let number = merge.logical_block();
+        if cx.ftl().is_read_only() {
+            self.job(number).gather.forget(cx);
+            cx.ops().remove(id);
+            return None;
+        }
+        let bound = match self.job(number).replaced.is_active() {
+            true => self.bind_moved(cx, number, merge.class),
+            false => self.bind_program(cx, number, &[], merge.class),
+        };
         cx.ops()[id].ppn = bound.ppn;
         Some(bound)
     }
@@ -246,8 +258,17 @@ impl<C: Context + ?Sized> MappingInTime<C> for Block {
         self.finish_in_block(cx, number, start);
     }
 
+    fn program_failed(&mut self, cx: &mut C, writes: &[TransactionId], number: Option<u32>, _: Ppn) -> bool {
+        let of_write = |id: &TransactionId| self.map.split(cx.ops()[*id].lpn).0;
+        let number = number.or_else(|| writes.first().map(of_write));
+        number.is_some_and(|number| self.replace_current(cx, number, writes))
+    }
+
     fn trimmed(&mut self, cx: &mut C, lpn: Lpn) {
         let (number, _) = self.map.split(lpn);
+        if cx.ftl().is_read_only() {
+            return;
+        }
         self.go_on_in_block(cx, number);
         let plane = block_home(cx.ftl(), number);
         cx.tasks().push(call(step::FREE_BLOCKS, plane.0));
@@ -255,6 +276,15 @@ impl<C: Context + ?Sized> MappingInTime<C> for Block {
 
     fn erased(&mut self, cx: &mut C, plane: PlaneId) {
         self.awaiting_erase[plane] -= 1;
-        self.give_blocks(cx, plane);
+        if !cx.ftl().is_read_only() {
+            self.give_blocks(cx, plane);
+        }
+    }
+
+    fn erase_failed(&mut self, cx: &mut C, plane: PlaneId) {
+        self.awaiting_erase[plane] -= 1;
+        if !cx.ftl().is_read_only() {
+            self.free_blocks(cx, plane);
+        }
     }
 }

@@ -35,8 +35,8 @@ impl Block {
     pub(super) fn place_in_block(&mut self, ftl: &mut Ftl, lpn: Lpn, old: Location, contents: Option<(u32, u32, u32)>) {
         let (number, offset) = self.map.split(lpn);
         let LogicalBlock { current, next, .. } = *self.logical(number);
-        if current == NOWHERE || offset < next {
-            self.renew_now(ftl, number);
+        if (current == NOWHERE || offset < next) && !self.renew_now(ftl, number) {
+            return ftl.refuse_unit();
         }
         self.fill_now(ftl, number, offset);
         let ppn = self.program_at(ftl, number, offset, lpn.0, ProgramCause::Host);
@@ -104,11 +104,12 @@ impl Block {
     /// Erases the old block of a logical block, if it holds no valid units.
     pub(super) fn drop_old_now(&mut self, ftl: &mut Ftl, number: u32) {
         if let Some(old) = self.take_old(ftl, number) {
-            ftl.erase_now(old);
+            ftl.erase_or_retire_now(old);
         }
     }
 
-    fn renew_now(&mut self, ftl: &mut Ftl, number: u32) {
+    /// Gives a logical block a free block. Returns `false` if there is none because the device is worn out.
+    fn renew_now(&mut self, ftl: &mut Ftl, number: u32) -> bool {
         self.merge_now(ftl, number);
         let (plane, group) = (block_home(ftl, number), ftl.shape().units_per_program);
         let LogicalBlock { current, next, .. } = *self.logical(number);
@@ -119,8 +120,12 @@ impl Block {
             let Some(pair) = self.map.oldest_pair(plane) else { break };
             self.merge_now(ftl, pair);
         }
+        if ftl.is_worn_out() {
+            return false;
+        }
         self.renew_block(ftl, number, plane);
         self.drop_old_now(ftl, number);
+        true
     }
 
     /// Completes the programs that functional writes have started.

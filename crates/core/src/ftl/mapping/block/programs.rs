@@ -4,11 +4,12 @@
 use super::map::{LogicalBlock, NOWHERE};
 use super::{Block, block_home, step};
 use crate::ftl::Ftl;
+use crate::ftl::mapping::replacement::Replacement;
 use crate::ftl::mapping::{Bound, Context, PADDING};
 use crate::ftl::mover::Gather;
 use crate::ftl::space::{Claim, Role};
 use crate::metrics::counters::ProgramCause;
-use crate::sim::id::{BlockId, PlaneId, Ppn, TransactionId};
+use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn, TransactionId};
 use crate::work::{Call, Class, Fifo, Kind, Task, Transaction};
 
 /// Bytes of memory that this module uses for each logical block.
@@ -27,6 +28,8 @@ pub(super) struct Job {
     pending: Fifo,
     /// Units that the next program copies.
     pub(super) gather: Gather,
+    /// Failed blocks that the current block takes the place of.
+    pub(super) replaced: Replacement,
 }
 
 impl Block {
@@ -90,6 +93,10 @@ impl Block {
             }
             self.map.dropped += 1;
             cx.drop_write(id);
+            // The program of the write has failed before, so that it replaces a copy.
+            if write.dependency.is_some() {
+                cx.release(write.dependency);
+            }
         }
     }
 
@@ -107,15 +114,17 @@ impl Block {
         self.job(number).merge = false;
         let merging = &mut self.merging[plane];
         *merging = merging.filter(|&merging| merging != number);
-        self.awaiting_erase[plane] += 1;
+        // A failed block is retired.
+        self.awaiting_erase[plane] += u32::from(!cx.ftl().blocks.block(old).failed);
         if cx.ftl().blocks.can_erase(old) {
             cx.erase(old);
         }
     }
 
-    /// Returns `true` if a logical block may take a free block of a plane.
-    fn has_free_block(ftl: &Ftl, plane: PlaneId) -> bool {
-        ftl.blocks.may_take(ftl.blocks.region(plane, Role::Data), Claim::Block)
+    /// Returns `true` if a logical block may take a free block of a plane. If blocks may fail, one is left for that.
+    pub(super) fn has_free_block(ftl: &Ftl, plane: PlaneId) -> bool {
+        (ftl.faults.is_none() || ftl.blocks.free_blocks(plane, Role::Data) > 1)
+            && ftl.blocks.may_take(ftl.blocks.region(plane, Role::Data), Claim::Block)
     }
 
     /// If free blocks are few, merges the logical block that has had two blocks for the longest time. Merges one at a
@@ -204,6 +213,12 @@ impl Block {
 
     /// Queues the next program of a logical block. It is a host write if it includes one.
     fn queue_program(&mut self, cx: &mut (impl Context + ?Sized), number: u32) {
+        if cx.ftl().is_read_only() {
+            return self.job(number).gather.forget(cx);
+        }
+        if self.job(number).replaced.is_active() {
+            return self.queue_copies(cx, number);
+        }
         let mut writes = std::mem::take(&mut self.writes);
         self.take_pending(cx, number, 1, &mut writes);
         let first = writes.pop();
@@ -212,6 +227,10 @@ impl Block {
             cx.note_resumed(id);
             return cx.enqueue(id);
         }
+        self.queue_copies(cx, number);
+    }
+
+    fn queue_copies(&mut self, cx: &mut (impl Context + ?Sized), number: u32) {
         let mut merge = Transaction::new(Kind::MergeWrite, Class::Gc).of_logical_block(number);
         merge.plane = block_home(cx.ftl(), number);
         cx.queue(merge);
@@ -249,7 +268,7 @@ impl Block {
             cx.ops()[id].next = writes.get(index + 1).map_or(TransactionId::NONE, |&(_, id)| id);
         }
         let (map, gather) = (&self.map, &mut self.jobs[number].gather);
-        gather.bind(cx, |lpn| Ppn(start.0 + map.split(lpn).1 - next));
+        gather.bind(cx, |copy| Ppn(start.0 + map.split(Lpn(copy.lpn)).1 - next));
         let cause = if writes.is_empty() { ProgramCause::Merge } else { ProgramCause::Host };
         cx.ftl().note_program(cause, (writes.len() + gather.copies().len()) as u32);
         let logical = &mut self.map.logical[number as usize];
@@ -262,13 +281,81 @@ impl Block {
 
     /// Ends a program of a logical block, after its writes.
     pub(super) fn finish_in_block(&mut self, cx: &mut (impl Context + ?Sized), number: u32, start: Ppn) {
-        let job = self.job(number);
-        job.gather.end(cx);
-        job.busy = false;
+        self.job(number).gather.end(cx);
         cx.program_ended(start);
+        if cx.ftl().is_read_only() {
+            return;
+        }
+        if self.job(number).replaced.is_active() {
+            return self.go_on_replacing(cx, number);
+        }
+        self.rest(cx, number);
+    }
+
+    fn rest(&mut self, cx: &mut (impl Context + ?Sized), number: u32) {
+        self.job(number).busy = false;
         self.go_on_in_block(cx, number);
         let plane = block_home(cx.ftl(), number);
         cx.tasks().push(call(step::FREE_BLOCKS, plane.0));
+    }
+
+    /// Has a free block take the place of the block of a failed program. Its writes wait for their offsets again, before
+    /// all others. Returns `false` if no block is free.
+    pub(super) fn replace_current(
+        &mut self,
+        cx: &mut (impl Context + ?Sized),
+        number: u32,
+        writes: &[TransactionId],
+    ) -> bool {
+        let (group, plane) = (cx.ftl().shape().units_per_program, block_home(cx.ftl(), number));
+        self.jobs[number].gather.forget(cx);
+        // Otherwise, the program was one of units that are being moved.
+        if !self.jobs[number].replaced.is_active() {
+            self.logical(number).next -= group;
+        }
+        let mut again = Fifo::default();
+        writes.iter().for_each(|&id| again.push(cx.ops(), id));
+        writes.iter().for_each(|&id| cx.note_waiting(id));
+        self.jobs[number].pending.put_before(cx.ops(), again);
+        if cx.ftl().blocks.free_blocks(plane, Role::Data) == 0 {
+            return false;
+        }
+        let block = cx.ftl().blocks.open_logical(plane);
+        let failed = std::mem::replace(&mut self.logical(number).current, block.0);
+        self.job(number).replaced.begin(BlockId(failed));
+        self.go_on_replacing(cx, number);
+        cx.tasks().push(call(step::FREE_BLOCKS, plane.0));
+        true
+    }
+
+    /// Takes the next step of moving units to the current block, from the failed blocks that it replaces.
+    fn go_on_replacing(&mut self, cx: &mut (impl Context + ?Sized), number: u32) {
+        let LogicalBlock { current, next, .. } = *self.logical(number);
+        let (job, unwritten) = (&mut self.jobs[number], &mut self.map.unwritten);
+        job.busy = true;
+        if job.replaced.go_on(cx, number, (BlockId(current), next), &mut job.gather, unwritten) {
+            self.rest(cx, number);
+        }
+    }
+
+    /// Binds the next program of units that are moved from failed blocks.
+    pub(super) fn bind_moved(&mut self, cx: &mut (impl Context + ?Sized), number: u32, class: Class) -> Bound {
+        let (job, current) = (&mut self.jobs[number], self.map.logical[number as usize].current);
+        let ppn = job.replaced.bind(cx, BlockId(current), &mut job.gather);
+        let copies = job.gather.copies().len() as u32;
+        cx.ftl().note_program(ProgramCause::Merge, copies);
+        Bound { class, plane: cx.ftl().blocks.plane_of(BlockId(current)), ppn }
+    }
+
+    /// Ends all writes that have no address, because the device is read-only.
+    pub(super) fn refuse_writes(&mut self, cx: &mut (impl Context + ?Sized)) {
+        for number in 0..self.map.logical.len() as u32 {
+            let mut pending = std::mem::take(&mut self.jobs[number].pending);
+            while !pending.is_empty() {
+                let id = pending.pop(cx.ops());
+                cx.refuse_write(id);
+            }
+        }
     }
 }
 

@@ -4,6 +4,7 @@ use super::options::{Reclaim, StreamKind};
 use super::slots::NOWHERE;
 use super::{LogBlocks, Rules, call, step};
 use crate::ftl::Ftl;
+use crate::ftl::mapping::replacement::give_up;
 use crate::ftl::mapping::{Context, Location, PADDING};
 use crate::metrics::counters::MergeKind;
 use crate::sim::id::{BlockId, Lpn, Ppn};
@@ -11,6 +12,9 @@ use crate::sim::id::{BlockId, Lpn, Ppn};
 impl<R: Rules> LogBlocks<R> {
     /// Takes the next steps in a set, where space was freed or a merge has ended.
     pub(super) fn serve(&mut self, cx: &mut (impl Context + ?Sized), set: u32) {
+        if cx.ftl().is_read_only() {
+            return;
+        }
         self.go_on_reclaiming(cx, set);
         self.serve_waiting(cx, set);
         for stream in 0..self.streams.len() {
@@ -101,7 +105,7 @@ impl<R: Rules> LogBlocks<R> {
                 self.set(set).merging.todo.pop();
                 continue;
             }
-            let Some(slot) = self.empty_slot(set, targets).filter(|_| self.sets[set as usize].free > 0) else { return };
+            let Some(slot) = self.empty_slot(set, targets).filter(|_| self.may_open(set)) else { return };
             self.set(set).merging.todo.pop();
             self.open(cx.ftl(), slot, number);
             self.skip_trims(cx.ftl(), number, 0);
@@ -116,7 +120,7 @@ impl<R: Rules> LogBlocks<R> {
         let mut victims = std::mem::take(&mut merging.victims);
         for slot in victims.drain(..) {
             let block = self.leave_log(slot);
-            Self::give_up(cx, block);
+            give_up(cx, block);
         }
         self.set(set).merging.victims = victims;
     }
@@ -188,7 +192,7 @@ impl<R: Rules> LogBlocks<R> {
         if self.fill_until(cx, slot, self.layout.units()) {
             let old = self.end_merge(cx.ftl(), slot);
             if let Some(old) = old {
-                Self::give_up(cx, old);
+                give_up(cx, old);
             }
             let set = self.set_of_slot(slot);
             self.set(set).merging.running -= 1;
@@ -226,15 +230,6 @@ impl<R: Rules> LogBlocks<R> {
         self.leave(slot);
         let old = std::mem::replace(&mut self.data[number as usize], block);
         (old != NOWHERE).then_some(BlockId(old))
-    }
-
-    /// Has a block without valid units erased, once nothing depends on it.
-    fn give_up(cx: &mut (impl Context + ?Sized), block: BlockId) {
-        debug_assert_eq!(cx.ftl().blocks.block(block).valid, 0, "block {} still holds data", block.0);
-        cx.ftl().blocks.await_erase(block);
-        if cx.ftl().blocks.can_erase(block) {
-            cx.erase(block);
-        }
     }
 
     /// Returns `true` if any log block takes the writes of a stream.

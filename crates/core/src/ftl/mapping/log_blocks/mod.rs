@@ -5,6 +5,7 @@
 //! rest into it first, and a *full* merge copies all units into a free block. The schemes differ in which log block
 //! takes a write, and which log block is reclaimed: see [`Rules`] and docs/model/mapping.md.
 
+mod failing;
 mod layout;
 mod merges;
 mod now;
@@ -78,6 +79,8 @@ pub struct LogBlocks<R> {
     firsts: Vec<u32>,
     /// Number of merges at a time.
     merges: u32,
+    /// Free blocks of each set that are left for failures.
+    spare: u32,
     reclaim: Reclaim,
     /// Slots of all sets.
     slots: Vec<Slot>,
@@ -141,7 +144,7 @@ impl<R: Rules> LogBlocks<R> {
         for stream in &common.streams {
             firsts.push(firsts[firsts.len() - 1] + stream.logs);
         }
-        let per_set = common.kept();
+        let per_set = common.slots();
         let set = Set {
             free: common.planes(device) * device.geometry.blocks,
             shared: vec![Default::default(); common.streams.len()],
@@ -151,6 +154,7 @@ impl<R: Rules> LogBlocks<R> {
         LogBlocks {
             rules,
             merges: common.merges,
+            spare: u32::from(device.faults.is_some()),
             reclaim: common.reclaim,
             slots: vec![Slot::default(); (layout.sets() * per_set) as usize],
             slots_per_set: per_set,
@@ -204,9 +208,17 @@ impl<R: Rules> LogBlocks<R> {
         ftl.blocks.first_unit(BlockId(self.slots[slot as usize].block)).0
     }
 
-    /// Takes a free block of a set for a slot. The planes give blocks in turn. The caller has made sure that there is a
-    /// free block.
+    /// Takes a free block of a set for a slot, which becomes that of a logical block. The caller has made sure that there
+    /// is a free block.
     fn open(&mut self, ftl: &mut Ftl, slot: u32, number: u32) {
+        self.take_block(ftl, slot);
+        let used = self.clock;
+        let slot = self.slot(slot);
+        (slot.number, slot.used) = (number, used);
+    }
+
+    /// Takes a free block of a set for a slot. The planes give blocks in turn.
+    fn take_block(&mut self, ftl: &mut Ftl, slot: u32) {
         let set = self.set_of_slot(slot);
         let count = self.layout.planes_of(set).len() as u32;
         let turn = self.set(set).turn;
@@ -217,9 +229,17 @@ impl<R: Rules> LogBlocks<R> {
         let set = self.set(set);
         (set.turn, set.free) = ((turn + i + 1) % count, set.free - 1);
         self.slot_of[block.index()] = slot;
-        let used = self.clock;
-        let slot = self.slot(slot);
-        (slot.block, slot.number, slot.used) = (block.0, number, used);
+        self.slot(slot).block = block.0;
+    }
+
+    /// Returns `true` if a set has a free block for a log block or a merge. If blocks may fail, one is left for that.
+    fn may_open(&self, set: u32) -> bool {
+        self.sets[set as usize].free > self.spare
+    }
+
+    /// Counts the free blocks of a set.
+    fn count_free(&self, ftl: &Ftl, set: u32) -> u32 {
+        self.layout.planes_of(set).map(|plane| ftl.blocks.free_blocks(PlaneId(plane), Role::Data)).sum()
     }
 
     /// Returns an empty slot of a stream.
@@ -260,7 +280,8 @@ impl<R: Rules> Mapping for LogBlocks<R> {
 
     fn target(&self, ftl: &Ftl, _: Lpn, number: Option<u32>) -> Option<Ppn> {
         let slot = number?;
-        Some(Ppn(self.first_unit(ftl, slot) + self.slots[slot as usize].next))
+        let Slot { replaced, next, .. } = &self.slots[slot as usize];
+        Some(Ppn(self.first_unit(ftl, slot) + if replaced.is_active() { replaced.next } else { *next }))
     }
 
     fn source_of(&self, ftl: &Ftl, ppn: Ppn) -> Option<Ppn> {
@@ -296,6 +317,12 @@ impl<R: Rules> Mapping for LogBlocks<R> {
 
     fn dropped(&self) -> u64 {
         self.dropped
+    }
+
+    fn marked_bad(&mut self, ftl: &Ftl) {
+        for set in 0..self.layout.sets() {
+            self.set(set).free = self.count_free(ftl, set);
+        }
     }
 
     fn write_now(&mut self, ftl: &mut Ftl, lpn: Lpn, old: Location, contents: Option<(u32, u32, u32)>) {
@@ -350,11 +377,18 @@ impl<R: Rules> Mapping for LogBlocks<R> {
 
 impl<R: Rules, C: Context + ?Sized> MappingInTime<C> for LogBlocks<R> {
     fn call(&mut self, cx: &mut C, call: Call) {
+        if cx.ftl().is_read_only() {
+            return;
+        }
         match call.step {
             step::SLOT => self.go_on(cx, call.number),
             step::SET => self.serve(cx, call.number),
             _ => self.place_again(cx),
         }
+    }
+
+    fn stop(&mut self, cx: &mut C) {
+        self.refuse_writes(cx);
     }
 
     fn place(&mut self, cx: &mut C, id: TransactionId) {
@@ -367,7 +401,16 @@ impl<R: Rules, C: Context + ?Sized> MappingInTime<C> for LogBlocks<R> {
 
     fn bind_copies(&mut self, cx: &mut C, id: TransactionId) -> Option<Bound> {
         let merge = cx.ops()[id];
-        let bound = self.bind_program(cx, merge.logical_block(), &[], merge.class);
+        let slot = merge.logical_block();
+        if cx.ftl().is_read_only() {
+            self.slot(slot).gather.forget(cx);
+            cx.ops().remove(id);
+            return None;
+        }
+        let bound = match self.slot(slot).replaced.is_active() {
+            true => self.bind_moved(cx, slot, merge.class),
+            false => self.bind_program(cx, slot, &[], merge.class),
+        };
         cx.ops()[id].ppn = bound.ppn;
         Some(bound)
     }
@@ -387,6 +430,10 @@ impl<R: Rules, C: Context + ?Sized> MappingInTime<C> for LogBlocks<R> {
         self.program_ended(cx, number, start);
     }
 
+    fn program_failed(&mut self, cx: &mut C, writes: &[TransactionId], _: Option<u32>, start: Ppn) -> bool {
+        self.replace_block(cx, writes, start)
+    }
+
     fn trimmed(&mut self, cx: &mut C, lpn: Lpn) {
         self.trims.trimmed(lpn);
         let (number, _) = self.layout.split(lpn);
@@ -400,5 +447,9 @@ impl<R: Rules, C: Context + ?Sized> MappingInTime<C> for LogBlocks<R> {
         let set = self.layout.set_of_plane(plane);
         self.set(set).free += 1;
         self.serve(cx, set);
+    }
+
+    fn erase_failed(&mut self, cx: &mut C, plane: PlaneId) {
+        self.serve(cx, self.layout.set_of_plane(plane));
     }
 }

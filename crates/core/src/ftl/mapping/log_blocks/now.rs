@@ -18,10 +18,11 @@ impl<R: Rules> LogBlocks<R> {
         let (number, offset) = self.layout.split(lpn);
         let set = self.layout.set_of(number);
         let is_shared = self.is_shared(stream);
-        let slot = match is_shared {
+        let found = match is_shared {
             true => self.shared_slot_now(ftl, set, stream),
             false => self.own_slot_now(ftl, set, stream, number, offset),
         };
+        let Some(slot) = found else { return ftl.refuse_unit() };
         let in_order = self.streams[stream].kind == StreamKind::InOrder;
         if in_order {
             self.fill_now(ftl, slot, offset);
@@ -39,14 +40,14 @@ impl<R: Rules> LogBlocks<R> {
         (slot.expected, slot.used) = (next, clock);
     }
 
-    /// Returns the log block that takes the next write of a stream.
-    fn shared_slot_now(&mut self, ftl: &mut Ftl, set: u32, stream: usize) -> u32 {
-        loop {
+    /// Returns the log block that takes the next write of a stream, or `None` if the device is worn out.
+    fn shared_slot_now(&mut self, ftl: &mut Ftl, set: u32, stream: usize) -> Option<u32> {
+        while !ftl.is_worn_out() {
             let StreamKind::Shared(stripe) = self.streams[stream].kind else { unreachable!("the stream is shared") };
             let shared = &mut self.set(set).shared[stream];
             if shared.open >= stripe || (shared.open > 0 && self.empty_slot(set, stream).is_none()) {
                 let shared = &mut self.set(set).shared[stream];
-                return shared.idle.pop_front().unwrap_or_else(|| unreachable!("no log block is busy"));
+                return Some(shared.idle.pop_front().unwrap_or_else(|| unreachable!("no log block is busy")));
             }
             match self.empty_slot(set, stream) {
                 // A log block in the middle of a page stays the first.
@@ -54,6 +55,7 @@ impl<R: Rules> LogBlocks<R> {
                 None => self.reclaim_shared_now(ftl, set, stream),
             }
         }
+        None
     }
 
     /// Returns a shared log block that has taken a write to the queue. It stays the first until its page is full.
@@ -69,11 +71,11 @@ impl<R: Rules> LogBlocks<R> {
         }
     }
 
-    /// Returns the log block of a logical block that takes a write.
-    fn own_slot_now(&mut self, ftl: &mut Ftl, set: u32, stream: usize, number: u32, offset: u32) -> u32 {
-        loop {
+    /// Returns the log block of a logical block that takes a write, or `None` if the device is worn out.
+    fn own_slot_now(&mut self, ftl: &mut Ftl, set: u32, stream: usize, number: u32, offset: u32) -> Option<u32> {
+        while !ftl.is_worn_out() {
             if let Some(slot) = self.log_for(number, offset) {
-                return slot;
+                return Some(slot);
             }
             let log = self.log_of[number as usize];
             if log != NOWHERE {
@@ -85,6 +87,7 @@ impl<R: Rules> LogBlocks<R> {
                 self.reclaim_own_now(ftl, set, slot);
             }
         }
+        None
     }
 
     fn reclaim_own_now(&mut self, ftl: &mut Ftl, set: u32, slot: u32) {
@@ -107,7 +110,13 @@ impl<R: Rules> LogBlocks<R> {
         self.choose_victims(ftl, set, stream, &mut victims);
         let mut numbers = Vec::new();
         self.numbers_of(ftl, &victims, &mut numbers);
-        numbers.into_iter().rev().for_each(|number| self.merge_now(ftl, set, number));
+        for number in numbers.into_iter().rev() {
+            // Blocks that wear out during the merges may leave too few for the rest.
+            if ftl.is_worn_out() {
+                return;
+            }
+            self.merge_now(ftl, set, number);
+        }
         victims.into_iter().for_each(|slot| self.erase_log_now(ftl, set, slot));
     }
 
@@ -135,8 +144,7 @@ impl<R: Rules> LogBlocks<R> {
     fn erase_now(&mut self, ftl: &mut Ftl, set: u32, block: BlockId) {
         debug_assert_eq!(ftl.blocks.block(block).valid, 0, "block {} still holds data", block.0);
         ftl.blocks.await_erase(block);
-        ftl.erase_now(block);
-        self.set(set).free += 1;
+        self.set(set).free += u32::from(ftl.erase_or_retire_now(block));
     }
 
     /// Programs the next unit of a slot.

@@ -76,8 +76,8 @@ impl Common {
         DynamicConfig { scope: self.scope, ..DynamicConfig::default() }.planes_per_pool(device)
     }
 
-    /// Returns the number of blocks that the planes of a set keep for log blocks and merges.
-    pub fn kept(&self) -> u32 {
+    /// Returns the number of blocks that a set of planes fills at a time: log blocks, and the targets of merges.
+    pub fn slots(&self) -> u32 {
         self.streams.iter().fold(self.merges, |kept, stream| kept.saturating_add(stream.logs))
     }
 
@@ -88,14 +88,11 @@ impl Common {
                 planes: self.planes(device),
                 // 0 is refused later.
                 stripe: self.stripe.max(1),
-                kept: self.kept(),
+                // A free block takes the place of one that fails.
+                kept: self.slots().saturating_add(u32::from(device.faults.is_some())),
                 logs: self.kinds,
             }),
             no_power_loss: Some("power loss is not modeled with log-block mappings: choose page or dftl"),
-            no_faults: Some(
-                "log-block mappings cannot replace a block that fails; choose mapping.scheme = \"page\" or \"dftl\", or \
-                 remove the table",
-            ),
             no_classes: Some("log-block mappings choose the log block of a write themselves"),
             ..Needs::default()
         }
@@ -105,7 +102,7 @@ impl Common {
     pub fn bytes(&self, device: &DeviceConfig) -> u64 {
         let (units, blocks) = (device.logical_units(), u64::from(device.total_blocks()));
         let logical = units.div_ceil(u64::from(device.data_units_per_block())) + u64::from(self.stripe);
-        let slots = u64::from(self.kept()) * u64::from(device.total_planes() / self.planes(device));
+        let slots = u64::from(self.slots()) * u64::from(device.total_planes() / self.planes(device));
         8 * logical + 4 * blocks + units / 8 + slots * size_of::<Slot>() as u64
     }
 

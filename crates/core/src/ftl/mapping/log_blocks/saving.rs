@@ -3,7 +3,7 @@
 use super::slots::{NOWHERE, Slot};
 use super::{LogBlocks, Rules};
 use crate::ftl::Ftl;
-use crate::sim::id::{BlockId, PlaneId, Ppn};
+use crate::sim::id::{BlockId, Ppn};
 use crate::state::{Reader, StateError, Writer};
 
 impl<R: Rules> LogBlocks<R> {
@@ -120,9 +120,8 @@ impl<R: Rules> LogBlocks<R> {
     fn load_set(&mut self, ftl: &Ftl, input: &mut Reader, set: u32) -> Result<(), StateError> {
         let planes = self.layout.planes_of(set);
         let turn = input.below(planes.len() as u32, "plane")?;
-        let free = planes.map(|plane| ftl.blocks.free_blocks(PlaneId(plane), crate::ftl::space::Role::Data)).sum();
         self.set(set).turn = turn;
-        self.set(set).free = free;
+        self.set(set).free = self.count_free(ftl, set);
         for stream in 0..self.streams.len() {
             let slots = self.slots_of(set, stream);
             let has_room = |slot: &u32| {
@@ -158,8 +157,7 @@ impl<R: Rules> LogBlocks<R> {
             }
         }
         for (number, set) in self.sets.iter().enumerate() {
-            let planes = self.layout.planes_of(number as u32);
-            let free: u32 = planes.map(|p| ftl.blocks.free_blocks(PlaneId(p), crate::ftl::space::Role::Data)).sum();
+            let free = self.count_free(ftl, number as u32);
             if free != set.free {
                 return Err(format!("set {number} of planes has {free} free blocks, {} counted", set.free));
             }

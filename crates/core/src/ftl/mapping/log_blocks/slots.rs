@@ -3,6 +3,7 @@
 
 use std::collections::VecDeque;
 
+use crate::ftl::mapping::replacement::Replacement;
 use crate::ftl::mover::Gather;
 use crate::work::Fifo;
 
@@ -36,6 +37,8 @@ pub struct Slot {
     pub pending: Fifo,
     /// Units that the next program copies.
     pub gather: Gather,
+    /// Failed blocks that the block takes the place of.
+    pub replaced: Replacement,
 }
 
 impl Slot {
@@ -66,6 +69,7 @@ impl Default for Slot {
             busy: false,
             pending: Fifo::default(),
             gather: Gather::default(),
+            replaced: Replacement::default(),
         }
     }
 }

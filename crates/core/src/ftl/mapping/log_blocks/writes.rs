@@ -6,7 +6,7 @@ use super::{LogBlocks, Rules, call, step};
 use crate::ftl::Ftl;
 use crate::ftl::mapping::{Bound, Context, PADDING};
 use crate::metrics::counters::ProgramCause;
-use crate::sim::id::{BlockId, Ppn, TransactionId};
+use crate::sim::id::{BlockId, Lpn, Ppn, TransactionId};
 use crate::work::{Class, Fifo, Kind, Transaction};
 
 impl<R: Rules> LogBlocks<R> {
@@ -69,7 +69,7 @@ impl<R: Rules> LogBlocks<R> {
             } else if self.log_of[number as usize] != NOWHERE {
                 return self.reclaim_own(cx, set, self.log_of[number as usize]);
             } else if let Some(slot) = self.empty_slot(set, stream) {
-                if self.set(set).free == 0 {
+                if !self.may_open(set) {
                     return;
                 }
                 self.open(cx.ftl(), slot, number);
@@ -103,7 +103,7 @@ impl<R: Rules> LogBlocks<R> {
             }
             let opens = shared.open < stripe;
             let empty = if opens { self.empty_slot(set, stream) } else { None };
-            if let Some(slot) = empty.filter(|_| self.sets[set as usize].free > 0) {
+            if let Some(slot) = empty.filter(|_| self.may_open(set)) {
                 self.open_shared(cx.ftl(), set, stream, slot);
             } else if let Some(slot) = self.set(set).shared[stream].idle.pop_front() {
                 let id = pending.pop(cx.ops());
@@ -154,7 +154,12 @@ impl<R: Rules> LogBlocks<R> {
                 cx.tasks().push(call(step::AGAIN, 0));
             }
             self.dropped += 1;
+            // The program of the write has failed before, so that it replaces a copy.
+            let replaced = cx.ops()[id].dependency;
             cx.drop_write(id);
+            if replaced.is_some() {
+                cx.release(replaced);
+            }
         }
     }
 
@@ -235,7 +240,10 @@ impl<R: Rules> LogBlocks<R> {
 
     /// Queues the next program of a slot: a host write if the program has one, otherwise a program of copies.
     pub(super) fn queue_program(&mut self, cx: &mut (impl Context + ?Sized), slot: u32) {
-        let has_write = !self.slot(slot).merging && {
+        if cx.ftl().is_read_only() {
+            return self.slot(slot).gather.forget(cx);
+        }
+        let has_write = !self.slot(slot).merging && !self.slot(slot).replaced.is_active() && {
             let mut pending = self.slot(slot).pending;
             self.drop_trimmed(cx, &mut pending);
             self.slot(slot).pending = pending;
@@ -322,7 +330,7 @@ impl<R: Rules> LogBlocks<R> {
         }
         let Self { layout, slots, .. } = self;
         let Slot { gather, copied, .. } = &mut slots[slot as usize];
-        gather.bind(cx, |lpn| Ppn(first + layout.split(lpn).1));
+        gather.bind(cx, |copy| Ppn(first + layout.split(Lpn(copy.lpn)).1));
         let copies = gather.copies().len();
         *copied |= copies > 0;
         let cause = if writes.is_empty() { ProgramCause::Merge } else { ProgramCause::Host };
@@ -335,8 +343,19 @@ impl<R: Rules> LogBlocks<R> {
     pub(super) fn program_ended(&mut self, cx: &mut (impl Context + ?Sized), slot: u32, start: Ppn) {
         let Self { slots, .. } = self;
         slots[slot as usize].gather.end(cx);
-        slots[slot as usize].busy = false;
         cx.program_ended(start);
+        if cx.ftl().is_read_only() {
+            return;
+        }
+        if self.slot(slot).replaced.is_active() {
+            return self.go_on_replacing(cx, slot);
+        }
+        self.rest(cx, slot);
+    }
+
+    /// Continues with a slot whose program has ended.
+    pub(super) fn rest(&mut self, cx: &mut (impl Context + ?Sized), slot: u32) {
+        self.slot(slot).busy = false;
         let (set, stream) = (self.set_of_slot(slot), self.stream_of_slot(slot));
         if !self.is_shared(stream) {
             return cx.tasks().push(call(step::SLOT, slot));

@@ -1,0 +1,89 @@
+//! Replacement of a block in which a program has failed: a free block takes its place, and gets its valid units at the
+//! same offsets. Mapping schemes with blocks of their own use it.
+
+use crate::ftl::Ftl;
+use crate::ftl::mapping::{Context, PADDING};
+use crate::ftl::mover::Gather;
+use crate::sim::id::{BlockId, Ppn};
+
+/// Blocks that a new block takes the place of. There are several if programs of new blocks fail too.
+#[derive(Clone, Debug, Default)]
+pub struct Replacement {
+    /// Failed blocks whose valid units are being moved; none if no block is being replaced.
+    from: Vec<BlockId>,
+    /// Next offset of the new block that is programmed.
+    pub next: u32,
+}
+
+impl Replacement {
+    /// Returns `true` while a block is being replaced.
+    #[inline]
+    pub fn is_active(&self) -> bool {
+        !self.from.is_empty()
+    }
+
+    /// Starts to replace a block, again from the first offset.
+    pub fn begin(&mut self, failed: BlockId) {
+        self.from.push(failed);
+        self.next = 0;
+    }
+
+    /// Queues reads of the units that the next program of the new block `to` holds. The scheme gets `number` at the end
+    /// of each read. Programs without units are skipped, and their units are added to `skipped`. If none is left before
+    /// the offset `until`, gives up the failed blocks and returns `true`.
+    pub fn go_on(
+        &mut self,
+        cx: &mut (impl Context + ?Sized),
+        number: u32,
+        (to, until): (BlockId, u32),
+        gather: &mut Gather,
+        skipped: &mut u64,
+    ) -> bool {
+        let group = cx.ftl().shape().units_per_program;
+        while self.next < until {
+            for offset in self.next..self.next + group {
+                if let Some(from) = self.newest(cx.ftl(), offset) {
+                    gather.add(cx, number, from);
+                }
+            }
+            if !gather.is_ready(cx) {
+                return false;
+            }
+            self.pad(cx.ftl(), to);
+            *skipped += u64::from(group);
+        }
+        self.from.drain(..).for_each(|block| give_up(cx, block));
+        true
+    }
+
+    /// Returns the address of the unit at an offset of the failed blocks, if it is valid.
+    fn newest(&self, ftl: &Ftl, offset: u32) -> Option<Ppn> {
+        let ppn = |block: &BlockId| Ppn(ftl.blocks.first_unit(*block).0 + offset);
+        self.from.iter().map(ppn).find(|&ppn| ftl.blocks.is_valid(ppn))
+    }
+
+    /// Marks the units of the next program as padding. Returns its first unit.
+    fn pad(&mut self, ftl: &mut Ftl, to: BlockId) -> Ppn {
+        let (start, group) = (Ppn(ftl.blocks.first_unit(to).0 + self.next), ftl.shape().units_per_program);
+        (start.0..start.0 + group).for_each(|unit| ftl.map.set_owner(Ppn(unit), PADDING));
+        self.next += group;
+        start
+    }
+
+    /// Binds the next program of the new block `to`. Returns its first unit.
+    pub fn bind(&mut self, cx: &mut (impl Context + ?Sized), to: BlockId, gather: &mut Gather) -> Ppn {
+        let start = self.pad(cx.ftl(), to);
+        let (first, units) = (cx.ftl().blocks.first_unit(to).0, cx.ftl().blocks.units_per_block());
+        gather.bind(cx, |copy| Ppn(first + copy.from.0 % units));
+        start
+    }
+}
+
+/// Has a block without valid units erased, or retired if it has failed, once nothing depends on it.
+pub fn give_up(cx: &mut (impl Context + ?Sized), block: BlockId) {
+    debug_assert_eq!(cx.ftl().blocks.block(block).valid, 0, "block {} still holds data", block.0);
+    cx.ftl().blocks.await_erase(block);
+    if cx.ftl().blocks.can_erase(block) {
+        cx.erase(block);
+    }
+}
