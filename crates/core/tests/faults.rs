@@ -367,7 +367,4 @@ fn invalid_fault_options_are_refused_with_what_to_do() {
         let error = from_toml(common::BASE, "test.toml", &[override_.to_owned()]).unwrap_err().to_string();
         assert!(error.contains(path) && error.contains(what), "{override_}: {error}");
     }
-    let block = ["faults={}", "mapping.scheme=block"].map(str::to_owned);
-    let error = from_toml(common::BASE, "test.toml", &block).unwrap_err().to_string();
-    assert!(error.contains("faults") && error.contains("page"), "{error}");
 }
