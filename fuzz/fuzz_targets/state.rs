@@ -1,4 +1,5 @@
-//! Fuzzes the reader of saved states, with any bytes as the file and as the body after a valid header.
+//! Fuzzes the reader of saved states, with any bytes as the file and as the body after a valid header. The first byte
+//! selects the mapping scheme.
 #![no_main]
 
 use floatgate_core::config;
@@ -6,9 +7,14 @@ use floatgate_core::device::{Device, Options, inspect_state};
 use floatgate_core::metrics::summary::{Precondition, Reached};
 use libfuzzer_sys::fuzz_target;
 
+/// Mapping schemes of the devices.
+const SCHEMES: [&str; 6] = ["page", "dftl", "block", "bast", "fast", "last"];
+
 fuzz_target!(|bytes: &[u8]| {
     let _ = inspect_state(bytes);
-    let Ok(device) = config::load("tiny", &[]) else { return };
+    let scheme = SCHEMES[usize::from(bytes.first().copied().unwrap_or(0)) % SCHEMES.len()];
+    let overrides = [format!("mapping.scheme={scheme}"), "faults={}".to_owned()];
+    let Ok(device) = config::load("tiny", &overrides) else { return };
     let Ok(new) = Device::new(device.clone(), Options::default()) else { return };
     let (origin, mut good) = (Precondition { requested: String::new(), reached: Reached::default() }, Vec::new());
     let _ = new.save(&origin, &mut good);

@@ -7,6 +7,7 @@ use common::{build, device_config, drain, fill, submit, units};
 use floatgate_core::device::{Device, Options};
 use floatgate_core::ftl::space::BlockState;
 use floatgate_core::metrics::counters::{CopyCause, ProgramCause, ReadCause};
+use floatgate_core::metrics::summary::{Precondition, Reached};
 use floatgate_core::sim::id::PlaneId;
 use floatgate_core::sim::request::{Operation, Status};
 
@@ -190,6 +191,12 @@ fn a_block_whose_summary_fails_keeps_its_data() {
         write(&mut device, 0, data);
         assert_eq!(device.ftl().counters.faults.programs_failed, 1, "{scheme}");
         assert_eq!(perform(&mut device, Operation::Read, 0, data).1, Status::Ok);
+        let (origin, mut bytes) = (Precondition { requested: String::new(), reached: Reached::default() }, Vec::new());
+        device.save(&origin, &mut bytes).unwrap();
+        let options = Options { verify: true, ..Options::default() };
+        let (mut device, _) = Device::load(device.config().clone(), options, &bytes[..]).unwrap();
+        let good: u32 = (0..4).map(|plane| device.ftl().blocks.good(PlaneId(plane))).sum();
+        assert_eq!(good, 4 * 64 - 1, "a saved state has the failure");
         let bad = |device: &Device| device.ftl().blocks.all().iter().filter(|b| b.state == BlockState::Bad).count();
         assert_eq!(bad(&device), 0);
         write(&mut device, 0, data);

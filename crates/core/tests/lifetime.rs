@@ -208,6 +208,22 @@ fn schemes_with_blocks_of_their_own_wear_out() {
     }
 }
 
+/// Blocks that differ in endurance fail one by one, in the middle of merges too.
+#[test]
+fn schemes_with_blocks_of_their_own_lose_blocks_one_by_one() {
+    for scheme in ["block = {}", "bast = { scope = \"plane\" }", "fast = { reclaim = \"all\" }", "last = { merges = 2 }"] {
+        let scheme = format!("mapping.scheme={{ {scheme} }}");
+        let mut worn = device(&[&scheme, "faults.wear_out={ weibull = { shape = 2.0 } }", "capacity.spare=0.3"]);
+        let lived = life(&mut worn, RANDOM, "worn-out");
+        let bad = worn.ftl().blocks.all().iter().filter(|block| block.state == BlockState::Bad).count();
+        assert!(lived.is_worn_out && bad > 5, "{scheme}: {bad} bad blocks");
+        assert!((0..worn.ftl().map.len()).all(|lpn| worn.ftl().ppn_in_flash(Lpn(lpn)).is_some()), "{scheme}");
+        let mut used = device(&[&scheme, "faults.wear_out=count"]);
+        let lived = life(&mut used, RANDOM, "first-expiry");
+        assert!(lived.complete && lived.expired > 0 && !lived.is_worn_out, "{scheme}");
+    }
+}
+
 #[test]
 fn events_that_cannot_happen_are_refused() {
     let cases: [(&[&str], &'static str, &str, &str); 5] = [

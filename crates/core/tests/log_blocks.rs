@@ -6,6 +6,7 @@ use common::{device_config, drain, fill, submit, units};
 use floatgate_core::config::from_toml;
 use floatgate_core::device::{Device, Options};
 use floatgate_core::metrics::counters::{Counters, ProgramCause, ReadCause};
+use floatgate_core::precondition::{Precondition, precondition};
 use floatgate_core::sim::id::Lpn;
 use floatgate_core::sim::request::Operation;
 use floatgate_core::sim::rng::Rng;
@@ -268,6 +269,31 @@ fn writes_without_time_cause_the_same_merges() {
         [BAST, FAST, "fast = { stripe = { random = 3, data = 2 } }", "last = { sequential = \"block-start\" }"]
     {
         assert_eq!(counts(scheme, false), counts(scheme, true), "{scheme}");
+    }
+}
+
+#[test]
+fn a_share_of_the_flash_is_invalid_after_preconditioning() {
+    let striped = "fast = { stripe = { data = 4 }, logs = { sequential = 4 } }";
+    let chips = "bast = { scope = \"chip\" }";
+    // LAST has the first three units of each logical block of 64 in cold log blocks, which it erases.
+    for (scheme, missing) in [(BAST, 0.0), (chips, 0.0), (FAST, 0.0), (striped, 0.0), ("last = {}", 3.0 / 64.0)] {
+        for share in [0.25, 0.5, 0.74] {
+            let mut device = device(scheme);
+            precondition(&mut device, Precondition::Invalid(share), 1, &mut |_| true).unwrap();
+            let ftl = device.ftl();
+            let mut programmed = 0;
+            ftl.scheme().blocks(ftl, &mut |_, units| programmed += units);
+            assert_eq!(ftl.blocks.valid_data(), 0, "{scheme}");
+            let measured = f64::from(programmed) / f64::from(4 * 64 * UNITS as u32);
+            let most = share + 1e-9;
+            assert!((share * (1.0 - missing) - 1e-3..most).contains(&measured), "{scheme}: {measured}, not {share}");
+            device.check_invariants().unwrap();
+        }
+        let refused = precondition(&mut device(scheme), Precondition::Invalid(0.76), 1, &mut |_| true).unwrap_err();
+        assert!(refused.contains("give at most invalid=0.75"), "{refused}");
+        let aged = precondition(&mut device(scheme), Precondition::Aged(0.1), 1, &mut |_| true).unwrap_err();
+        assert!(aged.contains("use steady, invalid=V or a workload"), "{aged}");
     }
 }
 

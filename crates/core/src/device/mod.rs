@@ -40,6 +40,7 @@ use crate::durability::Durability;
 use crate::external::Fault;
 use crate::ftl::Ftl;
 use crate::ftl::gc::job::Job;
+use crate::ftl::mapping::MergeDefect;
 use crate::ftl::space::Role;
 use crate::host::cores::Work;
 use crate::host::interface::HostInterface;
@@ -86,6 +87,12 @@ pub enum Mutant {
     LoseTask,
     /// The last two of several tasks that were pushed together run in the wrong order.
     SwapTasks,
+    /// A merge copies the unit of the data block instead of a newer one.
+    MergeOldCopy,
+    /// A log block becomes the data block before the rest has been copied into it.
+    SwitchEarly,
+    /// A merge copies units that were trimmed, and maps them again.
+    MergeTrimmed,
 }
 
 /// Options for building a device.
@@ -142,6 +149,12 @@ impl Device {
         let planes = config.total_planes();
         let mut ftl = Ftl::new(&config, options.seed, options.verify)?;
         ftl.blocks.ignore_dependents = options.mutant == Mutant::EraseEarly;
+        ftl.merge_defect = match options.mutant {
+            Mutant::MergeOldCopy => Some(MergeDefect::OldCopy),
+            Mutant::SwitchEarly => Some(MergeDefect::EarlySwitch),
+            Mutant::MergeTrimmed => Some(MergeDefect::ForgottenTrim),
+            _ => None,
+        };
         let mut durability = Durability::new(&config);
         if let Some(checkpoint) = durability.as_mut().and_then(|durability| durability.checkpoint.as_mut()) {
             checkpoint.layout.trusts_erased = options.mutant == Mutant::TrustErased;

@@ -21,7 +21,7 @@ use allocation::{Allocation, AllocationConfig, PlaneSet};
 use faults::Faults;
 use gc::pools::Pools;
 use gc::trigger::Trigger;
-use mapping::{Hooks, Location, MappingScheme, PADDING, PageMap};
+use mapping::{Hooks, Location, MappingScheme, MergeDefect, PADDING, PageMap};
 use mover::copy::CopySource;
 use partial::{PartialUnits, Update};
 use space::{FrontierId, Role, Space};
@@ -70,6 +70,9 @@ pub struct Ftl {
     pub host_units: u32,
     /// Expiry of blocks, during a lifetime in functional mode.
     pub life: Option<Life>,
+    /// Test hook: a deliberate bug of merges.
+    #[doc(hidden)]
+    pub merge_defect: Option<MergeDefect>,
     shape: Shape,
     /// Limit of the active blocks of a pool, if there is one; otherwise each plane has one.
     pub active: Option<Box<Active>>,
@@ -218,6 +221,7 @@ impl Ftl {
             faults: Faults::new(device, seed).map(Box::new),
             sequence: 0,
             life: None,
+            merge_defect: None,
             host_units: device.logical_units() as u32,
             active: Active::new(device).map(Box::new),
             least_erased: PlaneSet::new(planes),

@@ -132,7 +132,7 @@ pub fn live(
         serve_all(device, sources, &mut |device, _, _| {
             note_capacity(device, &before, &mut capacity);
             complete = has_happened(device, &before, until);
-            goes_on = !complete && !is_worn_out(device);
+            goes_on = !complete && !device.ftl().is_worn_out();
             requests += 1;
             if requests.is_multiple_of(PROGRESS_EVERY) {
                 device.ftl().fault().map_or(Ok(()), |fault| Err(SourceError(fault.to_string())))?;
@@ -191,17 +191,12 @@ impl Until {
     }
 }
 
-#[inline]
-fn is_worn_out(device: &Device) -> bool {
-    device.ftl().life.is_some_and(|life| life.is_worn_out)
-}
-
 /// Returns `true` if the event has happened.
 #[inline]
 fn has_happened(device: &Device, before: &Counters, until: Until) -> bool {
     let ftl = device.ftl();
     match until {
-        Until::WornOut => is_worn_out(device),
+        Until::WornOut => ftl.is_worn_out(),
         Until::FirstExpiry => ftl.life.is_some_and(|life| life.expired > 0),
         Until::Erases(erases) => ftl.counters.blocks_erased - before.blocks_erased >= erases,
         Until::DriveWrites(writes) => {

@@ -195,6 +195,37 @@ fn bounds_hold(device: &DeviceConfig) {
     }
 }
 
+/// Options that mapping schemes with blocks of their own do not support: each with the values that the error advises, and
+/// an option that works.
+#[test]
+fn schemes_with_blocks_of_their_own_refuse_options_with_what_works() {
+    let cases = [
+        ("allocation=dynamic", "allocation = \"static\"", "allocation=static"),
+        ("gc.scope=pool", "or this to \"plane\"", "gc.scope=plane"),
+        ("gc.destination=pool", "or this to \"plane\"", "gc.destination=plane"),
+        ("gc.background={}", "leave it out", "gc.hard_threshold=1"),
+        ("gc.wear=static-threshold", "gc.wear = \"least-erased\" or \"none\"", "gc.wear=least-erased"),
+        ("gc.wear=dual-pool", "gc.wear = \"least-erased\" or \"none\"", "gc.wear=none"),
+        ("temperature=multi-hash", "temperature = \"none\"", "temperature=none"),
+        ("nand.advanced.copy_back=wise", "copy_back = \"off\"", "nand.advanced.copy_back=off"),
+        ("nand.advanced.cache_program=true", "cache_program = false", "nand.advanced.cache_program=false"),
+        ("nand.advanced.copy_back_modify=true", "set mapping.scheme to page", "nand.advanced.copy_back_modify=false"),
+        ("geometry.logical_page=16KiB", "set mapping.scheme to page", "gc.hard_threshold=1"),
+        ("allocation={ static = { stripe = \"8KiB\" } }", "leave it out", "allocation=static"),
+    ];
+    for scheme in ["block", "bast", "fast", "last"] {
+        let load = |option: &str| {
+            let scheme = format!("mapping.scheme={scheme}");
+            load("tiny", &[scheme, "nand.concurrency=die".to_owned(), option.to_owned()])
+        };
+        for (option, advice, works) in cases {
+            let error = load(option).expect_err(option).to_string();
+            assert!(error.contains(advice), "{scheme}, {option}: {error}");
+            load(works).unwrap_or_else(|error| panic!("{scheme}, {works}: {error}"));
+        }
+    }
+}
+
 #[test]
 fn bounds_of_the_built_in_devices_are_exact() {
     BUILTINS.iter().for_each(|builtin| bounds_hold(&load(builtin.name, &[]).unwrap()));

@@ -244,8 +244,7 @@ impl Case {
     /// Draws a device with gangs of packages, or pairs of planes that work independently; every fifth with failures.
     pub fn ganged(seed: u64) -> Case {
         let scheme = [Scheme::Page, Scheme::Page, Scheme::Dftl, Scheme::Block][(seed % 4) as usize];
-        let fails = seed.is_multiple_of(5) && !matches!(scheme, Scheme::Block);
-        let more: &[More] = if fails { &[gang, faults] } else { &[gang] };
+        let more: &[More] = if seed.is_multiple_of(5) { &[gang, faults] } else { &[gang] };
         Case::draw(seed, seed.is_multiple_of(7), scheme, more)
     }
 

@@ -228,9 +228,13 @@ fn run_swarm(new: fn(u64) -> Case, cases: u64, mut digests: Digests) {
 /// Runs cases with a deliberate bug until one fails. Asserts that this happens soon, by wrong data of a read or, in
 /// debug builds, also by an assertion of the device.
 fn assert_caught(mutant: Mutant) {
+    assert_caught_with(Case::new, mutant);
+}
+
+fn assert_caught_with(new: fn(u64) -> Case, mutant: Mutant) {
     let mut panics = 0;
     for seed in 0..200 {
-        match failure_of(&Case::new(seed), mutant, None) {
+        match failure_of(&new(seed), mutant, None) {
             Some((what, false)) if what.starts_with("a read of sector") => return,
             Some((_, true)) if cfg!(debug_assertions) => return,
             Some(_) => panics += 1,
@@ -248,6 +252,27 @@ fn a_block_that_is_erased_too_early_is_caught() {
 #[test]
 fn a_failed_block_that_is_used_again_is_caught() {
     let caught = |seed| failure_of(&Case::faulty(seed), Mutant::ReuseFailed, None).is_some();
+    assert!((0..50).any(caught), "no case noticed a failed block in use");
+}
+
+#[test]
+fn a_merge_of_an_old_copy_is_caught() {
+    assert_caught_with(Case::logs, Mutant::MergeOldCopy);
+}
+
+#[test]
+fn a_switch_before_the_block_is_whole_is_caught() {
+    assert_caught_with(Case::logs, Mutant::SwitchEarly);
+}
+
+#[test]
+fn a_merge_of_trimmed_units_is_caught() {
+    assert_caught_with(Case::logs, Mutant::MergeTrimmed);
+}
+
+#[test]
+fn a_failed_block_of_a_scheme_that_is_used_again_is_caught() {
+    let caught = |seed| failure_of(&Case::faulty_blocks(seed), Mutant::ReuseFailed, None).is_some();
     assert!((0..50).any(caught), "no case noticed a failed block in use");
 }
 

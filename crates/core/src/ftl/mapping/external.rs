@@ -19,7 +19,7 @@ impl SchemeOptions for Config {
             whole_blocks: Some(WholeBlocks::of_planes(device)),
             no_power_loss: Some("power loss is not modeled with external mapping schemes"),
             no_faults: Some("failures are not modeled with external mapping schemes; remove the table"),
-            no_classes: Some("external mapping schemes do not separate classes"),
+            no_classes: Some("external mapping schemes do not separate classes; choose temperature = \"none\""),
             ..Needs::default()
         }
     }

@@ -38,6 +38,18 @@ pub struct Hooks {
     pub places: bool,
 }
 
+/// Deliberate bugs of merges with log blocks, for tests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[doc(hidden)]
+pub enum MergeDefect {
+    /// A merge copies the unit of the data block instead of a newer one.
+    OldCopy,
+    /// A log block becomes the data block before the rest has been copied into it.
+    EarlySwitch,
+    /// A merge copies units that were trimmed, and maps them again.
+    ForgottenTrim,
+}
+
 /// Callback for a translation page that was written: its number and its address.
 pub type Written<'a> = dyn FnMut(&mut Ftl, u32, Ppn) + 'a;
 

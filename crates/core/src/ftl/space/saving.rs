@@ -19,6 +19,9 @@ const STATES: [BlockState; 6] =
 /// The flag of blocks that hold translation pages.
 const MAP: u8 = 1 << 7;
 
+/// The flag of blocks of the mapping scheme that have failed, and still hold units.
+const FAILED: u8 = 1 << 6;
+
 impl Space {
     /// Describes what is in progress, or returns `None` if nothing is. A device with anything in progress cannot be
     /// saved.
@@ -48,7 +51,8 @@ impl Space {
     pub(in crate::ftl) fn save(&self, out: &mut Writer) -> Result<(), StateError> {
         for block in &self.blocks {
             let state = STATES.iter().position(|state| *state == block.state).unwrap_or_default() as u8;
-            out.u8(state | if block.role == Role::Map { MAP } else { 0 })?;
+            let is_kept = block.failed && block.state == BlockState::Logical;
+            out.u8(state | if block.role == Role::Map { MAP } else { 0 } | if is_kept { FAILED } else { 0 })?;
             out.u32(block.erases)?;
         }
         for plane in (0..self.planes.len() as u32).map(PlaneId) {
@@ -77,10 +81,12 @@ impl Space {
     pub(in crate::ftl) fn load(&mut self, fails: bool, input: &mut Reader) -> Result<Vec<u32>, StateError> {
         for block in &mut self.blocks {
             let state = input.u8()?;
-            let Some(known) = STATES.get(usize::from(state & !MAP)) else {
+            let is_kept = state & FAILED != 0;
+            let known = STATES.get(usize::from(state & !(MAP | FAILED)));
+            let Some(known) = known.filter(|&&known| !is_kept || known == BlockState::Logical) else {
                 return Err(input.damaged(format!("block state {state}")));
             };
-            let failed = matches!(known, BlockState::Failed | BlockState::Bad);
+            let failed = is_kept || matches!(known, BlockState::Failed | BlockState::Bad);
             let role = if state & MAP != 0 { Role::Map } else { Role::Data };
             *block = Block { state: *known, role, failed, ..Block::default() };
             block.erases = input.below(MOST_ERASES, "erase")?;

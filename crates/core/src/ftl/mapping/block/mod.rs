@@ -38,7 +38,7 @@ impl SchemeOptions for BlockConfig {
             whole_blocks: Some(WholeBlocks::of_planes(device)),
             no_power_loss: Some("power loss is not modeled with mapping.scheme = \"block\": choose page or dftl"),
             no_classes: Some(
-                "with block mapping the address determines the block of a unit; choose \
+                "with block mapping the address determines the block of a unit; choose temperature = \"none\", or \
                  mapping.scheme = \"page\" or \"dftl\"",
             ),
             ..Needs::default()

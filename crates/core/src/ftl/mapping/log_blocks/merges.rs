@@ -5,7 +5,7 @@ use super::slots::NOWHERE;
 use super::{LogBlocks, Rules, call, step};
 use crate::ftl::Ftl;
 use crate::ftl::mapping::replacement::give_up;
-use crate::ftl::mapping::{Context, Location, PADDING};
+use crate::ftl::mapping::{Context, Location, MergeDefect, PADDING};
 use crate::metrics::counters::MergeKind;
 use crate::sim::id::{BlockId, Lpn, Ppn};
 
@@ -189,7 +189,9 @@ impl<R: Rules> LogBlocks<R> {
 
     /// Takes the next step of a merge.
     pub(super) fn go_on_merging(&mut self, cx: &mut (impl Context + ?Sized), slot: u32) {
-        if self.fill_until(cx, slot, self.layout.units()) {
+        let is_early =
+            cx.ftl().merge_defect == Some(MergeDefect::EarlySwitch) && self.stream_of_slot(slot) < self.streams.len();
+        if is_early || self.fill_until(cx, slot, self.layout.units()) {
             let old = self.end_merge(cx.ftl(), slot);
             if let Some(old) = old {
                 give_up(cx, old);
@@ -205,8 +207,29 @@ impl<R: Rules> LogBlocks<R> {
     pub(super) fn skip_trims(&mut self, ftl: &mut Ftl, number: u32, from: u32) {
         for offset in 0..self.layout.units() {
             let listed = self.layout.unit(number, offset).is_some_and(|lpn| self.trims.remove(lpn));
+            if ftl.merge_defect == Some(MergeDefect::ForgottenTrim) && listed && offset >= from {
+                self.restore(ftl, number, offset);
+            }
             ftl.counters.log_blocks.copies_saved += u64::from(listed && offset >= from);
         }
+    }
+
+    /// Test hook: maps a trimmed unit again, if the data block holds it.
+    fn restore(&self, ftl: &mut Ftl, number: u32, offset: u32) {
+        let data = self.data[number as usize];
+        let Some(lpn) = self.layout.unit(number, offset).filter(|_| data != NOWHERE) else { return };
+        let ppn = Ppn(ftl.blocks.first_unit(BlockId(data)).0 + offset);
+        if ftl.map.owner(ppn) == lpn.0 && ftl.map.get(lpn) == Location::Unmapped {
+            ftl.blocks.validate(ppn);
+            ftl.map.set_flash(lpn, ppn);
+        }
+    }
+
+    /// Test hook: returns the address of the unit in the data block that a copy at `ppn` replaces.
+    pub(super) fn old_copy(&self, ftl: &Ftl, slot: u32, ppn: Ppn) -> Option<Ppn> {
+        let data = *self.data.get(self.slots[slot as usize].number as usize).filter(|&&data| data != NOWHERE)?;
+        let old = Ppn(ftl.blocks.first_unit(BlockId(data)).0 + ftl.blocks.offset_in_block(ppn));
+        (ftl.map.owner(old) == ftl.map.owner(ppn)).then_some(old)
     }
 
     /// Empties the slot of a log block that is to be erased. Returns the block.

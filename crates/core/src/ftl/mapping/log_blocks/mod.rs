@@ -18,7 +18,7 @@ mod writes;
 
 use std::ops::Range;
 
-use super::{Bound, Context, Hooks, Location, Mapping, MappingInTime, Written};
+use super::{Bound, Context, Hooks, Location, Mapping, MappingInTime, MergeDefect, Written};
 use crate::config::DeviceConfig;
 use crate::ftl::Ftl;
 use crate::ftl::allocation::AllocationConfig;
@@ -287,7 +287,11 @@ impl<R: Rules> Mapping for LogBlocks<R> {
     fn source_of(&self, ftl: &Ftl, ppn: Ppn) -> Option<Ppn> {
         match self.slot_of[ftl.blocks.block_of(ppn).index()] {
             NOWHERE => None,
-            slot => self.slots[slot as usize].gather.source_of(ppn),
+            slot => {
+                let source = self.slots[slot as usize].gather.source_of(ppn)?;
+                let old = || self.old_copy(ftl, slot, ppn);
+                if ftl.merge_defect == Some(MergeDefect::OldCopy) { old().or(Some(source)) } else { Some(source) }
+            }
         }
     }
 

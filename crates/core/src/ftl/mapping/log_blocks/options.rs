@@ -93,7 +93,10 @@ impl Common {
                 logs: self.kinds,
             }),
             no_power_loss: Some("power loss is not modeled with log-block mappings: choose page or dftl"),
-            no_classes: Some("log-block mappings choose the log block of a write themselves"),
+            no_classes: Some(
+                "log-block mappings choose the log block of a write themselves; choose temperature = \"none\", or \
+                 mapping.scheme = \"page\" or \"dftl\"",
+            ),
             ..Needs::default()
         }
     }
