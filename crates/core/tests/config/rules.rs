@@ -203,7 +203,7 @@ fn schemes_with_blocks_of_their_own_refuse_options_with_what_works() {
         ("allocation=dynamic", "allocation = \"static\"", "allocation=static"),
         ("gc.scope=pool", "or this to \"plane\"", "gc.scope=plane"),
         ("gc.destination=pool", "or this to \"plane\"", "gc.destination=plane"),
-        ("gc.background={}", "leave it out", "gc.hard_threshold=1"),
+        ("gc.background={ idle = \"1ms\", until = 10 }", "leave it out", "gc.hard_threshold=1"),
         ("gc.wear=static-threshold", "gc.wear = \"least-erased\" or \"none\"", "gc.wear=least-erased"),
         ("gc.wear=dual-pool", "gc.wear = \"least-erased\" or \"none\"", "gc.wear=none"),
         ("temperature=multi-hash", "temperature = \"none\"", "temperature=none"),
