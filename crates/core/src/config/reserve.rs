@@ -180,16 +180,16 @@ impl DeviceConfig {
         Some((together, all.saturating_sub(u64::from(needs.kept))))
     }
 
-    /// Returns the number of planes whose blocks a mapping scheme shares among its logical blocks, and the number of good
-    /// blocks that they need; `None` if the scheme does not map whole blocks.
+    /// Returns the number of planes whose blocks a mapping scheme shares among its logical blocks, and the number of
+    /// good blocks that they need; `None` if the scheme does not map whole blocks.
     pub fn blocks_of_set(&self) -> Option<(u32, u32)> {
         let needs = self.mapping.scheme.needs(self).whole_blocks?;
         let (logical, _) = self.logical_blocks()?;
         Some((needs.planes, logical as u32 + needs.kept))
     }
 
-    /// Returns the number of mapping units that planes with these numbers of good blocks can hold, if the mapping scheme
-    /// maps whole blocks. Each set of planes holds the same share of the data.
+    /// Returns the number of mapping units that planes with these numbers of good blocks can hold, if the mapping
+    /// scheme maps whole blocks. Each set of planes holds the same share of the data.
     pub fn units_of_sets_with(&self, good: &[u32]) -> Option<u64> {
         let needs = self.mapping.scheme.needs(self).whole_blocks?;
         let sets = good.chunks(needs.planes as usize);

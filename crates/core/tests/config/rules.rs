@@ -195,8 +195,8 @@ fn bounds_hold(device: &DeviceConfig) {
     }
 }
 
-/// Options that mapping schemes with blocks of their own do not support: each with the values that the error advises, and
-/// an option that works.
+/// Options that mapping schemes with blocks of their own do not support: each with the values that the error advises,
+/// and an option that works.
 #[test]
 fn schemes_with_blocks_of_their_own_refuse_options_with_what_works() {
     let cases = [

@@ -299,8 +299,8 @@ impl Block {
         cx.tasks().push(call(step::FREE_BLOCKS, plane.0));
     }
 
-    /// Has a free block take the place of the block of a failed program. Its writes wait for their offsets again, before
-    /// all others. Returns `false` if no block is free.
+    /// Has a free block take the place of the block of a failed program. Its writes wait for their offsets again,
+    /// before all others. Returns `false` if no block is free.
     pub(super) fn replace_current(
         &mut self,
         cx: &mut (impl Context + ?Sized),

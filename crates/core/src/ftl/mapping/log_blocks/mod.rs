@@ -208,8 +208,8 @@ impl<R: Rules> LogBlocks<R> {
         ftl.blocks.first_unit(BlockId(self.slots[slot as usize].block)).0
     }
 
-    /// Takes a free block of a set for a slot, which becomes that of a logical block. The caller has made sure that there
-    /// is a free block.
+    /// Takes a free block of a set for a slot, which becomes that of a logical block. The caller has made sure that
+    /// there is a free block.
     fn open(&mut self, ftl: &mut Ftl, slot: u32, number: u32) {
         self.take_block(ftl, slot);
         let used = self.clock;
