@@ -211,7 +211,9 @@ fn schemes_with_blocks_of_their_own_wear_out() {
 /// Blocks that differ in endurance fail one by one, in the middle of merges too.
 #[test]
 fn schemes_with_blocks_of_their_own_lose_blocks_one_by_one() {
-    for scheme in ["block = {}", "bast = { scope = \"plane\" }", "fast = { reclaim = \"all\" }", "last = { merges = 2 }"] {
+    for scheme in
+        ["block = {}", "bast = { scope = \"plane\" }", "fast = { reclaim = \"all\" }", "last = { merges = 2 }"]
+    {
         let scheme = format!("mapping.scheme={{ {scheme} }}");
         let mut worn = device(&[&scheme, "faults.wear_out={ weibull = { shape = 2.0 } }", "capacity.spare=0.3"]);
         let lived = life(&mut worn, RANDOM, "worn-out");
