@@ -598,7 +598,9 @@ impl Check<'_> {
         let gc = &device.gc;
         let paths = [("gc.scope", gc.scope), ("gc.destination", gc.destination)];
         for (path, _) in paths.into_iter().filter(|(_, scope)| *scope == GcScope::Pool) {
-            let needs = if !matches!(device.allocation, AllocationConfig::Dynamic(_)) {
+            let needs = if device.mapping.scheme.needs(device).whole_blocks.is_some() {
+                "the mapping scheme merges blocks and has no pools; set this to \"plane\""
+            } else if !matches!(device.allocation, AllocationConfig::Dynamic(_)) {
                 "only dynamic allocation has pools; set allocation to \"dynamic\", or this to \"plane\""
             } else if gc.pace == GcPace::Proportional {
                 "with gc.pace = \"proportional\", the free space of each plane follows its own writes; set gc.pace to \

@@ -201,8 +201,8 @@ fn bounds_hold(device: &DeviceConfig) {
 fn schemes_with_blocks_of_their_own_refuse_options_with_what_works() {
     let cases = [
         ("allocation=dynamic", "allocation = \"static\"", "allocation=static"),
-        ("gc.scope=pool", "or this to \"plane\"", "gc.scope=plane"),
-        ("gc.destination=pool", "or this to \"plane\"", "gc.destination=plane"),
+        ("gc.scope=pool", "set this to \"plane\"", "gc.scope=plane"),
+        ("gc.destination=pool", "set this to \"plane\"", "gc.destination=plane"),
         ("gc.background={ idle = \"1ms\", until = 10 }", "leave it out", "gc.hard_threshold=1"),
         ("gc.wear=static-threshold", "gc.wear = \"least-erased\" or \"none\"", "gc.wear=least-erased"),
         ("gc.wear=dual-pool", "gc.wear = \"least-erased\" or \"none\"", "gc.wear=none"),
@@ -216,7 +216,9 @@ fn schemes_with_blocks_of_their_own_refuse_options_with_what_works() {
     for scheme in ["block", "bast", "fast", "last"] {
         let load = |option: &str| {
             let scheme = format!("mapping.scheme={scheme}");
-            load("tiny", &[scheme, "nand.concurrency=die".to_owned(), option.to_owned()])
+            let fits = ["capacity.spare=0.5", "geometry.mapping_unit=page", "nand.concurrency=die"];
+            let all = [scheme.as_str(), option].into_iter().chain(fits).map(str::to_owned);
+            load("tiny", &all.collect::<Vec<_>>())
         };
         for (option, advice, works) in cases {
             let error = load(option).expect_err(option).to_string();
