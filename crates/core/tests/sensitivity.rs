@@ -230,6 +230,7 @@ const CASES: &[Case] = &[
     ("gc.hard_threshold", &[], WRITES, &["-", "0", "3"]),
     ("gc.trigger", &[], WRITES, ALL),
     ("gc.trigger.lazy.invalid", &[], WRITES, &["0.2", "0.5"]),
+    ("gc.trigger.lazy.invalid", &["gc.soft_threshold=90%", "capacity.spare=0.25"], WRITES, &["0.0", "0.2"]),
     ("gc.victim", &[], WRITES, ALL),
     (
         "gc.wear",

@@ -650,8 +650,12 @@ impl Check<'_> {
             );
             return self.refuse("mapping.scheme", device.mapping.scheme.name(), &what);
         }
+        let (kept, key) = match device.sure_threshold() {
+            kept if kept < soft => (kept, "gc.hard_threshold"),
+            kept => (kept, "gc.soft_threshold"),
+        };
         let threshold = match device.max_soft_threshold() {
-            Some(most) => format!("or gc.soft_threshold at most {most}"),
+            Some(most) => format!("or {key} at most {most}"),
             None => "and no gc.soft_threshold is low enough for this capacity".to_owned(),
         };
         let own = match device.checkpoint_units() {
@@ -659,7 +663,7 @@ impl Check<'_> {
             units => format!("; durability.checkpoint takes {} of the flash", Bytes(units * device.unit_bytes())),
         };
         let what = format!(
-            "{soft} of {} blocks cannot be kept free on a full device: {spare}, {threshold}{own}",
+            "{kept} of {} blocks cannot be kept free on a full device: {spare}, {threshold}{own}",
             device.geometry.blocks
         );
         self.refuse("gc.soft_threshold", device.gc.soft_threshold, &what);

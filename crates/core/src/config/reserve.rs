@@ -24,11 +24,16 @@
 //! no other block. The translation pages that garbage collection of data changes can always be programmed. So the two
 //! cannot deadlock.
 //!
+//! With `gc.trigger = "lazy"`, garbage collection may rest at the soft threshold. If a full device cannot keep S free
+//! blocks, S stands for the free blocks at which garbage collection starts without the trigger: the hard threshold, or the
+//! reserve if that is more. `gc.pace = "proportional"` does not allow that, because it keeps the free space of S blocks.
+//!
 //! B does not include bad blocks (`faults`).
 
 use super::units::BlockCount;
-use super::{DeviceConfig, Frontiers, GcScope};
+use super::{DeviceConfig, Frontiers, GcPace, GcScope};
 use crate::ftl::allocation::AllocationConfig;
+use crate::ftl::gc::trigger::TriggerConfig;
 
 impl DeviceConfig {
     /// Returns the soft threshold in blocks of a plane. If blocks may fail it is at least two: one is reserved for
@@ -36,6 +41,23 @@ impl DeviceConfig {
     pub fn soft_threshold(&self) -> u32 {
         let soft = self.gc.soft_threshold.of(self.geometry.blocks);
         if self.faults.is_some() { soft.max(2) } else { soft }
+    }
+
+    /// Returns the least number of free blocks of a plane that a full device has to be able to keep.
+    fn least_threshold(&self) -> u32 {
+        match self.gc.trigger {
+            TriggerConfig::Lazy(_) if self.gc.pace == GcPace::Queued => {
+                self.hard_threshold().max(1 + u32::from(self.faults.is_some()))
+            }
+            _ => self.soft_threshold(),
+        }
+    }
+
+    /// Returns the number of free blocks of a plane that a full device can keep: the soft threshold if possible.
+    pub fn sure_threshold(&self) -> u32 {
+        let soft = self.soft_threshold();
+        let can_keep = self.units_to_hold() <= self.room(soft, self.map_blocks());
+        if can_keep { soft } else { self.least_threshold() }
     }
 
     /// Returns the number of planes whose blocks garbage collection considers together, if these are several.
@@ -146,15 +168,15 @@ impl DeviceConfig {
         (u64::from(blocks) * self.sure_units()).saturating_sub(1)
     }
 
-    /// Returns the number of mapping units that a plane with `good` good blocks can hold and still reach its soft
-    /// threshold.
+    /// Returns the number of mapping units that a plane with `good` good blocks can hold and still find a
+    /// victim.
     pub fn units_of_a_plane_with(&self, good: u32) -> u64 {
-        self.room_of(good, self.soft_threshold(), self.map_blocks())
+        self.room_of(good, self.sure_threshold(), self.map_blocks())
     }
 
-    /// Returns the number of mapping units that a plane can hold and still reach its soft threshold.
+    /// Returns the number of mapping units that a plane can hold and still find a victim.
     pub fn units_of_a_plane(&self) -> u64 {
-        self.room(self.soft_threshold(), self.map_blocks())
+        self.room(self.sure_threshold(), self.map_blocks())
     }
 
     /// Returns the number of mapping units that a plane can hold beyond its share of a full device.
@@ -197,7 +219,7 @@ impl DeviceConfig {
         Some(u64::from(blocks.min().unwrap_or(0)) * count as u64 * u64::from(self.data_units_per_block()))
     }
 
-    /// Returns `true` if a full device can reach its soft threshold.
+    /// Returns `true` if garbage collection of a full device finds a victim whenever it has to.
     pub fn reserve_ok(&self) -> bool {
         if let Some((logical, most)) = self.logical_blocks() {
             return logical <= most;
@@ -221,7 +243,7 @@ impl DeviceConfig {
             .map(|free_blocks| free_blocks as u32)
     }
 
-    /// Returns the maximum number of mapping units that the host may see with this soft threshold.
+    /// Returns the maximum number of mapping units that the host may see with these thresholds.
     pub fn max_logical_units(&self) -> u64 {
         let whole = self.mapping.scheme.needs(self).whole_blocks;
         if let (Some((_, blocks)), Some(needs)) = (self.logical_blocks(), whole) {
@@ -244,11 +266,11 @@ impl DeviceConfig {
     /// Returns the maximum number of mapped units if `map` blocks of each plane hold translation pages.
     fn logical_units_beside(&self, map: u32) -> u64 {
         let (places, dealt) = self.dealt();
-        let per_place = self.room(self.soft_threshold(), map) * (u64::from(self.total_planes()) / places);
+        let per_place = self.room(self.least_threshold(), map) * (u64::from(self.total_planes()) / places);
         per_place / dealt * dealt * places
     }
 
-    /// Returns the smallest `capacity.spare` with which a full device reaches its soft threshold, in steps of 0.0001;
+    /// Returns the smallest `capacity.spare` with which a full device is accepted, in steps of 0.0001;
     /// `None` if it would have to be 1.
     pub fn min_spare(&self) -> Option<f64> {
         // `capacity.spare` is used in billionths: kept units = physical (1e9 - spare) / 1e9, rounded down.

@@ -159,6 +159,16 @@ fn errors_state_values_that_would_be_accepted() {
     );
     let message = error(tiny(&["gc.soft_threshold=31"]));
     assert!(message.contains("no capacity.spare is enough, or gc.soft_threshold at most 4"), "{message}");
+    // With a lazy trigger, a full device has to keep only the free blocks at which garbage collection always starts.
+    let lazy = |spare: &str| tiny(&["gc.trigger=lazy", "gc.soft_threshold=31", "gc.hard_threshold=4", spare]);
+    assert!(lazy("capacity.spare=0.19").is_ok());
+    let message = error(lazy("capacity.spare=0.1"));
+    assert!(
+        message.contains("4 of 32 blocks cannot be kept free on a full device: capacity.spare must be at least")
+            && message.contains("or gc.hard_threshold at most"),
+        "{message}"
+    );
+    assert!(tiny(&["gc.trigger=lazy", "gc.soft_threshold=31", "gc.pace=proportional"]).is_err());
     let message = error(tiny(&["geometry.blocks=3", "capacity.spare=0.1", "gc.soft_threshold=1"]));
     assert!(message.contains("no capacity.spare is enough, and no gc.soft_threshold is low enough"), "{message}");
 }

@@ -272,6 +272,26 @@ impl Case {
         case
     }
 
+    /// Draws a device with a soft threshold that it cannot keep when it is full, and the highest capacity that is
+    /// accepted; every fourth has failures.
+    pub fn lazy(seed: u64) -> Case {
+        let scheme = if seed.is_multiple_of(3) { Scheme::Dftl } else { Scheme::Page };
+        let more: &[More] = match seed % 4 {
+            0 => &[faults],
+            1 => &[wear, pools],
+            _ => &[],
+        };
+        let mut case = Case::draw(seed, true, scheme, more);
+        let rng = &mut Rng::new(seed, "model/lazy");
+        case.overrides.retain(|text| !text.starts_with("gc.pace=") && !text.starts_with("gc.background="));
+        let invalid = pick(rng, &["0.0", "0.02", "0.3"]);
+        case.overrides.push(format!("gc.trigger={{ lazy = {{ invalid = {invalid} }} }}"));
+        case.overrides.push(format!("gc.soft_threshold={}", pick(rng, &["60%", "90%"])));
+        let config = case.config();
+        case.overrides.push(format!("capacity.logical={}B", config.max_logical_units() * config.unit_bytes()));
+        case
+    }
+
     /// A device with its map in flash that soon becomes read-only, because 3 to 25 % of its programs fail.
     pub fn failing_map(seed: u64) -> Case {
         let mut case = Case::draw(seed, seed.is_multiple_of(5), Scheme::Dftl, &[faults]);

@@ -88,6 +88,13 @@ fn accepted_devices_with_few_active_blocks_complete_ten_drive_writes() {
 }
 
 #[test]
+fn accepted_devices_with_a_threshold_out_of_reach_complete_ten_drive_writes() {
+    let is_out_of_reach = |case: &Case| case.config().sure_threshold() < case.config().soft_threshold();
+    assert!((0..10).all(|seed| is_out_of_reach(&Case::lazy(seed))));
+    write_over_all(Case::lazy, cases(10));
+}
+
+#[test]
 fn accepted_devices_with_their_map_in_flash_complete_ten_drive_writes() {
     write_over_all(Case::full_dftl, cases(10));
 }
@@ -118,11 +125,12 @@ fn write_over_all(new: fn(u64) -> Case, cases: u64) {
 
 #[test]
 fn a_device_with_one_unit_too_many_is_refused() {
-    for seed in 0..100 {
-        let case = match seed % 4 {
+    for seed in 0..120 {
+        let case = match seed % 5 {
             0 => Case::full(seed),
             1 => Case::full_dftl(seed),
             2 => Case::full_logs(seed),
+            3 => Case::lazy(seed),
             _ => Case::full_block(seed),
         };
         let config = case.config();
