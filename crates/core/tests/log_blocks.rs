@@ -6,9 +6,10 @@ use common::{device_config, drain, fill, submit, units};
 use floatgate_core::config::from_toml;
 use floatgate_core::device::{Device, Options};
 use floatgate_core::ftl::mapping::PADDING;
+use floatgate_core::ftl::space::Role;
 use floatgate_core::metrics::counters::{Counters, ProgramCause, ReadCause};
 use floatgate_core::precondition::{Precondition, precondition};
-use floatgate_core::sim::id::{Lpn, Ppn};
+use floatgate_core::sim::id::{Lpn, PlaneId, Ppn};
 use floatgate_core::sim::request::Operation;
 use floatgate_core::sim::rng::Rng;
 
@@ -96,6 +97,70 @@ fn plane_of(device: &Device, unit: u64) -> usize {
     let ftl = device.ftl();
     let ppn = ftl.ppn_in_flash(Lpn(unit as u32)).unwrap();
     ftl.blocks.plane_of(ftl.blocks.block_of(ppn)).index()
+}
+
+/// Returns the planes of the log blocks of eight logical blocks that are written one after another.
+fn planes_of_log_blocks(options: &str) -> Vec<usize> {
+    let scheme = format!("mapping.scheme={{ bast = {{ logs = 8{options} }} }}");
+    let order = "allocation={ static = { order = \"chip-channel-die-plane\" } }";
+    let mut device = common::device(&[order, &scheme]);
+    write_each(&mut device, (0..8).map(|block| block * UNITS));
+    (0..8).map(|block| plane_of(&device, block * UNITS)).collect()
+}
+
+#[test]
+fn planes_or_channels_give_blocks_in_turn() {
+    // Planes 0 and 1 are in the first channel, 2 and 3 in the second.
+    assert_eq!(planes_of_log_blocks(""), [0, 1, 2, 3, 0, 1, 2, 3]);
+    let by_channel = ", free_blocks = \"by-channel\"";
+    assert_eq!(planes_of_log_blocks(by_channel), [0, 2, 1, 3, 0, 2, 1, 3]);
+    // Each logical block belongs to a chip. Consecutive ones are in different chips, or in different channels.
+    let of_chips = ", scope = \"chip\"";
+    assert_eq!(planes_of_log_blocks(of_chips), [0, 1, 2, 3, 0, 1, 2, 3]);
+    assert_eq!(planes_of_log_blocks(&format!("{of_chips}{by_channel}")), [0, 2, 1, 3, 0, 2, 1, 3]);
+}
+
+#[test]
+fn a_channel_gives_the_free_block_with_the_fewest_erases() {
+    let scheme = "mapping.scheme={ fast = { logs = { sequential = 1, random = 4 }, free_blocks = \"by-channel\" } }";
+    let mut device = common::device(&["gc.wear=least-erased", "geometry.pages=8", "geometry.blocks=24", scheme]);
+    let all = device.ftl().map.len();
+    fill(&mut device, all);
+    let rng = &mut Rng::new(5, "erases");
+    let (mut checked, mut uneven) = (0, 0);
+    let look = |device: &Device| {
+        let space = &device.ftl().blocks;
+        let planes = [0, 1, 2, 3].map(PlaneId);
+        let free = planes.map(|plane| space.free_blocks(plane, Role::Data));
+        (free, planes.map(|plane| space.erases_of_next(plane)), device.ftl().counters.blocks_erased)
+    };
+    for _ in 0..1500 {
+        let mut at = device.now();
+        let mut request = Some(units(&device, Operation::Write, rng.below(u64::from(all)), 1));
+        loop {
+            let (before, next, erased) = look(&device);
+            match request.take() {
+                Some(request) => submit(&mut device, at, request),
+                None => device.advance_to(at),
+            }
+            let (after, _, erased_since) = look(&device);
+            let opened: Vec<usize> = (0..4).filter(|&plane| after[plane] < before[plane]).collect();
+            if let [plane] = opened[..]
+                && (erased_since, after[plane] + 1) == (erased, before[plane])
+            {
+                let other = plane ^ 1;
+                assert!(next[plane] <= next[other], "plane {plane}: {next:?}");
+                checked += 1;
+                uneven += u32::from(next[plane] < next[other]);
+            }
+            match device.next_event_time() {
+                Some(next) => at = next,
+                None => break,
+            }
+        }
+    }
+    device.check_invariants().unwrap();
+    assert!(checked > 1000 && uneven > 100, "{checked} blocks, {uneven} with a choice");
 }
 
 /// Fills a random log block with units of `blocks` logical blocks in turn, and another one with others. Returns the

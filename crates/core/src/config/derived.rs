@@ -299,7 +299,7 @@ impl DeviceConfig {
     pub fn data_time(&self, bytes: u64) -> Time {
         let (page, spare) = (self.page_bytes(), self.spare_bytes());
         let spare = if self.bus.transfer_spare { (bytes * spare).div_ceil(page) } else { 0 };
-        self.raw_data_time(bytes + spare)
+        self.raw_data_time(bytes + spare, direction)
     }
 
     /// Returns the time of exactly `bytes` on the channel.

@@ -336,7 +336,7 @@ fn eight() -> u32 {
 }
 
 /// Protocol of data transfers on the channel.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub enum BusProtocol {
     /// Asynchronous single data rate, with the time of a cycle (tRC, tWC).

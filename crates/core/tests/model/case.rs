@@ -165,6 +165,17 @@ impl Case {
         Case::with_capacity(seed, true, Scheme::Logs)
     }
 
+    /// Draws a device with log blocks whose channels give blocks in turn; half of them have the highest capacity that
+    /// is accepted.
+    pub fn logs_by_channel(seed: u64) -> Case {
+        let mut case = Case::with_capacity(seed, seed.is_multiple_of(2), Scheme::Logs);
+        let config = case.config();
+        let scheme = config.mapping.scheme.name();
+        case.overrides.push(format!("mapping.scheme.{scheme}.free_blocks=by-channel"));
+        case.overrides.push("gc.wear=least-erased".to_owned());
+        case
+    }
+
     /// Draws a device with the highest capacity that is accepted.
     pub fn full(seed: u64) -> Case {
         Case::with_capacity(seed, true, Scheme::Page)

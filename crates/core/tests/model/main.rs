@@ -163,6 +163,13 @@ fn delays_and_hints_change_no_answer() {
 }
 
 #[test]
+fn channels_that_give_blocks_in_turn_change_no_answer() {
+    for seed in seeds(cases(10)) {
+        assert_passes(&Case::logs_by_channel(seed));
+    }
+}
+
+#[test]
 fn thresholds_out_of_reach_change_no_answer() {
     for seed in seeds(cases(8)) {
         assert_passes(&Case::lazy(seed));

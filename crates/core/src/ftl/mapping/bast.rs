@@ -1,7 +1,7 @@
 //! BAST: each log block belongs to one logical block (Kim, Kim, Noh, Min and Cho, "A space-efficient flash translation
 //! layer for CompactFlash systems", IEEE Transactions on Consumer Electronics 48(2), 2002).
 
-use super::log_blocks::options::{Common, Reclaim, Stream, StreamKind, is_one};
+use super::log_blocks::options::{Common, FreeBlocks, Reclaim, Stream, StreamKind, is_one};
 use super::log_blocks::{Incoming, LogBlocks, Rules};
 use super::{Needs, SchemeOptions};
 use crate::config::DeviceConfig;
@@ -16,6 +16,10 @@ pub struct BastConfig {
     pub logs: u32,
     /// Planes that share these log blocks. Each set of planes has as many.
     pub scope: Scope,
+    /// Plane that gives the next block.
+    #[serde(skip_serializing_if = "FreeBlocks::is_default")]
+    #[schemars(extend("default" = "by-plane"))]
+    pub free_blocks: FreeBlocks,
     /// Number of logical blocks over which consecutive pages are striped.
     #[serde(skip_serializing_if = "is_one")]
     pub stripe: u32,
@@ -23,7 +27,7 @@ pub struct BastConfig {
 
 impl Default for BastConfig {
     fn default() -> Self {
-        BastConfig { logs: 8, scope: Scope::Device, stripe: 1 }
+        BastConfig { logs: 8, scope: Scope::Device, free_blocks: FreeBlocks::ByPlane, stripe: 1 }
     }
 }
 
@@ -31,6 +35,7 @@ impl BastConfig {
     fn common(&self) -> Common {
         Common {
             scope: self.scope,
+            free_blocks: self.free_blocks,
             stripe: self.stripe,
             kinds: &["all"],
             streams: vec![Stream { logs: self.logs, kind: StreamKind::Own }],

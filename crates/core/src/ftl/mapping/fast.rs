@@ -1,7 +1,7 @@
 //! FAST: log blocks for any logical block, and others for sequential writes (Lee, Park, Chung, Lee, Park and Song, "A
 //! log buffer-based flash translation layer using fully-associative sector translation", ACM TECS 6(3), 2007).
 
-use super::log_blocks::options::{Common, Reclaim, Sequential, Stream, StreamKind, is_one};
+use super::log_blocks::options::{Common, FreeBlocks, Reclaim, Sequential, Stream, StreamKind, is_one};
 use super::log_blocks::{Incoming, LogBlocks, Rules, Runs};
 use super::{Needs, SchemeOptions};
 use crate::config::DeviceConfig;
@@ -17,6 +17,10 @@ pub struct FastConfig {
     pub logs: FastLogs,
     /// Planes that share these log blocks. Each set of planes has as many.
     pub scope: Scope,
+    /// Plane that gives the next block.
+    #[serde(skip_serializing_if = "FreeBlocks::is_default")]
+    #[schemars(extend("default" = "by-plane"))]
+    pub free_blocks: FreeBlocks,
     /// Writes that begin a sequential log block.
     pub sequential: Sequential,
     /// Number of blocks over which consecutive pages are striped.
@@ -65,6 +69,7 @@ impl Default for FastConfig {
         FastConfig {
             logs: FastLogs::default(),
             scope: Scope::Device,
+            free_blocks: FreeBlocks::ByPlane,
             sequential: Sequential::BlockStart,
             stripe: FastStripe::default(),
             reclaim: Reclaim::One,
@@ -77,6 +82,7 @@ impl FastConfig {
     fn common(&self) -> Common {
         Common {
             scope: self.scope,
+            free_blocks: self.free_blocks,
             stripe: self.stripe.data,
             kinds: &["sequential", "random"],
             streams: vec![

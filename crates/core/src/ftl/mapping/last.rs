@@ -1,7 +1,7 @@
 //! LAST: log blocks for sequential, hot and cold writes (Lee, Shin, Kim and Kim, "LAST: locality-aware sector
 //! translation for NAND flash memory-based storage systems", ACM SIGOPS Operating Systems Review 42(6), 2008).
 
-use super::log_blocks::options::{Common, Reclaim, Sequential, Stream, StreamKind, is_one};
+use super::log_blocks::options::{Common, FreeBlocks, Reclaim, Sequential, Stream, StreamKind, is_one};
 use super::log_blocks::{Incoming, LogBlocks, Rules, Runs};
 use super::{Needs, SchemeOptions};
 use crate::config::DeviceConfig;
@@ -17,6 +17,10 @@ pub struct LastConfig {
     pub logs: LastLogs,
     /// Planes that share these log blocks. Each set of planes has as many.
     pub scope: Scope,
+    /// Plane that gives the next block.
+    #[serde(skip_serializing_if = "FreeBlocks::is_default")]
+    #[schemars(extend("default" = "by-plane"))]
+    pub free_blocks: FreeBlocks,
     /// Writes that begin a sequential log block.
     pub sequential: Sequential,
     /// A write is hot if its mapping unit was among the last ones written, in flash pages.
@@ -71,6 +75,7 @@ impl Default for LastConfig {
         LastConfig {
             logs: LastLogs::default(),
             scope: Scope::Device,
+            free_blocks: FreeBlocks::ByPlane,
             sequential: Sequential::MinPages(4),
             hot_window: 256,
             stripe: LastStripe::default(),
@@ -84,6 +89,7 @@ impl LastConfig {
     fn common(&self) -> Common {
         Common {
             scope: self.scope,
+            free_blocks: self.free_blocks,
             stripe: self.stripe.data,
             kinds: &["sequential", "hot", "cold"],
             streams: vec![

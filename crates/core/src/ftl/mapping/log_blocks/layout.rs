@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::options::Common;
+use super::options::{Common, FreeBlocks};
 use crate::config::DeviceConfig;
 use crate::sim::id::{Lpn, PlaneId};
 use crate::sim::memory::Divider;
@@ -24,6 +24,8 @@ pub struct Layout {
     stripe: u32,
     /// Number of sets.
     sets: Divider,
+    /// Sets of consecutive logical blocks, if consecutive sets are not in different channels.
+    turns: Vec<u32>,
     planes: u32,
     units: u32,
 }
@@ -39,6 +41,10 @@ impl Layout {
             row: Divider::new(page * common.stripe),
             stripe: common.stripe,
             sets: Divider::new(device.total_planes() / planes),
+            turns: match common.free_blocks {
+                FreeBlocks::ByPlane => Vec::new(),
+                FreeBlocks::ByChannel => sets_by_channel(device, planes),
+            },
             planes,
             units: device.logical_units() as u32,
         }
@@ -85,7 +91,8 @@ impl Layout {
     /// Returns the set of planes of a logical block. Consecutive logical blocks are in different sets.
     #[inline]
     pub fn set_of(&self, number: u32) -> u32 {
-        self.sets.divide_with_rest(number).1
+        let turn = self.sets.divide_with_rest(number).1;
+        self.turns.get(turn as usize).copied().unwrap_or(turn)
     }
 
     /// Returns the set of a plane.
@@ -114,4 +121,14 @@ impl Layout {
     pub fn stripe(&self) -> u32 {
         self.stripe
     }
+}
+
+/// Returns the sets of `planes` planes each, such that consecutive ones are in different channels.
+fn sets_by_channel(device: &DeviceConfig, planes: u32) -> Vec<u32> {
+    let (sets, channels) = (device.total_planes() / planes, device.channels());
+    let per_channel = sets / channels;
+    if per_channel < 2 {
+        return Vec::new();
+    }
+    (0..sets).map(|turn| turn % channels * per_channel + turn / channels).collect()
 }

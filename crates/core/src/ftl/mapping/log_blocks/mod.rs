@@ -16,6 +16,7 @@ mod slots;
 mod trims;
 mod writes;
 
+use std::cmp::Reverse;
 use std::ops::Range;
 
 use super::{Bound, Context, Hooks, Location, Mapping, MappingInTime, MergeDefect, Written};
@@ -28,7 +29,7 @@ use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn, TransactionId};
 use crate::state::{Reader, StateError, Writer};
 use crate::work::{Call, Task};
 pub use layout::Layout;
-use options::{Common, Reclaim, Stream};
+use options::{Common, FreeBlocks, Reclaim, Stream};
 pub use runs::Runs;
 use slots::{NOWHERE, Set, Slot};
 use trims::Trims;
@@ -88,6 +89,8 @@ pub struct LogBlocks<R> {
     sets: Vec<Set>,
     /// Planes in the order in which they give blocks, by set.
     planes: Vec<PlaneId>,
+    /// Planes that a set has in each of its channels, if the channels give blocks in turn.
+    planes_per_channel: Option<u32>,
     /// Data blocks, by logical block.
     data: Vec<u32>,
     /// Slots of the log blocks that belong to a logical block.
@@ -153,6 +156,8 @@ impl<R: Rules> LogBlocks<R> {
         let count = layout.count() as usize;
         LogBlocks {
             rules,
+            planes_per_channel: (common.free_blocks == FreeBlocks::ByChannel)
+                .then(|| common.planes(device).min(device.total_planes() / device.channels())),
             merges: common.merges,
             spare: u32::from(device.faults.is_some()),
             reclaim: common.reclaim,
@@ -208,6 +213,27 @@ impl<R: Rules> LogBlocks<R> {
         ftl.blocks.first_unit(BlockId(self.slots[slot as usize].block)).0
     }
 
+    /// Returns the plane of a set that gives the next block, and the turn after it, if there is a free block.
+    fn plane_to_open(&self, ftl: &Ftl, set: u32) -> Option<(PlaneId, u32)> {
+        let turn = self.sets[set as usize].turn;
+        let planes = self.layout.planes_of(set);
+        let count = planes.len() as u32;
+        let free = |plane: PlaneId| ftl.blocks.free_blocks(plane, Role::Data);
+        let Some(per_channel) = self.planes_per_channel else {
+            let plane_at = |i: u32| self.planes[(set * count + (turn + i) % count) as usize];
+            let i = (0..count).find(|&i| free(plane_at(i)) > 0)?;
+            return Some((plane_at(i), (turn + i + 1) % count));
+        };
+        let channels = count / per_channel;
+        (0..channels).map(|i| (turn + i) % channels).find_map(|channel| {
+            let first = planes.start + channel * per_channel;
+            let of_channel = (first..first + per_channel).map(PlaneId).filter(|&plane| free(plane) > 0);
+            // Of blocks with equally many erases, that of the plane with the most free blocks is taken.
+            let plane = of_channel.min_by_key(|&plane| (ftl.blocks.erases_of_next(plane), Reverse(free(plane))))?;
+            Some((plane, (channel + 1) % channels))
+        })
+    }
+
     /// Takes a free block of a set for a slot, which becomes that of a logical block. The caller has made sure that
     /// there is a free block.
     fn open(&mut self, ftl: &mut Ftl, slot: u32, number: u32) {
@@ -217,17 +243,14 @@ impl<R: Rules> LogBlocks<R> {
         (slot.number, slot.used) = (number, used);
     }
 
-    /// Takes a free block of a set for a slot. The planes give blocks in turn.
+    /// Takes a free block of a set for a slot.
     fn take_block(&mut self, ftl: &mut Ftl, slot: u32) {
         let set = self.set_of_slot(slot);
-        let count = self.layout.planes_of(set).len() as u32;
-        let turn = self.set(set).turn;
-        let plane_at = |i: u32| self.planes[(set * count + (turn + i) % count) as usize];
-        let found = (0..count).find(|&i| ftl.blocks.free_blocks(plane_at(i), Role::Data) > 0);
-        let i = found.unwrap_or_else(|| unreachable!("set {set} of planes has a free block"));
-        let block = ftl.blocks.open_logical(plane_at(i));
+        let found = self.plane_to_open(ftl, set);
+        let (plane, turn) = found.unwrap_or_else(|| unreachable!("set {set} of planes has a free block"));
+        let block = ftl.blocks.open_logical(plane);
         let set = self.set(set);
-        (set.turn, set.free) = ((turn + i + 1) % count, set.free - 1);
+        (set.turn, set.free) = (turn, set.free - 1);
         self.slot_of[block.index()] = slot;
         self.slot(slot).block = block.0;
     }

@@ -16,6 +16,25 @@ pub enum Reclaim {
     All,
 }
 
+/// Plane that gives the next block of a set of planes. Among the free blocks of a plane, `gc.wear` chooses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum FreeBlocks {
+    /// The planes in turn, in the order of `allocation.static`.
+    #[default]
+    ByPlane,
+    /// The channels in turn, and the plane of the channel whose next free block has the fewest erases (Yoo et al. 2013,
+    /// Section III-E). Consecutive logical blocks are in different channels.
+    ByChannel,
+}
+
+impl FreeBlocks {
+    /// Returns `true` for the default, which a device file need not name.
+    pub fn is_default(&self) -> bool {
+        *self == FreeBlocks::default()
+    }
+}
+
 /// Rule for the writes that begin a sequential log block. A write that continues one is always sequential.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -53,6 +72,8 @@ pub enum StreamKind {
 pub struct Common {
     /// Planes that share log blocks.
     pub scope: Scope,
+    /// Plane that gives the next block.
+    pub free_blocks: FreeBlocks,
     /// Number of logical blocks over which consecutive pages are striped.
     pub stripe: u32,
     /// Names of the kinds of log blocks.

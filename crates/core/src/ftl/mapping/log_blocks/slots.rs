@@ -106,7 +106,7 @@ impl Merging {
 /// Planes that share log blocks.
 #[derive(Clone, Debug, Default)]
 pub struct Set {
-    /// Position of the plane that is the next one to give a block.
+    /// Position of the plane, or the channel, that is the next one to give a block.
     pub turn: u32,
     /// Number of free blocks.
     pub free: u32,
