@@ -46,14 +46,18 @@ class Flash:
     spare_bytes: int
     read_ps: int
     program_ps: int
-    cycle_ps: int
+    read_cycle_ps: int
+    write_cycle_ps: int
     dies: int
     planes: int
 
-    @property
-    def transfer_ps(self) -> int:
-        """Transfer time of a page and its spare bytes on eight lines."""
-        return (self.page_bytes + self.spare_bytes) * self.cycle_ps
+    def cycle_ps(self, operation: str) -> int:
+        """Return the time of a data cycle of a read or a write."""
+        return self.read_cycle_ps if operation == "read" else self.write_cycle_ps
+
+    def transfer_ps(self, operation: str) -> int:
+        """Return the transfer time of a page and its spare bytes on eight lines."""
+        return (self.page_bytes + self.spare_bytes) * self.cycle_ps(operation)
 
     @property
     def payload(self) -> Fraction:
@@ -67,7 +71,7 @@ class Flash:
         Then its cells are busy for C.
         """
         cells = self.read_ps if operation == "read" else self.program_ps
-        moved = planes * self.transfer_ps
+        moved = planes * self.transfer_ps(operation)
         return min(Fraction(1), Fraction(chips * dies * moved, moved + cells))
 
 
@@ -180,6 +184,8 @@ def design(
     read: int | str = "20us",
     program: int | str = "200us",
     cycle: int | str = "25ns",
+    read_cycle: int | str | None = None,
+    write_cycle: int | str | None = None,
     dies: int = 2,
     planes: int = 2,
     advanced: Collection[str] = ("interleave",),
@@ -201,7 +207,9 @@ def design(
     read, program
         Times of the cells: tR and tPROG.
     cycle
-        Time of a bus cycle, tRC and tWC. Eight lines transfer one byte per cycle.
+        Time of a bus cycle. Eight lines transfer one byte per cycle.
+    read_cycle, write_cycle
+        Times of a bus cycle of reads, tRC, and of writes, tWC, if they differ from `cycle`.
     dies, planes
         Dies per chip, and planes per die.
     advanced
@@ -235,7 +243,9 @@ def design(
     """
     flash = Flash(
         page_bytes=size_in_bytes(page), spare_bytes=size_in_bytes(spare), read_ps=picoseconds(read),
-        program_ps=picoseconds(program), cycle_ps=picoseconds(cycle), dies=dies, planes=planes,
+        program_ps=picoseconds(program),
+        read_cycle_ps=picoseconds(cycle if read_cycle is None else read_cycle),
+        write_cycle_ps=picoseconds(cycle if write_cycle is None else write_cycle), dies=dies, planes=planes,
     )  # fmt: skip
     _check_values(flash, advanced, {"read_mb_s": read_mb_s, "write_mb_s": write_mb_s}, fill)
     budget = {"pins": pins, "logic_cells": logic_cells, "channel_logic_cells": channel_logic_cells}
@@ -307,9 +317,10 @@ def _option(
     lanes = width // _LANE
     chips = max(_least_chips(flash, operation, fill, **levels) for operation in targets)
     # Bytes per microsecond equal 10^6 bytes per second.
-    full = Fraction(lanes * 10**6, flash.cycle_ps)
+    full = {operation: Fraction(lanes * 10**6, flash.cycle_ps(operation)) for operation in targets}
     rates = {
-        operation: full * flash.payload * flash.utilization(operation, chips=chips, **levels) for operation in targets
+        operation: full[operation] * flash.payload * flash.utilization(operation, chips=chips, **levels)
+        for operation in targets
     }
     exact = {operation: Fraction(target).limit_denominator(10**6) for operation, target in targets.items()}
     channels = max(ceil(exact[operation] / rates[operation]) for operation in targets)
@@ -325,7 +336,7 @@ def _option(
         width=width,
         page_bytes=lanes * flash.page_bytes,
         chips=chips,
-        channels_by_formula=max(ceil(target / full) for target in exact.values()),
+        channels_by_formula=max(ceil(exact[operation] / full[operation]) for operation in targets),
         channels=channels,
         pins=pins,
         logic_cells=cells,
@@ -392,7 +403,8 @@ def _flash_device(flash: Flash, *, channels: int, chips: int, dies: int, planes:
         advanced.multi_plane_program = "{"wise" if planes > 1 else "off"}"
         advanced.multi_plane_read = "{"wise" if planes > 1 else "off"}"
         [bus]
-        protocol.sdr = "{flash.cycle_ps}ps"
+        protocol.sdr = "{flash.write_cycle_ps}ps"
+        read_cycle = "{flash.read_cycle_ps}ps"
         width = {width}
         transfer_spare = true
         [allocation.static]
@@ -463,10 +475,12 @@ def _text(guide: Design) -> Iterator[str]:
     import pyarrow as pa  # noqa: PLC0415 (half a second, and not always needed)
 
     flash = guide.flash
+    both = [f"{cycle / 1e3:g}" for cycle in (flash.read_cycle_ps, flash.write_cycle_ps)]
+    cycles = both[0] if both[0] == both[1] else " and ".join(both)
     yield (
         f"{guide.read_mb_s:g} MB/s read, {guide.write_mb_s:g} MB/s written; pages of {flash.page_bytes} + "
         f"{flash.spare_bytes} B, {flash.read_ps / 1e6:g} us to read and {flash.program_ps / 1e6:g} us to program, "
-        f"{flash.cycle_ps / 1e3:g} ns a byte; {' and '.join(guide.advanced) or 'basic commands only'}\n\n"
+        f"{cycles} ns a byte; {' and '.join(guide.advanced) or 'basic commands only'}\n\n"
     )
     rows: list[dict[str, Any]] = [
         {"Fig. 19": way.figure, "way": way.name, "formula": f"{way.utilization:.2%}",
@@ -507,6 +521,8 @@ def command(arguments: list[str]) -> int:
     made.add_argument("--read", default="20us", metavar="TIME", help="time from cells to register [20us]")
     made.add_argument("--program", default="200us", metavar="TIME", help="time from register to cells [200us]")
     made.add_argument("--cycle", default="25ns", metavar="TIME", help="bus cycle, which transfers a byte [25ns]")
+    made.add_argument("--read-cycle", metavar="TIME", help="bus cycle of reads, tRC [that of --cycle]")
+    made.add_argument("--write-cycle", metavar="TIME", help="bus cycle of writes, tWC [that of --cycle]")
     made.add_argument("--dies", type=int, default=2, metavar="N", help="dies per chip [2]")
     made.add_argument("--planes", type=int, default=2, metavar="N", help="planes per die [2]")
     made.add_argument(

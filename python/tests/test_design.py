@@ -84,6 +84,21 @@ def test_simulation_agrees_with_every_formula():
     assert guide == fg.design(read_mb_s=250, write_mb_s=240, advanced=["multi-plane", "interleave"])
 
 
+def test_reads_and_writes_may_have_cycles_of_their_own():
+    # X = 2048 B: 40.96 us to read and 61.44 us to write.
+    options = {"spare": 0, "read_cycle": "20ns", "write_cycle": "30ns"}
+    found = ways(**options)
+    assert found["a"].utilization == pytest.approx(40.96 / 60.96)
+    assert found["b"].utilization == pytest.approx(61.44 / 261.44)
+    # Formula (3): 250 MB/s of 50 MB/s for each channel, or 240 of 33.3.
+    guide = fg.design(read_mb_s=250, write_mb_s=240, **options)
+    assert guide.chosen.channels_by_formula == 8
+    assert guide.check.passes
+    for way in guide.ways:
+        assert way.simulated == pytest.approx(way.utilization, rel=2e-3), way
+    assert "20 and 30 ns a byte" in str(guide)
+
+
 def test_spare_bytes_may_need_another_channel():
     guide = fg.design(read_mb_s=280, write_mb_s=100, check=False)
     assert (guide.chosen.channels_by_formula, guide.chosen.channels) == (7, 8)
@@ -98,6 +113,7 @@ def test_spare_bytes_may_need_another_channel():
         ({"advanced": "interleave"}, "list"),
         ({"fill": 1.5}, "at most 1"),
         ({"cycle": 0}, "cycle=0"),
+        ({"write_cycle": 0}, "write_cycle=0"),
         ({"dies": 0}, "dies=0"),
         ({"pins": 0}, "1 or more"),
         ({"read_mb_s": 1e6, "check": True}, "more than the 4096 that are simulated"),

@@ -6,7 +6,7 @@ use std::io::Write;
 use clap::Subcommand;
 use floatgate_array::config::ArrayConfig;
 use floatgate_core::config::cells::CellMode;
-use floatgate_core::config::{self, BUILTINS, DeviceConfig};
+use floatgate_core::config::{self, BUILTINS, DeviceConfig, Direction};
 use floatgate_core::device::{Options, needed};
 use floatgate_core::external::Externals;
 use floatgate_core::nand::timing::Timing;
@@ -196,7 +196,15 @@ fn show(out: &mut impl Write, device: &DeviceConfig) -> anyhow::Result<()> {
 fn derived(device: &DeviceConfig) -> Vec<(&'static str, String)> {
     let timing = Timing::new(device);
     let [reads, programs] = page_times(device, &timing, CellMode::Native);
-    let (channel, buses) = (device.channel_bandwidth(), device.buses());
+    let buses = device.buses();
+    let channel = |direction| {
+        let bandwidth = device.channel_bandwidth(direction);
+        format!("{:.1} MB/s, {:.1} MB/s over {buses}", mega(bandwidth), mega(bandwidth * u64::from(buses)))
+    };
+    let channels = match (channel(Direction::Out), channel(Direction::In)) {
+        (reads, writes) if reads == writes => reads,
+        (reads, writes) => format!("reads {reads}; writes {writes}"),
+    };
     let at_most = device.max_soft_threshold().unwrap_or(0);
     let free_blocks = u64::from(device.soft_threshold()) * u64::from(device.total_planes()) * device.physical_bytes()
         / u64::from(device.total_blocks());
@@ -209,7 +217,7 @@ fn derived(device: &DeviceConfig) -> Vec<(&'static str, String)> {
         ("page read", format!("{} without waiting and without the host link", Span(&reads))),
         ("program", format!("{}", Span(&programs))),
         ("erase", format!("{}", Span(&[timing.erase_command + timing.erase]))),
-        ("channel", format!("{:.1} MB/s, {:.1} MB/s over {}", mega(channel), mega(channel * u64::from(buses)), buses)),
+        ("channel", channels),
         (
             "free blocks",
             format!(

@@ -161,6 +161,8 @@ const CASES: &[Case] = &[
     ("bus.command_cycles.erase", &[], WRITES, &["-", "5"]),
     ("bus.order", &["bus.command_cycles.read=7"], READS, ALL),
     ("bus.transfer_spare", &["geometry.spare_size=128B"], READS, &["-", "true"]),
+    ("bus.read_cycle", &["bus.protocol={ sdr = \"25ns\" }"], READS, &["-", "30ns"]),
+    ("bus.write_cycle", &["bus.protocol={ sdr = \"25ns\" }"], WRITES, &["-", "30ns"]),
     ("bus.partial_transfer", &[], PARTS, &["-", "true"]),
     ("bus.way_switch", &[], READS, &["-", "1us"]),
     ("bus.channel_switch", &[], READS, &["-", "1us"]),

@@ -268,6 +268,8 @@ const SHAPELESS: &[(&str, &[&str], &str)] = &[
     ("nand.advanced.suspend.limit", &[], "1"),
     ("bus.protocol.sdr", &[], "50ns"),
     ("bus.protocol.nv-ddr", &[], "400MT/s"),
+    ("bus.read_cycle", &["bus.protocol.sdr=25ns"], "50ns"),
+    ("bus.write_cycle", &["bus.protocol.sdr=25ns"], "50ns"),
     ("bus.width", &[], "16"),
     ("bus.command_cycle", &[], "99ns"),
     ("bus.command_cycles.read", &[], "9"),

@@ -321,6 +321,28 @@ fn a_change_of_the_channel_takes_the_channel_switch() {
 }
 
 #[test]
+fn reads_and_writes_can_have_cycles_of_their_own() {
+    // A page of 4096 B takes 122.88 us out of a chip and 163.84 us into one.
+    const OUT: u64 = 4096 * 30_000;
+    const IN: u64 = 4096 * 40_000;
+    let d = machine(&["bus.read_cycle=30ns", "bus.write_cycle=40ns"]);
+    let (w, r) = (write(&d, HERE, 0), read(&d, HERE, 0));
+    assert_eq!(phase_of(&play(&d, &[(0, w)]), &w, Phase::Data), (0, IN));
+    assert_eq!(phase_of(&play(&d, &[(0, w)]), &w, Phase::Cell), (IN, IN + PROGRAM));
+    assert_eq!(phase_of(&play(&d, &[(0, r)]), &r, Phase::Data), (READ, READ + OUT));
+    assert_gate(&d, w, data_out(read(&d, OTHER_CHIP, 1)), IN);
+    assert_gate(&d, r, data_in(write(&d, OTHER_CHIP, 1)), READ + OUT);
+    // One of the options changes only its own direction.
+    let d = machine(&["bus.read_cycle=30ns"]);
+    assert_eq!(phase_of(&play(&d, &[(0, w)]), &w, Phase::Data), (0, DATA));
+    let d = machine(&["bus.write_cycle=40ns"]);
+    assert_eq!(phase_of(&play(&d, &[(0, r)]), &r, Phase::Data), (READ, READ + DATA));
+    // Commands and addresses are written.
+    let d = machine(&["bus.write_cycle=40ns", "bus.command_cycles.read=7"]);
+    assert_eq!(phase_of(&play(&d, &[(0, r)]), &r, Phase::Cell), (280_000, 280_000 + READ));
+}
+
+#[test]
 fn a_change_of_the_channel_for_a_read_can_take_another_time() {
     for (overrides, write_waits, read_waits) in [
         (&["bus.channel_switch=2us"][..], 2 * US, 2 * US),

@@ -209,6 +209,15 @@ impl Check<'_> {
                 self.in_range("bus.protocol.nv-ddr", *rate, range, "it is the number of transfers per second");
             }
         }
+        let cycles = [("bus.read_cycle", bus.read_cycle), ("bus.write_cycle", bus.write_cycle)];
+        for (path, cycle) in cycles.into_iter().filter_map(|(path, cycle)| Some((path, cycle?))) {
+            self.in_range(path, cycle, Duration(1)..=MAX_CYCLE, "it is the time of one bus cycle");
+            if matches!(bus.protocol, BusProtocol::NvDdr(_)) {
+                let what = "needs an SDR bus: NV-DDR has one rate for both directions; leave it out, or set \
+                            bus.protocol.sdr";
+                self.refuse(path, cycle, what);
+            }
+        }
         if let Some(cycle) = bus.command_cycle {
             self.in_range("bus.command_cycle", cycle, Duration(0)..=MAX_CYCLE, "it is the time of one bus cycle");
         }

@@ -4,7 +4,10 @@ use std::borrow::Cow;
 
 use super::cells::{BlockSize, CellMode};
 use super::checkpoint::Parts;
-use super::{BlockSummary, BufferConfig, BusProtocol, Capacity, Concurrency, DeviceConfig, InjectedFault, WritePolicy};
+use super::units::Duration;
+use super::{
+    BlockSummary, BufferConfig, BusProtocol, Capacity, Concurrency, DeviceConfig, Direction, InjectedFault, WritePolicy,
+};
 use crate::cache::eviction::EvictionConfig;
 use crate::external::ExternalConfig;
 use crate::ftl::allocation::AllocationConfig;
@@ -286,35 +289,45 @@ impl DeviceConfig {
     }
 
     /// Returns the bandwidth of a channel in bytes per second.
-    pub fn channel_bandwidth(&self) -> u64 {
+    pub fn channel_bandwidth(&self, direction: Direction) -> u64 {
         let bytes_per_cycle = u64::from(self.bus.width / 8) * u64::from(self.packages_per_page());
-        match &self.bus.protocol {
-            BusProtocol::Sdr(cycle) => bytes_per_cycle * 1_000_000_000_000 / cycle.0.max(1),
+        match self.bus.protocol {
+            BusProtocol::Sdr(cycle) => bytes_per_cycle * 1_000_000_000_000 / self.cycle(cycle, direction).max(1),
             BusProtocol::NvDdr(rate) => bytes_per_cycle * rate.0,
         }
     }
+    /// Returns the time of a data cycle of an SDR bus, whose protocol has `cycle`.
+    fn cycle(&self, cycle: Duration, direction: Direction) -> u64 {
+        let own = match direction {
+            Direction::In => self.bus.write_cycle,
+            Direction::Out => self.bus.read_cycle,
+        };
+        own.unwrap_or(cycle).0
+    }
+
 
     /// Returns the time of `bytes` of a page on the channel, including their share of the spare bytes if these are
     /// transferred.
-    pub fn data_time(&self, bytes: u64) -> Time {
+    pub fn data_time(&self, bytes: u64, direction: Direction) -> Time {
         let (page, spare) = (self.page_bytes(), self.spare_bytes());
         let spare = if self.bus.transfer_spare { (bytes * spare).div_ceil(page) } else { 0 };
         self.raw_data_time(bytes + spare, direction)
     }
 
     /// Returns the time of exactly `bytes` on the channel.
-    pub fn raw_data_time(&self, bytes: u64) -> Time {
+    pub fn raw_data_time(&self, bytes: u64, direction: Direction) -> Time {
         let cycles = bytes.div_ceil(u64::from(self.bus.width / 8) * u64::from(self.packages_per_page()));
-        match &self.bus.protocol {
-            BusProtocol::Sdr(cycle) => Time(cycles * cycle.0),
+        match self.bus.protocol {
+            BusProtocol::Sdr(cycle) => Time(cycles * self.cycle(cycle, direction)),
             BusProtocol::NvDdr(rate) => transfer_time(cycles, rate.0),
         }
     }
 
     /// Returns the time of `cycles` command or address cycles.
     pub fn command_time(&self, cycles: u32) -> Time {
-        let cycle = match (&self.bus.command_cycle, &self.bus.protocol) {
-            (Some(cycle), _) | (None, BusProtocol::Sdr(cycle)) => cycle.0,
+        let cycle = match (self.bus.command_cycle, self.bus.protocol) {
+            (Some(cycle), _) => cycle.0,
+            (None, BusProtocol::Sdr(cycle)) => self.cycle(cycle, Direction::In),
             (None, BusProtocol::NvDdr(rate)) => 1_000_000_000_000u64.div_ceil(rate.0.max(1)),
         };
         Time(u64::from(cycles) * cycle)

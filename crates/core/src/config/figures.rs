@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
-use super::DeviceConfig;
 use super::path::{ABOUT, covers, join};
 use super::units::{Bytes, Duration};
+use super::{BusProtocol, DeviceConfig};
 
 /// Key of a device, with its value and its source.
 #[derive(Clone, Debug, PartialEq)]
@@ -24,6 +24,12 @@ impl DeviceConfig {
         resolved.geometry.mapping_unit = Some(Bytes(self.unit_bytes() / u64::from(self.packages_per_page())));
         resolved.nand.endurance = Some(self.endurance());
         resolved.bus.command_cycle = Some(Duration(self.command_time(1).ps()));
+        if let BusProtocol::Sdr(cycle) = &mut resolved.bus.protocol {
+            // The cycle of the protocol is that of writes, and `read_cycle` remains if it differs.
+            let read = self.bus.read_cycle.unwrap_or(*cycle);
+            *cycle = resolved.bus.write_cycle.take().unwrap_or(*cycle);
+            resolved.bus.read_cycle = Some(read).filter(|read| read != cycle);
+        }
         // Here, a value equal to the default is removed instead. Thus a device has one form, and older digests stay
         // valid.
         resolved.bus.channel_switch_read = self.bus.channel_switch_read.filter(|time| *time != self.bus.channel_switch);

@@ -296,10 +296,16 @@ pub struct Bus {
     /// Protocol of data transfers, with its cycle time or transfer rate.
     pub protocol: BusProtocol,
     /// Number of data lines: 8 or 16.
+    /// Time of a data cycle out of a chip (tRC), for an SDR bus. Default: the cycle of `bus.protocol.sdr`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_cycle: Option<Duration>,
+    /// Time of a data cycle into a chip (tWC), for an SDR bus. Default: the cycle of `bus.protocol.sdr`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub write_cycle: Option<Duration>,
     #[serde(default = "eight")]
     #[schemars(extend("enum" = [8, 16]))]
     pub width: u32,
-    /// Time of one command or address cycle. Default: the time of one data cycle.
+    /// Time of one command or address cycle. Default: the time of one data cycle into a chip.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command_cycle: Option<Duration>,
     /// Number of command and address cycles of each operation. If all are 0, commands take no time on the channel.
@@ -346,6 +352,15 @@ pub enum BusProtocol {
 }
 
 /// Number of command and address cycles on the channel, by operation (ONFI: read 00h + 5 + 30h, program 80h + 5 + 10h,
+/// Direction of a transfer on the channel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// Into a chip.
+    In,
+    /// Out of a chip.
+    Out,
+}
+
 /// erase 60h + 3 + D0h).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

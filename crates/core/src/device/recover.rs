@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{Device, Options};
 use crate::config::cells::CellMode;
-use crate::config::{DeviceConfig, MapMemory};
+use crate::config::{DeviceConfig, Direction, MapMemory};
 use crate::durability::flash::{FlashImage, Keep, Outbox};
 use crate::durability::log::FlashLog;
 use crate::durability::memory::MemoryFlash;
@@ -119,7 +119,7 @@ impl Device {
     fn time_of(&self, scan: &Scan, map_pages: u64) -> Time {
         let timing = self.array.timing();
         let spare = self.config.spare_bytes();
-        let out = self.config.raw_data_time(if spare > 0 { spare } else { SPARE });
+        let out = self.config.raw_data_time(if spare > 0 { spare } else { SPARE }, Direction::Out);
         let mut luns = vec![0u64; self.array.luns() as usize];
         let mut channels = vec![0u64; self.config.buses() as usize];
         let mut add = |plane: PlaneId, cells: Time, bus: Time| {
@@ -133,7 +133,8 @@ impl Device {
             let read = timing.of(scan.cells[block]).mean_read();
             add(plane, each(read), each(Time(timing.read_command.0 + out.0)));
         }
-        let whole = self.config.raw_data_time(self.config.unit_bytes() / u64::from(self.ftl.shape().pages_per_unit));
+        let part = self.config.unit_bytes() / u64::from(self.ftl.shape().pages_per_unit);
+        let whole = self.config.raw_data_time(part, Direction::Out);
         for &ppn in &scan.wholes {
             let each = |time: Time| Time(time.0 * u64::from(self.ftl.shape().pages_per_unit));
             let (block, bus) = (self.ftl.blocks.block_of(ppn), each(Time(timing.read_command.0 + whole.0)));

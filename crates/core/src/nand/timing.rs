@@ -2,7 +2,7 @@
 
 use crate::config::cells::CellMode;
 use crate::config::units::Duration;
-use crate::config::{BlockSummary, BusOrder, DeviceConfig, SwitchScope};
+use crate::config::{BlockSummary, BusOrder, DeviceConfig, Direction, SwitchScope};
 use crate::nand::array::Kind;
 use crate::sim::time::Time;
 
@@ -61,7 +61,7 @@ impl CellTimes {
         // A wordline is programmed by one command, which transfers its pages one after another. A mapping unit that
         // spans pages is programmed by one command per page.
         let pages_in = if device.pages_per_unit() > 1 { 1 } else { device.block_size(cells).program_pages };
-        let page = device.data_time(device.page_bytes());
+        let page = device.data_time(device.page_bytes(), Direction::In);
         let times = |of: &[Duration]| of.iter().map(|duration| duration.time()).collect();
         CellTimes { read: times(read), program: times(program), program_in: Time(page.0 * u64::from(pages_in)) }
     }
@@ -109,14 +109,14 @@ impl Timing {
             native,
             erase: device.nand.erase.time(),
             units_out: (0..=u64::from(device.units_per_page()))
-                .map(|units| device.data_time((units * device.unit_bytes()).min(page)))
+                .map(|units| device.data_time((units * device.unit_bytes()).min(page), Direction::Out))
                 .collect(),
-            sectors_out: if device.bus.partial_transfer { times_of_sectors(device) } else { Vec::new() },
-            sectors_in: if device.nand.advanced.copy_back_modify { times_of_sectors(device) } else { Vec::new() },
-            page_out: device.data_time(page),
+            sectors_out: times_of_sectors(device, Direction::Out, device.bus.partial_transfer),
+            sectors_in: times_of_sectors(device, Direction::In, device.nand.advanced.copy_back_modify),
+            page_out: device.data_time(page, Direction::Out),
             summary_in: match device.mapping.block_summary {
                 BlockSummary::None => Time::ZERO,
-                BlockSummary::LastPage(bytes) => device.raw_data_time(bytes.0),
+                BlockSummary::LastPage(bytes) => device.raw_data_time(bytes.0, Direction::In),
             },
             way_switch,
             channel_switch_read,
@@ -155,11 +155,14 @@ impl Timing {
     }
 }
 
-/// Returns the transfer time of each number of sectors of a page.
-fn times_of_sectors(device: &DeviceConfig) -> Vec<Time> {
+/// Returns the transfer time of each number of sectors of a page, or nothing if no such transfer is `used`.
+fn times_of_sectors(device: &DeviceConfig, direction: Direction, used: bool) -> Vec<Time> {
+    if !used {
+        return Vec::new();
+    }
     let sectors = u64::from(device.sectors_per_unit() * device.units_per_page());
     let bytes = device.page_bytes() / sectors;
-    (0..=sectors).map(|sectors| device.data_time(sectors * bytes)).collect()
+    (0..=sectors).map(|sectors| device.data_time(sectors * bytes, direction)).collect()
 }
 
 fn mean(times: &[Time]) -> Time {

@@ -110,6 +110,8 @@ const CHANGES: &[&str] = &[
     "nand.advanced.suspend.resume=1us",
     "nand.advanced.suspend.limit=2",
     "bus.protocol.nv-ddr=400MT/s",
+    "bus.read_cycle=30ns",
+    "bus.write_cycle=30ns",
     "bus.width=16",
     "bus.command_cycle=25ns",
     "bus.command_cycles.read=7",
@@ -152,6 +154,7 @@ fn every_parameter_changes_the_digest() {
     for &change in CHANGES {
         let other = match change {
             "gc.hard_threshold=2" => tiny(&[change, "gc.soft_threshold=4"]),
+            "bus.read_cycle=30ns" | "bus.write_cycle=30ns" => tiny(&[change, "bus.protocol.sdr=25ns"]),
             "mapping.scheme=dftl" => tiny(&[change, "capacity.spare=0.3"]),
             "controller.fill_timeout=50us" => tiny(&[change, "geometry.mapping_unit=2KiB"]),
             "nand.advanced.interleave=true" => tiny(&[change, "geometry.dies=2", "nand.concurrency=command"]),

@@ -79,6 +79,8 @@ const REFUSED: &[(&[&str], &str)] = &[
     (&["bus.width=12"], "bus.width = 12: must be 8 or 16"),
     (&["bus.protocol.sdr=0ns"], "bus.protocol.sdr = 0ps: must be from 1ps to"),
     (&["bus.protocol.nv-ddr=0MT/s"], "bus.protocol.nv-ddr = 0T/s: must be from 100kT/s to"),
+    (&["bus.read_cycle=30ns"], "bus.read_cycle = 30ns: needs an SDR bus: NV-DDR has one rate for both directions"),
+    (&["bus.protocol.sdr=25ns", "bus.write_cycle=0ns"], "bus.write_cycle = 0ps: must be from 1ps to"),
     (&["bus.command_cycle=1s"], "bus.command_cycle = 1s: must be from 0ps to 10us"),
     (&["bus.command_cycles.read=1001"], "bus.command_cycles.read = 1001: must be from 0 to 1000"),
     (&["mapping.block_summary.last_page=0B"], "mapping.block_summary.last_page = 0B: must be from 1B to 4KiB"),

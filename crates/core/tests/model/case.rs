@@ -1,7 +1,7 @@
 //! The cases: random devices and random requests.
 
 use floatgate_core::config::advanced::Waste;
-use floatgate_core::config::{DeviceConfig, from_toml};
+use floatgate_core::config::{BusProtocol, DeviceConfig, from_toml};
 use floatgate_core::ftl::allocation::AllocationConfig;
 use floatgate_core::sim::request::{Operation, Request};
 use floatgate_core::sim::rng::Rng;
@@ -283,8 +283,8 @@ impl Case {
         case
     }
 
-    /// Draws a device with a soft threshold that it cannot keep when it is full, and the highest capacity that is
-    /// accepted; every fourth has failures.
+    /// Draws a device with a soft threshold that it cannot keep when it is full, the highest capacity that is accepted,
+    /// and different cycles of reads and writes; every fourth has failures.
     pub fn lazy(seed: u64) -> Case {
         let scheme = if seed.is_multiple_of(3) { Scheme::Dftl } else { Scheme::Page };
         let more: &[More] = match seed % 4 {
@@ -300,6 +300,10 @@ impl Case {
         case.overrides.push(format!("gc.soft_threshold={}", pick(rng, &["60%", "90%"])));
         let config = case.config();
         case.overrides.push(format!("capacity.logical={}B", config.max_logical_units() * config.unit_bytes()));
+        if matches!(config.bus.protocol, BusProtocol::Sdr(_)) {
+            case.overrides.push(format!("bus.read_cycle={}ns", between(rng, 10, 60)));
+            case.overrides.push(format!("bus.write_cycle={}ns", between(rng, 10, 60)));
+        }
         case
     }
 
