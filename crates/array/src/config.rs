@@ -370,6 +370,7 @@ impl ArrayConfig {
         one.geometry.channels = self.members.iter().map(|member| member.geometry.channels).sum();
         one.capacity = Capacity::Logical(Bytes(self.logical_bytes()));
         one.host.queue_depth = self.queue_depth();
+        one.host.sector_size = self.members.iter().map(|member| member.host.sector_size).max().unwrap_or_default();
         one
     }
 

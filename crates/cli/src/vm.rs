@@ -134,7 +134,9 @@ pub fn run(args: &VmArgs) -> Result<(), Failure> {
         say(&welcome(config, &disk, accelerator, &serve));
         let (command, files) = (args.run.as_deref(), &args.copy[..]);
         let processors = args.cpus;
-        let running = Machine { guest: &guest, accelerator, disk, memory_mib, processors, command, files }.start()?;
+        let sector = config.host.sector_size.0 as u32;
+        let machine = Machine { guest: &guest, accelerator, disk, sector, memory_mib, processors, command, files };
+        let running = machine.start()?;
         let (trouble, end) = hold(server, running, interrupt);
         ended = end;
         Ok(trouble)

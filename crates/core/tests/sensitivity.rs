@@ -309,6 +309,7 @@ const CASES: &[Case] = &[
     ("durability.checkpoint", &[], WRITES, &["-", "64KiB", "1MiB"]),
     ("durability.map", &["durability.trim_journal=true"], STREAM, &["volatile", "non-volatile", "saved"]),
     ("host.queue_depth", &[], READS, &["-", "4"]),
+    ("host.sector_size", &["geometry.page_size=2KiB", "capacity.logical=10002KiB"], WRITES, &["512B", "4KiB"]),
     ("host.link_bandwidth", &[], READS, &["-", "100MB/s"]),
     ("host.link_latency", &[], READS, &["-", "5us"]),
 ];

@@ -304,6 +304,7 @@ const SHAPELESS: &[(&str, &[&str], &str)] = &[
     ("buffer.power_loss_protection", &["buffer.capacity=64KiB"], "true"),
     ("nand.slc_mode", &["nand.cell=mlc"], "{ read = \"20us\", program = \"75us\" }"),
     ("host.queue_depth", &[], "3"),
+    ("host.sector_size", &[], "4KiB"),
     ("gc.throttle", &[], "{ below = 9, delay = \"1ms\" }"),
     ("gc.background", &[], "{ idle = \"1ms\", until = 9, gain = 0.1 }"),
     ("host.link_bandwidth", &[], "1GB/s"),

@@ -1,6 +1,6 @@
 #!/usr/bin/busybox sh
-# The first program of the guest. Its settings are files in /floatgate: `front` and `device`, `port` for the NBD client,
-# and `command` if a command is to be run.
+# The first program of the guest. Its settings are files in /floatgate: `front` and `device`, `port` for the NBD
+# client, `sector` for its logical blocks if these are not 512 B, and `command` if a command is to be run.
 busybox=/usr/bin/busybox
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin HOME=/root TERM=linux
 $busybox mkdir -p /dev /proc /sys /tmp /run /mnt /root /var/tmp
@@ -39,8 +39,9 @@ echo up >"$status"
 if [ "$front" = nbd ]; then
     ip link set eth0 up
     ip address add 10.0.2.15/24 dev eth0
-    nbd-client -persist -name '' 10.0.2.2 "$(cat /floatgate/port)" "$SSD" >/tmp/nbd-client.log 2>&1 ||
-        cat /tmp/nbd-client.log
+    sector=$(cat /floatgate/sector 2>/dev/null)
+    nbd-client -persist ${sector:+-block-size "$sector"} -name '' 10.0.2.2 "$(cat /floatgate/port)" "$SSD" \
+        >/tmp/nbd-client.log 2>&1 || cat /tmp/nbd-client.log
 fi
 for try in $(seq 100); do
     [ -b "$SSD" ] && break

@@ -47,16 +47,17 @@ impl Disk {
         }
     }
 
-    /// Returns the arguments of QEMU for the disk.
-    fn arguments(&self) -> Vec<String> {
+    /// Returns the arguments of QEMU for the disk. With vhost-user, the server reports the size of logical blocks.
+    fn arguments(&self, sector: u32) -> Vec<String> {
+        let sizes = format!(",logical_block_size={sector},physical_block_size={}", sector.max(4096));
         let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
         match self {
             Disk::Virtio(socket) => {
-                [words(&["-blockdev"]), vec![over_nbd(socket)], words(&["-device", "virtio-blk-pci,drive=ssd"])]
-                    .concat()
+                let device = words(&["-device", &format!("virtio-blk-pci,drive=ssd{sizes}")]);
+                [words(&["-blockdev"]), vec![over_nbd(socket)], device].concat()
             }
             Disk::Nvme(socket) => {
-                let device = words(&["-device", "nvme,drive=ssd,serial=floatgate"]);
+                let device = words(&["-device", &format!("nvme,drive=ssd,serial=floatgate{sizes}")]);
                 [words(&["-blockdev"]), vec![over_nbd(socket)], device].concat()
             }
             Disk::VhostUser(socket) => {
@@ -86,6 +87,8 @@ pub struct Machine<'a> {
     pub accelerator: Accelerator,
     /// Disk.
     pub disk: Disk,
+    /// Bytes of a logical block of the disk.
+    pub sector: u32,
     /// Memory size, in MiB.
     pub memory_mib: u32,
     /// Number of processors.
@@ -135,6 +138,9 @@ impl Machine<'_> {
         reported.text("floatgate/device", self.disk.device());
         if let Disk::Nbd(port) = self.disk {
             reported.text("floatgate/port", &port.to_string());
+            if self.sector != 512 {
+                reported.text("floatgate/sector", &self.sector.to_string());
+            }
         }
         if let Some(command) = self.command {
             reported.text("floatgate/command", &format!("{command}\n"));
@@ -175,7 +181,7 @@ impl Machine<'_> {
             all.extend(["-chardev", "stdio,id=user,mux=on,signal=off"].map(str::to_owned));
             all.extend(["-serial", "chardev:user", "-mon", "chardev=user"].map(str::to_owned));
         }
-        all.extend(self.disk.arguments());
+        all.extend(self.disk.arguments(self.sector));
         all
     }
 }

@@ -21,6 +21,7 @@
 //! ```
 
 mod as_text;
+mod blocks;
 pub mod chosen;
 mod command;
 pub mod cost;

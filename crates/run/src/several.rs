@@ -24,16 +24,16 @@ pub fn open(texts: &[String], traces: &Traces, device: &DeviceConfig, seed: u64)
             Some(words) => {
                 let name = words.name.clone().unwrap_or_else(|| free_name(&words.stem(), &names));
                 let trace = words.open(device.logical_sectors(), Some(&name)).map_err(Failure::mistake)?;
-                Workload::new(vec![Box::new(trace)], text.clone(), None)
+                Workload::new(vec![Box::new(trace)], text.clone(), None).in_blocks_of(device)
             }
             None if looks_like_model(Path::new(text)) => {
-                Workload::model(text, &free_name(&model_name(text), &names), device, seed)?
+                Workload::model(text, &free_name(&model_name(text), &names), device, seed)?.in_blocks_of(device)
             }
             // Jobs are numbered consecutively over all texts.
             None if synthetic::looks_like_job(text) => {
                 let workload = Workload::words(jobs, text, traces, device, seed)?;
                 jobs += synthetic::jobs_in(text);
-                workload
+                workload.in_blocks_of(device)
             }
             None => Workload::open(text, traces, device, seed)?,
         };

@@ -11,6 +11,7 @@ use floatgate_workload::synthetic::{self, Job};
 use floatgate_workload::trace::words::{TraceWords, are_words};
 use floatgate_workload::trace::{Trace, TraceOptions};
 
+use crate::blocks;
 use crate::failure::Failure;
 use crate::frontend::{Frontend, unless_stopped};
 use crate::iolog;
@@ -33,8 +34,19 @@ pub struct Workload {
 }
 
 impl Workload {
-    /// Opens a job or a trace for a device.
+    /// Opens a job or a trace for a device, whose requests are whole logical blocks.
     pub fn open(text: &str, traces: &Traces, device: &DeviceConfig, seed: u64) -> Result<Workload, Failure> {
+        Workload::open_any(text, traces, device, seed).map(|workload| workload.in_blocks_of(device))
+    }
+
+    /// Widens all requests to whole logical blocks of a device.
+    pub(super) fn in_blocks_of(mut self, device: &DeviceConfig) -> Workload {
+        blocks::widen(&mut self.sources, device);
+        self
+    }
+
+    /// Opens a job or a trace for a device.
+    fn open_any(text: &str, traces: &Traces, device: &DeviceConfig, seed: u64) -> Result<Workload, Failure> {
         let name = text.to_owned();
         if synthetic::looks_like_job(text) {
             return Workload::words(0, text, traces, device, seed);

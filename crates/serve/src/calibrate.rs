@@ -133,6 +133,7 @@ pub fn nbd_cost(spin: Wall) -> io::Result<Cost> {
                 name: "calibrate".to_owned(),
                 description: String::new(),
                 bytes: BYTES,
+                sector: 512,
                 unit: 4096,
                 read_only: false,
             },
@@ -154,7 +155,14 @@ pub fn vhost_cost(spin: Wall) -> io::Result<Cost> {
         let mut frontend = vhost::frontend::Frontend::new(vhost::frontend::Parts {
             engine: bench.engine.clone(),
             port: bench.port,
-            disk: Disk { name: "calibrate".to_owned(), bytes: BYTES, unit: 4096, queues: 1, read_only: false },
+            disk: Disk {
+                name: "calibrate".to_owned(),
+                bytes: BYTES,
+                sector: 512,
+                unit: 4096,
+                queues: 1,
+                read_only: false,
+            },
             listener: None,
             bell: Arc::clone(&bench.bell),
             stop: Arc::clone(&bench.stop),

@@ -323,6 +323,7 @@ fn export_of(device: &AnySsd) -> Export {
         name: config.name.clone(),
         description: format!("{}, simulated by Floatgate", config.name),
         bytes: config.logical_bytes(),
+        sector: config.host.sector_size.0 as u32,
         unit: u32::try_from(config.unit_bytes()).unwrap_or(u32::MAX),
         read_only: device.read_only_since().is_some(),
     }
@@ -330,8 +331,8 @@ fn export_of(device: &AnySsd) -> Export {
 
 /// Returns the virtio block device for an export.
 fn disk_of(export: &Export, queues: u16) -> Disk {
-    let Export { name, bytes, unit, read_only, .. } = export.clone();
-    Disk { name, bytes, unit, queues: queues.max(1), read_only }
+    let Export { name, bytes, sector, unit, read_only, .. } = export.clone();
+    Disk { name, bytes, sector, unit, queues: queues.max(1), read_only }
 }
 
 fn pause(span: std::time::Duration) {

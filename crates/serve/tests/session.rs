@@ -8,7 +8,14 @@ use proptest::prelude::*;
 const BYTES: u64 = 1 << 20;
 
 fn export() -> Export {
-    Export { name: "ssd".to_owned(), description: "a test".to_owned(), bytes: BYTES, unit: 4096, read_only: false }
+    Export {
+        name: "ssd".to_owned(),
+        description: "a test".to_owned(),
+        bytes: BYTES,
+        sector: 512,
+        unit: 4096,
+        read_only: false,
+    }
 }
 
 /// Results of a session.
@@ -22,8 +29,12 @@ struct Received {
 
 /// Passes bytes to a server in pieces of these sizes, repeatedly.
 fn converse(bytes: &[u8], pieces: &[usize]) -> Received {
+    converse_with(export(), bytes, pieces)
+}
+
+fn converse_with(export: Export, bytes: &[u8], pieces: &[usize]) -> Received {
     let mut received = Received::default();
-    let mut session = Session::new(export(), &mut received.said);
+    let mut session = Session::new(export, &mut received.said);
     let mut input = Vec::new();
     let mut rest = bytes;
     let mut sizes = pieces.iter().cycle();
@@ -191,6 +202,23 @@ fn invalid_requests_get_errors_and_others_continue() {
     }
     let fast = request(command::WRITE_ZEROES, flag::FAST_ZERO, 1, 4096, 8192, &[]);
     assert_eq!(converse(&[opening(), fast].concat(), &[64]).requests[0].1, "Zero fua false");
+}
+
+#[test]
+fn logical_blocks_of_4_kib_are_reported_and_required() {
+    let large = || Export { sector: 4096, unit: 2048, ..export() };
+    let requests = [
+        request(command::READ, 0, 1, 512, 4096, &[]),
+        request(command::WRITE, 0, 2, 4096, 512, &[7; 512]),
+        request(command::TRIM, 0, 3, 0, 6144, &[]),
+        request(command::WRITE, 0, 4, 4096, 8192, &[7; 8192]),
+    ];
+    let received = converse_with(large(), &[opening(), requests.concat()].concat(), &[usize::MAX]);
+    assert_eq!(errors(&received.said), [Errno::Invalid as u32; 3]);
+    assert_eq!(received.requests, [(4, "write of 8192".to_owned(), 4096, 8192)]);
+    // The smallest and the preferred size.
+    let sizes = [&3u16.to_be_bytes()[..], &[4096u32.to_be_bytes(); 2].concat()].concat();
+    assert!(received.said.windows(sizes.len()).any(|bytes| bytes == sizes), "no block sizes");
 }
 
 #[test]

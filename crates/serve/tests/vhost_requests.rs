@@ -28,6 +28,7 @@ fn disk() -> Disk {
     Disk {
         name: "a disk of a name that is too long".to_owned(),
         bytes: 64 << 20,
+        sector: 512,
         unit: 4096,
         queues: 2,
         read_only: false,
@@ -43,10 +44,14 @@ fn put(memory: &Memory, table: u64, descriptors: &[(u64, u32, u16, u16)]) {
 
 /// Parses the chain at 0 in a table at 0. Returns the request and its payload.
 fn requested(memory: &Memory, size: u16) -> Result<(Requested, Vec<u8>), Broken> {
+    requested_of(&disk(), memory, size)
+}
+
+fn requested_of(disk: &Disk, memory: &Memory, size: u16) -> Result<(Requested, Vec<u8>), Broken> {
     let mut chain = Chain::default();
     let mut payload = Vec::new();
     chain.read(memory, Table { at: GuestAddress(0), size }, 0)?;
-    let requested = request(memory, &disk(), &mut chain, &mut payload)?;
+    let requested = request(memory, disk, &mut chain, &mut payload)?;
     assert!(requested.what.is_ok() || payload.is_empty());
     Ok((requested, payload))
 }
@@ -57,11 +62,15 @@ fn head(kind: u32, sector: u64) -> Vec<u8> {
 
 /// Parses a request with a header of 16 bytes, `out` bytes to read, `into` bytes to write, and a status.
 fn simple(kind: u32, sector: u64, out: &[u8], into: u32) -> Result<Request, Refused> {
+    simple_of(&disk(), kind, sector, out, into)
+}
+
+fn simple_of(disk: &Disk, kind: u32, sector: u64, out: &[u8], into: u32) -> Result<Request, Refused> {
     let memory = memory();
     memory.write_slice(&[head(kind, sector), out.to_vec()].concat(), GuestAddress(0x1000)).unwrap();
     let readable = 16 + out.len() as u32;
     put(&memory, 0, &[(0x1000, readable, NEXT, 1), (0x8000, into + 1, WRITE, 0)]);
-    let (requested, payload) = requested(&memory, 4).unwrap();
+    let (requested, payload) = requested_of(disk, &memory, 4).unwrap();
     assert_eq!(requested.status, GuestAddress(0x8000 + u64::from(into)));
     let writes = requested.what.is_ok_and(|request| request.kind == Kind::Write);
     assert_eq!(payload, if writes { out } else { &[] });
@@ -104,6 +113,27 @@ fn invalid_requests_are_refused() {
     assert_eq!(simple(DISCARD, 0, &range(0, 4096, 1), 0), Err(Refused::Unsupported), "a discard has no flags");
     assert_eq!(simple(ZEROES, 0, &range(0, 4096, 2), 0), Err(Refused::Unsupported));
     assert_eq!(simple(99, 0, &[], 0), Err(Refused::Unsupported));
+}
+
+#[test]
+fn logical_blocks_of_4_kib_are_reported_and_required() {
+    let disk = Disk { sector: 4096, unit: 16384, ..disk() };
+    let config = disk.config();
+    let number = |at: usize| u32::from_le_bytes(config[at..at + 4].try_into().unwrap());
+    // The capacity and the alignment of discards count 512 B. A unit has 2^2 logical blocks.
+    assert_eq!((number(0), number(20), config[24], number(28), number(44)), (64 << 11, 4096, 2, 4, 32));
+    assert!(simple_of(&disk, IN, 8, &[], 4096).is_ok() && simple_of(&disk, OUT, 0, &[9; 8192], 0).is_ok());
+    assert!(simple_of(&disk, DISCARD, 0, &range(4096, 4096, 0), 0).is_ok());
+    for (kind, sector, out, into) in [
+        (IN, 1, vec![], 4096),
+        (IN, 0, vec![], 512),
+        (OUT, 7, vec![0; 4096], 0),
+        (OUT, 0, vec![0; 4608], 0),
+        (DISCARD, 0, range(512, 4096, 0).to_vec(), 0),
+        (ZEROES, 0, range(4096, 512, 0).to_vec(), 0),
+    ] {
+        assert_eq!(simple_of(&disk, kind, sector, &out, into), Err(Refused::Error), "{kind} {sector} {}", out.len());
+    }
 }
 
 /// Hostile chains in a table of four, and the resulting errors.

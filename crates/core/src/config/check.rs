@@ -236,6 +236,10 @@ impl Check<'_> {
     fn controller(&mut self) {
         let host = &self.device.host;
         self.in_range("host.queue_depth", host.queue_depth, 1..=u32::MAX, "with 0, no request would be accepted");
+        if ![512, 4096].contains(&host.sector_size.0) {
+            let what = "must be 512B or 4KiB, the logical blocks of drives";
+            self.refuse("host.sector_size", host.sector_size, what);
+        }
         if let Some(bandwidth) = host.link_bandwidth {
             let range = Bandwidth(1_000)..=Bandwidth(1_000_000_000_000_000);
             self.in_range("host.link_bandwidth", bandwidth, range, "for an unlimited link, leave it out");
@@ -520,8 +524,9 @@ impl Check<'_> {
                 }
             }
             Capacity::Logical(size) => {
-                let range = Bytes(device.unit_bytes())..=Bytes(device.physical_bytes());
-                self.in_range("capacity.logical", size, range, "one mapping unit up to the whole flash");
+                let least = device.unit_bytes() * device.units_per_tile();
+                let what = "one mapping unit and one logical block up to the whole flash";
+                self.in_range("capacity.logical", size, Bytes(least)..=Bytes(device.physical_bytes()), what);
             }
         }
     }

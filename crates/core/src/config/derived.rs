@@ -222,7 +222,15 @@ impl DeviceConfig {
             }
             Capacity::Logical(size) => size.0,
         };
-        bytes / self.unit_bytes()
+        let units = bytes / self.unit_bytes();
+        units - units % self.units_per_tile()
+    }
+
+    /// Returns the number of mapping units in the smallest range that is whole units and whole logical blocks.
+    pub(super) fn units_per_tile(&self) -> u64 {
+        // The size of a logical block is a power of two.
+        let sector = self.host.sector_size.0;
+        (sector >> self.unit_bytes().trailing_zeros().min(sector.trailing_zeros())).max(1)
     }
 
     /// Returns the number of trim records that a mapping unit of the journal holds: 12 bytes each, after 4 bytes with

@@ -47,6 +47,7 @@ use crate::ftl::gc::wear::WearConfig;
 use crate::ftl::mapping::MappingConfig;
 use crate::ftl::temperature::TemperatureConfig;
 use crate::scheduler::SchedulerConfig;
+use crate::sim::request::SECTOR;
 pub use builtin::{BUILTINS, Builtin, builtin, builtin_names};
 pub use digest::digest_of;
 pub use error::{ConfigError, Place, Problem};
@@ -745,6 +746,11 @@ pub struct Host {
     /// Maximum number of outstanding requests. Further requests wait at the host.
     #[schemars(range(min = 1))]
     pub queue_depth: u32,
+    /// Size of a logical block, `"512B"` or `"4KiB"`, which a live device reports to its clients. Requests are whole
+    /// logical blocks: a live device refuses others, and requests of jobs and traces are widened.
+    #[serde(skip_serializing_if = "is_sector")]
+    #[schemars(extend("default" = "512B"))]
+    pub sector_size: Bytes,
     /// Bandwidth of the link in each direction. Default: unlimited, so data arrives at once.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub link_bandwidth: Option<Bandwidth>,
@@ -752,8 +758,17 @@ pub struct Host {
     pub link_latency: Duration,
 }
 
+fn is_sector(size: &Bytes) -> bool {
+    size.0 == SECTOR
+}
+
 impl Default for Host {
     fn default() -> Self {
-        Host { queue_depth: 65_536, link_bandwidth: None, link_latency: Duration::default() }
+        Host {
+            queue_depth: 65_536,
+            sector_size: Bytes(SECTOR),
+            link_bandwidth: None,
+            link_latency: Duration::default(),
+        }
     }
 }

@@ -144,6 +144,7 @@ const CHANGES: &[&str] = &[
     "faults.read_rate=0.1",
     "faults.inject=[\"erase 0/1\"]",
     "host.queue_depth=32",
+    "host.sector_size=4KiB",
     "host.link_latency=1us",
 ];
 

@@ -117,6 +117,7 @@ const REFUSED: &[(&[&str], &str)] = &[
     (&["controller.write_slots=0"], "controller.write_slots = 0: must be from 1 to 1048576"),
     (&["geometry.page_size=16KiB", "controller.write_slots=3"], "controller.write_slots = 3: must be from 4 to"),
     (&["host.queue_depth=0"], "host.queue_depth = 0: must be from 1"),
+    (&["host.sector_size=2KiB"], "host.sector_size = 2KiB: must be 512B or 4KiB"),
     (&["host.link_bandwidth=0GB/s"], "host.link_bandwidth = 0B/s: must be from 1KB/s to"),
 ];
 
@@ -136,6 +137,27 @@ fn all_problems_are_found_at_once() {
     let error = tiny(&all).unwrap_err();
     let paths: Vec<&str> = error.problems().iter().map(|problem| problem.path.as_str()).collect();
     assert_eq!(paths, ["nand.erase", "bus.width", "host.queue_depth", "geometry.dies"]);
+}
+
+#[test]
+fn capacities_are_whole_logical_blocks() {
+    let set = ["geometry.page_size=2KiB", "geometry.mapping_unit=2KiB", "capacity.logical=2050KiB"];
+    let bytes = |more: &[&str]| tiny(&[&set, more].concat()).unwrap().logical_bytes();
+    assert_eq!(bytes(&[]), 2050 << 10);
+    assert_eq!(bytes(&["host.sector_size=4KiB"]), 2048 << 10);
+    let message = error(tiny(&[set[0], set[1], "capacity.logical=2KiB", "host.sector_size=4KiB"]));
+    assert!(message.contains("capacity.logical = 2KiB: "), "{message}");
+}
+
+#[test]
+fn cycles_of_reads_and_writes_have_one_form() {
+    let digest = |set: &[&str]| tiny(set).unwrap().digest();
+    let plain = digest(&["bus.protocol.sdr=25ns"]);
+    assert_eq!(digest(&["bus.protocol.sdr=25ns", "bus.read_cycle=25ns", "bus.write_cycle=25ns"]), plain);
+    assert_eq!(digest(&["bus.protocol.sdr=30ns", "bus.read_cycle=25ns", "bus.write_cycle=25ns"]), plain);
+    let both = digest(&["bus.protocol.sdr=30ns", "bus.write_cycle=25ns"]);
+    assert_eq!(digest(&["bus.protocol.sdr=25ns", "bus.read_cycle=30ns"]), both);
+    assert_ne!(both, plain);
 }
 
 #[test]

@@ -24,9 +24,6 @@ const ALLOCATION_ID: u32 = 1;
 /// Name of the only metadata context.
 const ALLOCATION: &str = "base:allocation";
 
-/// Bytes per sector. Requests must consist of whole sectors.
-const SECTOR: u64 = 512;
-
 /// The exported device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Export {
@@ -36,6 +33,8 @@ pub struct Export {
     pub description: String,
     /// Size in bytes.
     pub bytes: u64,
+    /// Bytes of a logical block. Requests must consist of whole logical blocks.
+    pub sector: u32,
     /// Bytes of a mapping unit. Requests of whole mapping units are the fastest.
     pub unit: u32,
     /// True if the device no longer accepts writes.
@@ -57,7 +56,7 @@ pub struct Command<'a> {
     pub fua: bool,
 }
 
-/// Operation of a request. Its range lies within the export, and consists of whole sectors.
+/// Operation of a request. Its range lies within the export, and consists of whole logical blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind<'a> {
     /// Read.
@@ -325,7 +324,8 @@ impl Session {
             reported(info::DESCRIPTION, self.export.description.as_bytes());
         }
         // Sent even if not requested, because clients ignore information that they do not know.
-        let sizes = [SECTOR as u32, self.export.unit.next_power_of_two().clamp(512, LONGEST_PAYLOAD), LONGEST_PAYLOAD];
+        let Export { sector, unit, .. } = self.export;
+        let sizes = [sector, unit.next_power_of_two().clamp(sector, LONGEST_PAYLOAD), LONGEST_PAYLOAD];
         reported(info::BLOCK_SIZE, &sizes.map(u32::to_be_bytes).concat());
         Ok(())
     }
@@ -427,7 +427,8 @@ impl Session {
             return Err(if grows { Errno::NoSpace } else { Errno::Invalid });
         }
         let has_payload = matches!(what, Kind::Read | Kind::Write(_));
-        let is_whole = offset.is_multiple_of(SECTOR) && u64::from(length).is_multiple_of(SECTOR);
+        let sector = self.export.sector;
+        let is_whole = offset.is_multiple_of(u64::from(sector)) && length.is_multiple_of(sector);
         if length == 0 || !is_whole || (has_payload && length > LONGEST_PAYLOAD) {
             return Err(Errno::Invalid);
         }

@@ -192,7 +192,7 @@ impl Errno {
         match self {
             Errno::Perm => "the device is read-only",
             Errno::Io => "the data are uncorrectable",
-            Errno::Invalid => "the request is malformed, not of whole sectors, or out of range",
+            Errno::Invalid => "the request is malformed, not of whole logical blocks, or out of range",
             Errno::NoSpace => "the request exceeds the device, or there is no room for its payload",
             Errno::NotSupported => "these zeroes cannot be written faster than data",
             Errno::Shutdown => "the server is shutting down",

@@ -23,6 +23,8 @@ pub struct Disk {
     pub name: String,
     /// Size in bytes.
     pub bytes: u64,
+    /// Bytes of a logical block. Requests must consist of whole logical blocks.
+    pub sector: u32,
     /// Bytes of a mapping unit.
     pub unit: u32,
     /// Number of queues that a client may use.
@@ -77,7 +79,7 @@ impl Disk {
 
     /// Returns the maximum number of sectors in a discard request, in whole mapping units.
     fn most_discarded(&self) -> u32 {
-        let unit = (u64::from(self.unit) / SECTOR).max(1);
+        let unit = u64::from(self.unit.max(self.sector)) / SECTOR;
         let most = self.sectors().min(u64::from(u32::MAX) / SECTOR);
         // A device smaller than a mapping unit does not make sense, but the limit must not be zero.
         (most - most % unit).max(1) as u32
@@ -86,21 +88,22 @@ impl Disk {
     /// Returns the configuration space, `struct virtio_blk_config`.
     pub fn config(&self) -> [u8; CONFIG] {
         let unit = (u64::from(self.unit) / SECTOR).max(1);
-        let exponent = if unit.is_power_of_two() { unit.trailing_zeros() as u8 } else { 0 };
+        let blocks = (self.unit / self.sector).max(1);
+        let exponent = if blocks.is_power_of_two() { blocks.trailing_zeros() as u8 } else { 0 };
         let mut space = [0; CONFIG];
         let mut put = |at: usize, bytes: &[u8]| space[at..at + bytes.len()].copy_from_slice(bytes);
         put(0, &self.sectors().to_le_bytes());
         put(8, &PIECE_BYTES.to_le_bytes());
         put(12, &PIECES.to_le_bytes());
-        put(20, &(SECTOR as u32).to_le_bytes());
+        put(20, &self.sector.to_le_bytes());
         put(24, &[exponent, 0]);
-        put(26, &u16::try_from(unit).unwrap_or(1).to_le_bytes());
-        put(28, &(unit as u32).to_le_bytes());
+        put(26, &u16::try_from(blocks).unwrap_or(1).to_le_bytes());
+        put(28, &blocks.to_le_bytes());
         // Cache mode at offset 32: write-back. Clients must flush, because a cache of the host and the device's own
         // buffer are not distinguished.
         put(32, &[1]);
         put(34, &self.queues.to_le_bytes());
-        let discard = [self.most_discarded(), 1, unit as u32];
+        let discard = [self.most_discarded(), 1, unit.max(u64::from(self.sector) / SECTOR) as u32];
         let zeroes = [self.most_discarded().min(MOST_ZEROES), 1];
         for (index, value) in discard.into_iter().chain(zeroes).enumerate() {
             put(36 + 4 * index, &value.to_le_bytes());
@@ -247,9 +250,12 @@ fn payload_sectors(disk: &Disk, sector: u64, bytes: u64, pieces: &[Piece]) -> Re
     on_disk(disk, sector, (bytes / SECTOR) as u32)
 }
 
+/// Returns the number of sectors of a range. Fails if it is not whole logical blocks within the device.
 fn on_disk(disk: &Disk, sector: u64, sectors: u32) -> Result<u32, Refused> {
     let end = sector.checked_add(u64::from(sectors)).filter(|end| *end <= disk.sectors());
-    end.map(|_| sectors).ok_or(Refused::Error)
+    let per_block = u64::from(disk.sector) / SECTOR;
+    let is_whole = sector.is_multiple_of(per_block) && u64::from(sectors).is_multiple_of(per_block);
+    end.filter(|_| is_whole).map(|_| sectors).ok_or(Refused::Error)
 }
 
 /// Parses a request to discard or zero a range.
