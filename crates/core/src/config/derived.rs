@@ -296,14 +296,6 @@ impl DeviceConfig {
         self.nand.endurance.unwrap_or(self.nand.cell.usual_endurance())
     }
 
-    /// Returns the bandwidth of a channel in bytes per second.
-    pub fn channel_bandwidth(&self, direction: Direction) -> u64 {
-        let bytes_per_cycle = u64::from(self.bus.width / 8) * u64::from(self.packages_per_page());
-        match self.bus.protocol {
-            BusProtocol::Sdr(cycle) => bytes_per_cycle * 1_000_000_000_000 / self.cycle(cycle, direction).max(1),
-            BusProtocol::NvDdr(rate) => bytes_per_cycle * rate.0,
-        }
-    }
     /// Returns the time of a data cycle of an SDR bus, whose protocol has `cycle`.
     fn cycle(&self, cycle: Duration, direction: Direction) -> u64 {
         let own = match direction {
@@ -313,6 +305,14 @@ impl DeviceConfig {
         own.unwrap_or(cycle).0
     }
 
+    /// Returns the bandwidth of a channel in bytes per second.
+    pub fn channel_bandwidth(&self, direction: Direction) -> u64 {
+        let bytes_per_cycle = u64::from(self.bus.width / 8) * u64::from(self.packages_per_page());
+        match self.bus.protocol {
+            BusProtocol::Sdr(cycle) => bytes_per_cycle * 1_000_000_000_000 / self.cycle(cycle, direction).max(1),
+            BusProtocol::NvDdr(rate) => bytes_per_cycle * rate.0,
+        }
+    }
 
     /// Returns the time of `bytes` of a page on the channel, including their share of the spare bytes if these are
     /// transferred.

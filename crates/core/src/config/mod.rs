@@ -296,13 +296,13 @@ pub struct Nand {
 pub struct Bus {
     /// Protocol of data transfers, with its cycle time or transfer rate.
     pub protocol: BusProtocol,
-    /// Number of data lines: 8 or 16.
     /// Time of a data cycle out of a chip (tRC), for an SDR bus. Default: the cycle of `bus.protocol.sdr`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_cycle: Option<Duration>,
     /// Time of a data cycle into a chip (tWC), for an SDR bus. Default: the cycle of `bus.protocol.sdr`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub write_cycle: Option<Duration>,
+    /// Number of data lines: 8 or 16.
     #[serde(default = "eight")]
     #[schemars(extend("enum" = [8, 16]))]
     pub width: u32,
@@ -352,7 +352,6 @@ pub enum BusProtocol {
     NvDdr(TransferRate),
 }
 
-/// Number of command and address cycles on the channel, by operation (ONFI: read 00h + 5 + 30h, program 80h + 5 + 10h,
 /// Direction of a transfer on the channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
@@ -362,6 +361,7 @@ pub enum Direction {
     Out,
 }
 
+/// Number of command and address cycles on the channel, by operation (ONFI: read 00h + 5 + 30h, program 80h + 5 + 10h,
 /// erase 60h + 3 + D0h).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -24,9 +24,10 @@
 //! no other block. The translation pages that garbage collection of data changes can always be programmed. So the two
 //! cannot deadlock.
 //!
-//! With `gc.trigger = "lazy"`, garbage collection may rest at the soft threshold. If a full device cannot keep S free
-//! blocks, S stands for the free blocks at which garbage collection starts without the trigger: the hard threshold, or the
-//! reserve if that is more. `gc.pace = "proportional"` does not allow that, because it keeps the free space of S blocks.
+//! A lazy trigger (`gc.trigger`) may let garbage collection rest at the soft threshold. If a full device cannot keep S
+//! free blocks, S stands for the free blocks at which garbage collection starts without the trigger: the hard
+//! threshold, or the reserve if it is more. `gc.pace = "proportional"` does not allow this, because it keeps the free
+//! space of S blocks.
 //!
 //! B does not include bad blocks (`faults`).
 

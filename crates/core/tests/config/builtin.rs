@@ -1,5 +1,7 @@
 //! The built-in devices.
 
+use floatgate_core::ftl::allocation::{AllocationConfig, Order};
+
 use super::*;
 
 #[test]
@@ -86,4 +88,23 @@ fn sizes_match_the_sources() {
     assert_eq!(physical("tiny"), 64 << 20);
     assert_eq!(load("tlc-nvme", &[]).unwrap().logical_bytes(), 1_000_204_886_016);
     assert_eq!(load("qlc-nvme", &[]).unwrap().logical_bytes(), 2_000_398_934_016);
+}
+
+/// Yoo et al. 2013, Figure 11: random writes of 4 KByte use one channel. Section III-E: blocks are taken from the
+/// channels in turn.
+#[test]
+fn writes_of_4_kib_use_one_chip_of_the_devices_of_vssim_and_the_channels_take_turns() {
+    for name in ["vssim-a", "vssim-b", "vssim-c", "vssim-d", "vssim-e"] {
+        let device = load(name, &[]).unwrap();
+        let AllocationConfig::Static(options) = &device.allocation else { panic!("{name} has static allocation") };
+        let order = Order::new(&device, options.order);
+        let g = &device.geometry;
+        let (per_chip, pages) = (g.dies * g.planes, 4096 / device.page_bytes() as u32);
+        let chips: Vec<u32> = (0..order.len()).map(|position| order.plane(position).0 / per_chip).collect();
+        let is_one_chip = |chips: &[u32]| chips.iter().all(|chip| *chip == chips[0]);
+        assert!(chips.chunks(pages as usize).all(is_one_chip), "{name}: {chips:?}");
+        let channels: Vec<u32> = chips.iter().step_by(2).map(|chip| chip / g.chips).collect();
+        assert!((0..).zip(&channels).all(|(turn, channel)| *channel == turn % g.channels), "{name}: {channels:?}");
+        assert!((device.spare() - 0.02).abs() < 1e-4 && device.soft_threshold() > device.sure_threshold(), "{name}");
+    }
 }

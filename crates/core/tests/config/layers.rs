@@ -154,8 +154,8 @@ fn every_parameter_changes_the_digest() {
     let mut digests = BTreeSet::from([device.digest()]);
     for &change in CHANGES {
         let other = match change {
-            "gc.hard_threshold=2" => tiny(&[change, "gc.soft_threshold=4"]),
             "bus.read_cycle=30ns" | "bus.write_cycle=30ns" => tiny(&[change, "bus.protocol.sdr=25ns"]),
+            "gc.hard_threshold=2" => tiny(&[change, "gc.soft_threshold=4"]),
             "mapping.scheme=dftl" => tiny(&[change, "capacity.spare=0.3"]),
             "controller.fill_timeout=50us" => tiny(&[change, "geometry.mapping_unit=2KiB"]),
             "nand.advanced.interleave=true" => tiny(&[change, "geometry.dies=2", "nand.concurrency=command"]),
