@@ -284,14 +284,10 @@ impl Case {
     }
 
     /// Draws a device with a soft threshold that it cannot keep when it is full, the highest capacity that is accepted,
-    /// and different cycles of reads and writes; every fourth has failures.
+    /// and different cycles of reads and writes; every fourth has pools and levels wear.
     pub fn lazy(seed: u64) -> Case {
         let scheme = if seed.is_multiple_of(3) { Scheme::Dftl } else { Scheme::Page };
-        let more: &[More] = match seed % 4 {
-            0 => &[faults],
-            1 => &[wear, pools],
-            _ => &[],
-        };
+        let more: &[More] = if seed.is_multiple_of(4) { &[wear, pools] } else { &[] };
         let mut case = Case::draw(seed, true, scheme, more);
         let rng = &mut Rng::new(seed, "model/lazy");
         case.overrides.retain(|text| !text.starts_with("gc.pace=") && !text.starts_with("gc.background="));
