@@ -27,7 +27,7 @@
 //! A lazy trigger (`gc.trigger`) may let garbage collection rest at the soft threshold. If a full device cannot keep S
 //! free blocks, S stands for the free blocks at which garbage collection starts without the trigger: the hard
 //! threshold, or the reserve if it is more. `gc.pace = "proportional"` does not allow this, because it keeps the free
-//! space of S blocks.
+//! space of S blocks. Nor do pools of garbage collection and migrations of wear leveling, which move units elsewhere.
 //!
 //! B does not include bad blocks (`faults`).
 
@@ -46,8 +46,10 @@ impl DeviceConfig {
 
     /// Returns the least number of free blocks of a plane that a full device has to be able to keep.
     fn least_threshold(&self) -> u32 {
-        match self.gc.trigger {
-            TriggerConfig::Lazy(_) if self.gc.pace == GcPace::Queued => {
+        let gc = &self.gc;
+        let by_plane = gc.scope == GcScope::Plane && gc.destination == GcScope::Plane;
+        match gc.trigger {
+            TriggerConfig::Lazy(_) if gc.pace == GcPace::Queued && by_plane && !gc.wear.migrates() => {
                 self.hard_threshold().max(1 + u32::from(self.faults.is_some()))
             }
             _ => self.soft_threshold(),

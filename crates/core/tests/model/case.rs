@@ -284,11 +284,10 @@ impl Case {
     }
 
     /// Draws a device with a soft threshold that it cannot keep when it is full, the highest capacity that is accepted,
-    /// and different cycles of reads and writes; every fourth has pools and levels wear.
+    /// and different cycles of reads and writes.
     pub fn lazy(seed: u64) -> Case {
         let scheme = if seed.is_multiple_of(3) { Scheme::Dftl } else { Scheme::Page };
-        let more: &[More] = if seed.is_multiple_of(4) { &[wear, pools] } else { &[] };
-        let mut case = Case::draw(seed, true, scheme, more);
+        let mut case = Case::draw(seed, true, scheme, &[]);
         let rng = &mut Rng::new(seed, "model/lazy");
         case.overrides.retain(|text| !text.starts_with("gc.pace=") && !text.starts_with("gc.background="));
         let invalid = pick(rng, &["0.0", "0.02", "0.3"]);
