@@ -6,7 +6,7 @@
 Serves a small device with PROGRAM, lets a client write to it, and opens the page light, dark, narrow, paused, and after
 the server has ended. Values must change, all charts and the block map must be drawn, keys and buttons must work, and
 the values must be saved as CSV. The page must show that a device is being filled, or has become read-only, and the
-members of an array. Nothing may be wider than a laptop's screen, and the browser's console must stay empty. All of this
+members of an array, and the kinds of log blocks. Nothing may be wider than a laptop's screen, and the browser's console must stay empty. All of this
 must finish within N seconds (default: 60). The browser is Chromium, or $BROWSER. Without a browser, nothing is checked
 and the exit status is 3.
 """
@@ -227,6 +227,11 @@ def check_page(page: Browser, url: str, shots: Path | None) -> None:
         e => !e.getAttribute('aria-label') && !e.labels?.length && !e.textContent.trim()).map(e => e.id).join()""")
     if unnamed:
         faults.append(f"these elements have no accessible name: {unnamed}")
+    if page.value("!document.getElementById('merges').hidden || !document.querySelector('[value=kind]').disabled"):
+        faults.append("merges or kinds of blocks are shown for a device without log blocks")
+    for tile in [r"\d+ : \d+ %reads : writes", r"KiBmean request"]:
+        page.wait(f"/{tile}/.test([...document.querySelectorAll('#tiles div')].map("
+                  "t => t.children[1].textContent + t.children[0].textContent).join(' '))")
     colors = page.value("""(() => { const c = document.getElementById('map');
         const d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data;
         const s = new Set(); for (let i = 0; i < d.length; i += 4)
@@ -260,7 +265,7 @@ def check_keys(page: Browser) -> None:
     for _ in range(3):
         page.key("ArrowRight", 39)
     page.wait("/plane .*block.*3:/.test(document.getElementById('cell').textContent)")
-    for mode in ["erases", "age", "valid"]:
+    for mode in ["erases", "writes", "age", "valid"]:
         page.value(f"(() => {{ const s = document.getElementById('color'); s.value = '{mode}'; "
                    "s.dispatchEvent(new Event('change')); })()")
 
@@ -406,6 +411,37 @@ def check_array(page: Browser, program: str, place: Path, shots: Path | None) ->
         server.wait()
 
 
+def check_log_blocks(page: Browser, program: str, place: Path, shots: Path | None) -> None:
+    """Check the page of a device with log blocks: kinds of blocks, merges and associativity."""
+    (place / "fast.toml").write_text('base = "tiny"\nname = "fast"\nmapping.scheme.fast.logs = { sequential = 2, '
+                                     'random = 6 }\n')
+    server, url = serve(program, place, "--no-delay", device="fast.toml")
+    writer = Writer(place / "ssd.sock")
+    writer.start()
+    try:
+        page.ask("Page.navigate", url=url)
+        cell = "document.getElementById('cell').textContent"
+        page.wait("document.getElementById('color').value === 'kind' && !document.getElementById('kinds').hidden")
+        page.wait("/random log .R. [1-6]/.test(document.getElementById('kinds').textContent)")
+        page.wait("/full merges[1-9]/.test(document.getElementById('flash').textContent)")
+        for plot in ["merges", "associativity"]:
+            page.wait(f"document.querySelector('#plot-{plot} svg.main-svg') && !document.getElementById('{plot}').hidden")
+        page.wait("document.getElementById('plot-associativity').data[0].y.some(value => value > 1)")
+        page.value("document.getElementById('map').focus()")
+        page.key("Home", 36)
+        page.wait(f"/plane 0, block 0: [a-z ]+, .*units written, .*erases/.test({cell})")
+        page.value("window.scrollTo(0, 0)")
+        time.sleep(2)
+        page.screenshot(shots, "log-blocks")
+        page.ask("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "dark"}])
+        time.sleep(1)
+        page.screenshot(shots, "log-blocks-dark")
+    finally:
+        writer.stopped = True
+        server.kill()
+        server.wait()
+
+
 def check_filling(page: Browser, program: str, place: Path, shots: Path | None) -> None:
     """Check the page of a device that is not ready yet."""
     with socket.socket() as free:
@@ -445,6 +481,7 @@ def check(program: str, path: str, screenshots: Path | None, seconds: float) -> 
             page.faults.clear()
             check_read_only(page, program, Path(scratch), screenshots)
             check_array(page, program, Path(scratch), screenshots)
+            check_log_blocks(page, program, Path(scratch), screenshots)
             check_filling(page, program, Path(scratch), screenshots)
             faults += [fault for fault in page.faults if "Failed to load resource" not in fault]
         except Hung:

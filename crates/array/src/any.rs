@@ -184,12 +184,15 @@ impl AnySsd {
         }
     }
 
-    /// Appends the states of at most `count` blocks, starting at `first`. Blocks of members follow each other.
-    pub fn copy_blocks(&self, mut first: usize, count: usize, into: &mut Vec<Block>) {
+    /// Appends the states of at most `count` blocks, starting at `first`, and their kinds (`Mapping::kinds`) if the
+    /// mapping scheme has log blocks. Blocks of members follow each other.
+    pub fn copy_blocks(&self, mut first: usize, count: usize, into: &mut Vec<Block>, kinds: &mut Vec<u8>) {
         for device in self.devices() {
             let blocks = device.ftl().blocks.all();
             let (start, left) = (first.min(blocks.len()), count - into.len());
-            into.extend_from_slice(&blocks[start..blocks.len().min(start + left)]);
+            let end = blocks.len().min(start + left);
+            into.extend_from_slice(&blocks[start..end]);
+            device.ftl().scheme().kinds(start as u32..end as u32, kinds);
             first -= start;
         }
     }

@@ -109,7 +109,7 @@ impl Reporter<'_> {
         let plural = if channels == 1 { "" } else { "s" };
         self.line(format!("\nlatency breakdown (its flash operations used {channels} channel{plural})"));
         for (part, reported) in Part::ALL.iter().zip(parts).filter(|(_, reported)| reported.us > 0.0) {
-            let name = format!("{} ({})", words::part(*part), part.name());
+            let name = format!("{} ({})", words::part(*part, self.explanation.merges), part.name());
             let (us, share) = (self.duration(reported.us), percent(Some(reported.share)));
             self.line(format!("  {name:<62} {us}  {share:>8}"));
         }

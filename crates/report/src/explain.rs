@@ -125,6 +125,7 @@ fn of_request(requests: &Path, number: u64, config: &DeviceConfig) -> Result<Opt
             operations: None,
             timeline: None,
             rerun: None,
+            merges: config.merges_blocks(),
             note: None,
         };
         found = Some((requested, explanation));

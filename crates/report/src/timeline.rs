@@ -18,7 +18,7 @@ use floatgate_core::nand::array::Kind;
 use floatgate_core::nand::probe::{CoreWork, Lane, Phase, Slice, Task};
 use floatgate_core::sim::request::Completion;
 use floatgate_core::sim::time::Time;
-use floatgate_core::work::Class;
+use floatgate_core::work::{Class, Purpose};
 use serde_json::Value;
 
 use crate::columns::requests::status_name;
@@ -49,11 +49,28 @@ pub const fn thread_of_plane(plane: u64) -> u64 {
 const MOST_PENDING: usize = 1 << 16;
 
 /// Returns the name of an operation, which contains its purpose.
-fn cause(kind: Kind, class: Class, migrates: bool) -> &'static str {
+fn cause(kind: Kind, class: Class, purpose: Purpose) -> &'static str {
+    match (purpose, kind) {
+        (Purpose::Wear, Kind::Read) => "wear read",
+        (Purpose::Wear, Kind::Program) => "wear write",
+        (Purpose::Wear, Kind::CopyBack) => "wear copy-back",
+        (Purpose::Merge, Kind::Read) => "merge read",
+        (Purpose::Merge, Kind::Program) => "merge write",
+        (Purpose::Merge, Kind::Erase) => "merge erase",
+        (Purpose::SwitchMerge, Kind::Erase) => "switch merge erase",
+        (Purpose::PartialMerge, Kind::Read) => "partial merge read",
+        (Purpose::PartialMerge, Kind::Program) => "partial merge write",
+        (Purpose::PartialMerge, Kind::Erase) => "partial merge erase",
+        (Purpose::FullMerge, Kind::Read) => "full merge read",
+        (Purpose::FullMerge, Kind::Program) => "full merge write",
+        (Purpose::FullMerge, Kind::Erase) => "full merge erase",
+        // Erases do not depend on the class, merges do not copy back, and a switch merge copies nothing.
+        _ => cause_by_class(kind, class),
+    }
+}
+
+fn cause_by_class(kind: Kind, class: Class) -> &'static str {
     match (kind, class) {
-        (Kind::Read, _) if migrates => "wear read",
-        (Kind::Program, _) if migrates => "wear write",
-        (Kind::CopyBack, _) if migrates => "wear copy-back",
         (Kind::Erase, _) => "erase",
         (_, Class::Summary) => "summary",
         (Kind::Read, Class::MapRead) => "map read",
@@ -89,8 +106,8 @@ pub fn operation_of(name: &str) -> Option<(&'static str, Kind)> {
     // The name of a summary does not contain its kind. `Program` is first, so that it is found.
     let kinds = [Kind::Program, Kind::Read, Kind::Erase, Kind::CopyBack];
     let all = kinds.into_iter().flat_map(|kind| {
-        let of_classes = Class::ALL.map(|class| (cause(kind, class, false), kind));
-        of_classes.into_iter().chain([(cause(kind, Class::Gc, true), kind)])
+        let of_classes = Class::ALL.map(|class| (cause_by_class(kind, class), kind));
+        of_classes.into_iter().chain(Purpose::ALL.map(|purpose| (cause(kind, Class::Gc, purpose), kind)))
     });
     all.into_iter().find(|(of, _)| *of == name)
 }
@@ -403,7 +420,7 @@ impl<W: Write> TimelineWriter<W> {
         let (process, thread) = self.track(Lane::Plane(slice.plane));
         for (mark, at) in [("b", slice.start), ("e", slice.end)] {
             self.begin_line(mark, process, thread, at);
-            let name = cause(slice.kind, slice.class, slice.migrates);
+            let name = cause(slice.kind, slice.class, slice.purpose);
             self.push(format_args!(r#","cat":"wait","id":{id},"name":"wait: {name}""#));
             if mark == "b" {
                 self.push(format_args!(r#","args":{{"op":{number},"wait_us":{}"#, Us(slice.end.since(slice.start))));
@@ -441,7 +458,7 @@ impl<W: Write> TimelineWriter<W> {
         let in_cells = slice.phase == Phase::Cell;
         let first = !std::mem::replace(if in_cells { &mut operation.in_cells } else { &mut operation.on_bus }, true);
         self.begin_line("X", process, thread, slice.start);
-        let (name, phase) = (cause(slice.kind, slice.class, slice.migrates), phase_name(slice.phase));
+        let (name, phase) = (cause(slice.kind, slice.class, slice.purpose), phase_name(slice.phase));
         self.push(format_args!(r#","dur":{},"cat":"{name}","#, Stamp(slice.end - slice.start)));
         match slice.phase {
             Phase::Cell => self.push(format_args!(r#""name":"{name}","#)),
@@ -704,7 +721,7 @@ mod tests {
     fn operations_are_found_by_name() {
         for kind in Kind::ALL {
             for class in Class::ALL.into_iter().filter(|class| *class != Class::Summary || kind == Kind::Program) {
-                for name in [false, true].map(|migrates| cause(kind, class, migrates)) {
+                for name in Purpose::ALL.map(|purpose| cause(kind, class, purpose)) {
                     assert_eq!(operation_of(name), Some((name, kind)), "{class:?}");
                 }
             }

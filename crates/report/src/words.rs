@@ -7,8 +7,13 @@ pub fn words(name: &str) -> String {
     name.replace('_', " ")
 }
 
-/// Returns the description of a part of a latency, for a list.
-pub fn part(part: Part) -> String {
+/// Returns the name of the work that frees blocks. `merges` is true if the mapping scheme merges blocks.
+pub const fn reclaim(merges: bool) -> &'static str {
+    if merges { "merges" } else { "garbage collection" }
+}
+
+/// Returns the description of a part of a latency, for a list. `merges` is true if the mapping scheme merges blocks.
+pub fn part(part: Part, merges: bool) -> String {
     let more = match part {
         Part::Firmware => ", and waiting for it",
         Part::Buffer => ", and waiting for space in it",
@@ -20,12 +25,13 @@ pub fn part(part: Part) -> String {
         Part::Fill => " to fill the same program",
         Part::HostQueue | Part::Link | Part::Gc | Part::Rmw | Part::Bus => "",
     };
-    format!("{}{more}", part_in_short(part))
+    format!("{}{more}", part_in_short(part, merges))
 }
 
 /// Returns a short description of a part, for a line with several parts.
-pub fn part_in_short(part: Part) -> &'static str {
+pub fn part_in_short(part: Part, merges: bool) -> &'static str {
     match part {
+        Part::Gc if merges => "waiting for merges",
         Part::HostQueue => "waiting for a slot in the device's queue",
         Part::Link => "the host link",
         Part::Firmware => "the controller's firmware",

@@ -63,6 +63,7 @@
     return `${Number(count.toPrecision(3))} ${units[unit]}`;
   }
   const clock = (frame) => new Date(frame.unix_s * 1000).toLocaleTimeString("en-GB");
+  const sumOf = (counts) => Object.values(counts).reduce((all, count) => all + count, 0);
   const sum = (frame, what) => operations.reduce((all, [name]) => all + frame.requests[name][what], 0);
 
   // --- tiles and tables --------------------------------------------------------------------------------------------
@@ -70,7 +71,8 @@
     if (element.textContent !== text) element.textContent = text;
   }
   function tiles(frame) {
-    const { requests: { read, write, trim }, flash, lateness } = frame;
+    const { requests: { read, write, trim }, flash, lateness, mix } = frame;
+    const isMerging = Object.keys(flash.merges).length > 0;
     const all = [
       ["IOPS", short(sum(frame, "iops"))],
       ["MiB/s", short(sum(frame, "mib_per_s"))],
@@ -79,7 +81,9 @@
       ["sectors read", short(read.sectors)],
       ["sectors written", short(write.sectors)],
       ["TRIM requests", short(trim.count)],
-      ["GC victims", short(flash.gc_victims)],
+      ["reads : writes", known(mix.read_share) ? `${Math.round(mix.read_share * 100)} : ${100 - Math.round(mix.read_share * 100)} %` : "–"],
+      ["mean request", known(mix.mean_bytes) ? bytes(mix.mean_bytes) : "–"],
+      isMerging ? ["merges", short(sumOf(flash.merges))] : ["GC victims", short(flash.gc_victims)],
       ["amplification", short(flash.write_amplification)],
       ["pages merged", short(flash.programs.merge)],
       ["min. free blocks", short(flash.free_blocks_min)],
@@ -125,11 +129,19 @@
     });
   }
 
+  function logRows(logs) {
+    if (!logs) return [];
+    return [...Object.entries(logs.writes).map(([kind, units]) => [kind === "all" ? "units to log blocks" : `units to ${kind} log blocks`,
+      whole(units)]), ["log blocks reclaimed", whole(logs.reclaimed)],
+    ["associativity: all, now", `${short(logs.associativity)}, ${short(logs.associativity_now)}`],
+    ["copies saved by TRIM", whole(logs.copies_saved)], ["trimmed, not merged yet", whole(logs.trim_list)]];
+  }
+
   function tables(frame) {
-    table("requests", ["", "requests", "bytes", "sectors", "errors", "IOPS", "MiB/s", "mean", "p50", "p99", "p99.9", "max"],
+    table("requests", ["", "requests", "bytes", "mean size", "sectors", "errors", "IOPS", "MiB/s", "mean", "p50", "p99", "p99.9", "max"],
       operations.map(([name, shown]) => {
         const r = frame.requests[name];
-        return [shown, whole(r.count), bytes(r.bytes), whole(r.sectors), whole(r.errors), short(r.iops), short(r.mib_per_s),
+        return [shown, whole(r.count), bytes(r.bytes), r.count ? bytes(r.bytes / r.count) : "–", whole(r.sectors), whole(r.errors), short(r.iops), short(r.mib_per_s),
           time(r.mean_us), time(r.p50_us), time(r.p99_us), time(r.p99_9_us), time(r.max_us)];
       }));
     const programs = Object.entries(frame.flash.programs).filter(([, pages]) => pages > 0);
@@ -148,6 +160,7 @@
       ["uncorrectable reads", whole(flash.uncorrectable_reads)], ["units moved by GC", whole(flash.units_moved)],
       ["units trimmed", whole(flash.units_trimmed)], ["copy-backs", whole(flash.copy_backs)],
       ...Object.entries(flash.merges).map(([kind, count]) => [`${kind} merges`, whole(count)]),
+      ...logRows(flash.log_blocks),
       ["map: hits, misses", `${whole(flash.map_hits)}, ${whole(flash.map_misses)}`],
       ["free blocks", whole(flash.free_blocks)], ["buffer: units, dirty", `${whole(buffer.units)}, ${whole(buffer.dirty)}`],
       ["payload memory", bytes(frame.payload_bytes)]]);
@@ -233,9 +246,25 @@
       ["erases per second (right)", rate("blocks_erased"), { yaxis: "y2" }]],
     { yaxis2: { overlaying: "y", side: "right", rangemode: "tozero", nticks: 5, showgrid: false, automargin: true } });
     const { latest } = shown();
+    if (latest) mergeCharts(latest.flash);
     if (latest) {
       bars("channels", ["data", "commands"], latest.channels);
       bars("dies", ["cells busy", "otherwise held"], latest.dies);
+    }
+  }
+
+  // Draws merges and associativity, if the device merges blocks.
+  function mergeCharts(flash) {
+    const kinds = ["switch", "partial", "full"].filter((kind) => kind in flash.merges);
+    at("merges").hidden = !kinds.length;
+    at("associativity").hidden = !flash.log_blocks;
+    if (kinds.length) {
+      chart("merges", kinds.map((kind) => [kind, (frame) => (frame.flash.merges_per_s || {})[kind]]));
+    }
+    if (flash.log_blocks) {
+      const of = (what) => (frame) => (frame.flash.log_blocks || {})[what];
+      chart("associativity", [["now", of("associativity_now"), { mode: "lines+markers", marker: { size: 4 } }],
+        ["all merges", of("associativity")]]);
     }
   }
 
@@ -255,9 +284,13 @@
       ...operations.flatMap(([name]) => ["count", "errors", "iops", "mib_per_s", "mean_us", "p50_us", "p99_us",
         "p99_9_us", "max_us"].map((what) => of(`${name}_${what}`, (f) => f.requests[name][what]))),
       of("outstanding", (f) => f.outstanding), of("queue_mean", (f) => f.queue_mean),
-      ...["write_amplification", "write_amplification_now", "cleanings", "blocks_erased", "units_moved", "free_blocks",
+      ...["write_amplification", "write_amplification_now", "gc_victims", "blocks_erased", "units_moved", "free_blocks",
         "free_blocks_min", "bad_blocks", "programs_failed", "erases_failed", "uncorrectable_reads", "read_only"]
         .map((what) => of(what, (f) => f.flash[what])),
+      ...Object.keys((shown().latest || { flash: { merges: {} } }).flash.merges).map((kind) =>
+        of(`merges_${kind}`, (f) => f.flash.merges[kind])),
+      of("associativity_now", (f) => (f.flash.log_blocks || {}).associativity_now),
+      ...["read_share", "read_share_now", "mean_bytes", "mean_bytes_now"].map((what) => of(what, (f) => f.mix[what])),
       ...["replies", "late", "p50_us", "p99_us", "max_us"].map((what) => of(`lateness_${what}`, (f) => f.lateness[what]))];
     const rows = shown().frames.map((frame) => columns.map(([, get]) => get(frame) ?? "").join(","));
     return `${[columns.map(([name]) => name).join(","), ...rows].join("\n")}\n`;
@@ -281,12 +314,44 @@
     return `rgb(${mix.join(",")})`;
   }
 
+  // Colors of kinds of blocks. Kinds of external schemes get those at the end. Letters distinguish them as well.
+  const kindColors = { free: null, "awaiting erase": "#8c8c8c", data: "#b7c3d0", bad: "#454545",
+    "target of a full merge": "#cc79a7", "sequential log": "#0072b2", "random log": "#e69f00", log: "#e69f00",
+    "hot log": "#d55e00", "cold log": "#56b4e9" };
+  const otherColors = ["#009e73", "#f0e442", "#7a3fa0", "#004d40"];
+  const byKind = () => at("color").value === "kind" && Boolean(shown().blocks && shown().blocks.kinds);
+  const kindColor = (kind) => {
+    const name = info.block_kinds[kind];
+    return name in kindColors ? kindColors[name] : otherColors[kind % otherColors.length];
+  };
+  const kindLetter = (kind) => (info.block_kinds[kind] === "data" ? "" : info.block_kinds[kind][0].toUpperCase());
+
+  // Shows the kinds of blocks with their numbers, in place of the scale.
+  function tellKinds() {
+    const { blocks } = shown();
+    const list = at("kinds");
+    list.hidden = !byKind();
+    at("legend").hidden = byKind();
+    if (list.hidden) return;
+    info.block_kinds.forEach((name, kind) => {
+      if (!list.children[kind]) {
+        list.append(document.createElement("li"));
+        list.children[kind].append(document.createElement("span"), document.createTextNode(""));
+        list.children[kind].firstChild.className = "mark";
+        list.children[kind].firstChild.style.background = kindColor(kind) || "transparent";
+      }
+      const letter = kindLetter(kind) && kind ? ` (${kindLetter(kind)})` : "";
+      setText(list.children[kind].lastChild, ` ${name}${letter} ${whole(blocks.blocks_of_kind[kind] || 0)}`);
+    });
+  }
+
   // Returns the value that determines the color of each cell, and the ends of the scale.
   function shades() {
     const { blocks } = shown();
     const mode = at("color").value;
+    if (byKind()) return { values: blocks.kinds.map((kind) => (kind ? 1 : null)), low: 0, high: 1, unit: "" };
     if (mode === "valid") return { values: blocks.valid.map((v) => (v === 255 ? null : v)), low: 0, high: 100, unit: " %" };
-    const list = mode === "erases" ? blocks.erases : blocks.age_s.map((age) => (age < 0 ? null : age));
+    const list = mode === "erases" ? blocks.erases : mode === "writes" ? blocks.writes : blocks.age_s.map((age) => (age < 0 ? null : age));
     const there = list.filter(known);
     const low = there.length ? Math.min(...there) : 0;
     const high = there.length ? Math.max(...there) : 0;
@@ -322,6 +387,9 @@
     const { values, low, high, unit } = shades();
     const style = getComputedStyle(root);
     const [ground, text] = [style.getPropertyValue("--ground"), style.getPropertyValue("--text")];
+    const kinds = byKind() ? blocks.kinds : null;
+    pen.font = `bold ${Math.min(14 * scale, Math.floor(Math.min(cells.w, cells.h)))}px system-ui, sans-serif`;
+    [pen.textAlign, pen.textBaseline] = ["center", "middle"];
     const gap = cells.w > 4 && cells.h > 4 ? 1 : 0;
     pen.fillStyle = ground;
     pen.fillRect(0, 0, canvas.width, canvas.height);
@@ -330,8 +398,13 @@
       const [x, y] = place(index, cells);
       const box = [x, y, Math.max(1, cells.w - gap), Math.max(1, cells.h - gap)];
       if (known(value)) {
-        pen.fillStyle = color(high > low ? (value - low) / (high - low) : 0.5);
+        const kind = kinds && kinds[index];
+        pen.fillStyle = kinds ? kindColor(kind) : color(high > low ? (value - low) / (high - low) : 0.5);
         pen.fillRect(...box);
+        if (kinds && kindLetter(kind) && Math.min(cells.w, cells.h) >= 9) {
+          pen.fillStyle = ["awaiting erase", "bad", "sequential log"].includes(info.block_kinds[kind]) ? "#ffffff" : "#000000";
+          pen.fillText(kindLetter(kind), x + box[2] / 2, y + box[3] / 2);
+        }
       }
       if (blocks.marks[index] & 4) {
         pen.fillStyle = known(value) && (value - low) / (high - low || 1) < 0.5 ? "#ffffff" : text;
@@ -352,6 +425,7 @@
       pen.lineWidth = 2;
       pen.strokeRect(x, y, Math.max(3, cells.w), Math.max(3, cells.h));
     }
+    tellKinds();
     setText(at("low"), `${short(low)}${unit}`);
     setText(at("high"), `${short(high)}${unit}`);
   }
@@ -375,11 +449,13 @@
     };
     const planes = range(row * blocks.planes_per_row, blocks.planes_per_row, info.planes);
     const numbers = range(column * blocks.blocks_per_cell, blocks.blocks_per_cell, info.blocks_per_plane);
+    const kind = blocks.kinds ? `${(info.block_kinds || [])[blocks.kinds[cursor]]}, ` : "";
     const valid = blocks.valid[cursor] === 255 ? "free" : `${blocks.valid[cursor]} % valid`;
     const age = blocks.age_s[cursor] < 0 ? "" : `, erased ${short(blocks.age_s[cursor])} s ago`;
     const marks = [[1, "being written"], [2, "being collected"], [8, "holds the map"], [16, "being migrated"]]
       .filter(([bit]) => blocks.marks[cursor] & bit).map(([, name]) => `, ${name}`).join("");
-    setText(at("cell"), `plane${planes}, block${numbers}: ${valid}, ${whole(blocks.erases[cursor])} erases${age}${marks}`);
+    setText(at("cell"), `plane${planes}, block${numbers}: ${kind}${valid}, ${whole(blocks.writes[cursor])} units written, ` +
+      `${whole(blocks.erases[cursor])} erases${age}${marks}`);
   }
 
   function move(event) {
@@ -423,6 +499,11 @@
     at("read-only").hidden = status.controls;
     at("control").querySelector("[value=power-cut]").hidden = !info.power_cut;
     at("faults").hidden = !info.faults;
+    const kind = at("color").querySelector("[value=kind]");
+    const hasKinds = Boolean((info.block_kinds || []).length);
+    // Kinds are shown first, unless the user has chosen.
+    [kind.hidden, kind.disabled] = [!hasKinds, !hasKinds];
+    if (hasKinds && !at("color").dataset.chosen) at("color").value = "kind";
   }
 
   function showFrame(frame) {
@@ -573,7 +654,7 @@
 
   async function start() {
     drawScale();
-    at("color").addEventListener("change", drawMap);
+    at("color").addEventListener("change", () => { at("color").dataset.chosen = "yes"; tellCell(); drawMap(); });
     at("operation").addEventListener("change", drawSoon);
     at("map").addEventListener("keydown", move);
     at("map").addEventListener("mousemove", point);

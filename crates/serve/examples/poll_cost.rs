@@ -27,11 +27,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     tell("snapshot", (0..LOOKS).map(|_| timed(|| engine.snapshot(Wall::now(), &mut snapshot))));
     let sizes = config.block_sizes();
     let mut painter = Painter::new(config.total_planes(), config.geometry.blocks, sizes.map(|size| size.data_units));
-    let mut slice = Vec::new();
+    let (mut slice, mut kinds) = (Vec::new(), Vec::new());
     let (mut locked, began) = (Vec::new(), Wall::now());
     loop {
-        locked.push(timed(|| engine.copy_blocks(painter.next(), SLICE, &mut slice)));
-        if painter.add(&slice, 0.0).is_some() {
+        locked.push(timed(|| engine.copy_blocks(painter.next(), SLICE, &mut slice, &mut kinds)));
+        if painter.add(&slice, &kinds, 0.0).is_some() {
             break;
         }
     }

@@ -2,7 +2,7 @@
 
 use floatgate_core::config::DeviceConfig;
 use floatgate_core::metrics::summary::{
-    Live, MapPages, Merges, Operations, ParallelCommands, Requests, Share, Summary,
+    Live, LogBlocks, MapPages, Merges, Operations, ParallelCommands, Requests, Share, Summary,
 };
 use floatgate_report::live::clients;
 use floatgate_report::number::grouped;
@@ -112,11 +112,11 @@ fn requests(page: &mut Page, summary: &Summary) {
 /// Writes the latency breakdown and the bottleneck.
 fn reasons(page: &mut Page, summary: &Summary) {
     let mut label = "time spent on";
-    for line in why::attribution(&summary.requests) {
+    for line in why::attribution(&summary.requests, summary.config.merges_blocks()) {
         page.line(label, line);
         label = "";
     }
-    if let Some(bottleneck) = why::bottleneck(&summary.bottleneck) {
+    if let Some(bottleneck) = why::bottleneck(&summary.bottleneck, summary.config.merges_blocks()) {
         page.line("limited by", bottleneck);
     }
 }
@@ -375,12 +375,10 @@ fn map_cache(page: &mut Page, summary: &Summary) {
 fn gc(page: &mut Page, summary: &Summary) {
     let gc = &summary.gc;
     let Merges { switch, partial, full } = gc.merges;
-    if switch + partial + full > 0 {
+    if summary.config.merges_blocks() {
         let [switch, partial, full] = [switch, partial, full].map(grouped);
-        let logs = gc.log_blocks.as_ref().and_then(|logs| logs.associativity);
-        let logs = logs.map(|mean| format!(", {mean:.2} logical blocks for each log block"));
-        return page
-            .line("merges", format!("{switch} switch, {partial} partial, {full} full{}", logs.unwrap_or_default()));
+        page.line("merges", format!("{switch} switch, {partial} partial, {full} full"));
+        return gc.log_blocks.iter().for_each(|logs| log_blocks(page, logs));
     }
     let (Some(efficiency), Some(free_blocks)) = (gc.efficiency, gc.free_blocks) else {
         return page.line("GC", "none");
@@ -394,6 +392,19 @@ fn gc(page: &mut Page, summary: &Summary) {
             "{victims} {victim}, {moved} {page_moved} moved, cleaning efficiency {efficiency} %, {free_blocks:.2} free blocks"
         ),
     );
+}
+
+/// Writes the line of log blocks.
+fn log_blocks(page: &mut Page, logs: &LogBlocks) {
+    let writes: Vec<(&str, u64)> = logs.writes.iter().map(|of| (&of.kind[..], of.units)).collect();
+    let written = by_cause(writes.iter().map(|(_, units)| units).sum(), &writes);
+    let mean = logs.associativity.map(|mean| format!(", of {mean:.2} logical blocks each"));
+    page.line("log blocks", format!("{} reclaimed{}", grouped(logs.reclaimed), mean.unwrap_or_default()));
+    page.line("units to them", written);
+    if logs.trim_list + logs.copies_saved > 0 {
+        let [listed, saved] = [logs.trim_list, logs.copies_saved].map(grouped);
+        page.line("trims", format!("{saved} copies saved, {listed} units not merged yet"));
+    }
 }
 
 /// Writes the lines of the buffer and the firmware, if the device models them.

@@ -12,22 +12,23 @@ const SMALL: f64 = 0.02;
 const LEAST: f64 = 0.005;
 
 /// Returns two lines for each operation: the breakdown of its mean latency, and that of requests near p99.
-pub fn attribution(requests: &Requests) -> Vec<String> {
+/// `merges` is true if the mapping scheme merges blocks.
+pub fn attribution(requests: &Requests, merges: bool) -> Vec<String> {
     let there = requests.by_operation().into_iter().filter(|(_, of)| of.count > 0);
     there
-        .filter_map(|(name, of): (_, &Operations)| Some(of_operation(name, of.attribution.as_ref()?)))
+        .filter_map(|(name, of): (_, &Operations)| Some(of_operation(name, of.attribution.as_ref()?, merges)))
         .flatten()
         .collect()
 }
 
-fn of_operation(name: &str, of: &Attribution) -> [String; 2] {
+fn of_operation(name: &str, of: &Attribution, merges: bool) -> [String; 2] {
     let word =
         if name.ends_with('e') || name == "read" || name == "trim" { format!("{name}s") } else { name.to_owned() };
-    [format!("{word}: {}", shares(&of.mean)), format!("at p99: {}", shares(&of.p99))]
+    [format!("{word}: {}", shares(&of.mean, merges)), format!("at p99: {}", shares(&of.p99, merges))]
 }
 
 /// Formats the parts in percent, the largest first.
-fn shares(parts: &Parts) -> String {
+fn shares(parts: &Parts, merges: bool) -> String {
     let share = |us: f64| us / parts.latency_us.max(f64::MIN_POSITIVE);
     let mut by_size: Vec<(Part, f64)> =
         Part::ALL.into_iter().zip(parts.by_name()).map(|(part, (_, us))| (part, share(us))).collect();
@@ -36,7 +37,7 @@ fn shares(parts: &Parts) -> String {
     let rest: f64 = small.iter().map(|(_, share)| share).sum();
     let mut texts: Vec<String> = large
         .into_iter()
-        .map(|(part, share)| format!("{} {}", words::part_in_short(part), percent(Some(share))))
+        .map(|(part, share)| format!("{} {}", words::part_in_short(part, merges), percent(Some(share))))
         .collect();
     if rest >= LEAST {
         texts.push(format!("other {}", percent(Some(rest))));
@@ -45,13 +46,14 @@ fn shares(parts: &Parts) -> String {
 }
 
 /// Describes the bottleneck of the run. Returns `None` if the result has none.
-pub fn bottleneck(of: &Bottleneck) -> Option<String> {
+/// `merges` is true if the mapping scheme merges blocks.
+pub fn bottleneck(of: &Bottleneck, merges: bool) -> Option<String> {
     let nearest = of.resources.first()?;
     let (name, reached) = (words::resource(&nearest.resource), percent(Some(nearest.reached)));
     let busy = format!("{name} at {reached} of their bound{}", bound(nearest));
     Some(match of.limited_by.as_deref()? {
         "load" => format!("the load: no resource is busy for half of the time; the closest are the {busy}"),
-        "gc" => format!("garbage collection, {} of the work of the {busy}", percent(Some(nearest.gc))),
+        "gc" => format!("{}, {} of the work of the {busy}", words::reclaim(merges), percent(Some(nearest.gc))),
         _ => format!("the {busy}"),
     })
 }
@@ -88,9 +90,9 @@ mod tests {
 
     #[test]
     fn shares_are_sorted_by_size_and_small_ones_are_added_up() {
-        let text = shares(&parts([("bus", 10.0), ("cell", 89.0), ("die", 1.0)]));
+        let text = shares(&parts([("bus", 10.0), ("cell", 89.0), ("die", 1.0)]), false);
         assert_eq!(text, "the flash cells' work 89.0 %, the request's own transfers 10.0 %, other 1.0 %");
-        assert_eq!(shares(&parts([("bus", 0.0), ("cell", 0.0), ("die", 0.0)])), "no time");
+        assert_eq!(shares(&parts([("bus", 0.0), ("cell", 0.0), ("die", 0.0)]), false), "no time");
     }
 
     #[test]
@@ -104,11 +106,11 @@ mod tests {
             reached: 0.975,
         };
         let of = |limited_by: &str| {
-            bottleneck(&Bottleneck { limited_by: Some(limited_by.to_owned()), resources: vec![bound.clone()] })
+            bottleneck(&Bottleneck { limited_by: Some(limited_by.to_owned()), resources: vec![bound.clone()] }, false)
         };
         assert_eq!(of("dies").unwrap(), "the dies (LUNs) at 97.5 % of their bound, 12,345 requests/s");
         assert!(of("gc").unwrap().starts_with("garbage collection, 75.0 % of the work of the dies (LUNs)"));
         assert!(of("load").unwrap().starts_with("the load"));
-        assert_eq!(bottleneck(&Bottleneck::default()), None);
+        assert_eq!(bottleneck(&Bottleneck::default(), true), None);
     }
 }

@@ -29,8 +29,44 @@ const NARROWEST: u16 = 19;
 /// Maximum number of clients that are named.
 const CLIENTS: usize = 4;
 
-/// Block properties that the block map can show.
-const MODES: [&str; 3] = ["valid share", "erases", "time since erase"];
+/// Block property that the block map shows.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Mode {
+    Kind,
+    Valid,
+    Erases,
+    Writes,
+    Age,
+}
+
+impl Mode {
+    const ALL: [Mode; 5] = [Mode::Kind, Mode::Valid, Mode::Erases, Mode::Writes, Mode::Age];
+
+    fn name(self) -> &'static str {
+        match self {
+            Mode::Kind => "kind",
+            Mode::Valid => "valid share",
+            Mode::Erases => "erases",
+            Mode::Writes => "units written",
+            Mode::Age => "time since erase",
+        }
+    }
+}
+
+/// Returns the symbol of a kind of block, and its color.
+fn symbol_of(kind: &str) -> (char, Color) {
+    match kind {
+        "free" => ('.', Color::Reset),
+        "data" => ('░', Color::Reset),
+        "awaiting erase" => ('a', Color::DarkGray),
+        "bad" => ('B', Color::Red),
+        "target of a full merge" => ('T', Color::Magenta),
+        "sequential log" => ('S', Color::Blue),
+        "cold log" => ('C', Color::Cyan),
+        "hot log" => ('H', Color::LightRed),
+        other => (other.chars().next().unwrap_or('?').to_ascii_uppercase(), Color::Yellow),
+    }
+}
 
 /// State of the screen.
 #[derive(Default)]
@@ -65,7 +101,7 @@ impl View {
     pub fn key(&mut self, key: KeyCode) -> bool {
         match key {
             KeyCode::Char('o') => self.operation = (self.operation + 1) % OPERATIONS.len(),
-            KeyCode::Char('b') => self.mode = (self.mode + 1) % MODES.len(),
+            KeyCode::Char('b') => self.mode = (self.mode + 1) % self.modes().len(),
             KeyCode::Char('p') => self.paused = !self.paused,
             _ => return false,
         }
@@ -113,8 +149,7 @@ impl View {
             if is_wide { ["Channels: data and commands", "Dies: cells busy, or held"] } else { ["Channels", "Dies"] };
         screen.render_widget(bars(titles[0], &frame.channels, left), left);
         screen.render_widget(bars(titles[1], &frame.dies, right), right);
-        let title = format!("Blocks by {} (C collected, e erased, . free)", MODES[self.mode]);
-        let block = section(title, map);
+        let block = section(self.map_title(width), map);
         let inner = block.inner(map);
         let lines = self.map(inner.width.into(), inner.height.into());
         screen.render_widget(Paragraph::new(lines).block(block), map);
@@ -164,6 +199,28 @@ impl View {
         }
     }
 
+    /// Returns the properties that the block map can show. Kinds come first, if there are any.
+    fn modes(&self) -> &'static [Mode] {
+        if self.info.block_kinds.is_empty() { &Mode::ALL[1..] } else { &Mode::ALL }
+    }
+
+    fn mode(&self) -> Mode {
+        self.modes()[self.mode % self.modes().len()]
+    }
+
+    /// Returns the title of the block map: the property, and the meaning of the symbols as far as there is room.
+    fn map_title(&self, width: usize) -> String {
+        let mode = self.mode();
+        if mode != Mode::Kind {
+            return format!("Blocks by {} (C collected, e erased, . free)", mode.name());
+        }
+        let count = |kind: usize| self.blocks.blocks_of_kind.get(kind).copied().unwrap_or(0);
+        let kinds = self.info.block_kinds.iter().enumerate().rev();
+        let told: Vec<String> = kinds.map(|(at, kind)| format!("{} {kind} {}", symbol_of(kind).0, count(at))).collect();
+        let line = packed(&told, width.saturating_sub(20)).into_iter().next().unwrap_or_default();
+        format!("Blocks by kind: {line}")
+    }
+
     /// Returns the block map as text. Each character shows the mean of the cells at its position.
     fn map(&self, width: usize, height: usize) -> Vec<Line<'static>> {
         let cells = self.blocks.valid.len();
@@ -178,11 +235,16 @@ impl View {
         let values = self.values();
         let known = || values.iter().flatten().copied();
         let (low, high) = (known().fold(f64::INFINITY, f64::min), known().fold(0.0, f64::max));
-        let (low, high) = if self.mode == 0 { (0.0, 100.0) } else { (low.min(high), high) };
+        let (low, high) = if self.mode() == Mode::Valid { (0.0, 100.0) } else { (low.min(high), high) };
         let symbol = |row: usize, column: usize| {
             let last = (row + rows_per_line).min(rows);
             let cells =
                 || (row..last).flat_map(|row| (column..(column + each).min(columns)).map(move |c| row * columns + c));
+            if self.mode() == Mode::Kind {
+                let kind = cells().filter_map(|cell| self.blocks.kinds.get(cell)).max().copied().unwrap_or_default();
+                let (symbol, color) = symbol_of(self.info.block_kinds.get(usize::from(kind)).map_or("", |name| name));
+                return Span::styled(symbol.to_string(), Style::new().fg(color));
+            }
             let marks = cells().filter_map(|cell| self.blocks.marks.get(cell)).fold(0, |all, mark| all | mark);
             let there: Vec<f64> = cells().filter_map(|cell| *values.get(cell)?).collect();
             let mean = there.iter().sum::<f64>() / there.len().max(1) as f64;
@@ -202,10 +264,12 @@ impl View {
     /// Returns the selected property of each cell. `None` for a cell without that property.
     fn values(&self) -> Vec<Option<f64>> {
         let blocks = &self.blocks;
-        match self.mode {
-            0 => blocks.valid.iter().map(|share| (*share != FREE).then_some(f64::from(*share))).collect(),
-            1 => blocks.erases.iter().map(|erases| Some(f64::from(*erases))).collect(),
-            _ => blocks.age_s.iter().map(|age| (*age >= 0.0).then_some(f64::from(*age))).collect(),
+        match self.mode() {
+            Mode::Kind => Vec::new(),
+            Mode::Valid => blocks.valid.iter().map(|share| (*share != FREE).then_some(f64::from(*share))).collect(),
+            Mode::Erases => blocks.erases.iter().map(|erases| Some(f64::from(*erases))).collect(),
+            Mode::Writes => blocks.writes.iter().map(|units| Some(f64::from(*units))).collect(),
+            Mode::Age => blocks.age_s.iter().map(|age| (*age >= 0.0).then_some(f64::from(*age))).collect(),
         }
     }
 }
@@ -329,7 +393,17 @@ fn facts(frame: &Frame) -> Vec<String> {
             number(flash.write_amplification),
             number(flash.write_amplification_now)
         ),
-        format!("GC victims {}", grouped(flash.gc_victims)),
+        format!(
+            "reads {} of requests, mean size {}",
+            frame.mix.read_share.map_or("-".to_owned(), |share| format!("{:.0} %", share * 100.0)),
+            frame.mix.mean_bytes.map_or("-".to_owned(), |size| bytes(size as u64))
+        ),
+    ]);
+    if flash.merges.is_empty() {
+        facts.push(format!("GC victims {}", grouped(flash.gc_victims)));
+    }
+    facts.extend(merges(flash));
+    facts.extend([
         format!("erases {}", grouped(flash.blocks_erased)),
         format!("free blocks {}", grouped(flash.free_blocks)),
         format!("units moved {}", grouped(flash.units_moved)),
@@ -337,10 +411,23 @@ fn facts(frame: &Frame) -> Vec<String> {
         format!("sectors read {}", grouped(sectors("read"))),
         format!("written {}", grouped(sectors("write"))),
     ]);
-    facts.extend(flash.merges.iter().map(|(kind, count)| format!("{kind} merges {}", grouped(*count))));
     facts.push(format!("clients {}", frame.clients.len()));
     facts.extend(frame.clients.iter().take(CLIENTS).map(client));
     facts
+}
+
+/// Returns the counters of merges and log blocks.
+fn merges(flash: &Flash) -> Vec<String> {
+    let now = |kind: &str| flash.merges_per_s.get(kind).copied().unwrap_or_default();
+    let each = flash.merges.iter().map(|(kind, n)| format!("{kind} merges {}, {}/s", grouped(*n), short(now(kind))));
+    let mut merges: Vec<String> = each.collect();
+    if let Some(logs) = &flash.log_blocks {
+        let [all, now] = [logs.associativity, logs.associativity_now].map(|mean| mean.map_or("-".to_owned(), short));
+        merges.push(format!("associativity {all}, now {now}"));
+        let writes = logs.writes.iter().map(|(kind, units)| format!("{kind} {}", short(*units as f64)));
+        merges.push(format!("units to logs: {}", writes.collect::<Vec<_>>().join(", ")));
+    }
+    merges
 }
 
 /// Describes a client in a few words.
@@ -378,7 +465,7 @@ fn bars(title: &'static str, shares: &[[f32; 2]], area: Rect) -> Sparkline<'stat
 #[cfg(test)]
 mod tests {
     use super::*;
-    use floatgate_serve::monitor::frame::Preparing;
+    use floatgate_serve::monitor::frame::{LogBlocks, Mix, Preparing};
     use ratatui::Terminal;
     use ratatui::backend::TestBackend;
 
@@ -463,6 +550,36 @@ mod tests {
             {
                 assert!(shown.contains(part), "{part} at {width}x{height}:\n{shown}");
             }
+        }
+    }
+
+    #[test]
+    fn log_blocks_are_shown_by_kind() {
+        let mut view = view();
+        let kinds = ["free", "awaiting erase", "data", "bad", "target of a full merge", "sequential log", "random log"];
+        view.info.block_kinds = kinds.map(str::to_owned).into();
+        (view.blocks.kinds, view.blocks.blocks_of_kind) = (vec![2, 5, 0, 6], vec![1, 0, 1, 0, 0, 1, 1]);
+        view.blocks.writes = vec![0, 10, 20, 40];
+        let mut frame = view.frames.pop_back().unwrap();
+        frame.mix = Mix { read_share: Some(0.7), mean_bytes: Some(6144.0), ..Mix::default() };
+        frame.flash.merges = [("full".to_owned(), 12)].into();
+        frame.flash.merges_per_s = [("full".to_owned(), 3.0)].into();
+        frame.flash.log_blocks = Some(LogBlocks { associativity: Some(2.5), ..LogBlocks::default() });
+        view.take(News::Frame(Box::new(frame)));
+        let shown = drawn(&view, 140, 40);
+        for text in [
+            "Blocks by kind: R random log 1   S sequential log 1",
+            "░S.R",
+            "full merges 12, 3/s",
+            "associativity 2.5, now -",
+            "reads 70 % of requests, mean size 6 KiB",
+        ] {
+            assert!(shown.contains(text), "{text}:\n{shown}");
+        }
+        assert!(!shown.contains("GC victims"), "{shown}");
+        for mode in ["valid share", "erases", "units written", "time since erase", "kind"] {
+            view.key(KeyCode::Char('b'));
+            assert!(drawn(&view, 140, 40).contains(&format!("Blocks by {mode}")), "{mode}");
         }
     }
 

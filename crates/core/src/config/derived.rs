@@ -185,6 +185,16 @@ impl DeviceConfig {
         self.mapping.scheme.needs(self).translation.map_or(CellMode::Native, |translation| translation.cells)
     }
 
+    /// Returns `true` if the mapping scheme merges blocks, in place of garbage collection by victims.
+    pub fn merges_blocks(&self) -> bool {
+        self.mapping.scheme.needs(self).whole_blocks.is_some()
+    }
+
+    /// Returns the kinds of log blocks of the mapping scheme; none if it has no log blocks.
+    pub fn log_kinds(&self) -> &'static [&'static str] {
+        self.mapping.scheme.needs(self).whole_blocks.map_or(&[], |whole| whole.logs)
+    }
+
     /// Returns the buffer, if there is one.
     pub fn active_buffer(&self) -> Option<&BufferConfig> {
         self.buffer.as_ref().filter(|buffer| buffer.capacity.0 > 0)

@@ -10,7 +10,7 @@ use crate::metrics::counters::{ProgramCause, ReadCause};
 use crate::nand::array::{self, Operation, Spot};
 use crate::sim::id::{PlaneId, Ppn, RequestId, TransactionId};
 use crate::sim::time::Time;
-use crate::work::{Class, Kind, Transaction};
+use crate::work::{Class, Kind, Purpose, Transaction};
 
 impl Device {
     /// Builds the array operation `at` a spot for the first transaction of a queue, and binds its physical address.
@@ -27,8 +27,8 @@ impl Device {
             Kind::CopyBack => self.start_copy_back(id, at),
             Kind::Erase => self.start_erase(id, at),
             Kind::Summary => self.start_summary(id, at),
-            Kind::MergeRead => self.start_read(id, ReadCause::Merge, at),
-            Kind::MergeWrite => self.start_placed(id, at, |scheme, device| scheme.bind_copies(device, id)),
+            Kind::MergeRead => self.start_merge_read(id, at),
+            Kind::MergeWrite => self.start_merge_write(id, at),
             Kind::MapRead => self.start_map_read(id, at),
             Kind::MapWrite => self.start_map_write(id, at),
             Kind::SlotRead | Kind::Translate | Kind::MapHold => unreachable!("such transactions do not wait for LUNs"),
@@ -67,7 +67,26 @@ impl Device {
     fn start_read_of_any(&mut self, id: TransactionId, at: Spot) -> bool {
         let cause = self.ftl.blocks.cause_of_read(self.ftl.blocks.block_of(self.transactions[id].ppn));
         let starts = self.start_read(id, cause, at);
-        self.array.draft_mut(at).migrates = starts && cause == ReadCause::Wear;
+        if starts && cause == ReadCause::Wear {
+            self.array.draft_mut(at).purpose = Purpose::Wear;
+        }
+        starts
+    }
+
+    /// Starts a read of units that a mapping scheme copies.
+    fn start_merge_read(&mut self, id: TransactionId, at: Spot) -> bool {
+        let starts = self.start_read(id, ReadCause::Merge, at);
+        self.array.draft_mut(at).purpose = self.ftl.scheme().purpose_of_copy(self.transactions[id].logical_block());
+        starts
+    }
+
+    /// Starts a program of units that a mapping scheme copies.
+    fn start_merge_write(&mut self, id: TransactionId, at: Spot) -> bool {
+        let purpose = self.ftl.scheme().purpose_of_copy(self.transactions[id].logical_block());
+        let starts = self.start_placed(id, at, |scheme, device| scheme.bind_copies(device, id));
+        if starts {
+            self.array.draft_mut(at).purpose = purpose;
+        }
         starts
     }
 
@@ -110,7 +129,7 @@ impl Device {
             program: Time::ZERO,
             tag,
             ppn: read.ppn.0,
-            migrates: false,
+            purpose: Purpose::OfClass,
         }
     }
 
@@ -156,7 +175,7 @@ impl Device {
             program: Time::ZERO,
             tag,
             ppn: ppn.0,
-            migrates: false,
+            purpose: Purpose::OfClass,
         }
     }
 
@@ -355,7 +374,7 @@ impl Device {
         }
         self.put(at, self.program(self.transactions[id].class, plane, first, u64::MAX));
         if cause == ProgramCause::Wear {
-            self.array.draft_mut(at).migrates = true;
+            self.array.draft_mut(at).purpose = Purpose::Wear;
         }
         true
     }
@@ -407,7 +426,11 @@ impl Device {
             data: Time::ZERO,
             cell: times.read(self.page_in_block(from)),
             program: times.program(self.page_in_block(to)),
-            migrates: self.ftl.blocks.is_cold(self.ftl.blocks.block_of(from)),
+            purpose: if self.ftl.blocks.is_cold(self.ftl.blocks.block_of(from)) {
+                Purpose::Wear
+            } else {
+                Purpose::OfClass
+            },
             ..self.program(class, plane, to, u64::MAX)
         };
         self.put(at, operation)
@@ -470,6 +493,10 @@ impl Device {
             "a block is erased although something depends on it"
         );
         self.observe_flash(FlashEvent::EraseBegun { block: erase.block() });
+        let purpose = match self.ftl.shape().hooks.places {
+            true => self.with_scheme(|scheme, _| scheme.purpose_of_erase(erase.block())),
+            false => Purpose::OfClass,
+        };
         let timing = self.array.timing();
         let operation = Operation {
             kind: array::Kind::Erase,
@@ -484,7 +511,7 @@ impl Device {
             program: Time::ZERO,
             tag: u64::MAX,
             ppn: erase.ppn.0,
-            migrates: false,
+            purpose,
         };
         self.put(at, operation)
     }

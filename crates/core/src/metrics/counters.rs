@@ -368,6 +368,12 @@ impl LogCounts {
         self.reclaimed += 1;
         self.logical_blocks += logical_blocks;
     }
+
+    /// Returns the mean number of logical blocks with valid units in a log block when it was reclaimed, or `None` if
+    /// none was.
+    pub fn associativity(&self) -> Option<f64> {
+        (self.reclaimed > 0).then(|| self.logical_blocks as f64 / self.reclaimed as f64)
+    }
 }
 
 /// Counters of garbage collection in idle time.

@@ -83,6 +83,7 @@ impl Sample {
         self.free_blocks_min =
             if first { other.free_blocks_min } else { self.free_blocks_min.min(other.free_blocks_min) };
         self.free_blocks_sum += other.free_blocks_sum;
+        self.trim_list += other.trim_list;
         self.bad_blocks += other.bad_blocks;
         self.read_only |= other.read_only;
         self.buffer = self.buffer.plus(&other.buffer);

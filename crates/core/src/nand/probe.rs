@@ -4,7 +4,7 @@ use super::array::{Kind, Operation};
 use crate::sim::id::TransactionId;
 use crate::sim::table::Table;
 use crate::sim::time::Time;
-use crate::work::Class;
+use crate::work::{Class, Purpose};
 
 /// Lane of a phase: a channel or a plane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -54,15 +54,15 @@ pub struct Slice {
     pub plane: u32,
     /// Logical page of a wait, or `u32::MAX` if there is none.
     pub lpn: u32,
-    /// True for a migration of wear leveling.
-    pub migrates: bool,
+    /// Reason for the operation.
+    pub purpose: Purpose,
 }
 
 impl Slice {
     /// Creates a phase of `operation`.
     pub fn of(lane: Lane, phase: Phase, start: Time, end: Time, operation: &Operation) -> Slice {
-        let Operation { kind, class, tag, ppn, plane, migrates, .. } = *operation;
-        Slice { lane, phase, start, end, kind, class, tag, ppn, plane: plane.0, lpn: u32::MAX, migrates }
+        let Operation { kind, class, tag, ppn, plane, purpose, .. } = *operation;
+        Slice { lane, phase, start, end, kind, class, tag, ppn, plane: plane.0, lpn: u32::MAX, purpose }
     }
 }
 

@@ -25,6 +25,36 @@ pub enum Class {
     BackgroundGc,
 }
 
+/// Reason for an operation of garbage collection, for observers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Purpose {
+    /// That of its class.
+    #[default]
+    OfClass,
+    /// Wear leveling migrates data.
+    Wear,
+    /// A mapping scheme merges blocks.
+    Merge,
+    /// A switch merge.
+    SwitchMerge,
+    /// A partial merge.
+    PartialMerge,
+    /// A full merge.
+    FullMerge,
+}
+
+impl Purpose {
+    /// All purposes.
+    pub const ALL: [Purpose; 6] = [
+        Purpose::OfClass,
+        Purpose::Wear,
+        Purpose::Merge,
+        Purpose::SwitchMerge,
+        Purpose::PartialMerge,
+        Purpose::FullMerge,
+    ];
+}
+
 impl Class {
     /// Number of classes.
     pub const COUNT: usize = 9;

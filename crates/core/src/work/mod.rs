@@ -8,7 +8,7 @@ mod lun_queue;
 mod tasks;
 pub mod transaction;
 
-pub use class::Class;
+pub use class::{Class, Purpose};
 pub use fifo::Fifo;
 pub use lun_queue::{LunQueue, Queued};
 pub use tasks::{Call, Defect, Reading, Task, Tasks};

@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use floatgate_core::config::DeviceConfig;
 use floatgate_core::metrics::attribution::Part;
-use floatgate_core::metrics::counters::{ProgramCause, ReadCause};
+use floatgate_core::metrics::counters::{MergeKind, ProgramCause, ReadCause};
 use floatgate_core::metrics::series::{Answered, Window};
 use floatgate_core::metrics::summary::units_programmed;
 use floatgate_core::sim::request::Operation;
@@ -15,7 +15,7 @@ use super::table::{Columns, Field, Kind, Rows, Table, TableReader, TableWriter};
 use super::{Origin, of_run};
 
 /// Schema of the file.
-const SCHEMA: &str = "floatgate-series-2";
+const SCHEMA: &str = "floatgate-series-3";
 
 /// Requests of one operation that completed in a window.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -77,6 +77,12 @@ pub struct Row {
     pub pages_moved: Option<f64>,
     /// Share of the victims' units that did not have to be moved.
     pub efficiency: Option<f64>,
+    /// Merges, by [`MergeKind`].
+    pub merges: [u64; MergeKind::ALL.len()],
+    /// Log blocks reclaimed.
+    pub logs_reclaimed: u64,
+    /// Mean number of logical blocks with valid units in a log block that was reclaimed.
+    pub associativity: Option<f64>,
     /// Free blocks at the end of the window, in the plane with the fewest.
     pub free_blocks_min: u64,
     /// Free blocks at the end of the window, averaged over the planes.
@@ -162,6 +168,9 @@ impl Row {
             victims: counters.victims,
             pages_moved: Some(moved / f64::from(config.units_per_page())),
             efficiency: ratio(victim_units - counters.victim_valid_units as f64, victim_units),
+            merges: counters.merges,
+            logs_reclaimed: counters.log_blocks.reclaimed,
+            associativity: counters.log_blocks.associativity(),
             free_blocks_min: u64::from(window.free_blocks_min),
             free_blocks_mean: ratio(window.free_blocks_sum as f64, f64::from(config.total_planes())),
             buffer_units: window.buffer_units[0],
@@ -200,6 +209,11 @@ impl Row {
         visitor.whole(&["victims"], &mut self.victims)?;
         visitor.number(&["pages_moved"], &mut self.pages_moved)?;
         visitor.number(&["efficiency"], &mut self.efficiency)?;
+        for (kind, name) in MergeKind::ALL {
+            visitor.whole(&["merges_", name], &mut self.merges[kind as usize])?;
+        }
+        visitor.whole(&["logs_reclaimed"], &mut self.logs_reclaimed)?;
+        visitor.number(&["associativity"], &mut self.associativity)?;
         visitor.whole(&["free_blocks_min"], &mut self.free_blocks_min)?;
         visitor.number(&["free_blocks_mean"], &mut self.free_blocks_mean)?;
         self.visit_buffer(visitor)?;
@@ -475,6 +489,7 @@ mod tests {
             ("O_", Operation::ALL.map(|operation| operation.name()).to_vec()),
             ("pages_read_C", ReadCause::ALL.map(|(_, name)| name).to_vec()),
             ("pages_programmed_C", ProgramCause::ALL.map(|(_, name)| name).to_vec()),
+            ("merges_C", MergeKind::ALL.map(|(_, name)| name).to_vec()),
         ];
         for Field { name, .. } in fields() {
             let reported = |name: &str| page.contains(&format!("`{name}`"));

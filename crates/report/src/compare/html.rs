@@ -132,7 +132,7 @@ fn attribution(page: &mut Page, groups: &[Group]) {
         @if left_out > 0 { " " (left_out) " more bars do not fit here: compare fewer groups to see them." }
     };
     page.section("attribution", "Where the time goes");
-    page.figures(vec![attribution_bars("attribution", "Where the time goes", caption, &bars)]);
+    page.figures(vec![attribution_bars("attribution", "Where the time goes", caption, &bars, false)]);
 }
 
 /// Returns the latency breakdowns of all groups. Groups are adjacent for each kind of request, and the runs of a group

@@ -344,6 +344,7 @@ fn whose(step: &Step, named: bool) -> String {
         "erase" | "host read" | "host write" => "",
         "rmw read" => "RMW",
         what if what.starts_with("GC ") => "GC",
+        what if what.contains("merge ") => what.rsplit_once(' ').map_or(what, |(purpose, _)| purpose),
         what => what.split(' ').next().unwrap_or_default(),
     };
     [purpose, &numbers].into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")

@@ -44,6 +44,9 @@ pub struct Explanation {
     pub timeline: Option<TimelineExplanation>,
     /// Command that records a timeline of the request; null if there is one that covers it.
     pub rerun: Option<String>,
+    /// True if the device merges blocks in place of garbage collection. Not part of the explanation.
+    #[serde(skip)]
+    pub merges: bool,
     /// Note about the files that were read. Not part of the explanation.
     #[serde(skip)]
     pub note: Option<String>,

@@ -1,37 +1,49 @@
 //! Write amplification section: units and pages programmed, by cause.
 
-use floatgate_core::metrics::summary::{Merges, Summary};
+use floatgate_core::metrics::summary::Summary;
 use maud::html;
 use serde_json::{Value, json};
 
+use super::merges;
 use crate::figure::{Figure, Style, axis, trace};
 use crate::number::{grouped, or_dash, percent, short};
 use crate::page::Page;
 
 /// Adds the section on write amplification and garbage collection.
 pub fn section(page: &mut Page, summary: &Summary) {
-    page.section("amplification", "Write amplification and garbage collection");
-    let figures = [units(summary), pages(summary)].into_iter().flatten().collect();
-    page.figures(figures);
+    let merges_blocks = summary.config.merges_blocks();
+    let title = match merges_blocks {
+        true => "Write amplification and merges",
+        false => "Write amplification and garbage collection",
+    };
+    page.section("amplification", title);
+    let figures = [units(summary), pages(summary)].into_iter().flatten();
+    page.figures(figures.chain(merges::figures(summary)).collect());
     let gc = &summary.gc;
-    let Merges { switch, partial, full } = gc.merges;
-    let merged = (switch + partial + full > 0)
-        .then(|| ("merges: switch, partial, full", [switch, partial, full].map(grouped).join(", ")));
-    let rows = [
-        ("write amplification, in mapping units", or_dash(summary.write_amplification)),
-        ("write amplification, in bytes", or_dash(summary.write_amplification_bytes)),
+    let victims = [
         ("victims (blocks reclaimed)", grouped(gc.victims)),
         ("pages moved", short(gc.pages_moved)),
         ("cleaning efficiency: share of victims that did not have to be moved", percent(gc.efficiency)),
         ("free blocks of the plane when a victim was chosen", or_dash(gc.free_blocks)),
+    ];
+    let reclaimed = if merges_blocks { merges::rows(summary) } else { named(victims) };
+    let amplification = [
+        ("write amplification, in mapping units", or_dash(summary.write_amplification)),
+        ("write amplification, in bytes", or_dash(summary.write_amplification_bytes)),
+    ];
+    let rest = [
         ("wasted copies: overwritten by the host during the move", grouped(gc.wasted_copies)),
         ("blocks erased", grouped(summary.flash.blocks_erased)),
         ("updates of a whole unit (covered)", grouped(summary.updates.covered)),
         ("updates of part of a unit, which is read first (un-covered)", grouped(summary.updates.uncovered)),
         ("first writes of a unit", grouped(summary.updates.first)),
     ];
-    let rows = rows.into_iter().chain(merged);
+    let rows = named(amplification).into_iter().chain(reclaimed).chain(named(rest));
     page.add(&html! { table { @for (name, value) in rows { tr { td { (name) } td { (value) } } } } });
+}
+
+fn named<const N: usize>(rows: [(&str, String); N]) -> Vec<(String, String)> {
+    rows.map(|(name, value)| (name.to_owned(), value)).into()
 }
 
 /// Returns the figure of write amplification as a sum over causes.

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::figure::{Figure, Style, axis, plain, seconds, time_axis, trace};
 use crate::number::time;
 use crate::page::Page;
-use crate::words::words;
+use crate::words::{self, words};
 
 /// Latency breakdown of a group of requests.
 #[derive(Clone, Debug, PartialEq)]
@@ -37,22 +37,32 @@ pub fn section(page: &mut Page, summary: &Summary) {
         "The parts of the latency, on average: over all requests, and over those whose latency is near a percentile. "
         "The parts of a bar add up to its latency. Compare a bar of slow requests with the bar of all requests: the "
         "part that grows is what makes them slow. Parts follow the critical path of a request: time in which it "
-        "waits for several things counts for the one that ends last. " (meanings())
+        "waits for several things counts for the one that ends last. " (meanings(summary.config.merges_blocks()))
     };
     page.section("attribution", "Where the time goes");
-    page.figures(vec![bars("attribution", "Where the time goes: all requests and slow ones", caption, &groups)]);
+    let title = "Where the time goes: all requests and slow ones";
+    page.figures(vec![bars("attribution", title, caption, &groups, summary.config.merges_blocks())]);
     if summary.streams.len() > 1 {
         of_streams(page, summary);
     }
 }
 
+/// Returns the name of a part. `merges` is true if the mapping scheme merges blocks.
+fn name_of(part: Part, merges: bool) -> String {
+    if merges && part == Part::Gc { words::reclaim(true).to_owned() } else { words(part.name()) }
+}
+
 /// Returns the meanings of the parts.
-fn meanings() -> &'static str {
-    "host queue: waiting for a slot in the device's queue. link: the host link, including waiting for it. buffer: \
+fn meanings(merges: bool) -> String {
+    let (name, reclaim) = (name_of(Part::Gc, merges), words::reclaim(merges));
+    let room = if merges { "log block or a free block" } else { "free block" };
+    format!(
+        "host queue: waiting for a slot in the device's queue. link: the host link, including waiting for it. buffer: \
      waiting for space in the controller's memory. order: waiting for an older write of the same unit. map fetch: \
      waiting for the map entry, which holds the physical address. die, channel: waiting for dies and channels held by \
-     other host requests. cleaning: waiting for a free block, or for a die or channel held by garbage collection. rmw: \
-     the read that completes a partial write. bus, cell: the request's own transfers, and the flash cells' work for it."
+     other host requests. {name}: waiting for a {room}, or for a die or channel held by {reclaim}. rmw: the read that \
+     completes a partial write. bus, cell: the request's own transfers, and the flash cells' work for it."
+    )
 }
 
 /// Adds the breakdowns of each stream, in several figures if necessary.
@@ -65,7 +75,13 @@ fn of_streams(page: &mut Page, summary: &Summary) {
             "label of a bar contains its mean latency, so that fast and slow streams can be compared."
         };
         let id = format!("attribution-streams-{}", index + 1);
-        page.figures(vec![shares(&id, "Where the time goes, by stream", caption, groups)]);
+        page.figures(vec![shares(
+            &id,
+            "Where the time goes, by stream",
+            caption,
+            groups,
+            summary.config.merges_blocks(),
+        )]);
     }
     if groups.len() > BARS * FIGURES {
         page.add(&html! { p.note { "The breakdowns of further streams are in summary.json." } });
@@ -107,34 +123,35 @@ impl Group {
 }
 
 /// Returns a figure with a bar per group, as long as its latency.
-pub fn bars(id: &str, title: &str, caption: maud::Markup, groups: &[Group]) -> Figure {
+/// `merges` is true if the mapping scheme merges blocks.
+pub fn bars(id: &str, title: &str, caption: maud::Markup, groups: &[Group], merges: bool) -> Figure {
     let labels: Vec<String> = groups.iter().map(|group| plain(&group.name)).collect();
     let of = |group: &Group, part: usize| seconds(group.parts[part].1);
-    figure(id, title, caption, (groups, &labels), (&of, "%{x:.4~s}s", time_axis("time")))
+    figure(id, title, caption, (groups, &labels, merges), (&of, "%{x:.4~s}s", time_axis("time")))
 }
 
 /// Returns a figure with bars of equal length, whose parts are shares. The labels contain the latencies.
-fn shares(id: &str, title: &str, caption: maud::Markup, groups: &[Group]) -> Figure {
+fn shares(id: &str, title: &str, caption: maud::Markup, groups: &[Group], merges: bool) -> Figure {
     let label = |group: &Group| plain(&format!("{}, {}", group.name, time(group.latency())));
     let labels: Vec<String> = groups.iter().map(label).collect();
     let of = |group: &Group, part: usize| group.parts[part].1 / group.latency().max(f64::MIN_POSITIVE);
     let mut x = axis("share of the latency");
     x["tickformat"] = ".0%".into();
     x["range"] = json!([0, 1]);
-    figure(id, title, caption, (groups, &labels), (&of, "%{x:.1%}, %{customdata:.4~s}s", x))
+    figure(id, title, caption, (groups, &labels, merges), (&of, "%{x:.1%}, %{customdata:.4~s}s", x))
 }
 
 /// Length of a part of a bar, its hover text, and the axis of lengths.
 type Lengths<'a> = (&'a dyn Fn(&Group, usize) -> f64, &'a str, Value);
 
-fn figure(id: &str, title: &str, caption: maud::Markup, bars: (&[Group], &[String]), lengths: Lengths) -> Figure {
-    let ((groups, labels), (length, hover, x)) = (bars, lengths);
+fn figure(id: &str, title: &str, caption: maud::Markup, bars: (&[Group], &[String], bool), lengths: Lengths) -> Figure {
+    let ((groups, labels, merges), (length, hover, x)) = (bars, lengths);
     let there = Part::ALL.iter().enumerate().filter(|(part, _)| groups.iter().any(|group| group.parts[*part].1 > 0.0));
     let traces = there.map(|(index, part)| {
         let x: Vec<f64> = groups.iter().map(|group| length(group, index)).collect();
         let times: Vec<f64> = groups.iter().map(|group| seconds(group.parts[index].1)).collect();
         let more = json!({ "x": x, "y": labels, "customdata": times, "orientation": "h", "hovertemplate": hover });
-        trace(&words(part.name()), Style::of(index).bars(), more)
+        trace(&name_of(*part, merges), Style::of(index).bars(), more)
     });
     let y = json!({ "autorange": "reversed", "type": "category" });
     let layout = json!({ "barmode": "stack", "showlegend": true, "xaxis": x, "yaxis": y });

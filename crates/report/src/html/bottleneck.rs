@@ -14,16 +14,17 @@ use crate::words;
 pub fn section(page: &mut Page, summary: &Summary) {
     let bottleneck = &summary.bottleneck;
     let Some(limited_by) = &bottleneck.limited_by else { return };
+    let reclaim = words::reclaim(summary.config.merges_blocks());
     page.section("bottleneck", "Bottleneck");
     page.add(&html! {
         @if limited_by == "load" {
             p { "No resource was busy for half of the time: " b { "the load" } " limits the throughput." }
         } @else {
-            p { "The throughput is limited by: " b { (words::resource(limited_by)) } "." }
+            p { "The throughput is limited by: " b { (if limited_by == "gc" { reclaim.to_owned() } else { words::resource(limited_by) }) } "." }
         }
         table {
             tr {
-                th.text { "resource" } th { "units" } th { "busy, each" } th { "of that, GC" }
+                th.text { "resource" } th { "units" } th { "busy, each" } th { "of that, " (reclaim) }
                 th { "bound, IOPS" } th { "reached" }
             }
             @for resource in &bottleneck.resources {
@@ -38,10 +39,10 @@ pub fn section(page: &mut Page, summary: &Summary) {
             }
         }
     });
-    page.figures(vec![bars(&bottleneck.resources)]);
+    page.figures(vec![bars(&bottleneck.resources, reclaim)]);
 }
 
-fn bars(resources: &[Bound]) -> Figure {
+fn bars(resources: &[Bound], reclaim: &str) -> Figure {
     let names: Vec<String> = resources.iter().map(|resource| plain(&words::resource(&resource.resource))).collect();
     let bar = |index: usize, name: &str, of: &dyn Fn(&Bound) -> f64| {
         let x: Vec<f64> = resources.iter().map(of).collect();
@@ -50,7 +51,7 @@ fn bars(resources: &[Bound]) -> Figure {
     };
     let traces = vec![
         bar(0, "for the host", &|bound| bound.reached * (1.0 - bound.gc)),
-        bar(1, "for garbage collection", &|bound| bound.reached * bound.gc),
+        bar(1, &format!("for {reclaim}"), &|bound| bound.reached * bound.gc),
     ];
     let mut x = axis("share of the bound that was reached");
     x["tickformat"] = ".0%".into();
@@ -59,7 +60,7 @@ fn bars(resources: &[Bound]) -> Figure {
     let layout = json!({ "barmode": "stack", "showlegend": true, "xaxis": x, "yaxis": y });
     let caption = html! {
         "For each resource, the throughput of the run as a share of the throughput at which the resource would be busy "
-        "all the time: a roofline (Williams et al. 2009). The share used by garbage collection is shown separately. "
+        "all the time: a roofline (Williams et al. 2009). The share used by " (reclaim) " is shown separately. "
         "The resource nearest to 100% is the bottleneck. If none is near, a greater load, such as a greater queue "
         "depth, would raise the throughput."
     };

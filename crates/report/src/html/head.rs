@@ -51,6 +51,10 @@ pub fn key_figures(page: &mut Page, summary: &Summary) {
     page.section("key-figures", "Key figures");
     let all = &summary.requests.all;
     let latency = &all.latency_us;
+    let reclaim = match &summary.gc.log_blocks {
+        Some(logs) => ("logical blocks per log block at merges", or_dash(logs.associativity)),
+        None => ("cleaning efficiency", percent(summary.gc.efficiency)),
+    };
     let tiles = [
         ("requests per second (IOPS)", or_dash(all.iops)),
         ("MiB per second", or_dash(all.mib_per_s)),
@@ -58,7 +62,7 @@ pub fn key_figures(page: &mut Page, summary: &Summary) {
         ("p99 latency", time_or_dash(latency.p99)),
         ("p99.9 latency", time_or_dash(latency.p99_9)),
         ("write amplification", or_dash(summary.write_amplification)),
-        ("cleaning efficiency", percent(summary.gc.efficiency)),
+        reclaim,
         ("channels carry data", percent(summary.utilization.channels.data.mean)),
         ("dies: cells busy", percent(summary.utilization.dies.cell.mean)),
         ("endurance used", percent(summary.wear.life_used)),

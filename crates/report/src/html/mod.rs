@@ -7,6 +7,7 @@ mod configuration;
 mod head;
 mod latency;
 mod live;
+mod merges;
 mod over_time;
 mod requests;
 mod utilization;
@@ -91,6 +92,8 @@ mod tests {
             free_blocks_mean: Some(50.0 - at / 2.0),
             cleaning_efficiency: (at > 4.0).then_some(0.4),
             write_amplification: Some(1.0 + at / 20.0),
+            merges: [0; 3],
+            associativity: None,
         };
         (0..40).map(|at| point(f64::from(at))).collect()
     }

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use floatgate_core::sim::request::Operation;
 use floatgate_core::sim::time::Time;
 
+use super::merges;
 use crate::columns::series::{OperationRow, Row};
 use crate::figure::{Figure, Style, axis, log_axis, seconds, trace, with_lone_points};
 use crate::page::Page;
@@ -28,6 +29,10 @@ pub struct SeriesPoint {
     pub cleaning_efficiency: Option<f64>,
     /// Write amplification; `None` without writes.
     pub write_amplification: Option<f64>,
+    /// Merges: switch, partial and full.
+    pub merges: [u64; 3],
+    /// Mean number of logical blocks of the log blocks that were reclaimed; `None` if none was.
+    pub associativity: Option<f64>,
 }
 
 /// Requests of one operation that completed in a window.
@@ -67,6 +72,8 @@ pub fn points(windows: &[Row]) -> Vec<SeriesPoint> {
         free_blocks_mean: row.free_blocks_mean,
         cleaning_efficiency: row.efficiency,
         write_amplification: row.write_amplification,
+        merges: row.merges,
+        associativity: row.associativity,
     };
     windows.iter().map(point).collect()
 }
@@ -98,6 +105,10 @@ pub fn merged(windows: &[Row]) -> Row {
     all.write_amplification = ratio(sum(|row| row.units_programmed as f64), sum(|row| row.host_units as f64));
     let spared = sum(|row| row.efficiency.unwrap_or_default() * row.victims as f64);
     all.efficiency = ratio(spared, sum(|row| row.victims as f64));
+    all.merges = std::array::from_fn(|kind| windows.iter().map(|row| row.merges[kind]).sum());
+    let logical = sum(|row| row.associativity.unwrap_or_default() * row.logs_reclaimed as f64);
+    all.associativity = ratio(logical, sum(|row| row.logs_reclaimed as f64));
+    all.logs_reclaimed = windows.iter().map(|row| row.logs_reclaimed).sum();
     all.free_blocks_min = windows.iter().map(|row| row.free_blocks_min).min().unwrap_or_default();
     all.free_blocks_mean = ratio(sum(|row| row.free_blocks_mean.unwrap_or_default()), windows.len() as f64);
     all
@@ -121,12 +132,14 @@ pub fn section(page: &mut Page, series: &[SeriesPoint]) {
     }
     page.section("over-time", "Over time");
     page.figures(vec![throughput(series), latency(series)]);
-    let gc = [free_blocks(series), amplification(series)];
+    let merges = merges::over_time(series);
+    let reclaim = if merges.is_some() { merges } else { free_blocks(series) };
+    let gc = [reclaim, amplification(series)];
     page.figures(gc.into_iter().flatten().collect());
 }
 
 /// Returns the middle of each window.
-fn times(series: &[SeriesPoint]) -> Vec<f64> {
+pub fn times(series: &[SeriesPoint]) -> Vec<f64> {
     series.iter().map(|point| f64::midpoint(point.start_s, point.end_s)).collect()
 }
 
@@ -135,7 +148,7 @@ fn operations(series: &[SeriesPoint]) -> impl Iterator<Item = (usize, &str)> {
     series[0].operations.iter().map(|of| of.operation.as_str()).enumerate()
 }
 
-fn values(series: &[SeriesPoint], of: impl Fn(&SeriesPoint) -> Option<f64>) -> Vec<Option<f64>> {
+pub fn values(series: &[SeriesPoint], of: impl Fn(&SeriesPoint) -> Option<f64>) -> Vec<Option<f64>> {
     series.iter().map(of).collect()
 }
 
@@ -180,7 +193,7 @@ fn latency(series: &[SeriesPoint]) -> Figure {
     let caption = html! {
         "Latency of the requests that completed in each window, on a logarithmic axis: the mean as a thick line, p99 "
         "dashed, the maximum dotted. Each operation has its own marker. A window without neighbors is a single marker. "
-        "Peaks that coincide with few free blocks are requests that waited for garbage collection."
+        "Peaks that coincide with few free blocks, or with merges, are requests that waited for them."
     };
     let layout = json!({ "xaxis": axis("simulated time, s"), "yaxis": log_axis("latency", times) });
     Figure::new("latency-over-time", "Latency over time", caption, with_lone_points(lines), layout)
@@ -233,7 +246,7 @@ fn amplification(series: &[SeriesPoint]) -> Option<Figure> {
     ))
 }
 
-fn from_zero(title: &str) -> Value {
+pub fn from_zero(title: &str) -> Value {
     let mut axis = axis(title);
     axis["rangemode"] = "tozero".into();
     axis

@@ -175,10 +175,11 @@ impl Engine {
         totals
     }
 
-    /// Copies the states of at most `count` blocks, starting at `first`.
-    pub fn copy_blocks(&self, first: usize, count: usize, into: &mut Vec<Block>) {
+    /// Copies the states of at most `count` blocks, starting at `first`, and their kinds if there are log blocks.
+    pub fn copy_blocks(&self, first: usize, count: usize, into: &mut Vec<Block>, kinds: &mut Vec<u8>) {
         into.clear();
-        self.device.copy_blocks(first, count, into);
+        kinds.clear();
+        self.device.copy_blocks(first, count, into, kinds);
     }
 
     /// Returns `true` if a frontend has outstanding requests, or replies that it has not taken.

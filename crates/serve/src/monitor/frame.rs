@@ -13,6 +13,7 @@ use floatgate_core::metrics::summary::units_programmed;
 use floatgate_core::sim::request::{Operation, SECTOR};
 use serde::{Deserialize, Serialize};
 
+use super::blocks;
 use crate::address::Address;
 use crate::clock::Wall;
 use crate::engine::{MemberSnapshot, Snapshot, Totals};
@@ -50,6 +51,9 @@ pub struct Info {
     pub blocks_per_plane: u32,
     /// Erase cycles that a block endures.
     pub endurance: u32,
+    /// Kinds of blocks in the block map. Empty if the mapping scheme has no log blocks.
+    #[serde(default)]
+    pub block_kinds: Vec<String>,
     /// Addresses for NBD clients.
     pub addresses: Vec<String>,
     /// Path of the socket for vhost-user clients.
@@ -166,9 +170,15 @@ pub struct Flash {
     pub programs: BTreeMap<String, u64>,
     /// Pages moved within their plane.
     pub copy_backs: u64,
-    /// Merges of the two blocks of a logical block, by kind. Empty if the mapping scheme does not merge.
+    /// Merges of blocks, by kind. Empty if the mapping scheme does not merge.
     #[serde(default)]
     pub merges: BTreeMap<String, u64>,
+    /// Merges per second in the window, by kind. Empty if the mapping scheme does not merge.
+    #[serde(default)]
+    pub merges_per_s: BTreeMap<String, f64>,
+    /// Log blocks. `None` if the mapping scheme has none.
+    #[serde(default)]
+    pub log_blocks: Option<LogBlocks>,
     /// Commands on several planes or dies, by kind.
     pub parallel: Vec<ParallelCommands>,
     /// Smallest number of free blocks of any plane.
@@ -194,6 +204,72 @@ pub struct Flash {
     /// True if the device no longer accepts writes.
     #[serde(default)]
     pub read_only: bool,
+}
+
+/// Log blocks since the first request.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LogBlocks {
+    /// Mapping units that the host wrote, by kind of log block.
+    pub writes: BTreeMap<String, u64>,
+    /// Log blocks that merges reclaimed.
+    pub reclaimed: u64,
+    /// Mean number of logical blocks with valid units in a log block when it was reclaimed. `None` if none was.
+    pub associativity: Option<f64>,
+    /// Associativity in the window.
+    pub associativity_now: Option<f64>,
+    /// Trimmed units that no merge has skipped yet.
+    pub trim_list: u64,
+    /// Units that merges did not copy because they were trimmed.
+    pub copies_saved: u64,
+}
+
+impl LogBlocks {
+    fn new(config: &DeviceConfig, snapshot: &Snapshot, counters: &Counters) -> Option<LogBlocks> {
+        let (kinds, counts) = (config.log_kinds(), &counters.log_blocks);
+        let writes = kinds.iter().zip(&counts.units).map(|(kind, units)| ((*kind).to_owned(), *units));
+        (!kinds.is_empty()).then(|| LogBlocks {
+            writes: writes.collect(),
+            reclaimed: counts.reclaimed,
+            associativity: counts.associativity(),
+            associativity_now: snapshot.window.as_ref().and_then(|window| window.counters.log_blocks.associativity()),
+            trim_list: snapshot.sample.trim_list,
+            copies_saved: counts.copies_saved,
+        })
+    }
+}
+
+/// Reads and writes together.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Mix {
+    /// Reads as a share of the requests so far. `None` without requests.
+    pub read_share: Option<f64>,
+    /// Reads as a share of the requests of the window.
+    pub read_share_now: Option<f64>,
+    /// Mean size of the requests so far in bytes.
+    pub mean_bytes: Option<f64>,
+    /// Mean size of the requests of the window in bytes.
+    pub mean_bytes_now: Option<f64>,
+}
+
+impl Mix {
+    fn new(snapshot: &Snapshot) -> Mix {
+        let ratio = |part: u64, of: u64| (of > 0).then(|| part as f64 / of as f64);
+        let [read, write] = [Operation::Read, Operation::Write];
+        let of = |operation: Operation| {
+            let totals = &snapshot.totals[operation.index()];
+            let now = snapshot.window.as_ref().and_then(|window| window.of(operation));
+            [[totals.count, totals.bytes], now.map_or([0; 2], |now| [now.count, now.bytes])]
+        };
+        let ([all_reads, reads], [all_writes, writes]) = (of(read), of(write));
+        let share = |reads: [u64; 2], writes: [u64; 2]| ratio(reads[0], reads[0] + writes[0]);
+        let size = |reads: [u64; 2], writes: [u64; 2]| ratio(reads[1] + writes[1], reads[0] + writes[0]);
+        Mix {
+            read_share: share(all_reads, all_writes),
+            read_share_now: share(reads, writes),
+            mean_bytes: size(all_reads, all_writes),
+            mean_bytes_now: size(reads, writes),
+        }
+    }
 }
 
 /// Member of an array.
@@ -319,6 +395,9 @@ pub struct Frame {
     pub speed: Option<f64>,
     /// Requests by operation: `read`, `write`, `trim`, `write_zeroes` and `flush`.
     pub requests: BTreeMap<String, Requests>,
+    /// Reads and writes together.
+    #[serde(default)]
+    pub mix: Mix,
     /// Outstanding requests.
     pub outstanding: u64,
     /// Mean number of outstanding requests in the window.
@@ -372,6 +451,7 @@ impl Info {
             planes: config.total_planes(),
             blocks_per_plane: geometry.blocks,
             endurance: config.endurance(),
+            block_kinds: blocks::kinds(config.log_kinds()),
             addresses: addresses.iter().map(|address| address.absolute().to_string()).collect(),
             vhost_user: vhost_user.map(|path| absolute(path).to_string_lossy().into_owned()),
             power_cut,
@@ -400,9 +480,10 @@ impl Frame {
             span_s,
             speed: snapshot.speed.map(crate::clock::Speed::as_f64),
             requests: operations.collect(),
+            mix: Mix::new(snapshot),
             outstanding: snapshot.outstanding,
             queue_mean: if span_s > 0.0 { window.map_or(0.0, |w| w.outstanding as f64 / 1e12 / span_s) } else { 0.0 },
-            flash: Flash::new(config, snapshot, &counters),
+            flash: Flash::new(config, snapshot, &counters, span_s),
             buffer: Buffer {
                 units: snapshot.sample.buffer_units[0],
                 dirty: snapshot.sample.buffer_units[1],
@@ -534,7 +615,7 @@ impl Requests {
 }
 
 impl Flash {
-    fn new(config: &DeviceConfig, snapshot: &Snapshot, counters: &Counters) -> Flash {
+    fn new(config: &DeviceConfig, snapshot: &Snapshot, counters: &Counters, span_s: f64) -> Flash {
         let amplification = |counters: &Counters| {
             (counters.host_units > 0).then(|| units_programmed(config, counters) as f64 / counters.host_units as f64)
         };
@@ -545,7 +626,11 @@ impl Flash {
             commands: shape.commands,
         });
         let programs = ProgramCause::ALL.iter();
-        let merges = MergeKind::ALL.iter().filter(|_| config.mapping.scheme.needs(config).whole_blocks.is_some());
+        let merges = || MergeKind::ALL.iter().filter(|_| config.merges_blocks());
+        let in_window = |kind: MergeKind| {
+            let count = snapshot.window.as_ref().map_or(0, |window| window.counters.merges[kind as usize]);
+            if span_s > 0.0 { count as f64 / span_s } else { 0.0 }
+        };
         Flash {
             write_amplification: amplification(counters),
             write_amplification_now: snapshot.window.as_ref().and_then(|window| amplification(&window.counters)),
@@ -559,7 +644,9 @@ impl Flash {
                 .map(|&(cause, name)| (name.to_owned(), counters.pages_programmed[cause as usize]))
                 .collect(),
             copy_backs: counters.copy_backs,
-            merges: merges.map(|&(kind, name)| (name.to_owned(), counters.merges[kind as usize])).collect(),
+            merges: merges().map(|&(kind, name)| (name.to_owned(), counters.merges[kind as usize])).collect(),
+            merges_per_s: merges().map(|&(kind, name)| (name.to_owned(), in_window(kind))).collect(),
+            log_blocks: LogBlocks::new(config, snapshot, counters),
             parallel: parallel.collect(),
             free_blocks_min: snapshot.sample.free_blocks_min,
             free_blocks: snapshot.sample.free_blocks_sum,

@@ -287,10 +287,10 @@ fn changes(
 }
 
 impl Served {
-    /// Copies blocks, starting at `first`. Returns the simulated time.
-    fn copy_blocks(&self, first: usize, into: &mut Vec<Block>) -> f64 {
+    /// Copies blocks, starting at `first`, and their kinds. Returns the simulated time.
+    fn copy_blocks(&self, first: usize, into: &mut Vec<Block>, kinds: &mut Vec<u8>) -> f64 {
         let engine = lock(&self.engine);
-        engine.copy_blocks(first, SLICE, into);
+        engine.copy_blocks(first, SLICE, into, kinds);
         engine.device().now().as_s()
     }
 }
@@ -343,7 +343,7 @@ async fn paint(shared: Arc<Shared>) {
     let mut painter = Painter::new(info.planes, info.blocks_per_plane, sizes.map(|size| size.data_units));
     let mut interval = tokio::time::interval(TICK);
     interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
-    let mut slice = Vec::with_capacity(SLICE);
+    let (mut slice, mut kinds) = (Vec::with_capacity(SLICE), Vec::new());
     loop {
         interval.tick().await;
         let Some(served) = shared.served.get().filter(|_| shared.pictures.receiver_count() > 0) else { continue };
@@ -352,8 +352,8 @@ async fn paint(shared: Arc<Shared>) {
             return;
         }
         for number in 1.. {
-            let now_s = served.copy_blocks(painter.next(), &mut slice);
-            if let Some(map) = painter.add(&slice, now_s) {
+            let now_s = served.copy_blocks(painter.next(), &mut slice, &mut kinds);
+            if let Some(map) = painter.add(&slice, &kinds, now_s) {
                 shared.pictures.send_replace(text(&map));
                 break;
             }

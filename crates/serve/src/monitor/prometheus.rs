@@ -5,7 +5,7 @@
 
 use std::fmt::Write;
 
-use super::frame::{Frame, Info, Member};
+use super::frame::{Frame, Info, LogBlocks, Member};
 
 /// The text of the metrics, while it is being built.
 struct Metrics {
@@ -122,6 +122,21 @@ fn requests(metrics: &mut Metrics, frame: &Frame) {
     }
 }
 
+fn log_blocks(metrics: &mut Metrics, logs: &LogBlocks) {
+    metrics.begin("log_units_written_total", "counter", "Mapping units written to log blocks, by kind of log block.");
+    for (kind, units) in &logs.writes {
+        metrics.sample("log_units_written_total", &[("kind", kind)], Some(*units as f64));
+    }
+    let help = "Log blocks reclaimed by merges.";
+    metrics.one("log_blocks_reclaimed_total", "counter", help, Some(logs.reclaimed as f64));
+    let help = "Logical blocks with valid units per reclaimed log block.";
+    metrics.one("log_associativity", "gauge", help, logs.associativity);
+    let help = "Mapping units that merges did not copy because they were trimmed.";
+    metrics.one("log_copies_saved_total", "counter", help, Some(logs.copies_saved as f64));
+    let help = "Trimmed mapping units that no merge has skipped yet.";
+    metrics.one("log_trim_list_units", "gauge", help, Some(logs.trim_list as f64));
+}
+
 fn flash(metrics: &mut Metrics, frame: &Frame) {
     let flash = &frame.flash;
     let help = "Mapping units programmed per mapping unit that the host wrote.";
@@ -145,6 +160,9 @@ fn flash(metrics: &mut Metrics, frame: &Frame) {
     metrics.begin("merges_total", "counter", "Merges of logical blocks, by kind.");
     for (kind, count) in &flash.merges {
         metrics.sample("merges_total", &[("kind", kind)], Some(*count as f64));
+    }
+    if let Some(logs) = &flash.log_blocks {
+        log_blocks(metrics, logs);
     }
     metrics.begin("pages_programmed_total", "counter", "Flash pages programmed, by cause.");
     for (cause, pages) in &flash.programs {

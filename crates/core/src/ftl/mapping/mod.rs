@@ -21,7 +21,7 @@ use crate::config::DeviceConfig;
 use crate::policy_family;
 use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn, TransactionId};
 use crate::state::{Reader, StateError, Writer};
-use crate::work::{Call, Class, Fifo};
+use crate::work::{Call, Class, Fifo, Purpose};
 pub use context::Context;
 pub use map::{Location, PADDING, PageMap, TRANSLATION};
 pub use needs::{Needs, SchemeOptions, Translation, WholeBlocks, check_places};
@@ -117,6 +117,21 @@ pub trait Mapping {
     fn shares(&self, _ftl: &Ftl) -> Vec<Vec<Range<u32>>> {
         Vec::new()
     }
+
+    /// Returns the reason for copies that the scheme has queued for logical block `number`, for observers.
+    fn purpose_of_copy(&self, _number: u32) -> Purpose {
+        Purpose::Merge
+    }
+
+    /// Returns the reason for the erase of a block that starts now, for observers.
+    fn purpose_of_erase(&mut self, _block: BlockId) -> Purpose {
+        Purpose::Merge
+    }
+
+    /// Appends the kind of each block of a range: 0 for blocks other than log blocks, 1 for blocks that a full merge
+    /// fills, and 2 or more for log blocks, in the order of [`WholeBlocks::logs`]. Appends nothing if there are no log
+    /// blocks.
+    fn kinds(&self, _blocks: Range<u32>, _into: &mut Vec<u8>) {}
 
     /// Returns the number of units that were skipped in their blocks and never programmed.
     fn unwritten(&self) -> u64 {

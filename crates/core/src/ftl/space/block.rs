@@ -35,6 +35,8 @@ pub struct Block {
     pub dependents: u16,
     /// Number of erases so far.
     pub erases: u32,
+    /// Number of units with valid data that were programmed since the device was created or loaded.
+    pub written: u32,
     /// State in the life cycle.
     pub state: BlockState,
     /// Contents, from its opening to its erase.

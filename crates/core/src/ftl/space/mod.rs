@@ -411,7 +411,8 @@ impl Space {
         debug_assert!(self.valid[(ppn.0 / 64) as usize] & bit == 0, "a unit is programmed once between erases");
         self.valid[(ppn.0 / 64) as usize] |= bit;
         let block = self.block_of(ppn);
-        self.blocks[block.index()].valid += 1;
+        let block = &mut self.blocks[block.index()];
+        (block.valid, block.written) = (block.valid + 1, block.written.wrapping_add(1));
     }
 
     /// Returns `true` if a unit is valid.

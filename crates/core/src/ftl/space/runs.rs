@@ -52,7 +52,8 @@ impl Space {
         }
         let block = self.block_of(first);
         debug_assert_eq!(block, self.block_of(Ppn(first.0 + units - 1)), "a run lies in one block");
-        self.blocks[block.index()].valid += units as u16;
+        let block = &mut self.blocks[block.index()];
+        (block.valid, block.written) = (block.valid + units as u16, block.written.wrapping_add(units));
     }
 }
 

@@ -34,13 +34,13 @@ impl LogBlocks {
     /// Creates the values of a mapping scheme with log blocks.
     pub(super) fn of(measurement: &Measurement) -> Option<LogBlocks> {
         let Measurement { config, counters, trim_list, .. } = *measurement;
-        let kinds = config.mapping.scheme.needs(config).whole_blocks?.logs;
+        let kinds = config.log_kinds();
         let counts = &counters.log_blocks;
         let writes = |(kind, &units): (&&str, &u64)| LogWrites { kind: (*kind).to_owned(), units };
         (!kinds.is_empty()).then(|| LogBlocks {
             writes: kinds.iter().zip(&counts.units).map(writes).collect(),
             reclaimed: counts.reclaimed,
-            associativity: (counts.reclaimed > 0).then(|| counts.logical_blocks as f64 / counts.reclaimed as f64),
+            associativity: counts.associativity(),
             trim_list,
             copies_saved: counts.copies_saved,
         })

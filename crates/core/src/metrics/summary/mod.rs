@@ -705,20 +705,6 @@ pub struct Cost {
     pub peak_rss_bytes: Option<u64>,
 }
 
-/// Names the parts of the write amplification by cause.
-fn causes(parts: [f64; 7]) -> [(&'static str, f64); 7] {
-    let [host, gc, summaries, unfilled, map, journal, checkpoint] = parts;
-    [
-        ("host", host),
-        ("gc", gc),
-        ("summaries", summaries),
-        ("unfilled", unfilled),
-        ("map", map),
-        ("journal", journal),
-        ("checkpoint", checkpoint),
-    ]
-}
-
 impl Summary {
     /// Returns the JSON schema of a result.
     pub fn json_schema() -> serde_json::Value {
@@ -729,8 +715,8 @@ impl Summary {
         schema
     }
 
-    /// Returns the parts of the write amplification by cause: the host, garbage collection, summaries, unfilled space,
-    /// the map, the trim journal and the checkpoint; `None` without writes. The parts add up to the write
+    /// Returns the parts of the write amplification by cause: the host, garbage collection or merges, summaries,
+    /// unfilled space, the map, the trim journal and the checkpoint; `None` without writes. The parts add up to the write
     /// amplification.
     pub fn amplification_by_cause(&self) -> Option<[(&'static str, f64); 7]> {
         let Summary { config, updates, .. } = self;
@@ -749,7 +735,21 @@ impl Summary {
         let host_and_rest = (total - gc - summaries - map - journal - checkpoint).max(0.0);
         let host = host_and_rest.min(1.0 + updates.rewritten as f64 / written);
         let unfilled = host_and_rest - host;
-        Some(causes([host, gc, summaries, unfilled, map, journal, checkpoint]))
+        Some(self.named([host, gc, summaries, unfilled, map, journal, checkpoint]))
+    }
+
+    /// Names the parts of the write amplification by cause.
+    fn named(&self, parts: [f64; 7]) -> [(&'static str, f64); 7] {
+        let [host, moved, summaries, unfilled, map, journal, checkpoint] = parts;
+        [
+            ("host", host),
+            (if self.config.merges_blocks() { "merges" } else { "gc" }, moved),
+            ("summaries", summaries),
+            ("unfilled", unfilled),
+            ("map", map),
+            ("journal", journal),
+            ("checkpoint", checkpoint),
+        ]
     }
 
     /// Returns the parts of the write amplification with a buffer, which may write fewer units than the host.
@@ -765,7 +765,7 @@ impl Summary {
         let causes_of = &flash.programs_by_cause;
         let (journal, checkpoint) = (own(causes_of.journal), own(causes_of.checkpoint));
         let host = (total - gc - summaries - unfilled - map - journal - checkpoint).max(0.0);
-        causes([host, gc, summaries, unfilled, map, journal, checkpoint])
+        self.named([host, gc, summaries, unfilled, map, journal, checkpoint])
     }
 
     /// Sets the cost of the simulation.

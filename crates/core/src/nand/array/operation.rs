@@ -2,7 +2,7 @@
 
 use crate::sim::id::{ExecUnitId, PlaneId};
 use crate::sim::time::Time;
-use crate::work::{self, Class};
+use crate::work::{self, Class, Purpose};
 
 /// Kind of an operation of the array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,8 +76,8 @@ pub struct Operation {
     pub tag: u64,
     /// Physical page, or block of an erase. For observers.
     pub ppn: u32,
-    /// True for a migration of wear leveling. For observers.
-    pub migrates: bool,
+    /// Reason for the operation. For observers.
+    pub purpose: Purpose,
 }
 
 /// An empty operation.
@@ -97,7 +97,7 @@ impl Default for Operation {
             program: Time::ZERO,
             tag: u64::MAX,
             ppn: 0,
-            migrates: false,
+            purpose: Purpose::OfClass,
         }
     }
 }

@@ -110,17 +110,19 @@ impl<R: Rules> LogBlocks<R> {
             self.open(cx.ftl(), slot, number);
             self.skip_trims(cx.ftl(), number, 0);
             self.slot(slot).merging = true;
-            self.set(set).merging.running += 1;
+            let merging = &mut self.set(set).merging;
+            (merging.running, merging.copies) = (merging.running + 1, true);
             cx.tasks().push(call(step::SLOT, slot));
         }
         let merging = &mut self.set(set).merging;
         if merging.running > 0 || merging.victims.is_empty() || !merging.todo.is_empty() {
             return;
         }
+        let kind = std::mem::take(&mut merging.copies).then_some(MergeKind::Full);
         let mut victims = std::mem::take(&mut merging.victims);
         for slot in victims.drain(..) {
             let block = self.leave_log(slot);
-            give_up(cx, block);
+            self.give_up(cx, block, kind);
         }
         self.set(set).merging.victims = victims;
     }
@@ -192,9 +194,9 @@ impl<R: Rules> LogBlocks<R> {
         let is_early =
             cx.ftl().merge_defect == Some(MergeDefect::EarlySwitch) && self.stream_of_slot(slot) < self.streams.len();
         if is_early || self.fill_until(cx, slot, self.layout.units()) {
-            let old = self.end_merge(cx.ftl(), slot);
+            let (kind, old) = self.end_merge(cx.ftl(), slot);
             if let Some(old) = old {
-                give_up(cx, old);
+                self.give_up(cx, old, Some(kind));
             }
             let set = self.set_of_slot(slot);
             self.set(set).merging.running -= 1;
@@ -240,8 +242,9 @@ impl<R: Rules> LogBlocks<R> {
         BlockId(block)
     }
 
-    /// Makes the block of a slot the data block of its logical block. Returns the block that it replaces.
-    pub(super) fn end_merge(&mut self, ftl: &mut Ftl, slot: u32) -> Option<BlockId> {
+    /// Makes the block of a slot the data block of its logical block. Returns the kind of the merge, and the block that
+    /// it replaces.
+    pub(super) fn end_merge(&mut self, ftl: &mut Ftl, slot: u32) -> (MergeKind, Option<BlockId>) {
         let is_target = self.stream_of_slot(slot) == self.streams.len();
         let super::Slot { block, number, copied, .. } = self.slots[slot as usize];
         let kind = match (is_target, copied) {
@@ -252,7 +255,13 @@ impl<R: Rules> LogBlocks<R> {
         ftl.counters.merges[kind as usize] += 1;
         self.leave(slot);
         let old = std::mem::replace(&mut self.data[number as usize], block);
-        (old != NOWHERE).then_some(BlockId(old))
+        (kind, (old != NOWHERE).then_some(BlockId(old)))
+    }
+
+    /// Has a block without valid units erased. `kind` is that of the merge that has emptied it.
+    fn give_up(&mut self, cx: &mut (impl Context + ?Sized), block: BlockId, kind: Option<MergeKind>) {
+        self.emptied.extend(kind.map(|kind| (block, kind)));
+        give_up(cx, block);
     }
 
     /// Returns `true` if any log block takes the writes of a stream.

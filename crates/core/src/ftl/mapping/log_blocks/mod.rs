@@ -25,9 +25,10 @@ use crate::ftl::Ftl;
 use crate::ftl::allocation::AllocationConfig;
 use crate::ftl::allocation::Order;
 use crate::ftl::space::Role;
+use crate::metrics::counters::MergeKind;
 use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn, TransactionId};
 use crate::state::{Reader, StateError, Writer};
-use crate::work::{Call, Task};
+use crate::work::{Call, Purpose, Task};
 pub use layout::Layout;
 use options::{Common, FreeBlocks, Reclaim, Stream};
 pub use runs::Runs;
@@ -98,6 +99,8 @@ pub struct LogBlocks<R> {
     /// Slots, by block.
     slot_of: Vec<u32>,
     trims: Trims,
+    /// Blocks whose erase has not started, with the kind of the merge that has emptied each.
+    emptied: Vec<(BlockId, MergeKind)>,
     /// Writes that have waited for a write that was trimmed.
     again: Vec<TransactionId>,
     /// Reused memory for the writes of a program.
@@ -169,6 +172,7 @@ impl<R: Rules> LogBlocks<R> {
             log_of: vec![NOWHERE; count],
             slot_of: vec![NOWHERE; device.total_blocks() as usize],
             trims: Trims::new(device),
+            emptied: Vec::new(),
             again: Vec::new(),
             writes: Vec::new(),
             clock: 0,
@@ -332,6 +336,32 @@ impl<R: Rules> Mapping for LogBlocks<R> {
             shares[(stripe % planes) as usize].push(self.layout.units_of_stripe(stripe));
         }
         shares
+    }
+
+    fn purpose_of_copy(&self, slot: u32) -> Purpose {
+        let is_target = self.stream_of_slot(slot) == self.streams.len();
+        if is_target { Purpose::FullMerge } else { Purpose::PartialMerge }
+    }
+
+    fn purpose_of_erase(&mut self, block: BlockId) -> Purpose {
+        let Some(index) = self.emptied.iter().position(|&(emptied, _)| emptied == block) else {
+            return Purpose::OfClass;
+        };
+        match self.emptied.swap_remove(index).1 {
+            MergeKind::Switch => Purpose::SwitchMerge,
+            MergeKind::Partial => Purpose::PartialMerge,
+            MergeKind::Full => Purpose::FullMerge,
+        }
+    }
+
+    fn kinds(&self, blocks: Range<u32>, into: &mut Vec<u8>) {
+        into.extend(self.slot_of[blocks.start as usize..blocks.end as usize].iter().map(|&slot| match slot {
+            NOWHERE => 0,
+            slot => match self.stream_of_slot(slot) {
+                stream if stream == self.streams.len() => 1,
+                stream => stream as u8 + 2,
+            },
+        }));
     }
 
     fn unwritten(&self) -> u64 {

@@ -94,6 +94,8 @@ pub struct Merging {
     pub todo: Vec<u32>,
     /// Number of merges in progress.
     pub running: u32,
+    /// True if a full merge has started.
+    pub copies: bool,
 }
 
 impl Merging {
