@@ -5,10 +5,10 @@
 
 Serves a small device with PROGRAM, lets a client write to it, and opens the page light, dark, narrow, paused, and after
 the server has ended. Values must change, all charts and the block map must be drawn, keys and buttons must work, and
-the values must be saved as CSV. The page must show that a device is being filled, or has become read-only, and the
-members of an array, and the kinds of log blocks. Nothing may be wider than a laptop's screen, and the browser's console must stay empty. All of this
-must finish within N seconds (default: 60). The browser is Chromium, or $BROWSER. Without a browser, nothing is checked
-and the exit status is 3.
+the values must be saved as CSV. The page must show that a device is being filled, or has become read-only, the members
+of an array, and the kinds of log blocks. Nothing may be wider than a laptop's screen, and the browser's console must
+stay empty. All of this must finish within N seconds (default: 60). The browser is Chromium, or $BROWSER. Without a
+browser, nothing is checked and the exit status is 3.
 """
 
 from __future__ import annotations
@@ -425,7 +425,8 @@ def check_log_blocks(page: Browser, program: str, place: Path, shots: Path | Non
         page.wait("/random log .R. [1-6]/.test(document.getElementById('kinds').textContent)")
         page.wait("/full merges[1-9]/.test(document.getElementById('flash').textContent)")
         for plot in ["merges", "associativity"]:
-            page.wait(f"document.querySelector('#plot-{plot} svg.main-svg') && !document.getElementById('{plot}').hidden")
+            page.wait(f"document.querySelector('#plot-{plot} svg.main-svg')")
+            page.wait(f"!document.getElementById('{plot}').hidden")
         page.wait("document.getElementById('plot-associativity').data[0].y.some(value => value > 1)")
         page.value("document.getElementById('map').focus()")
         page.key("Home", 36)

@@ -6,12 +6,14 @@ mod monitor;
 mod preparation;
 mod readiness;
 mod recording;
+mod timeline;
 mod warnings;
 
 use std::io::{IsTerminal, Write};
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
+use floatgate_array::AnySsd;
 use floatgate_core::config::DeviceConfig;
 use floatgate_core::config::units::Bytes;
 use floatgate_core::device::Device;
@@ -119,6 +121,15 @@ pub struct ServeArgs {
     /// FILE must not exist. It is compressed if its name ends in .gz, .xz, .zst or .bz2.
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
+    /// Write a timeline of channels, planes and requests to FILE, such as live.json.gz
+    ///
+    /// Open it in ui.perfetto.dev, or draw a part of it with `floatgate draw`. FILE must not exist. It is written when
+    /// the server ends. Until then, its parts are in the folder FILE.parts.
+    #[arg(long, value_name = "FILE")]
+    timeline: Option<PathBuf>,
+    /// Size of the timeline before compression, at least 1MiB; the newest part is kept
+    #[arg(long, value_name = "SIZE", requires = "timeline", default_value = "256MiB", value_parser = size)]
+    timeline_limit: Bytes,
     /// Write the result to DIR/summary.json and DIR/report.html
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -158,8 +169,7 @@ pub fn session(
     let token = args.monitor.token()?;
     let interrupt = Interrupt::with_message(message)?;
     let config = &chosen.config;
-    args.record.as_deref().map_or(Ok(()), recording::check)?;
-    args.keep_files_apart()?;
+    args.check_files(chosen)?;
     let directory =
         args.out.as_deref().map(|out| Directory::open(out, &interrupt.wait())).transpose().map_err(Failure::Fault)?;
     // Clients that connect while the device is filled wait. The monitor already responds.
@@ -180,9 +190,8 @@ pub fn session(
     let before = recording::state(args, &begun, &preparation)?;
     let stopwatch = Stopwatch::start();
     preparation.tell("measuring the overhead of this machine", None);
-    let server =
-        Server::start(begun.device, sockets, args.options(config, begun.image, before.as_deref(), &preparation)?)
-            .map_err(failure)?;
+    let options = args.options(&begun.device, begun.image, before.as_deref(), &preparation)?;
+    let server = Server::start(begun.device, sockets, options).map_err(failure)?;
     begun.recovered.iter().for_each(|recovered| say(&recovered.to_string()));
     monitor.attach(&server);
     // Announce before signaling readiness, so that a waiting shell prints its prompt after the text.
@@ -237,10 +246,14 @@ impl ServeArgs {
         Ok((args, chosen))
     }
 
-    /// Refuses files of the server that would overwrite each other.
-    fn keep_files_apart(&self) -> Result<(), Failure> {
+    /// Refuses files of the server that would overwrite each other, or earlier ones.
+    fn check_files(&self, chosen: &Chosen) -> Result<(), Failure> {
+        self.record.as_deref().map_or(Ok(()), recording::check)?;
+        if let Some(path) = &self.timeline {
+            timeline::check(path, self.timeline_limit.0, chosen.array.as_deref())?;
+        }
         let image = self.image.as_ref().filter(|path| *path != Path::new("memory"));
-        let named = [("--image", image), ("--record", self.record.as_ref())];
+        let named = [("--image", image), ("--record", self.record.as_ref()), ("--timeline", self.timeline.as_ref())];
         let named = named.into_iter().filter_map(|(option, path)| Some(output::Named::new(option, path?)));
         Ok(keep_apart(&[], &named.chain(self.out.iter().flat_map(|out| files_of(out))).collect::<Vec<_>>())?)
     }
@@ -256,12 +269,13 @@ impl ServeArgs {
 
     fn options(
         &self,
-        config: &DeviceConfig,
+        device: &AnySsd,
         image: Option<image::Kept>,
         before: Option<&Path>,
         frontend: &dyn Frontend,
     ) -> Result<Options, Failure> {
-        let record = |path| recording::begin(path, &self.replay(before), config, frontend);
+        let record = |path| recording::begin(path, &self.replay(before), device.config(), frontend);
+        let timeline = |path| timeline::begin(path, self.timeline_limit.0, device);
         let recorder = self.record.as_deref().map(record).transpose()?;
         Ok(Options {
             vhost_queues: self.vhost_queues,
@@ -271,6 +285,7 @@ impl ServeArgs {
             idle_limit: idle::LIMIT,
             memory: self.memory.map_or_else(half_of_memory, |size| size.0),
             recorder,
+            timeline: self.timeline.as_deref().map(timeline).transpose()?,
             image,
         })
     }
@@ -339,6 +354,17 @@ impl ServeArgs {
     fn end(&self, trouble: Option<String>, finished: Finished) -> Result<(), Failure> {
         if let (Some(path), Some(Ok(requests))) = (&self.record, &finished.recorded) {
             say(&format!("{requests} requests recorded in {}", path.display()));
+        }
+        match (&self.timeline, &finished.timeline) {
+            (Some(path), Some(Ok(0))) => say(&format!("timeline in {}", path.display())),
+            (Some(path), Some(Ok(dropped))) => say(&format!(
+                "timeline in {}; it has gaps, because {dropped} operations were faster than they could be written",
+                path.display()
+            )),
+            (Some(path), Some(Err(error))) if trouble.is_none() => {
+                return Err(Failure::fault(timeline::not_whole(path, error)));
+            }
+            _ => {}
         }
         match (trouble, finished.recorded, finished.image) {
             (Some(trouble), _, _) => Err(Failure::fault(trouble)),

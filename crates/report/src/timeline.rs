@@ -543,9 +543,7 @@ impl<W: Write> TimelineWriter<W> {
             None => {
                 let thread = self.threads.len();
                 self.threads.push(Time::ZERO);
-                let number = FIRST + thread as u64;
-                self.name("thread_name", HOST, number, &format!("requests {thread}"))?;
-                self.sort("thread_sort_index", HOST, number, number)?;
+                self.name_thread(thread)?;
                 thread
             }
         };
@@ -588,11 +586,44 @@ impl<W: Write> TimelineWriter<W> {
         }
     }
 
+    /// Adds a stream. Its requests refer to it by its position.
+    pub fn add_stream(&mut self, name: &str) {
+        self.streams.push(Value::from(name).to_string());
+    }
+
+    /// Names the threads of the host's requests again, for a reader that does not have the start of the file.
+    pub fn name_threads(&mut self) -> io::Result<()> {
+        for thread in 0..self.threads.len() {
+            self.name_thread(thread)?;
+        }
+        Ok(())
+    }
+
+    fn name_thread(&mut self, thread: usize) -> io::Result<()> {
+        let number = FIRST + thread as u64;
+        self.name("thread_name", HOST, number, &format!("requests {thread}"))?;
+        self.sort("thread_sort_index", HOST, number, number)
+    }
+
     /// Completes the file and returns the underlying writer. `run` is the digest of the run.
     pub fn finish(mut self, run: Option<&str>) -> io::Result<W> {
         let run = run.map(|run| format!(",\"run\":\"{run}\"")).unwrap_or_default();
         self.put_raw(&format!("\n]{run}}}\n"))?;
         self.out.finish()
+    }
+}
+
+impl TimelineWriter<Vec<u8>> {
+    /// Takes what was written since the last call, as a compressed member, and its size before compression. Members
+    /// that follow one another are a compressed file.
+    pub fn take_member(&mut self) -> io::Result<(Vec<u8>, u64)> {
+        let out = std::mem::replace(&mut self.out, GzEncoder::new(Vec::new(), Compression::fast()));
+        Ok((out.finish()?, std::mem::take(&mut self.written)))
+    }
+
+    /// Returns the size before compression of what [`TimelineWriter::take_member`] would return.
+    pub fn pending(&self) -> u64 {
+        self.written
     }
 }
 
@@ -677,7 +708,7 @@ pub fn read_events(input: impl Read, name: &str, each: &mut dyn FnMut(&Value) ->
                 anyhow::ensure!(line.is_empty(), "{name} has data after its end: it was changed after it was written");
                 break run;
             }
-            "" => anyhow::bail!("{name} is truncated; run the simulation again"),
+            "" => anyhow::bail!("{name} is truncated; run the simulation again, or see docs/live.md for a live device"),
             event => each(&serde_json::from_str(event).with_context(reported)?)?,
         }
     };

@@ -331,7 +331,7 @@
     const { blocks } = shown();
     const list = at("kinds");
     list.hidden = !byKind();
-    at("legend").hidden = byKind();
+    for (const id of ["legend", "keys"]) at(id).hidden = byKind();
     if (list.hidden) return;
     info.block_kinds.forEach((name, kind) => {
       if (!list.children[kind]) {
@@ -406,6 +406,8 @@
           pen.fillText(kindLetter(kind), x + box[2] / 2, y + box[3] / 2);
         }
       }
+      // Kinds have letters in place of marks.
+      if (kinds) return;
       if (blocks.marks[index] & 4) {
         pen.fillStyle = known(value) && (value - low) / (high - low || 1) < 0.5 ? "#ffffff" : text;
         if (known(value) && (value - low) / (high - low || 1) >= 0.5) pen.fillStyle = "#000000";

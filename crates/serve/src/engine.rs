@@ -35,6 +35,7 @@ use crate::image::{Recovered, Store};
 use crate::lateness::{Due, Lateness, Requesting, Turn};
 use crate::payload::{Extent, Payload, PayloadError};
 use crate::record::Recorder;
+use crate::timeline::Timeline;
 use floatgate_array::AnySsd;
 
 use steps::Steps;
@@ -157,6 +158,7 @@ struct Records {
     first: Option<Sample>,
     lateness: Lateness,
     recorder: Option<Recorder>,
+    timeline: Option<Box<Timeline>>,
     speed_changes: u64,
     payload_errors: u64,
     damaged: u64,
@@ -241,6 +243,9 @@ pub struct Served {
     pub payload_errors: u64,
     /// Number of requests in the recording, or the reason why it is incomplete. `None` without a recording.
     pub recorded: Option<Result<u64, String>>,
+    /// Number of operations and requests that the timeline lacks, or the reason why it is incomplete. `None` without a
+    /// timeline.
+    pub timeline: Option<Result<u64, String>>,
     /// Digest of the requests, equal to the digest of a recording of them.
     pub digest: u64,
     /// Bytes of payload held at the end. For an image, the disk space that it takes.
@@ -323,6 +328,7 @@ impl Engine {
             first: None,
             lateness: Lateness::default(),
             recorder,
+            timeline: None,
             speed_changes: 0,
             payload_errors: 0,
             damaged: 0,
@@ -350,9 +356,16 @@ impl Engine {
         }
     }
 
+    /// Records a timeline from now on. Must be called before frontends are added.
+    pub fn set_timeline(&mut self, timeline: Timeline) {
+        Timeline::attach(&mut self.device);
+        self.records.timeline = Some(Box::new(timeline));
+    }
+
     /// Adds a frontend, whose requests form the stream `name`.
     pub fn add_port(&mut self, name: &str, waker: Waker) -> Port {
         self.records.names.push(name.to_owned());
+        self.records.timeline.iter_mut().for_each(|timeline| timeline.add_stream(name));
         self.records.results.streams.append(&mut Results::new(vec![name.to_owned()]).streams);
         let (due, cost, lateness) = (BinaryHeap::new(), Cost::default(), Lateness::default());
         self.ports.push(PortState { due, in_flight: 0, cost, lateness, looks_at: Wall::NEVER, waker });
@@ -381,9 +394,12 @@ impl Engine {
         self.fatal_error.clone().or_else(|| breach().map(defect))
     }
 
-    /// Flushes the recording if a flush is due: see [`Recorder::tick`].
+    /// Flushes the recording and the timeline if a flush is due: see [`Recorder::tick`].
     pub fn tick_recording(&mut self) {
         self.records.recorder.iter_mut().for_each(Recorder::tick);
+        if let Some(timeline) = &mut self.records.timeline {
+            timeline.tick(&mut self.device);
+        }
     }
 
     /// Returns the problems that do not stop the engine.
@@ -393,7 +409,8 @@ impl Engine {
         let recording = self.records.recorder.as_ref().and_then(Recorder::fatal_error);
         let recording =
             recording.map(|error| format!("the recording has stopped, but the device is still served: {error}"));
-        image.into_iter().chain(recording).chain(self.refusal.clone()).chain(self.condition()).collect()
+        let timeline = self.records.timeline.as_ref().and_then(|timeline| timeline.trouble());
+        image.into_iter().chain(recording).chain(timeline).chain(self.refusal.clone()).chain(self.condition()).collect()
     }
 
     /// Adds a warning that a client was refused. Later refusals for the same reason add nothing.
@@ -461,6 +478,9 @@ impl Engine {
         request.tag = u64::from(id);
         if let Some(recorder) = &mut self.records.recorder {
             self.in_flight[id].number = recorder.arrived(&request);
+        }
+        if let Some(timeline) = &mut self.records.timeline {
+            timeline.arrived(request.tag);
         }
         self.records.profile.issued(&request);
         self.records.digest.add(&request);
@@ -571,6 +591,11 @@ impl Engine {
         let batch = self.steps.take(&mut *self.device);
         if let AnySsd::Array(array, _) = &mut self.device {
             self.replies.extend(array.take_replies());
+        }
+        if let Some(timeline) = &mut self.records.timeline {
+            timeline.take(&mut self.device);
+            batch.iter().for_each(|(completion, breakdown)| timeline.completed(completion, breakdown));
+            timeline.end_instant();
         }
         for (completion, breakdown) in batch.iter() {
             self.publish(completion, breakdown);
@@ -832,6 +857,9 @@ impl Engine {
         if let Some(recorder) = &mut self.records.recorder {
             recorder.cut();
         }
+        if self.records.timeline.is_some() {
+            Timeline::attach(&mut self.device);
+        }
         self.records.results = Results::new(self.records.names.clone());
         (self.records.profile, self.records.digest, self.records.first) = Default::default();
         self.steps.changed = self.device.now();
@@ -923,6 +951,7 @@ impl Engine {
             _ => None,
         };
         let recorded = self.records.recorder.map(Recorder::finish);
+        let timeline = self.records.timeline.map(|timeline| timeline.finish(&mut self.device));
         let (names, lateness, digest) = (self.records.names, self.records.lateness, self.records.digest.value());
         let frontends = self.ports.into_iter().map(|port| port.lateness);
         Served {
@@ -933,6 +962,7 @@ impl Engine {
             payload_errors: self.records.payload_errors,
             frontends: names.into_iter().zip(frontends).collect(),
             recorded,
+            timeline,
             digest,
             payload_bytes,
             image,

@@ -32,6 +32,7 @@ pub mod roster;
 pub mod server;
 pub mod sockets;
 mod threads;
+pub mod timeline;
 mod turnaround;
 pub mod vhost;
 

@@ -23,6 +23,7 @@ use crate::record::Recorder;
 use crate::roster::Roster;
 use crate::sockets::Sockets;
 use crate::threads::{Bell, spawn};
+use crate::timeline::Timeline;
 use crate::vhost::blk::Disk;
 use crate::{nbd, vhost};
 use floatgate_array::AnySsd;
@@ -43,6 +44,8 @@ pub struct Options {
     pub memory: u64,
     /// Destination of the recording of requests.
     pub recorder: Option<Recorder>,
+    /// Timeline of the device.
+    pub timeline: Option<Timeline>,
     /// Flash image of a single SSD, and the options with which it was built. An array has its images itself.
     pub image: Option<(Store, DeviceOptions)>,
 }
@@ -73,6 +76,9 @@ pub struct Finished {
     pub speed_changes: u64,
     /// Number of requests in the recording, or the reason why it is incomplete. `None` without a recording.
     pub recorded: Option<Result<u64, String>>,
+    /// Number of operations and requests that the timeline lacks, or the reason why it is incomplete. `None` without a
+    /// timeline.
+    pub timeline: Option<Result<u64, String>>,
     /// Digest of the requests, equal to the digest of a recording of them.
     pub digest: u64,
     /// Bytes of payload held at the end. For an image, the disk space that it takes.
@@ -130,7 +136,7 @@ impl Server {
         // The clock continues at the simulated time that preconditioning has reached.
         let clock = Clock::new(start.earlier(clock.span(device.now())), options.speed);
         let pace = if options.no_delay { Pace::AtOnce } else { Pace::Timed(clock) };
-        let engine = match (options.image, device) {
+        let mut engine = match (options.image, device) {
             (Some((store, made_with)), AnySsd::Device(device)) => {
                 Engine::on_image(*device, store, made_with, pace, options.recorder)
             }
@@ -142,6 +148,9 @@ impl Server {
                 Engine::new(device, Box::new(payload), pace, options.recorder)
             }
         };
+        if let Some(timeline) = options.timeline {
+            engine.set_timeline(timeline);
+        }
         let mut server = Server {
             engine: Arc::new(Mutex::new(engine)),
             frontends: Vec::new(),
@@ -302,6 +311,7 @@ impl Server {
             live,
             speed_changes: served.speed_changes,
             recorded: served.recorded,
+            timeline: served.timeline,
             digest: served.digest,
             payload_bytes: served.payload_bytes,
             image: served.image,

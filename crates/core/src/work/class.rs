@@ -28,7 +28,7 @@ pub enum Class {
 /// Reason for an operation of garbage collection, for observers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Purpose {
-    /// That of its class.
+    /// The reason that its class names.
     #[default]
     OfClass,
     /// Wear leveling migrates data.

@@ -1,16 +1,13 @@
-//! Merges section, in place of that on garbage collection if the mapping scheme merges blocks: merges by kind, writes by
-//! kind of log block, and associativity.
+//! Merges: their kinds, writes by kind of log block, and associativity. They are shown in place of garbage collection
+//! if the mapping scheme merges blocks.
 
+use floatgate_core::metrics::counters::MergeKind;
 use floatgate_core::metrics::summary::{LogBlocks, Merges, Summary};
 use maud::html;
 use serde_json::{Value, json};
 
-use super::over_time::{SeriesPoint, from_zero, times, values};
-use crate::figure::{Figure, Style, axis, trace, with_lone_points};
+use crate::figure::{Figure, Style, axis, trace};
 use crate::number::{grouped, or_dash};
-
-/// Kinds of merges, in the order of their cost.
-const KINDS: [&str; 3] = ["switch", "partial", "full"];
 
 /// Returns the rows of the table of a device that merges blocks.
 pub fn rows(summary: &Summary) -> Vec<(String, String)> {
@@ -58,7 +55,8 @@ fn layout(title: &str) -> Value {
 
 fn by_kind(summary: &Summary) -> Option<Figure> {
     let Merges { switch, partial, full } = summary.gc.merges;
-    let parts: Vec<(String, u64)> = KINDS.map(str::to_owned).into_iter().zip([switch, partial, full]).collect();
+    let parts: Vec<(String, u64)> =
+        MergeKind::ALL.iter().zip([switch, partial, full]).map(|((_, name), n)| ((*name).to_owned(), n)).collect();
     let caption = html! {
         "Merges by kind. A switch copies nothing, a partial merge copies the end of a logical block, and a full merge "
         "copies all of its units."
@@ -71,37 +69,4 @@ fn writes(logs: &LogBlocks) -> Option<Figure> {
     let caption = html! { "Mapping units that the host wrote, by kind of the log block that took them." };
     let traces = bar(&parts, "units")?;
     Some(Figure::new("log-writes", "Host writes, by kind of log block", caption, traces, layout("units")).high(220))
-}
-
-/// Returns merges per second and associativity over time, if there were merges.
-pub fn over_time(series: &[SeriesPoint]) -> Option<Figure> {
-    if series.iter().all(|point| point.merges.iter().all(|count| *count == 0)) {
-        return None;
-    }
-    let x = times(series);
-    let mut lines: Vec<Value> = KINDS
-        .iter()
-        .enumerate()
-        .map(|(index, kind)| {
-            let rate = |point: &SeriesPoint| {
-                let seconds = point.end_s - point.start_s;
-                (seconds > 0.0).then(|| point.merges[index] as f64 / seconds)
-            };
-            let more = json!({ "x": x, "y": values(series, rate), "hovertemplate": "%{x:.4~g} s: %{y:.4~s} merges/s" });
-            trace(kind, Style::of(index).line(), more)
-        })
-        .collect();
-    let mut layout = json!({ "xaxis": axis("simulated time, s"), "yaxis": from_zero("merges per second") });
-    let associativity = values(series, |point| point.associativity);
-    if associativity.iter().any(Option::is_some) {
-        let more = json!({ "x": x, "y": associativity, "yaxis": "y2", "hovertemplate": "%{x:.4~g} s: %{y:.4~g}" });
-        lines.push(trace("associativity (right)", Style::of(3).line(), more));
-        layout["yaxis2"] = json!({ "title": { "text": "logical blocks per log block" }, "overlaying": "y",
-            "side": "right", "rangemode": "tozero", "showgrid": false });
-    }
-    let caption = html! {
-        "Merges per second by kind (left), and associativity (right): the mean number of logical blocks with valid units "
-        "in the log blocks that were reclaimed in a window. Each of these logical blocks needs a full merge."
-    };
-    Some(Figure::new("merges-over-time", "Merges over time", caption, with_lone_points(lines), layout))
 }

@@ -3,10 +3,10 @@
 use maud::html;
 use serde_json::{Value, json};
 
+use floatgate_core::metrics::counters::MergeKind;
 use floatgate_core::sim::request::Operation;
 use floatgate_core::sim::time::Time;
 
-use super::merges;
 use crate::columns::series::{OperationRow, Row};
 use crate::figure::{Figure, Style, axis, log_axis, seconds, trace, with_lone_points};
 use crate::page::Page;
@@ -132,14 +132,14 @@ pub fn section(page: &mut Page, series: &[SeriesPoint]) {
     }
     page.section("over-time", "Over time");
     page.figures(vec![throughput(series), latency(series)]);
-    let merges = merges::over_time(series);
+    let merges = merges(series);
     let reclaim = if merges.is_some() { merges } else { free_blocks(series) };
     let gc = [reclaim, amplification(series)];
     page.figures(gc.into_iter().flatten().collect());
 }
 
 /// Returns the middle of each window.
-pub fn times(series: &[SeriesPoint]) -> Vec<f64> {
+fn times(series: &[SeriesPoint]) -> Vec<f64> {
     series.iter().map(|point| f64::midpoint(point.start_s, point.end_s)).collect()
 }
 
@@ -148,7 +148,7 @@ fn operations(series: &[SeriesPoint]) -> impl Iterator<Item = (usize, &str)> {
     series[0].operations.iter().map(|of| of.operation.as_str()).enumerate()
 }
 
-pub fn values(series: &[SeriesPoint], of: impl Fn(&SeriesPoint) -> Option<f64>) -> Vec<Option<f64>> {
+fn values(series: &[SeriesPoint], of: impl Fn(&SeriesPoint) -> Option<f64>) -> Vec<Option<f64>> {
     series.iter().map(of).collect()
 }
 
@@ -225,6 +225,39 @@ fn free_blocks(series: &[SeriesPoint]) -> Option<Figure> {
     Some(Figure::new("gc-over-time", "Garbage collection over time", caption, with_lone_points(lines), layout))
 }
 
+/// Returns merges per second and associativity over time, if there were merges.
+fn merges(series: &[SeriesPoint]) -> Option<Figure> {
+    if series.iter().all(|point| point.merges.iter().all(|count| *count == 0)) {
+        return None;
+    }
+    let x = times(series);
+    let mut lines: Vec<Value> = MergeKind::ALL
+        .iter()
+        .enumerate()
+        .map(|(index, (_, kind))| {
+            let rate = |point: &SeriesPoint| {
+                let seconds = point.end_s - point.start_s;
+                (seconds > 0.0).then(|| point.merges[index] as f64 / seconds)
+            };
+            let more = json!({ "x": x, "y": values(series, rate), "hovertemplate": "%{x:.4~g} s: %{y:.4~s} merges/s" });
+            trace(kind, Style::of(index).line(), more)
+        })
+        .collect();
+    let mut layout = json!({ "xaxis": axis("simulated time, s"), "yaxis": from_zero("merges per second") });
+    let associativity = values(series, |point| point.associativity);
+    if associativity.iter().any(Option::is_some) {
+        let more = json!({ "x": x, "y": associativity, "yaxis": "y2", "hovertemplate": "%{x:.4~g} s: %{y:.4~g}" });
+        lines.push(trace("associativity (right)", Style::of(3).line(), more));
+        layout["yaxis2"] = json!({ "title": { "text": "logical blocks per log block" }, "overlaying": "y",
+            "side": "right", "rangemode": "tozero", "showgrid": false });
+    }
+    let caption = html! {
+        "Merges per second by kind (left), and associativity (right): the mean number of logical blocks with valid units "
+        "in the log blocks that were reclaimed in a window. Each of these logical blocks needs a full merge."
+    };
+    Some(Figure::new("merges-over-time", "Merges over time", caption, with_lone_points(lines), layout))
+}
+
 fn amplification(series: &[SeriesPoint]) -> Option<Figure> {
     let y = values(series, |point| point.write_amplification);
     if y.iter().all(Option::is_none) {
@@ -246,7 +279,7 @@ fn amplification(series: &[SeriesPoint]) -> Option<Figure> {
     ))
 }
 
-pub fn from_zero(title: &str) -> Value {
+fn from_zero(title: &str) -> Value {
     let mut axis = axis(title);
     axis["rangemode"] = "tozero".into();
     axis

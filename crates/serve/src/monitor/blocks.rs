@@ -54,7 +54,7 @@ pub struct BlockMap {
     pub blocks_of_kind: Vec<u32>,
 }
 
-/// Kinds of blocks of a mapping scheme with log blocks, and then those of its log blocks. If a cell has blocks of several
+/// Kinds of blocks of a mapping scheme with log blocks. The kinds of log blocks follow. If a cell has blocks of several
 /// kinds, the last one determines the kind of the cell.
 const KINDS: [&str; 5] = ["free", "awaiting erase", "data", "bad", "target of a full merge"];
 

@@ -20,6 +20,7 @@ pub fn options() -> Options {
         idle_limit: idle::LIMIT,
         memory: u64::MAX,
         recorder: None,
+        timeline: None,
         image: None,
     }
 }

@@ -716,8 +716,8 @@ impl Summary {
     }
 
     /// Returns the parts of the write amplification by cause: the host, garbage collection or merges, summaries,
-    /// unfilled space, the map, the trim journal and the checkpoint; `None` without writes. The parts add up to the write
-    /// amplification.
+    /// unfilled space, the map, the trim journal and the checkpoint. They add up to the write amplification. `None`
+    /// without writes.
     pub fn amplification_by_cause(&self) -> Option<[(&'static str, f64); 7]> {
         let Summary { config, updates, .. } = self;
         let total = self.write_amplification?;

@@ -1,0 +1,183 @@
+//! Timeline of a served device: the newest part of it, in a ring of segments.
+//!
+//! The segments are files in a folder next to the timeline. Each consists of compressed members, which are written at
+//! once, so that the segments are readable if the server is killed. At the end, they are joined.
+
+use std::collections::VecDeque;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use floatgate_array::AnySsd;
+use floatgate_array::config::ArrayConfig;
+use floatgate_core::config::DeviceConfig;
+use floatgate_core::sim::time::Time;
+use floatgate_report::timeline::TimelineWriter;
+use floatgate_run::output::{Draft, Wait};
+use floatgate_serve::timeline::{Batch, Sink, Timeline};
+
+use crate::failure::Failure;
+
+/// Number of segments. The oldest one is removed when all of them are larger than the limit.
+const SEGMENTS: u64 = 16;
+
+/// Smallest limit: a segment holds some requests.
+const LEAST: u64 = 1 << 20;
+
+/// Size before compression at which a member ends.
+const MEMBER: u64 = 1 << 20;
+
+/// A file of the ring.
+struct Segment {
+    path: PathBuf,
+    /// Start of the part of the timeline that it holds.
+    from: Time,
+    /// Size before compression.
+    bytes: u64,
+}
+
+/// A timeline that is being written.
+struct Ring {
+    config: DeviceConfig,
+    luns: Vec<u32>,
+    place: PathBuf,
+    folder: PathBuf,
+    writer: TimelineWriter<Vec<u8>>,
+    /// Segments, the oldest first. The last one is being written.
+    segments: VecDeque<Segment>,
+    file: File,
+    number: u64,
+    limit: u64,
+    /// Time of the latest completion.
+    latest: Time,
+}
+
+/// Returns the folder of the segments.
+fn folder_of(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".parts");
+    PathBuf::from(name)
+}
+
+/// Refuses a timeline whose files exist, because it would replace an earlier one, possibly that of a killed server.
+pub fn check(path: &Path, limit: u64, array: Option<&ArrayConfig>) -> Result<(), Failure> {
+    let found = [path.to_owned(), folder_of(path)].into_iter().find(|path| path.exists());
+    if let Some(found) = found {
+        let (path, found) = (path.display(), found.display());
+        return Err(Failure::mistake(format!(
+            "--timeline {path}: it would replace {found}; remove or rename {found}, or give another name"
+        )));
+    }
+    if limit < LEAST {
+        return Err(Failure::mistake(format!("--timeline-limit: {limit} bytes is too small; give at least 1MiB")));
+    }
+    match array.is_none_or(ArrayConfig::is_uniform) {
+        true => Ok(()),
+        false => Err(Failure::mistake(
+            "--timeline is not supported for an array whose members have different geometries; serve one of them alone",
+        )),
+    }
+}
+
+/// Starts a timeline of a device.
+pub fn begin(path: &Path, limit: u64, device: &AnySsd) -> Result<Timeline, Failure> {
+    let reported = |error: io::Error| Failure::fault(format!("--timeline {}: {error}", path.display()));
+    let ring = Ring::new(path, limit, device).map_err(reported)?;
+    Timeline::begin(Box::new(ring)).map_err(reported)
+}
+
+/// Returns the start of a timeline, compressed.
+fn head(config: &DeviceConfig, luns: &[u32], from: Time) -> io::Result<Vec<u8>> {
+    let mut writer = TimelineWriter::new(Vec::new(), config, luns.to_owned(), &[], (from, Time::NEVER), u64::MAX)?;
+    Ok(writer.take_member()?.0)
+}
+
+impl Ring {
+    fn new(path: &Path, limit: u64, device: &AnySsd) -> io::Result<Ring> {
+        let (config, luns, folder) = (device.config().clone(), device.luns(), folder_of(path));
+        fs::create_dir(&folder)?;
+        fs::write(folder.join("00000000.gz"), head(&config, &luns, device.now())?)?;
+        let mut writer =
+            TimelineWriter::new(Vec::new(), &config, luns.clone(), &[], (Time::ZERO, Time::NEVER), u64::MAX)?;
+        writer.take_member()?;
+        let (first, file) = Ring::segment(&folder, 1, device.now())?;
+        let (segments, latest) = (VecDeque::from([first]), device.now());
+        let place = path.to_owned();
+        Ok(Ring { config, luns, place, folder, writer, segments, file, number: 1, limit, latest })
+    }
+
+    /// Creates a segment.
+    fn segment(folder: &Path, number: u64, from: Time) -> io::Result<(Segment, File)> {
+        let path = folder.join(format!("{number:08}.gz"));
+        let file = OpenOptions::new().append(true).create_new(true).open(&path)?;
+        Ok((Segment { path, from, bytes: 0 }, file))
+    }
+
+    /// Writes the pending member. Starts a new segment if the current one is full, and removes the oldest ones.
+    fn end_member(&mut self) -> io::Result<()> {
+        if self.writer.pending() == 0 {
+            return Ok(());
+        }
+        let (member, bytes) = self.writer.take_member()?;
+        self.file.write_all(&member)?;
+        let Some(current) = self.segments.back_mut() else { return Ok(()) };
+        current.bytes += bytes;
+        if current.bytes < self.limit / SEGMENTS {
+            return Ok(());
+        }
+        self.number += 1;
+        let (segment, file) = Ring::segment(&self.folder, self.number, self.latest)?;
+        self.segments.push_back(segment);
+        self.file = file;
+        while self.segments.iter().map(|segment| segment.bytes).sum::<u64>() > self.limit {
+            let Some(oldest) = self.segments.pop_front() else { break };
+            fs::remove_file(&oldest.path)?;
+        }
+        Ok(())
+    }
+}
+
+impl Sink for Ring {
+    fn write(&mut self, batch: &Batch) -> io::Result<()> {
+        batch.streams.iter().for_each(|name| self.writer.add_stream(name));
+        for instant in batch.instants() {
+            self.writer.slices(instant.slices)?;
+            self.writer.works(instant.works)?;
+            for (completion, breakdown) in instant.completions {
+                self.writer.completed(completion, breakdown.as_ref())?;
+                self.latest = self.latest.max(completion.finish);
+            }
+            if self.writer.pending() >= MEMBER.min(self.limit / SEGMENTS) {
+                self.end_member()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.end_member()
+    }
+
+    fn finish(mut self: Box<Self>) -> io::Result<()> {
+        self.writer.name_threads()?;
+        self.end_member()?;
+        let Ring { config, luns, place, folder, writer, segments, .. } = *self;
+        let from = segments.front().map_or(Time::ZERO, |oldest| oldest.from);
+        let reported = |error: anyhow::Error| io::Error::other(format!("{error:#}"));
+        let mut draft = Draft::new(&place, &Wait::default()).map_err(reported)?;
+        draft.write(&head(&config, &luns, from)?).map_err(reported)?;
+        for segment in &segments {
+            io::copy(&mut File::open(&segment.path)?, draft.writer())?;
+        }
+        draft.write(&writer.finish(None)?).map_err(reported)?;
+        draft.complete().map_err(reported)?;
+        draft.publish().map_err(reported)?;
+        fs::remove_dir_all(folder)
+    }
+}
+
+/// Returns a note about the parts of a timeline that was not completed.
+pub fn not_whole(path: &Path, error: &str) -> String {
+    let folder = folder_of(path);
+    format!("the timeline is incomplete: {error}; its parts are in {}, see docs/live.md", folder.display())
+}
