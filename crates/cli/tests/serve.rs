@@ -4,7 +4,7 @@
 //! `scripts/prerequisites.sh test` checks that.
 
 use std::fs;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::net::{IpAddr, Ipv4Addr, UdpSocket};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -345,6 +345,69 @@ fn a_recording_survives_a_kill() {
     }
 }
 
+/// Returns the events of a timeline, and the start of the part that it covers.
+fn events_of(bytes: &[u8]) -> (Vec<Value>, u64) {
+    let mut text = String::new();
+    flate2::read::MultiGzDecoder::new(bytes).read_to_string(&mut text).unwrap();
+    let whole: Value = serde_json::from_str(&text).unwrap();
+    let from = whole["otherData"]["from_ps"].as_u64().unwrap();
+    (whole["traceEvents"].as_array().unwrap().clone(), from)
+}
+
+fn requests_in(events: &[Value]) -> Vec<u64> {
+    let requests = events.iter().filter(|event| event["cat"] == "request");
+    requests.map(|event| event["args"]["request"].as_u64().unwrap()).collect()
+}
+
+#[test]
+fn the_newest_part_of_a_timeline_is_kept() {
+    let fast = "mapping.scheme={ fast = { logs = { sequential = 2, random = 4 } } }";
+    for limit in ["256MiB", "1MiB"] {
+        let options = ["tiny", "--no-delay", "--set", fast, "--timeline", "t.json.gz", "--timeline-limit", limit];
+        let mut live = Live::new(&options);
+        let writes = ["--name=w", "--ioengine=nbd", &format!("--uri={}", live.uri()), "--rw=randwrite", "--bs=4k"];
+        live.client("fio", &[&writes[..], &["--size=8m", "--iodepth=4", "--minimal"]].concat());
+        assert!(live.path("t.json.gz.parts/end.gz").exists() && !live.path("t.json.gz").exists());
+        let output = live.end(Signal::TERM);
+        assert!(output.status.success() && !live.path("t.json.gz.parts").exists());
+        let (events, from) = events_of(&fs::read(live.path("t.json.gz")).unwrap());
+        let requests = requests_in(&events);
+        let has = |name: &str| events.iter().any(|event| event["name"] == name);
+        assert!(has("full merge write") && has("host write") && has("full merge erase"), "{limit}");
+        assert!(events.iter().any(|event| event["args"]["name"] == "requests 0"), "threads are named");
+        // All requests are in the whole timeline, and the last ones in its newest part.
+        let all = requests.len() as u64;
+        match limit {
+            "1MiB" => assert!(all < 1800 && from > 0 && requests.iter().max() >= Some(&2047), "{all} from {from}"),
+            _ => assert!(all >= 2048 && (0..2048).all(|number| requests.contains(&number)), "{all} requests"),
+        }
+        let size = fs::metadata(live.path("t.json.gz")).unwrap().len();
+        assert!(limit != "1MiB" || size < 200_000, "{size} bytes");
+        let span = format!("{}us..{}us", from / 1_000_000 + 100, from / 1_000_000 + 2_000);
+        let drawn = floatgate(&live.directory).args(["draw", "t.json.gz", &span, "--out", "t.svg"]).output().unwrap();
+        assert!(drawn.status.success(), "{}", String::from_utf8_lossy(&drawn.stderr));
+    }
+}
+
+#[test]
+fn the_parts_of_a_timeline_survive_a_kill() {
+    let mut live = Live::new(&["tiny", "--no-delay", "--timeline", "t.json.gz"]);
+    let uri = live.uri();
+    live.client("qemu-io", &["-f", "raw", "-c", "write 0 1M", "-c", "read 64k 128k", "-c", "flush", &uri]);
+    pause(Duration::from_secs(3));
+    live.end(Signal::KILL);
+    let mut parts: Vec<_> =
+        fs::read_dir(live.path("t.json.gz.parts")).unwrap().map(|part| part.unwrap().path()).collect();
+    parts.sort();
+    let (events, _) = events_of(&parts.iter().flat_map(|part| fs::read(part).unwrap()).collect::<Vec<u8>>());
+    assert_eq!(requests_in(&events).len(), 3, "a write, a read and a flush");
+    assert!(events.iter().any(|event| event["name"] == "host read"));
+    let again = ["serve", "tiny", "--nbd", "unix:ssd.sock", "--timeline", "t.json.gz"];
+    let refused = floatgate(&live.directory).args(again).output().unwrap();
+    let text = String::from_utf8_lossy(&refused.stderr);
+    assert!(refused.status.code() == Some(2) && text.contains("it would replace t.json.gz.parts"), "{text}");
+}
+
 #[test]
 fn a_plain_recording_is_read_up_to_the_line_that_a_kill_cut() {
     let directory = tempfile::tempdir().unwrap();
@@ -427,6 +490,8 @@ fn invalid_arguments_are_errors() {
     assert!(error(&["tiny", "--dashboard-token", "long-enough"]).contains("--dashboard"));
     assert!(error(&["--dashboard", "tiny"]).contains("invalid dashboard address"));
     assert!(error(&["tiny", "--memory", "256X"]).contains("KiB, MiB, GiB"));
+    let small = error(&["tiny", "--timeline", "t", "--timeline-limit", "1k"]);
+    assert!(small.contains("1024 bytes is too small; give at least 1MiB"), "{small}");
     assert!(error(&["tiny", "--record", "file"]).contains("it would replace file; remove"));
     assert!(error(&["tiny", "--image", "x", "--record", "x"]).contains("--image x and --record x are the same file"));
     let both = error(&["tiny", "--out", ".", "--record", "summary.json"]);

@@ -5,13 +5,17 @@ mod common;
 use common::{device_config, drain, fill, submit, units};
 use floatgate_core::config::from_toml;
 use floatgate_core::device::{Device, Options};
-use floatgate_core::ftl::mapping::PADDING;
+use floatgate_core::ftl::mapping::{Mapping, PADDING};
 use floatgate_core::ftl::space::Role;
 use floatgate_core::metrics::counters::{Counters, ProgramCause, ReadCause};
+use floatgate_core::nand::array::Kind;
+use floatgate_core::nand::probe::{Phase, Probe};
 use floatgate_core::precondition::{Precondition, precondition};
 use floatgate_core::sim::id::{Lpn, PlaneId, Ppn};
 use floatgate_core::sim::request::Operation;
 use floatgate_core::sim::rng::Rng;
+use floatgate_core::sim::time::Time;
+use floatgate_core::work::Purpose;
 
 /// Cells to register, register to cells, erase, and transfer of a page over the channel: 4096 cycles of 25 ns.
 const READ: u64 = 25_000_000;
@@ -203,6 +207,60 @@ fn a_full_merge_copies_each_logical_block_of_the_log_block() {
         assert_eq!((after.log_blocks.reclaimed, after.log_blocks.logical_blocks), (1, blocks));
         assert_eq!(latency, expected, "{blocks}");
     }
+}
+
+/// Returns the number of operations of each kind and purpose since the last call.
+fn operations(device: &mut Device) -> Vec<(Kind, Purpose, usize)> {
+    let probe = device.array_mut().probe_mut().unwrap();
+    let cells = probe.slices().iter().filter(|slice| slice.phase == Phase::Cell);
+    let mut all: Vec<(Kind, Purpose)> = cells.map(|slice| (slice.kind, slice.purpose)).collect();
+    probe.clear();
+    all.sort_by_key(|(kind, purpose)| (*kind as usize, *purpose as usize));
+    all.chunk_by(|a, b| a == b).map(|of| (of[0].0, of[0].1, of.len())).collect()
+}
+
+#[test]
+fn operations_have_the_kind_of_their_merge() {
+    let probe = || Some(Probe::new(Time::ZERO, Time::NEVER));
+    let mut switched = device(FAST);
+    switched.array_mut().set_probe(probe());
+    write(&mut switched, 0, 64);
+    write(&mut switched, 0, 64);
+    operations(&mut switched);
+    write(&mut switched, 64, 1);
+    let host = (Kind::Program, Purpose::OfClass, 1);
+    assert_eq!(operations(&mut switched), [host, (Kind::Erase, Purpose::SwitchMerge, 1)]);
+    let kinds = |device: &Device| {
+        let mut kinds = Vec::new();
+        device.ftl().scheme().kinds(0..device.config().total_blocks(), &mut kinds);
+        [1, 2, 3].map(|kind| kinds.iter().filter(|of| **of == kind).count())
+    };
+    assert_eq!(kinds(&switched), [0, 1, 0], "a sequential log block");
+
+    let mut partial = device(FAST);
+    write(&mut partial, 0, 64);
+    write(&mut partial, 0, 10);
+    partial.array_mut().set_probe(probe());
+    write(&mut partial, 64, 1);
+    let expected = [
+        (Kind::Read, Purpose::PartialMerge, 54),
+        host,
+        (Kind::Program, Purpose::PartialMerge, 54),
+        (Kind::Erase, Purpose::PartialMerge, 1),
+    ];
+    assert_eq!(operations(&mut partial), expected);
+
+    let (mut full, _) = before_full_merge(2);
+    assert_eq!(kinds(&full), [0, 0, 2], "two random log blocks");
+    full.array_mut().set_probe(probe());
+    write(&mut full, 9 * UNITS + 1, 1);
+    let expected = [
+        (Kind::Read, Purpose::FullMerge, 128),
+        host,
+        (Kind::Program, Purpose::FullMerge, 128),
+        (Kind::Erase, Purpose::FullMerge, 3),
+    ];
+    assert_eq!(operations(&mut full), expected);
 }
 
 /// Log blocks of BAST, for four logical blocks.

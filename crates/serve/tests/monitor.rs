@@ -197,6 +197,47 @@ fn the_monitor_counts_block_mapping_merges_by_kind() {
     bench.end();
 }
 
+#[test]
+fn the_monitor_shows_log_blocks() {
+    let set = ["mapping.scheme={ fast = { logs = { sequential = 1, random = 2 } } }".to_owned()];
+    let config = config::load("tiny", &set).unwrap();
+    let block = u64::from(config.data_units_per_block()) * 4096;
+    let mut device = Device::new(config, made_with()).unwrap();
+    precondition(&mut device, Precondition::Fill, 1, &mut |_| true).unwrap();
+    let bench = Bench::of(device, |options| options.no_delay = true, |_| {});
+    let mut client = bench.client();
+    // Two random log blocks, with units of 16 logical blocks, and a read. The next write reclaims the first log block.
+    for unit in 0..128 {
+        client.write(unit % 16 * block + 4096 * (1 + unit / 16), &[7; 4096], false).unwrap();
+    }
+    client.read(0, &mut [0; 8192]).unwrap();
+    let frame = bench.frame(|frame| frame.requests["read"].count == 1);
+    assert_eq!((frame.mix.read_share, frame.mix.mean_bytes), (Some(1.0 / 129.0), Some(130.0 * 4096.0 / 129.0)));
+    let logs = frame.flash.log_blocks.unwrap();
+    assert_eq!((logs.reclaimed, logs.associativity, logs.writes["random"]), (0, None, 128));
+    client.write(0, &[7; 4096], false).unwrap();
+    client.write(20 * block + 4096, &[7; 4096], false).unwrap();
+    let frame = bench.frame(|frame| frame.flash.merges.get("full") == Some(&16));
+    let logs = frame.flash.log_blocks.unwrap();
+    assert_eq!((logs.reclaimed, logs.associativity, logs.writes["sequential"]), (1, Some(16.0), 1));
+    let (_, _, metrics) = bench.get("/metrics");
+    for line in ["log_associativity 16", "log_blocks_reclaimed_total 1", "log_units_written_total{kind=\"random\"} 129"]
+    {
+        assert!(metrics.contains(&format!("floatgate_{line}\n")), "{line}: {metrics}");
+    }
+    let mut requester = bench.requester();
+    requester.ask(&Command::Watch { blocks: true }).unwrap();
+    let map = std::iter::repeat_with(|| requester.hear().unwrap()).find_map(|news| news.get("blocks").cloned());
+    let map = BlockMap::deserialize(map.unwrap()).unwrap();
+    let info = Info::deserialize(&bench.ask(&Command::Status)["info"]).unwrap();
+    let count = |kind: &str| map.blocks_of_kind[info.block_kinds.iter().position(|name| name == kind).unwrap()];
+    assert_eq!(["sequential log", "random log", "target of a full merge"].map(count), [1, 2, 0]);
+    assert_eq!(map.kinds.len(), map.valid.len());
+    let mean = map.writes.iter().map(|units| u64::from(*units)).sum::<u64>() / map.writes.len() as u64;
+    assert!((51..70).contains(&mean), "{mean} units in each block: 51 of the host, and copies");
+    bench.end();
+}
+
 fn bench_channels() -> usize {
     config::load("tiny", &[]).unwrap().geometry.channels as usize
 }
@@ -206,12 +247,17 @@ fn every_field_is_documented() {
     let text = include_str!("../../../docs/reference/control.md");
     let frame = serde_json::to_value(Frame {
         requests: [("read".to_owned(), Default::default())].into(),
-        flash: floatgate_serve::monitor::frame::Flash { parallel: vec![Default::default()], ..Default::default() },
+        flash: floatgate_serve::monitor::frame::Flash {
+            parallel: vec![Default::default()],
+            log_blocks: Some(Default::default()),
+            ..Default::default()
+        },
         preparing: Some(Default::default()),
         clients: vec![Default::default()],
         ..Frame::default()
     });
-    let all = [frame, serde_json::to_value(Info::default()), serde_json::to_value(BlockMap::default())];
+    let map = BlockMap { kinds: vec![0], blocks_of_kind: vec![0], ..BlockMap::default() };
+    let all = [frame, serde_json::to_value(Info::default()), serde_json::to_value(map)];
     let mut names = Vec::new();
     all.into_iter().for_each(|value| keys(&value.unwrap(), &mut names));
     assert!(names.len() > 70, "{}", names.len());

@@ -1,7 +1,8 @@
 //! Timeline of a served device: the newest part of it, in a ring of segments.
 //!
-//! The segments are files in a folder next to the timeline. Each consists of compressed members, which are written at
-//! once, so that the segments are readable if the server is killed. At the end, they are joined.
+//! The segments are files in a folder next to the timeline, with a file for its start and one for its end. Segments
+//! consist of whole compressed members, so that the files in order of their names are a timeline at any time, also if
+//! the server is killed. When the server ends, they are joined.
 
 use std::collections::VecDeque;
 use std::fs::{self, File, OpenOptions};
@@ -92,6 +93,14 @@ fn head(config: &DeviceConfig, luns: &[u32], from: Time) -> io::Result<Vec<u8>> 
     Ok(writer.take_member()?.0)
 }
 
+/// Returns the end of a timeline, compressed.
+fn end(config: &DeviceConfig, luns: &[u32]) -> io::Result<Vec<u8>> {
+    let span = (Time::ZERO, Time::NEVER);
+    let mut writer = TimelineWriter::new(Vec::new(), config, luns.to_owned(), &[], span, u64::MAX)?;
+    writer.take_member()?;
+    writer.finish(None)
+}
+
 impl Ring {
     fn new(path: &Path, limit: u64, device: &AnySsd) -> io::Result<Ring> {
         let (config, luns, folder) = (device.config().clone(), device.luns(), folder_of(path));
@@ -100,6 +109,7 @@ impl Ring {
         let mut writer =
             TimelineWriter::new(Vec::new(), &config, luns.clone(), &[], (Time::ZERO, Time::NEVER), u64::MAX)?;
         writer.take_member()?;
+        fs::write(folder.join("end.gz"), end(&config, &luns)?)?;
         let (first, file) = Ring::segment(&folder, 1, device.now())?;
         let (segments, latest) = (VecDeque::from([first]), device.now());
         let place = path.to_owned();
@@ -161,7 +171,7 @@ impl Sink for Ring {
     fn finish(mut self: Box<Self>) -> io::Result<()> {
         self.writer.name_threads()?;
         self.end_member()?;
-        let Ring { config, luns, place, folder, writer, segments, .. } = *self;
+        let Ring { config, luns, place, folder, segments, .. } = *self;
         let from = segments.front().map_or(Time::ZERO, |oldest| oldest.from);
         let reported = |error: anyhow::Error| io::Error::other(format!("{error:#}"));
         let mut draft = Draft::new(&place, &Wait::default()).map_err(reported)?;
@@ -169,7 +179,7 @@ impl Sink for Ring {
         for segment in &segments {
             io::copy(&mut File::open(&segment.path)?, draft.writer())?;
         }
-        draft.write(&writer.finish(None)?).map_err(reported)?;
+        draft.write(&end(&config, &luns)?).map_err(reported)?;
         draft.complete().map_err(reported)?;
         draft.publish().map_err(reported)?;
         fs::remove_dir_all(folder)
