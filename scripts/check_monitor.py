@@ -436,6 +436,7 @@ def check_log_blocks(page: Browser, program: str, place: Path, shots: Path | Non
         page.screenshot(shots, "log-blocks")
         page.ask("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "dark"}])
         time.sleep(1)
+        page.value("document.getElementById('merges').scrollIntoView()")
         page.screenshot(shots, "log-blocks-dark")
     finally:
         writer.stopped = True

@@ -86,7 +86,7 @@
       isMerging ? ["merges", short(sumOf(flash.merges))] : ["GC victims", short(flash.gc_victims)],
       ["amplification", short(flash.write_amplification)],
       ["pages merged", short(flash.programs.merge)],
-      ["min. free blocks", short(flash.free_blocks_min)],
+      ["min. free", short(flash.free_blocks_min)],
       ["late replies", percent(lateness.share), lateness.faithful === false],
     ];
     const list = at("tiles");
@@ -157,7 +157,7 @@
       ["blocks erased", whole(flash.blocks_erased)],
       ["bad blocks", whole(flash.bad_blocks)], ["accepts writes", flash.read_only ? "no: read-only" : "yes"],
       ["failed programs, erases", `${whole(flash.programs_failed)}, ${whole(flash.erases_failed)}`],
-      ["uncorrectable reads", whole(flash.uncorrectable_reads)], ["units moved by GC", whole(flash.units_moved)],
+      ["uncorrectable reads", whole(flash.uncorrectable_reads)], [`units moved by ${Object.keys(flash.merges).length ? "merges" : "GC"}`, whole(flash.units_moved)],
       ["units trimmed", whole(flash.units_trimmed)], ["copy-backs", whole(flash.copy_backs)],
       ...Object.entries(flash.merges).map(([kind, count]) => [`${kind} merges`, whole(count)]),
       ...logRows(flash.log_blocks),

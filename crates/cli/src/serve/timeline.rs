@@ -25,6 +25,9 @@ const SEGMENTS: u64 = 16;
 /// Smallest limit: a segment holds some requests.
 const LEAST: u64 = 1 << 20;
 
+/// Number of phases after which the size of a member is checked.
+const CHUNK: usize = 128;
+
 /// Size before compression at which a member ends.
 const MEMBER: u64 = 1 << 20;
 
@@ -49,7 +52,7 @@ struct Ring {
     file: File,
     number: u64,
     limit: u64,
-    /// Time of the latest completion.
+    /// Latest time in the timeline.
     latest: Time,
 }
 
@@ -123,6 +126,11 @@ impl Ring {
         Ok((Segment { path, from, bytes: 0 }, file))
     }
 
+    /// Writes the pending member if it is large enough.
+    fn end_full_member(&mut self) -> io::Result<()> {
+        if self.writer.pending() >= MEMBER.min(self.limit / SEGMENTS) { self.end_member() } else { Ok(()) }
+    }
+
     /// Writes the pending member. Starts a new segment if the current one is full, and removes the oldest ones.
     fn end_member(&mut self) -> io::Result<()> {
         if self.writer.pending() == 0 {
@@ -151,15 +159,17 @@ impl Sink for Ring {
     fn write(&mut self, batch: &Batch) -> io::Result<()> {
         batch.streams.iter().for_each(|name| self.writer.add_stream(name));
         for instant in batch.instants() {
-            self.writer.slices(instant.slices)?;
+            for slices in instant.slices.chunks(CHUNK) {
+                self.writer.slices(slices)?;
+                self.latest = slices.iter().map(|slice| slice.start).fold(self.latest, Time::max);
+                self.end_full_member()?;
+            }
             self.writer.works(instant.works)?;
             for (completion, breakdown) in instant.completions {
                 self.writer.completed(completion, breakdown.as_ref())?;
                 self.latest = self.latest.max(completion.finish);
             }
-            if self.writer.pending() >= MEMBER.min(self.limit / SEGMENTS) {
-                self.end_member()?;
-            }
+            self.end_full_member()?;
         }
         Ok(())
     }

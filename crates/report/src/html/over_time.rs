@@ -253,7 +253,7 @@ fn merges(series: &[SeriesPoint]) -> Option<Figure> {
     }
     let caption = html! {
         "Merges per second by kind (left), and associativity (right): the mean number of logical blocks with valid units "
-        "in the log blocks that were reclaimed in a window. Each of these logical blocks needs a full merge."
+        "in the log blocks that were reclaimed in a window. In a shared log block, each of them needs a full merge."
     };
     Some(Figure::new("merges-over-time", "Merges over time", caption, with_lone_points(lines), layout))
 }
