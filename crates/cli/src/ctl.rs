@@ -212,8 +212,8 @@ fn status(answer: &Value) -> Result<String, Failure> {
     let amplification = flash.write_amplification.map_or("-".to_owned(), short);
     text += &format!("  outstanding    {}\n", frame.outstanding);
     text += &format!(
-        "  flash          write amplification {amplification}, {} GC victims, {} blocks erased, {} free\n",
-        grouped(flash.gc_victims),
+        "  flash          write amplification {amplification}, {}, {} blocks erased, {} free\n",
+        reclaimed(flash),
         grouped(flash.blocks_erased),
         grouped(flash.free_blocks)
     );
@@ -248,6 +248,15 @@ fn status(answer: &Value) -> Result<String, Failure> {
         text += &format!("  fatal error    {trouble}\n");
     }
     Ok(text)
+}
+
+/// Describes what has freed blocks: victims of garbage collection, or merges.
+fn reclaimed(flash: &Flash) -> String {
+    let merges = flash.merges.iter().map(|(kind, count)| format!("{} {kind}", grouped(*count)));
+    match flash.merges.is_empty() {
+        true => format!("{} GC victims", grouped(flash.gc_victims)),
+        false => format!("{} merges", merges.collect::<Vec<_>>().join(", ")),
+    }
 }
 
 /// Formats the state of flash: read-only mode, bad blocks and failed operations.

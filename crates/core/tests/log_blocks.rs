@@ -251,7 +251,7 @@ fn operations_have_the_kind_of_their_merge() {
     assert_eq!(operations(&mut partial), expected);
 
     let (mut full, _) = before_full_merge(2);
-    assert_eq!(kinds(&full), [0, 0, 2], "two random log blocks");
+    assert_eq!(kinds(&full), [0, 1, 2], "the sequential log block has the end of the filled device");
     full.array_mut().set_probe(probe());
     write(&mut full, 9 * UNITS + 1, 1);
     let expected = [

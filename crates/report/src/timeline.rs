@@ -621,7 +621,7 @@ impl TimelineWriter<Vec<u8>> {
         Ok((out.finish()?, std::mem::take(&mut self.written)))
     }
 
-    /// Returns the size before compression of what [`TimelineWriter::take_member`] would return.
+    /// Returns the size before compression of the next member.
     pub fn pending(&self) -> u64 {
         self.written
     }

@@ -215,13 +215,16 @@ fn the_monitor_shows_log_blocks() {
     assert_eq!((frame.mix.read_share, frame.mix.mean_bytes), (Some(1.0 / 129.0), Some(130.0 * 4096.0 / 129.0)));
     let logs = frame.flash.log_blocks.unwrap();
     assert_eq!((logs.reclaimed, logs.associativity, logs.writes["random"]), (0, None, 128));
+    // The sequential log block holds the end of the filled device, and is switched. The random one needs 16 full merges.
     client.write(0, &[7; 4096], false).unwrap();
     client.write(20 * block + 4096, &[7; 4096], false).unwrap();
     let frame = bench.frame(|frame| frame.flash.merges.get("full") == Some(&16));
     let logs = frame.flash.log_blocks.unwrap();
-    assert_eq!((logs.reclaimed, logs.associativity, logs.writes["sequential"]), (1, Some(16.0), 1));
+    assert_eq!((logs.reclaimed, logs.associativity, logs.writes["sequential"]), (2, Some(17.0 / 2.0), 1));
+    assert_eq!(frame.flash.merges["switch"], 1);
     let (_, _, metrics) = bench.get("/metrics");
-    for line in ["log_associativity 16", "log_blocks_reclaimed_total 1", "log_units_written_total{kind=\"random\"} 129"]
+    for line in
+        ["log_associativity 8.5", "log_blocks_reclaimed_total 2", "log_units_written_total{kind=\"random\"} 129"]
     {
         assert!(metrics.contains(&format!("floatgate_{line}\n")), "{line}: {metrics}");
     }

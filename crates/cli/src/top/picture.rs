@@ -570,8 +570,8 @@ mod tests {
         for text in [
             "Blocks by kind: R random log 1   S sequential log 1",
             "░S.R",
-            "full merges 12, 3/s",
-            "associativity 2.5, now -",
+            "full merges 12, 3.000/s",
+            "associativity 2.500, now -",
             "reads 70 % of requests, mean size 6 KiB",
         ] {
             assert!(shown.contains(text), "{text}:\n{shown}");
