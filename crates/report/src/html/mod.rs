@@ -53,8 +53,12 @@ mod tests {
 
     /// Returns the result of a small run with this name.
     fn summary(name: &str, attribution: bool) -> Summary {
+        summary_of(name, attribution, &[])
+    }
+
+    fn summary_of(name: &str, attribution: bool, set: &[String]) -> Summary {
         let options = Options { attribution, ..Options::default() };
-        let mut device = Device::new(config::load("tiny", &[]).unwrap(), options).unwrap();
+        let mut device = Device::new(config::load("tiny", set).unwrap(), options).unwrap();
         let jobs = synthetic::parse(
             "rw=randrw bs=4k iodepth=8 number_ios=3000; rw=randread number_ios=500",
             device.config().logical_bytes(),
@@ -136,6 +140,23 @@ mod tests {
             assert!(page.contains(&format!("<h2 id=\"{section}\">")), "{section}");
         }
         assert!(page.contains("floatgate run 'rw=randrw bs=4k'"));
+    }
+
+    #[test]
+    fn merges_are_shown_in_place_of_garbage_collection() {
+        let set = ["mapping.scheme={ fast = { logs = { sequential = 1, random = 2 } } }".to_owned()];
+        let mut series = series();
+        series.iter_mut().for_each(|point| (point.merges, point.associativity) = ([1, 2, 3], Some(4.0)));
+        let page = report(&summary_of("x", true, &set), &series);
+        for id in ["merges", "log-writes", "merges-over-time"] {
+            assert_eq!(page.matches(&format!("data-figure=\"{id}\"")).count(), 1, "{id}");
+        }
+        for text in ["Write amplification and merges", "log blocks reclaimed", "units written to random log blocks"] {
+            assert!(page.contains(text), "{text}");
+        }
+        for text in ["gc-over-time", "cleaning efficiency", "victims (blocks reclaimed)", "for garbage collection"] {
+            assert!(!page.contains(text), "{text}");
+        }
     }
 
     #[test]

@@ -302,6 +302,8 @@ mod tests {
                 ..OperationRow::default()
             };
             (row.host_units, row.units_programmed, row.free_blocks_min) = (1, 3, number % 4);
+            (row.merges, row.logs_reclaimed) = ([1, 0, number % 2], number % 4);
+            row.associativity = (number % 4 > 0).then_some(number as f64);
             row
         };
         let rows: Vec<Row> = (0..4096).map(row).collect();
@@ -313,5 +315,7 @@ mod tests {
         // Windows 1 and 3 have three requests each. Windows 0 and 2 have none.
         assert_eq!((reads.iops, reads.latency_mean_us, reads.latency_p99_us), (6.0 / 4e-6, Some(2.0), Some(3.0)));
         assert_eq!((first.write_amplification, first.free_blocks_min), (Some(3.0), Some(0.0)));
+        // Windows 1, 2 and 3 reclaimed 1, 2 and 3 log blocks, of 1, 2 and 3 logical blocks each.
+        assert_eq!((first.merges, first.associativity), ([4, 0, 2], Some(14.0 / 6.0)));
     }
 }
