@@ -355,6 +355,12 @@ def _metrics(node: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any
             yield from _metrics(value, f"{path}{key}.")
         elif not isinstance(value, list):
             yield path + key, value
+        else:
+            # Entries of a list that have a name, such as kinds of log blocks.
+            for entry in value:
+                if isinstance(entry, Mapping) and "kind" in entry:
+                    rest = {inner: of for inner, of in entry.items() if inner != "kind"}
+                    yield from _metrics(rest, f"{path}{key}.{entry['kind']}.")
 
 
 def _table(tasks: list[_Task], kept: list[dict[str, Any]]) -> pa.Table:

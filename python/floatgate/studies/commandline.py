@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from floatgate.exceptions import OptionError, OutputError
-from floatgate.studies import agrawal2008, hu2011, hu2013, page, park2015, workloads
+from floatgate.studies import agrawal2008, hu2011, hu2013, page, park2015, workloads, yoo2013
 from floatgate.studies.study import Setting
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 #: All studies by name.
 STUDIES: dict[str, Study] = {
-    study.name: study for study in (hu2011.STUDY, hu2013.STUDY, park2015.STUDY, agrawal2008.STUDY)
+    study.name: study for study in (hu2011.STUDY, hu2013.STUDY, park2015.STUDY, agrawal2008.STUDY, yoo2013.STUDY)
 }
 
 #: Seeds of the standard runs.

@@ -249,7 +249,7 @@ class Setting:
             space = [_plain(points[index]) for index in indices]
             table = sweep(
                 space, prewrite=prewrite, store=self._place / "runs", n_jobs=self.jobs, progress=self.progress,
-                attribution=False, **options,
+                **{"attribution": False, **options},
             )  # fmt: skip
             for index, row in zip(indices, table.to_pylist(), strict=True):
                 if row["error"] is not None:

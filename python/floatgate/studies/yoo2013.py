@@ -1,0 +1,928 @@
+"""Yoo et al. 2013 (VSSIM): parallelism, mapping schemes and write amplification of SSD-A to E."""
+
+from __future__ import annotations
+
+import itertools
+import random
+import statistics
+from typing import TYPE_CHECKING, Any
+
+from floatgate.device import Device
+from floatgate.running import run
+from floatgate.studies import drawing, yoo
+from floatgate.studies.study import FOOTPRINTS, Claim, Exhibit, Study, better, equal, holds, number
+from floatgate.studies.yoo import COPIES, INSTALLATIONS, TABLE_4, Reading
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import pyarrow as pa
+    from matplotlib.figure import Figure
+
+    from floatgate.studies.study import Finding, Setting
+
+#: Channel switches as Section IV-B describes them, of the controller or of a channel, and switches between chips.
+SWITCHES = {"bus.channel_switch": "30us", "bus.channel_switch_scope": "controller"}
+WAY_SWITCHES = {"bus.way_switch": "30us"}
+#: Pages of a request fill the planes of a chip first, so that a request of two pages uses one channel (Figure 11).
+PLANES_FIRST = {"allocation": {"static": {"order": "plane-channel-chip-die"}}}
+CHANNELS_FIRST = {"allocation": {"static": {"order": "s2"}}}
+#: The 8 KByte pages of Section IV-A for SSD-D and E, with the blocks of Table III.
+LARGE_PAGES = {"geometry.page_size": "8KiB", "geometry.mapping_unit": "8KiB", "geometry.pages": 128}
+
+#: Figure 9 has a gain of "approximately 10%" from channels for A to C, and less than 3% for D and E.
+GAIN, NO_GAIN = (1.07, 1.13), 1.03
+#: Section IV-D: shares of requests that use one channel or all.
+FEW_OR_ALL, ALL_CHANNELS, ONE_CHANNEL = 0.84, 0.97, 0.99
+#: Time to install Windows 7 with page mapping, in minutes, and with hybrid mappings as they are, in hours.
+INSTALLATION, AS_IS = 6.3, 20
+
+#: Table V, writes in ms: minimum, quartiles, mean and maximum. Reads have no unit that fits (see `STUDY`).
+TABLE_5 = {
+    "X25-M": {"min": 3.5, "25%": 6.9, "median": 7.7, "75%": 7.9, "max": 16.5, "mean": 7.4},
+    "VSSIM": {"min": 6.7, "25%": 7.5, "median": 7.5, "75%": 8.3, "max": 13.6, "mean": 7.8},
+}
+_QUANTILES = {"min": 0.0, "25%": 0.25, "median": 0.5, "75%": 0.75, "max": 1.0}
+#: Requests of 128 KiB in a record of 512 KiB.
+_RECORD = 4
+
+STUDY = Study(
+    "yoo2013",
+    "VSSIM: virtual machine based SSD simulator",
+    "J. Yoo, Y. Won, J. Hwang, S. Kang, J. Choi, S. Yoon, J. Cha, MSST 2013",
+    [
+        "Devices: the built-in x25m and vssim-a to vssim-e. They are empty before the scenarios of Table IV, as "
+        "VSSIM's RAM disk is. Requests are sent one at a time, because an IDE disk takes one at a time.",
+        "Table IV has the number of requests, the share of reads, the bytes and the share of sequential writes. It "
+        "has no request sizes, footprints, localities or times. Fixed here before the first run: writes of 4 KiB, 32 "
+        "KiB (24%, because 76% are below 4 or above 64 KiB, Section IV-D) and one large size, the first of 128, 512 "
+        "and 1024 KiB with which the mean of the table is possible. Only Windows 7 and Photoshop are possible with "
+        "128 KiB. The share of sequential requests is that of sequential writes. Each address is written twice on "
+        f"average, and {yoo.HOT}% of the other requests access a fifth of the footprint. GB are 10^9 bytes. Section "
+        "IV-F shows how the results depend on these choices, and the variants have half and twice the footprint.",
+        "An installation takes as long as its requests. The paper's times include the host, whose share it does not "
+        "give.",
+        "Log blocks: their numbers are those of a flash chip, as LOG_RAND_BLOCK_NB in Table II says. Only then the "
+        "percentages of Section IV-G follow: (16 + 4) / 4096 blocks = 0.5%, (32 + 8) 1%, (96 + 24) 3%, (2 + 1) 0.1%. "
+        "The 2% of Section IV-E contradict this. Half of the random log blocks of LAST are hot. 'As is', consecutive "
+        "pages go to data blocks and log blocks of all planes in turn. Revised FAST keeps a logical block and its "
+        "sequential log block in one block, and stripes random log blocks. Revised LAST does the same, and does not "
+        "stripe hot log blocks. In the paper data blocks stay striped; here a sequential log block must be able to "
+        "become the data block (docs/model/log_blocks.md).",
+        "FAST begins a sequential log block at the start of a logical block (Lee et al. 2007), and LAST with "
+        "requests of 4 pages. VSSIM's code also takes the page after the last one as sequential in FAST, and merges "
+        "all log blocks at a time; Section IV-F shows both. VSSIM programs a page that was never written in its data "
+        "block. Here all writes go to log blocks.",
+        "Table V prints no units. Its writes of 512 KiB fit milliseconds (7.8 ms are 67 MB/s). Its reads, 0 to 184 "
+        "with a mean of 99.9, fit neither milliseconds nor microseconds: at 220 MB/s, a read takes 2.4 ms. They have "
+        "no verdict.",
+        "Recorded workloads: with --traces examples, traces that were recorded in a guest whose IDE disk was the live "
+        "device (scripts/record_workloads.py and record_live.py). Without them, scenarios of Table IV are used.",
+        "Measurements on the live device and in a guest are in vssim.md (make study-yoo2013).",
+    ],
+    [],
+    variants=FOOTPRINTS,
+)
+
+
+def _table(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
+    import pyarrow as pa  # noqa: PLC0415 (half a second, and not always needed)
+
+    return pa.Table.from_pylist([dict(row) for row in rows])
+
+
+def _write_iops(row: Mapping[str, Any]) -> float:
+    return float(row["requests.write.iops"])
+
+
+def _mb_per_s(row: Mapping[str, Any], kind: str = "write") -> float:
+    return float(row[f"requests.{kind}.mib_per_s"]) * 2**20 / 1e6
+
+
+# Section IV-B: the X25-M
+
+_X25M = (
+    Claim("The X25-M of VSSIM writes 68.9 MB/s sequentially with programs of 900 us.", "Section IV-B", "68.9 MB/s"),
+    Claim("It writes 63 MB/s with programs of 1100 us.", "Section IV-B", "63 MB/s"),
+    Claim("It reads 220 MB/s sequentially.", "Section IV-B", "220 MB/s"),
+    Claim("It serves 4.4 K random reads of 4 KiB per second.", "Section IV-B", "4.4 K"),
+    Claim("It serves 0.7 K random writes of 4 KiB per second.", "Section IV-B", "0.7 K"),
+)
+
+
+@STUDY.exhibit("figure-6", "Figure 6: sequential and random requests of the X25-M")
+def figure_6(setting: Setting) -> Exhibit:
+    """Measure the X25-M with one request at a time."""
+    count = 200 if setting.quick else 4_000
+    state = f"rw=write bs=128k size={32 if setting.quick else 512}m"
+    size = state.rsplit(maxsplit=1)[-1]
+    cases = [
+        ("sequential write, 900 us", "900us", f"rw=write bs=128k {size}", "none", 68.9),
+        ("sequential write", "1100us", f"rw=write bs=128k {size}", "none", 63.0),
+        ("sequential read", "1100us", f"rw=read bs=128k {size}", state, 220.0),
+        ("random read", "1100us", f"rw=randread bs=4k norandommap=1 {size}", state, 4400.0),
+        ("random write", "1100us", f"rw=randwrite bs=4k norandommap=1 {size}", state, 700.0),
+    ]
+    points = [
+        {
+            "device": "x25m", "nand.program": program, "precondition": before, "_case": name, "_paper": paper,
+            "workload": f"{words} iodepth=1 number_ios={count}",
+        }
+        for name, program, words, before, paper in cases
+    ]  # fmt: skip
+    rows = []
+    for row in setting.rows(points):
+        kind = "read" if "read" in row["_case"] else "write"
+        value = _mb_per_s(row, kind) if "sequential" in row["_case"] else float(row[f"requests.{kind}.iops"])
+        unit = "MB/s" if "sequential" in row["_case"] else "requests/s"
+        rows.append({"case": row["_case"], "unit": unit, "paper": row["_paper"], "ours": value})
+    findings = [
+        number(claim, row["ours"], row["paper"], neutral=0.0, unit=f" {row['unit']}")
+        for claim, row in zip(_X25M, rows, strict=True)
+    ]
+
+    def draw() -> Figure:
+        names = [row["case"].replace(" ", "\n", 1) for row in rows]
+        return drawing.bars(
+            drawing.Bars("ours / paper", names, {"ours": [row["ours"] / row["paper"] for row in rows]}, reference=1.0)
+        )
+
+    caption = "The model of the X25-M, offline, without the software of a host. The live page measures it in a guest."
+    return Exhibit(_table(rows), draw, findings, caption)
+
+
+_TABLE_5 = (
+    Claim("Writes of 512 KiB take 7.8 ms on average.", "Table V", "7.8 ms"),
+    Claim("Their median is 7.5 ms.", "Table V", "7.5 ms"),
+    Claim("The fastest write takes 6.7 ms.", "Table V", "6.7 ms"),
+    Claim("The mean of VSSIM is 5.4% above that of the X25-M.", "Section IV-B, Figure 7", "5.4%"),
+    Claim(
+        "By the demerit, the simulated X25-M is close to the real one: for us, not further away than VSSIM.",
+        "Section IV-B, Figure 7",
+    ),
+)
+
+
+def _curve(quantiles: Mapping[str, float], shares: Sequence[float]) -> list[float]:
+    """Return a distribution at some shares, linear between the quantiles of Table V."""
+    import numpy as np  # noqa: PLC0415 (not needed to list studies)
+
+    at = np.interp(shares, list(_QUANTILES.values()), [quantiles[name] for name in _QUANTILES])
+    return [float(value) for value in at]
+
+
+def demerit(one: Sequence[float], other: Sequence[float]) -> float:
+    """Return the root mean square of the horizontal distance of two curves (Ruemmler and Wilkes 1994)."""
+    return (sum((a - b) ** 2 for a, b in zip(one, other, strict=True)) / len(one)) ** 0.5
+
+
+@STUDY.exhibit("table-5", "Table V and Figure 7: latencies of the X25-M in records of 512 KiB")
+def table_5(setting: Setting) -> Exhibit:
+    """Compare latencies of records, each of four requests of 128 KiB, with Table V."""
+    import numpy as np  # noqa: PLC0415
+
+    records = 50 if setting.quick else 1_000
+    times: dict[str, list[float]] = {}
+    for kind, before in (("write", "none"), ("read", "rw=write bs=128k size=128m")):
+        result = run(
+            Device("x25m").with_options({"nand.program": "1100us"}),
+            f"rw={kind} bs=128k size=128m io_size=100000% iodepth=1 number_ios={_RECORD * records}",
+            precondition=before, requests=True, series=False, attribution=False, warn=False,
+        )  # fmt: skip
+        latencies = np.array(result.requests()["latency_ps"]) / 1e9
+        times[kind] = latencies.reshape(-1, _RECORD).sum(axis=1).tolist()
+    shares = [(index + 0.5) / 200 for index in range(200)]
+    curves = {name: _curve(quantiles, shares) for name, quantiles in TABLE_5.items()}
+    curves["ours"] = [float(value) for value in np.quantile(times["write"], shares)]
+    rows = [{"writes, ms": name, **quantiles} for name, quantiles in TABLE_5.items()]
+    for kind, name in (("write", "ours"), ("read", "ours, reads")):
+        found = {key: float(np.quantile(times[kind], share)) for key, share in _QUANTILES.items()}
+        rows.append({"writes, ms": name, **found, "mean": statistics.fmean(times[kind])})
+    ours = rows[2]
+    mean = float(ours["mean"])
+    far = {name: demerit(curves[name], curves["X25-M"]) for name in ("VSSIM", "ours")}
+    for row in rows[:3]:
+        name = str(row["writes, ms"])
+        row["demerit from the X25-M"] = far.get(name, 0.0)
+    findings = [
+        number(_TABLE_5[0], mean, 7.8, neutral=0.0, unit=" ms"),
+        number(_TABLE_5[1], float(ours["median"]), 7.5, neutral=0.0, unit=" ms"),
+        number(_TABLE_5[2], float(ours["min"]), 6.7, neutral=0.0, unit=" ms"),
+        number(_TABLE_5[3], mean / TABLE_5["X25-M"]["mean"], 1.054, unit="x"),
+        holds(
+            _TABLE_5[4],
+            far["ours"] <= far["VSSIM"] * 1.01,
+            f"demerit {far['ours']:.2f} ms (VSSIM {far['VSSIM']:.2f} ms)",
+            nearly=far["ours"] <= 2 * far["VSSIM"],
+        ),
+    ]
+
+    def draw() -> Figure:
+        series = {name: (values, shares) for name, values in curves.items()}
+        return drawing.lines(drawing.Lines("ms for a write of 512 KiB", "share of records", series, marked=False))
+
+    caption = (
+        "Distributions of writes. Those of the paper are straight lines between the quantiles of Table V. Our reads "
+        "take 2.4 ms, which no unit of the table's reads fits."
+    )
+    return Exhibit(_table(rows), draw, findings, caption)
+
+
+# Section IV-C: channels and ways
+
+_FIGURE_8 = (
+    Claim(
+        "Page mapping: twice the channels and half the ways make software installations 4 to 8% faster (A over B, B "
+        "over C, D over E).",
+        "Section IV-C, Figure 8",
+        "4 to 8%",
+    ),
+    Claim("The same with channel switches of 30 us.", "Section IV-C, Figure 8", "4 to 8%"),
+    Claim("The same with 8 requests at a time.", "Section IV-C, Figure 8", "4 to 8%"),
+)
+_PAIRS = (("a", "b"), ("b", "c"), ("d", "e"))
+
+
+@STUDY.exhibit("figure-8", "Figure 8: time of the scenarios on SSD-A to E with page mapping")
+def figure_8(setting: Setting) -> Exhibit:
+    """Run all scenarios on all SSDs."""
+    ways: dict[str, tuple[Reading, dict[str, Any]]] = {
+        "standard": (yoo.STANDARD, {}),
+        "switches": (yoo.STANDARD, SWITCHES),
+        "depth 8": (Reading(depth=8), {}),
+    }
+    names = [*INSTALLATIONS, *COPIES]
+    points = [
+        yoo.device(name=f"vssim-{letter}", **options)
+        | {"workload": yoo.scenario(setting, name, reading), "_way": way, "_name": name, "_ssd": letter}
+        for way, (reading, options) in ways.items()
+        for name in names
+        for letter in "abcde"
+    ]
+    times = {(row["_way"], row["_name"], row["_ssd"]): float(row["measured_s"]) for row in setting.rows(points)}
+    rows = [
+        {"reading": way, "scenario": name} | {f"{each.upper()}, s": times[way, name, each] for each in "abcde"}
+        for way in ways
+        for name in names
+    ]
+    findings = []
+    for way, claim in zip(ways, _FIGURE_8, strict=True):
+        gains = [times[way, name, fewer] / times[way, name, more] for name in INSTALLATIONS for more, fewer in _PAIRS]
+        mean = statistics.geometric_mean(gains)
+        findings.append(
+            holds(
+                claim,
+                1.04 <= mean <= 1.08,
+                f"{mean - 1:+.1%} on average; {min(gains) - 1:+.1%} to {max(gains) - 1:+.1%}",
+                nearly=mean > 1.01,
+            )
+        )
+
+    def draw() -> Figure:
+        panels = [
+            drawing.Bars(
+                "time / A",
+                names,
+                {each.upper(): [times[way, name, each] / times[way, name, "a"] for name in names] for each in "abcde"},
+                reference=1.0,
+                title=way,
+            )
+            for way in ways
+        ]
+        return drawing.bars(*panels)
+
+    caption = "Time of each scenario relative to SSD-A. D and E have another flash chip."
+    return Exhibit(_table(rows), draw, findings, caption)
+
+
+#: Readings of Figure 9: queue depth and options.
+READINGS: dict[str, tuple[int, dict[str, Any]]] = {
+    "depth 1": (1, {}),
+    "depth 32": (32, {}),
+    "depth 32, switches": (32, SWITCHES),
+    "channels first, depth 8": (8, CHANNELS_FIRST),
+    "planes first, depth 4": (4, PLANES_FIRST),
+    "planes first, depth 4, switches": (4, PLANES_FIRST | SWITCHES),
+    "planes first, depth 4, switches of a channel": (4, PLANES_FIRST | {"bus.channel_switch": "30us"}),
+    "planes first, depth 4, way switches": (4, PLANES_FIRST | WAY_SWITCHES),
+    "planes first, depth 32, both switches": (32, PLANES_FIRST | SWITCHES | WAY_SWITCHES),
+    "depth 1, 8 KiB pages": (1, LARGE_PAGES),
+}
+#: Channels, ways, pages of a request of 4 KiB, and times of a transfer and a program in us, of each SSD (Table III).
+_POLLED = {
+    "a": (8, 1, 2, 61.44, 800.0), "b": (4, 2, 2, 61.44, 800.0), "c": (2, 4, 2, 61.44, 800.0),
+    "d": (4, 1, 1, 81.92, 900.0), "e": (2, 2, 1, 81.92, 900.0),
+}  # fmt: skip
+
+
+def polled(ssd: str, *, switch: float, holds_transfers: bool, requests: int = 100_000) -> float:
+    """Return random writes per second if one thread does everything, as VSSIM's busy loops do.
+
+    The thread waits until the plane and the channel of a page are free, and starts its transfer. It can also be held
+    for the transfer. Requests are queued without limit. This model does not use the simulator.
+    """
+    channels, ways, pages, transfer, program = _POLLED[ssd]
+    chips = channels * ways
+    drawn = random.Random(2013)
+    free_channel, free_plane = [0.0] * channels, [0.0] * (2 * chips)
+    now, last = 0.0, -1
+    for _ in range(requests):
+        chip, plane = drawn.randrange(chips), drawn.randrange(2)
+        for page in range(pages):
+            at, channel = 2 * chip + (plane + page) % 2, chip % channels
+            now = max(now, free_plane[at], free_channel[channel])
+            now += switch if channel != last else 0.0
+            last = channel
+            free_channel[channel] = now + transfer
+            free_plane[at] = now + transfer + program
+            now += transfer if holds_transfers else 0.0
+    return requests / now * 1e6
+
+
+_FIGURE_9 = {
+    name: Claim(
+        f"Random writes of 4 KiB gain about 10% from channels on A to C, and less than 3% on D and E ({name}).",
+        "Section IV-C, Figure 9",
+        "10%, < 3%",
+    )
+    for name in [*READINGS, "polling", "polling, switches", "polling, held for transfers"]
+    if name != "depth 1, 8 KiB pages"
+}
+
+
+@STUDY.exhibit("figure-9", "Figure 9: random writes of 4 KiB on SSD-A to E")
+def figure_9(setting: Setting) -> Exhibit:
+    """Run random writes in all readings."""
+    points = [
+        {
+            "device": f"vssim-{letter}", "precondition": yoo.written(setting), "_reading": name, "_ssd": letter,
+            "workload": yoo.iozone(setting, depth), **options,
+        }
+        for name, (depth, options) in READINGS.items()
+        for letter in ("de" if options == LARGE_PAGES else "abcde")
+    ]  # fmt: skip
+    found: dict[str, dict[str, float]] = {}
+    for row in setting.rows(points):
+        found.setdefault(row["_reading"], {})[row["_ssd"]] = _write_iops(row)
+    count = 2_000 if setting.quick else 100_000
+    for name, switch, holds_transfers in (
+        ("polling", 0.0, False), ("polling, switches", 30.0, False), ("polling, held for transfers", 0.0, True)
+    ):  # fmt: skip
+        found[name] = {
+            ssd: polled(ssd, switch=switch, holds_transfers=holds_transfers, requests=count) for ssd in _POLLED
+        }
+    rows, findings = [], []
+    for name, iops in found.items():
+        gains = {f"{one} over {two}": iops[one] / iops[two] for one, two in _PAIRS if one in iops}
+        rows.append(
+            {"reading": name}
+            | {f"{each.upper()}, writes/s": iops.get(each) for each in "abcde"}
+            | {pair.upper().replace("OVER", "over"): gain for pair, gain in gains.items()}
+        )
+        if name in _FIGURE_9:
+            wide, narrow = [gains["a over b"], gains["b over c"]], gains["d over e"]
+            findings.append(
+                holds(
+                    _FIGURE_9[name],
+                    all(GAIN[0] <= gain <= GAIN[1] for gain in wide) and abs(narrow - 1) < NO_GAIN - 1,
+                    f"A {wide[0] - 1:+.1%} over B, B {wide[1] - 1:+.1%} over C, D {narrow - 1:+.1%} over E",
+                    nearly=all(gain > 1.01 for gain in wide) and abs(narrow - 1) < NO_GAIN - 1,
+                )
+            )
+
+    def draw() -> Figure:
+        pairs = ("A over B", "B over C", "D over E")
+        series = {pair: [None if row.get(pair) is None else 100 * (row[pair] - 1) for row in rows] for pair in pairs}
+        names = [str(row["reading"]).replace(", ", ",\n").replace("switches of", "switches\nof") for row in rows]
+        return drawing.bars(drawing.Bars("gain in %", names, series, reference=0.0))
+
+    caption = (
+        "Gain from twice the channels and half the ways. 'Planes first' is static allocation in the order plane, "
+        "channel, chip. 'Polling' is a model of one thread in 20 lines of Python, without the simulator."
+    )
+    return Exhibit(_table(rows), draw, findings, caption)
+
+
+# Section IV-D: sizes and channels
+
+_FIGURE_10 = (
+    Claim(
+        "In each workload, 76% of the writes are of 4 KiB or less, or of 64 KiB or more (recorded workloads).",
+        "Section IV-D, Figure 10",
+        "76%",
+    ),
+)
+
+
+def _share(sizes: Sequence[int], low: int, high: int) -> float:
+    """Return the share of sizes from `low` to `high` KiB."""
+    return sum(low <= size / 1024 <= high for size in sizes) / len(sizes) if sizes else 0.0
+
+
+@STUDY.exhibit("figure-10", "Table IV and Figure 10: sizes of the writes of scenarios and of recorded workloads")
+def figure_10(setting: Setting) -> Exhibit:
+    """Compare the generated scenarios with Table IV, and list the sizes of recorded writes."""
+    points = [yoo.device() | {"workload": yoo.scenario(setting, name), "_name": name} for name in TABLE_4]
+    rows: list[dict[str, Any]] = []
+    for row in setting.rows(points):
+        table = TABLE_4[row["_name"]]
+        sizes = table.sizes("write")
+        reads, writes = row["requests.read.count"], row["requests.write.count"]
+        rows.append(
+            {
+                "workload": row["_name"], "requests": reads + writes,
+                "reads: paper": table.reads / 100, "reads: ours": reads / (reads + writes),
+                "write KiB: paper": table.mean_kib("write"),
+                "write KiB: ours": row["requests.write.bytes"] / writes / 1024,
+                "read KiB: paper": table.mean_kib("read"),
+                "read KiB: ours": row["requests.read.bytes"] / max(1, reads) / 1024,
+                "4 KiB or less": sizes.get(yoo.SMALL, 0) / 100, "between": sizes.get(yoo.MEDIUM, 0) / 100,
+                "64 KiB or more": max(0, 100 - sizes.get(yoo.SMALL, 0) - sizes.get(yoo.MEDIUM, 0)) / 100,
+            }
+        )  # fmt: skip
+    loads = [load for load in yoo.recorded(setting) if load.writes]
+    for load in loads:
+        small, large = _share(load.writes, 0, 4), _share(load.writes, 64, 1 << 20)
+        mean = sum(load.writes) / len(load.writes) / 1024
+        rows.append(
+            {
+                "workload": load.name, "requests": len(load.writes), "write KiB: ours": mean, "4 KiB or less": small,
+                "between": 1 - small - large, "64 KiB or more": large,
+            }
+        )  # fmt: skip
+    outside = {load.name: _share(load.writes, 0, 4) + _share(load.writes, 64, 1 << 20) for load in loads}
+    findings = []
+    if outside:
+        worst = min(outside, key=lambda name: outside[name])
+        shown = f"{outside[worst]:.0%} ({worst}) to {max(outside.values()):.0%}"
+        findings.append(
+            holds(_FIGURE_10[0], outside[worst] >= 0.76, shown, nearly=statistics.mean(outside.values()) >= 0.76)
+        )
+
+    def draw() -> Figure:
+        names = [row["workload"] for row in rows]
+        parts = ("4 KiB or less", "between", "64 KiB or more")
+        return drawing.bars(
+            drawing.Bars("share of writes", names, {part: [float(row[part]) for row in rows] for part in parts})
+        )
+
+    caption = (
+        "Sizes of the writes. Those of the scenarios in capital letters are chosen so that their means are those of "
+        "Table IV; those of recorded workloads are the requests of a guest, of at most 128 KiB."
+    )
+    return Exhibit(_table(rows), draw, findings, caption)
+
+
+_FIGURE_11 = (
+    Claim(
+        "Installations of Windows 7, Office and Photoshop: one channel or all channels are used by more than 84% of "
+        "the writes.",
+        "Section IV-D, Figure 11",
+        "84%",
+    ),
+    Claim("File copies: 97% of the writes use all channels.", "Section IV-D, Figure 11", "97%"),
+    Claim("Random writes: 99% use one channel.", "Section IV-D, Figure 11", "99%"),
+    Claim("Random writes with blocks taken from the channels in turn (Section III-E): 99% use one channel.",
+          "Section IV-D, Figure 11", "99%"),
+)  # fmt: skip
+
+
+@STUDY.exhibit("figure-11", "Figure 11: channels used by a write")
+def figure_11(setting: Setting) -> Exhibit:
+    """Count the channels that writes use, with pages of a request on the planes of a chip first."""
+    rows: list[dict[str, Any]] = []
+    cases = [(name, how) for how in ("planes first", "channels in turn") for name in (*TABLE_4, "random")]
+    for name, how in cases:
+        for letter, channels in (("a", 8), ("d", 4)):
+            options = PLANES_FIRST if how == "planes first" else {}
+            is_random = name == "random"
+            result = run(
+                Device(f"vssim-{letter}").with_options(options),
+                yoo.iozone(setting) if is_random else yoo.scenario(setting, name),
+                precondition=yoo.written(setting) if is_random else "none",
+                series=False, attribution=False, warn=False,
+            )  # fmt: skip
+            counts = next(
+                each["requests"] for each in result.summary["distributions"]["channels"] if each["operation"] == "write"
+            )
+            total = sum(counts)
+            used = [count / total for count in counts] + [0.0] * (channels + 1 - len(counts))
+            rows.append(
+                {"SSD": letter.upper(), "workload": name, "allocation": how, "one": used[1], "all": used[channels],
+                 "others": 1 - used[1] - used[channels]}
+            )  # fmt: skip
+    first = [row for row in rows if row["allocation"] == "planes first"]
+    few = [row["one"] + row["all"] for row in first if row["workload"] in ("WIN7", "MS", "PS")]
+    every = [row["all"] for row in first if row["workload"] in COPIES]
+    one = [row["one"] for row in first if row["workload"] == "random"]
+    turns = [row["one"] for row in rows if row["workload"] == "random" and row not in first]
+    findings = [
+        holds(
+            claim, min(values) >= least, f"{min(values):.0%} to {max(values):.0%}", nearly=min(values) >= 0.75 * least
+        )
+        for claim, values, least in zip(
+            _FIGURE_11, (few, every, one, turns), (FEW_OR_ALL, ALL_CHANNELS, ONE_CHANNEL, ONE_CHANNEL), strict=True
+        )
+    ]
+
+    def draw() -> Figure:
+        panels = []
+        for letter in "AD":
+            shown = [row for row in first if row["SSD"] == letter]
+            parts = {part: [float(row[part]) for row in shown] for part in ("one", "others", "all")}
+            panels.append(
+                drawing.Bars("share of writes", [row["workload"] for row in shown], parts, title=f"SSD-{letter}")
+            )
+        return drawing.bars(*panels)
+
+    caption = "Writes by the number of channels that their pages use, on SSD-A (8 channels) and SSD-D (4)."
+    return Exhibit(_table(rows), draw, findings, caption)
+
+
+# Section IV-E: hybrid mappings
+
+_SCHEMES = {"page": None, "FAST": yoo.fast(), "LAST": yoo.last()}
+_AS_IS = {"FAST as is": yoo.fast(as_is=True), "LAST as is": yoo.last(as_is=True)}
+#: 4 channels x 4 ways have four times the chips.
+_WIDE = {"geometry.chips": 4, "geometry.blocks": 512}
+
+
+def _cost(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of a run that Figures 12 to 15 show."""
+    data, merging = _parts(row)
+    reclaimed = row.get("gc.log_blocks.reclaimed") or 0
+    writes = row["flash.programs_by_cause.host"]
+    return {
+        "time, s": float(row["measured_s"]),
+        "write amplification": float(row["write_amplification"]),
+        "associativity": row.get("gc.log_blocks.associativity"),
+        "sequential": yoo.log_share(row, "sequential"),
+        "writes of data, s": data,
+        "waits for merges, s": merging,
+        "ms per page written": 1000 * data / writes if writes else 0.0,
+        "ms of merges per log block": 1000 * merging / reclaimed if reclaimed else 0.0,
+        "switch": row.get("gc.merges.switch"),
+        "partial": row.get("gc.merges.partial"),
+        "full": row.get("gc.merges.full"),
+        "erases": row["flash.blocks_erased"],
+    }
+
+
+def _parts(row: Mapping[str, Any]) -> tuple[float, float]:
+    """Return the time that writes spent in writing data, and in waiting for merges or garbage collection, in s."""
+    count = row["requests.write.count"]
+    prefix = "requests.write.attribution.mean."
+    merging = float(row[f"{prefix}gc_us"]) * count / 1e6
+    return float(row[f"{prefix}latency_us"]) * count / 1e6 - merging, merging
+
+
+_FIGURE_12 = (
+    Claim("With page mapping, the installation of Windows 7 takes 6.3 minutes.", "Section IV-E", "6.3 min"),
+    Claim("FAST takes 4.2 times as long.", "Section IV-E, Figure 12", "4.2x"),
+    Claim("LAST takes 5 times as long.", "Section IV-E, Figure 12", "5x"),
+    Claim("Copying MP3 files is at least three times as fast with page mapping.", "Section IV-E, Figure 12", "3x"),
+    Claim("Random writes are six times as fast with page mapping as with FAST.", "Section IV-E, Figure 12", "6x"),
+    Claim("Random writes are six times as fast with page mapping as with LAST.", "Section IV-E, Figure 12", "6x"),
+    Claim("Page mapping is the fastest for all three workloads.", "Section IV-E, Figure 12"),
+)
+
+
+@STUDY.exhibit("figure-12", "Figure 12: page mapping, FAST and LAST on SSD-D")
+def figure_12(setting: Setting) -> Exhibit:
+    """Run three workloads with each mapping."""
+    points = [
+        yoo.device(scheme)
+        | {"workload": yoo.scenario(setting, name), "_name": name, "_scheme": label, "precondition": "none"}
+        for label, scheme in _SCHEMES.items()
+        for name in ("WIN7", "MP3")
+    ]
+    points += [
+        yoo.device(scheme)
+        | {"workload": yoo.iozone(setting), "precondition": yoo.written(setting), "_name": "random", "_scheme": label}
+        for label, scheme in _SCHEMES.items()
+    ]
+    found = {(row["_name"], row["_scheme"]): _cost(row) for row in setting.rows(points, attribution=True)}
+    rows = [{"workload": name, "mapping": scheme, **cost} for (name, scheme), cost in found.items()]
+    time = {key: cost["time, s"] for key, cost in found.items()}
+    slower = {key: time[key] / time[key[0], "page"] for key in time}
+    minutes = time["WIN7", "page"] / 60 / (yoo.QUICK if setting.quick else 1.0)
+    copies = min(slower["MP3", "FAST"], slower["MP3", "LAST"])
+    findings = [
+        number(_FIGURE_12[0], minutes, INSTALLATION, neutral=0.0, unit=" min"),
+        number(_FIGURE_12[1], slower["WIN7", "FAST"], 4.2, unit="x"),
+        number(_FIGURE_12[2], slower["WIN7", "LAST"], 5.0, unit="x"),
+        holds(_FIGURE_12[3], copies >= 3, f"{copies:.2g}x or more", nearly=copies > 1.01),
+        number(_FIGURE_12[4], slower["random", "FAST"], 6.0, unit="x"),
+        number(_FIGURE_12[5], slower["random", "LAST"], 6.0, unit="x"),
+        better(
+            _FIGURE_12[6],
+            {
+                f"{name}, {scheme}": (time[name, "page"], time[name, scheme])
+                for name, scheme in time
+                if scheme != "page"
+            },
+        ),
+    ]
+    names = ("WIN7", "MP3", "random")
+
+    def draw() -> Figure:
+        times = {scheme: [slower[name, scheme] for name in names] for scheme in _SCHEMES}
+        waf = {scheme: [found[name, scheme]["write amplification"] for name in names] for scheme in _SCHEMES}
+        return drawing.bars(
+            drawing.Bars("time / page mapping", names, times, reference=1.0),
+            drawing.Bars("write amplification", names, waf, reference=1.0),
+        )
+
+    caption = "Revised mappings with 16 random and 4 sequential log blocks per chip. Requests one at a time."
+    return Exhibit(_table(rows), draw, findings, caption)
+
+
+_SECTION_E = (
+    Claim("FAST as is takes 20 hours for Windows 7, and page mapping 6.3 minutes.", "Section IV-E", "190x"),
+    Claim("LAST as is takes 20 hours for Windows 7, and page mapping 6.3 minutes.", "Section IV-E", "190x"),
+    Claim("Revised mappings are faster than those as is.", "Section IV-E"),
+    Claim("The same with 4 channels and 4 ways: FAST as is.", "Section IV-E", "190x"),
+    Claim("The same with 4 channels and 4 ways: LAST as is.", "Section IV-E", "190x"),
+    Claim("With 4 channels and 4 ways, revised mappings are faster than those as is.", "Section IV-E"),
+)
+
+
+@STUDY.exhibit("section-4-e", "Section IV-E: hybrid mappings as they are, with 4 x 1 and with 4 x 4 chips")
+def section_e(setting: Setting) -> Exhibit:
+    """Install Windows 7 with mappings as is and revised."""
+    sizes: dict[str, tuple[int, dict[str, Any]]] = {"4 x 1": (4, {}), "4 x 4": (16, _WIDE)}
+    points = []
+    for size, (chips, options) in sizes.items():
+        # The numbers of log blocks are those of SSD-D. With 16 chips of a quarter, each has a quarter.
+        each = {"sets": 4} if chips == yoo.CHIPS else {"sets": 16, "random": 4, "sequential": 1}
+        schemes = {
+            "page": None,
+            "FAST": yoo.fast(**each),
+            "LAST": yoo.last(**each),
+            "FAST as is": yoo.fast(**each, as_is=True),
+            "LAST as is": yoo.last(**each, as_is=True),
+        }
+        points += [
+            yoo.device(scheme, **options) | {"workload": yoo.scenario(setting, "WIN7"), "_size": size, "_scheme": label}
+            for label, scheme in schemes.items()
+        ]
+    found = {(row["_size"], row["_scheme"]): _cost(row) for row in setting.rows(points, attribution=True)}
+    rows = [{"channels x ways": size, "mapping": scheme, **cost} for (size, scheme), cost in found.items()]
+    findings: list[Finding] = []
+    paper = AS_IS * 60 / INSTALLATION
+    for index, size in enumerate(sizes):
+        time = {scheme: cost["time, s"] for (at, scheme), cost in found.items() if at == size}
+        fast_claim, last_claim, both = _SECTION_E[3 * index : 3 * index + 3]
+        findings += [
+            number(fast_claim, time["FAST as is"] / time["page"], paper, unit="x"),
+            number(last_claim, time["LAST as is"] / time["page"], paper, unit="x"),
+            better(both, {name: (time[name], time[f"{name} as is"]) for name in ("FAST", "LAST")}),
+        ]
+
+    def draw() -> Figure:
+        labels = ["FAST", "LAST", "FAST as is", "LAST as is"]
+        series = {
+            size: [found[size, label]["time, s"] / found[size, "page"]["time, s"] for label in labels] for size in sizes
+        }
+        return drawing.bars(drawing.Bars("time / page mapping", labels, series, reference=1.0, log=True))
+
+    caption = "The text has '4 channel 4 way', and then uses SSD-D, which is 4 x 1. 4 x 4 has 16 chips of 1 GByte."
+    return Exhibit(_table(rows), draw, findings, caption)
+
+
+# Section IV-F: write amplification and performance
+
+_FIGURE_13 = (
+    Claim("FAST has a write amplification of 2.1.", "Section IV-F, Figure 13", "2.1"),
+    Claim("LAST has a write amplification of 1.5.", "Section IV-F, Figure 13", "1.5"),
+    Claim("FAST has a higher write amplification than LAST.", "Section IV-F, Figure 13"),
+    Claim("FAST is faster than LAST in spite of that.", "Section IV-F, Figure 13"),
+    Claim("FAST takes 3% of the writes as sequential.", "Section IV-F", "3%"),
+    Claim("LAST takes 97% of the writes as sequential.", "Section IV-F", "97%"),
+    Claim("The associativity of FAST is 62.", "Section IV-F", "62"),
+    Claim("The associativity of LAST is 18.", "Section IV-F", "18"),
+    Claim("The associativity of FAST is higher than that of LAST.", "Section IV-F"),
+    Claim("FAST spends most of its time in merges.", "Section IV-F, Figure 14"),
+    Claim("LAST spends about 300 s more than FAST in writing data.", "Section IV-F, Figure 14", "300 s"),
+    Claim(
+        "62 and 18 are possible: a choice that Table IV leaves open gives more, and one less (FAST).", "Section IV-F"
+    ),
+    Claim(
+        "62 and 18 are possible: a choice that Table IV leaves open gives more, and one less (LAST).", "Section IV-F"
+    ),
+)
+
+#: Choices that the paper leaves open: readings of Table IV, options of the schemes, and the state of the SSD.
+_OPEN: dict[str, tuple[Reading, dict[str, Any], dict[str, Any], str]] = {
+    "standard": (yoo.STANDARD, {}, {}, "none"),
+    "uniform": (Reading(hot=None), {}, {}, "none"),
+    "95% to a fifth": (Reading(hot=95), {}, {}, "none"),
+    "writes of 64 KiB": (Reading(large=64), {}, {}, "none"),
+    "writes of 4 KiB": (Reading(large=4), {}, {}, "none"),
+    "written 4 times": (Reading(rewrites=4.0), {}, {}, "none"),
+    "depth 4": (Reading(depth=4), {}, {}, "none"),
+    "after the last": (yoo.STANDARD, {"sequential": "after-last"}, {"sequential": "after-last"}, "none"),
+    "all log blocks": (yoo.STANDARD, {"reclaim": "all"}, {"reclaim": "all"}, "none"),
+    "full SSD": (yoo.STANDARD, {}, {}, "fill"),
+}
+
+
+@STUDY.exhibit("section-4-f", "Figures 13 and 14: write amplification, associativity and time of FAST and LAST")
+def section_f(setting: Setting) -> Exhibit:
+    """Install Windows 7 with FAST and LAST, with each choice that the paper leaves open."""
+    points = [
+        yoo.device(scheme)
+        | {
+            "workload": yoo.scenario(setting, "WIN7", reading),
+            "precondition": state,
+            "_choice": choice,
+            "_scheme": name,
+        }
+        for choice, (reading, fast, last, state) in _OPEN.items()
+        for name, scheme in (("FAST", yoo.fast(**fast)), ("LAST", yoo.last(**last)))
+    ]
+    found = {(row["_choice"], row["_scheme"]): _cost(row) for row in setting.rows(points, attribution=True)}
+    rows = [{"choice": choice, "mapping": scheme, **cost} for (choice, scheme), cost in found.items()]
+    fast, last = (found["standard", name] for name in ("FAST", "LAST"))
+    amplification = [each["write amplification"] for each in (fast, last)]
+    ways = [float(each["associativity"] or 0.0) for each in (fast, last)]
+    total = fast["writes of data, s"] + fast["waits for merges, s"]
+    merging = fast["waits for merges, s"] / total
+    scale = yoo.QUICK if setting.quick else 1.0
+    more = (last["writes of data, s"] - fast["writes of data, s"]) / scale
+    findings = [
+        number(_FIGURE_13[0], amplification[0], 2.1),
+        number(_FIGURE_13[1], amplification[1], 1.5),
+        better(_FIGURE_13[2], {"WIN7": (amplification[1], amplification[0])}),
+        better(_FIGURE_13[3], {"WIN7": (fast["time, s"], last["time, s"])}),
+        number(_FIGURE_13[4], 100 * fast["sequential"], 3, neutral=0.0, unit="%"),
+        number(_FIGURE_13[5], 100 * last["sequential"], 97, neutral=0.0, unit="%"),
+        number(_FIGURE_13[6], ways[0], 62),
+        number(_FIGURE_13[7], ways[1], 18),
+        better(_FIGURE_13[8], {"WIN7": (ways[1], ways[0])}),
+        holds(_FIGURE_13[9], merging > 0.5, f"{merging:.0%} of the latency of writes", nearly=merging > 0.25),
+        number(_FIGURE_13[10], more, 300, neutral=0.0, unit=" s"),
+    ]
+    for claim, name, paper in zip(_FIGURE_13[11:], ("FAST", "LAST"), (62, 18), strict=True):
+        values = [float(cost["associativity"] or 0.0) for (_, scheme), cost in found.items() if scheme == name]
+        shown = f"{min(values):.3g} to {max(values):.3g}"
+        findings.append(holds(claim, min(values) <= paper <= max(values), shown, nearly=paper <= 1.1 * max(values)))
+
+    def draw() -> Figure:
+        choices = [choice.replace(" ", "\n", 1) for choice in _OPEN]
+
+        def series(key: str) -> dict[str, list[float | None]]:
+            return {
+                name: [
+                    None if found[choice, name][key] is None else float(found[choice, name][key]) for choice in _OPEN
+                ]
+                for name in ("FAST", "LAST")
+            }
+
+        parts = {
+            f"{name}: {part.removesuffix(', s')}": [found[choice, name][part] for choice in _OPEN]
+            for name in ("FAST", "LAST")
+            for part in ("writes of data, s", "waits for merges, s")
+        }
+        return drawing.bars(
+            drawing.Bars("write amplification", choices, series("write amplification"), reference=1.0),
+            drawing.Bars("associativity", choices, series("associativity")),
+            drawing.Bars("latency of writes, s", choices, parts, log=True),
+        )
+
+    caption = (
+        "The latency of all writes is divided by the latency breakdown: waits for merges, and the rest (transfers, "
+        "programs and waits for other writes)."
+    )
+    return Exhibit(_table(rows), draw, findings, caption)
+
+
+# Section IV-G: over-provisioning
+
+_FIGURE_15 = (
+    Claim("(16, 4) log blocks are 0.5% of a flash chip.", "Section IV-G", "0.5%"),
+    Claim("(32, 8) log blocks are 1% of a flash chip.", "Section IV-G", "1%"),
+    Claim("(96, 24) log blocks are 3% of a flash chip.", "Section IV-G", "3%"),
+    Claim("(2, 1) log blocks are 0.1% of a flash chip.", "Section IV-G", "0.1%"),
+    Claim("More log blocks make FAST faster.", "Section IV-G, Figure 15"),
+    Claim("LAST is as fast as FAST with a sixth of the log blocks (within 10%).", "Section IV-G, Figure 15"),
+    Claim("With FAST, writing a page takes 0.1 ms on average.", "Section IV-G", "0.1 ms"),
+    Claim("With LAST, writing a page takes 0.7 ms on average.", "Section IV-G", "0.7 ms"),
+    Claim("With FAST, merges of a random log block take 200 ms.", "Section IV-G", "200 ms"),
+    Claim("With LAST, merges of a random log block take 30 ms.", "Section IV-G", "30 ms"),
+)
+_COUNTS = {"FAST": ((16, 4), (32, 8), (96, 24)), "LAST": ((2, 1), (16, 4))}
+#: Blocks of a chip of SSD-D: 4 GByte in blocks of 1 MByte.
+_CHIP_BLOCKS = 4096
+
+
+@STUDY.exhibit("figure-15", "Figure 15: numbers of log blocks")
+def figure_15(setting: Setting) -> Exhibit:
+    """Install Windows 7 with other numbers of log blocks."""
+    made = {"FAST": yoo.fast, "LAST": yoo.last}
+    points = [
+        yoo.device(made[name](*counts))
+        | {"workload": yoo.scenario(setting, "WIN7"), "_scheme": name, "_counts": counts}
+        for name, several in _COUNTS.items()
+        for counts in several
+    ]
+    found = {(row["_scheme"], row["_counts"]): _cost(row) for row in setting.rows(points, attribution=True)}
+    shares = {counts: 100 * sum(counts) / _CHIP_BLOCKS for several in _COUNTS.values() for counts in several}
+    rows = [
+        {"mapping": name, "log blocks per chip": f"{counts[0]}, {counts[1]}", "% of a chip": shares[counts], **cost}
+        for (name, counts), cost in found.items()
+    ]
+    time = {key: cost["time, s"] for key, cost in found.items()}
+    usual = {name: found[name, (16, 4)] for name in ("FAST", "LAST")}
+    steps = _COUNTS["FAST"]
+    findings = [
+        *(
+            number(claim, shares[counts], paper, neutral=0.0, unit="%")
+            for claim, counts, paper in zip(
+                _FIGURE_15, ((16, 4), (32, 8), (96, 24), (2, 1)), (0.5, 1.0, 3.0, 0.1), strict=False
+            )
+        ),
+        better(
+            _FIGURE_15[4],
+            {
+                f"{more} over {less}": (time["FAST", more], time["FAST", less])
+                for less, more in itertools.pairwise(steps)
+            },
+        ),
+        equal(
+            _FIGURE_15[5],
+            {
+                "(2, 1) and (16, 4)": (time["LAST", (2, 1)], time["FAST", (16, 4)]),
+                "(16, 4) and (96, 24)": (time["LAST", (16, 4)], time["FAST", (96, 24)]),
+            },
+            within=0.1,
+        ),
+    ]
+    for claim, name, key, paper in zip(
+        _FIGURE_15[6:], ("FAST", "LAST") * 2, ["ms per page written"] * 2 + ["ms of merges per log block"] * 2,
+        (0.1, 0.7, 200.0, 30.0), strict=True,
+    ):  # fmt: skip
+        findings.append(number(claim, usual[name][key], paper, neutral=0.0, unit=" ms"))
+
+    def draw() -> Figure:
+        labels = [f"{name}\n({counts[0]}, {counts[1]})" for name, counts in found]
+        parts = {
+            part.removesuffix(", s"): [float(cost[part]) for cost in found.values()]
+            for part in ("writes of data, s", "waits for merges, s")
+        }
+        return drawing.bars(drawing.Bars("latency of writes, s", labels, parts))
+
+    caption = "Latency of all writes, by the latency breakdown, for numbers of (random, sequential) log blocks."
+    return Exhibit(_table(rows), draw, findings, caption)
+
+
+# Recorded workloads
+
+_RECORDED = (
+    Claim("Real workloads: page mapping is faster than FAST.", "Section IV-E"),
+    Claim("Real workloads: page mapping is faster than LAST.", "Section IV-E"),
+    Claim("Real workloads: write amplification may mislead; the mapping with less of it is slower at least once.",
+          "Section IV-F"),
+)  # fmt: skip
+
+
+@STUDY.exhibit("recorded", "Sections IV-E and IV-F with recorded workloads")
+def recorded(setting: Setting) -> Exhibit:
+    """Replay recorded workloads with each mapping."""
+    loads = yoo.recorded(setting)
+    points = [
+        yoo.device(scheme) | {"workload": load.workload, "_name": load.name, "_scheme": name}
+        for load in loads
+        for name, scheme in _SCHEMES.items()
+    ]
+    found = {(row["_name"], row["_scheme"]): _cost(row) for row in setting.rows(points, attribution=True)}
+    origins = {load.name: load.origin for load in loads}
+    rows = [
+        {"workload": name, "what it is": origins[name], "mapping": scheme, **cost}
+        for (name, scheme), cost in found.items()
+    ]
+    time = {key: cost["time, s"] for key, cost in found.items()}
+    names = [load.name for load in loads]
+    misled = [
+        name
+        for name in names
+        if (time[name, "FAST"] - time[name, "LAST"])
+        * (found[name, "FAST"]["write amplification"] - found[name, "LAST"]["write amplification"])
+        < 0
+    ]
+    findings = [
+        better(_RECORDED[0], {name: (time[name, "page"], time[name, "FAST"]) for name in names}),
+        better(_RECORDED[1], {name: (time[name, "page"], time[name, "LAST"]) for name in names}),
+        holds(_RECORDED[2], bool(misled), ", ".join(misled) or "never"),
+    ]
+
+    def draw() -> Figure:
+        slower = {scheme: [time[name, scheme] / time[name, "page"] for name in names] for scheme in _SCHEMES}
+        waf = {scheme: [float(found[name, scheme]["write amplification"]) for name in names] for scheme in _SCHEMES}
+        return drawing.bars(
+            drawing.Bars("time / page mapping", names, slower, reference=1.0),
+            drawing.Bars("write amplification", names, waf, reference=1.0),
+        )
+
+    caption = "Replayed with one request at a time, on an empty SSD-D."
+    return Exhibit(_table(rows), draw, findings, caption)
