@@ -135,7 +135,7 @@ def written(setting: Setting) -> str:
     return f"rw=write bs=128k size={max(8, round(IOZONE_MIB * (QUICK * 16 if setting.quick else 1.0)))}m"
 
 
-def fast(random: int = 16, sequential: int = 4, *, as_is: bool = False, sets: int = CHIPS, **options: Any) -> Any:  # noqa: ANN401
+def fast(randoms: int = 16, in_order: int = 4, *, as_is: bool = False, sets: int = CHIPS, **options: Any) -> Any:  # noqa: ANN401
     """Return FAST with these numbers of log blocks per flash chip.
 
     As is, all blocks are striped over all planes. Revised, a logical block and its sequential log block are one block.
@@ -143,7 +143,7 @@ def fast(random: int = 16, sequential: int = 4, *, as_is: bool = False, sets: in
     wide = PLANES * sets // CHIPS
     return {
         "fast": {
-            "logs": {"sequential": sequential * sets, "random": random * sets},
+            "logs": {"sequential": in_order * sets, "random": randoms * sets},
             "scope": "device",
             "stripe": {"data": wide if as_is else 1, "random": wide},
             **options,
@@ -152,20 +152,20 @@ def fast(random: int = 16, sequential: int = 4, *, as_is: bool = False, sets: in
 
 
 def last(
-    random: int = 16,
-    sequential: int = 4,
+    randoms: int = 16,
+    in_order: int = 4,
     *,
     as_is: bool = False,
     sets: int = CHIPS,
     **options: Any,  # noqa: ANN401
 ) -> Any:  # noqa: ANN401
     """Return LAST: half of the random log blocks are hot. Revised, hot log blocks are not striped either."""
-    wide = PLANES * sets // CHIPS
+    wide, each = PLANES * sets // CHIPS, randoms // 2 * sets
     return {
         "last": {
-            "logs": {"sequential": sequential * sets, "hot": random // 2 * sets, "cold": random // 2 * sets},
+            "logs": {"sequential": in_order * sets, "hot": each, "cold": each},
             "scope": "device",
-            "stripe": {"data": wide if as_is else 1, "hot": wide if as_is else 1, "cold": wide},
+            "stripe": {"data": wide, "hot": wide, "cold": wide} if as_is else {"cold": min(wide, each)},
             **options,
         }
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import random
 import statistics
 from typing import TYPE_CHECKING, Any
@@ -173,7 +174,7 @@ def _curve(quantiles: Mapping[str, float], shares: Sequence[float]) -> list[floa
 
 def demerit(one: Sequence[float], other: Sequence[float]) -> float:
     """Return the root mean square of the horizontal distance of two curves (Ruemmler and Wilkes 1994)."""
-    return (sum((a - b) ** 2 for a, b in zip(one, other, strict=True)) / len(one)) ** 0.5
+    return math.sqrt(sum((a - b) ** 2 for a, b in zip(one, other, strict=True)) / len(one))
 
 
 @STUDY.exhibit("table-5", "Table V and Figure 7: latencies of the X25-M in records of 512 KiB")
@@ -194,7 +195,7 @@ def table_5(setting: Setting) -> Exhibit:
     shares = [(index + 0.5) / 200 for index in range(200)]
     curves = {name: _curve(quantiles, shares) for name, quantiles in TABLE_5.items()}
     curves["ours"] = [float(value) for value in np.quantile(times["write"], shares)]
-    rows = [{"writes, ms": name, **quantiles} for name, quantiles in TABLE_5.items()]
+    rows: list[dict[str, Any]] = [{"writes, ms": name, **quantiles} for name, quantiles in TABLE_5.items()]
     for kind, name in (("write", "ours"), ("read", "ours, reads")):
         found = {key: float(np.quantile(times[kind], share)) for key, share in _QUANTILES.items()}
         rows.append({"writes, ms": name, **found, "mean": statistics.fmean(times[kind])})
@@ -371,7 +372,8 @@ def figure_9(setting: Setting) -> Exhibit:
         found[name] = {
             ssd: polled(ssd, switch=switch, holds_transfers=holds_transfers, requests=count) for ssd in _POLLED
         }
-    rows, findings = [], []
+    rows: list[dict[str, Any]] = []
+    findings = []
     for name, iops in found.items():
         gains = {f"{one} over {two}": iops[one] / iops[two] for one, two in _PAIRS if one in iops}
         rows.append(
@@ -500,7 +502,7 @@ def figure_11(setting: Setting) -> Exhibit:
                 Device(f"vssim-{letter}").with_options(options),
                 yoo.iozone(setting) if is_random else yoo.scenario(setting, name),
                 precondition=yoo.written(setting) if is_random else "none",
-                series=False, attribution=False, warn=False,
+                series=False, warn=False,
             )  # fmt: skip
             counts = next(
                 each["requests"] for each in result.summary["distributions"]["channels"] if each["operation"] == "write"
@@ -654,7 +656,7 @@ def section_e(setting: Setting) -> Exhibit:
     points = []
     for size, (chips, options) in sizes.items():
         # The numbers of log blocks are those of SSD-D. With 16 chips of a quarter, each has a quarter.
-        each = {"sets": 4} if chips == yoo.CHIPS else {"sets": 16, "random": 4, "sequential": 1}
+        each: dict[str, Any] = {"sets": 4} if chips == yoo.CHIPS else {"sets": 16, "randoms": 4, "in_order": 1}
         schemes = {
             "page": None,
             "FAST": yoo.fast(**each),
