@@ -35,6 +35,8 @@ enum Interface {
     Virtio,
     /// /dev/nvme0n1: QEMU's NVMe controller, as an NBD client of the server
     Nvme,
+    /// /dev/sda: QEMU's IDE disk, with one request at a time
+    Ide,
     /// /dev/vda: virtio-blk, served directly through shared memory
     VhostUser,
     /// /dev/nbd0: the guest kernel's NBD client, over QEMU's network
@@ -218,7 +220,7 @@ impl VmArgs {
         let socket = directory.path().join("ssd.sock");
         match self.interface {
             Interface::Nbd => serve.nbd.insert(0, "127.0.0.1:0".parse().map_err(Failure::mistake)?),
-            Interface::Virtio | Interface::Nvme => serve.nbd.insert(0, Address::Unix(socket)),
+            Interface::Virtio | Interface::Nvme | Interface::Ide => serve.nbd.insert(0, Address::Unix(socket)),
             Interface::VhostUser if serve.vhost_user.is_some() => {}
             Interface::VhostUser => serve.vhost_user = Some(socket),
         }
@@ -233,6 +235,7 @@ impl VmArgs {
         match (self.interface, server.addresses().first()) {
             (Interface::VhostUser, _) => Disk::VhostUser(serve.vhost_user.clone().unwrap_or(socket)),
             (Interface::Nvme, _) => Disk::Nvme(socket),
+            (Interface::Ide, _) => Disk::Ide(socket),
             (Interface::Nbd, Some(Address::Tcp(address))) => Disk::Nbd(address.port()),
             _ => Disk::Virtio(socket),
         }

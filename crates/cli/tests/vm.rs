@@ -124,7 +124,7 @@ fn every_disk_interface_reads_writes_flushes_and_trims() {
         dd if=/dev/zero of=/tmp/pattern bs=64k count=16 conv=notrunc 2>/dev/null
         dd if=$SSD bs=64k skip=16 count=32 2>/dev/null | cmp - /tmp/pattern
         echo as written on $SSD";
-    let frontends = [("nvme", "/dev/nvme0n1"), ("vhost-user", "/dev/vda"), ("nbd", "/dev/nbd0")];
+    let frontends = [("nvme", "/dev/nvme0n1"), ("ide", "/dev/sda"), ("vhost-user", "/dev/vda"), ("nbd", "/dev/nbd0")];
     // The guests run concurrently, because an emulated machine boots slowly.
     let guests = frontends.map(|(frontend, device)| {
         let out = results.path().join(frontend);

@@ -21,6 +21,8 @@ pub enum Disk {
     Virtio(PathBuf),
     /// `/dev/nvme0n1`, which QEMU's model of an NVMe controller connects to the NBD server at this socket.
     Nvme(PathBuf),
+    /// `/dev/sda`, which QEMU's model of an IDE disk connects to the NBD server at this socket.
+    Ide(PathBuf),
     /// `/dev/vda`, served by another program at this socket without involving QEMU.
     VhostUser(PathBuf),
     /// `/dev/nbd0`, which the guest's NBD client connects to the server at this port of the host's loopback address.
@@ -33,6 +35,7 @@ impl Disk {
         match self {
             Disk::Virtio(_) => "virtio",
             Disk::Nvme(_) => "nvme",
+            Disk::Ide(_) => "ide",
             Disk::VhostUser(_) => "vhost-user",
             Disk::Nbd(_) => "nbd",
         }
@@ -43,6 +46,7 @@ impl Disk {
         match self {
             Disk::Virtio(_) | Disk::VhostUser(_) => "/dev/vda",
             Disk::Nvme(_) => "/dev/nvme0n1",
+            Disk::Ide(_) => "/dev/sda",
             Disk::Nbd(_) => "/dev/nbd0",
         }
     }
@@ -59,6 +63,9 @@ impl Disk {
             Disk::Nvme(socket) => {
                 let device = words(&["-device", &format!("nvme,drive=ssd,serial=floatgate{sizes}")]);
                 [words(&["-blockdev"]), vec![over_nbd(socket)], device].concat()
+            }
+            Disk::Ide(socket) => {
+                [words(&["-blockdev"]), vec![over_nbd(socket)], words(&["-device", "ide-hd,drive=ssd"])].concat()
             }
             Disk::VhostUser(socket) => {
                 let path = socket.display().to_string().replace(',', ",,");

@@ -30,6 +30,7 @@ const MODULES: &[(&str, &[&str])] = &[
     ("virtio", &["virtio_blk"]),
     ("vhost-user", &["virtio_blk"]),
     ("nvme", &["nvme"]),
+    ("ide", &["ata_piix", "sd_mod"]),
     ("nbd", &["virtio_net", "nbd"]),
 ];
 
