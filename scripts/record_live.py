@@ -108,10 +108,11 @@ def record(options: argparse.Namespace, directory: Path) -> None:
     floatgate = shutil.which(options.floatgate)
     if not floatgate:
         sys.exit(f"error: program not found: {options.floatgate}; build it, or give its path with --floatgate")
-    command = [str(Path(floatgate).resolve()), "vm", options.device, "--precondition", "none", "--with", "sqlite3"]
+    command = [str(Path(floatgate).resolve()), "vm", options.device, "--precondition", "none", "--package", "sqlite3"]
     command += ["--accel", "tcg", "--speed", options.speed, "--guest-memory", "256MiB"]
     command += ["--copy", str(fill), "--copy", str(work), "--record", str(options.output), "--run", JOB]
     print(" ".join(command[:-2]), flush=True)
+    (REPOSITORY / options.output).unlink(missing_ok=True)
     # The first lines of the trace contain its path: make it relative to the repository.
     subprocess.run(command, check=True, cwd=REPOSITORY)
 
