@@ -11,7 +11,7 @@ import pytest
 
 import floatgate as fg
 from floatgate import studies
-from floatgate.studies import agrawal, agrawal2008, commandline, page, study, workloads
+from floatgate.studies import agrawal, agrawal2008, commandline, page, study, workloads, yoo, yoo2013
 from test_package import blocks
 
 CLAIM = study.Claim("it is so", "Section 1")
@@ -320,6 +320,74 @@ def test_traces_of_agrawal_are_replayed_and_repeated(tmp_path):
     made = studies.Setting(quick=True, directory=tmp_path)
     count = int(agrawal.load("IOzone", made).workload.rpartition("=")[2])
     assert int(agrawal.repeated_iozone(made).rpartition("=")[2]) == round(5.75 * count)
+
+
+@pytest.mark.parametrize("kind", ["read", "write"])
+@pytest.mark.parametrize("scenario", yoo.TABLE_4.values(), ids=list(yoo.TABLE_4))
+def test_scenarios_have_the_sizes_of_the_table(scenario, kind):
+    sizes = scenario.sizes(kind)
+    assert sum(sizes.values()) == 100
+    mean = sum(size * share for size, share in sizes.items()) / 100
+    # Shares are whole percents.
+    assert mean == pytest.approx(scenario.mean_kib(kind), rel=0.03)
+    if kind == "write":
+        assert sum(share for size, share in sizes.items() if 4 < size < 64) == 24
+
+
+def test_scenarios_are_scaled_with_their_footprint(tmp_path):
+    setting = studies.Setting(quick=True, jobs=1, directory=tmp_path)
+    rows = setting.rows([yoo.device() | {"workload": yoo.scenario(setting, "WIN7")}])
+    table = yoo.TABLE_4["WIN7"]
+    assert rows[0]["requests.all.count"] == round(table.requests * yoo.QUICK)
+    share = rows[0]["requests.read.count"] / rows[0]["requests.all.count"]
+    assert share == pytest.approx(table.reads / 100, abs=4 * math.sqrt(0.25 / rows[0]["requests.all.count"]))
+    assert "size=9919m" not in yoo.scenario(studies.Setting(), "WIN7")
+    assert "size=5078m" in yoo.scenario(studies.Setting(), "WIN7")
+    assert "size=10157m" in yoo.scenario(studies.Setting(footprint=2.0), "WIN7")
+
+
+def test_writes_to_kinds_of_log_blocks_are_columns(tmp_path):
+    setting = studies.Setting(quick=True, jobs=1, directory=tmp_path)
+    for scheme, kinds in ((yoo.fast(), ("sequential", "random")), (yoo.last(), ("sequential", "hot", "cold"))):
+        row = setting.rows([yoo.device(scheme) | {"workload": "rw=write bs=1m size=8m number_ios=8"}])[0]
+        shares = [yoo.log_share(row, kind) for kind in kinds]
+        assert shares == [1.0] + [0.0] * (len(kinds) - 1)
+
+
+def test_the_demerit_of_a_shift_is_the_shift():
+    shares = [0.1, 0.5, 0.9]
+    curve = yoo2013._curve(yoo2013.TABLE_5["VSSIM"], shares)
+    assert curve == pytest.approx([6.7 + 0.4 * 0.8, 7.5, 8.3 + 0.6 * 5.3])
+    assert yoo2013.demerit(curve, [value + 0.25 for value in curve]) == pytest.approx(0.25)
+
+
+def test_a_thread_that_polls_has_the_throughput_of_its_bounds():
+    # One channel and one chip: both pages are transferred one after another, and the planes are programmed in turn.
+    yoo2013._POLLED["x"] = (1, 1, 2, 100.0, 800.0)
+    try:
+        assert yoo2013.polled("x", switch=0.0, holds_transfers=False) == pytest.approx(1e6 / 950, rel=0.06)
+        held = yoo2013.polled("x", switch=0.0, holds_transfers=True)
+    finally:
+        del yoo2013._POLLED["x"]
+    # Each plane is busy for 900 us per request, and the thread waits for it.
+    assert 900 <= 1e6 / held <= 1000
+
+
+def test_recorded_traces_of_vssim_are_replayed(tmp_path):
+    traces = tmp_path / "traces"
+    traces.mkdir()
+    lines = ["arrival_ps,operation,lba,sectors,fua,latency_ps"]
+    lines += [f"{index * 10**9},{'write' if index % 2 else 'read'},{8 * index},8,0,1000" for index in range(40)]
+    (traces / "install.csv").write_text("\n".join(lines) + "\n")
+    setting = studies.Setting(traces=traces, directory=tmp_path, jobs=1, quick=True)
+    (load,) = yoo.recorded(setting)
+    assert load.writes == (4096,) * 20
+    assert "install.csv" in load.origin
+    row = setting.rows([yoo.device() | {"workload": load.workload}])[0]
+    assert (row["requests.read.count"], row["requests.write.count"]) == (20, 20)
+    assert len(yoo.recorded(studies.Setting(quick=True))) == 4
+    shown = yoo2013.figure_10(setting)
+    assert shown.findings[0].ours == "100% (install) to 100%"
 
 
 def test_a_figure_has_notebook_output(tmp_path):

@@ -57,7 +57,7 @@ STUDY = Study(
         "Table IV has the number of requests, the share of reads, the bytes and the share of sequential writes. It "
         "has no request sizes, footprints, localities or times. Fixed here before the first run: writes of 4 KiB, 32 "
         "KiB (24%, because 76% are below 4 or above 64 KiB, Section IV-D) and one large size, the first of 128, 512 "
-        "and 1024 KiB with which the mean of the table is possible. Only Windows 7 and Photoshop are possible with "
+        "and 1024 KiB with which the mean of the table is possible. Only Windows 7 is possible with "
         "128 KiB. The share of sequential requests is that of sequential writes. Each address is written twice on "
         f"average, and {yoo.HOT}% of the other requests access a fifth of the footprint. GB are 10^9 bytes. Section "
         "IV-F shows how the results depend on these choices, and the variants have half and twice the footprint.",
