@@ -145,8 +145,8 @@ studies: ## Repeat the studies and the tutorial, and write their pages to docs/
 	@scripts/prerequisites.sh build
 	scripts/studies.sh $(PYTHON)-release $(or $(CARGO_TARGET_DIR),target)/studies
 
-.PHONY: study-vssim
-study-vssim: ## Measure the SSDs of the VSSIM paper; write docs/studies/vssim.md
+.PHONY: study-yoo2013
+study-yoo2013: ## Measure the SSDs of the VSSIM paper live; write docs/studies/vssim.md
 	@scripts/prerequisites.sh build
 	$(BUILD) --release
 	python3 scripts/study_vssim.py --floatgate $(FLOATGATE)

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Write docs/studies/vssim.md: VSSIM's measurements of its X25-M and of SSD-A to E, live by fio and simulated.
 
-    python3 scripts/study_vssim.py --floatgate target/release/floatgate      # three minutes: make study-vssim
+    python3 scripts/study_vssim.py --floatgate target/release/floatgate      # ten minutes: make study-yoo2013
 
 Each case is measured twice: `floatgate run` simulates it, and fio's nbd engine measures it on `floatgate serve`, in
-real time. The simulated figures are reproducible. The live ones depend on the machine, whose load is given on the page.
-Needs fio.
+real time. Those of the X25-M are measured a third time, by fio with direct I/O in a guest of `floatgate vm`, on an IDE
+disk. The simulated figures are reproducible. The live ones depend on the machine, whose load is given on the page.
+Needs fio, and what `floatgate vm` needs: apt and qemu-system-x86_64.
 """
 
 from __future__ import annotations
@@ -39,8 +40,6 @@ class Case:
     changes: tuple[str, ...] = ()
     #: Value in the paper. `None` if it prints no number.
     paper: float | None = None
-    #: Duration of fio's run.
-    seconds: int = 4
     #: Number of requests of the simulation.
     requests: int = 4000
 
@@ -79,12 +78,16 @@ SWITCHES = ("bus.channel_switch=30us", "bus.channel_switch_scope=controller")
 IN_TURN = ('allocation={ dynamic = { order = "s2" } }',)
 STATIC = ('allocation={ static = { order = "s2" } }',)
 
+#: Both pages of a request in a chip, so that it uses one channel (Figure 11), and channel switches.
+PLANES_FIRST = ('allocation={ static = { order = "plane-channel-chip-die" } }', *SWITCHES)
+
 #: Possible conditions of Figure 9: name, queue depth, and changes of the device.
 READINGS = [
     ("depth 1", 1, IN_TURN),
     ("depth 32", 32, IN_TURN),
     ("depth 32, switches", 32, IN_TURN + SWITCHES),
     ("depth 8, static", 8, STATIC),
+    ("depth 4, planes first, switches", 4, PLANES_FIRST),
     ("depth 1, 8 KiB pages", 1, IN_TURN + LARGE_PAGES),
 ]
 
@@ -109,6 +112,11 @@ class Host:
     #: Simulated time relative to real time.
     speed: float
     realtime: bool
+    #: Accelerator of the guest, and simulated time relative to real time in it. Without a speed, it is that of `vm`.
+    accel: str = "auto"
+    guest_speed: float | None = None
+    #: Duration of each live measurement.
+    seconds: int = 4
 
     @property
     def before(self) -> list[str]:
@@ -124,6 +132,16 @@ class Host:
         return "; " + "; ".join(said) if said else ""
 
 
+@dataclass(frozen=True)
+class Guest:
+    """The figure of a case in a guest."""
+
+    figure: float
+    late: float
+    is_emulated: bool
+    speed: float
+
+
 @dataclass
 class Measured:
     """The figures of a case."""
@@ -132,6 +150,7 @@ class Measured:
     offline: float
     live: float
     late: float
+    guest: Guest | None = None
 
 
 def options(case: Case) -> list[str]:
@@ -174,10 +193,29 @@ def live(host: Host, case: Case, directory: Path) -> tuple[dict[str, Any], dict[
     if case.kind == "write" and "rand" not in case.words:
         # Write everything once: the server allocates the payload of a page at its first write, which takes longer.
         ask("--iodepth=32")
-    told = ask("--time_based", f"--runtime={case.seconds}", "--ramp_time=1")
+    told = ask("--time_based", f"--runtime={host.seconds}", "--ramp_time=1")
     server.terminate()
     result = json.loads(server.communicate()[0])
     return json.loads(told[told.index("{") :])["jobs"][0][case.kind], result["live"]
+
+
+def in_guest(host: Host, case: Case, directory: Path) -> Guest:
+    """Return the results of fio with direct I/O on the IDE disk of a guest, and the lateness of the device."""
+    out = directory / case.name.replace(" ", "-").replace(",", "")
+    # With emulation, `vm` lets simulated time pass at a tenth of real time. `auto` may choose it.
+    runtime = round(host.seconds / (host.guest_speed or (1 if host.accel == "kvm" else 0.1)))
+    fio = f"fio --name=a --filename=$SSD --direct=1 --output-format=json --time_based --runtime={runtime} --ramp_time=1 "
+    fio += " ".join(f"--{word}" for word in case.words.split())
+    command = [host.floatgate, "vm", *options(case), "--interface", "ide", "--accel", host.accel, "--out", str(out)]
+    command += [] if host.guest_speed is None else ["--speed", f"{host.guest_speed:g}"]
+    done = subprocess.run([*command, "--run", fio], check=True, capture_output=True, text=True, cwd=directory)
+    seen = json.loads(done.stdout[done.stdout.index("{") :])["jobs"][0][case.kind]
+    section = json.loads((out / "summary.json").read_text())["live"]
+    is_emulated = "booting an emulated machine" in done.stderr
+    speed = host.guest_speed or (0.1 if is_emulated else 1.0)
+    value = figure(case, seen["bw_bytes"] / 1024, seen["iops"]) / speed
+    print(f"{case.name:32} {value:10.1f} in a guest, {section['late_share']:.1%} late", flush=True)
+    return Guest(value, section["late_share"], is_emulated, speed)
 
 
 def measure(host: Host, case: Case, directory: Path) -> Measured:
@@ -208,6 +246,39 @@ def x25m_table(rows: list[Measured]) -> str:
             f"{row.late:.1%} |"
         )
     return "\n".join(lines)
+
+
+def guest_table(rows: list[Measured]) -> str:
+    """Return the table of Section IV-B in a guest. The software takes the time that the simulated device does not."""
+    lines = ["| case | unit | paper | simulated | in the guest | deviation from the paper | software | late |"]
+    lines.append("|---|---|--:|--:|--:|--:|--:|--:|")
+    for row in rows:
+        if row.guest is None:
+            continue
+        paper = row.case.paper or 0.0
+        # MB/s of requests of 128 KiB, or requests per second.
+        per_request = 0.131072 if row.case.unit == "MB/s" else 1.0
+        software = 1e6 * per_request * (1 / row.guest.figure - 1 / row.offline)
+        lines.append(
+            f"| {row.case.name} | {row.case.unit} | {number(paper)} | {number(row.offline)} | {number(row.guest.figure)} | "
+            f"{row.guest.figure / paper - 1:+.1%} | {software:.0f} us | {row.guest.late:.1%} |"
+        )
+    return "\n".join(lines)
+
+
+def guest_words(rows: list[Measured]) -> str:
+    """Return how the guest was executed."""
+    guests = [row.guest for row in rows if row.guest is not None]
+    if not guests:
+        return "No guest was measured."
+    speed = guests[0].speed
+    if not guests[0].is_emulated:
+        return f"KVM executed the guest, and simulated time ran at {speed:g} of real time."
+    return (
+        f"QEMU emulated the processor of the guest (no KVM), and simulated time ran at {speed:g} of real time. The "
+        f"software of the guest therefore counts {speed:g} of the time that it took: that of a processor which is "
+        f"{1 / speed:g} times as fast as the emulated one. Emulated processors are 10 to 30 times slower than real ones."
+    )
 
 
 def figure_9_table(rows: list[Measured]) -> str:
@@ -244,6 +315,8 @@ def page(x25m_rows: list[Measured], others: list[Measured], load: str, template:
     """Return the page: the template with the tables inserted."""
     parts = {
         "{x25m}": x25m_table(x25m_rows),
+        "{guest}": guest_table(x25m_rows),
+        "{guest words}": textwrap.fill(guest_words(x25m_rows), 118),
         "{figure 9}": figure_9_table(others),
         "{gains}": gains(others),
         "Measured on {load}": textwrap.fill(f"Measured on {load}", 118),
@@ -262,17 +335,23 @@ def main() -> None:
     parser.add_argument("--output", type=Path, default=PAGE, help="path of the page (default: %(default)s)")
     parser.add_argument("--speed", type=float, default=1.0, help="simulated time relative to real time, for busy hosts")
     parser.add_argument("--realtime", action="store_true", help="use a real-time priority with chrt; needs root")
+    parser.add_argument("--accel", default="auto", help="auto, kvm or tcg, for the guest (default: %(default)s)")
+    parser.add_argument("--guest-speed", type=float, help="simulated time relative to real time in the guest")
+    parser.add_argument("--seconds", type=int, default=4, help="duration of each measurement (default: %(default)s)")
     chosen = parser.parse_args()
-    host = Host(str(Path(chosen.floatgate).resolve()), chosen.speed, chosen.realtime)
+    program = str(Path(chosen.floatgate).resolve())
+    host = Host(program, chosen.speed, chosen.realtime, chosen.accel, chosen.guest_speed, chosen.seconds)
     template = (Path(__file__).parent / "study_vssim.md").read_text()
     before = os.getloadavg()[0]
     with tempfile.TemporaryDirectory(prefix="floatgate-") as directory:
         x25m_rows = [measure(host, case, Path(directory)) for case in X25M]
+        for row in x25m_rows:
+            row.guest = in_guest(host, row.case, Path(directory))
         others = [measure(host, case, Path(directory)) for case in figure_9()]
     load = (
         f"{os.cpu_count()} processors; the load average was {before:.1f} before and {os.getloadavg()[0]:.1f} "
-        f"after the measurements ({time.strftime('%d %B %Y', time.gmtime())}), of which server and fio are at most 2"
-        f"{host.words}."
+        f"after the measurements of {host.seconds} s each ({time.strftime('%d %B %Y', time.gmtime())}), of which server "
+        f"and fio are at most 2{host.words}."
     )
     chosen.output.write_text(page(x25m_rows, others, load, template))
 

@@ -1,4 +1,4 @@
-"""Tests of record_live.py and study_vssim.py: the recorded statements and the page of the study."""
+"""Tests of record_live.py, record_workloads.py and study_vssim.py: recorded commands, and the page of the study."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import unittest
 from pathlib import Path
 
 import record_live
+import record_workloads
 import study_vssim
 
 
@@ -32,6 +33,17 @@ class RecordTest(unittest.TestCase):
         self.assertAlmostEqual(sum(number <= 125 for number in drawn) / len(drawn), 0.5, delta=0.03)
 
 
+class WorkloadsTest(unittest.TestCase):
+    """The workloads that are recorded in a guest."""
+
+    def test_commands_are_complete_and_requests_are_those_of_an_ide_disk(self) -> None:
+        """Each command stops at the first error, limits requests to 128 KiB, and unmounts the file system."""
+        for job in record_workloads.JOBS.values():
+            lines = record_workloads.FRAME.format(job=job).splitlines()
+            self.assertEqual(lines[:2], ["set -e", "echo 128 >/sys/block/${SSD#/dev/}/queue/max_sectors_kb"])
+            self.assertEqual(lines[-2:], ["sync", "umount /mnt"])
+
+
 class StudyTest(unittest.TestCase):
     """The page of the study."""
 
@@ -50,10 +62,14 @@ class StudyTest(unittest.TestCase):
         rows = [
             study_vssim.Measured(case, ours.get(case.name[0], 100.0), 99.0, 0.005) for case in study_vssim.figure_9()
         ]
-        x25m = [study_vssim.Measured(study_vssim.X25M[0], 67.5, 64.9, 0.008)]
+        guest = study_vssim.Guest(60.0, 0.02, True, 0.1)
+        x25m = [study_vssim.Measured(study_vssim.X25M[0], 67.5, 64.9, 0.008, guest)]
         template = (Path(__file__).parent / "study_vssim.md").read_text()
         page = study_vssim.page(x25m, rows, "a machine", template)
         self.assertIn("| sequential write, 900 us | MB/s | 68.9 | 67.5 | -2.0% | 64.9 | -3.9% | 0.8% |", page)
+        # 131,072 B at 60 and at 67.5 MB/s differ by 243 us.
+        self.assertIn("| sequential write, 900 us | MB/s | 68.9 | 67.5 | 60.0 | -12.9% | 243 us | 2.0% |", page)
+        self.assertIn("simulated time ran at 0.1 of real time", page)
         self.assertIn("| depth 32, simulated | +10.0% | +0.0% | +0.0% |", page)
         self.assertIn("| depth 1, 8 KiB pages, live |  |  | +0.0% |", page)
         self.assertIn("Measured on a machine", page)
