@@ -426,7 +426,7 @@ _AGED = {
 def figure_9_aged(setting: Setting) -> Exhibit:
     """Run random writes on SSDs that collect garbage, with switches of the controller between channels and chips."""
     delays = DELAYS[::5] if setting.quick else DELAYS
-    small = {"geometry.blocks": 128} if setting.quick else {}
+    small: dict[str, Any] = {"geometry.blocks": 64, "capacity": {"spare": 0.36}} if setting.quick else {}
     points = [
         {
             "device": f"vssim-{letter}", "precondition": "steady", "_kind": kind, "_delay": delay, "_ssd": letter,
