@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Record block traces of real workloads in a guest on a live device: examples/install.csv.xz, tree and media.
 
-    python3 scripts/record_workloads.py --floatgate target/release/floatgate        # all, takes about half an hour
+    python3 scripts/record_workloads.py --floatgate target/release/floatgate        # all, takes ten minutes
     python3 scripts/record_workloads.py tree --floatgate target/release/floatgate   # one of them
 
 `floatgate vm` boots a guest with the simulated SSD as its IDE disk, which is how guests of VSSIM see theirs. The guest
