@@ -278,13 +278,20 @@ fn a_signal_gives_the_exit_status_of_shells() {
 }
 
 #[test]
-fn the_example_that_was_recorded_in_a_guest_replays() {
-    let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/sqlite-ext4.csv.xz");
-    let arguments = ["run", "tlc-nvme", example, "--precondition", "none", "--seed", "1", "--json"];
-    let reported = Command::new(env!("CARGO_BIN_EXE_floatgate")).args(arguments).output().unwrap();
-    assert!(reported.status.success(), "{}", String::from_utf8_lossy(&reported.stderr));
-    let summary: Value = serde_json::from_slice(&reported.stdout).unwrap();
-    let count = |kind: &str| summary["requests"][kind]["count"].as_u64().unwrap();
+fn the_examples_that_were_recorded_in_a_guest_replay() {
     // examples/README.md states these counts.
-    assert_eq!(["all", "read", "write", "flush", "trim"].map(count), [5162, 1040, 2649, 1461, 12]);
+    for (name, device, counts) in [
+        ("sqlite-ext4", "tlc-nvme", [5162, 1040, 2649, 1461, 12]),
+        ("install", "vssim-d", [4247, 19, 3922, 276, 30]),
+        ("tree", "vssim-d", [9533, 5953, 2062, 93, 1425]),
+        ("media", "vssim-d", [2453, 19, 2380, 54, 0]),
+    ] {
+        let example = format!("{}/../../examples/{name}.csv.xz", env!("CARGO_MANIFEST_DIR"));
+        let arguments = ["run", device, &example, "--precondition", "none", "--seed", "1", "--json"];
+        let reported = Command::new(env!("CARGO_BIN_EXE_floatgate")).args(arguments).output().unwrap();
+        assert!(reported.status.success(), "{}", String::from_utf8_lossy(&reported.stderr));
+        let summary: Value = serde_json::from_slice(&reported.stdout).unwrap();
+        let count = |kind: &str| summary["requests"][kind]["count"].as_u64().unwrap();
+        assert_eq!(["all", "read", "write", "flush", "trim"].map(count), counts, "{name}");
+    }
 }
