@@ -79,6 +79,11 @@ STUDY = Study(
         "no verdict.",
         "Recorded workloads: with --traces examples, traces that were recorded in a guest whose IDE disk was the live "
         "device (scripts/record_workloads.py and record_live.py). Without them, scenarios of Table IV are used.",
+        "Changed after the first runs, whose verdicts had been seen: aged SSDs were added to Figure 9, and the "
+        "recorded copy to Figure 11. The time of merges follows from their copies; at first it was that of the "
+        "latency breakdown, which counts the wait for earlier writes to the same log block as garbage collection. A "
+        "claim that most writes of copies have 128 KiB was dropped, because the guest that recorded them has this "
+        "limit.",
         "Measurements on the live device and in a guest are in vssim.md (make study-yoo2013).",
     ],
     [],
