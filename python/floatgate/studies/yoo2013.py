@@ -94,7 +94,8 @@ STUDY = Study(
 #: Reasons for deviations.
 _HOST = (
     "The numbers of the paper include the guest's kernel, its IDE driver and QEMU: 80 us for a read and 220 us for a "
-    "write. The simulated figures have no host. The live page measures the same requests in a guest."
+    "write. The simulated figures have no host. In a guest of our own, with direct I/O on an IDE disk, the live "
+    "device serves 4.1 K reads and 0.72 K writes (vssim.md)."
 )
 _SPREAD = (
     "Without a host, each record takes the same time: the median of our 1000 records is 8.57 ms, and the fastest "
