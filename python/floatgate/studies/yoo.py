@@ -32,6 +32,12 @@ HOT = 80
 #: A quick run has this share of the requests and of the footprint.
 QUICK = 1 / 512
 
+#: Blocks are taken from the channels in turn (Section III-E), and in the order of addresses, as log blocks need it.
+IN_TURN = {"allocation": {"dynamic": {"order": "s2"}}}
+IN_ORDER = {"allocation": {"static": {"order": "s2"}}}
+#: Space for garbage collection below 30% free blocks, and for all numbers of log blocks.
+ROOM = {"capacity": {"spare": 0.32}}
+
 #: Flash chips with log blocks of their own, and planes of SSD-D.
 CHIPS, PLANES = 4, 8
 
@@ -173,9 +179,10 @@ def last(
 
 def device(scheme: Any = None, name: str = "vssim-d", **options: Any) -> dict[str, Any]:  # noqa: ANN401
     """Return a point: an SSD of the paper with a mapping scheme; None is page mapping. It is empty at the start."""
-    point: dict[str, Any] = {"device": name, "precondition": "none", **options}
+    order = IN_TURN if scheme is None else IN_ORDER
+    point: dict[str, Any] = {"device": name, "precondition": "none", **ROOM, **order, **options}
     if scheme is not None:
-        point |= {"mapping.scheme": scheme, "allocation": {"static": {"order": "s2"}}}
+        point["mapping.scheme"] = scheme
     return point
 
 
