@@ -262,7 +262,7 @@ def sweep(
     pyarrow.Table
         A row per run, in the order of points and seeds. Columns: the keys of the points; ``seed``; ``error`` and
         ``error_kind``, or null; ``config_digest``, ``workload_digest``; and every number of the summary by its path,
-        such as ``requests.write.latency_us.p99``. Missing values are null.
+        such as ``requests.write.latency_us.p99``, and ``gc.log_blocks.writes.KIND.units``. Missing values are null.
 
     Raises
     ------
@@ -355,12 +355,9 @@ def _metrics(node: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any
             yield from _metrics(value, f"{path}{key}.")
         elif not isinstance(value, list):
             yield path + key, value
-        else:
-            # Entries of a list that have a name, such as kinds of log blocks.
-            for entry in value:
-                if isinstance(entry, Mapping) and "kind" in entry:
-                    rest = {inner: of for inner, of in entry.items() if inner != "kind"}
-                    yield from _metrics(rest, f"{path}{key}.{entry['kind']}.")
+        elif f"{path}{key}" == "gc.log_blocks.writes":
+            for writes in value:
+                yield f"{path}{key}.{writes['kind']}.units", writes["units"]
 
 
 def _table(tasks: list[_Task], kept: list[dict[str, Any]]) -> pa.Table:
