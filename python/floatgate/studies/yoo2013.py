@@ -54,7 +54,8 @@ STUDY = Study(
         "Devices: the built-in x25m and vssim-a to vssim-e, with 32% of the flash as spare space, so that garbage "
         "collection below 30% free blocks is possible. Blocks are taken from the channels in turn (Section III-E), "
         "unless a figure says otherwise. The SSDs are empty before the scenarios of Table IV, as VSSIM's RAM disk "
-        "is. Requests are sent one at a time, because an IDE disk takes one at a time.",
+        "is. Requests are sent one at a time, because an IDE disk takes one at a time. Each run has one random "
+        "sequence.",
         "Table IV has the number of requests, the share of reads, the bytes and the share of sequential writes. It "
         "has no request sizes, footprints, localities or times. Fixed here before the first run: writes of 4 KiB, 32 "
         "KiB (24%, because 76% are below 4 or above 64 KiB, Section IV-D) and one large size, the first of 128, 512 "
