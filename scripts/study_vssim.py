@@ -204,7 +204,8 @@ def in_guest(host: Host, case: Case, directory: Path) -> Guest:
     out = directory / case.name.replace(" ", "-").replace(",", "")
     # With emulation, `vm` lets simulated time pass at a tenth of real time. `auto` may choose it.
     runtime = round(host.seconds / (host.guest_speed or (1 if host.accel == "kvm" else 0.1)))
-    fio = f"fio --name=a --filename=$SSD --direct=1 --output-format=json --time_based --runtime={runtime} --ramp_time=1 "
+    fio = "fio --name=a --filename=$SSD --direct=1 --output-format=json --ramp_time=1 "
+    fio += f"--time_based --runtime={runtime} "
     fio += " ".join(f"--{word}" for word in case.words.split())
     command = [host.floatgate, "vm", *options(case), "--interface", "ide", "--accel", host.accel, "--out", str(out)]
     command += [] if host.guest_speed is None else ["--speed", f"{host.guest_speed:g}"]
@@ -260,8 +261,8 @@ def guest_table(rows: list[Measured]) -> str:
         per_request = 0.131072 if row.case.unit == "MB/s" else 1.0
         software = 1e6 * per_request * (1 / row.guest.figure - 1 / row.offline)
         lines.append(
-            f"| {row.case.name} | {row.case.unit} | {number(paper)} | {number(row.offline)} | {number(row.guest.figure)} | "
-            f"{row.guest.figure / paper - 1:+.1%} | {software:.0f} us | {row.guest.late:.1%} |"
+            f"| {row.case.name} | {row.case.unit} | {number(paper)} | {number(row.offline)} | "
+            f"{number(row.guest.figure)} | {row.guest.figure / paper - 1:+.1%} | {software:.0f} us | {row.guest.late:.1%} |"
         )
     return "\n".join(lines)
 
@@ -277,7 +278,8 @@ def guest_words(rows: list[Measured]) -> str:
     return (
         f"QEMU emulated the processor of the guest (no KVM), and simulated time ran at {speed:g} of real time. The "
         f"software of the guest therefore counts {speed:g} of the time that it took: that of a processor which is "
-        f"{1 / speed:g} times as fast as the emulated one. Emulated processors are 10 to 30 times slower than real ones."
+        f"{1 / speed:g} times as fast as the emulated one. Emulated processors are 10 to 30 times slower than real "
+        "ones."
     )
 
 
@@ -350,8 +352,8 @@ def main() -> None:
         others = [measure(host, case, Path(directory)) for case in figure_9()]
     load = (
         f"{os.cpu_count()} processors; the load average was {before:.1f} before and {os.getloadavg()[0]:.1f} "
-        f"after the measurements of {host.seconds} s each ({time.strftime('%d %B %Y', time.gmtime())}), of which server "
-        f"and fio are at most 2{host.words}."
+        f"after the measurements of {host.seconds} s each ({time.strftime('%d %B %Y', time.gmtime())}), of which "
+        f"server and fio are at most 2{host.words}."
     )
     chosen.output.write_text(page(x25m_rows, others, load, template))
 
