@@ -77,7 +77,8 @@ def record(name: str, options: argparse.Namespace, floatgate: str, directory: Pa
         subprocess.run(["apt-get", "download", "--quiet", *wanted], check=True, cwd=directory)
     output = options.output / f"{name}.csv.xz"
     command = [floatgate, "vm", options.device, "--interface", "ide", "--precondition", "none"]
-    command += ["--accel", options.accel, "--package", "dpkg", "--package", "tar", "--speed", options.speed, "--guest-memory", "768MiB"]
+    command += ["--accel", options.accel, "--speed", options.speed, "--guest-memory", "768MiB"]
+    command += ["--package", "dpkg", "--package", "tar"]
     command += [word for file in sorted(directory.glob("*.deb")) for word in ("--copy", str(file))]
     command += ["--record", str(output), "--run", FRAME.format(job=JOBS[name])]
     print(f"{name}: {output}", flush=True)
