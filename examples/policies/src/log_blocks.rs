@@ -344,7 +344,7 @@ impl<C: Context + ?Sized> MappingInTime<C> for LogBlocks {
         let Merge { into, gather, .. } = self.plane(plane).merge.as_mut()?;
         let (first, next) = (cx.ftl().blocks.first_unit(into.block).0, into.next);
         (first + next..first + next + group).for_each(|unit| cx.ftl().map.set_owner(Ppn(unit), PADDING));
-        gather.bind(cx, |lpn| Ppn(first + lpn.0 % units));
+        gather.bind(cx, |copy| Ppn(first + copy.lpn % units));
         cx.ftl().note_program(ProgramCause::Merge, gather.copies().len() as u32);
         into.next += group;
         let ppn = Ppn(first + next);

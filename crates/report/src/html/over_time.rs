@@ -303,7 +303,7 @@ mod tests {
             };
             (row.host_units, row.units_programmed, row.free_blocks_min) = (1, 3, number % 4);
             (row.merges, row.logs_reclaimed) = ([1, 0, number % 2], number % 4);
-            row.associativity = (number % 4 > 0).then_some(number as f64);
+            row.associativity = (!number.is_multiple_of(4)).then_some(number as f64);
             row
         };
         let rows: Vec<Row> = (0..4096).map(row).collect();
