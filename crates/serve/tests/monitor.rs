@@ -215,7 +215,7 @@ fn the_monitor_shows_log_blocks() {
     assert_eq!((frame.mix.read_share, frame.mix.mean_bytes), (Some(1.0 / 129.0), Some(130.0 * 4096.0 / 129.0)));
     let logs = frame.flash.log_blocks.unwrap();
     assert_eq!((logs.reclaimed, logs.associativity, logs.writes["random"]), (0, None, 128));
-    // The sequential log block holds the end of the filled device, and is switched. The random one needs 16 full merges.
+    // The sequential log block holds the end of the filled device, and is switched. The random one takes 16 merges.
     client.write(0, &[7; 4096], false).unwrap();
     client.write(20 * block + 4096, &[7; 4096], false).unwrap();
     let frame = bench.frame(|frame| frame.flash.merges.get("full") == Some(&16));

@@ -394,7 +394,7 @@ fn gc(page: &mut Page, summary: &Summary) {
     );
 }
 
-/// Writes the line of log blocks.
+/// Writes what log blocks have taken, and what merges reclaimed.
 fn log_blocks(page: &mut Page, logs: &LogBlocks) {
     let writes: Vec<(&str, u64)> = logs.writes.iter().map(|of| (&of.kind[..], of.units)).collect();
     let written = by_cause(writes.iter().map(|(_, units)| units).sum(), &writes);
