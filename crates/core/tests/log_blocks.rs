@@ -5,7 +5,7 @@ mod common;
 use common::{device_config, drain, fill, submit, units};
 use floatgate_core::config::from_toml;
 use floatgate_core::device::{Device, Options};
-use floatgate_core::ftl::mapping::{Mapping, PADDING};
+use floatgate_core::ftl::mapping::PADDING;
 use floatgate_core::ftl::space::Role;
 use floatgate_core::metrics::counters::{Counters, ProgramCause, ReadCause};
 use floatgate_core::nand::array::Kind;

@@ -154,7 +154,7 @@ mod tests {
         for text in ["Write amplification and merges", "log blocks reclaimed", "units written to random log blocks"] {
             assert!(page.contains(text), "{text}");
         }
-        for text in ["gc-over-time", "cleaning efficiency", "victims (blocks reclaimed)", "for garbage collection"] {
+        for text in ["gc-over-time", "cleaning efficiency", "victims (blocks reclaimed)", "of that, garbage"] {
             assert!(!page.contains(text), "{text}");
         }
     }
