@@ -262,7 +262,8 @@ def guest_table(rows: list[Measured]) -> str:
         software = 1e6 * per_request * (1 / row.guest.figure - 1 / row.offline)
         lines.append(
             f"| {row.case.name} | {row.case.unit} | {number(paper)} | {number(row.offline)} | "
-            f"{number(row.guest.figure)} | {row.guest.figure / paper - 1:+.1%} | {software:.0f} us | {row.guest.late:.1%} |"
+            f"{number(row.guest.figure)} | "
+            f"{row.guest.figure / paper - 1:+.1%} | {software:.0f} us | {row.guest.late:.1%} |"
         )
     return "\n".join(lines)
 

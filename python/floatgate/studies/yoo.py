@@ -141,7 +141,14 @@ def written(setting: Setting) -> str:
     return f"rw=write bs=128k size={max(8, round(IOZONE_MIB * (QUICK * 16 if setting.quick else 1.0)))}m"
 
 
-def fast(randoms: int = 16, in_order: int = 4, *, as_is: bool = False, sets: int = CHIPS, **options: Any) -> Any:  # noqa: ANN401
+def fast(
+    randoms: int = 16,
+    in_order: int = 4,
+    *,
+    as_is: bool = False,
+    sets: int = CHIPS,
+    **options: Any,  # noqa: ANN401
+) -> dict[str, Any]:
     """Return FAST with these numbers of log blocks per flash chip.
 
     As is, all blocks are striped over all planes. Revised, a logical block and its sequential log block are one block.
