@@ -35,8 +35,8 @@ pub fn needed(config: &DeviceConfig, options: &Options) -> Needed {
     let units = blocks * u64::from(config.units_per_block());
     let logical = config.logical_units();
     let of_plane = PER_PLANE + if options.attribution { PER_PLANE_OF_BREAKDOWNS } else { 0 };
-    // State, valid count and erase count of each block, and the list of free blocks.
-    let of_blocks = 16 * blocks;
+    // State of each block, counts of its valid units, writes and erases, and the list of free blocks.
+    let of_blocks = 20 * blocks;
     let policies = victims(config) + wear(config) + config.mapping.scheme.bytes(config) + temperature(config, logical);
     let tables = planes * of_plane + of_blocks + policies + buffer(config) + contents(config, options, units);
     // Map and reverse map have four bytes for each unit, and one bit that is set if the unit is valid.
