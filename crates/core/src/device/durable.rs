@@ -12,19 +12,20 @@ impl Device {
     /// Starts to emit an event for every change of flash. Emits events for the present contents first, such as those of
     /// preconditioning. The device must be idle.
     pub fn make_durable(&mut self, keep: Keep) -> Result<(), String> {
-        self.begin_to_tell(keep)?;
-        (0..self.config.total_blocks()).for_each(|block| self.tell_block(BlockId(block)));
+        let written = self.begin_to_tell(keep)?;
+        (0..).map(BlockId).zip(written).for_each(|(block, written)| self.tell_block(block, written));
         Ok(())
     }
 
-    fn tell_block(&mut self, block: BlockId) {
+    fn tell_block(&mut self, block: BlockId, written: u32) {
         let journal = self.durability.as_ref().and_then(|durability| durability.journal.as_ref());
         if let Some(log) = self.observers.as_mut().and_then(|observers| observers.log.as_mut()) {
-            log.tell_block(&mut self.ftl, block, |lpn| journal.and_then(|journal| journal.page(lpn)));
+            log.tell_block(&mut self.ftl, block, written, |lpn| journal.and_then(|journal| journal.page(lpn)));
         }
     }
 
-    fn begin_to_tell(&mut self, keep: Keep) -> Result<(), String> {
+    /// Starts to emit events. Returns the number of programmed units, indexed by block.
+    fn begin_to_tell(&mut self, keep: Keep) -> Result<Vec<u32>, String> {
         if let Some(why) = self.config.mapping.scheme.needs(&self.config).no_power_loss {
             return Err(why.to_owned());
         }
@@ -36,16 +37,19 @@ impl Device {
             // The accounts of the checkpoint so far have no sequence numbers.
             checkpoint.forget();
         }
-        Ok(())
+        let blocks = (0..self.config.total_blocks()).map(BlockId);
+        let mut written: Vec<u32> = blocks.map(|block| self.ftl.blocks.written_of(block)).collect();
+        self.ftl.scheme().blocks(&self.ftl, &mut |block, units| written[block.index()] = units);
+        Ok(written)
     }
 
     /// Does the same as [`Device::make_durable`] with [`Keep::Outbox`], but passes the events for the present contents
     /// to `reported`, one by one.
     pub fn make_durable_with(&mut self, mut reported: impl FnMut(&FlashEvent, &[u8])) -> Result<(), String> {
-        self.begin_to_tell(Keep::Outbox)?;
+        let written = self.begin_to_tell(Keep::Outbox)?;
         let mut outbox = Outbox::default();
-        for block in 0..self.config.total_blocks() {
-            self.tell_block(BlockId(block));
+        for (block, written) in (0..).map(BlockId).zip(written) {
+            self.tell_block(block, written);
             self.take_flash(&mut outbox);
             outbox.events.iter().for_each(|event| reported(event, &outbox.own));
             outbox.clear();

@@ -3,7 +3,7 @@
 use super::{Device, Mutant};
 use crate::durability::events::Program;
 use crate::durability::flash::FlashEvent;
-use crate::ftl::mapping::Location;
+use crate::ftl::mapping::{Location, PADDING};
 use crate::ftl::mover::copy::Copy;
 use crate::ftl::space::Role;
 use crate::host::requests::Part;
@@ -13,6 +13,7 @@ use crate::observe::{Observers, Origin, View};
 use crate::sim::id::{ExecUnitId, Lpn, LunId, PlaneId, Ppn, RequestId, TransactionId};
 use crate::sim::request::Request;
 use crate::sim::time::Time;
+use crate::work::Kind;
 
 /// Defines stages. On a device without observers, a stage costs one test. The code of observers is not inlined, so that
 /// it does not slow the code around a stage.
@@ -232,6 +233,34 @@ impl Device {
             false => job.moving.in_program().map(|(copy, index)| copy.to(Ppn(first.0 + index))).collect(),
         };
         let (cause, writes) = (ProgramCause::Gc, TransactionId::NONE);
+        self.show_program(&Program { first, units, cause, writes, copies: &copies, renumbers });
+    }
+
+    /// Reports the start of a program that the scheme has bound: of writes, which are linked from `id` on, and of copies,
+    /// or of copies alone.
+    #[inline]
+    pub(super) fn observe_placed(&mut self, first: Ppn, id: TransactionId) {
+        if self.is_durable() && self.ftl.shape().hooks.places {
+            self.show_placed(first, id);
+        }
+    }
+
+    #[inline(never)]
+    fn show_placed(&mut self, first: Ppn, id: TransactionId) {
+        let renumbers = self.options.mutant == Mutant::RenumberCopies;
+        let renumbers = renumbers.then(|| self.ftl.next_sequence());
+        let units = self.ftl.shape().units_per_program;
+        let copy_at = |to| {
+            let from = self.ftl.scheme().source_of(&self.ftl, to)?;
+            Some(Copy { lpn: self.ftl.map.owner(to), from, to })
+        };
+        let programmed = (first.0..first.0 + units).map(Ppn);
+        let copies: Vec<Copy> =
+            programmed.filter(|&ppn| self.ftl.map.owner(ppn) != PADDING).filter_map(copy_at).collect();
+        let (cause, writes) = match self.transactions[id].kind {
+            Kind::Write => (ProgramCause::Host, id),
+            _ => (ProgramCause::Merge, TransactionId::NONE),
+        };
         self.show_program(&Program { first, units, cause, writes, copies: &copies, renumbers });
     }
 

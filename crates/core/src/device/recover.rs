@@ -151,6 +151,17 @@ impl Device {
                 add(PlaneId((unit % u64::from(planes)) as u32), read, bus);
             }
         }
+        for &ppn in &scan.merged {
+            let pages = u64::from(self.ftl.shape().pages_per_unit);
+            let bus = Time((timing.read_command.0 + whole.0) * pages);
+            let read = Time(timing.of(CellMode::Native).mean_read().0 * pages);
+            add(self.ftl.blocks.plane_of(self.ftl.blocks.block_of(ppn)), read, bus);
+        }
+        for &ppn in &scan.programs {
+            let times = timing.of(CellMode::Native);
+            let bus = Time(timing.program_command.0 + times.program_in.0);
+            add(self.ftl.blocks.plane_of(self.ftl.blocks.block_of(ppn)), times.mean_program(), bus);
+        }
         for &block in &scan.erased {
             add(self.ftl.blocks.plane_of(block), timing.erase, timing.erase_command);
         }

@@ -29,6 +29,7 @@ impl Device {
         bind: impl FnOnce(&mut dyn MappingInTime<Device>, &mut Device) -> Option<Bound>,
     ) -> bool {
         let Some(Bound { class, plane, ppn }) = self.with_scheme(bind) else { return false };
+        self.observe_placed(ppn, id);
         let write = &self.transactions[id];
         let tag = if write.kind == Kind::Write { self.interface.tag_of(write.request()) } else { u64::MAX };
         self.put(at, self.program(class, plane, ppn, tag))
@@ -76,6 +77,7 @@ impl Device {
             return self.placed_again(&[], Some(merge.logical_block()), merge.ppn);
         }
         self.store_program(merge.ppn, TransactionId::NONE);
+        self.observe_programmed(merge.ppn, self.ftl.shape().units_per_program, TransactionId::NONE);
         self.with_scheme(|scheme, device| scheme.copies_ended(device, merge.logical_block(), merge.ppn));
     }
 
@@ -133,6 +135,10 @@ impl Context for Device {
     fn request_units(&self, id: TransactionId) -> u32 {
         let request = self.transactions[id].request();
         if request.is_some() { self.interface.units_of(request) } else { 1 }
+    }
+
+    fn is_durable(&self) -> bool {
+        self.is_durable()
     }
 
     fn note_waiting(&mut self, id: TransactionId) {

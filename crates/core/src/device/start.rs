@@ -494,7 +494,7 @@ impl Device {
         );
         self.observe_flash(FlashEvent::EraseBegun { block: erase.block() });
         let purpose = match self.ftl.shape().hooks.places {
-            true => self.with_scheme(|scheme, _| scheme.purpose_of_erase(erase.block())),
+            true => self.ftl.scheme().purpose_of_erase(erase.plane, erase.block()),
             false => Purpose::OfClass,
         };
         let timing = self.array.timing();

@@ -43,7 +43,7 @@ pub struct FlashLog {
     sequences: Vec<u64>,
     /// Masks of the sectors that were ever written, by physical address. Only for units that are not whole.
     sectors: BTreeMap<u32, u64>,
-    /// Number of each block's opening.
+    /// Number of each block's opening, or 0 since its erase.
     pub opened: Vec<u64>,
     /// Number of openings so far.
     pub openings: u64,
@@ -97,6 +97,9 @@ impl FlashLog {
 
     /// Emits an event, or applies it to the flash contents in memory.
     pub fn tell(&mut self, event: FlashEvent) {
+        if let FlashEvent::EraseEnded { block, .. } = event {
+            self.opened[block.index()] = 0;
+        }
         match &mut self.memory {
             Some(memory) => memory.apply(&event, &self.outbox.own),
             None => self.outbox.events.push(event),
@@ -164,7 +167,8 @@ impl FlashLog {
     /// Reports that a program starts.
     pub fn begin(&mut self, ppn: Ppn, units: u32, cause: ProgramCause) {
         let block = ppn.0 / self.units_per_block;
-        if ppn.0.is_multiple_of(self.units_per_block) {
+        // The first page of a block may be left out.
+        if self.opened[block as usize] == 0 {
             self.openings += 1;
             self.opened[block as usize] = self.openings;
         }
@@ -266,18 +270,24 @@ impl FlashLog {
     }
 
     /// Reports what preconditioning has left in a block: its erase count, valid units with new sequence numbers, and
-    /// padding for invalid units. `own` returns the contents of units of the device itself.
-    pub fn tell_block(&mut self, ftl: &mut Ftl, block: BlockId, own: impl Fn(u32) -> Option<Vec<u8>>) {
-        self.tell_written(ftl, block, own);
+    /// padding for invalid units, among the first `written` units. `own` returns the contents of units of the device
+    /// itself.
+    pub fn tell_block(
+        &mut self,
+        ftl: &mut Ftl,
+        block: BlockId,
+        written: u32,
+        own: impl Fn(u32) -> Option<Vec<u8>>,
+    ) {
+        self.tell_written(ftl, block, written, own);
         // A bad block keeps its contents.
         if ftl.blocks.block(block).failed {
             self.tell(FlashEvent::FactoryBad { block });
         }
     }
 
-    fn tell_written(&mut self, ftl: &mut Ftl, block: BlockId, own: impl Fn(u32) -> Option<Vec<u8>>) {
-        let size = *ftl.blocks.size_of(block);
-        let (first, written) = (ftl.blocks.first_unit(block).0, ftl.blocks.written_of(block));
+    fn tell_written(&mut self, ftl: &mut Ftl, block: BlockId, written: u32, own: impl Fn(u32) -> Option<Vec<u8>>) {
+        let (size, first) = (*ftl.blocks.size_of(block), ftl.blocks.first_unit(block).0);
         let erases = ftl.blocks.block(block).erases;
         if erases > 0 {
             self.tell(FlashEvent::EraseEnded { block, erases });

@@ -1,5 +1,7 @@
 //! Recovery: rebuilds the map from the contents of flash; see docs/model/durability.md.
 
+mod placed;
+
 use std::collections::BTreeMap;
 
 use super::Durability;
@@ -11,7 +13,7 @@ use crate::config::MapMemory;
 use crate::config::cells::CellMode;
 use crate::ftl::Ftl;
 use crate::ftl::mapping::{Location, PADDING, PageMap};
-use crate::ftl::space::Role;
+use crate::ftl::space::{BlockState, Role};
 use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn};
 
 /// Reasons why a device cannot be rebuilt from flash contents.
@@ -59,6 +61,8 @@ pub struct Recovery {
     pub units_saved: u64,
     /// Number of blocks that were erased, because they hold no newest version.
     pub blocks_erased: u64,
+    /// Number of units that were merged, because the mapping scheme has no place for all blocks that were found.
+    pub units_merged: u64,
     /// Number of translation pages that were rewritten.
     pub map_pages_written: u64,
     /// Number of blocks that are bad, or will be once they are evacuated.
@@ -80,6 +84,8 @@ struct Found {
     erases: Vec<u32>,
     /// True if the block is not empty. Indexed by block.
     used: Vec<bool>,
+    /// Offset after the last programmed unit. Indexed by block.
+    ends: Vec<u32>,
     /// Cell modes. Indexed by block.
     cells: Vec<CellMode>,
     /// Bad blocks.
@@ -125,7 +131,7 @@ impl Rebuild<'_> {
         let writes = self.take_saved(flash, &mut scan, report)?;
         self.settle(&mut scan, report)?;
         self.durability.find_guests(self.ftl);
-        self.fill_contents(flash);
+        self.fill_contents(flash, &scan);
         Ok((scan, writes))
     }
 
@@ -156,7 +162,7 @@ impl Rebuild<'_> {
     fn scan(&mut self, flash: &mut dyn FlashImage, report: &mut Recovery) -> Result<Scan, RecoverError> {
         let blocks = self.ftl.blocks.all().len() as u32;
         let (used, cells) = (vec![false; blocks as usize], vec![CellMode::Native; blocks as usize]);
-        let mut found = Found { used, cells, ..Found::default() };
+        let mut found = Found { used, ends: vec![0; blocks as usize], cells, ..Found::default() };
         let mut pages = vec![0u32; blocks as usize];
         for block in (0..blocks).map(BlockId) {
             found.erases.push(flash.erases(block).map_err(RecoverError::Flash)?);
@@ -183,7 +189,7 @@ impl Rebuild<'_> {
         let accounted = std::mem::take(&mut found.accounted);
         report.blocks_skipped += accounted.len() as u64;
         let cells = std::mem::take(&mut found.cells);
-        Ok(Scan { found, pages, cells, wholes, accounted, erased: Vec::new() })
+        Ok(Scan { found, pages, cells, wholes, accounted, ..Scan::default() })
     }
 
     /// Restores a block from its account in the checkpoint, if it was not erased since. Returns `true` if it did.
@@ -213,6 +219,7 @@ impl Rebuild<'_> {
             self.found(ppn, Record { kind, ..record }, found)?;
         }
         found.used[block.index()] = true;
+        found.ends[block.index()] = self.ftl.blocks.data_units();
         found.accounted.push(block);
         Ok(true)
     }
@@ -258,11 +265,21 @@ impl Rebuild<'_> {
     ) -> Result<u32, RecoverError> {
         let first = self.ftl.blocks.first_unit(block);
         let unit = |flash: &mut dyn FlashImage, ppn| flash.unit(ppn).map_err(RecoverError::Flash);
-        // Blocks are programmed in order, from the first unit on.
-        let role = match unit(flash, first)? {
+        // Blocks are programmed in order, from the first unit on unless the scheme leaves out pages.
+        let mut start = unit(flash, first)?;
+        if self.ftl.shape().hooks.gaps {
+            let end = first.0 + self.ftl.blocks.data_units();
+            for ppn in (first.0 + 1..end).map(Ppn) {
+                if start != UnitState::Erased {
+                    break;
+                }
+                start = unit(flash, ppn)?;
+            }
+        }
+        let role = match start {
             UnitState::Erased => {
                 report.blocks_empty += 1;
-                return Ok(1);
+                return Ok(if self.ftl.shape().hooks.gaps { self.pages_of(self.ftl.blocks.data_units()) } else { 1 });
             }
             UnitState::Holds(Record { kind: RecordKind::Map, .. }) if self.ftl.shape().map_blocks > 0 => Role::Map,
             _ => Role::Data,
@@ -286,6 +303,7 @@ impl Rebuild<'_> {
             let (needed, room) = (units as usize * Record::BYTES, self.ftl.shape().sectors_per_unit as usize * 512);
             if bytes.len() >= needed && needed <= room {
                 report.summaries_used += 1;
+                found.ends[block.index()] = units;
                 found.wholes.push(ppn);
                 for (offset, bytes) in (0..units).zip(bytes.chunks_exact(Record::BYTES)) {
                     let record = Record::from_bytes(bytes);
@@ -298,7 +316,11 @@ impl Rebuild<'_> {
         report.blocks_scanned += 1;
         for offset in 0..units {
             let ppn = Ppn(first.0 + offset);
-            match unit(flash, ppn)? {
+            let state = unit(flash, ppn)?;
+            if state != UnitState::Erased {
+                found.ends[block.index()] = offset + 1;
+            }
+            match state {
                 UnitState::Erased => self.ftl.map.set_owner(ppn, PADDING),
                 UnitState::Torn => {
                     self.ftl.map.set_owner(ppn, PADDING);
@@ -308,7 +330,12 @@ impl Rebuild<'_> {
                 UnitState::Holds(record) => self.found(ppn, record, found)?,
             }
         }
-        Ok(self.ftl.shape().units_per_page.divide(units) * self.ftl.shape().pages_per_unit)
+        Ok(self.pages_of(units))
+    }
+
+    /// Returns the number of pages of the units of a block.
+    fn pages_of(&self, units: u32) -> u32 {
+        self.ftl.shape().units_per_page.divide(units) * self.ftl.shape().pages_per_unit
     }
 
     /// Handles the record of a unit that was found, and maps the unit if it is the newest version so far.
@@ -381,6 +408,11 @@ impl Rebuild<'_> {
             }
         }
         closed.reverse();
+        let places = self.ftl.shape().hooks.places;
+        if places {
+            closed = self.merge_placed(closed, scan, report)?;
+        }
+        let found = &mut scan.found;
         for lpn in 0..self.ftl.map.all() {
             if let Location::Flash(ppn) = self.ftl.map.get(Lpn(lpn)) {
                 self.ftl.blocks.validate(ppn);
@@ -395,8 +427,14 @@ impl Rebuild<'_> {
             self.ftl.mark_lost(ppn);
         }
         self.erase_found(scan, report);
-        self.ftl.blocks.restore(&closed, &scan.found.erases);
+        report.units_merged = scan.merged.len() as u64;
+        let state = if places { BlockState::Logical } else { BlockState::Closed };
+        self.ftl.blocks.restore(&closed, &scan.found.erases, state);
         self.count_found(closed.len() as u64);
+        if places {
+            let found = scan.found.blocks(&closed);
+            return self.ftl.with_scheme(|scheme, ftl| scheme.adopt_found(ftl, &found)).map_err(|why| foreign(&why));
+        }
         self.empty_found(&closed);
         (0..self.ftl.shape().planes).for_each(|plane| self.ftl.refresh_ready(PlaneId(plane)));
         // With faults, such a device becomes read-only instead.
@@ -463,7 +501,8 @@ impl Rebuild<'_> {
     }
 
     fn erase_found(&mut self, scan: &mut Scan, report: &mut Recovery) {
-        for &block in &scan.erased {
+        // A scheme that merges blocks has erased some of them before.
+        for &block in scan.erased.iter().skip(report.blocks_erased as usize) {
             report.blocks_erased += 1;
             let erases = &mut scan.found.erases[block.index()];
             *erases = erases.saturating_add(1);
@@ -574,13 +613,13 @@ impl Rebuild<'_> {
     }
 
     /// Restores the sector versions of flash, for verification.
-    fn fill_contents(&mut self, flash: &mut dyn FlashImage) {
+    fn fill_contents(&mut self, flash: &mut dyn FlashImage, scan: &Scan) {
         let Some(media) = &mut self.ftl.media else { return };
         for block in (0..self.ftl.blocks.all().len() as u32).map(BlockId) {
             let first = self.ftl.blocks.first_unit(block).0;
             for ppn in (first..first + self.ftl.blocks.data_units()).map(Ppn) {
                 if self.ftl.blocks.is_valid(ppn)
-                    && let Some(versions) = flash.versions(ppn)
+                    && let Some(versions) = flash.versions(scan.origins.get(&ppn.0).copied().unwrap_or(ppn))
                 {
                     media.program(ppn, &versions);
                 }
@@ -615,4 +654,10 @@ pub struct Scan {
     pub accounted: Vec<BlockId>,
     /// Blocks to be erased.
     pub erased: Vec<BlockId>,
+    /// Addresses of units that were merged.
+    pub merged: Vec<Ppn>,
+    /// First unit of each program of a merge.
+    pub programs: Vec<Ppn>,
+    /// Addresses in the flash before the recovery, by the address that a unit was merged to.
+    origins: BTreeMap<u32, Ppn>,
 }

@@ -21,7 +21,7 @@ use allocation::{Allocation, AllocationConfig, PlaneSet};
 use faults::Faults;
 use gc::pools::Pools;
 use gc::trigger::Trigger;
-use mapping::{Hooks, Location, MappingScheme, MergeDefect, PADDING, PageMap};
+use mapping::{Hooks, Location, MappingScheme, MergeDefect, PADDING, PageMap, TRANSLATION};
 use mover::copy::CopySource;
 use partial::{PartialUnits, Update};
 use space::{FrontierId, Role, Space};
@@ -810,6 +810,13 @@ impl Ftl {
             Location::Flash(ppn) => Some(ppn),
             _ => None,
         }
+    }
+
+    /// Returns the unit whose newest version in flash is at an address.
+    pub fn newest_at(&self, ppn: Ppn) -> Option<Lpn> {
+        let owner = self.map.owner(ppn);
+        let is_unit = owner & TRANSLATION == 0;
+        (is_unit && self.map.get(Lpn(owner)) == Location::Flash(ppn)).then_some(Lpn(owner))
     }
 
     /// Trims a unit at once, in functional mode.

@@ -7,9 +7,9 @@ use floatgate_core::config::MapMemory;
 use floatgate_core::device::{Device, Mutant, Options};
 use floatgate_core::durability::Recovery;
 use floatgate_core::durability::flash::Keep;
-use floatgate_core::durability::memory::{InFlight, MemoryFlash};
+use floatgate_core::durability::memory::MemoryFlash;
 use floatgate_core::ftl::Ftl;
-use floatgate_core::metrics::counters::ProgramCause;
+use floatgate_core::metrics::counters::{MergeKind, ProgramCause};
 use floatgate_core::metrics::summary::{Precondition, Reached};
 use floatgate_core::sim::id::{BlockId, Lpn};
 use floatgate_core::sim::request::{Completion, Operation, Request, Status};
@@ -31,6 +31,7 @@ pub struct Hits {
     accounted: u64,
     compared: u64,
     bad: u64,
+    merged: u64,
     idle: u64,
     /// Devices that became read-only before all their cuts.
     read_only: u64,
@@ -41,7 +42,27 @@ pub struct Hits {
 const STATES: [&str; 8] =
     ["program", "copy", "erase", "map write", "journal", "checkpoint", "recovery", "acknowledged"];
 
+/// States in which the power is cut, of mapping schemes that merge blocks.
+const MERGE_STATES: [&str; 9] = [
+    "program",
+    "erase",
+    "journal",
+    "checkpoint",
+    "recovery",
+    "acknowledged",
+    "switch merge",
+    "partial merge",
+    "full merge",
+];
+
 impl Hits {
+    /// Returns the number of cuts in each state of a mapping scheme that merges blocks.
+    pub fn merges(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        let states = MERGE_STATES.map(|state| (state, self.counts.get(state).copied().unwrap_or(0)));
+        let found = [("torn programs found", self.torn), ("summaries used", self.summaries), ("units merged", self.merged)];
+        states.into_iter().chain(found)
+    }
+
     pub fn all(&self) -> impl Iterator<Item = (&'static str, u64)> {
         let states = STATES.map(|state| (state, self.counts.get(state).copied().unwrap_or(0)));
         let found = [
@@ -78,7 +99,10 @@ fn deallocates(operation: Operation) -> bool {
     matches!(operation, Operation::Trim | Operation::WriteZeroes)
 }
 
-fn is_in(state: &str, flash: &InFlight, writes_back: bool) -> bool {
+fn is_in(state: &str, device: &Device) -> bool {
+    let flash = device.flash().expect("a durable device").in_flight();
+    let writes_back = device.buffer().is_some_and(|buffer| buffer.writes_back());
+    let merging = device.ftl().scheme().merging(device.ftl());
     let programs = |cause| flash.programs[cause as usize] > 0;
     match state {
         "program" => programs(ProgramCause::Host),
@@ -88,6 +112,9 @@ fn is_in(state: &str, flash: &InFlight, writes_back: bool) -> bool {
         "journal" => programs(ProgramCause::Journal),
         "checkpoint" => programs(ProgramCause::Checkpoint),
         "acknowledged" => writes_back && flash.staged > 0,
+        "switch merge" => merging[MergeKind::Switch as usize] > 0,
+        "partial merge" => merging[MergeKind::Partial as usize] > 0,
+        "full merge" => merging[MergeKind::Full as usize] > 0,
         _ => false,
     }
 }
@@ -130,7 +157,8 @@ impl Bench {
                 hits.read_only += 1;
                 return self.record_end();
             }
-            let target = STATES[self.rng.below(STATES.len() as u64) as usize];
+            let states: &[&str] = if self.case.merges { &MERGE_STATES } else { &STATES };
+            let target = states[self.rng.below(states.len() as u64) as usize];
             self.work(target)?;
             hits.cuts += 1;
             let flash = self.cut(hits);
@@ -199,10 +227,8 @@ impl Bench {
     /// Runs the host and the device until the device is in the state `target`, or for a limited number of steps.
     fn work(&mut self, target: &str) -> Result<(), String> {
         let least = self.rng.below(60);
-        let writes_back = self.device().buffer().is_some_and(|buffer| buffer.writes_back());
         for step in 0..300 {
-            let flash = self.device().flash().expect("a durable device").in_flight();
-            if step >= least && (target == "recovery" || is_in(target, &flash, writes_back)) {
+            if step >= least && (target == "recovery" || is_in(target, self.device())) {
                 return Ok(());
             }
             let (outstanding, event) = (self.device().outstanding(), self.device().next_event_time());
@@ -290,9 +316,8 @@ impl Bench {
     fn cut(&mut self, hits: &mut Hits) -> MemoryFlash {
         self.note_operations();
         let device = self.device.take().expect("a device before the cut");
-        let flash = device.flash().expect("a durable device").in_flight();
-        let writes_back = device.buffer().is_some_and(|buffer| buffer.writes_back());
-        STATES.iter().filter(|state| is_in(state, &flash, writes_back)).for_each(|state| hits.hit(state));
+        let states: &[&str] = if self.case.merges { &MERGE_STATES } else { &STATES };
+        states.iter().filter(|state| is_in(state, &device)).for_each(|state| hits.hit(state));
         hits.idle += device.ftl().counters.background.victims;
         let mut flash = device.power_cut(self.rng.next_u64()).expect("a durable device");
         if let Some(history) = &mut self.history {
@@ -337,6 +362,7 @@ impl Bench {
         hits.saved += report.units_saved;
         hits.accounted += report.blocks_skipped;
         hits.bad += report.blocks_bad;
+        hits.merged += report.units_merged;
         device.check_invariants()?;
         for (block, before) in erases.iter().enumerate() {
             let after = device.ftl().blocks.block(BlockId(block as u32)).erases;

@@ -24,6 +24,8 @@ pub struct Case {
     pub hot: u64,
     /// True if some trims and zeroes have FUA.
     pub lasting_trims: bool,
+    /// True if the mapping scheme merges blocks.
+    pub merges: bool,
     pub picks: Picks,
 }
 
@@ -98,6 +100,62 @@ impl Case {
         case
     }
 
+    /// Draws devices until one is accepted whose mapping scheme merges blocks.
+    pub fn merging(seed: u64) -> Case {
+        let rng = &mut Rng::new(seed, "power/merging");
+        let drawn = |_| {
+            let mut case = Case::draw(seed, rng);
+            let refused = [
+                "mapping.scheme",
+                "allocation",
+                "durability",
+                "faults",
+                "gc.",
+                "geometry.blocks",
+                "nand.advanced.copy_back",
+                "nand.advanced.cache_program",
+                "nand.cell",
+                "nand.slc_mode",
+                "controller.fill_timeout",
+            ];
+            case.overrides.retain(|text| !refused.iter().any(|option| text.starts_with(option)));
+            case.overrides.push("gc.soft_threshold=2".to_owned());
+            case.overrides.push(format!("geometry.blocks={}", 8 + rng.below(10)));
+            case.overrides.push(format!("mapping.scheme={}", Case::scheme(rng)));
+            case.trims = u64::MAX;
+            case.merges = true;
+            case
+        };
+        let accepted = |case: &Case| {
+            let config = from_toml(BASE, "test.toml", &case.overrides);
+            config.is_ok_and(|config| config.mapping.scheme.needs(&config).no_power_loss.is_none())
+        };
+        (0..1000).map(drawn).find(accepted).expect("some are accepted")
+    }
+
+    /// Draws a mapping scheme that merges blocks.
+    fn scheme(rng: &mut Rng) -> String {
+        let scope = ["plane", "chip", "channel", "device"][rng.below(4) as usize];
+        let [sequential, random, cold] = [2, 3, 2].map(|most| 1 + rng.below(most));
+        let rule = ["\"block-start\"", "\"after-last\"", "{ min-pages = 2 }"][rng.below(3) as usize];
+        let merges = if scope == "device" { 1 + rng.below(2) } else { 1 };
+        let reclaim = ["one", "one", "all"][rng.below(3) as usize];
+        let both = format!("scope = \"{scope}\", sequential = {rule}, reclaim = \"{reclaim}\", merges = {merges}");
+        let (data, of_random) = (1 + rng.below(2), 1 + rng.below(random));
+        match rng.below(4) {
+            0 => "\"block\"".to_owned(),
+            1 => format!("{{ bast = {{ logs = {random}, scope = \"{scope}\", stripe = {data} }} }}"),
+            2 => format!(
+                "{{ fast = {{ logs = {{ sequential = {sequential}, random = {random} }}, {both}, \
+                 stripe = {{ data = {data}, random = {of_random} }} }} }}"
+            ),
+            _ => format!(
+                "{{ last = {{ logs = {{ sequential = {sequential}, hot = {random}, cold = {cold} }}, {both}, \
+                 hot_window = 16, stripe = {{ data = {data}, hot = {of_random}, cold = 1 }} }} }}"
+            ),
+        }
+    }
+
     /// Draws devices until one is accepted whose pools have few active blocks.
     pub fn active(seed: u64) -> Case {
         let rng = &mut Rng::new(seed, "power/active");
@@ -169,6 +227,7 @@ impl Case {
             trims: if journal { [4, 12, 50][rng.below(3) as usize] } else { u64::MAX },
             hot: 8 + rng.below(UNITS - 7),
             lasting_trims: false,
+            merges: false,
             picks: Picks::No,
         }
     }

@@ -67,6 +67,19 @@ fn what_was_flushed_outlives_every_power_cut() {
     }
 }
 
+/// A log block or a half-built data block is recovered for what it is.
+#[test]
+fn merges_outlive_power_cuts() {
+    let cuts = wanted();
+    let hits = cut_for(cuts, Case::merging, None);
+    if number("FLOATGATE_SEED").is_some() {
+        return;
+    }
+    for (state, count) in hits.merges() {
+        assert!(cuts < CUTS || count >= 100, "only {count} cuts occurred in the state {state}");
+    }
+}
+
 /// Trims and zeroes with FUA need no flush to survive.
 #[test]
 fn what_was_trimmed_with_fua_outlives_every_power_cut() {

@@ -25,6 +25,11 @@ pub trait Context {
     /// Returns the number of mapping units of the host request that a write belongs to, or 1 if it has none.
     fn request_units(&self, id: TransactionId) -> u32;
 
+    /// Returns `true` if the power may be cut, so that a recovery may need a free block.
+    fn is_durable(&self) -> bool {
+        false
+    }
+
     /// Notes that a host write waits for the scheme.
     fn note_waiting(&mut self, id: TransactionId);
 

@@ -50,7 +50,7 @@ impl Clone for External {
 
 impl Mapping for External {
     fn hooks(&self) -> Hooks {
-        Hooks { entries: false, places: true }
+        Hooks { places: true, ..Hooks::default() }
     }
 
     fn home(&self, ftl: &Ftl, lpn: Lpn) -> Option<PlaneId> {

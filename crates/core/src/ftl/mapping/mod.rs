@@ -18,6 +18,7 @@ use std::ops::Range;
 use super::Ftl;
 use super::space::InHand;
 use crate::config::DeviceConfig;
+use crate::metrics::counters::MergeKind;
 use crate::policy_family;
 use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn, TransactionId};
 use crate::state::{Reader, StateError, Writer};
@@ -36,6 +37,26 @@ pub struct Hooks {
     /// True if the scheme has blocks of its own, which all host writes go to. The methods on these blocks are called,
     /// and garbage collection by victims is off.
     pub places: bool,
+    /// True if pages of these blocks may be left out, also the first one.
+    pub gaps: bool,
+}
+
+/// Block with data that a recovery has found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FoundBlock {
+    /// The block.
+    pub block: BlockId,
+    /// Offset after its last programmed unit.
+    pub end: u32,
+}
+
+/// Merge that a recovery performs: all units of a logical block are copied into a free block.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FoundMerge {
+    /// Units of the logical block, by offset; `None` beyond the end of the device.
+    pub units: Vec<Option<Lpn>>,
+    /// Planes that may give the free block.
+    pub planes: Vec<PlaneId>,
 }
 
 /// Deliberate bugs of merges with log blocks, for tests.
@@ -124,7 +145,7 @@ pub trait Mapping {
     }
 
     /// Returns the reason for the erase of a block that starts now, for observers.
-    fn purpose_of_erase(&mut self, _block: BlockId) -> Purpose {
+    fn purpose_of_erase(&self, _plane: PlaneId, _block: BlockId) -> Purpose {
         Purpose::Merge
     }
 
@@ -150,6 +171,27 @@ pub trait Mapping {
 
     /// Notes that blocks of a new device have been marked as bad.
     fn marked_bad(&mut self, _ftl: &Ftl) {}
+
+    /// Returns the number of merges in progress, by [`MergeKind`]. A merge ends with the erase of the old data block.
+    fn merging(&self, _ftl: &Ftl) -> [u32; MergeKind::ALL.len()] {
+        Default::default()
+    }
+
+    // Recovery after a power cut. Blocks are sorted by the time of their opening, oldest first.
+
+    /// Returns a merge that has to be performed first, because the scheme has no place for one of these blocks.
+    fn merge_found(&self, _ftl: &Ftl, _found: &[FoundBlock]) -> Option<FoundMerge> {
+        None
+    }
+
+    /// Takes over the blocks with data, whose valid units are marked.
+    ///
+    /// # Errors
+    ///
+    /// The reason for which the blocks do not belong to this device.
+    fn adopt_found(&mut self, _ftl: &mut Ftl, _found: &[FoundBlock]) -> Result<(), String> {
+        Ok(())
+    }
 
     // Without time.
 

@@ -546,14 +546,15 @@ impl Space {
     }
 
     /// Restores the blocks after a recovery. `closed` are the blocks with data, oldest first; their valid units are
-    /// marked. All other blocks are free.
-    pub fn restore(&mut self, closed: &[BlockId], erases: &[u32]) {
+    /// marked. They are closed, or belong to the mapping scheme. All other blocks are free.
+    pub fn restore(&mut self, closed: &[BlockId], erases: &[u32], state: BlockState) {
         for (block, &erases) in self.blocks.iter_mut().zip(erases) {
             block.erases = erases;
         }
         self.count_erases();
+        let is_closed = state == BlockState::Closed;
         for &id in closed {
-            self.blocks[id.index()].state = BlockState::Open;
+            self.blocks[id.index()].state = if is_closed { BlockState::Open } else { state };
         }
         for plane in 0..self.planes.len() as u32 {
             let per_plane = self.blocks_per_plane.divisor();
@@ -561,7 +562,7 @@ impl Space {
         }
         closed
             .iter()
-            .filter(|&&id| !self.block(id).failed)
+            .filter(|&&id| is_closed && !self.block(id).failed)
             .copied()
             .collect::<Vec<_>>()
             .into_iter()

@@ -107,6 +107,11 @@ impl BlockMap {
         self.pairs[plane.index()].iter().filter(|&&(number, turn)| self.is_pair(number, turn)).count()
     }
 
+    /// Adds a logical block with an old block, after all others of its plane.
+    pub(super) fn add_pair(&mut self, plane: PlaneId, number: u32) {
+        self.pairs[plane.index()].push_back((number, self.logical[number as usize].turn));
+    }
+
     /// Gives a logical block a new current block. The previous one becomes old.
     pub(super) fn renew(&mut self, number: u32, block: BlockId, plane: PlaneId) {
         let logical = &mut self.logical[number as usize];

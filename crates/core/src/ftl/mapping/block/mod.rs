@@ -7,6 +7,7 @@
 mod map;
 mod now;
 mod programs;
+mod recovery;
 #[cfg(test)]
 mod tests;
 
@@ -14,10 +15,12 @@ use std::collections::VecDeque;
 use std::ops::Range;
 
 use super::{
-    Bound, Context, Hooks, Location, Mapping, MappingInTime, Needs, SchemeOptions, WholeBlocks, Written, check_places,
+    Bound, Context, FoundBlock, FoundMerge, Hooks, Location, Mapping, MappingInTime, Needs, SchemeOptions, WholeBlocks,
+    Written, check_places,
 };
 use crate::config::DeviceConfig;
 use crate::ftl::Ftl;
+use crate::metrics::counters::MergeKind;
 use crate::policy::Policy;
 use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn, TransactionId};
 use crate::sim::table::Table;
@@ -36,7 +39,13 @@ impl SchemeOptions for BlockConfig {
     fn needs(&self, device: &DeviceConfig) -> Needs {
         Needs {
             whole_blocks: Some(WholeBlocks::of_planes(device)),
-            no_power_loss: Some("power loss is not modeled with mapping.scheme = \"block\": choose page or dftl"),
+            no_power_loss: WholeBlocks::no_power_loss(
+                device,
+                // A recovery may need a free block while another one is taken.
+                (Block::beyond(device) < 2).then_some(
+                    "a recovery needs a second free block in each plane: raise gc.soft_threshold or capacity.spare",
+                ),
+            ),
             no_classes: Some(
                 "with block mapping the address determines the block of a unit; choose temperature = \"none\", or \
                  mapping.scheme = \"page\" or \"dftl\"",
@@ -78,6 +87,15 @@ mod step {
     pub(super) const FREE_BLOCKS: u8 = 2;
 }
 
+impl Block {
+    /// Returns the number of blocks of a plane in addition to one for each logical block.
+    fn beyond(device: &DeviceConfig) -> u32 {
+        let units = u64::from(device.data_units_per_block()).max(1);
+        let logical = device.logical_units().div_ceil(units).div_ceil(u64::from(device.total_planes()).max(1));
+        u64::from(device.geometry.blocks).saturating_sub(logical) as u32
+    }
+}
+
 /// Returns the plane of a logical block: its number modulo the number of planes, in the order of the allocation.
 fn block_home(ftl: &Ftl, number: u32) -> PlaneId {
     ftl.allocation.order().plane(number % ftl.shape().planes)
@@ -105,7 +123,7 @@ impl Policy for Block {
 
 impl Mapping for Block {
     fn hooks(&self) -> Hooks {
-        Hooks { entries: false, places: true }
+        Hooks { places: true, ..Hooks::default() }
     }
 
     fn home(&self, ftl: &Ftl, lpn: Lpn) -> Option<PlaneId> {
@@ -152,6 +170,18 @@ impl Mapping for Block {
         self.map.dropped
     }
 
+    fn merging(&self, _: &Ftl) -> [u32; MergeKind::ALL.len()] {
+        self.merges_in_progress()
+    }
+
+    fn merge_found(&self, ftl: &Ftl, found: &[FoundBlock]) -> Option<FoundMerge> {
+        self.merge_unfit(ftl, found)
+    }
+
+    fn adopt_found(&mut self, ftl: &mut Ftl, found: &[FoundBlock]) -> Result<(), String> {
+        self.adopt_blocks(ftl, found)
+    }
+
     fn write_now(&mut self, ftl: &mut Ftl, lpn: Lpn, old: Location, contents: Option<(u32, u32, u32)>) {
         self.place_in_block(ftl, lpn, old, contents);
     }
@@ -187,7 +217,7 @@ impl Mapping for Block {
         if taken.iter().filter(|taken| **taken).count() != ftl.blocks.logical_count() {
             return Err(input.damaged("a block that belongs to no logical block"));
         }
-        let stuck = |&plane: &PlaneId| !Block::has_free_block(ftl, plane) && self.map.pairs_of(plane) == 0;
+        let stuck = |&plane: &PlaneId| Block::free_beyond_spare(ftl, plane) == 0 && self.map.pairs_of(plane) == 0;
         if let Some(plane) = (0..ftl.shape().planes).map(PlaneId).find(stuck) {
             return Err(input.damaged(format!("plane {} has no free block, and none can be freed", plane.0)));
         }

@@ -7,8 +7,8 @@ use crate::ftl::Ftl;
 use crate::ftl::mapping::replacement::Replacement;
 use crate::ftl::mapping::{Bound, Context, PADDING};
 use crate::ftl::mover::Gather;
-use crate::ftl::space::{Claim, Role};
-use crate::metrics::counters::ProgramCause;
+use crate::ftl::space::Role;
+use crate::metrics::counters::{MergeKind, ProgramCause};
 use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn, TransactionId};
 use crate::work::{Call, Class, Fifo, Kind, Task, Transaction};
 
@@ -69,7 +69,7 @@ impl Block {
             return self.prepare_program(cx, number);
         }
         let plane = block_home(cx.ftl(), number);
-        if !Block::has_free_block(cx.ftl(), plane) || !self.waiting[plane].is_empty() {
+        if !Block::has_free_block(cx, plane) || !self.waiting[plane].is_empty() {
             self.job(number).waiting = true;
             self.waiting[plane].push_back(number);
             return cx.tasks().push(call(step::FREE_BLOCKS, plane.0));
@@ -121,10 +121,26 @@ impl Block {
         }
     }
 
-    /// Returns `true` if a logical block may take a free block of a plane. If blocks may fail, one is left for that.
-    pub(super) fn has_free_block(ftl: &Ftl, plane: PlaneId) -> bool {
-        (ftl.faults.is_none() || ftl.blocks.free_blocks(plane, Role::Data) > 1)
-            && ftl.blocks.may_take(ftl.blocks.region(plane, Role::Data), Claim::Block)
+    /// Returns `true` if a logical block may take a free block of a plane. On a durable device, one stays free for the
+    /// merges of a recovery, because a program that is interrupted leaves a gap in a block.
+    fn has_free_block(cx: &mut (impl Context + ?Sized), plane: PlaneId) -> bool {
+        let kept = u32::from(cx.is_durable());
+        Block::free_beyond_spare(cx.ftl(), plane) > kept
+    }
+
+    /// Returns the number of free blocks of a plane. If blocks may fail, one of them is not counted.
+    pub(super) fn free_beyond_spare(ftl: &Ftl, plane: PlaneId) -> u32 {
+        ftl.blocks.free_blocks(plane, Role::Data).saturating_sub(u32::from(ftl.faults.is_some()))
+    }
+
+    /// Returns the number of logical blocks that are merged by a program in flight, by kind.
+    pub(super) fn merges_in_progress(&self) -> [u32; MergeKind::ALL.len()] {
+        let mut merges = [0; MergeKind::ALL.len()];
+        let logical = (0..).zip(&self.map.logical).filter(|(number, logical)| {
+            logical.old != NOWHERE && self.jobs[*number].busy
+        });
+        logical.for_each(|(_, logical)| merges[logical.merge() as usize] += 1);
+        merges
     }
 
     /// If free blocks are few, merges the logical block that has had two blocks for the longest time. Merges one at a
@@ -142,7 +158,7 @@ impl Block {
 
     /// Gives free blocks to waiting logical blocks. Runs the tasks of each one before the next.
     pub(super) fn give_blocks(&mut self, cx: &mut (impl Context + ?Sized), plane: PlaneId) {
-        if Block::has_free_block(cx.ftl(), plane)
+        if Block::has_free_block(cx, plane)
             && let Some(number) = self.waiting[plane].pop_front()
         {
             self.job(number).waiting = false;

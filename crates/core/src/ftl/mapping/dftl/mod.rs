@@ -187,7 +187,7 @@ impl Policy for Dftl {
 
 impl Mapping for Dftl {
     fn hooks(&self) -> Hooks {
-        Hooks { entries: true, places: false }
+        Hooks { entries: true, ..Hooks::default() }
     }
 
     fn use_entry(&mut self, lpn: Lpn) -> bool {

@@ -4,8 +4,8 @@ use super::options::{Reclaim, StreamKind};
 use super::slots::NOWHERE;
 use super::{LogBlocks, Rules, call, step};
 use crate::ftl::Ftl;
-use crate::ftl::mapping::replacement::give_up;
-use crate::ftl::mapping::{Context, Location, MergeDefect, PADDING};
+use crate::ftl::mapping::{Context, Location, MergeDefect, PADDING, replacement};
+use crate::ftl::space::BlockState;
 use crate::metrics::counters::MergeKind;
 use crate::sim::id::{BlockId, Lpn, Ppn};
 
@@ -105,7 +105,10 @@ impl<R: Rules> LogBlocks<R> {
                 self.set(set).merging.todo.pop();
                 continue;
             }
-            let Some(slot) = self.empty_slot(set, targets).filter(|_| self.may_open(set)) else { return };
+            let Some(slot) = self.empty_slot(set, targets) else { return };
+            if !self.may_open(cx, set) {
+                return;
+            }
             self.set(set).merging.todo.pop();
             self.open(cx.ftl(), slot, number);
             self.skip_trims(cx.ftl(), number, 0);
@@ -122,7 +125,7 @@ impl<R: Rules> LogBlocks<R> {
         let mut victims = std::mem::take(&mut merging.victims);
         for slot in victims.drain(..) {
             let block = self.leave_log(slot);
-            self.give_up(cx, block, kind);
+            self.give_up(cx, set, block, kind);
         }
         self.set(set).merging.victims = victims;
     }
@@ -194,11 +197,10 @@ impl<R: Rules> LogBlocks<R> {
         let is_early =
             cx.ftl().merge_defect == Some(MergeDefect::EarlySwitch) && self.stream_of_slot(slot) < self.streams.len();
         if is_early || self.fill_until(cx, slot, self.layout.units()) {
-            let (kind, old) = self.end_merge(cx.ftl(), slot);
-            if let Some(old) = old {
-                self.give_up(cx, old, Some(kind));
+            let (set, kind) = (self.set_of_slot(slot), self.kind_of_merge(slot));
+            if let Some(old) = self.end_merge(cx.ftl(), slot) {
+                self.give_up(cx, set, old, Some(kind));
             }
-            let set = self.set_of_slot(slot);
             self.set(set).merging.running -= 1;
             cx.tasks().push(call(step::SET, set));
         }
@@ -242,26 +244,41 @@ impl<R: Rules> LogBlocks<R> {
         BlockId(block)
     }
 
-    /// Makes the block of a slot the data block of its logical block. Returns the kind of the merge, and the block that
-    /// it replaces.
-    pub(super) fn end_merge(&mut self, ftl: &mut Ftl, slot: u32) -> (MergeKind, Option<BlockId>) {
+    /// Returns the kind of the merge that makes the block of a slot the data block.
+    fn kind_of_merge(&self, slot: u32) -> MergeKind {
         let is_target = self.stream_of_slot(slot) == self.streams.len();
-        let super::Slot { block, number, copied, .. } = self.slots[slot as usize];
-        let kind = match (is_target, copied) {
+        match (is_target, self.slots[slot as usize].copied) {
             (true, _) => MergeKind::Full,
             (false, true) => MergeKind::Partial,
             (false, false) => MergeKind::Switch,
-        };
-        ftl.counters.merges[kind as usize] += 1;
-        self.leave(slot);
-        let old = std::mem::replace(&mut self.data[number as usize], block);
-        (kind, (old != NOWHERE).then_some(BlockId(old)))
+        }
     }
 
-    /// Has a block without valid units erased. `kind` is that of the merge that has emptied it.
-    fn give_up(&mut self, cx: &mut (impl Context + ?Sized), block: BlockId, kind: Option<MergeKind>) {
-        self.emptied.extend(kind.map(|kind| (block, kind)));
-        give_up(cx, block);
+    /// Returns the number of merges in progress, by kind.
+    pub(super) fn merges_in_progress(&self, ftl: &Ftl) -> [u32; MergeKind::ALL.len()] {
+        let mut merges = [0; MergeKind::ALL.len()];
+        let filled = (0..self.slots.len() as u32).filter(|&slot| self.slots[slot as usize].merging);
+        let copying = filled.filter(|&slot| self.slots[slot as usize].busy).map(|slot| self.kind_of_merge(slot));
+        let erases = self.sets.iter().flat_map(|set| &set.given_up);
+        let erases = erases.filter(|(block, _)| ftl.blocks.block(*block).state == BlockState::AwaitingErase);
+        copying.chain(erases.filter_map(|&(_, kind)| kind)).for_each(|kind| merges[kind as usize] += 1);
+        merges
+    }
+
+    /// Makes the block of a slot the data block of its logical block. Returns the block that it replaces.
+    pub(super) fn end_merge(&mut self, ftl: &mut Ftl, slot: u32) -> Option<BlockId> {
+        ftl.counters.merges[self.kind_of_merge(slot) as usize] += 1;
+        let super::Slot { block, number, .. } = self.slots[slot as usize];
+        self.leave(slot);
+        let old = std::mem::replace(&mut self.data[number as usize], block);
+        (old != NOWHERE).then_some(BlockId(old))
+    }
+
+    /// Has a block without valid units erased, once nothing depends on it. `kind` is that of the merge that has emptied
+    /// it.
+    fn give_up(&mut self, cx: &mut (impl Context + ?Sized), set: u32, block: BlockId, kind: Option<MergeKind>) {
+        self.set(set).given_up.push((block, kind));
+        replacement::give_up(cx, block);
     }
 
     /// Returns `true` if any log block takes the writes of a stream.

@@ -10,6 +10,7 @@ mod layout;
 mod merges;
 mod now;
 pub mod options;
+mod recovery;
 mod runs;
 mod saving;
 mod slots;
@@ -19,12 +20,12 @@ mod writes;
 use std::cmp::Reverse;
 use std::ops::Range;
 
-use super::{Bound, Context, Hooks, Location, Mapping, MappingInTime, MergeDefect, Written};
+use super::{Bound, Context, FoundBlock, FoundMerge, Hooks, Location, Mapping, MappingInTime, MergeDefect, Written};
 use crate::config::DeviceConfig;
 use crate::ftl::Ftl;
 use crate::ftl::allocation::AllocationConfig;
 use crate::ftl::allocation::Order;
-use crate::ftl::space::Role;
+use crate::ftl::space::{BlockState, Role};
 use crate::metrics::counters::MergeKind;
 use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn, TransactionId};
 use crate::state::{Reader, StateError, Writer};
@@ -83,6 +84,8 @@ pub struct LogBlocks<R> {
     merges: u32,
     /// Free blocks of each set that are left for failures.
     spare: u32,
+    /// Number of blocks of a set that are neither data blocks nor log blocks on a full device.
+    beyond: u32,
     reclaim: Reclaim,
     /// Slots of all sets.
     slots: Vec<Slot>,
@@ -99,8 +102,6 @@ pub struct LogBlocks<R> {
     /// Slots, by block.
     slot_of: Vec<u32>,
     trims: Trims,
-    /// Blocks whose erase has not started, with the kind of the merge that has emptied each.
-    emptied: Vec<(BlockId, MergeKind)>,
     /// Writes that have waited for a write that was trimmed.
     again: Vec<TransactionId>,
     /// Reused memory for the writes of a program.
@@ -163,6 +164,7 @@ impl<R: Rules> LogBlocks<R> {
                 .then(|| common.planes(device).min(device.total_planes() / device.channels())),
             merges: common.merges,
             spare: u32::from(device.faults.is_some()),
+            beyond: common.beyond(device),
             reclaim: common.reclaim,
             slots: vec![Slot::default(); (layout.sets() * per_set) as usize],
             slots_per_set: per_set,
@@ -172,7 +174,6 @@ impl<R: Rules> LogBlocks<R> {
             log_of: vec![NOWHERE; count],
             slot_of: vec![NOWHERE; device.total_blocks() as usize],
             trims: Trims::new(device),
-            emptied: Vec::new(),
             again: Vec::new(),
             writes: Vec::new(),
             clock: 0,
@@ -238,6 +239,21 @@ impl<R: Rules> LogBlocks<R> {
         })
     }
 
+    /// Returns `true` if a set may open a free block for a log block or a merge. If blocks may fail, one is left for
+    /// that.
+    ///
+    /// After a power cut, blocks that awaited their erase may hold newest versions again, if the programs that replaced
+    /// these were interrupted, or the trims were lost. Their slots may have been given to other blocks. On a durable
+    /// device, one block therefore stays free, so that a recovery can merge them, and there are no more of them than
+    /// the blocks beyond data blocks and log blocks.
+    fn may_open(&self, cx: &mut (impl Context + ?Sized), set: u32) -> bool {
+        let set = &self.sets[set as usize];
+        match cx.is_durable() {
+            false => set.free > self.spare,
+            true => set.free > 1 && set.given_up.len() as u32 <= self.beyond,
+        }
+    }
+
     /// Takes a free block of a set for a slot, which becomes that of a logical block. The caller has made sure that
     /// there is a free block.
     fn open(&mut self, ftl: &mut Ftl, slot: u32, number: u32) {
@@ -257,11 +273,6 @@ impl<R: Rules> LogBlocks<R> {
         (set.turn, set.free) = (turn, set.free - 1);
         self.slot_of[block.index()] = slot;
         self.slot(slot).block = block.0;
-    }
-
-    /// Returns `true` if a set has a free block for a log block or a merge. If blocks may fail, one is left for that.
-    fn may_open(&self, set: u32) -> bool {
-        self.sets[set as usize].free > self.spare
     }
 
     /// Counts the free blocks of a set.
@@ -302,7 +313,7 @@ impl<R: Rules> LogBlocks<R> {
 
 impl<R: Rules> Mapping for LogBlocks<R> {
     fn hooks(&self) -> Hooks {
-        Hooks { entries: false, places: true }
+        Hooks { places: true, gaps: true, ..Hooks::default() }
     }
 
     fn target(&self, ftl: &Ftl, _: Lpn, number: Option<u32>) -> Option<Ppn> {
@@ -343,14 +354,13 @@ impl<R: Rules> Mapping for LogBlocks<R> {
         if is_target { Purpose::FullMerge } else { Purpose::PartialMerge }
     }
 
-    fn purpose_of_erase(&mut self, block: BlockId) -> Purpose {
-        let Some(index) = self.emptied.iter().position(|&(emptied, _)| emptied == block) else {
-            return Purpose::OfClass;
-        };
-        match self.emptied.swap_remove(index).1 {
-            MergeKind::Switch => Purpose::SwitchMerge,
-            MergeKind::Partial => Purpose::PartialMerge,
-            MergeKind::Full => Purpose::FullMerge,
+    fn purpose_of_erase(&self, plane: PlaneId, block: BlockId) -> Purpose {
+        let given_up = &self.sets[self.layout.set_of_plane(plane) as usize].given_up;
+        match given_up.iter().find(|&&(given_up, _)| given_up == block).and_then(|&(_, kind)| kind) {
+            Some(MergeKind::Switch) => Purpose::SwitchMerge,
+            Some(MergeKind::Partial) => Purpose::PartialMerge,
+            Some(MergeKind::Full) => Purpose::FullMerge,
+            None => Purpose::OfClass,
         }
     }
 
@@ -380,6 +390,18 @@ impl<R: Rules> Mapping for LogBlocks<R> {
         for set in 0..self.layout.sets() {
             self.set(set).free = self.count_free(ftl, set);
         }
+    }
+
+    fn merging(&self, ftl: &Ftl) -> [u32; MergeKind::ALL.len()] {
+        self.merges_in_progress(ftl)
+    }
+
+    fn merge_found(&self, ftl: &Ftl, found: &[FoundBlock]) -> Option<FoundMerge> {
+        self.merge_surplus(ftl, found)
+    }
+
+    fn adopt_found(&mut self, ftl: &mut Ftl, found: &[FoundBlock]) -> Result<(), String> {
+        self.adopt_blocks(ftl, found)
     }
 
     fn write_now(&mut self, ftl: &mut Ftl, lpn: Lpn, old: Location, contents: Option<(u32, u32, u32)>) {
@@ -502,6 +524,8 @@ impl<R: Rules, C: Context + ?Sized> MappingInTime<C> for LogBlocks<R> {
 
     fn erased(&mut self, cx: &mut C, plane: PlaneId) {
         let set = self.layout.set_of_plane(plane);
+        let blocks = &cx.ftl().blocks;
+        self.set(set).given_up.retain(|&(block, _)| blocks.block(block).state == BlockState::AwaitingErase);
         self.set(set).free += 1;
         self.serve(cx, set);
     }

@@ -131,7 +131,7 @@ impl<R: Rules> LogBlocks<R> {
     }
 
     fn end_merge_now(&mut self, ftl: &mut Ftl, set: u32, slot: u32) {
-        if let (_, Some(old)) = self.end_merge(ftl, slot) {
+        if let Some(old) = self.end_merge(ftl, slot) {
             self.erase_now(ftl, set, old);
         }
     }

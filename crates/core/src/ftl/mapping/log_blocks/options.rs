@@ -102,6 +102,16 @@ impl Common {
         self.streams.iter().fold(self.merges, |kept, stream| kept.saturating_add(stream.logs))
     }
 
+    /// Returns the number of blocks of a set of planes that are neither data blocks nor log blocks on a full device.
+    pub fn beyond(&self, device: &DeviceConfig) -> u32 {
+        let (planes, stripe) = (self.planes(device), u64::from(self.stripe.max(1)));
+        let units = u64::from(device.data_units_per_block()).max(1);
+        let stripes = device.logical_units().div_ceil(units * stripe);
+        let data = (stripes * stripe).div_ceil(u64::from(device.total_planes() / planes.max(1)).max(1));
+        let all = u64::from(planes) * u64::from(device.geometry.blocks);
+        all.saturating_sub(data).saturating_sub(u64::from(self.slots() - self.merges)) as u32
+    }
+
     /// Returns the requirements of the scheme.
     pub fn needs(&self, device: &DeviceConfig) -> Needs {
         Needs {
@@ -113,7 +123,12 @@ impl Common {
                 kept: self.slots().saturating_add(u32::from(device.faults.is_some())),
                 logs: self.kinds,
             }),
-            no_power_loss: Some("power loss is not modeled with log-block mappings: choose page or dftl"),
+            no_power_loss: WholeBlocks::no_power_loss(
+                device,
+                // A recovery may need one more block.
+                (self.beyond(device) <= self.merges)
+                    .then_some("a recovery needs one more block: give fewer log blocks, or raise capacity.spare"),
+            ),
             no_classes: Some(
                 "log-block mappings choose the log block of a write themselves; choose temperature = \"none\", or \
                  mapping.scheme = \"page\" or \"dftl\"",

@@ -5,6 +5,8 @@ use std::collections::VecDeque;
 
 use crate::ftl::mapping::replacement::Replacement;
 use crate::ftl::mover::Gather;
+use crate::metrics::counters::MergeKind;
+use crate::sim::id::BlockId;
 use crate::work::Fifo;
 
 /// No block, logical block or slot.
@@ -112,6 +114,8 @@ pub struct Set {
     pub turn: u32,
     /// Number of free blocks.
     pub free: u32,
+    /// Blocks that await their erase, with the kind of merge that has emptied them; `None` if the host has.
+    pub given_up: Vec<(BlockId, Option<MergeKind>)>,
     /// Writes that wait for a log block of their logical block.
     pub waiting: Fifo,
     /// Shared log blocks, by stream.

@@ -69,7 +69,7 @@ impl<R: Rules> LogBlocks<R> {
             } else if self.log_of[number as usize] != NOWHERE {
                 return self.reclaim_own(cx, set, self.log_of[number as usize]);
             } else if let Some(slot) = self.empty_slot(set, stream) {
-                if !self.may_open(set) {
+                if !self.may_open(cx, set) {
                     return;
                 }
                 self.open(cx.ftl(), slot, number);
@@ -103,7 +103,9 @@ impl<R: Rules> LogBlocks<R> {
             }
             let opens = shared.open < stripe;
             let empty = if opens { self.empty_slot(set, stream) } else { None };
-            if let Some(slot) = empty.filter(|_| self.may_open(set)) {
+            if let Some(slot) = empty
+                && self.may_open(cx, set)
+            {
                 self.open_shared(cx.ftl(), set, stream, slot);
             } else if let Some(slot) = self.set(set).shared[stream].idle.pop_front() {
                 let id = pending.pop(cx.ops());
