@@ -110,6 +110,12 @@ fn a_kill_at_any_moment_is_a_power_cut() {
     kill_often(&["--set", "buffer.capacity=128KiB"], false, times(8), 2);
     let protected = ["--set", "buffer.capacity=128KiB", "--set", "buffer.power_loss_protection=true"];
     kill_often(&protected, true, times(8), 3);
+    for (seed, scheme) in
+        (20..).zip(["\"block\"", "{ bast = { logs = 4 } }", "{ fast = {} }", "{ last = { logs = { hot = 2 } } }"])
+    {
+        let scheme = format!("mapping.scheme={scheme}");
+        kill_often(&["--set", &scheme, "--set", "durability.trim_journal=true"], false, times(6), seed);
+    }
     // On a slow or busy machine, the server may be killed before it has written a checkpoint, so several seeds are
     // tried.
     let checkpoint = ["--set", "durability.checkpoint=16KiB"];

@@ -117,8 +117,6 @@ fn options_without_meaning_for_block_mapping_are_refused() {
         ("allocation=dynamic", "it needs allocation = \"static\""),
         ("nand.advanced.copy_back=wise", "it needs nand.advanced.copy_back = \"off\""),
         ("nand.advanced.cache_program=true", "it needs nand.advanced.cache_program = false"),
-        ("durability.trim_journal=true", "durability.trim_journal"),
-        ("durability.checkpoint=1MiB", "durability.checkpoint"),
     ] {
         let overrides = ["mapping.scheme=block", "nand.concurrency=die", "geometry.dies=1", other].map(str::to_owned);
         let error = from_toml(common::BASE, "test.toml", &overrides).expect_err("block mapping refuses it");

@@ -197,10 +197,31 @@ fn times(usual: u64) -> u64 {
     std::env::var("FLOATGATE_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(usual)
 }
 
+/// Mapping schemes that merge blocks.
+const MERGING: [&str; 4] = [
+    "mapping.scheme=block",
+    "mapping.scheme={ bast = { logs = 4 } }",
+    "mapping.scheme={ fast = { logs = { sequential = 2, random = 4 } } }",
+    "mapping.scheme={ last = { logs = { sequential = 2, hot = 3, cold = 2 } } }",
+];
+
 #[test]
 fn data_survive_a_restart() {
     // The checkpoint option may change between starts.
-    let configs = [&[][..], &["durability.checkpoint=16KiB"], &[], &["durability.checkpoint=8KiB"]].map(load);
+    let checkpoints = [&[][..], &["durability.checkpoint=16KiB"], &[], &["durability.checkpoint=8KiB"]];
+    assert_survives_restarts(&checkpoints.map(load));
+}
+
+#[test]
+fn data_of_merged_blocks_survive_a_restart() {
+    for scheme in MERGING {
+        println!("{scheme}");
+        let options = [scheme, "gc.soft_threshold=2", "capacity.spare=0.7"];
+        assert_survives_restarts(&[(); 4].map(|()| load(&options)));
+    }
+}
+
+fn assert_survives_restarts(configs: &[DeviceConfig; 4]) {
     let disk = TestDisk::default();
     let mut truth = Truth::new(configs[0].logical_bytes(), 4096, 1);
     for (round, config) in configs.iter().enumerate() {
@@ -217,7 +238,7 @@ fn data_survive_a_restart() {
 }
 
 /// Devices for power-cut tests.
-const CUT: [&[&str]; 10] = [
+const CUT: [&[&str]; 14] = [
     &[],
     &["buffer.capacity=128KiB"],
     &["buffer.capacity=128KiB", "buffer.power_loss_protection=true"],
@@ -239,6 +260,10 @@ const CUT: [&[&str]; 10] = [
         "capacity.spare=0.65",
     ],
     &["geometry.blocks=32", "faults={ factory_bad = 1, program_rate = 0.002, erase_rate = 0.005 }"],
+    &["mapping.scheme=block", "gc.soft_threshold=2", "durability.checkpoint=32KiB", "capacity.spare=0.7"],
+    &["mapping.scheme={ bast = { logs = 4 } }", "buffer.capacity=128KiB"],
+    &["mapping.scheme={ fast = { logs = { sequential = 2, random = 4 } } }", "mapping.block_summary.last_page=512B"],
+    &["mapping.scheme={ last = { logs = { sequential = 2, hot = 3, cold = 2 } } }"],
 ];
 
 #[test]

@@ -234,7 +234,11 @@ impl DeviceConfig {
     /// keep a single block free.
     pub fn max_soft_threshold(&self) -> Option<u32> {
         if let Some((logical, _)) = self.logical_blocks() {
-            let free = u64::from(self.good_blocks()).checked_sub(logical);
+            let own = self.mapping.scheme.needs(self).whole_blocks.map_or(0, |needs| match needs.logs {
+                [] => u64::from(needs.kept - self.soft_threshold()),
+                _ => 0,
+            });
+            let free = u64::from(self.good_blocks()).checked_sub(logical + own);
             return free.filter(|free| *free > 0).map(|free| free as u32);
         }
         let needed = self.units_to_hold() + 1;

@@ -198,7 +198,7 @@ impl Device {
     #[inline]
     pub(super) fn clean(&mut self, plane: PlaneId) {
         if self.ftl.shape().hooks.places {
-            return; // The scheme frees blocks.
+            return self.journal_before_erase(); // The scheme frees blocks.
         }
         if let Some(pools) = &self.ftl.pools {
             if pools.lacks(plane) {

@@ -236,8 +236,8 @@ impl Device {
         self.show_program(&Program { first, units, cause, writes, copies: &copies, renumbers });
     }
 
-    /// Reports the start of a program that the scheme has bound: of writes, which are linked from `id` on, and of copies,
-    /// or of copies alone.
+    /// Reports the start of a program that the scheme has bound: of writes, which are linked from `id` on, and of
+    /// copies, or of copies alone.
     #[inline]
     pub(super) fn observe_placed(&mut self, first: Ppn, id: TransactionId) {
         if self.is_durable() && self.ftl.shape().hooks.places {
@@ -258,6 +258,7 @@ impl Device {
         let copies: Vec<Copy> =
             programmed.filter(|&ppn| self.ftl.map.owner(ppn) != PADDING).filter_map(copy_at).collect();
         let (cause, writes) = match self.transactions[id].kind {
+            Kind::Write if self.durability.is_some() => (self.cause_of(id, 1), id),
             Kind::Write => (ProgramCause::Host, id),
             _ => (ProgramCause::Merge, TransactionId::NONE),
         };

@@ -79,6 +79,10 @@ pub enum Mutant {
     TrustErased,
     /// The checkpoint covers blocks that are still being written.
     AccountEarly,
+    /// A recovery ignores the records of trims.
+    SkipTrims,
+    /// A recovery prefers the copy of a unit in the block that was opened first.
+    OldBlockWins,
     /// A failed block is erased and reused.
     ReuseFailed,
     /// A copy by garbage collection takes over the map entry of a newer write that is not bound yet.

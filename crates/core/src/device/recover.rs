@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Device, Options};
+use super::{Device, Mutant, Options};
 use crate::config::cells::CellMode;
 use crate::config::{DeviceConfig, Direction, MapMemory};
 use crate::durability::flash::{FlashImage, Keep, Outbox};
@@ -76,7 +76,10 @@ impl Device {
 
     fn rebuild_with<'a>(&'a mut self, log: &'a mut FlashLog) -> Rebuild<'a> {
         let map = self.config.durability.map;
-        Rebuild { ftl: &mut self.ftl, log, durability: self.durability.get_or_insert_default(), map }
+        let mutant = self.options.mutant;
+        let (skips_trims, prefers_older) = (mutant == Mutant::SkipTrims, mutant == Mutant::OldBlockWins);
+        let durability = self.durability.get_or_insert_default();
+        Rebuild { ftl: &mut self.ftl, log, durability, map, skips_trims, prefers_older }
     }
 
     /// Starts garbage collection in planes with few free blocks at the first request after a recovery, since recovery

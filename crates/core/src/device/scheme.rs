@@ -9,7 +9,7 @@ use crate::metrics::attribution::Part as TimePart;
 use crate::metrics::counters::CopyCause;
 use crate::nand::array::Spot;
 use crate::sim::id::{BlockId, PlaneId, Ppn, TransactionId};
-use crate::work::{Kind, Tasks, Transaction, Transactions};
+use crate::work::{Kind, Task, Tasks, Transaction, Transactions};
 
 impl Device {
     /// Calls the mapping scheme.
@@ -18,6 +18,9 @@ impl Device {
         let mut scheme = self.ftl.take_scheme();
         let result = call(scheme.in_time(), self);
         self.ftl.put_scheme(scheme);
+        if self.durability.is_some() && self.ftl.shape().hooks.places && self.awaits_journal() {
+            self.tasks.push(Task::Clean(PlaneId(0)));
+        }
         result
     }
 

@@ -291,7 +291,7 @@ impl Device {
     }
 
     /// Returns the cause of a program of `count` writes, which are linked from `first` on.
-    fn cause_of(&self, first: TransactionId, count: u32) -> ProgramCause {
+    pub(super) fn cause_of(&self, first: TransactionId, count: u32) -> ProgramCause {
         if count == 1 && self.is_of_journal(self.transactions[first].lpn) {
             return ProgramCause::Journal;
         }

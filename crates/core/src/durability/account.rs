@@ -89,7 +89,12 @@ impl Layout {
     #[inline]
     pub fn has_account(&self, ftl: &Ftl, block: BlockId) -> bool {
         let state = ftl.blocks.block(block).state;
-        (state == BlockState::Closed || (self.takes_open && state == BlockState::Open)) && !ftl.has_lost(block)
+        let is_closed = match state {
+            BlockState::Closed => true,
+            BlockState::Logical => self.takes_open || ftl.scheme().is_filled(ftl, block),
+            state => self.takes_open && state == BlockState::Open,
+        };
+        is_closed && !ftl.has_lost(block)
     }
 
     /// Returns the contents of a part of the checkpoint as of now.
@@ -118,7 +123,9 @@ impl Layout {
         let places = || (first + units.start..first + units.end).map(Ppn);
         // The units after the data of a smaller block have sequence numbers from before the last erase.
         let end = first + ftl.blocks.size_of(block).data_units;
-        let number = |ppn: Ppn| if ppn.0 < end { log.sequence(ppn) } else { 0 };
+        // So have pages that were left out.
+        let is_programmed = |ppn: Ppn| ppn.0 < end && ftl.map.owner(ppn) != PADDING;
+        let number = |ppn: Ppn| if is_programmed(ppn) { log.sequence(ppn) } else { 0 };
         let numbers = || places().map(number).filter(|&sequence| sequence > 0);
         let (lowest, highest) = (numbers().min().unwrap_or(0), numbers().max().unwrap_or(0));
         u32::try_from(highest - lowest).ok()?;

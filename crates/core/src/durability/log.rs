@@ -272,13 +272,7 @@ impl FlashLog {
     /// Reports what preconditioning has left in a block: its erase count, valid units with new sequence numbers, and
     /// padding for invalid units, among the first `written` units. `own` returns the contents of units of the device
     /// itself.
-    pub fn tell_block(
-        &mut self,
-        ftl: &mut Ftl,
-        block: BlockId,
-        written: u32,
-        own: impl Fn(u32) -> Option<Vec<u8>>,
-    ) {
+    pub fn tell_block(&mut self, ftl: &mut Ftl, block: BlockId, written: u32, own: impl Fn(u32) -> Option<Vec<u8>>) {
         self.tell_written(ftl, block, written, own);
         // A bad block keeps its contents.
         if ftl.blocks.block(block).failed {

@@ -92,7 +92,8 @@ impl Durability {
 
     /// Records the planes of the journal units that were found in flash.
     pub fn find_guests(&mut self, ftl: &Ftl) {
-        let Some(journal) = &mut self.journal else { return };
+        // Schemes that merge blocks keep them in blocks of their own.
+        let Some(journal) = self.journal.as_mut().filter(|_| !ftl.shape().hooks.places) else { return };
         for lpn in journal.units() {
             if let Some(ppn) = ftl.ppn_in_flash(lpn) {
                 let plane = ftl.blocks.plane_of(ftl.blocks.block_of(ppn));

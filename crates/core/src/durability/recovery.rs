@@ -112,6 +112,10 @@ pub struct Rebuild<'a> {
     pub durability: &'a mut Durability,
     /// Memory of the map.
     pub map: MapMemory,
+    /// Test hook: ignores the records of trims.
+    pub skips_trims: bool,
+    /// Test hook: prefers the version in the block that was opened first.
+    pub prefers_older: bool,
 }
 
 impl Rebuild<'_> {
@@ -364,7 +368,11 @@ impl Rebuild<'_> {
             self.ftl.map.set_flash(lpn, ppn);
             return Ok(());
         };
-        match record.sequence.cmp(&self.log.sequence(held)) {
+        let order = match self.prefers_older {
+            false => record.sequence.cmp(&self.log.sequence(held)),
+            true => self.log.opened[self.ftl.blocks.block_of(held).index()].cmp(&record.opened),
+        };
+        match order {
             std::cmp::Ordering::Less => {}
             std::cmp::Ordering::Equal => found.others.entry(lpn.0).or_default().push(ppn),
             std::cmp::Ordering::Greater => {
@@ -379,7 +387,7 @@ impl Rebuild<'_> {
     fn recover_trim(&mut self, lpn: Lpn, sequence: u64, scan: &mut Scan) -> bool {
         self.ftl.sequence = self.ftl.sequence.max(sequence);
         let Location::Flash(ppn) = self.ftl.map.get(lpn) else { return false };
-        let older = self.log.sequence(ppn) < sequence;
+        let older = self.log.sequence(ppn) < sequence && !self.skips_trims;
         if older {
             self.ftl.map.unmap(lpn);
             scan.found.others.remove(&lpn.0);

@@ -95,12 +95,24 @@ const REFUSED: &[(&[&str], &str)] = &[
     (&["gc.soft_threshold=0", "gc.hard_threshold=0"], "gc.soft_threshold = 0: must be 1 block or more"),
     (&["durability.checkpoint=2KiB"], "durability.checkpoint = 2KiB: must be from 4KiB to "),
     (
-        &["durability.checkpoint=1MiB", "mapping.scheme=block", "capacity.spare=0.3"],
-        "durability.checkpoint = 1MiB: power loss is not modeled with mapping.scheme = \"block\"",
+        &[
+            "durability.map=saved",
+            "mapping.scheme=block",
+            "capacity={ logical = \"62MiB\" }",
+            "gc.soft_threshold=1",
+            "gc.hard_threshold=1",
+        ],
+        "durability.map = saved: a recovery needs a second free block in each plane",
     ),
     (
-        &["durability.map=saved", "mapping.scheme=block", "capacity.spare=0.3"],
-        "durability.map = saved: power loss is not modeled with mapping.scheme = \"block\"",
+        &[
+            "durability.map=saved",
+            "mapping.scheme={ bast = { logs = 7 } }",
+            "capacity={ logical = \"62MiB\" }",
+            "gc.soft_threshold=1",
+            "gc.hard_threshold=1",
+        ],
+        "durability.map = saved: a recovery needs one more block",
     ),
     (
         &["durability.map=non-volatile", "mapping.scheme=dftl", "capacity.spare=0.3"],

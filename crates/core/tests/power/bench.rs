@@ -59,7 +59,8 @@ impl Hits {
     /// Returns the number of cuts in each state of a mapping scheme that merges blocks.
     pub fn merges(&self) -> impl Iterator<Item = (&'static str, u64)> {
         let states = MERGE_STATES.map(|state| (state, self.counts.get(state).copied().unwrap_or(0)));
-        let found = [("torn programs found", self.torn), ("summaries used", self.summaries), ("units merged", self.merged)];
+        let found =
+            [("torn programs found", self.torn), ("summaries used", self.summaries), ("units merged", self.merged)];
         states.into_iter().chain(found)
     }
 

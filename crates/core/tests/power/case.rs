@@ -108,7 +108,6 @@ impl Case {
             let refused = [
                 "mapping.scheme",
                 "allocation",
-                "durability",
                 "faults",
                 "gc.",
                 "geometry.blocks",
@@ -122,8 +121,8 @@ impl Case {
             case.overrides.push("gc.soft_threshold=2".to_owned());
             case.overrides.push(format!("geometry.blocks={}", 8 + rng.below(10)));
             case.overrides.push(format!("mapping.scheme={}", Case::scheme(rng)));
-            case.trims = u64::MAX;
             case.merges = true;
+            case.lasting_trims = one_in(rng, 3);
             case
         };
         let accepted = |case: &Case| {

@@ -212,10 +212,14 @@ fn a_device_without_blocks_for_translation_pages_becomes_read_only() {
 
 /// Runs cases with a deliberate bug until a unit reads as a forbidden version. Asserts that this happens soon.
 fn assert_caught(mutant: Mutant, cuts: u64) {
+    assert_caught_with(mutant, cuts, Case::new);
+}
+
+fn assert_caught_with(mutant: Mutant, cuts: u64, case_of: impl Fn(u64) -> Case) {
     let mut panics = 0;
     for seed in 0..cuts / CUTS_OF_A_CASE {
         let mut hits = Hits::default();
-        let run = || Bench::new(&Case::new(seed), mutant, None).run(CUTS_OF_A_CASE, &mut hits);
+        let run = || Bench::new(&case_of(seed), mutant, None).run(CUTS_OF_A_CASE, &mut hits);
         match catch_unwind(AssertUnwindSafe(run)) {
             Ok(Err(what)) if what.contains("after a power cut") => return,
             Ok(Ok(())) => {}
@@ -248,4 +252,24 @@ fn a_checkpoint_with_blocks_before_their_programs_is_caught() {
 #[test]
 fn trims_that_are_not_journalled_are_caught() {
     assert_caught(Mutant::ForgetTrims, 2000);
+}
+
+#[test]
+fn trims_that_a_recovery_of_merged_blocks_forgets_are_caught() {
+    assert_caught_with(Mutant::SkipTrims, 2000, Case::merging);
+}
+
+#[test]
+fn an_old_data_block_that_wins_over_a_log_block_is_caught() {
+    assert_caught_with(Mutant::OldBlockWins, 2000, Case::merging);
+}
+
+#[test]
+fn merged_copies_that_count_as_new_are_caught() {
+    assert_caught_with(Mutant::RenumberCopies, 4000, Case::merging);
+}
+
+#[test]
+fn merged_blocks_that_are_erased_too_early_are_caught() {
+    assert_caught_with(Mutant::EraseEarly, 2000, Case::merging);
 }

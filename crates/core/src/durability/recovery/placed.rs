@@ -51,17 +51,19 @@ impl Rebuild<'_> {
         (first..first + self.ftl.blocks.data_units()).any(|ppn| self.ftl.newest_at(Ppn(ppn)).is_some())
     }
 
-    /// Copies the newest versions of a logical block into a free block. Programs without units are left out.
+    /// Copies the newest versions of a logical block into a free block. If the scheme leaves out pages, so does the merge.
+    /// Otherwise, the block is programmed up to the last unit.
     fn merge(&mut self, merge: &FoundMerge, target: BlockId, scan: &mut Scan) {
         let (first, size) = (self.ftl.blocks.first_unit(target).0, *self.ftl.blocks.size(Role::Data));
         let group = size.program_units;
+        let is_there = |lpn: &Option<Lpn>| lpn.is_some_and(|lpn| self.ftl.ppn_in_flash(lpn).is_some());
+        let last = merge.units.iter().rposition(is_there).map_or(0, |last| last as u32 + 1);
         for (start, units) in (first..).step_by(group as usize).map(Ppn).zip(merge.units.chunks(group as usize)) {
-            let copies: Vec<Option<(Lpn, Ppn)>> = units
-                .iter()
-                .map(|lpn| lpn.and_then(|lpn| Some((lpn, self.ftl.ppn_in_flash(lpn)?))))
-                .collect();
+            let copies: Vec<Option<(Lpn, Ppn)>> =
+                units.iter().map(|lpn| lpn.and_then(|lpn| Some((lpn, self.ftl.ppn_in_flash(lpn)?)))).collect();
             (start.0..start.0 + group).for_each(|ppn| self.ftl.map.set_owner(Ppn(ppn), PADDING));
-            if copies.iter().all(Option::is_none) {
+            let may_skip = self.ftl.shape().hooks.gaps || start.0 >= first + last;
+            if may_skip && copies.iter().all(Option::is_none) {
                 continue;
             }
             self.log.begin(start, group, ProgramCause::Merge);
@@ -79,7 +81,7 @@ impl Rebuild<'_> {
             self.log.tell_summary(self.ftl, end);
             scan.programs.push(end);
         }
-        scan.found.ends[target.index()] = size.data_units;
+        scan.found.ends[target.index()] = last.next_multiple_of(group);
     }
 
     fn copy_found(&mut self, lpn: Lpn, from: Ppn, to: Ppn, scan: &mut Scan) {

@@ -9,6 +9,7 @@ mod log_blocks;
 mod map;
 mod needs;
 mod now;
+mod own_blocks;
 pub mod replacement;
 #[cfg(test)]
 mod stub;
@@ -171,6 +172,11 @@ pub trait Mapping {
 
     /// Notes that blocks of a new device have been marked as bad.
     fn marked_bad(&mut self, _ftl: &Ftl) {}
+
+    /// Returns `true` if no more units of a block of the scheme will be programmed.
+    fn is_filled(&self, _ftl: &Ftl, _block: BlockId) -> bool {
+        false
+    }
 
     /// Returns the number of merges in progress, by [`MergeKind`]. A merge ends with the erase of the old data block.
     fn merging(&self, _ftl: &Ftl) -> [u32; MergeKind::ALL.len()] {

@@ -1,5 +1,6 @@
 //! Requirements of a mapping scheme on a device.
 
+use super::own_blocks::OwnBlocks;
 use crate::config::DeviceConfig;
 use crate::config::advanced::Waste;
 use crate::config::cells::CellMode;
@@ -33,7 +34,8 @@ pub struct WholeBlocks {
 impl WholeBlocks {
     /// The requirements of a scheme whose logical blocks stay in their planes.
     pub fn of_planes(device: &DeviceConfig) -> WholeBlocks {
-        WholeBlocks { planes: 1, stripe: 1, kept: device.soft_threshold(), logs: &[] }
+        let kept = device.soft_threshold() + OwnBlocks::kept(device, 1);
+        WholeBlocks { planes: 1, stripe: 1, kept, logs: &[] }
     }
 
     /// Returns the reason for which power loss is ruled out: blocks may fail, or `lack`, if given.

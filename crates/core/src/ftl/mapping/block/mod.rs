@@ -14,6 +14,7 @@ mod tests;
 use std::collections::VecDeque;
 use std::ops::Range;
 
+use super::own_blocks::{self, OwnBlocks};
 use super::{
     Bound, Context, FoundBlock, FoundMerge, Hooks, Location, Mapping, MappingInTime, Needs, SchemeOptions, WholeBlocks,
     Written, check_places,
@@ -75,6 +76,8 @@ pub struct Block {
     awaiting_erase: Table<PlaneId, u32>,
     /// Reused memory for the writes of a program, with their offsets.
     writes: Vec<(u32, TransactionId)>,
+    /// Blocks for the units of the device itself.
+    own: OwnBlocks,
 }
 
 /// Tasks of the scheme.
@@ -92,7 +95,7 @@ impl Block {
     fn beyond(device: &DeviceConfig) -> u32 {
         let units = u64::from(device.data_units_per_block()).max(1);
         let logical = device.logical_units().div_ceil(units).div_ceil(u64::from(device.total_planes()).max(1));
-        u64::from(device.geometry.blocks).saturating_sub(logical) as u32
+        u64::from(device.geometry.blocks).saturating_sub(logical + u64::from(OwnBlocks::kept(device, 1))) as u32
     }
 }
 
@@ -116,6 +119,7 @@ impl Policy for Block {
             merging: Table::new(planes, None),
             awaiting_erase: Table::new(planes, 0),
             writes: Vec::new(),
+            own: OwnBlocks::new(device),
             map,
         })
     }
@@ -127,10 +131,13 @@ impl Mapping for Block {
     }
 
     fn home(&self, ftl: &Ftl, lpn: Lpn) -> Option<PlaneId> {
-        Some(block_home(ftl, self.map.split(lpn).0))
+        (!self.own.has(lpn)).then(|| block_home(ftl, self.map.split(lpn).0))
     }
 
     fn target(&self, ftl: &Ftl, lpn: Lpn, number: Option<u32>) -> Option<Ppn> {
+        if number.map_or_else(|| self.own.has(lpn), |number| number == own_blocks::NUMBER) {
+            return self.own.target(ftl);
+        }
         let number = number.unwrap_or_else(|| self.map.split(lpn).0);
         let LogicalBlock { current, next, .. } = self.map.logical[number as usize];
         let replaced = &self.jobs[number].replaced;
@@ -139,11 +146,16 @@ impl Mapping for Block {
     }
 
     fn source_of(&self, ftl: &Ftl, ppn: Ppn) -> Option<Ppn> {
-        let (number, _) = self.map.split(Lpn(ftl.map.owner(ppn)));
+        let lpn = Lpn(ftl.map.owner(ppn));
+        if self.own.has(lpn) {
+            return self.own.source_of(ppn);
+        }
+        let (number, _) = self.map.split(lpn);
         self.jobs[number].gather.source_of(ppn)
     }
 
     fn blocks(&self, ftl: &Ftl, found: &mut dyn FnMut(BlockId, u32)) {
+        self.own.blocks(found);
         for logical in &self.map.logical {
             for (block, units) in [(logical.current, logical.next), (logical.old, ftl.blocks.data_units())] {
                 if block != NOWHERE {
@@ -168,6 +180,10 @@ impl Mapping for Block {
 
     fn dropped(&self) -> u64 {
         self.map.dropped
+    }
+
+    fn is_filled(&self, ftl: &Ftl, block: BlockId) -> bool {
+        self.is_block_filled(ftl, block)
     }
 
     fn merging(&self, _: &Ftl) -> [u32; MergeKind::ALL.len()] {
@@ -201,23 +217,27 @@ impl Mapping for Block {
     }
 
     fn save(&self, out: &mut Writer) -> Result<(), StateError> {
-        self.map.save(out)
+        self.map.save(out)?;
+        self.own.save(out)
     }
 
     fn load(&mut self, ftl: &mut Ftl, input: &mut Reader, written: &mut [u16]) -> Result<(), StateError> {
         let mut taken = vec![false; written.len()];
         let home = |number| block_home(ftl, number);
-        self.map.load(input, ftl.shape().units_per_program, home, |block, plane, units| {
+        let mut take = |block: BlockId, plane, units| {
             let can = ftl.blocks.is_logical(block) && ftl.blocks.plane_of(block) == plane && !taken[block.index()];
             if can {
                 (taken[block.index()], written[block.index()]) = (true, units as u16);
             }
             can
-        })?;
+        };
+        self.map.load(input, ftl.shape().units_per_program, home, &mut take)?;
+        self.own.load(input, &mut take)?;
         if taken.iter().filter(|taken| **taken).count() != ftl.blocks.logical_count() {
             return Err(input.damaged("a block that belongs to no logical block"));
         }
-        let stuck = |&plane: &PlaneId| Block::free_beyond_spare(ftl, plane) == 0 && self.map.pairs_of(plane) == 0;
+        let has_none = |plane| self.free_beyond_spare(ftl, plane) == 0;
+        let stuck = |&plane: &PlaneId| has_none(plane) && self.map.pairs_of(plane) == 0;
         if let Some(plane) = (0..ftl.shape().planes).map(PlaneId).find(stuck) {
             return Err(input.damaged(format!("plane {} has no free block, and none can be freed", plane.0)));
         }
@@ -225,6 +245,9 @@ impl Mapping for Block {
     }
 
     fn may_be_at(&self, ftl: &Ftl, lpn: Lpn, ppn: Ppn) -> bool {
+        if self.own.has(lpn) {
+            return self.own.holds(ftl.blocks.block_of(ppn));
+        }
         let (number, offset) = self.map.split(lpn);
         let (logical, block) = (&self.map.logical[number as usize], ftl.blocks.block_of(ppn).0);
         (block == logical.current || block == logical.old) && ftl.blocks.offset_in_block(ppn) == offset
@@ -252,17 +275,26 @@ impl<C: Context + ?Sized> MappingInTime<C> for Block {
     }
 
     fn place(&mut self, cx: &mut C, id: TransactionId) {
+        if self.own.has(cx.ops()[id].lpn) {
+            return self.own.place(cx, id);
+        }
         let number = self.await_offset(cx, id);
         self.go_on_in_block(cx, number);
     }
 
     fn bind_write(&mut self, cx: &mut C, id: TransactionId) -> Option<Bound> {
+        if self.own.has(cx.ops()[id].lpn) {
+            return self.own.bind_write(cx, id);
+        }
         Some(self.bind_with_others(cx, id))
     }
 
     fn bind_copies(&mut self, cx: &mut C, id: TransactionId) -> Option<Bound> {
         let merge = cx.ops()[id];
         let number = merge.logical_block();
+        if number == own_blocks::NUMBER {
+            return self.own.bind_copies(cx, id);
+        }
         if cx.ftl().is_read_only() {
             self.job(number).gather.forget(cx);
             cx.ops().remove(id);
@@ -277,15 +309,24 @@ impl<C: Context + ?Sized> MappingInTime<C> for Block {
     }
 
     fn copy_read(&mut self, cx: &mut C, number: u32) {
-        self.finish_read(cx, number);
+        match number {
+            own_blocks::NUMBER => self.own.copy_read(cx),
+            _ => self.finish_read(cx, number),
+        }
     }
 
     fn write_ended(&mut self, cx: &mut C, lpn: Lpn, start: Ppn) {
-        self.finish_in_block(cx, self.map.split(lpn).0, start);
+        match self.own.has(lpn) {
+            true => self.own.program_ended(cx, start),
+            false => self.finish_in_block(cx, self.map.split(lpn).0, start),
+        }
     }
 
     fn copies_ended(&mut self, cx: &mut C, number: u32, start: Ppn) {
-        self.finish_in_block(cx, number, start);
+        match number {
+            own_blocks::NUMBER => self.own.program_ended(cx, start),
+            _ => self.finish_in_block(cx, number, start),
+        }
     }
 
     fn program_failed(&mut self, cx: &mut C, writes: &[TransactionId], number: Option<u32>, _: Ppn) -> bool {
@@ -305,6 +346,9 @@ impl<C: Context + ?Sized> MappingInTime<C> for Block {
     }
 
     fn erased(&mut self, cx: &mut C, plane: PlaneId) {
+        if self.own.erased(cx, plane) {
+            return;
+        }
         self.awaiting_erase[plane] -= 1;
         if !cx.ftl().is_read_only() {
             self.give_blocks(cx, plane);

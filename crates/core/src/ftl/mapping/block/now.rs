@@ -4,7 +4,6 @@ use super::map::{LogicalBlock, NOWHERE};
 use super::{Block, block_home};
 use crate::ftl::Ftl;
 use crate::ftl::mapping::{Location, PADDING};
-use crate::ftl::space::Role;
 use crate::metrics::counters::ProgramCause;
 use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn};
 
@@ -116,7 +115,7 @@ impl Block {
         if current != NOWHERE {
             self.fill_now(ftl, number, next.next_multiple_of(group));
         }
-        while ftl.blocks.free_blocks(plane, Role::Data) <= ftl.shape().soft {
+        while self.own.others(ftl, plane) <= ftl.shape().soft {
             let Some(pair) = self.map.oldest_pair(plane) else { break };
             self.merge_now(ftl, pair);
         }

@@ -7,7 +7,6 @@ use crate::ftl::Ftl;
 use crate::ftl::mapping::replacement::Replacement;
 use crate::ftl::mapping::{Bound, Context, PADDING};
 use crate::ftl::mover::Gather;
-use crate::ftl::space::Role;
 use crate::metrics::counters::{MergeKind, ProgramCause};
 use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn, TransactionId};
 use crate::work::{Call, Class, Fifo, Kind, Task, Transaction};
@@ -69,7 +68,7 @@ impl Block {
             return self.prepare_program(cx, number);
         }
         let plane = block_home(cx.ftl(), number);
-        if !Block::has_free_block(cx, plane) || !self.waiting[plane].is_empty() {
+        if !self.has_free_block(cx, plane) || !self.waiting[plane].is_empty() {
             self.job(number).waiting = true;
             self.waiting[plane].push_back(number);
             return cx.tasks().push(call(step::FREE_BLOCKS, plane.0));
@@ -123,14 +122,26 @@ impl Block {
 
     /// Returns `true` if a logical block may take a free block of a plane. On a durable device, one stays free for the
     /// merges of a recovery, because a program that is interrupted leaves a gap in a block.
-    fn has_free_block(cx: &mut (impl Context + ?Sized), plane: PlaneId) -> bool {
+    fn has_free_block(&self, cx: &mut (impl Context + ?Sized), plane: PlaneId) -> bool {
         let kept = u32::from(cx.is_durable());
-        Block::free_beyond_spare(cx.ftl(), plane) > kept
+        self.free_beyond_spare(cx.ftl(), plane) > kept
     }
 
-    /// Returns the number of free blocks of a plane. If blocks may fail, one of them is not counted.
-    pub(super) fn free_beyond_spare(ftl: &Ftl, plane: PlaneId) -> u32 {
-        ftl.blocks.free_blocks(plane, Role::Data).saturating_sub(u32::from(ftl.faults.is_some()))
+    /// Returns the number of free blocks of a plane for logical blocks. If blocks may fail, one of them is not counted.
+    pub(super) fn free_beyond_spare(&self, ftl: &Ftl, plane: PlaneId) -> u32 {
+        self.own.others(ftl, plane).saturating_sub(u32::from(ftl.faults.is_some()))
+    }
+
+    /// See [`Mapping::is_filled`](crate::ftl::mapping::Mapping).
+    pub(super) fn is_block_filled(&self, ftl: &Ftl, block: BlockId) -> bool {
+        let first = ftl.blocks.first_unit(block).0;
+        let Some(lpn) = (first..first + self.map.units()).find_map(|ppn| ftl.newest_at(Ppn(ppn))) else { return false };
+        if self.own.has(lpn) {
+            return self.own.is_filled(block);
+        }
+        let (number, _) = self.map.split(lpn);
+        let LogicalBlock { current, next, .. } = self.map.logical[number as usize];
+        current != block.0 || (next >= self.map.units() && !self.jobs[number].busy)
     }
 
     /// Returns the number of logical blocks that are merged by a program in flight, by kind.
@@ -146,7 +157,7 @@ impl Block {
     /// If free blocks are few, merges the logical block that has had two blocks for the longest time. Merges one at a
     /// time.
     pub(super) fn free_blocks(&mut self, cx: &mut (impl Context + ?Sized), plane: PlaneId) {
-        let coming = cx.ftl().blocks.free_blocks(plane, Role::Data) + self.awaiting_erase[plane];
+        let coming = self.own.others(cx.ftl(), plane) + self.awaiting_erase[plane];
         if coming > cx.ftl().shape().soft || self.merging[plane].is_some() {
             return;
         }
@@ -158,7 +169,7 @@ impl Block {
 
     /// Gives free blocks to waiting logical blocks. Runs the tasks of each one before the next.
     pub(super) fn give_blocks(&mut self, cx: &mut (impl Context + ?Sized), plane: PlaneId) {
-        if Block::has_free_block(cx, plane)
+        if self.has_free_block(cx, plane)
             && let Some(number) = self.waiting[plane].pop_front()
         {
             self.job(number).waiting = false;
@@ -333,7 +344,7 @@ impl Block {
         writes.iter().for_each(|&id| again.push(cx.ops(), id));
         writes.iter().for_each(|&id| cx.note_waiting(id));
         self.jobs[number].pending.put_before(cx.ops(), again);
-        if cx.ftl().blocks.free_blocks(plane, Role::Data) == 0 {
+        if self.own.others(cx.ftl(), plane) == 0 {
             return false;
         }
         let block = cx.ftl().blocks.open_logical(plane);

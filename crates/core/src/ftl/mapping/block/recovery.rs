@@ -11,7 +11,7 @@ impl Block {
     /// Returns the blocks of each logical block, oldest first.
     fn blocks_found(&self, ftl: &Ftl, found: &[FoundBlock]) -> Result<Vec<Vec<FoundBlock>>, String> {
         let mut blocks = vec![Vec::new(); self.map.logical.len()];
-        for &found in found {
+        for &found in found.iter().filter(|found| !self.own.holds_newest(ftl, found.block)) {
             let block = found.block;
             let first = ftl.blocks.first_unit(block).0;
             let units = (0..self.map.units()).filter_map(|offset| Some((offset, ftl.newest_at(Ppn(first + offset))?)));
@@ -55,6 +55,8 @@ impl Block {
 
     /// Takes over the blocks that a recovery has found.
     pub(super) fn adopt_blocks(&mut self, ftl: &Ftl, found: &[FoundBlock]) -> Result<(), String> {
+        let own = found.iter().map(|found| found.block).filter(|&block| self.own.holds_newest(ftl, block));
+        self.own.adopt(ftl, own.collect())?;
         let mut pairs: Vec<(BlockId, u32)> = Vec::new();
         for (number, blocks) in (0..).zip(self.blocks_found(ftl, found)?) {
             let Some(&current) = blocks.last() else { continue };

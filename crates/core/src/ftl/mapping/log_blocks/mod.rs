@@ -20,12 +20,13 @@ mod writes;
 use std::cmp::Reverse;
 use std::ops::Range;
 
+use super::own_blocks::{self, OwnBlocks};
 use super::{Bound, Context, FoundBlock, FoundMerge, Hooks, Location, Mapping, MappingInTime, MergeDefect, Written};
 use crate::config::DeviceConfig;
 use crate::ftl::Ftl;
 use crate::ftl::allocation::AllocationConfig;
 use crate::ftl::allocation::Order;
-use crate::ftl::space::{BlockState, Role};
+use crate::ftl::space::BlockState;
 use crate::metrics::counters::MergeKind;
 use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn, TransactionId};
 use crate::state::{Reader, StateError, Writer};
@@ -115,6 +116,8 @@ pub struct LogBlocks<R> {
     dropped: u64,
     /// Number of units that were skipped in data blocks.
     unwritten: u64,
+    /// Blocks for the units of the device itself.
+    own: OwnBlocks,
 }
 
 /// Tasks of a log-block mapping.
@@ -157,6 +160,11 @@ impl<R: Rules> LogBlocks<R> {
             shared: vec![Default::default(); common.streams.len()],
             ..Set::default()
         };
+        let own = OwnBlocks::new(device);
+        let mut sets = vec![set; layout.sets() as usize];
+        for (set, number) in sets.iter_mut().zip(0..) {
+            set.free -= layout.planes_of(number).map(|plane| own.reserved(PlaneId(plane))).sum::<u32>();
+        }
         let count = layout.count() as usize;
         LogBlocks {
             rules,
@@ -168,7 +176,7 @@ impl<R: Rules> LogBlocks<R> {
             reclaim: common.reclaim,
             slots: vec![Slot::default(); (layout.sets() * per_set) as usize],
             slots_per_set: per_set,
-            sets: vec![set; layout.sets() as usize],
+            sets,
             planes,
             data: vec![NOWHERE; count],
             log_of: vec![NOWHERE; count],
@@ -181,6 +189,7 @@ impl<R: Rules> LogBlocks<R> {
             run: 0,
             dropped: 0,
             unwritten: 0,
+            own,
             streams: common.streams,
             firsts,
             layout,
@@ -223,7 +232,7 @@ impl<R: Rules> LogBlocks<R> {
         let turn = self.sets[set as usize].turn;
         let planes = self.layout.planes_of(set);
         let count = planes.len() as u32;
-        let free = |plane: PlaneId| ftl.blocks.free_blocks(plane, Role::Data);
+        let free = |plane: PlaneId| self.own.others(ftl, plane);
         let Some(per_channel) = self.planes_per_channel else {
             let plane_at = |i: u32| self.planes[(set * count + (turn + i) % count) as usize];
             let i = (0..count).find(|&i| free(plane_at(i)) > 0)?;
@@ -275,9 +284,9 @@ impl<R: Rules> LogBlocks<R> {
         self.slot(slot).block = block.0;
     }
 
-    /// Counts the free blocks of a set.
+    /// Counts the free blocks of a set, without those for units of the device itself.
     fn count_free(&self, ftl: &Ftl, set: u32) -> u32 {
-        self.layout.planes_of(set).map(|plane| ftl.blocks.free_blocks(PlaneId(plane), Role::Data)).sum()
+        self.layout.planes_of(set).map(|plane| self.own.others(ftl, PlaneId(plane))).sum()
     }
 
     /// Returns an empty slot of a stream.
@@ -316,7 +325,10 @@ impl<R: Rules> Mapping for LogBlocks<R> {
         Hooks { places: true, gaps: true, ..Hooks::default() }
     }
 
-    fn target(&self, ftl: &Ftl, _: Lpn, number: Option<u32>) -> Option<Ppn> {
+    fn target(&self, ftl: &Ftl, lpn: Lpn, number: Option<u32>) -> Option<Ppn> {
+        if number.map_or_else(|| self.own.has(lpn), |number| number == own_blocks::NUMBER) {
+            return self.own.target(ftl);
+        }
         let slot = number?;
         let Slot { replaced, next, .. } = &self.slots[slot as usize];
         Some(Ppn(self.first_unit(ftl, slot) + if replaced.is_active() { replaced.next } else { *next }))
@@ -324,7 +336,7 @@ impl<R: Rules> Mapping for LogBlocks<R> {
 
     fn source_of(&self, ftl: &Ftl, ppn: Ppn) -> Option<Ppn> {
         match self.slot_of[ftl.blocks.block_of(ppn).index()] {
-            NOWHERE => None,
+            NOWHERE => self.own.source_of(ppn),
             slot => {
                 let source = self.slots[slot as usize].gather.source_of(ppn)?;
                 let old = || self.old_copy(ftl, slot, ppn);
@@ -335,6 +347,7 @@ impl<R: Rules> Mapping for LogBlocks<R> {
 
     fn blocks(&self, _: &Ftl, found: &mut dyn FnMut(BlockId, u32)) {
         let units = self.layout.units();
+        self.own.blocks(found);
         self.data.iter().filter(|&&block| block != NOWHERE).for_each(|&block| found(BlockId(block), units));
         let filled = self.slots.iter().filter(|slot| !slot.is_empty());
         filled.for_each(|slot| found(BlockId(slot.block), slot.next));
@@ -392,6 +405,16 @@ impl<R: Rules> Mapping for LogBlocks<R> {
         }
     }
 
+    fn is_filled(&self, _: &Ftl, block: BlockId) -> bool {
+        match self.slot_of[block.index()] {
+            NOWHERE => self.own.is_filled(block),
+            slot => {
+                let slot = &self.slots[slot as usize];
+                slot.next >= self.layout.units() && !slot.busy
+            }
+        }
+    }
+
     fn merging(&self, ftl: &Ftl) -> [u32; MergeKind::ALL.len()] {
         self.merges_in_progress(ftl)
     }
@@ -431,6 +454,9 @@ impl<R: Rules> Mapping for LogBlocks<R> {
     }
 
     fn may_be_at(&self, ftl: &Ftl, lpn: Lpn, ppn: Ppn) -> bool {
+        if self.own.has(lpn) {
+            return self.own.holds(ftl.blocks.block_of(ppn));
+        }
         let (number, offset) = self.layout.split(lpn);
         let (block, at) = (ftl.blocks.block_of(ppn), ftl.blocks.offset_in_block(ppn));
         match self.slot_of[block.index()] {
@@ -471,16 +497,25 @@ impl<R: Rules, C: Context + ?Sized> MappingInTime<C> for LogBlocks<R> {
     }
 
     fn place(&mut self, cx: &mut C, id: TransactionId) {
-        self.place_write(cx, id);
+        match self.own.has(cx.ops()[id].lpn) {
+            true => self.own.place(cx, id),
+            false => self.place_write(cx, id),
+        }
     }
 
     fn bind_write(&mut self, cx: &mut C, id: TransactionId) -> Option<Bound> {
+        if self.own.has(cx.ops()[id].lpn) {
+            return self.own.bind_write(cx, id);
+        }
         Some(self.bind_with_others(cx, id))
     }
 
     fn bind_copies(&mut self, cx: &mut C, id: TransactionId) -> Option<Bound> {
         let merge = cx.ops()[id];
         let slot = merge.logical_block();
+        if slot == own_blocks::NUMBER {
+            return self.own.bind_copies(cx, id);
+        }
         if cx.ftl().is_read_only() {
             self.slot(slot).gather.forget(cx);
             cx.ops().remove(id);
@@ -495,18 +530,26 @@ impl<R: Rules, C: Context + ?Sized> MappingInTime<C> for LogBlocks<R> {
     }
 
     fn copy_read(&mut self, cx: &mut C, number: u32) {
-        if self.slot(number).gather.read_ended() {
+        if number == own_blocks::NUMBER {
+            self.own.copy_read(cx);
+        } else if self.slot(number).gather.read_ended() {
             self.queue_program(cx, number);
         }
     }
 
-    fn write_ended(&mut self, cx: &mut C, _: Lpn, start: Ppn) {
+    fn write_ended(&mut self, cx: &mut C, lpn: Lpn, start: Ppn) {
+        if self.own.has(lpn) {
+            return self.own.program_ended(cx, start);
+        }
         let block = cx.ftl().blocks.block_of(start);
         self.program_ended(cx, self.slot_of[block.index()], start);
     }
 
     fn copies_ended(&mut self, cx: &mut C, number: u32, start: Ppn) {
-        self.program_ended(cx, number, start);
+        match number {
+            own_blocks::NUMBER => self.own.program_ended(cx, start),
+            slot => self.program_ended(cx, slot, start),
+        }
     }
 
     fn program_failed(&mut self, cx: &mut C, writes: &[TransactionId], _: Option<u32>, start: Ppn) -> bool {
@@ -523,6 +566,9 @@ impl<R: Rules, C: Context + ?Sized> MappingInTime<C> for LogBlocks<R> {
     }
 
     fn erased(&mut self, cx: &mut C, plane: PlaneId) {
+        if self.own.erased(cx, plane) {
+            return;
+        }
         let set = self.layout.set_of_plane(plane);
         let blocks = &cx.ftl().blocks;
         self.set(set).given_up.retain(|&(block, _)| blocks.block(block).state == BlockState::AwaitingErase);

@@ -3,6 +3,7 @@
 use super::slots::Slot;
 use crate::config::DeviceConfig;
 use crate::ftl::allocation::dynamic::{DynamicConfig, Scope};
+use crate::ftl::mapping::own_blocks::OwnBlocks;
 use crate::ftl::mapping::{Needs, WholeBlocks, check_places};
 
 /// Log blocks that a merge reclaims.
@@ -109,7 +110,8 @@ impl Common {
         let stripes = device.logical_units().div_ceil(units * stripe);
         let data = (stripes * stripe).div_ceil(u64::from(device.total_planes() / planes.max(1)).max(1));
         let all = u64::from(planes) * u64::from(device.geometry.blocks);
-        all.saturating_sub(data).saturating_sub(u64::from(self.slots() - self.merges)) as u32
+        let kept = self.slots() - self.merges + OwnBlocks::kept(device, planes);
+        all.saturating_sub(data).saturating_sub(u64::from(kept)) as u32
     }
 
     /// Returns the requirements of the scheme.
@@ -120,7 +122,9 @@ impl Common {
                 // 0 is refused later.
                 stripe: self.stripe.max(1),
                 // A free block takes the place of one that fails.
-                kept: self.slots().saturating_add(u32::from(device.faults.is_some())),
+                kept: self
+                    .slots()
+                    .saturating_add(u32::from(device.faults.is_some()) + OwnBlocks::kept(device, self.planes(device))),
                 logs: self.kinds,
             }),
             no_power_loss: WholeBlocks::no_power_loss(

@@ -9,7 +9,6 @@ use super::slots::{NOWHERE, Slot};
 use super::{LogBlocks, Rules};
 use crate::ftl::Ftl;
 use crate::ftl::mapping::{FoundBlock, FoundMerge};
-use crate::ftl::space::Role;
 use crate::sim::id::{BlockId, PlaneId, Ppn};
 
 /// Contents of a block.
@@ -51,6 +50,8 @@ impl<R: Rules> LogBlocks<R> {
 
     /// Takes over the blocks that a recovery has found.
     pub(super) fn adopt_blocks(&mut self, ftl: &Ftl, found: &[FoundBlock]) -> Result<(), String> {
+        let own = found.iter().map(|found| found.block).filter(|&block| self.own.holds_newest(ftl, block));
+        self.own.adopt(ftl, own.collect())?;
         let uses = self.uses(ftl, found)?;
         if !uses.surplus.is_empty() {
             return Err(format!("{} blocks have no place among the log blocks", uses.surplus.len()));
@@ -62,7 +63,8 @@ impl<R: Rules> LogBlocks<R> {
             let is_shared = self.is_shared(self.stream_of_slot(slot));
             let number = number.filter(|_| !is_shared).unwrap_or(NOWHERE);
             let (ordered, block) = (in_place && !is_shared, block.0);
-            *self.slot(slot) = Slot { block, number, next: units, expected: units, used: age, ordered, ..Slot::default() };
+            *self.slot(slot) =
+                Slot { block, number, next: units, expected: units, used: age, ordered, ..Slot::default() };
             self.slot_of[block as usize] = slot;
             if number != NOWHERE {
                 self.log_of[number as usize] = slot;
@@ -70,8 +72,7 @@ impl<R: Rules> LogBlocks<R> {
         }
         self.clock = found.len() as u64;
         for set in 0..self.layout.sets() {
-            let free = |plane| ftl.blocks.free_blocks(PlaneId(plane), Role::Data);
-            self.set(set).free = self.layout.planes_of(set).map(free).sum();
+            self.set(set).free = self.count_free(ftl, set);
         }
         Ok(())
     }
@@ -94,16 +95,15 @@ impl<R: Rules> LogBlocks<R> {
         }
         let first = ftl.blocks.first_unit(block).0;
         let in_place = is_own
-            && (0..self.layout.units()).all(|offset| {
-                ftl.newest_at(Ppn(first + offset)).is_none_or(|lpn| self.layout.split(lpn).1 == offset)
-            });
+            && (0..self.layout.units())
+                .all(|offset| ftl.newest_at(Ppn(first + offset)).is_none_or(|lpn| self.layout.split(lpn).1 == offset));
         Ok(Contents { block, age, set, number: is_own.then_some(number), in_place })
     }
 
     fn uses(&self, ftl: &Ftl, found: &[FoundBlock]) -> Result<Uses, String> {
         let mut uses = Uses { data: vec![NOWHERE; self.data.len()], logs: Vec::new(), surplus: Vec::new() };
         let mut logs = Vec::new();
-        for (age, found) in (0..).zip(found) {
+        for (age, found) in (0..).zip(found).filter(|(_, found)| !self.own.holds_newest(ftl, found.block)) {
             let contents = self.contents(ftl, found.block, age)?;
             match contents.number.filter(|_| contents.in_place) {
                 Some(number) if uses.data[number as usize] == NOWHERE => uses.data[number as usize] = found.block.0,

@@ -17,6 +17,7 @@ impl<R: Rules> LogBlocks<R> {
             out.u64(slot.used)?;
             out.u8(u8::from(slot.ordered) | u8::from(slot.copied) << 1)?;
         }
+        self.own.save(out)?;
         for set in &self.sets {
             out.u32(set.turn)?;
             for shared in &set.shared {
@@ -54,6 +55,13 @@ impl<R: Rules> LogBlocks<R> {
                 written[block as usize] = next as u16;
             }
         }
+        self.own.load(input, |block, plane, units| {
+            let can = ftl.blocks.is_logical(block) && ftl.blocks.plane_of(block) == plane && !taken[block.index()];
+            if can {
+                (taken[block.index()], written[block.index()]) = (true, units as u16);
+            }
+            can
+        })?;
         if taken.iter().filter(|taken| **taken).count() != ftl.blocks.logical_count() {
             return Err(input.damaged("a block that belongs to no logical block and is no log block"));
         }
