@@ -276,6 +276,15 @@ impl DeviceConfig {
         self.journal_units_for(units) + self.checkpoint_units()
     }
 
+    /// Returns the maximum number of blocks for these units in `planes` consecutive planes, with a mapping scheme that
+    /// merges blocks. All planes together have twice as many as the units fill, and two more.
+    pub fn own_blocks(&self, planes: u32) -> u32 {
+        let units = self.own_units_for(self.logical_units());
+        let full = units.div_ceil(u64::from(self.data_units_per_block()).max(1)) as u32;
+        let (count, all) = (if full > 0 { 2 * full + 2 } else { 0 }, self.total_planes().max(1));
+        count / all * planes + (count % all).min(planes)
+    }
+
     /// Returns the number of mapping units that the device maps: those of the host and its own.
     pub fn mapped_units(&self) -> u64 {
         self.logical_units() + self.own_units_for(self.logical_units())

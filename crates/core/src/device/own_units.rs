@@ -189,7 +189,8 @@ impl Device {
             durability.add_to_journal(&self.ftl);
         }
         if self.ftl.shape().hooks.places {
-            return self.with_scheme(|scheme, device| scheme.place(device, id));
+            // The scheme may have ended the write that a flush has waited for.
+            return self.tasks.push(Task::Place(id));
         }
         let plane = self.plane_for_own(lpn);
         let Some(durability) = &mut self.durability else { return };

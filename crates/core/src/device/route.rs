@@ -114,6 +114,7 @@ impl Device {
             Task::MapProgrammed(page, ppn) => self.map_programmed(page, ppn),
             Task::GiveWay(plane) => self.give_way_to_host(plane),
             Task::Step(plane) => self.go_on_with_step(plane),
+            Task::Place(id) => self.with_scheme(|scheme, device| scheme.place(device, id)),
             Task::QueueAgain(id) => self.queue_again(id),
             Task::CollectIdle(plane, end) => self.collect_idle_rest(plane..end),
             Task::Clean(plane) => self.clean(plane),

@@ -269,18 +269,7 @@ impl Rebuild<'_> {
     ) -> Result<u32, RecoverError> {
         let first = self.ftl.blocks.first_unit(block);
         let unit = |flash: &mut dyn FlashImage, ppn| flash.unit(ppn).map_err(RecoverError::Flash);
-        // Blocks are programmed in order, from the first unit on unless the scheme leaves out pages.
-        let mut start = unit(flash, first)?;
-        if self.ftl.shape().hooks.gaps {
-            let end = first.0 + self.ftl.blocks.data_units();
-            for ppn in (first.0 + 1..end).map(Ppn) {
-                if start != UnitState::Erased {
-                    break;
-                }
-                start = unit(flash, ppn)?;
-            }
-        }
-        let role = match start {
+        let role = match self.start_of(flash, first)? {
             UnitState::Erased => {
                 report.blocks_empty += 1;
                 return Ok(if self.ftl.shape().hooks.gaps { self.pages_of(self.ftl.blocks.data_units()) } else { 1 });
@@ -335,6 +324,19 @@ impl Rebuild<'_> {
             }
         }
         Ok(self.pages_of(units))
+    }
+
+    /// Returns the state of the first unit of a block, or of the first programmed one if the scheme leaves out pages.
+    /// Blocks are programmed in order.
+    fn start_of(&self, flash: &mut dyn FlashImage, first: Ppn) -> Result<UnitState, RecoverError> {
+        let end = if self.ftl.shape().hooks.gaps { self.ftl.blocks.data_units() } else { 1 };
+        for ppn in (first.0..first.0 + end).map(Ppn) {
+            let state = flash.unit(ppn).map_err(RecoverError::Flash)?;
+            if state != UnitState::Erased {
+                return Ok(state);
+            }
+        }
+        Ok(UnitState::Erased)
     }
 
     /// Returns the number of pages of the units of a block.

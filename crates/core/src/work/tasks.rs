@@ -65,6 +65,8 @@ pub enum Task {
     GiveWay(PlaneId),
     /// Take the chosen step of garbage collection in a plane.
     Step(PlaneId),
+    /// Have a write of the device itself wait for an address of the mapping scheme.
+    Place(TransactionId),
     /// Queue the writes of a failed program again.
     QueueAgain(TransactionId),
     /// Take the next step of garbage collection in a plane, if one is due.

@@ -51,8 +51,8 @@ impl Rebuild<'_> {
         (first..first + self.ftl.blocks.data_units()).any(|ppn| self.ftl.newest_at(Ppn(ppn)).is_some())
     }
 
-    /// Copies the newest versions of a logical block into a free block. If the scheme leaves out pages, so does the merge.
-    /// Otherwise, the block is programmed up to the last unit.
+    /// Copies the newest versions of a logical block into a free block. If the scheme leaves out pages, so does the
+    /// merge. Otherwise, the block is programmed up to the last unit.
     fn merge(&mut self, merge: &FoundMerge, target: BlockId, scan: &mut Scan) {
         let (first, size) = (self.ftl.blocks.first_unit(target).0, *self.ftl.blocks.size(Role::Data));
         let group = size.program_units;

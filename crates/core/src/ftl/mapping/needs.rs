@@ -1,6 +1,5 @@
 //! Requirements of a mapping scheme on a device.
 
-use super::own_blocks::OwnBlocks;
 use crate::config::DeviceConfig;
 use crate::config::advanced::Waste;
 use crate::config::cells::CellMode;
@@ -34,7 +33,7 @@ pub struct WholeBlocks {
 impl WholeBlocks {
     /// The requirements of a scheme whose logical blocks stay in their planes.
     pub fn of_planes(device: &DeviceConfig) -> WholeBlocks {
-        let kept = device.soft_threshold() + OwnBlocks::kept(device, 1);
+        let kept = device.soft_threshold() + device.own_blocks(1);
         WholeBlocks { planes: 1, stripe: 1, kept, logs: &[] }
     }
 

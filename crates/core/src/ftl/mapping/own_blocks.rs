@@ -54,19 +54,6 @@ pub struct OwnBlocks {
 }
 
 impl OwnBlocks {
-    /// Returns the number of these blocks.
-    fn count(device: &DeviceConfig) -> u32 {
-        let units = device.mapped_units() - device.logical_units();
-        let full = units.div_ceil(u64::from(device.data_units_per_block()).max(1)) as u32;
-        if full > 0 { 2 * full + 2 } else { 0 }
-    }
-
-    /// Returns the maximum number of these blocks in `planes` consecutive planes.
-    pub fn kept(device: &DeviceConfig, planes: u32) -> u32 {
-        let (count, all) = (OwnBlocks::count(device), device.total_planes().max(1));
-        count / all * planes + (count % all).min(planes)
-    }
-
     /// Creates the blocks of an empty device.
     pub fn new(device: &DeviceConfig) -> OwnBlocks {
         let slot = |number| Slot { plane: PlaneId(number % device.total_planes()), block: NOWHERE };
@@ -75,7 +62,7 @@ impl OwnBlocks {
             checkpoint: (device.logical_units() + device.journal_units()) as u32,
             units: device.data_units_per_block(),
             group: device.units_per_program(),
-            slots: (0..OwnBlocks::count(device)).map(slot).collect(),
+            slots: (0..device.own_blocks(device.total_planes())).map(slot).collect(),
             open: None,
             next: 0,
             victim: None,
@@ -179,8 +166,8 @@ impl OwnBlocks {
         self.open.is_some() && self.next < self.units
     }
 
-    /// Opens the next block. Chooses a victim if it is the last one that is free. Returns `false` if an erase has to end
-    /// first.
+    /// Opens the next block. Chooses a victim if it is the last one that is free. Returns `false` if an erase has to
+    /// end first.
     fn open_next(&mut self, cx: &mut (impl Context + ?Sized)) -> bool {
         let is_free = |slot: &Slot| slot.block == NOWHERE;
         let free = self.slots.iter().filter(|slot| is_free(slot)).count();

@@ -95,7 +95,7 @@ impl Block {
     fn beyond(device: &DeviceConfig) -> u32 {
         let units = u64::from(device.data_units_per_block()).max(1);
         let logical = device.logical_units().div_ceil(units).div_ceil(u64::from(device.total_planes()).max(1));
-        u64::from(device.geometry.blocks).saturating_sub(logical + u64::from(OwnBlocks::kept(device, 1))) as u32
+        u64::from(device.geometry.blocks).saturating_sub(logical + u64::from(device.own_blocks(1))) as u32
     }
 }
 

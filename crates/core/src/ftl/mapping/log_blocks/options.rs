@@ -3,7 +3,6 @@
 use super::slots::Slot;
 use crate::config::DeviceConfig;
 use crate::ftl::allocation::dynamic::{DynamicConfig, Scope};
-use crate::ftl::mapping::own_blocks::OwnBlocks;
 use crate::ftl::mapping::{Needs, WholeBlocks, check_places};
 
 /// Log blocks that a merge reclaims.
@@ -110,7 +109,7 @@ impl Common {
         let stripes = device.logical_units().div_ceil(units * stripe);
         let data = (stripes * stripe).div_ceil(u64::from(device.total_planes() / planes.max(1)).max(1));
         let all = u64::from(planes) * u64::from(device.geometry.blocks);
-        let kept = self.slots() - self.merges + OwnBlocks::kept(device, planes);
+        let kept = self.slots() - self.merges + device.own_blocks(planes);
         all.saturating_sub(data).saturating_sub(u64::from(kept)) as u32
     }
 
@@ -124,7 +123,7 @@ impl Common {
                 // A free block takes the place of one that fails.
                 kept: self
                     .slots()
-                    .saturating_add(u32::from(device.faults.is_some()) + OwnBlocks::kept(device, self.planes(device))),
+                    .saturating_add(u32::from(device.faults.is_some()) + device.own_blocks(self.planes(device))),
                 logs: self.kinds,
             }),
             no_power_loss: WholeBlocks::no_power_loss(
