@@ -649,6 +649,7 @@ impl Device {
     /// Removes a unit from the map, and records the trim in the journal.
     fn unmap(&mut self, lpn: Lpn) {
         let sequence = self.observe_trimmed(lpn);
+        let mut in_flight = None;
         let invalid = match self.ftl.map.get(lpn) {
             Location::Unmapped => return,
             Location::Flash(ppn) => Some(ppn),
@@ -658,6 +659,8 @@ impl Device {
                     let write = &mut self.transactions[id];
                     write.trimmed = true;
                     if write.older.is_none() {
+                        let is_bound = self.ftl.shape().hooks.places && write.dependency.is_some();
+                        in_flight = write.ppn.get().filter(|_| is_bound);
                         break std::mem::replace(&mut write.source, Ppn::NONE).get();
                     }
                     id = write.older;
@@ -668,7 +671,8 @@ impl Device {
         self.entry_changed(lpn);
         self.ftl.partial.forget(lpn.0);
         if self.durability.is_some() {
-            self.journal_trim(lpn, sequence, invalid);
+            // A merge may give up the block of a write in flight soon after its program has ended.
+            self.journal_trim(lpn, sequence, invalid.or(in_flight));
         }
         if let Some(ppn) = invalid {
             self.ftl.blocks.invalidate(ppn);
