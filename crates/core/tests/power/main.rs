@@ -80,6 +80,14 @@ fn merges_outlive_power_cuts() {
     }
 }
 
+/// A merge gave up the block of a write that was trimmed in flight, before the record of the trim was in flash.
+#[test]
+fn a_write_that_is_trimmed_in_flight_delays_the_erase_of_its_block() {
+    let case = Case::merging(3620);
+    let survived = Bench::new(&case, Mutant::None, None).run(CUTS_OF_A_CASE, &mut Hits::default());
+    assert_eq!(survived, Ok(()), "{case:?}");
+}
+
 /// Trims and zeroes with FUA need no flush to survive.
 #[test]
 fn what_was_trimmed_with_fua_outlives_every_power_cut() {
