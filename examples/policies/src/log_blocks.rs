@@ -248,7 +248,7 @@ impl LogBlocks {
 
 impl Mapping for LogBlocks {
     fn hooks(&self) -> Hooks {
-        Hooks { entries: false, places: true }
+        Hooks { places: true, ..Hooks::default() }
     }
 
     fn home(&self, ftl: &Ftl, lpn: Lpn) -> Option<PlaneId> {

@@ -147,9 +147,8 @@ impl Block {
     /// Returns the number of logical blocks that are merged by a program in flight, by kind.
     pub(super) fn merges_in_progress(&self) -> [u32; MergeKind::ALL.len()] {
         let mut merges = [0; MergeKind::ALL.len()];
-        let logical = (0..).zip(&self.map.logical).filter(|(number, logical)| {
-            logical.old != NOWHERE && self.jobs[*number].busy
-        });
+        let logical =
+            (0..).zip(&self.map.logical).filter(|(number, logical)| logical.old != NOWHERE && self.jobs[*number].busy);
         logical.for_each(|(_, logical)| merges[logical.merge() as usize] += 1);
         merges
     }
