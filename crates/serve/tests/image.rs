@@ -610,6 +610,23 @@ fn faults_reach_the_client_and_persist() {
     assert!(Bench::new(&disk, &config).client().flags() & export::READ_ONLY != 0, "after a restart, too");
 }
 
+/// A device without the table `[faults]` may have written the image.
+#[test]
+fn failing_blocks_of_schemes_that_merge_blocks_are_refused() {
+    let why = "a mapping scheme that merges blocks cannot recover failing blocks after a power cut; remove the table \
+               [faults], or choose mapping.scheme = \"page\" or \"dftl\"";
+    for scheme in MERGING {
+        let options = [scheme, "gc.soft_threshold=2", "capacity.spare=0.7", "durability.trim_journal=false"];
+        let without = load(&options);
+        let with = load(&[&options[..], &["faults={}"]].concat());
+        let disk = TestDisk::default();
+        let refused = |disk: &TestDisk| begin(disk, &with).err().unwrap().to_string();
+        assert_eq!(refused(&disk), why);
+        drop(begin(&disk, &without).unwrap());
+        assert_eq!(refused(&disk), why);
+    }
+}
+
 #[test]
 fn foreign_and_damaged_images_are_refused() {
     let (disk, config) = (TestDisk::default(), load(&[]));

@@ -115,6 +115,19 @@ const REFUSED: &[(&[&str], &str)] = &[
         "durability.map = saved: a recovery needs one more block",
     ),
     (
+        &["durability.trim_journal=true", "faults={}", "mapping.scheme=block", "capacity.spare=0.3"],
+        "durability.trim_journal = true: a mapping scheme that merges blocks cannot recover failing blocks after a power \
+         cut; remove the table [faults], or choose mapping.scheme = \"page\" or \"dftl\"",
+    ),
+    (
+        &["durability.map=saved", "faults={}", "mapping.scheme={ fast = {} }", "capacity.spare=0.3"],
+        "durability.map = saved: a mapping scheme that merges blocks cannot recover failing blocks after a power cut",
+    ),
+    (
+        &["durability.checkpoint=1MiB", "faults={}", "mapping.scheme={ last = {} }", "capacity.spare=0.3"],
+        "durability.checkpoint = 1MiB: a mapping scheme that merges blocks cannot recover failing blocks after a power cut",
+    ),
+    (
         &["durability.map=non-volatile", "mapping.scheme=dftl", "capacity.spare=0.3"],
         "durability.map = non-volatile: the mapping scheme keeps the map in flash: choose mapping.scheme = \"page\"",
     ),

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use floatgate_core::config::DeviceConfig;
 use floatgate_core::device::{Device, Options};
+use floatgate_core::durability::RecoverError;
 use floatgate_core::durability::flash::{Bad, FlashImage, Outbox, RecordKind, Saved, UnitState};
 use floatgate_core::sim::id::{BlockId, Lpn, Ppn};
 use floatgate_core::sim::time::Time;
@@ -204,7 +205,10 @@ impl Store {
         if records_lost > 0 && !salvages {
             return Err(ImageError::Lost(records_lost));
         }
-        let (mut device, recovery) = recovered.map_err(|error| ImageError::Damaged(error.to_string()))?;
+        let (mut device, recovery) = recovered.map_err(|error| match error {
+            RecoverError::Device(why) => ImageError::Device(why),
+            error => ImageError::Damaged(error.to_string()),
+        })?;
         let damage = Damage { repaired: self.flash.take_repaired(), records_lost, payload_lost };
         self.damage.update(damage);
         let mut outbox = Outbox::default();
