@@ -62,11 +62,14 @@ impl DeviceConfig {
         if check.problems.len() == so_far {
             check.block();
             check.slc_mode();
+            check.capacity();
+        }
+        // Schemes that merge blocks need some for units of the device itself. Their number depends on the capacity.
+        if check.problems.len() == so_far {
             check.logical_page();
             check.copy_back_modify();
         }
         if check.problems.len() == so_far {
-            check.capacity();
             check.durability();
             check.faults();
             check.pools();
