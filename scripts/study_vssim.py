@@ -353,7 +353,7 @@ def main() -> None:
         others = [measure(host, case, Path(directory)) for case in figure_9()]
     load = (
         f"{os.cpu_count()} processors; the load average was {before:.1f} before and {os.getloadavg()[0]:.1f} "
-        f"after the measurements of {host.seconds} s each ({time.strftime('%d %B %Y', time.gmtime())}), of which "
+        f"after the measurements of {host.seconds} s each ({time.strftime('%d %B %Y', time.gmtime())}). "
         f"server and fio are at most 2{host.words}."
     )
     chosen.output.write_text(page(x25m_rows, others, load, template))

@@ -34,7 +34,7 @@ LARGE_PAGES = {"geometry.page_size": "8KiB", "geometry.mapping_unit": "8KiB", "g
 GAIN, NO_GAIN = (1.07, 1.13), 1.03
 #: Section IV-D: shares of requests that use one channel or all.
 FEW_OR_ALL, ALL_CHANNELS, ONE_CHANNEL = 0.84, 0.97, 0.99
-#: Time to install Windows 7 with page mapping, in minutes, and with hybrid mappings as they are, in hours.
+#: Time to install Windows 7 with page mapping, in minutes, and with hybrid mappings before their changes, in hours.
 INSTALLATION, AS_IS = 6.3, 20
 
 #: Table V, writes in ms: minimum, quartiles, mean and maximum. Reads have no unit that fits (see `STUDY`).
@@ -104,7 +104,7 @@ _SPREAD = (
     "8.54 ms. The tables of the paper do not fit each other either: at its 63 MB/s a record takes 8.3 ms, not 7.8."
 )
 _FULL_CHANNELS = (
-    "Of our 15 pairs, those with 2 KiB pages and requests of up to 128 KiB gain up to 9.5%, because a channel of C "
+    "Among our 15 pairs, those with 2 KiB pages and requests of up to 128 KiB gain up to 9.5%, because a channel of C "
     "moves the pages of eight planes. Switches of the controller take turns on all SSDs alike (+2.9% on average). "
     "With 8 requests at a time, the planes always have work, and only their programs matter (+1.7%)."
 )
@@ -121,7 +121,7 @@ _ONLY_C = (
     "the less than 3% do not come out together."
 )
 _SIZES = (
-    "Of the recorded workloads, the source tree (90%) and the copy (99%) agree. More than half of the writes of "
+    "Among the recorded workloads, the source tree (90%) and the copy (99%) agree. More than half of the writes of "
     "SQLite (48% outside) and a third of those of the installation (62%) are between 4 and 64 KiB."
 )
 _COPIES = (
@@ -149,7 +149,7 @@ _RANDOM = (
 _HOURS = (
     "In hours, for 6.0 minutes with page mapping: 9.8 (FAST) and 15.3 (LAST) with 4 x 1 chips, and for 2.9 minutes, "
     "14.2 and 64.6 with 4 x 4. The paper does not say which of its mappings and SSDs took 20 hours. With LAST as is, "
-    "each request of four pages or more opens sequential log blocks in all planes, of which there are 16 for 8 or 32 "
+    "each request of four pages or more opens sequential log blocks in all planes, and there are 16 of these for 8 or 32 "
     "stripes."
 )
 _AS_FAST = (
@@ -856,7 +856,7 @@ _SECTION_E = (
 )
 
 
-@STUDY.exhibit("section-4-e", "Section IV-E: hybrid mappings as they are, with 4 x 1 and with 4 x 4 chips")
+@STUDY.exhibit("section-4-e", "Section IV-E: unchanged hybrid mappings, with 4 x 1 and with 4 x 4 chips")
 def section_e(setting: Setting) -> Exhibit:
     """Install Windows 7 with mappings as is and revised."""
     sizes: dict[str, tuple[int, dict[str, Any]]] = {"4 x 1": (4, {}), "4 x 4": (16, _WIDE)}
@@ -905,7 +905,7 @@ _FIGURE_13 = (
     Claim("FAST has a write amplification of 2.1.", "Section IV-F, Figure 13", "2.1", why=_FEW_COPIES),
     Claim("LAST has a write amplification of 1.5.", "Section IV-F, Figure 13", "1.5", why=_FEW_COPIES),
     Claim("FAST has a higher write amplification than LAST.", "Section IV-F, Figure 13"),
-    Claim("FAST is faster than LAST in spite of that.", "Section IV-F, Figure 13", why=_AS_FAST),
+    Claim("FAST is faster than LAST nevertheless.", "Section IV-F, Figure 13", why=_AS_FAST),
     Claim("FAST takes 3% of the writes as sequential.", "Section IV-F", "3%", why=_STARTS),
     Claim("LAST takes 97% of the writes as sequential.", "Section IV-F", "97%"),
     Claim("The associativity of FAST is 62.", "Section IV-F", "62", why=_PAGES_PER_REQUEST),
