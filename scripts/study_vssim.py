@@ -354,7 +354,7 @@ def main() -> None:
     load = (
         f"{os.cpu_count()} processors; the load average was {before:.1f} before and {os.getloadavg()[0]:.1f} "
         f"after the measurements of {host.seconds} s each ({time.strftime('%d %B %Y', time.gmtime())}). "
-        f"server and fio are at most 2{host.words}."
+        f"Server and fio account for at most 2 of it{host.words}."
     )
     chosen.output.write_text(page(x25m_rows, others, load, template))
 

@@ -6,7 +6,6 @@ use std::path::PathBuf;
 
 use floatgate_core::config::DeviceConfig;
 use floatgate_core::device::{Device, Options};
-use floatgate_core::durability::RecoverError;
 use floatgate_core::durability::flash::{Bad, FlashImage, Outbox, RecordKind, Saved, UnitState};
 use floatgate_core::sim::id::{BlockId, Lpn, Ppn};
 use floatgate_core::sim::time::Time;
@@ -103,9 +102,16 @@ fn boot() -> Option<u128> {
     Some(xxh3_128(text.trim().as_bytes()))
 }
 
+/// Refuses a device that cannot recover.
+fn check(config: &DeviceConfig) -> Result<(), ImageError> {
+    let why = config.mapping.scheme.needs(config).no_power_loss;
+    why.map_or(Ok(()), |why| Err(ImageError::Device(why.to_owned())))
+}
+
 impl Opened {
     /// Opens the image of a device, or creates one. With `syncs`, flushes wait for the machine's disk.
     pub fn open(at: &ImageAt, config: &DeviceConfig, syncs: bool) -> Result<Opened, ImageError> {
+        check(config)?; // Otherwise, the file would be created for a device that is refused.
         let disk = match at {
             ImageAt::Memory => SystemFile::in_memory()?,
             ImageAt::File(path) => SystemFile::open(path)?.ok_or(ImageError::InUse)?,
@@ -115,6 +121,7 @@ impl Opened {
 
     /// Opens an image on any kind of disk.
     pub fn on(disk: Box<dyn Disk>, config: &DeviceConfig, syncs: bool) -> Result<Opened, ImageError> {
+        check(config)?;
         let protects = config.active_buffer().is_some_and(|buffer| buffer.power_loss_protection);
         let (flash, state) = Flash::open(disk, config)?;
         Ok(Opened { store: Store::over(flash, protects, syncs), state })
@@ -205,10 +212,7 @@ impl Store {
         if records_lost > 0 && !salvages {
             return Err(ImageError::Lost(records_lost));
         }
-        let (mut device, recovery) = recovered.map_err(|error| match error {
-            RecoverError::Device(why) => ImageError::Device(why),
-            error => ImageError::Damaged(error.to_string()),
-        })?;
+        let (mut device, recovery) = recovered.map_err(|error| ImageError::Damaged(error.to_string()))?;
         let damage = Damage { repaired: self.flash.take_repaired(), records_lost, payload_lost };
         self.damage.update(damage);
         let mut outbox = Outbox::default();
