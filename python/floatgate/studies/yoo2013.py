@@ -149,8 +149,8 @@ _RANDOM = (
 _HOURS = (
     "In hours, for 6.0 minutes with page mapping: 9.8 (FAST) and 15.3 (LAST) with 4 x 1 chips, and for 2.9 minutes, "
     "14.2 and 64.6 with 4 x 4. The paper does not say which of its mappings and SSDs took 20 hours. With LAST as is, "
-    "each request of four pages or more opens sequential log blocks in all planes, and there are 16 of these for 8 or 32 "
-    "stripes."
+    "each request of four pages or more opens sequential log blocks in all planes, and there are 16 of these for 8 or "
+    "32 stripes."
 )
 _AS_FAST = (
     "FAST spends 404 s in writing data and 13,447 s in merges, LAST 2,077 and 11,861 s: its sequential log blocks do "
