@@ -2,17 +2,17 @@
 //! HOWTO does not specify the unit of times. fio 3.33 writes microseconds.
 
 use std::cell::RefCell;
-use std::ops::Range;
 use std::path::Path;
 use std::rc::Rc;
 
 use anyhow::{Context, Result};
 use floatgate_core::sim::request::{Operation, Request, SECTOR};
-use floatgate_core::sim::source::{Pace, Source, SourceError};
+use floatgate_core::sim::source::{Source, SourceError};
 use floatgate_core::sim::time::Time;
 use floatgate_workload::synthetic;
 
 use crate::output::{Draft, Wait};
+use crate::wrapped::{self, Wrapper};
 
 /// Log that is being written.
 #[derive(Debug)]
@@ -66,72 +66,12 @@ pub type Shared = Rc<RefCell<Option<Log>>>;
 pub fn attach(source: &mut Box<dyn Source>, requested: &synthetic::Log, wait: &Wait) -> Result<Shared> {
     let begun = Log::begin(requested, wait).with_context(|| requested.place.clone())?;
     let log = Rc::new(RefCell::new(Some(begun)));
-    let inner = std::mem::replace(source, Box::new(Nothing));
-    *source = Box::new(Logged { inner, log: Rc::clone(&log) });
+    wrapped::wrap(source, Rc::clone(&log));
     Ok(log)
 }
 
-/// Placeholder for a source while it is wrapped.
-struct Nothing;
-
-impl Source for Nothing {
-    fn next_request(&mut self) -> Result<Option<Request>, SourceError> {
-        Ok(None)
-    }
-    fn pace(&self) -> Pace {
-        Pace::Timed { depth: None }
-    }
-}
-
-/// Source that writes its requests to a log when they are issued.
-struct Logged {
-    inner: Box<dyn Source>,
-    log: Shared,
-}
-
-impl Source for Logged {
-    fn next_request(&mut self) -> Result<Option<Request>, SourceError> {
-        self.inner.next_request()
-    }
+impl Wrapper for Shared {
     fn issued(&mut self, request: &Request) -> Result<(), SourceError> {
-        self.inner.issued(request)?;
-        self.log.borrow_mut().as_mut().map_or(Ok(()), |log| log.write(request))
-    }
-    fn pace(&self) -> Pace {
-        self.inner.pace()
-    }
-    fn waits_for(&self) -> Range<usize> {
-        self.inner.waits_for()
-    }
-
-    fn put_behind(&mut self, others: usize) {
-        self.inner.put_behind(others);
-    }
-    fn start_delay(&self) -> Time {
-        self.inner.start_delay()
-    }
-    fn stop_at(&self) -> Option<Time> {
-        self.inner.stop_at()
-    }
-    fn out_of_time(&self) -> bool {
-        self.inner.out_of_time()
-    }
-    fn measure_from(&self) -> Time {
-        self.inner.measure_from()
-    }
-    fn streams(&self) -> Vec<String> {
-        self.inner.streams()
-    }
-    fn progress(&self) -> Option<f64> {
-        self.inner.progress()
-    }
-    fn description(&self) -> String {
-        self.inner.description()
-    }
-    fn digest(&self) -> Option<u64> {
-        self.inner.digest()
-    }
-    fn warnings(&self) -> Vec<String> {
-        self.inner.warnings()
+        self.borrow_mut().as_mut().map_or(Ok(()), |log| log.write(request))
     }
 }

@@ -44,3 +44,4 @@ pub mod state;
 pub mod traces;
 pub mod warnings;
 pub mod workload;
+mod wrapped;

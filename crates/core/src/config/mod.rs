@@ -747,7 +747,7 @@ pub struct Host {
     #[schemars(range(min = 1))]
     pub queue_depth: u32,
     /// Size of a logical block, `"512B"` or `"4KiB"`, which a live device reports to its clients. Requests are whole
-    /// logical blocks: a live device refuses others, and requests of jobs and traces are widened.
+    /// logical blocks: a live device refuses others, and reads and writes of jobs and traces are widened.
     #[serde(skip_serializing_if = "is_sector")]
     #[schemars(extend("default" = "512B"))]
     pub sector_size: Bytes,
