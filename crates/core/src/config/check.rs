@@ -615,7 +615,7 @@ impl Check<'_> {
         let gc = &device.gc;
         let paths = [("gc.scope", gc.scope), ("gc.destination", gc.destination)];
         for (path, _) in paths.into_iter().filter(|(_, scope)| *scope == GcScope::Pool) {
-            let needs = if device.mapping.scheme.needs(device).whole_blocks.is_some() {
+            let needs = if device.merges_blocks() {
                 "the mapping scheme merges blocks and has no pools; set this to \"plane\""
             } else if !matches!(device.allocation, AllocationConfig::Dynamic(_)) {
                 "only dynamic allocation has pools; set allocation to \"dynamic\", or this to \"plane\""
@@ -690,7 +690,7 @@ impl Check<'_> {
     fn background(&mut self) {
         let device = self.device;
         let Some(background) = &device.gc.background else { return };
-        if device.mapping.scheme.needs(device).whole_blocks.is_some() {
+        if device.merges_blocks() {
             let scheme = device.mapping.scheme.name();
             let what = format!("not supported with mapping.scheme = {scheme}, whose merges free blocks; leave it out");
             self.refuse("gc.background", "{ .. }", &what);

@@ -426,12 +426,10 @@ impl Device {
     /// Admits a unit that a write rewrites because it shares a logical page with units that the host writes.
     #[cold]
     fn admit_rewrite(&mut self, id: RequestId, request: &Request, part: Part, back: bool) {
-        if back || self.ftl.map.get(part.lpn) == Location::Unmapped {
-            self.observe_request(id, TimePart::Buffer);
-        }
         if self.ftl.map.get(part.lpn) == Location::Unmapped {
-            // There is nothing to rewrite.
+            self.observe_request(id, TimePart::Buffer); // There is nothing to rewrite.
         } else if back {
+            self.observe_request(id, TimePart::Buffer);
             self.write_back(id, request, part);
         } else {
             let (mut write, before, _) = self.take_slot(id, request, part);

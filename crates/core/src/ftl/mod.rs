@@ -189,6 +189,10 @@ impl Shape {
             one_pool: matches!(&device.allocation, AllocationConfig::Dynamic(options) if options.pools(device) == 1),
         }
     }
+
+    fn set_due(&mut self) {
+        self.due = self.soft.max(self.until.saturating_sub(1));
+    }
 }
 
 impl Ftl {
@@ -297,7 +301,7 @@ impl Ftl {
     /// Makes garbage collection start at the hard threshold, or ends this.
     pub fn hold_gc(&mut self, device: &DeviceConfig, is_held: bool) {
         self.shape.soft = if is_held { self.shape.hard } else { device.soft_threshold() };
-        self.shape.due = self.shape.soft.max(self.shape.until.saturating_sub(1));
+        self.shape.set_due();
         if let Some(pools) = &mut self.pools {
             pools.set_thresholds(device, is_held);
         }
@@ -307,7 +311,7 @@ impl Ftl {
     /// is that of a plane; pools multiply it by their planes.
     pub fn collect_below(&mut self, device: &DeviceConfig, until: BlockCount) {
         self.shape.until = until.of(device.geometry.blocks);
-        self.shape.due = self.shape.soft.max(self.shape.until.saturating_sub(1));
+        self.shape.set_due();
         if let Some(pools) = &mut self.pools {
             pools.collect_below(device, until);
         }

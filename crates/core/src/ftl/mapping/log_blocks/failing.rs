@@ -26,8 +26,10 @@ impl<R: Rules> LogBlocks<R> {
             slot.next -= group;
         }
         let mut again = Fifo::default();
-        writes.iter().for_each(|&id| again.push(cx.ops(), id));
-        writes.iter().for_each(|&id| cx.note_waiting(id));
+        for &id in writes {
+            again.push(cx.ops(), id);
+            cx.note_waiting(id);
+        }
         match self.is_shared(stream) {
             true => self.set(set).shared[stream].pending.put_before(cx.ops(), again),
             false => self.slot(index).pending.put_before(cx.ops(), again),
