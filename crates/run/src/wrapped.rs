@@ -6,9 +6,9 @@ use floatgate_core::sim::request::Request;
 use floatgate_core::sim::source::{Pace, Source, SourceError};
 use floatgate_core::sim::time::Time;
 
-/// What a wrapped source does with the requests.
+/// Effect of a wrapped source on the requests.
 pub trait Wrapper: 'static {
-    /// Returns a request as it is to be issued.
+    /// Returns the request to issue.
     fn change(&mut self, request: Request) -> Request {
         request
     }
