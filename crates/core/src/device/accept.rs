@@ -657,8 +657,7 @@ impl Device {
                     let write = &mut self.transactions[id];
                     write.trimmed = true;
                     if write.older.is_none() {
-                        let is_bound = self.ftl.shape().hooks.places && write.dependency.is_some();
-                        in_flight = write.ppn.get().filter(|_| is_bound);
+                        in_flight = write.ppn.get().filter(|_| write.dependency.is_some());
                         break std::mem::replace(&mut write.source, Ppn::NONE).get();
                     }
                     id = write.older;
@@ -669,7 +668,7 @@ impl Device {
         self.entry_changed(lpn);
         self.ftl.partial.forget(lpn.0);
         if self.durability.is_some() {
-            // A merge may give up the block of a write in flight soon after its program has ended.
+            // The block of a write in flight may be erased soon after its program has ended.
             self.journal_trim(lpn, sequence, invalid.or(in_flight));
         }
         if let Some(ppn) = invalid {
