@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import base64
+import contextlib
 import json
 import os
 import re
@@ -28,9 +29,12 @@ import tempfile
 import threading
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from check_report import browser
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 TOKEN = "a-token-of-the-check"
 
@@ -208,6 +212,20 @@ def serve(program: str, place: Path, *options: str, device: str = "tiny") -> tup
     raise RuntimeError(f"the server did not print the address of its page: {said}")
 
 
+@contextlib.contextmanager
+def busy(program: str, place: Path, *options: str, device: str = "tiny") -> Iterator[str]:
+    """Serve a device to a client that writes and reads. Gives the address of its page."""
+    server, url = serve(program, place, *options, device=device)
+    writer = Writer(place / "ssd.sock")
+    writer.start()
+    try:
+        yield url
+    finally:
+        writer.stopped = True
+        server.kill()
+        server.wait()
+
+
 def check_page(page: Browser, url: str, shots: Path | None) -> None:
     """Check the page of a working device."""
     page.ask("Page.navigate", url=url)
@@ -370,10 +388,7 @@ def check_loss(page: Browser, server: subprocess.Popen[str], shots: Path | None)
 
 def check_read_only(page: Browser, program: str, place: Path, shots: Path | None) -> None:
     """Check the page of a read-only device."""
-    server, url = serve(program, place, "--no-delay", "--image", "memory", "--set", "faults.erase_rate=1")
-    writer = Writer(place / "ssd.sock")
-    writer.start()
-    try:
+    with busy(program, place, "--no-delay", "--image", "memory", "--set", "faults.erase_rate=1") as url:
         page.ask("Page.navigate", url=url)
         page.wait("!document.getElementById('alarm').hidden")
         if not page.value("/read-only.*[1-9].* bad blocks/.test(document.getElementById('alarm').textContent)"):
@@ -384,19 +399,12 @@ def check_read_only(page: Browser, program: str, place: Path, shots: Path | None
         if not page.value("document.getElementById('speed').disabled"):
             page.faults.append("the speed can be set although the server ignores the clock")
         page.screenshot(shots, "read-only")
-    finally:
-        writer.stopped = True
-        server.kill()
-        server.wait()
 
 
 def check_array(page: Browser, program: str, place: Path, shots: Path | None) -> None:
     """Check the page of an array: a row for each member."""
     (place / "raid5.toml").write_text('[array]\nlevel = 5\ndevice = "tiny"\ncount = 4\nfailed = [2]\n')
-    server, url = serve(program, place, "--image", "memory", device="raid5.toml")
-    writer = Writer(place / "ssd.sock")
-    writer.start()
-    try:
+    with busy(program, place, "--image", "memory", device="raid5.toml") as url:
         page.ask("Page.navigate", url=url)
         rows = "[...document.querySelectorAll('#members tbody tr')].map(r => [...r.cells].map(c => c.textContent))"
         page.wait(f"({rows}).length === 4 && ({rows}).filter(r => parseFloat(r[5]) > 0).length === 3")
@@ -405,20 +413,13 @@ def check_array(page: Browser, program: str, place: Path, shots: Path | None) ->
         page.wait("document.documentElement.dataset.blocks > 0")
         page.value("document.getElementById('members').scrollIntoView()")
         page.screenshot(shots, "array")
-    finally:
-        writer.stopped = True
-        server.kill()
-        server.wait()
 
 
 def check_log_blocks(page: Browser, program: str, place: Path, shots: Path | None) -> None:
     """Check the page of a device with log blocks: kinds of blocks, merges and associativity."""
     (place / "fast.toml").write_text('base = "tiny"\nname = "fast"\nmapping.scheme.fast.logs = { sequential = 2, '
                                      'random = 6 }\n')
-    server, url = serve(program, place, "--no-delay", device="fast.toml")
-    writer = Writer(place / "ssd.sock")
-    writer.start()
-    try:
+    with busy(program, place, "--no-delay", device="fast.toml") as url:
         page.ask("Page.navigate", url=url)
         cell = "document.getElementById('cell').textContent"
         page.wait("document.getElementById('color').value === 'kind' && !document.getElementById('kinds').hidden")
@@ -438,10 +439,6 @@ def check_log_blocks(page: Browser, program: str, place: Path, shots: Path | Non
         time.sleep(1)
         page.value("document.getElementById('merges').scrollIntoView()")
         page.screenshot(shots, "log-blocks-dark")
-    finally:
-        writer.stopped = True
-        server.kill()
-        server.wait()
 
 
 def check_filling(page: Browser, program: str, place: Path, shots: Path | None) -> None:
