@@ -398,8 +398,7 @@ impl Device {
         let least = Role::ALL.into_iter().map(|role| self.ftl.blocks.size(role).data_units).min().unwrap_or(0);
         let erased = counters.blocks_erased * u64::from(least);
         if self.ftl.is_read_only() {
-            // Units that could not be written keep their old copies.
-            return self.ftl.blocks.recount();
+            return if self.is_idle() { self.ftl.recount() } else { self.ftl.blocks.recount() };
         }
         if self.is_idle() {
             self.ftl.recount()?;

@@ -16,6 +16,8 @@ mod saving;
 pub mod space;
 pub mod temperature;
 
+use std::collections::BTreeSet;
+
 use allocation::active::Active;
 use allocation::{Allocation, AllocationConfig, PlaneSet};
 use faults::Faults;
@@ -889,7 +891,8 @@ impl Ftl {
         }
     }
 
-    /// Test hook: checks the map and the blocks against a count from scratch. No write may be in flight.
+    /// Test hook: checks the map and the blocks against a count from scratch. No write may be in flight. Writes that a
+    /// read-only device cannot program are not, and the older version of such a unit may be in flash.
     pub fn recount(&self) -> Result<(), String> {
         self.blocks.recount()?;
         let mut mapped = 0u64;
@@ -901,10 +904,29 @@ impl Ftl {
                 }
             }
         }
-        let valid = self.blocks.valid_data();
-        if valid != mapped {
-            return Err(format!("{mapped} units are mapped, {valid} are valid"));
+        let (valid, kept) = (self.blocks.valid_data(), self.count_kept()?);
+        if valid != mapped + kept {
+            return Err(format!(
+                "{mapped} units are mapped, {kept} are kept for a read-only device, {valid} are valid"
+            ));
         }
         self.scheme().recount(self)
+    }
+
+    /// Returns the number of units in flash whose newest version is only in the controller.
+    fn count_kept(&self) -> Result<u64, String> {
+        let blocks = self.blocks.all().iter().zip((0..).map(BlockId)).filter(|(block, _)| block.role == Role::Data);
+        let units = blocks.flat_map(|(_, id)| (self.blocks.first_unit(id).0..).take(self.blocks.data_units() as usize));
+        let mut kept = BTreeSet::new();
+        for ppn in units.map(Ppn).filter(|&ppn| self.blocks.is_valid(ppn)) {
+            let lpn = self.map.owner(ppn);
+            if lpn >= self.map.all() {
+                return Err(format!("padding is valid at {}", ppn.0));
+            }
+            if matches!(self.map.get(Lpn(lpn)), Location::Slot(_)) && !kept.insert(lpn) {
+                return Err(format!("LPN {lpn} is valid at {} and at another address", ppn.0));
+            }
+        }
+        Ok(kept.len() as u64)
     }
 }

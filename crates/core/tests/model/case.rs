@@ -286,8 +286,17 @@ impl Case {
     /// Draws a device with a soft threshold that it cannot keep when it is full, the highest capacity that is accepted,
     /// and different cycles of reads and writes.
     pub fn lazy(seed: u64) -> Case {
+        Case::lazy_with(seed, &[])
+    }
+
+    /// Draws such a device with failures of blocks, programs, erases and reads.
+    pub fn lazy_faulty(seed: u64) -> Case {
+        Case::lazy_with(seed, &[faults])
+    }
+
+    fn lazy_with(seed: u64, more: &[More]) -> Case {
         let scheme = if seed.is_multiple_of(3) { Scheme::Dftl } else { Scheme::Page };
-        let mut case = Case::draw(seed, true, scheme, &[]);
+        let mut case = Case::draw(seed, true, scheme, more);
         let rng = &mut Rng::new(seed, "model/lazy");
         case.overrides.retain(|text| !text.starts_with("gc.pace=") && !text.starts_with("gc.background="));
         let invalid = pick(rng, &["0.0", "0.02", "0.3"]);

@@ -94,6 +94,12 @@ fn accepted_devices_with_a_threshold_out_of_reach_complete_ten_drive_writes() {
     write_over_all(Case::lazy, cases(10));
 }
 
+/// Some of these devices become read-only, and then keep the older version of a unit that they cannot program.
+#[test]
+fn devices_with_a_threshold_out_of_reach_and_failing_blocks_complete_all_writes() {
+    write_over_all(Case::lazy_faulty, cases(10));
+}
+
 #[test]
 fn accepted_devices_with_their_map_in_flash_complete_ten_drive_writes() {
     write_over_all(Case::full_dftl, cases(10));

@@ -177,6 +177,13 @@ fn thresholds_out_of_reach_change_no_answer() {
 }
 
 #[test]
+fn thresholds_out_of_reach_change_no_answer_if_blocks_fail() {
+    for seed in seeds(cases(8)) {
+        assert_passes(&Case::lazy_faulty(seed));
+    }
+}
+
+#[test]
 fn gangs_with_several_pools_change_no_answer() {
     for seed in seeds(cases(4)) {
         assert_passes(&Case::ganged_pools(seed));
