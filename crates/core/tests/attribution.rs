@@ -94,6 +94,62 @@ fn a_write_waits_for_an_older_one_of_its_unit() {
     assert_eq!(parts(&[], &[(Write, 0), (Write, 0)]), [alone, behind]);
 }
 
+/// Returns the non-zero parts of requests of one unit each, which are submitted together to a device with log blocks.
+fn parts_of(device: &mut Device, requests: &[(Operation, u64)]) -> Vec<Vec<(Part, u64)>> {
+    let now = device.now();
+    for (tag, &(operation, unit)) in requests.iter().enumerate() {
+        let request = Request { tag: tag as u64, ..units(device, operation, unit, 1) };
+        submit(device, now, request);
+    }
+    let parts = |breakdown: &Breakdown| {
+        let all = Part::ALL.map(|part| (part, breakdown.of(part).ps()));
+        all.into_iter().filter(|(_, ps)| *ps > 0).collect()
+    };
+    breakdowns(device).values().map(|(_, breakdown)| parts(breakdown)).collect()
+}
+
+const FAST: &str = "mapping.scheme={ fast = { logs = { sequential = 1, random = 2 } } }";
+
+/// Three pages that go to one log block, which executes one program at a time: `--` is the transfer, `==` the cells.
+///
+/// ```text
+/// first   --======
+/// second  waits   --======           die: transfer and cells of the first
+/// third   waits           --======   die: those of both
+/// ```
+#[test]
+fn writes_wait_for_earlier_ones_to_the_same_log_block() {
+    const WRITE: u64 = PAGE + PROGRAM;
+    let own = [(Part::Bus, PAGE), (Part::Cell, PROGRAM)];
+    let behind = |writes: u64| [vec![(Part::Die, writes * WRITE)], own.to_vec()].concat();
+    // In a sequential log block, and in a random one, which takes pages of several logical blocks.
+    for units in [[0, 1, 2], [65, 130, 195]] {
+        let mut device = device(&[FAST]);
+        assert_eq!(parts_of(&mut device, &units.map(|unit| (Write, unit))), [own.to_vec(), behind(1), behind(2)]);
+    }
+}
+
+/// A write of another logical block needs the only sequential log block, which holds one page and is to get a second:
+///
+/// ```text
+/// second page  --======
+/// other block  waits   | copies of 62 pages | --======
+///              die       gc
+/// ```
+#[test]
+fn a_write_waits_for_earlier_ones_and_then_for_the_merge() {
+    const WRITE: u64 = PAGE + PROGRAM;
+    const COPY: u64 = READ + PAGE + PAGE + PROGRAM;
+    let mut device = device(&[FAST]);
+    let own = vec![(Part::Bus, PAGE), (Part::Cell, PROGRAM)];
+    assert_eq!(parts_of(&mut device, &[(Write, 0)]), [own.clone()]);
+    let after_merge = [vec![(Part::Die, WRITE), (Part::Gc, 62 * COPY)], own.clone()].concat();
+    assert_eq!(parts_of(&mut device, &[(Write, 1), (Write, 64)]), [own.clone(), after_merge]);
+    // The merge starts at once. A write to a random log block does not wait for it.
+    let first = [vec![(Part::Gc, 63 * COPY)], own.clone()].concat();
+    assert_eq!(parts_of(&mut device, &[(Write, 128), (Write, 129)]), [first, own]);
+}
+
 #[test]
 fn a_partial_write_reads_first() {
     let mut device = device(&[]);

@@ -83,7 +83,7 @@ STUDY = Study(
         "device (scripts/record_workloads.py and record_live.py). Without them, scenarios of Table IV are used.",
         "Changed after the first runs, whose verdicts had been seen: aged SSDs were added to Figure 9, and the "
         "recorded copy to Figure 11. The time of merges follows from their copies; at first it was that of the "
-        "latency breakdown, which counts the wait for earlier writes to the same log block as garbage collection. A "
+        "latency breakdown, which counted the wait for earlier writes to the same log block as garbage collection. A "
         "claim that most writes of copies have 128 KiB was dropped, because the guest that recorded them has this "
         "limit.",
         "Measurements on the live device and in a guest are in vssim.md (make study-yoo2013).",
@@ -749,7 +749,7 @@ def _cost(row: Mapping[str, Any], depth: int = 1) -> dict[str, Any]:
     """Return the values of a run that Figures 12 to 15 show.
 
     Copies of merges follow one another, so their number gives the time of merges. The rest of the latency of writes is
-    that of writing data. (The latency breakdown also counts the wait for earlier writes to a log block as `gc`.)
+    that of writing data.
     """
     merges = row["flash.programs_by_cause.merge"] * _COPY / 1e6
     latency = row["requests.write.latency_us.mean"] * row["requests.write.count"] / 1e6

@@ -3,7 +3,7 @@
 use super::{Device, Mutant};
 use crate::durability::events::Program;
 use crate::durability::flash::FlashEvent;
-use crate::ftl::mapping::{Location, PADDING};
+use crate::ftl::mapping::{Location, PADDING, WaitCause};
 use crate::ftl::mover::copy::Copy;
 use crate::ftl::space::Role;
 use crate::host::requests::Part;
@@ -65,6 +65,10 @@ stages! {
     observe_pooled, show_pooled => pooled(id: TransactionId);
     /// See [`Observers::stalled`].
     observe_stalled, show_stalled => stalled(id: TransactionId);
+    /// See [`Observers::queued`].
+    observe_queued, show_queued => queued(id: TransactionId, queue: u32);
+    /// See [`Observers::queue_changed`].
+    observe_queue, show_queue => queue_changed(queue: u32, cause: WaitCause);
     /// See [`Observers::unparked`].
     observe_unparked, show_unparked => unparked(id: TransactionId, lun: LunId);
     /// See [`Observers::member_ended`].

@@ -2,7 +2,7 @@
 
 use super::Device;
 use crate::ftl::Ftl;
-use crate::ftl::mapping::{Bound, Context, MappingInTime, PADDING};
+use crate::ftl::mapping::{Bound, Context, MappingInTime, PADDING, WaitCause};
 use crate::ftl::mover::copy::Copy;
 use crate::ftl::space::Role;
 use crate::metrics::attribution::Part as TimePart;
@@ -149,6 +149,14 @@ impl Context for Device {
         self.observe_stalled(id);
     }
 
+    fn note_queued(&mut self, id: TransactionId, queue: u32) {
+        self.observe_queued(id, queue);
+    }
+
+    fn note_cause(&mut self, queue: u32, cause: WaitCause) {
+        self.observe_queue(queue, cause);
+    }
+
     fn note_resumed(&mut self, id: TransactionId) {
         self.observe_unparked(id, self.array.lun_of(self.transactions[id].plane));
     }
@@ -163,6 +171,7 @@ impl Context for Device {
     }
 
     fn drop_write(&mut self, id: TransactionId) {
+        self.observe_stalled(id);
         let request = self.transactions.remove(id).request();
         self.slots_free += 1;
         self.observe_spent(id, TimePart::Gc);

@@ -6,7 +6,9 @@
 //! docs/model/attribution.md.
 
 use super::View;
+use super::queues::{Queues, Shares};
 use crate::config::DeviceConfig;
+use crate::ftl::mapping::WaitCause;
 use crate::metrics::attribution::{Breakdown, Part};
 use crate::nand::array;
 use crate::nand::busy_time::{BusyAccounting, OperationTimes, Reading, ReadingOfAll, Wait};
@@ -28,6 +30,8 @@ enum Waiting {
     Any(ReadingOfAll),
     /// A free block.
     Block,
+    /// Its turn in a queue of the mapping scheme.
+    Queue(u32, Shares),
 }
 
 /// Point in time, and the time before it by part.
@@ -100,13 +104,14 @@ impl Default for TransactionPath {
 
 impl TransactionPath {
     /// Ends the wait without an operation.
-    fn leave_queue(&mut self, accounting: &BusyAccounting, now: Time) {
+    fn leave_queue(&mut self, accounting: &BusyAccounting, queues: &Queues, now: Time) {
         let waited = now - self.path.at;
         match self.line {
             Waiting::None => {}
             Waiting::Lun(lun, mark) => self.path.wait(accounting.mark(lun, now).since(mark, waited)),
             Waiting::Any(mark) => self.path.wait(accounting.mark_all(mark.pool, now).since(mark, waited)),
             Waiting::Block => self.path.spend(Part::Gc, now),
+            Waiting::Queue(queue, mark) => self.path.wait(queues.reading(accounting, queue, now).since(mark, waited)),
         }
         self.line = Waiting::None;
     }
@@ -116,7 +121,7 @@ impl TransactionPath {
     fn operation(&mut self, turn: &OperationTimes, bus: Part, cell: Part, now: Time) {
         let waited = turn.start - self.path.at;
         let wait = match self.line {
-            Waiting::None | Waiting::Block => return,
+            Waiting::None | Waiting::Block | Waiting::Queue(..) => return,
             Waiting::Lun(_, mark) => turn.mark.since(mark, waited),
             Waiting::Any(mark) => turn.all.since(mark, waited),
         };
@@ -192,6 +197,8 @@ pub struct CriticalPaths {
     transactions: Table<TransactionId, TransactionPath>,
     /// CriticalPaths of the requests whose parts have all completed.
     settled: Table<RequestId, Path>,
+    /// Queues of the mapping scheme.
+    queues: Queues,
     /// Breakdowns of the completions since the last call of [`CriticalPaths::take_breakdowns`].
     done: Vec<Breakdown>,
 }
@@ -335,27 +342,40 @@ impl CriticalPaths {
     }
 
     /// Ends the current wait of a write, and starts another one.
-    fn wait_again(&mut self, view: &View, id: TransactionId, line: impl FnOnce(&BusyAccounting) -> Waiting) {
+    fn wait_again(&mut self, view: &View, id: TransactionId, line: impl FnOnce(&BusyAccounting, &Queues) -> Waiting) {
         if let Some(accounting) = view.array.accounting() {
-            let path = self.transaction(id);
-            path.leave_queue(accounting, view.now);
-            path.line = line(accounting);
+            self.transaction(id);
+            let CriticalPaths { transactions, queues, .. } = self;
+            let path = &mut transactions[id];
+            path.leave_queue(accounting, queues, view.now);
+            path.line = line(accounting, queues);
         }
     }
 
     /// Starts the wait of a write for any LUN of its pool.
     pub fn wait_for_any(&mut self, view: &View, id: TransactionId, pool: u32) {
-        self.wait_again(view, id, |accounting| Waiting::Any(accounting.mark_all(pool, view.now)));
+        self.wait_again(view, id, |accounting, _| Waiting::Any(accounting.mark_all(pool, view.now)));
     }
 
     /// Starts the wait of a write for a free block.
     pub fn wait_for_block(&mut self, view: &View, id: TransactionId) {
-        self.wait_again(view, id, |_| Waiting::Block);
+        self.wait_again(view, id, |_, _| Waiting::Block);
+    }
+
+    /// Starts the wait of a write in a queue of the mapping scheme.
+    pub fn wait_in_queue(&mut self, view: &View, id: TransactionId, queue: u32) {
+        let now = view.now;
+        self.wait_again(view, id, |accounting, queues| Waiting::Queue(queue, queues.reading(accounting, queue, now)));
+    }
+
+    /// Sets the cause of the waits in a queue of the mapping scheme, from now on.
+    pub fn set_cause(&mut self, view: &View, queue: u32, cause: WaitCause) {
+        self.queues.set_cause(view.array, queue, cause, view.now);
     }
 
     /// Starts the wait of a write that waited for a free block and was queued on a LUN again.
     pub fn wait_for_lun(&mut self, view: &View, id: TransactionId, lun: LunId) {
-        self.wait_again(view, id, |accounting| Waiting::Lun(lun, accounting.mark(lun, view.now)));
+        self.wait_again(view, id, |accounting, _| Waiting::Lun(lun, accounting.mark(lun, view.now)));
     }
 
     /// Adds the completed operation of an execution unit of `lun` to `first` and the transactions that were bound with

@@ -5,6 +5,7 @@
 
 pub mod contents;
 pub mod critical_path;
+mod queues;
 
 use crate::cache::{Buffer, Pick};
 use crate::config::DeviceConfig;
@@ -12,7 +13,7 @@ use crate::durability::Durability;
 use crate::durability::events::{Program, Units};
 use crate::durability::log::FlashLog;
 use crate::ftl::Ftl;
-use crate::ftl::mapping::Location;
+use crate::ftl::mapping::{Location, WaitCause};
 use crate::host::interface::HostInterface;
 use crate::host::requests::Part;
 use crate::metrics::attribution::Part as TimePart;
@@ -270,6 +271,22 @@ impl Observers {
     pub fn stalled(&mut self, view: &View, id: TransactionId) {
         if let Some(paths) = &mut self.paths {
             paths.wait_for_block(view, id);
+        }
+    }
+
+    /// Reports that a write waits in a queue of the mapping scheme.
+    #[inline]
+    pub fn queued(&mut self, view: &View, id: TransactionId, queue: u32) {
+        if let Some(paths) = &mut self.paths {
+            paths.wait_in_queue(view, id, queue);
+        }
+    }
+
+    /// Reports the cause of the waits in a queue of the mapping scheme, from now on.
+    #[inline]
+    pub fn queue_changed(&mut self, view: &View, queue: u32, cause: WaitCause) {
+        if let Some(paths) = &mut self.paths {
+            paths.set_cause(view, queue, cause);
         }
     }
 

@@ -5,6 +5,17 @@ use crate::ftl::mover::copy::Copy;
 use crate::sim::id::{BlockId, PlaneId, Ppn, TransactionId};
 use crate::work::{Tasks, Transaction, Transactions};
 
+/// Cause of the waits in a queue of a scheme.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WaitCause {
+    /// A merge, or a block that is not free yet.
+    Merge,
+    /// A program of earlier writes in a block of this plane.
+    Program(PlaneId),
+    /// The cause of the waits in another queue.
+    AsIn(u32),
+}
+
 /// Interface of the device for mapping schemes. No function calls the scheme back.
 pub trait Context {
     /// Returns the FTL, without the scheme.
@@ -32,6 +43,13 @@ pub trait Context {
 
     /// Notes that a host write waits for the scheme.
     fn note_waiting(&mut self, id: TransactionId);
+
+    /// Notes that a host write, which waits for the scheme, waits in this queue from now on. Queues are numbered by the
+    /// scheme.
+    fn note_queued(&mut self, _id: TransactionId, _queue: u32) {}
+
+    /// Sets the cause of the waits in a queue, from now on. At first, it is a merge.
+    fn note_cause(&mut self, _queue: u32, _cause: WaitCause) {}
 
     /// Notes that a host write has waited for the scheme until now.
     fn note_resumed(&mut self, id: TransactionId);

@@ -24,7 +24,7 @@ use crate::policy_family;
 use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn, TransactionId};
 use crate::state::{Reader, StateError, Writer};
 use crate::work::{Call, Class, Fifo, Purpose};
-pub use context::Context;
+pub use context::{Context, WaitCause};
 pub use map::{Location, PADDING, PageMap, TRANSLATION};
 pub use needs::{Needs, SchemeOptions, Translation, WholeBlocks, check_places};
 pub use now::Now;

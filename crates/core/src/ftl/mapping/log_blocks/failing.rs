@@ -2,7 +2,7 @@
 
 use super::slots::{NOWHERE, Slot};
 use super::{LogBlocks, Rules, call, step};
-use crate::ftl::mapping::{Bound, Context};
+use crate::ftl::mapping::{Bound, Context, WaitCause};
 use crate::metrics::counters::ProgramCause;
 use crate::sim::id::{BlockId, Ppn, TransactionId};
 use crate::work::{Class, Fifo};
@@ -26,9 +26,12 @@ impl<R: Rules> LogBlocks<R> {
             slot.next -= group;
         }
         let mut again = Fifo::default();
+        let queue = if self.is_shared(stream) { self.queue_of_stream(set, stream) } else { index };
+        cx.note_cause(index, WaitCause::Merge);
         for &id in writes {
             again.push(cx.ops(), id);
             cx.note_waiting(id);
+            cx.note_queued(id, queue);
         }
         match self.is_shared(stream) {
             true => self.set(set).shared[stream].pending.put_before(cx.ops(), again),

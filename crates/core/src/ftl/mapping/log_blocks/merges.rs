@@ -4,7 +4,7 @@ use super::options::{Reclaim, StreamKind};
 use super::slots::NOWHERE;
 use super::{LogBlocks, Rules, call, step};
 use crate::ftl::Ftl;
-use crate::ftl::mapping::{Context, Location, MergeDefect, PADDING, replacement};
+use crate::ftl::mapping::{Context, Location, MergeDefect, PADDING, WaitCause, replacement};
 use crate::ftl::space::BlockState;
 use crate::metrics::counters::MergeKind;
 use crate::sim::id::{BlockId, Lpn, Ppn};
@@ -176,6 +176,7 @@ impl<R: Rules> LogBlocks<R> {
             }
             if any {
                 self.slot(slot).busy = true;
+                cx.note_cause(slot, WaitCause::Merge);
                 self.slot(slot).gather.is_ready(cx);
                 return false;
             }

@@ -83,6 +83,8 @@ pub struct Shared {
     pub pending: Fifo,
     /// Slots of log blocks with room that are not busy, in the order in which they take writes.
     pub idle: VecDeque<u32>,
+    /// Slots of log blocks that execute a program, in the order in which the programs were queued.
+    pub busy: VecDeque<u32>,
     /// Number of log blocks with room.
     pub open: u32,
 }

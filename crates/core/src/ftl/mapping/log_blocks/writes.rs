@@ -4,7 +4,7 @@ use super::options::StreamKind;
 use super::slots::{NOWHERE, Slot};
 use super::{LogBlocks, Rules, call, step};
 use crate::ftl::Ftl;
-use crate::ftl::mapping::{Bound, Context, PADDING};
+use crate::ftl::mapping::{Bound, Context, PADDING, WaitCause};
 use crate::metrics::counters::ProgramCause;
 use crate::sim::id::{BlockId, Lpn, Ppn, TransactionId};
 use crate::work::{Class, Fifo, Kind, Transaction};
@@ -22,14 +22,26 @@ impl<R: Rules> LogBlocks<R> {
         (write.plane, write.temperature) = (self.planes[(set as usize) * self.layout.planes_of(0).len()], stream as u8);
         cx.note_waiting(id);
         if self.is_shared(stream) {
+            cx.note_queued(id, self.queue_of_stream(set, stream));
             self.set(set).shared[stream].pending.push(cx.ops(), id);
             return self.feed(cx, set, stream);
         }
         if let Some(slot) = self.log_for(number, offset) {
             return self.append(cx, slot, id, offset);
         }
+        cx.note_queued(id, self.queue_of_set(set));
         self.set(set).waiting.push(cx.ops(), id);
         cx.tasks().push(call(step::SET, set));
+    }
+
+    /// Returns the number of the queue of a stream, for the causes of waits. Slots come first.
+    pub(super) fn queue_of_stream(&self, set: u32, stream: usize) -> u32 {
+        self.slots.len() as u32 + set * self.streams.len() as u32 + stream as u32
+    }
+
+    /// Returns the number of the queue for log blocks of their logical block. These come last.
+    fn queue_of_set(&self, set: u32) -> u32 {
+        self.queue_of_stream(self.sets.len() as u32, set as usize)
     }
 
     /// Returns the log block of a logical block, if it takes a write of this offset.
@@ -47,19 +59,27 @@ impl<R: Rules> LogBlocks<R> {
         let slot = self.slot(log);
         (slot.expected, slot.used) = (offset + 1, clock);
         slot.pending.push(cx.ops(), id);
+        cx.note_queued(id, log);
         cx.tasks().push(call(step::SLOT, log));
     }
 
     /// Gives log blocks to the writes of a set that wait for one of their logical block, oldest first. Starts a merge
     /// if there is none.
     pub(super) fn serve_waiting(&mut self, cx: &mut (impl Context + ?Sized), set: u32) {
+        let delays = self.give_log_blocks(cx, set).filter(|_| !self.sets[set as usize].merging.is_active());
+        cx.note_cause(self.queue_of_set(set), delays.map_or(WaitCause::Merge, WaitCause::AsIn));
+    }
+
+    /// Does what [`LogBlocks::serve_waiting`] says. Returns the log block that is reclaimed for the first write that
+    /// is left, once it has executed earlier writes.
+    fn give_log_blocks(&mut self, cx: &mut (impl Context + ?Sized), set: u32) -> Option<u32> {
         loop {
             let mut waiting = self.set(set).waiting;
             self.drop_trimmed(cx, &mut waiting);
             self.set(set).waiting = waiting;
             let id = waiting.first();
             if id.is_none() {
-                return;
+                return None;
             }
             let (lpn, stream) = (cx.ops()[id].lpn, usize::from(cx.ops()[id].temperature));
             let (number, offset) = self.layout.split(lpn);
@@ -67,18 +87,20 @@ impl<R: Rules> LogBlocks<R> {
                 self.set(set).waiting.pop(cx.ops());
                 self.append(cx, slot, id, offset);
             } else if self.log_of[number as usize] != NOWHERE {
-                return self.reclaim_own(cx, set, self.log_of[number as usize]);
+                let log = self.log_of[number as usize];
+                self.reclaim_own(cx, set, log);
+                return Some(log);
             } else if let Some(slot) = self.empty_slot(set, stream) {
                 if !self.may_open(cx, set) {
-                    return;
+                    return None;
                 }
                 self.open(cx.ftl(), slot, number);
                 self.log_of[number as usize] = slot;
+            } else if let Some(slot) = self.least_recent(set, stream) {
+                self.reclaim_own(cx, set, slot);
+                return Some(slot);
             } else {
-                if let Some(slot) = self.least_recent(set, stream) {
-                    self.reclaim_own(cx, set, slot);
-                }
-                return;
+                return self.slots_of(set, stream).min_by_key(|&slot| self.slots[slot as usize].used);
             }
         }
     }
@@ -90,8 +112,15 @@ impl<R: Rules> LogBlocks<R> {
         slots.min_by_key(|&slot| self.slots[slot as usize].used)
     }
 
-    /// Gives waiting writes of a stream to its log blocks, and opens log blocks.
+    /// Gives waiting writes of a stream to its log blocks, and opens log blocks. The writes that are left wait for the
+    /// log block whose program was queued first, if there is one.
     pub(super) fn feed(&mut self, cx: &mut (impl Context + ?Sized), set: u32, stream: usize) {
+        self.give_writes(cx, set, stream);
+        let busy = self.set(set).shared[stream].busy.front().copied();
+        cx.note_cause(self.queue_of_stream(set, stream), busy.map_or(WaitCause::Merge, WaitCause::AsIn));
+    }
+
+    fn give_writes(&mut self, cx: &mut (impl Context + ?Sized), set: u32, stream: usize) {
         let StreamKind::Shared(stripe) = self.streams[stream].kind else { return };
         loop {
             let mut pending = self.set(set).shared[stream].pending;
@@ -109,7 +138,9 @@ impl<R: Rules> LogBlocks<R> {
                 self.open_shared(cx.ftl(), set, stream, slot);
             } else if let Some(slot) = self.set(set).shared[stream].idle.pop_front() {
                 let id = pending.pop(cx.ops());
-                self.set(set).shared[stream].pending = pending;
+                let shared = &mut self.set(set).shared[stream];
+                shared.pending = pending;
+                shared.busy.push_back(slot);
                 self.queue_write(cx, slot, id);
             } else if opens && empty.is_none() {
                 return self.reclaim_shared(cx, set, stream);
@@ -136,6 +167,7 @@ impl<R: Rules> LogBlocks<R> {
         let (plane, ppn) = (ftl.blocks.plane_of(block), ftl.blocks.first_unit(block));
         (cx.ops()[id].plane, cx.ops()[id].ppn) = (plane, ppn);
         cx.note_resumed(id);
+        cx.note_cause(slot, WaitCause::Program(plane));
         cx.enqueue(id);
     }
 
@@ -212,6 +244,11 @@ impl<R: Rules> LogBlocks<R> {
         let pending = std::mem::take(&mut self.slot(slot).pending);
         self.slot(slot).expected = self.layout.units();
         let set = self.set_of_slot(slot);
+        let mut id = pending.first();
+        while id.is_some() {
+            cx.note_queued(id, self.queue_of_set(set));
+            id = cx.ops()[id].next;
+        }
         self.set(set).waiting.put_before(cx.ops(), pending);
         cx.tasks().push(call(step::SET, set));
     }
@@ -229,7 +266,10 @@ impl<R: Rules> LogBlocks<R> {
             }
         }
         let reads = !self.slot(slot).gather.is_ready(cx);
-        self.slot(slot).busy |= reads;
+        if reads {
+            self.slot(slot).busy = true;
+            cx.note_cause(slot, WaitCause::Merge);
+        }
         reads
     }
 
@@ -268,6 +308,7 @@ impl<R: Rules> LogBlocks<R> {
             self.slot(slot).pending = pending;
             return self.queue_write(cx, slot, id);
         }
+        cx.note_cause(slot, WaitCause::Merge);
         let mut merge = Transaction::new(Kind::MergeWrite, Class::Gc).of_logical_block(slot);
         merge.plane = cx.ftl().blocks.plane_of(BlockId(self.slot(slot).block));
         cx.queue(merge);
@@ -362,10 +403,13 @@ impl<R: Rules> LogBlocks<R> {
         if !self.is_shared(stream) {
             return cx.tasks().push(call(step::SLOT, slot));
         }
-        if self.slot(slot).next < self.layout.units() {
-            self.set(set).shared[stream].idle.push_back(slot);
+        let is_full = self.slot(slot).next >= self.layout.units();
+        let shared = &mut self.set(set).shared[stream];
+        shared.busy.retain(|&busy| busy != slot);
+        if is_full {
+            shared.open -= 1;
         } else {
-            self.set(set).shared[stream].open -= 1;
+            shared.idle.push_back(slot);
         }
         self.feed(cx, set, stream);
     }
