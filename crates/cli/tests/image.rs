@@ -273,9 +273,6 @@ fn invalid_images_and_images_of_other_devices_are_refused() {
     assert!(other.contains("`geometry.channels` is 2 in the image and 4 here"), "{other}");
     let twice = refused(&["--image", "ssd.img", "--precondition", "fill"]);
     assert!(twice.contains("--precondition is for a new device"), "{twice}");
-    let faults = ["--set", "mapping.scheme=block", "--set", "faults.program_rate=0.01"];
-    let block = refused(&[&["--image", "block.img"][..], &faults].concat());
-    assert!(block.contains("remove the table [faults], or choose mapping.scheme"), "{block}");
     assert!(refused(&["--image-sync"]).contains("--image"));
     let file = fs::OpenOptions::new().write(true).open(folder.path().join("ssd.img")).unwrap();
     file.set_len(2_000_000).unwrap();

@@ -238,7 +238,7 @@ fn assert_survives_restarts(configs: &[DeviceConfig; 4]) {
 }
 
 /// Devices for power-cut tests.
-const CUT: [&[&str]; 14] = [
+const CUT: [&[&str]; 16] = [
     &[],
     &["buffer.capacity=128KiB"],
     &["buffer.capacity=128KiB", "buffer.power_loss_protection=true"],
@@ -264,6 +264,19 @@ const CUT: [&[&str]; 14] = [
     &["mapping.scheme={ bast = { logs = 4 } }", "buffer.capacity=128KiB"],
     &["mapping.scheme={ fast = { logs = { sequential = 2, random = 4 } } }", "mapping.block_summary.last_page=512B"],
     &["mapping.scheme={ last = { logs = { sequential = 2, hot = 3, cold = 2 } } }"],
+    &[
+        "mapping.scheme=block",
+        "gc.soft_threshold=2",
+        "geometry.blocks=32",
+        "capacity.spare=0.8",
+        "faults={ factory_bad = 1, program_rate = 0.002, erase_rate = 0.005 }",
+    ],
+    &[
+        "mapping.scheme={ fast = { logs = { sequential = 2, random = 4 } } }",
+        "geometry.blocks=32",
+        "capacity.spare=0.8",
+        "faults={ factory_bad = 1, program_rate = 0.002, erase_rate = 0.005 }",
+    ],
 ];
 
 #[test]
@@ -610,20 +623,30 @@ fn faults_reach_the_client_and_persist() {
     assert!(Bench::new(&disk, &config).client().flags() & export::READ_ONLY != 0, "after a restart, too");
 }
 
-/// The image stays empty, so that it can be used for another device.
+/// A block takes the place of one whose program fails, and the failed one does not count any more.
 #[test]
-fn failing_blocks_of_schemes_that_merge_blocks_are_refused() {
-    let why = "a mapping scheme that merges blocks cannot recover failing blocks after a power cut; remove the table \
-               [faults], or choose mapping.scheme = \"page\" or \"dftl\"";
+fn failed_blocks_of_schemes_that_merge_blocks_persist() {
     for scheme in MERGING {
-        let options = [scheme, "gc.soft_threshold=2", "capacity.spare=0.7", "durability.trim_journal=false"];
-        let without = load(&options);
-        let with = load(&[&options[..], &["faults={}"]].concat());
+        let config = load(&[scheme, "gc.soft_threshold=2", "capacity.spare=0.8", "geometry.blocks=32", "faults={}"]);
         let disk = TestDisk::default();
-        let refused = |disk: &TestDisk| begin(disk, &with).err().unwrap().to_string();
-        assert_eq!(refused(&disk), why);
-        assert_eq!(disk.0.lock().unwrap().size, 0, "{scheme}");
-        drop(begin(&disk, &without).unwrap());
+        let bench = Bench::new(&disk, &config);
+        let mut truth = Truth::new(config.logical_bytes(), 4096, 5);
+        let mut client = bench.client();
+        for failures in 1..=3 {
+            bench.server.engine().lock().unwrap().fail_next("program".parse().unwrap()).unwrap();
+            for _ in 0..40 {
+                truth.step(&mut client).unwrap();
+            }
+            let cut = bench.server.power_cut().unwrap();
+            assert_eq!(cut.recovered.device.blocks_bad, failures, "{scheme}");
+            client = bench.client();
+            truth.check(&mut client);
+        }
+        truth.check_newest(&mut client);
+        assert_eq!(bench.end().image, Some(Ok(())));
+        let bench = Bench::new(&disk, &config);
+        assert_eq!(bench.recovered.as_ref().unwrap().device.blocks_bad, 3, "{scheme}");
+        truth.check_newest(&mut bench.client());
     }
 }
 

@@ -96,7 +96,7 @@ impl DeviceConfig {
     }
 
     /// Returns the number of blocks of a plane that are good when the device is new.
-    fn good_blocks(&self) -> u32 {
+    pub fn good_blocks(&self) -> u32 {
         self.geometry.blocks.saturating_sub(self.factory_bad())
     }
 

@@ -32,6 +32,11 @@ impl Device {
         if !self.is_idle() || self.buffer().is_some_and(|buffer| !buffer.is_clean()) {
             return Err("cannot make the device durable: it is not idle; advance it until it is".to_owned());
         }
+        if !self.ftl.keep_for_recovery() {
+            return Err("cannot make the device durable: after failures, no block is left for a recovery; raise \
+                        capacity.spare"
+                .to_owned());
+        }
         self.observers.get_or_insert_default().log = Some(Box::new(FlashLog::new(&self.config, keep)));
         if let Some(checkpoint) = self.durability.as_mut().and_then(|durability| durability.checkpoint.as_mut()) {
             // The accounts of the checkpoint so far have no sequence numbers.

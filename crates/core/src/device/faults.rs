@@ -1,7 +1,7 @@
 //! Failures: repeats failed programs elsewhere, retires blocks, reports uncorrectable reads, and makes the device
 //! read-only when too little space is left. See docs/model/faults.md.
 
-use super::Device;
+use super::{Device, Mutant};
 use crate::config::InjectedFault;
 use crate::durability::flash::FlashEvent;
 use crate::ftl::mapping::PADDING;
@@ -125,6 +125,9 @@ impl Device {
         let with_data = (start.0..start.0 + units).filter(holds_data).count() as u32;
         self.ftl.program_failed(start, units, with_data);
         self.observe_flash(FlashEvent::ProgramFailed { ppn: start, units });
+        if self.options.mutant == Mutant::RetireEarly {
+            self.observe_flash(FlashEvent::Retired { block: self.ftl.blocks.block_of(start) });
+        }
         let goes_on = self.with_scheme(|scheme, device| scheme.program_failed(device, writes, number, start));
         if !goes_on || !self.ftl.has_spare() {
             self.become_read_only();
@@ -225,6 +228,9 @@ impl Device {
             self.jobs[self.ftl.blocks.plane_of(block)].leaving -= 1;
         }
         self.ftl.retire(block);
+        if self.ftl.shape().hooks.places && self.options.mutant != Mutant::RetireEarly {
+            self.observe_flash(FlashEvent::Retired { block });
+        }
     }
 
     /// Resumes writes of the host after the choice of a step has made room for them.
@@ -413,8 +419,11 @@ impl Device {
         }
     }
 
-    /// Makes a recovered device read-only if it has too few good blocks.
-    pub(super) fn check_spare_at_start(&mut self) {
+    /// Makes a recovered device read-only if it has too few good blocks, or if some blocks have no place (`is_stuck`).
+    pub(super) fn check_spare_at_start(&mut self, is_stuck: bool) {
+        if is_stuck {
+            self.become_read_only();
+        }
         if self.ftl.faults.is_some() {
             (0..self.ftl.shape().planes).for_each(|plane| self.check_spare(PlaneId(plane)));
         }

@@ -85,6 +85,8 @@ pub enum Mutant {
     OldBlockWins,
     /// A failed block is erased and reused.
     ReuseFailed,
+    /// A failed block is retired before its data have been moved.
+    RetireEarly,
     /// A copy by garbage collection takes over the map entry of a newer write that is not bound yet.
     IgnoreOverwrite,
     /// Now and then, one of several tasks that were pushed together is lost.

@@ -30,6 +30,7 @@ impl Device {
         if let Some(why) = device.config.mapping.scheme.needs(&device.config).no_power_loss {
             return Err(RecoverError::Device(why.to_owned()));
         }
+        device.ftl.keep_for_recovery();
         let log = FlashLog::new(&device.config, Keep::Outbox);
         let report = device.rebuild(log, flash)?;
         Ok((device, report))
@@ -63,7 +64,7 @@ impl Device {
     fn rebuild(&mut self, mut log: FlashLog, flash: &mut dyn FlashImage) -> Result<Recovery, RecoverError> {
         let mut report = Recovery::default();
         let (scan, writes) = self.rebuild_with(&mut log).read(flash, &mut report)?;
-        self.check_spare_at_start();
+        self.check_spare_at_start(scan.is_stuck);
         self.restore_buffer(flash, writes, &mut log, &mut report);
         self.rebuild_with(&mut log).complete(flash, &scan, &mut report)?;
         self.observers.get_or_insert_default().log = Some(Box::new(log));

@@ -210,6 +210,12 @@ pub enum FlashEvent {
         /// The block.
         block: BlockId,
     },
+    /// The data of a failed block of a mapping scheme that merges blocks are elsewhere: a recovery ignores its contents
+    /// from now on.
+    Retired {
+        /// The block.
+        block: BlockId,
+    },
     /// A block was bad when the device was new.
     FactoryBad {
         /// The block.

@@ -127,6 +127,10 @@ impl MemoryFlash {
                 self.tear(block);
                 self.bad[block.index()] = Some(Bad::Grown);
             }
+            FlashEvent::Retired { block } => {
+                assert_ne!(self.bad[block.index()], None, "block {} is good, but is retired", block.0);
+                self.bad[block.index()] = Some(Bad::Retired);
+            }
             FlashEvent::FactoryBad { block } => self.bad[block.index()] = Some(Bad::Factory),
             FlashEvent::EraseBegun { block } => {
                 assert_eq!(self.bad[block.index()], None, "block {} is bad, but is erased", block.0);

@@ -176,6 +176,9 @@ impl Rebuild<'_> {
                 report.factory_bad += u64::from(bad == Bad::Factory);
                 report.blocks_bad += 1;
             }
+            if bad == Some(Bad::Retired) {
+                continue;
+            }
             // A failed erase is not in the erase count, but has destroyed the contents that an account describes.
             if bad.is_none() && self.take_account(flash, block, &mut found, report)? {
                 continue;
@@ -437,6 +440,9 @@ impl Rebuild<'_> {
             self.ftl.mark_lost(ppn);
         }
         self.erase_found(scan, report);
+        if places {
+            self.retire_found(&used, &closed);
+        }
         report.units_merged = scan.merged.len() as u64;
         let state = if places { BlockState::Logical } else { BlockState::Closed };
         self.ftl.blocks.restore(&closed, &scan.found.erases, state);
@@ -464,6 +470,13 @@ impl Rebuild<'_> {
         self.ftl.blocks.forget_bad();
         self.ftl.blocks.mark_bad(bad);
         self.ftl.note_factory_bad(factory);
+    }
+
+    /// Retires failed blocks without newest versions. `used` are the blocks with data, and `closed` those that are kept.
+    fn retire_found(&mut self, used: &[BlockId], closed: &[BlockId]) {
+        for &block in used.iter().filter(|block| self.ftl.blocks.block(**block).failed && !closed.contains(block)) {
+            self.log.tell(FlashEvent::Retired { block });
+        }
     }
 
     /// Starts to evacuate failed blocks with data.
@@ -664,6 +677,8 @@ pub struct Scan {
     pub accounted: Vec<BlockId>,
     /// Blocks to be erased.
     pub erased: Vec<BlockId>,
+    /// True if the mapping scheme has no place for some blocks, and no block is free for a merge.
+    pub is_stuck: bool,
     /// Addresses of units that were merged.
     pub merged: Vec<Ppn>,
     /// First unit of each program of a merge.

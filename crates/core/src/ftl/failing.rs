@@ -319,10 +319,11 @@ impl Ftl {
     /// Returns `true` if the good blocks can hold all data of the host, by the rule for accepting devices.
     pub fn has_spare(&self) -> bool {
         let Some(faults) = &self.faults else { return true };
-        if let Some(Sets { planes, needed }) = faults.sets {
+        if let Some(Sets { planes, needed, for_recovery }) = faults.sets {
             let sets = (0..self.shape.planes).step_by(planes as usize);
             return sets.into_iter().all(|first| {
-                (first..first + planes).map(|plane| self.blocks.good(PlaneId(plane))).sum::<u32>() >= needed
+                let good = (first..first + planes).map(|plane| self.blocks.good(PlaneId(plane))).sum::<u32>();
+                good >= needed + for_recovery
             });
         }
         let holds = |plane: PlaneId| faults.holds[self.blocks.good(plane) as usize];
@@ -334,6 +335,14 @@ impl Ftl {
             return pools.iter().all(|held| *held >= faults.needed);
         }
         (0..self.shape.planes).all(|plane| holds(PlaneId(plane)) >= faults.needed)
+    }
+
+    /// Has each set of planes of a scheme that merges blocks keep one more good block, for a recovery. Returns `false` if
+    /// a set has too few.
+    pub fn keep_for_recovery(&mut self) -> bool {
+        let Some(sets) = self.faults.as_mut().and_then(|faults| faults.sets.as_mut()) else { return true };
+        sets.for_recovery = 1;
+        self.has_spare()
     }
 
     /// Returns `true` if garbage collection of a plane can certainly program its outstanding units and then continue,

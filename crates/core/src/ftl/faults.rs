@@ -21,6 +21,8 @@ pub enum Bad {
     Factory,
     /// A program or an erase of the block has failed.
     Grown,
+    /// A failed block whose data have been moved. Its contents do not count any more.
+    Retired,
 }
 
 /// Failure rate of a kind of operation.
@@ -118,6 +120,8 @@ pub(super) struct Sets {
     pub(super) planes: u32,
     /// Number of good blocks that a set needs.
     pub(super) needed: u32,
+    /// Number of blocks in addition to these that stay free for a recovery.
+    pub(super) for_recovery: u32,
 }
 
 /// Maximum number of injected faults that have not occurred.
@@ -145,7 +149,7 @@ impl Faults {
             read_only: None,
             holds: (0..=device.geometry.blocks).map(|good| device.units_of_a_plane_with(good)).collect(),
             needed: device.units_of_a_place(),
-            sets: device.blocks_of_set().map(|(planes, needed)| Sets { planes, needed }),
+            sets: device.blocks_of_set().map(|(planes, needed)| Sets { planes, needed, for_recovery: 0 }),
             pooled: matches!(device.allocation, AllocationConfig::Dynamic(_)),
             seed,
             factory_per_plane: device.factory_bad(),

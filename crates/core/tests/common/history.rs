@@ -241,6 +241,7 @@ fn event_numbers(event: &FlashEvent) -> [u64; 10] {
         FlashEvent::FactoryBad { block } => joined([9], [wide(block.0)]),
         FlashEvent::EraseBegun { block } => joined([10], [wide(block.0)]),
         FlashEvent::EraseEnded { block, erases } => joined([11], [block.0, erases].map(wide)),
+        FlashEvent::Retired { block } => joined([12], [wide(block.0)]),
     }
 }
 

@@ -102,7 +102,7 @@ const REFUSED: &[(&[&str], &str)] = &[
             "gc.soft_threshold=1",
             "gc.hard_threshold=1",
         ],
-        "durability.map = saved: a recovery needs a second free block in each plane",
+        "durability.map = saved: a recovery needs one more free block in each plane",
     ),
     (
         &[
@@ -114,18 +114,28 @@ const REFUSED: &[(&[&str], &str)] = &[
         ],
         "durability.map = saved: a recovery needs one more block",
     ),
+    // Blocks that fail need one more.
     (
-        &["durability.trim_journal=true", "faults={}", "mapping.scheme=block", "capacity.spare=0.3"],
-        "durability.trim_journal = true: a mapping scheme that merges blocks cannot recover failing blocks after a power \
-         cut; remove the table [faults], or choose mapping.scheme = \"page\" or \"dftl\"",
+        &[
+            "durability.map=saved",
+            "faults={}",
+            "mapping.scheme=block",
+            "capacity={ logical = \"62MiB\" }",
+            "gc.soft_threshold=2",
+            "gc.hard_threshold=1",
+        ],
+        "durability.map = saved: a recovery needs one more free block in each plane",
     ),
     (
-        &["durability.map=saved", "faults={}", "mapping.scheme={ fast = {} }", "capacity.spare=0.3"],
-        "durability.map = saved: a mapping scheme that merges blocks cannot recover failing blocks after a power cut",
-    ),
-    (
-        &["durability.checkpoint=1MiB", "faults={}", "mapping.scheme={ last = {} }", "capacity.spare=0.3"],
-        "durability.checkpoint = 1MiB: a mapping scheme that merges blocks cannot recover failing blocks after a power cut",
+        &[
+            "durability.map=saved",
+            "faults={}",
+            "mapping.scheme={ bast = { logs = 6 } }",
+            "capacity={ logical = \"62MiB\" }",
+            "gc.soft_threshold=1",
+            "gc.hard_threshold=1",
+        ],
+        "durability.map = saved: a recovery needs one more block",
     ),
     (
         &["durability.map=non-volatile", "mapping.scheme=dftl", "capacity.spare=0.3"],

@@ -35,6 +35,8 @@ pub struct Hits {
     idle: u64,
     /// Devices that became read-only before all their cuts.
     read_only: u64,
+    /// Recoveries that made a device with enough good blocks read-only, because no block was free for a merge.
+    stuck: u64,
     pub cuts: u64,
 }
 
@@ -55,7 +57,35 @@ const MERGE_STATES: [&str; 9] = [
     "full merge",
 ];
 
+/// State in which a block takes the place of a failed one.
+const REPLACEMENT: &str = "replacement";
+
+/// States in which the power is cut, of mapping schemes that merge blocks, some of which fail.
+const FAULTY_STATES: [&str; 10] = [
+    "program",
+    "erase",
+    "journal",
+    "checkpoint",
+    "recovery",
+    "acknowledged",
+    "switch merge",
+    "partial merge",
+    "full merge",
+    REPLACEMENT,
+];
+
 impl Hits {
+    /// Returns the number of cuts in each state of a mapping scheme that merges blocks, some of which fail.
+    pub fn faulty_merges(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        let replaced = self.counts.get(REPLACEMENT).copied().unwrap_or(0);
+        self.merges().chain([(REPLACEMENT, replaced), ("bad blocks found", self.bad)])
+    }
+
+    /// Returns the number of recoveries that made a device with enough good blocks read-only.
+    pub fn stuck(&self) -> u64 {
+        self.stuck
+    }
+
     /// Returns the number of cuts in each state of a mapping scheme that merges blocks.
     pub fn merges(&self) -> impl Iterator<Item = (&'static str, u64)> {
         let states = MERGE_STATES.map(|state| (state, self.counts.get(state).copied().unwrap_or(0)));
@@ -116,6 +146,7 @@ fn is_in(state: &str, device: &Device) -> bool {
         "switch merge" => merging[MergeKind::Switch as usize] > 0,
         "partial merge" => merging[MergeKind::Partial as usize] > 0,
         "full merge" => merging[MergeKind::Full as usize] > 0,
+        REPLACEMENT => device.ftl().scheme().replacing() > 0,
         _ => false,
     }
 }
@@ -147,6 +178,15 @@ impl Bench {
         Bench { config, options, device: Some(device), host, rng, tag, case: case.clone(), completions, history }
     }
 
+    /// Returns the states in which the power of this device is cut.
+    fn states(&self) -> &'static [&'static str] {
+        match (self.case.merges, self.config.faults.is_some()) {
+            (false, _) => &STATES,
+            (true, false) => &MERGE_STATES,
+            (true, true) => &FAULTY_STATES,
+        }
+    }
+
     fn device(&mut self) -> &mut Device {
         self.device.as_mut().expect("a device between cuts")
     }
@@ -155,10 +195,16 @@ impl Bench {
     pub fn run(&mut self, cuts: u64, hits: &mut Hits) -> Result<(), String> {
         for _ in 0..cuts {
             if self.device().read_only_since().is_some() {
+                if self.case.merges {
+                    // What is in flash survives.
+                    let flash = self.cut(hits);
+                    self.recover(flash, "nothing", hits)?;
+                    hits.cuts += 1;
+                }
                 hits.read_only += 1;
                 return self.record_end();
             }
-            let states: &[&str] = if self.case.merges { &MERGE_STATES } else { &STATES };
+            let states = self.states();
             let target = states[self.rng.below(states.len() as u64) as usize];
             self.work(target)?;
             hits.cuts += 1;
@@ -317,7 +363,7 @@ impl Bench {
     fn cut(&mut self, hits: &mut Hits) -> MemoryFlash {
         self.note_operations();
         let device = self.device.take().expect("a device before the cut");
-        let states: &[&str] = if self.case.merges { &MERGE_STATES } else { &STATES };
+        let states = self.states();
         states.iter().filter(|state| is_in(state, &device)).for_each(|state| hits.hit(state));
         hits.idle += device.ftl().counters.background.victims;
         let mut flash = device.power_cut(self.rng.next_u64()).expect("a durable device");
@@ -364,6 +410,7 @@ impl Bench {
         hits.accounted += report.blocks_skipped;
         hits.bad += report.blocks_bad;
         hits.merged += report.units_merged;
+        hits.stuck += u64::from(device.read_only_since().is_some() && device.ftl().has_spare());
         device.check_invariants()?;
         for (block, before) in erases.iter().enumerate() {
             let after = device.ftl().blocks.block(BlockId(block as u32)).erases;

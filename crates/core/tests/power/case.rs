@@ -102,7 +102,15 @@ impl Case {
 
     /// Draws devices until one is accepted whose mapping scheme merges blocks.
     pub fn merging(seed: u64) -> Case {
-        let rng = &mut Rng::new(seed, "power/merging");
+        Case::merging_with(&mut Rng::new(seed, "power/merging"), seed, |_, _| {})
+    }
+
+    /// Draws devices until one is accepted whose mapping scheme merges blocks, some of which fail.
+    pub fn merging_faulty(seed: u64) -> Case {
+        Case::merging_with(&mut Rng::new(seed, "power/merging-faulty"), seed, Case::fault_rates)
+    }
+
+    fn merging_with(rng: &mut Rng, seed: u64, more: fn(&mut Rng, &mut Vec<String>)) -> Case {
         let drawn = |_| {
             let mut case = Case::draw(seed, rng);
             let refused = [
@@ -121,6 +129,7 @@ impl Case {
             case.overrides.push("gc.soft_threshold=2".to_owned());
             case.overrides.push(format!("geometry.blocks={}", 8 + rng.below(10)));
             case.overrides.push(format!("mapping.scheme={}", Case::scheme(rng)));
+            more(rng, &mut case.overrides);
             case.merges = true;
             case.lasting_trims = one_in(rng, 3);
             case
@@ -336,9 +345,13 @@ impl Case {
 
     /// Adds failures in one of three cases.
     fn faults(rng: &mut Rng, overrides: &mut Vec<String>) {
-        if !one_in(rng, 3) {
-            return;
+        if one_in(rng, 3) {
+            Case::fault_rates(rng, overrides);
         }
+    }
+
+    /// Draws failures of blocks, programs, erases and reads.
+    fn fault_rates(rng: &mut Rng, overrides: &mut Vec<String>) {
         overrides.push(format!("geometry.blocks={}", 14 + rng.below(16)));
         overrides.push(format!("faults.factory_bad={}", rng.below(2)));
         overrides.push(format!("faults.program_rate={}", ["0.0", "0.002", "0.01", "0.05"][rng.below(4) as usize]));

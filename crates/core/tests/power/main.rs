@@ -80,6 +80,20 @@ fn merges_outlive_power_cuts() {
     }
 }
 
+/// A block that takes the place of a failed one is half filled, and so is one of the journal.
+#[test]
+fn failing_blocks_that_are_merged_outlive_power_cuts() {
+    let cuts = wanted() / 2;
+    let hits = cut_for(cuts, Case::merging_faulty, None);
+    if number("FLOATGATE_SEED").is_some() {
+        return;
+    }
+    for (state, count) in hits.faulty_merges() {
+        assert!(cuts < CUTS / 2 || count >= 50, "only {count} cuts occurred in the state {state}");
+    }
+    assert_eq!(hits.stuck(), 0, "recoveries found no free block although enough blocks are good");
+}
+
 /// A merge gave up the block of a write that was trimmed in flight, before the record of the trim was in flash.
 #[test]
 fn a_write_that_is_trimmed_in_flight_delays_the_erase_of_its_block() {
@@ -270,6 +284,11 @@ fn trims_that_a_recovery_of_merged_blocks_forgets_are_caught() {
 #[test]
 fn an_old_data_block_that_wins_over_a_log_block_is_caught() {
     assert_caught_with(Mutant::OldBlockWins, 2000, Case::merging);
+}
+
+#[test]
+fn failed_blocks_that_are_retired_with_data_are_caught() {
+    assert_caught_with(Mutant::RetireEarly, 4000, Case::merging_faulty);
 }
 
 #[test]

@@ -213,7 +213,11 @@ impl Flash {
     pub fn mark_bad(&mut self, block: BlockId, bad: Bad) -> Result<(), String> {
         let ppn = self.bad.get_mut(block.index());
         *ppn.ok_or_else(|| format!("block {} is outside the device", block.0))? = Some(bad);
-        let mark = if bad == Bad::Factory { Mark::FactoryBad } else { Mark::GrownBad };
+        let mark = match bad {
+            Bad::Factory => Mark::FactoryBad,
+            Bad::Grown => Mark::GrownBad,
+            Bad::Retired => Mark::Retired,
+        };
         self.change(Change::Bad { block: block.0, erases: self.erases[block.index()], mark });
         Ok(())
     }
@@ -253,7 +257,7 @@ impl Flash {
     fn check_order(&mut self, ppn: Ppn, units: u32) -> Result<(), String> {
         let (block, first) = (self.layout.block_of(ppn).index(), ppn.0 % self.layout.units);
         let breach = |what: &str| Err(format!("unit {} {what}, which breaks the rules of flash", ppn.0));
-        if first == 0 && self.bad.get(block).is_some_and(|bad| *bad == Some(Bad::Grown)) {
+        if first == 0 && self.bad.get(block).is_some_and(|bad| matches!(bad, Some(Bad::Grown | Bad::Retired))) {
             return breach("is the first unit of a failed block, but is programmed");
         }
         let known = self.next.get(block).copied();

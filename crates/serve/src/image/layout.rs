@@ -127,11 +127,13 @@ pub enum Mark {
     GrownBad,
     /// The block was bad when the device was new.
     FactoryBad,
+    /// A program of the block has failed, and its data have been moved.
+    Retired,
 }
 
 impl Mark {
     /// All states, in the order of their numbers.
-    const ALL: [Mark; 4] = [Mark::Good, Mark::Erasing, Mark::GrownBad, Mark::FactoryBad];
+    const ALL: [Mark; 5] = [Mark::Good, Mark::Erasing, Mark::GrownBad, Mark::FactoryBad, Mark::Retired];
 
     /// Returns the kind of bad block. `None` for a good block.
     pub fn bad(self) -> Option<Bad> {
@@ -139,6 +141,7 @@ impl Mark {
             Mark::Good | Mark::Erasing => None,
             Mark::GrownBad => Some(Bad::Grown),
             Mark::FactoryBad => Some(Bad::Factory),
+            Mark::Retired => Some(Bad::Retired),
         }
     }
 }

@@ -196,6 +196,14 @@ impl Store {
                 let failed = self.flash.mark_bad(block, Bad::Grown);
                 self.hold(failed);
             }
+            FlashEvent::Retired { block } => {
+                if self.syncs {
+                    // Its data must be on the disk in other blocks before.
+                    self.flash.sync();
+                }
+                let marked = self.flash.mark_bad(block, Bad::Retired);
+                self.hold(marked);
+            }
             FlashEvent::FactoryBad { block } => {
                 let marked = self.flash.mark_bad(block, Bad::Factory);
                 self.hold(marked);

@@ -29,7 +29,10 @@ impl Rebuild<'_> {
             let blocks = (0..self.ftl.blocks.all().len() as u32).map(BlockId);
             let of_planes = blocks.filter(|&block| merge.planes.contains(&self.ftl.blocks.plane_of(block)));
             let target = of_planes.filter(is_free).min_by_key(|block| (scan.found.erases[block.index()], block.0));
-            let target = target.ok_or_else(|| foreign("no block is free for a merge"))?;
+            let Some(target) = target else {
+                scan.is_stuck = self.ftl.faults.is_some();
+                return if scan.is_stuck { Ok(closed) } else { Err(foreign("no block is free for a merge")) };
+            };
             self.merge(&merge, target, scan);
             closed.push(target);
         }
@@ -86,7 +89,9 @@ impl Rebuild<'_> {
 
     fn copy_found(&mut self, lpn: Lpn, from: Ppn, to: Ppn, scan: &mut Scan) {
         let (sequence, sectors) = (self.log.sequence(from), self.log.sectors(from));
-        let record = self.log.record_or_loss(self.ftl, lpn.0, sequence, false);
+        let is_lost = scan.found.lost.contains(&from);
+        scan.found.lost.extend(is_lost.then_some(to));
+        let record = self.log.record_or_loss(self.ftl, lpn.0, sequence, is_lost);
         self.log.unit(to, Record { sectors, ..record }, Source::Copy(from));
         self.ftl.map.set_owner(to, lpn.0);
         self.ftl.map.set_flash(lpn, to);

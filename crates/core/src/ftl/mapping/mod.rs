@@ -178,6 +178,11 @@ pub trait Mapping {
         false
     }
 
+    /// Returns the number of failed blocks whose places other blocks are taking.
+    fn replacing(&self) -> u32 {
+        0
+    }
+
     /// Returns the number of merges in progress, by [`MergeKind`]. A merge ends with the erase of the old data block.
     fn merging(&self, _ftl: &Ftl) -> [u32; MergeKind::ALL.len()] {
         Default::default()

@@ -36,15 +36,6 @@ impl WholeBlocks {
         let kept = device.soft_threshold() + device.own_blocks(1);
         WholeBlocks { planes: 1, stripe: 1, kept, logs: &[] }
     }
-
-    /// Returns the reason for which power loss is ruled out: blocks may fail, or `lack`, if given.
-    pub fn no_power_loss(device: &DeviceConfig, lack: Option<&'static str>) -> Option<&'static str> {
-        let fails = device.faults.as_ref().map(|_| {
-            "a mapping scheme that merges blocks cannot recover failing blocks after a power cut; remove the table \
-             [faults], or choose mapping.scheme = \"page\" or \"dftl\""
-        });
-        fails.or(lack)
-    }
 }
 
 /// Requirements of a mapping scheme on a device. The reasons are parts of error messages.

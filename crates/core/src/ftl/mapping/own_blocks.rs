@@ -3,6 +3,8 @@
 //! These units are mapped by page, in a few blocks that no other unit uses. So no write of the journal ever waits for a
 //! merge, which may wait for the journal. When the last free block of them is opened, the block with the fewest valid
 //! units is first copied into it. There are twice as many blocks as the units fill, so that leaves room.
+//!
+//! If a program fails, a free block takes the place of its block, and gets the valid units of the failed block first.
 
 use super::replacement::give_up;
 use super::{Bound, Context};
@@ -45,6 +47,14 @@ pub struct OwnBlocks {
     next: u32,
     /// Slot of the block whose units are copied.
     victim: Option<usize>,
+    /// Blocks in which a program has failed. Their units are copied before those of the victim.
+    failed: Vec<BlockId>,
+    /// True if blocks may fail.
+    may_fail: bool,
+    /// Number of planes whose blocks the scheme shares. A block of any of them can replace a failed one.
+    planes: u32,
+    /// Blocks of a plane.
+    blocks: u32,
     /// True while a program, or a read for it, is in flight.
     busy: bool,
     pending: Fifo,
@@ -66,6 +76,10 @@ impl OwnBlocks {
             open: None,
             next: 0,
             victim: None,
+            failed: Vec::new(),
+            may_fail: device.faults.is_some(),
+            planes: device.blocks_of_set().map_or(1, |(planes, _)| planes),
+            blocks: device.geometry.blocks,
             busy: false,
             pending: Fifo::default(),
             gather: Gather::default(),
@@ -82,7 +96,12 @@ impl OwnBlocks {
     /// Returns `true` if a block holds units of the device itself.
     #[inline]
     pub fn holds(&self, block: BlockId) -> bool {
-        self.slots.iter().any(|slot| slot.block == block.0)
+        self.slots.iter().any(|slot| slot.block == block.0) || self.failed.contains(&block)
+    }
+
+    /// Returns `true` while the units of a failed block are copied.
+    pub fn is_replacing(&self) -> bool {
+        !self.failed.is_empty()
     }
 
     /// Returns `true` if the newest versions in a block belong to the device itself. No block has others, too.
@@ -90,6 +109,18 @@ impl OwnBlocks {
         let first = ftl.blocks.first_unit(block).0;
         let newest = (first..first + self.units).find_map(|ppn| ftl.newest_at(Ppn(ppn)));
         newest.is_some_and(|lpn| self.has(lpn))
+    }
+
+    /// Returns `true` if blocks of the device may fail.
+    #[inline]
+    pub fn blocks_may_fail(&self) -> bool {
+        self.may_fail
+    }
+
+    /// Returns `true` if these blocks may fail, which takes free blocks from the others.
+    #[inline]
+    pub fn may_fail(&self) -> bool {
+        self.may_fail && !self.slots.is_empty()
     }
 
     /// Returns the number of free blocks of a plane that are kept for these units.
@@ -123,6 +154,7 @@ impl OwnBlocks {
         for (index, slot) in self.slots.iter().enumerate().filter(|(_, slot)| slot.block != NOWHERE) {
             found(BlockId(slot.block), if self.open == Some(index) { self.next } else { self.units });
         }
+        self.failed.iter().for_each(|&block| found(block, self.units));
     }
 
     /// Returns `true` if no more units of a block are programmed.
@@ -139,27 +171,65 @@ impl OwnBlocks {
 
     /// Takes the next step: towards the copies of a victim, or towards the next write.
     fn go_on(&mut self, cx: &mut (impl Context + ?Sized)) {
-        if self.busy {
+        if self.busy || cx.ftl().is_read_only() {
             return;
         }
-        if let Some(victim) = self.victim {
-            let block = BlockId(self.slots[victim].block);
-            if self.copy_next(cx, block) {
+        loop {
+            self.give_up_copied(cx);
+            let is_done = self.source().is_none() && self.pending.is_empty();
+            if is_done || (!self.has_room() && !self.open_next(cx)) {
                 return;
             }
-            self.victim = None;
-            give_up(cx, block);
-        }
-        if self.pending.is_empty() || (!self.has_room() && !self.open_next(cx)) {
-            return;
-        }
-        if self.victim.is_some() {
-            return self.go_on(cx);
+            let Some(source) = self.source() else { break };
+            if self.copy_next(cx, source) {
+                return;
+            }
         }
         let id = self.pending.pop(cx.ops());
         self.busy = true;
         cx.ops()[id].plane = self.plane();
         cx.enqueue(id);
+    }
+
+    /// Returns the block whose units are copied next.
+    fn source(&self) -> Option<BlockId> {
+        let victim = || Some(BlockId(self.slots[self.victim?].block));
+        self.failed.first().copied().or_else(victim)
+    }
+
+    /// Gives up the blocks whose units have been copied. A failed one, whose summary could not be programmed, leaves its
+    /// slot at once.
+    fn give_up_copied(&mut self, cx: &mut (impl Context + ?Sized)) {
+        while let Some(block) = self.source().filter(|&block| cx.ftl().blocks.block(block).valid == 0) {
+            if !self.failed.is_empty() {
+                self.failed.remove(0);
+            } else if let Some(victim) = self.victim.take().filter(|_| cx.ftl().blocks.block(block).failed) {
+                self.lose(cx.ftl(), victim);
+            }
+            give_up(cx, block);
+        }
+    }
+
+    /// Empties a slot whose block has failed.
+    fn lose(&mut self, ftl: &Ftl, slot: usize) {
+        self.slots[slot].block = NOWHERE;
+        self.settle(ftl, slot);
+    }
+
+    /// Moves an empty slot to another plane of its set, if its own plane has no free block for it.
+    fn settle(&mut self, ftl: &Ftl, slot: usize) {
+        let plane = self.slots[slot].plane;
+        if ftl.blocks.free_blocks(plane, Role::Data) < self.reserved(plane)
+            && let Some(other) = self.planes_of_set(plane).find(|&other| self.others(ftl, other) > 0)
+        {
+            self.slots[slot].plane = other;
+        }
+    }
+
+    /// Returns the planes whose blocks the scheme shares with a plane.
+    fn planes_of_set(&self, plane: PlaneId) -> impl Iterator<Item = PlaneId> + use<> {
+        let first = plane.0 / self.planes * self.planes;
+        (first..first + self.planes).map(PlaneId)
     }
 
     fn has_room(&self) -> bool {
@@ -177,8 +247,13 @@ impl OwnBlocks {
             |slot: &Slot| !is_free(slot) && ftl.blocks.block(BlockId(slot.block)).state == BlockState::Logical;
         let used = (0..self.slots.len()).filter(|&index| is_used(&self.slots[index]));
         let is_erasing = used.clone().count() + free < self.slots.len();
-        let Some(next) = self.slots.iter().position(is_free).filter(|_| free > 1 || !is_erasing) else { return false };
-        self.victim = if free > 1 { None } else { used.min_by_key(|&index| valid(&self.slots[index])) };
+        let has_block = |slot: &Slot| is_free(slot) && ftl.blocks.free_blocks(slot.plane, Role::Data) > 0;
+        let Some(next) = self.slots.iter().position(has_block).filter(|_| free > 1 || !is_erasing) else {
+            return false;
+        };
+        if free == 1 && self.victim.is_none() {
+            self.victim = used.min_by_key(|&index| valid(&self.slots[index]));
+        }
         self.slots[next].block = ftl.blocks.open_logical(self.slots[next].plane).0;
         (self.open, self.next) = (Some(next), 0);
         true
@@ -204,6 +279,9 @@ impl OwnBlocks {
     /// Ends a read of units that are to be copied.
     pub fn copy_read(&mut self, cx: &mut (impl Context + ?Sized)) {
         if self.gather.read_ended() {
+            if cx.ftl().is_read_only() {
+                return self.gather.forget(cx);
+            }
             let mut merge = Transaction::new(Kind::MergeWrite, Class::Gc).of_logical_block(NUMBER);
             merge.plane = self.plane();
             cx.queue(merge);
@@ -239,6 +317,11 @@ impl OwnBlocks {
 
     /// Binds a program of copies.
     pub fn bind_copies(&mut self, cx: &mut (impl Context + ?Sized), id: TransactionId) -> Option<Bound> {
+        if cx.ftl().is_read_only() {
+            self.gather.forget(cx);
+            cx.ops().remove(id);
+            return None;
+        }
         let start = self.begin(cx)?;
         let mut lpns = std::mem::take(&mut self.lpns);
         lpns.extend(self.gather.copies().iter().map(|copy| copy.lpn));
@@ -267,6 +350,38 @@ impl OwnBlocks {
         self.go_on(cx);
     }
 
+    /// Has a free block take the place of the block of a failed program. The writes of the program wait for their
+    /// addresses again, before all others. Returns `false` if no block is free, or on a durable device only one.
+    pub fn replace(&mut self, cx: &mut (impl Context + ?Sized), writes: &[TransactionId]) -> bool {
+        self.gather.forget(cx);
+        let mut again = Fifo::default();
+        writes.iter().for_each(|&id| again.push(cx.ops(), id));
+        self.pending.put_before(cx.ops(), again);
+        self.busy = false;
+        let home = self.plane();
+        let free: u32 = self.planes_of_set(home).map(|plane| self.others(cx.ftl(), plane)).sum();
+        let giving = self.planes_of_set(home).filter(|&plane| self.others(cx.ftl(), plane) > 0);
+        let (Some(open), Some(plane)) = (self.open, giving.min_by_key(|&plane| (plane != home, plane))) else {
+            return false;
+        };
+        if free <= u32::from(cx.is_durable()) {
+            return false;
+        }
+        self.failed.push(BlockId(self.slots[open].block));
+        self.slots[open] = Slot { plane, block: cx.ftl().blocks.open_logical(plane).0 };
+        self.next = 0;
+        self.go_on(cx);
+        true
+    }
+
+    /// Ends all writes that have no address, because the device is read-only.
+    pub fn refuse_writes(&mut self, cx: &mut (impl Context + ?Sized)) {
+        while !self.pending.is_empty() {
+            let id = self.pending.pop(cx.ops());
+            cx.refuse_write(id);
+        }
+    }
+
     /// Notes that a block of a plane has been erased. Returns `true` if it was one of these blocks.
     pub fn erased(&mut self, cx: &mut (impl Context + ?Sized), plane: PlaneId) -> bool {
         let ftl = cx.ftl();
@@ -281,17 +396,49 @@ impl OwnBlocks {
         true
     }
 
-    /// Takes over blocks that a recovery has found. None of them is programmed again.
+    /// Continues with writes that may have waited for a free block, because failed blocks have left none for a slot.
+    pub fn wake(&mut self, cx: &mut (impl Context + ?Sized)) {
+        if self.may_fail {
+            self.go_on(cx);
+        }
+    }
+
+    /// Notes that the erase of a block of a plane has failed. Returns `true` if it was one of these blocks.
+    pub fn erase_failed(&mut self, cx: &mut (impl Context + ?Sized), plane: PlaneId) -> bool {
+        let ftl = cx.ftl();
+        let has_failed = |slot: &Slot| {
+            slot.plane == plane
+                && slot.block != NOWHERE
+                && ftl.blocks.block(BlockId(slot.block)).state == BlockState::Bad
+        };
+        let Some(slot) = self.slots.iter().position(has_failed) else { return false };
+        self.lose(ftl, slot);
+        self.go_on(cx);
+        true
+    }
+
+    /// Takes over blocks that a recovery has found. None of them is programmed again, and failed ones need no slot.
     ///
     /// # Errors
     ///
     /// A description of a block that has no place.
     pub fn adopt(&mut self, ftl: &Ftl, blocks: Vec<BlockId>) -> Result<(), String> {
         for block in blocks {
-            let plane = ftl.blocks.plane_of(block);
-            let slot = self.slots.iter_mut().find(|slot| slot.plane == plane && slot.block == NOWHERE);
-            slot.ok_or_else(|| format!("block {} is one too many for the journal and the checkpoint", block.0))?
-                .block = block.0;
+            if ftl.blocks.block(block).failed {
+                self.failed.push(block);
+                continue;
+            }
+            let (plane, planes) = (ftl.blocks.plane_of(block), self.planes);
+            let of_set = |slot: &&mut Slot| slot.plane.0 / planes == plane.0 / planes && slot.block == NOWHERE;
+            let slot = self.slots.iter_mut().filter(of_set).min_by_key(|slot| slot.plane != plane);
+            let slot =
+                slot.ok_or_else(|| format!("block {} is one too many for the journal and the checkpoint", block.0));
+            *slot? = Slot { plane, block: block.0 };
+        }
+        for slot in 0..self.slots.len() {
+            if self.slots[slot].block == NOWHERE {
+                self.settle(ftl, slot);
+            }
         }
         Ok(())
     }
@@ -300,6 +447,11 @@ impl OwnBlocks {
     pub fn save(&self, out: &mut Writer) -> Result<(), StateError> {
         if self.slots.is_empty() {
             return Ok(());
+        }
+        if self.may_fail {
+            self.slots.iter().try_for_each(|slot| out.u32(slot.plane.0))?;
+            out.u32(self.failed.len() as u32)?;
+            self.failed.iter().try_for_each(|block| out.u32(block.0))?;
         }
         self.slots.iter().try_for_each(|slot| out.u32(slot.block))?;
         out.u32(self.open.map_or(NOWHERE, |open| open as u32))?;
@@ -314,6 +466,9 @@ impl OwnBlocks {
     ) -> Result<(), StateError> {
         if self.slots.is_empty() {
             return Ok(());
+        }
+        if self.may_fail {
+            self.load_failed(input, &mut take)?;
         }
         for slot in &mut self.slots {
             slot.block = input.u32()?;
@@ -330,6 +485,30 @@ impl OwnBlocks {
             if block != NOWHERE && !take(BlockId(block), plane, written) {
                 return Err(input.damaged(format!("block {block} of the journal")));
             }
+        }
+        Ok(())
+    }
+
+    /// Reads the planes of the slots, and the failed blocks.
+    fn load_failed(
+        &mut self,
+        input: &mut Reader,
+        take: &mut impl FnMut(BlockId, PlaneId, u32) -> bool,
+    ) -> Result<(), StateError> {
+        let planes = self.planes;
+        for slot in &mut self.slots {
+            let plane = PlaneId(input.u32()?);
+            if plane.0 / planes != slot.plane.0 / planes {
+                return Err(input.damaged("a plane of the journal"));
+            }
+            slot.plane = plane;
+        }
+        for _ in 0..input.below(self.slots.len() as u32 + 1, "failed blocks")? {
+            let block = BlockId(input.u32()?);
+            if !take(block, PlaneId(block.0 / self.blocks), self.units) {
+                return Err(input.damaged(format!("block {} of the journal", block.0)));
+            }
+            self.failed.push(block);
         }
         Ok(())
     }

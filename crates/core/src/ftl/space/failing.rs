@@ -9,7 +9,12 @@ use crate::sim::id::{BlockId, PlaneId, Ppn};
 impl Space {
     /// Returns the number of good blocks of a plane.
     pub fn good(&self, plane: PlaneId) -> u32 {
-        self.blocks_per_plane.divisor() - self.planes[plane.index()].bad
+        self.blocks_per_plane.divisor() - self.bad(plane)
+    }
+
+    /// Returns the number of bad blocks of a plane.
+    pub fn bad(&self, plane: PlaneId) -> u32 {
+        self.planes[plane.index()].bad
     }
 
     /// Removes blocks from the free blocks of a new device, or of one that is being recovered.

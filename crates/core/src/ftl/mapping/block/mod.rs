@@ -40,12 +40,9 @@ impl SchemeOptions for BlockConfig {
     fn needs(&self, device: &DeviceConfig) -> Needs {
         Needs {
             whole_blocks: Some(WholeBlocks::of_planes(device)),
-            no_power_loss: WholeBlocks::no_power_loss(
-                device,
-                // A recovery may need a free block while another one is taken.
-                (Block::beyond(device) < 2).then_some(
-                    "a recovery needs a second free block in each plane: raise gc.soft_threshold or capacity.spare",
-                ),
+            // A recovery may need a free block while another one is taken, or has failed.
+            no_power_loss: (Block::beyond(device) < 2 + u32::from(device.faults.is_some())).then_some(
+                "a recovery needs one more free block in each plane: raise gc.soft_threshold or capacity.spare",
             ),
             no_classes: Some(
                 "with block mapping the address determines the block of a unit; choose temperature = \"none\", or \
@@ -78,6 +75,8 @@ pub struct Block {
     writes: Vec<(u32, TransactionId)>,
     /// Blocks for the units of the device itself.
     own: OwnBlocks,
+    /// Blocks that a recovery has found no place for. The device is read-only then.
+    unplaced: Vec<BlockId>,
 }
 
 /// Tasks of the scheme.
@@ -95,7 +94,7 @@ impl Block {
     fn beyond(device: &DeviceConfig) -> u32 {
         let units = u64::from(device.data_units_per_block()).max(1);
         let logical = device.logical_units().div_ceil(units).div_ceil(u64::from(device.total_planes()).max(1));
-        u64::from(device.geometry.blocks).saturating_sub(logical + u64::from(device.own_blocks(1))) as u32
+        u64::from(device.good_blocks()).saturating_sub(logical + u64::from(device.own_blocks(1))) as u32
     }
 }
 
@@ -120,6 +119,7 @@ impl Policy for Block {
             awaiting_erase: Table::new(planes, 0),
             writes: Vec::new(),
             own: OwnBlocks::new(device),
+            unplaced: Vec::new(),
             map,
         })
     }
@@ -127,7 +127,8 @@ impl Policy for Block {
 
 impl Mapping for Block {
     fn hooks(&self) -> Hooks {
-        Hooks { places: true, ..Hooks::default() }
+        // A block that takes the place of a failed one leaves out pages.
+        Hooks { places: true, gaps: self.own.blocks_may_fail(), ..Hooks::default() }
     }
 
     fn home(&self, ftl: &Ftl, lpn: Lpn) -> Option<PlaneId> {
@@ -156,6 +157,7 @@ impl Mapping for Block {
 
     fn blocks(&self, ftl: &Ftl, found: &mut dyn FnMut(BlockId, u32)) {
         self.own.blocks(found);
+        self.unplaced.iter().for_each(|&block| found(block, ftl.blocks.data_units()));
         for logical in &self.map.logical {
             for (block, units) in [(logical.current, logical.next), (logical.old, ftl.blocks.data_units())] {
                 if block != NOWHERE {
@@ -188,6 +190,11 @@ impl Mapping for Block {
 
     fn merging(&self, _: &Ftl) -> [u32; MergeKind::ALL.len()] {
         self.merges_in_progress()
+    }
+
+    fn replacing(&self) -> u32 {
+        let logical = (0..self.map.logical.len() as u32).filter(|&number| self.jobs[number].replaced.is_active());
+        logical.count() as u32 + u32::from(self.own.is_replacing())
     }
 
     fn merge_found(&self, ftl: &Ftl, found: &[FoundBlock]) -> Option<FoundMerge> {
@@ -330,6 +337,9 @@ impl<C: Context + ?Sized> MappingInTime<C> for Block {
     }
 
     fn program_failed(&mut self, cx: &mut C, writes: &[TransactionId], number: Option<u32>, _: Ppn) -> bool {
+        if number == Some(own_blocks::NUMBER) || writes.iter().any(|&id| self.own.has(cx.ops()[id].lpn)) {
+            return self.own.replace(cx, writes);
+        }
         let of_write = |id: &TransactionId| self.map.split(cx.ops()[*id].lpn).0;
         let number = number.or_else(|| writes.first().map(of_write));
         number.is_some_and(|number| self.replace_current(cx, number, writes))
@@ -350,12 +360,16 @@ impl<C: Context + ?Sized> MappingInTime<C> for Block {
             return;
         }
         self.awaiting_erase[plane] -= 1;
+        self.own.wake(cx);
         if !cx.ftl().is_read_only() {
             self.give_blocks(cx, plane);
         }
     }
 
     fn erase_failed(&mut self, cx: &mut C, plane: PlaneId) {
+        if self.own.erase_failed(cx, plane) {
+            return;
+        }
         self.awaiting_erase[plane] -= 1;
         if !cx.ftl().is_read_only() {
             self.free_blocks(cx, plane);

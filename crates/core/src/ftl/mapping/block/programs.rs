@@ -343,7 +343,8 @@ impl Block {
         writes.iter().for_each(|&id| again.push(cx.ops(), id));
         writes.iter().for_each(|&id| cx.note_waiting(id));
         self.jobs[number].pending.put_before(cx.ops(), again);
-        if self.own.others(cx.ftl(), plane) == 0 {
+        // On a durable device, the last one is left for a recovery.
+        if self.own.others(cx.ftl(), plane) <= u32::from(cx.is_durable()) {
             return false;
         }
         let block = cx.ftl().blocks.open_logical(plane);
@@ -375,6 +376,7 @@ impl Block {
 
     /// Ends all writes that have no address, because the device is read-only.
     pub(super) fn refuse_writes(&mut self, cx: &mut (impl Context + ?Sized)) {
+        self.own.refuse_writes(cx);
         for number in 0..self.map.logical.len() as u32 {
             let mut pending = std::mem::take(&mut self.jobs[number].pending);
             while !pending.is_empty() {

@@ -26,8 +26,12 @@ impl Block {
         Ok(blocks)
     }
 
-    /// Returns the offset at which a logical block continues in the last of its blocks.
+    /// Returns the offset at which a logical block continues in the last of its blocks. A failed one takes no more
+    /// programs.
     fn end_of(&self, ftl: &Ftl, block: FoundBlock) -> u32 {
+        if ftl.blocks.block(block.block).failed {
+            return self.map.units();
+        }
         block.end.next_multiple_of(ftl.shape().units_per_program)
     }
 
@@ -61,6 +65,8 @@ impl Block {
         for (number, blocks) in (0..).zip(self.blocks_found(ftl, found)?) {
             let Some(&current) = blocks.last() else { continue };
             let old = if blocks.len() > 1 { blocks[0].block.0 } else { NOWHERE };
+            // Others are left if no block was free for a merge.
+            self.unplaced.extend(blocks[..blocks.len() - 1].iter().skip(1).map(|found| found.block));
             let next = self.end_of(ftl, current);
             let logical = self.logical(number);
             (logical.current, logical.old, logical.next) = (current.block.0, old, next);

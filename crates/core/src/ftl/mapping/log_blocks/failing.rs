@@ -37,7 +37,8 @@ impl<R: Rules> LogBlocks<R> {
             true => self.set(set).shared[stream].pending.put_before(cx.ops(), again),
             false => self.slot(index).pending.put_before(cx.ops(), again),
         }
-        if self.set(set).free == 0 {
+        // On a durable device, the last one is left for a recovery.
+        if self.free(cx.ftl(), set) <= u32::from(cx.is_durable()) {
             return false;
         }
         self.slot_of[block.index()] = NOWHERE;
@@ -71,6 +72,7 @@ impl<R: Rules> LogBlocks<R> {
 
     /// Ends all writes that have no address, because the device is read-only.
     pub(super) fn refuse_writes(&mut self, cx: &mut (impl Context + ?Sized)) {
+        self.own.refuse_writes(cx);
         let mut queues: Vec<Fifo> = Vec::new();
         for set in &mut self.sets {
             queues.push(std::mem::take(&mut set.waiting));

@@ -85,7 +85,7 @@ pub struct LogBlocks<R> {
     merges: u32,
     /// Free blocks of each set that are left for failures.
     spare: u32,
-    /// Number of blocks of a set that are neither data blocks nor log blocks on a full device.
+    /// Number of blocks of a set that are neither data blocks nor log blocks on a full device without bad blocks.
     beyond: u32,
     reclaim: Reclaim,
     /// Slots of all sets.
@@ -118,6 +118,8 @@ pub struct LogBlocks<R> {
     unwritten: u64,
     /// Blocks for the units of the device itself.
     own: OwnBlocks,
+    /// Blocks that a recovery has found no place for. The device is read-only then.
+    unplaced: Vec<BlockId>,
 }
 
 /// Tasks of a log-block mapping.
@@ -172,7 +174,7 @@ impl<R: Rules> LogBlocks<R> {
                 .then(|| common.planes(device).min(device.total_planes() / device.channels())),
             merges: common.merges,
             spare: u32::from(device.faults.is_some()),
-            beyond: common.beyond(device),
+            beyond: common.beyond(device) + common.planes(device) * device.factory_bad(),
             reclaim: common.reclaim,
             slots: vec![Slot::default(); (layout.sets() * per_set) as usize],
             slots_per_set: per_set,
@@ -190,6 +192,7 @@ impl<R: Rules> LogBlocks<R> {
             dropped: 0,
             unwritten: 0,
             own,
+            unplaced: Vec::new(),
             streams: common.streams,
             firsts,
             layout,
@@ -254,13 +257,25 @@ impl<R: Rules> LogBlocks<R> {
     /// After a power cut, blocks that awaited their erase may hold newest versions again, if the programs that replaced
     /// these were interrupted, or the trims were lost. Their slots may have been given to other blocks. On a durable
     /// device, one block therefore stays free, so that a recovery can merge them, and there are no more of them than
-    /// the blocks beyond data blocks and log blocks.
+    /// the blocks beyond data blocks and log blocks. If blocks may fail, there is one less.
     fn may_open(&self, cx: &mut (impl Context + ?Sized), set: u32) -> bool {
-        let set = &self.sets[set as usize];
-        match cx.is_durable() {
-            false => set.free > self.spare,
-            true => set.free > 1 && set.given_up.len() as u32 <= self.beyond,
+        let free = self.free(cx.ftl(), set);
+        if !cx.is_durable() {
+            return free > self.spare;
         }
+        let given_up = &self.sets[set as usize].given_up;
+        let blocks = &cx.ftl().blocks;
+        let awaiting = given_up.iter().filter(|(block, _)| !blocks.block(*block).failed).count() as u32;
+        free > 1 + self.spare && awaiting + self.spare + self.count_bad(cx.ftl(), set) <= self.beyond
+    }
+
+    /// Returns the number of bad blocks of a set, or 0 if blocks cannot fail.
+    fn count_bad(&self, ftl: &Ftl, set: u32) -> u32 {
+        if self.spare == 0 {
+            return 0;
+        }
+        let planes = self.layout.planes_of(set);
+        planes.map(|plane| ftl.blocks.bad(PlaneId(plane))).sum()
     }
 
     /// Takes a free block of a set for a slot, which becomes that of a logical block. The caller has made sure that
@@ -278,10 +293,24 @@ impl<R: Rules> LogBlocks<R> {
         let found = self.plane_to_open(ftl, set);
         let (plane, turn) = found.unwrap_or_else(|| unreachable!("set {set} of planes has a free block"));
         let block = ftl.blocks.open_logical(plane);
-        let set = self.set(set);
-        (set.turn, set.free) = (turn, set.free - 1);
+        self.set(set).turn = turn;
+        self.note_free(ftl, set, -1);
         self.slot_of[block.index()] = slot;
         self.slot(slot).block = block.0;
+    }
+
+    /// Returns the number of free blocks of a set, without those for units of the device itself.
+    fn free(&self, ftl: &Ftl, set: u32) -> u32 {
+        if self.own.may_fail() { self.count_free(ftl, set) } else { self.sets[set as usize].free }
+    }
+
+    /// Notes a change of the number of free blocks of a set.
+    fn note_free(&mut self, ftl: &Ftl, set: u32, change: i32) {
+        self.set(set).free = if self.own.may_fail() {
+            self.count_free(ftl, set)
+        } else {
+            self.set(set).free.wrapping_add_signed(change)
+        };
     }
 
     /// Counts the free blocks of a set, without those for units of the device itself.
@@ -348,6 +377,7 @@ impl<R: Rules> Mapping for LogBlocks<R> {
     fn blocks(&self, _: &Ftl, found: &mut dyn FnMut(BlockId, u32)) {
         let units = self.layout.units();
         self.own.blocks(found);
+        self.unplaced.iter().for_each(|&block| found(block, units));
         self.data.iter().filter(|&&block| block != NOWHERE).for_each(|&block| found(BlockId(block), units));
         let filled = self.slots.iter().filter(|slot| !slot.is_empty());
         filled.for_each(|slot| found(BlockId(slot.block), slot.next));
@@ -417,6 +447,11 @@ impl<R: Rules> Mapping for LogBlocks<R> {
 
     fn merging(&self, ftl: &Ftl) -> [u32; MergeKind::ALL.len()] {
         self.merges_in_progress(ftl)
+    }
+
+    fn replacing(&self) -> u32 {
+        let slots = self.slots.iter().filter(|slot| slot.replaced.is_active()).count();
+        slots as u32 + u32::from(self.own.is_replacing())
     }
 
     fn merge_found(&self, ftl: &Ftl, found: &[FoundBlock]) -> Option<FoundMerge> {
@@ -552,7 +587,10 @@ impl<R: Rules, C: Context + ?Sized> MappingInTime<C> for LogBlocks<R> {
         }
     }
 
-    fn program_failed(&mut self, cx: &mut C, writes: &[TransactionId], _: Option<u32>, start: Ppn) -> bool {
+    fn program_failed(&mut self, cx: &mut C, writes: &[TransactionId], number: Option<u32>, start: Ppn) -> bool {
+        if number == Some(own_blocks::NUMBER) || writes.iter().any(|&id| self.own.has(cx.ops()[id].lpn)) {
+            return self.own.replace(cx, writes);
+        }
         self.replace_block(cx, writes, start)
     }
 
@@ -572,11 +610,14 @@ impl<R: Rules, C: Context + ?Sized> MappingInTime<C> for LogBlocks<R> {
         let set = self.layout.set_of_plane(plane);
         let blocks = &cx.ftl().blocks;
         self.set(set).given_up.retain(|&(block, _)| blocks.block(block).state == BlockState::AwaitingErase);
-        self.set(set).free += 1;
+        self.note_free(cx.ftl(), set, 1);
+        self.own.wake(cx);
         self.serve(cx, set);
     }
 
     fn erase_failed(&mut self, cx: &mut C, plane: PlaneId) {
-        self.serve(cx, self.layout.set_of_plane(plane));
+        if !self.own.erase_failed(cx, plane) {
+            self.serve(cx, self.layout.set_of_plane(plane));
+        }
     }
 }

@@ -108,7 +108,7 @@ impl Common {
         let units = u64::from(device.data_units_per_block()).max(1);
         let stripes = device.logical_units().div_ceil(units * stripe);
         let data = (stripes * stripe).div_ceil(u64::from(device.total_planes() / planes.max(1)).max(1));
-        let all = u64::from(planes) * u64::from(device.geometry.blocks);
+        let all = u64::from(planes) * u64::from(device.good_blocks());
         let kept = self.slots() - self.merges + device.own_blocks(planes);
         all.saturating_sub(data).saturating_sub(u64::from(kept)) as u32
     }
@@ -126,12 +126,9 @@ impl Common {
                     .saturating_add(u32::from(device.faults.is_some()) + device.own_blocks(self.planes(device))),
                 logs: self.kinds,
             }),
-            no_power_loss: WholeBlocks::no_power_loss(
-                device,
-                // A recovery may need one more block.
-                (self.beyond(device) <= self.merges)
-                    .then_some("a recovery needs one more block: give fewer log blocks, or raise capacity.spare"),
-            ),
+            // A recovery may need one more block, and another one if blocks may fail.
+            no_power_loss: (self.beyond(device) <= self.merges.saturating_add(u32::from(device.faults.is_some())))
+                .then_some("a recovery needs one more block: give fewer log blocks, or raise capacity.spare"),
             no_classes: Some(
                 "log-block mappings choose the log block of a write themselves; choose temperature = \"none\", or \
                  mapping.scheme = \"page\" or \"dftl\"",

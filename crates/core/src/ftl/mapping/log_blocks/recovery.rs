@@ -36,12 +36,13 @@ struct Uses {
 }
 
 impl<R: Rules> LogBlocks<R> {
-    /// See [`Mapping::merge_found`](crate::ftl::mapping::Mapping). Prefers a logical block with a data block, because
-    /// its merge frees at least as many blocks as it takes.
+    /// See [`Mapping::merge_found`](crate::ftl::mapping::Mapping). Prefers a logical block with a good data block,
+    /// because its merge frees at least as many blocks as it takes.
     pub(super) fn merge_surplus(&self, ftl: &Ftl, found: &[FoundBlock]) -> Option<FoundMerge> {
         let uses = self.uses(ftl, found).ok()?;
         let numbers = uses.surplus.iter().flat_map(|&block| self.numbers_in(ftl, block));
-        let number = numbers.min_by_key(|&number| (uses.data[number as usize] == NOWHERE, number))?;
+        let is_good = |&block: &u32| block != NOWHERE && !ftl.blocks.block(BlockId(block)).failed;
+        let number = numbers.min_by_key(|&number| (!is_good(&uses.data[number as usize]), number))?;
         Some(FoundMerge {
             units: (0..self.layout.units()).map(|offset| self.layout.unit(number, offset)).collect(),
             planes: self.layout.planes_of(self.layout.set_of(number)).map(PlaneId).collect(),
@@ -53,10 +54,10 @@ impl<R: Rules> LogBlocks<R> {
         let own = found.iter().map(|found| found.block).filter(|&block| self.own.holds_newest(ftl, block));
         self.own.adopt(ftl, own.collect())?;
         let uses = self.uses(ftl, found)?;
-        if !uses.surplus.is_empty() {
+        if !uses.surplus.is_empty() && ftl.faults.is_none() {
             return Err(format!("{} blocks have no place among the log blocks", uses.surplus.len()));
         }
-        self.data = uses.data;
+        (self.data, self.unplaced) = (uses.data, uses.surplus);
         let units = self.layout.units();
         for (slot, contents) in uses.logs {
             let Contents { block, age, number, in_place, .. } = contents;

@@ -166,7 +166,7 @@ impl<R: Rules> LogBlocks<R> {
         }
         for (number, set) in self.sets.iter().enumerate() {
             let free = self.count_free(ftl, number as u32);
-            if free != set.free {
+            if free != self.free(ftl, number as u32) {
                 return Err(format!("set {number} of planes has {free} free blocks, {} counted", set.free));
             }
         }
