@@ -34,7 +34,7 @@ fn mistake(arguments: &[&str]) -> String {
 #[test]
 fn list_has_a_line_for_each_device() {
     let list = output(&["device", "list"]);
-    let files = std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../../devices")).unwrap().count();
+    let files = std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../core/devices")).unwrap().count();
     assert_eq!(list.lines().count(), files);
     let tiny = list.lines().find(|line| line.starts_with("tiny ")).unwrap();
     assert!(tiny.contains("51.20 MiB") && tiny.contains("2x2x1x2") && tiny.contains("slc"), "{tiny}");

@@ -300,7 +300,6 @@ const LONGEST_LINE: usize = 120;
 /// Files and folders that are checked, relative to the root of the repository. A folder includes its contents.
 const LOOKED_AT: &[&str] = &[
     "crates",
-    "devices",
     "docs",
     "examples",
     "python/floatgate",
