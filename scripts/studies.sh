@@ -16,7 +16,8 @@ python=$environment/bin/python
 
 [ -x "$python" ] || python3 -m venv "$environment"
 "$python" -m pip install --quiet --requirement python/tests/requirements.txt nbconvert 'numpy>=1.24' 'pyarrow>=14'
-"$python" -m pip install --quiet --no-deps --no-build-isolation --force-reinstall .
+"$python" -m pip install --quiet --no-deps --no-build-isolation --force-reinstall . \
+    --config-settings 'build-args=--profile release'
 if [ -n "${QUICK:-}" ]; then
     pages=(--quick)
     notebook=(--output "$runs/tutorial.ipynb")
