@@ -17,11 +17,15 @@ TEST_EXAMPLE = $(CARGO) build --package floatgate-example-python --features exte
 	scripts/test_example.sh $(PYTHON) $(or $(CARGO_TARGET_DIR),target)
 COLUMNS = $(or $(CARGO_TARGET_DIR),target)/columns
 PROSE = $(or $(CARGO_TARGET_DIR),target)/prose
+WORKFLOWS = $(or $(CARGO_TARGET_DIR),target)/workflows
 
 # Settings of the demo: make demo DEVICE=... TRACE=... OPTIONS=...
 DEVICE ?= hu2011
 TRACE ?= examples/sqlite-ext4.csv.xz
 OPTIONS ?= --precondition steady
+
+# Set to 1, `make validate`, `studies` and `artifact` do small runs, and write no pages.
+QUICK ?=
 
 # Settings of `make soak`: random cases per property, power cuts, operations against the reference model, and seconds of
 # fuzzing per target.
@@ -66,6 +70,7 @@ check: lint ## Check formatting and lints, and run the fast tests (3 minutes aft
 test: lint ## Run all checks: formatting, lints, documentation, tests, dashboard
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked
 	scripts/check_prose.sh $(PROSE)
+	scripts/check_workflows.sh $(WORKFLOWS)
 	python3 -B -m unittest discover --start-directory scripts
 	$(CARGO) test --workspace --locked
 	FLOATGATE=$(PROGRAM) scripts/test_python.sh $(PYTHON)
@@ -138,18 +143,31 @@ fuzz: ## Fuzz with libFuzzer (nightly, cargo-fuzz), FUZZ_SECONDS per target
 .PHONY: validate
 validate: ## Compare with papers and other simulators; write docs/validation.md
 	@scripts/prerequisites.sh build
-	$(CARGO) run --release --locked --bin floatgate-validate
+	$(CARGO) run --release --locked --bin floatgate-validate $(if $(QUICK),-- --quick)
 
 .PHONY: studies
 studies: ## Repeat the studies and the tutorial, and write their pages to docs/
 	@scripts/prerequisites.sh build
-	scripts/studies.sh $(PYTHON)-release $(or $(CARGO_TARGET_DIR),target)/studies
+	QUICK=$(QUICK) scripts/studies.sh $(PYTHON)-release $(or $(CARGO_TARGET_DIR),target)/studies$(if $(QUICK),-quick)
+
+.PHONY: artifact
+artifact: ## Repeat all published tables, and print a checklist (QUICK=1: minutes, with small runs)
+	python3 -B scripts/artifact.py $(if $(QUICK),--quick)
 
 .PHONY: study-yoo2013
 study-yoo2013: ## Measure the SSDs of the VSSIM paper live; write docs/studies/vssim.md
 	@scripts/prerequisites.sh build
 	$(BUILD) --release
 	python3 scripts/study_vssim.py --floatgate $(FLOATGATE)
+
+.PHONY: packages
+packages: ## Build all packages from a clean copy, and try them without Rust
+	@scripts/prerequisites.sh build
+	scripts/packages.sh $(or $(CARGO_TARGET_DIR),target)/packages
+
+.PHONY: container
+container: ## Build the container image with buildah or podman, and try it
+	scripts/container.sh $(or $(CARGO_TARGET_DIR),target)/container
 
 .PHONY: docs
 docs: ## Build the documentation site; broken links are errors

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import posixpath
 import re
+import tomllib
 from html import escape
 from pathlib import Path
 
@@ -20,6 +21,14 @@ _LINKS = re.compile(r"(?<!!)\[([^\]]*)\]\(([^)\s]+)\)")
 _ROLES = re.compile(r":(?:class|meth|func|mod|data|attr|exc):<code>~?(?:floatgate\.)?")
 _FENCE = re.compile(r"^ *(```|~~~)")
 _ITEM = re.compile(r"^ *([-*]|\d+\.) ")
+
+
+def on_config(config):
+    """Link to the repository, if Cargo.toml has its address."""
+    package = tomllib.loads((ROOT / "Cargo.toml").read_text(encoding="utf-8"))["workspace"]["package"]
+    if package["repository"]:
+        config["repo_url"], config["repo_name"] = package["repository"], config["site_name"]
+    return config
 
 
 def on_files(files, config):

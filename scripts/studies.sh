@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Runs the studies of the papers with the current package, in the release profile, and executes the tutorial. Rewrites
 # their pages in docs/: review `git diff` afterwards. Runs are kept in RUNS, and are not repeated. TRACES is a directory
-# with the traces of IOzone and Postmark for agrawal2008, whose page was made with them.
+# with the traces of IOzone and Postmark for agrawal2008, whose page was made with them. If QUICK is set, does small
+# runs, whose verdicts are not reliable, and leaves docs/ as it is.
 #
 #   studies.sh ENVIRONMENT RUNS
 set -euo pipefail
@@ -15,10 +16,21 @@ python=$environment/bin/python
 
 [ -x "$python" ] || python3 -m venv "$environment"
 "$python" -m pip install --quiet --requirement python/tests/requirements.txt nbconvert 'numpy>=1.24' 'pyarrow>=14'
-"$python" -m pip install --quiet --no-deps --no-build-isolation --force-reinstall .
-for study in park2015 hu2011 hu2013; do
-    "$python" -m floatgate study "$study" --out "$runs" --markdown docs/studies
-done
-"$python" -m floatgate study agrawal2008 ${TRACES:+--traces "$TRACES"} --out "$runs" --markdown docs/studies
-"$python" -m floatgate study yoo2013 --traces examples --out "$runs" --markdown docs/studies
-"$python" -m jupyter nbconvert --to notebook --execute --inplace docs/tutorial.ipynb
+"$python" -m pip install --quiet --no-deps --no-build-isolation --force-reinstall . \
+    --config-settings 'build-args=--profile release'
+if [ -n "${QUICK:-}" ]; then
+    pages=(--quick)
+    notebook=(--output "$runs/tutorial.ipynb")
+else
+    pages=(--markdown docs/studies)
+    notebook=(--inplace)
+fi
+study() {
+    "$python" -m floatgate study "$@" --out "$runs" "${pages[@]}"
+}
+study park2015
+study hu2011
+study hu2013
+study agrawal2008 ${TRACES:+--traces "$TRACES"}
+study yoo2013 --traces examples
+"$python" -m jupyter nbconvert --to notebook --execute "${notebook[@]}" docs/tutorial.ipynb

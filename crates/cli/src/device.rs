@@ -6,7 +6,7 @@ use std::io::Write;
 use clap::Subcommand;
 use floatgate_array::config::ArrayConfig;
 use floatgate_core::config::cells::CellMode;
-use floatgate_core::config::{self, BUILTINS, DeviceConfig, Direction};
+use floatgate_core::config::{self, DeviceConfig, Direction, Listed, Listing};
 use floatgate_core::device::{Options, needed};
 use floatgate_core::external::Externals;
 use floatgate_core::nand::timing::Timing;
@@ -25,7 +25,11 @@ pub struct Args {
 #[derive(Subcommand)]
 enum Command {
     /// List the built-in devices
-    List,
+    List {
+        /// Print JSON, as docs/reference/devices.md describes it
+        #[arg(long)]
+        json: bool,
+    },
     /// Show the parameters of a device, their sources, and values derived from them
     Show {
         #[command(flatten)]
@@ -78,7 +82,7 @@ impl Args {
     pub fn selection(&mut self) -> Option<&mut Selection> {
         match &mut self.command {
             Command::Show { device, .. } | Command::Check { device } => Some(device),
-            Command::List | Command::Schema => None,
+            Command::List { .. } | Command::Schema => None,
         }
     }
 }
@@ -87,7 +91,8 @@ impl Args {
 pub fn run(args: Args, makers: &Externals) -> anyhow::Result<()> {
     let out = &mut std::io::stdout().lock();
     match args.command {
-        Command::List => list(out)?,
+        Command::List { json: true } => writeln!(out, "{}", serde_json::to_string_pretty(&Listing::new()?)?)?,
+        Command::List { json: false } => list(out, &Listing::new()?.devices)?,
         Command::Show { device, format } => {
             let chosen = device.spec().load()?;
             if let Some(array) = &chosen.array {
@@ -118,14 +123,12 @@ pub fn run(args: Args, makers: &Externals) -> anyhow::Result<()> {
     Ok(out.flush()?)
 }
 
-fn list(out: &mut impl Write) -> anyhow::Result<()> {
-    let devices = BUILTINS.iter().map(|builtin| config::load(builtin.name, &[])).collect::<Result<Vec<_>, _>>()?;
+fn list(out: &mut impl Write, devices: &[Listed]) -> anyhow::Result<()> {
     let widest = devices.iter().map(|device| device.name.len()).max().unwrap_or(0);
-    for device in devices {
-        let g = &device.geometry;
-        let (size, cell) = (Size(device.logical_bytes()).to_string(), format!("{:?}", device.nand.cell).to_lowercase());
-        let array = format!("{}x{}x{}x{}", g.channels, g.chips, g.dies, g.planes);
-        writeln!(out, "{:widest$}  {size:>10}  {array:>9}  {cell}  {}", device.name, device.description)?;
+    for Listed { name, description, logical_bytes, channels, chips, dies, planes, cell, .. } in devices {
+        let (size, cell) = (Size(*logical_bytes).to_string(), format!("{cell:?}").to_lowercase());
+        let array = format!("{channels}x{chips}x{dies}x{planes}");
+        writeln!(out, "{name:widest$}  {size:>10}  {array:>9}  {cell}  {description}")?;
     }
     Ok(())
 }

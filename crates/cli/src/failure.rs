@@ -21,6 +21,7 @@ pub enum Failure {
     /// Stopped by the user, with a result that reports this: the exit status of `Interrupted`, without a message.
     Ended,
     /// Exit status of another command, which has printed its own error.
+    #[cfg(feature = "live")]
     Status(u8),
     /// Standard output was closed by its reader, as with `| head`: exit status 0, because that is not a failure.
     NobodyListens,
@@ -84,6 +85,7 @@ pub fn exit_status(done: Result<(), Failure>) -> u8 {
         Err(Failure::Mistake(error)) => (2, format!("error: {error:#}")),
         Err(Failure::Fault(error)) => (1, format!("error: {error:#}")),
         Err(Failure::Ended) => return signal::status(),
+        #[cfg(feature = "live")]
         Err(Failure::Status(status)) => return status,
         Err(Failure::Interrupted(what)) => (signal::status(), format!("interrupted: {what}")),
     };

@@ -3,28 +3,37 @@
 //! The program `floatgate` and the wheel of the Python package share it.
 
 mod compare;
+#[cfg(feature = "live")]
 mod ctl;
 mod device;
 mod draw;
 mod explain;
 mod failure;
+mod generated;
+#[cfg_attr(not(feature = "live"), path = "without_live.rs")]
+mod live;
 mod python;
 mod report;
 mod run;
+#[cfg(feature = "live")]
 mod serve;
 mod signal;
 mod state;
 mod text;
+#[cfg(feature = "live")]
 mod top;
 mod trace;
 mod trace_args;
+#[cfg(feature = "live")]
 mod vm;
 
 use std::ffi::OsString;
 use std::io::Write;
+use std::path::PathBuf;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
+use clap_complete::Shell;
 use failure::Failure;
 use floatgate_core::external::Externals;
 
@@ -44,27 +53,8 @@ enum Command {
     /// second Ctrl-C stops at once. Exit status: 0 for success, 1 for a failure, 2 for invalid arguments or input, 130
     /// after Ctrl-C, 143 after SIGTERM.
     Run(Box<run::RunArgs>),
-    /// Serve the SSD as a block device in real time, to fio, QEMU and the kernel
-    ///
-    /// Clients connect over NBD or vhost-user. Their commands are printed when the device is ready, and are explained
-    /// in docs/live.md. Ctrl-C or SIGTERM ends the server: outstanding requests complete, sockets are removed, and the
-    /// result is printed. A second Ctrl-C stops at once. Data is kept in memory and is lost at the end, unless
-    /// `--image` keeps it in a file.
-    #[command(after_long_help = serve::clients::HELP)]
-    Serve(Box<serve::ServeArgs>),
-    /// Query or control a running server: status, speed, trim-all, power-cut, fail
-    #[command(after_long_help = ctl::HELP)]
-    Ctl(ctl::CtlArgs),
-    /// Watch a running server in a terminal
-    #[command(after_long_help = top::HELP)]
-    Top(top::TopArgs),
-    /// Boot a small Linux guest with the SSD as its disk, and run a command in it
-    ///
-    /// The guest is built from Debian packages, which apt downloads into your cache. This needs no root, and installs
-    /// nothing. The command's output goes to standard output, and the result of the SSD to standard error. The exit
-    /// status is that of the command. See docs/live.md.
-    #[command(after_long_help = vm::HELP)]
-    Vm(Box<vm::VmArgs>),
+    #[command(flatten)]
+    Live(live::Command),
     /// Write the report of a result again: DIR/report.html from DIR/summary.json
     Report(report::ReportArgs),
     /// Compare results in a table, and on a page with overlaid distributions
@@ -87,15 +77,50 @@ enum Command {
     /// Analyze a trace, fit a synthetic workload to it, or convert it
     Trace(Box<trace::Args>),
     /// Run many devices, workloads and seeds from a file [Python package]
+    ///
+    /// The file lists devices, workloads and values of parameters. Every combination is simulated with each seed, and
+    /// stored, so that a repeated command continues an interrupted sweep. See docs/sweeps.md.
+    #[command(after_long_help = python::HELP)]
     Sweep(python::Args),
     /// Search for the best devices, with several objectives [Python package]
+    ///
+    /// The file lists ranges of parameters, and the metrics to minimize or maximize. Optuna chooses the devices to
+    /// simulate. The result has the best trade-offs between the objectives. See docs/sweeps.md.
+    #[command(after_long_help = python::HELP)]
     Optimize(python::Args),
     /// Simulate one device per volume of a trace: wear and lifetime [Python package]
+    ///
+    /// A trace, or a directory of traces, is divided into volumes, and each volume is replayed on a device of its own.
+    /// The table has the write amplification, the wear and the lifetime of each. See docs/sweeps.md.
+    #[command(after_long_help = python::HELP)]
     Fleet(python::Args),
     /// Find the channels and chips that an SSD needs for a speed [Python package]
+    ///
+    /// Formulas of Hu et al. 2013 give the number of channels, chips and pins for a read and a write speed. The design
+    /// is then simulated. See docs/design-guide.md.
+    #[command(after_long_help = python::HELP)]
     Design(python::Args),
     /// Reproduce studies of papers, and compare the results [Python package]
+    ///
+    /// A study repeats the figures and tables of a paper, and writes a page with a verdict for each claim. `study list`
+    /// lists all studies. See docs/studies/index.md.
+    #[command(after_long_help = python::HELP)]
     Study(python::Args),
+    /// Print a script that completes commands and options in a shell
+    ///
+    /// Example: `floatgate completions bash >~/.local/share/bash-completion/completions/floatgate`. The Python package
+    /// installs the scripts by itself. docs/install.md has the directories of all shells.
+    Completions {
+        /// Shell that reads the script
+        shell: Shell,
+    },
+    /// Write man pages for all commands to a directory
+    ///
+    /// Example: `floatgate man ~/.local/share/man/man1`. The Python package installs the pages by itself.
+    Man {
+        /// Directory, which is created if it is missing
+        directory: PathBuf,
+    },
 }
 
 /// Returns the command line without the name of the program, for the result.
@@ -132,8 +157,7 @@ impl Command {
     fn bring(&mut self, makers: &Externals) {
         let selection = match self {
             Command::Run(args) => Some(&mut args.device),
-            Command::Serve(args) => Some(&mut args.device),
-            Command::Vm(args) => Some(&mut args.serve.device),
+            Command::Live(command) => command.selection(),
             Command::Device(args) => args.selection(),
             _ => None,
         };
@@ -161,7 +185,7 @@ pub fn main_with(makers: Externals, arguments: impl IntoIterator<Item = OsString
             // Help is also returned as an error. A failure to print it cannot be reported.
             let _ = error.print();
             if error.kind() == ErrorKind::DisplayHelp && is_help_of_serve(&arguments) {
-                let _ = std::io::stdout().write_all(serve::clients::of_running().as_bytes());
+                live::end_help_of_serve();
             }
             return error.exit_code().try_into().unwrap_or(2);
         }
@@ -169,10 +193,7 @@ pub fn main_with(makers: Externals, arguments: impl IntoIterator<Item = OsString
     command.bring(&makers);
     let done = match command {
         Command::Run(args) => run::run(&args, given(&arguments)),
-        Command::Serve(args) => serve::run(&args),
-        Command::Ctl(args) => ctl::run(&args),
-        Command::Top(args) => top::run(&args),
-        Command::Vm(args) => vm::run(&args),
+        Command::Live(command) => command.run(),
         Command::Report(args) => report::run(&args),
         Command::Compare(args) => compare::run(&args),
         Command::Explain(args) => explain::run(&args),
@@ -180,16 +201,23 @@ pub fn main_with(makers: Externals, arguments: impl IntoIterator<Item = OsString
         Command::Device(args) => device::run(args, &makers).map_err(Failure::from),
         Command::State(args) => state::run(&args),
         Command::Trace(args) => trace::run(&args),
-        Command::Sweep(args) => python::run("sweep", &args),
-        Command::Optimize(args) => python::run("optimize", &args),
-        Command::Fleet(args) => python::run("fleet", &args),
-        Command::Design(args) => python::run("design", &args),
-        Command::Study(args) => python::run("study", &args),
+        Command::Sweep(args) => python::run("sweep", &args, Cli::command),
+        Command::Optimize(args) => python::run("optimize", &args, Cli::command),
+        Command::Fleet(args) => python::run("fleet", &args, Cli::command),
+        Command::Design(args) => python::run("design", &args, Cli::command),
+        Command::Study(args) => python::run("study", &args, Cli::command),
+        Command::Completions { shell } => print(&generated::completions(&mut Cli::command(), shell)),
+        Command::Man { directory } => generated::write_man_pages(Cli::command(), &directory).map_err(Failure::from),
     };
     let status = failure::exit_status(done);
     // A caller that continues after this, such as Python, would not flush the buffer.
     let _ = std::io::stdout().flush();
     status
+}
+
+/// Prints to standard output.
+fn print(text: &[u8]) -> Result<(), Failure> {
+    std::io::stdout().write_all(text).map_err(Failure::of_stdout)
 }
 
 #[cfg(test)]
@@ -278,7 +306,52 @@ mod tests {
         assert!(error.contains("invalid value `odd`: expected none, even or allocation"), "{error}");
     }
 
-    /// Fails if the page is out of date. With `FLOATGATE_BLESS=1`, writes it first.
+    /// Fails if a file of the repository is out of date. With `FLOATGATE_BLESS=1`, writes it first.
+    #[cfg(feature = "live")]
+    fn check(path: &str, text: &[u8]) {
+        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path);
+        if std::env::var_os("FLOATGATE_BLESS").is_some_and(|value| value == "1") {
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(&path, text).unwrap();
+        }
+        let found = std::fs::read(&path).unwrap_or_default();
+        let path = path.display();
+        assert!(found == text, "{path} is out of date: run the tests with FLOATGATE_BLESS=1 and check the difference");
+    }
+
+    /// Returns the names of the files in a directory, in order.
+    #[cfg(feature = "live")]
+    fn names(directory: &std::path::Path) -> Vec<String> {
+        let entries = std::fs::read_dir(directory).unwrap();
+        let mut names: Vec<String> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    /// Checks the files that the wheel installs.
+    #[cfg(feature = "live")]
+    #[test]
+    fn completions_and_man_pages_match_the_declaration() {
+        let share = "crates/wheel/data/data/share";
+        for (shell, path) in [
+            (Shell::Bash, "bash-completion/completions/floatgate"),
+            (Shell::Fish, "fish/vendor_completions.d/floatgate.fish"),
+            (Shell::Zsh, "zsh/site-functions/_floatgate"),
+        ] {
+            check(&format!("{share}/{path}"), &generated::completions(&mut Cli::command(), shell));
+        }
+        let scratch = tempfile::tempdir().unwrap();
+        generated::write_man_pages(Cli::command(), scratch.path()).unwrap();
+        let pages = names(scratch.path());
+        assert!(pages.contains(&"floatgate.1".to_owned()) && pages.contains(&"floatgate-run.1".to_owned()));
+        for name in &pages {
+            check(&format!("{share}/man/man1/{name}"), &std::fs::read(scratch.path().join(name)).unwrap());
+        }
+        let stored = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(share).join("man/man1");
+        assert_eq!(names(&stored), pages, "a page of a command that no longer exists: delete it");
+    }
+
+    #[cfg(feature = "live")]
     #[test]
     fn the_page_on_commands_matches_the_declaration() {
         let options = clap_markdown::MarkdownOptions::new().title("Commands".to_owned()).show_footer(false);
@@ -286,11 +359,6 @@ mod tests {
         let lines = text.lines().map(str::trim_end).collect::<Vec<_>>().join("\n");
         let page =
             lines.replacen("\n", "\n\nThis page is generated from the declaration of the command line.\n", 1) + "\n";
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/commands.md");
-        if std::env::var_os("FLOATGATE_BLESS").is_some_and(|value| value == "1") {
-            std::fs::write(path, &page).unwrap();
-        }
-        let found = std::fs::read_to_string(path).unwrap_or_default();
-        assert!(found == page, "{path} is out of date: run the tests with FLOATGATE_BLESS=1 and check the difference");
+        check("docs/reference/commands.md", page.as_bytes());
     }
 }

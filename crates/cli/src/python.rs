@@ -15,6 +15,11 @@ const PYTHON: &str = "python3";
 /// extension module, because any directory named `floatgate` can be imported as a package.
 const ASK: &str = "from floatgate._floatgate import __version__; print(__version__)";
 
+/// Text at the end of `--help`.
+pub const HELP: &str = "\
+The command is part of the Python package: `pip install floatgate` provides it, and `pip install 'floatgate[all]'` adds \
+all optional libraries. With the package, --help lists all arguments.";
+
 /// Arguments of a command of the Python package.
 #[derive(clap::Args)]
 #[command(disable_help_flag = true)]
@@ -24,27 +29,56 @@ pub struct Args {
     arguments: Vec<OsString>,
 }
 
-/// Runs a command of the Python package.
-pub fn run(word: &str, args: &Args) -> Result<(), Failure> {
+impl Args {
+    /// Returns `true` if the arguments request help.
+    fn request_help(&self) -> bool {
+        self.arguments.iter().any(|argument| argument == "--help" || argument == "-h")
+    }
+}
+
+/// Runs a command of the Python package. If the package is missing, prints requested help from `program`, the
+/// declaration of the command line.
+pub fn run(word: &str, args: &Args, program: fn() -> clap::Command) -> Result<(), Failure> {
+    match installed() {
+        Ok(version) => {
+            warn_of_other(&version);
+            replace(Command::new(PYTHON).args(["-m", "floatgate", word]).args(&args.arguments))
+        }
+        Err(_) if args.request_help() => print_help(word, program()),
+        Err(why) => Err(missing(word, &why)),
+    }
+}
+
+/// Returns the version of the installed package, or the reason why there is none.
+fn installed() -> Result<String, String> {
     let requested = Command::new(PYTHON).args(["-c", ASK]).stdin(Stdio::null()).stderr(Stdio::null()).output();
-    let version = match requested {
-        Ok(output) if output.status.success() => String::from_utf8_lossy(&output.stdout).trim().to_owned(),
-        Ok(_) => return Err(missing(word, &format!("{PYTHON} does not have it"))),
-        Err(error) => return Err(missing(word, &format!("cannot run {PYTHON}: {error}"))),
-    };
+    match requested {
+        Ok(output) if output.status.success() => Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned()),
+        Ok(_) => Err(format!("{PYTHON} does not have it")),
+        Err(error) => Err(format!("cannot run {PYTHON}: {error}")),
+    }
+}
+
+fn warn_of_other(version: &str) {
     let own = env!("CARGO_PKG_VERSION");
     if version != own {
         failure::say(&format!(
             "warning: this program is version {own}, but the Python package that runs the command is version {version}"
         ));
     }
-    replace(Command::new(PYTHON).args(["-m", "floatgate", word]).args(&args.arguments))
+}
+
+fn print_help(word: &str, mut program: clap::Command) -> Result<(), Failure> {
+    program.build();
+    let command = program.find_subcommand_mut(word).expect("the command is declared");
+    command.print_long_help().map_err(Failure::of_stdout)
 }
 
 fn missing(word: &str, why: &str) -> Failure {
     Failure::mistake(format!(
-        "floatgate {word} needs the Python package floatgate: {why}; run `pip install '.[all]'` in Floatgate's source \
-         directory, and put that Python into PATH as {PYTHON} (docs/python.md)"
+        "floatgate {word} needs the Python package floatgate: {why}; run `pip install 'floatgate[all]'`, or \
+         `pip install '.[all]'` in Floatgate's source directory, and put that Python into PATH as {PYTHON} \
+         (docs/install.md)"
     ))
 }
 

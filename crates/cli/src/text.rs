@@ -2,6 +2,7 @@
 
 use floatgate_core::sim::text::escaped;
 use floatgate_report::number::grouped;
+#[cfg(feature = "live")]
 use serde_json::Value;
 
 /// Width of a label in characters.
@@ -48,6 +49,7 @@ impl Page {
 }
 
 /// Escapes the control characters in all strings of a value that another program sent.
+#[cfg(feature = "live")]
 pub fn harmless(value: Value) -> Value {
     match value {
         Value::String(text) => escaped(&text).into(),

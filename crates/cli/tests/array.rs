@@ -173,6 +173,7 @@ fn what_needs_a_single_ssd_is_refused() {
     };
     let run = |option: &[&'static str]| [&["run", "raid5.toml", "rw=read number_ios=9"][..], option].concat();
     bench.file("image", "");
+    #[cfg(feature = "live")]
     refused(&["serve", "raid5.toml", "--image", "image"], "an array has an image for each member, in a folder");
     bench.file("mixed.toml", "[array]\nlevel = 1\nmembers = [\"tiny\", \"hu2011\"]\n");
     refused(

@@ -34,10 +34,30 @@ fn mistake(arguments: &[&str]) -> String {
 #[test]
 fn list_has_a_line_for_each_device() {
     let list = output(&["device", "list"]);
-    let files = std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../../devices")).unwrap().count();
+    let files = std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../core/devices")).unwrap().count();
     assert_eq!(list.lines().count(), files);
     let tiny = list.lines().find(|line| line.starts_with("tiny ")).unwrap();
     assert!(tiny.contains("51.20 MiB") && tiny.contains("2x2x1x2") && tiny.contains("slc"), "{tiny}");
+}
+
+#[test]
+fn list_as_json_has_the_devices_of_the_table() {
+    let list: serde_json::Value = serde_json::from_str(&output(&["device", "list", "--json"])).unwrap();
+    assert_eq!(list["schema"], "floatgate-devices-1");
+    let table = output(&["device", "list"]);
+    let devices = list["devices"].as_array().unwrap();
+    assert_eq!(devices.len(), table.lines().count());
+    for (device, line) in devices.iter().zip(table.lines()) {
+        let words = ["name", "description", "cell"].map(|key| device[key].as_str().unwrap());
+        assert!(words.iter().all(|word| line.contains(word)), "{words:?} are not in {line}");
+    }
+    let tiny = devices.iter().find(|device| device["name"] == "tiny").unwrap();
+    let shown: serde_json::Value =
+        serde_json::from_str(&output(&["run", "tiny", "rw=read number_ios=1", "--json"])).unwrap();
+    assert_eq!(tiny["digest"], shown["device"]["digest"]);
+    // 2 x 2 x 1 x 2 planes with 64 MiB in all. 20 % of them are spare.
+    assert_eq!((&tiny["physical_bytes"], &tiny["logical_bytes"]), (&67_108_864.into(), &53_686_272.into()));
+    assert_eq!(["channels", "chips", "dies", "planes"].map(|key| tiny[key].as_u64().unwrap()), [2, 2, 1, 2]);
 }
 
 #[test]

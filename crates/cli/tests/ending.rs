@@ -1,6 +1,5 @@
 //! Tests that one Ctrl-C or SIGTERM ends every wait of the real program.
-
-#![cfg(unix)]
+#![cfg(all(unix, feature = "live"))]
 
 mod common;
 

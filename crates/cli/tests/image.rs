@@ -1,4 +1,5 @@
 //! Tests of `floatgate serve --image` with the real program: kills, restarts, and errors about invalid images.
+#![cfg(feature = "live")]
 
 use std::fs;
 use std::io::{BufRead, BufReader};

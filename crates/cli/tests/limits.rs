@@ -1,4 +1,5 @@
 //! Tests with the real program that endless or too large input is refused quickly, with a short error.
+#![cfg(feature = "live")]
 
 mod common;
 

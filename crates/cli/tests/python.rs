@@ -70,7 +70,14 @@ fn without_the_package_the_error_says_how_to_install_it() {
         assert_eq!(output.status.code(), Some(2), "{errors}");
         assert!(output.stdout.is_empty());
         assert!(errors.starts_with("error: floatgate sweep needs the Python package"), "{errors}");
-        assert!(errors.contains(why) && errors.contains("pip install"), "{errors}");
+        assert!(errors.contains(why) && errors.contains("pip install 'floatgate[all]'"), "{errors}");
+        for arguments in [["sweep", "--help"], ["sweep", "-h"], ["help", "sweep"]] {
+            let output = call(path, nothing.path(), &arguments);
+            let help = String::from_utf8(output.stdout).unwrap();
+            assert!(output.status.success() && output.stderr.is_empty(), "{arguments:?}: {help}");
+            assert!(help.starts_with("Run many devices, workloads and seeds"), "{arguments:?}: {help}");
+            assert!(help.contains("Usage: floatgate sweep ") && help.contains("pip install floatgate"), "{help}");
+        }
     }
 }
 

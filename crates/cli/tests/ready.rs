@@ -1,4 +1,5 @@
 //! Tests of a server before it is ready: its progress, and its readiness signal.
+#![cfg(feature = "live")]
 
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::net::UnixDatagram;

@@ -2,6 +2,7 @@
 //!
 //! nbdinfo, nbdcopy, nbdsh, qemu-io, qemu-img, qemu-system-x86_64 and fio must be installed.
 //! `scripts/prerequisites.sh test` checks that.
+#![cfg(feature = "live")]
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};

@@ -1,4 +1,5 @@
 //! Tests of `floatgate top` in a pseudo-terminal.
+#![cfg(feature = "live")]
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};

@@ -2,6 +2,7 @@
 //!
 //! qemu-system-x86_64 must be installed, and apt must be able to download packages. `scripts/prerequisites.sh test`
 //! checks that. Downloads are kept in the build directory.
+#![cfg(feature = "live")]
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};

@@ -3,6 +3,7 @@
 #[path = "../../workload/tests/common/page.rs"]
 mod page;
 
+use floatgate_core::config::Listing;
 use floatgate_core::lifetime::Lifetime;
 use floatgate_core::metrics::summary::Summary;
 use page::{check, page};
@@ -24,6 +25,17 @@ fn the_reference_of_lifetimes_is_up_to_date() {
     check("lifetime.schema.json", &(serde_json::to_string_pretty(&schema).unwrap() + "\n"));
     check("lifetime.md", &page(LIFETIME, &schema));
 }
+
+#[test]
+fn the_reference_of_the_list_of_devices_is_up_to_date() {
+    let schema = serde_json::to_value(schemars::schema_for!(Listing)).unwrap();
+    check("devices.schema.json", &(serde_json::to_string_pretty(&schema).unwrap() + "\n"));
+    check("devices.md", &page(DEVICES, &schema));
+}
+
+const DEVICES: &str = "# List of devices\n\n\
+    `floatgate device list --json` prints this. Its JSON schema is [devices.schema.json](devices.schema.json).\n\
+    [config.md](config.md#built-in-devices) describes the devices.\n\n";
 
 const LIFETIME: &str = "# Lifetimes\n\n\
     `floatgate run ... --until EVENT --json` prints this, and `--out DIR` writes it to `DIR/lifetime.json`. The file has\n\

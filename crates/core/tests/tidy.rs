@@ -300,7 +300,6 @@ const LONGEST_LINE: usize = 120;
 /// Files and folders that are checked, relative to the root of the repository. A folder includes its contents.
 const LOOKED_AT: &[&str] = &[
     "crates",
-    "devices",
     "docs",
     "examples",
     "python/floatgate",
@@ -310,11 +309,15 @@ const LOOKED_AT: &[&str] = &[
     "fuzz/Cargo.toml",
     "fuzz/fuzz_targets",
     ".ci",
+    ".github",
     "README.md",
+    "ARTIFACT.md",
     "CONTRIBUTING.md",
+    "RELEASING.md",
     "CHANGELOG.md",
     "CITATION.cff",
     "Cargo.toml",
+    "Containerfile",
     "Makefile",
     "clippy.toml",
     "pyproject.toml",
@@ -775,7 +778,7 @@ fn rust_files() -> Vec<(String, String)> {
 }
 
 fn is_text(path: &str) -> bool {
-    ["rs", "md", "toml", "py", "pyi", "sh", "cff", "run", "Makefile"].contains(&kind_of(path))
+    ["rs", "md", "toml", "py", "pyi", "sh", "yml", "cff", "run", "Makefile", "Containerfile"].contains(&kind_of(path))
 }
 
 /// Returns the extension of a file name, or the name if it has none.

@@ -1,4 +1,4 @@
-//! Built-in devices: the files of `devices/`.
+//! Built-in devices: the files of `crates/core/devices/`.
 
 /// A built-in device.
 #[derive(Clone, Copy, Debug)]
@@ -13,7 +13,7 @@ macro_rules! builtins {
     ($($name:literal),+ $(,)?) => {
         /// All built-in devices. To add one, add its file and its name here.
         pub const BUILTINS: &[Builtin] = &[
-            $(Builtin { name: $name, text: include_str!(concat!("../../../../devices/", $name, ".toml")) }),+
+            $(Builtin { name: $name, text: include_str!(concat!("../../devices/", $name, ".toml")) }),+
         ];
     };
 }

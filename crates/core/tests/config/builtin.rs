@@ -6,12 +6,12 @@ use super::*;
 
 #[test]
 fn all_files_are_listed_and_load() {
-    let files: BTreeSet<String> = std::fs::read_dir(repository().join("devices"))
+    let files: BTreeSet<String> = std::fs::read_dir(repository().join("crates/core/devices"))
         .unwrap()
         .map(|entry| entry.unwrap().file_name().to_string_lossy().trim_end_matches(".toml").to_owned())
         .collect();
     let names: Vec<&str> = BUILTINS.iter().map(|builtin| builtin.name).collect();
-    assert_eq!(names, files.iter().collect::<Vec<_>>(), "a file of devices/ is not in the table, or out of order");
+    assert_eq!(names, files.iter().collect::<Vec<_>>(), "a device file is not in the table, or out of order");
     for name in names {
         let device = load(name, &[]).unwrap_or_else(|error| panic!("{name}: {error}"));
         assert_eq!(device.name, name);
