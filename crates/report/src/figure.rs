@@ -183,7 +183,7 @@ pub fn log_axis(title: &str, values_us: impl Iterator<Item = f64>) -> Value {
     if least <= most {
         let (from, to) = (libm::log10(seconds(least)), libm::log10(seconds(most)));
         axis["labelalias"] = between_powers(from.floor() as i32, to.ceil() as i32);
-        // Values that hardly differ still have some labels beside them.
+        // If values hardly differ, the axis is longer, so that it has some labels.
         let margin = (0.04 * (to - from) + 0.01).max((LEAST_DECADES - (to - from)) / 2.0);
         axis["range"] = json!([from - margin, to + margin]);
         // Label 1, 2 and 5 times powers of ten, or only powers of ten, depending on the available space.

@@ -116,8 +116,8 @@ impl Row {
         Row { metric, unit, values: samples.iter().enumerate().map(cell).collect() }
     }
 
-    /// Judges the tested differences of all rows, corrected for their number. Returns this number. Metrics in proportion
-    /// to one another, such as requests and bytes per second of a job, are one test.
+    /// Judges the tested differences of all rows, corrected for their number. Returns this number. Metrics in
+    /// proportion to one another, such as requests and bytes per second of a job, are one test.
     pub(super) fn judge(rows: &mut [Row]) -> usize {
         let tested = |cell: &&mut Cell| cell.test.is_some();
         let firsts: Vec<f64> = rows.iter().map(|row| row.values[0].map_or(0.0, |first| first.sample.mean)).collect();

@@ -1,6 +1,6 @@
 //! Smoothing of values by window: moving averages, whose weights fall off like a normal distribution.
 
-/// Least number of windows to smooth. Fewer are drawn as they are.
+/// Least number of windows to smooth. Fewer are drawn without an average.
 const LEAST: usize = 24;
 
 /// Standard deviation of the weights, as a share of all windows.
