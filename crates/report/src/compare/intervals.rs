@@ -96,7 +96,7 @@ fn points(index: usize, label: &str, all: &[Relative], limit: f64) -> Value {
     let x: Vec<f64> = all.iter().map(|relative| relative.by).collect();
     let y: Vec<String> = all.iter().map(|relative| plain(&relative.metric)).collect();
     let half: Vec<f64> = all.iter().map(|relative| relative.half.unwrap_or(0.0).min(4.0 * limit)).collect();
-    let hover: Vec<String> = all.iter().map(|relative| told(relative)).collect();
+    let hover: Vec<String> = all.iter().map(told).collect();
     let symbols: Vec<String> = all
         .iter()
         .map(|relative| format!("{}{}", style.marker(), if relative.significant { "" } else { "-open" }))
