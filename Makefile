@@ -174,12 +174,13 @@ docs: ## Build the documentation site; broken links are errors
 	scripts/docs.sh $(or $(CARGO_TARGET_DIR),target)/docs
 
 .PHONY: columns
-columns: ## Check Parquet files with pyarrow and DuckDB (installs both)
+columns: ## Check Parquet files and timelines with pyarrow, DuckDB and Perfetto's definitions
 	@scripts/prerequisites.sh build
 	$(BUILD) --release
 	python3 -m venv $(COLUMNS)
-	$(COLUMNS)/bin/python -m pip install --quiet pyarrow duckdb
+	$(COLUMNS)/bin/python -m pip install --quiet pyarrow duckdb perfetto protobuf
 	$(COLUMNS)/bin/python -B scripts/check_columns.py $(FLOATGATE)
+	$(COLUMNS)/bin/python -B scripts/check_timeline.py $(FLOATGATE)
 
 .PHONY: bless
 bless: ## Regenerate documents and recorded results; review `git diff` afterwards

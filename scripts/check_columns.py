@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Check the Parquet files and the timeline of a run with pyarrow, DuckDB and Python's own json.
+"""Check the Parquet files of a run with pyarrow and DuckDB.
 
     check_columns.py FLOATGATE
 
@@ -7,7 +7,6 @@ Runs the program FLOATGATE, and fails unless the values in these files agree wit
 `make columns` installs them in the build directory.
 """
 
-import gzip
 import json
 import pathlib
 import subprocess
@@ -78,37 +77,16 @@ def check_series(path, summary):
     expect("gaps between windows", gaps, 0)
 
 
-def check_timeline(path, summary):
-    with gzip.open(path) as file:
-        timeline = json.load(file)
-    events = timeline["traceEvents"]
-    ends = {
-        category: [round((event["ts"] + event["dur"]) * 1e6) for event in events if is_slice(event, category)]
-        for category in ("request", "erase")
-    }
-    expect("requests in the timeline", len(ends["request"]), summary["requests"]["all"]["count"])
-    # Garbage collection continues after the last completion, but the counters of the summary stop there.
-    last = max(ends["request"])
-    erases = sum(end <= last for end in ends["erase"])
-    expect("erases in the timeline", erases, summary["flash"]["blocks_erased"])
-
-
-def is_slice(event, category):
-    """Return True if the event has this category and a duration. Of an operation, only the cell phase counts."""
-    return event["ph"] == "X" and event.get("cat") == category and event["args"].get("phase", "cell") == "cell"
-
-
 def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__)
     with tempfile.TemporaryDirectory() as directory:
-        options = ["--out", directory, "--requests=parquet", "--timeline"]
+        options = ["--out", directory, "--requests=parquet"]
         subprocess.run([sys.argv[1], "run", "tiny", JOBS, *options], check=True, stdout=subprocess.DEVNULL)
         result = pathlib.Path(directory)
         summary = json.loads((result / "summary.json").read_text())
         check_requests(result / "requests.parquet", summary)
         check_series(result / "series.parquet", summary)
-        check_timeline(result / "timeline.json.gz", summary)
     print("All values agree.")
 
 

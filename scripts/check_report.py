@@ -5,13 +5,16 @@
 
 A page must draw each of its figures: assets/report.js of the report crate counts them in the page. The plotting library
 must accept all its input, and the browser's console must stay empty. Each page is opened light and dark, and printed:
-the PDF must have more than one page. The browser is Chromium, or $BROWSER. Without a browser, nothing is checked and
-the exit status is 3. Prints the size of each page, and how long the browser took, including its start.
+the PDF must have more than one page. At several widths, no part of the page may be cut off or need a scroll bar, except
+wide tables. No bar may be empty, and plots over time must have few windows for few requests. The browser is Chromium,
+or $BROWSER. Without a browser, nothing is checked and the exit status is 3. Prints the size of each page, and how long
+the browser took, including its start.
 """
 
 from __future__ import annotations
 
 import html
+import json
 import os
 import re
 import shutil
@@ -28,8 +31,38 @@ ATTRIBUTES = ["expected", "drawn", "state", "failure"]
 
 TIMEOUT_S = 120
 
+# Number of windows of plots over time, as in crates/core/src/metrics/series.rs.
+REQUESTS_PER_WINDOW = 200
+LEAST_WINDOWS = 16
+
 # Maximum number of printed faults.
 SHOWN = 20
+
+# Widths of the window in CSS pixels: a phone, a tablet, a small and a large screen.
+WIDTHS = [400, 700, 1100, 1600]
+
+# Added to a copy of the page: reports parts that do not fit into the window. Reads the width of the page after all
+# figures are drawn.
+FITS = """<script>
+const waiting = setInterval(() => {
+  if (document.documentElement.dataset.state === "drawing") return;
+  clearInterval(waiting);
+  const width = document.documentElement.clientWidth;
+  const report = (what) => console.error(`at ${width} px, ${what}`);
+  if (document.documentElement.scrollWidth > width) report("the page needs a horizontal scroll bar");
+  for (const link of document.querySelectorAll("nav a")) {
+    const { left, right } = link.getBoundingClientRect();
+    if (left < 0 || right > width) report(`the link "${link.textContent}" of the navigation bar is cut off`);
+  }
+  for (const table of document.querySelectorAll("table.requests")) {
+    if (table.getBoundingClientRect().right > width) report("the table of requests is cut off");
+  }
+  for (const text of document.querySelectorAll(".plot text")) {
+    const { left, right } = text.getBoundingClientRect();
+    if (left < -1 || right > width + 1) report(`the text "${text.textContent}" of a figure is cut off`);
+  }
+}, 10);
+</script>"""
 
 # Added to a copy of the page: reports invalid input that the plotting library would silently ignore.
 VALIDATE = """<script>
@@ -41,6 +74,33 @@ const waiting = setInterval(() => {
   }
 }, 10);
 </script>"""
+
+
+def faults_of_figures(page: str) -> list[str]:
+    """Return the faults in the data of the figures of a page."""
+    match = re.search(r'<script id="figures" type="application/json">(.*?)</script>', page, re.DOTALL)
+    figures = json.loads(match[1]) if match else {}
+    faults = []
+    for name, figure in figures.items():
+        lengths: dict[tuple[str, str], float] = {}
+        for trace in figure["data"]:
+            if trace.get("type") != "bar" or trace.get("orientation") != "h":
+                continue
+            for label, length in zip(trace["y"], trace["x"], strict=True):
+                key = (trace.get("xaxis", "x"), label)
+                lengths[key] = lengths.get(key, 0) + length
+        # A resource that was not used is shown as such in the figure of bounds.
+        empty = [label for (_, label), length in lengths.items() if length == 0 and name != "roofline"]
+        if empty:
+            faults.append(f"figure {name} has empty bars: {', '.join(empty)}")
+    requests = re.search(r"Measured: .*? of simulated time, ([\d,]+) requests", page, re.DOTALL)
+    over_time = figures.get("throughput-over-time")
+    if requests and over_time:
+        count, windows = int(requests[1].replace(",", "")), max(len(trace["x"]) for trace in over_time["data"])
+        most = max(LEAST_WINDOWS, count // REQUESTS_PER_WINDOW)
+        if windows > most:
+            faults.append(f"{count} requests are shown in {windows} windows, not in at most {most}")
+    return faults
 
 
 def browser() -> str | None:
@@ -93,6 +153,15 @@ def check(path: str, page: Path) -> list[str]:
         copy = Path(place) / "page.html"
         copy.write_text(page.read_text(encoding="utf-8").replace("</body>", VALIDATE + "</body>"), encoding="utf-8")
         faults += [f"figures: {fault}" for fault in faults_of_console(run(path, copy, "--dump-dom").stderr)]
+        copy.write_text(page.read_text(encoding="utf-8").replace("</body>", FITS + "</body>"), encoding="utf-8")
+        frame = Path(place) / "frame.html"
+        for width in WIDTHS:
+            # A window of the browser is at least 500 pixels wide, but a frame can be narrower.
+            style = f"border: 0; width: {width}px; height: 900px"
+            frame.write_text(f'<!DOCTYPE html><iframe src="page.html" style="{style}"></iframe>', encoding="utf-8")
+            done = run(path, frame, "--dump-dom")
+            faults += [f"layout: {fault}" for fault in faults_of_console(done.stderr)]
+    faults += faults_of_figures(page.read_text(encoding="utf-8"))
     for theme, options in {"light": [], "dark": ["--blink-settings=preferredColorScheme=0"]}.items():
         start = time.monotonic()
         done = run(path, page, "--dump-dom", *options)

@@ -29,6 +29,9 @@ run tlc tlc-nvme 'rw=randwrite bs=4k iodepth=32 norandommap=1 number_ios=50k' --
     --set geometry.blocks=40 --set capacity.spare=0.2
 run fast tiny "$mixed" --precondition fill \
     --set 'mapping.scheme={ fast = { logs = { sequential = 2, random = 6 } } }'
+run few tiny 'rw=randrw bs=4k number_ios=10'
+run read tiny 'rw=randread bs=4k iodepth=4 number_ios=2k'
+run trim tiny 'rw=randtrim bs=4k number_ios=500' 'rw=randwrite bs=4k iodepth=4 fsync=8 number_ios=2k'
 run seeds tiny "$mixed" --precondition steady --seeds 3
 run fifo tiny "$mixed" --precondition steady --seeds 3 --set gc.victim=fifo
 "$floatgate" compare "greedy=$scratch/seeds" "<script>fifo</script>=$scratch/fifo" --out "$scratch/compared.html" \
@@ -41,7 +44,8 @@ fi
 
 status=0
 python3 -B scripts/check_report.py "$scratch/trace/report.html" "$scratch/tlc/report.html" \
-    "$scratch/fast/report.html" "$scratch/seeds/seed-1/report.html" "$scratch/compared.html" || status=$?
+    "$scratch/fast/report.html" "$scratch/few/report.html" "$scratch/read/report.html" "$scratch/trim/report.html" \
+    "$scratch/seeds/seed-1/report.html" "$scratch/compared.html" || status=$?
 if [ "$status" = 3 ] && [ "${FLOATGATE_WITHOUT_BROWSER:-}" = 1 ]; then
     printf '\n*** The reports were NOT CHECKED: no browser was found. ***\n\n' >&2
     exit 0

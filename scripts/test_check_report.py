@@ -1,5 +1,6 @@
 """Tests of the fault detection in check_report.py. They need no browser."""
 
+import json
 import unittest
 
 import check_report
@@ -31,6 +32,27 @@ class Dom(unittest.TestCase):
 
     def test_an_empty_dom_is_a_fault(self) -> None:
         self.assertEqual(check_report.faults_of_dom(""), ["the browser shows no page"])
+
+
+class Figures(unittest.TestCase):
+    @staticmethod
+    def faults(requests: int, figures: dict) -> list[str]:
+        head = f"Measured: 1.000 s of simulated time, {requests:,} requests, seed 1"
+        script = f'<script id="figures" type="application/json">{json.dumps(figures)}</script>'
+        return check_report.faults_of_figures(head + script)
+
+    def test_an_empty_bar_is_a_fault(self) -> None:
+        def bars(lengths: list[float]) -> dict:
+            parts = [{"type": "bar", "orientation": "h", "x": lengths, "y": ["read", "trim"]} for _ in range(2)]
+            return {"attribution": {"data": parts, "layout": {}}}
+
+        self.assertEqual(self.faults(9, bars([1.0, 2.0])), [])
+        self.assertEqual(self.faults(9, bars([1.0, 0])), ["figure attribution has empty bars: trim"])
+
+    def test_many_windows_of_few_requests_are_a_fault(self) -> None:
+        over_time = {"throughput-over-time": {"data": [{"x": list(range(100)), "y": [1.0] * 100}], "layout": {}}}
+        self.assertEqual(self.faults(20_000, over_time), [])
+        self.assertEqual(self.faults(5000, over_time), ["5000 requests are shown in 100 windows, not in at most 25"])
 
 
 class Console(unittest.TestCase):

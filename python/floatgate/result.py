@@ -31,7 +31,7 @@ _DIGESTS = "digests.json"
 _LARGEST = 256 << 20
 
 #: Files of a result from which the others are generated.
-_DATA = [_SUMMARY, _DIGESTS, _SERIES, _REQUESTS, "requests.csv", "timeline.json.gz"]
+_DATA = [_SUMMARY, _DIGESTS, _SERIES, _REQUESTS, "requests.csv", "timeline.pftrace.gz"]
 
 
 class Result:

@@ -63,7 +63,7 @@ def run(
     requests
         Record every request: :meth:`Result.requests`. Takes about 200 bytes of memory per request, or none with `out`.
     series
-        Record the run over time: :meth:`Result.series`. True for 512 to 1024 windows, or a length such as ``"10ms"``.
+        Record the run over time: :meth:`Result.series`. True for up to 1024 windows, or a length such as ``"10ms"``.
     attribution
         Record latency breakdowns. Default: True. Without them, a run is up to 20% faster.
     out

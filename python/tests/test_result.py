@@ -169,7 +169,7 @@ def test_save_leaves_nothing_of_another_run(tmp_path):
     kept = fg.load(tmp_path)
     kept.save(tmp_path)
     read(tmp_path)
-    assert (tmp_path / "timeline.json.gz").is_file()
+    assert (tmp_path / "timeline.pftrace.gz").is_file()
     fg.run("tiny", "rw=read number_ios=200").save(tmp_path)
     names = sorted(place.name for place in tmp_path.iterdir())
     assert names == ["digests.json", "report.html", "series.parquet", "summary.json"]

@@ -46,6 +46,7 @@ pub fn run(args: &CompareArgs) -> Result<(), Failure> {
     if let Some(place) = &args.out {
         output::write_whole(place, comparison.html(&groups).as_bytes(), &Wait::new(Stop::default(), say))
             .map_err(Failure::Fault)?;
+        say(&format!("wrote {}", place.display()));
     }
     let text = if args.json { comparison.to_json() } else { escaped_lines(&comparison.text()).into_owned() };
     let mut stdout = std::io::stdout().lock();

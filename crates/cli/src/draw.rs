@@ -14,7 +14,7 @@ use crate::failure::{Failure, say};
 /// `floatgate draw`.
 #[derive(clap::Args)]
 pub struct DrawArgs {
-    /// Result of `floatgate run --out DIR --timeline`, or its timeline.json.gz
+    /// Result of `floatgate run --out DIR --timeline`, or its timeline.pftrace.gz
     #[arg(value_name = "DIR")]
     place: PathBuf,
     /// Span of simulated time to draw, such as 1.2ms..1.5ms; either end can be omitted
@@ -48,5 +48,7 @@ pub fn run(args: &DrawArgs) -> Result<(), Failure> {
     let Span { from, to } = args.span.unwrap_or(Span::WHOLE);
     let requested = Requested { span: (from, to), title: args.title.clone() };
     let svg = diagram::draw(file, &name, &requested).map_err(Failure::Mistake)?;
-    output::write_whole(&place, svg.as_bytes(), &Wait::new(Stop::default(), say)).map_err(Failure::Fault)
+    output::write_whole(&place, svg.as_bytes(), &Wait::new(Stop::default(), say)).map_err(Failure::Fault)?;
+    say(&format!("wrote {}", place.display()));
+    Ok(())
 }

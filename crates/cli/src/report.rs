@@ -40,7 +40,9 @@ pub fn run(args: &ReportArgs) -> Result<(), Failure> {
     if let Some(note) = checked.note() {
         say(&format!("note: {note}"));
     }
-    output::write_whole(&place, report.as_bytes(), &Wait::new(Stop::default(), say)).map_err(Failure::Fault)
+    output::write_whole(&place, report.as_bytes(), &Wait::new(Stop::default(), say)).map_err(Failure::Fault)?;
+    say(&format!("wrote {}", place.display()));
+    Ok(())
 }
 
 /// Checks and reads the windows of a result.

@@ -3,18 +3,17 @@
 pub mod interrupt;
 pub mod progress;
 pub mod report;
+mod seeds;
 mod why;
 mod worn;
 
 use std::io::{IsTerminal, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::ValueEnum;
 use floatgate_core::config::units::Duration;
 use floatgate_core::lifetime::{Lifetime, Until};
-use floatgate_core::metrics::summary::Summary;
 use floatgate_core::precondition::Prewrite;
-use floatgate_core::sim::text::escaped_lines;
 use floatgate_run::chosen::Chosen;
 use floatgate_run::lifetime;
 use floatgate_run::seeds::SeedRuns;
@@ -22,13 +21,13 @@ use floatgate_run::session::{Finished, Session};
 use floatgate_run::span::Span;
 use floatgate_run::spec::{DetailSpec, Extent, RequestFormat, RunSpec, Seeds, StateSpec, Windows};
 use floatgate_run::traces::Traces;
-use floatgate_run::workload::Workload;
 
 use crate::device::Selection;
 use crate::failure::{Failure, say};
 use crate::trace_args::{TraceArgs, whole};
 use interrupt::Interrupt;
 use progress::Terminal;
+use report::Around;
 
 /// `floatgate run`.
 #[derive(Clone, clap::Args)]
@@ -74,7 +73,7 @@ pub struct RunArgs {
     /// Seed of all random numbers
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole, allow_hyphen_values = true)]
     seed: u64,
-    /// Run with seeds 1 to N, or A to B, and print confidence intervals
+    /// Run with seeds 1 to N, or A to B, and print means with confidence intervals
     ///
     /// Each result is written to DIR/seed-N.
     #[arg(long, value_name = "N|A..B", conflicts_with_all = ["seed", "json"], requires = "out")]
@@ -116,11 +115,11 @@ pub struct DetailArgs {
     requests: Option<Requests>,
     /// Length of the windows of simulated time in DIR/series.parquet, such as 10ms
     ///
-    /// Default: a length that results in 512 to 1024 windows. A file has at most a million windows. See
-    /// docs/reference/series.md.
+    /// Default: a length that results in at most 1024 windows, with 200 requests or more on average. A file has at most
+    /// a million windows. See docs/reference/series.md.
     #[arg(long, value_name = "WINDOW", num_args = 0..=1, require_equals = true)]
     series: Option<Option<Duration>>,
-    /// Write a timeline of channels, planes and requests to DIR/timeline.json.gz
+    /// Write a timeline of channels, planes and requests to DIR/timeline.pftrace.gz
     ///
     /// Open it in ui.perfetto.dev. With a span of simulated time, such as --timeline=10ms..12ms, all of the span is
     /// written. Without a span, the timeline ends when it has 256 MiB before compression. See
@@ -221,21 +220,28 @@ pub fn run(args: &RunArgs, given: Vec<String>) -> Result<(), Failure> {
 /// Runs with one seed, and prints the result, as JSON if `json`.
 fn run_one(spec: &RunSpec, traces: &Traces, chosen: Chosen, terminal: &Terminal, json: bool) -> Result<(), Failure> {
     let session = Session::open(spec, traces, chosen, terminal)?;
-    let Finished { summary, workload } = session.run_into_directory(terminal)?;
-    print(&summary, &workload, json)?;
-    if summary.complete { Ok(()) } else { Err(Failure::Ended) }
+    let finished = session.run_into_directory(terminal)?;
+    print(&finished, json)?;
+    if finished.summary.complete { Ok(()) } else { Err(Failure::Ended) }
 }
 
-/// Runs with each seed, and prints the results with their confidence intervals.
+/// Runs with each seed, and prints one summary of all results, with confidence intervals.
 fn run_seeds(spec: &RunSpec, traces: &Traces, chosen: &Chosen, terminal: &Terminal) -> Result<(), Failure> {
     let runs = SeedRuns::open(spec, traces, chosen)?;
-    let (first, last) = runs.range();
+    let last = runs.last();
+    let (mut summaries, mut descriptions, mut reports) = (Vec::new(), Vec::new(), Vec::new());
     for spec in runs.specs() {
-        let place = spec.out.as_deref().unwrap_or(Path::new("")).display();
-        say(&format!("seed {} of {first} to {last}: {place}", spec.seed));
-        run_one(spec, traces, chosen.clone(), terminal, false)?;
+        let session = Session::open(spec, traces, chosen.clone(), terminal)?;
+        let Finished { summary, workload, prepared_s, written } = session.run_into_directory(terminal)?;
+        say(&format!("seed {} of {last}: {}", spec.seed, report::real_time(&summary, prepared_s)));
+        if !summary.complete {
+            return Err(Failure::Ended);
+        }
+        descriptions = workload.descriptions();
+        summaries.push(summary);
+        reports.extend(written.into_iter().next());
     }
-    write(&escaped_lines(&runs.comparison()?.text()))
+    write(&seeds::text(&summaries, &descriptions, reports))
 }
 
 /// Wears the device out with each seed, and prints the result, as JSON if `json`.
@@ -252,13 +258,15 @@ fn run_lifetimes(
 }
 
 /// Prints the result.
-fn print(summary: &Summary, workload: &Workload, json: bool) -> Result<(), Failure> {
+fn print(finished: &Finished, json: bool) -> Result<(), Failure> {
     // If both streams go to a terminal, the warnings are already visible there.
     let with_warnings = !(std::io::stdout().is_terminal() && std::io::stderr().is_terminal());
-    match json {
-        true => write(&summary.to_json()),
-        false => write(&report::text(summary, &workload.descriptions(), with_warnings)),
+    let Finished { summary, workload, prepared_s, written } = finished;
+    if json {
+        return write(&summary.to_json());
     }
+    let around = Around { descriptions: &workload.descriptions(), prepared_s: *prepared_s, written, with_warnings };
+    write(&report::text(summary, &around))
 }
 
 /// Writes a text to standard output.

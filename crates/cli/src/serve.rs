@@ -33,7 +33,7 @@ use floatgate_workload::quantity;
 use crate::device::Selection;
 use crate::failure::{Failure, say};
 use crate::run::interrupt::Interrupt;
-use crate::run::report;
+use crate::run::report::{self, Around};
 use crate::trace_args::whole;
 use preparation::Preparation;
 use readiness::Readiness;
@@ -121,7 +121,7 @@ pub struct ServeArgs {
     /// FILE must not exist. It is compressed if its name ends in .gz, .xz, .zst or .bz2.
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
-    /// Write a timeline of channels, planes and requests to FILE, such as live.json.gz
+    /// Write a timeline of channels, planes and requests to FILE, such as live.pftrace.gz
     ///
     /// Open it in ui.perfetto.dev, or draw a part of it with `floatgate draw`. FILE must not exist. It is written when
     /// the server ends. Until then, its parts are in the folder FILE.parts.
@@ -215,11 +215,12 @@ pub fn session(
     }
     let (wall_s, cpu_s) = stopwatch.read();
     summary.set_cost(wall_s, cpu_s, peak_rss_bytes());
+    let mut written = Vec::new();
     if let Some(directory) = &directory {
-        directory.write(&summary, |_| Ok(Vec::new())).map_err(Failure::Fault)?;
-        directory.write_members(&summary, &interrupt.wait()).map_err(Failure::Fault)?;
+        written = directory.write(&summary, |_| Ok(Vec::new())).map_err(Failure::Fault)?;
+        written.extend(directory.write_members(&summary, &interrupt.wait()).map_err(Failure::Fault)?);
     }
-    args.print(&summary, &addresses, out)?;
+    args.print(&summary, &addresses, &written, out)?;
     args.end(trouble, finished)
 }
 
@@ -341,12 +342,19 @@ impl ServeArgs {
         arguments
     }
 
-    fn print(&self, summary: &Summary, addresses: &[Address], out: &mut impl Write) -> Result<(), Failure> {
+    fn print(
+        &self,
+        summary: &Summary,
+        addresses: &[Address],
+        written: &[PathBuf],
+        out: &mut impl Write,
+    ) -> Result<(), Failure> {
         let with_warnings = !(std::io::stdout().is_terminal() && std::io::stderr().is_terminal());
         let nbd = addresses.iter().map(|address| format!("NBD clients at {address}"));
         let vhost_user = self.vhost_user.iter().map(|path| format!("vhost-user clients at {}", path.display()));
         let served: Vec<String> = nbd.chain(vhost_user).collect();
-        let text = if self.json { summary.to_json() } else { report::text(summary, &served, with_warnings) };
+        let around = Around { descriptions: &served, prepared_s: None, written, with_warnings };
+        let text = if self.json { summary.to_json() } else { report::text(summary, &around) };
         out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(Failure::of_stdout)
     }
 

@@ -5,6 +5,7 @@ mod common;
 use std::fs;
 
 use common::Bench;
+use floatgate_report::timeline::read_timeline;
 use serde_json::Value;
 
 const RAID5: &str = "[array]\nlevel = 5\ndevice = \"tiny\"\ncount = 4\nstripe = \"16KiB\"\n";
@@ -94,9 +95,12 @@ fn a_timeline_has_the_flash_of_all_members() {
     let bench = bench();
     let job = "rw=randwrite bs=4k iodepth=8 number_ios=200 norandommap=1";
     bench.good(&["run", "raid5.toml", job, "--out", "out", "--timeline"]);
-    let packed = fs::File::open(bench.path("out/timeline.json.gz")).unwrap();
-    let all: Value = serde_json::from_reader(flate2::read::GzDecoder::new(packed)).unwrap();
-    let events = all["traceEvents"].as_array().unwrap();
+    let mut events = Vec::new();
+    read_timeline(&bench.path("out/timeline.pftrace.gz"), &mut |event| {
+        events.push(event.clone());
+        Ok(())
+    })
+    .unwrap();
     let names = events.iter().filter(|event| event["name"] == "process_name");
     let channels = names.filter(|event| event["args"]["name"].as_str().unwrap().starts_with("channel")).count();
     let result = summary(&bench, "out/summary.json");

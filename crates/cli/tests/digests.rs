@@ -26,7 +26,7 @@ fn every_flipped_bit_is_detected() {
         let requests = format!("requests.{form}");
         bench.good(reader(&requests));
         bench.good(reader("series.parquet"));
-        for file in [&requests, "summary.json", "timeline.json.gz", "series.parquet", "digests.json"] {
+        for file in [&requests, "summary.json", "timeline.pftrace.gz", "series.parquet", "digests.json"] {
             let path = bench.path("R").join(file);
             let whole = fs::read(&path).unwrap();
             let mut rng = Rng::new(7, file);
@@ -52,7 +52,7 @@ fn files_of_another_run_are_detected() {
     result(&bench, "R", "1", "parquet");
     result(&bench, "other", "2", "parquet");
     for with_digests in [true, false] {
-        for file in ["summary.json", "requests.parquet", "timeline.json.gz", "series.parquet"] {
+        for file in ["summary.json", "requests.parquet", "timeline.pftrace.gz", "series.parquet"] {
             let path = bench.path("R").join(file);
             let own = fs::read(&path).unwrap();
             fs::copy(bench.path("other").join(file), &path).unwrap();
@@ -70,7 +70,7 @@ fn files_of_another_run_are_detected() {
         let error = bench.refused(arguments);
         assert!(error.contains("R/summary.json is changed, damaged, or"), "{error}");
     }
-    assert!(bench.refused(&["draw", "R", "..100us"]).contains("R/timeline.json.gz is changed, damaged, or"));
+    assert!(bench.refused(&["draw", "R", "..100us"]).contains("R/timeline.pftrace.gz is changed, damaged, or"));
     // A file that the run has not written.
     result(&bench, "R", "1", "parquet");
     result(&bench, "csv", "1", "csv");
@@ -91,7 +91,7 @@ fn a_directory_without_digests_is_read_with_a_note() {
         assert!(common::stderr(&output).starts_with("note: R/digests.json is missing"), "{}", common::stderr(&output));
     }
     // Both runs write equal files. The cost of the simulation is in the summary only.
-    for file in ["requests.parquet", "series.parquet", "timeline.json.gz"] {
+    for file in ["requests.parquet", "series.parquet", "timeline.pftrace.gz"] {
         let read = |directory: &str| fs::read(bench.path(directory).join(file)).unwrap();
         assert!(read("R") == read("other"), "{file}");
     }

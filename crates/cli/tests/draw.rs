@@ -35,7 +35,7 @@ fn a_diagram_has_all_events_of_its_span() {
     bench.good(&["draw", "result", "1ms..1500us"]);
     let drawn = fs::read_to_string(place.join("timeline.svg")).unwrap();
     let mut events = Vec::new();
-    read_timeline(&place.join("timeline.json.gz"), &mut |event| {
+    read_timeline(&place.join("timeline.pftrace.gz"), &mut |event| {
         let span = (ps(&event["ts"]), ps(&event["ts"]) + ps(&event["dur"]));
         if event["ph"] == "X" && span.0 < 1_500_000_000 && span.1 > 1_000_000_000 {
             events.push(span);
@@ -49,7 +49,7 @@ fn a_diagram_has_all_events_of_its_span() {
     assert!(drawn.contains(">tiny, 1 ms to 1.5 ms</title>"), "{drawn}");
     // The timeline can be given by its path, with another output and title.
     let out = ["--out", "x.svg", "--title", "<a> & \u{1}b"];
-    bench.good(&[&["draw", "result/timeline.json.gz", "1ms..1500us"], &out[..]].concat());
+    bench.good(&[&["draw", "result/timeline.pftrace.gz", "1ms..1500us"], &out[..]].concat());
     let other = fs::read_to_string(bench.path("x.svg")).unwrap();
     assert!(other.contains(">&lt;a&gt; &amp; \u{fffd}b</title>"), "{other}");
     assert_eq!(boxes(&other), events);
@@ -85,5 +85,5 @@ fn a_run_without_a_timeline_removes_the_old_diagram() {
     bench.good(&["run", "tiny", "rw=read bs=4k number_ios=10", "--out", "result"]);
     assert!(!bench.path("result/timeline.svg").exists());
     let said = bench.refused(&["draw", "result"]);
-    assert!(said.contains("result has no timeline.json.gz: run again with --timeline"), "{said}");
+    assert!(said.contains("result has no timeline.pftrace.gz: run again with --timeline"), "{said}");
 }

@@ -133,7 +133,7 @@ fn no_output_overwrites_an_input_or_another_output() {
         &["report", "R", "--out", "R/summary.json"],
         &["report", "R", "--out", "R/requests.parquet"],
         &["compare", "a=R", "b=R", "--out", "R/summary.json"],
-        &["draw", "R", "..100us", "--out", "R/timeline.json.gz"],
+        &["draw", "R", "..100us", "--out", "R/timeline.pftrace.gz"],
     ];
     let before = contents(&bench);
     for arguments in commands {

@@ -523,3 +523,21 @@ fn write_amplification_and_utilization_stay_within_bounds_after_the_ramp() {
     }
     assert!(measured > 50 && (40..90).contains(&read_only), "{measured} measured, {read_only} read-only");
 }
+
+#[test]
+fn a_run_lists_its_files_and_the_time_of_its_preparation() {
+    let bench = Bench::new();
+    let text = bench.good(&["run", "tiny", "rw=read number_ios=9", "--out", "D", "--requests=csv", "--timeline"]);
+    let files: Vec<&str> = text.lines().skip_while(|line| !line.starts_with("written to")).collect();
+    let names =
+        ["report.html", "summary.json", "requests.csv", "series.parquet", "timeline.pftrace.gz", "digests.json"];
+    assert_eq!(files.len(), names.len(), "{text}");
+    for (line, name) in files.iter().zip(names) {
+        assert!(line.ends_with(&format!(" D/{name}")) && bench.path("D").join(name).exists(), "{line}");
+    }
+    assert!(text.contains("\npreparation    ") && text.contains(" of real time\n"), "{text}");
+    let text = bench.good(&["run", "tiny", "rw=read number_ios=9"]);
+    assert!(!text.contains("written to"), "{text}");
+    let drawn = bench.run(&["draw", "D"]);
+    assert_eq!(String::from_utf8_lossy(&drawn.stderr), "wrote D/timeline.svg\n");
+}

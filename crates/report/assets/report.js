@@ -45,6 +45,17 @@
       margin: { l: 60, r: 20, t: top, b: bottom } } };
   }
 
+  // Shows the meaning of a trace, its `meta`, when a pointer is over its entry in the legend.
+  function explain(place) {
+    for (const entry of place.querySelectorAll(".legend .traces")) {
+      const meaning = entry.__data__?.[0]?.trace?.meta;
+      if (!meaning || entry.querySelector("title")) continue;
+      const title = document.createElementNS("http://www.w3.org/2000/svg", "title");
+      title.textContent = meaning;
+      entry.prepend(title);
+    }
+  }
+
   const darkness = window.matchMedia("(prefers-color-scheme: dark)");
 
   async function draw() {
@@ -58,6 +69,8 @@
       const { data, layout } = figures[name];
       layout.template = theme(darkness.matches);
       await Plotly.newPlot(place, data, layout, options);
+      explain(place);
+      place.on("plotly_afterplot", () => explain(place));
       plots.push(place);
       root.dataset.drawn = plots.length;
     }

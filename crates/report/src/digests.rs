@@ -24,7 +24,7 @@ pub const DIGESTS: &str = "digests.json";
 const SCHEMA: &str = "floatgate-digests-1";
 
 /// Files that have a digest, in addition to the summary. Other files are generated from these.
-const DATA: [&str; 4] = ["requests.csv", "requests.parquet", "series.parquet", "timeline.json.gz"];
+const DATA: [&str; 4] = ["requests.csv", "requests.parquet", "series.parquet", "timeline.pftrace.gz"];
 
 /// Name of the summary.
 const SUMMARY: &str = "summary.json";

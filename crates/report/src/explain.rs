@@ -68,7 +68,7 @@ pub fn tell(directory: &Path, choice: &Choice) -> Result<Explanation> {
     let among = choice.among().unwrap_or(Some(requested.operation));
     explanation.note = checked.note();
     explanation.standing = standing(&requests, among, requested.latency())?;
-    let timeline = directory.join("timeline.json.gz");
+    let timeline = directory.join("timeline.pftrace.gz");
     if timeline.exists() {
         checked.file(&timeline)?;
         let mut witness = blame::witness(&timeline, &requested, &result.config_digest, &checked)?;

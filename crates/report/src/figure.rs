@@ -53,7 +53,7 @@ pub struct Style {
     pattern: &'static str,
 }
 
-const STYLES: [Style; 10] = [
+const STYLES: [Style; 14] = [
     Style { color: "#0072b2", dash: "solid", marker: "circle", pattern: "" },
     Style { color: "#d55e00", dash: "dash", marker: "square", pattern: "/" },
     Style { color: "#009e73", dash: "dot", marker: "diamond", pattern: "x" },
@@ -64,10 +64,14 @@ const STYLES: [Style; 10] = [
     Style { color: "#b59f00", dash: "dash", marker: "hexagon", pattern: "+" },
     Style { color: "#8c6bb1", dash: "dot", marker: "triangle-down", pattern: "/" },
     Style { color: "#a6611a", dash: "dashdot", marker: "bowtie", pattern: "x" },
+    Style { color: "#6699cc", dash: "longdash", marker: "pentagon", pattern: "" },
+    Style { color: "#882255", dash: "longdashdot", marker: "hourglass", pattern: "." },
+    Style { color: "#44aa99", dash: "solid", marker: "triangle-left", pattern: "|" },
+    Style { color: "#999933", dash: "dash", marker: "triangle-right", pattern: "-" },
 ];
 
 impl Style {
-    /// Returns the style of the series with this index. Styles repeat after ten.
+    /// Returns the style of the series with this index. Styles repeat after 14.
     pub fn of(index: usize) -> Style {
         STYLES[index % STYLES.len()]
     }
@@ -87,6 +91,39 @@ impl Style {
         })
     }
 
+    /// Returns the color.
+    pub fn color(self) -> &'static str {
+        self.color
+    }
+
+    /// Returns the shape of markers.
+    pub fn marker(self) -> &'static str {
+        self.marker
+    }
+
+    /// Returns the options of a faint line without markers or legend entry: the windows behind a smoothed line.
+    pub fn faint(self) -> Value {
+        json!({
+            "mode": "lines", "line": { "color": self.color, "width": 1 }, "opacity": 0.35, "showlegend": false,
+        })
+    }
+
+    /// Returns the options of faint points without a legend entry.
+    pub fn dots(self) -> Value {
+        json!({
+            "mode": "markers", "marker": { "color": self.color, "size": 3.5 }, "opacity": 0.45,
+        })
+    }
+
+    /// Returns the options of an area, which is given by its outline.
+    pub fn area(self) -> Value {
+        let [red, green, blue] = [1, 3, 5].map(|at| u8::from_str_radix(&self.color[at..at + 2], 16).unwrap_or(0));
+        json!({
+            "mode": "lines", "line": { "width": 0 }, "hoverinfo": "skip", "fill": "toself",
+            "fillcolor": format!("rgba({red},{green},{blue},0.22)"),
+        })
+    }
+
     /// Returns the options of bars.
     pub fn bars(self) -> Value {
         let mut marker = json!({ "color": self.color, "line": { "color": "#333333", "width": 0.5 } });
@@ -100,13 +137,15 @@ impl Style {
 
 /// Returns a trace with options and data.
 pub fn trace(name: &str, options: Value, more: Value) -> Value {
-    let mut trace = json!({ "name": plain(name) });
-    for part in [options, more] {
-        if let (Value::Object(trace), Value::Object(part)) = (&mut trace, part) {
-            trace.extend(part);
-        }
+    with(with(json!({ "name": plain(name) }), options), more)
+}
+
+/// Returns options with more options, which take precedence.
+pub fn with(mut options: Value, more: Value) -> Value {
+    if let (Value::Object(options), Value::Object(more)) = (&mut options, more) {
+        options.extend(more);
     }
-    trace
+    options
 }
 
 /// Returns an axis with a title.
@@ -116,7 +155,7 @@ pub fn axis(title: &str) -> Value {
 
 /// Minimum time on a logarithmic axis, in microseconds. Shorter times lie left of the axis, such as the latency 0 of
 /// requests that the controller completes at once.
-const LEAST_US: f64 = 0.01;
+pub const LEAST_US: f64 = 0.01;
 
 /// Converts microseconds to seconds. Times are drawn in seconds with an SI prefix, such as 20ms.
 pub fn seconds(us: f64) -> f64 {
@@ -144,18 +183,22 @@ pub fn log_axis(title: &str, values_us: impl Iterator<Item = f64>) -> Value {
     if least <= most {
         let (from, to) = (libm::log10(seconds(least)), libm::log10(seconds(most)));
         axis["labelalias"] = between_powers(from.floor() as i32, to.ceil() as i32);
-        let margin = 0.04 * (to - from) + 0.01;
+        // If values hardly differ, the axis is longer, so that it has some labels.
+        let margin = (0.04 * (to - from) + 0.01).max((LEAST_DECADES - (to - from)) / 2.0);
         axis["range"] = json!([from - margin, to + margin]);
         // Label 1, 2 and 5 times powers of ten, or only powers of ten, depending on the available space.
         axis["dtick"] = match to - from {
-            decades if decades < 0.7 => "D1".into(),
-            decades if decades < 2.5 => "D2".into(),
+            decades if decades < 0.5 => "D1".into(),
+            decades if decades < 1.7 => "D2".into(),
             decades if decades < 6.0 => 1.into(),
             _ => 2.into(),
         };
     }
     axis
 }
+
+/// Least length of a logarithmic axis, in powers of ten.
+const LEAST_DECADES: f64 = 0.4;
 
 /// Returns labels of times between powers of ten of seconds. The library omits the suffix of these labels.
 fn between_powers(from: i32, to: i32) -> Value {
@@ -257,6 +300,6 @@ mod tests {
             let same = looks[..index].iter().find(|other| other.marker == style.marker);
             assert!(same.is_none(), "{style:?} has the same marker as another style");
         }
-        assert_eq!(Style::of(11).marker, Style::of(1).marker);
+        assert_eq!(Style::of(15).marker, Style::of(1).marker);
     }
 }

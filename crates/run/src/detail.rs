@@ -105,7 +105,7 @@ impl Detail {
         let full_at = self.timeline.as_ref()?.full_at()?;
         let (mib, ms) = (SIZE_LIMIT >> 20, full_at.as_s() * 1e3);
         Some(format!(
-            "timeline.json.gz ends at {ms:.3} ms of simulated time, where it reached its limit of {mib} MiB; to get \
+            "timeline.pftrace.gz ends at {ms:.3} ms of simulated time, where it reached its limit of {mib} MiB; to get \
              another part of the run, give its span, such as --timeline={:.0}ms..{:.0}ms",
             ms.floor(),
             ms.floor() + 10.0
@@ -117,7 +117,7 @@ impl Detail {
         let run = Some(run);
         let requests = self.requests.map(|requests| match requests {
             Requests::Parquet(requests) => requests.finish(run),
-            Requests::Csv(requests) => Ok(requests.finish()),
+            Requests::Csv(requests) => requests.finish(),
         });
         let series = self.windows.map(|windows| windows.writer.finish(run));
         let timeline = self.timeline.map(|timeline| timeline.finish(run));

@@ -29,7 +29,7 @@ pub const REPORT: &str = "report.html";
 pub const SERIES: &str = "series.parquet";
 
 /// File of the timeline: the activity of every channel, plane and request.
-pub const TIMELINE: &str = "timeline.json.gz";
+pub const TIMELINE: &str = "timeline.pftrace.gz";
 /// File of the timing diagram: a span of the timeline.
 pub const DIAGRAM: &str = "timeline.svg";
 
@@ -85,8 +85,8 @@ impl Directory {
     }
 
     /// Writes the result, and renames all files to their final names. `details` gets the digest of the run, and
-    /// completes the optional files.
-    pub fn write(&self, summary: &Summary, details: impl FnOnce(&str) -> Result<Vec<Draft>>) -> Result<()> {
+    /// completes the optional files. Returns the paths of the files, with the report first.
+    pub fn write(&self, summary: &Summary, details: impl FnOnce(&str) -> Result<Vec<Draft>>) -> Result<Vec<PathBuf>> {
         let text = summary.to_json();
         let run = run_of(&text)?;
         let whole = |place: &Path, text: &str| Draft::whole(place, text.as_bytes(), &self.wait);
@@ -107,21 +107,26 @@ impl Directory {
                 remove(&place)?;
             }
         }
+        let drafts: Vec<&Draft> = [&report, &result].into_iter().chain(&details).chain([&digests]).collect();
+        let written = drafts.iter().map(|draft| draft.place().to_owned()).collect();
         details.into_iter().try_for_each(Draft::publish)?;
         report.publish()?;
         result.publish()?;
-        digests.publish()
+        digests.publish()?;
+        Ok(written)
     }
 }
 
 impl Directory {
-    /// Writes the result of each member of an array to a directory of its own, `member-0` and so on.
-    pub fn write_members(&self, summary: &Summary, wait: &Wait) -> Result<()> {
+    /// Writes the result of each member of an array to a directory of its own, `member-0` and so on. Returns the paths
+    /// of the files.
+    pub fn write_members(&self, summary: &Summary, wait: &Wait) -> Result<Vec<PathBuf>> {
+        let mut written = Vec::new();
         for (number, member) in summary.members.iter().enumerate() {
             let directory = Directory::open(&self.path.join(format!("member-{number}")), wait)?;
-            directory.write(member, |_| Ok(Vec::new()))?;
+            written.extend(directory.write(member, |_| Ok(Vec::new()))?);
         }
-        Ok(())
+        Ok(written)
     }
 }
 

@@ -4,7 +4,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use floatgate_core::metrics::summary::Summary;
-use floatgate_report::compare::{Comparison, group};
 
 use crate::chosen::Chosen;
 use crate::failure::Failure;
@@ -18,7 +17,6 @@ use crate::traces::Traces;
 pub struct SeedRuns {
     seeds: Seeds,
     specs: Vec<RunSpec>,
-    out: PathBuf,
     _lock: Lock,
 }
 
@@ -34,24 +32,17 @@ impl SeedRuns {
         let lock = Lock::of(out).map_err(Failure::Fault)?;
         refuse_others(spec, chosen, out, &all)?;
         let one = |seed| RunSpec { seed, seeds: None, out: Some(place(out, seed)), ..spec.clone() };
-        Ok(SeedRuns { seeds, specs: all.into_iter().map(one).collect(), out: out.clone(), _lock: lock })
+        Ok(SeedRuns { seeds, specs: all.into_iter().map(one).collect(), _lock: lock })
     }
 
-    /// Returns the first and the last seed.
-    pub fn range(&self) -> (u64, u64) {
-        (self.seeds.first(), self.seeds.last())
+    /// Returns the last seed.
+    pub fn last(&self) -> u64 {
+        self.seeds.last()
     }
 
     /// Returns the specification of each run.
     pub fn specs(&self) -> &[RunSpec] {
         &self.specs
-    }
-
-    /// Compares the results of all runs, which must have ended: mean values with their confidence intervals.
-    pub fn comparison(&self) -> Result<Comparison, Failure> {
-        let places: Vec<PathBuf> = self.specs.iter().map(|spec| place(&self.out, spec.seed)).collect();
-        let group = group(&self.out.display().to_string(), &places).map_err(Failure::fault)?;
-        Ok(Comparison::new(&[group]))
     }
 }
 

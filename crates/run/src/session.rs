@@ -1,6 +1,7 @@
 //! Session of a run, from a specification to its result. All frontends use it.
 
 use std::io;
+use std::path::PathBuf;
 
 use floatgate_array::AnySsd;
 use floatgate_core::config::DeviceConfig;
@@ -8,6 +9,7 @@ use floatgate_core::metrics::attribution::Breakdown;
 use floatgate_core::metrics::series::Sample;
 use floatgate_core::metrics::summary::{About, Named, Precondition, Summary};
 use floatgate_core::nand::probe::{CoreWork, Slice};
+use floatgate_core::precondition::Prewrite;
 use floatgate_core::run::{Outcome, Progress, RunError, RunOptions, Watcher};
 use floatgate_core::sim::request::Completion;
 use floatgate_core::sim::source::Source;
@@ -57,6 +59,10 @@ pub struct Finished {
     pub summary: Summary,
     /// Workload of the run.
     pub workload: Workload,
+    /// Real time of preconditioning and prewriting, in seconds; `None` if the device was in its state already.
+    pub prepared_s: Option<f64>,
+    /// Files of the result, with the report first.
+    pub written: Vec<PathBuf>,
 }
 
 impl<'a> Session<'a> {
@@ -148,8 +154,9 @@ impl<'a> Session<'a> {
         let mut detail = detail.map_err(written)?;
         let mut finished = self.run(&mut detail, frontend)?;
         if let Some(directory) = &directory {
-            directory.write(&finished.summary, |run| detail.finish(run)).map_err(written)?;
-            directory.write_members(&finished.summary, &frontend.wait()).map_err(written)?;
+            let files = directory.write(&finished.summary, |run| detail.finish(run)).map_err(written)?;
+            let of_members = directory.write_members(&finished.summary, &frontend.wait()).map_err(written)?;
+            finished.written = files.into_iter().chain(of_members).collect();
         }
         finished.workload.finish_logs(frontend).map_err(Subject::Output.stop())?;
         Ok(finished)
@@ -158,6 +165,8 @@ impl<'a> Session<'a> {
     /// Brings the device into the requested state, and runs the workload.
     pub fn run(self, observer: &mut dyn Observer, frontend: &dyn Frontend) -> Result<Finished, Stopped> {
         let Session { spec, traces, chosen, mut device, state, place, mut workload, mut warnings } = self;
+        let is_prepared = matches!(state, State::Reached(_)) && spec.prewrite == Prewrite::None;
+        let stopwatch = Stopwatch::start();
         let mut precondition = match state {
             State::Reached(state) => state,
             State::Wanted(text) => precondition_any(&mut device, text, traces, spec.seed, frontend)
@@ -167,6 +176,7 @@ impl<'a> Session<'a> {
             place.write(&device, &precondition, frontend).map_err(Subject::Output.stop())?;
         }
         prewrite(spec, traces, &mut device, &mut precondition, frontend).map_err(Subject::Precondition.stop())?;
+        let prepared_s = (!is_prepared).then(|| stopwatch.read().0);
         warnings.add(not_steady(&precondition), frontend);
         warnings.add(depends_on_load(&precondition, device.config()), frontend);
         workload.begin_logs(frontend).map_err(Subject::Output.stop())?;
@@ -203,7 +213,7 @@ impl<'a> Session<'a> {
         let mut summary =
             summary_of_any(&device, about, &outcome).map_err(|error| failure_of(spec, error, frontend))?;
         summary.set_cost(wall_s, cpu_s, cost::peak_rss_bytes());
-        Ok(Finished { summary, workload })
+        Ok(Finished { summary, workload, prepared_s, written: Vec::new() })
     }
 }
 

@@ -118,7 +118,7 @@ pub struct DetailSpec {
     /// Windows of simulated time in `series.parquet`. `None`: [`Windows::Adaptive`].
     #[serde(with = "as_text::optional")]
     pub series: Option<Windows>,
-    /// Part of the run in `timeline.json.gz`.
+    /// Part of the run in `timeline.pftrace.gz`.
     #[serde(with = "as_text::optional")]
     pub timeline: Option<Extent>,
 }
@@ -139,7 +139,7 @@ const AUTO: &str = "auto";
 /// Windows of simulated time. Written as `auto` or as a length, such as `10ms`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Windows {
-    /// 512 to 1024 windows for the whole run.
+    /// At most 1024 windows for the whole run, with 200 requests or more on average.
     #[default]
     Adaptive,
     /// Windows of this length, above 0.

@@ -289,7 +289,7 @@ fn metrics_match_the_frame() {
     }
     bench.frame(|frame| frame.requests["write"].count == 5);
     let (status, head, body) = bench.get("/metrics");
-    assert!(status == 200 && head.to_lowercase().contains("content-type: text/plain; version=0.0.4"), "{head}");
+    assert!(status == 200 && head.to_lowercase().contains("content-type: application/openmetrics-text; version=1.0.0"));
     let lines = body.lines().map(|line| Ok(line.to_owned()));
     let parsed = prometheus_parse::Scrape::parse(lines).unwrap();
     let value = |name: &str, label: Option<(&str, &str)>| {
@@ -297,7 +297,8 @@ fn metrics_match_the_frame() {
             sample.metric == name && label.is_none_or(|(key, value)| sample.labels.get(key) == Some(value))
         };
         match parsed.samples.iter().find(fits).map(|sample| &sample.value) {
-            Some(prometheus_parse::Value::Counter(value) | prometheus_parse::Value::Gauge(value)) => *value,
+            // The parser expects the type of a counter under the name of its sample, which ends in `_total`.
+            Some(prometheus_parse::Value::Untyped(value) | prometheus_parse::Value::Gauge(value)) => *value,
             other => panic!("{name}: {other:?}"),
         }
     };
@@ -305,6 +306,18 @@ fn metrics_match_the_frame() {
     assert_eq!(value("floatgate_request_bytes_total", Some(("operation", "write"))), 20480.0);
     assert_eq!(value("floatgate_info", Some(("device", "tiny"))), 1.0);
     assert!(value("floatgate_write_amplification", None) >= 1.0);
+    assert_eq!(value("floatgate_request_latency_seconds_count", Some(("operation", "write"))), 5.0);
+    let histogram = parsed.samples.iter().find(|sample| sample.metric == "floatgate_request_latency_seconds");
+    let Some(prometheus_parse::Value::Histogram(buckets)) = histogram.map(|sample| &sample.value) else {
+        panic!("no histogram: {body}")
+    };
+    assert_eq!(buckets.last().map(|last| (last.less_than, last.count)), Some((f64::INFINITY, 5.0)));
+    assert!(buckets.windows(2).all(|pair| pair[0].less_than < pair[1].less_than && pair[0].count <= pair[1].count));
+    let mean = value("floatgate_request_latency_seconds_sum", Some(("operation", "write"))) / 5.0;
+    let (first, last) =
+        (buckets.iter().find(|b| b.count > 0.0).unwrap(), buckets.iter().find(|b| b.count == 5.0).unwrap());
+    assert!(first.less_than / 2.0 <= mean && mean < last.less_than, "{mean}: {buckets:?}");
+    assert!(body.ends_with("# EOF\n"), "{body}");
     // Each name has its help and type once, before its samples, and is not used again.
     let mut seen = Vec::new();
     for line in body.lines() {
@@ -314,14 +327,16 @@ fn metrics_match_the_frame() {
             seen.push(name);
         } else if !line.starts_with('#') {
             let name = line.split(['{', ' ']).next().unwrap();
-            assert_eq!(Some(name), seen.last().map(String::as_str), "{line}");
+            let suffix = name.strip_prefix(seen.last().unwrap().as_str());
+            assert!(matches!(suffix, Some("" | "_total" | "_sum" | "_count" | "_bucket")), "{line}");
         }
     }
     assert_eq!(body.matches("# HELP ").count(), seen.len());
     let text = include_str!("../../../docs/reference/control.md");
     for name in &seen {
         let short = name.strip_prefix("floatgate_").unwrap();
-        assert!(text.contains(&format!("`{short}`")), "docs/reference/control.md does not have `{short}`");
+        let is_named = ["", "_total"].iter().any(|suffix| text.contains(&format!("`{short}{suffix}`")));
+        assert!(is_named, "docs/reference/control.md does not have `{short}`");
     }
 }
 

@@ -1,5 +1,7 @@
 //! Text of a result: the main values, on one screen.
 
+use std::path::PathBuf;
+
 use floatgate_core::config::DeviceConfig;
 use floatgate_core::metrics::summary::{
     Live, LogBlocks, MapPages, Merges, Operations, ParallelCommands, Requests, Share, Summary,
@@ -14,11 +16,22 @@ use super::progress::short;
 use super::why;
 use crate::text::{Page, Table, decimals, leading_zeros, rate};
 
-/// Formats a result as text. `descriptions` describe the workloads. Without `with_warnings`, only the number of
-/// warnings is shown.
-pub fn text(summary: &Summary, descriptions: &[String], with_warnings: bool) -> String {
+/// Data about a run that its result does not have.
+pub struct Around<'a> {
+    /// Descriptions of the workloads.
+    pub descriptions: &'a [String],
+    /// Real time of preconditioning and prewriting, in seconds; `None` if there was none.
+    pub prepared_s: Option<f64>,
+    /// Files of the result.
+    pub written: &'a [PathBuf],
+    /// True if warnings are shown; otherwise only their number is.
+    pub with_warnings: bool,
+}
+
+/// Formats a result as text.
+pub fn text(summary: &Summary, around: &Around) -> String {
     let mut page = Page::default();
-    head(&mut page, summary, descriptions);
+    head(&mut page, summary, around.descriptions);
     page.gap();
     requests(&mut page, summary);
     page.gap();
@@ -31,12 +44,26 @@ pub fn text(summary: &Summary, descriptions: &[String], with_warnings: bool) -> 
     busy(&mut page, summary);
     wear(&mut page, summary);
     live(&mut page, summary);
+    if let Some(prepared_s) = around.prepared_s {
+        page.line("preparation", format!("{} of real time", seconds(prepared_s)));
+    }
     speed(&mut page, summary);
-    warnings(&mut page, summary, with_warnings);
+    warnings(&mut page, summary, around.with_warnings);
+    files(&mut page, around.written);
     page.text
 }
 
-fn head(page: &mut Page, summary: &Summary, descriptions: &[String]) {
+/// Lists the files of a result.
+pub fn files(page: &mut Page, written: &[PathBuf]) {
+    let mut label = "written to";
+    for path in written {
+        page.line(label, path.display().to_string());
+        label = "";
+    }
+}
+
+/// Writes the device, the workload and the state before the run.
+pub fn head(page: &mut Page, summary: &Summary, descriptions: &[String]) {
     let changed = if summary.config_digest == summary.device.digest { "" } else { " (changed by --set)" };
     page.line("device", format!("{}{changed}: {}", summary.device.name, shape(&summary.config)));
     let mut label = "workload";
@@ -522,6 +549,13 @@ fn image(page: &mut Page, live: &Live) {
     if image.unreadable > 0 {
         page.line("", format!("{} {} could not be read", grouped(image.unreadable), plural(image.unreadable, "unit")));
     }
+}
+
+/// Formats the real time of preconditioning and of the simulation.
+pub fn real_time(summary: &Summary, prepared_s: Option<f64>) -> String {
+    let prepared = prepared_s.map(|s| format!("prepared in {}", seconds(s)));
+    let simulated = summary.run.as_ref().map(|cost| format!("simulated in {}", seconds(cost.wall_s)));
+    prepared.into_iter().chain(simulated).collect::<Vec<_>>().join(", ")
 }
 
 fn speed(page: &mut Page, summary: &Summary) {

@@ -147,6 +147,8 @@ impl Ring {
         let (segment, file) = Ring::segment(&self.folder, self.number, self.latest)?;
         self.segments.push_back(segment);
         self.file = file;
+        // The segment with the names of the tracks may be removed.
+        self.writer.describe_tracks()?;
         while self.segments.iter().map(|segment| segment.bytes).sum::<u64>() > self.limit {
             let Some(oldest) = self.segments.pop_front() else { break };
             fs::remove_file(&oldest.path)?;
@@ -179,7 +181,7 @@ impl Sink for Ring {
     }
 
     fn finish(mut self: Box<Self>) -> io::Result<()> {
-        self.writer.name_threads()?;
+        self.writer.describe_tracks()?;
         self.end_member()?;
         let Ring { config, luns, place, folder, segments, .. } = *self;
         let from = segments.front().map_or(Time::ZERO, |oldest| oldest.from);

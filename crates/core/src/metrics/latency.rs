@@ -13,8 +13,11 @@ pub struct Latency {
     max: Time,
 }
 
-/// 10^(-1/12).
-const TWELFTH_OF_A_DECADE: f64 = 0.825_404_185_268_018_5;
+/// Number of points of a curve, apart from its tail.
+const LINEAR_STEPS: f64 = 200.0;
+
+/// Share of the longer times between two points in the tail: 1 - 10^(-1/24).
+const TAIL_STEP: f64 = 0.0915;
 
 impl Default for Latency {
     fn default() -> Self {
@@ -65,29 +68,30 @@ impl Latency {
     }
 
     /// Returns points of the distribution in ascending order: a time in microseconds, accurate to 0.1%, and the number
-    /// of longer times. Points are 2% of all times apart, and in the last 2% there are twelve points per power of ten.
+    /// of longer times. Points are 0.5% of all times apart, and in the last 5% there are 24 points per power of ten. If
+    /// more times than that have one value, the value before it is a point, too, so that the size of the step is known.
     /// There are at most [`CURVE_POINTS`](Self::CURVE_POINTS). The last point is the maximum.
     pub fn curve(&self) -> Vec<(f64, u64)> {
-        let count = self.count();
-        let mut points = Vec::new();
-        let (mut longer, mut wanted) = (count, count as f64);
+        let mut points: Vec<(f64, u64)> = Vec::new();
+        let (mut longer, mut kept, mut skipped) = (self.count(), self.count(), None);
         for step in self.histogram.iter_recorded() {
+            let resolution = (self.count() as f64 / LINEAR_STEPS).min(kept as f64 * TAIL_STEP);
             longer -= step.count_at_value();
-            if longer as f64 > wanted && longer > 0 {
-                continue;
-            }
             let time = (step.value_iterated_to() as f64 / 1e3).clamp(self.min_us(), self.max_us());
-            points.push((time, longer));
-            while wanted >= longer as f64 && wanted >= 1.0 {
-                let linear = wanted - count as f64 / 50.0;
-                wanted = if linear > count as f64 / 50.0 { linear } else { wanted * TWELFTH_OF_A_DECADE };
+            if points.is_empty() || longer == 0 || (kept - longer) as f64 >= resolution {
+                points.extend(skipped.take().filter(|_| step.count_at_value() as f64 >= resolution));
+                points.push((time, longer));
+                (kept, skipped) = (longer, None);
+            } else {
+                skipped = Some((time, longer));
             }
         }
         points
     }
 
-    /// Maximum number of points of [`curve`](Self::curve): 2^64 times have 17.6 powers of ten in the tail.
-    pub const CURVE_POINTS: usize = 50 + 12 * 18;
+    /// Maximum number of points of [`curve`](Self::curve): 2^64 times have 18 powers of ten in the tail, and each point
+    /// can have one before it.
+    pub const CURVE_POINTS: usize = 2 * (200 + 24 * 18);
 
     /// Returns the time that a share of all times (0 to 1) do not exceed, in microseconds, accurate to 0.1%.
     pub fn quantile_us(&self, share: f64) -> f64 {
@@ -114,6 +118,17 @@ mod tests {
     }
 
     #[test]
+    fn a_step_of_a_curve_starts_at_the_value_before_it() {
+        // 1000 times: one each of 1 to 499 us, and 501 of 600 us. A point is due every 5 times: at 1, 6 ... 496 us. So 499
+        // us is a point only because of the step after it.
+        let curve = of((1..500).chain(std::iter::repeat_n(600, 501))).curve();
+        let [.., before, at] = curve[..] else { panic!("{curve:?}") };
+        assert!((before.0 - 499.0).abs() <= 0.5 && before.1 == 501, "{before:?}");
+        assert_eq!(at, (600.0, 0));
+        assert_eq!(curve[..3].iter().map(|point| point.1).collect::<Vec<_>>(), [999, 994, 989]);
+    }
+
+    #[test]
     fn a_curve_has_a_tail_and_an_end() {
         let times = 1..=1_000_000;
         let curve = of(times.clone()).curve();
@@ -125,10 +140,9 @@ mod tests {
             assert!((time - exact as f64).abs() <= 0.001 * time + 0.001, "{time} for {exact}");
         }
         assert!(curve.windows(2).all(|pair| pair[0].0 < pair[1].0 && pair[0].1 > pair[1].1));
-        // The step between points is a fiftieth of all times or a quarter of the rest, except for the width of a
-        // bucket.
+        // The step between points is 0.5% of all times or 9% of the rest, except for the width of a bucket.
         let steps = curve.windows(2).map(|pair| (pair[0].1 - pair[1].1, pair[0].1));
-        assert!(steps.clone().all(|(step, longer)| step <= 22_000.max(longer / 4)), "{:?}", steps.collect::<Vec<_>>());
+        assert!(steps.clone().all(|(step, longer)| step <= 6_000.min(longer / 9 + 1_000)), "{:?}", curve);
         // A heavy tail of more than three powers of ten: one of 100,000 times is 1000 s, ten are 100 s or more, and so
         // on.
         let heavy = of((1..=100_000).map(|rank| 1_000_000_000 / rank)).curve();

@@ -100,7 +100,9 @@ impl Sample {
 pub enum Width {
     /// Fixed width. The caller has to take each window when it closes.
     Fixed(Time),
-    /// Adaptive width: it starts at [`FIRST_WIDTH`], and doubles when there are [`MOST_WINDOWS`] windows.
+    /// Adaptive width: it starts at [`FIRST_WIDTH`], and doubles when there are [`MOST_WINDOWS`] windows. At the end of
+    /// the run it doubles until there are at most [`LEAST_WINDOWS`] windows, or [`REQUESTS_PER_WINDOW`] requests in
+    /// each on average.
     Adaptive,
 }
 
@@ -109,6 +111,12 @@ pub const FIRST_WIDTH: Time = Time::from_us(1);
 
 /// Maximum number of adaptive windows that are held.
 pub const MOST_WINDOWS: usize = 1024;
+
+/// Mean number of requests in an adaptive window, so that its percentiles are meaningful.
+pub const REQUESTS_PER_WINDOW: u64 = 200;
+
+/// Number of adaptive windows that is not reduced further, however few requests there are.
+pub const LEAST_WINDOWS: usize = 16;
 
 /// Maximum number of windows of a fixed width. A run may be any number of times as long as a window, and each window is
 /// sampled and written even if nothing happens in it. Later windows are left out.
@@ -141,11 +149,11 @@ fn step_of(latency: Time) -> u16 {
     ((u64::from(doubling) << STEP_BITS) + (ns >> doubling)) as u16
 }
 
-/// Returns the middle of a step, in picoseconds.
-fn middle_of(step: u16) -> u64 {
+/// Returns the start and the middle of a step, in picoseconds.
+fn span_of(step: u16) -> (u64, u64) {
     let doubling = (u32::from(step) >> STEP_BITS).saturating_sub(1);
     let first = (u64::from(step) - (u64::from(doubling) << STEP_BITS)) << doubling;
-    first * 1000 + (500 << doubling)
+    (first * 1000, first * 1000 + (500 << doubling))
 }
 
 impl Answered {
@@ -205,7 +213,12 @@ impl Answered {
             seen += u64::from(*count);
             seen >= rank
         })?;
-        Some(middle_of(*step).min(self.latency_max.ps()) as f64 / 1e6)
+        Some(span_of(*step).1.min(self.latency_max.ps()) as f64 / 1e6)
+    }
+
+    /// Returns the steps of latencies in ascending order: the start of each step, and its number of requests.
+    pub fn steps(&self) -> impl Iterator<Item = (Time, u64)> {
+        self.steps.iter().map(|(step, count)| (Time(span_of(*step).0), u64::from(*count)))
     }
 }
 
@@ -420,6 +433,19 @@ impl Series {
             self.close(sample);
         }
         self.before = None;
+        if self.adaptive {
+            self.widen_to_requests();
+        }
+    }
+
+    /// Merges windows until each has enough requests on average.
+    fn widen_to_requests(&mut self) {
+        let answered = self.closed.iter().flat_map(|window| &window.answered).flatten();
+        let requests: u64 = answered.map(|answered| answered.count + answered.errors).sum();
+        let enough = ((requests / REQUESTS_PER_WINDOW) as usize).max(LEAST_WINDOWS);
+        while self.closed.len() > enough {
+            self.widen();
+        }
     }
 
     fn close(&mut self, sample: &Sample) {
@@ -470,8 +496,8 @@ mod tests {
             let step = step_of(Time::from_ns(ns));
             assert!(step >= before, "{ns} ns");
             before = step;
-            let off = middle_of(step).abs_diff(ns * 1000 + 500) as f64;
-            assert!(off <= (ns as f64 * 1000.0 * 0.0157).max(500.0), "{ns} ns is taken for {} ps", middle_of(step));
+            let off = span_of(step).1.abs_diff(ns * 1000 + 500) as f64;
+            assert!(off <= (ns as f64 * 1000.0 * 0.0157).max(500.0), "{ns} ns is taken for {} ps", span_of(step).1);
         }
     }
 
@@ -536,13 +562,31 @@ mod tests {
         }
         series.record_last(&sample(Time::from_us(5_000)));
         let windows = series.take_closed();
-        // 5 ms are in windows of 8 us.
-        assert_eq!(windows.len(), 625);
-        for (index, window) in windows.iter().enumerate() {
-            assert_eq!((window.start, window.width()), (Time::from_us(index as u64 * 8), Time::from_us(8)));
+        // 5 ms are in 625 windows of 8 us. 5,000 requests are enough for 25 windows, so windows are merged to 256 us.
+        assert_eq!(windows.len(), 20);
+        for (index, window) in windows[..19].iter().enumerate() {
+            assert_eq!((window.start, window.width()), (Time::from_us(index as u64 * 256), Time::from_us(256)));
             let read = window.of(Operation::Read).unwrap();
-            assert_eq!((read.count, read.latency_sum, read.bytes), (8, 56_000, 8 * 4096));
-            assert_eq!(window.outstanding, 8_000_000);
+            assert_eq!((read.count, read.latency_sum, read.bytes), (256, 1_792_000, 256 * 4096));
+            assert_eq!(window.outstanding, 256_000_000);
         }
+    }
+
+    #[test]
+    fn few_requests_have_few_windows() {
+        let windows_of = |requests: u64| {
+            let mut series = Series::new(Width::Adaptive);
+            series.record(&sample(Time::ZERO));
+            for us in 1..=1000 {
+                if us <= requests {
+                    series.completed(&completion(us * 1000 - 7, us * 1000), None);
+                }
+                series.record(&sample(series.next_sample()));
+            }
+            series.record_last(&sample(series.next_sample()));
+            series.take_closed().len()
+        };
+        // 1,001 windows of 1 us, merged in pairs until there are 16.
+        assert_eq!([0, 10, 1000].map(windows_of), [16; 3]);
     }
 }

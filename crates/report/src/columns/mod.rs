@@ -6,7 +6,7 @@ use anyhow::Result;
 
 mod csv;
 mod pages;
-mod record;
+pub(crate) mod record;
 pub mod requests;
 pub mod series;
 pub mod spool;

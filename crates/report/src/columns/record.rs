@@ -47,7 +47,7 @@ pub fn status_name(status: Status) -> &'static str {
     }
 }
 
-pub(super) const STATUSES: [Status; 4] = [Status::Ok, Status::OutOfRange, Status::ReadOnly, Status::Uncorrectable];
+pub const STATUSES: [Status; 4] = [Status::Ok, Status::OutOfRange, Status::ReadOnly, Status::Uncorrectable];
 
 /// Returns the operation with this name.
 pub fn operation_of(name: &str) -> Result<Operation> {

@@ -5,7 +5,7 @@ use maud::{Markup, html};
 use serde_json::Value;
 
 use super::text::Form;
-use super::{Comparison, Group, NOISE_UNKNOWN, Run};
+use super::{Comparison, Group, NOISE_UNKNOWN, Run, intervals};
 use crate::figure::Style;
 use crate::html::{AttributionGroup, Curve, attribution_bars, attribution_groups, curves};
 use crate::page::Page;
@@ -21,6 +21,7 @@ const BARS: usize = 64;
 pub fn page(comparison: &Comparison, groups: &[Group]) -> String {
     let mut page = Page::default();
     page.section("metrics", "Metrics");
+    page.figures(intervals::figure(comparison).into_iter().collect());
     page.add(&metrics(comparison));
     latencies(&mut page, groups);
     attribution(&mut page, groups);
@@ -44,8 +45,8 @@ fn metrics(comparison: &Comparison) -> Markup {
             caption {
                 "After +-: half of the 95% confidence interval of the mean over seeds (Student's t). Differences are "
                 "relative to the first column: x2 is twice its value, and +2 pp is two percentage points more. (~) "
-                "marks a difference within noise by Welch's t-test at the 5% level. Of twenty differences that are "
-                "only noise, about one is not marked."
+                "marks a difference within noise."
+                @if comparison.tested > 0 { " " (comparison.judgment()) }
             }
             tr {
                 th.text { "metric" }
@@ -126,13 +127,14 @@ fn attribution(page: &mut Page, groups: &[Group]) {
     let left_out = bars.len().saturating_sub(BARS);
     bars.truncate(BARS);
     let caption = html! {
-        "The parts of the latency, on average: over all requests, and over those whose latency is near a "
-        "percentile. For a group with several seeds, each bar is the mean over the requests of all its runs. Each "
+        "The parts of the latency, on average, with a panel and a scale for all requests, and for those whose latency is "
+        "near a percentile. Point at a part or its name for its meaning. For a group with several seeds, each bar is the mean over the requests of all its runs. Each "
         "run has percentiles of its own. If a bar is longer than another, its longer parts explain why."
         @if left_out > 0 { " " (left_out) " more bars do not fit here: compare fewer groups to see them." }
     };
+    let merges = groups.iter().all(|group| group.runs[0].summary.config.merges_blocks());
     page.section("attribution", "Where the time goes");
-    page.figures(vec![attribution_bars("attribution", "Where the time goes", caption, &bars, false)]);
+    page.figures(vec![attribution_bars("attribution", "Where the time goes", caption, &bars, merges)]);
 }
 
 /// Returns the latency breakdowns of all groups. Groups are adjacent for each kind of request, and the runs of a group
@@ -141,16 +143,17 @@ fn attributed(groups: &[Group]) -> Vec<AttributionGroup> {
     let of_run = |run: &Run| attribution_groups("", &run.summary.requests);
     let of_groups: Vec<Vec<AttributionGroup>> =
         groups.iter().map(|group| group.runs.iter().flat_map(of_run).collect()).collect();
-    let mut names: Vec<&str> = Vec::new();
+    let mut names: Vec<(&str, usize)> = Vec::new();
     for bar in of_groups.iter().flatten() {
-        if !names.contains(&bar.name.as_str()) {
-            names.push(&bar.name);
+        if !names.contains(&(bar.name.as_str(), bar.level)) {
+            names.push((&bar.name, bar.level));
         }
     }
     let mut bars = Vec::new();
-    for name in names {
+    for (name, level) in names {
         for (group, runs) in groups.iter().zip(&of_groups) {
-            let runs: Vec<&AttributionGroup> = runs.iter().filter(|bar| bar.name == name).collect();
+            let of = |bar: &&AttributionGroup| bar.name == name && bar.level == level;
+            let runs: Vec<&AttributionGroup> = runs.iter().filter(of).collect();
             if !runs.is_empty() {
                 bars.push(AttributionGroup::pooled(&format!("{name}: {}", group.label), &runs));
             }

@@ -101,13 +101,6 @@ pub fn groups(arguments: &[String]) -> Result<Vec<Group>, InputError> {
     }
 }
 
-/// Returns a group of the results in these directories, which must be different runs.
-pub fn group(label: &str, directories: &[PathBuf]) -> Result<Group, InputError> {
-    let mut runs = Vec::new();
-    directories.iter().try_for_each(|directory| read(directory, &mut runs))?;
-    labeled_group(label, runs)
-}
-
 /// Returns a group of these runs, which must be different.
 pub fn labeled_group(label: &str, runs: Vec<Run>) -> Result<Group, InputError> {
     refuse_twins(label, &runs)?;

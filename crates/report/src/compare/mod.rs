@@ -5,11 +5,12 @@
 mod demerit;
 mod html;
 mod inputs;
+mod intervals;
 mod metrics;
 mod parts;
 mod text;
 
-pub use inputs::{InputError, group, grouped, groups, labeled_group};
+pub use inputs::{InputError, grouped, groups, labeled_group};
 pub use parts::{Cell, Compared, Comparison, Group, NOISE_UNKNOWN, Row, Run, SHARE};
 use parts::{same_but_seed, same_workload};
 
@@ -35,8 +36,9 @@ impl Comparison {
                 seeds: group.runs.iter().map(|run| run.summary.seed).collect(),
             }
         });
-        let (groups_said, metrics) = (compared.collect(), metrics::rows(groups));
-        Comparison { schema: SCHEMA, warnings: warnings(groups), groups: groups_said, metrics }
+        let (compared, mut metrics) = (compared.collect(), metrics::rows(groups));
+        let tested = Row::judge(&mut metrics);
+        Comparison { schema: SCHEMA, warnings: warnings(groups), groups: compared, tested, metrics }
     }
 
     /// Returns the comparison as JSON, with a trailing newline.
@@ -53,6 +55,15 @@ impl Comparison {
     /// Returns the comparison as one HTML file. `groups` are the groups that were compared.
     pub fn html(&self, groups: &[Group]) -> String {
         html::page(self, groups)
+    }
+
+    /// Explains the judgment of differences in a sentence.
+    pub fn judgment(&self) -> String {
+        format!(
+            "Differences are tested by Welch's t-test and corrected for their number, {}, by Holm's method, so that with a \
+             probability of 95% none is called significant by chance.",
+            self.tested
+        )
     }
 
     /// Returns `true` if the noise of any group is unknown, because the group has a single run.

@@ -4,7 +4,7 @@ use floatgate_core::metrics::summary::Summary;
 use floatgate_workload::synthetic::looks_like_job;
 use serde::Serialize;
 
-use crate::statistics::{Difference, Sample, difference};
+use crate::statistics::{self, CONFIDENCE, Difference, Sample, Welch, compare, holm};
 
 /// Unit of shares. They are displayed in percent, and their differences in percentage points.
 pub const SHARE: &str = "share";
@@ -38,6 +38,8 @@ pub struct Comparison {
     pub warnings: Vec<String>,
     /// Groups compared.
     pub groups: Vec<Compared>,
+    /// Number of differences that were tested, for which each is corrected.
+    pub tested: usize,
     /// Metrics, a row each.
     pub metrics: Vec<Row>,
 }
@@ -80,8 +82,15 @@ pub struct Cell {
     pub ratio: Option<f64>,
     /// Significance of the difference from the first group; null for the first group, and if that has no value.
     pub difference: Option<Difference>,
-    /// Probability of such a difference by chance.
+    /// Probability of such a difference by chance, by Welch's test; null if nothing was tested.
     pub p: Option<f64>,
+    /// The probability, corrected for the number of differences in the comparison by Holm's method.
+    pub p_corrected: Option<f64>,
+    /// Confidence interval of the difference from the mean of the first group, corrected in the same way.
+    pub interval: Option<[f64; 2]>,
+    /// The test, until it is corrected.
+    #[serde(skip)]
+    test: Option<Welch>,
 }
 
 /// Note on single runs: how to measure noise.
@@ -94,15 +103,49 @@ impl Row {
         let first = samples[0];
         let cell = |(index, sample): (usize, &Option<Sample>)| {
             let sample = (*sample)?;
-            let Some(first) = first.filter(|_| index > 0) else {
-                return Some(Cell { sample, ratio: None, difference: None, p: None });
-            };
-            let (difference, p) = difference(&first, &sample);
-            let ratio = (first.mean != 0.0).then(|| sample.mean / first.mean);
-            Some(Cell { sample, ratio, difference: Some(difference), p })
+            let mut cell =
+                Cell { sample, ratio: None, difference: None, p: None, p_corrected: None, interval: None, test: None };
+            let Some(first) = first.filter(|_| index > 0) else { return Some(cell) };
+            cell.ratio = (first.mean != 0.0).then(|| sample.mean / first.mean);
+            match compare(&first, &sample) {
+                statistics::Compared::Plain(difference) => cell.difference = Some(difference),
+                statistics::Compared::Tested(test) => (cell.test, cell.p) = (Some(test), Some(test.p)),
+            }
+            Some(cell)
         };
         Row { metric, unit, values: samples.iter().enumerate().map(cell).collect() }
     }
+
+    /// Judges the tested differences of all rows, corrected for their number. Returns this number. Metrics in
+    /// proportion to one another, such as requests and bytes per second of a job, are one test.
+    pub(super) fn judge(rows: &mut [Row]) -> usize {
+        let tested = |cell: &&mut Cell| cell.test.is_some();
+        let firsts: Vec<f64> = rows.iter().map(|row| row.values[0].map_or(0.0, |first| first.sample.mean)).collect();
+        let cells = rows.iter_mut().zip(firsts);
+        let mut cells: Vec<(&mut Cell, f64)> = cells
+            .flat_map(|(row, first)| row.values.iter_mut().flatten().filter(tested).map(move |cell| (cell, first)))
+            .collect();
+        let mut tests: Vec<f64> = cells.iter().filter_map(|(cell, _)| cell.p).collect();
+        tests.sort_by(f64::total_cmp);
+        tests.dedup_by(|one, other| same(*one, *other));
+        let corrected = holm(&tests);
+        for (cell, first) in &mut cells {
+            let test = tests.iter().position(|p| cell.p.is_some_and(|of| same(*p, of)));
+            let Some(corrected) = test.map(|test| corrected[test]) else { continue };
+            let is_significant = corrected.p < 1.0 - CONFIDENCE;
+            cell.difference = Some(if is_significant { Difference::Significant } else { Difference::WithinNoise });
+            cell.p_corrected = Some(corrected.p);
+            let (difference, test) = (cell.sample.mean - *first, cell.test);
+            let half = test.map_or(0.0, |test| test.half_width(corrected.significance));
+            cell.interval = Some([difference - half, difference + half]);
+        }
+        corrected.len()
+    }
+}
+
+/// Returns `true` if two probabilities are equal, except for rounding.
+fn same(one: f64, other: f64) -> bool {
+    (one - other).abs() <= 1e-9 * one.max(other)
 }
 
 /// Returns `true` if two results differ only in their seed.

@@ -32,8 +32,10 @@ pub fn text(comparison: &Comparison) -> String {
     let mut text = aligned(&rows);
     text += "\nx: ratio to the first group. pp: difference from the first group in percentage points.\n";
     if comparison.groups.iter().any(|group| group.files.len() > 1) {
-        text += "+-: 95% confidence interval of the mean over seeds (Student's t). (~): a difference within noise by \
-                 Welch's test;\nof twenty differences that are only noise, about one is not marked.\n";
+        text += "+-: 95% confidence interval of the mean over seeds (Student's t). (~): a difference within noise.\n";
+        if comparison.tested > 0 {
+            text += &format!("{}\n", comparison.judgment());
+        }
     }
     if comparison.has_single_runs() {
         text += &format!("\nnote: {NOISE_UNKNOWN}\n");
@@ -128,7 +130,9 @@ mod tests {
 
     /// Returns the texts of a metric for two groups.
     fn reported(unit: &'static str, values: &[Vec<f64>]) -> [String; 4] {
-        let row = Row::new("metric".to_owned(), unit, values);
+        let mut rows = [Row::new("metric".to_owned(), unit, values)];
+        Row::judge(&mut rows);
+        let [row] = rows;
         let (form, cells) = (Form::of(&row), &row.values);
         let [first, second] = [0, 1].map(|index| form.value(cells[index].as_ref()));
         [form.unit().to_owned(), first, second, form.difference(cells[1].as_ref())]

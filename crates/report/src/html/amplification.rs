@@ -84,9 +84,13 @@ fn pages(summary: &Summary) -> Option<Figure> {
         ("checkpoint", [programs.checkpoint, 0]),
     ];
     let there = causes.iter().enumerate().filter(|(_, (_, pages))| pages.iter().any(|count| *count > 0));
+    // A run may have read or programmed nothing.
+    let is_drawn = [0, 1].map(|bar: usize| causes.iter().any(|(_, pages)| pages[bar] > 0));
     let traces: Vec<Value> = there
         .map(|(index, (name, pages))| {
-            let more = json!({ "x": pages, "y": bars, "orientation": "h", "hovertemplate": "%{x:,d} pages" });
+            let drawn = || bars.iter().zip(pages).zip(is_drawn).filter(|(_, is_drawn)| *is_drawn);
+            let (x, y): (Vec<u64>, Vec<&str>) = drawn().map(|((bar, pages), _)| (*pages, *bar)).unzip();
+            let more = json!({ "x": x, "y": y, "orientation": "h", "hovertemplate": "%{x:,d} pages" });
             trace(name, Style::of(index).bars(), more)
         })
         .collect();

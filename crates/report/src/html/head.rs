@@ -69,7 +69,7 @@ pub fn key_figures(page: &mut Page, summary: &Summary) {
     ];
     page.add(&html! {
         div.tiles { @for (name, value) in &tiles { div.tile { b { (value) } span { (name) } } } }
-        div.scroll { (operations(summary)) }
+        (operations(summary))
     });
 }
 
@@ -78,21 +78,22 @@ fn time_or_dash(us: Option<f64>) -> String {
     us.map_or_else(|| "-".to_owned(), time)
 }
 
+/// Columns of the table of requests: counts and rates, and then times.
+const COLUMNS: [&str; 13] =
+    ["requests", "IOPS", "MiB/s", "mean", "min", "p50", "p90", "p99", "p99.9", "p99.99", "max", "waiting", "service"];
+
 /// Returns the table of requests by operation, and by stream if there are several.
 fn operations(summary: &Summary) -> Markup {
     // The number of streams is unlimited; more than this do not fit on a page.
     const STREAMS: usize = 32;
     let several = summary.streams.len() > 1;
-    let head = [
-        "requests", "IOPS", "MiB/s", "mean", "min", "p50", "p90", "p99", "p99.9", "p99.99", "max", "waiting", "service",
-    ];
     html! {
-        table {
+        table.requests {
             caption {
                 "Latency from arrival to completion. Half of the requests took p50 or less; one in a thousand took "
                 "longer than p99.9. Waiting: mean time until service starts; service: the rest."
             }
-            tr { th {} @for name in head { th { (name) } } }
+            tr { th {} @for name in COLUMNS { th { (name) } } }
             (rows("", &summary.requests))
             @if several {
                 @for stream in summary.streams.iter().take(STREAMS) { (rows(&stream.name, &stream.requests)) }
@@ -118,9 +119,11 @@ fn row(stream: &str, name: &str, of: &Operations) -> Markup {
     html! {
         tr {
             td { @if !stream.is_empty() { (stream) ": " } (words(name)) }
-            td { (grouped(of.count)) @if of.errors > 0 { " (" (grouped(of.errors)) " failed)" } }
-            @for number in [of.iops, of.mib_per_s] { td { (or_dash(number)) } }
-            @for time in times { td.time { (time_or_dash(time)) } }
+            td data-name=(COLUMNS[0]) { (grouped(of.count)) @if of.errors > 0 { " (" (grouped(of.errors)) " failed)" } }
+            @for (name, number) in COLUMNS[1..].iter().zip([of.iops, of.mib_per_s]) {
+                td data-name=(name) { (or_dash(number)) }
+            }
+            @for (name, time) in COLUMNS[3..].iter().zip(times) { td.time data-name=(name) { (time_or_dash(time)) } }
         }
     }
 }

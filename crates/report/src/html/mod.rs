@@ -10,13 +10,15 @@ mod live;
 mod merges;
 mod over_time;
 mod requests;
+mod smooth;
 mod utilization;
 mod wear;
+mod windows;
 
 pub(crate) use attribution::{Group as AttributionGroup, bars as attribution_bars, groups as attribution_groups};
 pub(crate) use configuration::shown;
 pub(crate) use latency::{Curve, curves};
-pub use over_time::{MOST_POINTS, SeriesOperation, SeriesPoint, merged, points};
+pub use windows::{MOST_POINTS, SeriesOperation, SeriesPoint, merged, points};
 
 use floatgate_core::metrics::summary::Summary;
 
@@ -82,9 +84,10 @@ mod tests {
     fn series() -> Vec<SeriesPoint> {
         let operation = |name: &str, at: f64| SeriesOperation {
             operation: name.to_owned(),
+            count: 50.0,
             iops: 5000.0 - 100.0 * at,
             mib_per_s: 20.0 - at / 3.0,
-            latency_mean_us: Some(200.0 + 10.0 * at),
+            latency_p50_us: Some(200.0 + 10.0 * at),
             latency_p99_us: Some(900.0 + 40.0 * at),
             latency_max_us: (at != 3.0).then_some(2000.0 + 100.0 * at),
         };
@@ -94,10 +97,11 @@ mod tests {
             operations: vec![operation("read", at), operation("write", at + 7.0)],
             free_blocks_min: Some(40.0 - at),
             free_blocks_mean: Some(50.0 - at / 2.0),
+            victims: 3.0,
             cleaning_efficiency: (at > 4.0).then_some(0.4),
-            write_amplification: Some(1.0 + at / 20.0),
-            merges: [0; 3],
-            associativity: None,
+            host_units: 100.0,
+            units_programmed: 100.0 + at * 5.0,
+            ..SeriesPoint::default()
         };
         (0..40).map(|at| point(f64::from(at))).collect()
     }

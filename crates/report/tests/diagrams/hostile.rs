@@ -10,6 +10,11 @@ use floatgate_core::config::units::Duration;
 use floatgate_core::sim::rng::Rng;
 use floatgate_core::sim::time::Time;
 use floatgate_report::diagram::{MOST_PHASES, MOST_PLANES, Requested, draw};
+use floatgate_report::timeline::packets::{
+    BEGIN, DebugAnnotation, END, INSTANT, Interned, InternedData, Trace, TracePacket, Track, TrackDescriptor,
+    TrackEvent,
+};
+use prost::Message;
 
 use crate::figures::{Figure, US, figures};
 
@@ -17,7 +22,7 @@ const WHOLE: (Time, Time) = (Time::ZERO, Time::NEVER);
 
 fn drawn(bytes: &[u8], span: (Time, Time)) -> Result<String, String> {
     let requested = Requested { span, title: None };
-    draw(bytes, "there.json.gz", &requested).map_err(|error| format!("{error:#}"))
+    draw(bytes, "there.pftrace.gz", &requested).map_err(|error| format!("{error:#}"))
 }
 
 #[track_caller]
@@ -28,16 +33,24 @@ fn refused(bytes: &[u8]) -> String {
     }
 }
 
-fn packed(text: &[u8]) -> Vec<u8> {
+fn packed(bytes: &[u8]) -> Vec<u8> {
     let mut packed = GzEncoder::new(Vec::new(), Compression::fast());
-    packed.write_all(text).unwrap();
+    packed.write_all(bytes).unwrap();
     packed.finish().unwrap()
 }
 
-fn unpacked(bytes: &[u8]) -> String {
-    let mut text = String::new();
-    GzDecoder::new(bytes).read_to_string(&mut text).unwrap();
-    text
+fn unpacked(bytes: &[u8]) -> Vec<u8> {
+    let mut unpacked = Vec::new();
+    GzDecoder::new(bytes).read_to_end(&mut unpacked).unwrap();
+    unpacked
+}
+
+fn packets(bytes: &[u8]) -> Vec<TracePacket> {
+    Trace::decode(&unpacked(bytes)[..]).unwrap().packet
+}
+
+fn file(packet: Vec<TracePacket>) -> Vec<u8> {
+    packed(&Trace { packet }.encode_to_vec())
 }
 
 /// Returns the figure with the most kinds of events.
@@ -45,45 +58,73 @@ fn example() -> Figure {
     figures().into_iter().find(|figure| figure.name == "suspended-erase").unwrap()
 }
 
-const HEAD: &str = r#"{"displayTimeUnit":"ns","otherData":{"schema":"floatgate-timeline-1","device":"d","config_digest":"0"},"traceEvents":["#;
+fn text(name: &str, text: &str) -> DebugAnnotation {
+    let (name, string_value) = (Some(name.to_owned()), Some(text.to_owned()));
+    DebugAnnotation { name, string_value, ..Default::default() }
+}
+
+fn number(name: &str, value: u64) -> DebugAnnotation {
+    DebugAnnotation { name: Some(name.to_owned()), uint_value: Some(value), ..Default::default() }
+}
+
+fn of_event(timestamp: u64, track_event: TrackEvent) -> TracePacket {
+    TracePacket { timestamp: Some(timestamp), track_event: Some(track_event), ..Default::default() }
+}
+
+/// Returns the first packet of a timeline.
+fn about(schema: &str, planes: u64) -> TracePacket {
+    let debug_annotations = vec![text("device", "d"), text("config_digest", "0"), number("planes", planes)];
+    let (name, r#type) = (Some(schema.to_owned()), Some(INSTANT));
+    of_event(0, TrackEvent { name, r#type, debug_annotations, ..Default::default() })
+}
 
 /// Returns a timeline of planes of one channel, with `programs` consecutive programs in each.
 fn timeline(planes: u64, programs: u64) -> Vec<u8> {
-    let mut lines =
-        vec![HEAD.to_owned(), r#"{"ph":"M","pid":0,"name":"process_name","args":{"name":"host"}}"#.to_owned()];
+    let mut all = vec![about("floatgate-timeline-2", planes)];
+    let named = vec![Interned { iid: Some(1), name: Some("host write".to_owned()) }];
+    let interned_data = InternedData { event_categories: named.clone(), event_names: named, ..Default::default() };
+    all.push(TracePacket { interned_data: Some(interned_data), ..Default::default() });
     for plane in 0..planes {
-        let thread = plane + 2;
-        lines.push(format!(
-            r#",{{"ph":"M","pid":1,"tid":{thread},"name":"thread_name","args":{{"name":"chip 0 die 0 plane {plane}"}}}}"#
-        ));
+        let track_descriptor = TrackDescriptor {
+            uuid: Some(Track::Plane(plane).uuid(planes)),
+            parent_uuid: Some(Track::Channel(0).uuid(planes)),
+            name: Some(format!("chip 0 die 0 plane {plane}")),
+            ..Default::default()
+        };
+        all.push(TracePacket { track_descriptor: Some(track_descriptor), ..Default::default() });
     }
     for program in 0..programs {
         for plane in 0..planes {
-            let (op, thread) = (program * planes + plane, plane + 2);
-            lines.push(format!(
-                r#",{{"ph":"X","pid":1,"tid":{thread},"ts":{}.000000,"dur":50.000000,"cat":"host write","name":"host write","args":{{"op":{op},"phase":"cell","plane":{plane},"lun":0,"block":0,"page":{program}}}}}"#,
-                program * 100
-            ));
+            let (op, track_uuid) = (program * planes + plane, Some(Track::Plane(plane).uuid(planes)));
+            let values = [("op", op), ("plane", plane), ("lun", 0), ("block", 0), ("page", program)];
+            let debug_annotations = values.iter().map(|(name, value)| number(name, *value)).collect();
+            let (category_iids, name_iid, r#type) = (vec![1], Some(1), Some(BEGIN));
+            let begun =
+                TrackEvent { track_uuid, debug_annotations, category_iids, name_iid, r#type, ..Default::default() };
+            all.push(of_event(program * 100_000, begun));
+            let ended = TrackEvent { track_uuid, r#type: Some(END), ..Default::default() };
+            all.push(of_event(program * 100_000 + 50_000, ended));
         }
     }
-    lines.push("]}\n".to_owned());
-    packed(lines.join("\n").replace("\n,", ",\n").as_bytes())
+    let name = Some("end of the timeline".to_owned());
+    all.push(of_event(0, TrackEvent { name, r#type: Some(INSTANT), ..Default::default() }));
+    file(all)
 }
 
 #[test]
 fn files_that_are_not_timelines_are_refused() {
-    for bytes in [&b""[..], b"no gzip", &packed(b""), &packed(b"[1, 2]"), &packed(b"{\"a\":1}\n"), &packed(&[0xff; 9])]
-    {
+    for bytes in [&b""[..], b"no gzip", &packed(b""), &packed(b"[1, 2]"), &packed(b"\x0a\x01"), &packed(&[0xff; 9])] {
         let said = refused(bytes);
         assert!(
-            said.starts_with("there.json.gz is not a timeline: `floatgate run ... --out DIR --timeline`"),
+            said.starts_with("there.pftrace.gz is not a timeline: `floatgate run ... --out DIR --timeline`"),
             "{said}"
         );
     }
-    let longer = unpacked(&example().timeline()) + "more\n";
-    assert!(refused(&packed(longer.as_bytes())).contains("has data after its end"));
-    let other = packed(HEAD.replace("timeline-1", "timeline-9").as_bytes());
-    assert!(refused(&other).contains("does not have schema floatgate-timeline-1"), "{}", refused(&other));
+    let mut longer = packets(&example().timeline());
+    longer.push(about("x", 1));
+    assert!(refused(&file(longer)).contains("has data after its end"));
+    let other = refused(&file(vec![about("floatgate-timeline-9", 1)]));
+    assert!(other.contains("does not have schema floatgate-timeline-2"), "{other}");
 }
 
 #[test]
@@ -92,42 +133,55 @@ fn truncated_files_are_refused() {
     assert!(drawn(&whole, WHOLE).is_ok());
     for length in 0..whole.len() {
         let said = refused(&whole[..length]);
-        assert!(said.contains("there.json.gz"), "{length}: {said}");
+        assert!(said.contains("there.pftrace.gz"), "{length}: {said}");
     }
-    let text = unpacked(&whole);
-    for (at, _) in text.match_indices('\n').filter(|(at, _)| *at + 1 < text.len()) {
-        let said = refused(&packed(&text.as_bytes()[..=at]));
+    let all = packets(&whole);
+    for length in 0..all.len() {
+        let said = refused(&file(all[..length].to_vec()));
         assert!(said.contains("is truncated") || said.contains("is not a timeline"), "{said}");
     }
 }
 
 #[test]
-fn an_endless_line_does_not_exhaust_memory() {
-    for head in [String::new(), format!("{HEAD}\n")] {
-        let long = format!("{head}{}", " ".repeat(8 << 20));
-        assert!(refused(&packed(long.as_bytes())).contains("a line is longer than 1 MiB"));
+fn an_endless_packet_does_not_exhaust_memory() {
+    // A packet of 2^42 bytes.
+    let endless = [0x0a, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x01];
+    for start in [Vec::new(), Trace { packet: vec![about("floatgate-timeline-2", 1)] }.encode_to_vec()] {
+        let said = refused(&packed(&[&start[..], &endless].concat()));
+        assert!(said.contains("a packet is longer than 1 MiB"), "{said}");
     }
 }
 
 #[test]
 fn invalid_events_are_shown() {
-    let text = unpacked(&example().timeline());
-    let spoiled = [
-        (r#""cat":"host write""#, r#""cat":"<b>""#, "an unknown operation"),
-        (r#""phase":"cell""#, r#""phase":"sleep""#, "an unknown phase"),
-        (r#","plane":0"#, r#","plane":77"#, "a plane without a name"),
-        ("chip 0 die 0 plane 0", "chip x die 0 plane 0", "invalid digit"),
-        (r#""name":"read","args""#, r#""name":"look","args""#, "an unknown request operation"),
-        (r#""request":1"#, r#""request":"one""#, "a number is missing"),
+    let all = packets(&example().timeline());
+    let planes = 1;
+    let in_plane = |event: &TrackEvent| event.track_uuid == Some(Track::Plane(0).uuid(planes));
+    let is_request = |event: &TrackEvent| event.track_uuid == Some(Track::Requests(0).uuid(planes));
+    // Changes the first event that fits.
+    let spoiled = |fits: &dyn Fn(&TrackEvent) -> bool, change: &dyn Fn(&mut TrackEvent)| {
+        let mut all = all.clone();
+        let begun = |event: &&mut TrackEvent| event.r#type == Some(BEGIN) && fits(event);
+        change(all.iter_mut().filter_map(|packet| packet.track_event.as_mut()).find(begun).expect("an event"));
+        refused(&file(all))
+    };
+    let cases: [(String, &str); 5] = [
+        (spoiled(&in_plane, &|event| event.category_iids = vec![999]), "an unknown operation"),
+        (
+            spoiled(&in_plane, &|event| event.track_uuid = Some(Track::Plane(77).uuid(planes))),
+            "a slice has an invalid end",
+        ),
+        (spoiled(&is_request, &|event| event.name_iid = None), "an unknown request operation"),
+        (spoiled(&in_plane, &|event| event.debug_annotations.clear()), "a number is missing"),
+        (spoiled(&in_plane, &|event| event.r#type = Some(END)), "a slice ends that has not begun"),
     ];
-    for (from, to, expected) in spoiled {
-        assert!(text.contains(from), "{from} is missing");
-        let said = refused(&packed(text.replace(from, to).as_bytes()));
-        assert!(
-            said.contains("has an invalid event: {") && said.ends_with(expected) || said.contains(expected),
-            "{said}"
-        );
+    for (said, expected) in cases {
+        assert!(said.contains("there.pftrace.gz") && said.ends_with(expected), "{expected}: {said}");
     }
+    let mut unnamed = all.clone();
+    let names = unnamed.iter_mut().filter_map(|packet| packet.track_descriptor.as_mut());
+    names.for_each(|track| track.name = track.name.take().map(|name| name.replace("chip 0", "chip x")));
+    assert!(refused(&file(unnamed)).contains("invalid digit"));
 }
 
 /// Returns the span that an error message proposes.
@@ -171,26 +225,34 @@ fn a_span_without_activity_is_refused_with_the_span_of_activity() {
     assert!(refused(&timeline(1, 0)).ends_with("nothing happened in the recorded span"));
 }
 
-/// Changes bytes at random and replaces numbers by extreme values. Each file must be drawn or refused.
+/// Changes bytes and numbers at random. Each file must be drawn or refused.
 #[test]
 fn any_file_is_drawn_or_refused() {
-    let text = unpacked(&example().timeline());
-    let numbers = ["-1", "0", "1e300", "-1e300", "18446744073709551615", "0.000001", "null", "\"\"", "[]"];
+    let (bytes, all) = (unpacked(&example().timeline()), packets(&example().timeline()));
+    let numbers = [0, 1, 999, u64::from(u32::MAX), u64::MAX / 1000, u64::MAX];
     let mut rng = Rng::new(1, "hostile");
-    let places: Vec<usize> = text.match_indices(|c: char| c.is_ascii_digit()).map(|(at, _)| at).collect();
     let mut drawings = 0;
     for case in 0..3000 {
-        let mut bytes = text.clone().into_bytes();
-        if case % 2 == 0 {
-            let at = places[rng.below(places.len() as u64) as usize];
-            let number = numbers[rng.below(numbers.len() as u64) as usize];
-            let end = at + text[at..].find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(0);
-            bytes.splice(at..end, number.bytes());
+        let spoiled = if case % 2 == 0 {
+            let mut all = all.clone();
+            let at = rng.below(all.len() as u64) as usize;
+            let packet = &mut all[at];
+            let number = Some(numbers[rng.below(numbers.len() as u64) as usize]);
+            let event = packet.track_event.get_or_insert_default();
+            match rng.below(4) {
+                0 => packet.timestamp = number,
+                1 => event.track_uuid = number,
+                2 => event.name_iid = number,
+                _ => event.debug_annotations.iter_mut().for_each(|one| one.uint_value = number),
+            }
+            file(all)
         } else {
+            let mut bytes = bytes.clone();
             let at = rng.below(bytes.len() as u64) as usize;
             bytes[at] = rng.below(256) as u8;
-        }
-        if let Ok(svg) = drawn(&packed(&bytes), WHOLE) {
+            packed(&bytes)
+        };
+        if let Ok(svg) = drawn(&spoiled, WHOLE) {
             roxmltree::Document::parse(&svg).unwrap_or_else(|error| panic!("case {case}: {error}"));
             drawings += 1;
         }

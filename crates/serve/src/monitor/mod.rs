@@ -8,6 +8,7 @@ pub mod client;
 pub mod control;
 pub mod frame;
 mod guard;
+mod latencies;
 mod patient;
 mod prometheus;
 mod slots;
@@ -39,6 +40,7 @@ use crate::sockets::Sockets;
 use crate::threads::spawn;
 use blocks::{Painter, SLICE};
 use frame::{Frame, Info, Preparing};
+use latencies::Latencies;
 
 /// Interval between samples.
 const TICK: Duration = Duration::from_millis(500);
@@ -183,6 +185,8 @@ struct Shared {
     /// Newest frame. `frames` sends it as text to followers.
     frame: Mutex<Arc<Frame>>,
     frames: watch::Sender<Arc<str>>,
+    /// Histograms of latencies so far.
+    latencies: Mutex<Latencies>,
     /// Frames of the last minutes, without the lists of channels and dies.
     history: Mutex<VecDeque<Arc<str>>>,
     /// Block maps. None are created while there is no follower.
@@ -211,6 +215,7 @@ impl Shared {
             began: Wall::now(),
             frame: Mutex::default(),
             frames: watch::Sender::new(Arc::from("")),
+            latencies: Mutex::default(),
             history: Mutex::default(),
             pictures: watch::Sender::new(Arc::from("")),
             token: options.token,
@@ -224,6 +229,12 @@ impl Shared {
     /// Returns the newest frame.
     fn frame(&self) -> Arc<Frame> {
         Arc::clone(&self.frame.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Returns the metrics in the text format of OpenMetrics.
+    fn metrics(&self) -> String {
+        let latencies = self.latencies.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        prometheus::text(self.info.clone(), self.frame(), latencies)
     }
 
     /// Returns the frames of the last minutes as a JSON list.
@@ -255,6 +266,7 @@ impl Shared {
         };
         let before = if snapshot.now == Wall(0) { now.earlier(Wall(TICK.as_nanos() as u64)) } else { snapshot.now };
         lock(engine).snapshot(Wall::now(), snapshot);
+        self.latencies.lock().unwrap_or_else(PoisonError::into_inner).add(snapshot);
         let frame = Frame::new(&self.config, snapshot, number, self.began, before.max(self.began));
         let frame = frame.with_clients(&roster.clients(), snapshot.now);
         let mut history = self.history.lock().unwrap_or_else(PoisonError::into_inner);

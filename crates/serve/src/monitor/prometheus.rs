@@ -1,146 +1,239 @@
-//! Metrics of a frame, in the text format of Prometheus.
-//!
-//! Source: Prometheus documentation, "Exposition formats", text format 0.0.4. Each metric consists of a help line and a
-//! type line, followed by all its samples. In label values, backslash, quote and line feed are escaped.
+//! Metrics for Prometheus, in the text format of OpenMetrics, which the library prometheus-client writes.
 
-use std::fmt::Write;
+use std::fmt::Error;
+use std::sync::Arc;
+
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, NoLabelSet, text::encode};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::exemplar::Exemplar;
+use prometheus_client::registry::Registry;
 
 use super::frame::{Frame, Info, LogBlocks, Member};
+use super::latencies::Latencies;
 
-/// The text of the metrics, while it is being built.
-struct Metrics {
-    text: String,
+const GAUGE: MetricType = MetricType::Gauge;
+const COUNTER: MetricType = MetricType::Counter;
+
+/// Data of all metrics.
+#[derive(Debug)]
+struct Source {
+    info: Info,
+    frame: Arc<Frame>,
+    latencies: Latencies,
 }
 
-impl Metrics {
-    /// Starts the samples of a metric.
-    fn begin(&mut self, name: &str, kind: &str, help: &str) {
-        debug_assert!(!help.contains(['\\', '\n']), "help is one plain line");
-        let _ = write!(self.text, "# HELP floatgate_{name} {help}\n# TYPE floatgate_{name} {kind}\n");
-    }
+/// A value of a metric.
+#[derive(Clone, Copy)]
+enum Number {
+    Whole(u64),
+    Real(f64),
+}
 
-    /// Adds a sample. Does nothing if the value is unknown.
-    fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: Option<f64>) {
-        let Some(value) = value else { return };
-        let labels: Vec<String> = labels.iter().map(|(key, value)| format!("{key}=\"{}\"", escaped(value))).collect();
-        let labels = if labels.is_empty() { String::new() } else { format!("{{{}}}", labels.join(",")) };
-        let _ = writeln!(self.text, "floatgate_{name}{labels} {value}");
-    }
-
-    fn one(&mut self, name: &str, kind: &str, help: &str, value: Option<f64>) {
-        self.begin(name, kind, help);
-        self.sample(name, &[], value);
+impl From<u64> for Number {
+    fn from(value: u64) -> Number {
+        Number::Whole(value)
     }
 }
 
-fn escaped(value: &str) -> String {
-    value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+impl From<u32> for Number {
+    fn from(value: u32) -> Number {
+        Number::Whole(u64::from(value))
+    }
+}
+
+impl From<usize> for Number {
+    fn from(value: usize) -> Number {
+        Number::Whole(value as u64)
+    }
+}
+
+impl From<bool> for Number {
+    fn from(value: bool) -> Number {
+        Number::Whole(u64::from(value))
+    }
+}
+
+impl From<f64> for Number {
+    fn from(value: f64) -> Number {
+        Number::Real(value)
+    }
+}
+
+/// Labels of a sample.
+type Labels<'a> = Vec<(&'a str, String)>;
+
+/// Writer of metrics.
+struct Metrics<'a> {
+    encoder: DescriptorEncoder<'a>,
+}
+
+impl Metrics<'_> {
+    /// Writes a metric without labels. Without a value, it has no sample.
+    fn one(&mut self, name: &str, kind: MetricType, help: &str, value: Option<impl Into<Number>>) -> Result<(), Error> {
+        let samples = value.map(|value| (Vec::new(), value.into()));
+        self.family(name, kind, help, samples)
+    }
+
+    /// Writes a metric with a sample for each set of labels. Names of counters end in `_total`, which the library adds.
+    fn family<'l>(
+        &mut self,
+        name: &str,
+        kind: MetricType,
+        help: &str,
+        samples: impl IntoIterator<Item = (Labels<'l>, Number)>,
+    ) -> Result<(), Error> {
+        let name = name.strip_suffix("_total").unwrap_or(name);
+        let mut metric = self.encoder.encode_descriptor(name, help, None, kind)?;
+        for (labels, value) in samples {
+            match labels.is_empty() {
+                true => sample(&mut metric, kind, value)?,
+                false => sample(&mut metric.encode_family(&labels)?, kind, value)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+fn sample(metric: &mut MetricEncoder, kind: MetricType, value: Number) -> Result<(), Error> {
+    let none: Option<&Exemplar<NoLabelSet, f64>> = None;
+    match (kind, value) {
+        (MetricType::Counter, Number::Whole(value)) => metric.encode_counter(&value, none),
+        (MetricType::Counter, Number::Real(value)) => metric.encode_counter(&value, none),
+        (_, Number::Whole(value)) => metric.encode_gauge(&value),
+        (_, Number::Real(value)) => metric.encode_gauge(&value),
+    }
+}
+
+impl Collector for Source {
+    fn encode(&self, encoder: DescriptorEncoder) -> Result<(), Error> {
+        let mut metrics = Metrics { encoder };
+        device(&mut metrics, &self.info, &self.frame)?;
+        requests(&mut metrics, &self.frame)?;
+        latencies(&mut metrics, &self.latencies)?;
+        flash(&mut metrics, &self.frame)?;
+        members(&mut metrics, &self.frame)?;
+        busy(&mut metrics, &self.frame)?;
+        lateness(&mut metrics, &self.frame)
+    }
 }
 
 /// Returns all metrics.
-pub fn text(info: &Info, frame: &Frame) -> String {
-    let mut metrics = Metrics { text: String::new() };
-    device(&mut metrics, info, frame);
-    requests(&mut metrics, frame);
-    flash(&mut metrics, frame);
-    members(&mut metrics, frame);
-    busy(&mut metrics, frame);
-    lateness(&mut metrics, frame);
-    metrics.text
+pub fn text(info: Info, frame: Arc<Frame>, latencies: Latencies) -> String {
+    let mut registry = Registry::with_prefix("floatgate");
+    registry.register_collector(Box::new(Source { info, frame, latencies }));
+    let mut text = String::new();
+    // Writing to a string cannot fail.
+    let _ = encode(&mut text, &registry);
+    text
 }
 
-fn device(metrics: &mut Metrics, info: &Info, frame: &Frame) {
-    metrics.begin("info", "gauge", "Version and device of the server. Always 1.");
-    let labels = [("device", info.device.as_str()), ("version", &info.version), ("config", &info.config_digest)];
-    metrics.sample("info", &labels, Some(1.0));
-    metrics.one("uptime_seconds", "gauge", "Real time since the monitor started.", Some(frame.wall_s));
-    let help = "1 once the device is served; 0 while it is filled or recovered.";
-    metrics.one("ready", "gauge", help, Some(f64::from(u8::from(frame.preparing.is_none()))));
-    metrics.one("clients", "gauge", "Connected clients.", Some(frame.clients.len() as f64));
-    metrics.one("simulated_seconds_total", "counter", "Simulated time.", Some(frame.simulated_s));
-    let help = "Simulated time per real time. Absent with --no-delay.";
-    metrics.one("speed", "gauge", help, frame.speed);
-    metrics.one("outstanding_requests", "gauge", "Outstanding requests.", Some(frame.outstanding as f64));
-    metrics.one("payload_bytes", "gauge", "Bytes of stored payload.", Some(frame.payload_bytes as f64));
-    let help = "Requests that failed because their payload could not be stored or read.";
-    metrics.one("payload_errors_total", "counter", help, Some(frame.payload_errors as f64));
-    let help = "Problems of the running server, such as a full disk. The control socket describes them.";
-    metrics.one("warnings", "gauge", help, Some(frame.warnings.len() as f64));
-    metrics.one("buffer_units", "gauge", "Mapping units in the write buffer.", Some(frame.buffer.units as f64));
-    let help = "Dirty mapping units in the write buffer.";
-    metrics.one("buffer_dirty_units", "gauge", help, Some(frame.buffer.dirty as f64));
-}
-
-fn members(metrics: &mut Metrics, frame: &Frame) {
-    if frame.members.is_empty() {
-        return;
+/// Writes a histogram for each operation. Histograms of several servers can be added.
+fn latencies(metrics: &mut Metrics, latencies: &Latencies) -> Result<(), Error> {
+    let help = "Latency of completed requests, in simulated time.";
+    let mut metric = metrics.encoder.encode_descriptor("request_latency_seconds", help, None, MetricType::Histogram)?;
+    for (operation, histogram) in latencies.operations() {
+        let labels = [("operation", operation)];
+        let mut of_operation = metric.encode_family(&labels)?;
+        of_operation.encode_histogram::<NoLabelSet>(histogram.sum_s(), histogram.count, &histogram.buckets(), None)?;
     }
-    type Family = (&'static str, &'static str, &'static str, fn(&Member) -> f64);
+    Ok(())
+}
+
+fn device(metrics: &mut Metrics, info: &Info, frame: &Frame) -> Result<(), Error> {
+    let labels = vec![
+        ("device", info.device.clone()),
+        ("version", info.version.clone()),
+        ("config", info.config_digest.clone()),
+    ];
+    metrics.family("info", GAUGE, "Version and device of the server. Always 1.", [(labels, 1u64.into())])?;
+    metrics.one("uptime_seconds", GAUGE, "Real time since the monitor started.", Some(frame.wall_s))?;
+    let help = "1 once the device is served; 0 while it is filled or recovered.";
+    metrics.one("ready", GAUGE, help, Some(frame.preparing.is_none()))?;
+    metrics.one("clients", GAUGE, "Connected clients.", Some(frame.clients.len()))?;
+    metrics.one("simulated_seconds_total", COUNTER, "Simulated time.", Some(frame.simulated_s))?;
+    let help = "Simulated time per real time. Absent with --no-delay.";
+    metrics.one("speed", GAUGE, help, frame.speed)?;
+    metrics.one("outstanding_requests", GAUGE, "Outstanding requests.", Some(frame.outstanding))?;
+    metrics.one("payload_bytes", GAUGE, "Bytes of stored payload.", Some(frame.payload_bytes))?;
+    let help = "Requests that failed because their payload could not be stored or read.";
+    metrics.one("payload_errors_total", COUNTER, help, Some(frame.payload_errors))?;
+    let help = "Problems of the running server, such as a full disk. The control socket describes them.";
+    metrics.one("warnings", GAUGE, help, Some(frame.warnings.len()))?;
+    metrics.one("buffer_units", GAUGE, "Mapping units in the write buffer.", Some(frame.buffer.units))?;
+    let help = "Dirty mapping units in the write buffer.";
+    metrics.one("buffer_dirty_units", GAUGE, help, Some(frame.buffer.dirty))
+}
+
+fn members(metrics: &mut Metrics, frame: &Frame) -> Result<(), Error> {
+    if frame.members.is_empty() {
+        return Ok(());
+    }
+    type Family = (&'static str, MetricType, &'static str, fn(&Member) -> Number);
     let families: [Family; 8] = [
-        ("member_in_sync", "gauge", "1 if the member of the array is in sync.", |m| {
-            f64::from(u8::from(m.state == "in sync"))
+        ("member_in_sync", GAUGE, "1 if the member of the array is in sync.", |m| (m.state == "in sync").into()),
+        ("member_outstanding_requests", GAUGE, "Outstanding requests to the member.", |m| m.outstanding.into()),
+        ("member_busy", GAUGE, "Mean share of the window in which dies work or are held.", |m| m.busy.into()),
+        ("member_pages_read_total", COUNTER, "Pages read by the member.", |m| m.pages_read.into()),
+        ("member_pages_programmed_total", COUNTER, "Pages programmed by the member.", |m| m.pages_programmed.into()),
+        ("member_gc_victims_total", COUNTER, "Victims of the member's garbage collection.", |m| m.gc_victims.into()),
+        ("member_free_blocks_min", GAUGE, "Free blocks of the member's plane with the fewest.", |m| {
+            m.free_blocks_min.into()
         }),
-        ("member_outstanding_requests", "gauge", "Outstanding requests to the member.", |m| m.outstanding as f64),
-        ("member_busy", "gauge", "Mean share of the window in which dies work or are held.", |m| m.busy),
-        ("member_pages_read_total", "counter", "Pages read by the member.", |m| m.pages_read as f64),
-        ("member_pages_programmed_total", "counter", "Pages programmed by the member.", |m| m.pages_programmed as f64),
-        ("member_gc_victims_total", "counter", "Victims of the member's garbage collection.", |m| m.gc_victims as f64),
-        ("member_free_blocks_min", "gauge", "Free blocks of the member's plane with the fewest.", |m| {
-            f64::from(m.free_blocks_min)
-        }),
-        ("member_bad_blocks", "gauge", "Bad blocks of the member.", |m| m.bad_blocks as f64),
+        ("member_bad_blocks", GAUGE, "Bad blocks of the member.", |m| m.bad_blocks.into()),
     ];
     for (name, kind, help, of) in families {
-        metrics.begin(name, kind, help);
-        for (number, member) in frame.members.iter().enumerate() {
-            metrics.sample(name, &[("member", &number.to_string())], Some(of(member)));
-        }
+        let sample = |(number, member): (usize, &Member)| (vec![("member", number.to_string())], of(member));
+        metrics.family(name, kind, help, frame.members.iter().enumerate().map(sample))?;
     }
+    Ok(())
 }
 
-fn requests(metrics: &mut Metrics, frame: &Frame) {
-    type Of = fn(&super::frame::Requests) -> f64;
+fn requests(metrics: &mut Metrics, frame: &Frame) -> Result<(), Error> {
+    type Of = fn(&super::frame::Requests) -> u64;
     let counters: [(&str, &str, Of); 3] = [
-        ("requests_total", "Completed requests.", |requests| requests.count as f64),
-        ("request_bytes_total", "Bytes of completed requests.", |requests| requests.bytes as f64),
-        ("request_errors_total", "Requests that failed.", |requests| requests.errors as f64),
+        ("requests_total", "Completed requests.", |requests| requests.count),
+        ("request_bytes_total", "Bytes of completed requests.", |requests| requests.bytes),
+        ("request_errors_total", "Requests that failed.", |requests| requests.errors),
     ];
     for (name, help, of) in counters {
-        metrics.begin(name, "counter", help);
-        for (operation, requests) in &frame.requests {
-            metrics.sample(name, &[("operation", operation)], Some(of(requests)));
-        }
+        let samples =
+            frame.requests.iter().map(|(operation, requests)| (labeled("operation", operation), of(requests).into()));
+        metrics.family(name, COUNTER, help, samples)?;
     }
-    let name = "window_latency_seconds";
-    metrics.begin(name, "gauge", "Latency of the requests of the last half second, in simulated time.");
-    for (operation, requests) in &frame.requests {
+    let samples = frame.requests.iter().flat_map(|(operation, requests)| {
         let quantiles =
             [("0.5", requests.p50_us), ("0.99", requests.p99_us), ("0.999", requests.p99_9_us), ("1", requests.max_us)];
-        for (quantile, us) in quantiles {
-            metrics.sample(name, &[("operation", operation), ("quantile", quantile)], us.map(|us| us / 1e6));
-        }
-    }
+        quantiles.into_iter().filter_map(move |(quantile, us)| {
+            Some((vec![("operation", operation.clone()), ("quantile", quantile.to_owned())], (us? / 1e6).into()))
+        })
+    });
+    let help = "Latency of the requests of the last half second, in simulated time.";
+    metrics.family("window_latency_seconds", GAUGE, help, samples)
 }
 
-fn log_blocks(metrics: &mut Metrics, logs: &LogBlocks) {
-    metrics.begin("log_units_written_total", "counter", "Mapping units written to log blocks, by kind of log block.");
-    for (kind, units) in &logs.writes {
-        metrics.sample("log_units_written_total", &[("kind", kind)], Some(*units as f64));
-    }
+fn labeled<'a>(label: &'a str, value: &str) -> Labels<'a> {
+    vec![(label, value.to_owned())]
+}
+
+fn log_blocks(metrics: &mut Metrics, logs: &LogBlocks) -> Result<(), Error> {
+    let samples = logs.writes.iter().map(|(kind, units)| (labeled("kind", kind), (*units).into()));
+    let help = "Mapping units written to log blocks, by kind of log block.";
+    metrics.family("log_units_written_total", COUNTER, help, samples)?;
     let help = "Log blocks reclaimed by merges.";
-    metrics.one("log_blocks_reclaimed_total", "counter", help, Some(logs.reclaimed as f64));
+    metrics.one("log_blocks_reclaimed_total", COUNTER, help, Some(logs.reclaimed))?;
     let help = "Logical blocks with valid units per reclaimed log block.";
-    metrics.one("log_associativity", "gauge", help, logs.associativity);
+    metrics.one("log_associativity", GAUGE, help, logs.associativity)?;
     let help = "Mapping units that merges did not copy because they were trimmed.";
-    metrics.one("log_copies_saved_total", "counter", help, Some(logs.copies_saved as f64));
+    metrics.one("log_copies_saved_total", COUNTER, help, Some(logs.copies_saved))?;
     let help = "Trimmed mapping units that no merge has skipped yet.";
-    metrics.one("log_trim_list_units", "gauge", help, Some(logs.trim_list as f64));
+    metrics.one("log_trim_list_units", GAUGE, help, Some(logs.trim_list))
 }
 
-fn flash(metrics: &mut Metrics, frame: &Frame) {
+fn flash(metrics: &mut Metrics, frame: &Frame) -> Result<(), Error> {
     let flash = &frame.flash;
     let help = "Mapping units programmed per mapping unit that the host wrote.";
-    metrics.one("write_amplification", "gauge", help, flash.write_amplification);
+    metrics.one("write_amplification", GAUGE, help, flash.write_amplification)?;
     let counters = [
         ("gc_victims_total", "Victims of garbage collection.", flash.gc_victims),
         ("blocks_erased_total", "Blocks erased.", flash.blocks_erased),
@@ -155,34 +248,29 @@ fn flash(metrics: &mut Metrics, frame: &Frame) {
         ("map_misses_total", "Map entries loaded from flash.", flash.map_misses),
     ];
     for (name, help, value) in counters {
-        metrics.one(name, "counter", help, Some(value as f64));
+        metrics.one(name, COUNTER, help, Some(value))?;
     }
-    metrics.begin("merges_total", "counter", "Merges of logical blocks, by kind.");
-    for (kind, count) in &flash.merges {
-        metrics.sample("merges_total", &[("kind", kind)], Some(*count as f64));
-    }
+    let merges = flash.merges.iter().map(|(kind, count)| (labeled("kind", kind), (*count).into()));
+    metrics.family("merges_total", COUNTER, "Merges of logical blocks, by kind.", merges)?;
     if let Some(logs) = &flash.log_blocks {
-        log_blocks(metrics, logs);
+        log_blocks(metrics, logs)?;
     }
-    metrics.begin("pages_programmed_total", "counter", "Flash pages programmed, by cause.");
-    for (cause, pages) in &flash.programs {
-        metrics.sample("pages_programmed_total", &[("cause", cause)], Some(*pages as f64));
-    }
-    metrics.begin("parallel_commands_total", "counter", "Multi-plane and interleaved commands.");
-    for parallel in &flash.parallel {
+    let programs = flash.programs.iter().map(|(cause, pages)| (labeled("cause", cause), (*pages).into()));
+    metrics.family("pages_programmed_total", COUNTER, "Flash pages programmed, by cause.", programs)?;
+    let parallel = flash.parallel.iter().map(|parallel| {
         let (dies, planes) = (parallel.dies.to_string(), parallel.planes.to_string());
-        let labels = [("kind", parallel.kind.as_str()), ("dies", &dies), ("planes", &planes)];
-        metrics.sample("parallel_commands_total", &labels, Some(parallel.commands as f64));
-    }
-    metrics.one("free_blocks", "gauge", "Free blocks of all planes.", Some(flash.free_blocks as f64));
-    metrics.one("bad_blocks", "gauge", "Bad blocks of all planes.", Some(flash.bad_blocks as f64));
+        (vec![("kind", parallel.kind.clone()), ("dies", dies), ("planes", planes)], parallel.commands.into())
+    });
+    metrics.family("parallel_commands_total", COUNTER, "Multi-plane and interleaved commands.", parallel)?;
+    metrics.one("free_blocks", GAUGE, "Free blocks of all planes.", Some(flash.free_blocks))?;
+    metrics.one("bad_blocks", GAUGE, "Bad blocks of all planes.", Some(flash.bad_blocks))?;
     let help = "1 if the device is read-only.";
-    metrics.one("read_only", "gauge", help, Some(f64::from(u8::from(flash.read_only))));
+    metrics.one("read_only", GAUGE, help, Some(flash.read_only))?;
     let help = "Minimum number of free blocks of a plane.";
-    metrics.one("free_blocks_min", "gauge", help, Some(f64::from(flash.free_blocks_min)));
+    metrics.one("free_blocks_min", GAUGE, help, Some(flash.free_blocks_min))
 }
 
-fn busy(metrics: &mut Metrics, frame: &Frame) {
+fn busy(metrics: &mut Metrics, frame: &Frame) -> Result<(), Error> {
     let groups = [
         (
             "channel_busy",
@@ -194,30 +282,31 @@ fn busy(metrics: &mut Metrics, frame: &Frame) {
         ("die_busy", "die", "Busy share of each die in the last half second.", ["cell", "held"], &frame.dies),
     ];
     for (name, label, help, states, bars) in groups {
-        metrics.begin(name, "gauge", help);
-        for (index, shares) in bars.iter().enumerate() {
-            for (state, share) in states.iter().zip(shares) {
-                metrics.sample(name, &[(label, &index.to_string()), ("state", state)], Some(f64::from(*share)));
-            }
-        }
+        let samples = bars.iter().enumerate().flat_map(|(index, shares)| {
+            let one = move |(state, share): (&str, &f32)| {
+                (vec![(label, index.to_string()), ("state", state.to_owned())], f64::from(*share).into())
+            };
+            states.into_iter().zip(shares).map(one)
+        });
+        metrics.family(name, GAUGE, help, samples)?;
     }
+    Ok(())
 }
 
-fn lateness(metrics: &mut Metrics, frame: &Frame) {
+fn lateness(metrics: &mut Metrics, frame: &Frame) -> Result<(), Error> {
     let late = &frame.lateness;
-    metrics.one("replies_total", "counter", "Replies whose lateness was checked.", Some(late.replies as f64));
-    metrics.begin("late_replies_total", "counter", "Late replies, by main cause.");
-    for (cause, count) in &late.causes {
-        metrics.sample("late_replies_total", &[("cause", cause)], Some(*count as f64));
-    }
-    metrics.begin("window_lateness_seconds", "gauge", "Lateness of the replies in the last half second.");
-    for (quantile, us) in [("0.5", late.p50_us), ("0.99", late.p99_us), ("1", late.max_us)] {
-        metrics.sample("window_lateness_seconds", &[("quantile", quantile)], us.map(|us| us / 1e6));
-    }
+    metrics.one("replies_total", COUNTER, "Replies whose lateness was checked.", Some(late.replies))?;
+    let causes = late.causes.iter().map(|(cause, count)| (labeled("cause", cause), (*count).into()));
+    metrics.family("late_replies_total", COUNTER, "Late replies, by main cause.", causes)?;
+    let quantiles = [("0.5", late.p50_us), ("0.99", late.p99_us), ("1", late.max_us)];
+    let samples =
+        quantiles.into_iter().filter_map(|(quantile, us)| Some((labeled("quantile", quantile), (us? / 1e6).into())));
+    let help = "Lateness of the replies in the last half second.";
+    metrics.family("window_lateness_seconds", GAUGE, help, samples)?;
     let help = "Client turnarounds that were compared with the client's usual turnaround.";
-    metrics.one("client_turns_total", "counter", help, Some(late.client_turns as f64));
+    metrics.one("client_turns_total", COUNTER, help, Some(late.client_turns))?;
     let help = "Client turnarounds that took longer than usual.";
-    metrics.one("client_late_turns_total", "counter", help, Some(late.client_late as f64));
+    metrics.one("client_late_turns_total", COUNTER, help, Some(late.client_late))?;
     let help = "1 if few enough replies were late that hosts observed the latencies of the model.";
-    metrics.one("faithful", "gauge", help, late.faithful.map(|faithful| f64::from(u8::from(faithful))));
+    metrics.one("faithful", GAUGE, help, late.faithful)
 }

@@ -32,7 +32,7 @@ use tokio::sync::Semaphore;
 use super::control::{Command, carry_out, failed};
 use super::patient::Patient;
 use super::slots::{Slot, Slots};
-use super::{Shared, guard, prometheus};
+use super::{Shared, guard};
 
 const PAGE: &str = include_str!("../../assets/monitor.html");
 const STYLE: &str = include_str!("../../assets/monitor.css");
@@ -165,7 +165,7 @@ async fn plotting_library(State(shared): State<Arc<Shared>>) -> impl IntoRespons
 }
 
 async fn metrics(State(shared): State<Arc<Shared>>) -> impl IntoResponse {
-    ([(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], prometheus::text(&shared.info, &shared.frame()))
+    ([(CONTENT_TYPE, "application/openmetrics-text; version=1.0.0; charset=utf-8")], shared.metrics())
 }
 
 fn as_json(text: String) -> Response {
