@@ -14,7 +14,6 @@ mod run;
 mod serve;
 mod signal;
 mod state;
-mod text;
 mod top;
 mod trace;
 mod trace_args;

@@ -2,8 +2,6 @@
 
 pub mod interrupt;
 pub mod progress;
-pub mod report;
-mod why;
 mod worn;
 
 use std::io::{IsTerminal, Write};
@@ -257,7 +255,7 @@ fn print(summary: &Summary, workload: &Workload, json: bool) -> Result<(), Failu
     let with_warnings = !(std::io::stdout().is_terminal() && std::io::stderr().is_terminal());
     match json {
         true => write(&summary.to_json()),
-        false => write(&report::text(summary, &workload.descriptions(), with_warnings)),
+        false => write(&floatgate_run::text::summary::text(summary, &workload.descriptions(), with_warnings)),
     }
 }
 

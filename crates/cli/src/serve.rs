@@ -33,7 +33,6 @@ use floatgate_workload::quantity;
 use crate::device::Selection;
 use crate::failure::{Failure, say};
 use crate::run::interrupt::Interrupt;
-use crate::run::report;
 use crate::trace_args::whole;
 use preparation::Preparation;
 use readiness::Readiness;
@@ -346,7 +345,11 @@ impl ServeArgs {
         let nbd = addresses.iter().map(|address| format!("NBD clients at {address}"));
         let vhost_user = self.vhost_user.iter().map(|path| format!("vhost-user clients at {}", path.display()));
         let served: Vec<String> = nbd.chain(vhost_user).collect();
-        let text = if self.json { summary.to_json() } else { report::text(summary, &served, with_warnings) };
+        let text = if self.json {
+            summary.to_json()
+        } else {
+            floatgate_run::text::summary::text(summary, &served, with_warnings)
+        };
         out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(Failure::of_stdout)
     }
 

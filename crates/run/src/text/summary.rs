@@ -6,13 +6,11 @@ use floatgate_core::metrics::summary::{
 };
 use floatgate_report::live::clients;
 use floatgate_report::number::grouped;
-use floatgate_run::warnings::INTERRUPTED;
 use floatgate_workload::quantity::readable;
 use floatgate_workload::synthetic::looks_like_job;
 
-use super::progress::short;
-use super::why;
-use crate::text::{Page, Table, decimals, leading_zeros, rate};
+use super::{Page, Table, decimals, leading_zeros, plural, rate, short, why};
+use crate::warnings::INTERRUPTED;
 
 /// Formats a result as text. `descriptions` describe the workloads. Without `with_warnings`, only the number of
 /// warnings is shown.
@@ -227,11 +225,6 @@ fn percent(share: f64) -> String {
 /// Formats a value, or returns a dash if there is none.
 fn or_dash(value: Option<f64>, text: impl Fn(f64) -> String) -> String {
     value.map_or_else(|| "-".to_owned(), text)
-}
-
-/// Returns the singular or the plural of a noun for this count.
-pub fn plural(count: u64, noun: &str) -> String {
-    if count == 1 { noun.to_owned() } else { format!("{noun}s") }
 }
 
 /// Writes the failures, if there were any.
