@@ -39,7 +39,7 @@ fn head(page: &mut Page, summary: &Summary, descriptions: &[String]) {
     page.line("device", format!("{}{changed}: {}", summary.device.name, shape(&summary.config)));
     let mut label = "workload";
     // The description is enough for a job. The file of a trace is shown, too.
-    if !looks_like_job(&summary.workload.name) {
+    if !looks_like_job(&summary.workload.name) || descriptions.is_empty() {
         page.line(label, &summary.workload.name);
         label = "";
     }
