@@ -7,6 +7,7 @@ from typing import Protocol, TypedDict, final
 import pyarrow as pa
 
 __all__ = [
+    "Column",
     "DeviceConfig",
     "Simulator",
     "Units",

@@ -24,6 +24,7 @@ pub fn fill(module: &Bound<'_, PyModule>, makers: Externals) -> PyResult<()> {
     makers::set(makers);
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_class::<device::DeviceConfig>()?;
+    module.add_class::<policies::Column>()?;
     module.add_class::<policies::Units>()?;
     module.add_class::<simulator::Simulator>()?;
     for function in [
