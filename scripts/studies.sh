@@ -21,4 +21,5 @@ for study in park2015 hu2011 hu2013; do
 done
 "$python" -m floatgate study agrawal2008 ${TRACES:+--traces "$TRACES"} --out "$runs" --markdown docs/studies
 "$python" -m floatgate study yoo2013 --traces examples --out "$runs" --markdown docs/studies
+"$python" -B scripts/gallery.py
 "$python" -m jupyter nbconvert --to notebook --execute --inplace docs/tutorial.ipynb
