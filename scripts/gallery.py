@@ -36,7 +36,7 @@ result = fg.run("tiny", job, precondition="steady")
 
 SWEEP = """
 table = fg.sweep(
-    {"capacity.spare": [0.1, 0.15, 0.2, 0.3], "gc.victim": ["fifo", "random", "cost-benefit", "greedy"]},
+    {"capacity.spare": [0.15, 0.2, 0.25, 0.3], "gc.victim": ["fifo", "random", "cost-benefit", "greedy"]},
     device="tiny", workload="rw=randwrite bs=4k iodepth=16 number_ios=20k", precondition="steady", seeds=(1, 2),
 )
 """
@@ -44,7 +44,7 @@ table = fg.sweep(
 CHANNELS = """
 table = fg.sweep(
     {"geometry.channels": [1, 2, 4, 8], "geometry.dies": [1, 2]},
-    device="tiny", workload="rw=randrw bs=4k iodepth=8 number_ios=10k rate_iops=30k", precondition="steady",
+    device="tiny", workload="rw=randrw bs=4k iodepth=8 number_ios=10k", precondition="steady",
 )
 """
 
@@ -58,7 +58,7 @@ comparison = fg.compare(runs)
 #: Name of the picture, heading, text, code that is run once before it, and code that draws it.
 FIGURES = (
     ("throughput", "Throughput over time",
-     "A line is a moving average over 1/64 of the run. The values of each window are behind it.",
+     "A line is a moving average over 1/32 of the run. The values of each window are behind it.",
      FIRST, "result.plot.throughput()"),
     ("latency", "Latency over time", "The band reaches from the mean to the 99th percentile.",
      "", "result.plot.latency()"),

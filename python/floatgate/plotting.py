@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import TYPE_CHECKING, Any, Literal
 
 from floatgate._files import near
@@ -55,7 +56,8 @@ def _axes(ax: Axes | None, width: float = 6.4, height: float = 4.0) -> Axes:
 def _finish(ax: Axes, x: str, y: str, title: str) -> Axes:
     ax.set_xlabel(x)
     ax.set_ylabel(y)
-    ax.set_title(title, fontsize="medium")
+    # About ten characters per inch.
+    ax.set_title(textwrap.fill(title, int(10 * ax.figure.get_figwidth())), fontsize="medium")  # type: ignore[union-attr]
     ax.grid(visible=True, alpha=0.3)
     ax.spines[["top", "right"]].set_visible(False)
     return ax
@@ -144,7 +146,7 @@ class ResultPlots:
     def latency(self, ax: Axes | None = None, *, operations: Iterable[str] | None = None) -> Axes:
         """Draw latencies over simulated time: the mean, and a band up to the 99th percentile.
 
-        Lines are moving averages over 1/64 of the run. The values of each window are drawn faintly behind them.
+        Lines are moving averages over 1/32 of the run. The values of each window are drawn faintly behind them.
 
         Parameters
         ----------
@@ -172,7 +174,7 @@ class ResultPlots:
             ax.plot(over.x, smooth, color=color, linewidth=1.6, label=f"{name}, mean")
             ax.plot(over.x, tail, color=color, linewidth=0.8, label=f"{name}, p99")
             ax.fill_between(over.x, smooth, tail, color=color, alpha=0.15, linewidth=0)
-            ax.plot(over.x, p99, color=color, linewidth=0.5, alpha=0.25, zorder=1)
+            ax.plot(over.x, p99, color=color, linewidth=0.4, alpha=0.15, zorder=1)
         ax.set_yscale("log")
         ax.legend(frameon=False, ncols=2, fontsize="small")
         return _finish(ax, f"simulated time, {over.unit}", "latency, us", self._title)
@@ -186,7 +188,7 @@ class ResultPlots:
     ) -> Axes:
         """Draw throughput over simulated time.
 
-        Lines are moving averages over 1/64 of the run. The values of each window are drawn faintly behind them.
+        Lines are moving averages over 1/32 of the run. The values of each window are drawn faintly behind them.
 
         Parameters
         ----------
@@ -214,7 +216,7 @@ class ResultPlots:
         for index, name in enumerate(name for name in names if f"{name}_count" in over.names):
             rate = over[f"{name}_{column}"] / over.seconds / scale
             smooth = over.smoothed(rate, over.seconds)
-            ax.plot(over.x, rate, color=f"C{index}", linewidth=0.5, alpha=0.3, zorder=1)
+            ax.plot(over.x, rate, color=f"C{index}", linewidth=0.4, alpha=0.2, zorder=1)
             ax.plot(over.x, smooth, color=f"C{index}", linewidth=1.6, label=name)
             greatest = max(greatest, float(smooth.max(initial=0.0)))
         ax.set_ylim(0, 1.25 * greatest or 1)
@@ -250,11 +252,11 @@ class ResultPlots:
         if not len(written) or written[-1] == 0:
             raise ResultError("no writes to draw")
         ax = _axes(ax, width=8)
-        near_by = over.sums(host, 32)
+        near_by = over.sums(host)
         with np.errstate(divide="ignore", invalid="ignore"):
             so_far = np.where(written > 0, np.cumsum(programmed) / written, np.nan)
             # With less than half of the mean, the ratio says more about when writes arrived.
-            moving = np.where(near_by >= written[-1] / 64, over.sums(programmed, 32) / near_by, np.nan)
+            moving = np.where(near_by >= written[-1] / 64, over.sums(programmed) / near_by, np.nan)
         ax.plot(over.x, moving, color="C0", linewidth=0.9, alpha=0.4, label="moving average")
         ax.plot(over.x, so_far, color="C0", linewidth=1.8, label="run so far")
         shown = np.concatenate([so_far, moving])
@@ -389,7 +391,7 @@ class _OverTime:
         column: npt.NDArray[np.float64] = self._series[name].to_numpy().astype(np.float64)
         return column
 
-    def sums(self, values: npt.NDArray[np.float64], parts: int = 64) -> npt.NDArray[np.float64]:
+    def sums(self, values: npt.NDArray[np.float64], parts: int = 32) -> npt.NDArray[np.float64]:
         """Return moving sums over a part of the run, centered, and over fewer windows at both ends."""
         import numpy as np  # noqa: PLC0415 (not needed to import the package)
 

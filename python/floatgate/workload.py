@@ -311,6 +311,7 @@ class Trace(Workload):
         to: str,
         *,
         progress: Progress | None = None,
+        warn: bool = True,
     ) -> Trace:
         """Write the trace in another format.
 
@@ -326,6 +327,8 @@ class Trace(Workload):
             ``"msr"``, ``"spc"``, ``"ssdsim"``, ``"systor"`` or ``"tencent"``.
         progress
             A function that is called with the progress.
+        warn
+            Emit warnings.
 
         Returns
         -------
@@ -349,7 +352,7 @@ class Trace(Workload):
         keep_apart([self._path], out)
         options = self._reading("time_scale", "max_gap")
         _, warned = _floatgate.trace_convert(self._path, options, os.fspath(out), to, progress=progress)
-        for text in warned:
+        for text in warned if warn else ():
             warnings.warn(text, FloatgateWarning, stacklevel=2)
         return Trace(out, format=to)
 
