@@ -35,7 +35,7 @@ class CompiledGreedy(fg.policies.Victim):
         # A minimum of count and position in one number, which the compiler turns into vector instructions.
         least = np.uint32(0xFFFF_FFFF)
         for row in range(blocks.valid.size):
-            least = min(least, np.uint32(blocks.valid[row] << np.uint32(16)) | np.uint32(row))
+            least = min(least, (np.uint32(blocks.valid[row]) << np.uint32(16)) | np.uint32(row))
         return np.int64(least & np.uint32(0xFFFF))
 
 

@@ -42,7 +42,7 @@ class _Queue(NamedTuple):
 
 #: Signatures of the C functions, in numba's terms.
 VICTIM = (
-    "int64(uint32, int64, uint32, CPointer(uint32), CPointer(uint32), CPointer(uint32), CPointer(int64), "
+    "int64(uint32, int64, uint32, CPointer(uint32), CPointer(uint16), CPointer(uint32), CPointer(int64), "
     "CPointer(int64), CPointer(uint64))"
 )
 ALLOCATION = "int64(uint32, CPointer(uint32))"

@@ -116,7 +116,7 @@ class Blocks:
 
     block: npt.NDArray[np.uint32]
     """Number in the device."""
-    valid: npt.NDArray[np.uint32]
+    valid: npt.NDArray[np.uint16]
     """Number of valid mapping units."""
     erases: npt.NDArray[np.uint32]
     """Number of erases."""
@@ -130,7 +130,7 @@ class Blocks:
     def __init__(  # noqa: PLR0917 (the columns)
         self,
         block: npt.NDArray[np.uint32],
-        valid: npt.NDArray[np.uint32],
+        valid: npt.NDArray[np.uint16],
         erases: npt.NDArray[np.uint32],
         closed: npt.NDArray[np.int64],
         changed: npt.NDArray[np.int64],

@@ -6,7 +6,7 @@
 
 use std::any::Any;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU8, AtomicU32, AtomicU64};
+use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU8, AtomicU16, AtomicU32, AtomicU64};
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -51,7 +51,7 @@ macro_rules! numbers {
     )+};
 }
 
-numbers!(AtomicU8 = "u1", AtomicU32 = "u4", AtomicI32 = "i4", AtomicU64 = "u8", AtomicI64 = "i8");
+numbers!(AtomicU8 = "u1", AtomicU16 = "u2", AtomicU32 = "u4", AtomicI32 = "i4", AtomicU64 = "u8", AtomicI64 = "i8");
 
 /// Returns a NumPy array of a column whose memory `owner` owns.
 pub fn array<'py, N: Number>(

@@ -69,7 +69,7 @@ impl ExternalVictim for Victim {
     fn choose(&mut self, view: &RegionView) -> Result<i64, Cause> {
         let Candidates { columns, first, count } = view.candidates().ok_or_else(missing)?;
         let at = first..first + count;
-        let [block, valid, erases] = [&columns.block, &columns.valid, &columns.erases].map(|c| c[at.clone()].as_ptr());
+        let [block, erases] = [&columns.block, &columns.erases].map(|c| c[at.clone()].as_ptr());
         let [closed, changed, order] =
             [&columns.closed, &columns.changed, &columns.order].map(|c| c[at.clone()].as_ptr());
         // SAFETY: the package has checked that the address is that of a function with this signature. The columns have
@@ -81,7 +81,7 @@ impl ExternalVictim for Victim {
                 view.clock() as i64,
                 count as u32,
                 block.cast(),
-                valid.cast(),
+                columns.valid[at].as_ptr().cast(),
                 erases.cast(),
                 closed.cast(),
                 changed.cast(),

@@ -1,7 +1,7 @@
 //! Dense columns of closed blocks, which a policy of another program reads without a copy.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use super::closed::Age;
 use crate::config::DeviceConfig;
@@ -16,8 +16,8 @@ use crate::sim::memory::prefetch;
 pub struct Columns {
     /// Number of the block.
     pub block: Box<[AtomicU32]>,
-    /// Number of valid units.
-    pub valid: Box<[AtomicU32]>,
+    /// Number of valid units. Small, because most policies read the whole column.
+    pub valid: Box<[AtomicU16]>,
     /// Number of erases.
     pub erases: Box<[AtomicU32]>,
     /// Time of its closing, in host writes.
@@ -42,34 +42,30 @@ pub struct Candidates<'a> {
 /// Bits of [`Columns::order`] below the number of valid units. They count changes: enough for 2^47 of them.
 const CHANGES: u32 = 47;
 
-fn words(count: usize) -> Box<[AtomicU32]> {
-    (0..count).map(|_| AtomicU32::new(0)).collect()
-}
-
-fn longs(count: usize) -> Box<[AtomicU64]> {
-    (0..count).map(|_| AtomicU64::new(0)).collect()
+fn column<N: Default>(rows: usize) -> Box<[N]> {
+    (0..rows).map(|_| N::default()).collect()
 }
 
 impl Columns {
     fn new(rows: usize) -> Columns {
         Columns {
-            block: words(rows),
-            valid: words(rows),
-            erases: words(rows),
-            closed: longs(rows),
-            changed: longs(rows),
-            order: longs(rows),
+            block: column(rows),
+            valid: column(rows),
+            erases: column(rows),
+            closed: column(rows),
+            changed: column(rows),
+            order: column(rows),
         }
     }
 
-    /// Copies a row to another one.
-    fn copy(&self, from: usize, to: usize) {
-        for column in [&self.block, &self.valid, &self.erases] {
-            column[to].store(column[from].load(Relaxed), Relaxed);
-        }
-        for column in [&self.closed, &self.changed, &self.order] {
-            column[to].store(column[from].load(Relaxed), Relaxed);
-        }
+    /// Copies a row of `other`.
+    fn copy(&self, to: usize, other: &Columns, from: usize) {
+        self.block[to].store(other.block[from].load(Relaxed), Relaxed);
+        self.valid[to].store(other.valid[from].load(Relaxed), Relaxed);
+        self.erases[to].store(other.erases[from].load(Relaxed), Relaxed);
+        self.closed[to].store(other.closed[from].load(Relaxed), Relaxed);
+        self.changed[to].store(other.changed[from].load(Relaxed), Relaxed);
+        self.order[to].store(other.order[from].load(Relaxed), Relaxed);
     }
 }
 
@@ -92,18 +88,7 @@ impl Clone for Dense {
     /// Copies the columns, too, because another device changes them.
     fn clone(&self) -> Dense {
         let columns = Columns::new(self.columns.block.len());
-        let word = |to: &[AtomicU32], from: &[AtomicU32]| {
-            to.iter().zip(from).for_each(|(to, from)| to.store(from.load(Relaxed), Relaxed));
-        };
-        let long = |to: &[AtomicU64], from: &[AtomicU64]| {
-            to.iter().zip(from).for_each(|(to, from)| to.store(from.load(Relaxed), Relaxed));
-        };
-        word(&columns.block, &self.columns.block);
-        word(&columns.valid, &self.columns.valid);
-        word(&columns.erases, &self.columns.erases);
-        long(&columns.closed, &self.columns.closed);
-        long(&columns.changed, &self.columns.changed);
-        long(&columns.order, &self.columns.order);
+        (0..self.columns.block.len()).for_each(|row| columns.copy(row, &self.columns, row));
         let (counts, positions) = (self.counts.clone(), self.positions.clone());
         Dense { columns: Arc::new(columns), counts, positions, ..*self }
     }
@@ -137,7 +122,7 @@ impl Dense {
         self.positions[block.index()] = row as u32;
         let columns = &self.columns;
         columns.block[row].store(block.0, Relaxed);
-        columns.valid[row].store(valid, Relaxed);
+        columns.valid[row].store(valid as u16, Relaxed);
         columns.erases[row].store(erases, Relaxed);
         columns.closed[row].store(age.closed, Relaxed);
         columns.changed[row].store(age.changed, Relaxed);
@@ -148,7 +133,7 @@ impl Dense {
     pub(super) fn update(&mut self, block: BlockId, valid: u32, clock: u64) {
         let rank = self.next_rank(valid);
         let row = self.positions[block.index()] as usize;
-        self.columns.valid[row].store(valid, Relaxed);
+        self.columns.valid[row].store(valid as u16, Relaxed);
         self.columns.changed[row].store(clock, Relaxed);
         self.columns.order[row].store(rank, Relaxed);
     }
@@ -167,7 +152,7 @@ impl Dense {
         let count = &mut self.counts[plane.index()];
         *count -= 1;
         let (row, last) = (self.positions[block.index()] as usize, plane.index() * self.rows + *count as usize);
-        self.columns.copy(last, row);
+        self.columns.copy(row, &self.columns, last);
         let moved = self.columns.block[row].load(Relaxed);
         self.positions[moved as usize] = row as u32;
     }
@@ -193,7 +178,7 @@ impl Dense {
     pub(super) fn least(&self, plane: PlaneId) -> Option<BlockId> {
         let Candidates { columns, first, count } = self.candidates(plane);
         let least = (first..first + count).min_by_key(|&row| columns.order[row].load(Relaxed))?;
-        let [valid, block] = [&columns.valid, &columns.block].map(|column| column[least].load(Relaxed));
-        (valid < self.units).then_some(BlockId(block))
+        let is_partial = u32::from(columns.valid[least].load(Relaxed)) < self.units;
+        is_partial.then(|| BlockId(columns.block[least].load(Relaxed)))
     }
 }
