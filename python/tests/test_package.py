@@ -37,11 +37,11 @@ import floatgate as fg
 
 result = fg.run("tiny", "rw=read")
 result.summary.requests.write.latency_us.p9
-result.summary.bottlneck
+result.summary.bottlenecks
 result.summary.requests.write.iops + 1.0
 right: float | None = result.summary.requests.write.latency_us.p99
 free: object = result.summary.config.gc.victim
-fg.Trace("x").info().operations[0].operaton
+fg.Trace("x").info().operations[0].operations
 """
 
 
@@ -54,9 +54,9 @@ def test_wrong_names_are_errors_of_types(root, tmp_path):
     found = [line.split("error: ")[1] for line in done.stdout.splitlines() if "wrong.py" in line and "error: " in line]
     assert len(found) == 4, done.stdout
     assert '"Distribution" has no attribute "p9"; maybe' in found[0]
-    assert '"Summary" has no attribute "bottlneck"; maybe "bottleneck"?' in found[1]
+    assert '"Summary" has no attribute "bottlenecks"; maybe "bottleneck"?' in found[1]
     assert "None" in found[2]
-    assert '"OperationProfile" has no attribute "operaton"; maybe "operation"?' in found[3]
+    assert '"OperationProfile" has no attribute "operations"; maybe "operation"?' in found[3]
 
 
 def test_the_stub_matches_the_module(root):
