@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from floatgate import _floatgate, _html
 from floatgate._files import keep_apart
-from floatgate.exceptions import FloatgateWarning, OptionError, TraceError, WorkloadError
+from floatgate.exceptions import FloatgateWarning, OptionError, TraceError, WorkloadError, in_python
 from floatgate.profile import Profile
 
 if TYPE_CHECKING:
@@ -249,7 +249,8 @@ class Trace(Workload):
         >>> fg.Trace("examples/sqlite-oltp.csv.xz").info().operations[0].operation
         'read'
         """
-        return Profile(*_floatgate.trace_info(self._path, self._reading(), progress=progress))
+        profile, text = _floatgate.trace_info(self._path, self._reading(), progress=progress)
+        return Profile(profile, in_python(text))
 
     def synth(
         self,
@@ -303,6 +304,7 @@ class Trace(Workload):
             "seed": seed,
         }
         model, moments, text = _floatgate.trace_synth(self._path, self._reading(), options, progress=progress)
+        text = in_python(text).replace("-o FILE.", "out=FILE.")
         return Fit(model, [Moment(**moment) for moment in json.loads(moments)], text, out)
 
     def convert(
