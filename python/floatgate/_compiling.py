@@ -59,7 +59,10 @@ def victim(policy: Policy) -> int | None:
     """Return the address of the compiled ``choose`` of a victim policy, or None if it is not compiled."""
 
     def entry(choose: Any, carray: Any) -> Callable[..., int]:  # noqa: ANN401 (functions of numba)
-        def call(plane, clock, count, block, valid, erases, closed, changed, order):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202, PLR0917
+        # numba infers the types.
+        def call(  # type: ignore[no-untyped-def]
+            plane, clock, count, block, valid, erases, closed, changed, order
+        ):
             blocks = _Blocks(
                 carray(block, count),
                 carray(valid, count),
@@ -79,7 +82,10 @@ def allocation(policy: Policy) -> int | None:
     """Return the address of the compiled ``choose`` of an allocation, or None if it is not compiled."""
 
     def entry(choose: Any, carray: Any) -> Callable[..., int]:  # noqa: ANN401 (functions of numba)
-        def call(count, planes):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202
+        # numba infers the types.
+        def call(  # type: ignore[no-untyped-def]
+            count, planes
+        ):
             return choose(carray(planes, count))
 
         return call
@@ -91,7 +97,10 @@ def scheduler(policy: Policy) -> int | None:
     """Return the address of the compiled ``pick`` of a scheduler, or None if it is not compiled."""
 
     def entry(pick: Any, carray: Any) -> Callable[..., int]:  # noqa: ANN401 (functions of numba)
-        def call(now, count, since, request, lun, plane, stream, class_, rank):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202, PLR0917
+        # numba infers the types.
+        def call(  # type: ignore[no-untyped-def]
+            now, count, since, request, lun, plane, stream, class_, rank
+        ):
             queue = _Queue(
                 carray(class_, count),
                 carray(rank, count),

@@ -98,7 +98,7 @@ class Volumes:
     files: tuple[str, ...]
     layout: str
     spool: Path
-    #: Memory for sorting in bytes. What does not fit is in files of the spool directory.
+    #: Memory for sorting in bytes. The rest is sorted in files of the spool directory.
     memory: int
 
     def _place(self, suffix: str) -> Path:

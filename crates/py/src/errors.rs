@@ -81,8 +81,8 @@ pub fn enter<T: Send>(
     enter_as(py, false, progress, work)
 }
 
-/// Runs long work like [`enter`]. With `calls_python`, the work keeps Python's lock, because it calls policies in Python
-/// so often that taking the lock for each call would cost more than the calls. Other threads run when Python's
+/// Runs long work like [`enter`]. With `calls_python`, the work keeps Python's lock, because it calls policies in
+/// Python so often that taking the lock for each call would cost more than the calls. Other threads run when Python's
 /// interpreter switches, in the code of a policy, and at each poll of the frontend.
 pub fn enter_as<T: Send>(
     py: Python<'_>,

@@ -13,8 +13,8 @@ use floatgate_core::sim::time::Time;
 use floatgate_core::work::{Class, LunQueue};
 use pyo3::prelude::*;
 
+use super::call::{fork, missing, python};
 use super::queue::Queue;
-use super::{fork, missing, python};
 
 /// Chooses among closed blocks: plane, clock, number of blocks, and the columns.
 type ChooseVictim =

@@ -1,10 +1,11 @@
 //! Python policies: calls policies that are written in Python.
 //!
-//! Policies that are called often read columns of the simulator without a copy (`columns`): victim policies, allocations
-//! and schedulers. Their arrays are created once and are valid during a call. If the function is compiled, it is called
-//! by its address (`compiled`). For the other policies, the data are copied to `bytes`, which the package views as NumPy
-//! arrays. No policy can modify an array.
+//! Policies that are called often read columns of the simulator without a copy (`columns`): victim policies,
+//! allocations and schedulers. Their arrays are created once and are valid during a call. If the function is compiled,
+//! it is called by its address (`compiled`). For the other policies, the data are copied to `bytes`, which the package
+//! views as NumPy arrays. No policy can modify an array.
 
+mod call;
 mod columns;
 mod compiled;
 mod queue;
@@ -22,10 +23,11 @@ use floatgate_core::ftl::space::{BlockView, Candidates, Columns, RegionView};
 use floatgate_core::sim::id::BlockId;
 use floatgate_core::sim::time::Time;
 use floatgate_core::work::{Class, LunQueue};
-use pyo3::exceptions::{PyRuntimeError, PyTypeError};
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
+use call::{fork, missing, python};
 pub use columns::Column;
 use columns::{array, from_package, times};
 use compiled::Compiled;
@@ -52,20 +54,6 @@ impl Policies {
         let options = serde_json::Value::from(wanted.config.options.clone()).to_string();
         maker.call1(py, (options, wanted.seed))
     }
-}
-
-fn raised(error: PyErr) -> Cause {
-    Arc::new(error)
-}
-
-/// Calls Python. An exception becomes the fault of the policy.
-fn python<T>(call: impl FnOnce(Python<'_>) -> PyResult<T>) -> Result<T, Cause> {
-    Python::attach(call).map_err(raised)
-}
-
-/// Returns another policy with the same state, from its method `fork`.
-fn fork(py: Python<'_>, policy: &Py<PyAny>) -> PyResult<Py<PyAny>> {
-    policy.call_method0(py, "fork")
 }
 
 impl Provider for Policies {
@@ -197,11 +185,6 @@ fn one_block<'py>(py: Python<'py>, view: &RegionView, block: BlockId) -> PyResul
         write_block(bytes, view, block);
         Ok(())
     })
-}
-
-/// Returns the error that the device has no columns, which is a defect of the simulator.
-fn missing() -> Cause {
-    raised(PyRuntimeError::new_err("the closed blocks are not in columns"))
 }
 
 /// Victim policy, with its bound method `choose`.

@@ -28,7 +28,7 @@ pub enum Basis {
 /// Options of a fit.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FitSpec {
-    /// What the workload is fitted to.
+    /// Trace or moments that the workload is fitted to.
     pub basis: Basis,
     /// File for the workload: a model (.json) or a fio job (.fio). `None`: nothing is written.
     pub out: Option<PathBuf>,

@@ -1,4 +1,5 @@
-//! Tools around runs, for the command line and for Python: profiles, fits and conversions of traces, and timing diagrams.
+//! Tools around runs, for the command line and for Python: profiles, fits and conversions of traces, and timing
+//! diagrams.
 
 pub mod convert;
 pub mod draw;

@@ -1,20 +1,12 @@
 //! The closed blocks of the regions of a role, in the order that the victim policy needs.
 
+use super::block::Age;
 use super::columns::{Candidates, Dense};
 use crate::config::DeviceConfig;
 use crate::ftl::gc::victim::Index;
 use crate::sim::id::{BlockId, PlaneId};
 use crate::sim::memory::prefetch;
 use crate::state::{Reader, StateError, Writer};
-
-/// Times of the last changes of a block, in host writes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Age {
-    /// Time of its closing.
-    pub closed: u64,
-    /// Time at which one of its units last became invalid, or of its closing.
-    pub changed: u64,
-}
 
 /// Closed blocks by plane, or by pool if garbage collection works by pool. A plane then stands for its pool. Every
 /// change takes O(1).
@@ -196,9 +188,9 @@ impl ClosedBlocks {
         })
     }
 
-    /// Reads what [`ClosedBlocks::save`] wrote, into an index without blocks. `closed` has the valid units and the
-    /// erases of the closed blocks of the planes whose blocks are in this index, starting with `plane`. Each of these blocks must occur
-    /// once.
+    /// Reads what [`ClosedBlocks::save`] wrote, into an index without blocks. `closed` has the valid units and the erases
+    /// of the closed blocks of the planes whose blocks are in this index, starting with `plane`. Each of these blocks
+    /// must occur once.
     pub(super) fn load(
         &mut self,
         plane: PlaneId,

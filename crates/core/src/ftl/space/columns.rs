@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering::Relaxed};
 
-use super::closed::Age;
+use super::block::Age;
 use crate::config::DeviceConfig;
 use crate::sim::id::{BlockId, PlaneId};
 use crate::sim::memory::prefetch;

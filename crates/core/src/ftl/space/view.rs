@@ -1,6 +1,7 @@
 //! Regions for policies: blocks, and the counts that follow from them.
 
-use super::closed::{Age, ClosedBlocks};
+use super::block::Age;
+use super::closed::ClosedBlocks;
 use super::cold::ColdBlocks;
 use super::columns::Candidates;
 use super::region::Region;
@@ -142,8 +143,7 @@ impl<'a> RegionView<'a> {
         self.closed?.oldest_with(self.plane(), valid)
     }
 
-    /// Returns the block that `greedy` would choose: of those with the fewest valid units, the one that has had as many
-    /// for the longest time. Only with [`Index::Buckets`](crate::ftl::gc::victim::Index::Buckets) and
+    /// Returns the block that `greedy` would choose: the oldest with the fewest valid units. Only with [`Index::Buckets`](crate::ftl::gc::victim::Index::Buckets) and
     /// [`Index::Columns`](crate::ftl::gc::victim::Index::Columns).
     pub fn greediest(&self) -> Option<BlockId> {
         self.closed?.greediest(self.plane())
