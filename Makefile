@@ -113,10 +113,11 @@ check-monitor: ## Test the dashboard of a live device in Chromium: updates, keys
 	scripts/check_monitor.sh $(FLOATGATE)
 
 .PHONY: bench
-bench: ## Measure the speed of simulation and trace parsing
+bench: ## Measure the speed of simulation, trace parsing, and policies in Python
 	@scripts/prerequisites.sh build
 	$(CARGO) bench --package floatgate-core --package floatgate-array --package floatgate-workload \
 		--bench speed --bench trace --locked
+	scripts/bench_policies.sh $(PYTHON)-release
 
 .PHONY: bench-live
 bench-live: ## Measure a live device over NBD and vhost-user on two idle processors
@@ -186,6 +187,7 @@ columns: ## Check Parquet files and timelines with pyarrow, DuckDB and Perfetto'
 bless: ## Regenerate documents and recorded results; review `git diff` afterwards
 	@scripts/prerequisites.sh build
 	FLOATGATE_BLESS=1 $(CARGO) test --workspace --locked
+	python3 -B scripts/typed_documents.py
 
 .PHONY: fmt
 fmt: ## Format all Rust files, including those declared by macros

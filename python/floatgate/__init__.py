@@ -16,7 +16,7 @@ The results are identical to those of the ``floatgate`` command, byte for byte.
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from floatgate import policies
+from floatgate import plotting, policies
 from floatgate._floatgate import __version__
 from floatgate.comparison import Comparison, compare
 from floatgate.designing import Design, design
@@ -39,12 +39,13 @@ from floatgate.exceptions import (
 from floatgate.fleets import fleet
 from floatgate.living import Lifetimes, lifetime
 from floatgate.optimizing import Search, optimize
-from floatgate.result import Result, load
+from floatgate.profile import Profile
+from floatgate.result import Explanation, Result, load
 from floatgate.running import run
 from floatgate.simulator import Simulator, State
 from floatgate.summary import Summary
 from floatgate.sweeping import Sobol, sweep
-from floatgate.workload import JobFile, Synthetic, Trace, Workload
+from floatgate.workload import Fit, JobFile, Synthetic, Trace, Workload
 
 if TYPE_CHECKING:
     from floatgate import studies
@@ -54,6 +55,8 @@ __all__ = [
     "ConfigError",
     "Design",
     "Device",
+    "Explanation",
+    "Fit",
     "FloatgateError",
     "FloatgateWarning",
     "InternalError",
@@ -64,6 +67,7 @@ __all__ = [
     "PolicyError",
     "PreconditionError",
     "Problem",
+    "Profile",
     "Result",
     "ResultError",
     "Search",
@@ -85,11 +89,17 @@ __all__ = [
     "lifetime",
     "load",
     "optimize",
+    "plotting",
     "policies",
     "run",
     "studies",
     "sweep",
 ]
+
+
+def __dir__() -> list[str]:
+    """List the public names, without the modules that define them."""
+    return __all__
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401 (a module)

@@ -142,11 +142,22 @@ def write_table(table: pa.Table, path: str) -> None:
     try:
         with draft(Path(path)) as partial:
             if path.endswith(".csv"):
-                csv.write_csv(table, partial)
+                csv.write_csv(in_lines(table), partial)
             else:
                 pq.write_table(table, partial, compression="zstd")
     except OSError as error:
         raise OutputError(f"cannot write {path}: {error}") from error
+
+
+def in_lines(table: pa.Table) -> pa.Table:
+    """Return a table whose texts are on one line each, because programs read a CSV file line by line."""
+    import pyarrow as pa  # noqa: PLC0415
+    import pyarrow.compute as pc  # noqa: PLC0415
+
+    for index, field in enumerate(table.schema):
+        if field.type == pa.string():
+            table = table.set_column(index, field, pc.replace_substring_regex(table[index], r"\s*\n\s*", " "))
+    return table
 
 
 def text_table(table: pa.Table) -> str:

@@ -7,6 +7,7 @@ from typing import Protocol, TypedDict, final
 import pyarrow as pa
 
 __all__ = [
+    "Column",
     "DeviceConfig",
     "Simulator",
     "Units",
@@ -16,14 +17,21 @@ __all__ = [
     "check_result",
     "check_summary",
     "check_table",
+    "check_workload",
     "command",
     "compare",
+    "draw",
+    "explain",
     "lifetime",
     "policy_names",
     "report",
     "run",
     "seal",
     "state_info",
+    "summary_text",
+    "trace_convert",
+    "trace_info",
+    "trace_synth",
 ]
 
 __version__: str
@@ -51,6 +59,20 @@ class _LifetimeOptions(TypedDict):
     seed: int
     seeds: str | None
     out: str | None
+
+class _FitOptions(TypedDict):
+    out: str | None
+    requests: int | None
+    scale_rate: float | None
+    scale_footprint: float | None
+    seed: int
+
+@final
+class Column:
+    """A read-only column of numbers, for NumPy."""
+
+    @property
+    def __array_interface__(self) -> dict[str, object]: ...
 
 @final
 class Units:
@@ -142,6 +164,17 @@ def run(
 ) -> tuple[str, pa.Table | None, pa.Table | None]: ...
 def lifetime(device: DeviceConfig, options: _LifetimeOptions, *, progress: _Progress | None) -> str: ...
 def report(summary: str, series: pa.Table | None) -> str: ...
+def summary_text(json: str) -> str: ...
+def check_workload(text: str) -> None: ...
+def trace_info(path: str, options: str, *, progress: _Progress | None) -> tuple[str, str]: ...
+def trace_synth(
+    path: str, options: str, fitting: _FitOptions, *, progress: _Progress | None
+) -> tuple[str, str, str]: ...
+def trace_convert(
+    path: str, options: str, output: str, to: str, *, progress: _Progress | None
+) -> tuple[str, list[str]]: ...
+def explain(directory: Path, request: str) -> tuple[str, str, str | None]: ...
+def draw(directory: Path, span: str | None, title: str | None, out: Path | None) -> Path: ...
 def check_summary(name: str, json: str) -> None: ...
 def check_result(path: Path, summary: str) -> None: ...
 def check_table(path: Path, summary: str, table: Path) -> None: ...

@@ -1,7 +1,8 @@
-"""HTML fragments for notebooks. Callers escape the texts."""
+"""HTML fragments for notebooks. Callers escape the parts of tables and cards."""
 
 from __future__ import annotations
 
+from html import escape
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -33,6 +34,11 @@ def pairs(rows: Iterable[tuple[str, str]]) -> str:
 def card(title: str, subtitle: str, *parts: str) -> str:
     """Format parts with a title."""
     return f'<div class="floatgate"><b>{title}</b> <span style="opacity:.7">{subtitle}</span>{"".join(parts)}</div>'
+
+
+def text(lines: str) -> str:
+    """Format a text of lines with aligned columns."""
+    return f'<pre class="floatgate" style="line-height:1.25">{escape(lines)}</pre>'
 
 
 def readable(size: float) -> str:

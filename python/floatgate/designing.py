@@ -431,7 +431,7 @@ def _simulated(device: Device, operation: str, seed: int) -> dict[str, float]:
     state = "fill" if operation == "read" else "none"
     summary = run(device, f"{job} ramp_time=5ms", precondition=state, seed=seed, series=False, warn=False).summary
     return {
-        "utilization": summary.utilization.channels.data.mean,
+        "utilization": summary.utilization.channels.data.mean or 0.0,
         "mb_s": summary.requests.all.bytes / summary.measured_s / 1e6,
     }
 

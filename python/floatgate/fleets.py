@@ -5,27 +5,29 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import os
+import statistics
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from operator import methodcaller
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from floatgate import _files, _volumes, states
 from floatgate._distributing import each, engine
+from floatgate._html import readable
 from floatgate._values import size_in_bytes
 from floatgate.device import Device
-from floatgate.exceptions import FloatgateError, OptionError, OutputError, TraceError
+from floatgate.exceptions import FloatgateError, OptionError, TraceError
 from floatgate.running import run
 from floatgate.store import Store
 from floatgate.sweeping import build, content
 from floatgate.workload import Trace
 
 if TYPE_CHECKING:
-    import os
+    from collections.abc import Callable, Iterable, Sequence
 
     import pyarrow as pa
 
@@ -42,34 +44,6 @@ _COLUMNS = (
 )  # fmt: skip
 
 
-@dataclass
-class _Volume:
-    """Statistics of a volume in the trace."""
-
-    requests: int = 0
-    writes: int = 0
-    read_bytes: int = 0
-    written_bytes: int = 0
-    first: int | None = None
-    last: int | None = None
-    keys: list[str] = field(default_factory=list)
-    digest: Any = field(default_factory=hashlib.sha256)
-
-    @property
-    def span(self) -> int:
-        """Time from the first request to the last, in the trace's own unit."""
-        return (self.last or 0) - (self.first or 0)
-
-    def add(self, row: dict[str, Any], key: str) -> None:
-        for name in ("requests", "writes", "read_bytes", "written_bytes"):
-            setattr(self, name, getattr(self, name) + row[name])
-        self.first = row["first"] if self.first is None else min(self.first, row["first"])
-        self.last = row["last"] if self.last is None else max(self.last, row["last"])
-        if not self.keys or self.keys[-1] != key:
-            self.keys.append(key)
-        self.digest.update(row["digest"])
-
-
 @dataclass(frozen=True)
 class _Task:
     """Run of a volume, with all data that another machine needs."""
@@ -82,8 +56,8 @@ class _Task:
     trace: str | None
     layout: str | None = None
     volume: int = 0
-    spool: str = ""
-    keys: tuple[str, ...] = ()
+    #: Sorted copy of the trace with many volumes, and the digest of the volume's requests.
+    requests: str = ""
     digest: str = ""
     attribution: bool = False
     states: str | None = None
@@ -106,7 +80,7 @@ class _Task:
                 return self._run(Trace(self.trace, **self.reading))
             with tempfile.TemporaryDirectory(prefix="floatgate-volume-") as directory:
                 place = str(Path(directory, f"{self.volume}.csv"))
-                _volumes.write_volume(self.spool, self.keys, self.volume, str(self.layout), place)
+                _volumes.write_volume(self.requests, self.volume, str(self.layout), place)
                 return self._run(Trace(place, format=self.layout, **self.reading))
         except FloatgateError as error:
             return {"summary": None, "error": str(error), "kind": type(error).__name__}
@@ -122,8 +96,15 @@ def _content(path: str) -> str:
     return content(path, state.st_mtime_ns, state.st_size)
 
 
+#: Options of a trace that apply to all files.
+_TRACE_OPTIONS = ("format", "action", "time_unit", "time_scale", "devices", "limit", "skip_bad_lines")
+
+#: Traces: files, or objects with options of their own.
+TraceLike: TypeAlias = "str | os.PathLike[str] | Trace"
+
+
 def fleet(
-    traces: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    traces: TraceLike | Sequence[TraceLike],
     device: Device | str | os.PathLike[str],
     *,
     layout: str | None = None,
@@ -132,11 +113,17 @@ def fleet(
     replay: str | None = None,
     max_gap: str | None = None,
     sort_window: int = 65536,
+    format: str | None = None,  # noqa: A002 (the name of the command's option)
+    action: str | None = None,
+    time_unit: str | None = None,
+    time_scale: float | None = None,
+    devices: str | None = None,
+    limit: int | None = None,
+    skip_bad_lines: int | None = None,
     precondition: str | Workload = "fill",
     seed: int = 1,
     store: str | os.PathLike[str] | None = None,
-    partition: int | str = _volumes.PARTITION_BYTES,
-    block: int | str = _volumes.BLOCK_BYTES,
+    memory: int | str = "2GiB",
     n_jobs: int | None = None,
     progress: bool | Callable[[int, int, float | None], object] | None = None,
 ) -> pa.Table:
@@ -145,26 +132,28 @@ def fleet(
     Parameters
     ----------
     traces
-        Files, each a volume. With `layout`, the files (or a directory of files) of one trace with many volumes: text,
-        plain or compressed (.gz, .bz2, .xz, .zst), or Parquet.
+        Files or :class:`Trace` objects, each a volume. With `layout`, the files (or a directory of files) of one trace
+        with many volumes: text, plain or compressed (.gz, .bz2, .xz, .zst), or Parquet.
     device
         The device, its name, or the path of its file. Every volume gets its own.
     layout
-        ``"tencent"`` or ``"alibaba"``: columns are found by order in text, and by name in Parquet.
+        ``"tencent"`` or ``"alibaba"``: columns are found by order in text, and by name in Parquet. Needs DuckDB
+        (``pip install floatgate[fleet]``).
     volumes
         Volumes to simulate. Default: all.
     fit, replay, max_gap, sort_window
         As in :class:`Trace`. By default, addresses are mapped densely, because volumes rarely have the size of a
         device.
+    format, action, time_unit, time_scale, devices, limit, skip_bad_lines
+        As in :class:`Trace`, for files without `layout`. The options of a :class:`Trace` override all of these.
     precondition, seed
         As in :func:`run`.
     store
         A directory for finished runs, as in :func:`sweep`. An interrupted fleet continues, and a finished one is not
-        simulated again. Traces with many volumes are split in this directory, so all workers of a cluster must have
+        simulated again. Traces with many volumes are sorted in this directory, so all workers of a cluster must have
         access to it. Without it, a temporary directory of this machine is used.
-    partition, block
-        Bytes of a plain text that one task splits, and bytes that it sorts together. A task needs about 20 times
-        `block` of memory, for a trace of any length.
+    memory
+        Memory for sorting a trace with many volumes, such as ``"8GiB"``. What does not fit is sorted on disk.
     n_jobs, progress
         As in :func:`sweep`.
 
@@ -198,71 +187,78 @@ def fleet(
     """
     device = device if isinstance(device, Device) else Device(device)
     words = {"fit": fit, "replay": replay, "max_gap": max_gap, "sort_window": sort_window or None}
-    reading = {word: value for word, value in words.items() if value is not None}
-    common: dict[str, Any] = {"device": device, "reading": reading, "precondition": str(precondition), "seed": seed}
+    own = dict(
+        zip(_TRACE_OPTIONS, (format, action, time_unit, time_scale, devices, limit, skip_bad_lines), strict=True)
+    )
+    reading = {word: value for word, value in (words | own).items() if value is not None}
+    common: dict[str, Any] = {"device": device, "precondition": str(precondition), "seed": seed}
     if layout is None:
-        if isinstance(traces, str) or not isinstance(traces, Sequence):
-            raise OptionError("give a list of traces with one volume each, or the layout of a trace with many volumes")
-        tasks = [_Task(trace=path, **common) for path in _volumes.files_of(traces)]
-        kept = _run_all(tasks, store, n_jobs, progress)
-        return _table(
-            [_row(task, row, None, _timed(row, replay or max_gap)) for task, row in zip(tasks, kept, strict=True)]
-        )
+        return _of_files(traces, reading, common, store=store, n_jobs=n_jobs, progress=progress)
+    given = [word for word, value in own.items() if value is not None]
+    if given:
+        raise OptionError(f"{given[0]}= is for files that are volumes; omit it, or omit layout=")
     if layout not in _volumes.LAYOUTS:
         raise OptionError(f"unknown layout `{layout}`: expected {' or '.join(_volumes.LAYOUTS)}")
-    sizes = [size_in_bytes(value) for value in (partition, block)]
-    if min(sizes) < 1:
-        raise OptionError("partition and block must be at least one byte")
-    parts = _volumes.partitions(_volumes.files_of(traces), layout, *sizes)
+    if (bytes_to_sort := size_in_bytes(memory)) < 1 << 20:
+        raise OptionError(f"memory={memory}: expected at least 1MiB")
     with tempfile.TemporaryDirectory(prefix="floatgate-fleet-") as scratch:
         spool = Path(scratch if store is None else store, "volumes").absolute()
-        apart = partial(_apart, spool=spool, n_jobs=n_jobs, shows=progress is True or progress is None)
-        apart(parts, suffix="index.arrow")
-        known = _known(parts, spool, None if volumes is None else set(volumes))
+        files = tuple(_volumes.files_of(_paths(traces)))
+        trace = _volumes.Volumes(files, layout, spool, bytes_to_sort)
+        known = _known(trace, None if volumes is None else set(volumes))
         tasks = [
-            _Task(trace=None, layout=layout, volume=volume, spool=str(spool), keys=tuple(of.keys),
-                  digest=of.digest.hexdigest(), **common)
-            for volume, of in known.items()
+            _Task(trace=None, reading=reading, layout=layout, volume=row["volume"], digest=row["digest"],
+                  requests=str(trace._place("parquet")), **common)
+            for row in known
         ]  # fmt: skip
-
-        def prepare(needed: set[str]) -> None:
-            apart([part for part in parts if part.key() in needed], suffix="arrow")
-
-        kept = _run_all(tasks, store, n_jobs, progress, prepare)
+        kept = _run_all(tasks, store, n_jobs, progress, trace.sorted)
         # The requests of stored runs are not needed again; the index identifies them.
-        for file in set(spool.glob("*.arrow")) - set(spool.glob("*.index.arrow")):
-            file.unlink(missing_ok=True)
+        trace._place("parquet").unlink(missing_ok=True)
     ticks = _volumes.LAYOUTS[layout].ticks
-    spans = [of.span / ticks for of in known.values()]
-    return _table([_row(*one) for one in zip(tasks, kept, known.values(), spans, strict=True)])
+    spans = [(row["last"] - row["first"]) / ticks for row in known]
+    return _table([_row(*one) for one in zip(tasks, kept, known, spans, strict=True)])
 
 
-def _apart(parts: list[_volumes.Partition], *, suffix: str, spool: Path, n_jobs: int | None, shows: bool) -> None:
-    """Split the partitions for which the spool has no such file."""
-    try:
-        spool.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise OutputError(f"cannot create directory {spool}: {error}") from error
-    missing = [part for part in parts if not Path(spool, f"{part.key()}.{suffix}").is_file()]
-    for done, _ in enumerate(each(partial(_volumes.split, spool=str(spool)), missing, n_jobs), start=1):
-        if shows and sys.stderr.isatty():
-            _files.progress_line("fleet: partitions of the trace", done, len(missing))
+def _of_files(
+    traces: TraceLike | Sequence[TraceLike],
+    reading: dict[str, Any],
+    common: dict[str, Any],
+    *,
+    store: str | os.PathLike[str] | None,
+    n_jobs: int | None,
+    progress: bool | Callable[[int, int, float | None], object] | None,
+) -> pa.Table:
+    """Simulate files that are volumes."""
+    if isinstance(traces, str | os.PathLike):
+        raise OptionError("give a list of traces with one volume each, or the layout of a trace with many volumes")
+    several = [traces] if isinstance(traces, Trace) else list(traces)
+    tasks = [
+        _Task(trace=path, reading=reading | (one._options if isinstance(one, Trace) else {}), **common)
+        for one in several
+        for path in _volumes.files_of(_paths(one))
+    ]
+    if not tasks:
+        raise OptionError("no trace: give at least one")
+    kept = _run_all(tasks, store, n_jobs, progress)
+    altered = [bool(task.reading.keys() & {"replay", "max_gap", "time_scale"}) for task in tasks]
+    rows = zip(tasks, kept, altered, strict=True)
+    return _table([_row(task, row, None, _timed(row, changed)) for task, row, changed in rows])
 
 
-def _known(parts: list[_volumes.Partition], spool: Path, wanted: set[int] | None) -> dict[int, _Volume]:
-    """Return the statistics of the volumes by number. Only one index is in memory at a time."""
-    found: dict[int, _Volume] = {}
-    for part in parts:
-        key = part.key()
-        for row in _volumes.index_of(str(spool), key).to_pylist():
-            if wanted is None or row["volume"] in wanted:
-                found.setdefault(row["volume"], _Volume()).add(row, key)
-    absent = sorted((wanted or set()) - set(found))
+def _paths(traces: TraceLike | Sequence[TraceLike]) -> list[str | os.PathLike[str]]:
+    several = [traces] if isinstance(traces, str | os.PathLike | Trace) else list(traces)
+    return [one.path if isinstance(one, Trace) else one for one in several]
+
+
+def _known(trace: _volumes.Volumes, wanted: set[int] | None) -> list[dict[str, Any]]:
+    """Return the statistics of the wanted volumes."""
+    found = [row for row in trace.index() if wanted is None or row["volume"] in wanted]
+    absent = sorted((wanted or set()) - {row["volume"] for row in found})
     if absent:
         raise TraceError(f"the trace has no volume {', '.join(map(str, absent[:10]))}")
     if not found:
         raise TraceError("the trace has no requests")
-    return dict(sorted(found.items()))
+    return found
 
 
 def _run_all(
@@ -270,14 +266,15 @@ def _run_all(
     place: str | os.PathLike[str] | None,
     n_jobs: int | None,
     progress: bool | Callable[[int, int, float | None], object] | None,
-    prepare: Callable[[set[str]], None] = lambda _: None,
+    prepare: Callable[[], object] = lambda: None,
 ) -> list[dict[str, Any]]:
-    """Run the tasks that are not in the store, after `prepare` was called for their partitions."""
+    """Run the tasks that are not in the store, after `prepare` was called if there are any."""
     shelf = None if place is None else Store(place)
     keys = [task.key() for task in tasks]
     kept = [shelf.get(key) if shelf else None for key in keys]
     waiting = [number for number, row in enumerate(kept) if row is None]
-    prepare({key for number in waiting for key in tasks[number].keys})
+    if waiting:
+        prepare()
     told = _files.Progress("fleet", len(tasks), len(tasks) - len(waiting), progress)
     run_each = partial(each, methodcaller("row"), n_jobs=n_jobs)
     with states.shared([tasks[number] for number in waiting], place, run_each) as ready:
@@ -289,15 +286,15 @@ def _run_all(
     return [row for row in kept if row is not None]
 
 
-def _timed(row: dict[str, Any], altered: str | None) -> float:
+def _timed(row: dict[str, Any], altered: bool) -> float:
     """Return the duration in seconds of a trace that was replayed with its recorded times, otherwise 0."""
     return 0.0 if altered or row["summary"] is None else float(json.loads(row["summary"])["measured_s"])
 
 
-def _row(task: _Task, kept: dict[str, Any], of: _Volume | None, seconds: float) -> dict[str, Any]:
+def _row(task: _Task, kept: dict[str, Any], of: dict[str, Any] | None, seconds: float) -> dict[str, Any]:
     row: dict[str, Any] = {"volume": task.trace or task.volume, "error": kept["error"], "error_kind": kept["kind"]}
     if of is not None:
-        row |= {key: getattr(of, key) for key in ("requests", "writes", "read_bytes", "written_bytes")}
+        row |= {key: of[key] for key in ("requests", "writes", "read_bytes", "written_bytes")}
         row["days"] = seconds / _DAY_S
     if kept["summary"] is None:
         return row
@@ -347,6 +344,45 @@ def _table(rows: list[dict[str, Any]]) -> pa.Table:
     return pa.table({name: pa.array([row.get(name) for row in rows], kinds[name]) for name in _COLUMNS})
 
 
+def summary(table: pa.Table) -> str:
+    """Format a summary of a fleet: totals, write amplification, and the volumes that wear out first.
+
+    Parameters
+    ----------
+    table
+        The table of :func:`fleet`.
+    """
+    rows = table.to_pylist()
+    done = [row for row in rows if row["error"] is None]
+    total = {name: sum(row[name] or 0 for row in rows) for name in ("requests", "read_bytes", "written_bytes")}
+    failed = f", {len(rows) - len(done)} failed" if len(done) < len(rows) else ""
+    lines = [
+        ("volumes", f"{len(rows):,}{failed}"),
+        ("requests", f"{total['requests']:,}: {readable(total['read_bytes'])} read, "
+                     f"{readable(total['written_bytes'])} written"),
+    ]  # fmt: skip
+    amplified = [row for row in done if row["write_amplification"] is not None]
+    if written := sum(row["written_bytes"] for row in amplified):
+        mean = sum(row["write_amplification"] * row["written_bytes"] for row in amplified) / written
+        lines.append(("amplification", f"{mean:.3f} of all writes; {_spread(amplified, 'write_amplification', '.3f')}"))
+    for name, label in (("write_p99_us", "write p99, us"), ("read_p99_us", "read p99, us"),
+                        ("wear_max", "erases, most"), ("lifetime_days", "lifetime, days")):  # fmt: skip
+        known = [row for row in done if row[name] is not None]
+        if known:
+            lines.append((label, _spread(known, name, ",.0f")))
+    return "".join(f"{label:<15}{text}\n" for label, text in lines)
+
+
+def _spread(rows: list[dict[str, Any]], name: str, form: str) -> str:
+    """Format the minimum, the median and the maximum of a column, with the volumes at both ends."""
+    rows = sorted(rows, key=lambda row: row[name])
+    least, middle, greatest = rows[0], statistics.median(row[name] for row in rows), rows[-1]
+    if len(rows) == 1:
+        return f"{least[name]:{form}}"
+    ends = [f"{row[name]:{form}} (volume {row['volume']})" for row in (least, greatest)]
+    return f"by volume {ends[0]} to {ends[1]}, median {middle:{form}}"
+
+
 def command(arguments: list[str]) -> int:
     """Run ``floatgate fleet``, and return the exit status."""
     made = argparse.ArgumentParser(
@@ -363,9 +399,18 @@ def command(arguments: list[str]) -> int:
     made.add_argument("--fit", choices=("refuse", "wrap", "compact"), default="compact", help="addresses [compact]")
     made.add_argument("--replay", metavar="R", help="timed, asap, or depth=N [timed]")
     made.add_argument("--max-gap", metavar="TIME", help="shorten longer gaps between requests to TIME")
+    made.add_argument("--sort-window", metavar="N", type=int, default=65536, help="sort within N positions [65536]")
+    made.add_argument("--format", metavar="F", help="trace format, or delimited:COLUMNS [detected]")
+    made.add_argument("--action", choices=("D", "Q", "I", "C"), help="event of blktrace that is a request")
+    made.add_argument("--time-unit", metavar="UNIT", help="unit of timestamps [that of the format]")
+    made.add_argument("--time-scale", metavar="X", type=float, help="multiply timestamps by X")
+    made.add_argument("--devices", metavar="D", help="side-by-side, merge or select=NAME,... [side-by-side]")
+    made.add_argument("--limit", metavar="N", type=int, help="end each trace after N requests")
+    made.add_argument("--skip-bad-lines", metavar="N", type=int, help="skip up to N invalid lines")
     made.add_argument("--precondition", metavar="P", default="fill", help="initial state of each device [fill]")
     made.add_argument("--seed", metavar="N", type=int, default=1, help="random seed [1]")
     made.add_argument("--store", metavar="DIR", help="keep finished runs in DIR; must be shared on a cluster")
+    made.add_argument("--memory", metavar="SIZE", default="2GiB", help="memory for sorting, with --layout [2GiB]")
     made.add_argument("--out", metavar="TABLE", help="write the table, as .csv or .parquet")
     made.add_argument("--columns", metavar="A,B,...", help="columns to print")
     _files.add_engine(made)
@@ -383,7 +428,9 @@ def command(arguments: list[str]) -> int:
             table = fleet(
                 chosen.traces, device, layout=chosen.layout, volumes=volumes, fit=chosen.fit, replay=chosen.replay,
                 max_gap=chosen.max_gap, precondition=chosen.precondition, seed=chosen.seed, store=chosen.store,
-                n_jobs=chosen.jobs, progress=False if chosen.quiet else None,
+                sort_window=chosen.sort_window, memory=chosen.memory,
+                **{name: getattr(chosen, name) for name in _TRACE_OPTIONS}, n_jobs=chosen.jobs,
+                progress=False if chosen.quiet else None,
             )  # fmt: skip
     except KeyboardInterrupt:
         if not chosen.store:
@@ -396,5 +443,6 @@ def command(arguments: list[str]) -> int:
     usual = ["volume", "requests", "days", "write_amplification", "blocks_erased", "wear_max", "lifetime_days"]
     failed = table.num_rows - table["error"].null_count
     columns = chosen.columns.split(",") if chosen.columns else usual + (["error"] if failed else [])
-    sys.stdout.write(_files.text_table(_files.select(table, columns)))
+    rows = _files.text_table(_files.select(table, columns))
+    sys.stdout.write(f"{summary(table)}\n{rows}")
     return 1 if failed == table.num_rows else 0

@@ -3,16 +3,35 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from floatgate import _floatgate
+from floatgate._node import Document, Node
 from floatgate.device import Device
-from floatgate.running import Progress, seed_or_first
-from floatgate.summary import Document
-from floatgate.workload import Workload, WorkloadLike, texts_of
+from floatgate.lifetime_of_seed import Lifetime  # noqa: TC001 (found by its name at run time)
+from floatgate.running import seed_or_first
+from floatgate.workload import Progress, Workload, WorkloadLike, texts_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
+
+
+class Statistic(Node):
+    """Statistic over the seeds."""
+
+    __slots__ = ()
+
+    n: int
+    """Number of seeds."""
+
+    mean: float | None
+    """Mean."""
+
+    deviation: float | None
+    """Standard deviation, with the divisor n - 1."""
+
+    half_width: float | None
+    """Half the width of the 95 % confidence interval of the mean."""
 
 
 class Lifetimes(Document):
@@ -27,6 +46,29 @@ class Lifetimes(Document):
     """
 
     __slots__ = ()
+    _kinds: ClassVar[Mapping[str, str]] = {
+        "runs": "Lifetime",
+        "written_bytes": "Statistic",
+        "first_expiry_bytes": "Statistic",
+    }
+
+    schema: str
+    """Version of the format."""
+
+    version: str
+    """Version of Floatgate."""
+
+    arguments: list[str]
+    """Arguments of the ``floatgate`` command that repeats the lifetimes."""
+
+    runs: list[Lifetime]
+    """Result of each seed."""
+
+    written_bytes: Statistic
+    """Bytes that the host wrote."""
+
+    first_expiry_bytes: Statistic
+    """Bytes that the host wrote before the first block expired, over the seeds in which one did."""
 
     def __repr__(self) -> str:
         first = self["runs"][0]

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import TYPE_CHECKING, Any, Literal
 
-from floatgate.exceptions import ResultError
+from floatgate._files import near
+from floatgate.exceptions import OptionError, ResultError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
+    import numpy as np
+    import numpy.typing as npt
+    import pyarrow as pa
     from matplotlib.axes import Axes
 
     from floatgate.comparison import Comparison
@@ -51,7 +56,8 @@ def _axes(ax: Axes | None, width: float = 6.4, height: float = 4.0) -> Axes:
 def _finish(ax: Axes, x: str, y: str, title: str) -> Axes:
     ax.set_xlabel(x)
     ax.set_ylabel(y)
-    ax.set_title(title, fontsize="medium")
+    # About ten characters per inch.
+    ax.set_title(textwrap.fill(title, int(10 * ax.figure.get_figwidth())), fontsize="medium")  # type: ignore[union-attr]
     ax.grid(visible=True, alpha=0.3)
     ax.spines[["top", "right"]].set_visible(False)
     return ax
@@ -138,7 +144,9 @@ class ResultPlots:
         return _finish_cdf(ax, tail, self._title)
 
     def latency(self, ax: Axes | None = None, *, operations: Iterable[str] | None = None) -> Axes:
-        """Draw latencies over simulated time: the mean, the 99th percentile and the maximum of each window.
+        """Draw latencies over simulated time: the mean, and a band up to the 99th percentile.
+
+        Lines are moving averages over 1/32 of the run. The values of each window are drawn faintly behind them.
 
         Parameters
         ----------
@@ -156,21 +164,134 @@ class ResultPlots:
         ResultError
             The run was not recorded over time.
         """
-        series = self._result.series()
-        end = series["end_ps"].to_numpy()
+        over = _OverTime(self._result)
         ax = _axes(ax, width=8)
         names = list(operations) if operations is not None else _operations(self._result)
-        scale, unit = _time_scale(float(end[-1]) if len(end) else 0.0)
-        for index, name in enumerate(name for name in names if f"{name}_p99_us" in series.column_names):
-            color = f"C{index}"
-            curves = (("mean", "-", 1.4, 1.0), ("p99", "--", 1.0, 0.9), ("max", ":", 0.8, 0.7))
-            for kind, line, width, alpha in curves:
-                values = series[f"{name}_{kind}_us"].to_numpy()
-                label = f"{name}, {kind}"
-                ax.plot(end / scale, values, line, color=color, linewidth=width, alpha=alpha, label=label)
+        for index, name in enumerate(name for name in names if f"{name}_p99_us" in over.names):
+            color, count = f"C{index}", over[f"{name}_count"]
+            mean, p99 = over[f"{name}_mean_us"], over[f"{name}_p99_us"]
+            smooth, tail = over.smoothed(mean, count), over.smoothed(p99, count)
+            ax.plot(over.x, smooth, color=color, linewidth=1.6, label=f"{name}, mean")
+            ax.plot(over.x, tail, color=color, linewidth=0.8, label=f"{name}, p99")
+            ax.fill_between(over.x, smooth, tail, color=color, alpha=0.15, linewidth=0)
+            ax.plot(over.x, p99, color=color, linewidth=0.4, alpha=0.15, zorder=1)
         ax.set_yscale("log")
         ax.legend(frameon=False, ncols=2, fontsize="small")
-        return _finish(ax, f"simulated time, {unit}", "latency, us", self._title)
+        return _finish(ax, f"simulated time, {over.unit}", "latency, us", self._title)
+
+    def throughput(
+        self,
+        ax: Axes | None = None,
+        *,
+        operations: Iterable[str] | None = None,
+        unit: Literal["iops", "mib_per_s"] = "iops",
+    ) -> Axes:
+        """Draw throughput over simulated time.
+
+        Lines are moving averages over 1/32 of the run. The values of each window are drawn faintly behind them.
+
+        Parameters
+        ----------
+        ax
+            Axes to draw on. Default: a new figure.
+        operations
+            ``"read"``, ``"write"`` and so on. Default: all operations that occurred.
+        unit
+            ``"iops"``, or ``"mib_per_s"``.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+
+        Raises
+        ------
+        ResultError
+            The run was not recorded over time.
+        """
+        over = _OverTime(self._result)
+        ax = _axes(ax, width=8)
+        names = list(operations) if operations is not None else _operations(self._result)
+        column, scale = ("count", 1.0) if unit == "iops" else ("bytes", float(1 << 20))
+        greatest = 0.0
+        for index, name in enumerate(name for name in names if f"{name}_count" in over.names):
+            rate = over[f"{name}_{column}"] / over.seconds / scale
+            smooth = over.smoothed(rate, over.seconds)
+            ax.plot(over.x, rate, color=f"C{index}", linewidth=0.4, alpha=0.2, zorder=1)
+            ax.plot(over.x, smooth, color=f"C{index}", linewidth=1.6, label=name)
+            greatest = max(greatest, float(smooth.max(initial=0.0)))
+        ax.set_ylim(0, 1.25 * greatest or 1)
+        _legend(ax)
+        words = "IOPS" if unit == "iops" else "MiB/s"
+        return _finish(ax, f"simulated time, {over.unit}", words, self._title)
+
+    def write_amplification(self, ax: Axes | None = None) -> Axes:
+        """Draw write amplification over simulated time: that of the run so far, and a moving average.
+
+        The moving average covers 1/32 of the run, because the ratio of a single window says little: writes count before
+        they are programmed.
+
+        Parameters
+        ----------
+        ax
+            Axes to draw on. Default: a new figure.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+
+        Raises
+        ------
+        ResultError
+            The run was not recorded over time, or has no writes.
+        """
+        import numpy as np  # noqa: PLC0415 (not needed to import the package)
+
+        over = _OverTime(self._result)
+        host, programmed = over["host_units"], over["units_programmed"]
+        written = np.cumsum(host)
+        if not len(written) or written[-1] == 0:
+            raise ResultError("no writes to draw")
+        ax = _axes(ax, width=8)
+        near_by = over.sums(host)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            so_far = np.where(written > 0, np.cumsum(programmed) / written, np.nan)
+            # With less than half of the mean, the ratio says more about when writes arrived.
+            moving = np.where(near_by >= written[-1] / 64, over.sums(programmed) / near_by, np.nan)
+        ax.plot(over.x, moving, color="C0", linewidth=0.9, alpha=0.4, label="moving average")
+        ax.plot(over.x, so_far, color="C0", linewidth=1.8, label="run so far")
+        shown = np.concatenate([so_far, moving])
+        shown = shown[np.isfinite(shown)]
+        ax.set_ylim(0, 1.15 * float(np.quantile(shown, 0.99)))
+        _legend(ax)
+        return _finish(ax, f"simulated time, {over.unit}", "write amplification", self._title)
+
+    def wear(self, ax: Axes | None = None) -> Axes:
+        """Draw the number of blocks by their erases since the device was new.
+
+        Parameters
+        ----------
+        ax
+            Axes to draw on. Default: a new figure.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+        """
+        wear = self._result.summary.wear
+        classes, spread = wear.histogram, wear.blocks
+        ax = _axes(ax)
+        left = [classes.from_ + classes.width * index for index in range(len(classes.blocks))]
+        # A class of a single count is drawn around it, a wider one from its first count to its last.
+        start = -0.5
+        ax.bar([at + start for at in left], classes.blocks, width=classes.width, align="edge", color="#0072b2",
+               edgecolor="white", linewidth=0.5 if len(left) < 40 else 0.2)  # fmt: skip
+        ax.axvline(spread.mean, color="#d55e00", linewidth=1.2, label=f"mean {spread.mean:.4g} +- {spread.stddev:.3g}")
+        endurance = self._result.summary.config.nand.endurance
+        if endurance and left[-1] + classes.width > endurance / 2:
+            ax.axvline(endurance, color="#333333", linewidth=1.2, linestyle="--", label=f"endurance {endurance:,}")
+        ax.legend(frameon=False, fontsize="small")
+        ax.set_ylim(bottom=0)
+        return _finish(ax, "erases of a block", "blocks", self._title)
 
     def attribution(self, ax: Axes | None = None, *, at: Sequence[str] = ("mean", "p50", "p99", "p99_9")) -> Axes:
         """Draw latency breakdowns: of all requests, and of requests at percentiles.
@@ -249,6 +370,45 @@ class ResultPlots:
         ax.set_ylim(0, 1)
         ax.legend(frameon=False, fontsize="small", ncols=4, loc="upper center", bbox_to_anchor=(0.5, -0.1))
         return _finish(ax, "", "share of the measured time", self._title)
+
+
+class _OverTime:
+    """The series of a result as arrays, with the x axis of figures."""
+
+    def __init__(self, result: Result) -> None:
+        import numpy as np  # noqa: PLC0415 (not needed to import the package)
+
+        self._series = result.series()
+        self.names = set(self._series.column_names)
+        end = self["end_ps"]
+        scale, self.unit = _time_scale(float(end[-1]) if len(end) else 0.0)
+        self.x = end / scale
+        self.seconds = np.maximum(end - self["start_ps"], 1.0) / 1e12
+
+    def __getitem__(self, name: str) -> npt.NDArray[np.float64]:
+        import numpy as np  # noqa: PLC0415 (not needed to import the package)
+
+        column: npt.NDArray[np.float64] = self._series[name].to_numpy().astype(np.float64)
+        return column
+
+    def sums(self, values: npt.NDArray[np.float64], parts: int = 32) -> npt.NDArray[np.float64]:
+        """Return moving sums over a part of the run, centered, and over fewer windows at both ends."""
+        import numpy as np  # noqa: PLC0415 (not needed to import the package)
+
+        half = len(values) // (2 * parts)
+        total = np.concatenate([[0.0], np.cumsum(np.nan_to_num(values))])
+        at = np.arange(len(values))
+        sums: npt.NDArray[np.float64] = total[np.minimum(at + half + 1, len(values))] - total[np.maximum(at - half, 0)]
+        return sums
+
+    def smoothed(self, values: npt.NDArray[np.float64], weights: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """Return moving averages with weights. Windows without a value do not count."""
+        import numpy as np  # noqa: PLC0415 (not needed to import the package)
+
+        weights = np.where(np.isfinite(values), weights, 0.0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            smooth: npt.NDArray[np.float64] = self.sums(np.nan_to_num(values) * weights) / self.sums(weights)
+        return smooth
 
 
 def _time_scale(ps: float) -> tuple[float, str]:
@@ -348,3 +508,158 @@ def front(
             ax.step(*places, where=stairs, color=color, linewidth=1)
     _legend(ax)
     return _finish(ax, x, y, "Points tried, and the Pareto front")
+
+
+def heat_map(
+    table: pa.Table, x: str, y: str, value: str, ax: Axes | None = None, *, log: bool = False, text: bool | None = None
+) -> Axes:
+    """Draw a value of a sweep by two of its parameters, as a heat map. Several seeds are averaged.
+
+    Parameters
+    ----------
+    table
+        The table of :func:`floatgate.sweep`.
+    x, y
+        Parameters: columns of the table.
+    value
+        Number to draw, such as ``"write_amplification"`` or ``"requests.read.latency_us.p99"``.
+    ax
+        Axes to draw on. Default: a new figure.
+    log
+        Use a logarithmic scale of colors.
+    text
+        Write the numbers into the cells. Default: if there are at most 100.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+
+    Raises
+    ------
+    OptionError
+        A column does not exist.
+    ResultError
+        No run has this value.
+
+    Examples
+    --------
+    >>> table = fg.sweep(
+    ...     {"capacity.spare": [0.1, 0.2, 0.3], "gc.victim": ["greedy", "fifo"]},
+    ...     device="tiny", workload="rw=randwrite number_ios=2k", precondition="steady", n_jobs=1)
+    >>> fg.plotting.heat_map(table, "capacity.spare", "gc.victim", "write_amplification")
+    <Axes: ...>
+    """
+    import numpy as np  # noqa: PLC0415 (not needed to import the package)
+
+    rows = [row for row in _chosen(table, x, y, value) if row[value] is not None]
+    if not rows:
+        raise ResultError(f"no run has a value of {value}")
+    across, down = (_steps([row[name] for row in rows]) for name in (x, y))
+    cells: dict[tuple[int, int], list[float]] = {}
+    for row in rows:
+        cells.setdefault((down.index(row[y]), across.index(row[x])), []).append(float(row[value]))
+    grid = np.full((len(down), len(across)), np.nan)
+    for place, values in cells.items():
+        grid[place] = sum(values) / len(values)
+    ax = _axes(ax, width=2.2 + 0.7 * len(across), height=1.6 + 0.45 * len(down))
+    image = ax.imshow(grid, cmap="viridis", norm="log" if log else "linear", aspect="auto", origin="lower")
+    colorbar = ax.figure.colorbar(image, ax=ax)
+    colorbar.set_label(value)
+    ax.set_xticks(range(len(across)), [_called(step) for step in across])
+    ax.set_yticks(range(len(down)), [_called(step) for step in down])
+    if text if text is not None else grid.size <= 100:
+        for (row_at, column_at), number in np.ndenumerate(grid):
+            if np.isfinite(number):
+                dark = float(np.asarray(image.norm(number))) < 0.6
+                ax.text(column_at, row_at, f"{number:.3g}", ha="center", va="center", fontsize="small",
+                        color="white" if dark else "black")  # fmt: skip
+    ax.spines[:].set_visible(False)
+    ax.set_xlabel(x)
+    ax.set_ylabel(y)
+    return ax
+
+
+def pareto_front(
+    table: pa.Table,
+    x: str,
+    y: str,
+    ax: Axes | None = None,
+    *,
+    maximize: Iterable[str] = (),
+    label: str | None = None,
+) -> Axes:
+    """Draw the runs of a sweep by two values, and the Pareto front in color.
+
+    Parameters
+    ----------
+    table
+        The table of :func:`floatgate.sweep`.
+    x, y
+        Numbers, such as ``"write_amplification"``. Smaller is better.
+    ax
+        Axes to draw on. Default: a new figure.
+    maximize
+        Those of `x` and `y` of which larger is better.
+    label
+        Column whose values are written next to the points of the front.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+
+    Raises
+    ------
+    OptionError
+        A column does not exist.
+    ResultError
+        No run has both values.
+
+    Examples
+    --------
+    >>> table = fg.sweep(
+    ...     {"capacity.spare": [0.1, 0.2, 0.3]},
+    ...     device="tiny", workload="rw=randwrite number_ios=2k", precondition="steady", n_jobs=1)
+    >>> fg.plotting.pareto_front(table, "capacity.spare", "write_amplification")
+    <Axes: ...>
+    """
+    better = set(maximize)
+    if unknown := better - {x, y}:
+        raise OptionError(f"maximize={', '.join(sorted(unknown))}: expected {x} or {y}")
+    shown_too = [] if label is None else [label]
+    rows = [row for row in _chosen(table, x, y, *shown_too) if row[x] is not None and row[y] is not None]
+    if not rows:
+        raise ResultError(f"no run has values of {x} and {y}")
+    signs = {name: -1.0 if name in better else 1.0 for name in (x, y)}
+    best = [row for row in rows if not any(_dominates(other, row, signs) for other in rows)]
+    shown = [{**row, "front": row in best, "error": None} for row in rows]
+    ax = front(shown, x, y, stairs="pre" if x in better else "post", ax=ax)
+    for row in best:
+        for name in shown_too:
+            place = row[x], row[y]
+            ax.annotate(_called(row[name]), place, xytext=(5, 5), textcoords="offset points", fontsize="small")
+    ax.set_title("Runs, and the Pareto front", fontsize="medium")
+    return ax
+
+
+def _dominates(one: Mapping[str, Any], other: Mapping[str, Any], signs: Mapping[str, float]) -> bool:
+    """Return True if a run is at least as good as another in all values, and better in one."""
+    differences = [sign * (one[name] - other[name]) for name, sign in signs.items()]
+    return bool(max(differences) <= 0 and min(differences) < 0)
+
+
+def _chosen(table: pa.Table, *names: str) -> list[dict[str, Any]]:
+    for name in names:
+        if name not in table.column_names:
+            raise OptionError(f"the table has no column `{name}`{near(name, table.column_names)}")
+    rows: list[dict[str, Any]] = table.select(list(dict.fromkeys(names))).to_pylist()
+    return rows
+
+
+def _steps(values: Iterable[Any]) -> list[Any]:
+    """Return the different values of a parameter: numbers in ascending order, others as they occur."""
+    steps = list(dict.fromkeys(values))
+    return sorted(steps) if all(isinstance(step, int | float) for step in steps) else steps
+
+
+def _called(step: object) -> str:
+    return f"{step:.6g}" if isinstance(step, float) else str(step)

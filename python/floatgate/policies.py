@@ -12,10 +12,22 @@ built-in policy::
 
     device = fg.Device("tiny").with_options({"gc.victim": "coldest"})
 
-Policies receive read-only NumPy arrays, which do not change when the simulation continues. An exception in a policy
-ends the run with :class:`floatgate.PolicyError`, whose cause is that exception with its traceback. An invalid return
-value also ends the run. A policy has its own random numbers, ``self.rng``, determined by the seed of the run. Devices
-and results contain the digest of the policy's source, so that results of different sources can be distinguished.
+Policies receive read-only NumPy arrays. Those of victim policies, allocations and schedulers are the simulator's own
+columns, without a copy: they are valid during a call, and show other values later. Copy what you keep. An exception in
+a policy ends the run with :class:`floatgate.PolicyError`, whose cause is that exception with its traceback. An invalid
+return value also ends the run. A policy has its own random numbers, ``self.rng``, determined by the seed of the run.
+Devices and results contain the digest of the policy's source, so that results of different sources can be
+distinguished.
+
+If ``choose`` of a victim policy or an allocation, or ``pick`` of a scheduler, is a static method that
+``numba.njit`` compiles, the simulator calls the machine code directly::
+
+    @fg.policies.register("least-valid")
+    class LeastValid(fg.policies.Victim):
+        @staticmethod
+        @numba.njit
+        def choose(plane, blocks, clock):
+            return blocks.valid.argmin()
 
 A simulator that is forked, or from which a run starts, copies its policies: :meth:`Policy.fork`.
 """
@@ -34,7 +46,8 @@ from collections.abc import Callable, Iterable, Mapping
 from types import CodeType
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
 
-from floatgate import _floatgate
+from floatgate import _compiling, _floatgate
+from floatgate._files import near
 from floatgate.exceptions import ConfigError, OptionError
 
 if TYPE_CHECKING:
@@ -43,12 +56,14 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Allocation",
+    "Blocks",
     "Classifier",
     "Eviction",
     "HostWrite",
     "OperationClass",
     "PlaneState",
     "Policy",
+    "Queue",
     "Scheduler",
     "StaticAllocation",
     "Trigger",
@@ -90,13 +105,63 @@ class Policy(ABC):
         return copy.deepcopy(self, given)
 
 
+class Blocks:
+    """Closed blocks of a plane, in columns: read-only NumPy arrays, which are valid during the call.
+
+    ``blocks["valid"]`` is the same as ``blocks.valid``. The blocks are in no particular order, but in the same one for
+    the same seed.
+    """
+
+    __slots__ = ("block", "changed", "closed", "erases", "order", "valid")
+
+    block: npt.NDArray[np.uint32]
+    """Number in the device."""
+    valid: npt.NDArray[np.uint16]
+    """Number of valid mapping units."""
+    erases: npt.NDArray[np.uint32]
+    """Number of erases."""
+    closed: npt.NDArray[np.int64]
+    """Clock when the block was closed."""
+    changed: npt.NDArray[np.int64]
+    """Clock when a unit was last invalidated, or when the block was closed."""
+    order: npt.NDArray[np.uint64]
+    """Rank in the order of ``greedy``: by valid units, and among equally many by when a block reached this number."""
+
+    def __init__(  # noqa: PLR0917 (the columns)
+        self,
+        block: npt.NDArray[np.uint32],
+        valid: npt.NDArray[np.uint16],
+        erases: npt.NDArray[np.uint32],
+        closed: npt.NDArray[np.int64],
+        changed: npt.NDArray[np.int64],
+        order: npt.NDArray[np.uint64],
+    ) -> None:
+        self.block, self.valid, self.erases = block, valid, erases
+        self.closed, self.changed, self.order = closed, changed, order
+
+    def __getitem__(self, column: str) -> npt.NDArray[Any]:
+        return _column(self, column)
+
+    def __len__(self) -> int:
+        return len(self.block)
+
+
+def _column(columns: object, name: str) -> npt.NDArray[Any]:
+    """Return a column, whose name may be a keyword of Python."""
+    names = [slot.removesuffix("_") for slot in type(columns).__slots__]  # type: ignore[attr-defined]
+    if name not in names:
+        raise KeyError(f"no column {name!r}{near(str(name), names)}; there are {', '.join(names)}")
+    found: npt.NDArray[Any] = getattr(columns, "class_" if name == "class" else name)
+    return found
+
+
 class Victim(Policy):
     """Chooses the block of a plane that garbage collection reclaims next (``gc.victim``)."""
 
     path = "gc.victim"
 
     @abstractmethod
-    def choose(self, plane: int, blocks: npt.NDArray[np.void], clock: int) -> int:
+    def choose(self, plane: int, blocks: Blocks, clock: int) -> int:
         """Choose a victim.
 
         Called once per reclaimed block, if the plane has reclaimable space.
@@ -106,10 +171,7 @@ class Victim(Policy):
         plane
             Number of the plane: ((channel * chips + chip) * dies + die) * planes + plane.
         blocks
-            Closed blocks of the plane, one or more, as a structured array. Its columns are ``valid`` (valid mapping
-            units), ``erases``, ``closed`` (clock when the block was closed), ``changed`` (clock when a unit was last
-            invalidated, or when the block was closed), and ``block`` (number in the device). Blocks with fewer valid
-            units come first. Among blocks with equally many, the one that reached this number first comes first.
+            Closed blocks of the plane, one or more.
         clock
             Mapping units that the host has written so far.
 
@@ -119,9 +181,8 @@ class Victim(Policy):
             The position of the victim in `blocks`.
         """
 
-    def _choose(self, plane: int, blocks: bytes, clock: int) -> int:
-        forms = _forms()
-        return operator.index(self.choose(plane, forms.frombuffer(blocks, forms.blocks), clock))
+    def _address(self) -> int | None:
+        return _compiling.victim(self)
 
 
 class PlaneState(NamedTuple):
@@ -142,7 +203,7 @@ class PlaneState(NamedTuple):
 
     @property
     def blocks(self) -> npt.NDArray[np.void]:
-        """Closed blocks as a structured array, with the same columns as for victim policies.
+        """Closed blocks as a structured array, with the columns of :class:`Blocks` except for ``order``.
 
         They are in the order of the victim policy. With ``gc.victim = "greedy"`` and ``"cost-benefit"``, blocks with
         fewer valid units come first.
@@ -335,7 +396,7 @@ class Allocation(Policy):
         ----------
         planes
             Numbers of idle planes with free space, one or more, in ascending order:
-            ((channel * chips + chip) * dies + die) * planes + plane.
+            ((channel * chips + chip) * dies + die) * planes + plane. The array is valid during the call.
 
         Returns
         -------
@@ -343,9 +404,8 @@ class Allocation(Policy):
             The position of the chosen plane in `planes`.
         """
 
-    def _choose(self, planes: bytes) -> int:
-        forms = _forms()
-        return operator.index(self.choose(forms.frombuffer(planes, forms.plane)))
+    def _address(self) -> int | None:
+        return _compiling.allocation(self)
 
 
 class StaticAllocation(Policy):
@@ -479,6 +539,49 @@ class OperationClass(enum.IntEnum):
     """A read, program or erase of garbage collection for a victim that was chosen in idle time (``gc.background``)."""
 
 
+class Queue:
+    """Operations that wait for a LUN, in order of arrival: read-only NumPy arrays, which are valid during the call.
+
+    ``queue["rank"]`` is the same as ``queue.rank``. The column ``class`` is the attribute ``class_``.
+    """
+
+    __slots__ = ("class_", "lun", "plane", "rank", "request", "since", "stream")
+
+    class_: npt.NDArray[np.uint8]
+    """Class: an :class:`OperationClass`."""
+    rank: npt.NDArray[np.uint8]
+    """Rank of the class."""
+    since: npt.NDArray[np.int64]
+    """Time at which the operation was queued, in picoseconds."""
+    lun: npt.NDArray[np.uint32]
+    """Number of the LUN."""
+    plane: npt.NDArray[np.int32]
+    """Plane, or -1 for a write that any plane of the LUN may take."""
+    request: npt.NDArray[np.int64]
+    """Number of the request that waits for the operation, or -1."""
+    stream: npt.NDArray[np.int32]
+    """Stream of this request, or -1."""
+
+    def __init__(  # noqa: PLR0917 (the columns)
+        self,
+        class_: npt.NDArray[np.uint8],
+        rank: npt.NDArray[np.uint8],
+        since: npt.NDArray[np.int64],
+        lun: npt.NDArray[np.uint32],
+        plane: npt.NDArray[np.int32],
+        request: npt.NDArray[np.int64],
+        stream: npt.NDArray[np.int32],
+    ) -> None:
+        self.class_, self.rank, self.since, self.lun = class_, rank, since, lun
+        self.plane, self.request, self.stream = plane, request, stream
+
+    def __getitem__(self, column: str) -> npt.NDArray[Any]:
+        return _column(self, column)
+
+    def __len__(self) -> int:
+        return len(self.rank)
+
+
 class Scheduler(Policy):
     """Chooses the operation that a LUN starts next (``scheduler``).
 
@@ -508,7 +611,7 @@ class Scheduler(Policy):
             The rank, from 0 (first) to 3.
         """
 
-    def pick(self, queue: npt.NDArray[np.void], now: int) -> int | None:
+    def pick(self, queue: Queue, now: int) -> int | None:
         """Choose the operation that a LUN starts.
 
         Called when a LUN could start an operation and at least two wait. If the LUN has to wait for its channel, the
@@ -519,10 +622,7 @@ class Scheduler(Policy):
         Parameters
         ----------
         queue
-            The waiting operations, in order of arrival, as a structured array. Its columns are ``class`` (an
-            :class:`OperationClass`), ``rank``, ``since`` (the time at which the operation was queued, in picoseconds),
-            ``lun``, ``plane`` (-1 for a write that any plane of the LUN may take), and ``request`` and ``stream`` (the
-            number of the request that waits for the operation, and its stream, or -1).
+            The waiting operations, in order of arrival.
         now
             The time, in picoseconds.
 
@@ -540,10 +640,8 @@ class Scheduler(Policy):
     def _rank(self, number: int) -> int:
         return operator.index(self.rank(OperationClass(number)))
 
-    def _pick(self, queue: bytes, now: int) -> int | None:
-        forms = _forms()
-        chosen = self.pick(forms.frombuffer(queue, forms.queue), now)
-        return None if chosen is None else operator.index(chosen)
+    def _address(self) -> int | None:
+        return _compiling.scheduler(self)
 
 
 class _Forms(NamedTuple):
@@ -552,8 +650,6 @@ class _Forms(NamedTuple):
     frombuffer: Any
     blocks: Any
     units: Any
-    plane: Any
-    queue: Any
     free: Any
 
 
@@ -563,17 +659,19 @@ def _forms() -> _Forms:
 
     blocks = {"closed": "u8", "changed": "u8", "block": "u4", "valid": "u4", "erases": "u4"}
     units = {"inserted": "u8", "used": "u8", "written": "u8", "entry": "u4", "lpn": "u4", "dirty": "?"}
-    queue = {"since": "u8", "request": "i8", "lun": "u4", "plane": "i4", "stream": "i4", "class": "u1", "rank": "u1"}
     free = _form(np, {"block": "u4", "erases": "u4"}, 8)
-    return _Forms(
-        np.frombuffer, _form(np, blocks, 32), _form(np, units, 40), np.dtype("u4"), _form(np, queue, 30), free
-    )
+    return _Forms(np.frombuffer, _form(np, blocks, 32), _form(np, units, 40), free)
 
 
 def _form(np: Any, columns: dict[str, str], size: int) -> Any:  # noqa: ANN401 (a module that is loaded late)
     formats = [np.dtype(form) for form in columns.values()]
     offsets = [sum(form.itemsize for form in formats[:column]) for column in range(len(formats))]
     return np.dtype({"names": list(columns), "formats": formats, "offsets": offsets, "itemsize": size})
+
+
+def __dir__() -> list[str]:
+    """List the public names."""
+    return __all__
 
 
 PolicyType = TypeVar("PolicyType", bound=type[Policy])
@@ -691,6 +789,8 @@ def _is_about(name: str) -> bool:
 
 
 def _compiled(part: object) -> str:
+    part = getattr(part, "__func__", part)
+    part = getattr(part, "py_func", part)
     code = getattr(part, "__code__", part)
     if isinstance(code, CodeType):
         constants = [_compiled(constant) for constant in code.co_consts]

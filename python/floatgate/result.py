@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import warnings
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from floatgate import _floatgate, _html
 from floatgate._files import draft, keep_apart, read_limited
-from floatgate.exceptions import OutputError, ResultError
+from floatgate._node import Document, Free
+from floatgate.columns import Requests, Series
+from floatgate.exceptions import FloatgateWarning, OutputError, ResultError, in_python
 from floatgate.plotting import ResultPlots
 from floatgate.summary import Summary
 
@@ -32,6 +35,50 @@ _LARGEST = 256 << 20
 
 #: Files of a result from which the others are generated.
 _DATA = [_SUMMARY, _DIGESTS, _SERIES, _REQUESTS, "requests.csv", "timeline.pftrace.gz"]
+
+
+class Explanation(Free, Document):
+    """The latency of a request, from :meth:`Result.explain`: the content of ``floatgate explain --json``.
+
+    ``print(explanation)`` prints its parts, its flash operations, and what it waited for. Keys are attributes:
+    ``explanation.latency_us``.
+    """
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f"<floatgate.Explanation of request {self['request']}: {_html.number(self['latency_us'])} us>"
+
+
+class ResultColumns:
+    """Tables of a result as typed columns: ``result.columns``."""
+
+    __slots__ = ("_result",)
+
+    def __init__(self, result: Result) -> None:
+        self._result = result
+
+    @property
+    def requests(self) -> Requests:
+        """Columns of every request: ``result.columns.requests.latency_ps``.
+
+        Raises
+        ------
+        ResultError
+            The requests were not recorded.
+        """
+        return Requests(self._result.requests())
+
+    @property
+    def series(self) -> Series:
+        """Columns of the run over time: ``result.columns.series.write_p99_us``.
+
+        Raises
+        ------
+        ResultError
+            The run was not recorded over time.
+        """
+        return Series(self._result.series())
 
 
 class Result:
@@ -69,8 +116,8 @@ class Result:
 
     @property
     def warnings(self) -> list[str]:
-        """Warnings about the result."""
-        return list(self._summary["warnings"])
+        """Warnings about the result, in the words of Python. ``summary.warnings`` has those of the command."""
+        return [in_python(text) for text in self._summary["warnings"]]
 
     def requests(self) -> pa.Table:
         """Return every request, one row each, in order of completion.
@@ -82,6 +129,8 @@ class Result:
             (sectors of 512 bytes), ``arrival_ps``, ``start_ps``, ``finish_ps`` (points in time), ``waiting_ps``,
             ``service_ps``, ``latency_ps``, ``channels``, and the latency breakdown (``host_queue_ps`` and so on, null
             without attribution): ``docs/reference/requests.md``. The columns are the simulator's own, without a copy.
+            Numbers are signed, so that differences of times do not wrap around. (They are unsigned if a time exceeds
+            2^63 - 1 ps, which is 106 days.)
 
         Raises
         ------
@@ -90,7 +139,7 @@ class Result:
         """
         if self._requests is None:
             self._requests = self._read(_REQUESTS, "requests", "requests=True")
-        return self._requests
+        return signed(self._requests)
 
     def series(self) -> pa.Table:
         """Return the run over time, one row per window of simulated time.
@@ -99,7 +148,7 @@ class Result:
         -------
         pyarrow.Table
             Columns ``start_ps``, ``end_ps``, ``write_iops``, ``write_p99_us`` and so on:
-            ``docs/reference/series.md``.
+            ``docs/reference/series.md``. Whole numbers are signed, as for :meth:`requests`.
 
         Raises
         ------
@@ -108,6 +157,12 @@ class Result:
         """
         if self._series is None:
             self._series = self._read(_SERIES, "series", "series=True")
+        return signed(self._series)
+
+    def _unsigned_series(self) -> pa.Table | None:
+        """Return the series as the simulator wrote it, or None if it was not recorded."""
+        if self._series is None and self._has_series:
+            self.series()
         return self._series
 
     def _read(self, name: str, what: str, option: str) -> pa.Table:
@@ -124,13 +179,18 @@ class Result:
         return self._series is not None or (self._directory is not None and (self._directory / _SERIES).is_file())
 
     @property
+    def columns(self) -> ResultColumns:
+        """Columns of the tables, as typed NumPy arrays: ``result.columns.requests.latency_ps``."""
+        return ResultColumns(self)
+
+    @property
     def plot(self) -> ResultPlots:
         """Matplotlib figures: ``result.plot.cdf()``."""
         return ResultPlots(self)
 
     def to_html(self) -> str:
         """Return the HTML page of the result, identical to the ``report.html`` of the command."""
-        return _floatgate.report(self._summary.to_json(), self.series() if self._has_series else None)
+        return _floatgate.report(self._summary.to_json(), self._unsigned_series())
 
     def report(self, path: str | os.PathLike[str]) -> Path:
         """Write the result as one HTML file, which needs no network.
@@ -153,6 +213,78 @@ class Result:
             The page cannot be written.
         """
         return _write_page(path, _REPORT, self.to_html(), self._data)
+
+    def explain(self, request: int | str) -> Explanation:
+        """Explain the latency of a request: its parts, its flash operations, and what it waited for.
+
+        Equivalent to ``floatgate explain``. Needs the files of a run with ``out``, ``requests=True`` and
+        ``timeline=True``.
+
+        Parameters
+        ----------
+        request
+            Number of the request, or its rank by latency: ``"p99"``, ``"max"``, ``"slowest:3"``, or ``"write:p99"``
+            among those of one operation.
+
+        Returns
+        -------
+        Explanation
+
+        Raises
+        ------
+        ResultError
+            The result has no files, or no such request.
+        OptionError
+            `request` is neither a number nor a rank.
+
+        Warns
+        -----
+        FloatgateWarning
+            The timeline misses a part of the request.
+        """
+        json, text, note = _floatgate.explain(self._stored("explain"), str(request))
+        if note is not None:
+            warnings.warn(in_python(note), FloatgateWarning, stacklevel=2)
+        return Explanation(json, in_python(text))
+
+    def draw(
+        self, span: str | None = None, *, out: str | os.PathLike[str] | None = None, title: str | None = None
+    ) -> Path:
+        """Draw a timing diagram of channels, dies and requests as SVG.
+
+        Equivalent to ``floatgate draw``. Needs the files of a run with ``out`` and ``timeline=True``.
+
+        Parameters
+        ----------
+        span
+            Span of simulated time, such as ``"1.2ms..1.5ms"``. Either end can be omitted. Default: all of it.
+        out
+            File for the diagram. Default: ``timeline.svg`` in the directory of the result.
+        title
+            Title of the diagram. Default: the device and the span.
+
+        Returns
+        -------
+        pathlib.Path
+            The file.
+
+        Raises
+        ------
+        ResultError
+            The result has no files, or no timeline.
+        OptionError
+            The span is invalid.
+        OutputError
+            The file cannot be written.
+        """
+        place = None if out is None else Path(out)
+        return Path(_floatgate.draw(self._stored("draw"), span, title, place))
+
+    def _stored(self, what: str) -> Path:
+        """Return the directory of the result, which `what` reads."""
+        if self._directory is None:
+            raise ResultError(f"{what} needs the files of a run; run with out=DIRECTORY, requests=True, timeline=True")
+        return self._directory
 
     @property
     def _data(self) -> list[Path]:
@@ -210,6 +342,10 @@ class Result:
         changed = [f"{figure['path']}={figure['value']}" for figure in figures]
         return " ".join([self._summary["device"]["name"], *changed])
 
+    def __str__(self) -> str:
+        """Return the text that ``floatgate run`` prints."""
+        return str(self._summary)
+
     def __repr__(self) -> str:
         summary = self._summary
         parts = [
@@ -234,6 +370,22 @@ class Result:
         ]
         about += [("warning", escape(text)) for text in self.warnings]
         return _html.card(escape(self.label), "", _html.table(head, rows), _html.pairs(about))
+
+
+def signed(table: pa.Table) -> pa.Table:
+    """Return a table with signed columns instead of unsigned ones, without a copy, if all numbers fit."""
+    import pyarrow as pa  # noqa: PLC0415 (half a second, and not always needed)
+    import pyarrow.compute as pc  # noqa: PLC0415
+
+    unsigned = [name for name in table.column_names if table.schema.field(name).type == pa.uint64()]
+    greatest = (pc.max(table[name]).as_py() for name in unsigned)
+    if max((value for value in greatest if value is not None), default=0) >= 1 << 63:
+        return table
+    for name in unsigned:
+        index = table.schema.get_field_index(name)
+        column = pa.chunked_array([chunk.view(pa.int64()) for chunk in table[name].chunks], pa.int64())
+        table = table.set_column(index, table.schema.field(name).with_type(pa.int64()), column)
+    return table
 
 
 def _operations(summary: Summary) -> list[tuple[str, dict[str, Any]]]:

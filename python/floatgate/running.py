@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal
 
 from floatgate import _floatgate, states
 from floatgate.device import Device
@@ -13,13 +12,10 @@ from floatgate.exceptions import FloatgateWarning, OptionError
 from floatgate.result import Result, load
 from floatgate.simulator import Simulator
 from floatgate.summary import Summary
-from floatgate.workload import Workload, WorkloadLike, texts_of
+from floatgate.workload import Progress, Workload, WorkloadLike, texts_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-#: Called periodically with the name of the phase and its progress from 0 to 1, or None if that is unknown.
-Progress: TypeAlias = Callable[[str, "float | None"], object]
 
 
 def run(

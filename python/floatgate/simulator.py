@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any, Literal
 from floatgate import _floatgate, _values
 from floatgate.device import Device
 from floatgate.exceptions import WorkloadError
+from floatgate.result import signed
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
     import pyarrow as pa
 
-    from floatgate.running import Progress
-    from floatgate.workload import Workload
+    from floatgate.workload import Progress, Workload
 
 #: Bytes per sector, the unit of host addresses.
 SECTOR = 512
@@ -226,7 +226,7 @@ class Simulator:
             The columns of :meth:`Result.requests`; ``.to_pylist()`` converts them to dictionaries. A completion is
             returned as soon as nothing can change it, so ``finish_ps`` may be later than the clock.
         """
-        return self._handle.completions()
+        return signed(self._handle.completions())
 
     def counters(self) -> dict[str, int]:
         """Return the counters since the device was created, including preconditioning.

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from floatgate import _files, _floatgate, policies, states
 from floatgate._distributing import each
 from floatgate.device import Device
-from floatgate.exceptions import FloatgateError, OptionError
+from floatgate.exceptions import ConfigError, FloatgateError, OptionError
 from floatgate.running import run
 from floatgate.store import Store
 from floatgate.workload import Workload, WorkloadLike, texts_of
@@ -267,7 +267,7 @@ def sweep(
     Raises
     ------
     OptionError
-        The space is invalid, or a point has no device or workload.
+        The space is invalid, has a parameter that the device does not have, or a point has no device or workload.
     OutputError
         The store cannot be written to.
 
@@ -310,9 +310,13 @@ def sweep(
 
 
 def _key_or_failure(task: _Task) -> tuple[str, dict[str, Any] | None]:
-    """Return the key of a run, or its failure."""
+    """Return the key of a run, or its failure. A mistyped parameter is an error of the whole sweep."""
     try:
         return task.key(), None
+    except ConfigError as error:
+        if "unknown key" in str(error):
+            raise OptionError(f"the space has a parameter that the device does not have: {error}") from error
+        return "", _failed(error)
     except FloatgateError as error:
         return "", _failed(error)
 

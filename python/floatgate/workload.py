@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import os
+import warnings
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
-from floatgate.exceptions import TraceError, WorkloadError
+from floatgate import _floatgate, _html
+from floatgate._files import keep_apart
+from floatgate.exceptions import FloatgateWarning, OptionError, TraceError, WorkloadError, in_python
+from floatgate.profile import Profile
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+#: Called periodically with the name of the phase and its progress from 0 to 1, or None if that is unknown.
+Progress: TypeAlias = Callable[[str, "float | None"], object]
 
 
 class Workload:
@@ -60,7 +69,8 @@ class Synthetic(Workload):
     Raises
     ------
     WorkloadError
-        The text has no pattern (``rw=``). Other errors are reported by the run, because they may depend on the device.
+        The text has no pattern (``rw=``), an unknown option, or an invalid value. Errors that depend on the device,
+        such as a region beyond its end, are reported by the run.
 
     See Also
     --------
@@ -75,6 +85,7 @@ class Synthetic(Workload):
         starts = ("rw=", "readwrite=", "read_iolog=")
         if not any(word.startswith(starts) for word in text.replace(";", " ").split()):
             raise WorkloadError(f"`{text}` is not a job: it needs a pattern, such as rw=randwrite")
+        _floatgate.check_workload(text)
         super().__init__(text)
 
 
@@ -89,7 +100,7 @@ class JobFile(Workload):
     Raises
     ------
     WorkloadError
-        The file does not exist.
+        The file does not exist, or has an unknown option or an invalid value.
     """
 
     __slots__ = ()
@@ -97,6 +108,7 @@ class JobFile(Workload):
     def __init__(self, path: str | os.PathLike[str]) -> None:
         if not Path(path).is_file():
             raise WorkloadError(f"job file {os.fspath(path)} does not exist")
+        _floatgate.check_workload(os.fspath(path))
         super().__init__(os.fspath(path))
 
 
@@ -139,14 +151,14 @@ class Trace(Workload):
     Raises
     ------
     TraceError
-        The file does not exist. Errors in the file are reported by the run.
+        The file does not exist, or an option has an invalid value. Errors in the file are reported by the run.
 
     See Also
     --------
     ``docs/reference/traces.md`` : formats and options.
     """
 
-    __slots__ = ()
+    __slots__ = ("_options", "_path")
 
     def __init__(
         self,
@@ -191,7 +203,225 @@ class Trace(Workload):
             raise TraceError(f"trace {path} does not exist")
         # A path alone is passed unchanged, unless it looks like a job file or model.
         plain = not given and "=" not in path and not path.endswith((".fio", ".job", ".ini", ".json"))
-        super().__init__(path if plain else " ".join(_word(*pair) for pair in {"trace": path, **given}.items()))
+        text = path if plain else " ".join(_word(*pair) for pair in {"trace": path, **given}.items())
+        if not plain:
+            _floatgate.check_workload(text)
+        super().__init__(text)
+        self._path, self._options = path, {key: word for key, word in words.items() if word is not None}
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _restored_trace, (str(self), self._path, self._options)
+
+    @property
+    def path(self) -> Path:
+        """Path of the file."""
+        return Path(self._path)
+
+    def _reading(self, *others: str) -> str:
+        """Return the options for reading the file, and `others`, as JSON."""
+        numbers = ("limit", "sort_window", "skip_bad_lines")
+        kept = ("format", "action", "time_unit", "devices", *numbers, *others)
+        given = {key: word for key, word in self._options.items() if key in kept}
+        return json.dumps({key: word if key in numbers else str(word) for key, word in given.items()})
+
+    def info(self, *, progress: Progress | None = None) -> Profile:
+        """Analyze the trace, and warn of implausible values.
+
+        Equivalent to ``floatgate trace info``. Options for the replay, such as `fit`, have no effect.
+
+        Parameters
+        ----------
+        progress
+            A function that is called with the progress.
+
+        Returns
+        -------
+        Profile
+            ``print(profile)`` prints operations, sizes, footprint, order and arrivals.
+
+        Raises
+        ------
+        TraceError
+            The trace cannot be read.
+
+        Examples
+        --------
+        >>> fg.Trace("examples/sqlite-oltp.csv.xz").info().operations[0].operation
+        'read'
+        """
+        profile, text = _floatgate.trace_info(self._path, self._reading(), progress=progress)
+        return Profile(profile, in_python(text))
+
+    def synth(
+        self,
+        out: str | os.PathLike[str] | None = None,
+        *,
+        requests: int | None = None,
+        scale_rate: float | None = None,
+        scale_footprint: float | None = None,
+        seed: int = 1,
+        progress: Progress | None = None,
+    ) -> Fit:
+        """Fit a synthetic workload to the trace.
+
+        Equivalent to ``floatgate trace synth``. Options for the replay, such as `fit`, have no effect.
+
+        Parameters
+        ----------
+        out
+            File for the workload: a model (``.json``), or a fio job (``.fio``), which cannot express all properties of
+            a model.
+        requests
+            Number of requests to generate. Default: as many as the trace has.
+        scale_rate, scale_footprint
+            Factors of the request rate and of the footprint.
+        seed
+            Seed of the requests that are generated for the comparison.
+        progress
+            A function that is called with the progress.
+
+        Returns
+        -------
+        Fit
+            ``print(fit)`` prints how well the workload fits. ``fit.workload`` runs it.
+
+        Raises
+        ------
+        TraceError
+            The trace cannot be read, or no workload can be fitted to it.
+        OptionError
+            An option has an invalid value.
+        OutputError
+            The file cannot be written.
+        """
+        if requests is not None and requests < 1:
+            raise OptionError(f"requests={requests}: must be at least 1")
+        options: _floatgate._FitOptions = {
+            "out": None if out is None else os.fspath(out),
+            "requests": requests,
+            "scale_rate": scale_rate,
+            "scale_footprint": scale_footprint,
+            "seed": seed,
+        }
+        model, moments, text = _floatgate.trace_synth(self._path, self._reading(), options, progress=progress)
+        text = in_python(text).replace("-o FILE.", "out=FILE.")
+        return Fit(model, [Moment(**moment) for moment in json.loads(moments)], text, out)
+
+    def convert(
+        self,
+        out: str | os.PathLike[str],
+        to: str,
+        *,
+        progress: Progress | None = None,
+        warn: bool = True,
+    ) -> Trace:
+        """Write the trace in another format.
+
+        Equivalent to ``floatgate trace convert``. Times start at the first request. Options for running the trace, such
+        as `fit` and `replay`, have no effect.
+
+        Parameters
+        ----------
+        out
+            File to write. It is compressed if its name ends in .gz, .xz, .zst or .bz2.
+        to
+            Format to write: ``"alibaba"``, ``"blkparse"``, ``"disksim"``, ``"fio"``, ``"flashsim"``, ``"mqsim"``,
+            ``"msr"``, ``"spc"``, ``"ssdsim"``, ``"systor"`` or ``"tencent"``.
+        progress
+            A function that is called with the progress.
+        warn
+            Emit warnings.
+
+        Returns
+        -------
+        Trace
+            The new trace.
+
+        Raises
+        ------
+        TraceError
+            The trace cannot be read.
+        OptionError
+            The format is unknown, or cannot be written.
+        OutputError
+            The file cannot be written.
+
+        Warns
+        -----
+        FloatgateWarning
+            Counts what the format cannot represent: operations, times of finer resolution, and large addresses.
+        """
+        keep_apart([self._path], out)
+        options = self._reading("time_scale", "max_gap")
+        _, warned = _floatgate.trace_convert(self._path, options, os.fspath(out), to, progress=progress)
+        for text in warned if warn else ():
+            warnings.warn(text, FloatgateWarning, stacklevel=2)
+        return Trace(out, format=to)
+
+
+def _restored_trace(text: str, path: str, options: dict[str, Any]) -> Trace:
+    trace = Trace.__new__(Trace)
+    Workload.__init__(trace, text)
+    trace._path, trace._options = path, options
+    return trace
+
+
+class Moment(NamedTuple):
+    """A property of a trace, and of the workload that was fitted to it."""
+
+    name: str
+    """Name, such as ``"read: size"``."""
+    trace: float
+    """Value of the trace."""
+    fit: float
+    """Value of the fitted workload."""
+    deviation: float
+    """Deviation of the fit: relative, or the difference of two shares."""
+    is_share: bool
+    """True for a share, from 0 to 1."""
+    is_poor: bool
+    """True if the deviation is large, so that results that depend on the moment will differ."""
+
+
+class Fit:
+    """A synthetic workload that was fitted to a trace, from :meth:`Trace.synth`. ``print(fit)`` prints how well."""
+
+    def __init__(self, model: str, moments: list[Moment], text: str, out: str | os.PathLike[str] | None) -> None:
+        self._model, self._moments, self._text, self._out = model, moments, text, out
+
+    @property
+    def moments(self) -> list[Moment]:
+        """Comparison of the workload with the trace, moment by moment."""
+        return self._moments
+
+    @property
+    def model(self) -> dict[str, Any]:
+        """The workload, as in a model file: ``docs/reference/model.md``."""
+        model: dict[str, Any] = json.loads(self._model)
+        return model
+
+    @property
+    def workload(self) -> Workload:
+        """The workload in the file `out`, for :func:`floatgate.run`.
+
+        Raises
+        ------
+        OptionError
+            It was not written to a file.
+        """
+        if self._out is None:
+            raise OptionError("the workload is not in a file: give synth a name, such as out='model.json'")
+        return Workload(os.fspath(self._out))
+
+    def __str__(self) -> str:
+        return self._text.rstrip("\n")
+
+    def __repr__(self) -> str:
+        poor = [moment.name for moment in self._moments if moment.is_poor]
+        return f"<floatgate.Fit, {len(self._moments)} moments, poor: {', '.join(poor) or 'none'}>"
+
+    def _repr_html_(self) -> str:
+        return _html.text(str(self))
 
 
 def _word(key: str, value: str) -> str:

@@ -11,6 +11,7 @@ import time
 import pytest
 
 import floatgate as fg
+from floatgate.exceptions import in_python
 
 LONG = "rw=randwrite bs=4k iodepth=32 number_ios=100m"
 
@@ -39,7 +40,7 @@ def test_messages_are_those_of_the_command(arguments, options, kind, command):
     with pytest.raises(kind) as caught:
         fg.run(arguments[0], arguments[1], **options)
     assert isinstance(caught.value, fg.FloatgateError)
-    assert command("run", *arguments, status=2) == f"error: {caught.value}\n"
+    assert in_python(command("run", *arguments, status=2)) == f"error: {caught.value}\n"
 
 
 def test_options_without_effect_are_refused(tmp_path):

@@ -32,6 +32,33 @@ def test_types_are_checked(root):
     tool(root, "mypy", "python/floatgate")
 
 
+WRONG_NAMES = """
+import floatgate as fg
+
+result = fg.run("tiny", "rw=read")
+result.summary.requests.write.latency_us.p9
+result.summary.bottlenecks
+result.summary.requests.write.iops + 1.0
+right: float | None = result.summary.requests.write.latency_us.p99
+free: object = result.summary.config.gc.victim
+fg.Trace("x").info().operations[0].operations
+"""
+
+
+def test_wrong_names_are_errors_of_types(root, tmp_path):
+    place = tmp_path / "wrong.py"
+    place.write_text(WRONG_NAMES)
+    variables = {**os.environ, "MYPY_CACHE_DIR": CACHE, "MYPYPATH": str(root / "python")}
+    command = [sys.executable, "-m", "mypy", "--strict", "--config-file", str(root / "pyproject.toml"), str(place)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=root, env=variables)
+    found = [line.split("error: ")[1] for line in done.stdout.splitlines() if "wrong.py" in line and "error: " in line]
+    assert len(found) == 4, done.stdout
+    assert '"Distribution" has no attribute "p9"; maybe' in found[0]
+    assert '"Summary" has no attribute "bottlenecks"; maybe "bottleneck"?' in found[1]
+    assert "None" in found[2]
+    assert '"OperationProfile" has no attribute "operations"; maybe "operation"?' in found[3]
+
+
 def test_the_stub_matches_the_module(root):
     tool(root, "mypy.stubtest", "--mypy-config-file", "pyproject.toml", "floatgate._floatgate")
 

@@ -1,6 +1,8 @@
 """Figures."""
 
 import matplotlib as mpl
+import numpy as np
+import pyarrow as pa
 import pytest
 
 import floatgate as fg
@@ -30,8 +32,72 @@ def test_the_cdf_matches_the_summary(result):
 
 def test_latencies_match_the_series(result):
     ax = result.plot.latency(operations=["write"])
-    assert [line.get_label() for line in ax.lines] == ["write, mean", "write, p99", "write, max"]
+    assert [line.get_label() for line in ax.lines[:2]] == ["write, mean", "write, p99"]
     assert len(ax.lines[0].get_xdata()) == result.series().num_rows
+    # The faint line has the values of the windows.
+    windows = result.series()["write_p99_us"].to_numpy()
+    assert np.array_equal(ax.lines[2].get_ydata(), windows, equal_nan=True)
+
+
+def test_throughput_matches_the_series(result):
+    ax = result.plot.throughput(operations=["write"], unit="mib_per_s")
+    series = result.series().to_pandas()
+    windows = series["write_bytes"] / (series["end_ps"] - series["start_ps"]) * 1e12 / 2**20
+    assert ax.lines[0].get_ydata() == pytest.approx(windows)
+    smooth, width = ax.lines[1].get_ydata(), (series["end_ps"] - series["start_ps"]).to_numpy()
+    assert windows.min() <= smooth.min() <= smooth.max() <= windows.max()
+    assert np.average(smooth, weights=width) == pytest.approx(np.average(windows, weights=width), rel=0.05)
+
+
+def test_write_amplification_ends_at_that_of_the_summary(result):
+    ax = result.plot.write_amplification()
+    moving, so_far = ax.lines
+    assert so_far.get_ydata()[-1] == pytest.approx(result.summary.write_amplification)
+    ratio = moving.get_ydata()
+    # It is missing where little was written, and close to the value of the run elsewhere.
+    assert 0 < np.isnan(ratio).sum() < len(ratio) / 2
+    assert np.nanmedian(ratio) == pytest.approx(result.summary.write_amplification, rel=0.5)
+    reads = fg.run("tiny", "rw=read number_ios=100")
+    with pytest.raises(fg.ResultError, match="no writes"):
+        reads.plot.write_amplification()
+
+
+def test_wear_has_a_bar_per_class(result):
+    ax = result.plot.wear()
+    classes = result.summary.wear.histogram
+    assert [bar.get_height() for bar in ax.patches] == classes.blocks
+    assert ax.patches[0].get_x() + 0.5 == classes.from_
+
+
+def table(rows):
+    return pa.table({name: [row[name] for row in rows] for name in rows[0]})
+
+
+def test_a_heat_map_averages_seeds():
+    rows = [{"spare": spare, "victim": victim, "seed": seed, "wa": 2 * spare + seed + len(victim)}
+            for spare in (30, 10) for victim in ("fifo", "greedy") for seed in (1, 2)]  # fmt: skip
+    rows[0]["wa"] = None
+    ax = fg.plotting.heat_map(table(rows), "spare", "victim", "wa")
+    assert [tick.get_text() for tick in ax.get_xticklabels()] == ["10", "30"]
+    assert [tick.get_text() for tick in ax.get_yticklabels()] == ["fifo", "greedy"]
+    assert ax.images[0].get_array().tolist() == [[25.5, 66.0], [27.5, 67.5]]
+    assert [text.get_text() for text in ax.texts] == ["25.5", "66", "27.5", "67.5"]
+    with pytest.raises(fg.OptionError, match="no column `spar` .nearest: spare"):
+        fg.plotting.heat_map(table(rows), "spar", "victim", "wa")
+    with pytest.raises(fg.ResultError, match="no run has a value"):
+        fg.plotting.heat_map(table([{"a": 1, "b": 1, "c": None}]), "a", "b", "c")
+
+
+def test_a_pareto_front_has_the_runs_that_no_other_dominates():
+    rows = [{"wa": wa, "iops": iops, "name": f"{wa}/{iops}"} for wa, iops in ((1, 5), (2, 9), (2, 7), (3, 8), (4, 20))]
+    ax = fg.plotting.pareto_front(table(rows), "wa", "iops", maximize=["iops"], label="name")
+    fronts = [line for line in ax.lines if line.get_label() == "front"]
+    assert list(zip(*fronts[0].get_data(), strict=True)) == [(1, 5), (2, 9), (4, 20)]
+    assert [text.get_text() for text in ax.texts] == ["1/5", "2/9", "4/20"]
+    ax = fg.plotting.pareto_front(table(rows), "wa", "iops")
+    assert list(next(line for line in ax.lines if line.get_label() == "front").get_xdata()) == [1]
+    with pytest.raises(fg.OptionError, match="maximize=speed: expected wa or iops"):
+        fg.plotting.pareto_front(table(rows), "wa", "iops", maximize=["speed"])
 
 
 def test_attribution_adds_up(result):
@@ -52,8 +118,9 @@ def test_utilization_has_a_bar_per_channel_and_die(result):
 
 
 def test_figures_use_the_given_axes(result):
-    _, axes = plt.subplots(2, 2)
-    for ax, name in zip(axes.flat, ("cdf", "latency", "attribution", "utilization"), strict=True):
+    _, axes = plt.subplots(2, 4)
+    names = ("cdf", "latency", "attribution", "utilization", "throughput", "write_amplification", "wear")
+    for ax, name in zip(axes.flat, names, strict=False):
         assert getattr(result.plot, name)(ax) is ax
         assert ax.get_title()
 

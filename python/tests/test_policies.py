@@ -1,6 +1,7 @@
 """Policies in Python."""
 
 import collections
+import gc
 import json
 import pickle
 import re
@@ -9,13 +10,14 @@ import subprocess
 import sys
 import threading
 import traceback
+from typing import ClassVar
 
 import numpy as np
 import pytest
 
 import floatgate as fg
 from conftest import MIXED
-from floatgate import policies
+from floatgate import _compiling, policies
 
 WRITES = "rw=randwrite bs=4k iodepth=8 number_ios=3000"
 BUFFER = {"buffer.capacity": "256KiB"}
@@ -25,11 +27,11 @@ BUFFER = {"buffer.capacity": "256KiB"}
 class Greedy(policies.Victim):
     """Chooses the same block as the built-in policy: the one with the fewest valid units.
 
-    Of several, it is the one that has had so few for the longest time, which comes first.
+    Of several, it is the one that has had so few for the longest time.
     """
 
     def choose(self, plane, blocks, clock):
-        return blocks["valid"].argmin()
+        return blocks.order.argmin()
 
 
 @policies.register("test-cost-benefit")
@@ -40,7 +42,9 @@ class CostBenefit(policies.Victim):
         units = self.device["geometry"]["pages"]
         valid = blocks["valid"].astype(float)
         gain = (clock - blocks["changed"] + 1) * (units - valid)
-        return np.divide(gain, 2 * valid, out=np.full(len(valid), np.inf), where=valid > 0).argmax()
+        ratio = np.divide(gain, 2 * valid, out=np.full(len(valid), np.inf), where=valid > 0)
+        best = np.flatnonzero(ratio == ratio.max())
+        return best[blocks["order"][best].argmin()]
 
 
 @policies.register("test-always")
@@ -277,10 +281,12 @@ def test_a_scheduler_sees_waiting_operations():
 
     class Keeps(Ranks):
         def pick(self, queue, now):
-            assert not queue.flags.writeable
             assert len(queue) > 1
             assert (queue["since"] <= now).all()
-            seen.append(queue)
+            names = ("since", "request", "lun", "plane", "stream", "class", "rank")
+            assert not any(queue[name].flags.writeable for name in names)
+            assert (queue.class_ == queue["class"]).all()
+            seen.append({name: queue[name].copy() for name in names})
 
     one = {"geometry.channels": 1, "geometry.chips": 1, "geometry.dies": 1, "geometry.planes": 1}
     simulator = fg.Simulator(fg.Device("tiny", one | {"scheduler": Keeps}), precondition="fill")
@@ -288,8 +294,7 @@ def test_a_scheduler_sees_waiting_operations():
     for number, operation in enumerate(requests):
         simulator.submit(operation, number * 65536, 4096, at=simulator.now + 1_000_000)
     simulator.advance()
-    first = next(queue for queue in seen if len(queue) == 3)
-    assert set(first.dtype.names) == {"since", "request", "lun", "plane", "stream", "class", "rank"}
+    first = next(queue for queue in seen if len(queue["rank"]) == 3)
     assert first["request"].tolist() == [1, 2, 3]
     assert [policies.OperationClass(cls).name for cls in first["class"]] == ["HOST_READ", "HOST_PROGRAM", "HOST_READ"]
     assert first["rank"].tolist() == [0, 2, 0]
@@ -378,28 +383,61 @@ def test_random_numbers_depend_on_the_seed():
     assert drawn(1) != measured({"gc.victim": "random"}, WRITES, "tiny", precondition="steady")
 
 
-def test_arrays_are_read_only_and_stay_valid():
-    kept = []
+def test_blocks_are_read_only_columns_of_the_simulator():
+    kept, last = [], {}
 
     class Keeps(policies.Victim):
         def choose(self, plane, blocks, clock):
-            assert not blocks.flags.writeable
-            assert (np.diff(blocks["valid"].astype(int)) >= 0).all()
+            assert not any(blocks[name].flags.writeable for name in blocks.__slots__)
             assert (blocks["closed"] <= blocks["changed"]).all()
             assert (blocks["changed"] <= clock).all()
             assert (blocks["block"] // self.device["geometry"]["blocks"] == plane).all()
-            kept.append((blocks, blocks.copy()))
-            return 0
+            assert len(set(blocks.block)) == len(blocks) == len(blocks.order)
+            # The order is that of valid units, and has no equal ranks.
+            assert (np.diff(blocks.valid[blocks.order.argsort()].astype(int)) >= 0).all()
+            assert len(set(blocks.order)) == len(blocks)
+            kept.append(blocks)
+            last.update({name: blocks[name].copy() for name in blocks.__slots__})
+            return blocks.order.argmin()
 
     simulator = fg.Simulator(fg.Device("tiny", {"gc.victim": Keeps}), precondition="steady")
     assert len(kept) > 100
-    assert all((blocks == copy).all() for blocks, copy in kept)
+    # Views are made once for each plane and number of blocks.
+    assert len({id(blocks) for blocks in kept}) < 40
     with pytest.raises(ValueError, match="read-only"):
-        kept[0][0]["valid"] = 0
+        kept[0].valid[0] = 0
     # Erase counts are those of the simulator.
     erases = simulator.inspect().block_erases
-    assert (kept[-1][0]["erases"] <= erases[kept[-1][0]["block"]]).all()
-    assert kept[-1][0]["erases"].max() > 0
+    assert (last["erases"] <= erases[last["block"]]).all()
+    assert last["erases"].max() > 0
+    with pytest.raises(KeyError, match="no column 'vald' .nearest: valid"):
+        kept[0]["vald"]
+    # Arrays that are kept for longer than the device do not dangle.
+    blocks = kept[-1]
+    del simulator
+    kept.clear()
+    gc.collect()
+    assert len(blocks.valid.copy()) == len(blocks)
+
+
+def test_a_fork_has_its_own_columns():
+    class Keeps(policies.Victim):
+        seen: ClassVar[list] = []
+
+        def choose(self, plane, blocks, clock):
+            self.seen.append((id(self), blocks.order.__array_interface__["data"][0]))
+            return blocks.order.argmin()
+
+    simulator = fg.Simulator(fg.Device("tiny", {"gc.victim": Keeps}), precondition="steady")
+    fork = simulator.fork()
+    Keeps.seen.clear()
+    for one in (simulator, fork, simulator):
+        write(one, range(0, 1 << 20, 4096))
+    of_each = collections.defaultdict(set)
+    for policy, address in Keeps.seen:
+        of_each[policy].add(address)
+    own, other = of_each.values()
+    assert not own & other
 
 
 def test_an_exception_of_a_policy_is_the_cause():
@@ -424,7 +462,7 @@ def test_a_failed_simulator_cannot_continue():
         def choose(self, plane, blocks, clock):
             if Later.ready:
                 raise LookupError("now")
-            return 0
+            return blocks.order.argmin()
 
     simulator = fg.Simulator(fg.Device("tiny", {"gc.victim": Later}), precondition="steady")
     Later.ready = True
@@ -552,7 +590,7 @@ import floatgate as fg
 @fg.policies.register("mine")
 class Mine(fg.policies.Victim):
     def choose(self, plane, blocks, clock):
-        return 0
+        return blocks.order.argmin()
 
 table = fg.sweep({"gc.victim": ["mine", Mine]}, device="tiny", workload="rw=randwrite number_ios=2000", n_jobs=2)
 print(*table["error"].to_pylist())
@@ -621,13 +659,123 @@ def test_digests_follow_the_source():
     assert policies._source(Derived) != policies._source(Greedy)
 
 
+def compiled(kind, function, name="choose"):
+    """Return a policy with a compiled function."""
+    return type("Compiled", (kind,), {name: staticmethod(function), "rank": Ranks.rank})
+
+
+def test_compiled_policies_equal_those_of_python():
+    numba = pytest.importorskip("numba")
+
+    @numba.njit
+    def greedy(plane, blocks, clock):
+        return blocks.order.argmin()
+
+    assert measured({"gc.victim": compiled(policies.Victim, greedy)}) == measured({"gc.victim": "greedy"})
+
+    @numba.njit
+    def all_columns(plane, blocks, clock):
+        units = 0
+        for row in range(blocks.valid.size):
+            wear = np.int64(blocks.erases[row]) * np.int64(blocks.block[row])
+            units += blocks.closed[row] + blocks.changed[row] + wear + clock + np.int64(plane)
+        return units % blocks.valid.size
+
+    class AllColumns(policies.Victim):
+        def choose(self, plane, blocks, clock):
+            wear = blocks.erases.astype(np.int64) * blocks.block
+            sums = blocks.closed + blocks.changed + wear + clock + plane
+            return int(sums.sum() % len(blocks))
+
+    assert measured({"gc.victim": compiled(policies.Victim, all_columns)}) == measured({"gc.victim": AllColumns})
+
+    @numba.njit
+    def first(planes):
+        return 0
+
+    own = measured({"allocation": compiled(policies.Allocation, first)})
+    assert own == measured({"allocation": FirstPlane})
+
+    @numba.njit
+    def lowest(queue, now):
+        return queue.rank.argmin()
+
+    own = measured({"scheduler": compiled(policies.Scheduler, lowest, "pick")})
+    assert own == measured({"scheduler": "read-first"})
+
+    @numba.njit
+    def by_rank(queue, now):
+        return -1
+
+    own = measured({"scheduler": compiled(policies.Scheduler, by_rank, "pick")})
+    assert own == measured({"scheduler": "read-first"})
+
+
+def test_c_functions_are_called_by_address():
+    numba = pytest.importorskip("numba")
+
+    @numba.cfunc(_compiling.VICTIM)
+    def greedy(plane, clock, count, block, valid, erases, closed, changed, order):  # noqa: PLR0917
+        return numba.carray(order, count).argmin()
+
+    device = fg.Device("tiny", {"gc.victim": compiled(policies.Victim, greedy)})
+    forked = fg.run(fg.Simulator(device, precondition="steady"), WRITES, warn=False)
+    again = fg.run(fg.Device("tiny", {"gc.victim": "greedy"}), WRITES, precondition="steady", warn=False)
+    assert forked.summary.gc == again.summary.gc
+
+    @numba.cfunc("int64(uint32)")
+    def other(count):
+        return 0
+
+    with pytest.raises(fg.PolicyError, match=r"`choose` has the signature .*uint32.*; expected int64\(uint32, int64"):
+        fg.Simulator(fg.Device("tiny", {"gc.victim": compiled(policies.Victim, other)}))
+
+    @numba.njit
+    def wrong(plane, blocks, clock):
+        return blocks.vald.argmin()
+
+    with pytest.raises(fg.PolicyError, match="`choose` cannot be compiled: .*vald"):
+        fg.Simulator(fg.Device("tiny", {"gc.victim": compiled(policies.Victim, wrong)}))
+
+    class Bound(policies.Victim):
+        @numba.njit
+        def choose(self, plane, blocks, clock):
+            return 0
+
+    with pytest.raises(fg.PolicyError, match="put @staticmethod above"):
+        fg.Simulator(fg.Device("tiny", {"gc.victim": Bound}))
+
+    @numba.njit
+    def far(plane, blocks, clock):
+        return blocks.valid.size
+
+    with pytest.raises(fg.PolicyError, match=r"chose number \d+ of \d+ candidates"):
+        fg.run(fg.Device("tiny", {"gc.victim": compiled(policies.Victim, far)}), WRITES, precondition="steady")
+
+
+def test_other_threads_run_during_a_policy():
+    beats, ended = [], threading.Event()
+
+    def beat():
+        while not ended.wait(0.002):
+            beats.append(None)
+
+    thread = threading.Thread(target=beat)
+    thread.start()
+    fg.run(fg.Device("tiny", {"gc.victim": Greedy}), "rw=randwrite bs=4k iodepth=8 number_ios=60k",
+           precondition="steady", warn=False)  # fmt: skip
+    ended.set()
+    thread.join()
+    assert len(beats) > 3
+
+
 def test_other_threads_run():
     seen = []
 
     class Waits(policies.Victim):
         def choose(self, plane, blocks, clock):
             seen.append(threading.get_ident())
-            return 0
+            return blocks.order.argmin()
 
     thread = threading.Thread(target=fg.run, args=(fg.Device("tiny", {"gc.victim": Waits}), WRITES),
                               kwargs={"precondition": "steady", "warn": False})  # fmt: skip

@@ -1,6 +1,7 @@
 """Results."""
 
 import copy
+import inspect
 import json
 import os
 import pickle
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 
 import floatgate as fg
+from conftest import MIXED
 
 
 def test_summary_has_attributes_and_keys(result):
@@ -25,6 +27,102 @@ def test_summary_has_attributes_and_keys(result):
     assert "requests" in dir(summary)
     with pytest.raises(AttributeError, match="no `latency` in this part"):
         summary.latency  # noqa: B018
+
+
+def test_a_wrong_name_is_an_error_with_a_suggestion(result):
+    write = result.summary.requests.write
+    with pytest.raises(AttributeError, match=r"no `iop` in this part \(Operations\) \(nearest: iops"):
+        write.iop  # noqa: B018
+    with pytest.raises(KeyError, match="no key `latncy_us` .nearest: latency_us"):
+        write["latncy_us"]
+    # Keys that the document leaves out have values.
+    assert "array" not in result.summary
+    assert result.summary.array is None
+    assert result.summary.temperature == []
+    assert result.summary.flash.programs_by_cause.journal == 0
+    assert write.attribution.mean.throttle_us == 0
+
+
+def test_completion_has_the_keys_and_methods(result):
+    shown = [name for name in dir(result.summary) if not name.startswith("_")]
+    assert set(shown) >= {"requests", "write_amplification", "array", "to_json"}
+    assert set(shown) - set(result.summary._keys()) == {"get", "items", "keys", "to_dict", "to_json", "values"}
+    assert sorted(set(dir(fg)) - set(fg.__all__)) == []
+
+
+def test_a_result_prints_like_the_command(result, command, tmp_path):
+    result.save(tmp_path / "result")
+    printed = str(result)
+    assert printed == str(fg.load(tmp_path / "result"))
+    ran = command("run", "tiny", MIXED, "--precondition=steady")
+    # The command describes the workload, and the cost of the run differs.
+    head, tail = ran.index("precondition"), ran.index("simulation ")
+    assert ran[head:tail] in printed
+    assert "amplification" in printed
+    assert "<pre" in result.summary._repr_html_()
+
+
+def test_differences_of_times_do_not_wrap_around(result):
+    requests = result.requests().to_pandas()
+    assert (requests["start_ps"] - requests["finish_ps"]).max() <= 0
+    assert result.series()["end_ps"].type == "int64"
+    assert {str(field.type) for field in result.requests().schema} == {
+        "int64", "dictionary<values=string, indices=int32, ordered=0>"
+    }  # fmt: skip
+    # 2^63 ps are 106 days.
+    import pyarrow as pa
+
+    from floatgate.result import signed
+
+    long = pa.table({"end_ps": pa.array([1 << 63], pa.uint64())})
+    assert signed(long) is long
+
+
+def test_columns_are_typed_arrays(result):
+    from floatgate import columns
+
+    for name, table in (("requests", result.requests()), ("series", result.series())):
+        own = getattr(result.columns, name)
+        declared = inspect.get_annotations(getattr(columns, name.title()))
+        assert set(declared) == set(table.column_names)
+        for column, kind in declared.items():
+            values = getattr(own, column)
+            assert f"np.{values.dtype.name.removesuffix('_')}" in kind, column
+            assert len(values) == len(own) == table.num_rows
+            assert not values.flags.writeable
+    assert result.columns.requests.latency_ps.max() / 1e6 == result.summary.requests.all.latency_us.max
+    assert set(result.columns.requests.operation) == {"read", "write"}
+    assert result.columns.series.channel_data.shape[1] == result.summary.config.geometry.channels
+    with pytest.raises(AttributeError, match="no column `latncy_ps` .nearest: latency_ps"):
+        result.columns.requests.latncy_ps  # noqa: B018
+    assert "latency_ps" in dir(result.columns.requests)
+
+
+def test_explain_and_draw_are_those_of_the_command(tmp_path, command):
+    fg.run("tiny", MIXED, out=tmp_path / "r", requests=True, timeline=True, warn=False)
+    result = fg.load(tmp_path / "r")
+    explanation = result.explain("write:p99")
+    assert str(explanation) == command("explain", tmp_path / "r", "write:p99").rstrip("\n")
+    assert explanation.to_dict() == json.loads(command("explain", tmp_path / "r", "write:p99", "--json"))
+    assert explanation.operation == "write"
+    assert result.explain(3).request == 3
+    with pytest.raises(fg.ResultError, match="99999"):
+        result.explain(99_999)
+    with pytest.raises(fg.OptionError, match="slowest"):
+        result.explain("slowst:1")
+    drawn = result.draw("0us..200us", title="A title")
+    assert drawn == tmp_path / "r" / "timeline.svg"
+    own = drawn.read_text()
+    command("draw", tmp_path / "r", "0us..200us", "--title", "A title", "--out", tmp_path / "other.svg")
+    assert own == (tmp_path / "other.svg").read_text()
+    assert "A title" in own
+    with pytest.raises(fg.OptionError, match="end after its start"):
+        result.draw("2us..1us")
+    fg.run("tiny", "rw=read number_ios=50", out=tmp_path / "s")
+    with pytest.raises(fg.ResultError, match="timeline="):
+        fg.load(tmp_path / "s").draw()
+    with pytest.raises(fg.ResultError, match="out=DIRECTORY"):
+        fg.run("tiny", "rw=read number_ios=50").explain("max")
 
 
 def test_requests_are_consistent_with_the_summary(result):
@@ -42,7 +140,7 @@ def test_requests_are_consistent_with_the_summary(result):
 def test_tables_come_without_a_copy(result):
     column = result.requests()["latency_ps"].chunk(0)
     array = column.to_numpy(zero_copy_only=True)
-    assert array.dtype == np.uint64
+    assert array.dtype == np.int64
     assert not array.flags.writeable
     assert array.ctypes.data == column.buffers()[1].address
 

@@ -198,3 +198,20 @@ def test_the_death_of_a_worker_is_an_error():
         list(each(os._exit, [1, 1], 2))
     with pytest.raises(fg.OptionError, match="number of jobs `0`"):
         sweep(n_jobs=0)
+
+
+def test_a_mistyped_parameter_raises_at_once():
+    with pytest.raises(fg.OptionError, match=r"gc.victm.*(did you mean|nearest).*victim"):
+        fg.sweep({"gc.victm": ["greedy"]}, device="tiny", workload="rw=read number_ios=10", n_jobs=1)
+
+
+def test_cells_of_a_csv_file_are_one_line(tmp_path):
+    from floatgate import _files
+
+    table = fg.sweep(
+        {"gc.soft_threshold": [500, 5], "gc.hard_threshold": [600]}, device="tiny", workload="rw=read number_ios=10",
+        n_jobs=1,
+    )  # fmt: skip
+    assert any("\n" in (text or "") for text in table["error"].to_pylist())
+    _files.write_table(table, str(tmp_path / "t.csv"))
+    assert len((tmp_path / "t.csv").read_text().splitlines()) == 1 + table.num_rows

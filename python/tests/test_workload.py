@@ -1,10 +1,12 @@
 """Workloads."""
 
+import json
 import pickle
 
 import pytest
 
 import floatgate as fg
+from floatgate.exceptions import in_python
 
 
 def test_jobs_have_options():
@@ -39,7 +41,79 @@ def test_every_option_reaches_the_reader(trace):
     result = fg.run("tiny", fg.Trace(trace, **options))
     assert result.summary.requests.all.count == 100
     with pytest.raises(fg.TraceError, match="action"):
-        fg.run("tiny", fg.Trace(trace, action="X"))
+        fg.Trace(trace, action="X")
+
+
+def test_options_are_checked_when_the_workload_is_made(trace, tmp_path):
+    with pytest.raises(fg.WorkloadError, match="iodeph.*iodepth"):
+        fg.Synthetic("rw=randwrite iodeph=4")
+    with pytest.raises(fg.WorkloadError, match="rw=randwrte"):
+        fg.Synthetic(rw="randwrte")
+    with pytest.raises(fg.WorkloadError, match="number_ios"):
+        fg.Synthetic("rw=read", number_ios="many")
+    # A region that depends on the device is checked by the run.
+    large = fg.Synthetic("rw=read size=1g number_ios=10")
+    with pytest.raises(fg.WorkloadError, match="size"):
+        fg.run("tiny", large)
+    job = tmp_path / "a.fio"
+    job.write_text("[a]\nrw=read\nbss=4k\n")
+    with pytest.raises(fg.WorkloadError, match="a.fio.*bss"):
+        fg.JobFile(job)
+    with pytest.raises(fg.TraceError, match="time_unit=weeks"):
+        fg.Trace(trace, time_unit="weeks")
+    with pytest.raises(fg.TraceError, match="limit=0"):
+        fg.Trace(trace, limit=0)
+
+
+def test_messages_have_the_words_of_python(tmp_path):
+    with pytest.raises(fg.OptionError) as caught:
+        fg.run("tiny", "rw=read number_ios=10", precondition="fill", prewrite="even")
+    assert "--" not in str(caught.value)
+    assert 'precondition="none"' in str(caught.value)
+    with pytest.raises(fg.OptionError, match="^endurance_scale"):
+        fg.lifetime("tiny", "rw=randwrite number_ios=10", until="erases=5", endurance_scale=-1.0)
+
+
+def test_a_trace_is_analyzed_like_by_the_command(trace, command):
+    found = fg.Trace(trace, fit="compact", limit=400).info()
+    assert found.requests == 400
+    assert found.operations[0].size_kib.mean == 4
+    assert json.loads(found.to_json()) == json.loads(command("trace", "info", trace, "--limit=400", "--json"))
+    assert str(found) == command("trace", "info", trace, "--limit=400").rstrip("\n")
+    with pytest.raises(AttributeError, match="no `request` .*nearest: requests"):
+        found.request  # noqa: B018
+    with pytest.raises(fg.TraceError, match="line 1"):
+        fg.Trace(trace, format="tencent").info()
+
+
+def test_a_workload_is_fitted_to_a_trace(trace, command, tmp_path):
+    fit = fg.Trace(trace).synth(tmp_path / "model.json", seed=3)
+    command("trace", "synth", trace, "--seed=3", "-o", tmp_path / "other.json")
+    assert (tmp_path / "model.json").read_text() == (tmp_path / "other.json").read_text()
+    assert fit.model == json.loads((tmp_path / "model.json").read_text())
+    assert {moment.name for moment in fit.moments if moment.is_poor} <= {moment.name for moment in fit.moments}
+    assert "deviation" in str(fit)
+    assert fg.run("tiny", fit.workload).summary.requests.all.count == 500
+    assert fg.Trace(trace).synth(requests=50).model["requests"] == 50
+    with pytest.raises(fg.OptionError, match="model.json"):
+        fg.Trace(trace).synth().workload  # noqa: B018
+    with pytest.raises(fg.TraceError, match=r"\.json .*\.fio"):
+        fg.Trace(trace).synth(tmp_path / "model.txt")
+    with pytest.raises(fg.OptionError, match="requests=0"):
+        fg.Trace(trace).synth(requests=0)
+
+
+def test_a_trace_is_converted(trace, command, tmp_path):
+    with pytest.warns(fg.FloatgateWarning, match="0 is host_0"):
+        converted = fg.Trace(trace, replay="asap", limit=100).convert(tmp_path / "a.csv.zst", "alibaba")
+    assert converted.info().requests == 100
+    assert converted.path == tmp_path / "a.csv.zst"
+    command("trace", "convert", trace, tmp_path / "b.csv.zst", "--to=alibaba", "--limit=100")
+    assert (tmp_path / "a.csv.zst").read_bytes() == (tmp_path / "b.csv.zst").read_bytes()
+    with pytest.raises(fg.OptionError, match="alibba"):
+        fg.Trace(trace).convert(tmp_path / "c.csv", "alibba")
+    with pytest.raises(fg.OptionError, match="would overwrite"):
+        fg.Trace(trace).convert(trace, "msr")
 
 
 def test_workloads_have_their_own_streams(trace):
@@ -51,6 +125,7 @@ def test_workloads_have_their_own_streams(trace):
 def test_workloads_are_pickled(trace):
     for workload in (fg.Synthetic("rw=read"), fg.Trace(trace, limit=3)):
         again = pickle.loads(pickle.dumps(workload))
+        assert not isinstance(again, fg.Trace) or again.info().requests == 3
         assert again == workload
         assert type(again) is type(workload)
 
@@ -69,4 +144,6 @@ def test_bad_lines_are_trace_errors(tmp_path, command):
     place.write_text("128166372003061629,host,0,Read,0,4096,0\n" * 5 + "128166372003061629,host,0,Read,zero,4096,0\n")
     with pytest.raises(fg.TraceError) as caught:
         fg.run("tiny", fg.Trace(place, format="msr"))
-    assert command("run", "tiny", f"trace={place} format=msr", status=2).endswith(f"error: {caught.value}\n")
+    said = command("run", "tiny", f"trace={place} format=msr", status=2)
+    assert in_python(said).endswith(f"error: {caught.value}\n")
+    assert "`skip_bad_lines=N` leaves up to N such lines out" in str(caught.value)

@@ -13,9 +13,9 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::failure::Failure;
-use crate::run::report::plural;
 use crate::serve::clients;
-use crate::text::harmless;
+use floatgate_run::text::harmless;
+use floatgate_run::text::plural;
 
 /// Text at the end of `--help`.
 pub const HELP: &str = "\

@@ -19,7 +19,6 @@ mod run;
 mod serve;
 mod signal;
 mod state;
-mod text;
 #[cfg(feature = "live")]
 mod top;
 mod trace;

@@ -2,9 +2,6 @@
 
 pub mod interrupt;
 pub mod progress;
-pub mod report;
-mod seeds;
-mod why;
 mod worn;
 
 use std::io::{IsTerminal, Write};
@@ -20,6 +17,8 @@ use floatgate_run::seeds::SeedRuns;
 use floatgate_run::session::{Finished, Session};
 use floatgate_run::span::Span;
 use floatgate_run::spec::{DetailSpec, Extent, RequestFormat, RunSpec, Seeds, StateSpec, Windows};
+use floatgate_run::text::seeds;
+use floatgate_run::text::summary::{self, Around};
 use floatgate_run::traces::Traces;
 
 use crate::device::Selection;
@@ -27,7 +26,6 @@ use crate::failure::{Failure, say};
 use crate::trace_args::{TraceArgs, whole};
 use interrupt::Interrupt;
 use progress::Terminal;
-use report::Around;
 
 /// `floatgate run`.
 #[derive(Clone, clap::Args)]
@@ -233,7 +231,7 @@ fn run_seeds(spec: &RunSpec, traces: &Traces, chosen: &Chosen, terminal: &Termin
     for spec in runs.specs() {
         let session = Session::open(spec, traces, chosen.clone(), terminal)?;
         let Finished { summary, workload, prepared_s, written } = session.run_into_directory(terminal)?;
-        say(&format!("seed {} of {last}: {}", spec.seed, report::real_time(&summary, prepared_s)));
+        say(&format!("seed {} of {last}: {}", spec.seed, summary::real_time(&summary, prepared_s)));
         if !summary.complete {
             return Err(Failure::Ended);
         }
@@ -266,7 +264,7 @@ fn print(finished: &Finished, json: bool) -> Result<(), Failure> {
         return write(&summary.to_json());
     }
     let around = Around { descriptions: &workload.descriptions(), prepared_s: *prepared_s, written, with_warnings };
-    write(&report::text(summary, &around))
+    write(&summary::text(summary, &around))
 }
 
 /// Writes a text to standard output.

@@ -24,6 +24,7 @@ use floatgate_run::frontend::Frontend;
 use floatgate_run::memory;
 use floatgate_run::output::{self, Directory, files_of, keep_apart};
 use floatgate_run::simulated::summary_of_any;
+use floatgate_run::text::summary::{self, Around};
 use floatgate_run::warnings::{depends_on_load, not_steady};
 use floatgate_serve::clock::Speed;
 use floatgate_serve::monitor::Monitor;
@@ -33,7 +34,6 @@ use floatgate_workload::quantity;
 use crate::device::Selection;
 use crate::failure::{Failure, say};
 use crate::run::interrupt::Interrupt;
-use crate::run::report::{self, Around};
 use crate::trace_args::whole;
 use preparation::Preparation;
 use readiness::Readiness;
@@ -354,7 +354,7 @@ impl ServeArgs {
         let vhost_user = self.vhost_user.iter().map(|path| format!("vhost-user clients at {}", path.display()));
         let served: Vec<String> = nbd.chain(vhost_user).collect();
         let around = Around { descriptions: &served, prepared_s: None, written, with_warnings };
-        let text = if self.json { summary.to_json() } else { report::text(summary, &around) };
+        let text = if self.json { summary.to_json() } else { summary::text(summary, &around) };
         out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(Failure::of_stdout)
     }
 

@@ -15,7 +15,7 @@ use floatgate_workload::quantity::readable;
 use serde_json::{Value, json};
 
 use crate::failure::Failure;
-use crate::text::Page;
+use floatgate_run::text::Page;
 
 /// `floatgate state`.
 #[derive(clap::Args)]

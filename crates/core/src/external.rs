@@ -245,9 +245,14 @@ impl fmt::Debug for Externals {
 
 /// External victim policy: chooses victims among the closed blocks of a plane.
 pub trait ExternalVictim: Send + Sync {
-    /// Returns the position of the victim among the closed blocks of a region. There is at least one. They are
-    /// in ascending order of their valid units. Among blocks with equal counts, the one that reached this count first
-    /// comes first.
+    /// Returns `true` if the policy reads the closed blocks in columns ([`RegionView::candidates`]). They are in no
+    /// particular order then.
+    fn reads_columns(&self) -> bool {
+        false
+    }
+    /// Returns the position of the victim among the closed blocks of a region. There is at least one. Unless the policy
+    /// reads columns, they are in ascending order of their valid units. Among blocks with equal counts, the one that
+    /// reached this count first comes first.
     fn choose(&mut self, view: &RegionView) -> Result<i64, Cause>;
     /// Returns another policy with the same state.
     fn fork(&self) -> Result<Box<dyn ExternalVictim>, Cause>;

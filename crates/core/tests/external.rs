@@ -3,6 +3,7 @@
 
 mod common;
 
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex};
 
 use common::{Load, build, device_config, drain, fill, submit, units};
@@ -13,7 +14,7 @@ use floatgate_core::external::{
     Cause, ExternalAllocation, ExternalClassifier, ExternalEviction, ExternalScheduler, ExternalTrigger,
     ExternalVictim, ExternalWear, Externals, Offer, Placing, Provider, Wanted, Written,
 };
-use floatgate_core::ftl::space::{BlockView, RegionView};
+use floatgate_core::ftl::space::{BlockView, Candidates, RegionView};
 use floatgate_core::metrics::summary::{Precondition as SavedFrom, Reached};
 use floatgate_core::precondition::{Precondition, precondition};
 use floatgate_core::run::{NoWatcher, RunError, run};
@@ -66,8 +67,33 @@ impl Does {
     }
 }
 
+/// Chooses like `greedy` from the columns of closed blocks, after a comparison with the views of these blocks.
+fn greedy_in_columns(view: &RegionView) -> i64 {
+    let Candidates { columns, first, count } = view.candidates().expect("columns");
+    assert_eq!(count, view.closed_count() as usize);
+    assert_eq!(view.closed_blocks().count(), count);
+    for (row, block) in (first..).zip(view.closed_blocks()) {
+        let of = view.block(block);
+        assert_eq!(u32::from(columns.valid[row].load(Relaxed)), of.valid);
+        let own = [&columns.block, &columns.erases].map(|column| column[row].load(Relaxed));
+        assert_eq!(own, [block.0, of.erases]);
+        let own = [&columns.closed, &columns.changed].map(|column| column[row].load(Relaxed));
+        assert_eq!(own, [of.age.closed, of.age.changed]);
+    }
+    let order = (0..count).min_by_key(|row| columns.order[first + row].load(Relaxed));
+    order.expect("a closed block") as i64
+}
+
 impl ExternalVictim for Does {
+    fn reads_columns(&self) -> bool {
+        self.what.starts_with("columns")
+    }
     fn choose(&mut self, view: &RegionView) -> Result<i64, Cause> {
+        if self.reads_columns() {
+            self.calls += 1;
+            let fails = self.what == "columns until it fails" && self.calls > 20;
+            return if fails { Err(failed("that was enough")) } else { Ok(greedy_in_columns(view)) };
+        }
         let known: Vec<BlockView> = view.closed_blocks().map(|block| view.block(block)).collect();
         assert!(known.is_sorted_by_key(|block| block.valid));
         assert!(known.iter().all(|block| block.age.closed <= block.age.changed && block.age.changed <= view.clock()));
@@ -286,6 +312,8 @@ fn equal_choices_give_equal_results() {
     for (set, path, own, other) in [
         (&[][..], "gc.victim", "greedy", "first"),
         (&["allocation=dynamic"], "gc.victim", "greedy", "first"),
+        (&[], "gc.victim", "greedy", "columns"),
+        (&["gc.scope=pool", "allocation.dynamic.scope=chip"], "gc.victim", "greedy", "columns"),
         (&[], "gc.trigger", "threshold", "always"),
         (&[SPARE], "gc.wear", "none", "first"),
         (&[], "allocation", "{ static = { order = \"plane-die-chip-channel\" } }", "s1"),
@@ -325,6 +353,7 @@ fn invalid_choices_are_refused_with_the_name_of_the_policy() {
         (&[][..], "gc.victim", "behind", "candidates, which are counted from 0"),
         (&[], "gc.victim", "negative", "chose number -1 of"),
         (&[], "gc.victim", "fails later", "that was enough"),
+        (&[], "gc.victim", "columns until it fails", "that was enough"),
         (&[], "gc.victim", "cannot be made", "not made"),
         (&["mapping.scheme.dftl.cache=4KiB", "capacity.spare=0.6"], "gc.victim", "behind", "chose number"),
         (&[], "gc.trigger", "fails later", "that was enough"),

@@ -1,11 +1,12 @@
 //! Device configurations.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use floatgate_core::cache::eviction::EvictionConfig;
-use floatgate_core::config::BUILTINS;
-use floatgate_core::external::Externals;
+use floatgate_core::config::{BUILTINS, DeviceConfig as Config};
+use floatgate_core::external::{ExternalConfig, Externals};
 use floatgate_core::ftl::allocation::AllocationConfig;
 use floatgate_core::ftl::gc::trigger::TriggerConfig;
 use floatgate_core::ftl::gc::victim::VictimConfig;
@@ -31,6 +32,19 @@ fn load(py: Python<'_>, spec: DeviceSpec) -> PyResult<DeviceConfig> {
     spec.load().map(|chosen| DeviceConfig { chosen }).map_err(|error| config_error(py, &error))
 }
 
+/// Returns the policies of a device that are neither built in nor part of the extension module, with the paths of their
+/// keys.
+fn foreign(config: &Config) -> Vec<(&'static str, Cow<'_, ExternalConfig>)> {
+    let offers = makers().offers();
+    let is_offered = |path, name: &str| offers.iter().any(|offer| (offer.path(), offer.name()) == (path, name));
+    config.externals().into_iter().filter(|(path, policy)| !is_offered(path, &policy.name)).collect()
+}
+
+/// Returns `true` if a device calls policies in Python.
+pub fn calls_python(config: &Config) -> bool {
+    !foreign(config).is_empty()
+}
+
 #[pymethods]
 impl DeviceConfig {
     /// Loads a built-in device by its name, or a file by its path.
@@ -48,11 +62,7 @@ impl DeviceConfig {
     /// Returns the policies that are neither built in nor part of the extension module: the path of the key, the name,
     /// the digest of the source, and the options as JSON.
     fn externals(&self) -> Vec<(&'static str, String, String, String)> {
-        let offers = makers().offers();
-        let is_offered = |path, name: &str| offers.iter().any(|offer| (offer.path(), offer.name()) == (path, name));
-        let policies = self.chosen.config.externals().into_iter();
-        let policies = policies.filter(|(path, config)| !is_offered(path, &config.name));
-        let reported = policies.map(|(path, config)| {
+        let reported = foreign(&self.chosen.config).into_iter().map(|(path, config)| {
             let options = serde_json::Value::from(config.options.clone()).to_string();
             (path, config.name.clone(), config.source.clone(), options)
         });

@@ -12,9 +12,10 @@ use pyo3::prelude::*;
 
 use crate::frontend::Frontend;
 
-/// Creates an exception of the package, by its name in `floatgate.exceptions`.
+/// Creates an exception of the package, by its name in `floatgate.exceptions`. The package names the options of the
+/// command in `text` by its own parameters.
 pub fn exception(py: Python<'_>, name: &str, text: &str) -> PyErr {
-    let made = py.import("floatgate.exceptions").and_then(|module| module.getattr(name)?.call1((text,)));
+    let made = py.import("floatgate.exceptions").and_then(|module| module.call_method1("_raised", (name, text)));
     made.map_or_else(|error| error, PyErr::from_value)
 }
 
@@ -39,6 +40,7 @@ fn name_of(subject: Subject) -> &'static str {
         Subject::Precondition => "PreconditionError",
         Subject::Run => "SimulationError",
         Subject::Output => "OutputError",
+        Subject::Result => "ResultError",
     }
 }
 
@@ -76,11 +78,24 @@ pub fn enter<T: Send>(
     progress: Option<Py<PyAny>>,
     work: impl FnOnce(&Frontend) -> Result<T, Stopped> + Send,
 ) -> PyResult<T> {
-    let (done, received) = py.detach(|| {
+    enter_as(py, false, progress, work)
+}
+
+/// Runs long work like [`enter`]. With `calls_python`, the work keeps Python's lock, because it calls policies in
+/// Python so often that taking the lock for each call would cost more than the calls. Other threads run when Python's
+/// interpreter switches, in the code of a policy, and at each poll of the frontend.
+pub fn enter_as<T: Send>(
+    py: Python<'_>,
+    calls_python: bool,
+    progress: Option<Py<PyAny>>,
+    work: impl FnOnce(&Frontend) -> Result<T, Stopped> + Send,
+) -> PyResult<T> {
+    let run = || {
         let frontend = Frontend::new(progress);
         let done = catch_unwind(AssertUnwindSafe(|| work(&frontend)));
         (done.map_err(|panic| text_of(panic.as_ref())), frontend.into_error())
-    });
+    };
+    let (done, received) = if calls_python { run() } else { py.detach(run) };
     match (received, done) {
         (Some(error), _) => Err(error),
         (None, Ok(done)) => done.map_err(|stopped| raised(py, &stopped)),

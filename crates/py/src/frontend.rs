@@ -52,6 +52,8 @@ impl Shared {
             (state.part, state.share)
         };
         let requested = Python::attach(|py| {
+            // Lets other threads run, if the run keeps Python's lock.
+            py.detach(std::thread::yield_now);
             py.check_signals()?;
             match &self.progress {
                 Some(progress) => progress.call1(py, (part, share)).map(|_| ()),

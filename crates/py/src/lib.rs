@@ -13,6 +13,7 @@ mod result;
 mod run;
 mod simulator;
 mod tables;
+mod tools;
 
 use floatgate_core::external::Externals;
 use pyo3::prelude::*;
@@ -23,6 +24,7 @@ pub fn fill(module: &Bound<'_, PyModule>, makers: Externals) -> PyResult<()> {
     makers::set(makers);
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_class::<device::DeviceConfig>()?;
+    module.add_class::<policies::Column>()?;
     module.add_class::<policies::Units>()?;
     module.add_class::<simulator::Simulator>()?;
     for function in [
@@ -38,6 +40,13 @@ pub fn fill(module: &Bound<'_, PyModule>, makers: Externals) -> PyResult<()> {
         wrap_pyfunction!(run::lifetime, module)?,
         wrap_pyfunction!(run::run, module)?,
         wrap_pyfunction!(simulator::state_info, module)?,
+        wrap_pyfunction!(tools::check_workload, module)?,
+        wrap_pyfunction!(tools::draw, module)?,
+        wrap_pyfunction!(tools::explain, module)?,
+        wrap_pyfunction!(tools::summary_text, module)?,
+        wrap_pyfunction!(tools::trace_convert, module)?,
+        wrap_pyfunction!(tools::trace_info, module)?,
+        wrap_pyfunction!(tools::trace_synth, module)?,
     ] {
         module.add_function(function)?;
     }

@@ -14,7 +14,8 @@ use pyo3::prelude::*;
 use crate::errors::exception;
 use crate::tables::Read;
 
-fn read(py: Python<'_>, name: &str, json: &str) -> PyResult<Summary> {
+/// Parses a summary. `name` is its name in errors.
+pub fn read(py: Python<'_>, name: &str, json: &str) -> PyResult<Summary> {
     Summary::from_json(json).map_err(|error| exception(py, "ResultError", &format!("{name}: {error}")))
 }
 

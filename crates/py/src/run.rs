@@ -21,8 +21,8 @@ use floatgate_run::spec::{DetailSpec, RequestFormat, RunSpec, StateSpec, Windows
 use floatgate_run::traces::Traces;
 use pyo3::prelude::*;
 
-use crate::device::DeviceConfig;
-use crate::errors::enter;
+use crate::device::{DeviceConfig, calls_python};
+use crate::errors::enter_as;
 use crate::simulator::Simulator;
 use crate::tables::{BATCH, Batches};
 
@@ -117,7 +117,7 @@ pub fn lifetime(
     options: LifetimeOptions,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<String> {
-    enter(py, progress, |frontend| {
+    enter_as(py, calls_python(&device.chosen.config), progress, |frontend| {
         let spec = options.spec(device)?;
         let traces = Traces::new(spec.traces.clone(), frontend.stop());
         Ok(floatgate_run::lifetime::run(&spec, &traces, &device.chosen, frontend)?.to_json())
@@ -141,7 +141,8 @@ pub fn run(
     progress: Option<Py<PyAny>>,
 ) -> PyResult<RunResult> {
     let prepared = prepared.as_deref().map(Simulator::prepared);
-    let (summary, requests, windows) = enter(py, progress, |frontend| {
+    let calls_python = calls_python(&device.chosen.config);
+    let (summary, requests, windows) = enter_as(py, calls_python, progress, |frontend| {
         let spec = options.spec(device)?;
         let traces = Traces::new(spec.traces.clone(), frontend.stop());
         let chosen = device.chosen.clone();

@@ -27,8 +27,8 @@ use floatgate_run::simulated::prepare_any;
 use floatgate_run::state;
 use pyo3::prelude::*;
 
-use crate::device::DeviceConfig;
-use crate::errors::{enter, exception, policy_error};
+use crate::device::{DeviceConfig, calls_python};
+use crate::errors::{enter, enter_as, exception, policy_error};
 use crate::frontend::Frontend;
 use crate::tables::{BATCH, Batches};
 
@@ -92,7 +92,7 @@ impl Simulator {
         attribution: bool,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<Simulator> {
-        enter(py, progress, |frontend| {
+        enter_as(py, calls_python(&device.chosen.config), progress, |frontend| {
             let chosen = &device.chosen;
             let options = array_options(seed, attribution);
             let (device, state) = prepare_any(chosen, chosen.array.as_deref(), options, precondition, frontend)?;
@@ -197,7 +197,8 @@ impl Simulator {
             let text = format!("the end of simulated time is {} ps", Time::LAST.ps());
             return Err(exception(py, "WorkloadError", &text));
         }
-        enter(py, progress, |frontend| {
+        let calls_python = self.device.devices().any(|device| calls_python(device.config()));
+        enter_as(py, calls_python, progress, |frontend| {
             frontend.begin("running");
             let came_there = step_to(&mut *self.device, until.map_or(Time::LAST, Time), frontend);
             if let (Some(until), true) = (until, came_there) {

@@ -108,6 +108,8 @@ pub enum Subject {
     Run,
     /// The files of the result.
     Output,
+    /// A result of another run.
+    Result,
 }
 
 impl Subject {

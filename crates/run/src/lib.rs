@@ -41,6 +41,8 @@ pub mod simulated;
 pub mod span;
 pub mod spec;
 pub mod state;
+pub mod text;
+pub mod tool;
 pub mod traces;
 pub mod warnings;
 pub mod workload;

@@ -247,6 +247,11 @@ impl Traces {
         Traces { spec, stdin: StandardInput::default(), stop }
     }
 
+    /// Returns the common options, as given.
+    pub fn spec(&self) -> &TraceSpec {
+        &self.spec
+    }
+
     /// Returns the stop that ends reading.
     pub fn stop(&self) -> &Stop {
         &self.stop

@@ -190,6 +190,24 @@ impl Workload {
     }
 }
 
+/// Fails if the options of a workload are invalid on every device. Opens neither traces nor models.
+pub fn check(text: &str) -> Result<(), Failure> {
+    /// A device on which no region is too large.
+    const LARGE: u64 = 1 << 40;
+    if synthetic::looks_like_job(text) {
+        return synthetic::plan_text(text, LARGE, 1).map(drop).map_err(Failure::mistake);
+    }
+    let path = Path::new(text);
+    if synthetic::is_job_file(path) {
+        let planned = synthetic::plan_file(path, &mut synthetic::text_of, LARGE, 1);
+        return planned.map(drop).map_err(Failure::mistake);
+    }
+    match are_words(text) {
+        true => TraceWords::read(text, &TraceOptions::default()).map(drop).map_err(Failure::mistake),
+        false => Ok(()),
+    }
+}
+
 /// Returns the pattern with its key `rw`, or another word unchanged.
 fn with_key(word: &str, pattern: &str) -> String {
     if word == pattern { format!("rw={word}") } else { word.to_owned() }

@@ -189,7 +189,7 @@ def queues(setting: Setting, name: str) -> dict[str, float]:
     """Return the mean number of operations that wait for a package under a workload, and the maximum."""
     each = baseline(setting, gang={"width": 1, "mode": "asynchronous"})
     gangs = run(each, load(name, setting).workload, attribution=False, series=False, warn=False).summary.gangs
-    lengths = [gang.queue_length for gang in gangs]
+    lengths = [gang.queue_length or 0.0 for gang in gangs]
     return {"queue": sum(lengths) / len(lengths), "longest queue": max(gang.longest_queue for gang in gangs)}
 
 

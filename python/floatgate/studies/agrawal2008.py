@@ -1148,19 +1148,21 @@ _CLASSES = ("below 40%", "below 80%", "below 100%", "from 100%")
 @STUDY.exhibit("table-7", "Tables 7 and 8: wear under IOzone")
 def table_7(setting: Setting) -> Exhibit:
     """Repeat IOzone with three techniques, without simulated time."""
-    rows = []
+    rows: list[dict[str, Any]] = []
     for name, wear in WEAR.items():
         options = {"nand.endurance": ENDURANCE, "faults": {"wear_out": "count"}, "gc.wear": wear}
         worn = agrawal.baseline(setting, **options)
         life = lifetime(worn, agrawal.load("IOzone", setting).workload, until=f"drive-writes={DRIVE_WRITES}").runs[0]
         scale = PACKAGES * agrawal.scale(setting)
-        remaining = life.remaining_life
+        remaining, expiry = life.remaining_life, life.expiry
+        if remaining is None or expiry is None:
+            raise AssertionError("a device with faults and an endurance has a remaining life")
         rows.append(
             {
                 "technique": name,
                 "mean": remaining.mean,
                 "deviation": remaining.stddev,
-                "expired per package": life.expiry.blocks / scale,
+                "expired per package": expiry.blocks / scale,
                 "erases per package": life.blocks_erased / scale,
                 "migrations per package": life.migrations / scale,
             }

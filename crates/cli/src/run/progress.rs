@@ -7,6 +7,7 @@ use std::time::Duration;
 use floatgate_core::run::Progress;
 use floatgate_run::frontend::Frontend;
 use floatgate_run::output::Wait;
+use floatgate_run::text::short;
 use floatgate_workload::file::Stop;
 use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
@@ -64,18 +65,6 @@ impl Reporter {
 /// Returns the estimated time left, or an empty text before the first step.
 fn left(position: u64, estimate: Duration) -> String {
     if position == 0 { String::new() } else { format!("{:#} left", HumanDuration(estimate)) }
-}
-
-/// Formats a number with three digits, as `1.23 M`.
-pub fn short(value: f64) -> String {
-    let (scaled, unit) = match value {
-        v if v >= 1e9 => (v / 1e9, " G"),
-        v if v >= 1e6 => (v / 1e6, " M"),
-        v if v >= 1e3 => (v / 1e3, " k"),
-        v => (v, ""),
-    };
-    let digits = if scaled >= 100.0 { 0 } else { usize::from(scaled < 10.0) + 1 };
-    format!("{scaled:.digits$}{unit}")
 }
 
 /// Frontend for a user at a terminal.
@@ -136,17 +125,11 @@ impl Frontend for Terminal {
 mod tests {
     use std::time::Duration;
 
-    use super::{left, short};
+    use super::left;
 
     #[test]
     fn time_left_is_empty_without_an_estimate() {
         assert_eq!(left(0, Duration::ZERO), "");
         assert_eq!(left(1, Duration::from_secs(6)), "6s left");
-    }
-
-    #[test]
-    fn numbers_are_short() {
-        let texts = [0.0, 9.5, 42.0, 999.0, 1_234.0, 45_600.0, 1_230_000.0, 2e9].map(short);
-        assert_eq!(texts, ["0.00", "9.50", "42.0", "999", "1.23 k", "45.6 k", "1.23 M", "2.00 G"]);
     }
 }

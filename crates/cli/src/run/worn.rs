@@ -6,7 +6,7 @@ use floatgate_report::statistics::Sample;
 use floatgate_run::lifetime::Lifetimes;
 use floatgate_workload::quantity::readable;
 
-use crate::text::{Page, decimals};
+use floatgate_run::text::{Page, decimals};
 
 /// Formats lifetimes as text.
 pub fn text(lifetimes: &Lifetimes) -> String {

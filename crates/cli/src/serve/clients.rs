@@ -14,7 +14,7 @@ use floatgate_serve::{Address, Server};
 use floatgate_workload::quantity::readable;
 use serde::Deserialize;
 
-use crate::text::harmless;
+use floatgate_run::text::harmless;
 
 /// Text about clients at the end of `--help`. The text of [`of_running`] follows it.
 pub const HELP: &str = "\

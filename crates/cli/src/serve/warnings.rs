@@ -4,7 +4,7 @@ use floatgate_core::metrics::summary::Live;
 use floatgate_report::number::grouped;
 use floatgate_serve::Finished;
 
-use crate::run::report::plural;
+use floatgate_run::text::plural;
 
 /// Returns the warnings of a run. `is_recorded` is `true` if its requests were recorded.
 pub fn of(done: &Finished, is_recorded: bool) -> impl Iterator<Item = String> {

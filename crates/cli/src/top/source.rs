@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use crate::ctl;
 use crate::failure::Failure;
-use crate::text::harmless;
+use floatgate_run::text::harmless;
 
 /// Time without data after which the server counts as lost.
 const PATIENCE: Duration = Duration::from_secs(10);

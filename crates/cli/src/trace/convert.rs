@@ -1,15 +1,15 @@
 //! `floatgate trace convert`: writes a trace in another format.
 
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 
-use floatgate_run::output::{Draft, Named, Wait, keep_apart};
-use floatgate_run::traces::Traces;
-use floatgate_workload::file::Stop;
-use floatgate_workload::trace::{self, ConvertError, Converted, Format, Packing};
+use floatgate_run::tool::convert::{check, described, to_file, write};
+use floatgate_workload::trace::{Format, Packing};
 
+use super::info::print;
 use crate::failure::{Failure, say};
-use crate::run::progress::Reporter;
+use crate::run::interrupt::Interrupt;
+use crate::run::progress::Terminal;
 use crate::trace_args::TraceArgs;
 
 /// `floatgate trace convert`.
@@ -32,54 +32,16 @@ pub struct ConvertArgs {
 
 /// Runs the command.
 pub fn run(args: &ConvertArgs) -> Result<(), Failure> {
-    let spec = args.trace.spec();
-    spec.check()?;
-    let given = spec.given();
-    if let Some(option) = ["--fit", "--replay"].into_iter().find(|option| given.contains(option)) {
-        return Err(Failure::mistake(format!("{option} is for running a trace, and has no effect on a conversion")));
-    }
-    let traces = &Traces::new(spec, Stop::default());
+    check(&args.trace.spec())?;
+    let interrupt = Interrupt::with_message("\nstopping; Ctrl-C again stops at once")?;
+    let traces = args.trace.traces(interrupt.stop());
+    let terminal = Terminal::new(interrupt);
     if args.output == Path::new("-") {
-        let converted = write(args, traces, io::stdout().lock(), Failure::of_stdout)?;
-        say(&reported(args, &converted));
+        let (out, failed) = (io::stdout().lock(), Failure::of_stdout);
+        let converted = write(&args.input, Packing::Plain, args.to, &traces, &terminal, out, failed)?;
+        say(&described(&converted, args.to));
         return Ok(());
     }
-    keep_apart(&traces.inputs(&args.input), &[Named::new("the output", &args.output)])?;
-    let cannot = |error: io::Error| Failure::fault(format!("cannot write {}: {error}", args.output.display()));
-    let mut draft = Draft::new(&args.output, &Wait::new(traces.stop().clone(), say))?;
-    let converted = write(args, traces, draft.writer(), cannot)?;
-    draft.complete()?;
-    draft.publish()?;
-    let text = reported(args, &converted) + "\n";
-    io::stdout().lock().write_all(text.as_bytes()).map_err(Failure::of_stdout)
-}
-
-/// Writes the trace to `out`, compressed according to the name of the output.
-fn write(
-    args: &ConvertArgs,
-    traces: &Traces,
-    out: impl Write,
-    failed: impl Fn(io::Error) -> Failure,
-) -> Result<Converted, Failure> {
-    let (path, options) = traces.source(&args.input)?;
-    let reporter = Reporter::new("converting");
-    let mut packed = Packing::of_name(&args.output).writer(out).map_err(&failed)?;
-    let on_progress = &mut |share: f64| reporter.share(share);
-    let converted = trace::convert(&path, &options, args.to, &mut packed, on_progress);
-    reporter.finish();
-    let converted = converted.map_err(|error| match error {
-        ConvertError::Source(error) => Failure::mistake(error),
-        ConvertError::Write(error) => failed(error),
-    })?;
-    packed.finish().and_then(|mut out| out.flush()).map_err(&failed)?;
-    for warning in &converted.warnings {
-        say(&format!("warning: {warning}"));
-    }
-    Ok(converted)
-}
-
-fn reported(args: &ConvertArgs, converted: &Converted) -> String {
-    let Converted { requests, description, .. } = converted;
-    let requests = if *requests == 1 { "1 request".to_owned() } else { format!("{requests} requests") };
-    format!("{requests} written as {}; read as {description}", args.to.name)
+    let converted = to_file(&args.input, &args.output, args.to, &traces, &terminal)?;
+    print(&(described(&converted, args.to) + "\n"))
 }

@@ -4,6 +4,8 @@ mod convert;
 mod info;
 mod synth;
 
+pub use info::print;
+
 use crate::failure::Failure;
 
 /// `floatgate trace`.

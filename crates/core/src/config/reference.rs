@@ -37,7 +37,8 @@ pub fn reference_page() -> String {
     page.push_str("## Built-in devices\n\n| Device | Description |\n|---|---|\n");
     for device in BUILTINS {
         let description = super::load(device.name, &[]).map(|d| d.description).unwrap_or_default();
-        let _ = writeln!(page, "| [`{0}`](../../crates/core/devices/{0}.toml) | {1} |", device.name, cell(&description));
+        let _ =
+            writeln!(page, "| [`{0}`](../../crates/core/devices/{0}.toml) | {1} |", device.name, cell(&description));
     }
     page.push_str("\n## Keys of the top level\n\n");
     let base = format!("| `base` | name of a built-in device | | {BASE_DOC} |\n");

@@ -81,6 +81,7 @@ fn victims(config: &DeviceConfig) -> u64 {
         None | Some(Index::Buckets) => buckets,
         Some(Index::List) => lists(1),
         Some(Index::Array) => array,
+        Some(Index::Columns) => 38 * blocks,
     };
     let has_ages = built_in.is_none_or(|policy| policy.has_ages())
         || matches!(config.gc.trigger, TriggerConfig::External(_))

@@ -81,7 +81,7 @@ impl AllocationPolicy for External {
 
     fn choose(&mut self, _: u32, candidates: &PlaneSet) -> Option<PlaneId> {
         self.seen.clear();
-        self.seen.extend((0..self.order.len()).filter(|&plane| candidates.contains(plane)));
+        self.seen.extend(candidates.iter());
         if self.seen.is_empty() {
             return None;
         }

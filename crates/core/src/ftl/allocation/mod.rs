@@ -117,6 +117,18 @@ impl PlaneSet {
         self.words[(position / 64) as usize] >> (position % 64) & 1 == 1
     }
 
+    /// Returns the positions in ascending order.
+    pub fn iter(&self) -> impl Iterator<Item = u32> + '_ {
+        (0..).step_by(64).zip(&self.words).flat_map(|(first, &word)| {
+            let mut left = word;
+            std::iter::from_fn(move || {
+                let bit = (left != 0).then(|| left.trailing_zeros())?;
+                left &= left - 1;
+                Some(first + bit)
+            })
+        })
+    }
+
     /// Removes all positions.
     pub fn clear(&mut self) {
         self.words.fill(0);

@@ -46,3 +46,12 @@ pub struct Block {
     /// Reason for which its valid units are moved.
     pub moved_for: CopyCause,
 }
+
+/// Times of the last changes of a block, in host writes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Age {
+    /// Time of its closing.
+    pub closed: u64,
+    /// Time at which one of its units last became invalid, or of its closing.
+    pub changed: u64,
+}

@@ -48,14 +48,14 @@ impl Space {
     }
 
     fn add_to_closed(&mut self, id: BlockId) {
-        let Block { valid, role, .. } = self.blocks[id.index()];
+        let Block { valid, role, erases, .. } = self.blocks[id.index()];
         let (plane, valid, clock) = (self.plane_of(id), u32::from(valid), self.clock);
         let invalid = self.size(role).data_units - valid;
         let region = self.region_mut(plane, role);
         region.invalid += invalid;
         region.closed += 1;
         if let Some(victims) = &mut self.victims[role as usize] {
-            victims.closed.insert(plane, id, valid, clock);
+            victims.closed.insert(plane, id, valid, erases, clock);
         }
     }
 
@@ -183,8 +183,9 @@ impl Space {
             let firsts = (0..).step_by(planes).map(PlaneId);
             for (plane, blocks) in firsts.zip(self.blocks.chunks(per_plane * planes)) {
                 let is_closed = |block: &Block| block.state == BlockState::Closed && block.role == role;
-                let mut valid: Vec<_> = blocks.iter().map(|block| is_closed(block).then_some(block.valid)).collect();
-                closed.load(plane, &mut valid, self.clock, input)?;
+                let known = |block| is_closed(block).then_some((block.valid, block.erases));
+                let mut known: Vec<_> = blocks.iter().map(known).collect();
+                closed.load(plane, &mut known, self.clock, input)?;
             }
             policy.load(input)?;
         }

@@ -1,19 +1,12 @@
 //! The closed blocks of the regions of a role, in the order that the victim policy needs.
 
+use super::block::Age;
+use super::columns::{Candidates, Dense};
 use crate::config::DeviceConfig;
 use crate::ftl::gc::victim::Index;
 use crate::sim::id::{BlockId, PlaneId};
 use crate::sim::memory::prefetch;
 use crate::state::{Reader, StateError, Writer};
-
-/// Times of the last changes of a block, in host writes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Age {
-    /// Time of its closing.
-    pub closed: u64,
-    /// Time at which one of its units last became invalid, or of its closing.
-    pub changed: u64,
-}
 
 /// Closed blocks by plane, or by pool if garbage collection works by pool. A plane then stands for its pool. Every
 /// change takes O(1).
@@ -22,7 +15,7 @@ pub(super) struct ClosedBlocks {
     order: Order,
     /// Number of planes whose blocks are in one index.
     planes: u32,
-    /// Indexed by block; empty if no policy needs ages.
+    /// Indexed by block; empty if no policy needs ages, or if `order` has them.
     ages: Vec<Age>,
 }
 
@@ -30,6 +23,7 @@ pub(super) struct ClosedBlocks {
 enum Order {
     Array(Array),
     Lists(Lists),
+    Dense(Dense),
 }
 
 impl ClosedBlocks {
@@ -39,8 +33,10 @@ impl ClosedBlocks {
             Index::Array => Order::Array(Array::new(device, planes)),
             Index::List => Order::Lists(Lists::new(device, 0)),
             Index::Buckets => Order::Lists(Lists::new(device, units)),
+            Index::Columns => Order::Dense(Dense::new(device, units, planes)),
         };
-        let aged = if has_ages { device.total_blocks() } else { 0 };
+        // The columns have the ages.
+        let aged = if has_ages && index != Index::Columns { device.total_blocks() } else { 0 };
         ClosedBlocks { order, planes, ages: vec![Age::default(); aged as usize] }
     }
 
@@ -56,18 +52,19 @@ impl ClosedBlocks {
     }
 
     /// Adds a block that has been closed.
-    pub(super) fn insert(&mut self, plane: PlaneId, block: BlockId, valid: u32, clock: u64) {
-        if let Some(age) = self.ages.get_mut(block.index()) {
-            *age = Age { closed: clock, changed: clock };
-        }
-        self.add(plane, block, valid);
+    pub(super) fn insert(&mut self, plane: PlaneId, block: BlockId, valid: u32, erases: u32, clock: u64) {
+        self.add(plane, block, valid, erases, Age { closed: clock, changed: clock });
     }
 
-    fn add(&mut self, plane: PlaneId, block: BlockId, valid: u32) {
+    fn add(&mut self, plane: PlaneId, block: BlockId, valid: u32, erases: u32, age: Age) {
+        if let Some(of_block) = self.ages.get_mut(block.index()) {
+            *of_block = age;
+        }
         let plane = self.of_group(plane);
         match &mut self.order {
             Order::Array(array) => array.insert(plane, block),
             Order::Lists(lists) => lists.insert(plane, block, valid),
+            Order::Dense(dense) => dense.insert(plane, block, valid, erases, age),
         }
     }
 
@@ -75,26 +72,30 @@ impl ClosedBlocks {
     #[inline]
     pub(super) fn update(&mut self, plane: PlaneId, block: BlockId, valid: u32, clock: u64) {
         let plane = self.of_group(plane);
-        if let Order::Lists(lists) = &mut self.order
-            && lists.units > 0
-        {
-            lists.unlink(block);
-            lists.insert(plane, block, valid);
+        match &mut self.order {
+            Order::Lists(lists) if lists.units > 0 => {
+                lists.unlink(block);
+                lists.insert(plane, block, valid);
+            }
+            Order::Dense(dense) => dense.update(block, valid, clock),
+            Order::Lists(_) | Order::Array(_) => {}
         }
         if let Some(age) = self.ages.get_mut(block.index()) {
             age.changed = clock;
         }
     }
 
-    /// Prefetches the list nodes that [`ClosedBlocks::update`] touches first.
+    /// Prefetches the list nodes or rows that [`ClosedBlocks::update`] touches first.
     #[inline]
     pub(super) fn prefetch(&self, plane: PlaneId, block: BlockId, valid: u32) {
         let plane = self.of_group(plane);
-        if let Order::Lists(lists) = &self.order
-            && lists.units > 0
-        {
-            prefetch(&lists.nodes, block.index());
-            prefetch(&lists.nodes, lists.head(plane, valid));
+        match &self.order {
+            Order::Lists(lists) if lists.units > 0 => {
+                prefetch(&lists.nodes, block.index());
+                prefetch(&lists.nodes, lists.head(plane, valid));
+            }
+            Order::Dense(dense) => dense.prefetch(block),
+            Order::Lists(_) | Order::Array(_) => {}
         }
     }
 
@@ -104,6 +105,7 @@ impl ClosedBlocks {
         match &mut self.order {
             Order::Array(array) => array.remove(plane, block),
             Order::Lists(lists) => lists.unlink(block),
+            Order::Dense(dense) => dense.remove(plane, block),
         }
     }
 
@@ -131,26 +133,49 @@ impl ClosedBlocks {
         lists.first(plane, valid)
     }
 
-    /// Returns the block at a position; only for [`Index::Array`].
+    /// Returns the block that `greedy` would choose; not for [`Index::Array`] and [`Index::List`].
+    pub(super) fn greediest(&self, plane: PlaneId) -> Option<BlockId> {
+        match &self.order {
+            Order::Dense(dense) => dense.least(self.of_group(plane)),
+            _ => self.oldest_with(plane, self.fewest_valid(plane)?),
+        }
+    }
+
+    /// Returns the block at a position; only for [`Index::Array`] and [`Index::Columns`].
     pub(super) fn at(&self, plane: PlaneId, position: usize) -> Option<BlockId> {
         let plane = self.of_group(plane);
-        let Order::Array(array) = &self.order else { return None };
-        array.members[plane.index()].get(position).copied()
+        match &self.order {
+            Order::Array(array) => array.members[plane.index()].get(position).copied(),
+            Order::Dense(dense) => dense.at(plane, position),
+            Order::Lists(_) => None,
+        }
+    }
+
+    /// Returns the blocks of a plane in columns; only for [`Index::Columns`].
+    pub(super) fn candidates(&self, plane: PlaneId) -> Option<Candidates<'_>> {
+        let Order::Dense(dense) = &self.order else { return None };
+        Some(dense.candidates(self.of_group(plane)))
     }
 
     /// Returns the blocks of a plane in their order.
     pub(super) fn of(&self, plane: PlaneId) -> impl Iterator<Item = BlockId> {
         let plane = self.of_group(plane);
-        let (array, lists) = match &self.order {
-            Order::Array(array) => (&array.members[plane.index()][..], None),
-            Order::Lists(lists) => (&[][..], Some(lists)),
+        let (array, lists, dense) = match &self.order {
+            Order::Array(array) => (&array.members[plane.index()][..], None, None),
+            Order::Lists(lists) => (&[][..], Some(lists), None),
+            Order::Dense(dense) => (&[][..], None, Some(dense)),
         };
-        array.iter().copied().chain(lists.into_iter().flat_map(move |lists| lists.of(plane)))
+        let listed = lists.into_iter().flat_map(move |lists| lists.of(plane));
+        let dense = dense.into_iter().flat_map(move |dense| (0..).map_while(move |row| dense.at(plane, row)));
+        array.iter().copied().chain(listed).chain(dense)
     }
 
     /// Returns the times at which a block changed, if ages are kept.
     pub(super) fn age(&self, block: BlockId) -> Option<Age> {
-        self.ages.get(block.index()).copied()
+        match &self.order {
+            Order::Dense(dense) => Some(dense.age(block)),
+            _ => self.ages.get(block.index()).copied(),
+        }
     }
 
     /// Writes the blocks of the index of a plane in their order.
@@ -163,30 +188,31 @@ impl ClosedBlocks {
         })
     }
 
-    /// Reads what [`ClosedBlocks::save`] wrote, into an index without blocks. `valid` has the valid units of the closed
-    /// blocks of the planes whose blocks are in this index, starting with `plane`. Each of these blocks must occur
-    /// once.
+    /// Reads what [`ClosedBlocks::save`] wrote, into an index without blocks. `closed` has the valid units and the erases
+    /// of the closed blocks of the planes whose blocks are in this index, starting with `plane`. Each of these blocks
+    /// must occur once.
     pub(super) fn load(
         &mut self,
         plane: PlaneId,
-        valid: &mut [Option<u16>],
+        closed: &mut [Option<(u16, u32)>],
         clock: u64,
         input: &mut Reader,
     ) -> Result<(), StateError> {
-        let first = self.of_group(plane).index() * valid.len();
-        for _ in 0..valid.iter().flatten().count() {
+        let first = self.of_group(plane).index() * closed.len();
+        for _ in 0..closed.iter().flatten().count() {
             let block = BlockId(input.u32()?);
-            let within = block.index().checked_sub(first).and_then(|index| valid.get_mut(index));
-            let Some(units) = within.and_then(Option::take) else {
+            let within = block.index().checked_sub(first).and_then(|index| closed.get_mut(index));
+            let Some((units, erases)) = within.and_then(Option::take) else {
                 return Err(input.damaged(format!("block {} among those that can be reclaimed", block.0)));
             };
-            if let Some(age) = self.ages.get_mut(block.index()) {
-                *age = Age { closed: input.u64()?, changed: input.u64()? };
+            let mut age = Age::default();
+            if self.age(block).is_some() {
+                age = Age { closed: input.u64()?, changed: input.u64()? };
                 if age.changed > clock || age.closed > age.changed {
                     return Err(input.damaged(format!("block {} has changed in the future", block.0)));
                 }
             }
-            self.add(plane, block, u32::from(units));
+            self.add(plane, block, u32::from(units), erases, age);
         }
         Ok(())
     }

@@ -1,7 +1,9 @@
 //! Regions for policies: blocks, and the counts that follow from them.
 
-use super::closed::{Age, ClosedBlocks};
+use super::block::Age;
+use super::closed::ClosedBlocks;
 use super::cold::ColdBlocks;
+use super::columns::Candidates;
 use super::region::Region;
 use super::{Block, Role};
 use crate::config::cells::BlockSize;
@@ -120,7 +122,9 @@ impl<'a> RegionView<'a> {
         self.closed.into_iter().flat_map(move |closed| closed.of(plane))
     }
 
-    /// Returns the closed block at a position; only with [`Index::Array`](crate::ftl::gc::victim::Index::Array).
+    /// Returns the closed block at a position; only with
+    /// [`Index::Array`](crate::ftl::gc::victim::Index::Array) and
+    /// [`Index::Columns`](crate::ftl::gc::victim::Index::Columns).
     pub fn closed_at(&self, position: usize) -> Option<BlockId> {
         self.closed?.at(self.plane(), position)
     }
@@ -137,6 +141,18 @@ impl<'a> RegionView<'a> {
     #[inline]
     pub fn oldest_with(&self, valid: u32) -> Option<BlockId> {
         self.closed?.oldest_with(self.plane(), valid)
+    }
+
+    /// Returns the block that `greedy` would choose: the oldest with the fewest valid units. Only with [`Index::Buckets`](crate::ftl::gc::victim::Index::Buckets) and
+    /// [`Index::Columns`](crate::ftl::gc::victim::Index::Columns).
+    pub fn greediest(&self) -> Option<BlockId> {
+        self.closed?.greediest(self.plane())
+    }
+
+    /// Returns the closed blocks in columns, without a copy; only with
+    /// [`Index::Columns`](crate::ftl::gc::victim::Index::Columns).
+    pub fn candidates(&self) -> Option<Candidates<'a>> {
+        self.closed?.candidates(self.plane())
     }
 
     /// Returns the mean number of erases of the blocks of the plane or pool.

@@ -12,6 +12,7 @@ use crate::state::{StateError, Writer};
 #[derive(Clone, Debug)]
 pub struct External {
     guard: Guard<dyn ExternalVictim>,
+    index: Index,
     /// Number of consecutive victims that freed nothing. Indexed by plane.
     in_vain: Vec<u32>,
     most_wasted: u32,
@@ -22,8 +23,10 @@ impl External {
     pub fn new(config: &Config, device: &DeviceConfig, seed: u64) -> Result<External, String> {
         let wanted = Wanted { path: "gc.victim", config, seed };
         let made = device.makers.provider(wanted)?.victim(wanted);
+        let reads_columns = made.as_ref().is_ok_and(|policy| policy.reads_columns());
         Ok(External {
             guard: Guard::new(wanted, made),
+            index: if reads_columns { Index::Columns } else { Index::Buckets },
             in_vain: vec![0; device.total_planes() as usize],
             most_wasted: device.geometry.blocks.saturating_mul(64),
         })
@@ -35,7 +38,10 @@ impl External {
         }
         let chosen = self.guard.ask(|policy| policy.choose(view))?;
         let position = self.guard.position(chosen, view.closed_count() as usize, "candidates")?;
-        let victim = view.closed_blocks().nth(position)?;
+        let victim = match self.index {
+            Index::Columns => view.closed_at(position)?,
+            _ => view.closed_blocks().nth(position)?,
+        };
         let plane = view.plane();
         let in_vain = &mut self.in_vain[plane.index()];
         let gains = view.units() - view.valid(victim) >= view.least_reclaim();
@@ -53,7 +59,7 @@ impl External {
 
 impl VictimPolicy for External {
     fn index(&self) -> Index {
-        Index::Buckets
+        self.index
     }
 
     fn has_ages(&self) -> bool {
@@ -61,7 +67,7 @@ impl VictimPolicy for External {
     }
 
     fn choose(&mut self, view: &RegionView) -> Option<BlockId> {
-        self.ask(view).or_else(|| view.oldest_with(view.fewest_valid()?))
+        self.ask(view).or_else(|| view.greediest())
     }
 
     fn save(&self, _: &mut Writer) -> Result<(), StateError> {

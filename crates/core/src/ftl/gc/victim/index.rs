@@ -9,4 +9,6 @@ pub enum Index {
     List,
     /// The order of valid units. Blocks with equally many are in the order in which they reached that number.
     Buckets,
+    /// No order, in dense columns that another program reads without a copy.
+    Columns,
 }

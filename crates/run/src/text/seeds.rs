@@ -6,8 +6,8 @@ use floatgate_core::metrics::summary::{Operations, Summary};
 use floatgate_report::number::grouped;
 use floatgate_report::statistics::Sample;
 
-use super::report::{files, head, plural};
-use crate::text::{Page, Table, decimals, rate};
+use super::summary::{files, head};
+use super::{Page, Table, decimals, plural, rate};
 
 /// A value of the requests of an operation.
 type OfOperation = fn(&Operations) -> Option<f64>;

@@ -8,13 +8,11 @@ use floatgate_core::metrics::summary::{
 };
 use floatgate_report::live::clients;
 use floatgate_report::number::grouped;
-use floatgate_run::warnings::INTERRUPTED;
 use floatgate_workload::quantity::readable;
 use floatgate_workload::synthetic::looks_like_job;
 
-use super::progress::short;
-use super::why;
-use crate::text::{Page, Table, decimals, leading_zeros, rate};
+use super::{Page, Table, decimals, leading_zeros, plural, rate, short, why};
+use crate::warnings::INTERRUPTED;
 
 /// Data about a run that its result does not have.
 pub struct Around<'a> {
@@ -68,7 +66,7 @@ pub fn head(page: &mut Page, summary: &Summary, descriptions: &[String]) {
     page.line("device", format!("{}{changed}: {}", summary.device.name, shape(&summary.config)));
     let mut label = "workload";
     // The description is enough for a job. The file of a trace is shown, too.
-    if !looks_like_job(&summary.workload.name) {
+    if !looks_like_job(&summary.workload.name) || descriptions.is_empty() {
         page.line(label, &summary.workload.name);
         label = "";
     }
@@ -254,11 +252,6 @@ fn percent(share: f64) -> String {
 /// Formats a value, or returns a dash if there is none.
 fn or_dash(value: Option<f64>, text: impl Fn(f64) -> String) -> String {
     value.map_or_else(|| "-".to_owned(), text)
-}
-
-/// Returns the singular or the plural of a noun for this count.
-pub fn plural(count: u64, noun: &str) -> String {
-    if count == 1 { noun.to_owned() } else { format!("{noun}s") }
 }
 
 /// Writes the failures, if there were any.

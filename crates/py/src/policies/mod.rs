@@ -1,10 +1,17 @@
 //! Python policies: calls policies that are written in Python.
 //!
-//! Each call takes Python's lock. The data for a policy are copied to `bytes`, which the package views as NumPy arrays.
-//! Policies cannot modify the arrays, the arrays do not change when the device continues, and no unsafe code is
-//! needed.
+//! Policies that are called often read columns of the simulator without a copy (`columns`): victim policies,
+//! allocations and schedulers. Their arrays are created once and are valid during a call. If the function is compiled,
+//! it is called by its address (`compiled`). For the other policies, the data are copied to `bytes`, which the package
+//! views as NumPy arrays. No policy can modify an array.
+
+mod call;
+mod columns;
+mod compiled;
+mod queue;
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use floatgate_core::config::DeviceConfig;
@@ -12,13 +19,18 @@ use floatgate_core::external::{
     Cause, ExternalAllocation, ExternalClassifier, ExternalEviction, ExternalMapping, ExternalScheduler,
     ExternalTrigger, ExternalVictim, ExternalWear, Externals, Placing, Provider, Wanted, Written,
 };
-use floatgate_core::ftl::space::{BlockView, RegionView};
-use floatgate_core::sim::id::{BlockId, PlaneId};
+use floatgate_core::ftl::space::{BlockView, Candidates, Columns, RegionView};
+use floatgate_core::sim::id::BlockId;
 use floatgate_core::sim::time::Time;
 use floatgate_core::work::{Class, LunQueue};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
+
+use call::{fork, missing, python};
+pub use columns::Column;
+use columns::{array, from_package, times};
+use compiled::Compiled;
 
 /// Policies of a device: those in Python, and those of the extension module.
 pub struct Policies {
@@ -44,26 +56,18 @@ impl Policies {
     }
 }
 
-fn raised(error: PyErr) -> Cause {
-    Arc::new(error)
-}
-
-/// Calls Python. An exception becomes the fault of the policy.
-fn python<T>(call: impl FnOnce(Python<'_>) -> PyResult<T>) -> Result<T, Cause> {
-    Python::attach(call).map_err(raised)
-}
-
-/// Returns another policy with the same state, from its method `fork`.
-fn fork(py: Python<'_>, policy: &Py<PyAny>) -> PyResult<Py<PyAny>> {
-    policy.call_method0(py, "fork")
-}
-
 impl Provider for Policies {
     fn victim(&self, wanted: Wanted) -> Result<Box<dyn ExternalVictim>, Cause> {
         if let Some(other) = self.other(wanted) {
             return other.victim(wanted);
         }
-        python(|py| Ok(Box::new(Victim(self.make(py, wanted)?)) as Box<dyn ExternalVictim>))
+        python(|py| {
+            let policy = self.make(py, wanted)?;
+            Ok(match Compiled::of(py, &policy)? {
+                Some(compiled) => Box::new(compiled::Victim(compiled)) as Box<dyn ExternalVictim>,
+                None => Box::new(Victim::new(py, policy)?),
+            })
+        })
     }
 
     fn trigger(&self, wanted: Wanted) -> Result<Box<dyn ExternalTrigger>, Cause> {
@@ -91,7 +95,10 @@ impl Provider for Policies {
         python(|py| {
             let policy = self.make(py, wanted)?;
             if !policy.getattr(py, "_is_static")?.extract::<bool>(py)? {
-                return Ok(Placing::Choice(Box::new(Allocation(policy))));
+                return Ok(Placing::Choice(match Compiled::of(py, &policy)? {
+                    Some(compiled) => Box::new(compiled::Allocation(compiled)),
+                    None => Box::new(Allocation::new(py, policy)?),
+                }));
             }
             let table = policy.call_method1(py, "_table", (pages,))?;
             let bytes = table.bind(py).cast::<PyBytes>()?.as_bytes().chunks_exact(4);
@@ -134,7 +141,13 @@ impl Provider for Policies {
         python(|py| {
             let policy = self.make(py, wanted)?;
             let (picks, reconsiders) = policy.call_method0(py, "_picks")?.extract(py)?;
-            Ok(Box::new(Scheduler { policy, picks, reconsiders }) as Box<dyn ExternalScheduler>)
+            Ok(match Compiled::of(py, &policy)? {
+                Some(pick) => {
+                    let queue = Arc::new(queue::Queue::new(64));
+                    Box::new(compiled::Scheduler { pick, reconsiders, queue }) as Box<dyn ExternalScheduler>
+                }
+                None => Box::new(Scheduler::new(py, policy, picks, reconsiders)?),
+            })
         })
     }
 }
@@ -174,18 +187,70 @@ fn one_block<'py>(py: Python<'py>, view: &RegionView, block: BlockId) -> PyResul
     })
 }
 
-struct Victim(Py<PyAny>);
+/// Victim policy, with its bound method `choose`.
+struct Victim {
+    policy: Py<PyAny>,
+    choose: Py<PyAny>,
+    seen: Option<Seen>,
+}
+
+/// Columns of a device, and the views that were made of them: one for each region and number of closed blocks.
+struct Seen {
+    columns: Arc<Columns>,
+    views: BTreeMap<(usize, usize), Py<PyAny>>,
+}
+
+/// Maximum number of views that are kept. A region has few numbers of closed blocks once a device is full.
+const MOST_VIEWS: usize = 1 << 14;
+
+impl Victim {
+    fn new(py: Python<'_>, policy: Py<PyAny>) -> PyResult<Victim> {
+        let choose = policy.getattr(py, "choose")?;
+        Ok(Victim { policy, choose, seen: None })
+    }
+
+    /// Returns a view of the closed blocks of a region.
+    fn view<'py>(&mut self, py: Python<'py>, candidates: Candidates) -> PyResult<Bound<'py, PyAny>> {
+        let Candidates { columns, first, count } = candidates;
+        if self.seen.as_ref().is_none_or(|seen| !Arc::ptr_eq(&seen.columns, columns)) {
+            self.seen = None;
+        }
+        let seen = self.seen.get_or_insert_with(|| Seen { columns: Arc::clone(columns), views: BTreeMap::new() });
+        if let Some(view) = seen.views.get(&(first, count)) {
+            return Ok(view.bind(py).clone());
+        }
+        if seen.views.len() >= MOST_VIEWS {
+            seen.views.clear();
+        }
+        let at = first..first + count;
+        let view = from_package(py, "Blocks")?.call1((
+            array(py, columns, &columns.block[at.clone()])?,
+            array(py, columns, &columns.valid[at.clone()])?,
+            array(py, columns, &columns.erases[at.clone()])?,
+            times(py, columns, &columns.closed[at.clone()])?,
+            times(py, columns, &columns.changed[at.clone()])?,
+            array(py, columns, &columns.order[at])?,
+        ))?;
+        seen.views.insert((first, count), view.clone().unbind());
+        Ok(view)
+    }
+}
 
 impl ExternalVictim for Victim {
+    fn reads_columns(&self) -> bool {
+        true
+    }
+
     fn choose(&mut self, view: &RegionView) -> Result<i64, Cause> {
+        let candidates = view.candidates().ok_or_else(missing)?;
         python(|py| {
-            let seen = closed_blocks(py, view)?;
-            self.0.call_method1(py, "_choose", (view.plane().0, seen, view.clock()))?.extract(py)
+            let blocks = self.view(py, candidates)?;
+            self.choose.call1(py, (view.plane().0, blocks, view.clock()))?.extract(py)
         })
     }
 
     fn fork(&self) -> Result<Box<dyn ExternalVictim>, Cause> {
-        python(|py| Ok(Box::new(Victim(fork(py, &self.0)?)) as Box<dyn ExternalVictim>))
+        python(|py| Ok(Box::new(Victim::new(py, fork(py, &self.policy)?)?) as Box<dyn ExternalVictim>))
     }
 }
 
@@ -279,36 +344,66 @@ impl ExternalClassifier for Classifier {
     }
 }
 
-struct Allocation(Py<PyAny>);
+/// Allocation, with its bound method `choose`.
+struct Allocation {
+    policy: Py<PyAny>,
+    choose: Py<PyAny>,
+    /// Planes of the latest call.
+    planes: Arc<Vec<AtomicU32>>,
+    /// Arrays of the first planes. Indexed by their number.
+    views: Vec<Option<Py<PyAny>>>,
+}
+
+impl Allocation {
+    fn new(py: Python<'_>, policy: Py<PyAny>) -> PyResult<Allocation> {
+        let choose = policy.getattr(py, "choose")?;
+        Ok(Allocation { policy, choose, planes: Arc::default(), views: Vec::new() })
+    }
+
+    /// Returns an array of the planes.
+    fn view(&mut self, py: Python<'_>, planes: &[u32]) -> PyResult<&Py<PyAny>> {
+        let count = planes.len();
+        if count > self.planes.len() {
+            self.planes = Arc::new((0..count.next_power_of_two()).map(|_| AtomicU32::new(0)).collect());
+            self.views = (0..=self.planes.len()).map(|_| None).collect();
+        }
+        self.planes.iter().zip(planes).for_each(|(row, plane)| row.store(*plane, Relaxed));
+        let view = &mut self.views[count];
+        if view.is_none() {
+            *view = Some(array(py, &self.planes, &self.planes[..count])?.unbind());
+        }
+        Ok(view.as_ref().unwrap_or_else(|| unreachable!("it was made")))
+    }
+}
 
 impl ExternalAllocation for Allocation {
     fn choose(&mut self, planes: &[u32]) -> Result<i64, Cause> {
         python(|py| {
-            let seen = PyBytes::new_with(py, planes.len() * 4, |bytes| {
-                bytes
-                    .chunks_exact_mut(4)
-                    .zip(planes)
-                    .for_each(|(row, plane)| row.copy_from_slice(&plane.to_ne_bytes()));
-                Ok(())
-            })?;
-            self.0.call_method1(py, "_choose", (seen,))?.extract(py)
+            let planes = self.view(py, planes)?.clone_ref(py);
+            self.choose.call1(py, (planes,))?.extract(py)
         })
     }
 
     fn fork(&self) -> Result<Box<dyn ExternalAllocation>, Cause> {
-        python(|py| Ok(Box::new(Allocation(fork(py, &self.0)?)) as Box<dyn ExternalAllocation>))
+        python(|py| Ok(Box::new(Allocation::new(py, fork(py, &self.policy)?)?) as Box<dyn ExternalAllocation>))
     }
 }
 
 /// Scheduler, with the methods that it overrides.
 struct Scheduler {
     policy: Py<PyAny>,
+    pick: Py<PyAny>,
     picks: bool,
     reconsiders: bool,
+    views: queue::Views,
 }
 
-/// Number of bytes per waiting operation. `floatgate.policies` uses the same layout.
-const QUEUED: usize = 30;
+impl Scheduler {
+    fn new(py: Python<'_>, policy: Py<PyAny>, picks: bool, reconsiders: bool) -> PyResult<Scheduler> {
+        let pick = policy.getattr(py, "pick")?;
+        Ok(Scheduler { policy, pick, picks, reconsiders, views: queue::Views::new() })
+    }
+}
 
 impl ExternalScheduler for Scheduler {
     fn rank(&mut self, class: Class) -> Result<i64, Cause> {
@@ -325,27 +420,15 @@ impl ExternalScheduler for Scheduler {
 
     fn pick(&mut self, queue: &LunQueue, now: Time) -> Result<Option<i64>, Cause> {
         python(|py| {
-            let seen = PyBytes::new_with(py, queue.len() * QUEUED, |bytes| {
-                let lun = queue.lun().0.to_ne_bytes();
-                for (row, of) in bytes.chunks_exact_mut(QUEUED).zip(queue) {
-                    let plane = if of.plane == PlaneId::NONE { -1 } else { i64::from(of.plane.0) } as i32;
-                    let request = of.request.map_or(-1, |request| request as i64);
-                    let stream = of.stream.map_or(-1, i32::from);
-                    let (since, request) = (of.since.0.to_ne_bytes(), request.to_ne_bytes());
-                    let (plane, stream) = (plane.to_ne_bytes(), stream.to_ne_bytes());
-                    write(row, &[&since, &request, &lun, &plane, &stream, &[of.class as u8], &[of.rank]]);
-                }
-                Ok(())
-            })?;
-            self.policy.call_method1(py, "_pick", (seen, now.0))?.extract(py)
+            let queue = self.views.of(py, queue)?.clone_ref(py);
+            self.pick.call1(py, (queue, now.0))?.extract(py)
         })
     }
 
     fn fork(&self) -> Result<Box<dyn ExternalScheduler>, Cause> {
-        let Scheduler { picks, reconsiders, .. } = *self;
         python(|py| {
             let policy = fork(py, &self.policy)?;
-            Ok(Box::new(Scheduler { policy, picks, reconsiders }) as Box<dyn ExternalScheduler>)
+            Ok(Box::new(Scheduler::new(py, policy, self.picks, self.reconsiders)?) as Box<dyn ExternalScheduler>)
         })
     }
 }

@@ -59,7 +59,7 @@ pub fn bottleneck(of: &Bottleneck, merges: bool) -> Option<String> {
 }
 
 fn bound(bound: &Bound) -> String {
-    bound.bound_iops.map(|iops| format!(", {} requests/s", crate::text::rate(iops))).unwrap_or_default()
+    bound.bound_iops.map(|iops| format!(", {} requests/s", super::rate(iops))).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -1,8 +1,14 @@
-//! Numbers, bars and tables as text. Control characters in names are escaped.
+//! Text of results, for terminals and for Python: pages, tables, numbers and bars. Control characters in names are
+//! escaped.
+
+pub mod explanation;
+pub mod profile;
+pub mod seeds;
+pub mod summary;
+mod why;
 
 use floatgate_core::sim::text::escaped;
 use floatgate_report::number::grouped;
-#[cfg(feature = "live")]
 use serde_json::Value;
 
 /// Width of a label in characters.
@@ -49,7 +55,6 @@ impl Page {
 }
 
 /// Escapes the control characters in all strings of a value that another program sent.
-#[cfg(feature = "live")]
 pub fn harmless(value: Value) -> Value {
     match value {
         Value::String(text) => escaped(&text).into(),
@@ -184,6 +189,23 @@ pub fn seconds(s: f64) -> String {
     }
 }
 
+/// Formats a number with three digits, as `1.23 M`.
+pub fn short(value: f64) -> String {
+    let (scaled, unit) = match value {
+        v if v >= 1e9 => (v / 1e9, " G"),
+        v if v >= 1e6 => (v / 1e6, " M"),
+        v if v >= 1e3 => (v / 1e3, " k"),
+        v => (v, ""),
+    };
+    let digits = if scaled >= 100.0 { 0 } else { usize::from(scaled < 10.0) + 1 };
+    format!("{scaled:.digits$}{unit}")
+}
+
+/// Returns the singular or the plural of a noun for this count.
+pub fn plural(count: u64, noun: &str) -> String {
+    if count == 1 { noun.to_owned() } else { format!("{noun}s") }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -225,5 +247,11 @@ mod tests {
             page.line("limited by", format!("{} 23.4 % of their bound", "x".repeat(before)));
             assert!(page.text.contains("23.4 %"), "{}", page.text);
         }
+    }
+
+    #[test]
+    fn numbers_are_short() {
+        let texts = [0.0, 9.5, 42.0, 999.0, 1_234.0, 45_600.0, 1_230_000.0, 2e9].map(short);
+        assert_eq!(texts, ["0.00", "9.50", "42.0", "999", "1.23 k", "45.6 k", "1.23 M", "2.00 G"]);
     }
 }
