@@ -31,7 +31,7 @@ fn round(least: u64) -> u64 {
 /// Writer of the requests of a run, in one of two formats.
 enum Requests {
     Parquet(Box<ParquetRequests<Draft>>),
-    Csv(CsvRequests<Draft>),
+    Csv(Box<CsvRequests<Draft>>),
 }
 
 /// Windows of a run, and their writer.
@@ -79,7 +79,7 @@ impl Detail {
             }
             Some(RequestFormat::Csv) => {
                 let draft = directory.draft("requests.csv")?;
-                Some(Requests::Csv(CsvRequests::new(draft, streams).context("cannot write")?))
+                Some(Requests::Csv(Box::new(CsvRequests::new(draft, streams).context("cannot write")?)))
             }
         };
         let width = spec.series.unwrap_or_default().width().map_err(Error::msg)?;

@@ -119,8 +119,8 @@ mod tests {
 
     #[test]
     fn a_step_of_a_curve_starts_at_the_value_before_it() {
-        // 1000 times: one each of 1 to 499 us, and 501 of 600 us. A point is due every 5 times: at 1, 6 ... 496 us. So 499
-        // us is a point only because of the step after it.
+        // 1000 times: one each of 1 to 499 us, and 501 of 600 us. A point is due every 5 times: at 1, 6 ... 496 us. So
+        // 499 us is a point only because of the step after it.
         let curve = of((1..500).chain(std::iter::repeat_n(600, 501))).curve();
         let [.., before, at] = curve[..] else { panic!("{curve:?}") };
         assert!((before.0 - 499.0).abs() <= 0.5 && before.1 == 501, "{before:?}");
