@@ -102,7 +102,7 @@ def test_the_package_installs_man_pages_and_completions(script):
     from importlib import metadata
 
     files = [str(file) for file in metadata.files("floatgate")]
-    for end in ("man/man1/floatgate.1", "bash-completion/completions/floatgate", "site-functions/_floatgate"):
+    for end in ("man/man1/floatgate.1", "bash-completion/completions/floatgate", "zsh/site-functions/_floatgate"):
         assert any(file.endswith(f"share/{end}") for file in files), end
     printed = subprocess.run([script, "completions", "bash"], capture_output=True, text=True, check=True).stdout
     (installed,) = (file for file in metadata.files("floatgate") if str(file).endswith("completions/floatgate"))
