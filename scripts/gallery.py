@@ -69,7 +69,7 @@ FIGURES = (
      "", "result.plot.wear()"),
     ("cdf", "Distribution of latencies", "With `tail=True`, the share that took longer, on logarithmic axes.",
      "", "result.plot.cdf(tail=True)"),
-    ("attribution", "Where the time goes", "The latency breakdown of all requests, and of those at percentiles.",
+    ("attribution", "Where the time goes", "The latency breakdown of all requests, and at percentiles.",
      "", "result.plot.attribution()"),
     ("utilization", "Utilization", "The busy time of every channel and die.", "", "result.plot.utilization()"),
     ("comparison", "Comparison", "One metric, with 95% confidence intervals over seeds.",

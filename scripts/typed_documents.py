@@ -4,7 +4,8 @@
     typed_documents.py            write the modules
     typed_documents.py --check    fail if a module is outdated
 
-The modules have a class for each object of a schema, with an attribute for each key. `floatgate._node` reads the values.
+The modules have a class for each object of a schema, with an attribute for each key. `floatgate._node` reads the
+values.
 """
 
 import argparse
@@ -66,6 +67,7 @@ def module(name):
     classes = [_class(kind, "Node", of, "", root) for kind, of in content["$defs"].items()]
     classes.append(_class(root, bases, content, textwrap.dedent(about), root))
     text = "\n\n\n".join(classes)
+    known = f"{text} ClassVar" + " TYPE_CHECKING" * ("Mapping" in text)
     kinds = [kind for kind in ("Document", "Free", "Node", "ProfileText", "SummaryText") if _names(kind, text)]
     return "\n".join([
         f'"""{title}',
@@ -76,7 +78,7 @@ def module(name):
         "",
         "from __future__ import annotations",
         "",
-        f"from typing import {'TYPE_CHECKING, ' if 'Mapping' in text else ''}{'Any, ' if 'Any' in text else ''}ClassVar",
+        f"from typing import {', '.join(kind for kind in ('TYPE_CHECKING', 'Any', 'ClassVar') if kind in known)}",
         "",
         f"from floatgate._node import {', '.join(kinds)}",
         "",

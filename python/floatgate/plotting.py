@@ -57,7 +57,8 @@ def _finish(ax: Axes, x: str, y: str, title: str) -> Axes:
     ax.set_xlabel(x)
     ax.set_ylabel(y)
     # About ten characters per inch.
-    ax.set_title(textwrap.fill(title, int(10 * ax.figure.get_figwidth())), fontsize="medium")  # type: ignore[union-attr]
+    width: float = ax.figure.get_figwidth()  # type: ignore[union-attr] # the axes have a figure
+    ax.set_title(textwrap.fill(title, int(10 * width)), fontsize="medium")
     ax.grid(visible=True, alpha=0.3)
     ax.spines[["top", "right"]].set_visible(False)
     return ax

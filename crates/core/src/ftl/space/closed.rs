@@ -188,7 +188,7 @@ impl ClosedBlocks {
         })
     }
 
-    /// Reads what [`ClosedBlocks::save`] wrote, into an index without blocks. `closed` has the valid units and the erases
+    /// Reads what [`ClosedBlocks::save`] wrote, into an index without blocks. `closed` has the valid units and erases
     /// of the closed blocks of the planes whose blocks are in this index, starting with `plane`. Each of these blocks
     /// must occur once.
     pub(super) fn load(

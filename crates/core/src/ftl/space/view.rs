@@ -143,7 +143,8 @@ impl<'a> RegionView<'a> {
         self.closed?.oldest_with(self.plane(), valid)
     }
 
-    /// Returns the block that `greedy` would choose: the oldest with the fewest valid units. Only with [`Index::Buckets`](crate::ftl::gc::victim::Index::Buckets) and
+    /// Returns the block that `greedy` would choose: the oldest with the fewest valid units. Only with
+    /// [`Index::Buckets`](crate::ftl::gc::victim::Index::Buckets) and
     /// [`Index::Columns`](crate::ftl::gc::victim::Index::Columns).
     pub fn greediest(&self) -> Option<BlockId> {
         self.closed?.greediest(self.plane())
