@@ -57,22 +57,8 @@ const MERGE_STATES: [&str; 9] = [
     "full merge",
 ];
 
-/// State in which a block takes the place of a failed one.
+/// State in which a block takes the place of a failed one, of mapping schemes that merge blocks.
 const REPLACEMENT: &str = "replacement";
-
-/// States in which the power is cut, of mapping schemes that merge blocks, some of which fail.
-const FAULTY_STATES: [&str; 10] = [
-    "program",
-    "erase",
-    "journal",
-    "checkpoint",
-    "recovery",
-    "acknowledged",
-    "switch merge",
-    "partial merge",
-    "full merge",
-    REPLACEMENT,
-];
 
 impl Hits {
     /// Returns the number of cuts in each state of a mapping scheme that merges blocks, some of which fail.
@@ -179,11 +165,11 @@ impl Bench {
     }
 
     /// Returns the states in which the power of this device is cut.
-    fn states(&self) -> &'static [&'static str] {
+    fn states(&self) -> Vec<&'static str> {
         match (self.case.merges, self.config.faults.is_some()) {
-            (false, _) => &STATES,
-            (true, false) => &MERGE_STATES,
-            (true, true) => &FAULTY_STATES,
+            (false, _) => STATES.to_vec(),
+            (true, false) => MERGE_STATES.to_vec(),
+            (true, true) => [&MERGE_STATES[..], &[REPLACEMENT]].concat(),
         }
     }
 
