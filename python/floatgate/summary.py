@@ -330,10 +330,10 @@ class Distributions(Node):
 
 
 class LatencyCurve(Node):
-    """Distribution of a latency: at most 266 points of its curve, in ascending order.
+    """Distribution of a latency: points of its curve, in ascending order.
 
-    Points are 2% of the requests apart, and in the last 2% there are twelve points per power of ten. There are fewer if
-    many requests took the same time.
+    Points are 0.5% of the requests apart, and in the last 5% there are 24 points per power of ten. If more requests
+    than that took the same time, the point of the next shorter latency is included, so that the curve has a step there.
     """
 
     __slots__ = ()
