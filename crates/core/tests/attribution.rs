@@ -142,7 +142,7 @@ fn a_write_waits_for_earlier_ones_and_then_for_the_merge() {
     const COPY: u64 = READ + PAGE + PAGE + PROGRAM;
     let mut device = device(&[FAST]);
     let own = vec![(Part::Bus, PAGE), (Part::Cell, PROGRAM)];
-    assert_eq!(parts_of(&mut device, &[(Write, 0)]), [own.clone()]);
+    assert_eq!(parts_of(&mut device, &[(Write, 0)])[0], own);
     let after_merge = [vec![(Part::Die, WRITE), (Part::Gc, 62 * COPY)], own.clone()].concat();
     assert_eq!(parts_of(&mut device, &[(Write, 1), (Write, 64)]), [own.clone(), after_merge]);
     // The merge starts at once. A write to a random log block does not wait for it.

@@ -472,7 +472,7 @@ impl Rebuild<'_> {
         self.ftl.note_factory_bad(factory);
     }
 
-    /// Retires failed blocks without newest versions. `used` are the blocks with data, and `closed` those that are kept.
+    /// Retires failed blocks without newest versions. `used` are the blocks with data, `closed` those that are kept.
     fn retire_found(&mut self, used: &[BlockId], closed: &[BlockId]) {
         for &block in used.iter().filter(|block| self.ftl.blocks.block(**block).failed && !closed.contains(block)) {
             self.log.tell(FlashEvent::Retired { block });

@@ -337,8 +337,8 @@ impl Ftl {
         (0..self.shape.planes).all(|plane| holds(PlaneId(plane)) >= faults.needed)
     }
 
-    /// Has each set of planes of a scheme that merges blocks keep one more good block, for a recovery. Returns `false` if
-    /// a set has too few.
+    /// Has each set of planes of a scheme that merges blocks keep one more good block, for a recovery. Returns
+    /// `false` if a set has too few.
     pub fn keep_for_recovery(&mut self) -> bool {
         let Some(sets) = self.faults.as_mut().and_then(|faults| faults.sets.as_mut()) else { return true };
         sets.for_recovery = 1;

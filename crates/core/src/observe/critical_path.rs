@@ -30,7 +30,7 @@ enum Waiting {
     Any(ReadingOfAll),
     /// A free block.
     Block,
-    /// Its turn in a queue of the mapping scheme.
+    /// A queue of the mapping scheme.
     Queue(u32, Shares),
 }
 
