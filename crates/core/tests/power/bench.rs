@@ -61,7 +61,7 @@ const MERGE_STATES: [&str; 9] = [
 const REPLACEMENT: &str = "replacement";
 
 impl Hits {
-    /// Returns the number of cuts in each state of a mapping scheme that merges blocks, some of which fail.
+    /// Returns the number of cuts in each state of a mapping scheme that merges blocks that may fail.
     pub fn faulty_merges(&self) -> impl Iterator<Item = (&'static str, u64)> {
         let replaced = self.counts.get(REPLACEMENT).copied().unwrap_or(0);
         self.merges().chain([(REPLACEMENT, replaced), ("bad blocks found", self.bad)])

@@ -105,7 +105,7 @@ impl Case {
         Case::merging_with(&mut Rng::new(seed, "power/merging"), seed, |_, _| {})
     }
 
-    /// Draws devices until one is accepted whose mapping scheme merges blocks, some of which fail.
+    /// Draws devices until one is accepted whose mapping scheme merges blocks that may fail.
     pub fn merging_faulty(seed: u64) -> Case {
         Case::merging_with(&mut Rng::new(seed, "power/merging-faulty"), seed, Case::fault_rates)
     }

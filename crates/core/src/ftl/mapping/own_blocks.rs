@@ -197,8 +197,8 @@ impl OwnBlocks {
         self.failed.first().copied().or_else(victim)
     }
 
-    /// Gives up the blocks whose units have been copied. A failed one, whose summary could not be programmed, leaves its
-    /// slot at once.
+    /// Gives up the blocks whose units have been copied. A failed one, whose summary could not be programmed, leaves
+    /// its slot at once.
     fn give_up_copied(&mut self, cx: &mut (impl Context + ?Sized)) {
         while let Some(block) = self.source().filter(|&block| cx.ftl().blocks.block(block).valid == 0) {
             if !self.failed.is_empty() {
