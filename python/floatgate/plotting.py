@@ -89,10 +89,12 @@ def _draw_cdf(ax: Axes, result: Result, operation: str, label: str, tail: bool, 
     if curve is None:
         return
     us, share = curve
+    # No request is shorter than the first latency, so the curve begins there.
+    us, share = (us[0], *us), [0.0, *share]
     values = [1 - at for at in share] if tail else share
     # No request exceeds the greatest latency, and a logarithmic axis has no 0. Leave out the last point.
     points = [(x, y) for x, y in zip(us, values, strict=True) if not tail or y > 0]
-    ax.step([x for x, _ in points], [y for _, y in points], where="post", label=label, **style)
+    ax.plot([x for x, _ in points], [y for _, y in points], label=label, **style)
 
 
 def _finish_cdf(ax: Axes, tail: bool, title: str) -> Axes:

@@ -52,14 +52,14 @@ complete -c floatgate -n "__fish_floatgate_using_subcommand run" -l prewrite -d 
 complete -c floatgate -n "__fish_floatgate_using_subcommand run" -l save-state -d 'Save the preconditioned state of the device to FILE, for --load-state' -r -F
 complete -c floatgate -n "__fish_floatgate_using_subcommand run" -l load-state -d 'Load the state of the device from FILE, instead of --precondition' -r -F
 complete -c floatgate -n "__fish_floatgate_using_subcommand run" -l seed -d 'Seed of all random numbers' -r
-complete -c floatgate -n "__fish_floatgate_using_subcommand run" -l seeds -d 'Run with seeds 1 to N, or A to B, and print confidence intervals' -r
+complete -c floatgate -n "__fish_floatgate_using_subcommand run" -l seeds -d 'Run with seeds 1 to N, or A to B, and print means with confidence intervals' -r
 complete -c floatgate -n "__fish_floatgate_using_subcommand run" -l until -d 'Repeat the workload without simulated time until EVENT, and show how the device wears out' -r
 complete -c floatgate -n "__fish_floatgate_using_subcommand run" -l endurance-scale -d 'Multiply nand.endurance by SCALE, to shorten the lifetime of --until' -r
 complete -c floatgate -n "__fish_floatgate_using_subcommand run" -l out -d 'Write the result to DIR/summary.json and DIR/report.html' -r -F
 complete -c floatgate -n "__fish_floatgate_using_subcommand run" -l requests -d 'Write every request to DIR/requests.parquet or DIR/requests.csv' -r -f -a "parquet\t'Typed, compressed columns; read by DuckDB, pandas, Polars and others'
 csv\t'Values separated by commas, in a line per request'"
 complete -c floatgate -n "__fish_floatgate_using_subcommand run" -l series -d 'Length of the windows of simulated time in DIR/series.parquet, such as 10ms' -r
-complete -c floatgate -n "__fish_floatgate_using_subcommand run" -l timeline -d 'Write a timeline of channels, planes and requests to DIR/timeline.json.gz' -r
+complete -c floatgate -n "__fish_floatgate_using_subcommand run" -l timeline -d 'Write a timeline of channels, planes and requests to DIR/timeline.pftrace.gz' -r
 complete -c floatgate -n "__fish_floatgate_using_subcommand run" -l format -d 'Trace format, or delimited:COLUMNS for other columns [default: detected]' -r
 complete -c floatgate -n "__fish_floatgate_using_subcommand run" -l columns -d 'Read the columns of format delimited from a TOML file' -r
 complete -c floatgate -n "__fish_floatgate_using_subcommand run" -l action -d 'Event of blkparse and blktrace traces that counts as a request: D, Q, I or C' -r
@@ -91,7 +91,7 @@ complete -c floatgate -n "__fish_floatgate_using_subcommand serve" -l dashboard-
 complete -c floatgate -n "__fish_floatgate_using_subcommand serve" -l control -d 'Control socket for `floatgate ctl` and `floatgate top`' -r -F
 complete -c floatgate -n "__fish_floatgate_using_subcommand serve" -l ready-fd -d 'Write the line READY=1 to file descriptor N when clients are served' -r
 complete -c floatgate -n "__fish_floatgate_using_subcommand serve" -l record -d 'Record each request to FILE, as a trace that `floatgate run` can replay' -r -F
-complete -c floatgate -n "__fish_floatgate_using_subcommand serve" -l timeline -d 'Write a timeline of channels, planes and requests to FILE, such as live.json.gz' -r -F
+complete -c floatgate -n "__fish_floatgate_using_subcommand serve" -l timeline -d 'Write a timeline of channels, planes and requests to FILE, such as live.pftrace.gz' -r -F
 complete -c floatgate -n "__fish_floatgate_using_subcommand serve" -l timeline-limit -d 'Size of the timeline before compression, at least 1MiB; the newest part is kept' -r
 complete -c floatgate -n "__fish_floatgate_using_subcommand serve" -l out -d 'Write the result to DIR/summary.json and DIR/report.html' -r -F
 complete -c floatgate -n "__fish_floatgate_using_subcommand serve" -l no-delay -d 'Complete requests as fast as possible instead of in real time'
@@ -158,7 +158,7 @@ complete -c floatgate -n "__fish_floatgate_using_subcommand vm" -l dashboard-tok
 complete -c floatgate -n "__fish_floatgate_using_subcommand vm" -l control -d 'Control socket for `floatgate ctl` and `floatgate top`' -r -F
 complete -c floatgate -n "__fish_floatgate_using_subcommand vm" -l ready-fd -d 'Write the line READY=1 to file descriptor N when clients are served' -r
 complete -c floatgate -n "__fish_floatgate_using_subcommand vm" -l record -d 'Record each request to FILE, as a trace that `floatgate run` can replay' -r -F
-complete -c floatgate -n "__fish_floatgate_using_subcommand vm" -l timeline -d 'Write a timeline of channels, planes and requests to FILE, such as live.json.gz' -r -F
+complete -c floatgate -n "__fish_floatgate_using_subcommand vm" -l timeline -d 'Write a timeline of channels, planes and requests to FILE, such as live.pftrace.gz' -r -F
 complete -c floatgate -n "__fish_floatgate_using_subcommand vm" -l timeline-limit -d 'Size of the timeline before compression, at least 1MiB; the newest part is kept' -r
 complete -c floatgate -n "__fish_floatgate_using_subcommand vm" -l out -d 'Write the result to DIR/summary.json and DIR/report.html' -r -F
 complete -c floatgate -n "__fish_floatgate_using_subcommand vm" -l run -d 'Run COMMAND in the guest and exit with its status [default: a shell]' -r
