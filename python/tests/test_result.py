@@ -55,8 +55,8 @@ def test_a_result_prints_like_the_command(result, command, tmp_path):
     printed = str(result)
     assert printed == str(fg.load(tmp_path / "result"))
     ran = command("run", "tiny", MIXED, "--precondition=steady")
-    # The command describes the workload, and the cost of the run differs.
-    head, tail = ran.index("precondition"), ran.index("simulation ")
+    # The command also describes the workload, the time of preparation and the cost of the run.
+    head, tail = ran.index("precondition"), ran.index("preparation ")
     assert ran[head:tail] in printed
     assert "amplification" in printed
     assert "<pre" in result.summary._repr_html_()

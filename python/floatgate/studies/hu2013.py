@@ -520,7 +520,7 @@ def _sharing(setting: Setting, name: str, case: Mapping[str, Any]) -> float:
     # Of the pages that a request reads on a channel, all but one follow another one.
     requests = result.requests()
     first = pc.sum(requests.filter(pc.equal(requests["operation"], "read"))["channels"]).as_py() or 0
-    pages = result.summary["flash"]["reads_by_cause"]["host"]
+    pages = result.summary.flash.reads_by_cause.host
     return (pages - first) / max(1, pages)
 
 
