@@ -27,7 +27,7 @@ BUFFER = {"buffer.capacity": "256KiB"}
 class Greedy(policies.Victim):
     """Chooses the same block as the built-in policy: the one with the fewest valid units.
 
-    Of several, it is the one that has had so few for the longest time.
+    Among blocks with equally few, it is the one that reached this number first.
     """
 
     def choose(self, plane, blocks, clock):

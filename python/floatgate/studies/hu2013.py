@@ -517,7 +517,7 @@ def _sharing(setting: Setting, name: str, case: Mapping[str, Any]) -> float:
         Device("hu2011").with_options(options), trace,
         precondition=hu.AGED, prewrite=case["prewrite"], series=False, requests=True, warn=False,
     )  # fmt: skip
-    # Of the pages that a request reads on a channel, all but one follow another one.
+    # The first page that a request reads on a channel follows none of its own pages.
     requests = result.requests()
     first = pc.sum(requests.filter(pc.equal(requests["operation"], "read"))["channels"]).as_py() or 0
     pages = result.summary.flash.reads_by_cause.host
