@@ -38,7 +38,7 @@ KILLS ?= 500
 # Kills during commits, for each of SQLite and PostgreSQL.
 DATABASE_KILLS ?= 20
 # Tests for `make check`, which fail most often, and the number of random devices that they draw.
-FAST := model determinism timing bus_order queueing theory write_path fill buffer unloaded commands tidy config
+FAST := model determinism mechanisms tidy config
 FAST_CASES ?= 150
 # Tests of recorded digests, which must be equal in a release build. They need no optimization across crates.
 QUICK_RELEASE := CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16

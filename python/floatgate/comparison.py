@@ -55,6 +55,12 @@ class Comparison:
         """Warnings about the comparison, such as results of different workloads."""
         return list(self._content["warnings"])
 
+    @property
+    def tested(self) -> int:
+        """Number of differences that were tested, for which each is corrected."""
+        tested: int = self._content["tested"]
+        return tested
+
     def to_json(self) -> str:
         """Return the JSON of ``floatgate compare --json``."""
         return self._json
@@ -73,7 +79,9 @@ class Comparison:
             Columns ``metric``, ``unit`` (empty without a unit, ``share`` for a share), ``group``, ``n`` (number of
             runs), ``mean``, ``deviation`` (divisor n - 1), ``half_width`` (half the 95% confidence interval of the mean
             over seeds, by Student's t), ``ratio`` to the first group, ``difference`` from it (``same``,
-            ``noise_unknown``, ``within_noise``, ``significant``, by Welch's test), and ``p``. Unknown values are null.
+            ``noise_unknown``, ``within_noise``, ``significant``, by Welch's test), ``p``, ``p_corrected`` for the
+            `tested` differences by Holm's method, and ``low`` and ``high``, the bounds of the confidence interval of
+            the difference from the first group, corrected in the same way. Unknown values are null.
         """
         import pyarrow as pa  # noqa: PLC0415 (half a second, and not always needed)
 
@@ -81,10 +89,11 @@ class Comparison:
             [(name, pa.string()) for name in ("metric", "unit", "group")]
             + [("n", pa.int64())]
             + [(name, pa.float64()) for name in ("mean", "deviation", "half_width", "ratio")]
-            + [("difference", pa.string()), ("p", pa.float64())]
+            + [("difference", pa.string())]
+            + [(name, pa.float64()) for name in ("p", "p_corrected", "low", "high")]
         )
         rows = [
-            {"metric": row["metric"], "unit": row["unit"], "group": label, **cell}
+            {"metric": row["metric"], "unit": row["unit"], "group": label, **cell, **_bounds(cell)}
             for row in self._content["metrics"]
             for label, cell in zip(self.labels, row["values"], strict=True)
             if cell is not None
@@ -134,6 +143,11 @@ class Comparison:
         notes = "".join(f"<p>warning: {escape(text)}</p>" for text in self.warnings)
         notes += "<p style='opacity:.7'>&plusmn;: 95% confidence interval of the mean over seeds. ~: within noise.</p>"
         return _html.card("Comparison", "", _html.table(["", *map(escape, self.labels)], rows), notes)
+
+
+def _bounds(cell: dict[str, Any]) -> dict[str, float | None]:
+    low, high = cell["interval"] or (None, None)
+    return {"low": low, "high": high}
 
 
 def _cell(cell: dict[str, Any] | None) -> str:

@@ -38,6 +38,17 @@ def test_table_has_confidence_intervals(runs):
     assert row["difference"] in ("significant", "within_noise")
 
 
+def test_differences_are_corrected_for_their_number(runs):
+    comparison = fg.compare(runs)
+    rows = [row for row in comparison.table().to_pylist() if row["p"] is not None]
+    assert comparison.tested == len({round(row["p"], 9) for row in rows}) > 1
+    for row in rows:
+        assert row["p"] <= row["p_corrected"] <= 1.0
+        assert (row["low"] <= 0.0 <= row["high"]) == (row["difference"] == "within_noise")
+        assert (row["p_corrected"] < 0.05) == (row["difference"] == "significant")
+    assert min(row["p_corrected"] for row in rows) == pytest.approx(comparison.tested * min(row["p"] for row in rows))
+
+
 def test_runs_of_one_configuration_and_seed_stay_apart(runs):
     first = runs["greedy"][0]
     comparison = fg.compare([first, first])

@@ -4,11 +4,9 @@
 //! Eight streams with one outstanding request each. Each stream uses one package, which has a channel of its own.
 //! Table 1: page read 25 us, program 200 us. A page of 4096 + 128 bytes takes 4224 x 25 ns = 105.6 us on the bus.
 
-mod common;
-
 use std::ops::Range;
 
-use common::{Load, assert_close};
+use crate::common::{self, Load, assert_close};
 use floatgate_core::device::Device;
 use floatgate_core::metrics::collections::CollectionCounts;
 use floatgate_core::metrics::series::Sample;

@@ -1,9 +1,7 @@
 //! The devices of Agrawal et al., USENIX ATC 2008, Table 2, with the organizations that Section 3.5 supposes. The test
 //! prints the measured values, which docs/model/gangs.md lists.
 
-mod common;
-
-use common::{Load, fill};
+use crate::common::{self, Load, fill};
 use floatgate_core::config::load;
 use floatgate_core::device::{Device, Options};
 use floatgate_core::sim::request::{Operation, Request};

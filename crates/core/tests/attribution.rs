@@ -4,11 +4,9 @@
 //! The device of the first tests takes 25 us to read a page, 200 us to program it, and 102.4 us to move it over its
 //! channel.
 
-mod common;
-
 use std::collections::BTreeMap;
 
-use common::{device_config, drain, fill, submit, units};
+use crate::common::{self, device_config, drain, fill, submit, units};
 use floatgate_core::device::{Device, Options};
 use floatgate_core::metrics::attribution::{Breakdown, Part};
 use floatgate_core::nand::array::Kind;

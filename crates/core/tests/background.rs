@@ -1,8 +1,6 @@
 //! Garbage collection in idle time (`gc.background`): when it starts, what interrupts it, and when it stops.
 
-mod common;
-
-use common::{drain, submit, units};
+use crate::common::{self, drain, submit, units};
 use floatgate_core::device::Device;
 use floatgate_core::ftl::space::{BlockState, Role};
 use floatgate_core::metrics::series::Sample;

@@ -1,8 +1,6 @@
 //! Block mapping: costs of writes in order, beyond the frontier and before it, step by step. See docs/model/mapping.md.
 
-mod common;
-
-use common::{device_config, drain, fill, submit, units};
+use crate::common::{self, device_config, drain, fill, submit, units};
 use floatgate_core::config::from_toml;
 use floatgate_core::device::{Device, Options};
 use floatgate_core::ftl::space::Role;

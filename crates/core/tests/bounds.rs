@@ -3,9 +3,7 @@
 //! The device takes 25 us to read a page, 200 us to program it, and 102.4 us to transfer it over its channel; commands
 //! take no time. `model/` checks random devices in the same way, using the phases that a probe records.
 
-mod common;
-
-use common::{Load, device, drain, fill, submit, units};
+use crate::common::{Load, device, drain, fill, submit, units};
 use floatgate_core::metrics::series::Sample;
 use floatgate_core::sim::request::{Operation, Request};
 use floatgate_core::sim::rng::Rng;

@@ -2,10 +2,8 @@
 //!
 //! The times are those of `common::BASE`: read 25 us, program 200 us, and 102.4 us for 4 KiB on the channel.
 
-mod common;
-
+use crate::common::{self, build, device, drain, fill, submit, units};
 use Operation::{Flush, Read, Trim, Write};
-use common::{build, device, drain, fill, submit, units};
 use floatgate_core::config::{DeviceConfig, from_toml};
 use floatgate_core::device::{Device, Options};
 use floatgate_core::ftl::mapping::Location;

@@ -7,9 +7,7 @@
 //! - n X + max(a + tR, n a) with `fcfs`, if a > 0, (n - 1) a <= X and n > 1. The commands of all chips wait for the
 //!   data of all chips, and the channel idles while the cells of the first chip read: a convoy.
 
-mod common;
-
-use common::{device, drain, submit};
+use crate::common::{self, device, drain, submit};
 use floatgate_core::device::Device;
 use floatgate_core::nand::probe::{Phase, Probe, Slice};
 use floatgate_core::sim::request::{Operation, Request};

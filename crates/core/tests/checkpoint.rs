@@ -4,11 +4,9 @@
 //! `FLOATGATE_DEVICES=tiny,x25m` measures the recoveries of the named devices, and `FLOATGATE_BLOCKS=256,512` those of
 //! `agrawal2008` with these numbers of blocks in a plane; see docs/model/durability.md.
 
-mod common;
-
 use std::collections::BTreeMap;
 
-use common::{build, device_config, drain};
+use crate::common::{build, device_config, drain};
 use floatgate_core::config::{DeviceConfig, load};
 use floatgate_core::device::{Device, Options};
 use floatgate_core::durability::Recovery;

@@ -4,9 +4,7 @@
 //! Times of the device: page read 25 us, program 200 us, erase 1500 us. A page of 4096 B takes 102.4 us on the channel
 //! at 25 ns per byte. Command cycles take no time, except if a test sets them.
 
-mod common;
-
-use common::{assert_close, drain, fill, submit, units};
+use crate::common::{self, assert_close, drain, fill, submit, units};
 use floatgate_core::device::Device;
 use floatgate_core::metrics::counters::{Counters, ProgramCause};
 use floatgate_core::nand::array::Kind;

@@ -1,10 +1,8 @@
 //! Every policy of each family obeys the laws of the family. A new policy is tested without a change of this file.
 
-mod common;
-
 use std::collections::BTreeSet;
 
-use common::device_config;
+use crate::common::device_config;
 use floatgate_core::cache::eviction::EvictionConfig;
 use floatgate_core::config::DeviceConfig;
 use floatgate_core::contract::{self, close};

@@ -1,8 +1,6 @@
 //! DFTL: costs of a miss and an eviction, step by step, and their frequency. See docs/model/mapping.md.
 
-mod common;
-
-use common::{device_config, drain, fill, submit, units};
+use crate::common::{self, device_config, drain, fill, submit, units};
 use floatgate_core::device::{Device, Options};
 use floatgate_core::ftl::mapping::MappingScheme;
 use floatgate_core::ftl::space::{BlockState, Role};

@@ -2,9 +2,7 @@
 //! write-through or the absence of a buffer guarantees. It also contains every completed write of the units that the
 //! device does not report as volatile.
 
-mod common;
-
-use common::{build, device_config, submit};
+use crate::common::{build, device_config, submit};
 use floatgate_core::device::{Device, Options};
 use floatgate_core::metrics::counters::BufferCounts;
 use floatgate_core::sim::id::{Lpn, Ppn};

@@ -1,9 +1,7 @@
 //! Dynamic allocation: the part of a physical address that the logical address determines, and the part that the device
 //! chooses.
 
-mod common;
-
-use common::{device, drain, submit, units};
+use crate::common::{self, device, drain, submit, units};
 use floatgate_core::device::Device;
 use floatgate_core::ftl::mapping::Location;
 use floatgate_core::ftl::space::Role;

@@ -1,12 +1,10 @@
 //! Policies of another program: with the same choices, results equal those of built-in policies, and invalid choices
 //! are refused.
 
-mod common;
-
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex};
 
-use common::{Load, build, device_config, drain, fill, submit, units};
+use crate::common::{Load, build, device_config, drain, fill, submit, units};
 use floatgate_core::config::{DeviceConfig, load_with};
 use floatgate_core::contract;
 use floatgate_core::device::{Device, Options};

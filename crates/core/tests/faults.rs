@@ -1,9 +1,7 @@
 //! Faults, computed by hand: their times, the programs that they cause, and the status that the host receives. Random
 //! devices with faults are in `model/`.
 
-mod common;
-
-use common::{build, device_config, drain, submit, units};
+use crate::common::{self, build, device_config, drain, submit, units};
 use floatgate_core::config::{InjectedFault, from_toml};
 use floatgate_core::device::{Device, Options};
 use floatgate_core::ftl::mapping::Location;

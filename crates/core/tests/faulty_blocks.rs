@@ -1,9 +1,7 @@
 //! Failures with mapping schemes that have blocks of their own: what they cost, step by step, and how many blocks a
 //! device can lose. Random devices with faults are in `model/`.
 
-mod common;
-
-use common::{build, device_config, drain, fill, submit, units};
+use crate::common::{build, device_config, drain, fill, submit, units};
 use floatgate_core::device::{Device, Options};
 use floatgate_core::ftl::space::BlockState;
 use floatgate_core::metrics::counters::{CopyCause, ProgramCause, ReadCause};

@@ -1,8 +1,6 @@
 //! Writes that wait until others fill their wordline: `controller.fill_timeout`. See docs/model/mapping.md.
 
-mod common;
-
-use common::{build, device_config, submit, units};
+use crate::common::{self, build, device_config, submit, units};
 use floatgate_core::device::{Device, Options};
 use floatgate_core::metrics::attribution::{Breakdown, Part};
 use floatgate_core::metrics::counters::ProgramCause;

@@ -1,9 +1,7 @@
 //! Jobs in fio syntax on a device: addresses and times of requests, compared with the documentation of fio and with
 //! fio.
 
-mod common;
-
-use common::device;
+use crate::common::device;
 use floatgate_core::device::Device;
 use floatgate_core::metrics::attribution::Breakdown;
 use floatgate_core::run::{Outcome, Progress, Watcher, run};

@@ -1,9 +1,7 @@
 //! Firmware model: its times to the picosecond, the queue for the cores, and the bound of the cores.
 
-mod common;
-
+use crate::common::{self, Load, build, device_config, drain, fill, submit, units};
 use Operation::{Read, Write};
-use common::{Load, build, device_config, drain, fill, submit, units};
 use floatgate_core::device::{Device, Options};
 use floatgate_core::metrics::attribution::Part;
 use floatgate_core::nand::probe::{CoreWork, Probe, Task};

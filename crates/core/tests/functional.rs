@@ -1,9 +1,7 @@
 //! Functional mode, compared with timed mode and with independent references: preconditioning leaves the same state as
 //! the same requests in timed mode.
 
-mod common;
-
-use common::{Load, assert_close, build, device_config, fill};
+use crate::common::{Load, assert_close, build, device_config, fill};
 use floatgate_core::device::{Device, Options};
 use floatgate_core::metrics::counters::Counters;
 use floatgate_core::precondition::precondition_with;

@@ -3,9 +3,7 @@
 //! Times of the device: page read 25 us, program 200 us, erase 1500 us. A page of 4096 B takes 102.4 us on the channel
 //! at 25 ns per byte.
 
-mod common;
-
-use common::{drain, fill, submit, units};
+use crate::common::{self, drain, fill, submit, units};
 use floatgate_core::config::gang::{Gang, GangMode};
 use floatgate_core::device::Device;
 use floatgate_core::ftl::mapping::Location;

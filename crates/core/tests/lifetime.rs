@@ -1,8 +1,6 @@
 //! Lifetimes: when they end, and how much the host could write until then.
 
-mod common;
-
-use common::{build, device_config};
+use crate::common::{build, device_config};
 use floatgate_core::device::{Device, Options};
 use floatgate_core::ftl::space::BlockState;
 use floatgate_core::lifetime::{Lifetime, Lived, Repeated, Until, live};

@@ -1,8 +1,6 @@
 //! Log blocks: which log block takes a write, and what merges cost, step by step. See docs/model/mapping.md.
 
-mod common;
-
-use common::{device_config, drain, fill, submit, units};
+use crate::common::{self, device_config, drain, fill, submit, units};
 use floatgate_core::config::from_toml;
 use floatgate_core::device::{Device, Options};
 use floatgate_core::ftl::mapping::PADDING;

@@ -1,8 +1,6 @@
 //! Order of operations, in small scripted cases for each scheduler.
 
-mod common;
-
-use common::{drain, submit};
+use crate::common::{self, drain, submit};
 use floatgate_core::device::Device;
 use floatgate_core::nand::array::Kind;
 use floatgate_core::nand::probe::{Lane, Phase, Probe, Slice};

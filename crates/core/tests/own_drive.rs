@@ -1,8 +1,6 @@
 //! The device of `docs/own-drive.md` loads, and its results are within the tolerances that the page states.
 
-mod common;
-
-use common::{assert_close, build, rate};
+use crate::common::{assert_close, build, rate};
 use floatgate_core::config::{DeviceConfig, load};
 use floatgate_core::device::{Device, Options};
 use floatgate_core::precondition::{Precondition, precondition};

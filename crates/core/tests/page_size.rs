@@ -1,9 +1,7 @@
 //! Studies of page sizes (Hu et al. 2011, Section 4.1): one option sets the page size, and uncovered updates are
 //! counted by sector.
 
-mod common;
-
-use common::Load;
+use crate::common::Load;
 use floatgate_core::config::load;
 use floatgate_core::device::{Device, Options};
 use floatgate_core::precondition::{Precondition, precondition};

@@ -1,9 +1,7 @@
 //! Ranking of the orders of the levels of parallelism under the synthetic workloads of the papers (Hu et al. 2011,
 //! Table 6; 2013, Table 7), with 100,000 requests each. docs/model/parallelism.md has the results and the differences.
 
-mod common;
-
-use common::Load;
+use crate::common::Load;
 use floatgate_core::config::load;
 use floatgate_core::device::{Device, Options};
 use floatgate_core::precondition::{Precondition, precondition};

@@ -2,9 +2,7 @@
 //!
 //! Pages have 8 sectors, which take 12.8 us each at 25 ns per byte. A page read takes 25 us, a program 200 us.
 
-mod common;
-
-use common::{device, drain, submit};
+use crate::common::{self, device, drain, submit};
 use floatgate_core::device::Device;
 use floatgate_core::sim::request::Operation::{self, Read, Trim, Write};
 use floatgate_core::sim::request::Request;

@@ -3,9 +3,7 @@
 //! Times of the device: page read 25 us, program 200 us. A page of 4096 B takes 102.4 us on the channel at 25 ns per
 //! byte.
 
-mod common;
-
-use common::{Load, assert_close, drain, fill, submit, units};
+use crate::common::{self, Load, assert_close, drain, fill, submit, units};
 use floatgate_core::device::Device;
 use floatgate_core::metrics::summary::{Imbalance, PoolsUse, Summary};
 use floatgate_core::sim::id::PlaneId;

@@ -1,8 +1,6 @@
 //! States before a run: data that a workload reads and never wrote, and used devices without valid data.
 
-mod common;
-
-use common::{Load, device};
+use crate::common::{self, Load, device};
 use floatgate_core::device::Device;
 use floatgate_core::ftl::mapping::Location;
 use floatgate_core::ftl::space::BlockState;

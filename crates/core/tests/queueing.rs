@@ -4,9 +4,7 @@
 //! transfer. Queues are first come, first served, or serve reads first. Page reads take 25 us, programs 200 us. A page
 //! with its spare bytes takes 4224 x 25 ns = 105.6 us on the channel. Commands take no time.
 
-mod common;
-
-use common::{Load, assert_close, bus_utilization, rate};
+use crate::common::{self, Load, assert_close, bus_utilization, rate};
 use floatgate_core::device::Device;
 use floatgate_core::metrics::results::OperationResults;
 use floatgate_core::sim::request::{Operation, Request};

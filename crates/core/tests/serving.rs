@@ -1,9 +1,7 @@
 //! Single requests: those that the controller serves itself, reads of partial writes, and waits. Times are computed by
 //! hand for the device of `common`: tR 25 us, tPROG 200 us, 4096 B at 25 ns = 102.4 us.
 
-mod common;
-
-use common::{Load, build, device_config, drain, fill, submit, units};
+use crate::common::{Load, build, device_config, drain, fill, submit, units};
 use floatgate_core::device::{Device, Options};
 use floatgate_core::sim::request::Operation::{Read, Write};
 use floatgate_core::sim::request::{Completion, Operation, Request};

@@ -1,11 +1,9 @@
 //! The interface `Ssd`: a type other than `Device` can be replayed on, also as `Box<dyn Ssd>`, and a device behind the
 //! interface gives the same result.
 
-mod common;
-
 use std::collections::{BTreeMap, VecDeque};
 
-use common::{device, fill};
+use crate::common::{device, fill};
 use floatgate_core::device::Device;
 use floatgate_core::metrics::series::Sample;
 use floatgate_core::run::{NoWatcher, Outcome, RunError, RunOptions, replay, run_with};

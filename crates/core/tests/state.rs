@@ -1,9 +1,7 @@
 //! Saved states: a loaded device has the same future as the saved one, and is saved as the same bytes. A damaged file,
 //! or the state of another device, is refused with the reason.
 
-mod common;
-
-use common::{build, device_config, drain, fill, submit};
+use crate::common::{build, device_config, drain, fill, submit};
 use floatgate_core::config::{DeviceConfig, options, shapes_state};
 use floatgate_core::device::{Device, Options, inspect_state};
 use floatgate_core::metrics::counters::Counters;

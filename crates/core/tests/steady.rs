@@ -1,8 +1,6 @@
 //! Runs from a steady state: results depend only on the workload, not on work left over from preconditioning.
 
-mod common;
-
-use common::{assert_close, build, device_config};
+use crate::common::{assert_close, build, device_config};
 use floatgate_core::config::DeviceConfig;
 use floatgate_core::device::{Device, Options};
 use floatgate_core::ftl::space::Role;

@@ -1,10 +1,8 @@
 //! Hot and cold data: the benefit of separating them, and the guarantees for the classes of a device.
 
-mod common;
-
 use std::sync::Arc;
 
-use common::{Load, assert_close, build, device_config, fill, units};
+use crate::common::{self, Load, assert_close, build, device_config, fill, units};
 use floatgate_core::config::DeviceConfig;
 use floatgate_core::device::{Device, Options};
 use floatgate_core::external::{Cause, ExternalClassifier, Externals, Provider, Wanted, Written};

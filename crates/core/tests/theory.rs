@@ -4,9 +4,7 @@
 //! against a table that was computed independently. The spare share is that of the *effective* space: only space that
 //! can hold data when a victim is chosen counts. Free blocks and the unwritten part of open blocks are subtracted.
 
-mod common;
-
-use common::{Load, assert_close};
+use crate::common::{self, Load, assert_close};
 use floatgate_core::device::Device;
 use floatgate_core::metrics::counters::Counters;
 use floatgate_core::sim::id::Lpn;

@@ -1,8 +1,6 @@
 //! Throttle of host writes (`gc.throttle`): its delay, and its part of the latency.
 
-mod common;
-
-use common::{build, device_config, drain, submit, units};
+use crate::common::{self, build, device_config, drain, submit, units};
 use floatgate_core::device::{Device, Options};
 use floatgate_core::ftl::space::Role;
 use floatgate_core::metrics::attribution::{Breakdown, Part};

@@ -3,9 +3,7 @@
 //! Times are computed by hand from those of the device: page read 25 us, program 200 us, erase 1500 us. A page of 4096
 //! B takes 102.4 us on the channel at 25 ns per byte. Command cycles take no time, except if a test sets them.
 
-mod common;
-
-use common::{drain, submit};
+use crate::common::{self, drain, submit};
 use floatgate_core::device::Device;
 use floatgate_core::nand::array::Kind;
 use floatgate_core::nand::probe::{Lane, Phase, Probe, Slice};

@@ -1,8 +1,6 @@
 //! Unloaded latencies of all built-in devices, to the picosecond: sums of the phases.
 
-mod common;
-
-use common::{build, drain, units};
+use crate::common::{self, build, drain, units};
 use floatgate_core::config::{BusProtocol, DeviceConfig, builtin_names, load};
 use floatgate_core::device::{Device, Options};
 use floatgate_core::sim::request::{Operation, Request};

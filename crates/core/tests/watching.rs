@@ -1,8 +1,6 @@
 //! Watchers of a run: time windows, waits and phases. They change nothing, and the recorded values add up.
 
-mod common;
-
-use common::{Load, device, fill};
+use crate::common::{self, Load, device, fill};
 use floatgate_core::device::Device;
 use floatgate_core::ftl::space::Role;
 use floatgate_core::metrics::attribution::Breakdown;

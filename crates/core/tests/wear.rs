@@ -1,9 +1,7 @@
 //! Wear leveling, computed by hand: which blocks are opened, what a migration costs, and how evenly blocks wear.
 //! Random devices that level wear are in `model/`.
 
-mod common;
-
-use common::{build, device_config, drain, submit, units};
+use crate::common::{self, build, device_config, drain, submit, units};
 use floatgate_core::config::from_toml;
 use floatgate_core::device::{Device, Options};
 use floatgate_core::ftl::mapping::Location;

@@ -1,9 +1,7 @@
 //! Buffered writes on modern devices: whole program units, garbage collection that keeps pace with the host, and the
 //! steady state that functional preconditioning reaches. See docs/model/mapping.md and gc.md.
 
-mod common;
-
-use common::{assert_close, build, device_config, drain, rate, submit, units};
+use crate::common::{assert_close, build, device_config, drain, rate, submit, units};
 use floatgate_core::config::cells::CellMode;
 use floatgate_core::config::load;
 use floatgate_core::device::{Device, Options};
