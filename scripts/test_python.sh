@@ -25,4 +25,4 @@ fi
 # Use the profile of the tests, which reuses what Cargo has built for them, and the installed maturin.
 "$python" -m pip install --quiet --no-deps --no-build-isolation --force-reinstall . \
     --config-settings 'build-args=--profile dev'
-"$python" -B -m pytest -p no:cacheprovider "$@"
+"$python" -B -m pytest -p no:cacheprovider --numprocesses auto --dist loadfile "$@"
