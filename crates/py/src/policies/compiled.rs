@@ -18,7 +18,7 @@ use super::queue::Queue;
 
 /// Chooses among closed blocks: plane, clock, number of blocks, and the columns.
 type ChooseVictim =
-    unsafe extern "C" fn(u32, i64, u32, *const u32, *const u32, *const u32, *const i64, *const i64, *const u64) -> i64;
+    unsafe extern "C" fn(u32, i64, u32, *const u32, *const u16, *const u32, *const i64, *const i64, *const u64) -> i64;
 
 /// Chooses among planes: their number, and the planes.
 type ChoosePlane = unsafe extern "C" fn(u32, *const u32) -> i64;
