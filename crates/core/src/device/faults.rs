@@ -129,7 +129,10 @@ impl Device {
             self.observe_flash(FlashEvent::Retired { block: self.ftl.blocks.block_of(start) });
         }
         let goes_on = self.with_scheme(|scheme, device| scheme.program_failed(device, writes, number, start));
-        if !goes_on || !self.ftl.has_spare() {
+        if self.ftl.is_read_only() {
+            // The program was in flight when the device became read-only, and its writes have no address again.
+            self.with_scheme(|scheme, device| scheme.stop(device));
+        } else if !goes_on || !self.ftl.has_spare() {
             self.become_read_only();
         }
     }

@@ -208,7 +208,9 @@ fn logical_pages_in_a_buffer_change_no_answer() {
 #[test]
 fn cases_that_once_failed_pass() {
     let faulty = [932, 3714, 10_104, 19_914].map(Case::faulty);
-    for case in faulty.into_iter().chain([Case::dftl(9228)]) {
+    // A program was in flight when the device became read-only, and failed.
+    let in_flight = Case::faulty_blocks(3358);
+    for case in faulty.into_iter().chain([Case::dftl(9228), in_flight]) {
         // These cases failed with blocks in native mode.
         assert!(!case.overrides.iter().any(|text| text.ends_with("cells=slc")), "case {}", case.seed);
         assert_passes(&case);

@@ -351,7 +351,8 @@ impl OwnBlocks {
     }
 
     /// Has a free block take the place of the block of a failed program. The writes of the program wait for their
-    /// addresses again, before all others. Returns `false` if no block is free, or on a durable device only one.
+    /// addresses again, before all others. Returns `false` if no block is free, or on a durable device only one, and if the
+    /// device is read-only.
     pub fn replace(&mut self, cx: &mut (impl Context + ?Sized), writes: &[TransactionId]) -> bool {
         self.gather.forget(cx);
         let mut again = Fifo::default();
@@ -364,7 +365,7 @@ impl OwnBlocks {
         let (Some(open), Some(plane)) = (self.open, giving.min_by_key(|&plane| (plane != home, plane))) else {
             return false;
         };
-        if free <= u32::from(cx.is_durable()) {
+        if cx.ftl().is_read_only() || free <= u32::from(cx.is_durable()) {
             return false;
         }
         self.failed.push(BlockId(self.slots[open].block));

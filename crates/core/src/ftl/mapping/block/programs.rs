@@ -326,7 +326,7 @@ impl Block {
     }
 
     /// Has a free block take the place of the block of a failed program. Its writes wait for their offsets again,
-    /// before all others. Returns `false` if no block is free.
+    /// before all others. Returns `false` if no block is free or the device is read-only.
     pub(super) fn replace_current(
         &mut self,
         cx: &mut (impl Context + ?Sized),
@@ -344,7 +344,7 @@ impl Block {
         writes.iter().for_each(|&id| cx.note_waiting(id));
         self.jobs[number].pending.put_before(cx.ops(), again);
         // On a durable device, the last one is left for a recovery.
-        if self.own.others(cx.ftl(), plane) <= u32::from(cx.is_durable()) {
+        if cx.ftl().is_read_only() || self.own.others(cx.ftl(), plane) <= u32::from(cx.is_durable()) {
             return false;
         }
         let block = cx.ftl().blocks.open_logical(plane);

@@ -9,7 +9,7 @@ use crate::work::{Class, Fifo};
 
 impl<R: Rules> LogBlocks<R> {
     /// Has a free block take the place of the block of a failed program. Its writes wait for their addresses again,
-    /// before all others. Returns `false` if no block is free.
+    /// before all others. Returns `false` if no block is free or the device is read-only.
     pub(super) fn replace_block(
         &mut self,
         cx: &mut (impl Context + ?Sized),
@@ -38,7 +38,7 @@ impl<R: Rules> LogBlocks<R> {
             false => self.slot(index).pending.put_before(cx.ops(), again),
         }
         // On a durable device, the last one is left for a recovery.
-        if self.free(cx.ftl(), set) <= u32::from(cx.is_durable()) {
+        if cx.ftl().is_read_only() || self.free(cx.ftl(), set) <= u32::from(cx.is_durable()) {
             return false;
         }
         self.slot_of[block.index()] = NOWHERE;
