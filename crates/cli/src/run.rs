@@ -71,7 +71,7 @@ pub struct RunArgs {
     /// Seed of all random numbers
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole, allow_hyphen_values = true)]
     seed: u64,
-    /// Run with seeds 1 to N, or A to B, and print means with confidence intervals
+    /// Run with seeds 1 to N, or A to B, and print means with confidence intervals; needs --out
     ///
     /// Each result is written to DIR/seed-N.
     #[arg(long, value_name = "N|A..B", conflicts_with_all = ["seed", "json"], requires = "out")]

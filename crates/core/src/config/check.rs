@@ -671,7 +671,8 @@ impl Check<'_> {
             kept if kept < soft => (kept, "gc.hard_threshold"),
             kept => (kept, "gc.soft_threshold"),
         };
-        let threshold = match device.max_soft_threshold() {
+        let most = device.max_soft_threshold();
+        let threshold = match most {
             Some(most) => format!("or {key} at most {most}"),
             None => "and no gc.soft_threshold is low enough for this capacity".to_owned(),
         };
@@ -683,7 +684,11 @@ impl Check<'_> {
             "{kept} of {} blocks cannot be kept free on a full device: {spare}, {threshold}{own}",
             device.geometry.blocks
         );
-        self.refuse("gc.soft_threshold", device.gc.soft_threshold, &what);
+        match (&device.capacity, device.min_spare().filter(|_| most.is_none())) {
+            (Capacity::Spare(spare), Some(_)) => self.refuse("capacity.spare", spare, &what),
+            (Capacity::Logical(size), Some(_)) => self.refuse("capacity.logical", size, &what),
+            (_, None) => self.refuse("gc.soft_threshold", device.gc.soft_threshold, &what),
+        }
     }
 
     /// Checks garbage collection in idle time.

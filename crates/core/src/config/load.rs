@@ -236,7 +236,7 @@ impl Loader {
             let message = match names.iter().any(|n| *n == name) {
                 true => format!("`base`: `{name}` would be based on itself"),
                 false => format!(
-                    "`base`: no built-in device is called `{name}`{}; one of {}",
+                    "`base`: no built-in device is called `{name}`{}\nbuilt-in devices: {}",
                     did_you_mean(&name, &known),
                     known.join(", ")
                 ),

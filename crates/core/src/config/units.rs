@@ -31,7 +31,9 @@ fn scaled(text: &str, units: &[(&str, u128)], what: &str, example: &str) -> Resu
     let divisor = 10u128.checked_pow(fraction_digits).ok_or_else(|| format!("`{text}` has too many digits"))?;
     let product = digits.checked_mul(size).ok_or_else(|| format!("`{text}` is too large"))?;
     if product % divisor != 0 {
-        return Err(format!("`{text}` is finer than the simulator resolves"));
+        let base = units.iter().find(|(_, size)| *size == 1);
+        let base = base.map_or(String::new(), |(name, _)| format!(": it is not a whole number of {name}"));
+        return Err(format!("`{text}` is finer than the simulator resolves{base}"));
     }
     u64::try_from(product / divisor).map_err(|_| format!("`{text}` is too large"))
 }
@@ -401,7 +403,10 @@ mod tests {
     #[test]
     fn units_are_exact() {
         assert_eq!("1.5ms".parse(), Ok(Duration(1_500_000_000)));
-        assert_eq!("0.0005ns".parse::<Duration>(), Err("`0.0005ns` is finer than the simulator resolves".to_owned()));
+        assert_eq!(
+            "0.0005ns".parse::<Duration>(),
+            Err("`0.0005ns` is finer than the simulator resolves: it is not a whole number of ps".to_owned())
+        );
         assert_eq!("16KiB".parse(), Ok(Bytes(16_384)));
         assert_eq!("1.875 GiB".parse(), Ok(Bytes(2_013_265_920)));
         assert_eq!("800MT/s".parse(), Ok(TransferRate(800_000_000)));

@@ -230,6 +230,11 @@ fn errors_state_values_that_would_be_accepted() {
     assert!(tiny(&["gc.trigger=lazy", "gc.soft_threshold=31", "gc.pace=proportional"]).is_err());
     let message = error(tiny(&["geometry.blocks=3", "capacity.spare=0.1", "gc.soft_threshold=1"]));
     assert!(message.contains("no capacity.spare is enough, and no gc.soft_threshold is low enough"), "{message}");
+    let message = error(tiny(&["capacity.spare=0.001"]));
+    assert!(
+        message.contains("capacity.spare = 0.001: ") && message.contains("no gc.soft_threshold is low"),
+        "{message}"
+    );
 }
 
 /// Checks that the stated bounds are exact: they are accepted, and one step beyond is refused.

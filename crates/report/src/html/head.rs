@@ -33,8 +33,8 @@ pub fn head(summary: &Summary) -> Markup {
         h1 { (title(summary)) }
         p.soft {
             (levels.join(" x ")) "; "
-            (bytes(config.logical_bytes())) " visible of " (bytes(config.physical_bytes())) " ("
-            (percent(Some(config.spare()))) " over-provisioning). Before the run: " (precondition.requested) ", "
+            (bytes(config.logical_bytes())) " visible of " (bytes(config.physical_bytes())) " (over-provisioning "
+            (percent(Some(config.spare()))) " of the flash). Before the run: " (precondition.requested) ", "
             (short(reached.drive_writes)) " drive writes, " (percent(Some(reached.mapped))) " mapped."
             " Measured: " (time(summary.measured_s * 1e6)) " of simulated time, " (grouped(summary.requests.all.count))
             " requests, seed " (summary.seed) ". Floatgate " (summary.version) "."

@@ -351,8 +351,8 @@ impl OwnBlocks {
     }
 
     /// Has a free block take the place of the block of a failed program. The writes of the program wait for their
-    /// addresses again, before all others. Returns `false` if no block is free, or on a durable device only one, and if the
-    /// device is read-only.
+    /// addresses again, before all others. Returns `false` if the device is read-only, or if no block is free, or on a
+    /// durable device only one.
     pub fn replace(&mut self, cx: &mut (impl Context + ?Sized), writes: &[TransactionId]) -> bool {
         self.gather.forget(cx);
         let mut again = Fifo::default();
