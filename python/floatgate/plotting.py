@@ -69,13 +69,40 @@ def _legend(ax: Axes) -> None:
         ax.legend(frameon=False)
 
 
-def _curve(result: Result, operation: str) -> tuple[Sequence[float], list[float]] | None:
-    """Return a latency distribution: latencies, and the share of requests that took no longer."""
-    for curve in result.summary.to_dict()["distributions"]["latency"]:
-        if curve["operation"] == operation:
-            total = curve["requests"]
-            return curve["us"], [1 - longer / total for longer in curve["longer"]]
-    return None
+def _curve(result: Result, operation: str) -> dict[str, Any] | None:
+    """Return a latency distribution: latencies ``us``, and how many of the ``requests`` took ``longer`` than each."""
+    curves: list[dict[str, Any]] = result.summary.to_dict()["distributions"]["latency"]
+    return next((curve for curve in curves if curve["operation"] == operation), None)
+
+
+def _stairs(curve: dict[str, Any]) -> tuple[list[float], list[int]]:
+    """Return the points of a line: latencies, and the number of requests that took longer.
+
+    Between two points of the distribution, the number falls linearly, because the latencies between them are unknown.
+    Requests with one latency are a step, as in ``report.html``. The first positive latency is a step too: on a
+    logarithmic axis, 0 is infinitely far away, and a sloping line from there would be horizontal at its upper end.
+    """
+    count = before = curve["requests"]
+    us, longer = [curve["us"][0]], [count]
+    for time, left in zip(curve["us"], curve["longer"], strict=True):
+        taken = before - left
+        # The distribution has a point every 0.5% of the requests, and every tenth of the rest, apart from steps.
+        if us[-1] == 0 < time or (taken >= 2 and (taken > count / 100 or taken > before / 5)):
+            us.append(time)
+            longer.append(before)
+        us.append(time)
+        longer.append(left)
+        before = left
+    return us, longer
+
+
+def _check_curves(curves: Iterable[dict[str, Any] | None], what: str) -> None:
+    """Raise an error if there is nothing to draw on a logarithmic axis of latencies."""
+    there = [curve for curve in curves if curve is not None]
+    if not there:
+        raise ResultError(f"no {what} to draw")
+    if all(curve["us"][-1] == 0 for curve in there):
+        raise ResultError(f"no {what} to draw: all of them completed at once (latency 0)")
 
 
 def _operations(result: Result) -> list[str]:
@@ -88,13 +115,12 @@ def _draw_cdf(ax: Axes, result: Result, operation: str, label: str, tail: bool, 
     curve = _curve(result, operation)
     if curve is None:
         return
-    us, share = curve
-    # No request is shorter than the first latency, so the curve begins there.
-    us, share = (us[0], *us), [0.0, *share]
-    values = [1 - at for at in share] if tail else share
-    # No request exceeds the greatest latency, and a logarithmic axis has no 0. Leave out the last point.
-    points = [(x, y) for x, y in zip(us, values, strict=True) if not tail or y > 0]
-    ax.plot([x for x, _ in points], [y for _, y in points], label=label, **style)
+    us, longer = _stairs(curve)
+    total = curve["requests"]
+    # A logarithmic axis has no 0. Just below the greatest latency, one request takes longer.
+    shares = [max(number, 1) / total if tail else 1 - number / total for number in longer]
+    # All of a line at latency 0 is left of the axis.
+    ax.plot(us, shares, label=label if us[-1] > 0 else f"{label} (at once)", **style)
 
 
 def _finish_cdf(ax: Axes, tail: bool, title: str) -> Axes:
@@ -120,6 +146,8 @@ class ResultPlots:
     def cdf(self, ax: Axes | None = None, *, operations: Iterable[str] | None = None, tail: bool = False) -> Axes:
         """Draw the distribution of latencies.
 
+        The axis of latencies is logarithmic. Requests that completed at once, in 0 us, are at its left edge.
+
         Parameters
         ----------
         ax
@@ -136,11 +164,10 @@ class ResultPlots:
         Raises
         ------
         ResultError
-            The result has no requests.
+            The result has no requests, or all of them completed at once.
         """
         names = list(operations) if operations is not None else _operations(self._result)
-        if not any(_curve(self._result, name) for name in names):
-            raise ResultError("no requests to draw")
+        _check_curves((_curve(self._result, name) for name in names), "requests")
         ax = _axes(ax)
         for name in names:
             _draw_cdf(ax, self._result, name, name, tail)
@@ -431,6 +458,8 @@ class ComparisonPlots:
     def cdf(self, ax: Axes | None = None, *, operation: str | None = None, tail: bool = False) -> Axes:
         """Draw latency distributions in one figure, with a color per group and a line per seed.
 
+        The axis of latencies is logarithmic. Requests that completed at once, in 0 us, are at its left edge.
+
         Parameters
         ----------
         ax
@@ -447,14 +476,13 @@ class ComparisonPlots:
         Raises
         ------
         ResultError
-            No result has such requests.
+            No result has such requests, or all of them completed at once.
         """
         groups = list(self._comparison.groups.items())
         if operation is None:
             names = _operations(groups[0][1][0])
             operation = names[0] if names else "all"
-        if not any(_curve(run, operation) for _, runs in groups for run in runs):
-            raise ResultError(f"no {operation} requests to draw")
+        _check_curves((_curve(run, operation) for _, runs in groups for run in runs), f"{operation} requests")
         ax = _axes(ax)
         for index, (label, runs) in enumerate(groups):
             for number, run in enumerate(runs):

@@ -1,11 +1,14 @@
 """Figures."""
 
+import json
+
 import matplotlib as mpl
 import numpy as np
 import pyarrow as pa
 import pytest
 
 import floatgate as fg
+from floatgate.summary import Summary
 
 mpl.use("agg")
 import itertools
@@ -28,6 +31,50 @@ def test_the_cdf_matches_the_summary(result):
     assert all(earlier <= later for earlier, later in itertools.pairwise(y))
     tail = result.plot.cdf(operations=["write"], tail=True)
     assert min(tail.lines[0].get_ydata()) > 0
+
+
+def with_curves(result, **curves):
+    """A copy of a result with other latency distributions: latencies, and how many requests took longer."""
+    summary = json.loads(result.summary.to_json())
+    summary["distributions"]["latency"] = [
+        {"operation": name, "requests": 1000, "us": us, "longer": longer} for name, (us, longer) in curves.items()
+    ]
+    return fg.Result(Summary(json.dumps(summary)))
+
+
+def test_a_cdf_has_steps_where_many_requests_took_the_same_time(result):
+    # 20 reads of 0 us, 5 of 40 us, 170 of 50 us, 5 up to 60 us, and 800 of 90 us.
+    reads = with_curves(result, read=([0, 40, 50, 60, 90], [980, 975, 805, 800, 0]))
+    x, y = reads.plot.cdf().lines[0].get_data()
+    points = [
+        (0, 0),
+        (0, 0),
+        (0, 0.02),
+        (40, 0.02),
+        (40, 0.025),
+        (50, 0.025),
+        (50, 0.195),
+        (60, 0.2),
+        (90, 0.2),
+        (90, 1),
+    ]
+    assert list(zip(x, y, strict=True)) == [pytest.approx(point) for point in points]
+    compared = fg.compare({"a": reads, "b": reads}).plot.cdf(operation="read").lines[1].get_data()
+    assert np.array_equal(compared, (x, y))
+    x, y = reads.plot.cdf(tail=True).lines[0].get_data()
+    # The curve ends at the slowest request.
+    assert list(zip(x, y, strict=True)) == [pytest.approx((at, max(1 - share, 0.001))) for at, share in points]
+
+
+def test_requests_of_0_us_are_at_the_left_edge_of_a_cdf(result):
+    ax = with_curves(result, read=([0, 50], [980, 0]), write=([0], [0])).plot.cdf()
+    assert 0 < ax.get_xlim()[0] < 50
+    assert [line.get_label() for line in ax.lines] == ["read", "write (at once)"]
+    at_once = with_curves(result, write=([0], [0]))
+    with pytest.raises(fg.ResultError, match="no requests to draw: all of them completed at once"):
+        at_once.plot.cdf()
+    with pytest.raises(fg.ResultError, match="no write requests to draw: all of them completed at once"):
+        fg.compare({"a": at_once, "b": at_once}).plot.cdf(operation="write")
 
 
 def test_latencies_match_the_series(result):
