@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import textwrap
+import warnings
 from typing import TYPE_CHECKING, Any, Literal
 
 from floatgate._files import near
-from floatgate.exceptions import OptionError, ResultError
+from floatgate.exceptions import FloatgateWarning, OptionError, ResultError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -546,6 +547,8 @@ def heat_map(
 ) -> Axes:
     """Draw a value of a sweep by two of its parameters, as a heat map. Several seeds are averaged.
 
+    Cells whose runs have no value are empty, and cells whose runs all failed are marked as such.
+
     Parameters
     ----------
     table
@@ -570,7 +573,12 @@ def heat_map(
     OptionError
         A column does not exist.
     ResultError
-        No run has this value.
+        No run has this value, or all runs failed.
+
+    Warns
+    -----
+    FloatgateWarning
+        Some runs failed.
 
     Examples
     --------
@@ -582,13 +590,18 @@ def heat_map(
     """
     import numpy as np  # noqa: PLC0415 (not needed to import the package)
 
-    rows = [row for row in _chosen(table, x, y, value) if row[value] is not None]
-    if not rows:
+    rows = _chosen(table, x, y, value)
+    if all(row[value] is None for row in rows):
         raise ResultError(f"no run has a value of {value}")
+    _warn_of_failures(rows)
     across, down = (_steps([row[name] for row in rows]) for name in (x, y))
     cells: dict[tuple[int, int], list[float]] = {}
+    failed: dict[tuple[int, int], bool] = {}
     for row in rows:
-        cells.setdefault((down.index(row[y]), across.index(row[x])), []).append(float(row[value]))
+        place = down.index(row[y]), across.index(row[x])
+        failed[place] = failed.get(place, True) and row["error"] is not None
+        if row[value] is not None:
+            cells.setdefault(place, []).append(float(row[value]))
     grid = np.full((len(down), len(across)), np.nan)
     for place, values in cells.items():
         grid[place] = sum(values) / len(values)
@@ -604,6 +617,8 @@ def heat_map(
                 dark = float(np.asarray(image.norm(number))) < 0.6
                 ax.text(column_at, row_at, f"{number:.3g}", ha="center", va="center", fontsize="small",
                         color="white" if dark else "black")  # fmt: skip
+    for row_at, column_at in (place for place, every in failed.items() if every):
+        ax.text(column_at, row_at, "failed", ha="center", va="center", fontsize="small", color="#999999")
     ax.spines[:].set_visible(False)
     ax.set_xlabel(x)
     ax.set_ylabel(y)
@@ -619,12 +634,13 @@ def pareto_front(
     maximize: Iterable[str] = (),
     label: str | None = None,
 ) -> Axes:
-    """Draw the runs of a sweep by two values, and the Pareto front in color.
+    """Draw the designs of a sweep by two values, and the Pareto front in color. Several seeds are averaged.
 
     Parameters
     ----------
     table
-        The table of :func:`floatgate.sweep`.
+        The table of :func:`floatgate.sweep`, in which the parameters are the columns before ``seed``. Rows with equal
+        parameters are one design, whose values are the means of the rows. Without such columns, each row is a design.
     x, y
         Numbers, such as ``"write_amplification"``. Smaller is better.
     ax
@@ -632,7 +648,7 @@ def pareto_front(
     maximize
         Those of `x` and `y` of which larger is better.
     label
-        Column whose values are written next to the points of the front.
+        Column whose values are written next to the points of the front, such as a parameter.
 
     Returns
     -------
@@ -641,9 +657,14 @@ def pareto_front(
     Raises
     ------
     OptionError
-        A column does not exist.
+        A column does not exist, or rows with equal parameters and seeds differ.
     ResultError
-        No run has both values.
+        No run has both values, or all runs failed.
+
+    Warns
+    -----
+    FloatgateWarning
+        Some runs failed. A design is drawn if one of its runs has both values.
 
     Examples
     --------
@@ -657,9 +678,14 @@ def pareto_front(
     if unknown := better - {x, y}:
         raise OptionError(f"maximize={', '.join(sorted(unknown))}: expected {x} or {y}")
     shown_too = [] if label is None else [label]
-    rows = [row for row in _chosen(table, x, y, *shown_too) if row[x] is not None and row[y] is not None]
+    names = [x, y, *shown_too]
+    design = _columns_of_a_design(table)
+    every = _chosen(table, *names, *design, *(["seed"] if design else []))
+    rows = [row for row in every if row[x] is not None and row[y] is not None]
     if not rows:
         raise ResultError(f"no run has values of {x} and {y}")
+    _warn_of_failures(every)
+    rows = _over_seeds(rows, names, design) if design else rows
     signs = {name: -1.0 if name in better else 1.0 for name in (x, y)}
     best = [row for row in rows if not any(_dominates(other, row, signs) for other in rows)]
     shown = [{**row, "front": row in best, "error": None} for row in rows]
@@ -668,22 +694,65 @@ def pareto_front(
         for name in shown_too:
             place = row[x], row[y]
             ax.annotate(_called(row[name]), place, xytext=(5, 5), textcoords="offset points", fontsize="small")
-    ax.set_title("Runs, and the Pareto front", fontsize="medium")
+    ax.set_title("Designs, and the Pareto front", fontsize="medium")
     return ax
 
 
+def _columns_of_a_design(table: pa.Table) -> list[str]:
+    """Return the columns in which the rows of a design are equal: parameters, and the digest of the device."""
+    names: list[str] = table.column_names
+    if "seed" not in names:
+        return []
+    # The digest of the workload is not among them, because it differs with the seed.
+    return [*names[: names.index("seed")], *(name for name in names if name == "config_digest")]
+
+
+def _over_seeds(rows: list[dict[str, Any]], names: list[str], design: list[str]) -> list[dict[str, Any]]:
+    """Return a row for each design, with the means of its rows."""
+    designs: dict[str, dict[int, dict[str, Any]]] = {}
+    for row in rows:
+        seeds = designs.setdefault(repr([row[name] for name in design]), {})
+        # Points that coincide after rounding are the same run.
+        if any(seeds.setdefault(row["seed"], row)[name] != row[name] for name in names):
+            raise OptionError("rows with equal parameters and seeds differ: parameters are the columns before `seed`")
+    return [
+        {name: _mean([row[name] for row in seeds.values()]) for name in names} | {"error": None}
+        for seeds in designs.values()
+    ]
+
+
+def _mean(values: list[Any]) -> Any:  # noqa: ANN401 (a value of a table)
+    """Return the mean of numbers that differ, or else the first value."""
+    if all(value == values[0] for value in values) or not all(isinstance(value, int | float) for value in values):
+        return values[0]
+    return sum(values) / len(values)
+
+
 def _dominates(one: Mapping[str, Any], other: Mapping[str, Any], signs: Mapping[str, float]) -> bool:
-    """Return True if a run is at least as good as another in all values, and better in one."""
+    """Return True if a design is at least as good as another in all values, and better in one."""
     differences = [sign * (one[name] - other[name]) for name, sign in signs.items()]
     return bool(max(differences) <= 0 and min(differences) < 0)
 
 
 def _chosen(table: pa.Table, *names: str) -> list[dict[str, Any]]:
+    """Return the rows of a table with these columns and ``error``. Not all of the runs may have failed."""
+    errors = table["error"].to_pylist() if "error" in table.column_names else [None] * table.num_rows
+    if errors and None not in errors:
+        # The table has no columns of values.
+        raise ResultError(f"all {len(errors)} runs failed; the first error: {errors[0]}")
     for name in names:
         if name not in table.column_names:
             raise OptionError(f"the table has no column `{name}`{near(name, table.column_names)}")
     rows: list[dict[str, Any]] = table.select(list(dict.fromkeys(names))).to_pylist()
-    return rows
+    return [{**row, "error": error} for row, error in zip(rows, errors, strict=True)]
+
+
+def _warn_of_failures(rows: list[dict[str, Any]]) -> None:
+    errors = [row["error"] for row in rows if row["error"] is not None]
+    if errors:
+        text = f"{len(errors)} of {len(rows)} runs failed and have no values; the first error: {errors[0]}"
+        # The caller of the function that draws.
+        warnings.warn(text, FloatgateWarning, stacklevel=3)
 
 
 def _steps(values: Iterable[Any]) -> list[Any]:

@@ -135,6 +135,47 @@ def test_a_heat_map_averages_seeds():
         fg.plotting.heat_map(table([{"a": 1, "b": 1, "c": None}]), "a", "b", "c")
 
 
+def test_a_heat_map_shows_designs_that_failed():
+    rows = [{"spare": spare, "victim": victim, "seed": 1, "error": None, "wa": spare}
+            for spare in (10, 20) for victim in ("fiffo", "fifo")]  # fmt: skip
+    for row in rows[::2]:
+        row |= {"wa": None, "error": "unknown name"}
+    with pytest.warns(
+        fg.FloatgateWarning, match="2 of 4 runs failed and have no values; the first error: unknown name"
+    ):
+        ax = fg.plotting.heat_map(table(rows), "spare", "victim", "wa")
+    assert [tick.get_text() for tick in ax.get_yticklabels()] == ["fiffo", "fifo"]
+    assert ax.images[0].get_array().tolist() == [[None, None], [10, 20]]
+    assert [text.get_text() for text in ax.texts] == ["10", "20", "failed", "failed"]
+
+
+def test_if_all_runs_failed_the_first_error_is_reported():
+    failed = fg.sweep({"gc.victim": ["fiffo", "gready"]}, device="tiny", workload="rw=read number_ios=9", n_jobs=1)
+    for draw in (fg.plotting.heat_map, fg.plotting.pareto_front):
+        with pytest.raises(fg.ResultError, match="(?s)all 2 runs failed; the first error: .*`fiffo`"):
+            draw(failed, "gc.victim", "write_amplification", *(["x"] if draw is fg.plotting.heat_map else []))
+
+
+def test_a_pareto_front_averages_seeds():
+    rows = [{"spare": spare, "name": f"{spare}%", "seed": seed, "error": None, "config_digest": f"{spare}",
+             "workload_digest": f"{seed}", "wa": wa}
+            for spare, both in ((10, (5, 7)), (20, (2, 6)), (30, (5, 5))) for seed, wa in enumerate(both)]  # fmt: skip
+    ax = fg.plotting.pareto_front(table(rows), "spare", "wa", label="name")
+    tried, front = (next(line for line in ax.lines if line.get_label() == label) for label in ("tried", "front"))
+    assert list(zip(*front.get_data(), strict=True)) == [(10, 6), (20, 4)]
+    assert list(zip(*tried.get_data(), strict=True)) == [(30, 5)]
+    assert [text.get_text() for text in ax.texts] == ["10%", "20%"]
+    # A design of which a run failed is drawn, and the failure is reported.
+    rows[0] |= {"wa": None, "error": "no space"}
+    with pytest.warns(fg.FloatgateWarning, match="1 of 6 runs failed and have no values; the first error: no space"):
+        ax = fg.plotting.pareto_front(table(rows), "spare", "wa")
+    assert list(next(line for line in ax.lines if line.get_label() == "front").get_ydata()) == [7, 4]
+    # Not all parameters are before the seed.
+    wrong = table(rows[2:]).select(["error", "seed", "spare", "wa"])
+    with pytest.raises(fg.OptionError, match="parameters are the columns before `seed`"):
+        fg.plotting.pareto_front(wrong, "spare", "wa")
+
+
 def test_a_pareto_front_has_the_runs_that_no_other_dominates():
     rows = [{"wa": wa, "iops": iops, "name": f"{wa}/{iops}"} for wa, iops in ((1, 5), (2, 9), (2, 7), (3, 8), (4, 20))]
     ax = fg.plotting.pareto_front(table(rows), "wa", "iops", maximize=["iops"], label="name")
