@@ -28,6 +28,8 @@ _PARTS = {
     "throttle_us": "throttle",
     "buffer_us": "buffer",
     "order_us": "order",
+    "map_fetch_us": "map fetch",
+    "fill_us": "fill",
     "die_us": "die",
     "channel_us": "channel",
     "gc_us": "garbage collection",
@@ -36,11 +38,22 @@ _PARTS = {
     "cell_us": "cell",
 }
 
+#: Groups of requests with latency breakdowns, and their titles.
+_LEVELS = {
+    "mean": "all requests, on average",
+    "p50": "requests near p50",
+    "p99": "requests near p99",
+    "p99_9": "requests near p99.9",
+}
+
 #: Colors of the parts: distinguishable with color vision deficiencies (after Okabe and Ito 2008), and grays.
 _COLORS = (
-    "#999999", "#cccccc", "#f0e442", "#332288", "#b3de69", "#666666",
+    "#999999", "#cccccc", "#f0e442", "#332288", "#b3de69", "#666666", "#009e73", "#882255",
     "#e69f00", "#d55e00", "#cc79a7", "#8c6d31", "#56b4e9", "#0072b2",
 )  # fmt: skip
+
+#: Hatches of bands that overlap.
+_HATCHES = ("//", "\\\\", "||", "--")
 
 
 def _axes(ax: Axes | None, width: float = 6.4, height: float = 4.0) -> Axes:
@@ -68,6 +81,15 @@ def _finish(ax: Axes, x: str, y: str, title: str) -> Axes:
 def _legend(ax: Axes) -> None:
     if len(ax.get_legend_handles_labels()[0]) > 1:
         ax.legend(frameon=False)
+
+
+def _legend_above(ax: Axes) -> None:
+    """Draw a legend of any length with two columns, and make space for it above the lines."""
+    entries = len(ax.get_legend_handles_labels()[0])
+    if not entries:
+        return
+    ax.margins(y=0.05 + 0.03 * (entries + 1))
+    ax.legend(ncols=2, fontsize="small", loc="upper right", framealpha=0.85, edgecolor="none")
 
 
 def _curve(result: Result, operation: str) -> dict[str, Any] | None:
@@ -124,6 +146,22 @@ def _draw_cdf(ax: Axes, result: Result, operation: str, label: str, tail: bool, 
     ax.plot(us, shares, label=label if us[-1] > 0 else f"{label} (at once)", **style)
 
 
+def _draw_breakdowns(ax: Axes, breakdowns: Mapping[str, Mapping[str, float]]) -> dict[str, Any]:
+    """Draw a bar per operation, and return the handles of its parts for a legend, by label."""
+    names, handles = list(breakdowns), {}
+    left = [0.0] * len(names)
+    for (key, words), color in zip(_PARTS.items(), _COLORS, strict=True):
+        widths = [breakdowns[name].get(key, 0.0) for name in names]
+        if any(widths):
+            handles[words] = ax.barh(range(len(names)), widths, left=left, color=color)
+            left = [start + width for start, width in zip(left, widths, strict=True)]
+    ax.set_yticks(range(len(names)), names)
+    ax.set_ylim(len(names) - 0.5, -0.5)
+    ax.set_xlim(0, 1.02 * max(left) or 1)
+    _finish(ax, "", "", "").tick_params(labelsize="x-small")
+    return handles
+
+
 def _finish_cdf(ax: Axes, tail: bool, title: str) -> Axes:
     ax.set_xscale("log")
     if tail:
@@ -175,9 +213,9 @@ class ResultPlots:
         return _finish_cdf(ax, tail, self._title)
 
     def latency(self, ax: Axes | None = None, *, operations: Iterable[str] | None = None) -> Axes:
-        """Draw latencies over simulated time: the mean, and a band up to the 99th percentile.
+        """Draw latencies over simulated time: the mean, and a hatched band up to the 99th percentile.
 
-        Lines are moving averages over 1/32 of the run. The values of each window are drawn faintly behind them.
+        Lines are moving averages over 1/32 of the run.
 
         Parameters
         ----------
@@ -202,12 +240,15 @@ class ResultPlots:
             color, count = f"C{index}", over[f"{name}_count"]
             mean, p99 = over[f"{name}_mean_us"], over[f"{name}_p99_us"]
             smooth, tail = over.smoothed(mean, count), over.smoothed(p99, count)
-            ax.plot(over.x, smooth, color=color, linewidth=1.6, label=f"{name}, mean")
-            ax.plot(over.x, tail, color=color, linewidth=0.8, label=f"{name}, p99")
-            ax.fill_between(over.x, smooth, tail, color=color, alpha=0.15, linewidth=0)
-            ax.plot(over.x, p99, color=color, linewidth=0.4, alpha=0.15, zorder=1)
-        ax.set_yscale("log")
-        ax.legend(frameon=False, ncols=2, fontsize="small")
+            ax.plot(over.x, smooth, color=color, linewidth=1.8, label=f"{name}, mean")
+            ax.plot(over.x, tail, color=color, linewidth=1.2, linestyle="--", label=f"{name}, p99")
+            # Hatches remain distinct where bands overlap, unlike colors.
+            ax.fill_between(over.x, smooth, tail, facecolor="none", edgecolor=color, alpha=0.35, linewidth=0,
+                            hatch=_HATCHES[index % len(_HATCHES)])  # fmt: skip
+        # If all requests completed at once, a logarithmic axis has no values.
+        if ax.dataLim.y1 > 0:
+            ax.set_yscale("log")
+        _legend_above(ax)
         return _finish(ax, f"simulated time, {over.unit}", "latency, us", self._title)
 
     def throughput(
@@ -219,7 +260,7 @@ class ResultPlots:
     ) -> Axes:
         """Draw throughput over simulated time.
 
-        Lines are moving averages over 1/32 of the run. The values of each window are drawn faintly behind them.
+        Bold lines are moving averages over 1/32 of the run. Thin lines behind them are the values of each window.
 
         Parameters
         ----------
@@ -243,15 +284,13 @@ class ResultPlots:
         ax = _axes(ax, width=8)
         names = list(operations) if operations is not None else _operations(self._result)
         column, scale = ("count", 1.0) if unit == "iops" else ("bytes", float(1 << 20))
-        greatest = 0.0
         for index, name in enumerate(name for name in names if f"{name}_count" in over.names):
             rate = over[f"{name}_{column}"] / over.seconds / scale
             smooth = over.smoothed(rate, over.seconds)
-            ax.plot(over.x, rate, color=f"C{index}", linewidth=0.4, alpha=0.2, zorder=1)
-            ax.plot(over.x, smooth, color=f"C{index}", linewidth=1.6, label=name)
-            greatest = max(greatest, float(smooth.max(initial=0.0)))
-        ax.set_ylim(0, 1.25 * greatest or 1)
-        _legend(ax)
+            ax.plot(over.x, rate, color=f"C{index}", linewidth=0.8, alpha=0.4, zorder=1, label=f"{name}, windows")
+            ax.plot(over.x, smooth, color=f"C{index}", linewidth=1.8, label=f"{name}, moving average")
+        _legend_above(ax)
+        ax.set_ylim(bottom=0)
         words = "IOPS" if unit == "iops" else "MiB/s"
         return _finish(ax, f"simulated time, {over.unit}", words, self._title)
 
@@ -311,6 +350,8 @@ class ResultPlots:
         wear = self._result.summary.wear
         classes, spread = wear.histogram, wear.blocks
         ax = _axes(ax)
+        from matplotlib.ticker import MaxNLocator  # noqa: PLC0415 (an extra)
+
         left = [classes.from_ + classes.width * index for index in range(len(classes.blocks))]
         # A class of a single count is drawn around it, a wider one from its first count to its last.
         start = -0.5
@@ -322,15 +363,19 @@ class ResultPlots:
             ax.axvline(endurance, color="#333333", linewidth=1.2, linestyle="--", label=f"endurance {endurance:,}")
         ax.legend(frameon=False, fontsize="small")
         ax.set_ylim(bottom=0)
+        for axis in (ax.xaxis, ax.yaxis):
+            axis.set_major_locator(MaxNLocator("auto", steps=(1, 2, 5, 10), integer=True, min_n_ticks=1))
         return _finish(ax, "erases of a block", "blocks", self._title)
 
     def attribution(self, ax: Axes | None = None, *, at: Sequence[str] = ("mean", "p50", "p99", "p99_9")) -> Axes:
         """Draw latency breakdowns: of all requests, and of requests at percentiles.
 
+        Each has a panel with its own scale: ``ax.child_axes``.
+
         Parameters
         ----------
         ax
-            Axes to draw on. Default: a new figure.
+            Axes whose area the panels share. Default: a new figure.
         at
             A selection of ``"mean"``, ``"p50"``, ``"p99"`` and ``"p99_9"``.
 
@@ -340,28 +385,33 @@ class ResultPlots:
 
         Raises
         ------
+        OptionError
+            `at` is empty, or has another name.
         ResultError
             The result has no latency breakdowns, or no requests.
         """
+        if not at or not set(at) <= set(_LEVELS):
+            raise OptionError(f"invalid at={at!r}: expected one or more of {', '.join(_LEVELS)}")
         requests = self._result.summary.to_dict()["requests"]
-        bars = [
-            (f"{name} {kind.replace('_', '.')}", of["attribution"][kind])
-            for name, of in requests.items()
-            if of["attribution"] is not None and name != "all"
-            for kind in at
-        ]
-        if not bars:
+        breakdowns = {
+            name: of["attribution"] for name, of in requests.items() if of["attribution"] is not None and name != "all"
+        }
+        if not breakdowns:
             raise ResultError("no latency breakdowns; run with attribution=True")
-        ax = _axes(ax, width=8, height=1.2 + 0.32 * len(bars))
-        left = [0.0] * len(bars)
-        for (key, words), color in zip(_PARTS.items(), _COLORS, strict=True):
-            widths = [parts.get(key, 0.0) for _, parts in bars]
-            if any(widths):
-                ax.barh([label for label, _ in bars], widths, left=left, label=words, color=color)
-                left = [start + width for start, width in zip(left, widths, strict=True)]
-        ax.invert_yaxis()
-        ax.legend(frameon=False, fontsize="small", loc="center left", bbox_to_anchor=(1, 0.5))
-        return _finish(ax, "latency, us", "", self._title)
+        ax = _axes(ax, width=8, height=0.8 + len(at) * (0.7 + 0.25 * len(breakdowns)))
+        _finish(ax, "", "", self._title).set_axis_off()
+        # A panel takes 48% of its part of the height. The rest has its title above, and its axis below.
+        share = 1 / len(at)
+        handles: dict[str, Any] = {}
+        for index, kind in enumerate(at):
+            panel = ax.inset_axes((0, 1 - share * (index + 0.78), 1, 0.48 * share))
+            handles |= _draw_breakdowns(panel, {name: of[kind] for name, of in breakdowns.items()})
+            panel.set_title(_LEVELS[kind], loc="left", fontsize="small", pad=2)
+        panel.set_xlabel("latency, us")
+        shown = [words for words in _PARTS.values() if words in handles]
+        ax.legend([handles[words] for words in shown], shown, frameon=False, fontsize="small", loc="center left",
+                  bbox_to_anchor=(1, 0.5))  # fmt: skip
+        return ax
 
     def utilization(self, ax: Axes | None = None) -> Axes:
         """Draw the busy time of every channel and die.

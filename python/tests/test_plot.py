@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 import floatgate as fg
+from floatgate import plotting
 from floatgate.summary import Summary
 
 mpl.use("agg")
@@ -81,9 +82,17 @@ def test_latencies_match_the_series(result):
     ax = result.plot.latency(operations=["write"])
     assert [line.get_label() for line in ax.lines[:2]] == ["write, mean", "write, p99"]
     assert len(ax.lines[0].get_xdata()) == result.series().num_rows
-    # The faint line has the values of the windows.
-    windows = result.series()["write_p99_us"].to_numpy()
-    assert np.array_equal(ax.lines[2].get_ydata(), windows, equal_nan=True)
+    for line, column in zip(ax.lines, ("write_mean_us", "write_p99_us"), strict=True):
+        windows = result.series()[column].to_numpy()
+        assert np.nanmin(windows) <= line.get_ydata().min() <= line.get_ydata().max() <= np.nanmax(windows)
+    bands = result.plot.latency().collections
+    assert [band.get_hatch() for band in bands] == ["//", "\\\\"]
+
+
+def test_requests_that_all_completed_at_once_have_figures():
+    trims = fg.run("tiny", "rw=trim number_ios=50")
+    assert trims.plot.latency().get_yscale() == "linear"
+    assert trims.plot.attribution().child_axes[0].get_xlim() == (0, 1)
 
 
 def test_throughput_matches_the_series(result):
@@ -91,6 +100,10 @@ def test_throughput_matches_the_series(result):
     series = result.series().to_pandas()
     windows = series["write_bytes"] / (series["end_ps"] - series["start_ps"]) * 1e12 / 2**20
     assert ax.lines[0].get_ydata() == pytest.approx(windows)
+    labels = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert labels == ["write, windows", "write, moving average"]
+    # No window is cut off.
+    assert (ax.get_ylim()[0], ax.get_ylim()[1] > windows.max()) == (0, True)
     smooth, width = ax.lines[1].get_ydata(), (series["end_ps"] - series["start_ps"]).to_numpy()
     assert windows.min() <= smooth.min() <= smooth.max() <= windows.max()
     assert np.average(smooth, weights=width) == pytest.approx(np.average(windows, weights=width), rel=0.05)
@@ -114,6 +127,11 @@ def test_wear_has_a_bar_per_class(result):
     classes = result.summary.wear.histogram
     assert [bar.get_height() for bar in ax.patches] == classes.blocks
     assert ax.patches[0].get_x() + 0.5 == classes.from_
+
+
+def test_wear_has_whole_numbers_at_its_axes():
+    ax = fg.run("tiny", "rw=read number_ios=9", precondition="none").plot.wear()
+    assert all(tick == int(tick) for tick in (*ax.get_xticks(), *ax.get_yticks()))
 
 
 def table(rows):
@@ -188,13 +206,31 @@ def test_a_pareto_front_has_the_runs_that_no_other_dominates():
         fg.plotting.pareto_front(table(rows), "wa", "iops", maximize=["speed"])
 
 
-def test_attribution_adds_up(result):
-    ax = result.plot.attribution(at=["mean"])
-    widths = {}
-    for bar in ax.patches:
-        widths[bar.get_y()] = widths.get(bar.get_y(), 0) + bar.get_width()
-    means = [result.summary.requests[name].latency_us.mean for name in ("read", "write")]
-    assert sorted(widths.values()) == pytest.approx(sorted(means))
+def test_attribution_has_a_panel_per_percentile_that_adds_up(result):
+    ax = result.plot.attribution(at=["mean", "p99_9"])
+    assert [panel.get_title(loc="left") for panel in ax.child_axes] == [
+        "all requests, on average",
+        "requests near p99.9",
+    ]
+    for panel, kind in zip(ax.child_axes, ("mean", "p99_9"), strict=True):
+        widths = {}
+        for bar in panel.patches:
+            widths[bar.get_y()] = widths.get(bar.get_y(), 0) + bar.get_width()
+        breakdowns = [result.summary.requests[name].attribution[kind].latency_us for name in ("read", "write")]
+        assert [widths[at] for at in sorted(widths)] == pytest.approx(breakdowns)
+        assert [tick.get_text() for tick in panel.get_yticklabels()] == ["read", "write"]
+        # Each panel has its own scale.
+        assert max(breakdowns) < panel.get_xlim()[1] < 1.1 * max(breakdowns)
+    for at in ([], ["p98"]):
+        with pytest.raises(fg.OptionError, match="expected one or more of mean, p50, p99, p99_9"):
+            result.plot.attribution(at=at)
+
+
+def test_figures_know_all_parts_of_a_latency(result):
+    parts = set(result.summary.requests.read.attribution.mean.to_dict()) - {"requests", "latency_us"}
+    assert parts <= set(plotting._PARTS)
+    # A part of the latency that only some runs have.
+    assert set(plotting._PARTS) - parts <= {"throttle_us"}
 
 
 def test_utilization_has_a_bar_per_channel_and_die(result):
