@@ -24,6 +24,8 @@ HEAD = """\
 Figures that the Python package draws, with the code that draws each. All methods draw on `ax=`, or on a new figure,
 and return matplotlib's axes ([python.md](python.md)). `make studies` repeats the runs and draws the figures again.
 
+`matplotlib.pyplot.savefig("throughput.png")` saves the figure that was drawn last.
+
 """
 
 #: Code before the figures.
@@ -58,25 +60,29 @@ comparison = fg.compare(runs)
 #: Name of the picture, heading, text, code that is run once before it, and code that draws it.
 FIGURES = (
     ("throughput", "Throughput over time",
-     "A line is a moving average over 1/32 of the run. The values of each window are behind it.",
+     "Bold lines are moving averages over 1/32 of the run. Thin lines are the values of each window.",
      FIRST, "result.plot.throughput()"),
-    ("latency", "Latency over time", "The band reaches from the mean to the 99th percentile.",
+    ("latency", "Latency over time", "Hatched bands reach from the mean to the 99th percentile.",
      "", "result.plot.latency()"),
     ("amplification", "Write amplification",
      "The value of the run so far, and a moving average over 1/32 of the run.",
      "", "result.plot.write_amplification()"),
     ("wear", "Wear", "Blocks by their number of erases, including those of preconditioning.",
      "", "result.plot.wear()"),
-    ("cdf", "Distribution of latencies", "With `tail=True`, the share that took longer, on logarithmic axes.",
+    ("cdf", "Distribution of latencies",
+     "With `tail=True`, the share that took longer, on logarithmic axes. Requests of 0 us are at the left edge.",
      "", "result.plot.cdf(tail=True)"),
-    ("attribution", "Where the time goes", "The latency breakdown of all requests, and at percentiles.",
+    ("attribution", "Where the time goes",
+     "The latency breakdown of all requests, and at percentiles, each with its own scale.",
      "", "result.plot.attribution()"),
     ("utilization", "Utilization", "The busy time of every channel and die.", "", "result.plot.utilization()"),
     ("comparison", "Comparison", "One metric, with 95% confidence intervals over seeds.",
      COMPARISON, 'comparison.plot.metric("write amplification")'),
-    ("heat-map", "A sweep as a heat map", "A value by two parameters, as the mean over the seeds.",
+    ("heat-map", "A sweep as a heat map",
+     "A value by two parameters, as the mean over the seeds. Cells whose runs all failed are marked.",
      SWEEP, 'fg.plotting.heat_map(table, "capacity.spare", "gc.victim", "write_amplification")'),
-    ("pareto-front", "Pareto front of a sweep", "Designs for which no other is better in both values.",
+    ("pareto-front", "Pareto front of a sweep",
+     "Designs for which no other is better in both values, which are means over the seeds.",
      CHANNELS, 'fg.plotting.pareto_front(table, "geometry.channels", "requests.read.latency_us.p99",\n'
                '                         label="geometry.dies")'),
 )  # fmt: skip

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import textwrap
+import warnings
 from typing import TYPE_CHECKING, Any, Literal
 
 from floatgate._files import near
-from floatgate.exceptions import OptionError, ResultError
+from floatgate.exceptions import FloatgateWarning, OptionError, ResultError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -27,6 +28,8 @@ _PARTS = {
     "throttle_us": "throttle",
     "buffer_us": "buffer",
     "order_us": "order",
+    "map_fetch_us": "map fetch",
+    "fill_us": "fill",
     "die_us": "die",
     "channel_us": "channel",
     "gc_us": "garbage collection",
@@ -35,11 +38,22 @@ _PARTS = {
     "cell_us": "cell",
 }
 
+#: Groups of requests with latency breakdowns, and their titles.
+_LEVELS = {
+    "mean": "all requests, on average",
+    "p50": "requests near p50",
+    "p99": "requests near p99",
+    "p99_9": "requests near p99.9",
+}
+
 #: Colors of the parts: distinguishable with color vision deficiencies (after Okabe and Ito 2008), and grays.
 _COLORS = (
-    "#999999", "#cccccc", "#f0e442", "#332288", "#b3de69", "#666666",
+    "#999999", "#cccccc", "#f0e442", "#332288", "#b3de69", "#666666", "#009e73", "#882255",
     "#e69f00", "#d55e00", "#cc79a7", "#8c6d31", "#56b4e9", "#0072b2",
 )  # fmt: skip
+
+#: Hatches of bands that overlap.
+_HATCHES = ("//", "\\\\", "||", "--")
 
 
 def _axes(ax: Axes | None, width: float = 6.4, height: float = 4.0) -> Axes:
@@ -69,13 +83,49 @@ def _legend(ax: Axes) -> None:
         ax.legend(frameon=False)
 
 
-def _curve(result: Result, operation: str) -> tuple[Sequence[float], list[float]] | None:
-    """Return a latency distribution: latencies, and the share of requests that took no longer."""
-    for curve in result.summary.to_dict()["distributions"]["latency"]:
-        if curve["operation"] == operation:
-            total = curve["requests"]
-            return curve["us"], [1 - longer / total for longer in curve["longer"]]
-    return None
+def _legend_above(ax: Axes) -> None:
+    """Draw a legend of any length with two columns, and make space for it above the lines."""
+    entries = len(ax.get_legend_handles_labels()[0])
+    if not entries:
+        return
+    ax.margins(y=0.05 + 0.03 * (entries + 1))
+    ax.legend(ncols=2, fontsize="small", loc="upper right", framealpha=0.85, edgecolor="none")
+
+
+def _curve(result: Result, operation: str) -> dict[str, Any] | None:
+    """Return a latency distribution: latencies ``us``, and how many of the ``requests`` took ``longer`` than each."""
+    curves: list[dict[str, Any]] = result.summary.to_dict()["distributions"]["latency"]
+    return next((curve for curve in curves if curve["operation"] == operation), None)
+
+
+def _stairs(curve: dict[str, Any]) -> tuple[list[float], list[int]]:
+    """Return the points of a line: latencies, and the number of requests that took longer.
+
+    Between two points of the distribution, the number falls linearly, because the latencies between them are unknown.
+    Requests with one latency are a step, as in ``report.html``. The first positive latency is a step too: on a
+    logarithmic axis, 0 is infinitely far away, and a sloping line from there would be horizontal at its upper end.
+    """
+    count = before = curve["requests"]
+    us, longer = [curve["us"][0]], [count]
+    for time, left in zip(curve["us"], curve["longer"], strict=True):
+        taken = before - left
+        # The distribution has a point every 0.5% of the requests, and every tenth of the rest, apart from steps.
+        if us[-1] == 0 < time or (taken >= 2 and (taken > count / 100 or taken > before / 5)):
+            us.append(time)
+            longer.append(before)
+        us.append(time)
+        longer.append(left)
+        before = left
+    return us, longer
+
+
+def _check_curves(curves: Iterable[dict[str, Any] | None], what: str) -> None:
+    """Raise an error if there is nothing to draw on a logarithmic axis of latencies."""
+    there = [curve for curve in curves if curve is not None]
+    if not there:
+        raise ResultError(f"no {what} to draw")
+    if all(curve["us"][-1] == 0 for curve in there):
+        raise ResultError(f"no {what} to draw: all of them completed at once (latency 0)")
 
 
 def _operations(result: Result) -> list[str]:
@@ -88,13 +138,28 @@ def _draw_cdf(ax: Axes, result: Result, operation: str, label: str, tail: bool, 
     curve = _curve(result, operation)
     if curve is None:
         return
-    us, share = curve
-    # No request is shorter than the first latency, so the curve begins there.
-    us, share = (us[0], *us), [0.0, *share]
-    values = [1 - at for at in share] if tail else share
-    # No request exceeds the greatest latency, and a logarithmic axis has no 0. Leave out the last point.
-    points = [(x, y) for x, y in zip(us, values, strict=True) if not tail or y > 0]
-    ax.plot([x for x, _ in points], [y for _, y in points], label=label, **style)
+    us, longer = _stairs(curve)
+    total = curve["requests"]
+    # A logarithmic axis has no 0. Just below the greatest latency, one request takes longer.
+    shares = [max(number, 1) / total if tail else 1 - number / total for number in longer]
+    # All of a line at latency 0 is left of the axis.
+    ax.plot(us, shares, label=label if us[-1] > 0 else f"{label} (at once)", **style)
+
+
+def _draw_breakdowns(ax: Axes, breakdowns: Mapping[str, Mapping[str, float]]) -> dict[str, Any]:
+    """Draw a bar per operation, and return the handles of its parts for a legend, by label."""
+    names, handles = list(breakdowns), {}
+    left = [0.0] * len(names)
+    for (key, words), color in zip(_PARTS.items(), _COLORS, strict=True):
+        widths = [breakdowns[name].get(key, 0.0) for name in names]
+        if any(widths):
+            handles[words] = ax.barh(range(len(names)), widths, left=left, color=color)
+            left = [start + width for start, width in zip(left, widths, strict=True)]
+    ax.set_yticks(range(len(names)), names)
+    ax.set_ylim(len(names) - 0.5, -0.5)
+    ax.set_xlim(0, 1.02 * max(left) or 1)
+    _finish(ax, "", "", "").tick_params(labelsize="x-small")
+    return handles
 
 
 def _finish_cdf(ax: Axes, tail: bool, title: str) -> Axes:
@@ -120,6 +185,8 @@ class ResultPlots:
     def cdf(self, ax: Axes | None = None, *, operations: Iterable[str] | None = None, tail: bool = False) -> Axes:
         """Draw the distribution of latencies.
 
+        The axis of latencies is logarithmic. Requests that completed at once, in 0 us, are at its left edge.
+
         Parameters
         ----------
         ax
@@ -136,20 +203,19 @@ class ResultPlots:
         Raises
         ------
         ResultError
-            The result has no requests.
+            The result has no requests, or all of them completed at once.
         """
         names = list(operations) if operations is not None else _operations(self._result)
-        if not any(_curve(self._result, name) for name in names):
-            raise ResultError("no requests to draw")
+        _check_curves((_curve(self._result, name) for name in names), "requests")
         ax = _axes(ax)
         for name in names:
             _draw_cdf(ax, self._result, name, name, tail)
         return _finish_cdf(ax, tail, self._title)
 
     def latency(self, ax: Axes | None = None, *, operations: Iterable[str] | None = None) -> Axes:
-        """Draw latencies over simulated time: the mean, and a band up to the 99th percentile.
+        """Draw latencies over simulated time: the mean, and a hatched band up to the 99th percentile.
 
-        Lines are moving averages over 1/32 of the run. The values of each window are drawn faintly behind them.
+        Lines are moving averages over 1/32 of the run.
 
         Parameters
         ----------
@@ -174,12 +240,15 @@ class ResultPlots:
             color, count = f"C{index}", over[f"{name}_count"]
             mean, p99 = over[f"{name}_mean_us"], over[f"{name}_p99_us"]
             smooth, tail = over.smoothed(mean, count), over.smoothed(p99, count)
-            ax.plot(over.x, smooth, color=color, linewidth=1.6, label=f"{name}, mean")
-            ax.plot(over.x, tail, color=color, linewidth=0.8, label=f"{name}, p99")
-            ax.fill_between(over.x, smooth, tail, color=color, alpha=0.15, linewidth=0)
-            ax.plot(over.x, p99, color=color, linewidth=0.4, alpha=0.15, zorder=1)
-        ax.set_yscale("log")
-        ax.legend(frameon=False, ncols=2, fontsize="small")
+            ax.plot(over.x, smooth, color=color, linewidth=1.8, label=f"{name}, mean")
+            ax.plot(over.x, tail, color=color, linewidth=1.2, linestyle="--", label=f"{name}, p99")
+            # Hatches remain distinct where bands overlap, unlike colors.
+            ax.fill_between(over.x, smooth, tail, facecolor="none", edgecolor=color, alpha=0.35, linewidth=0,
+                            hatch=_HATCHES[index % len(_HATCHES)])  # fmt: skip
+        # If all requests completed at once, a logarithmic axis has no values.
+        if ax.dataLim.y1 > 0:
+            ax.set_yscale("log")
+        _legend_above(ax)
         return _finish(ax, f"simulated time, {over.unit}", "latency, us", self._title)
 
     def throughput(
@@ -191,7 +260,7 @@ class ResultPlots:
     ) -> Axes:
         """Draw throughput over simulated time.
 
-        Lines are moving averages over 1/32 of the run. The values of each window are drawn faintly behind them.
+        Bold lines are moving averages over 1/32 of the run. Thin lines behind them are the values of each window.
 
         Parameters
         ----------
@@ -215,15 +284,13 @@ class ResultPlots:
         ax = _axes(ax, width=8)
         names = list(operations) if operations is not None else _operations(self._result)
         column, scale = ("count", 1.0) if unit == "iops" else ("bytes", float(1 << 20))
-        greatest = 0.0
         for index, name in enumerate(name for name in names if f"{name}_count" in over.names):
             rate = over[f"{name}_{column}"] / over.seconds / scale
             smooth = over.smoothed(rate, over.seconds)
-            ax.plot(over.x, rate, color=f"C{index}", linewidth=0.4, alpha=0.2, zorder=1)
-            ax.plot(over.x, smooth, color=f"C{index}", linewidth=1.6, label=name)
-            greatest = max(greatest, float(smooth.max(initial=0.0)))
-        ax.set_ylim(0, 1.25 * greatest or 1)
-        _legend(ax)
+            ax.plot(over.x, rate, color=f"C{index}", linewidth=0.8, alpha=0.4, zorder=1, label=f"{name}, windows")
+            ax.plot(over.x, smooth, color=f"C{index}", linewidth=1.8, label=f"{name}, moving average")
+        _legend_above(ax)
+        ax.set_ylim(bottom=0)
         words = "IOPS" if unit == "iops" else "MiB/s"
         return _finish(ax, f"simulated time, {over.unit}", words, self._title)
 
@@ -283,6 +350,8 @@ class ResultPlots:
         wear = self._result.summary.wear
         classes, spread = wear.histogram, wear.blocks
         ax = _axes(ax)
+        from matplotlib.ticker import MaxNLocator  # noqa: PLC0415 (an extra)
+
         left = [classes.from_ + classes.width * index for index in range(len(classes.blocks))]
         # A class of a single count is drawn around it, a wider one from its first count to its last.
         start = -0.5
@@ -294,15 +363,19 @@ class ResultPlots:
             ax.axvline(endurance, color="#333333", linewidth=1.2, linestyle="--", label=f"endurance {endurance:,}")
         ax.legend(frameon=False, fontsize="small")
         ax.set_ylim(bottom=0)
+        for axis in (ax.xaxis, ax.yaxis):
+            axis.set_major_locator(MaxNLocator("auto", steps=(1, 2, 5, 10), integer=True, min_n_ticks=1))
         return _finish(ax, "erases of a block", "blocks", self._title)
 
     def attribution(self, ax: Axes | None = None, *, at: Sequence[str] = ("mean", "p50", "p99", "p99_9")) -> Axes:
         """Draw latency breakdowns: of all requests, and of requests at percentiles.
 
+        Each has a panel with its own scale: ``ax.child_axes``.
+
         Parameters
         ----------
         ax
-            Axes to draw on. Default: a new figure.
+            Axes whose area the panels share. Default: a new figure.
         at
             A selection of ``"mean"``, ``"p50"``, ``"p99"`` and ``"p99_9"``.
 
@@ -312,28 +385,33 @@ class ResultPlots:
 
         Raises
         ------
+        OptionError
+            `at` is empty, or has another name.
         ResultError
             The result has no latency breakdowns, or no requests.
         """
+        if not at or not set(at) <= set(_LEVELS):
+            raise OptionError(f"invalid at={at!r}: expected one or more of {', '.join(_LEVELS)}")
         requests = self._result.summary.to_dict()["requests"]
-        bars = [
-            (f"{name} {kind.replace('_', '.')}", of["attribution"][kind])
-            for name, of in requests.items()
-            if of["attribution"] is not None and name != "all"
-            for kind in at
-        ]
-        if not bars:
+        breakdowns = {
+            name: of["attribution"] for name, of in requests.items() if of["attribution"] is not None and name != "all"
+        }
+        if not breakdowns:
             raise ResultError("no latency breakdowns; run with attribution=True")
-        ax = _axes(ax, width=8, height=1.2 + 0.32 * len(bars))
-        left = [0.0] * len(bars)
-        for (key, words), color in zip(_PARTS.items(), _COLORS, strict=True):
-            widths = [parts.get(key, 0.0) for _, parts in bars]
-            if any(widths):
-                ax.barh([label for label, _ in bars], widths, left=left, label=words, color=color)
-                left = [start + width for start, width in zip(left, widths, strict=True)]
-        ax.invert_yaxis()
-        ax.legend(frameon=False, fontsize="small", loc="center left", bbox_to_anchor=(1, 0.5))
-        return _finish(ax, "latency, us", "", self._title)
+        ax = _axes(ax, width=8, height=0.8 + len(at) * (0.7 + 0.25 * len(breakdowns)))
+        _finish(ax, "", "", self._title).set_axis_off()
+        # A panel takes 48% of its part of the height. The rest has its title above, and its axis below.
+        share = 1 / len(at)
+        handles: dict[str, Any] = {}
+        for index, kind in enumerate(at):
+            panel = ax.inset_axes((0, 1 - share * (index + 0.78), 1, 0.48 * share))
+            handles |= _draw_breakdowns(panel, {name: of[kind] for name, of in breakdowns.items()})
+            panel.set_title(_LEVELS[kind], loc="left", fontsize="small", pad=2)
+        panel.set_xlabel("latency, us")
+        shown = [words for words in _PARTS.values() if words in handles]
+        ax.legend([handles[words] for words in shown], shown, frameon=False, fontsize="small", loc="center left",
+                  bbox_to_anchor=(1, 0.5))  # fmt: skip
+        return ax
 
     def utilization(self, ax: Axes | None = None) -> Axes:
         """Draw the busy time of every channel and die.
@@ -431,6 +509,8 @@ class ComparisonPlots:
     def cdf(self, ax: Axes | None = None, *, operation: str | None = None, tail: bool = False) -> Axes:
         """Draw latency distributions in one figure, with a color per group and a line per seed.
 
+        The axis of latencies is logarithmic. Requests that completed at once, in 0 us, are at its left edge.
+
         Parameters
         ----------
         ax
@@ -447,14 +527,13 @@ class ComparisonPlots:
         Raises
         ------
         ResultError
-            No result has such requests.
+            No result has such requests, or all of them completed at once.
         """
         groups = list(self._comparison.groups.items())
         if operation is None:
             names = _operations(groups[0][1][0])
             operation = names[0] if names else "all"
-        if not any(_curve(run, operation) for _, runs in groups for run in runs):
-            raise ResultError(f"no {operation} requests to draw")
+        _check_curves((_curve(run, operation) for _, runs in groups for run in runs), f"{operation} requests")
         ax = _axes(ax)
         for index, (label, runs) in enumerate(groups):
             for number, run in enumerate(runs):
@@ -518,6 +597,8 @@ def heat_map(
 ) -> Axes:
     """Draw a value of a sweep by two of its parameters, as a heat map. Several seeds are averaged.
 
+    Cells whose runs have no value are empty, and cells whose runs all failed are marked as such.
+
     Parameters
     ----------
     table
@@ -542,7 +623,12 @@ def heat_map(
     OptionError
         A column does not exist.
     ResultError
-        No run has this value.
+        No run has this value, or all runs failed.
+
+    Warns
+    -----
+    FloatgateWarning
+        Some runs failed.
 
     Examples
     --------
@@ -554,13 +640,18 @@ def heat_map(
     """
     import numpy as np  # noqa: PLC0415 (not needed to import the package)
 
-    rows = [row for row in _chosen(table, x, y, value) if row[value] is not None]
-    if not rows:
+    rows = _chosen(table, x, y, value)
+    if all(row[value] is None for row in rows):
         raise ResultError(f"no run has a value of {value}")
+    _warn_of_failures(rows)
     across, down = (_steps([row[name] for row in rows]) for name in (x, y))
     cells: dict[tuple[int, int], list[float]] = {}
+    failed: dict[tuple[int, int], bool] = {}
     for row in rows:
-        cells.setdefault((down.index(row[y]), across.index(row[x])), []).append(float(row[value]))
+        place = down.index(row[y]), across.index(row[x])
+        failed[place] = failed.get(place, True) and row["error"] is not None
+        if row[value] is not None:
+            cells.setdefault(place, []).append(float(row[value]))
     grid = np.full((len(down), len(across)), np.nan)
     for place, values in cells.items():
         grid[place] = sum(values) / len(values)
@@ -576,6 +667,8 @@ def heat_map(
                 dark = float(np.asarray(image.norm(number))) < 0.6
                 ax.text(column_at, row_at, f"{number:.3g}", ha="center", va="center", fontsize="small",
                         color="white" if dark else "black")  # fmt: skip
+    for row_at, column_at in (place for place, every in failed.items() if every):
+        ax.text(column_at, row_at, "failed", ha="center", va="center", fontsize="small", color="#999999")
     ax.spines[:].set_visible(False)
     ax.set_xlabel(x)
     ax.set_ylabel(y)
@@ -591,12 +684,13 @@ def pareto_front(
     maximize: Iterable[str] = (),
     label: str | None = None,
 ) -> Axes:
-    """Draw the runs of a sweep by two values, and the Pareto front in color.
+    """Draw the designs of a sweep by two values, and the Pareto front in color. Several seeds are averaged.
 
     Parameters
     ----------
     table
-        The table of :func:`floatgate.sweep`.
+        The table of :func:`floatgate.sweep`, in which the parameters are the columns before ``seed``. Rows with equal
+        parameters are one design, whose values are the means of the rows. Without such columns, each row is a design.
     x, y
         Numbers, such as ``"write_amplification"``. Smaller is better.
     ax
@@ -604,7 +698,7 @@ def pareto_front(
     maximize
         Those of `x` and `y` of which larger is better.
     label
-        Column whose values are written next to the points of the front.
+        Column whose values are written next to the points of the front, such as a parameter.
 
     Returns
     -------
@@ -613,9 +707,14 @@ def pareto_front(
     Raises
     ------
     OptionError
-        A column does not exist.
+        A column does not exist, or rows with equal parameters and seeds differ.
     ResultError
-        No run has both values.
+        No run has both values, or all runs failed.
+
+    Warns
+    -----
+    FloatgateWarning
+        Some runs failed. A design is drawn if one of its runs has both values.
 
     Examples
     --------
@@ -629,9 +728,14 @@ def pareto_front(
     if unknown := better - {x, y}:
         raise OptionError(f"maximize={', '.join(sorted(unknown))}: expected {x} or {y}")
     shown_too = [] if label is None else [label]
-    rows = [row for row in _chosen(table, x, y, *shown_too) if row[x] is not None and row[y] is not None]
+    names = [x, y, *shown_too]
+    design = _columns_of_a_design(table)
+    every = _chosen(table, *names, *design, *(["seed"] if design else []))
+    rows = [row for row in every if row[x] is not None and row[y] is not None]
     if not rows:
         raise ResultError(f"no run has values of {x} and {y}")
+    _warn_of_failures(every)
+    rows = _over_seeds(rows, names, design) if design else rows
     signs = {name: -1.0 if name in better else 1.0 for name in (x, y)}
     best = [row for row in rows if not any(_dominates(other, row, signs) for other in rows)]
     shown = [{**row, "front": row in best, "error": None} for row in rows]
@@ -640,22 +744,65 @@ def pareto_front(
         for name in shown_too:
             place = row[x], row[y]
             ax.annotate(_called(row[name]), place, xytext=(5, 5), textcoords="offset points", fontsize="small")
-    ax.set_title("Runs, and the Pareto front", fontsize="medium")
+    ax.set_title("Designs, and the Pareto front", fontsize="medium")
     return ax
 
 
+def _columns_of_a_design(table: pa.Table) -> list[str]:
+    """Return the columns in which the rows of a design are equal: parameters, and the digest of the device."""
+    names: list[str] = table.column_names
+    if "seed" not in names:
+        return []
+    # The digest of the workload is not among them, because it differs with the seed.
+    return [*names[: names.index("seed")], *(name for name in names if name == "config_digest")]
+
+
+def _over_seeds(rows: list[dict[str, Any]], names: list[str], design: list[str]) -> list[dict[str, Any]]:
+    """Return a row for each design, with the means of its rows."""
+    designs: dict[str, dict[int, dict[str, Any]]] = {}
+    for row in rows:
+        seeds = designs.setdefault(repr([row[name] for name in design]), {})
+        # Points that coincide after rounding are the same run.
+        if any(seeds.setdefault(row["seed"], row)[name] != row[name] for name in names):
+            raise OptionError("rows with equal parameters and seeds differ: parameters are the columns before `seed`")
+    return [
+        {name: _mean([row[name] for row in seeds.values()]) for name in names} | {"error": None}
+        for seeds in designs.values()
+    ]
+
+
+def _mean(values: list[Any]) -> Any:  # noqa: ANN401 (a value of a table)
+    """Return the mean of numbers that differ, or else the first value."""
+    if all(value == values[0] for value in values) or not all(isinstance(value, int | float) for value in values):
+        return values[0]
+    return sum(values) / len(values)
+
+
 def _dominates(one: Mapping[str, Any], other: Mapping[str, Any], signs: Mapping[str, float]) -> bool:
-    """Return True if a run is at least as good as another in all values, and better in one."""
+    """Return True if a design is at least as good as another in all values, and better in one."""
     differences = [sign * (one[name] - other[name]) for name, sign in signs.items()]
     return bool(max(differences) <= 0 and min(differences) < 0)
 
 
 def _chosen(table: pa.Table, *names: str) -> list[dict[str, Any]]:
+    """Return the rows of a table with these columns and ``error``. Not all of the runs may have failed."""
+    errors = table["error"].to_pylist() if "error" in table.column_names else [None] * table.num_rows
+    if errors and None not in errors:
+        # The table has no columns of values.
+        raise ResultError(f"all {len(errors)} runs failed; the first error: {errors[0]}")
     for name in names:
         if name not in table.column_names:
             raise OptionError(f"the table has no column `{name}`{near(name, table.column_names)}")
     rows: list[dict[str, Any]] = table.select(list(dict.fromkeys(names))).to_pylist()
-    return rows
+    return [{**row, "error": error} for row, error in zip(rows, errors, strict=True)]
+
+
+def _warn_of_failures(rows: list[dict[str, Any]]) -> None:
+    errors = [row["error"] for row in rows if row["error"] is not None]
+    if errors:
+        text = f"{len(errors)} of {len(rows)} runs failed and have no values; the first error: {errors[0]}"
+        # The caller of the function that draws.
+        warnings.warn(text, FloatgateWarning, stacklevel=3)
 
 
 def _steps(values: Iterable[Any]) -> list[Any]:

@@ -1,11 +1,15 @@
 """Figures."""
 
+import json
+
 import matplotlib as mpl
 import numpy as np
 import pyarrow as pa
 import pytest
 
 import floatgate as fg
+from floatgate import plotting
+from floatgate.summary import Summary
 
 mpl.use("agg")
 import itertools
@@ -30,13 +34,65 @@ def test_the_cdf_matches_the_summary(result):
     assert min(tail.lines[0].get_ydata()) > 0
 
 
+def with_curves(result, **curves):
+    """A copy of a result with other latency distributions: latencies, and how many requests took longer."""
+    summary = json.loads(result.summary.to_json())
+    summary["distributions"]["latency"] = [
+        {"operation": name, "requests": 1000, "us": us, "longer": longer} for name, (us, longer) in curves.items()
+    ]
+    return fg.Result(Summary(json.dumps(summary)))
+
+
+def test_a_cdf_has_steps_where_many_requests_took_the_same_time(result):
+    # 20 reads of 0 us, 5 of 40 us, 170 of 50 us, 5 up to 60 us, and 800 of 90 us.
+    reads = with_curves(result, read=([0, 40, 50, 60, 90], [980, 975, 805, 800, 0]))
+    x, y = reads.plot.cdf().lines[0].get_data()
+    points = [
+        (0, 0),
+        (0, 0),
+        (0, 0.02),
+        (40, 0.02),
+        (40, 0.025),
+        (50, 0.025),
+        (50, 0.195),
+        (60, 0.2),
+        (90, 0.2),
+        (90, 1),
+    ]
+    assert list(zip(x, y, strict=True)) == [pytest.approx(point) for point in points]
+    compared = fg.compare({"a": reads, "b": reads}).plot.cdf(operation="read").lines[1].get_data()
+    assert np.array_equal(compared, (x, y))
+    x, y = reads.plot.cdf(tail=True).lines[0].get_data()
+    # The curve ends at the slowest request.
+    assert list(zip(x, y, strict=True)) == [pytest.approx((at, max(1 - share, 0.001))) for at, share in points]
+
+
+def test_requests_of_0_us_are_at_the_left_edge_of_a_cdf(result):
+    ax = with_curves(result, read=([0, 50], [980, 0]), write=([0], [0])).plot.cdf()
+    assert 0 < ax.get_xlim()[0] < 50
+    assert [line.get_label() for line in ax.lines] == ["read", "write (at once)"]
+    at_once = with_curves(result, write=([0], [0]))
+    with pytest.raises(fg.ResultError, match="no requests to draw: all of them completed at once"):
+        at_once.plot.cdf()
+    with pytest.raises(fg.ResultError, match="no write requests to draw: all of them completed at once"):
+        fg.compare({"a": at_once, "b": at_once}).plot.cdf(operation="write")
+
+
 def test_latencies_match_the_series(result):
     ax = result.plot.latency(operations=["write"])
     assert [line.get_label() for line in ax.lines[:2]] == ["write, mean", "write, p99"]
     assert len(ax.lines[0].get_xdata()) == result.series().num_rows
-    # The faint line has the values of the windows.
-    windows = result.series()["write_p99_us"].to_numpy()
-    assert np.array_equal(ax.lines[2].get_ydata(), windows, equal_nan=True)
+    for line, column in zip(ax.lines, ("write_mean_us", "write_p99_us"), strict=True):
+        windows = result.series()[column].to_numpy()
+        assert np.nanmin(windows) <= line.get_ydata().min() <= line.get_ydata().max() <= np.nanmax(windows)
+    bands = result.plot.latency().collections
+    assert [band.get_hatch() for band in bands] == ["//", "\\\\"]
+
+
+def test_requests_that_all_completed_at_once_have_figures():
+    trims = fg.run("tiny", "rw=trim number_ios=50")
+    assert trims.plot.latency().get_yscale() == "linear"
+    assert trims.plot.attribution().child_axes[0].get_xlim() == (0, 1)
 
 
 def test_throughput_matches_the_series(result):
@@ -44,6 +100,10 @@ def test_throughput_matches_the_series(result):
     series = result.series().to_pandas()
     windows = series["write_bytes"] / (series["end_ps"] - series["start_ps"]) * 1e12 / 2**20
     assert ax.lines[0].get_ydata() == pytest.approx(windows)
+    labels = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert labels == ["write, windows", "write, moving average"]
+    # No window is cut off.
+    assert (ax.get_ylim()[0], ax.get_ylim()[1] > windows.max()) == (0, True)
     smooth, width = ax.lines[1].get_ydata(), (series["end_ps"] - series["start_ps"]).to_numpy()
     assert windows.min() <= smooth.min() <= smooth.max() <= windows.max()
     assert np.average(smooth, weights=width) == pytest.approx(np.average(windows, weights=width), rel=0.05)
@@ -69,6 +129,11 @@ def test_wear_has_a_bar_per_class(result):
     assert ax.patches[0].get_x() + 0.5 == classes.from_
 
 
+def test_wear_has_whole_numbers_at_its_axes():
+    ax = fg.run("tiny", "rw=read number_ios=9", precondition="none").plot.wear()
+    assert all(tick == int(tick) for tick in (*ax.get_xticks(), *ax.get_yticks()))
+
+
 def table(rows):
     return pa.table({name: [row[name] for row in rows] for name in rows[0]})
 
@@ -88,6 +153,47 @@ def test_a_heat_map_averages_seeds():
         fg.plotting.heat_map(table([{"a": 1, "b": 1, "c": None}]), "a", "b", "c")
 
 
+def test_a_heat_map_shows_designs_that_failed():
+    rows = [{"spare": spare, "victim": victim, "seed": 1, "error": None, "wa": spare}
+            for spare in (10, 20) for victim in ("fiffo", "fifo")]  # fmt: skip
+    for row in rows[::2]:
+        row |= {"wa": None, "error": "unknown name"}
+    with pytest.warns(
+        fg.FloatgateWarning, match="2 of 4 runs failed and have no values; the first error: unknown name"
+    ):
+        ax = fg.plotting.heat_map(table(rows), "spare", "victim", "wa")
+    assert [tick.get_text() for tick in ax.get_yticklabels()] == ["fiffo", "fifo"]
+    assert ax.images[0].get_array().tolist() == [[None, None], [10, 20]]
+    assert [text.get_text() for text in ax.texts] == ["10", "20", "failed", "failed"]
+
+
+def test_if_all_runs_failed_the_first_error_is_reported():
+    failed = fg.sweep({"gc.victim": ["fiffo", "gready"]}, device="tiny", workload="rw=read number_ios=9", n_jobs=1)
+    for draw in (fg.plotting.heat_map, fg.plotting.pareto_front):
+        with pytest.raises(fg.ResultError, match="(?s)all 2 runs failed; the first error: .*`fiffo`"):
+            draw(failed, "gc.victim", "write_amplification", *(["x"] if draw is fg.plotting.heat_map else []))
+
+
+def test_a_pareto_front_averages_seeds():
+    rows = [{"spare": spare, "name": f"{spare}%", "seed": seed, "error": None, "config_digest": f"{spare}",
+             "workload_digest": f"{seed}", "wa": wa}
+            for spare, both in ((10, (5, 7)), (20, (2, 6)), (30, (5, 5))) for seed, wa in enumerate(both)]  # fmt: skip
+    ax = fg.plotting.pareto_front(table(rows), "spare", "wa", label="name")
+    tried, front = (next(line for line in ax.lines if line.get_label() == label) for label in ("tried", "front"))
+    assert list(zip(*front.get_data(), strict=True)) == [(10, 6), (20, 4)]
+    assert list(zip(*tried.get_data(), strict=True)) == [(30, 5)]
+    assert [text.get_text() for text in ax.texts] == ["10%", "20%"]
+    # A design of which a run failed is drawn, and the failure is reported.
+    rows[0] |= {"wa": None, "error": "no space"}
+    with pytest.warns(fg.FloatgateWarning, match="1 of 6 runs failed and have no values; the first error: no space"):
+        ax = fg.plotting.pareto_front(table(rows), "spare", "wa")
+    assert list(next(line for line in ax.lines if line.get_label() == "front").get_ydata()) == [7, 4]
+    # Not all parameters are before the seed.
+    wrong = table(rows[2:]).select(["error", "seed", "spare", "wa"])
+    with pytest.raises(fg.OptionError, match="parameters are the columns before `seed`"):
+        fg.plotting.pareto_front(wrong, "spare", "wa")
+
+
 def test_a_pareto_front_has_the_runs_that_no_other_dominates():
     rows = [{"wa": wa, "iops": iops, "name": f"{wa}/{iops}"} for wa, iops in ((1, 5), (2, 9), (2, 7), (3, 8), (4, 20))]
     ax = fg.plotting.pareto_front(table(rows), "wa", "iops", maximize=["iops"], label="name")
@@ -100,13 +206,31 @@ def test_a_pareto_front_has_the_runs_that_no_other_dominates():
         fg.plotting.pareto_front(table(rows), "wa", "iops", maximize=["speed"])
 
 
-def test_attribution_adds_up(result):
-    ax = result.plot.attribution(at=["mean"])
-    widths = {}
-    for bar in ax.patches:
-        widths[bar.get_y()] = widths.get(bar.get_y(), 0) + bar.get_width()
-    means = [result.summary.requests[name].latency_us.mean for name in ("read", "write")]
-    assert sorted(widths.values()) == pytest.approx(sorted(means))
+def test_attribution_has_a_panel_per_percentile_that_adds_up(result):
+    ax = result.plot.attribution(at=["mean", "p99_9"])
+    assert [panel.get_title(loc="left") for panel in ax.child_axes] == [
+        "all requests, on average",
+        "requests near p99.9",
+    ]
+    for panel, kind in zip(ax.child_axes, ("mean", "p99_9"), strict=True):
+        widths = {}
+        for bar in panel.patches:
+            widths[bar.get_y()] = widths.get(bar.get_y(), 0) + bar.get_width()
+        breakdowns = [result.summary.requests[name].attribution[kind].latency_us for name in ("read", "write")]
+        assert [widths[at] for at in sorted(widths)] == pytest.approx(breakdowns)
+        assert [tick.get_text() for tick in panel.get_yticklabels()] == ["read", "write"]
+        # Each panel has its own scale.
+        assert max(breakdowns) < panel.get_xlim()[1] < 1.1 * max(breakdowns)
+    for at in ([], ["p98"]):
+        with pytest.raises(fg.OptionError, match="expected one or more of mean, p50, p99, p99_9"):
+            result.plot.attribution(at=at)
+
+
+def test_figures_know_all_parts_of_a_latency(result):
+    parts = set(result.summary.requests.read.attribution.mean.to_dict()) - {"requests", "latency_us"}
+    assert parts <= set(plotting._PARTS)
+    # A part of the latency that only some runs have.
+    assert set(plotting._PARTS) - parts <= {"throttle_us"}
 
 
 def test_utilization_has_a_bar_per_channel_and_die(result):
