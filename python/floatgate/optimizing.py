@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from floatgate import _files, sweepfile
-from floatgate._distributing import engine
+from floatgate._distributing import available, engine
 from floatgate.exceptions import OptionError, OutputError
 from floatgate.plotting import front as draw_front
 from floatgate.sweeping import sweep
@@ -199,7 +199,7 @@ def optimize(
         raise OptionError("the space is empty: give at least one path")
     run = {
         "workload": workload, "device": device, "seeds": list(seeds), "precondition": precondition,
-        "prewrite": prewrite, "attribution": attribution, "store": store, "n_jobs": n_jobs,
+        "prewrite": prewrite, "attribution": attribution, "store": store, "n_jobs": available(n_jobs, trials),
     }  # fmt: skip
     said = {"space": {path: list(where) for path, where in space.items()}, "objectives": objectives,
             "sampler": sampler, "seed": seed, "batch": batch}  # fmt: skip
@@ -247,7 +247,7 @@ def _quiet_optuna() -> Iterator[None]:
     try:
         import optuna  # noqa: PLC0415 (an extra)
     except ImportError as error:
-        raise ImportError("searches need Optuna: pip install floatgate[optuna]") from error
+        raise ImportError("searches need Optuna: pip install 'floatgate[optuna]'") from error
     before = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     try:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from floatgate import _files, _floatgate, policies, states
-from floatgate._distributing import each
+from floatgate._distributing import available, each
 from floatgate.device import Device
 from floatgate.exceptions import ConfigError, FloatgateError, OptionError
 from floatgate.running import run
@@ -64,7 +64,7 @@ class Sobol:
         try:
             from scipy.stats import qmc  # noqa: PLC0415 (an extra)
         except ImportError as error:
-            raise ImportError("Sobol' points need SciPy: pip install floatgate[sampling]") from error
+            raise ImportError("Sobol' points need SciPy: pip install 'floatgate[sampling]'") from error
         shares = qmc.Sobol(d=len(self.space), scramble=True, rng=self.seed).random(self.n)
         return [
             {path: _between(where, float(share)) for (path, where), share in zip(self.space.items(), row, strict=True)}
@@ -252,7 +252,7 @@ def sweep(
     n_jobs
         Parallel runs: -1 for one per processor. Passed to joblib, which runs them on a cluster with
         ``parallel_config(backend="dask")`` or ``"ray"``, otherwise in processes on this machine. 1 does not need
-        joblib.
+        joblib, and is the default if joblib is not installed.
     progress
         True to write the progress to standard error, which is the default on a terminal. Or a function that is called
         with the number of finished runs, the number of all runs, and the remaining seconds or None.
@@ -299,6 +299,7 @@ def sweep(
     told = _files.Progress("sweep", len(tasks), known, progress, failed=failed)
     keys = list(waiting)
     to_run = [tasks[waiting[key][0]] for key in keys]
+    n_jobs = available(n_jobs, len(to_run))
     with states.shared(to_run, store, partial(_each, n_jobs=n_jobs)) as ready:
         for number, row in _each(ready, n_jobs):
             for index in waiting[keys[number]]:

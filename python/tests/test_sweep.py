@@ -4,6 +4,7 @@ import itertools
 import json
 import os
 import pickle
+import sys
 
 import pyarrow.dataset as ds
 import pytest
@@ -215,3 +216,16 @@ def test_cells_of_a_csv_file_are_one_line(tmp_path):
     assert any("\n" in (text or "") for text in table["error"].to_pylist())
     _files.write_table(table, str(tmp_path / "t.csv"))
     assert len((tmp_path / "t.csv").read_text().splitlines()) == 1 + table.num_rows
+
+
+def test_without_joblib_runs_are_in_one_process(monkeypatch):
+    monkeypatch.setitem(sys.modules, "joblib", None)
+    with pytest.warns(fg.FloatgateWarning, match=r"pip install 'floatgate\[joblib\]'") as caught:
+        found = sweep(n_jobs=None, precondition="steady", seeds=[1, 1])
+    assert found["error"].null_count == found.num_rows
+    # Saved states and runs are made in parallel, but the note is one.
+    assert [warning.filename for warning in caught] == [__file__]
+    # One run needs no parallel processes, so there is no note.
+    assert sweep([{}], n_jobs=None).num_rows == 1
+    with pytest.raises(ImportError, match=r"pip install 'floatgate\[joblib\]', or set n_jobs=1"):
+        sweep(n_jobs=2)

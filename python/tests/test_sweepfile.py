@@ -114,6 +114,21 @@ def test_an_endless_file_is_a_mistake(command, monkeypatch, capsys):
     assert capsys.readouterr().err == "error: cannot read /dev/zero: it is longer than the limit of 4 MiB\n"
 
 
+def test_without_joblib_runs_are_in_one_process(tmp_path):
+    (tmp_path / "s.toml").write_text(FILE)
+    code = "import sys; sys.modules['joblib'] = None; from floatgate.__main__ import main; sys.exit(main())"
+    options = {"cwd": tmp_path, "capture_output": True, "text": True, "check": False}
+    found = subprocess.run([sys.executable, "-c", code, "sweep", "s.toml", "--jobs=2"], **options)
+    assert (found.returncode, found.stdout) == (2, "")
+    assert found.stderr == "error: parallel runs need joblib: pip install 'floatgate[joblib]', or set --jobs 1\n"
+    found = subprocess.run([sys.executable, "-c", code, "sweep", "s.toml"], **options)
+    assert (found.returncode, len(found.stdout.splitlines())) == (0, 9)
+    assert found.stderr == (
+        "warning: joblib is not installed, so one process does all runs; for parallel runs: "
+        "pip install 'floatgate[joblib]'\n"
+    )
+
+
 def test_invalid_options_are_refused_before_any_run(call, tmp_path):
     for arguments, message in [
         (["--out=x.txt"], "must end in .csv or .parquet"),
