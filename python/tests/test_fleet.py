@@ -264,7 +264,7 @@ def test_memory_does_not_grow_with_the_trace(tmp_path):
 
 def test_a_missing_library_is_named(text, monkeypatch):
     monkeypatch.setitem(sys.modules, "duckdb", None)
-    with pytest.raises(ImportError, match=r"pip install floatgate\[fleet\]"):
+    with pytest.raises(ImportError, match=r"pip install 'floatgate\[fleet\]'"):
         fleet(text)
 
 
