@@ -66,7 +66,7 @@ def _in_python(word: str, arguments: list[str]) -> int:
     return status
 
 
-def _warned(
+def _warned(  # noqa: PLR0917 (the parameters of warnings.showwarning)
     message: Warning | str,
     category: type[Warning],
     filename: str,

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from floatgate import _files, _floatgate, policies, states
 from floatgate._distributing import available, each
 from floatgate.device import Device
-from floatgate.exceptions import ConfigError, FloatgateError, OptionError
+from floatgate.exceptions import ConfigError, FloatgateError, OptionError, Problem, WorkloadError
 from floatgate.running import run
 from floatgate.store import Store
 from floatgate.workload import Workload, WorkloadLike, texts_of
@@ -268,6 +268,8 @@ def sweep(
     ------
     OptionError
         The space is invalid, has a parameter that the device does not have, or a point has no device or workload.
+    ConfigError, WorkloadError
+        All runs have the same device or workload, and it is invalid.
     OutputError
         The store cannot be written to.
 
@@ -285,12 +287,14 @@ def sweep(
         for point in _points(space)
         for seed in seeds
     ]  # fmt: skip
+    _check_device(tasks)
+    _check_workload(tasks)
+    found = [_key_or_failure(task) for task in tasks]
     shelf = None if store is None else Store(store)
     kept: list[dict[str, Any] | None] = [None] * len(tasks)
     # Equal runs, such as points that coincide after rounding to integers, are run once.
     waiting: dict[str, list[int]] = {}
-    for index, task in enumerate(tasks):
-        key, failure = _key_or_failure(task)
+    for index, (key, failure) in enumerate(found):
         kept[index] = shelf.get(key) if shelf and failure is None else failure
         if kept[index] is None:
             waiting.setdefault(key, []).append(index)
@@ -315,15 +319,50 @@ def _key_or_failure(task: _Task) -> tuple[str, dict[str, Any] | None]:
     try:
         return task.key(), None
     except ConfigError as error:
-        if "unknown key" in str(error):
-            raise OptionError(f"the space has a parameter that the device does not have: {error}") from error
+        if _is_mistyped(error, task.options):
+            raise OptionError(f"the space has a parameter that the device does not have: {_text(error)}") from error
         return "", _failed(error)
     except FloatgateError as error:
         return "", _failed(error)
 
 
+def _is_mistyped(error: ConfigError, options: Mapping[str, Any]) -> bool:
+    """Return True if the path of an option does not exist, and False if only its value is invalid."""
+
+    def is_path(problem: Problem, path: str) -> bool:
+        unknown = ("unknown key", f"`{problem.path.rpartition('.')[0]}`: unknown name")
+        if problem.path == path or problem.path.startswith(f"{path}."):
+            return problem.message.startswith(unknown)
+        return path.startswith(f"{problem.path}.") and (
+            problem.message.startswith(unknown) or "is one value, not a table" in problem.message
+        )
+
+    return any(is_path(problem, path) for problem in error.problems for path in options)
+
+
+def _check_device(tasks: list[_Task]) -> None:
+    """Raise an error if all runs have the same device, and it is invalid."""
+    names = {None if isinstance(task.device, Device) else os.fspath(task.device) for task in tasks}
+    if len(names) == 1 and (name := names.pop()) is not None:
+        Device(name)
+
+
+def _check_workload(tasks: list[_Task]) -> None:
+    """Raise an error if all runs have the same workload, and it is invalid on any device."""
+    workloads = {tuple(task.workload) for task in tasks}
+    for text in workloads.pop() if len(workloads) == 1 else ():
+        _floatgate.check_workload(text)
+        if "=" not in text and not os.path.exists(text):  # noqa: PTH110 (a text may be too long for a name)
+            raise WorkloadError(f"the workload `{text}` is not a file, nor a job, such as rw=randwrite")
+
+
 def _failed(error: FloatgateError) -> dict[str, Any]:
-    return {"summary": None, "error": str(error), "kind": type(error).__name__}
+    return {"summary": None, "error": _text(error), "kind": type(error).__name__}
+
+
+def _text(error: FloatgateError) -> str:
+    """Return the text of an error. The options in it are those of points, not arguments of ``with_options``."""
+    return re.sub(r"^with_options ", "", str(error), flags=re.MULTILINE)
 
 
 def _task(

@@ -201,9 +201,55 @@ def test_the_death_of_a_worker_is_an_error():
         sweep(n_jobs=0)
 
 
-def test_a_mistyped_parameter_raises_at_once():
-    with pytest.raises(fg.OptionError, match=r"gc.victm.*(did you mean|nearest).*victim"):
-        fg.sweep({"gc.victm": ["greedy"]}, device="tiny", workload="rw=read number_ios=10", n_jobs=1)
+@pytest.mark.parametrize(
+    ("path", "nearest"),
+    [
+        ("gc.victm", "victim"),
+        ("capacity.sparse", "spare"),
+        ("allocation.statik.order", "static"),
+        ("bus.protocol.nvddr", "nv-ddr"),
+        ("gc.victim.d-choces.d", "d-choices"),
+        ("gc.victim.d-choices.dd", "d"),
+    ],
+)
+def test_a_mistyped_parameter_raises_at_once(path, nearest):
+    message = f"the device does not have: {path}=5: .*did you mean `{nearest}`"
+    with pytest.raises(fg.OptionError, match=message):
+        sweep({path: [5]})
+
+
+def test_parts_of_a_value_are_not_parameters():
+    with pytest.raises(fg.OptionError, match="`nand.read` is one value, not a table"):
+        sweep({"nand.read.pages": [5]})
+    with pytest.raises(fg.OptionError, match="did you mean `d-choices`"):
+        sweep({"gc.victim": [{"d-choces": {"d": 4}}]})
+
+
+def test_a_mistyped_value_is_a_row():
+    errors = sweep({"gc.victim": ["gredy", "greedy"]})["error"].to_pylist()
+    assert errors[0].startswith("gc.victim=gredy: `gc.victim`: unknown name `gredy`, did you mean `greedy`?")
+    assert errors[1] is None
+
+
+@pytest.mark.parametrize(
+    ("options", "kind", "message"),
+    [
+        ({"device": "tinyy"}, fg.ConfigError, "^no built-in device is called `tinyy`, did you mean `tiny`"),
+        ({"device": "other.toml"}, fg.ConfigError, "^cannot read the device file other.toml"),
+        ({"workload": "rw=randwrit"}, fg.WorkloadError, "did you mean `randwrite`"),
+        ({"workload": ["rw=read number_ios=9", "other.csv"]}, fg.WorkloadError, "`other.csv` is not a file"),
+    ],
+)
+def test_an_invalid_device_or_workload_of_all_runs_raises_at_once(options, kind, message, tmp_path, runs):
+    with pytest.raises(kind, match=message):
+        sweep(store=tmp_path / "store", **options)
+    with pytest.raises(kind, match=message):
+        sweep([options, options])
+    assert not runs
+    assert not (tmp_path / "store").exists()
+    assert sweep(seeds=[], **options).num_rows == 0
+    # If only some runs have it, they are rows.
+    assert sweep([options, {}])["error_kind"].to_pylist()[1] is None
 
 
 def test_cells_of_a_csv_file_are_one_line(tmp_path):
