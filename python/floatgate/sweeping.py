@@ -14,8 +14,9 @@ from operator import methodcaller
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from floatgate import _files, _floatgate, policies, states
+from floatgate import _files, _floatgate, policies, states, summary
 from floatgate._distributing import available, each
+from floatgate._node import Free, Node
 from floatgate.device import Device
 from floatgate.exceptions import ConfigError, FloatgateError, OptionError, Problem, WorkloadError
 from floatgate.running import run
@@ -328,16 +329,21 @@ def _key_or_failure(task: _Task) -> tuple[str, dict[str, Any] | None]:
 
 def _is_mistyped(error: ConfigError, options: Mapping[str, Any]) -> bool:
     """Return True if the path of an option does not exist, and False if only its value is invalid."""
+    # Problems of the members of an array have the paths of the members.
+    paths = [path.removeprefix("member.") for path in options]
+    return any(_is_unknown(problem, path) for problem in error.problems for path in paths)
 
-    def is_path(problem: Problem, path: str) -> bool:
-        unknown = ("unknown key", f"`{problem.path.rpartition('.')[0]}`: unknown name")
-        if problem.path == path or problem.path.startswith(f"{path}."):
-            return problem.message.startswith(unknown)
-        return path.startswith(f"{problem.path}.") and (
-            problem.message.startswith(unknown) or "is one value, not a table" in problem.message
-        )
 
-    return any(is_path(problem, path) for problem in error.problems for path in options)
+def _is_unknown(problem: Problem, path: str) -> bool:
+    """Return True if a problem is that the path of an option, or a path in its table, does not exist."""
+    line = problem.message.partition("\n")[0]
+    if not problem.path:  # in an array, outside of its members
+        return "unknown field" in line or "this is an array, whose keys start with" in line
+    # An unknown name after the path itself is a value.
+    unknown = ("unknown key", f"`{problem.path.rpartition('.')[0]}`: unknown name")
+    if any(f": {start}" in f": {line}" for start in unknown):
+        return f"{path}.".startswith(f"{problem.path}.") or problem.path.startswith(f"{path}.")
+    return path.startswith(f"{problem.path}.") and "is one value, not a table" in line
 
 
 def _check_device(tasks: list[_Task]) -> None:
@@ -362,7 +368,7 @@ def _failed(error: FloatgateError) -> dict[str, Any]:
 
 def _text(error: FloatgateError) -> str:
     """Return the text of an error. The options in it are those of points, not arguments of ``with_options``."""
-    return re.sub(r"^with_options ", "", str(error), flags=re.MULTILINE)
+    return re.sub(r"\bwith_options (?=\S*=)", "", str(error))
 
 
 def _task(
@@ -404,6 +410,31 @@ def _metrics(node: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any
                 yield f"{path}{key}.{writes['kind']}.units", writes["units"]
 
 
+def columns_of(space: Space) -> list[str]:
+    """Return the columns that the table of a sweep can have. An asterisk is for names that depend on the device."""
+    space = space.space if isinstance(space, Sobol) else space
+    paths = dict.fromkeys(space if isinstance(space, Mapping) else (path for point in space for path in point))
+    metrics = (f"summary.{path}" if path in paths else path for path in _declared(summary.Summary))
+    return [*paths, "seed", "error", "error_kind", "config_digest", "workload_digest", *metrics]
+
+
+def _declared(kind: type[Node], path: str = "") -> Iterator[str]:
+    """Yield the path of every single value that a part of a summary can have."""
+    if kind is Free:
+        yield f"{path}*"
+    for name, annotation in kind._declared().items():
+        key = name.removesuffix("_")  # of a Python keyword
+        part = kind._kinds.get(key)
+        if f"{path}{key}" == "gc.log_blocks.writes":
+            yield f"{path}{key}.*.units"
+        if (not path and key in _NO_METRICS) or annotation.startswith("list["):
+            continue
+        if part is None or annotation.endswith("| None"):
+            yield path + key
+        if part is not None:
+            yield from _declared(getattr(summary, part), f"{path}{key}.")
+
+
 def _table(tasks: list[_Task], kept: list[dict[str, Any]]) -> pa.Table:
     import pyarrow as pa  # noqa: PLC0415 (half a second, and not always needed)
 
@@ -412,10 +443,10 @@ def _table(tasks: list[_Task], kept: list[dict[str, Any]]) -> pa.Table:
         row = {path: _shown(value) for path, value in task.point.items()}
         row |= {"seed": task.seed, "error": of["error"], "error_kind": of["kind"]}
         if of["summary"] is not None:
-            summary = json.loads(of["summary"])
-            row |= {"config_digest": summary["config_digest"], "workload_digest": summary["workload"]["digest"]}
+            metrics = json.loads(of["summary"])
+            row |= {"config_digest": metrics["config_digest"], "workload_digest": metrics["workload"]["digest"]}
             # If a device parameter has the same path as a value of the summary, the parameter keeps the name.
-            row |= {f"summary.{path}" if path in row else path: value for path, value in _metrics(summary)}
+            row |= {f"summary.{path}" if path in row else path: value for path, value in _metrics(metrics)}
         rows.append(row)
     names = dict.fromkeys(path for task in tasks for path in task.point) | dict.fromkeys(k for row in rows for k in row)
     return pa.table({name: _column([row.get(name) for row in rows]) for name in names})

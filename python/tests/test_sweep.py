@@ -51,6 +51,18 @@ def test_a_grid_has_a_row_per_run():
     assert last["error"] is None
 
 
+@pytest.mark.parametrize("device", ["tiny", "hu2011", "agrawal2008-mtron", "raid.toml"])
+def test_the_columns_are_known_before_the_runs(device, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "raid.toml").write_text('[array]\nlevel = 5\ndevice = "tiny"\ncount = 4\n')
+    space = {"member.nand.read" if device == "raid.toml" else "nand.read": ["30us"]}
+    table = sweep(space, device=device, precondition="none", workload="rw=randrw number_ios=100")
+    assert table["error"].to_pylist() == [None]
+    known = fg.sweeping.columns_of(space)
+    assert [name for name in table.column_names if not fg._files.has_column(name, known)] == []
+    assert "requests.write.iop" not in known
+
+
 def test_points_may_have_devices_workloads_and_states():
     points = [
         {"device": "tiny", "workload": fg.Synthetic("rw=read number_ios=50")},
@@ -216,6 +228,19 @@ def test_a_mistyped_parameter_raises_at_once(path, nearest):
     message = f"the device does not have: {path}=5: .*did you mean `{nearest}`"
     with pytest.raises(fg.OptionError, match=message):
         sweep({path: [5]})
+
+
+def test_a_mistyped_parameter_of_an_array_raises_at_once():
+    array = fg.Device.from_toml('[array]\nlevel = 5\ndevice = "tiny"\ncount = 4\n')
+    for path, message in [
+        ("member.geometry.chanels", "have: member 0 .tiny.: geometry.chanels=8: unknown key .*did you mean `channels`"),
+        ("member.capacity.sparse", "unknown name `sparse`, did you mean `spare`"),
+        ("array.levle", "unknown field `levle`, expected one of `level`"),
+        ("geometry.channels", "write member.geometry.channels=8"),
+    ]:
+        with pytest.raises(fg.OptionError, match=message):
+            sweep({path: [8]}, device=array)
+    assert sweep({"member.gc.victim": ["gredy"]}, device=array)["error_kind"].to_pylist() == ["ConfigError"]
 
 
 def test_parts_of_a_value_are_not_parameters():

@@ -132,11 +132,22 @@ def test_without_joblib_runs_are_in_one_process(tmp_path):
     )
 
 
+def test_a_column_of_no_run_keeps_the_results(call, tmp_path):
+    columns = "--columns=geometry.channels,array.config.level,map_cache.hits,gc.log_blocks.writes.full.units"
+    status, output, errors = call("--jobs=1", "--out=all.csv", columns)
+    assert (status, output) == (2, "")
+    assert errors.startswith("error: no run has a value for the column `array.config.level`; the results are kept in s")
+    assert (tmp_path / "all.csv").exists()
+    assert len(list((tmp_path / "s.sweep").iterdir())) == 8
+
+
 def test_invalid_options_are_refused_before_any_run(call, tmp_path):
     for arguments, message in [
         (["--out=x.txt"], "must end in .csv or .parquet"),
         (["--out=none/x.csv"], "directory none does not exist"),
         (["--scheduler=http://x"], "expected tcp://"),
+        (["--columns=requests.write.iop"], "unknown column `requests.write.iop` (nearest: requests.write.iops"),
+        (["--columns=geometry.chanels"], "unknown column `geometry.chanels` (nearest: geometry.channels)"),
     ]:
         status, _, errors = call(*arguments)
         assert (status, message in errors) == (2, True), errors
