@@ -1,5 +1,7 @@
 """Searches."""
 
+import sys
+
 import matplotlib as mpl
 import pytest
 
@@ -117,6 +119,14 @@ def test_a_mistyped_objective_is_refused_before_any_run(tmp_path, runs):
         search(store=tmp_path / "store", objectives=["write_amplificaton"])
     assert not runs
     assert not (tmp_path / "store").exists()
+
+
+def test_a_search_without_joblib_warns_once(monkeypatch):
+    monkeypatch.setitem(sys.modules, "joblib", None)
+    with pytest.warns(fg.FloatgateWarning, match="joblib is not installed") as caught:
+        found = search(n_jobs=None)
+    assert len(caught) == 1
+    assert found.table().num_rows == 8
 
 
 def test_a_figure_has_all_points():
