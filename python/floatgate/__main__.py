@@ -10,10 +10,11 @@ import importlib
 import os
 import signal
 import sys
-from typing import TYPE_CHECKING
+import warnings
+from typing import TYPE_CHECKING, TextIO
 
 from floatgate import _floatgate
-from floatgate.exceptions import FloatgateError
+from floatgate.exceptions import FloatgateError, FloatgateWarning, in_command
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -48,7 +49,9 @@ def _in_python(word: str, arguments: list[str]) -> int:
     module, function = WORDS[word].split(":")
     try:
         command: Callable[[list[str]], int] = getattr(importlib.import_module(module), function)
-        status = command(arguments)
+        with warnings.catch_warnings():
+            warnings.showwarning = _warned
+            status = command(arguments)
         sys.stdout.flush()
     except BrokenPipeError:
         # The reader has closed the pipe, which is not an error. Discard the rest of the output.
@@ -59,8 +62,23 @@ def _in_python(word: str, arguments: list[str]) -> int:
     except FloatgateError as error:
         return _told(f"error: {error}", MISTAKE if isinstance(error, ValueError) else FAULT)
     except ImportError as error:
-        return _told(f"error: {error}", MISTAKE)
+        return _told(f"error: {in_command(str(error))}", MISTAKE)
     return status
+
+
+def _warned(  # noqa: PLR0917 (the parameters of warnings.showwarning)
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    """Show a warning like the program does, without the place in the source."""
+    if issubclass(category, FloatgateWarning):
+        _told(f"warning: {message}", 0)
+    else:
+        (file or sys.stderr).write(warnings.formatwarning(message, category, filename, lineno, line))
 
 
 def _told(text: str, status: int) -> int:

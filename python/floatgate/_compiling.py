@@ -55,7 +55,7 @@ SCHEDULER = (
 _KEPT: dict[object, Any] = {}
 
 
-def victim(policy: Policy) -> int | None:
+def victim(policy: type[Policy]) -> int | None:
     """Return the address of the compiled ``choose`` of a victim policy, or None if it is not compiled."""
 
     def entry(choose: Any, carray: Any) -> Callable[..., int]:  # noqa: ANN401 (functions of numba)
@@ -78,7 +78,7 @@ def victim(policy: Policy) -> int | None:
     return _address(policy, "choose", VICTIM, entry)
 
 
-def allocation(policy: Policy) -> int | None:
+def allocation(policy: type[Policy]) -> int | None:
     """Return the address of the compiled ``choose`` of an allocation, or None if it is not compiled."""
 
     def entry(choose: Any, carray: Any) -> Callable[..., int]:  # noqa: ANN401 (functions of numba)
@@ -93,7 +93,7 @@ def allocation(policy: Policy) -> int | None:
     return _address(policy, "choose", ALLOCATION, entry)
 
 
-def scheduler(policy: Policy) -> int | None:
+def scheduler(policy: type[Policy]) -> int | None:
     """Return the address of the compiled ``pick`` of a scheduler, or None if it is not compiled."""
 
     def entry(pick: Any, carray: Any) -> Callable[..., int]:  # noqa: ANN401 (functions of numba)
@@ -118,13 +118,13 @@ def scheduler(policy: Policy) -> int | None:
 
 
 def _address(
-    policy: Policy, method: str, signature: str, entry: Callable[[Any, Any], Callable[..., int]]
+    policy: type[Policy], method: str, signature: str, entry: Callable[[Any, Any], Callable[..., int]]
 ) -> int | None:
-    found = inspect.getattr_static(type(policy), method)
+    found = inspect.getattr_static(policy, method)
     function = found.__func__ if isinstance(found, staticmethod) else found
     if not type(function).__module__.startswith("numba."):
         return None
-    where = f"the policy `{policy.name}`: `{method}`"
+    where = f"{policy.path}: the policy `{policy.name}`: `{method}`"
     if not isinstance(found, staticmethod):
         raise ConfigError(f"{where} is compiled, so it cannot use self: put @staticmethod above @numba.njit")
     numba = importlib.import_module("numba")

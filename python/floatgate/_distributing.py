@@ -6,7 +6,7 @@ import contextlib
 import warnings
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from floatgate.exceptions import OptionError, SimulationError
+from floatgate.exceptions import FloatgateWarning, OptionError, SimulationError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Sequence
@@ -16,6 +16,24 @@ _DEATHS = frozenset(["BrokenExecutor", "KilledWorker", "RayActorError"])
 
 _Item = TypeVar("_Item")
 _Value = TypeVar("_Value")
+
+
+def available(n_jobs: int | None, count: int) -> int | None:
+    """Return the number of jobs for `count` items: 1, with a warning, if it is not set and joblib is not installed."""
+    if n_jobs is not None or count == 0:
+        return n_jobs
+    try:
+        import joblib  # noqa: F401, PLC0415 (an extra)
+    except ImportError:
+        if count > 1:
+            warnings.warn(
+                "joblib is not installed, so one process does all runs; for parallel runs: "
+                "pip install 'floatgate[joblib]'",
+                FloatgateWarning,
+                stacklevel=3,
+            )
+        return 1
+    return None
 
 
 def each(
@@ -34,7 +52,7 @@ def each(
         import joblib  # noqa: PLC0415 (an extra)
         from joblib.parallel import get_active_backend  # noqa: PLC0415
     except ImportError as error:
-        raise ImportError("parallel runs need joblib: pip install floatgate[joblib], or set n_jobs=1") from error
+        raise ImportError("parallel runs need joblib: pip install 'floatgate[joblib]', or set n_jobs=1") from error
     backend, jobs = get_active_backend()
     if n_jobs is None:
         # Without a configuration, joblib reports one job for its own processes and for Ray.
@@ -109,7 +127,7 @@ def _backend(scheduler: str, stack: contextlib.ExitStack) -> Any:  # noqa: ANN40
             import joblib  # noqa: PLC0415 (an extra)
             from distributed import Client  # noqa: PLC0415
         except ImportError as error:
-            raise ImportError(f"{import_joblib}floatgate[dask]") from error
+            raise ImportError(f"{import_joblib}'floatgate[dask]'") from error
         try:
             stack.enter_context(Client(scheduler, timeout="10s"))
         except OSError as error:
@@ -121,7 +139,7 @@ def _backend(scheduler: str, stack: contextlib.ExitStack) -> Any:  # noqa: ANN40
             import ray  # noqa: PLC0415
             from ray.util.joblib import register_ray  # noqa: PLC0415
         except ImportError as error:
-            raise ImportError(f"{import_joblib}floatgate[ray]") from error
+            raise ImportError(f"{import_joblib}'floatgate[ray]'") from error
         if not ray.is_initialized():
             try:
                 ray.init(

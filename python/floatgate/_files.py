@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import fnmatch
 import importlib
 import sys
 import time
@@ -83,12 +84,23 @@ def flat(table: Mapping[str, Any], path: str = "") -> dict[str, Any]:
     return found
 
 
+def has_column(name: str, columns: Iterable[str]) -> bool:
+    """Return True if a name is one of the columns, which may be patterns such as ``gc.*.units``."""
+    return any(fnmatch.fnmatchcase(name, column) if "*" in column else name == column for column in columns)
+
+
+def check_columns(names: Iterable[str], columns: Iterable[str]) -> None:
+    """Reject names that are not one of the columns."""
+    columns = list(columns)
+    for name in names:
+        if not has_column(str(name), columns):
+            raise OptionError(f"unknown column `{name}`{near(str(name), columns)}")
+
+
 def select(table: pa.Table, columns: Iterable[str]) -> pa.Table:
     """Select columns by name."""
     columns = list(columns)
-    for name in columns:
-        if name not in table.column_names:
-            raise OptionError(f"unknown column `{name}`{near(name, table.column_names)}")
+    check_columns(columns, table.column_names)
     return table.select(columns)
 
 

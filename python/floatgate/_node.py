@@ -36,7 +36,13 @@ class Node(Mapping[str, Any]):
     @classmethod
     def _keys(cls) -> list[str]:
         """Return the attributes that the schema declares."""
-        return [name for one in cls.__mro__ for name in inspect.get_annotations(one) if not name.startswith("_")]
+        return list(cls._declared())
+
+    @classmethod
+    def _declared(cls) -> dict[str, str]:
+        """Return the types of the attributes that the schema declares, as texts."""
+        found = [pair for one in cls.__mro__ for pair in inspect.get_annotations(one).items()]
+        return {name: kind for name, kind in found if not name.startswith("_")}
 
     def _wrapped(self, key: str, value: Any) -> Any:  # noqa: ANN401 (JSON)
         if isinstance(value, list):

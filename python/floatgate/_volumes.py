@@ -135,7 +135,7 @@ class Volumes:
         try:
             import duckdb  # noqa: PLC0415 (an extra)
         except ImportError as error:
-            raise ImportError("a trace of many volumes needs DuckDB: pip install floatgate[fleet]") from error
+            raise ImportError("a trace of many volumes needs DuckDB: pip install 'floatgate[fleet]'") from error
         failures: list[Exception] = []
         requests = pa.RecordBatchReader.from_batches(_SCHEMA(), _kept(self._batches(), failures))
         unit = LAYOUTS[self.layout].unit

@@ -70,6 +70,8 @@ class Device:
             }
             self._overrides += tuple(_values.overrides(sources))
             self._handle = self._load()
+        for policy in self._policies.values():
+            policy._address()  # A function that cannot be compiled is an error of the device, not of its runs.
         if named:
             config = self.config
             makers = {path: _policies._maker(policy, config) for path, policy in self._policies.items()}

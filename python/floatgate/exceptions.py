@@ -54,6 +54,17 @@ def in_python(text: str) -> str:
     return "\n".join(lines)
 
 
+def in_command(text: str) -> str:
+    """Name the number of parallel runs in a text by the option of the command.
+
+    Examples
+    --------
+    >>> in_command("set n_jobs=1")
+    'set --jobs 1'
+    """
+    return text.replace("n_jobs=", "--jobs ")
+
+
 class FloatgateError(Exception):
     """Base class of all exceptions of this package."""
 

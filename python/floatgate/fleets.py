@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from floatgate import _files, _volumes, states
-from floatgate._distributing import each, engine
+from floatgate._distributing import available, each, engine
 from floatgate._html import readable
 from floatgate._values import size_in_bytes
 from floatgate.device import Device
@@ -138,7 +138,7 @@ def fleet(
         The device, its name, or the path of its file. Every volume gets its own.
     layout
         ``"tencent"`` or ``"alibaba"``: columns are found by order in text, and by name in Parquet. Needs DuckDB
-        (``pip install floatgate[fleet]``).
+        (``pip install 'floatgate[fleet]'``).
     volumes
         Volumes to simulate. Default: all.
     fit, replay, max_gap, sort_window
@@ -276,7 +276,7 @@ def _run_all(
     if waiting:
         prepare()
     told = _files.Progress("fleet", len(tasks), len(tasks) - len(waiting), progress)
-    run_each = partial(each, methodcaller("row"), n_jobs=n_jobs)
+    run_each = partial(each, methodcaller("row"), n_jobs=available(n_jobs, len(waiting)))
     with states.shared([tasks[number] for number in waiting], place, run_each) as ready:
         for number, row in run_each(ready):
             kept[waiting[number]] = row

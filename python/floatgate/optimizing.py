@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from floatgate import _files, sweepfile
-from floatgate._distributing import engine
+from floatgate._distributing import available, engine
 from floatgate.exceptions import OptionError, OutputError
 from floatgate.plotting import front as draw_front
-from floatgate.sweeping import sweep
+from floatgate.sweeping import columns_of, sweep
 
 if TYPE_CHECKING:
     import os
@@ -197,9 +197,10 @@ def optimize(
             raise OptionError(f"invalid {name} `{value}`: expected 1 or more")
     if not space:
         raise OptionError("the space is empty: give at least one path")
+    _check_objectives(objectives, columns_of(space))
     run = {
         "workload": workload, "device": device, "seeds": list(seeds), "precondition": precondition,
-        "prewrite": prewrite, "attribution": attribution, "store": store, "n_jobs": n_jobs,
+        "prewrite": prewrite, "attribution": attribution, "store": store, "n_jobs": available(n_jobs, trials),
     }  # fmt: skip
     said = {"space": {path: list(where) for path, where in space.items()}, "objectives": objectives,
             "sampler": sampler, "seed": seed, "batch": batch}  # fmt: skip
@@ -225,6 +226,15 @@ def _objectives(objectives: Mapping[str, str] | Sequence[str]) -> dict[str, str]
     return dict(objectives)
 
 
+def _check_objectives(
+    objectives: Iterable[str], columns: Sequence[str], store: str | os.PathLike[str] | None = None
+) -> None:
+    kept = "" if store is None else f"; the results are kept in {store}"
+    for name in objectives:
+        if not _files.has_column(name, columns):
+            raise OptionError(f"the objective {name} is not a column{_files.near(name, columns)}{kept}")
+
+
 def _choices(path: str, where: tuple[float, float] | list[Any]) -> dict[Any, Any] | tuple[float, float]:
     """Return a range unchanged, and a list as a dictionary from Optuna's labels to values."""
     if isinstance(where, tuple) and len(where) == 2:
@@ -247,7 +257,7 @@ def _quiet_optuna() -> Iterator[None]:
     try:
         import optuna  # noqa: PLC0415 (an extra)
     except ImportError as error:
-        raise ImportError("searches need Optuna: pip install floatgate[optuna]") from error
+        raise ImportError("searches need Optuna: pip install 'floatgate[optuna]'") from error
     before = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     try:
@@ -281,7 +291,7 @@ def _study(store: str | os.PathLike[str] | None, said: dict[str, Any], sampler: 
             raise OptionError(
                 f"{store} has another search (different {differing}); give each search a store of its own"
             )
-        # The search has no finished trials, for example because its objectives were mistyped.
+        # The search has no finished trials, for example because no run had a value for an objective.
         optuna.delete_study(study_name=name, storage=storage)
     study = optuna.create_study(storage=storage, study_name=name, directions=directions)
     study.set_user_attr("said", said)
@@ -363,9 +373,8 @@ def _run_batch(
     table = sweep(devices, **run, progress=False)
     rows = table.to_pylist()
     succeeded = [row for row in rows if row["error"] is None]
-    for name in objectives:
-        if succeeded and name not in table.column_names:
-            raise OptionError(f"the objective {name} is not a column{_files.near(name, table.column_names)}")
+    if succeeded:
+        _check_objectives(objectives, table.column_names, run["store"])
     for index, number in enumerate(points):
         of = rows[index * len(run["seeds"]) : (index + 1) * len(run["seeds"])]
         error = next((row["error"] for row in of if row["error"] is not None), None)
@@ -431,10 +440,13 @@ def command(arguments: list[str]) -> int:
         _files.check_output(output, sweepfile.inputs_of(chosen.file, said))
     store = sweepfile.place_of("optimize", chosen, said)
     space = sweepfile.ranges_of(f"{chosen.file}, [space]", said["space"])
+    objectives = _files.flat(said["objectives"])
+    columns = said.get("columns", ["trial", *space, *objectives])
+    _files.check_columns(columns, ["trial", *space, *objectives, "front", "error"])
     try:
         with engine(chosen.scheduler):
             search = optimize(
-                space, objectives=_files.flat(said["objectives"]), trials=trials, store=store, n_jobs=chosen.jobs,
+                space, objectives=objectives, trials=trials, store=store, n_jobs=chosen.jobs,
                 progress=False if chosen.quiet else None, **options,
             )  # fmt: skip
     except KeyboardInterrupt:
@@ -444,7 +456,6 @@ def command(arguments: list[str]) -> int:
     if chosen.plot:
         _save_figure(search, chosen.plot)
     front = search.front()
-    columns = [*said.get("columns", [name for name in front.column_names if name not in ("front", "error")])]
     sys.stdout.write(_files.text_table(_files.select(front, columns)))
     return 0 if front.num_rows else 1
 

@@ -1,4 +1,4 @@
-"""Figures of results and comparisons, with matplotlib (``pip install floatgate[plot]``)."""
+"""Figures of results and comparisons, with matplotlib (``pip install 'floatgate[plot]'``)."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _axes(ax: Axes | None, width: float = 6.4, height: float = 4.0) -> Axes:
     try:
         from matplotlib import pyplot as plt  # noqa: PLC0415 (an extra)
     except ImportError as error:
-        raise ImportError("figures need matplotlib: pip install floatgate[plot]") from error
+        raise ImportError("figures need matplotlib: pip install 'floatgate[plot]'") from error
     return plt.subplots(figsize=(width, height), layout="constrained")[1]
 
 

@@ -104,6 +104,11 @@ class Policy(ABC):
         given = {id(value): value for value in (self.device, vars(self).get("_units"))}
         return copy.deepcopy(self, given)
 
+    @classmethod
+    def _address(cls) -> int | None:
+        """Return the address of the compiled function that chooses, or None if it is not compiled."""
+        return None
+
 
 class Blocks:
     """Closed blocks of a plane, in columns: read-only NumPy arrays, which are valid during the call.
@@ -181,8 +186,9 @@ class Victim(Policy):
             The position of the victim in `blocks`.
         """
 
-    def _address(self) -> int | None:
-        return _compiling.victim(self)
+    @classmethod
+    def _address(cls) -> int | None:
+        return _compiling.victim(cls)
 
 
 class PlaneState(NamedTuple):
@@ -404,8 +410,9 @@ class Allocation(Policy):
             The position of the chosen plane in `planes`.
         """
 
-    def _address(self) -> int | None:
-        return _compiling.allocation(self)
+    @classmethod
+    def _address(cls) -> int | None:
+        return _compiling.allocation(cls)
 
 
 class StaticAllocation(Policy):
@@ -640,8 +647,9 @@ class Scheduler(Policy):
     def _rank(self, number: int) -> int:
         return operator.index(self.rank(OperationClass(number)))
 
-    def _address(self) -> int | None:
-        return _compiling.scheduler(self)
+    @classmethod
+    def _address(cls) -> int | None:
+        return _compiling.scheduler(cls)
 
 
 class _Forms(NamedTuple):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from floatgate import _files
 from floatgate._distributing import engine
 from floatgate.exceptions import OptionError
-from floatgate.sweeping import Sobol, Space, files_in, sweep
+from floatgate.sweeping import Sobol, Space, columns_of, files_in, sweep
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -159,6 +159,8 @@ def command(arguments: list[str]) -> int:
     output = chosen.out or said.get("output")
     if output:
         _files.check_output(output, inputs_of(chosen.file, said))
+    columns = chosen.columns.split(",") if chosen.columns else said.get("columns")
+    _files.check_columns(columns or [], columns_of(space))
     try:
         with engine(chosen.scheduler):
             table = sweep(space, **options, store=store, n_jobs=chosen.jobs, progress=False if chosen.quiet else None)
@@ -168,15 +170,14 @@ def command(arguments: list[str]) -> int:
         ) from None
     if output:
         _files.write_table(table, output)
-    columns = chosen.columns.split(",") if chosen.columns else said.get("columns")
-    sys.stdout.write(_files.text_table(_printed(table, columns)))
+    sys.stdout.write(_files.text_table(_printed(table, columns, store)))
     failed = sum(error is not None for error in table["error"].to_pylist())
     if failed:
         sys.stderr.write(f"{failed} of {table.num_rows} runs failed; see the column `error`\n")
     return 1 if failed == table.num_rows else 0
 
 
-def _printed(table: Any, columns: list[str] | None) -> Any:  # noqa: ANN401 (pyarrow has no types)
+def _printed(table: Any, columns: list[str] | None, store: str) -> Any:  # noqa: ANN401 (pyarrow has no types)
     """Select the columns to print: those that identify a row, and the requested columns."""
     first = table.column_names[: table.column_names.index("seed") + 1]
     some_failed = table["error"].null_count < table.num_rows
@@ -185,4 +186,7 @@ def _printed(table: Any, columns: list[str] | None) -> Any:  # noqa: ANN401 (pya
         usual = ("write_amplification", "requests.all.latency_us.mean", "requests.all.latency_us.p99")
         columns = [name for name in usual if name in table.column_names]
     columns = [] if all_failed else columns
+    for name in columns:
+        if name not in table.column_names:
+            raise OptionError(f"no run has a value for the column `{name}`; the results are kept in {store}")
     return _files.select(table, list(dict.fromkeys([*first, *columns, *(["error"] if some_failed else [])])))

@@ -14,10 +14,11 @@ from operator import methodcaller
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from floatgate import _files, _floatgate, policies, states
-from floatgate._distributing import each
+from floatgate import _files, _floatgate, policies, states, summary
+from floatgate._distributing import available, each
+from floatgate._node import Free, Node
 from floatgate.device import Device
-from floatgate.exceptions import ConfigError, FloatgateError, OptionError
+from floatgate.exceptions import ConfigError, FloatgateError, OptionError, Problem, WorkloadError
 from floatgate.running import run
 from floatgate.store import Store
 from floatgate.workload import Workload, WorkloadLike, texts_of
@@ -64,7 +65,7 @@ class Sobol:
         try:
             from scipy.stats import qmc  # noqa: PLC0415 (an extra)
         except ImportError as error:
-            raise ImportError("Sobol' points need SciPy: pip install floatgate[sampling]") from error
+            raise ImportError("Sobol' points need SciPy: pip install 'floatgate[sampling]'") from error
         shares = qmc.Sobol(d=len(self.space), scramble=True, rng=self.seed).random(self.n)
         return [
             {path: _between(where, float(share)) for (path, where), share in zip(self.space.items(), row, strict=True)}
@@ -252,7 +253,7 @@ def sweep(
     n_jobs
         Parallel runs: -1 for one per processor. Passed to joblib, which runs them on a cluster with
         ``parallel_config(backend="dask")`` or ``"ray"``, otherwise in processes on this machine. 1 does not need
-        joblib.
+        joblib, and is the default if joblib is not installed.
     progress
         True to write the progress to standard error, which is the default on a terminal. Or a function that is called
         with the number of finished runs, the number of all runs, and the remaining seconds or None.
@@ -268,6 +269,8 @@ def sweep(
     ------
     OptionError
         The space is invalid, has a parameter that the device does not have, or a point has no device or workload.
+    ConfigError, WorkloadError
+        All runs have the same device or workload, and it is invalid.
     OutputError
         The store cannot be written to.
 
@@ -285,12 +288,14 @@ def sweep(
         for point in _points(space)
         for seed in seeds
     ]  # fmt: skip
+    _check_device(tasks)
+    _check_workload(tasks)
+    found = [_key_or_failure(task) for task in tasks]
     shelf = None if store is None else Store(store)
     kept: list[dict[str, Any] | None] = [None] * len(tasks)
     # Equal runs, such as points that coincide after rounding to integers, are run once.
     waiting: dict[str, list[int]] = {}
-    for index, task in enumerate(tasks):
-        key, failure = _key_or_failure(task)
+    for index, (key, failure) in enumerate(found):
         kept[index] = shelf.get(key) if shelf and failure is None else failure
         if kept[index] is None:
             waiting.setdefault(key, []).append(index)
@@ -299,6 +304,7 @@ def sweep(
     told = _files.Progress("sweep", len(tasks), known, progress, failed=failed)
     keys = list(waiting)
     to_run = [tasks[waiting[key][0]] for key in keys]
+    n_jobs = available(n_jobs, len(to_run))
     with states.shared(to_run, store, partial(_each, n_jobs=n_jobs)) as ready:
         for number, row in _each(ready, n_jobs):
             for index in waiting[keys[number]]:
@@ -314,15 +320,55 @@ def _key_or_failure(task: _Task) -> tuple[str, dict[str, Any] | None]:
     try:
         return task.key(), None
     except ConfigError as error:
-        if "unknown key" in str(error):
-            raise OptionError(f"the space has a parameter that the device does not have: {error}") from error
+        if _is_mistyped(error, task.options):
+            raise OptionError(f"the space has a parameter that the device does not have: {_text(error)}") from error
         return "", _failed(error)
     except FloatgateError as error:
         return "", _failed(error)
 
 
+def _is_mistyped(error: ConfigError, options: Mapping[str, Any]) -> bool:
+    """Return True if the path of an option does not exist, and False if only its value is invalid."""
+    # Problems of the members of an array have the paths of the members.
+    paths = [path.removeprefix("member.") for path in options]
+    return any(_is_unknown(problem, path) for problem in error.problems for path in paths)
+
+
+def _is_unknown(problem: Problem, path: str) -> bool:
+    """Return True if a problem is that the path of an option, or a path in its table, does not exist."""
+    line = problem.message.partition("\n")[0]
+    if not problem.path:  # in an array, outside of its members
+        return "unknown field" in line or "this is an array, whose keys start with" in line
+    # An unknown name after the path itself is a value.
+    unknown = ("unknown key", f"`{problem.path.rpartition('.')[0]}`: unknown name")
+    if any(f": {start}" in f": {line}" for start in unknown):
+        return f"{path}.".startswith(f"{problem.path}.") or problem.path.startswith(f"{path}.")
+    return path.startswith(f"{problem.path}.") and "is one value, not a table" in line
+
+
+def _check_device(tasks: list[_Task]) -> None:
+    """Raise an error if all runs have the same device, and it is invalid."""
+    names = {None if isinstance(task.device, Device) else os.fspath(task.device) for task in tasks}
+    if len(names) == 1 and (name := names.pop()) is not None:
+        Device(name)
+
+
+def _check_workload(tasks: list[_Task]) -> None:
+    """Raise an error if all runs have the same workload, and it is invalid on any device."""
+    workloads = {tuple(task.workload) for task in tasks}
+    for text in workloads.pop() if len(workloads) == 1 else ():
+        _floatgate.check_workload(text)
+        if "=" not in text and not os.path.exists(text):  # noqa: PTH110 (a text may be too long for a name)
+            raise WorkloadError(f"the workload `{text}` is not a file, nor a job, such as rw=randwrite")
+
+
 def _failed(error: FloatgateError) -> dict[str, Any]:
-    return {"summary": None, "error": str(error), "kind": type(error).__name__}
+    return {"summary": None, "error": _text(error), "kind": type(error).__name__}
+
+
+def _text(error: FloatgateError) -> str:
+    """Return the text of an error. The options in it are those of points, not arguments of ``with_options``."""
+    return re.sub(r"\bwith_options (?=\S*=)", "", str(error))
 
 
 def _task(
@@ -364,6 +410,31 @@ def _metrics(node: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any
                 yield f"{path}{key}.{writes['kind']}.units", writes["units"]
 
 
+def columns_of(space: Space) -> list[str]:
+    """Return the columns that the table of a sweep can have. An asterisk is for names that depend on the device."""
+    space = space.space if isinstance(space, Sobol) else space
+    paths = dict.fromkeys(space if isinstance(space, Mapping) else (path for point in space for path in point))
+    metrics = (f"summary.{path}" if path in paths else path for path in _declared(summary.Summary))
+    return [*paths, "seed", "error", "error_kind", "config_digest", "workload_digest", *metrics]
+
+
+def _declared(kind: type[Node], path: str = "") -> Iterator[str]:
+    """Yield the path of every single value that a part of a summary can have."""
+    if kind is Free:
+        yield f"{path}*"
+    for name, annotation in kind._declared().items():
+        key = name.removesuffix("_")  # of a Python keyword
+        part = kind._kinds.get(key)
+        if f"{path}{key}" == "gc.log_blocks.writes":
+            yield f"{path}{key}.*.units"
+        if (not path and key in _NO_METRICS) or annotation.startswith("list["):
+            continue
+        if part is None or annotation.endswith("| None"):
+            yield path + key
+        if part is not None:
+            yield from _declared(getattr(summary, part), f"{path}{key}.")
+
+
 def _table(tasks: list[_Task], kept: list[dict[str, Any]]) -> pa.Table:
     import pyarrow as pa  # noqa: PLC0415 (half a second, and not always needed)
 
@@ -372,10 +443,10 @@ def _table(tasks: list[_Task], kept: list[dict[str, Any]]) -> pa.Table:
         row = {path: _shown(value) for path, value in task.point.items()}
         row |= {"seed": task.seed, "error": of["error"], "error_kind": of["kind"]}
         if of["summary"] is not None:
-            summary = json.loads(of["summary"])
-            row |= {"config_digest": summary["config_digest"], "workload_digest": summary["workload"]["digest"]}
+            metrics = json.loads(of["summary"])
+            row |= {"config_digest": metrics["config_digest"], "workload_digest": metrics["workload"]["digest"]}
             # If a device parameter has the same path as a value of the summary, the parameter keeps the name.
-            row |= {f"summary.{path}" if path in row else path: value for path, value in _metrics(summary)}
+            row |= {f"summary.{path}" if path in row else path: value for path, value in _metrics(metrics)}
         rows.append(row)
     names = dict.fromkeys(path for task in tasks for path in task.point) | dict.fromkeys(k for row in rows for k in row)
     return pa.table({name: _column([row.get(name) for row in rows]) for name in names})

@@ -262,9 +262,17 @@ def test_memory_does_not_grow_with_the_trace(tmp_path):
     assert peaks[1] - peaks[0] < 96 * 1024, peaks
 
 
+def test_without_joblib_volumes_run_in_one_process(trace, monkeypatch):
+    monkeypatch.setitem(sys.modules, "joblib", None)
+    with pytest.warns(fg.FloatgateWarning, match="joblib is not installed") as caught:
+        table = fg.fleet([trace, trace], "tiny", limit=100, n_jobs=None)
+    assert len(caught) == 1
+    assert table["error"].null_count == 2
+
+
 def test_a_missing_library_is_named(text, monkeypatch):
     monkeypatch.setitem(sys.modules, "duckdb", None)
-    with pytest.raises(ImportError, match=r"pip install floatgate\[fleet\]"):
+    with pytest.raises(ImportError, match=r"pip install 'floatgate\[fleet\]'"):
         fleet(text)
 
 

@@ -1,5 +1,7 @@
 """Searches."""
 
+import sys
+
 import matplotlib as mpl
 import pytest
 
@@ -107,9 +109,24 @@ def test_a_store_holds_one_search(tmp_path):
         search(store=tmp_path, objectives=["write_amplification"])
     # A search without finished trials can be replaced.
     other = tmp_path / "other"
-    with pytest.raises(fg.OptionError, match="not a column .nearest: write_amplification"):
-        search(store=other, objectives=["write_amplificaton"])
+    with pytest.raises(fg.OptionError, match="the objective map_cache.hits is not a column.*; the results are kept in"):
+        search(store=other, objectives=["map_cache.hits"])
     assert search(store=other, objectives=["write_amplification"], trials=4).table().num_rows == 4
+
+
+def test_a_mistyped_objective_is_refused_before_any_run(tmp_path, runs):
+    with pytest.raises(fg.OptionError, match="not a column .nearest: write_amplification"):
+        search(store=tmp_path / "store", objectives=["write_amplificaton"])
+    assert not runs
+    assert not (tmp_path / "store").exists()
+
+
+def test_a_search_without_joblib_warns_once(monkeypatch):
+    monkeypatch.setitem(sys.modules, "joblib", None)
+    with pytest.warns(fg.FloatgateWarning, match="joblib is not installed") as caught:
+        found = search(n_jobs=None)
+    assert len(caught) == 1
+    assert found.table().num_rows == 8
 
 
 def test_a_figure_has_all_points():
@@ -168,6 +185,10 @@ def test_the_command(tmp_path, monkeypatch, capsys):
     assert len((tmp_path / "all.csv").read_text().splitlines()) == 5
     assert "<svg" in (tmp_path / "front.svg").read_text()
     assert call()[1] == output
+    (tmp_path / "search.toml").write_text('columns = ["write_amplificaton"]\n' + FILE)
+    status, _, errors = call("--store=other")
+    assert (status, errors) == (2, "error: unknown column `write_amplificaton` (nearest: write_amplification)\n")
+    assert not (tmp_path / "other").exists()
     (tmp_path / "search.toml").write_text(FILE.replace("trials = 4", ""))
     status, _, errors = call()
     assert (status, "number of points" in errors) == (2, True)

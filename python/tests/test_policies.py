@@ -727,23 +727,31 @@ def test_c_functions_are_called_by_address():
     def other(count):
         return 0
 
-    with pytest.raises(fg.PolicyError, match=r"`choose` has the signature .*uint32.*; expected int64\(uint32, int64"):
-        fg.Simulator(fg.Device("tiny", {"gc.victim": compiled(policies.Victim, other)}))
+    with pytest.raises(fg.ConfigError, match=r"`choose` has the signature .*uint32.*; expected int64\(uint32, int64"):
+        fg.Device("tiny", {"gc.victim": compiled(policies.Victim, other)})
 
     @numba.njit
     def wrong(plane, blocks, clock):
         return blocks.vald.argmin()
 
-    with pytest.raises(fg.PolicyError, match="`choose` cannot be compiled: .*vald"):
-        fg.Simulator(fg.Device("tiny", {"gc.victim": compiled(policies.Victim, wrong)}))
+    with pytest.raises(fg.ConfigError, match="^gc.victim: the policy `Compiled`: `choose` cannot be compiled: .*vald"):
+        fg.Device("tiny", {"gc.victim": compiled(policies.Victim, wrong)})
+
+    @numba.njit
+    def short(plane):
+        return 0
+
+    for kind, path, name in [(policies.Allocation, "allocation", "choose"), (policies.Scheduler, "scheduler", "pick")]:
+        with pytest.raises(fg.ConfigError, match=f"^{path}: the policy `Compiled`: `{name}` cannot be compiled: "):
+            fg.Device("tiny", {path: compiled(kind, short if name == "pick" else wrong, name)})
 
     class Bound(policies.Victim):
         @numba.njit
         def choose(self, plane, blocks, clock):
             return 0
 
-    with pytest.raises(fg.PolicyError, match="put @staticmethod above"):
-        fg.Simulator(fg.Device("tiny", {"gc.victim": Bound}))
+    with pytest.raises(fg.ConfigError, match="put @staticmethod above"):
+        fg.Device("tiny", {"gc.victim": Bound})
 
     @numba.njit
     def far(plane, blocks, clock):

@@ -4,6 +4,7 @@ import itertools
 import json
 import os
 import pickle
+import sys
 
 import pyarrow.dataset as ds
 import pytest
@@ -48,6 +49,18 @@ def test_a_grid_has_a_row_per_run():
     assert last["write_amplification"] == expected.write_amplification
     assert last["bottleneck.limited_by"] == expected.bottleneck.limited_by
     assert last["error"] is None
+
+
+@pytest.mark.parametrize("device", ["tiny", "hu2011", "agrawal2008-mtron", "raid.toml"])
+def test_the_columns_are_known_before_the_runs(device, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "raid.toml").write_text('[array]\nlevel = 5\ndevice = "tiny"\ncount = 4\n')
+    space = {"member.nand.read" if device == "raid.toml" else "nand.read": ["30us"]}
+    table = sweep(space, device=device, precondition="none", workload="rw=randrw number_ios=100")
+    assert table["error"].to_pylist() == [None]
+    known = fg.sweeping.columns_of(space)
+    assert [name for name in table.column_names if not fg._files.has_column(name, known)] == []
+    assert "requests.write.iop" not in known
 
 
 def test_points_may_have_devices_workloads_and_states():
@@ -200,9 +213,68 @@ def test_the_death_of_a_worker_is_an_error():
         sweep(n_jobs=0)
 
 
-def test_a_mistyped_parameter_raises_at_once():
-    with pytest.raises(fg.OptionError, match=r"gc.victm.*(did you mean|nearest).*victim"):
-        fg.sweep({"gc.victm": ["greedy"]}, device="tiny", workload="rw=read number_ios=10", n_jobs=1)
+@pytest.mark.parametrize(
+    ("path", "nearest"),
+    [
+        ("gc.victm", "victim"),
+        ("capacity.sparse", "spare"),
+        ("allocation.statik.order", "static"),
+        ("bus.protocol.nvddr", "nv-ddr"),
+        ("gc.victim.d-choces.d", "d-choices"),
+        ("gc.victim.d-choices.dd", "d"),
+    ],
+)
+def test_a_mistyped_parameter_raises_at_once(path, nearest):
+    message = f"the device does not have: {path}=5: .*did you mean `{nearest}`"
+    with pytest.raises(fg.OptionError, match=message):
+        sweep({path: [5]})
+
+
+def test_a_mistyped_parameter_of_an_array_raises_at_once():
+    array = fg.Device.from_toml('[array]\nlevel = 5\ndevice = "tiny"\ncount = 4\n')
+    for path, message in [
+        ("member.geometry.chanels", "have: member 0 .tiny.: geometry.chanels=8: unknown key .*did you mean `channels`"),
+        ("member.capacity.sparse", "unknown name `sparse`, did you mean `spare`"),
+        ("array.levle", "unknown field `levle`, expected one of `level`"),
+        ("geometry.channels", "write member.geometry.channels=8"),
+    ]:
+        with pytest.raises(fg.OptionError, match=message):
+            sweep({path: [8]}, device=array)
+    assert sweep({"member.gc.victim": ["gredy"]}, device=array)["error_kind"].to_pylist() == ["ConfigError"]
+
+
+def test_parts_of_a_value_are_not_parameters():
+    with pytest.raises(fg.OptionError, match="`nand.read` is one value, not a table"):
+        sweep({"nand.read.pages": [5]})
+    with pytest.raises(fg.OptionError, match="did you mean `d-choices`"):
+        sweep({"gc.victim": [{"d-choces": {"d": 4}}]})
+
+
+def test_a_mistyped_value_is_a_row():
+    errors = sweep({"gc.victim": ["gredy", "greedy"]})["error"].to_pylist()
+    assert errors[0].startswith("gc.victim=gredy: `gc.victim`: unknown name `gredy`, did you mean `greedy`?")
+    assert errors[1] is None
+
+
+@pytest.mark.parametrize(
+    ("options", "kind", "message"),
+    [
+        ({"device": "tinyy"}, fg.ConfigError, "^no built-in device is called `tinyy`, did you mean `tiny`"),
+        ({"device": "other.toml"}, fg.ConfigError, "^cannot read the device file other.toml"),
+        ({"workload": "rw=randwrit"}, fg.WorkloadError, "did you mean `randwrite`"),
+        ({"workload": ["rw=read number_ios=9", "other.csv"]}, fg.WorkloadError, "`other.csv` is not a file"),
+    ],
+)
+def test_an_invalid_device_or_workload_of_all_runs_raises_at_once(options, kind, message, tmp_path, runs):
+    with pytest.raises(kind, match=message):
+        sweep(store=tmp_path / "store", **options)
+    with pytest.raises(kind, match=message):
+        sweep([options, options])
+    assert not runs
+    assert not (tmp_path / "store").exists()
+    assert sweep(seeds=[], **options).num_rows == 0
+    # If only some runs have it, they are rows.
+    assert sweep([options, {}])["error_kind"].to_pylist()[1] is None
 
 
 def test_cells_of_a_csv_file_are_one_line(tmp_path):
@@ -215,3 +287,16 @@ def test_cells_of_a_csv_file_are_one_line(tmp_path):
     assert any("\n" in (text or "") for text in table["error"].to_pylist())
     _files.write_table(table, str(tmp_path / "t.csv"))
     assert len((tmp_path / "t.csv").read_text().splitlines()) == 1 + table.num_rows
+
+
+def test_without_joblib_runs_are_in_one_process(monkeypatch):
+    monkeypatch.setitem(sys.modules, "joblib", None)
+    with pytest.warns(fg.FloatgateWarning, match=r"pip install 'floatgate\[joblib\]'") as caught:
+        found = sweep(n_jobs=None, precondition="steady", seeds=[1, 1])
+    assert found["error"].null_count == found.num_rows
+    # Saved states and runs are made in parallel, but the note is one.
+    assert [warning.filename for warning in caught] == [__file__]
+    # One run needs no parallel processes, so there is no note.
+    assert sweep([{}], n_jobs=None).num_rows == 1
+    with pytest.raises(ImportError, match=r"pip install 'floatgate\[joblib\]', or set n_jobs=1"):
+        sweep(n_jobs=2)

@@ -87,6 +87,9 @@ def test_failed_runs_are_reported(call):
         ("device = 1", "`device` must be a text, not 1"),
         ("devic = 'tiny'", "unknown key `devic` (nearest: device)"),
         ("device = ", "not valid TOML"),
+        (FILE.replace("tiny", "tinny"), "error: no built-in device is called `tinny`, did you mean `tiny`?"),
+        (FILE.replace("randwrite", "randwrit"), "did you mean `randwrite`?"),
+        (FILE.replace("geometry.channels", "capacity.sparse"), "have: capacity.sparse=2: `capacity`: unknown name"),
         ("device = 'tiny'", "one of [space], [[points]] and [sobol], not none"),
         ("points = [1]", "a point must be a table"),
         ("seeds = 0\n[space]\nx = [1]", "seeds must be a list of integers"),
@@ -114,11 +117,37 @@ def test_an_endless_file_is_a_mistake(command, monkeypatch, capsys):
     assert capsys.readouterr().err == "error: cannot read /dev/zero: it is longer than the limit of 4 MiB\n"
 
 
+def test_without_joblib_runs_are_in_one_process(tmp_path):
+    (tmp_path / "s.toml").write_text(FILE)
+    code = "import sys; sys.modules['joblib'] = None; from floatgate.__main__ import main; sys.exit(main())"
+    options = {"cwd": tmp_path, "capture_output": True, "text": True}
+    found = subprocess.run([sys.executable, "-c", code, "sweep", "s.toml", "--jobs=2"], check=False, **options)
+    assert (found.returncode, found.stdout) == (2, "")
+    assert found.stderr == "error: parallel runs need joblib: pip install 'floatgate[joblib]', or set --jobs 1\n"
+    found = subprocess.run([sys.executable, "-c", code, "sweep", "s.toml"], check=False, **options)
+    assert (found.returncode, len(found.stdout.splitlines())) == (0, 9)
+    assert found.stderr == (
+        "warning: joblib is not installed, so one process does all runs; for parallel runs: "
+        "pip install 'floatgate[joblib]'\n"
+    )
+
+
+def test_a_column_of_no_run_keeps_the_results(call, tmp_path):
+    columns = "--columns=geometry.channels,array.config.level,map_cache.hits,gc.log_blocks.writes.full.units"
+    status, output, errors = call("--jobs=1", "--out=all.csv", columns)
+    assert (status, output) == (2, "")
+    assert errors.startswith("error: no run has a value for the column `array.config.level`; the results are kept in s")
+    assert (tmp_path / "all.csv").exists()
+    assert len(list((tmp_path / "s.sweep").iterdir())) == 8
+
+
 def test_invalid_options_are_refused_before_any_run(call, tmp_path):
     for arguments, message in [
         (["--out=x.txt"], "must end in .csv or .parquet"),
         (["--out=none/x.csv"], "directory none does not exist"),
         (["--scheduler=http://x"], "expected tcp://"),
+        (["--columns=requests.write.iop"], "unknown column `requests.write.iop` (nearest: requests.write.iops"),
+        (["--columns=geometry.chanels"], "unknown column `geometry.chanels` (nearest: geometry.channels)"),
     ]:
         status, _, errors = call(*arguments)
         assert (status, message in errors) == (2, True), errors

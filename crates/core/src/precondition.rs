@@ -5,6 +5,7 @@ mod prewrite;
 mod progress;
 mod steady;
 
+use crate::config::did_you_mean;
 use crate::device::Device;
 use crate::ftl::{Ftl, Shape};
 use crate::metrics::counters::Counters;
@@ -48,10 +49,14 @@ impl std::str::FromStr for Precondition {
                     (Some(share), _) => Ok(Precondition::Aged(share)),
                     (_, Some(share)) => Ok(Precondition::Invalid(share)),
                     _ if text.starts_with("stale=") => Err(format!("`{text}`: `stale=` is now `invalid=`")),
-                    _ => Err(format!(
-                        "invalid precondition `{text}`: expected none, fill, steady, aged=V or invalid=V (0 <= V < 1), \
-                         or a workload"
-                    )),
+                    _ => {
+                        let hint = did_you_mean(text, &["none", "fill", "steady"]);
+                        let hint = if hint.is_empty() { ":" } else { &hint };
+                        Err(format!(
+                            "invalid precondition `{text}`{hint} expected none, fill, steady, aged=V or invalid=V \
+                             (0 <= V < 1), or a workload"
+                        ))
+                    }
                 }
             }
         }

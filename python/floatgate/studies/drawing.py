@@ -49,7 +49,7 @@ def _style() -> AbstractContextManager[None]:
     try:
         from matplotlib import rc_context  # noqa: PLC0415 (an extra)
     except ImportError as error:
-        raise ImportError("the figures of studies need matplotlib: pip install floatgate[plot]") from error
+        raise ImportError("the figures of studies need matplotlib: pip install 'floatgate[plot]'") from error
     context: AbstractContextManager[None] = rc_context(_STYLE)
     return context
 
