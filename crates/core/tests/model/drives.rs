@@ -144,7 +144,10 @@ fn a_device_with_one_unit_too_many_is_refused() {
         let overrides: Vec<String> = case.overrides.iter().cloned().chain([capacity]).collect();
         let error = from_toml(common::BASE, "test.toml", &overrides).expect_err("one unit too many");
         assert!(
-            error.problems().iter().any(|p| ["gc.soft_threshold", "mapping.scheme"].contains(&&*p.path)),
+            error
+                .problems()
+                .iter()
+                .any(|p| ["capacity.logical", "gc.soft_threshold", "mapping.scheme"].contains(&&*p.path)),
             "{error}"
         );
     }
