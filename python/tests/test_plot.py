@@ -183,7 +183,7 @@ def test_a_pareto_front_averages_seeds():
     assert list(zip(*front.get_data(), strict=True)) == [(10, 6), (20, 4)]
     assert list(zip(*tried.get_data(), strict=True)) == [(30, 5)]
     assert [text.get_text() for text in ax.texts] == ["10%", "20%"]
-    # A design of which a run failed is drawn, and the failure is reported.
+    # A design is drawn even if one of its runs failed, and the failure is reported.
     rows[0] |= {"wa": None, "error": "no space"}
     with pytest.warns(fg.FloatgateWarning, match="1 of 6 runs failed and have no values; the first error: no space"):
         ax = fg.plotting.pareto_front(table(rows), "spare", "wa")

@@ -87,7 +87,7 @@ def test_missing_studies_and_files_are_errors(tmp_path):
 def test_a_run_that_fails_fails_the_figure(tmp_path):
     setting = studies.Setting(requests=10, directory=tmp_path, jobs=1)
     with pytest.raises(fg.SimulationError, match=r"a run of the study failed: .*iodepth"):
-        setting.rows([{"device": "tiny", "workload": "rw=read iodepth=none"}])
+        setting.rows([{"device": "tiny", "workload": f"rw=read number_ios=1 {key}"} for key in ("", "iodepth=none")])
 
 
 def test_the_temporary_directory_is_deleted_with_the_setting():
