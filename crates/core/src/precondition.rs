@@ -5,7 +5,7 @@ mod prewrite;
 mod progress;
 mod steady;
 
-use crate::config::did_you_mean;
+use crate::config::did_you_mean_or_colon;
 use crate::device::Device;
 use crate::ftl::{Ftl, Shape};
 use crate::metrics::counters::Counters;
@@ -50,8 +50,7 @@ impl std::str::FromStr for Precondition {
                     (_, Some(share)) => Ok(Precondition::Invalid(share)),
                     _ if text.starts_with("stale=") => Err(format!("`{text}`: `stale=` is now `invalid=`")),
                     _ => {
-                        let hint = did_you_mean(text, &["none", "fill", "steady"]);
-                        let hint = if hint.is_empty() { ":" } else { &hint };
+                        let hint = did_you_mean_or_colon(text, &["none", "fill", "steady"]);
                         Err(format!(
                             "invalid precondition `{text}`{hint} expected none, fill, steady, aged=V or invalid=V \
                              (0 <= V < 1), or a workload"

@@ -59,7 +59,7 @@ pub use load::{base_in, file_text, from_toml, from_toml_with, load, load_with};
 pub use reference::{example, reference_page};
 pub use schema::{json_schema, json_schema_with, options};
 pub use shape::{Shape, shapes_state};
-pub use suggestion::{did_you_mean, unknown_variant};
+pub use suggestion::{did_you_mean, did_you_mean_or_colon, unknown_variant};
 use units::{Bandwidth, BlockCount, Bytes, Duration, FirmwareCost, Frequency, OneOrMany, TransferRate};
 
 /// An SSD.

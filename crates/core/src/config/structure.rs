@@ -8,7 +8,7 @@ use serde_json::Value;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::did_you_mean;
+use super::did_you_mean_or_colon;
 use super::error::Problem;
 use super::origin::Texts;
 use super::path::join;
@@ -146,8 +146,7 @@ impl<'a> Structure<'a> {
     }
 
     fn unknown_name(&mut self, path: &str, name: &str, names: &[&str], at: &str, span: Range<usize>) {
-        let hint = did_you_mean(name, names);
-        let hint = if hint.is_empty() { ":".to_owned() } else { hint };
+        let hint = did_you_mean_or_colon(name, names);
         let message = format!("`{path}`: unknown name `{}`{hint} one of {}", shown(name), names.join(", "));
         self.problem(at, &message, Some(span));
     }
