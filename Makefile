@@ -41,7 +41,7 @@ DATABASE_KILLS ?= 20
 FAST := model determinism mechanisms tidy config
 FAST_CASES ?= 150
 # Tests of recorded digests, which must be equal in a release build. They need no optimization across crates.
-QUICK_RELEASE := CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16
+QUICK_RELEASE := CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 CARGO_PROFILE_RELEASE_DEBUG=false
 RELEASE := determinism model power
 DIGESTS := digests acknowledged_write changes_no_answer is_told what_was_flushed
 
