@@ -3,11 +3,9 @@
 //! Each write has its own tag, and members return the tags of each sector. Parity is computed from the tags that the
 //! array has read, so that a wrong member, address, strategy or order of operations shows as a wrong tag.
 
-mod common;
-
 use std::collections::BTreeMap;
 
-use common::config;
+use crate::common::config;
 use floatgate_array::config::ArrayConfig;
 use floatgate_array::{Mutant, Options, SsdArray};
 use floatgate_core::sim::request::{Completion, Operation, Request, Status};

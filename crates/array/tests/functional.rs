@@ -1,10 +1,8 @@
 //! Functional mode of arrays: it leaves what the timed array leaves on each member, without time.
 
-mod common;
-
 use std::collections::VecDeque;
 
-use common::config;
+use crate::common::config;
 use floatgate_array::config::{ArrayConfig, from_toml};
 use floatgate_array::{Options, SsdArray};
 use floatgate_core::external::Externals;

@@ -1,9 +1,7 @@
 //! Options of arrays: each changes a result, wrong values are refused with one that works, and results are
 //! reproducible.
 
-mod common;
-
-use common::config;
+use crate::common::config;
 use floatgate_array::config::{ArrayConfig, from_toml, is_array, json_schema};
 use floatgate_array::{Options, SsdArray};
 use floatgate_core::external::Externals;

@@ -1,9 +1,7 @@
 //! Saved states of arrays: a loaded array has the same future as the saved one, and is saved as the same bytes. A
 //! damaged file, or the state of another device, is refused with the reason.
 
-mod common;
-
-use common::config;
+use crate::common::config;
 use floatgate_array::config::{ArrayConfig, from_toml};
 use floatgate_array::{ArrayHead, Options, SsdArray};
 use floatgate_core::config::load;

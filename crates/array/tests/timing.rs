@@ -3,9 +3,7 @@
 //! A member is `tiny` with one page in each chunk. A page read takes 25 us in the cells and 20.48 us on the channel,
 //! and a write takes 20.48 us and 200 us. Requests to different members run at the same time.
 
-mod common;
-
-use common::config;
+use crate::common::config;
 use floatgate_array::{Options, SsdArray};
 use floatgate_core::precondition::{Precondition, precondition};
 use floatgate_core::sim::request::{Completion, Operation, Request};

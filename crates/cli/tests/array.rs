@@ -1,10 +1,8 @@
 //! Tests with the real program: runs of arrays, their results, and refusals.
 
-mod common;
-
 use std::fs;
 
-use common::Bench;
+use crate::common::Bench;
 use floatgate_report::timeline::read_timeline;
 use serde_json::Value;
 

@@ -1,10 +1,8 @@
 //! Tests of `floatgate trace convert` with the real program.
 
-mod common;
-
 use std::fs;
 
-use common::Bench;
+use crate::common::Bench;
 
 const SPC: &str = "0,0,4096,R,0\n1,8,512,W,0.5\n0,2147483648,512,W,1.25\n";
 

@@ -1,10 +1,8 @@
 //! Tests that reading a result detects damage, and files of different runs in one directory.
 
-mod common;
-
 use std::fs;
 
-use common::Bench;
+use crate::common::{self, Bench};
 use floatgate_core::sim::rng::Rng;
 
 /// Creates a result with all files in `name`, of a run with this seed.

@@ -1,10 +1,8 @@
 //! Tests of `floatgate draw` with the real program.
 
-mod common;
-
 use std::fs;
 
-use common::Bench;
+use crate::common::Bench;
 use floatgate_core::config::units::Duration;
 use floatgate_report::timeline::{ps, read_timeline};
 

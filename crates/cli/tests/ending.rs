@@ -1,14 +1,12 @@
 //! Tests that one Ctrl-C or SIGTERM ends every wait of the real program.
 #![cfg(all(unix, feature = "live"))]
 
-mod common;
-
 use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
-use common::{Bench, stderr};
+use crate::common::{self, Bench, stderr};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;

@@ -1,8 +1,6 @@
 //! Tests of `floatgate completions` and `floatgate man`.
 
-mod common;
-
-use common::Bench;
+use crate::common::Bench;
 
 #[test]
 fn completions_of_each_shell_name_the_commands() {

@@ -12,10 +12,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
 
-#[path = "../../serve/tests/common/truth.rs"]
-mod truth;
-
-use truth::Truth;
+use crate::truth::Truth;
 
 /// Device of 8 planes with 8 blocks of 16 units: 4 MiB of flash, 1.8 MiB for the host.
 const SMALL: [&str; 7] =

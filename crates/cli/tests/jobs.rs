@@ -1,11 +1,9 @@
 //! Tests of job files and jobs on the command line with the real program.
 
-mod common;
-
 use std::fs;
 use std::path::PathBuf;
 
-use common::{Bench, validate_summary};
+use crate::common::{Bench, validate_summary};
 use serde_json::Value;
 
 /// Returns the number of requests of a stream.

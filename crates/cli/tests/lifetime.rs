@@ -1,10 +1,8 @@
 //! Tests of `floatgate run --until` with the real program.
 
-mod common;
-
 use std::fs;
 
-use common::Bench;
+use crate::common::Bench;
 use serde_json::Value;
 
 const JOB: &str = "rw=randwrite bs=4k number_ios=2000";

@@ -1,12 +1,10 @@
 //! Tests with the real program that endless or too large input is refused quickly, with a short error.
 #![cfg(feature = "live")]
 
-mod common;
-
 use std::fs;
 use std::time::{Duration, Instant};
 
-use common::Bench;
+use crate::common::{self, Bench};
 
 /// Calls the program, which must quickly report a mistake with a short error, and returns the error.
 #[track_caller]

@@ -1,10 +1,8 @@
 //! Tests of output files: links and pipes, full disks, conflicts with other files, and locks.
 
-mod common;
-
 use std::fs;
 
-use common::Bench;
+use crate::common::{self, Bench};
 
 const JOB: &str = "rw=randrw bs=4k iodepth=8 number_ios=500 norandommap=1";
 

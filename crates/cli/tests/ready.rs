@@ -9,10 +9,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
-#[path = "common/live.rs"]
-mod live;
-
-use live::floatgate;
+use crate::common::live::floatgate;
 
 /// Arguments of a server whose device takes minutes to fill.
 const SLOW: [&str; 5] =

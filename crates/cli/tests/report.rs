@@ -1,11 +1,9 @@
 //! Tests of `floatgate report` and `floatgate compare` with the real program.
 
-mod common;
-
 use std::fs;
 use std::path::Path;
 
-use common::Bench;
+use crate::common::Bench;
 use serde_json::Value;
 
 const JOB: &str = "rw=randrw bs=4k iodepth=8 number_ios=2000 norandommap=1";

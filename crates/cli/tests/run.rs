@@ -1,11 +1,9 @@
 //! Tests of `floatgate run` with the real program.
 
-mod common;
-
 use std::fs;
 use std::process::Stdio;
 
-use common::{Bench, stderr, validate_summary};
+use crate::common::{Bench, stderr, validate_summary};
 use floatgate_core::sim::rng::Rng;
 use serde_json::Value;
 

@@ -16,10 +16,7 @@ use floatgate_serve::nbd::wire::command;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-#[path = "common/live.rs"]
-mod live;
-
-use live::{Live, floatgate};
+use crate::common::live::{Live, floatgate};
 
 #[test]
 fn nbd_clients_of_other_projects_work() {

@@ -1,10 +1,8 @@
 //! Tests of several concurrent workloads with the real program.
 
-mod common;
-
 use std::fs;
 
-use common::Bench;
+use crate::common::Bench;
 use serde_json::Value;
 
 const DEVICE: &str = r#"

@@ -1,10 +1,8 @@
 //! Tests of `--save-state`, `--load-state` and `floatgate state` with the real program.
 
-mod common;
-
 use std::fs;
 
-use common::Bench;
+use crate::common::Bench;
 use serde_json::Value;
 
 const JOB: &str = "rw=randrw bs=4k iodepth=8 number_ios=2000";

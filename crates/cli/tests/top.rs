@@ -16,10 +16,7 @@ use rustix::termios::{LocalModes, Termios, Winsize, tcgetattr, tcsetwinsize};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-#[path = "common/live.rs"]
-mod live;
-
-use live::{Live, floatgate};
+use crate::common::live::{Live, floatgate};
 
 /// Pseudo-terminal, and the output that was sent to it.
 struct Terminal {

@@ -1,11 +1,9 @@
 //! Tests of `floatgate trace` with the real program.
 
-mod common;
-
 use std::fs;
 use std::process::Output;
 
-use common::Bench;
+use crate::common::Bench;
 use serde_json::Value;
 
 /// Creates a directory with traces.

@@ -641,21 +641,21 @@ fn files_do_not_use_each_other_in_circles() {
     report(&found);
 }
 
-/// Checks that each file of tests is a module of the program of all topics, or a program of its own: the manifest turns
-/// off that Cargo finds them.
+/// Checks that each file of tests is a module of its crate's program, or a program of its own: the manifests turn off
+/// that Cargo finds them.
 #[test]
-fn files_with_tests_of_the_core_belong_to_a_program() {
-    let read = |path: &str| std::fs::read_to_string(root().join("crates/core").join(path)).unwrap();
-    let (program, manifest) = (read("tests/main.rs"), read("Cargo.toml"));
+fn files_with_tests_belong_to_a_program() {
     let mut found = Vec::new();
     for (path, _) in rust_files() {
-        let Some(name) = path.strip_prefix("crates/core/tests/").and_then(|file| file.strip_suffix(".rs")) else {
+        let Some((package, file)) = path.strip_suffix(".rs").and_then(|path| path.split_once("/tests/")) else {
             continue;
         };
-        let name = name.strip_suffix("/main").unwrap_or(name);
+        let read = |path: &str| std::fs::read_to_string(root().join(package).join(path));
+        let (Ok(program), Ok(manifest)) = (read("tests/main.rs"), read("Cargo.toml")) else { continue };
+        let name = file.strip_suffix("/main").unwrap_or(file);
         let is_topic = !name.contains('/') && name != "main";
         if is_topic && !program.contains(&format!("mod {name};")) && !manifest.contains(&format!("name = \"{name}\"")) {
-            found.push(format!("{path}:1: tests that never run; add `mod {name};` to crates/core/tests/main.rs"));
+            found.push(format!("{path}:1: tests that never run; add `mod {name};` to {package}/tests/main.rs"));
         }
     }
     report(&found);

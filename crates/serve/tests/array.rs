@@ -12,13 +12,8 @@ use floatgate_serve::vhost::client::{Client as VhostClient, Shape};
 use floatgate_serve::{Finished, Server};
 use tempfile::TempDir;
 
-#[path = "common/options.rs"]
-mod options;
-#[path = "common/truth.rs"]
-mod truth;
-
-use options::{options, sockets};
-use truth::Truth;
+use crate::common::options::{options, sockets};
+use crate::common::truth::Truth;
 
 /// Options of members: 4 MiB of flash, with 1.6 MiB visible.
 const MEMBER: [&str; 4] = [

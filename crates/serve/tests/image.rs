@@ -23,13 +23,8 @@ use floatgate_serve::{Finished, Options, Server};
 use proptest::prelude::*;
 use tempfile::TempDir;
 
-#[path = "common/options.rs"]
-mod options;
-#[path = "common/truth.rs"]
-mod truth;
-
-use options::{options, sockets};
-use truth::Truth;
+use crate::common::options::{options, sockets};
+use crate::common::truth::{self, Truth};
 
 /// A disk in memory that survives its users, and fails on request.
 #[derive(Clone, Default)]

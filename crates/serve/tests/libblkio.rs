@@ -7,6 +7,7 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 
+use crate::common::options::{options, sockets};
 use floatgate_core::config;
 use floatgate_core::device::{Device, Options as DeviceOptions};
 use floatgate_serve::{Options, Server};
@@ -18,9 +19,6 @@ use virtio_driver::{
 };
 use vm_memory::mmap::MmapRegionBuilder;
 use vm_memory::{FileOffset, MmapRegion};
-
-#[path = "common/options.rs"]
-mod options;
 
 const QUEUES: usize = 3;
 const DEPTH: usize = 64;
@@ -93,8 +91,8 @@ fn server() -> (Server, TempDir, String) {
     let path = folder.path().join("vhost.sock");
     let device =
         Device::new(config::load("tiny", &[]).unwrap(), DeviceOptions { attribution: true, ..Default::default() });
-    let sockets = options::sockets(None, Some(&path));
-    let options = Options { vhost_queues: QUEUES as u16, ..options::options() };
+    let sockets = sockets(None, Some(&path));
+    let options = Options { vhost_queues: QUEUES as u16, ..options() };
     (Server::start(device.unwrap(), sockets, options).unwrap(), folder, path.to_str().unwrap().to_owned())
 }
 

@@ -22,10 +22,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-#[path = "common/options.rs"]
-mod options;
-
-use options::{options, sockets};
+use crate::common::options::{options, sockets};
 
 const TOKEN: &str = "long-enough";
 

@@ -17,19 +17,10 @@ use floatgate_serve::{Address, Options, ServeError, Server, SocketAddresses, Soc
 use proptest::test_runner::{Config, TestRunner};
 use tempfile::TempDir;
 
-#[path = "common/options.rs"]
-mod options;
-#[path = "common/progress.rs"]
-mod progress;
-#[path = "common/replay.rs"]
-mod replay;
-#[path = "common/trims.rs"]
-mod trims;
-
-use options::{options, sockets};
-use progress::until_in_progress;
-use replay::{Shared, assert_replays};
-use trims::trimmed;
+use crate::common::options::{options, sockets};
+use crate::common::progress::until_in_progress;
+use crate::common::replay::{Shared, assert_replays};
+use crate::common::trims::trimmed;
 
 fn device(overrides: &[&str]) -> Device {
     let overrides: Vec<String> = overrides.iter().map(|text| (*text).to_owned()).collect();

@@ -2,15 +2,12 @@
 //!
 //! The traces may not be redistributed: `common/genuine.rs` describes their location.
 
-#[path = "common/genuine.rs"]
-mod genuine;
-
 use std::path::Path;
 
+use crate::common::genuine::trace_file;
 use floatgate_workload::synthetic::model::fit::fit;
 use floatgate_workload::trace::profile::{Profile, Profiler};
 use floatgate_workload::trace::{Reader, TimeUnit, TraceOptions};
-use genuine::trace_file;
 
 fn profile(path: &Path, options: &TraceOptions) -> Profile {
     let mut reader = Reader::open(path, options).unwrap_or_else(|error| panic!("{error}"));

@@ -1,13 +1,10 @@
 //! The reference of profiles, models and jobs in `docs/reference` must match the code. `FLOATGATE_BLESS=1` writes it
 //! again.
 
-#[path = "common/page.rs"]
-mod page;
-
+use crate::common::page::{check, page};
 use floatgate_workload::synthetic;
 use floatgate_workload::synthetic::model::Model;
 use floatgate_workload::trace::profile::Profile;
-use page::{check, page};
 
 #[test]
 fn the_schema_of_profiles_is_up_to_date() {

@@ -1,10 +1,8 @@
 //! Tests of every trace format: its sample is detected and parsed, and written traces read back unchanged.
 
-mod corpus;
-
 use std::io::Write;
 
-use corpus::samples;
+use crate::corpus::samples;
 use floatgate_sim::source::Source;
 use floatgate_workload::trace::{
     Confidence, Converted, Devices, FORMATS, Format, FormatChoice, Trace, TraceOptions, convert,

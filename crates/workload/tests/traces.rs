@@ -2,15 +2,12 @@
 //!
 //! The traces may not be redistributed: `common/genuine.rs` describes their location.
 
-#[path = "common/genuine.rs"]
-mod genuine;
-
 use std::path::Path;
 
+use crate::common::genuine::trace_file;
 use floatgate_sim::request::Operation;
 use floatgate_sim::source::Source;
 use floatgate_workload::trace::{Confidence, Fit, Replay, TimeUnit, Trace, TraceOptions};
-use genuine::trace_file;
 
 /// Larger than any of the traces with its devices side by side.
 const DEVICE: u64 = 1 << 40;

@@ -1,5 +1,4 @@
 //! Test bench for a running server and common NBD clients.
-#![allow(dead_code)] // Each test file is a crate of its own and uses a part of this.
 
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;

@@ -1,5 +1,7 @@
 //! Test bench: a directory in which the real program is called.
-#![allow(dead_code)] // Each test file is a crate of its own and uses a part of this.
+
+#[cfg(feature = "live")]
+pub mod live;
 
 use std::fs;
 use std::path::PathBuf;

@@ -16,7 +16,7 @@ use floatgate_report::timeline::packets::{
 };
 use prost::Message;
 
-use crate::figures::{Figure, US, figures};
+use super::figures::{Figure, US, figures};
 
 const WHOLE: (Time, Time) = (Time::ZERO, Time::NEVER);
 

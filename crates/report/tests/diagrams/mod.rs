@@ -1,8 +1,6 @@
 //! Timing diagrams: the diagrams of docs/model are up to date (`FLOATGATE_BLESS=1` writes them again), boxes match the
 //! timeline, and invalid files are refused with the reason.
 
-#[path = "../../../core/tests/common/mod.rs"]
-mod common;
 mod figures;
 mod hostile;
 

@@ -1,0 +1,9 @@
+//! Tests of arrays, a module for each topic.
+
+mod common;
+
+mod contents;
+mod functional;
+mod options;
+mod state;
+mod timing;

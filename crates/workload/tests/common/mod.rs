@@ -1,0 +1,4 @@
+//! Files that tests need.
+
+pub mod genuine;
+pub mod page;
