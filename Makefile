@@ -37,9 +37,11 @@ FUZZ_SECONDS ?= 60
 KILLS ?= 500
 # Kills during commits, for each of SQLite and PostgreSQL.
 DATABASE_KILLS ?= 20
-# Tests for `make check`, which fail most often, and the number of random devices that they draw.
+# Tests for `make check`, which fail most often, and the number of random devices that they draw. Digests are recorded
+# for twice as many as `make test` draws.
 FAST := model determinism mechanisms tidy config
 FAST_CASES ?= 150
+TEST_CASES ?= 450
 # Tests of recorded digests, which must be equal in a release build. They need no optimization across crates.
 QUICK_RELEASE := CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 CARGO_PROFILE_RELEASE_DEBUG=false
 RELEASE := determinism model power
@@ -72,7 +74,7 @@ test: lint ## Run all checks: formatting, lints, documentation, tests, dashboard
 	scripts/check_prose.sh $(PROSE)
 	scripts/check_workflows.sh $(WORKFLOWS)
 	python3 -B -m unittest discover --start-directory scripts
-	$(CARGO) test --workspace --locked
+	FLOATGATE_CASES=$(TEST_CASES) $(CARGO) test --workspace --locked
 	FLOATGATE=$(PROGRAM) scripts/test_python.sh $(PYTHON)
 	$(TEST_EXAMPLE)
 	scripts/check_monitor.sh $(PROGRAM)

@@ -289,7 +289,7 @@ def sweep(
         for seed in seeds
     ]  # fmt: skip
     _check_device(tasks)
-    _check_workload(tasks)
+    _check_workload_and_precondition(tasks)
     found = [_key_or_failure(task) for task in tasks]
     shelf = None if store is None else Store(store)
     kept: list[dict[str, Any] | None] = [None] * len(tasks)
@@ -353,8 +353,11 @@ def _check_device(tasks: list[_Task]) -> None:
         Device(name)
 
 
-def _check_workload(tasks: list[_Task]) -> None:
-    """Raise an error if all runs have the same workload, and it is invalid on any device."""
+def _check_workload_and_precondition(tasks: list[_Task]) -> None:
+    """Raise an error if all runs have the same workload or precondition, and it is invalid on any device."""
+    preconditions = {task.precondition for task in tasks}
+    if len(preconditions) == 1:
+        _floatgate.check_precondition(preconditions.pop())
     workloads = {tuple(task.workload) for task in tasks}
     for text in workloads.pop() if len(workloads) == 1 else ():
         _floatgate.check_workload(text)

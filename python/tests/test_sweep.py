@@ -263,9 +263,11 @@ def test_a_mistyped_value_is_a_row():
         ({"device": "other.toml"}, fg.ConfigError, "^cannot read the device file other.toml"),
         ({"workload": "rw=randwrit"}, fg.WorkloadError, "did you mean `randwrite`"),
         ({"workload": ["rw=read number_ios=9", "other.csv"]}, fg.WorkloadError, "`other.csv` is not a file"),
+        ({"precondition": "stedy"}, fg.PreconditionError, "did you mean `steady`"),
+        ({"precondition": "rw=randwrit"}, fg.PreconditionError, "did you mean `randwrite`"),
     ],
 )
-def test_an_invalid_device_or_workload_of_all_runs_raises_at_once(options, kind, message, tmp_path, runs):
+def test_an_invalid_device_workload_or_precondition_of_all_runs_raises_at_once(options, kind, message, tmp_path, runs):
     with pytest.raises(kind, match=message):
         sweep(store=tmp_path / "store", **options)
     with pytest.raises(kind, match=message):

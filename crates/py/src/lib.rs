@@ -40,6 +40,7 @@ pub fn fill(module: &Bound<'_, PyModule>, makers: Externals) -> PyResult<()> {
         wrap_pyfunction!(run::lifetime, module)?,
         wrap_pyfunction!(run::run, module)?,
         wrap_pyfunction!(simulator::state_info, module)?,
+        wrap_pyfunction!(tools::check_precondition, module)?,
         wrap_pyfunction!(tools::check_workload, module)?,
         wrap_pyfunction!(tools::draw, module)?,
         wrap_pyfunction!(tools::explain, module)?,

@@ -27,6 +27,12 @@ pub fn check_workload(py: Python<'_>, text: &str) -> PyResult<()> {
     })
 }
 
+/// Fails if a precondition is invalid on every device. Opens no traces.
+#[pyfunction]
+pub fn check_precondition(py: Python<'_>, text: &str) -> PyResult<()> {
+    enter(py, None, |_| workload::check_precondition(text).map_err(Subject::Precondition.stop()))
+}
+
 /// Returns the traces with options that Python passes as JSON.
 fn traces(options: &str, stop: Stop) -> Result<Traces, Stopped> {
     let spec: TraceSpec = serde_json::from_str(options).map_err(|error| mistake(&error))?;

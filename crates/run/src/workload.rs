@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use floatgate_core::config::DeviceConfig;
 use floatgate_core::metrics::summary::Named;
+use floatgate_core::precondition::Precondition;
 use floatgate_core::sim::rng::Rng;
 use floatgate_core::sim::source::Source;
 use floatgate_workload::synthetic::model::{Model, Modeled, looks_like_model};
@@ -237,9 +238,12 @@ pub fn pipe(text: &str, options: &TraceOptions) -> Option<PathBuf> {
     is_pipe.then_some(path)
 }
 
-/// Returns `true` if a text that is not the name of a state may be a workload.
-pub fn looks_like_workload(text: &str) -> bool {
-    synthetic::looks_like_job(text) || are_words(text) || text == STDIN || Path::new(text).exists()
+/// Fails if a precondition is neither a state nor a workload, or if its options are invalid on every device.
+pub fn check_precondition(text: &str) -> Result<(), Failure> {
+    let Err(error) = text.parse::<Precondition>() else { return Ok(()) };
+    let may_be_workload =
+        synthetic::looks_like_job(text) || are_words(text) || text == STDIN || Path::new(text).exists();
+    if may_be_workload { check(text) } else { Err(Failure::mistake(error)) }
 }
 
 /// Returns the seed of a workload for preconditioning, in a run with this seed.
