@@ -4,5 +4,4 @@
 mod common;
 
 mod checksums;
-mod columns;
 mod diagrams;
