@@ -134,7 +134,9 @@ fn preconditioning_workload(
     seed: u64,
     frontend: &dyn Frontend,
 ) -> Result<Workload, Failure> {
-    workload::check_precondition(requested)?;
+    if let (Err(error), false) = (requested.parse::<State>(), workload::looks_like_workload(requested)) {
+        return Err(Failure::mistake(error));
+    }
     let seed = workload::preconditioning_seed(seed);
     let workload = Workload::open(requested, traces, config, seed).and_then(Workload::without_logs);
     workload.map_err(|failure| unless_ended(failure, frontend))

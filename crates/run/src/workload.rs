@@ -240,10 +240,16 @@ pub fn pipe(text: &str, options: &TraceOptions) -> Option<PathBuf> {
 
 /// Fails if a precondition is neither a state nor a workload, or if its options are invalid on every device.
 pub fn check_precondition(text: &str) -> Result<(), Failure> {
-    let Err(error) = text.parse::<Precondition>() else { return Ok(()) };
-    let may_be_workload =
-        synthetic::looks_like_job(text) || are_words(text) || text == STDIN || Path::new(text).exists();
-    if may_be_workload { check(text) } else { Err(Failure::mistake(error)) }
+    match text.parse::<Precondition>() {
+        Ok(_) => Ok(()),
+        Err(_) if looks_like_workload(text) => check(text),
+        Err(error) => Err(Failure::mistake(error)),
+    }
+}
+
+/// Returns `true` if a text that is not the name of a state may be a workload.
+pub fn looks_like_workload(text: &str) -> bool {
+    synthetic::looks_like_job(text) || are_words(text) || text == STDIN || Path::new(text).exists()
 }
 
 /// Returns the seed of a workload for preconditioning, in a run with this seed.

@@ -27,7 +27,7 @@ fn number(name: &str) -> Option<u64> {
 }
 
 /// Number of random devices of the first kind, unless `FLOATGATE_CASES` is set.
-const CASES: u64 = 900;
+const CASES: u64 = 1500;
 
 /// Returns the number of cases of a kind that runs one for each `share` of the first kind.
 fn cases(share: u64) -> u64 {
