@@ -42,10 +42,6 @@ DATABASE_KILLS ?= 20
 FAST := model determinism mechanisms tidy config
 FAST_CASES ?= 150
 TEST_CASES ?= 450
-# Tests of recorded digests, which must be equal in a release build. They need no optimization across crates.
-QUICK_RELEASE := CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 CARGO_PROFILE_RELEASE_DEBUG=false
-RELEASE := determinism model power
-DIGESTS := digests acknowledged_write changes_no_answer is_told what_was_flushed
 
 .PHONY: help
 help: ## List the targets
@@ -78,8 +74,6 @@ test: lint ## Run all checks: formatting, lints, documentation, tests, dashboard
 	FLOATGATE=$(PROGRAM) scripts/test_python.sh $(PYTHON)
 	$(TEST_EXAMPLE)
 	scripts/check_monitor.sh $(PROGRAM)
-	FLOATGATE_CASES=$(FAST_CASES) FLOATGATE_POWER_CUTS=2000 $(QUICK_RELEASE) \
-		$(CARGO) test --release --package floatgate-core --locked $(addprefix --test ,$(RELEASE)) -- $(DIGESTS)
 
 .PHONY: prose
 prose: ## Check the spelling of all texts, and the subjects of new commits
@@ -101,6 +95,13 @@ test-cluster: ## Test sweeps on a Ray cluster with a dying worker (installs Ray,
 	$(BUILD)
 	FLOATGATE=$(PROGRAM) REQUIREMENTS=python/tests/cluster/requirements.txt \
 		scripts/test_python.sh $(PYTHON)-cluster python/tests/cluster
+
+.PHONY: check-release
+check-release: ## Check that a release build gives the same bytes as the build of the tests
+	@scripts/prerequisites.sh build
+	$(BUILD)
+	$(BUILD) --release
+	python3 -B scripts/check_release.py $(PROGRAM) $(FLOATGATE)
 
 .PHONY: check-report
 check-report: ## Test reports and a comparison in Chromium: errors, figures, dark, print

@@ -25,10 +25,10 @@ fn all_survive_toml_and_json() {
         let device = load(builtin.name, &[]).unwrap();
         for device in [&device, &device.resolved()] {
             let text = toml::to_string(device).unwrap();
-            assert_eq!(&toml::from_str::<DeviceConfig>(&text).unwrap(), device);
             assert_eq!(&from_toml(&text, "again.toml", &[]).unwrap(), device);
-            let json = serde_json::to_string(device).unwrap();
-            assert_eq!(&serde_json::from_str::<DeviceConfig>(&json).unwrap(), device);
+            // The reader is not generic, so that it is compiled once.
+            let json: toml::Table = serde_json::from_str(&serde_json::to_string(device).unwrap()).unwrap();
+            assert_eq!(&from_toml(&json.to_string(), "again.json", &[]).unwrap(), device);
         }
         assert_eq!(device.resolved().digest(), device.digest());
     }
