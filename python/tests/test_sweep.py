@@ -235,7 +235,7 @@ def test_a_mistyped_parameter_of_an_array_raises_at_once():
     for path, message in [
         ("member.geometry.chanels", "have: member 0 .tiny.: geometry.chanels=8: unknown key .*did you mean `channels`"),
         ("member.capacity.sparse", "unknown name `sparse`, did you mean `spare`"),
-        ("array.levels", "unknown field `levels`, expected one of `level`"),
+        ("array.levels", "unknown field `levels`, did you mean `level`"),
         ("geometry.channels", "write member.geometry.channels=8"),
     ]:
         with pytest.raises(fg.OptionError, match=message):

@@ -163,13 +163,15 @@ pub fn from_toml(makers: &Externals, text: &str, path: &str, overrides: &[String
     // The text is read once without overrides, so that errors show its lines.
     let mut file: Table = text.parse().map_err(|error| malformed(format!("{path}: {error}")))?;
     if let Err(error) = toml::from_str::<ArrayFile>(text) {
-        return Err(malformed(format!("{path}: {error}")));
+        return Err(malformed(format!("{path}: {}", with_hint(&error.to_string()))));
     }
     for text in overrides {
         merge(&mut file, parse_override(text).map_err(malformed)?);
     }
     let read = Value::Table(file.clone()).try_into::<ArrayFile>();
-    let read = read.map_err(|error| malformed(format!("--set {}: {error}", overrides.join(" --set "))))?;
+    let read = read.map_err(|error| {
+        malformed(format!("--set {}: {}", overrides.join(" --set "), with_hint(&error.to_string())))
+    })?;
     let stem = Path::new(path).file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
     let name = if read.name.is_empty() { stem } else { read.name };
     let names = member_names(&read.array).map_err(ConfigError::Refused)?;
@@ -184,6 +186,17 @@ pub fn from_toml(makers: &Externals, text: &str, path: &str, overrides: &[String
     file.insert("name".to_owned(), name.clone().into());
     let array = ArrayConfig::new(name, read.description, read.array, members)?;
     Ok(ArrayConfig { file, ..array })
+}
+
+/// Adds the most similar key to serde's message about an unknown key, which lists the known ones.
+fn with_hint(message: &str) -> String {
+    let parts = message.split_once("unknown field `").and_then(|(_, rest)| rest.split_once("`, expected "));
+    let Some((name, known)) = parts else { return message.to_owned() };
+    let known: Vec<&str> = known.split('`').skip(1).step_by(2).collect();
+    match config::did_you_mean(name, &known) {
+        hint if hint.is_empty() => message.to_owned(),
+        hint => message.replacen("`, expected ", &format!("`{hint} Expected "), 1),
+    }
 }
 
 /// Parses an override. A value that is not TOML is a text without quotes.

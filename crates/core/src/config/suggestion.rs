@@ -4,7 +4,12 @@ use crate::sim::text::{SHOWN, shown};
 
 /// Returns the error for a name that is not in `known`, with the most similar one.
 pub fn unknown_variant<E: serde::de::Error>(name: &str, known: &[&str]) -> E {
-    E::custom(format!("unknown name `{}`{}: one of {}", shown(name), did_you_mean(name, known), known.join(", ")))
+    E::custom(format!(
+        "unknown name `{}`{} one of {}",
+        shown(name),
+        did_you_mean_or_colon(name, known),
+        known.join(", ")
+    ))
 }
 
 /// Returns what stands between a wrong name and the list of known names: ", did you mean `x`?", or a colon.
