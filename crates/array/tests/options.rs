@@ -176,7 +176,7 @@ fn errors_name_a_value_that_works() {
         (with("level = 5\ngc = { staggered = { window = \"0ms\" } }"), "such as 20ms"),
         (with("level = 5\ngc = { staggered = { window = \"1ms\", members = 4 } }"), "must be from 1 to 3"),
         (with("level = 5\nparity = 4"), "unknown field `parity`, expected one of `level`"),
-        (with("levle = 5"), "unknown field `levle`, did you mean `level`? Expected one of `level`, `stripe`"),
+        (with("levels = 5"), "unknown field `levels`, did you mean `level`? Expected one of `level`, `stripe`"),
         (error(&format!("{four}level = 5"), &["array.strip=8KiB"]), "did you mean `stripe`? Expected one of `level`"),
         (error(&format!("{four}level = 5"), &["gc.victim=fifo"]), "write member.gc.victim=fifo"),
         (error(&format!("{four}level = 5"), &["member.gc.victm=fifo"]), "did you mean `victim`?"),

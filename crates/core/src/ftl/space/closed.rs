@@ -85,6 +85,14 @@ impl ClosedBlocks {
         }
     }
 
+    /// Prefetches what [`ClosedBlocks::prefetch`] reads.
+    #[inline]
+    pub(super) fn prefetch_row(&self, block: BlockId) {
+        if let Order::Dense(dense) = &self.order {
+            dense.prefetch_row(block);
+        }
+    }
+
     /// Prefetches the list nodes or rows that [`ClosedBlocks::update`] touches first.
     #[inline]
     pub(super) fn prefetch(&self, plane: PlaneId, block: BlockId, valid: u32) {

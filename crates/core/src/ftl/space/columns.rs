@@ -138,7 +138,13 @@ impl Dense {
         self.columns.order[row].store(rank, Relaxed);
     }
 
-    /// Prefetches the row of a block.
+    /// Prefetches the number of the row of a block.
+    #[inline]
+    pub(super) fn prefetch_row(&self, block: BlockId) {
+        prefetch(&self.positions, block.index());
+    }
+
+    /// Prefetches the row of a block. Waits for its number, unless [`Dense::prefetch_row`] was called before.
     #[inline]
     pub(super) fn prefetch(&self, block: BlockId) {
         let row = self.positions[block.index()] as usize;

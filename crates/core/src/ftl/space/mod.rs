@@ -573,8 +573,12 @@ impl Space {
     /// Prefetches the state that an invalidation of a unit will touch.
     #[inline]
     pub fn prefetch(&self, ppn: Ppn) {
+        let id = self.block_of(ppn);
         crate::sim::memory::prefetch(&self.valid, (ppn.0 / 64) as usize);
-        crate::sim::memory::prefetch(&self.blocks, self.block_of(ppn).index());
+        crate::sim::memory::prefetch(&self.blocks, id.index());
+        if let Some(victims) = &self.victims[Role::Data as usize] {
+            victims.closed.prefetch_row(id);
+        }
     }
 
     /// Prefetches the state of the victim policy that an invalidation of a unit will touch. Called after
