@@ -9,14 +9,21 @@ Runs both on each built-in device, and on `tiny` with each mapping. Fails unless
 
 import json
 import pathlib
+import shlex
 import subprocess
 import sys
 import tempfile
 
 MIXED = "rw=randrw bs=4k iodepth=16 norandommap=1 number_ios=10k"
 SMALL = "rw=randrw bs=4k iodepth=16 norandommap=1 number_ios=5k size=64m"
-MAPPINGS = ['"dftl"', '"block"', "{ bast = { logs = 8 } }", "{ fast = { logs = { sequential = 2, random = 6 } } }"]
-MAPPINGS += ["{ last = { logs = { sequential = 2, hot = 2, cold = 4 } } }"]
+MAPPINGS = (
+    '"page"',
+    '"dftl"',
+    '"block"',
+    "{ bast = { logs = 8 } }",
+    "{ fast = { logs = { sequential = 2, random = 6 } } }",
+    "{ last = { logs = { sequential = 2, hot = 2, cold = 4 } } }",
+)
 
 
 def runs(program):
@@ -27,16 +34,17 @@ def runs(program):
             yield device["name"], [device["name"], SMALL, "--precondition", "none"]
     # Copies and merges need a full device, and the map in flash needs more spare blocks.
     full = ["tiny", MIXED, "--precondition", "fill", "--set", "capacity.spare=0.25"]
-    for mapping in ['"page"', *MAPPINGS]:
+    for mapping in MAPPINGS:
         yield f"tiny with {mapping}", [*full, "--set", f"mapping.scheme={mapping}"]
 
 
 def results(program, arguments, place):
     """Run a program, and return the bytes of its results by the name of the file."""
     files = ["--requests", "csv", "--out", str(place)]
-    done = subprocess.run([program, "run", *arguments, *files], capture_output=True, text=True)
+    command = [program, "run", *arguments, *files]
+    done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode != 0:
-        sys.exit(f"{program} run {arguments}: {done.stderr}")
+        sys.exit(f"{shlex.join(command)}: {done.stderr}")
     found = {path.name: path.read_bytes() for path in place.iterdir()}
     summary = json.loads(found.pop("summary.json"))
     # The time that the run took, the page that shows it, and the digest of the summary.
