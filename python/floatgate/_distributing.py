@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import contextlib
+import signal
+import threading
 import warnings
+from functools import partial
+from multiprocessing import resource_tracker
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from floatgate.exceptions import FloatgateWarning, OptionError, SimulationError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Sequence
+    from contextlib import AbstractContextManager
 
 #: Exceptions of joblib, Dask and Ray if the worker of a task has died.
 _DEATHS = frozenset(["BrokenExecutor", "KilledWorker", "RayActorError"])
@@ -59,7 +64,39 @@ def each(
         n_jobs = -1 if jobs in (None, 1) and type(backend).__name__ in ("LokyBackend", "RayBackend") else jobs
     own = _generating(backend) if type(backend).__name__ == "RayBackend" else None
     parallel = joblib.Parallel(n_jobs=n_jobs, return_as="generator_unordered", batch_size=1, backend=own)
-    return _taken(parallel(joblib.delayed(_numbered)(function, *pair) for pair in enumerate(items)))
+    start = partial(parallel, (joblib.delayed(_numbered)(function, *pair) for pair in enumerate(items)))
+    is_local = type(backend).__name__ == "LokyBackend"
+    return _taken(start, _late_interrupts() if is_local else contextlib.nullcontext())
+
+
+@contextlib.contextmanager
+def _late_interrupts() -> Iterator[None]:
+    """Start processes of joblib within this context: they never get Ctrl-C, and this process gets it at the end.
+
+    Ctrl-C in a terminal reaches all processes. One that is starting, or waits for a task, would print a traceback. This
+    process ends them instead, which it can only if none of them is half started.
+    """
+    from joblib.externals.loky.backend import resource_tracker as of_loky  # noqa: PLC0415 (an extra)
+
+    # These processes would change the mask when joblib starts them.
+    resource_tracker.ensure_running()
+    of_loky.ensure_running()
+    arrived: list[int] = []
+    handler = signal.getsignal(signal.SIGINT)
+    # Other threads may get the signal in spite of the mask, and then the main thread handles it.
+    is_ours = handler is not None and threading.current_thread() is threading.main_thread()
+    if is_ours:
+        signal.signal(signal.SIGINT, lambda number, _: arrived.append(number))
+    # Processes inherit the mask.
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        if is_ours:
+            signal.signal(signal.SIGINT, handler)
+        if arrived:
+            signal.raise_signal(signal.SIGINT)
 
 
 def _generating(backend: Any) -> Any:  # noqa: ANN401 (a class of Ray's)
@@ -75,9 +112,17 @@ def _generating(backend: Any) -> Any:  # noqa: ANN401 (a class of Ray's)
     return Generating(ray_remote_args={"max_restarts": -1, "max_task_retries": 3, **(backend.ray_remote_args or {})})
 
 
-def _taken(values: Generator[tuple[int, _Value], None, None]) -> Iterator[tuple[int, _Value]]:
-    """Yield values in order of completion. Suppress joblib's warning about unused values if iteration stops early."""
+def _taken(
+    start: Callable[[], Generator[tuple[int, _Value], None, None]], starting: AbstractContextManager[None]
+) -> Iterator[tuple[int, _Value]]:
+    """Start tasks, and yield their values in order of completion.
+
+    Suppresses joblib's warning about unused values if iteration stops early.
+    """
+    values = None
     try:
+        with starting:
+            values = start()
         while True:
             with _without_warning():
                 value = next(values)
@@ -92,8 +137,9 @@ def _taken(values: Generator[tuple[int, _Value], None, None]) -> Iterator[tuple[
             "store, if there is one, and the same call continues with the rest"
         ) from error
     finally:
-        with _without_warning():
-            values.close()
+        if values is not None:
+            with _without_warning():
+                values.close()
 
 
 @contextlib.contextmanager
