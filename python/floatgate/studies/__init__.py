@@ -31,3 +31,8 @@ __all__ = [
     "workloads",
     "yoo2013",
 ]
+
+
+def __dir__() -> list[str]:
+    """List the public names, without other modules."""
+    return __all__

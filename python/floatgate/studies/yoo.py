@@ -32,11 +32,9 @@ HOT = 80
 #: A quick run has this share of the requests and of the footprint.
 QUICK = 1 / 512
 
-#: Blocks are taken from the channels in turn (Section III-E), and in the order of addresses, as log blocks need it.
+#: Pages are placed in the channels in turn, by which channel is idle, or by address.
 IN_TURN = {"allocation": {"dynamic": {"order": "s2"}}}
 IN_ORDER = {"allocation": {"static": {"order": "s2"}}}
-#: Space for garbage collection below 30% free blocks, and for all numbers of log blocks.
-ROOM = {"capacity": {"spare": 0.32}}
 
 #: Flash chips with log blocks of their own, and planes of SSD-D.
 CHIPS, PLANES = 4, 8
@@ -152,6 +150,7 @@ def fast(
     """Return FAST with these numbers of log blocks per flash chip.
 
     As is, all blocks are striped over all planes. Revised, a logical block and its sequential log block are one block.
+    Free blocks come from the channels in turn, those with the fewest erases first (Section III-E).
     """
     wide = PLANES * sets // CHIPS
     return {
@@ -159,6 +158,7 @@ def fast(
             "logs": {"sequential": in_order * sets, "random": randoms * sets},
             "scope": "device",
             "stripe": {"data": wide if as_is else 1, "random": wide},
+            "free_blocks": "by-channel",
             **options,
         }
     }
@@ -179,6 +179,7 @@ def last(
             "logs": {"sequential": in_order * sets, "hot": each, "cold": each},
             "scope": "device",
             "stripe": {"data": wide, "hot": wide, "cold": wide} if as_is else {"cold": min(wide, each)},
+            "free_blocks": "by-channel",
             **options,
         }
     }
@@ -186,8 +187,7 @@ def last(
 
 def device(scheme: Any = None, name: str = "vssim-d", **options: Any) -> dict[str, Any]:  # noqa: ANN401
     """Return a point: an SSD of the paper with a mapping scheme; None is page mapping. It is empty at the start."""
-    order = IN_TURN if scheme is None else IN_ORDER
-    point: dict[str, Any] = {"device": name, "precondition": "none", **ROOM, **order, **options}
+    point: dict[str, Any] = {"device": name, "precondition": "none", **options}
     if scheme is not None:
         point["mapping.scheme"] = scheme
     return point
