@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Write docs/studies/vssim.md: VSSIM's measurements of its X25-M and of SSD-A to E, live by fio and simulated.
+"""Write docs/studies/vssim.md: VSSIM's measurements of its X25-M, of SSD-A to E and of mappings, live and simulated.
 
     python3 scripts/study_vssim.py --floatgate target/release/floatgate      # ten minutes: make study-yoo2013
 
@@ -42,6 +42,10 @@ class Case:
     paper: float | None = None
     #: Number of requests of the simulation.
     requests: int = 4000
+    #: Preconditioning, if it is not the data that the kind of request needs.
+    before: str | None = None
+    #: True if the live measurement has as many requests as the simulation, and False if it has a duration.
+    is_counted: bool = False
 
     @property
     def kind(self) -> str:
@@ -51,6 +55,8 @@ class Case:
     @property
     def state(self) -> str:
         """Return the preconditioning: the data written before the measurement."""
+        if self.before is not None:
+            return self.before
         return "rw=write bs=128k size=512m" if self.kind == "read" or "rand" in self.words else "none"
 
 
@@ -102,6 +108,26 @@ def figure_9() -> list[Case]:
                 name = f"{letter.upper()}, {reading}"
                 cases.append(Case(name, f"vssim-{letter}", words, "requests/s", changes, requests=8000))
     return cases
+
+
+#: Revised mappings of Section IV-E, with 16 random and 4 sequential log blocks for each of the four flash chips.
+MAPPINGS = {
+    "page mapping": "page",
+    "FAST": "{ fast = { logs = { sequential = 16, random = 64 }, stripe = { random = 8 }, "
+    'free_blocks = "by-channel" } }',
+    "LAST": "{ last = { logs = { sequential = 16, hot = 32, cold = 32 }, stripe = { cold = 8 }, "
+    'free_blocks = "by-channel" } }',
+}
+
+
+def figure_12() -> list[Case]:
+    """Return random writes of 4 KiB on SSD-D with each mapping, which has full log blocks at the start."""
+    words = "rw=randwrite bs=4k size=512m iodepth=1 norandommap=1"
+    state = f"{words} io_size=1g"
+    return [
+        Case(name, "vssim-d", words, "requests/s", (f"mapping.scheme={scheme}",), None, 4096, state, is_counted=True)
+        for name, scheme in MAPPINGS.items()
+    ]
 
 
 @dataclass(frozen=True)
@@ -193,7 +219,8 @@ def live(host: Host, case: Case, directory: Path) -> tuple[dict[str, Any], dict[
     if case.kind == "write" and "rand" not in case.words:
         # Write everything once: the server allocates the payload of a page at its first write, which takes longer.
         ask("--iodepth=32")
-    told = ask("--time_based", f"--runtime={host.seconds}", "--ramp_time=1")
+    timed = ["--time_based", f"--runtime={host.seconds}", "--ramp_time=1"]
+    told = ask(*([f"--number_ios={case.requests}"] if case.is_counted else timed))
     server.terminate()
     result = json.loads(server.communicate()[0])
     return json.loads(told[told.index("{") :])["jobs"][0][case.kind], result["live"]
@@ -284,9 +311,9 @@ def guest_words(rows: list[Measured]) -> str:
     )
 
 
-def figure_9_table(rows: list[Measured]) -> str:
-    """Return the table of Figure 9."""
-    lines = ["| SSD | simulated | live, by fio | deviation from simulated | late |", "|---|--:|--:|--:|--:|"]
+def compared(what: str, rows: list[Measured]) -> str:
+    """Return the table of a figure without a value in the paper."""
+    lines = [f"| {what} | simulated | live, by fio | deviation from simulated | late |", "|---|--:|--:|--:|--:|"]
     for row in rows:
         lines.append(
             f"| {row.case.name} | {number(row.offline)} | {number(row.live)} | {row.live / row.offline - 1:+.1%} | "
@@ -314,13 +341,16 @@ def gains(rows: list[Measured]) -> str:
     return "\n".join(lines)
 
 
-def page(x25m_rows: list[Measured], others: list[Measured], load: str, template: str) -> str:
+def page(
+    x25m_rows: list[Measured], others: list[Measured], mappings: list[Measured], load: str, template: str
+) -> str:
     """Return the page: the template with the tables inserted."""
     parts = {
         "{x25m}": x25m_table(x25m_rows),
         "{guest}": guest_table(x25m_rows),
         "{guest words}": textwrap.fill(guest_words(x25m_rows), 118),
-        "{figure 9}": figure_9_table(others),
+        "{figure 9}": compared("SSD", others),
+        "{figure 12}": compared("mapping", mappings),
         "{gains}": gains(others),
         "Measured on {load}": textwrap.fill(f"Measured on {load}", 118),
     }
@@ -351,12 +381,13 @@ def main() -> None:
         for row in x25m_rows:
             row.guest = in_guest(host, row.case, Path(directory))
         others = [measure(host, case, Path(directory)) for case in figure_9()]
+        mappings = [measure(host, case, Path(directory)) for case in figure_12()]
     load = (
         f"{os.cpu_count()} processors; the load average was {before:.1f} before and {os.getloadavg()[0]:.1f} "
         f"after the measurements of {host.seconds} s each ({time.strftime('%d %B %Y', time.gmtime())}). "
         f"Server and fio account for at most 2 of it{host.words}."
     )
-    chosen.output.write_text(page(x25m_rows, others, load, template))
+    chosen.output.write_text(page(x25m_rows, others, mappings, load, template))
 
 
 if __name__ == "__main__":
