@@ -165,14 +165,16 @@ impl DeviceConfig {
             CellMode::Slc => self.nand.cell.bits(),
         };
         let program_pages = (self.geometry.pages_per_program / bits).max(1);
-        let program_units = self.units_per_page() * program_pages;
-        let units = self.geometry.pages / bits / self.pages_per_unit() * self.units_per_page();
+        // The checks, which refuse products that are too large, need this function themselves.
+        let program_units = self.units_per_page().saturating_mul(program_pages);
+        let units = (self.geometry.pages / bits / self.pages_per_unit()).saturating_mul(self.units_per_page());
         let summary = match self.mapping.block_summary {
             BlockSummary::None => 0,
             BlockSummary::LastPage(_) => program_units,
         };
         let data_units = units.saturating_sub(summary);
-        BlockSize { units, data_units, program_units, program_pages: program_pages * self.pages_per_unit() }
+        let program_pages = program_pages.saturating_mul(self.pages_per_unit());
+        BlockSize { units, data_units, program_units, program_pages }
     }
 
     /// Returns the capacities of blocks of data and of blocks of translation pages.

@@ -195,6 +195,16 @@ fn cycles_of_reads_and_writes_have_one_form() {
     assert_ne!(both, plain);
 }
 
+/// The check of another option needs a product of both, which does not fit into 32 bits.
+#[test]
+fn sizes_that_overflow_are_refused() {
+    for key in ["geometry.pages", "geometry.pages_per_program"] {
+        let overrides = [format!("{key}=2147483648"), "geometry.mapping_unit=1KiB".to_owned()];
+        let refused = load("tlc-nvme", &overrides).expect_err(key).to_string();
+        assert!(refused.contains(&format!("{key} = 2147483648: must")), "{refused}");
+    }
+}
+
 #[test]
 fn the_largest_devices_are_accepted() {
     assert!(tiny(&["geometry.blocks=4192255"]).is_ok());
