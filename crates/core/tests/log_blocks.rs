@@ -1,4 +1,4 @@
-//! Log blocks: which log block takes a write, and what merges cost, step by step. See docs/model/mapping.md.
+//! Log blocks: which log block takes a write, and what merges cost, step by step. See docs/model/log_blocks.md.
 
 use crate::common::{self, device_config, drain, fill, submit, units};
 use floatgate_core::config::from_toml;

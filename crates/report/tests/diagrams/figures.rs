@@ -190,7 +190,7 @@ fn moved_together(slices: &[Slice]) -> Option<(Time, Time)> {
 
 /// All figures.
 pub fn figures() -> Vec<Figure> {
-    [basic(), multi_plane(), dies(), caches(), suspended(), places(), gangs(), pairs(), copies()]
+    [basic(), multi_plane(), dies(), caches(), suspended(), places(), gangs(), pairs(), copies(), merges()]
         .into_iter()
         .flatten()
         .collect()
@@ -495,5 +495,38 @@ fn places() -> Vec<Figure> {
             A + X + PROGRAM + A + X + 5 * US,
             &|d| vec![(0, write(d, 0, 20, 2))],
         ),
+    ]
+}
+
+/// Returns a figure of a merge. The units in `before` are written without time, and then one unit in time.
+fn merge(
+    name: &'static str,
+    title: &'static str,
+    overrides: &[&'static str],
+    takes: u64,
+    before: &[u32],
+    unit: u64,
+) -> Figure {
+    let mut device = device(overrides);
+    before.iter().for_each(|unit| device.ftl_mut().write_whole(Lpn(*unit)));
+    device.ftl_mut().seal();
+    let request = write(&device, 0, unit, 1);
+    let (slices, completions) = play(&mut device, &[(0, request)]);
+    finished(name, title, overrides, (device, slices, completions), (Time::ZERO, Time::NEVER), takes)
+}
+
+/// Merges of FAST with a log block of each kind.
+fn merges() -> Vec<Figure> {
+    const FAST: &str = "mapping.scheme={ fast = { logs = { sequential = 1, random = 1 } } }";
+    const COPY: u64 = A + READ + X + A + X + PROGRAM;
+    let on = |chips, pages| [chips, "allocation.static.order=chip-plane-die-channel", FAST, pages];
+    let (four, two) = (on("geometry.chips=3", "geometry.pages=4"), on("geometry.chips=4", "geometry.pages=2"));
+    let erase = A_ERASE + ERASE;
+    vec![
+        merge("switch-merge", "Switch", &four, erase, &[0, 1, 2, 3, 0, 1, 2, 3], 4),
+        merge("partial-merge", "Partial merge", &four, 2 * COPY + erase, &[0, 1, 2, 3, 0, 1], 4),
+        // The channel takes the command that erases the log block, the page of the write, and the command that erases
+        // the second data block.
+        merge("full-merge", "Full merge", &two, 4 * COPY + A_ERASE + A + X + erase, &[0, 1, 2, 3, 4, 5, 1, 3], 5),
     ]
 }

@@ -3,7 +3,7 @@
 //! Host writes go to log blocks. When there are too few, a *merge* builds a data block from the newest copy of each
 //! unit of a logical block. A *switch* merge makes a log block in order the data block, a *partial* merge copies the
 //! rest into it first, and a *full* merge copies all units into a free block. The schemes differ in which log block
-//! takes a write, and which log block is reclaimed: see [`Rules`] and docs/model/mapping.md.
+//! takes a write, and which log block is reclaimed: see [`Rules`] and docs/model/log_blocks.md.
 
 mod failing;
 mod layout;
