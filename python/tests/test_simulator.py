@@ -79,10 +79,11 @@ def test_inspect_shows_blocks_and_addresses():
             array[0] = 1
 
 
-@pytest.mark.parametrize("scheme", ["page", "dftl", "block"])
+@pytest.mark.parametrize("scheme", ["page", "dftl", "block", "fast"])
 def test_inspect_is_consistent_on_a_used_device(scheme):
-    device = fg.Device("tiny", {"mapping.scheme": scheme, "capacity.spare": 0.6 if scheme == "block" else 0.3})
-    simulator = fg.Simulator(device, precondition="fill" if scheme == "block" else "steady")
+    merges = scheme in {"block", "fast"}
+    device = fg.Device("tiny", {"mapping.scheme": scheme, "capacity.spare": 0.6 if merges else 0.3})
+    simulator = fg.Simulator(device, precondition="fill" if merges else "steady")
     for unit in range(100):
         simulator.submit("write", 4096 * 7 * unit, 4096)
     simulator.advance()

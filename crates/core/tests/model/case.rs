@@ -259,6 +259,18 @@ impl Case {
         Case::draw(seed, seed.is_multiple_of(7), scheme, more)
     }
 
+    /// Draws a device with log blocks, and with gangs of two packages if the device can have them.
+    pub fn ganged_logs(seed: u64) -> Case {
+        let mut case = Case::with_capacity(seed, seed.is_multiple_of(2), Scheme::Logs);
+        let mode = *pick(&mut Rng::new(seed, "model/gang"), &["serial", "interleaved", "asynchronous", "synchronous"]);
+        let more = ["geometry.channels=2".to_owned(), format!("gang={{ width = 2, mode = \"{mode}\" }}")];
+        let all = [&case.overrides[..], &more].concat();
+        if from_toml(BASE, "test.toml", &all).is_ok() {
+            case.overrides = all;
+        }
+        case
+    }
+
     /// Draws a device with gangs of packages and pools of planes; every third with failures.
     pub fn ganged_pools(seed: u64) -> Case {
         let scheme = if seed.is_multiple_of(4) { Scheme::Dftl } else { Scheme::Page };
@@ -269,8 +281,8 @@ impl Case {
 
     /// Draws a device that delays writes while few blocks are free; with a page map, half of them use hints.
     pub fn throttled(seed: u64) -> Case {
-        let scheme = [Scheme::Page, Scheme::Page, Scheme::Dftl, Scheme::Block][(seed % 4) as usize];
-        let takes_hints = !matches!(scheme, Scheme::Block) && seed % 8 < 4;
+        let scheme = [Scheme::Page, Scheme::Logs, Scheme::Dftl, Scheme::Block][(seed % 4) as usize];
+        let takes_hints = !scheme.has_blocks() && seed % 8 < 4;
         let mut case = Case::draw(seed, seed.is_multiple_of(5), scheme, &[]);
         let rng = &mut Rng::new(seed, "model/throttle");
         let config = case.config();

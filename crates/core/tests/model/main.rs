@@ -107,11 +107,13 @@ fn a_map_whose_blocks_fail_lets_no_write_wait_forever() {
 /// A kind of random devices: name, number of recorded histories, and function that draws a case.
 type Kind = (&'static str, u64, fn(u64) -> Case);
 
-const KINDS: [Kind; 7] = [
+const KINDS: [Kind; 9] = [
     ("page", 900, Case::new),
     ("dftl", 500, Case::dftl),
     ("block", 450, Case::block),
+    ("logs", 450, Case::logs),
     ("faulty", 150, Case::faulty),
+    ("blocks", 300, Case::faulty_blocks),
     ("worn", 300, Case::worn),
     ("pools", 300, Case::pooled),
     ("ganged", 200, Case::ganged),
@@ -160,6 +162,18 @@ fn delays_and_hints_change_no_answer() {
     for seed in seeds(cases(10)) {
         assert_passes(&Case::throttled(seed));
     }
+}
+
+#[test]
+fn gangs_of_devices_with_log_blocks_change_no_answer() {
+    let (mut ganged, seeds) = (0, seeds(cases(10)));
+    for seed in seeds.clone() {
+        let case = Case::ganged_logs(seed);
+        ganged += u64::from(case.overrides.iter().any(|text| text.starts_with("gang=")));
+        assert_passes(&case);
+    }
+    let drawn = seeds.end - seeds.start;
+    assert!(drawn < 20 || ganged > drawn / 4, "{ganged} of {drawn} devices have gangs");
 }
 
 #[test]
