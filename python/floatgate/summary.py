@@ -676,7 +676,7 @@ class Gc(Node):
     """Number of cold blocks whose data wear leveling moved into worn blocks (`config.gc.wear`)."""
 
     merges: Merges
-    """Merges of logical blocks (`config.mapping.scheme = "block"`, and schemes with log blocks)."""
+    """Merges of logical blocks (mapping schemes that merge blocks)."""
 
     log_blocks: LogBlocks | None
     """Log blocks. Absent without them."""
@@ -700,7 +700,7 @@ class MovedUnits(Node):
     """Units whose block had a failed program (`config.faults`)."""
 
     merge: int
-    """Units moved in merges of logical blocks (`config.mapping.scheme = "block"`, and schemes with log blocks)."""
+    """Units moved in merges of logical blocks (mapping schemes that merge blocks)."""
 
 
 class PerPackage(Node):

@@ -664,9 +664,10 @@ fn files_with_tests_belong_to_a_program() {
 /// Checks that only the folder of a mapping scheme names it, so that nothing else depends on the scheme of a device.
 #[test]
 fn schemes_are_named_in_their_folders_only() {
-    let mut names = ["dftl", "DFTL", "Dftl", "block mapping", "Block mapping"].map(str::to_owned).to_vec();
-    let variants =
-        ["MappingConfig", "MappingScheme"].into_iter().flat_map(|of| ["Page", "Block"].map(|name| (of, name)));
+    let mut names =
+        ["dftl", "DFTL", "Dftl", "block mapping", "Block mapping", "BAST", "scheme = \""].map(str::to_owned).to_vec();
+    let schemes = ["Page", "Block", "Bast", "Fast", "Last"];
+    let variants = ["MappingConfig", "MappingScheme"].into_iter().flat_map(|of| schemes.map(|name| (of, name)));
     names.extend(variants.map(|(of, name)| format!("{of}::{name}")));
     let mut found = Vec::new();
     for (path, text) in rust_files() {

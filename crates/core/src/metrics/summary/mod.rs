@@ -498,7 +498,7 @@ pub struct Gc {
     /// Number of cold blocks whose data wear leveling moved into worn blocks (`config.gc.wear`).
     #[serde(default)]
     pub migrations: u64,
-    /// Merges of logical blocks (`config.mapping.scheme = "block"`, and schemes with log blocks).
+    /// Merges of logical blocks (mapping schemes that merge blocks).
     pub merges: Merges,
     /// Log blocks. Absent without them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -537,7 +537,7 @@ pub struct MovedUnits {
     pub wear: u64,
     /// Units whose block had a failed program (`config.faults`).
     pub failed_block: u64,
-    /// Units moved in merges of logical blocks (`config.mapping.scheme = "block"`, and schemes with log blocks).
+    /// Units moved in merges of logical blocks (mapping schemes that merge blocks).
     pub merge: u64,
 }
 
