@@ -7,7 +7,9 @@ SHELL := bash
 CARGO ?= cargo
 # Build the whole workspace, so that libraries have the same features as in tests and are built only once.
 BUILD = $(CARGO) build --workspace --bin floatgate --locked
-FLOATGATE := $(or $(CARGO_TARGET_DIR),target)/release/floatgate
+# Profile of the program for the demo and for tests in a browser. `dev` is what `make test` has built.
+PROFILE ?= release
+FLOATGATE := $(or $(CARGO_TARGET_DIR),target)/$(if $(filter dev,$(PROFILE)),debug,$(PROFILE))/floatgate
 RUST_FILES = find crates examples fuzz/fuzz_targets -name '*.rs' -print0
 # Program in the profile of the tests, and environment for the tests of the Python package.
 PROGRAM = $(abspath $(or $(CARGO_TARGET_DIR),target)/debug/floatgate)
@@ -51,7 +53,7 @@ help: ## List the targets
 .PHONY: demo
 demo: ## Build Floatgate and replay a trace of SQLite on an aged SSD
 	@scripts/prerequisites.sh build
-	$(BUILD) --release
+	$(BUILD) --profile $(PROFILE)
 	$(FLOATGATE) run $(DEVICE) $(TRACE) $(OPTIONS)
 
 .PHONY: lint
@@ -106,13 +108,13 @@ check-release: ## Check that a release build gives the same bytes as the build o
 .PHONY: check-report
 check-report: ## Test reports and a comparison in Chromium: errors, figures, dark, print
 	@scripts/prerequisites.sh build
-	$(BUILD) --release
+	$(BUILD) --profile $(PROFILE)
 	scripts/check_report.sh $(FLOATGATE)
 
 .PHONY: check-monitor
 check-monitor: ## Test the dashboard of a live device in Chromium: updates, keys, errors
 	@scripts/prerequisites.sh build
-	$(BUILD) --release
+	$(BUILD) --profile $(PROFILE)
 	scripts/check_monitor.sh $(FLOATGATE)
 
 .PHONY: bench
