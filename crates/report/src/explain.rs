@@ -52,7 +52,7 @@ fn run_of(requests: &Path) -> Result<Option<String>> {
 pub fn tell(directory: &Path, choice: &Choice) -> Result<Explanation> {
     let summary = directory.join("summary.json");
     if !summary.exists() {
-        bail!("{} is not a result: it has no summary.json; run with --out {0}", directory.display());
+        bail!("{} is not a result: it has no summary.json; run with `--out {0}`", directory.display());
     }
     let text = read_text(&summary, LARGEST).with_context(|| format!("cannot read {}", summary.display()))?;
     let result = Summary::from_json(&text).map_err(|error| anyhow!("{}: {error}", summary.display()))?;

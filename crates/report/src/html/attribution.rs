@@ -129,15 +129,18 @@ fn causes(groups: &[Group], merges: bool) -> Markup {
     let last = groups.last().map(|group| group.name.as_str());
     let all: Vec<&Group> =
         groups.iter().filter(|group| Some(group.name.as_str()) == last && group.latency() > 0.0).collect();
+    let levels: Vec<&str> = all.iter().map(|group| LEVELS[group.level].trim_start_matches("requests ")).collect();
     html! {
-        div.scroll { table {
+        div.scroll { table.causes {
             caption { "Share of each part in the latency" @if let Some(name) = last { " (" (name) ")" } }
-            tr { th.text { "part" } th.text { "meaning" } @for group in &all { th { (LEVELS[group.level].trim_start_matches("requests ")) } } }
+            tr { th.text { "part" } th.text { "meaning" } @for level in &levels { th { (level) } } }
             @for part in occurring(groups) {
                 tr {
                     td { (name_of(part, merges)) }
                     td.text { (meaning(part, merges)) }
-                    @for group in &all { td { (percent(Some(group.parts[part as usize].1 / group.latency()))) } }
+                    @for (group, level) in all.iter().zip(&levels) {
+                        td data-name=(level) { (percent(Some(group.parts[part as usize].1 / group.latency()))) }
+                    }
                 }
             }
         } }
