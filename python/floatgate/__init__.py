@@ -36,7 +36,7 @@ from floatgate.exceptions import (
     TraceError,
     WorkloadError,
 )
-from floatgate.fleets import fleet
+from floatgate.fleets import fleet, fleet_summary
 from floatgate.living import Lifetimes, lifetime
 from floatgate.optimizing import Search, optimize
 from floatgate.profile import Profile
@@ -86,6 +86,7 @@ __all__ = [
     "design",
     "devices",
     "fleet",
+    "fleet_summary",
     "lifetime",
     "load",
     "optimize",

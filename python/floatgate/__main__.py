@@ -14,7 +14,8 @@ import warnings
 from typing import TYPE_CHECKING, TextIO
 
 from floatgate import _floatgate
-from floatgate.exceptions import FloatgateError, FloatgateWarning, in_command
+from floatgate._words import in_command, words_of_command
+from floatgate.exceptions import FloatgateError, FloatgateWarning
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,7 +38,8 @@ def main() -> int:
     """Run the command line, and return the exit status."""
     word, arguments = sys.argv[1:2], sys.argv[2:]
     if word and word[0] in WORDS:
-        return _in_python(word[0], arguments)
+        with words_of_command():
+            return _in_python(word[0], arguments)
     # The extension module handles Ctrl-C and then calls the previous handler. Python's handler would end the
     # interpreter by the signal, and the exit status would be lost.
     signal.signal(signal.SIGINT, signal.SIG_DFL)

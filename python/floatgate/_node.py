@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from floatgate import _floatgate, _html
 from floatgate._files import near
-from floatgate.exceptions import in_python
+from floatgate._words import in_python
 
 #: Methods of a mapping, which completion shows with the keys.
 _METHODS = ("get", "items", "keys", "to_dict", "values")

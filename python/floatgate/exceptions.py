@@ -5,74 +5,28 @@ The messages are those of the ``floatgate`` command. They contain what is wrong,
 
 from __future__ import annotations
 
-import re
 from typing import NamedTuple
 
-#: Options of the command, with the parameters of the package that correspond to them.
-_PARAMETERS = {
-    "action": "action", "attribution": "attribution", "columns": "format", "devices": "devices",
-    "endurance-scale": "endurance_scale", "fit": "fit", "format": "format", "limit": "limit",
-    "load-state": "precondition", "max-gap": "max_gap", "out": "out", "precondition": "precondition",
-    "prewrite": "prewrite", "replay": "replay", "requests": "requests", "save-state": "Simulator.save",
-    "scale-footprint": "scale_footprint", "scale-rate": "scale_rate", "seed": "seed", "seeds": "seeds",
-    "series": "series", "set": "with_options", "size": "size", "skip-bad-lines": "skip_bad_lines",
-    "sort-window": "sort_window", "time-scale": "time_scale", "time-unit": "time_unit", "timeline": "timeline",
-    "title": "title", "until": "until",
-}  # fmt: skip
-
-#: An option, and its value if the text names one: a placeholder, a number with or without a unit, or a known word.
-_OPTION = re.compile(
-    r"(?<![\w-])--([a-z][a-z-]*[a-z])"
-    r"(?:[= ]((?:none|fill|steady|asap|timed|refuse|wrap|compact|worn-out)\b|(?:aged|invalid|depth)=[\w.%]+"
-    r"|[A-Z]+\b|\d[\w.]*(?:\.\.\d[\w.]*)?))?"
-)
-
-
-def in_python(text: str) -> str:
-    """Name the options of the command in a text by the parameters of the package.
-
-    Command lines stay as they are, because they are to be run as commands.
-
-    Examples
-    --------
-    >>> in_python("--prewrite is for new data; give --precondition none")
-    'prewrite= is for new data; give precondition="none"'
-    """
-
-    def named(found: re.Match[str]) -> str:
-        name, value = _PARAMETERS.get(found[1]), found[2]
-        if name is None:
-            return found[0]
-        if name in ("with_options", "Simulator.save"):
-            return found[0].replace(f"--{found[1]}", name)
-        if value is None:
-            return f"{name}="
-        plain = value.isupper() or (value.isdecimal() and name not in ("timeline", "series"))
-        return f"{name}={value}" if plain else f'{name}="{value}"'
-
-    lines = (line if line.lstrip().startswith("floatgate ") else _OPTION.sub(named, line) for line in text.split("\n"))
-    return "\n".join(lines)
-
-
-def in_command(text: str) -> str:
-    """Name the number of parallel runs in a text by the option of the command.
-
-    Examples
-    --------
-    >>> in_command("set n_jobs=1")
-    'set --jobs 1'
-    """
-    return text.replace("n_jobs=", "--jobs ")
+from floatgate._words import in_python
 
 
 class FloatgateError(Exception):
     """Base class of all exceptions of this package."""
 
+    def __str__(self) -> str:
+        """Return the message, with parameters of the package in place of options of the command."""
+        return in_python(self.said)
+
+    @property
+    def said(self) -> str:
+        """The message in the words of the command."""
+        return str(self.args[0]) if self.args else ""
+
 
 def _raised(name: str, text: str) -> FloatgateError:
     """Create an exception of the simulator, by its name."""
     kind: type[FloatgateError] = globals()[name]
-    return kind(in_python(text))
+    return kind(text)
 
 
 class Problem(NamedTuple):

@@ -19,6 +19,7 @@ from floatgate import _files, _volumes, states
 from floatgate._distributing import available, each, engine
 from floatgate._html import readable
 from floatgate._values import size_in_bytes
+from floatgate._words import in_python
 from floatgate.device import Device
 from floatgate.exceptions import FloatgateError, OptionError, TraceError
 from floatgate.running import run
@@ -83,7 +84,7 @@ class _Task:
                 _volumes.write_volume(self.requests, self.volume, str(self.layout), place)
                 return self._run(Trace(place, format=self.layout, **self.reading))
         except FloatgateError as error:
-            return {"summary": None, "error": str(error), "kind": type(error).__name__}
+            return {"summary": None, "error": error.said, "kind": type(error).__name__}
 
     def _run(self, trace: Trace) -> dict[str, Any]:
         options: dict[str, Any] = {"seed": self.seed, "attribution": self.attribution, "series": False, "warn": False}
@@ -292,7 +293,8 @@ def _timed(row: dict[str, Any], altered: bool) -> float:
 
 
 def _row(task: _Task, kept: dict[str, Any], of: dict[str, Any] | None, seconds: float) -> dict[str, Any]:
-    row: dict[str, Any] = {"volume": task.trace or task.volume, "error": kept["error"], "error_kind": kept["kind"]}
+    error = kept["error"] and in_python(kept["error"])
+    row: dict[str, Any] = {"volume": task.trace or task.volume, "error": error, "error_kind": kept["kind"]}
     if of is not None:
         row |= {key: of[key] for key in ("requests", "writes", "read_bytes", "written_bytes")}
         row["days"] = seconds / _DAY_S
@@ -344,7 +346,7 @@ def _table(rows: list[dict[str, Any]]) -> pa.Table:
     return pa.table({name: pa.array([row.get(name) for row in rows], kinds[name]) for name in _COLUMNS})
 
 
-def summary(table: pa.Table) -> str:
+def fleet_summary(table: pa.Table) -> str:
     """Format a summary of a fleet: totals, write amplification, and the volumes that wear out first.
 
     Parameters
@@ -444,5 +446,5 @@ def command(arguments: list[str]) -> int:
     failed = table.num_rows - table["error"].null_count
     columns = chosen.columns.split(",") if chosen.columns else usual + (["error"] if failed else [])
     rows = _files.text_table(_files.select(table, columns))
-    sys.stdout.write(f"{summary(table)}\n{rows}")
+    sys.stdout.write(f"{fleet_summary(table)}\n{rows}")
     return 1 if failed == table.num_rows else 0

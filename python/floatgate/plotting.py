@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from floatgate.comparison import Comparison
     from floatgate.result import Result
 
+__all__ = ["ComparisonPlots", "ResultPlots", "heat_map", "pareto_front"]
+
 #: Parts of a latency with their labels, from the host to the flash.
 _PARTS = {
     "host_queue_us": "host queue",
@@ -74,6 +76,7 @@ def _finish(ax: Axes, x: str, y: str, title: str) -> Axes:
     width: float = ax.figure.get_figwidth()  # type: ignore[union-attr] # the axes have a figure
     ax.set_title(textwrap.fill(title, int(10 * width)), fontsize="medium")
     ax.grid(visible=True, alpha=0.3)
+    ax.set_axisbelow(True)
     ax.spines[["top", "right"]].set_visible(False)
     return ax
 
@@ -813,3 +816,8 @@ def _steps(values: Iterable[Any]) -> list[Any]:
 
 def _called(step: object) -> str:
     return f"{step:.6g}" if isinstance(step, float) else str(step)
+
+
+def __dir__() -> list[str]:
+    """List the public names, without other modules."""
+    return __all__

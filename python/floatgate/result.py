@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 from floatgate import _floatgate, _html
 from floatgate._files import draft, keep_apart, read_limited
 from floatgate._node import Document, Free
+from floatgate._words import in_python
 from floatgate.columns import Requests, Series
-from floatgate.exceptions import FloatgateWarning, OutputError, ResultError, in_python
+from floatgate.exceptions import FloatgateWarning, OutputError, ResultError
 from floatgate.plotting import ResultPlots
 from floatgate.summary import Summary
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from floatgate import _files, _floatgate, policies, states, summary
 from floatgate._distributing import available, each
 from floatgate._node import Free, Node
+from floatgate._words import in_python
 from floatgate.device import Device
 from floatgate.exceptions import ConfigError, FloatgateError, OptionError, Problem, WorkloadError
 from floatgate.running import run
@@ -321,7 +322,7 @@ def _key_or_failure(task: _Task) -> tuple[str, dict[str, Any] | None]:
         return task.key(), None
     except ConfigError as error:
         if _is_mistyped(error, task.options):
-            raise OptionError(f"the space has a parameter that the device does not have: {_text(error)}") from error
+            raise OptionError(f"the space has a parameter that the device does not have: {_said(error)}") from error
         return "", _failed(error)
     except FloatgateError as error:
         return "", _failed(error)
@@ -366,12 +367,12 @@ def _check_workload_and_precondition(tasks: list[_Task]) -> None:
 
 
 def _failed(error: FloatgateError) -> dict[str, Any]:
-    return {"summary": None, "error": _text(error), "kind": type(error).__name__}
+    return {"summary": None, "error": _said(error), "kind": type(error).__name__}
 
 
-def _text(error: FloatgateError) -> str:
-    """Return the text of an error. The options in it are those of points, not arguments of ``with_options``."""
-    return re.sub(r"\bwith_options (?=\S*=)", "", str(error))
+def _said(error: FloatgateError) -> str:
+    """Return the text of an error. The options in it are those of points, not arguments of ``--set``."""
+    return re.sub(r"--set (?=\S*=)", "", error.said)
 
 
 def _task(
@@ -444,7 +445,7 @@ def _table(tasks: list[_Task], kept: list[dict[str, Any]]) -> pa.Table:
     rows: list[dict[str, Any]] = []
     for task, of in zip(tasks, kept, strict=True):
         row = {path: _shown(value) for path, value in task.point.items()}
-        row |= {"seed": task.seed, "error": of["error"], "error_kind": of["kind"]}
+        row |= {"seed": task.seed, "error": of["error"] and in_python(of["error"]), "error_kind": of["kind"]}
         if of["summary"] is not None:
             metrics = json.loads(of["summary"])
             row |= {"config_digest": metrics["config_digest"], "workload_digest": metrics["workload"]["digest"]}

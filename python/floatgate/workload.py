@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from floatgate import _floatgate, _html
 from floatgate._files import keep_apart
-from floatgate.exceptions import FloatgateWarning, OptionError, TraceError, WorkloadError, in_python
+from floatgate._words import in_python
+from floatgate.exceptions import FloatgateWarning, OptionError, TraceError, WorkloadError
 from floatgate.profile import Profile
 
 if TYPE_CHECKING:

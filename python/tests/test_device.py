@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import floatgate as fg
-from floatgate.exceptions import in_python
+from floatgate._words import in_python
 
 
 def test_options_have_the_paths_of_set(command):

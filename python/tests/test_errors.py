@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -11,7 +12,9 @@ import time
 import pytest
 
 import floatgate as fg
-from floatgate.exceptions import in_python
+from conftest import ROOT
+from floatgate.__main__ import main
+from floatgate._words import in_python
 
 LONG = "rw=randwrite bs=4k iodepth=32 number_ios=100m"
 
@@ -138,3 +141,34 @@ def test_handlers_of_the_program_are_called():
     finally:
         timer.join()
         signal.signal(signal.SIGUSR1, before)
+
+
+#: Texts of the crates that name an option, with escapes.
+_TEXTS = re.compile(r'"((?:[^"\\\n]|\\.)*--[a-z](?:[^"\\\n]|\\.)*)"')
+
+
+def texts():
+    """Texts of the crates of a run that name an option, with numbers in place of what is filled in."""
+    crates = [ROOT / "crates" / name / "src" for name in ("array", "core", "report", "run", "sim", "workload")]
+    files = [file for crate in crates for file in crate.rglob("*.rs")]
+    found = [text for file in files for text in _TEXTS.findall(file.read_text(encoding="utf-8"))]
+    assert len(found) > 50
+    return [re.sub(r"{\w*(:[^}]*)?}", "7", text) for text in found]
+
+
+@pytest.mark.parametrize("text", sorted(set(texts())))
+def test_no_message_has_an_option_next_to_its_value(text):
+    said = in_python(text)
+    assert "==" not in said
+    assert not re.search(r"\w= (\d|[A-Z]{2}|\"|none|steady|fill|csv|parquet)", said)
+    for line in re.findall(r"`floatgate [^`]*`", text):
+        assert line in said
+
+
+def test_rows_of_the_command_name_its_options(capsys, monkeypatch):
+    trace = str(ROOT / "examples" / "sqlite-ext4.csv.xz")
+    monkeypatch.setattr("sys.argv", ["floatgate", "fleet", "tiny", trace, "--jobs", "1"])
+    assert main() == 1
+    assert "`--limit N` or `--fit wrap`" in capsys.readouterr().out
+    (row,) = fg.fleet([trace], "tiny", n_jobs=1).to_pylist()
+    assert '`limit=N` or `fit="wrap"`' in row["error"]

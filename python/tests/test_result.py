@@ -47,7 +47,8 @@ def test_completion_has_the_keys_and_methods(result):
     shown = [name for name in dir(result.summary) if not name.startswith("_")]
     assert set(shown) >= {"requests", "write_amplification", "array", "to_json"}
     assert set(shown) - set(result.summary._keys()) == {"get", "items", "keys", "to_dict", "to_json", "values"}
-    assert sorted(set(dir(fg)) - set(fg.__all__)) == []
+    for module in (fg, fg.plotting, fg.policies, fg.studies):
+        assert sorted(set(dir(module)) - set(module.__all__)) == []
 
 
 def test_a_result_prints_like_the_command(result, command, tmp_path):

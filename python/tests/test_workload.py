@@ -6,7 +6,7 @@ import pickle
 import pytest
 
 import floatgate as fg
-from floatgate.exceptions import in_python
+from floatgate._words import in_python
 
 
 def test_jobs_have_options():

@@ -110,7 +110,7 @@ impl TraceSpec {
         let in_format = self.format.as_ref().is_some_and(|format| format.choice.columns.is_some());
         if in_format && self.columns.is_some() {
             return Err(Failure::mistake(
-                "columns are described twice: by --format delimited:... and by --columns; omit one of them",
+                "columns are described twice: by `--format delimited:...` and by `--columns`; omit one of them",
             ));
         }
         match self.max_gap {
