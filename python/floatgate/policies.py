@@ -747,7 +747,7 @@ def _with_names(error: ConfigError) -> ConfigError:
     if not paths:
         return error
     lines = [f"registered in Python for {path}: {', '.join(names[path])}" for path in paths]
-    more = ConfigError("\n".join([str(error), *lines]))
+    more = ConfigError("\n".join([error.said, *lines]))
     more.problems = error.problems
     return more
 

@@ -1058,7 +1058,8 @@ def figure_15(setting: Setting) -> Exhibit:
     """Install Windows 7 with other numbers of log blocks."""
     made = {"FAST": yoo.fast, "LAST": yoo.last}
     points = [
-        yoo.device(made[name](*counts), **({"capacity": {"spare": 0.03}} if sum(counts) > 100 else {}))  # (96, 24)
+        yoo.device(made[name](*counts))
+        | ({"capacity": {"spare": 0.03}} if counts == (96, 24) else {})
         | {"workload": yoo.scenario(setting, "WIN7"), "_scheme": name, "_counts": counts}
         for name, several in _COUNTS.items()
         for counts in several
