@@ -125,7 +125,7 @@ def figure_12() -> list[Case]:
     words = "rw=randwrite bs=4k size=512m iodepth=1 norandommap=1"
     state = f"{words} io_size=1g"
     return [
-        Case(name, "vssim-d", words, "requests/s", (f"mapping.scheme={scheme}",), None, 4096, state, is_counted=True)
+        Case(name, "vssim-d", words, "requests/s", (f"mapping.scheme={scheme}",), None, 8192, state, is_counted=True)
         for name, scheme in MAPPINGS.items()
     ]
 
