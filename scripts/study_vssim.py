@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Write docs/studies/vssim.md: VSSIM's measurements of its X25-M, of SSD-A to E and of mappings, live and simulated.
 
-    python3 scripts/study_vssim.py --floatgate target/release/floatgate      # ten minutes: make study-yoo2013
+    python3 scripts/study_vssim.py --floatgate target/release/floatgate      # a quarter of an hour: make study-yoo2013
 
 Each case is measured twice: `floatgate run` simulates it, and fio's nbd engine measures it on `floatgate serve`, in
 real time. Those of the X25-M are measured a third time, by fio with direct I/O in a guest of `floatgate vm`, on an IDE

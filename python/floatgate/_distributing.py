@@ -76,11 +76,12 @@ def _late_interrupts() -> Iterator[None]:
     Ctrl-C in a terminal reaches all processes. One that is starting, or waits for a task, would print a traceback. This
     process ends them instead, which it can only if none of them is half started.
     """
-    from joblib.externals.loky.backend import resource_tracker as of_loky  # noqa: PLC0415 (an extra)
-
     # These processes would change the mask when joblib starts them.
     resource_tracker.ensure_running()
-    of_loky.ensure_running()
+    with contextlib.suppress(ImportError):  # Some systems do not have loky within joblib.
+        from joblib.externals.loky.backend import resource_tracker as of_loky  # noqa: PLC0415 (an extra)
+
+        of_loky.ensure_running()
     arrived: list[int] = []
     handler = signal.getsignal(signal.SIGINT)
     # Other threads may get the signal in spite of the mask, and then the main thread handles it.

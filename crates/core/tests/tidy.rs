@@ -707,7 +707,7 @@ fn lines_are_clean() {
                 fault(format!("`{host}`: the user configures the package registry"));
             }
             if kind == "rs" && line.contains(&ignored) {
-                fault("ignored test without a reason: write `#[ignore = \"...\"]`".to_owned());
+                fault("ignored test without a reason: give one in the attribute".to_owned());
             }
         }
         let tables = path.starts_with("validation/");
