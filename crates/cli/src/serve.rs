@@ -283,6 +283,7 @@ impl ServeArgs {
             no_delay: self.no_delay,
             speed: self.speed.unwrap_or_default(),
             no_spin: self.no_spin,
+            costs: None,
             idle_limit: idle::LIMIT,
             memory: self.memory.map_or_else(half_of_memory, |size| size.0),
             recorder,

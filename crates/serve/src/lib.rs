@@ -37,7 +37,8 @@ mod turnaround;
 pub mod vhost;
 
 pub use address::Address;
+pub use cost::Cost;
 pub use error::ServeError;
 pub use pages::forgo_huge_pages;
-pub use server::{Finished, Options, Server};
+pub use server::{Costs, Finished, Options, Server};
 pub use sockets::{SocketAddresses, Sockets};

@@ -38,6 +38,8 @@ pub struct Options {
     pub speed: Speed,
     /// True to disable busy-waiting.
     pub no_spin: bool,
+    /// Costs of the frontends from an earlier self-test. `None` to measure them at the start.
+    pub costs: Option<Costs>,
     /// Idle time after which a client may lose its slot to a new one if all slots are taken.
     pub idle_limit: Wall,
     /// Maximum number of payload bytes in memory.
@@ -125,9 +127,12 @@ impl Server {
             true => cost(calibration.spin),
             false => Ok(Cost::default()),
         };
-        let costs = Costs {
-            nbd: measured(!sockets.nbd.is_empty(), nbd_cost)?,
-            vhost_user: measured(sockets.vhost_user().is_some(), vhost_cost)?,
+        let costs = match options.costs {
+            Some(costs) => costs,
+            None => Costs {
+                nbd: measured(!sockets.nbd.is_empty(), nbd_cost)?,
+                vhost_user: measured(sockets.vhost_user().is_some(), vhost_cost)?,
+            },
         };
         let vhost_user = sockets.listen_vhost_user()?;
         let export = export_of(&device);

@@ -17,6 +17,7 @@ pub fn options() -> Options {
         no_delay: true,
         speed: Default::default(),
         no_spin: true,
+        costs: None,
         idle_limit: idle::LIMIT,
         memory: u64::MAX,
         recorder: None,
