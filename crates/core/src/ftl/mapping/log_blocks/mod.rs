@@ -100,6 +100,8 @@ pub struct LogBlocks<R> {
     data: Vec<u32>,
     /// Slots of the log blocks that belong to a logical block.
     log_of: Vec<u32>,
+    /// Writes of each logical block that have come last among those that wait for its log block.
+    last_waiting: Vec<TransactionId>,
     /// Slots, by block.
     slot_of: Vec<u32>,
     trims: Trims,
@@ -182,6 +184,7 @@ impl<R: Rules> LogBlocks<R> {
             planes,
             data: vec![NOWHERE; count],
             log_of: vec![NOWHERE; count],
+            last_waiting: vec![TransactionId::NONE; count],
             slot_of: vec![NOWHERE; device.total_blocks() as usize],
             trims: Trims::new(device),
             again: Vec::new(),
@@ -334,14 +337,16 @@ impl<R: Rules> LogBlocks<R> {
         self.slot(slot).clear();
     }
 
-    /// Returns the stream that a write of the host goes to.
-    fn classify(&mut self, lpn: Lpn, units: u32) -> usize {
+    /// Returns the stream that a write of the host goes to. `follows` tells that the write before it in its log block
+    /// waits for this log block.
+    fn classify(&mut self, lpn: Lpn, units: u32, follows: bool) -> usize {
         let (number, offset) = self.layout.split(lpn);
         let log = self.log_of[number as usize];
-        let continues = log != NOWHERE && {
-            let slot = &self.slots[log as usize];
-            !slot.closed && slot.expected == offset
-        };
+        let continues = follows
+            || log != NOWHERE && {
+                let slot = &self.slots[log as usize];
+                !slot.closed && slot.expected == offset
+            };
         let clock = self.clock;
         self.clock += 1;
         self.trims.remove(lpn);

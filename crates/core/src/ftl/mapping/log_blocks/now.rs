@@ -13,7 +13,7 @@ impl<R: Rules> LogBlocks<R> {
     pub(super) fn place_now(&mut self, ftl: &mut Ftl, lpn: Lpn, old: Location, contents: Option<(u32, u32, u32)>) {
         self.run = if lpn.0 == self.last.wrapping_add(1) { self.run + 1 } else { 1 };
         self.last = lpn.0;
-        let stream = self.classify(lpn, self.run);
+        let stream = self.classify(lpn, self.run, false);
         ftl.counters.log_blocks.units[stream] += 1;
         let (number, offset) = self.layout.split(lpn);
         let set = self.layout.set_of(number);

@@ -14,9 +14,11 @@ impl<R: Rules> LogBlocks<R> {
     pub(super) fn place_write(&mut self, cx: &mut (impl Context + ?Sized), id: TransactionId) {
         let lpn = cx.ops()[id].lpn;
         let units = cx.request_units(id);
-        let stream = self.classify(lpn, units);
-        cx.ftl().counters.log_blocks.units[stream] += 1;
         let (number, offset) = self.layout.split(lpn);
+        let last = self.last_waiting[number as usize];
+        let follows = last.is_some() && self.layout.split(cx.ops()[last].lpn).1 + 1 == offset;
+        let stream = self.classify(lpn, units, follows);
+        cx.ftl().counters.log_blocks.units[stream] += 1;
         let set = self.layout.set_of(number);
         let write = &mut cx.ops()[id];
         (write.plane, write.temperature) = (self.planes[(set as usize) * self.layout.planes_of(0).len()], stream as u8);
@@ -26,12 +28,22 @@ impl<R: Rules> LogBlocks<R> {
             self.set(set).shared[stream].pending.push(cx.ops(), id);
             return self.feed(cx, set, stream);
         }
-        if let Some(slot) = self.log_for(number, offset) {
+        // Writes of a logical block stay in order.
+        if let Some(slot) = self.log_for(number, offset).filter(|_| last.is_none()) {
             return self.append(cx, slot, id, offset);
         }
         cx.note_queued(id, self.queue_of_set(set));
         self.set(set).waiting.push(cx.ops(), id);
+        self.last_waiting[number as usize] = id;
         cx.tasks().push(call(step::SET, set));
+    }
+
+    /// Notes that a write no longer waits for a log block of its logical block.
+    fn note_left(&mut self, number: u32, id: TransactionId) {
+        let last = &mut self.last_waiting[number as usize];
+        if *last == id {
+            *last = TransactionId::NONE;
+        }
     }
 
     /// Returns the number of the queue of a stream, for the causes of waits. Slots come first.
@@ -85,6 +97,7 @@ impl<R: Rules> LogBlocks<R> {
             let (number, offset) = self.layout.split(lpn);
             if let Some(slot) = self.log_for(number, offset) {
                 self.set(set).waiting.pop(cx.ops());
+                self.note_left(number, id);
                 self.append(cx, slot, id, offset);
             } else if self.log_of[number as usize] != NOWHERE {
                 let log = self.log_of[number as usize];
@@ -180,6 +193,7 @@ impl<R: Rules> LogBlocks<R> {
                 return;
             }
             queue.pop(cx.ops());
+            self.note_left(self.layout.split(cx.ops()[id].lpn).0, id);
             let newer = cx.ops()[id].newer;
             if newer.is_some() {
                 cx.take_over(id, newer);
@@ -244,9 +258,13 @@ impl<R: Rules> LogBlocks<R> {
         let pending = std::mem::take(&mut self.slot(slot).pending);
         self.slot(slot).expected = self.layout.units();
         let set = self.set_of_slot(slot);
-        let mut id = pending.first();
+        let (mut id, number) = (pending.first(), self.slots[slot as usize].number);
+        let has_later = self.last_waiting[number as usize].is_some();
         while id.is_some() {
             cx.note_queued(id, self.queue_of_set(set));
+            if !has_later {
+                self.last_waiting[number as usize] = id;
+            }
             id = cx.ops()[id].next;
         }
         self.set(set).waiting.put_before(cx.ops(), pending);
