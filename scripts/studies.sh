@@ -34,4 +34,5 @@ study hu2013
 study agrawal2008 ${TRACES:+--traces "$TRACES"}
 study yoo2013 --traces examples
 [ -n "${QUICK:-}" ] || "$python" -B scripts/gallery.py
-"$python" -m jupyter nbconvert --to notebook --execute "${notebook[@]}" docs/tutorial.ipynb
+"$python" -m jupyter nbconvert --to notebook --execute --ExecutePreprocessor.record_timing=False \
+    "${notebook[@]}" docs/tutorial.ipynb

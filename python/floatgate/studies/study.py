@@ -150,7 +150,8 @@ class Exhibit:
     """A reproduced figure or table of a paper: our data, the drawing, and the findings for its claims."""
 
     data: pa.Table
-    draw: Callable[[], Figure]
+    #: Not printed, because its text has an address that differs from run to run.
+    draw: Callable[[], Figure] = field(repr=False)
     findings: list[Finding]
     #: Description of the content, and how to read it.
     caption: str
