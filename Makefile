@@ -26,7 +26,7 @@ DEVICE ?= hu2011
 TRACE ?= examples/sqlite-ext4.csv.xz
 OPTIONS ?= --precondition steady
 
-# Set to 1, `make validate`, `studies` and `artifact` do small runs, and write no pages.
+# Set to 1, `make validate`, `studies` and `artifact` do small runs. Pages of studies stay as they are.
 QUICK ?=
 
 # Settings of `make soak`: random cases per property, power cuts, operations against the reference model, and seconds of
