@@ -276,8 +276,8 @@ fn replies_take_the_latency_of_the_device() {
 
 #[test]
 fn the_deduction_adapts_to_the_client() {
-    // The cost from the self-test is deducted at first, and the measured turnarounds after 32 requests. They are shorter
-    // than 4 ms on a busy machine, too, so the client counts as one without work of its own.
+    // At first, the cost from the self-test is deducted, and after 32 requests the measured turnarounds. Even on a busy
+    // machine, they are shorter than 4 ms, so the client counts as one without work of its own.
     let cost = Cost { read: (4e6, 0.0), ..Cost::default() };
     let mean_us = |requests: u64| {
         let bench = Bench::new(|options| {
