@@ -294,7 +294,7 @@ fn log_blocks_in_order_are_switched_and_others_are_merged() {
     assert_eq!((after.merges, programs(&after)), ([1, 1, 1], [3, 0, 54 + 64]));
 }
 
-/// Writes the whole device `rounds` times in order, in requests of `count` units, of which `depth` are outstanding.
+/// Writes the whole device `rounds` times in order, in requests of `count` units. `depth` requests are outstanding.
 fn write_all(device: &mut Device, rounds: u32, count: u32, depth: usize) {
     let all = device.ftl().map.len();
     let mut completions = Vec::new();
@@ -325,6 +325,64 @@ fn sequential_writes_are_not_amplified() {
             assert_eq!(programmed, (0, 3 * u64::from(units)), "{scheme}, {count} units, depth {depth}");
             assert_eq!(counters.merges[1..], [0, 0], "{scheme}");
         }
+    }
+}
+
+/// Data blocks in four planes, and sequential log blocks in one each.
+const RUNS: &str = "fast = { logs = { sequential = 4 }, stripe = { data = 4, sequential = 1 } }";
+
+#[test]
+fn sequential_log_blocks_in_one_plane_are_merged_into_striped_data_blocks() {
+    let mut device = device(RUNS);
+    let all = device.ftl().map.len();
+    fill(&mut device, all);
+    // Merges the last stripe, which is in log blocks.
+    write(&mut device, 0, 1);
+    let before = device.ftl().counters;
+    // Each plane has a logical block of the stripe, but consecutive pages are programmed one after another.
+    assert_eq!(write(&mut device, 1, 63), 63 * WRITE);
+    let plane = plane_of(&device, 0);
+    assert!((0..64).all(|unit| plane_of(&device, unit) == plane));
+    // The other log blocks are empty.
+    write(&mut device, 64, 192);
+    let after = counted(&device, &before);
+    assert_eq!((after.merges, programs(&after), after.blocks_erased), ([0, 0, 0], [255, 0, 0], 3));
+    // The first log block has units of all four logical blocks. Their merges empty the other three log blocks, too.
+    write(&mut device, 256, 1);
+    let after = counted(&device, &before);
+    assert_eq!((after.merges, programs(&after), after.blocks_erased), ([0, 0, 4], [256, 0, 256], 3 + 4 + 1));
+    assert_eq!((after.log_blocks.reclaimed, after.log_blocks.logical_blocks), (3 + 1, 4));
+}
+
+#[test]
+fn runs_share_no_log_block() {
+    let mut device = device(RUNS);
+    // Three runs in turn, from the first page of a logical block.
+    write_each(&mut device, (0..40).flat_map(|unit| [unit, 256 + unit, 512 + unit]));
+    let planes = [0, 256, 512].map(|first| plane_of(&device, first));
+    assert_ne!((planes[0], planes[1]), (planes[1], planes[2]));
+    for (first, plane) in [0, 256, 512].into_iter().zip(planes) {
+        assert!((first..first + 40).all(|unit| plane_of(&device, unit) == plane));
+    }
+    assert_eq!(device.ftl().counters.log_blocks.units, [120, 0, 0]);
+    // A unit in the middle of a run does not continue it.
+    write(&mut device, 21, 1);
+    assert_eq!(device.ftl().counters.log_blocks.units, [120, 1, 0]);
+    write(&mut device, 40, 1);
+    assert_eq!((device.ftl().counters.log_blocks.units, plane_of(&device, 40)), ([121, 1, 0], planes[0]));
+}
+
+#[test]
+fn sequential_writes_to_runs_are_copied_once() {
+    // With more outstanding writes, the first log block of a stripe may be reclaimed before the last one is full.
+    for (count, depth) in [(16, 1), (16, 4), (1, 7)] {
+        let mut device = device(RUNS);
+        write_all(&mut device, 3, count, depth);
+        let (host, counters) = (3 * u64::from(device.ftl().map.len()), device.ftl().counters);
+        // All but the last stripe, which is still in log blocks.
+        let copied = host - 256;
+        assert_eq!((counters.units_moved(), counters.units_programmed), (copied, host + copied), "{count}, {depth}");
+        assert_eq!((counters.merges, counters.log_blocks.units[1]), ([0, 0, copied / 64], 0), "{count}, {depth}");
     }
 }
 
@@ -406,7 +464,7 @@ fn counts(scheme: &str, timed: bool) -> Counters {
 #[test]
 fn writes_without_time_cause_the_same_merges() {
     for scheme in
-        [BAST, FAST, "fast = { stripe = { random = 3, data = 2 } }", "last = { sequential = \"block-start\" }"]
+        [BAST, FAST, RUNS, "fast = { stripe = { random = 3, data = 2 } }", "last = { sequential = \"block-start\" }"]
     {
         assert_eq!(counts(scheme, false), counts(scheme, true), "{scheme}");
     }
@@ -453,6 +511,9 @@ fn invalid_options_are_refused_with_a_value_that_works() {
         ("fast = { merges = 5 }", "from 1 to 4"),
         ("fast = { scope = { channels = 3 } }", "use 1"),
         ("fast = { logs = { random = 100 } }", "give fewer log blocks"),
+        ("fast = { stripe = { data = 4, sequential = 2 } }", "must be 1 or the value of stripe.data, which is 4"),
+        ("fast = { stripe = { sequential = 4 } }", "must be 1 or the value of stripe.data, which is 1"),
+        ("last = { scope = \"plane\", stripe = { data = 4, sequential = 1 } }", "use scope = \"device\""),
         ("last = { hot_window = 0 }", "at least 1"),
         ("last = { sequential = { min-pages = 65 } }", "use 4"),
     ] {

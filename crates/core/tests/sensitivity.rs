@@ -51,6 +51,9 @@ const PAUSES: &str = "rw=randwrite norandommap=1 bs=4k iodepth=1 thinktime=5ms n
 const BURSTS: &str = "rw=randwrite norandommap=1 bs=4k iodepth=4 thinktime=20ms thinktime_blocks=64 number_ios=4000";
 const SYNC: &str = "rw=randwrite norandommap=1 bs=4k iodepth=4 sync=1 number_ios=500";
 const BOTH: &str = "rw=write bs=32k iodepth=4 number_ios=300; rw=randwrite norandommap=1 bs=4k number_ios=2000";
+/// Sequential writes that begin in the middle of a block.
+const MIDDLE: &str =
+    "rw=write bs=32k iodepth=4 number_ios=300 offset=20k; rw=randwrite norandommap=1 bs=4k number_ios=2000";
 const HINTS: &str = "rw=randwrite norandommap=1 bs=4k iodepth=4 number_ios=6000 size=4m write_hint=short; \
                      rw=randwrite norandommap=1 bs=4k iodepth=4 number_ios=3000";
 const TRIMS: &str = "rw=randtrim norandommap=1 bs=4k iodepth=4 number_ios=2000";
@@ -76,6 +79,10 @@ const DFTL: [&str; 3] = ["capacity.spare=0.6", "mapping.scheme.dftl.cache=4KiB",
 
 /// Room for log blocks in each plane.
 const LOGS: [&str; 2] = ["capacity.spare=0.55", "geometry.blocks=40"];
+
+/// FAST and LAST with striped data blocks.
+const FAST_STRIPED: [&str; 3] = [LOGS[0], LOGS[1], "mapping.scheme.fast.stripe.data=8"];
+const LAST_STRIPED: [&str; 3] = [LOGS[0], LOGS[1], "mapping.scheme.last.stripe.data=8"];
 
 /// Room for log blocks, in a device with several of each level.
 const MANY_LOGS: [&str; 6] =
@@ -206,10 +213,11 @@ const CASES: &[Case] = &[
     ("mapping.scheme.fast.scope", &MANY_LOGS, MIX, &["plane", "die", "chip", "package", "channel", "device"]),
     ("mapping.scheme.fast.free_blocks", &MANY_LOGS, MIX, ALL),
     ("mapping.scheme.fast.scope.channels", &LOGS, MIX, &["1", "2"]),
-    ("mapping.scheme.fast.sequential", &LOGS, BOTH, &["block-start", "after-last", "{ min-pages = 4 }"]),
+    ("mapping.scheme.fast.sequential", &LOGS, MIDDLE, &["block-start", "after-last", "{ min-pages = 4 }"]),
     ("mapping.scheme.fast.sequential.min-pages", &LOGS, BOTH, &["1", "9"]),
     ("mapping.scheme.fast.stripe", &LOGS, MIX, &["-", "{ random = 4 }"]),
     ("mapping.scheme.fast.stripe.data", &LOGS, MIX, &["1", "8"]),
+    ("mapping.scheme.fast.stripe.sequential", &FAST_STRIPED, BOTH, &["-", "1"]),
     ("mapping.scheme.fast.stripe.random", &LOGS, MIX, &["1", "4"]),
     ("mapping.scheme.fast.reclaim", &LOGS, MIX, ALL),
     ("mapping.scheme.fast.merges", &LOGS, MIX, &["-", "4"]),
@@ -220,11 +228,12 @@ const CASES: &[Case] = &[
     ("mapping.scheme.last.scope", &MANY_LOGS, MIX, &["plane", "die", "chip", "package", "channel", "device"]),
     ("mapping.scheme.last.free_blocks", &MANY_LOGS, MIX, ALL),
     ("mapping.scheme.last.scope.channels", &LOGS, MIX, &["1", "2"]),
-    ("mapping.scheme.last.sequential", &LOGS, BOTH, &["block-start", "after-last", "{ min-pages = 4 }"]),
+    ("mapping.scheme.last.sequential", &LOGS, MIDDLE, &["block-start", "after-last", "{ min-pages = 4 }"]),
     ("mapping.scheme.last.sequential.min-pages", &LOGS, BOTH, &["1", "9"]),
     ("mapping.scheme.last.hot_window", &LOGS, SKEWED, &["8", "2000"]),
     ("mapping.scheme.last.stripe", &LOGS, SKEWED, &["-", "{ cold = 4 }"]),
     ("mapping.scheme.last.stripe.data", &LOGS, MIX, &["1", "8"]),
+    ("mapping.scheme.last.stripe.sequential", &LAST_STRIPED, BOTH, &["-", "1"]),
     ("mapping.scheme.last.stripe.hot", &LOGS, SKEWED, &["1", "4"]),
     ("mapping.scheme.last.stripe.cold", &LOGS, SKEWED, &["1", "4"]),
     ("mapping.scheme.last.reclaim", &LOGS, SKEWED, ALL),

@@ -587,11 +587,13 @@ fn log_blocks(rng: &mut Rng, overrides: &mut Vec<String>) {
     let [of_random, of_cold] = [random, cold].map(|logs| between(rng, 1, logs));
     let rule = pick(rng, &["\"block-start\"", "\"after-last\"", "{ min-pages = 1 }", "{ min-pages = 3 }"]);
     let (reclaim, window) = (pick(rng, &["one", "one", "all"]), pick(rng, &[1, 8, 100]));
+    let runs = data > 1 && *scope == "device" && one_in(rng, 2);
+    let data = if runs { format!("{data}, sequential = 1") } else { data.to_string() };
     let scope = format!("scope = \"{scope}\"");
     let both = format!("{scope}, merges = {merges}, sequential = {rule}, reclaim = \"{reclaim}\"");
     let scheme = match between(rng, 0, 2) {
-        0 => format!("bast = {{ logs = {random}, stripe = {data}, {scope} }}"),
-        1 => format!(
+        0 if !runs => format!("bast = {{ logs = {random}, stripe = {data}, {scope} }}"),
+        0 | 1 => format!(
             "fast = {{ logs = {{ sequential = {sequential}, random = {random} }}, {both}, \
              stripe = {{ data = {data}, random = {of_random} }} }}"
         ),

@@ -150,16 +150,18 @@ impl Case {
         let reclaim = ["one", "one", "all"][rng.below(3) as usize];
         let both = format!("scope = \"{scope}\", sequential = {rule}, reclaim = \"{reclaim}\", merges = {merges}");
         let (data, of_random) = (1 + rng.below(2), 1 + rng.below(random));
+        let runs = data == 2 && scope == "device" && rng.below(2) == 0;
+        let of_log = if runs { ", sequential = 1" } else { "" };
         match rng.below(4) {
             0 => "\"block\"".to_owned(),
             1 => format!("{{ bast = {{ logs = {random}, scope = \"{scope}\", stripe = {data} }} }}"),
             2 => format!(
                 "{{ fast = {{ logs = {{ sequential = {sequential}, random = {random} }}, {both}, \
-                 stripe = {{ data = {data}, random = {of_random} }} }} }}"
+                 stripe = {{ data = {data}{of_log}, random = {of_random} }} }} }}"
             ),
             _ => format!(
                 "{{ last = {{ logs = {{ sequential = {sequential}, hot = {random}, cold = {cold} }}, {both}, \
-                 hot_window = 16, stripe = {{ data = {data}, hot = {of_random}, cold = 1 }} }} }}"
+                 hot_window = 16, stripe = {{ data = {data}{of_log}, hot = {of_random}, cold = 1 }} }} }}"
             ),
         }
     }

@@ -37,6 +37,7 @@ impl BastConfig {
             scope: self.scope,
             free_blocks: self.free_blocks,
             stripe: self.stripe,
+            sequential_stripe: None,
             kinds: &["all"],
             streams: vec![Stream { logs: self.logs, kind: StreamKind::Own }],
             merges: 1,

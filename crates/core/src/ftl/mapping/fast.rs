@@ -46,8 +46,13 @@ pub struct FastLogs {
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct FastStripe {
-    /// Logical blocks, with their data blocks and sequential log blocks.
+    /// Logical blocks, each with a data block.
     pub data: u32,
+    /// Sequential log blocks: the value of `data`, which is the default, or 1. If `data` is larger, a log block then
+    /// takes consecutive pages of several logical blocks, and cannot become a data block (Yoo et al. 2013, Section
+    /// IV-E).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sequential: Option<u32>,
     /// Random log blocks.
     pub random: u32,
 }
@@ -60,7 +65,7 @@ impl Default for FastLogs {
 
 impl Default for FastStripe {
     fn default() -> Self {
-        FastStripe { data: 1, random: 1 }
+        FastStripe { data: 1, sequential: None, random: 1 }
     }
 }
 
@@ -84,9 +89,10 @@ impl FastConfig {
             scope: self.scope,
             free_blocks: self.free_blocks,
             stripe: self.stripe.data,
+            sequential_stripe: self.stripe.sequential,
             kinds: &["sequential", "random"],
             streams: vec![
-                Stream { logs: self.logs.sequential, kind: StreamKind::InOrder },
+                Stream::sequential(self.logs.sequential, self.stripe.data, self.stripe.sequential),
                 Stream { logs: self.logs.random, kind: StreamKind::Shared(self.stripe.random) },
             ],
             merges: self.merges,

@@ -50,8 +50,13 @@ pub struct LastLogs {
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct LastStripe {
-    /// Logical blocks, with their data blocks and sequential log blocks.
+    /// Logical blocks, each with a data block.
     pub data: u32,
+    /// Sequential log blocks: the value of `data`, which is the default, or 1. If `data` is larger, a log block then
+    /// takes consecutive pages of several logical blocks, and cannot become a data block (Yoo et al. 2013, Section
+    /// IV-E).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sequential: Option<u32>,
     /// Hot log blocks.
     pub hot: u32,
     /// Cold log blocks.
@@ -66,7 +71,7 @@ impl Default for LastLogs {
 
 impl Default for LastStripe {
     fn default() -> Self {
-        LastStripe { data: 1, hot: 1, cold: 1 }
+        LastStripe { data: 1, sequential: None, hot: 1, cold: 1 }
     }
 }
 
@@ -91,9 +96,10 @@ impl LastConfig {
             scope: self.scope,
             free_blocks: self.free_blocks,
             stripe: self.stripe.data,
+            sequential_stripe: self.stripe.sequential,
             kinds: &["sequential", "hot", "cold"],
             streams: vec![
-                Stream { logs: self.logs.sequential, kind: StreamKind::InOrder },
+                Stream::sequential(self.logs.sequential, self.stripe.data, self.stripe.sequential),
                 Stream { logs: self.logs.hot, kind: StreamKind::Shared(self.stripe.hot) },
                 Stream { logs: self.logs.cold, kind: StreamKind::Shared(self.stripe.cold) },
             ],

@@ -1,7 +1,7 @@
 //! Merges in time: data blocks are built from the newest copies of their units.
 
 use super::options::{Reclaim, StreamKind};
-use super::slots::NOWHERE;
+use super::slots::{Merging, NOWHERE};
 use super::{LogBlocks, Rules, call, step};
 use crate::ftl::Ftl;
 use crate::ftl::mapping::{Context, Location, MergeDefect, PADDING, WaitCause, replacement};
@@ -36,8 +36,13 @@ impl<R: Rules> LogBlocks<R> {
             return;
         }
         let (number, next, in_place) = (log.number, log.next, self.is_in_place(cx.ftl(), slot));
-        cx.ftl().counters.log_blocks.note_reclaimed(1);
         self.slot(slot).closed = true;
+        if number == NOWHERE {
+            let mut merging = std::mem::take(&mut self.set(set).merging);
+            merging.victims.push(slot);
+            return self.begin_reclaim(cx, set, merging);
+        }
+        cx.ftl().counters.log_blocks.note_reclaimed(1);
         if in_place {
             self.slot(slot).merging = true;
             self.set(set).merging.running += 1;
@@ -57,6 +62,11 @@ impl<R: Rules> LogBlocks<R> {
         }
         let mut merging = std::mem::take(&mut self.set(set).merging);
         self.choose_victims(cx.ftl(), set, stream, &mut merging.victims);
+        self.begin_reclaim(cx, set, merging);
+    }
+
+    /// Starts the full merges for log blocks of several logical blocks that are reclaimed.
+    fn begin_reclaim(&mut self, cx: &mut (impl Context + ?Sized), set: u32, mut merging: Merging) {
         self.numbers_of(cx.ftl(), &merging.victims, &mut merging.todo);
         if !merging.victims.is_empty() {
             cx.tasks().push(call(step::SET, set));
@@ -280,6 +290,11 @@ impl<R: Rules> LogBlocks<R> {
     fn give_up(&mut self, cx: &mut (impl Context + ?Sized), set: u32, block: BlockId, kind: Option<MergeKind>) {
         self.set(set).given_up.push((block, kind));
         replacement::give_up(cx, block);
+    }
+
+    /// Returns `true` if each log block of a stream belongs to one logical block.
+    pub(super) fn is_of_one(&self, stream: usize) -> bool {
+        matches!(self.streams[stream].kind, StreamKind::Own | StreamKind::InOrder)
     }
 
     /// Returns `true` if any log block takes the writes of a stream.

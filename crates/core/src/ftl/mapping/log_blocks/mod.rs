@@ -32,7 +32,7 @@ use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn, TransactionId};
 use crate::state::{Reader, StateError, Writer};
 use crate::work::{Call, Purpose, Task};
 pub use layout::Layout;
-use options::{Common, FreeBlocks, Reclaim, Stream};
+use options::{Common, FreeBlocks, Reclaim, Stream, StreamKind};
 pub use runs::Runs;
 use slots::{NOWHERE, Set, Slot};
 use trims::Trims;
@@ -79,6 +79,8 @@ pub struct LogBlocks<R> {
     rules: R,
     layout: Layout,
     streams: Vec<Stream>,
+    /// Stream of the log blocks of consecutive units.
+    runs: Option<usize>,
     /// First slot of each stream, and of the targets of merges, within the slots of a set.
     firsts: Vec<u32>,
     /// Number of merges at a time.
@@ -196,6 +198,7 @@ impl<R: Rules> LogBlocks<R> {
             unwritten: 0,
             own,
             unplaced: Vec::new(),
+            runs: common.streams.iter().position(|stream| stream.kind == StreamKind::Consecutive),
             streams: common.streams,
             firsts,
             layout,
@@ -337,15 +340,49 @@ impl<R: Rules> LogBlocks<R> {
         self.slot(slot).clear();
     }
 
-    /// Returns the stream that a write of the host goes to. `follows` tells that the write before it in its log block
+    /// Returns the log block of consecutive units that ends before a unit: of several, the one that was written last.
+    fn log_of_run(&self, lpn: Lpn) -> Option<u32> {
+        let slots = self.slots_of(0, self.runs?).filter(|&slot| {
+            let slot = &self.slots[slot as usize];
+            !slot.is_empty() && !slot.closed && slot.expected == lpn.0
+        });
+        slots.max_by_key(|&slot| self.slots[slot as usize].used)
+    }
+
+    /// Opens a log block for the writes of the logical block of a unit, or for consecutive units from this one on.
+    fn open_log(&mut self, ftl: &mut Ftl, slot: u32, lpn: Lpn) {
+        if self.runs.is_none() {
+            let (number, _) = self.layout.split(lpn);
+            self.open(ftl, slot, number);
+            self.log_of[number as usize] = slot;
+            return;
+        }
+        while let Some(full) = self.log_of_run(lpn) {
+            self.slot(full).expected = NOWHERE;
+        }
+        self.open(ftl, slot, NOWHERE);
+        let slot = self.slot(slot);
+        (slot.expected, slot.ordered) = (lpn.0, false);
+    }
+
+    /// Notes that a log block has taken a unit.
+    fn note_taken(&mut self, slot: u32, lpn: Lpn) {
+        let (runs, (_, offset), clock) = (self.runs.is_some(), self.layout.split(lpn), self.clock);
+        let slot = self.slot(slot);
+        (slot.expected, slot.used) = (if runs { lpn.0 } else { offset } + 1, clock);
+    }
+
+    /// Returns the stream that a write of the host goes to. `follows` is true if the write before it in its log block
     /// waits for this log block.
     fn classify(&mut self, lpn: Lpn, units: u32, follows: bool) -> usize {
         let (number, offset) = self.layout.split(lpn);
-        let log = self.log_of[number as usize];
         let continues = follows
-            || log != NOWHERE && {
-                let slot = &self.slots[log as usize];
-                !slot.closed && slot.expected == offset
+            || match self.runs {
+                Some(_) => self.log_of_run(lpn).is_some(),
+                None => {
+                    let slot = self.slots.get(self.log_of[number as usize] as usize);
+                    slot.is_some_and(|slot| !slot.closed && slot.expected == offset)
+                }
             };
         let clock = self.clock;
         self.clock += 1;

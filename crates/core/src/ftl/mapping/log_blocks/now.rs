@@ -20,7 +20,7 @@ impl<R: Rules> LogBlocks<R> {
         let is_shared = self.is_shared(stream);
         let found = match is_shared {
             true => self.shared_slot_now(ftl, set, stream),
-            false => self.own_slot_now(ftl, set, stream, number, offset),
+            false => self.own_slot_now(ftl, set, stream, lpn),
         };
         let Some(slot) = found else { return ftl.refuse_unit() };
         let in_order = self.streams[stream].kind == StreamKind::InOrder;
@@ -31,13 +31,10 @@ impl<R: Rules> LogBlocks<R> {
         self.slot(slot).ordered &= at == offset;
         let ppn = self.program_now(ftl, slot, lpn.0, ProgramCause::Host);
         ftl.written_now(lpn, old, ppn, contents);
-        let clock = self.clock;
-        let Slot { next, .. } = self.slots[slot as usize];
-        if is_shared {
-            return self.put_back_now(set, stream, slot);
+        match is_shared {
+            true => self.put_back_now(set, stream, slot),
+            false => self.note_taken(slot, lpn),
         }
-        let slot = self.slot(slot);
-        (slot.expected, slot.used) = (next, clock);
     }
 
     /// Returns the log block that takes the next write of a stream, or `None` if the device is worn out.
@@ -71,18 +68,17 @@ impl<R: Rules> LogBlocks<R> {
         }
     }
 
-    /// Returns the log block of a logical block that takes a write, or `None` if the device is worn out.
-    fn own_slot_now(&mut self, ftl: &mut Ftl, set: u32, stream: usize, number: u32, offset: u32) -> Option<u32> {
+    /// Returns the log block that takes the write of a unit, or `None` if the device is worn out.
+    fn own_slot_now(&mut self, ftl: &mut Ftl, set: u32, stream: usize, lpn: Lpn) -> Option<u32> {
         while !ftl.is_worn_out() {
-            if let Some(slot) = self.log_for(number, offset) {
+            if let Some(slot) = self.log_for(lpn) {
                 return Some(slot);
             }
-            let log = self.log_of[number as usize];
+            let log = self.log_of[self.layout.split(lpn).0 as usize];
             if log != NOWHERE {
                 self.reclaim_own_now(ftl, set, log);
             } else if let Some(slot) = self.empty_slot(set, stream) {
-                self.open(ftl, slot, number);
-                self.log_of[number as usize] = slot;
+                self.open_log(ftl, slot, lpn);
             } else if let Some(slot) = self.least_recent(set, stream) {
                 self.reclaim_own_now(ftl, set, slot);
             }
@@ -92,6 +88,10 @@ impl<R: Rules> LogBlocks<R> {
 
     fn reclaim_own_now(&mut self, ftl: &mut Ftl, set: u32, slot: u32) {
         let number = self.slot(slot).number;
+        if number == NOWHERE {
+            self.pad_now(ftl, slot);
+            return self.reclaim_blocks_now(ftl, set, vec![slot]);
+        }
         ftl.counters.log_blocks.note_reclaimed(1);
         if self.is_in_place(ftl, slot) {
             self.skip_trims(ftl, number, self.slots[slot as usize].next);
@@ -108,6 +108,11 @@ impl<R: Rules> LogBlocks<R> {
     fn reclaim_shared_now(&mut self, ftl: &mut Ftl, set: u32, stream: usize) {
         let mut victims = Vec::new();
         self.choose_victims(ftl, set, stream, &mut victims);
+        self.reclaim_blocks_now(ftl, set, victims);
+    }
+
+    /// Reclaims log blocks of several logical blocks.
+    fn reclaim_blocks_now(&mut self, ftl: &mut Ftl, set: u32, victims: Vec<u32>) {
         let mut numbers = Vec::new();
         self.numbers_of(ftl, &victims, &mut numbers);
         for number in numbers.into_iter().rev() {
@@ -191,8 +196,10 @@ impl<R: Rules> LogBlocks<R> {
         while self.slot(slot).next < end {
             self.program_now(ftl, slot, PADDING, ProgramCause::Padding);
         }
-        let slot = self.slot(slot);
-        slot.expected = slot.expected.max(slot.next);
+        if self.is_of_one(stream) {
+            let slot = self.slot(slot);
+            slot.expected = slot.expected.max(slot.next);
+        }
     }
 
     /// Completes the programs that functional writes have started.

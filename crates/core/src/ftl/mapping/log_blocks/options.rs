@@ -56,6 +56,16 @@ pub struct Stream {
     pub kind: StreamKind,
 }
 
+impl Stream {
+    /// Returns sequential log blocks. They are those of one logical block, which can become data blocks, only if they
+    /// have the stripe of data blocks.
+    pub fn sequential(logs: u32, data_stripe: u32, stripe: Option<u32>) -> Stream {
+        let kind =
+            if stripe.is_none_or(|own| own == data_stripe) { StreamKind::InOrder } else { StreamKind::Consecutive };
+        Stream { logs, kind }
+    }
+}
+
 /// Place of a write within the log blocks of a stream.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum StreamKind {
@@ -63,6 +73,8 @@ pub enum StreamKind {
     Own,
     /// To the log block of its logical block, to its offset.
     InOrder,
+    /// To the log block that the unit before it went to, to the next address.
+    Consecutive,
     /// To any log block. So many are filled at the same time.
     Shared(u32),
 }
@@ -76,6 +88,8 @@ pub struct Common {
     pub free_blocks: FreeBlocks,
     /// Number of logical blocks over which consecutive pages are striped.
     pub stripe: u32,
+    /// Number of sequential log blocks over which consecutive pages are striped, if it is not `stripe`.
+    pub sequential_stripe: Option<u32>,
     /// Names of the kinds of log blocks.
     pub kinds: &'static [&'static str],
     /// Log blocks of each kind.
@@ -142,7 +156,21 @@ impl Common {
         let (units, blocks) = (device.logical_units(), u64::from(device.total_blocks()));
         let logical = units.div_ceil(u64::from(device.data_units_per_block())) + u64::from(self.stripe);
         let slots = u64::from(self.slots()) * u64::from(device.total_planes() / self.planes(device));
-        8 * logical + 4 * blocks + units / 8 + slots * size_of::<Slot>() as u64
+        12 * logical + 4 * blocks + units / 8 + slots * size_of::<Slot>() as u64
+    }
+
+    fn check_sequential_stripe(&self, has_several_sets: bool) -> Result<(), String> {
+        let (Some(own), data) = (self.sequential_stripe, self.stripe) else { return Ok(()) };
+        if own != 1 && own != data {
+            return Err(format!("stripe.sequential = {own}, must be 1 or the value of stripe.data, which is {data}"));
+        }
+        if own != data && has_several_sets {
+            return Err(format!(
+                "stripe.sequential = {own}: the {data} logical blocks of a stripe must share log blocks; use scope = \
+                 \"device\""
+            ));
+        }
+        Ok(())
     }
 
     /// Checks the options for a device.
@@ -185,6 +213,6 @@ impl Common {
             let planes = device.total_planes();
             return Err(format!("stripe.data = {}, must divide {planes}, the number of planes; use 1", self.stripe));
         }
-        Ok(())
+        self.check_sequential_stripe(planes < device.total_planes())
     }
 }

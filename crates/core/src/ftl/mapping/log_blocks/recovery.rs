@@ -61,11 +61,12 @@ impl<R: Rules> LogBlocks<R> {
         let units = self.layout.units();
         for (slot, contents) in uses.logs {
             let Contents { block, age, number, in_place, .. } = contents;
-            let is_shared = self.is_shared(self.stream_of_slot(slot));
-            let number = number.filter(|_| !is_shared).unwrap_or(NOWHERE);
-            let (ordered, block) = (in_place && !is_shared, block.0);
-            *self.slot(slot) =
-                Slot { block, number, next: units, expected: units, used: age, ordered, ..Slot::default() };
+            let stream = self.stream_of_slot(slot);
+            let is_of_one = self.is_of_one(stream);
+            let number = number.filter(|_| is_of_one).unwrap_or(NOWHERE);
+            let expected = if self.runs == Some(stream) { NOWHERE } else { units };
+            let (ordered, block) = (in_place && is_of_one, block.0);
+            *self.slot(slot) = Slot { block, number, next: units, expected, used: age, ordered, ..Slot::default() };
             self.slot_of[block as usize] = slot;
             if number != NOWHERE {
                 self.log_of[number as usize] = slot;
@@ -120,18 +121,18 @@ impl<R: Rules> LogBlocks<R> {
             let has_room = |&stream: &usize| taken[of_set + stream] < self.streams[stream].logs;
             let is_first = |number: u32| !has_log[number as usize];
             let fits = |stream: &usize| match self.streams[*stream].kind {
-                StreamKind::Shared(_) => true,
+                StreamKind::Shared(_) | StreamKind::Consecutive => true,
                 StreamKind::Own => contents.number.is_some_and(is_first),
                 StreamKind::InOrder => contents.in_place && contents.number.is_some_and(is_first),
             };
-            // Log blocks of one logical block first, then shared ones, cold before hot.
-            let of_one = (0..self.streams.len()).filter(|&stream| !self.is_shared(stream));
-            let shared = (0..self.streams.len()).rev().filter(|&stream| self.is_shared(stream));
-            let Some(stream) = of_one.chain(shared).filter(fits).find(has_room) else {
+            // First those of one logical block, then the others, and cold ones before hot ones.
+            let of_one = (0..self.streams.len()).filter(|&stream| self.is_of_one(stream));
+            let others = (0..self.streams.len()).rev().filter(|&stream| !self.is_of_one(stream));
+            let Some(stream) = of_one.chain(others).filter(fits).find(has_room) else {
                 uses.surplus.push(contents.block);
                 continue;
             };
-            if let Some(number) = contents.number.filter(|_| !self.is_shared(stream)) {
+            if let Some(number) = contents.number.filter(|_| self.is_of_one(stream)) {
                 has_log[number as usize] = true;
             }
             let slot = self.slots_of(contents.set, stream).start + taken[of_set + stream];

@@ -92,17 +92,22 @@ impl<R: Rules> LogBlocks<R> {
         let units = self.layout.units();
         let (set, stream) = (self.set_of_slot(index), self.stream_of_slot(index));
         let (block, number) = (input.u32()?, input.u32()?);
-        let (next, expected) = (input.below(units + 1, "offset")?, input.below(units + 1, "offset")?);
+        let next = input.below(units + 1, "offset")?;
+        let expected = match self.runs == Some(stream) {
+            // Any unit, or none.
+            true => input.u32()?,
+            false => input.below(units + 1, "offset")?,
+        };
         let (used, flags) = (input.count("units written")?, input.u8()?);
         let empty = Slot::default();
-        let is_whole = next.is_multiple_of(self.layout.group()) && flags <= 3 && expected <= next.max(units);
+        let is_whole = next.is_multiple_of(self.layout.group()) && flags <= 3;
         let belongs = match () {
             () if block == NOWHERE => {
                 number == NOWHERE && (next, expected, used, flags) == (0, 0, 0, u8::from(empty.ordered))
             }
             // A device at rest has no merges.
             () if stream == self.streams.len() => false,
-            () if self.is_shared(stream) => number == NOWHERE && flags == 0,
+            () if !self.is_of_one(stream) => number == NOWHERE && flags == 0,
             () => {
                 (number as usize) < self.data.len()
                     && self.layout.set_of(number) == set

@@ -17,11 +17,12 @@ pub const NOWHERE: u32 = u32::MAX;
 pub struct Slot {
     /// The block, or `NOWHERE` if the slot is empty.
     pub block: u32,
-    /// Logical block that the slot belongs to, or `NOWHERE` for a log block of any logical block.
+    /// Logical block that the slot belongs to, or `NOWHERE` for a log block of several logical blocks.
     pub number: u32,
     /// Next offset that is programmed.
     pub next: u32,
-    /// Offset after the last write that waits, for blocks in order.
+    /// Offset after the last write that waits, for a block of one logical block. For a block of consecutive units, the
+    /// unit after it; `NOWHERE` if no write continues it.
     pub expected: u32,
     /// Time of the last write, in host writes; the time at which the block was opened, for a shared log block.
     pub used: u64,

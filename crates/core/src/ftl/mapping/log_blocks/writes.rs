@@ -15,8 +15,9 @@ impl<R: Rules> LogBlocks<R> {
         let lpn = cx.ops()[id].lpn;
         let units = cx.request_units(id);
         let (number, offset) = self.layout.split(lpn);
-        let last = self.last_waiting[number as usize];
-        let follows = last.is_some() && self.layout.split(cx.ops()[last].lpn).1 + 1 == offset;
+        let earlier = self.waiting_before(cx, lpn);
+        let is_next = |id| self.runs.is_some() || self.layout.split(cx.ops()[id].lpn).1 + 1 == offset;
+        let follows = earlier.is_some_and(is_next);
         let stream = self.classify(lpn, units, follows);
         cx.ftl().counters.log_blocks.units[stream] += 1;
         let set = self.layout.set_of(number);
@@ -28,14 +29,25 @@ impl<R: Rules> LogBlocks<R> {
             self.set(set).shared[stream].pending.push(cx.ops(), id);
             return self.feed(cx, set, stream);
         }
-        // Writes of a logical block stay in order.
-        if let Some(slot) = self.log_for(number, offset).filter(|_| last.is_none()) {
-            return self.append(cx, slot, id, offset);
+        // Writes of a log block stay in order.
+        if let Some(slot) = self.log_for(lpn).filter(|_| earlier.is_none()) {
+            return self.append(cx, slot, id);
         }
         cx.note_queued(id, self.queue_of_set(set));
         self.set(set).waiting.push(cx.ops(), id);
         self.last_waiting[number as usize] = id;
         cx.tasks().push(call(step::SET, set));
+    }
+
+    /// Returns the write that waits for the log block of a unit and comes before it there: the last one of its logical
+    /// block, or the write of the unit before.
+    fn waiting_before(&self, cx: &mut (impl Context + ?Sized), lpn: Lpn) -> Option<TransactionId> {
+        let last_of = |lpn| Some(self.last_waiting[self.layout.split(lpn).0 as usize]).filter(|id| id.is_some());
+        if self.runs.is_none() {
+            return last_of(lpn);
+        }
+        let before = Lpn(lpn.0.checked_sub(1)?);
+        last_of(before).filter(|&id| cx.ops()[id].lpn == before)
     }
 
     /// Notes that a write no longer waits for a log block of its logical block.
@@ -56,21 +68,20 @@ impl<R: Rules> LogBlocks<R> {
         self.queue_of_stream(self.sets.len() as u32, set as usize)
     }
 
-    /// Returns the log block of a logical block, if it takes a write of this offset.
-    pub(super) fn log_for(&self, number: u32, offset: u32) -> Option<u32> {
-        let log = self.log_of[number as usize];
+    /// Returns the log block of a unit's logical block, or of the unit before it, if it takes a write of the unit.
+    pub(super) fn log_for(&self, lpn: Lpn) -> Option<u32> {
+        let (number, offset) = self.layout.split(lpn);
+        let log = if self.runs.is_some() { self.log_of_run(lpn)? } else { self.log_of[number as usize] };
         let slot = self.slots.get(log as usize)?;
         let in_order = self.streams[self.stream_of_slot(log)].kind == StreamKind::InOrder;
         let has_room = if in_order { offset >= slot.expected } else { slot.next < self.layout.units() };
         (!slot.closed && has_room).then_some(log)
     }
 
-    /// Has a write wait for its address in the log block of its logical block.
-    fn append(&mut self, cx: &mut (impl Context + ?Sized), log: u32, id: TransactionId, offset: u32) {
-        let clock = self.clock;
-        let slot = self.slot(log);
-        (slot.expected, slot.used) = (offset + 1, clock);
-        slot.pending.push(cx.ops(), id);
+    /// Has a write wait for its address in a log block.
+    fn append(&mut self, cx: &mut (impl Context + ?Sized), log: u32, id: TransactionId) {
+        self.note_taken(log, cx.ops()[id].lpn);
+        self.slot(log).pending.push(cx.ops(), id);
         cx.note_queued(id, log);
         cx.tasks().push(call(step::SLOT, log));
     }
@@ -94,21 +105,24 @@ impl<R: Rules> LogBlocks<R> {
                 return None;
             }
             let (lpn, stream) = (cx.ops()[id].lpn, usize::from(cx.ops()[id].temperature));
-            let (number, offset) = self.layout.split(lpn);
-            if let Some(slot) = self.log_for(number, offset) {
+            let (number, _) = self.layout.split(lpn);
+            if let Some(slot) = self.log_for(lpn) {
                 self.set(set).waiting.pop(cx.ops());
                 self.note_left(number, id);
-                self.append(cx, slot, id, offset);
+                self.append(cx, slot, id);
             } else if self.log_of[number as usize] != NOWHERE {
                 let log = self.log_of[number as usize];
                 self.reclaim_own(cx, set, log);
                 return Some(log);
+            } else if let Some(full) = self.log_of_run(lpn).filter(|&log| !self.slots[log as usize].pending.is_empty())
+            {
+                // Its writes move on first.
+                return Some(full);
             } else if let Some(slot) = self.empty_slot(set, stream) {
                 if !self.may_open(cx, set) {
                     return None;
                 }
-                self.open(cx.ftl(), slot, number);
-                self.log_of[number as usize] = slot;
+                self.open_log(cx.ftl(), slot, lpn);
             } else if let Some(slot) = self.least_recent(set, stream) {
                 self.reclaim_own(cx, set, slot);
                 return Some(slot);
@@ -256,16 +270,16 @@ impl<R: Rules> LogBlocks<R> {
     /// Has the waiting writes of a log block wait for another one.
     fn move_on(&mut self, cx: &mut (impl Context + ?Sized), slot: u32) {
         let pending = std::mem::take(&mut self.slot(slot).pending);
-        self.slot(slot).expected = self.layout.units();
+        self.slot(slot).expected = if self.runs.is_some() { NOWHERE } else { self.layout.units() };
         let set = self.set_of_slot(slot);
-        let (mut id, number) = (pending.first(), self.slots[slot as usize].number);
-        let has_later = self.last_waiting[number as usize].is_some();
+        let (mut id, mut last) = (pending.first(), TransactionId::NONE);
         while id.is_some() {
             cx.note_queued(id, self.queue_of_set(set));
-            if !has_later {
-                self.last_waiting[number as usize] = id;
-            }
-            id = cx.ops()[id].next;
+            (last, id) = (id, cx.ops()[id].next);
+        }
+        let last_waiting = &mut self.last_waiting[self.layout.split(cx.ops()[last].lpn).0 as usize];
+        if last_waiting.is_none() {
+            *last_waiting = last;
         }
         self.set(set).waiting.put_before(cx.ops(), pending);
         cx.tasks().push(call(step::SET, set));
