@@ -6,10 +6,14 @@ and merges consult the list, as in Yoo et al. 2013.
 
 
 class Hybrid:
-    """A device of `count` logical blocks of `pages` pages. `home` is the log block of a unit, or "data"."""
+    """A device of `count` logical blocks of `pages` pages. `home` is the log block of a unit, or "data".
 
-    def __init__(self, scheme, count, pages, logs, window=0):
+    With `runs`, sequential log blocks have units of several logical blocks, over which `stripe` spreads them.
+    """
+
+    def __init__(self, scheme, count, pages, logs, window=0, stripe=1, runs=False):
         self.scheme, self.pages, self.limits, self.window = scheme, pages, logs, window
+        self.stripe, self.runs = stripe, runs
         self.data = {number: set() for number in range(count)}
         self.logs = {kind: [] for kind in logs}  # Oldest first.
         self.home = {}
@@ -19,6 +23,16 @@ class Hybrid:
         self.associativity = []
         self.last = {}
 
+    def split(self, unit):
+        group, rest = divmod(unit, self.pages * self.stripe)
+        offset, part = divmod(rest, self.stripe)
+        return group * self.stripe + part, offset
+
+    def units_of(self, number):
+        group, part = divmod(number, self.stripe)
+        first = group * self.pages * self.stripe + part
+        return range(first, first + self.pages * self.stripe, self.stripe)
+
     def is_in(self, unit, log):
         return self.home.get(unit) is log and unit not in self.trims
 
@@ -27,12 +41,15 @@ class Hybrid:
 
     def write(self, unit):
         self.trims.discard(unit)
-        number, offset = divmod(unit, self.pages)
+        number, offset = self.split(unit)
         kind = self.kind_of(unit, number, offset)
-        log = self.log_for(kind, number, offset)
-        if kind == "sequential":
-            assert offset == len(log["units"])
+        if kind == "sequential" and self.runs:
+            log = self.log_for_run(unit)
+        else:
+            log = self.log_for(kind, number, offset)
+            assert kind != "sequential" or offset == len(log["units"])
         log["units"].append(unit)
+        log["next"] = unit + 1
         log["used"] = self.clock
         self.data[number].discard(unit)
         self.home[unit] = log
@@ -46,12 +63,28 @@ class Hybrid:
     def kind_of(self, unit, number, offset):
         if self.scheme == "bast":
             return "own"
-        continues = any(log["owner"] == number and len(log["units"]) == offset for log in self.logs["sequential"])
+        if self.runs:
+            continues = any(log["next"] == unit for log in self.logs["sequential"])
+        else:
+            continues = any(log["owner"] == number and len(log["units"]) == offset for log in self.logs["sequential"])
         if continues or offset == 0:
             return "sequential"
         if self.scheme == "fast":
             return "random"
         return "hot" if self.clock - self.last.get(unit, -(10**9)) <= self.window else "cold"
+
+    def log_for_run(self, unit):
+        logs = self.logs["sequential"]
+        # Of several, the one that was written last.
+        before = sorted((log for log in logs if log["next"] == unit), key=lambda log: log["used"])
+        if before and len(before[-1]["units"]) < self.pages:
+            return before[-1]
+        for log in before:
+            log["next"] = None
+        if len(logs) == self.limits["sequential"]:
+            self.reclaim_shared("sequential", min(logs, key=lambda log: log["used"]))
+        logs.append({"owner": None, "units": [], "used": self.clock})
+        return logs[-1]
 
     def log_for(self, kind, number, offset):
         owned = kind in ("own", "sequential")
@@ -68,17 +101,19 @@ class Hybrid:
             if owned:
                 self.reclaim_owned(kind, min(logs, key=lambda log: log["used"]))
             else:
-                self.reclaim_shared(kind)
+                # The oldest one. With LAST, fewer valid units come first.
+                by_valid = min(logs, key=lambda log: len(self.valid(log)))
+                self.reclaim_shared(kind, by_valid if self.scheme == "last" else logs[0])
         logs.append({"owner": number if owned else None, "units": [], "used": self.clock})
         return logs[-1]
 
     def reclaim_owned(self, kind, log):
         number, size = log["owner"], len(log["units"])
-        in_order = [unit % self.pages for unit in log["units"]] == list(range(size))
+        in_order = [self.split(unit)[1] for unit in log["units"]] == list(range(size))
         rest = {unit for unit in self.data[number] if unit not in self.trims}
         self.associativity.append(1)
         self.logs[kind].remove(log)
-        if not in_order or any(unit % self.pages < size for unit in rest):
+        if not in_order or any(self.split(unit)[1] < size for unit in rest):
             if self.valid(log):
                 self.full_merge(number)
             return
@@ -86,18 +121,15 @@ class Hybrid:
         self.copies += len(rest)
         self.settle(number, rest | {unit for unit in log["units"] if self.is_in(unit, log)})
 
-    def reclaim_shared(self, kind):
-        # The oldest one. With LAST, fewer valid units come first.
-        logs = self.logs[kind]
-        log = min(logs, key=lambda log: len(self.valid(log))) if self.scheme == "last" else logs[0]
-        numbers = sorted({unit // self.pages for unit in self.valid(log)})
+    def reclaim_shared(self, kind, log):
+        numbers = sorted({self.split(unit)[0] for unit in self.valid(log)})
         self.associativity.append(len(numbers))
         self.logs[kind].remove(log)
         for number in numbers:
             self.full_merge(number)
 
     def full_merge(self, number):
-        units = {unit for unit in range(number * self.pages, (number + 1) * self.pages) if unit in self.home}
+        units = {unit for unit in self.units_of(number) if unit in self.home}
         units -= self.trims
         self.copies += len(units)
         self.merges["full"] += 1
@@ -105,7 +137,7 @@ class Hybrid:
 
     def settle(self, number, units):
         """Make `units` the contents of the data block. Other listed units of the logical block are forgotten."""
-        for unit in range(number * self.pages, (number + 1) * self.pages):
+        for unit in self.units_of(number):
             if unit in self.trims:
                 self.trims.remove(unit)
                 self.home.pop(unit, None)

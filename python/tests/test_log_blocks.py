@@ -15,6 +15,13 @@ CASES = {
     "bast-12": ("bast", {"own": 12}, {"logs": 12}),
     "fast-1-3": ("fast", {"sequential": 1, "random": 3}, {}),
     "fast-2-12": ("fast", {"sequential": 2, "random": 12}, {}),
+    "fast-striped": ("fast", {"sequential": 2, "random": 12}, {"stripe": {"data": 4}}),
+    "fast-runs": ("fast", {"sequential": 5, "random": 12}, {"stripe": {"data": 4, "sequential": 1}}),
+    "last-runs": (
+        "last",
+        {"sequential": 3, "hot": 6, "cold": 4},
+        {"sequential": "block-start", "hot_window": 200, "stripe": {"data": 2, "sequential": 1}},
+    ),
     "last-1-3-3": ("last", {"sequential": 1, "hot": 3, "cold": 3}, {"sequential": "block-start", "hot_window": 40}),
     "last-2-6-4": ("last", {"sequential": 2, "hot": 6, "cold": 4}, {"sequential": "block-start", "hot_window": 200}),
 }
@@ -41,7 +48,11 @@ def test_merges_are_those_of_an_independent_simulation(case, skew, trims):
     device = fg.Device("tiny").with_options(DEVICE | {"mapping.scheme": {scheme: options | own}})
     simulator = fg.Simulator(device, precondition="none")
     units = device.logical_bytes // UNIT
-    oracle = Hybrid(scheme, units // PAGES + 1, PAGES, logs, options.get("hot_window", 0))
+    stripe = options.get("stripe", {})
+    count = units // PAGES + 1 + stripe.get("data", 1)
+    oracle = Hybrid(
+        scheme, count, PAGES, logs, options.get("hot_window", 0), stripe.get("data", 1), "sequential" in stripe
+    )
     rng = random.Random(f"{case} {skew} {trims}")
     choices = addresses(skew, units, rng)
     for _ in range(6000):
