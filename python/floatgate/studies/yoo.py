@@ -144,20 +144,22 @@ def fast(
     in_order: int = 4,
     *,
     as_is: bool = False,
+    striped_data: bool = False,
     sets: int = CHIPS,
     **options: Any,  # noqa: ANN401
 ) -> dict[str, Any]:
     """Return FAST with these numbers of log blocks per flash chip.
 
     As is, all blocks are striped over all planes. Revised, a logical block and its sequential log block are one block.
-    Free blocks come from the channels in turn, those with the fewest erases first (Section III-E).
+    With `striped_data`, only the sequential log block is, and logical blocks are striped. Free blocks come from the
+    channels in turn, those with the fewest erases first (Section III-E).
     """
     wide = PLANES * sets // CHIPS
     return {
         "fast": {
             "logs": {"sequential": in_order * sets, "random": randoms * sets},
             "scope": "device",
-            "stripe": {"data": wide if as_is else 1, "random": wide},
+            "stripe": _data(wide, as_is=as_is, striped_data=striped_data) | {"random": wide},
             "free_blocks": "by-channel",
             **options,
         }
@@ -169,6 +171,7 @@ def last(
     in_order: int = 4,
     *,
     as_is: bool = False,
+    striped_data: bool = False,
     sets: int = CHIPS,
     **options: Any,  # noqa: ANN401
 ) -> Any:  # noqa: ANN401
@@ -178,11 +181,17 @@ def last(
         "last": {
             "logs": {"sequential": in_order * sets, "hot": each, "cold": each},
             "scope": "device",
-            "stripe": {"data": wide, "hot": wide, "cold": wide} if as_is else {"cold": min(wide, each)},
+            "stripe": _data(wide, as_is=as_is, striped_data=striped_data)
+            | {"hot": wide if as_is else 1, "cold": min(wide, each)},
             "free_blocks": "by-channel",
             **options,
         }
     }
+
+
+def _data(wide: int, *, as_is: bool, striped_data: bool) -> dict[str, int]:
+    """Return the stripes of data blocks and sequential log blocks."""
+    return {"data": wide, "sequential": 1} if striped_data else {"data": wide if as_is else 1}
 
 
 def device(scheme: Any = None, name: str = "vssim-d", **options: Any) -> dict[str, Any]:  # noqa: ANN401
