@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Builds a static program and the container image with it, in DIRECTORY: root/ is the content of the image, and
-# image.tar the image as an OCI archive. Runs a simulation in the image. Needs buildah, but no network.
+# image.tar the image as an OCI archive, with the name localhost/floatgate. Runs a simulation in the image. Needs
+# buildah, but no network.
 #
 # The program is linked to musl if rustup has that target, and otherwise to the static C library of the system.
 #
@@ -44,5 +45,5 @@ container=$(buildah from localhost/floatgate)
 trap 'buildah rm "$container" >/dev/null' EXIT
 buildah run "$container" -- /usr/bin/floatgate --version
 buildah run "$container" -- /usr/bin/floatgate run tiny 'rw=randread bs=4k number_ios=1k'
-buildah push --quiet localhost/floatgate "oci-archive:$directory/image.tar"
+buildah push --quiet localhost/floatgate "oci-archive:$directory/image.tar:localhost/floatgate:latest"
 ls -l "$root/usr/bin/floatgate" "$directory/image.tar"
