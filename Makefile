@@ -172,7 +172,7 @@ packages: ## Build all packages from a clean copy, and try them without Rust
 	scripts/packages.sh $(or $(CARGO_TARGET_DIR),target)/packages
 
 .PHONY: container
-container: ## Build the container image with buildah or podman, and try it
+container: ## Build the container image with buildah, and try it
 	scripts/container.sh $(or $(CARGO_TARGET_DIR),target)/container
 
 .PHONY: docs
