@@ -8,13 +8,15 @@ and merges consult the list, as in Yoo et al. 2013.
 class Hybrid:
     """A device of `count` logical blocks of `pages` pages. `home` is the log block of a unit, or "data".
 
-    With `runs`, sequential log blocks have units of several logical blocks, over which `stripe` spreads them.
+    `options` has the window of hot units, and the numbers of data blocks and of sequential log blocks over which units
+    are spread. If these differ, sequential log blocks have consecutive units of several logical blocks.
     """
 
-    def __init__(self, scheme, count, pages, logs, window=0, stripe=1, runs=False):
-        self.scheme, self.pages, self.limits, self.window = scheme, pages, logs, window
-        self.stripe, self.runs = stripe, runs
-        self.data = {number: set() for number in range(count)}
+    def __init__(self, scheme, count, pages, logs, options):
+        self.scheme, self.pages, self.limits, self.window = scheme, pages, logs, options.get("hot_window", 0)
+        stripe = {"data": 1} | options.get("stripe", {})
+        self.stripe, self.runs = stripe["data"], stripe.get("sequential", stripe["data"]) != stripe["data"]
+        self.data = {number: set() for number in range(count + self.stripe)}
         self.logs = {kind: [] for kind in logs}  # Oldest first.
         self.home = {}
         self.trims = set()

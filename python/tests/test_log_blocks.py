@@ -48,11 +48,7 @@ def test_merges_are_those_of_an_independent_simulation(case, skew, trims):
     device = fg.Device("tiny").with_options(DEVICE | {"mapping.scheme": {scheme: options | own}})
     simulator = fg.Simulator(device, precondition="none")
     units = device.logical_bytes // UNIT
-    stripe = options.get("stripe", {})
-    count = units // PAGES + 1 + stripe.get("data", 1)
-    oracle = Hybrid(
-        scheme, count, PAGES, logs, options.get("hot_window", 0), stripe.get("data", 1), "sequential" in stripe
-    )
+    oracle = Hybrid(scheme, units // PAGES + 1, PAGES, logs, options)
     rng = random.Random(f"{case} {skew} {trims}")
     choices = addresses(skew, units, rng)
     for _ in range(6000):
