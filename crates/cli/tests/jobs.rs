@@ -47,6 +47,11 @@ fn a_job_file_runs() {
     bench.file("state.fio", &JOBS.replace("write_iolog=fill.log", "direct=1"));
     let summary = bench.json(&["rw=read number_ios=1", "--precondition", "state.fio"]);
     assert_eq!(summary["precondition"]["requested"], "state.fio");
+    // A text that looks like a file is one, also if it is missing.
+    let error = bench.error(2, &["rw=read number_ios=1", "--precondition", "missing.csv"]);
+    assert!(error.contains("missing.csv: cannot open the trace: No such file"), "{error}");
+    let error = bench.error(2, &["rw=read number_ios=1", "--precondition", "agd=0.5"]);
+    assert!(error.contains("invalid precondition `agd=0.5`"), "{error}");
 }
 
 #[test]

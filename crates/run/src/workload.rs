@@ -247,9 +247,11 @@ pub fn check_precondition(text: &str) -> Result<(), Failure> {
     }
 }
 
-/// Returns `true` if a text that is not the name of a state may be a workload.
+/// Returns `true` if a text that is not the name of a state may be a workload, also one whose file is missing.
 pub fn looks_like_workload(text: &str) -> bool {
-    synthetic::looks_like_job(text) || are_words(text) || text == STDIN || Path::new(text).exists()
+    let path = Path::new(text);
+    let is_path = !text.contains('=') && (path.extension().is_some() || path.components().count() > 1);
+    synthetic::looks_like_job(text) || are_words(text) || text == STDIN || is_path || path.exists()
 }
 
 /// Returns the seed of a workload for preconditioning, in a run with this seed.
