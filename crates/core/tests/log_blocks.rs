@@ -32,6 +32,14 @@ fn device(scheme: &str) -> Device {
     common::build(device_config(&[&scheme]), Options { attribution: true, ..Options::default() })
 }
 
+/// Returns this device after each unit was written once, in order.
+fn filled(scheme: &str) -> Device {
+    let mut device = device(scheme);
+    let all = device.ftl().map.len();
+    fill(&mut device, all);
+    device
+}
+
 /// Performs a request and everything that it causes. Returns its latency in picoseconds.
 fn perform(device: &mut Device, operation: Operation, unit: u64, count: u32) -> u64 {
     let (at, request) = (device.now(), units(device, operation, unit, count));
@@ -169,9 +177,7 @@ fn a_channel_gives_the_free_block_with_the_fewest_erases() {
 /// device, and the time that the next write has to take: full merges one after another, page by page. A page is
 /// read when its plane is idle, and programmed when the plane of the new data block is idle. Erases keep planes busy.
 fn before_full_merge(blocks: u64) -> (Device, u64) {
-    let mut device = device(FAST);
-    let all = device.ftl().map.len();
-    fill(&mut device, all);
+    let mut device = filled(FAST);
     // Offset 0 would be sequential.
     write_each(&mut device, (0..UNITS).map(|i| i % blocks * UNITS + 1 + i / blocks % (UNITS - 1)));
     write_each(&mut device, (0..UNITS).map(|i| (10 + i) * UNITS + 1));
@@ -266,9 +272,7 @@ const BAST: &str = "bast = { logs = 4 }";
 
 #[test]
 fn log_blocks_of_one_logical_block_thrash_under_random_writes() {
-    let mut device = device(BAST);
-    let all = device.ftl().map.len();
-    fill(&mut device, all);
+    let mut device = filled(BAST);
     write_each(&mut device, (0..4).map(|block| block * UNITS + 5));
     let before = device.ftl().counters;
     write_each(&mut device, (4..12).map(|block| block * UNITS + 5));
@@ -280,9 +284,7 @@ fn log_blocks_of_one_logical_block_thrash_under_random_writes() {
 
 #[test]
 fn log_blocks_in_order_are_switched_and_others_are_merged() {
-    let mut device = device(BAST);
-    let all = device.ftl().map.len();
-    fill(&mut device, all);
+    let mut device = filled(BAST);
     // In order and full; in order; and out of order.
     write(&mut device, 0, 64);
     write(&mut device, UNITS, 10);
@@ -333,9 +335,7 @@ const RUNS: &str = "fast = { logs = { sequential = 4 }, stripe = { data = 4, seq
 
 #[test]
 fn sequential_log_blocks_in_one_plane_are_merged_into_striped_data_blocks() {
-    let mut device = device(RUNS);
-    let all = device.ftl().map.len();
-    fill(&mut device, all);
+    let mut device = filled(RUNS);
     // Merges the last stripe, which is in log blocks.
     write(&mut device, 0, 1);
     let before = device.ftl().counters;
@@ -388,9 +388,7 @@ fn sequential_writes_to_runs_are_copied_once() {
 
 #[test]
 fn trimmed_units_are_not_copied() {
-    let mut device = device(FAST);
-    let all = device.ftl().map.len();
-    fill(&mut device, all);
+    let mut device = filled(FAST);
     // A trim of the whole rest of a logical block makes its partial merge a switch.
     write(&mut device, 0, 10);
     perform(&mut device, Operation::Trim, 10, 54);
@@ -406,9 +404,7 @@ fn trimmed_units_are_not_copied() {
 fn hot_units_go_to_their_own_log_blocks() {
     let scheme =
         "last = { hot_window = 8, sequential = { min-pages = 4 }, logs = { sequential = 1, hot = 2, cold = 2 } }";
-    let mut device = device(scheme);
-    let all = device.ftl().map.len();
-    fill(&mut device, all);
+    let mut device = filled(scheme);
     let before = device.ftl().counters;
     // Four pages are sequential. A unit that is written again within eight pages is hot.
     write(&mut device, 64, 4);
