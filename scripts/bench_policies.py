@@ -91,14 +91,11 @@ CASES = (
 )
 
 
-def seconds(device, workload, runs):
-    """Return the processor time of a run from a steady state, best of `runs`."""
-    best = float("inf")
-    for _ in range(runs):
-        start = time.process_time()
-        fg.run(device, workload, precondition="steady", warn=False)
-        best = min(best, time.process_time() - start)
-    return best
+def seconds(device, workload):
+    """Return the processor time of a run from a steady state."""
+    start = time.process_time()
+    fg.run(device, workload, precondition="steady", warn=False)
+    return time.process_time() - start
 
 
 def main():
@@ -108,16 +105,18 @@ def main():
     runs = parser.parse_args().runs
     status = 0
     for key, device, changes, workload, built_in, others in CASES:
-        base = seconds(fg.Device(device, {**changes, key: built_in}), workload, runs)
-        print(f"{key:<12}{built_in:<28}{base:8.2f} s")
-        for name, most in others.items():
-            device_with = fg.Device(device, {**changes, key: name})
+        devices = {name: fg.Device(device, {**changes, key: name}) for name in (built_in, *others)}
+        for each in devices.values():
             # numba compiles when a device is created.
-            fg.run(device_with, "rw=randwrite bs=4k number_ios=1k", precondition="none", warn=False)
-            took = seconds(device_with, workload, runs)
+            fg.run(each, "rw=randwrite bs=4k number_ios=1k", precondition="none", warn=False)
+        # In turns, so that a machine that gets slower slows all of them.
+        times = [{name: seconds(each, workload) for name, each in devices.items()} for _ in range(runs)]
+        base, *best = (min(each[name] for each in times) for name in devices)
+        print(f"{key:<12}{built_in:<28}{base:8.2f} s")
+        for (name, most), took in zip(others.items(), best, strict=True):
             verdict = "" if took <= most * base else f"  more than {most}"
             status |= bool(verdict)
-            print(f"{'':<12}{name:<28}{took:8.2f} s  {took / base:5.2f} times{verdict}")
+            print(f"{'':<12}{name:<28}{took:8.2f} s  {took / base:5.2f} times{verdict}", flush=True)
     return status
 
 
