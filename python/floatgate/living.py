@@ -109,7 +109,7 @@ def lifetime(
     seed
         Random seed. Default: 1.
     seeds
-        Number of seeds, or a range such as ``"5..9"``, instead of `seed`. Needs `out`.
+        Number of seeds, or a range such as ``"5..9"``, instead of `seed`.
     out
         A directory for ``lifetime.json``.
     progress

@@ -71,10 +71,10 @@ pub struct RunArgs {
     /// Seed of all random numbers
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole, allow_hyphen_values = true)]
     seed: u64,
-    /// Run with seeds 1 to N, or A to B, and print means with confidence intervals; needs --out
+    /// Run with seeds 1 to N, or A to B, and print means with confidence intervals
     ///
-    /// Each result is written to DIR/seed-N.
-    #[arg(long, value_name = "N|A..B", conflicts_with_all = ["seed", "json"], requires = "out")]
+    /// Each result is written to DIR/seed-N, if there is --out.
+    #[arg(long, value_name = "N|A..B", conflicts_with_all = ["seed", "json"])]
     seeds: Option<Seeds>,
     /// Repeat the workload without simulated time until EVENT, and show how the device wears out
     ///

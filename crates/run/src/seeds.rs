@@ -9,29 +9,33 @@ use crate::chosen::Chosen;
 use crate::failure::Failure;
 use crate::files;
 use crate::output::{Lock, SUMMARY, seeds_in};
-use crate::spec::{RunSpec, SEEDS_NEED_OUT, Seeds};
+use crate::spec::{RunSpec, Seeds};
 use crate::traces::Traces;
 
-/// Runs of one specification with several seeds, one after the other. Each has a directory of its own.
+/// Runs of one specification with several seeds, one after the other. Each has a directory of its own below that of
+/// the specification, if there is one.
 #[derive(Debug)]
 pub struct SeedRuns {
     seeds: Seeds,
     specs: Vec<RunSpec>,
-    _lock: Lock,
+    _lock: Option<Lock>,
 }
 
 impl SeedRuns {
-    /// Checks and locks the directory of a specification that has seeds.
+    /// Checks a specification that has seeds, and checks and locks its directory.
     pub fn open(spec: &RunSpec, traces: &Traces, chosen: &Chosen) -> Result<SeedRuns, Failure> {
         spec.check()?;
-        let (Some(seeds), Some(out)) = (spec.seeds, &spec.out) else {
-            return Err(Failure::mistake(SEEDS_NEED_OUT));
+        let Some(seeds) = spec.seeds else {
+            return Err(Failure::mistake("a series of runs needs --seeds"));
         };
         let all = seeds.all();
         files::check(spec, traces, chosen, Some(&all))?;
-        let lock = Lock::of(out).map_err(Failure::Fault)?;
-        refuse_others(spec, chosen, out, &all)?;
-        let one = |seed| RunSpec { seed, seeds: None, out: Some(place(out, seed)), ..spec.clone() };
+        let lock = spec.out.as_deref().map(Lock::of).transpose().map_err(Failure::Fault)?;
+        if let Some(out) = &spec.out {
+            refuse_others(spec, chosen, out, &all)?;
+        }
+        let of_seed = |seed| spec.out.as_deref().map(|out| place(out, seed));
+        let one = |seed| RunSpec { seed, seeds: None, out: of_seed(seed), ..spec.clone() };
         Ok(SeedRuns { seeds, specs: all.into_iter().map(one).collect(), _lock: lock })
     }
 

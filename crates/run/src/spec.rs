@@ -208,9 +208,6 @@ pub struct Seeds {
     last: u64,
 }
 
-/// Error of several seeds without a directory.
-pub(crate) const SEEDS_NEED_OUT: &str = "--seeds needs a directory for the results; give --out DIR";
-
 /// Maximum number of seeds of a command.
 const MOST: u64 = 1000;
 
@@ -291,7 +288,7 @@ impl RunSpec {
         Err(Failure::mistake(format!("{options} {verb} for traces, and the workload is a job: `{jobs}`")))
     }
 
-    /// Refuses to save a state that was loaded, or one for each seed. Also refuses seeds without a directory.
+    /// Refuses to save a state that was loaded, or one for each seed.
     fn check_places(&self) -> Result<(), Failure> {
         let saves = self.save_state.is_some();
         if saves && matches!(self.state, StateSpec::Saved(_)) {
@@ -300,10 +297,7 @@ impl RunSpec {
         if saves && self.seeds.is_some() {
             return Err(Failure::mistake("--save-state saves one state, but --seeds creates several; give one --seed"));
         }
-        match (self.seeds, &self.out) {
-            (Some(_), None) => Err(Failure::mistake(SEEDS_NEED_OUT)),
-            _ => Ok(()),
-        }
+        Ok(())
     }
 
     /// Refuses options of simulated time for a lifetime, which has none.

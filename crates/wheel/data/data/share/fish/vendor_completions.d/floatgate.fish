@@ -52,7 +52,7 @@ complete -c floatgate -n "__fish_floatgate_using_subcommand run" -l prewrite -d 
 complete -c floatgate -n "__fish_floatgate_using_subcommand run" -l save-state -d 'Save the preconditioned state of the device to FILE, for --load-state' -r -F
 complete -c floatgate -n "__fish_floatgate_using_subcommand run" -l load-state -d 'Load the state of the device from FILE, instead of --precondition' -r -F
 complete -c floatgate -n "__fish_floatgate_using_subcommand run" -l seed -d 'Seed of all random numbers' -r
-complete -c floatgate -n "__fish_floatgate_using_subcommand run" -l seeds -d 'Run with seeds 1 to N, or A to B, and print means with confidence intervals; needs --out' -r
+complete -c floatgate -n "__fish_floatgate_using_subcommand run" -l seeds -d 'Run with seeds 1 to N, or A to B, and print means with confidence intervals' -r
 complete -c floatgate -n "__fish_floatgate_using_subcommand run" -l until -d 'Repeat the workload without simulated time until EVENT, and show how the device wears out' -r
 complete -c floatgate -n "__fish_floatgate_using_subcommand run" -l endurance-scale -d 'Multiply nand.endurance by SCALE, to shorten the lifetime of --until' -r
 complete -c floatgate -n "__fish_floatgate_using_subcommand run" -l out -d 'Write the result to DIR/summary.json and DIR/report.html' -r -F
