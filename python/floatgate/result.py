@@ -338,9 +338,13 @@ class Result:
         if self._directory is not None:
             return str(self._directory)
         changes = self._summary["changes"]
-        # Parameters of a replaced choice have no value.
-        figures = [figure for figure in changes["figures"] if figure["value"] is not None] if changes else []
-        changed = [f"{figure['path']}={figure['value']}" for figure in figures]
+        # Parameters of a replaced choice have no value. The source of a policy is a digest, which nobody reads.
+        figures = [
+            figure
+            for figure in (changes["figures"] if changes else [])
+            if figure["value"] is not None and not figure["path"].endswith(".external.source")
+        ]
+        changed = [f"{figure['path'].removesuffix('.external.name')}={figure['value']}" for figure in figures]
         return " ".join([self._summary["device"]["name"], *changed])
 
     def __str__(self) -> str:

@@ -357,6 +357,7 @@ def test_results_identify_the_policy(tmp_path):
     result = fg.run(device, MIXED)
     assert result.summary.config["gc"]["victim"]["external"] == external
     assert result.summary.config_digest == device.digest
+    assert result.label == "tiny gc.victim=test-random gc.victim.external.options.share=0.5"
     result.save(tmp_path / "result")
     assert fg.load(tmp_path / "result").summary.to_json() == result.summary.to_json()
     result.report(tmp_path / "report.html")
