@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Record block traces of real workloads in a guest on a live device: examples/install.csv.xz, tree and media.
 
-    python3 scripts/record_workloads.py --floatgate target/release/floatgate        # all, takes ten minutes
+    python3 scripts/record_workloads.py --floatgate target/release/floatgate        # all, takes 40 minutes
     python3 scripts/record_workloads.py tree --floatgate target/release/floatgate   # one of them
 
 `floatgate vm` boots a guest with the simulated SSD as its IDE disk, which is how guests of VSSIM see theirs. The guest
@@ -17,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import NamedTuple
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 
@@ -30,57 +31,74 @@ PACKAGES = (
 #: those of VSSIM's IDE disk.
 FRAME = """set -e
 echo 128 >/sys/block/${{SSD#/dev/}}/queue/max_sectors_kb
-mkfs.ext4 -q -E nodiscard,lazy_itable_init=0,lazy_journal_init=0 $SSD 1G
+mkfs.ext4 -q -E nodiscard,lazy_itable_init=0,lazy_journal_init=0 $SSD {size}
 mount -o discard $SSD /mnt
 {job}
 sync
 umount /mnt
 """
 
-#: Workload by name: the command of the guest. Without a path, the shell of busybox would run its own dpkg.
+#: Package with the source tree of a kernel, which takes 1.4 GB on a disk.
+SOURCE = "linux-source-6.1"
+
+
+class Job(NamedTuple):
+    """A workload of the guest."""
+
+    #: Its work on the file system at /mnt.
+    command: str
+    #: Debian packages that it unpacks.
+    packages: tuple[str, ...] = ()
+    #: Size of the file system.
+    size: str = "1G"
+    #: Simulated time relative to real time.
+    speed: str = "0.1"
+
+    def script(self) -> str:
+        """Return the command line of the guest."""
+        return FRAME.format(job=self.command, size=self.size)
+
+
+#: Workload by name. Without a path, the shell of busybox would run its own dpkg.
 JOBS = {
-    "install": """mkdir -p /mnt/var/lib/dpkg/info /mnt/var/lib/dpkg/updates
+    "install": Job(
+        """mkdir -p /mnt/var/lib/dpkg/info /mnt/var/lib/dpkg/updates
 touch /mnt/var/lib/dpkg/status
 /usr/bin/dpkg --root=/mnt --force-all --unpack *.deb >/tmp/log 2>&1 || { tail -n 5 /tmp/log; exit 1; }""",
-    "tree": """mkdir /tmp/tree
-/usr/bin/dpkg-deb -x linux-headers*.deb /tmp/tree
-cp -r /tmp/tree/usr/src/linux-headers* /mnt/one
+        packages=PACKAGES,
+    ),
+    "tree": Job(
+        """/usr/bin/dpkg-deb --fsys-tarfile *.deb | tar -xOf - ./usr/src/{source}.tar.xz |
+    xz -dc | tar -xf - -C /mnt
 sync
 echo 3 >/proc/sys/vm/drop_caches
-cp -r /mnt/one/include /mnt/two
+cp -r /mnt/{source} /mnt/copy
 sync
-rm -r /mnt/one
+rm -r /mnt/{source}
 sync
-rm -r /mnt/two""",
-    "media": """dd if=/dev/zero of=/tmp/song bs=64k count=80 2>/dev/null
+rm -r /mnt/copy""".replace("{source}", SOURCE),
+        packages=(SOURCE,),
+        size="4G",
+        speed="0.5",
+    ),
+    "media": Job("""dd if=/dev/zero of=/tmp/song bs=64k count=80 2>/dev/null
 for song in $(seq 24); do cp /tmp/song /mnt/$song.mp3; done
 sync
-for part in $(seq 24); do cat /tmp/song; done >/mnt/video.avi""",
+for part in $(seq 24); do cat /tmp/song; done >/mnt/video.avi"""),
 }
-
-
-def headers() -> str:
-    """Return the package with the headers of the newest kernel for virtual machines: most of a kernel's tree."""
-    told = subprocess.run(
-        ["apt-cache", "depends", "linux-image-cloud-amd64"], check=True, capture_output=True, text=True
-    ).stdout
-    kernels = [line.split()[-1] for line in told.splitlines() if "Depends: linux-image-" in line]
-    if not kernels:
-        sys.exit("error: apt knows no linux-image-cloud-amd64; run apt-get update")
-    return kernels[0].replace("linux-image-", "linux-headers-").replace("-cloud-amd64", "-common")
 
 
 def record(name: str, options: argparse.Namespace, floatgate: str, directory: Path) -> None:
     """Run a workload in a guest, and record its requests."""
-    wanted = {"install": list(PACKAGES), "tree": [headers()]}.get(name, [])
-    if wanted:
-        subprocess.run(["apt-get", "download", "--quiet", *wanted], check=True, cwd=directory)
+    job = JOBS[name]
+    if job.packages:
+        subprocess.run(["apt-get", "download", "--quiet", *job.packages], check=True, cwd=directory)
     output = options.output / f"{name}.csv.xz"
     command = [floatgate, "vm", options.device, "--interface", "ide", "--precondition", "none"]
-    command += ["--accel", options.accel, "--speed", options.speed, "--guest-memory", "768MiB"]
-    command += ["--package", "dpkg", "--package", "tar"]
+    command += ["--accel", options.accel, "--speed", options.speed or job.speed, "--guest-memory", "768MiB"]
+    command += ["--package", "dpkg", "--package", "tar", "--package", "xz-utils"]
     command += [word for file in sorted(directory.glob("*.deb")) for word in ("--copy", str(file))]
-    command += ["--record", str(output), "--run", FRAME.format(job=JOBS[name])]
+    command += ["--record", str(output), "--run", job.script()]
     print(f"{name}: {output}", flush=True)
     (REPOSITORY / output).unlink(missing_ok=True)
     # The first lines of the trace contain its path: make it relative to the repository.
@@ -96,7 +114,7 @@ def parse_options() -> argparse.Namespace:
     parser.add_argument("--floatgate", default="floatgate", help="the program (default: %(default)s)")
     parser.add_argument("--device", default="vssim-d", help="the SSD (default: %(default)s)")
     parser.add_argument("--accel", default="tcg", help="kvm or tcg, which is emulation (default: %(default)s)")
-    parser.add_argument("--speed", default="0.1", help="simulated time relative to real time (default: %(default)s)")
+    parser.add_argument("--speed", help="simulated time relative to real time (default: 0.1, and 0.5 for tree)")
     options = parser.parse_args()
     for name in options.names:
         if name not in JOBS:

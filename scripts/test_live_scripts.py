@@ -39,8 +39,9 @@ class WorkloadsTest(unittest.TestCase):
     def test_commands_are_complete_and_requests_are_those_of_an_ide_disk(self) -> None:
         """Each command stops at the first error, limits requests to 128 KiB, and unmounts the file system."""
         for job in record_workloads.JOBS.values():
-            lines = record_workloads.FRAME.format(job=job).splitlines()
+            lines = job.script().splitlines()
             self.assertEqual(lines[:2], ["set -e", "echo 128 >/sys/block/${SSD#/dev/}/queue/max_sectors_kb"])
+            self.assertTrue(lines[2].endswith(f" $SSD {job.size}"), lines[2])
             self.assertEqual(lines[-2:], ["sync", "umount /mnt"])
 
 

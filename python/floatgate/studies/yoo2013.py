@@ -126,7 +126,7 @@ _ONLY_C = (
     "the less than 3% do not come out together."
 )
 _SIZES = (
-    "Among the recorded workloads, the source tree (90%) and the copy (99%) agree. More than half of the writes of "
+    "Among the recorded workloads, the source tree (84%) and the copy (99%) agree. More than half of the writes of "
     "SQLite (48% outside) and a third of those of the installation (62%) are between 4 and 64 KiB."
 )
 _COPIES = (
