@@ -338,7 +338,7 @@ class Result:
         if self._directory is not None:
             return str(self._directory)
         changes = self._summary["changes"]
-        # Parameters of a replaced choice have no value. The source of a policy is a digest, which nobody reads.
+        # Parameters of a replaced choice have no value. The source of a policy is a digest, too long for a label.
         figures = [
             figure
             for figure in (changes["figures"] if changes else [])
