@@ -46,7 +46,7 @@ def test_a_scaled_endurance_shortens_a_lifetime():
     ("options", "error", "said"),
     [
         ({"until": "never"}, fg.OptionError, "expected worn-out"),
-        ({"seeds": 2}, fg.OptionError, "needs a directory"),
+        ({"seeds": 1}, fg.OptionError, "expected a number from 2 to 1000"),
         ({"endurance_scale": 0}, fg.OptionError, "expected a number above 0"),
         ({"workload": "rw=read bs=4k"}, fg.FloatgateError, "writes nothing"),
     ],
