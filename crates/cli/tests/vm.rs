@@ -284,7 +284,7 @@ fn the_examples_that_were_recorded_in_a_guest_replay() {
     for (name, device, counts) in [
         ("sqlite-ext4", "tlc-nvme", [5162, 1040, 2649, 1461, 12]),
         ("install", "vssim-d", [4247, 19, 3922, 276, 30]),
-        ("tree", "vssim-d", [9533, 5953, 2062, 93, 1425]),
+        ("tree", "vssim-d", [127_826, 87_936, 35_869, 603, 3418]),
         ("media", "vssim-d", [2453, 19, 2380, 54, 0]),
     ] {
         let example = format!("{}/../../examples/{name}.csv.xz", env!("CARGO_MANIFEST_DIR"));
