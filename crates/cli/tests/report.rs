@@ -103,6 +103,7 @@ fn seeds_form_one_group() {
     assert!(text.contains("3 seeds") && text.contains(" +- "), "{text}");
     assert_eq!(text.lines().filter(|line| line.starts_with("device ")).count(), 1, "one summary: {text}");
     assert!(text.contains("written to     a/seed-1/report.html\n               a/seed-2/report.html\n"), "{text}");
+    assert!(!text.contains("seed 1\n"), "no line is of one seed: {text}");
     // Without a directory, the text is the same but for the list of files.
     let (shown, _) = text.split_once("written to").unwrap();
     assert_eq!(bench.good(&["run", "tiny", JOB, "--precondition", "steady", "--seeds", "3"]), shown);

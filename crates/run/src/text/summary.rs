@@ -30,6 +30,8 @@ pub struct Around<'a> {
 pub fn text(summary: &Summary, around: &Around) -> String {
     let mut page = Page::default();
     head(&mut page, summary, around.descriptions);
+    let end = if summary.complete { "" } else { ", INTERRUPTED: only a part of the workload" };
+    page.line("measured", format!("{} simulated, seed {}{end}", seconds(summary.measured_s), summary.seed));
     page.gap();
     requests(&mut page, summary);
     page.gap();
@@ -75,8 +77,6 @@ pub fn head(page: &mut Page, summary: &Summary, descriptions: &[String]) {
         label = "";
     }
     page.line("precondition", precondition(summary));
-    let end = if summary.complete { "" } else { ", INTERRUPTED: only a part of the workload" };
-    page.line("measured", format!("{} simulated, seed {}{end}", seconds(summary.measured_s), summary.seed));
 }
 
 /// Formats the geometry and the capacity.
