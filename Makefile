@@ -133,7 +133,7 @@ bench-live: ## Measure a live device over NBD and vhost-user on two idle process
 .PHONY: soak
 soak: columns test-cluster ## Test for hours: CASES cases, CUTS power cuts, OPERATIONS, fuzzing
 	@scripts/prerequisites.sh build
-	FLOATGATE_CASES=$(CASES) \
+	FLOATGATE_CASES=$(CASES) FLOATGATE_DAMAGES=every \
 		PROPTEST_CASES=$(CASES) FLOATGATE_POWER_CASES=$(CASES) FLOATGATE_POWER_CUTS=$(CUTS) FLOATGATE_KILLS=$(KILLS) \
 		FLOATGATE_DEVICES=tiny,x25m $(CARGO) test --release --workspace --locked
 	FLOATGATE_SOAK_OPS=$(OPERATIONS) $(CARGO) test --release --workspace --locked --test model -- --nocapture

@@ -3,23 +3,26 @@
 
 use floatgate_core::config::load;
 use floatgate_serve::image::header::Header;
-use floatgate_serve::image::layout::{Slot, anchor, entry, read_anchor, read_entry};
-use floatgate_serve::image::saved::Entry;
+use floatgate_serve::image::layout::{Layout, SLOT};
+use floatgate_serve::image::record::{SlotState, decode, encode};
+use floatgate_serve::image::saved::Head;
+use floatgate_serve::image::table::{BlockEntry, Table};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {
-    if let (Ok(header), Ok(device)) = (Header::parse(data), load("tiny", &[])) {
+    let Ok(device) = load("tiny", &[]) else { return };
+    if let Ok(header) = Header::parse(data) {
         let _ = header.check(&device);
     }
-    if let Some(slot) = Slot::parse(7, data) {
-        assert_eq!(Slot::parse(7, &slot.bytes(7)), Some(slot));
+    let Some(bytes) = data.first_chunk::<SLOT>() else { return };
+    let state = decode(7, 1, bytes);
+    assert!(state == SlotState::Damaged || encode(state, 7, 1)[56..] == bytes[56..]);
+    if let Some(head) = Head::decode(7, 1, bytes) {
+        assert!(head.generation == 0 || head.encode(7, 1) == *bytes);
     }
-    if let Some(entry) = Entry::parse(7, data) {
-        assert_eq!(Entry::parse(7, &entry.head(7)), Some(entry));
-    }
-    if let Some(bytes) = data.first_chunk() {
-        let read = read_entry(7, *bytes);
-        assert!(read.is_none_or(|(erases, mark)| *bytes == [0; 8] || entry(7, erases, mark) == *bytes));
-        assert!(read_anchor(7, *bytes).is_none_or(|place| anchor(7, place) == *bytes));
+    let (table, Some(entry)) = (Table::of_blocks(&Layout::of(&device)), data.first_chunk()) else { return };
+    if let Some((value, generation)) = table.decode(7, 0, entry) {
+        assert!(generation == 0 || table.encode(7, 0, &value, generation) == *entry);
+        assert!(BlockEntry::parse(&value).is_none_or(|entry| entry.value()[..9] == value[..9]));
     }
 });

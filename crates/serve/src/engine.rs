@@ -946,7 +946,7 @@ impl Engine {
         let outcome = Outcome::between(&first, last, self.records.results, profile, complete);
         let unreadable = self.kept.stores(&self.device).iter().map(Store::unreadable).sum();
         let image = match (self.kept, &mut self.device) {
-            (Kept::InFlash(store, _), _) => Some(store.close()),
+            (Kept::InFlash(mut store, _), _) => Some(store.close()),
             (Kept::InMembers, AnySsd::Array(array, _)) => Some(Members::close(array)),
             _ => None,
         };

@@ -1,5 +1,6 @@
 //! Arrays served live: contents after power cuts, shutdowns, failures of members and rebuilds, through a real client.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use floatgate_array::AnySsd;
@@ -314,4 +315,134 @@ fn uncorrectable_sectors_are_repaired() {
         let repairs = array.usage().repairs;
         assert!(repairs > 10, "level {level}: {repairs}");
     }
+}
+
+/// Bytes of an array that were written, and the folder of its images after a shutdown.
+fn written(folder: &Path, level: u32, members: u32) -> (ArrayConfig, Truth) {
+    let config = config(level, members, &[]);
+    let mut truth = truth(&config, 1);
+    let bench = Bench::in_folder(folder, &config);
+    let mut client = bench.client();
+    for _ in 0..60 {
+        truth.step(&mut client).unwrap();
+    }
+    drop(client);
+    bench.end();
+    truth.flushed();
+    (config, truth)
+}
+
+/// Returns the names and contents of the files in a folder.
+fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
+    let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap());
+    entries.map(|entry| (entry.file_name().into_string().unwrap(), std::fs::read(entry.path()).unwrap())).collect()
+}
+
+/// A damaged member is refused by name, or gives the data as flushed. No file is removed or overwritten.
+#[test]
+fn damaged_members_are_named_and_kept() {
+    let zero = |bytes: &mut [u8], at: usize, length: usize| bytes[at..at + length].fill(0);
+    type Damage<'a> = (&'a str, &'a dyn Fn(&mut Vec<u8>), bool);
+    let state = (1 << 20) - 4096;
+    let damages: [Damage; 6] = [
+        ("an empty file", &|bytes| bytes.clear(), true),
+        ("zeros at both headers", &|bytes| (zero(bytes, 0, 512), zero(bytes, 512 << 10, 512)).0, true),
+        ("zeros at both states", &|bytes| (zero(bytes, state, 32), zero(bytes, state - (512 << 10), 32)).0, true),
+        ("zeros at a state", &|bytes| zero(bytes, state, 32), false),
+        ("zeros at a header", &|bytes| zero(bytes, 0, 512), false),
+        ("a missing half", &|bytes| bytes.truncate(bytes.len() / 2), true),
+    ];
+    for (level, members) in [(0, 2), (1, 2)] {
+        let folder = tempfile::tempdir().unwrap();
+        let images = folder.path().join("images");
+        let (config, mut truth) = written(&images, level, members);
+        for (what, damage, is_refused) in damages {
+            let mut member = std::fs::read(images.join("member-0")).unwrap();
+            let whole = member.clone();
+            damage(&mut member);
+            std::fs::write(images.join("member-0"), &member).unwrap();
+            let before = files(&images);
+            match Bench::new(&ImageAt::File(images.clone()), &config) {
+                Err(error) => {
+                    let text = error.to_string();
+                    assert!(
+                        is_refused && text.contains("member-0") && text.contains("array.failed=[0]"),
+                        "{what}: {text}"
+                    );
+                    assert!(files(&images) == before, "{what}: the files are as they were");
+                    std::fs::write(images.join("member-0"), &whole).unwrap();
+                }
+                Ok(bench) => {
+                    assert!(!is_refused, "{what}");
+                    truth.check_newest(&mut bench.client());
+                    bench.end();
+                }
+            }
+        }
+    }
+}
+
+/// A member, or the note of the array, from an earlier time is refused.
+#[test]
+fn members_from_an_earlier_use_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let images = folder.path().join("images");
+    let (config, mut truth) = written(&images, 1, 2);
+    let old = files(&images);
+    Bench::in_folder(&images, &config).end();
+    let new = files(&images);
+    let put = |name: &str, from: &BTreeMap<String, Vec<u8>>| std::fs::write(images.join(name), &from[name]).unwrap();
+    for (name, expected) in [
+        ("member-1", "member-1 is older than the other members (1 of 2 uses)"),
+        ("array.json", "array.json is older than member-0 (1 of 2 uses)"),
+    ] {
+        put(name, &old);
+        let text = Bench::new(&ImageAt::File(images.clone()), &config).err().unwrap().to_string();
+        assert!(text.contains(expected), "{text}");
+        put(name, &new);
+    }
+    std::fs::write(images.join("array.json"), &new["array.json"][..20]).unwrap();
+    let text = Bench::new(&ImageAt::File(images.clone()), &config).err().unwrap().to_string();
+    assert!(text.contains("array.json"), "{text}");
+    std::fs::remove_file(images.join("array.json")).unwrap();
+    let text = Bench::new(&ImageAt::File(images.clone()), &config).err().unwrap().to_string();
+    assert!(text.contains("is not empty, but has no array.json"), "{text}");
+    put("array.json", &new);
+    truth.check_newest(&mut Bench::in_folder(&images, &config).client());
+}
+
+/// A start that was killed between the images of its members can be repeated.
+#[test]
+fn an_interrupted_start_can_be_repeated() {
+    let folder = tempfile::tempdir().unwrap();
+    let images = folder.path().join("images");
+    let (config, mut truth) = written(&images, 1, 2);
+    let old = files(&images);
+    // The note and the first member are those of the next start, the second member is not.
+    let opened = OpenedArray::open(&ImageAt::File(images.clone()), &config, false).unwrap();
+    drop(opened.recover(config.clone(), array_options(), false).unwrap());
+    std::fs::write(images.join("member-1"), &old["member-1"]).unwrap();
+    let note = std::fs::read_to_string(images.join("array.json")).unwrap();
+    std::fs::write(images.join("array.json"), note.replace("\"is_starting\":false", "\"is_starting\":true")).unwrap();
+    for _ in 0..2 {
+        let bench = Bench::in_folder(&images, &config);
+        truth.check_newest(&mut bench.client());
+        bench.end();
+    }
+}
+
+/// The images of an array get their name together, and an empty folder may exist.
+#[test]
+fn images_of_an_array_are_created_together() {
+    let folder = tempfile::tempdir().unwrap();
+    let (images, config) = (folder.path().join("images"), config(1, 2, &[]));
+    std::fs::create_dir(&images).unwrap();
+    let names = |folder: &Path| files(folder).into_keys().collect::<Vec<_>>();
+    let opened = OpenedArray::open(&ImageAt::File(images.clone()), &config, false).unwrap();
+    assert!(opened.is_new() && names(&images).is_empty());
+    drop(opened);
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is left behind");
+    Bench::in_folder(&images, &config).end();
+    assert_eq!(names(&images), ["array.json", "member-0", "member-1"]);
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
 }

@@ -1,9 +1,8 @@
 //! Tests of flash images: contents after power cuts, shutdowns and file errors.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fs;
 use std::io;
-use std::sync::{Arc, Mutex};
 
 use floatgate_core::config::{self, DeviceConfig};
 use floatgate_core::device::{Device, Options as DeviceOptions};
@@ -14,7 +13,8 @@ use floatgate_core::sim::id::{BlockId, Lpn, Ppn};
 use floatgate_serve::client::Client;
 use floatgate_serve::clock::Wall;
 use floatgate_serve::image::disk::Disk;
-use floatgate_serve::image::flash::{Content, Flash, State};
+use floatgate_serve::image::flash::{Content, Flash};
+use floatgate_serve::image::inspect::Ending;
 use floatgate_serve::image::layout::{Layout, SLOT};
 use floatgate_serve::image::{ImageAt, ImageError, Opened, Recovered, Store};
 use floatgate_serve::nbd::wire::export;
@@ -23,118 +23,15 @@ use floatgate_serve::{Finished, Options, Server};
 use proptest::prelude::*;
 use tempfile::TempDir;
 
+use crate::common::disk::{GRAIN, TestDisk};
 use crate::common::options::{options, sockets};
 use crate::common::truth::{self, Truth};
-
-/// A disk in memory that survives its users, and fails on request.
-#[derive(Clone, Default)]
-struct TestDisk(Arc<Mutex<Platter>>);
-
-#[derive(Default)]
-struct Platter {
-    size: u64,
-    grains: BTreeMap<u64, Vec<u8>>,
-    /// Number of grains that fit on the disk.
-    room: Option<usize>,
-    /// Error of all writes.
-    error: Option<io::ErrorKind>,
-    /// Error of syncs.
-    sync_error: Option<io::ErrorKind>,
-    /// Number of writes until the program is killed, in the middle of the next one.
-    life: Option<u64>,
-    /// True if the disk was written since the last sync.
-    is_dirty: bool,
-    /// Timer slack in ns of the syncing thread at each sync.
-    syncs: Vec<u64>,
-}
-
-const GRAIN: u64 = 4096;
-
-impl TestDisk {
-    fn set(&self, change: impl FnOnce(&mut Platter)) {
-        change(&mut self.0.lock().unwrap());
-    }
-}
-
-impl Disk for TestDisk {
-    fn read(&self, offset: u64, into: &mut [u8]) -> io::Result<()> {
-        let platter = self.0.lock().unwrap();
-        if offset + into.len() as u64 > platter.size {
-            return Err(io::ErrorKind::UnexpectedEof.into());
-        }
-        for (at, byte) in (offset..).zip(into) {
-            *byte = platter.grains.get(&(at / GRAIN)).map_or(0, |grain| grain[(at % GRAIN) as usize]);
-        }
-        Ok(())
-    }
-
-    fn write(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
-        let mut platter = self.0.lock().unwrap();
-        if let Some(error) = platter.error {
-            return Err(error.into());
-        }
-        let mut done = 0;
-        while done < bytes.len() {
-            if let Some(life) = &mut platter.life {
-                if *life == 0 {
-                    return Err(io::ErrorKind::BrokenPipe.into());
-                }
-                *life -= 1;
-            }
-            let at = offset + done as u64;
-            let (grain, within) = (at / GRAIN, (at % GRAIN) as usize);
-            let full = platter.room.is_some_and(|room| platter.grains.len() >= room);
-            if full && !platter.grains.contains_key(&grain) {
-                return Err(io::ErrorKind::StorageFull.into());
-            }
-            let length = (GRAIN as usize - within).min(bytes.len() - done);
-            let place = platter.grains.entry(grain).or_insert_with(|| vec![0; GRAIN as usize]);
-            place[within..within + length].copy_from_slice(&bytes[done..done + length]);
-            done += length;
-        }
-        platter.size = platter.size.max(offset + bytes.len() as u64);
-        platter.is_dirty = true;
-        Ok(())
-    }
-
-    fn punch(&mut self, offset: u64, length: u64) -> io::Result<()> {
-        assert!(offset.is_multiple_of(GRAIN) && length.is_multiple_of(GRAIN), "holes are of whole grains");
-        let mut platter = self.0.lock().unwrap();
-        if let Some(error) = platter.error {
-            return Err(error.into());
-        }
-        platter.grains.retain(|grain, _| !(offset..offset + length).contains(&(grain * GRAIN)));
-        Ok(())
-    }
-
-    fn sync(&mut self) -> io::Result<()> {
-        let mut platter = self.0.lock().unwrap();
-        platter.is_dirty = false;
-        platter.syncs.push(rustix::thread::current_timer_slack()?);
-        platter.error.or(platter.sync_error).map_or(Ok(()), |error| Err(error.into()))
-    }
-
-    fn allocated(&self) -> io::Result<u64> {
-        Ok(self.0.lock().unwrap().grains.len() as u64 * GRAIN)
-    }
-
-    fn size(&self) -> io::Result<u64> {
-        Ok(self.0.lock().unwrap().size)
-    }
-
-    fn resize(&mut self, bytes: u64) -> io::Result<()> {
-        let mut platter = self.0.lock().unwrap();
-        platter.size = bytes;
-        platter.grains.retain(|grain, _| grain * GRAIN < bytes);
-        Ok(())
-    }
-}
 
 /// 2 x 2 chips with 2 planes of 8 blocks of 16 mapping units: 4 MiB, of which 1.8 MiB are visible to the host.
 const SMALL: [&str; 4] =
     ["geometry.blocks=8", "geometry.pages=16", "capacity.spare=0.55", "durability.trim_journal=true"];
 
-fn load(overrides: &[&str]) -> DeviceConfig {
+pub fn load(overrides: &[&str]) -> DeviceConfig {
     let all: Vec<String> = SMALL.iter().chain(overrides).map(|text| (*text).to_owned()).collect();
     config::load("tiny", &all).unwrap()
 }
@@ -144,28 +41,43 @@ fn made_with() -> DeviceOptions {
 }
 
 /// Creates or recovers a device with its image.
-fn begin(disk: &TestDisk, config: &DeviceConfig) -> Result<(Device, Store, Option<Recovered>), ImageError> {
-    let opened = Opened::on(Box::new(disk.clone()), config, false)?;
-    if opened.is_new() {
+pub fn begin(disk: &TestDisk, config: &DeviceConfig) -> Result<(Device, Store, Option<Recovered>), ImageError> {
+    begin_with(disk, config, false)
+}
+
+fn begin_with(
+    disk: &TestDisk,
+    config: &DeviceConfig,
+    syncs: bool,
+) -> Result<(Device, Store, Option<Recovered>), ImageError> {
+    if disk.size().unwrap() == 0 {
+        let opened = Opened::create_on(Box::new(disk.clone()), config, syncs)?;
         let mut device = Device::new(config.clone(), made_with()).unwrap();
         let store = opened.begin(&mut device)?;
         return Ok((device, store, None));
     }
+    let opened = Opened::on(Box::new(disk.clone()), config, syncs)?;
     let (device, store, recovered) = opened.recover(config.clone(), made_with(), false)?;
     Ok((device, store, Some(recovered)))
 }
 
 /// A device that is served from its image.
-struct Bench {
+pub struct Bench {
     server: Server,
     folder: TempDir,
     recovered: Option<Recovered>,
 }
 
 impl Bench {
-    fn new(disk: &TestDisk, config: &DeviceConfig) -> Bench {
+    pub fn new(disk: &TestDisk, config: &DeviceConfig) -> Bench {
         let (device, store, recovered) = begin(disk, config).unwrap();
         Bench::over(device, store, recovered)
+    }
+
+    /// Serves a device whose flushes wait for the disk if `syncs`.
+    pub fn with(disk: &TestDisk, config: &DeviceConfig, syncs: bool) -> Result<Bench, ImageError> {
+        let (device, store, recovered) = begin_with(disk, config, syncs)?;
+        Ok(Bench::over(device, store, recovered))
     }
 
     fn over(device: Device, store: Store, recovered: Option<Recovered>) -> Bench {
@@ -175,11 +87,11 @@ impl Bench {
         Bench { server: Server::start(device, sockets(Some(&socket), None), options).unwrap(), folder, recovered }
     }
 
-    fn client(&self) -> Client {
+    pub fn client(&self) -> Client {
         Client::connect(&self.server.addresses()[0]).unwrap()
     }
 
-    fn end(self) -> Finished {
+    pub fn end(self) -> Finished {
         let finished = self.server.stop(true).unwrap();
         drop(self.folder);
         finished.device.check_invariants().unwrap();
@@ -188,12 +100,12 @@ impl Bench {
 }
 
 /// Returns the number of repetitions: the value of `FLOATGATE_KILLS`, which `make soak` sets, or else `usual`.
-fn times(usual: u64) -> u64 {
+pub fn times(usual: u64) -> u64 {
     std::env::var("FLOATGATE_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(usual)
 }
 
 /// Mapping schemes that merge blocks.
-const MERGING: [&str; 4] = [
+pub const MERGING: [&str; 4] = [
     "mapping.scheme=block",
     "mapping.scheme={ bast = { logs = 4 } }",
     "mapping.scheme={ fast = { logs = { sequential = 2, random = 4 } } }",
@@ -328,7 +240,7 @@ fn a_full_disk_gives_errors_and_loses_nothing() {
     client.read(0, &mut read).unwrap();
     assert!(read.iter().all(|byte| *byte == 1));
     // After a kill at this point, everything that was flushed is available.
-    let killed = Bench::new(&copy_of(&disk), &config);
+    let killed = Bench::new(&disk.copy(), &config);
     killed.client().read(0, &mut read).unwrap();
     assert!(read.iter().all(|byte| *byte == 1));
     // Writes succeed again when there is space.
@@ -368,16 +280,16 @@ fn a_flush_waits_for_the_machines_disk_if_requested() {
     for syncs in [true, false] {
         let (disk, config) = (TestDisk::default(), load(&["buffer.capacity=64KiB"]));
         let mut device = Device::new(config.clone(), made_with()).unwrap();
-        let store = Opened::on(Box::new(disk.clone()), &config, syncs).unwrap().begin(&mut device).unwrap();
+        let store = Opened::create_on(Box::new(disk.clone()), &config, syncs).unwrap().begin(&mut device).unwrap();
         let bench = Bench::over(device, store, None);
         let mut client = bench.client();
-        let seen = || disk.0.lock().map(|platter| (platter.syncs.len(), platter.is_dirty)).unwrap();
-        let (before, _) = seen();
+        let seen = || disk.0.lock().unwrap().syncs.len();
+        let before = seen();
         client.write(0, &[1; 8192], false).unwrap();
         client.flush().unwrap();
-        assert_eq!(seen(), if syncs { (before + 1, false) } else { (before, true) }, "a flush");
+        assert_eq!(seen(), before + usize::from(syncs), "a flush");
         client.write(8192, &[2; 4096], true).unwrap();
-        assert_eq!(seen(), if syncs { (before + 2, false) } else { (before, true) }, "a FUA write");
+        assert_eq!(seen(), before + 2 * usize::from(syncs), "a FUA write");
         bench.end();
     }
 }
@@ -387,7 +299,7 @@ fn a_flush_waits_for_the_machines_disk_if_requested() {
 fn after_a_failed_sync_the_image_accepts_nothing() {
     let (disk, config) = (TestDisk::default(), load(&["buffer.capacity=64KiB"]));
     let mut device = Device::new(config.clone(), made_with()).unwrap();
-    let store = Opened::on(Box::new(disk.clone()), &config, true).unwrap().begin(&mut device).unwrap();
+    let store = Opened::create_on(Box::new(disk.clone()), &config, true).unwrap().begin(&mut device).unwrap();
     let bench = Bench::over(device, store, None);
     let mut client = bench.client();
     client.write(0, &[1; 4096], true).unwrap();
@@ -418,7 +330,7 @@ fn after_a_failed_sync_the_image_accepts_nothing() {
 fn serving_threads_have_no_timer_slack() {
     let (disk, config) = (TestDisk::default(), load(&[]));
     let mut device = Device::new(config.clone(), made_with()).unwrap();
-    let store = Opened::on(Box::new(disk.clone()), &config, true).unwrap().begin(&mut device).unwrap();
+    let store = Opened::create_on(Box::new(disk.clone()), &config, true).unwrap().begin(&mut device).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let (nbd, vhost_user) = (folder.path().join("nbd.sock"), folder.path().join("vhost.sock"));
     let options = Options { image: Some((store, made_with())), ..options() };
@@ -493,13 +405,13 @@ fn bit_errors_never_return_old_data() {
         let units = config.logical_units().min(160);
         let bench = Bench::new(&disk, &config);
         let held = aged(&mut bench.client(), units);
-        let killed = copy_of(&disk);
+        let killed = disk.copy();
         bench.end();
         for (ending, disk) in [("shutdown", &disk), ("kill", &killed)] {
             let mut luck = truth::Luck(index as u64);
             let grains: Vec<u64> = disk.0.lock().unwrap().grains.keys().copied().filter(|grain| *grain > 1).collect();
             for case in 0..times(60) {
-                let damaged = copy_of(disk);
+                let damaged = disk.copy();
                 let grain = grains[luck.below(grains.len() as u64) as usize];
                 let bits = luck.below(3);
                 damaged.set(|platter| {
@@ -560,7 +472,7 @@ fn images_with_unreadable_records_are_refused() {
         platter.grains.range_mut(257..).map(|(_, grain)| grain).find(is_records).unwrap()[64..128].fill(0x5a);
     });
     let error = begin(&disk, &config).err().unwrap().to_string();
-    assert!(error.contains("1 records cannot be read") && error.contains("--image-salvage"), "{error}");
+    assert!(error.contains("1 records are damaged or missing") && error.contains("--image-salvage"), "{error}");
     let opened = Opened::on(Box::new(disk.clone()), &config, false).unwrap();
     let (device, store, recovered) = opened.recover(config.clone(), made_with(), true).unwrap();
     assert_eq!(recovered.damage.records_lost, 1);
@@ -651,7 +563,7 @@ fn foreign_and_damaged_images_are_refused() {
     Bench::new(&disk, &config).end();
     let refused = |disk: &TestDisk, config: &DeviceConfig| begin(disk, config).err().unwrap().to_string();
     assert!(refused(&disk, &load(&["geometry.blocks=9"])).contains("`geometry.blocks` is 8 in the image and 9"));
-    let cut = copy_of(&disk);
+    let cut = disk.copy();
     cut.set(|platter| platter.size /= 2);
     assert!(refused(&cut, &config).contains("the file is truncated"));
     let other = TestDisk::default();
@@ -660,19 +572,19 @@ fn foreign_and_damaged_images_are_refused() {
         platter.grains.insert(0, vec![b'x'; GRAIN as usize]);
     });
     assert!(refused(&other, &config).contains("not a flash image"));
-    assert!(copy_of(&other).0.lock().unwrap().grains[&0][0] == b'x', "and it is left as it was");
-    let table = copy_of(&disk);
-    table.set(|platter| {
-        platter.grains.insert(256, vec![9; GRAIN as usize]);
-    });
-    assert!(refused(&table, &config).contains("invalid erase count of block 0"));
+    assert!(other.copy().0.lock().unwrap().grains[&0][0] == b'x', "and it is left as it was");
+    let table = disk.copy();
+    for copy in 0..2 {
+        table.set(|platter| {
+            platter.grains.insert(Layout::of(&config).block_table(copy) / GRAIN, vec![9; GRAIN as usize]);
+        });
+        if copy == 0 {
+            begin(&table.copy(), &config).unwrap();
+        }
+    }
+    assert!(refused(&table, &config).contains("both entries of block 0"));
     // The recovered device may differ in options that do not affect the contents of flash.
     begin(&disk, &load(&["nand.read=1us", "host.queue_depth=7", "gc.victim=fifo"])).unwrap();
-}
-
-fn copy_of(disk: &TestDisk) -> TestDisk {
-    let platter = disk.0.lock().unwrap();
-    TestDisk(Arc::new(Mutex::new(Platter { size: platter.size, grains: platter.grains.clone(), ..Platter::default() })))
 }
 
 /// Waits longer than the retry interval after a disk error.
@@ -692,7 +604,7 @@ fn garbage_in_an_image_never_panics() {
     bench.end();
     let mut luck = truth::Luck(4);
     for _ in 0..times(40) {
-        let damaged = copy_of(&disk);
+        let damaged = disk.copy();
         damaged.set(|platter| {
             let places: Vec<u64> = platter.grains.keys().copied().filter(|grain| *grain > 1).collect();
             for _ in 0..1 + luck.below(4) {
@@ -733,6 +645,7 @@ fn garbage_in_an_image_takes_bounded_time() {
     let open = || Opened::open(&ImageAt::File(path.clone()), &config, false).unwrap();
     let mut device = Device::new(config.clone(), made_with()).unwrap();
     precondition(&mut device, Precondition::Fill, 1, &mut |_| true).unwrap();
+    assert!(open().is_new());
     open().begin(&mut device).unwrap().close().unwrap();
     let whole = fs::read(&path).unwrap();
     let first = layout.block(0).0 as usize;
@@ -770,7 +683,7 @@ fn garbage_in_an_image_takes_bounded_time() {
 #[test]
 fn a_preconditioned_device_reads_as_zeros() {
     let (disk, config) = (TestDisk::default(), load(&[]));
-    let opened = Opened::on(Box::new(disk.clone()), &config, false).unwrap();
+    let opened = Opened::create_on(Box::new(disk.clone()), &config, false).unwrap();
     let mut device = Device::new(config.clone(), made_with()).unwrap();
     precondition(&mut device, Precondition::Fill, 1, &mut |_| true).unwrap();
     let store = opened.begin(&mut device).unwrap();
@@ -796,7 +709,7 @@ fn a_recovery_reads_the_summaries_of_full_blocks() {
         let overrides = ["capacity.spare=0.7", &format!("mapping.block_summary.last_page={last_page}")];
         let (disk, config) =
             (TestDisk::default(), load(&[overrides[0], overrides[1], &format!("geometry.pages={pages}")]));
-        let opened = Opened::on(Box::new(disk.clone()), &config, false).unwrap();
+        let opened = Opened::create_on(Box::new(disk.clone()), &config, false).unwrap();
         let mut device = Device::new(config.clone(), made_with()).unwrap();
         precondition(&mut device, Precondition::Fill, 1, &mut |_| true).unwrap();
         let count = |state| device.ftl().blocks.all().iter().filter(|block| block.state == state).count() as u64;
@@ -821,9 +734,11 @@ fn a_large_image_is_sparse() {
     assert!(config.physical_bytes() >= 1 << 40);
     let at = ImageAt::File(folder.path().join("large.img"));
     let start = Wall::now();
-    let opened = Opened::open(&at, &config, false).unwrap();
+    let mut device = Device::new(config.clone(), made_with()).unwrap();
+    let store = Opened::open(&at, &config, false).unwrap().begin(&mut device).unwrap();
     assert!(matches!(Opened::open(&at, &config, false), Err(ImageError::InUse)));
-    drop(opened);
+    drop(store);
+    Opened::open(&at, &config, false).unwrap().recover(config.clone(), made_with(), false).unwrap();
     let ImageAt::File(path) = &at else { unreachable!() };
     let taken = std::os::unix::fs::MetadataExt::blocks(&std::fs::metadata(path).unwrap()) * 512;
     assert!(taken <= 128 << 10, "{taken}");
@@ -868,9 +783,8 @@ proptest! {
         power_is_cut: bool,
     ) {
         let (disk, config) = (TestDisk::default(), load(&[]));
-        let (mut flash, state) = Flash::open(Box::new(disk.clone()), &config).unwrap();
-        prop_assert_eq!(state, None);
-        flash.note(State { boot: 1, clean: false }).unwrap();
+        let mut flash = Flash::create(Box::new(disk.clone()), &config).unwrap();
+        flash.note(1, false, false).unwrap();
         disk.set(|platter| platter.life = life);
         let units = config.units_per_block();
         // Programmed units and erase counts by block. All instants, because the file may be at any of them.
@@ -895,7 +809,7 @@ proptest! {
                 }
                 Change::Erase { block } if erasing.insert(block) => {
                     model[block as usize].0.clear();
-                    flash.erase(BlockId(block)).unwrap();
+                    flash.erase(BlockId(block), false).unwrap();
                     prop_assert!(flash.program(Ppn(block * units), &[(record(0), Content::Zeros)]).is_err());
                 }
                 Change::Erase { block } => {
@@ -909,12 +823,14 @@ proptest! {
         }
         disk.set(|platter| platter.life = None);
         let open = || {
-            let (flash, state) = Flash::open(Box::new(disk.clone()), &config).unwrap();
-            assert_eq!(state, Some(State { boot: 1, clean: false }));
+            let mut flash = Flash::open(Box::new(disk.clone()), &config).unwrap();
+            assert_eq!((flash.state().boot, flash.state().is_clean), (1, false));
+            assert_eq!(flash.inspect(Ending::Kill, false, false).unwrap().lost, 0);
             flash
         };
         if power_is_cut {
-            flash.cut().unwrap();
+            flash.cut();
+            assert_eq!(flash.inspect(Ending::Kill, false, false).unwrap().lost, 0);
         } else {
             drop(flash);
             flash = open();

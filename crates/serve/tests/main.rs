@@ -4,6 +4,7 @@ mod common;
 
 mod array;
 mod array_journal;
+mod damage;
 mod engine;
 mod image;
 mod libblkio;

@@ -54,12 +54,8 @@ pub fn begin(args: &ServeArgs, chosen: &Chosen, preparation: &Preparation) -> Re
     let options = device_options(args.seed, true);
     let at = if path == Path::new("memory") { ImageAt::Memory } else { ImageAt::File(path.clone()) };
     let failure = |error: ImageError| failure(path, error);
-    let was_empty = at != ImageAt::Memory && std::fs::metadata(path).is_ok_and(|found| found.len() == 0);
     let opened = Opened::open(&at, &chosen.config, args.image_sync).map_err(failure)?;
     if opened.is_new() {
-        if was_empty {
-            super::warn(&format!("{} was empty; it becomes the image of a new device", path.display()));
-        }
         let (mut device, state) = new()?;
         let store = opened.begin(&mut device).map_err(failure)?;
         return Ok(Begun { device: device.into(), state, image: Some((store, options)), recovered: None });

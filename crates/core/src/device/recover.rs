@@ -65,7 +65,7 @@ impl Device {
         let mut report = Recovery::default();
         let (scan, writes) = self.rebuild_with(&mut log).read(flash, &mut report)?;
         self.check_spare_at_start(scan.is_stuck);
-        self.restore_buffer(flash, writes, &mut log, &mut report);
+        self.restore_buffer(flash, writes, &mut log, &mut report)?;
         self.rebuild_with(&mut log).complete(flash, &scan, &mut report)?;
         self.observers.get_or_insert_default().log = Some(Box::new(log));
         if self.config.durability.map == MapMemory::Saved {
@@ -100,9 +100,9 @@ impl Device {
         writes: BTreeMap<u32, u64>,
         log: &mut FlashLog,
         report: &mut Recovery,
-    ) {
+    ) -> Result<(), RecoverError> {
         if !self.writes_back() {
-            return;
+            return Ok(());
         }
         let sectors = self.ftl.shape().sectors_per_unit;
         for (lpn, sequence) in writes {
@@ -111,11 +111,13 @@ impl Device {
             let list = self.list_of(lpn);
             let Some(buffer) = self.buffer.as_mut().filter(|_| !newer) else { continue };
             let versions = flash.saved_versions(lpn, sequence);
-            let Some(entry) = buffer.restore(lpn, sectors, list, versions.as_deref()) else { continue };
+            let foreign = || RecoverError::Foreign("memory holds more units than the buffer".to_owned());
+            let entry = buffer.restore(lpn, sectors, list, versions.as_deref()).ok_or_else(foreign)?;
             report.units_saved += 1;
             log.set_coming(sequence, true);
             log.note_in_buffer(entry);
         }
+        Ok(())
     }
 
     /// Returns the duration of a recovery. Each die reads its pages and performs its erases one after another, while

@@ -9,6 +9,8 @@ pub struct Damage {
     pub records_lost: u64,
     /// Mapping units with damaged payload. Nonzero only if all payload was checked.
     pub payload_lost: u64,
+    /// Records that were flushed, but had not reached the machine's disk when the machine stopped.
+    pub unsynced: u64,
 }
 
 impl Damage {
@@ -18,15 +20,18 @@ impl Damage {
         self.repaired += other.repaired;
         self.records_lost = self.records_lost.max(other.records_lost);
         self.payload_lost = self.payload_lost.max(other.payload_lost);
+        self.unsynced = self.unsynced.max(other.unsynced);
     }
 
     /// Describes each kind of damage that was found.
     pub fn warnings(&self) -> impl Iterator<Item = String> {
-        let Damage { repaired, records_lost, payload_lost } = *self;
+        let Damage { repaired, records_lost, payload_lost, unsynced } = *self;
         let of = |count: u64, what: &str| (count > 0).then(|| format!("{what}: {count}"));
         let repaired = of(repaired, "damaged records of the image that were restored (check its disk)");
         let records = of(records_lost, "damaged records of the image, whose units read as older data or as zeros");
         let payload = of(payload_lost, "damaged units of the image, which return I/O errors");
-        [repaired, records, payload].into_iter().flatten()
+        let unsynced =
+            of(unsynced, "flushed units that were lost when the machine stopped (--image-sync prevents this)");
+        [repaired, records, payload, unsynced].into_iter().flatten()
     }
 }

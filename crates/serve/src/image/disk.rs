@@ -2,12 +2,15 @@
 
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
-use std::path::Path;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use rustix::fs::{FallocateFlags, FlockOperation, MemfdFlags, fallocate, fdatasync, flock, memfd_create};
+use rustix::fs::{
+    FallocateFlags, FlockOperation, MemfdFlags, SeekFrom, fallocate, fdatasync, flock, memfd_create, seek,
+};
 use rustix::io::Errno;
+use tempfile::TempPath;
 
 use crate::clock::Wall;
 
@@ -18,6 +21,9 @@ pub trait Disk: Send + Sync {
 
     /// Writes at `offset`. On failure, a part may have been written.
     fn write(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()>;
+
+    /// Returns the first offset at or after `offset` that may hold other bytes than zeros, or the end of the file.
+    fn data_after(&self, offset: u64) -> io::Result<u64>;
 
     /// Deallocates a range.
     fn punch(&mut self, offset: u64, length: u64) -> io::Result<()>;
@@ -44,10 +50,24 @@ pub struct SystemFile {
 }
 
 impl SystemFile {
-    /// Opens a file, or creates one that only its owner can access, and locks it against other servers. Returns `None`
-    /// if another server has locked it.
+    /// Opens an existing file, and locks it against other servers. Returns `None` if another server has locked it.
     pub fn open(path: &Path) -> io::Result<Option<SystemFile>> {
-        let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)?;
+        SystemFile::locked(OpenOptions::new().read(true).write(true).open(path)?)
+    }
+
+    /// Creates a file that only its owner can access, and locks it. It has another name than `path` until
+    /// [`NewFile::publish`], so that an unfinished file is never mistaken for an image.
+    pub fn create(path: &Path) -> io::Result<(SystemFile, NewFile)> {
+        let (folder, mut prefix) = (folder_of(path), std::ffi::OsString::from("."));
+        prefix.push(path.file_name().unwrap_or_default());
+        prefix.push(".");
+        let new = tempfile::Builder::new().prefix(&prefix).suffix(".partial").tempfile_in(folder)?;
+        let (file, partial) = new.into_parts();
+        let file = SystemFile::locked(file)?.ok_or(io::ErrorKind::AlreadyExists)?;
+        Ok((file, NewFile { partial, path: path.to_owned() }))
+    }
+
+    fn locked(file: File) -> io::Result<Option<SystemFile>> {
         if !file.metadata()?.is_file() {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
         }
@@ -65,6 +85,31 @@ impl SystemFile {
     }
 }
 
+/// Returns the folder that contains a file.
+pub fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// Makes a change of the names in a folder permanent.
+pub fn sync_folder(folder: &Path) -> io::Result<()> {
+    File::open(folder)?.sync_all()
+}
+
+/// A file that is being created. It is removed if it is dropped before it is published.
+#[derive(Debug)]
+pub struct NewFile {
+    partial: TempPath,
+    path: PathBuf,
+}
+
+impl NewFile {
+    /// Gives the file its name. Fails if a file with this name exists.
+    pub fn publish(self) -> io::Result<()> {
+        self.partial.persist_noclobber(&self.path).map_err(|error| error.error)?;
+        sync_folder(folder_of(&self.path))
+    }
+}
+
 impl Disk for SystemFile {
     fn read(&self, offset: u64, into: &mut [u8]) -> io::Result<()> {
         self.file.read_exact_at(into, offset)
@@ -72,6 +117,15 @@ impl Disk for SystemFile {
 
     fn write(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
         self.file.write_all_at(bytes, offset)
+    }
+
+    fn data_after(&self, offset: u64) -> io::Result<u64> {
+        match seek(&self.file, SeekFrom::Data(offset)) {
+            Ok(found) => Ok(found),
+            Err(Errno::NXIO) => self.size(),
+            Err(Errno::INVAL | Errno::OPNOTSUPP) => Ok(offset),
+            Err(error) => Err(error.into()),
+        }
     }
 
     fn punch(&mut self, offset: u64, length: u64) -> io::Result<()> {
@@ -150,6 +204,10 @@ impl Disk for Clocked {
         clocked(&self.spent, || self.disk.write(offset, bytes))
     }
 
+    fn data_after(&self, offset: u64) -> io::Result<u64> {
+        self.disk.data_after(offset)
+    }
+
     fn punch(&mut self, offset: u64, length: u64) -> io::Result<()> {
         clocked(&self.spent, || self.disk.punch(offset, length))
     }
@@ -194,11 +252,14 @@ mod tests {
     #[test]
     fn holes_take_no_room_and_read_as_zeros() {
         let folder = tempfile::tempdir().unwrap();
-        let named = SystemFile::open(&folder.path().join("disk")).unwrap().unwrap();
+        let (named, new) = SystemFile::create(&folder.path().join("disk")).unwrap();
+        new.publish().unwrap();
         for mut disk in [named, SystemFile::in_memory().unwrap()] {
             disk.resize(1 << 40).unwrap();
             disk.write(1 << 30, &[7; 1 << 20]).unwrap();
             disk.sync().unwrap();
+            assert_eq!([0, 1 << 30].map(|from| disk.data_after(from).unwrap()), [1 << 30; 2]);
+            assert_eq!(disk.data_after(1 << 35).unwrap(), 1 << 40);
             assert!((1 << 20..1 << 21).contains(&disk.allocated().unwrap()), "{}", disk.allocated().unwrap());
             disk.punch(1 << 30, (1 << 20) - 4096).unwrap();
             assert!(disk.allocated().unwrap() <= 64 << 10, "{}", disk.allocated().unwrap());
@@ -225,11 +286,26 @@ mod tests {
     fn only_one_user_can_open_a_file() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("disk");
-        let first = SystemFile::open(&path).unwrap();
-        assert!(first.is_some());
+        assert_eq!(SystemFile::open(&path).unwrap_err().kind(), io::ErrorKind::NotFound);
+        let (first, new) = SystemFile::create(&path).unwrap();
+        new.publish().unwrap();
         assert!(SystemFile::open(&path).unwrap().is_none());
         drop(first);
         assert!(SystemFile::open(&path).unwrap().is_some());
         assert!(SystemFile::open(folder.path()).is_err());
+    }
+
+    #[test]
+    fn an_unfinished_file_has_another_name_and_goes() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, names) = (folder.path().join("disk"), || std::fs::read_dir(folder.path()).unwrap().count());
+        let (file, new) = SystemFile::create(&path).unwrap();
+        assert_eq!((path.exists(), names()), (false, 1));
+        drop((file, new));
+        assert_eq!(names(), 0);
+        let (_, new) = SystemFile::create(&path).unwrap();
+        std::fs::write(&path, "mine").unwrap();
+        assert_eq!(new.publish().unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+        assert_eq!((std::fs::read_to_string(&path).unwrap().as_str(), names()), ("mine", 1), "it is not overwritten");
     }
 }

@@ -26,8 +26,8 @@ pub enum ImageError {
     Damaged(String),
     /// Records of the image cannot be read.
     #[error(
-        "the image is damaged: {0} records cannot be read, so it is unknown which data are lost; restore a backup, or \
-         add --image-salvage to serve the rest, with lost data read as older data or zeros"
+        "the image is damaged: {0} records are damaged or missing, so it is unknown which data are lost; restore a \
+         backup, or add --image-salvage to serve the rest, with lost data read as older data or zeros"
     )]
     Lost(u64),
     /// The image belongs to another device.

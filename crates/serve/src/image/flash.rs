@@ -9,18 +9,19 @@ use std::collections::VecDeque;
 use std::io;
 
 use floatgate_core::config::DeviceConfig;
-use floatgate_core::durability::flash::{Bad, Record, RecordKind};
+use floatgate_core::durability::flash::{Bad, Record};
 use floatgate_core::sim::id::{BlockId, Lpn, Ppn};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::ImageError;
 use super::disk::{Clocked, Disk};
-use super::header::{self, Header};
-use super::layout::{
-    GRAIN, Layout, Mark, ROOM, SAVED_HEAD, SLOT, Slot, SlotState, Stored, TORN, anchor, entry, is_erased, read_anchor,
-    read_entry,
-};
+use super::header::Header;
+use super::layout::{COPIES, GRAIN, Layout, SLOT};
+use super::record::{Slot, SlotState, Stored, decode, encode, has_payload};
 use super::repair::repair;
+use super::saved::{Encoded as EncodedHead, Entry, Head};
+use super::state::State;
+use super::table::{BlockEntry, Encoded, Mark, Table, Value, part_address, part_value};
 use crate::clock::Wall;
 
 /// Payload of a mapping unit to be programmed.
@@ -48,55 +49,46 @@ pub enum ReadError {
 /// A change of the file.
 #[derive(Debug)]
 enum Change {
-    Program { ppn: u32, slots: Vec<u8>, payload: Vec<u8> },
-    Empty { block: u32, erases: u32 },
-    Erased { block: u32, erases: u32 },
-    Anchor { part: u32, ppn: u32 },
-    Bad { block: u32, erases: u32, mark: Mark },
-    Save { number: u32, head: Box<[u8; SAVED_HEAD]>, payload: Vec<u8> },
-    Free { number: u32 },
+    Program {
+        ppn: u32,
+        slots: Vec<u8>,
+        payload: Vec<u8>,
+    },
+    Punch {
+        block: u32,
+    },
+    Entry {
+        offsets: [u64; COPIES],
+        copies: [Encoded; COPIES],
+    },
+    /// Adds slots for saved entries. There were `before` slots.
+    Slots {
+        before: u32,
+        state: State,
+    },
+    Save {
+        number: u32,
+        head: [EncodedHead; COPIES],
+        payload: Vec<u8>,
+    },
 }
 
-/// Value of [`Flash::next`] for a block whose next unit has to be read from the file.
-const UNKNOWN: u32 = u32::MAX;
-
-/// State of the file: the boot of the machine in which it was last used, and how that use ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct State {
-    /// Identifies the boot of the machine.
-    pub boot: u128,
-    /// True if all accepted data are in flash or saved.
-    pub clean: bool,
-}
-
-impl State {
-    const BYTES: usize = 32;
-
-    fn bytes(self) -> [u8; State::BYTES] {
-        let mut bytes = [0; State::BYTES];
-        bytes[..16].copy_from_slice(&self.boot.to_le_bytes());
-        bytes[16] = 1 + u8::from(self.clean);
-        let digest = xxh3_64(&bytes[..24]).to_le_bytes();
-        bytes[24..].copy_from_slice(&digest);
-        bytes
-    }
-
-    fn parse(bytes: &[u8; State::BYTES]) -> Option<State> {
-        let boot = u128::from_le_bytes(bytes[..16].try_into().ok()?);
-        let state = State { boot, clean: bytes[16] == 2 };
-        (state.bytes() == *bytes).then_some(state)
-    }
-}
+/// Number of slots for saved entries that a file gets at a time, at least.
+const SAVED_STEP: u32 = 64;
 
 /// Flash of a device, stored in a file.
 pub struct Flash {
-    disk: Clocked,
-    layout: Layout,
+    pub(super) disk: Clocked,
+    pub(super) layout: Layout,
+    pub(super) state: State,
+    /// Entries of the table of blocks.
+    pub(super) entries: Vec<BlockEntry>,
     /// Next unit to be programmed. Indexed by block.
-    next: Vec<u32>,
-    erases: Vec<u32>,
-    /// Kind of bad block. Indexed by block.
-    bad: Vec<Option<Bad>>,
+    pub(super) next: Vec<u32>,
+    /// Blocks with programmed units that are not in their entries. A block may be in the list more than once.
+    pub(super) uncounted: Vec<u32>,
+    /// Generation of the last entry or head that was written.
+    pub(super) generation: u64,
     /// Changes that are not in the file yet. The first of them has failed.
     late: VecDeque<Change>,
     failure: Option<io::Error>,
@@ -106,9 +98,9 @@ pub struct Flash {
     /// not on the disk. The image accepts nothing more until the file is reopened.
     unsure: bool,
     /// Number of damaged records restored since the last call of [`Flash::take_repaired`].
-    repaired: u64,
+    pub(super) repaired: u64,
     /// Number of damaged records for which pairs of bits may still be tried. Each takes some milliseconds.
-    pairs_left: u32,
+    pub(super) pairs_left: u32,
     spare: (Vec<u8>, Vec<u8>),
 }
 
@@ -116,47 +108,75 @@ pub struct Flash {
 const PAIRS: u32 = 1000;
 
 impl Flash {
-    /// Opens the flash in a file. Returns the state that the file had after its last use, or `None` for a new file.
-    pub fn open(mut disk: Box<dyn Disk>, config: &DeviceConfig) -> Result<(Flash, Option<State>), ImageError> {
+    /// Creates the flash of a new device in an empty file.
+    pub fn create(mut disk: Box<dyn Disk>, config: &DeviceConfig) -> Result<Flash, ImageError> {
         let layout = Layout::of(config);
-        let (state, repaired) = match is_new(&*disk, &layout)? {
-            true => (None, 0),
-            false => check(&mut *disk, &layout, config)?,
-        };
-        if state.is_none() {
-            disk.resize(0)?;
-            disk.resize(layout.end())?;
-            let header = Header::of(config)?.bytes()?;
-            // Write the magic bytes last, because they make the file a valid image.
-            disk.write(header::MAGIC.len() as u64, &header[header::MAGIC.len()..])?;
-            disk.write(0, &header::MAGIC)?;
+        disk.resize(layout.end())?;
+        Header::of(config)?.write(&mut *disk)?;
+        let state = State { generation: 1, ..State::default() };
+        state.write(&mut *disk)?;
+        Ok(Flash::over(disk, layout, state))
+    }
+
+    /// Opens the flash in an existing file. Its blocks are unknown until [`Flash::inspect`].
+    pub fn open(mut disk: Box<dyn Disk>, config: &DeviceConfig) -> Result<Flash, ImageError> {
+        let layout = Layout::of(config);
+        let (header, is_damaged) = Header::read(&*disk)?;
+        header.check(config)?;
+        if is_damaged {
+            header.write(&mut *disk)?;
         }
-        let mut flash = Flash {
-            next: vec![if state.is_none() { 0 } else { UNKNOWN }; layout.blocks as usize],
-            erases: vec![0; layout.blocks as usize],
-            bad: vec![None; layout.blocks as usize],
+        let size = disk.size()?;
+        let is_short = |end: u64| match size < end {
+            true => Err(ImageError::Damaged(format!("the file is truncated: {size} of {end} bytes"))),
+            false => Ok(()),
+        };
+        is_short(layout.end())?;
+        let (state, damaged) = State::read(&mut *disk)?;
+        is_short(layout.saved(state.saved))?;
+        let mut flash = Flash::over(disk, layout, state);
+        flash.repaired = damaged + u64::from(is_damaged);
+        Ok(flash)
+    }
+
+    fn over(disk: Box<dyn Disk>, layout: Layout, state: State) -> Flash {
+        Flash {
+            next: vec![0; layout.blocks as usize],
+            entries: vec![BlockEntry::default(); layout.blocks as usize],
+            uncounted: Vec::new(),
+            generation: 0,
             disk: Clocked::new(disk),
             layout,
+            state,
             late: VecDeque::new(),
             failure: None,
             dirty: false,
             unsure: false,
-            repaired,
+            repaired: 0,
             pairs_left: PAIRS,
             spare: Default::default(),
-        };
-        if state.is_some() {
-            flash.read_table()?;
-            if let Some(error) = flash.failure.take() {
-                return Err(error.into());
-            }
         }
-        Ok((flash, state))
     }
 
-    /// Writes the state of the file.
-    pub fn note(&mut self, state: State) -> Result<(), ImageError> {
-        Ok(self.disk.write(self.layout.state(), &state.bytes())?)
+    /// Returns the state of the file.
+    pub fn state(&self) -> &State {
+        &self.state
+    }
+
+    /// Writes the state of the file: in use by this boot of the machine, or closed with all accepted data (`is_clean`).
+    pub fn note(&mut self, boot: u128, is_clean: bool, syncs: bool) -> io::Result<()> {
+        let root = if is_clean { self.root()? } else { 0 };
+        let (uses, generation) = (self.state.uses + u64::from(!is_clean), self.state.generation + 1);
+        self.state = State { boot, is_clean, syncs, uses, generation, root, ..self.state };
+        self.state.write(&mut self.disk)?;
+        // The file must not look closed if the machine stops from now on.
+        self.disk.sync()
+    }
+
+    /// Returns the digest of the table of blocks.
+    pub(super) fn root(&mut self) -> io::Result<u64> {
+        let table = Table::of_blocks(&self.layout).read(&mut self.disk)?;
+        Ok(xxh3_64(table.values.as_flattened()))
     }
 
     /// Returns the layout of the file.
@@ -174,68 +194,73 @@ impl Flash {
         self.disk.take_spent()
     }
 
-    /// Reads the erase counts. An erase that was interrupted when the program ended or the power was cut is completed
-    /// and counted.
-    fn read_table(&mut self) -> Result<(), ImageError> {
-        let mut table = vec![0; self.layout.table()];
-        self.disk.read(self.layout.entry(0), &mut table)?;
-        for (block, bytes) in (0..).zip(table.as_chunks_mut::<8>().0) {
-            // A digest of 24 bits is too short for trying pairs of bits.
-            let is_valid = |bytes: &[u8]| bytes.try_into().is_ok_and(|bytes| read_entry(block, bytes).is_some());
-            if !is_valid(bytes) && repair(bytes, false, is_valid) {
-                self.disk.write(self.layout.entry(block), bytes)?;
-                self.repaired += 1;
-            }
-            let wrong = || ImageError::Damaged(format!("invalid erase count of block {block}"));
-            let (erases, mark) = read_entry(block, *bytes).ok_or_else(wrong)?;
-            (self.erases[block as usize], self.bad[block as usize]) = (erases, mark.bad());
-            if mark == Mark::Erasing {
-                let counted = erases.saturating_add(1);
-                self.erases[block as usize] = counted;
-                self.change(Change::Empty { block, erases });
-                self.change(Change::Erased { block, erases: counted });
-            }
-        }
-        Ok(())
-    }
-
     /// Returns the erase count of a block.
     pub fn erases(&self, block: BlockId) -> u32 {
-        self.erases[block.index()]
+        self.entries[block.index()].erases
     }
 
     /// Returns the kind of bad block. `None` for a good block.
     pub fn bad(&self, block: BlockId) -> Option<Bad> {
-        self.bad[block.index()]
+        self.entries[block.index()].mark.bad()
+    }
+
+    /// Changes the entry of a block.
+    pub(super) fn set_entry(&mut self, block: u32, entry: BlockEntry) {
+        self.entries[block as usize] = entry;
+        self.change_table(Table::of_blocks(&self.layout), block, &entry.value());
+    }
+
+    fn change_table(&mut self, table: Table, index: u32, value: &Value) {
+        self.generation += 1;
+        let offsets = [0, 1].map(|copy| table.offset(index, copy));
+        let copies = [0, 1].map(|copy| table.encode(index, copy, value, self.generation));
+        self.change(Change::Entry { offsets, copies });
+    }
+
+    /// Writes the number of programmed units to the entries of all blocks that have changed. From then on, records
+    /// that vanish from the file are missed.
+    pub fn count(&mut self) {
+        let mut blocks = std::mem::take(&mut self.uncounted);
+        for block in blocks.drain(..) {
+            let (entry, next) = (self.entries[block as usize], self.next[block as usize]);
+            if entry.programmed != next {
+                self.set_entry(block, BlockEntry { programmed: next, ..entry });
+            }
+        }
+        self.uncounted = blocks;
+    }
+
+    /// Returns the entry of a block of the device.
+    fn entry(&self, block: BlockId) -> Result<BlockEntry, String> {
+        let entry = self.entries.get(block.index()).copied();
+        entry.ok_or_else(|| format!("block {} is outside the device", block.0))
     }
 
     /// Marks a block as bad.
     pub fn mark_bad(&mut self, block: BlockId, bad: Bad) -> Result<(), String> {
-        let ppn = self.bad.get_mut(block.index());
-        *ppn.ok_or_else(|| format!("block {} is outside the device", block.0))? = Some(bad);
-        let mark = match bad {
-            Bad::Factory => Mark::FactoryBad,
-            Bad::Grown => Mark::GrownBad,
-            Bad::Retired => Mark::Retired,
-        };
-        self.change(Change::Bad { block: block.0, erases: self.erases[block.index()], mark });
+        let entry = self.entry(block)?;
+        self.set_entry(block.0, BlockEntry { mark: Mark::of(bad), ..entry });
         Ok(())
     }
 
     /// Marks `units` units from `ppn` on as unreadable, because their program operation failed.
     pub fn fail(&mut self, ppn: Ppn, units: u32) -> Result<(), String> {
         self.check_order(ppn, units)?;
-        let slots = TORN.repeat(units as usize);
-        let payload = vec![0; self.layout.unit as usize * units as usize];
-        self.change(Change::Program { ppn: ppn.0, slots, payload });
+        let slots = self.slots_of(SlotState::Torn, ppn.0..ppn.0 + units);
+        self.change(Change::Program { ppn: ppn.0, slots, payload: Vec::new() });
         Ok(())
+    }
+
+    fn slots_of(&self, state: SlotState, units: std::ops::Range<u32>) -> Vec<u8> {
+        let erases = |ppn: u32| self.entries[(ppn / self.layout.units) as usize].erases;
+        units.flat_map(|ppn| encode(state, ppn, erases(ppn))).collect()
     }
 
     /// Programs units from `ppn` on, in one operation. Returns an error if this violates the rules of flash.
     pub fn program(&mut self, ppn: Ppn, units: &[(Record, Content)]) -> Result<(), String> {
         self.check_order(ppn, units.len() as u32)?;
         let (mut slots, mut payload) = std::mem::take(&mut self.spare);
-        let unit = self.layout.unit as usize;
+        let (unit, erases) = (self.layout.unit as usize, self.erases(self.layout.block_of(ppn)));
         for ((part, at), (record, content)) in (0..).zip(ppn.0..).zip(units) {
             let before = payload.len();
             if let Content::Bytes(bytes) = content {
@@ -248,64 +273,45 @@ impl Flash {
                 Content::Lost => Stored::Lost,
             };
             let slot = Slot { record: *record, payload: stored, part: (part, units.len() as u32) };
-            slots.extend_from_slice(&slot.bytes(at));
+            slots.extend_from_slice(&encode(SlotState::Holds(slot), at, erases));
         }
         self.change(Change::Program { ppn: ppn.0, slots, payload });
         Ok(())
     }
 
+    /// Checks that units may be programmed by the rules of flash, and updates the next unit of their block. Units that
+    /// are left out get records, so that a record without contents is always one that vanished.
     fn check_order(&mut self, ppn: Ppn, units: u32) -> Result<(), String> {
-        let (block, first) = (self.layout.block_of(ppn).index(), ppn.0 % self.layout.units);
+        let (block, first) = (self.layout.block_of(ppn), ppn.0 % self.layout.units);
         let breach = |what: &str| Err(format!("unit {} {what}, which breaks the rules of flash", ppn.0));
-        if first == 0 && self.bad.get(block).is_some_and(|bad| matches!(bad, Some(Bad::Grown | Bad::Retired))) {
+        let Ok(entry) = self.entry(block) else { return breach("is outside the device") };
+        if entry.mark == Mark::Erasing {
+            return breach("is in a block that is being erased, but is programmed");
+        }
+        if first == 0 && matches!(entry.mark, Mark::GrownBad | Mark::Retired) {
             return breach("is the first unit of a failed block, but is programmed");
         }
-        let known = self.next.get(block).copied();
-        let next = match known {
-            Some(UNKNOWN) => self.first_unwritten(block as u32).map_err(|error| error.to_string())?,
-            Some(next) => next,
-            None => return breach("is outside the device"),
-        };
+        let next = self.next[block.index()];
         if first < next {
             return breach("is programmed twice between erases, or out of order");
         }
         if first + units > self.layout.units {
             return breach("and the following units exceed their block");
         }
-        self.next[block] = first + units;
+        if first > next {
+            let skipped = ppn.0 - (first - next)..ppn.0;
+            let slots = self.slots_of(SlotState::Skipped, skipped.clone());
+            self.change(Change::Program { ppn: skipped.start, slots, payload: Vec::new() });
+        }
+        if next == entry.programmed {
+            self.uncounted.push(block.0);
+        }
+        self.next[block.index()] = first + units;
         Ok(())
     }
 
-    /// Returns the index of the first unit of a block after all units that hold anything.
-    fn first_unwritten(&mut self, block: u32) -> io::Result<u32> {
-        let mut slots = vec![0; self.layout.units as usize * SLOT];
-        self.disk.read(self.layout.block(block).0, &mut slots)?;
-        let first = block * self.layout.units;
-        for (ppn, slot) in (first..first + self.layout.units).zip(slots.chunks_exact(SLOT)).rev() {
-            let state = SlotState::parse(ppn, slot);
-            let is_damaged = state == SlotState::Damaged;
-            let state = if is_damaged { self.repair_slot(ppn)? } else { state };
-            if state != SlotState::Erased {
-                return Ok(ppn - first + 1);
-            }
-        }
-        Ok(0)
-    }
-
-    /// Restores a damaged record in the file if one or two bits of it are wrong. Returns its state afterwards.
-    pub fn repair_slot(&mut self, ppn: u32) -> io::Result<SlotState> {
-        let mut bytes = [0; SLOT];
-        self.disk.read(self.layout.slot(ppn), &mut bytes)?;
-        let is_valid = |bytes: &[u8]| SlotState::parse(ppn, bytes) != SlotState::Damaged;
-        if !is_valid(&bytes) && repair(&mut bytes, self.may_try_pairs(), is_valid) {
-            self.disk.write(self.layout.slot(ppn), &bytes)?;
-            self.repaired += 1;
-        }
-        Ok(SlotState::parse(ppn, &bytes))
-    }
-
     /// Returns `true` if pairs of bits may be tried for a damaged record, and counts the record.
-    fn may_try_pairs(&mut self) -> bool {
+    pub(super) fn may_try_pairs(&mut self) -> bool {
         let may = self.pairs_left > 0;
         self.pairs_left = self.pairs_left.saturating_sub(1);
         may
@@ -320,7 +326,7 @@ impl Flash {
             Err(ReadError::Unreadable(_)) => {}
         }
         let unreadable = || ReadError::Unreadable(ppn.0);
-        let Some(Slot { payload: Stored::Bytes(digest), .. }) = Slot::parse(ppn.0, &self.slot(ppn.0)?) else {
+        let SlotState::Holds(Slot { payload: Stored::Bytes(digest), .. }) = self.slot_state(ppn)? else {
             return Err(unreadable());
         };
         if !repair(&mut bytes, false, |bytes| xxh3_64(bytes) == digest) {
@@ -331,49 +337,36 @@ impl Flash {
         Ok(bytes)
     }
 
-    /// Turns the record of a unit into padding, because the machine stopped before its payload was written.
-    pub fn discard(&mut self, ppn: u32, slot: &Slot) -> io::Result<()> {
-        let record = Record { kind: RecordKind::Padding, opened: slot.record.opened, ..Record::default() };
-        let slot = Slot { record, payload: Stored::Zeros, part: slot.part };
-        self.disk.write(self.layout.slot(ppn), &slot.bytes(ppn))
-    }
-
-    /// Restores the head of a saved entry if one or two bits of it are wrong. `is_valid` accepts correct heads.
-    pub fn repair_saved(&mut self, number: u32, head: &mut [u8], is_valid: impl Fn(&[u8]) -> bool) -> io::Result<bool> {
-        if !repair(head, self.may_try_pairs(), is_valid) {
-            return Ok(false);
-        }
-        self.disk.write(self.layout.saved(number), head)?;
-        self.repaired += 1;
-        Ok(true)
-    }
-
     /// Returns the number of damaged records restored since the last call of this function.
     pub fn take_repaired(&mut self) -> u64 {
         std::mem::take(&mut self.repaired)
     }
 
-    /// Starts to erase a block. Its contents are lost, and it cannot be programmed until [`Flash::erased`].
-    pub fn erase(&mut self, block: BlockId) -> Result<(), String> {
-        self.set_next(block, self.layout.units)?;
-        if self.bad[block.index()].is_some() {
+    /// Starts to erase a block. Its contents are lost, and it cannot be programmed until [`Flash::erased`]. With
+    /// `syncs`, waits until the data that were moved out of the block are on the machine's disk.
+    pub fn erase(&mut self, block: BlockId, syncs: bool) -> Result<(), String> {
+        let entry = self.entry(block)?;
+        if entry.mark.bad().is_some() {
             return Err(format!("block {} is bad but erased, which breaks the rules of flash", block.0));
         }
-        self.change(Change::Empty { block: block.0, erases: self.erases[block.index()] });
+        self.set_entry(block.0, BlockEntry { mark: Mark::Erasing, ..entry });
+        if syncs {
+            // The mark must be on the disk, too: without it, records that are gone would count as lost.
+            self.sync();
+        }
+        // From now on, the moved data are missed if they vanish.
+        self.count();
+        self.change(Change::Punch { block: block.0 });
+        self.next[block.index()] = 0;
+        self.set_entry(block.0, BlockEntry { mark: Mark::Erasing, programmed: 0, ..entry });
         Ok(())
     }
 
     /// Completes the erase of a block, and sets its erase count.
     pub fn erased(&mut self, block: BlockId, erases: u32) -> Result<(), String> {
-        self.set_next(block, 0)?;
-        self.erases[block.index()] = erases;
-        self.change(Change::Erased { block: block.0, erases });
-        Ok(())
-    }
-
-    fn set_next(&mut self, block: BlockId, unit: u32) -> Result<(), String> {
-        let next = self.next.get_mut(block.index());
-        *next.ok_or_else(|| format!("block {} is outside the device", block.0))? = unit;
+        self.entry(block)?;
+        self.next[block.index()] = 0;
+        self.set_entry(block.0, BlockEntry { erases, programmed: 0, mark: Mark::Good });
         Ok(())
     }
 
@@ -382,28 +375,46 @@ impl Flash {
         if part >= self.layout.parts {
             return Err(format!("part {part} is outside the checkpoint"));
         }
-        self.change(Change::Anchor { part, ppn: ppn.0 });
+        self.change_table(Table::of_parts(&self.layout), part, &part_value(ppn.0));
         Ok(())
     }
 
     /// Returns the last recorded address of a part of the checkpoint. A damaged entry returns `None`, because recovery
     /// does not need the checkpoint.
     pub fn anchor(&self, part: u32) -> io::Result<Option<Ppn>> {
-        let mut bytes = [0; 8];
-        if part < self.layout.parts {
-            self.disk.read(self.layout.anchor(part), &mut bytes)?;
+        let table = Table::of_parts(&self.layout);
+        let mut newest = ([0; 16], 0);
+        for copy in 0..if part < self.layout.parts { COPIES } else { 0 } {
+            let mut bytes = [0; Layout::ENTRY];
+            self.disk.read(table.offset(part, copy), &mut bytes)?;
+            let found = table.decode(part, copy, &bytes).filter(|(_, generation)| *generation > newest.1);
+            newest = found.unwrap_or(newest);
         }
-        Ok(read_anchor(part, bytes).map(Ppn))
+        Ok(part_address(&newest.0).map(Ppn))
     }
 
     /// Saves an entry that is not in flash: see [`super::saved`].
-    pub fn save(&mut self, number: u32, head: [u8; SAVED_HEAD], payload: Vec<u8>) {
-        self.change(Change::Save { number, head: Box::new(head), payload });
+    pub fn save(&mut self, number: u32, entry: Entry, payload: Option<&[u8]>) {
+        if number >= self.state.saved {
+            let before = self.state.saved;
+            let saved = (number + 1).max(SAVED_STEP).next_power_of_two();
+            self.state = State { saved, generation: self.state.generation + 1, ..self.state };
+            self.change(Change::Slots { before, state: self.state });
+        }
+        let mut padded = payload.unwrap_or_default().to_vec();
+        padded.resize(padded.len().next_multiple_of(GRAIN as usize), 0);
+        self.set_head(number, Some(entry), padded);
     }
 
     /// Frees the slot of a saved entry.
     pub fn free(&mut self, number: u32) {
-        self.change(Change::Free { number });
+        self.set_head(number, None, Vec::new());
+    }
+
+    fn set_head(&mut self, number: u32, entry: Option<Entry>, payload: Vec<u8>) {
+        self.generation += 1;
+        let head = Head { entry, generation: self.generation }.copies(number);
+        self.change(Change::Save { number, head, payload });
     }
 
     fn change(&mut self, change: Change) {
@@ -428,6 +439,11 @@ impl Flash {
     /// Returns the error that keeps changes from the file. `None` if the file is complete.
     pub fn failure(&self) -> Option<&io::Error> {
         self.failure.as_ref()
+    }
+
+    /// Returns the error of a change, unless it is that of a failed sync, which remains.
+    pub(super) fn take_failure(&mut self) -> Option<io::Error> {
+        if self.unsure { None } else { self.failure.take() }
     }
 
     /// Tries again to perform the changes that failed.
@@ -456,25 +472,29 @@ impl Flash {
         }
     }
 
-    /// Cuts the power. Pending changes are lost, and the state of flash is read from the file again. If an earlier sync
-    /// failed, the file is not reliable, and the failure remains.
-    pub fn cut(&mut self) -> Result<(), ImageError> {
+    /// Cuts the power. Pending changes are lost, and the contents of flash are unknown until the next
+    /// [`Flash::inspect`]. If an earlier sync failed, the file is not reliable, and the failure remains.
+    pub fn cut(&mut self) {
         self.late.clear();
         if !self.unsure {
             self.failure = None;
         }
-        self.next.fill(UNKNOWN);
-        self.read_table()
     }
 
     /// Makes units of an interrupted program operation unreadable. Their payload is half written.
     pub fn tear(&mut self, ppn: Ppn, units: u32) {
         let unit = self.layout.unit as usize;
         let torn = vec![0xa5; (unit * units as usize) / 2];
-        let slots = TORN.repeat(units as usize);
+        let slots = self.slots_of(SlotState::Torn, ppn.0..ppn.0 + units);
         // If these writes fail, the result is the same as if the power had been cut a moment earlier.
         let _ = self.disk.write(self.layout.payload(ppn.0), &torn);
         let _ = self.disk.write(self.layout.slot(ppn.0), &slots);
+    }
+
+    /// Returns the state of a unit, including changes that are not in the file yet.
+    pub fn slot_state(&self, ppn: Ppn) -> io::Result<SlotState> {
+        let bytes = self.slot(ppn.0)?;
+        Ok(decode(ppn.0, self.erases(self.layout.block_of(ppn)), &bytes))
     }
 
     /// Returns the record of a unit, including changes that are not in the file yet.
@@ -489,7 +509,7 @@ impl Flash {
                         return Ok(bytes);
                     }
                 }
-                Change::Empty { block, .. } if ppn / self.layout.units == *block => return Ok(bytes),
+                Change::Punch { block } if ppn / self.layout.units == *block => return Ok(bytes),
                 _ => {}
             }
         }
@@ -526,10 +546,11 @@ impl Flash {
                 self.payload(at, &mut into[index * unit..(index + 1) * unit])?;
             }
         }
-        let mut any = false;
+        let (mut any, erases) = (false, self.erases(self.layout.block_of(ppn)));
         for (index, at) in (ppn.0..).take(count).enumerate() {
-            let slot = Slot::parse(at, &slots[index * SLOT..(index + 1) * SLOT]);
-            let slot = slot.ok_or(ReadError::Unreadable(at))?;
+            let SlotState::Holds(slot) = decode(at, erases, &slots[index * SLOT..(index + 1) * SLOT]) else {
+                return Err(ReadError::Unreadable(at));
+            };
             let bytes = &mut into[index * unit..(index + 1) * unit];
             any |= slot.payload != Stored::Zeros;
             let is_right = match slot.payload {
@@ -548,42 +569,6 @@ impl Flash {
     }
 }
 
-/// Returns `true` for an empty file, and for a new image whose creation was interrupted before anything was stored in
-/// it.
-fn is_new(disk: &dyn Disk, layout: &Layout) -> Result<bool, ImageError> {
-    let size = disk.size()?;
-    if size == 0 {
-        return Ok(true);
-    }
-    let mut magic = [0; header::MAGIC.len()];
-    disk.read(0, &mut magic[..header::MAGIC.len().min(size as usize)])?;
-    Ok(is_erased(&magic) && size == layout.end() && disk.allocated()? < ROOM)
-}
-
-/// Checks that a file is an image of the device. Returns the state of the file, or `None` if its creation was
-/// interrupted, and the number of restored records.
-fn check(disk: &mut dyn Disk, layout: &Layout, config: &DeviceConfig) -> Result<(Option<State>, u64), ImageError> {
-    let size = disk.size()?;
-    let mut bytes = vec![0; size.min(ROOM - GRAIN) as usize];
-    disk.read(0, &mut bytes)?;
-    Header::parse(&bytes)?.check(config)?;
-    if size < layout.end() {
-        return Err(ImageError::Damaged(format!("the file is truncated: {size} of {} bytes", layout.end())));
-    }
-    let mut state = [0; State::BYTES];
-    disk.read(layout.state(), &mut state)?;
-    if is_erased(&state) {
-        return Ok((None, 0));
-    }
-    let is_valid = |bytes: &[u8]| bytes.try_into().is_ok_and(|bytes| State::parse(bytes).is_some());
-    let is_restored = !is_valid(&state) && repair(&mut state, true, is_valid);
-    if is_restored {
-        disk.write(layout.state(), &state)?;
-    }
-    let wrong = || ImageError::Damaged("invalid record of its last use".to_owned());
-    Ok((Some(State::parse(&state).ok_or_else(wrong)?), u64::from(is_restored)))
-}
-
 /// Performs a change of the file. Idempotent, so that a failed or interrupted change can be repeated.
 fn perform(disk: &mut dyn Disk, layout: &Layout, change: &Change) -> io::Result<()> {
     match change {
@@ -592,28 +577,35 @@ fn perform(disk: &mut dyn Disk, layout: &Layout, change: &Change) -> io::Result<
             // Write the records last, because they make the payload valid.
             disk.write(layout.slot(*ppn), slots)
         }
-        Change::Empty { block, erases } => {
-            disk.write(layout.entry(*block), &entry(*block, *erases, Mark::Erasing))?;
+        Change::Punch { block } => {
             let (start, bytes) = layout.block(*block);
             disk.punch(start, bytes)
         }
-        Change::Erased { block, erases } => disk.write(layout.entry(*block), &entry(*block, *erases, Mark::Good)),
-        Change::Anchor { part, ppn } => disk.write(layout.anchor(*part), &anchor(*part, *ppn)),
-        Change::Bad { block, erases, mark } => disk.write(layout.entry(*block), &entry(*block, *erases, *mark)),
-        Change::Save { number, head, payload } => {
-            if !payload.is_empty() {
-                disk.write(layout.saved(*number) + SAVED_HEAD as u64, payload)?;
-            }
-            disk.write(layout.saved(*number), &head[..])
+        Change::Entry { offsets, copies } => {
+            offsets.iter().zip(copies).try_for_each(|(offset, bytes)| disk.write(*offset, bytes))
         }
-        Change::Free { number } => disk.write(layout.saved(*number), &[0; SLOT]),
+        Change::Slots { before, state } => {
+            // Slots that were lost in a crash of the machine may have contents.
+            disk.resize(layout.saved(*before))?;
+            disk.resize(layout.saved(state.saved))?;
+            disk.sync()?;
+            state.write(disk)
+        }
+        Change::Save { number, head, payload } => {
+            // The second copy of the head follows the payload, and makes it valid.
+            let mut bytes = payload.clone();
+            let start = layout.saved_head(*number, 1) - bytes.len() as u64;
+            bytes.extend_from_slice(&head[1]);
+            disk.write(start, &bytes)?;
+            disk.write(layout.saved_head(*number, 0), &head[0])
+        }
     }
 }
 
 /// Writes the payload of the units that have any, with one call for each run of consecutive units.
 fn write_payload(disk: &mut dyn Disk, layout: &Layout, ppn: u32, slots: &[u8], payload: &[u8]) -> io::Result<()> {
     let unit = layout.unit as usize;
-    let has_bytes = |index: usize| slots[index * SLOT + 32] == 1;
+    let has_bytes = |index: usize| has_payload(&slots[index * SLOT..]);
     let units = slots.len() / SLOT;
     let mut first = 0;
     while first < units {

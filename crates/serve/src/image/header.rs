@@ -1,4 +1,4 @@
-//! Header of an image: file type, version and device.
+//! Header of an image: file type, version and device. Stored in two copies.
 
 use floatgate_core::config::{DeviceConfig, Shape, from_toml};
 use serde::{Deserialize, Serialize};
@@ -6,7 +6,8 @@ use serde_json::Value;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::ImageError;
-use super::layout::{GRAIN, ROOM, VERSION};
+use super::disk::Disk;
+use super::layout::{COPIES, HEADER_ROOM, Layout, VERSION};
 
 /// Magic bytes at the start of the file.
 pub const MAGIC: [u8; 8] = *b"FGIMAGE\n";
@@ -48,13 +49,39 @@ impl Header {
         bytes.extend((text.len() as u32).to_le_bytes());
         bytes.extend(text.as_bytes());
         bytes.extend(xxh3_64(&bytes).to_le_bytes());
-        if bytes.len() as u64 > ROOM - GRAIN {
+        if bytes.len() as u64 > HEADER_ROOM {
             return Err(ImageError::Damaged("the device file is too long for its header".to_owned()));
         }
         Ok(bytes)
     }
 
-    /// Parses the start of a file. `bytes` holds at most [`ROOM`] bytes.
+    /// Writes both copies.
+    pub fn write(&self, disk: &mut dyn Disk) -> Result<(), ImageError> {
+        let bytes = self.bytes()?;
+        Ok((0..COPIES).try_for_each(|copy| disk.write(Layout::header(copy), &bytes))?)
+    }
+
+    /// Reads both copies. Returns the header, and `true` if a copy is damaged.
+    pub fn read(disk: &dyn Disk) -> Result<(Header, bool), ImageError> {
+        let size = disk.size()?;
+        let copy = |copy: usize| {
+            let start = Layout::header(copy);
+            let mut bytes = vec![0; size.saturating_sub(start).min(HEADER_ROOM) as usize];
+            if !bytes.is_empty() {
+                disk.read(start, &mut bytes)?;
+            }
+            Header::parse(&bytes)
+        };
+        match (copy(0), copy(1)) {
+            (Ok(header), second) => Ok((header, second.is_err())),
+            (Err(ImageError::Version(version)), _) => Err(ImageError::Version(version)),
+            (Err(_), Ok(header)) => Ok((header, true)),
+            (Err(ImageError::NoImage), Err(second)) => Err(second),
+            (Err(first), Err(_)) => Err(first),
+        }
+    }
+
+    /// Parses a copy of the header.
     pub fn parse(bytes: &[u8]) -> Result<Header, ImageError> {
         let ends = || ImageError::Damaged("the file ends within its header".to_owned());
         if !bytes.starts_with(&MAGIC) {
@@ -62,14 +89,14 @@ impl Header {
         }
         let number = |at: usize| bytes.get(at..at + 4)?.try_into().ok().map(u32::from_le_bytes);
         let version = number(8).ok_or_else(ends)?;
-        if version != VERSION {
-            return Err(ImageError::Version(version));
-        }
         let end = FIXED.saturating_add(number(12).ok_or_else(ends)? as usize);
         let reported =
             bytes.get(end..end.saturating_add(8)).and_then(|reported| reported.try_into().ok()).ok_or_else(ends)?;
         if u64::from_le_bytes(reported) != xxh3_64(&bytes[..end]) {
             return Err(ImageError::Damaged("wrong digest of the header".to_owned()));
+        }
+        if version != VERSION {
+            return Err(ImageError::Version(version));
         }
         serde_json::from_slice(&bytes[FIXED..end])
             .map_err(|error| ImageError::Damaged(format!("invalid JSON in the header: {error}")))
@@ -103,6 +130,8 @@ fn digest(config: &DeviceConfig) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::image::disk::SystemFile;
+    use crate::image::layout::ROOM;
     use floatgate_core::config::load;
 
     fn tiny(overrides: &[&str]) -> DeviceConfig {
@@ -117,6 +146,21 @@ mod tests {
         bytes.resize(bytes.len() + 1000, 0);
         assert_eq!(Header::parse(&bytes).unwrap(), header);
         header.check(&tiny(&["name=other", "nand.read=10us", "host.queue_depth=3", "gc.victim=fifo"])).unwrap();
+    }
+
+    #[test]
+    fn one_damaged_copy_is_enough() {
+        let header = Header::of(&tiny(&[])).unwrap();
+        for copy in 0..COPIES {
+            let mut disk = SystemFile::in_memory().unwrap();
+            disk.resize(ROOM).unwrap();
+            header.write(&mut disk).unwrap();
+            assert_eq!(Header::read(&disk).unwrap(), (header.clone(), false));
+            disk.write(Layout::header(copy), &[0; 512]).unwrap();
+            assert_eq!(Header::read(&disk).unwrap(), (header.clone(), true));
+            disk.write(Layout::header(1 - copy) + 100, b"x").unwrap();
+            assert!(matches!(Header::read(&disk), Err(ImageError::Damaged(_) | ImageError::NoImage)));
+        }
     }
 
     #[test]
@@ -143,7 +187,10 @@ mod tests {
             assert!(Header::parse(&bytes[..at]).is_err(), "{at} bytes");
         }
         assert!(matches!(Header::parse(b"FGSTATE\n0000"), Err(ImageError::NoImage)));
-        assert!(matches!(Header::parse(b"FGIMAGE\n\x01\0\0\0"), Err(ImageError::Version(1))));
+        let mut old = bytes[..bytes.len() - 8].to_vec();
+        old[8] = 3;
+        let digest = xxh3_64(&old).to_le_bytes();
+        assert!(matches!(Header::parse(&[&old[..], &digest].concat()), Err(ImageError::Version(3))));
         let huge = [&MAGIC[..], &VERSION.to_le_bytes(), &u32::MAX.to_le_bytes(), &[0; 100]].concat();
         assert!(matches!(Header::parse(&huge), Err(ImageError::Damaged(_))));
     }

@@ -7,11 +7,14 @@ use std::path::{Path, PathBuf};
 use floatgate_array::config::ArrayConfig;
 use floatgate_array::layout::Layout;
 use floatgate_array::{self as array, MemberPayload, SsdArray};
+use floatgate_core::config::DeviceConfig;
 use floatgate_core::device::{Device, Options};
 use floatgate_core::durability::flash::Outbox;
 use floatgate_core::sim::request::SECTOR;
 use serde::{Deserialize, Serialize};
+use tempfile::TempDir;
 
+use super::disk::{folder_of, sync_folder};
 use super::store::Arriving;
 use super::{ImageAt, ImageError, Opened, Recovered, Store};
 use crate::payload::{Extent, PayloadError};
@@ -20,7 +23,7 @@ use crate::payload::{Extent, PayloadError};
 const NOTE: &str = "array.json";
 
 /// Version of the format of the note.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 
 /// State of an array that its next start needs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -40,6 +43,10 @@ struct Note {
     is_synced: bool,
     /// Members whose images have old data, because they had failed.
     outdated: Vec<u32>,
+    /// Number of uses of each member's image, to detect images from another time.
+    uses: Vec<u64>,
+    /// True while a start opens the images for their next use. Until it ends, each may have one use less.
+    is_starting: bool,
 }
 
 impl Note {
@@ -47,8 +54,9 @@ impl Note {
         let layout = config.layout();
         let (level, members) = (layout.level().number(), layout.members());
         let stripe = u64::from(layout.chunk()) * SECTOR;
-        let outdated = config.options.failed.clone();
-        Note { format: FORMAT, level, stripe, members, stripes: layout.rows(), is_synced: false, outdated }
+        let (stripes, outdated) = (layout.rows(), config.options.failed.clone());
+        let (uses, is_synced, is_starting) = (Vec::new(), false, false);
+        Note { format: FORMAT, level, stripe, members, stripes, is_synced, outdated, uses, is_starting }
     }
 
     fn read(folder: &Path) -> Result<Option<Note>, ImageError> {
@@ -57,7 +65,8 @@ impl Note {
             text => text?,
         };
         let damaged = |error| ImageError::Damaged(format!("{NOTE}: {error}"));
-        Ok(Some(serde_json::from_str(&text).map_err(damaged)?))
+        let note: Note = serde_json::from_str(&text).map_err(damaged)?;
+        Ok(Some(note))
     }
 
     /// Replaces the file, so that it is complete at any instant.
@@ -67,7 +76,8 @@ impl Note {
         let mut file = fs::File::create(&partial)?;
         file.write_all(text.as_bytes())?;
         file.sync_all()?;
-        Ok(fs::rename(partial, path)?)
+        fs::rename(partial, path)?;
+        Ok(sync_folder(folder)?)
     }
 
     /// Checks that the array is the one that wrote the images.
@@ -85,73 +95,88 @@ impl Note {
         }
         match self.outdated.iter().find(|member| !here.outdated.contains(member)) {
             Some(member) => Err(ImageError::Array(format!(
-                "member {member} had failed when the array was last used, so its image has old data; add --set \
-                 'array.failed={:?}', and --set 'array.rebuild={{ rate = \"100MB/s\" }}' to rebuild it",
-                self.outdated
+                "member {member} had failed when the array was last used, so its image has old data; {}",
+                rebuild(&self.outdated)
             ))),
             None => Ok(()),
         }
     }
+
+    /// Checks that the image of a member is from the last use of the array.
+    fn check_uses(&self, member: usize, uses: u64) -> Result<(), ImageError> {
+        let expected = self.uses.get(member).copied().unwrap_or_default();
+        if uses == expected || (self.is_starting && uses + 1 == expected) {
+            return Ok(());
+        }
+        let text = match uses < expected {
+            true => format!(
+                "member-{member} is older than the other members ({uses} of {expected} uses); restore the newer file, \
+                 or {}",
+                rebuild(&[member as u32])
+            ),
+            false => {
+                format!("{NOTE} is older than member-{member} ({expected} of {uses} uses); restore the newer file")
+            }
+        };
+        Err(ImageError::Array(text))
+    }
+}
+
+/// Returns the options that serve an array without some of its members, and rebuild them.
+fn rebuild(members: &[u32]) -> String {
+    format!("add --set 'array.failed={members:?}', and --set 'array.rebuild={{ rate = \"100MB/s\" }}' to rebuild it")
 }
 
 /// Open images of the members of an array.
 pub struct OpenedArray {
     members: Vec<Opened>,
     folder: Option<PathBuf>,
+    /// Folder of new images. It gets its name when all of them are complete, and is removed otherwise.
+    partial: Option<TempDir>,
     note: Option<Note>,
 }
 
 impl OpenedArray {
-    /// Opens the images of an array, or creates them. A file becomes a folder with a file for each member.
+    /// Opens the images of an array, or creates them if the folder does not exist or is empty. Changes nothing in a
+    /// folder that holds anything else.
     pub fn open(at: &ImageAt, config: &ArrayConfig, syncs: bool) -> Result<OpenedArray, ImageError> {
-        let (folder, note) = match at {
-            ImageAt::Memory => (None, None),
-            ImageAt::File(folder) => {
-                if folder.is_file() {
-                    let text = "an array has an image for each member, in a folder; give the path of a folder";
-                    return Err(ImageError::Array(text.to_owned()));
-                }
-                fs::create_dir_all(folder)?;
-                (Some(folder.clone()), Note::read(folder)?)
-            }
+        let folder = match at {
+            ImageAt::Memory => None,
+            // A link to an empty folder stays.
+            ImageAt::File(folder) => Some(fs::canonicalize(folder).unwrap_or_else(|_| folder.clone())),
+        };
+        let is_new = folder.as_deref().map_or(Ok(true), is_missing_or_empty)?;
+        let note = match &folder {
+            Some(folder) if !is_new => Some(Note::read(folder)?.ok_or_else(|| without_note(folder))?),
+            _ => None,
         };
         note.iter().try_for_each(|note| note.check(config))?;
-        let place = |number: usize| match &folder {
-            Some(folder) => ImageAt::File(folder.join(format!("member-{number}"))),
-            None => ImageAt::Memory,
+        let partial = folder.as_deref().filter(|_| is_new).map(partial_folder).transpose()?;
+        let in_folder = partial.as_ref().map(TempDir::path).or(folder.as_deref());
+        let open = |(number, member): (usize, &DeviceConfig)| {
+            let at = in_folder.map_or(ImageAt::Memory, |folder| ImageAt::File(folder.join(name(number))));
+            Opened::open(&at, member, syncs).map_err(|error| without_member(error, number))
         };
-        let members = config.members.iter().enumerate().map(|(number, member)| {
-            Opened::open(&place(number), member, syncs).map_err(|error| error.of_member(number))
-        });
-        let opened = OpenedArray { members: members.collect::<Result<_, _>>()?, folder, note };
+        let members = config.members.iter().enumerate().map(open).collect::<Result<_, _>>()?;
+        let opened = OpenedArray { members, folder, partial, note };
         opened.check_members(config)?;
         Ok(opened)
     }
 
-    /// Checks that all members that have not failed have an image.
+    /// Checks that all members of an existing array that have not failed have an image from its last use.
     fn check_members(&self, config: &ArrayConfig) -> Result<(), ImageError> {
-        let news = (0..).zip(&self.members).map(|(number, member): (u32, _)| (number, member.is_new()));
-        let text = match self.note {
-            None => match news.clone().find(|(_, is_new)| !is_new) {
-                Some((number, _)) => format!(
-                    "member-{number} exists, but {NOTE} does not: the images were not completely created; remove the \
-                     folder"
-                ),
-                None => return Ok(()),
-            },
-            Some(_) => match news.clone().find(|(number, is_new)| *is_new && !config.options.failed.contains(number)) {
-                Some((number, _)) => format!(
-                    "member-{number} is missing; restore the file, or add --set 'array.failed=[{number}]' to serve the \
-                     array without it"
-                ),
-                None => return Ok(()),
-            },
-        };
-        // Do not leave empty files, which would hide that a member is missing.
-        for (number, _) in news.filter(|(_, is_new)| *is_new) {
-            self.folder.iter().try_for_each(|folder| fs::remove_file(folder.join(format!("member-{number}"))))?;
+        let Some(note) = &self.note else { return Ok(()) };
+        for (number, member) in self.members.iter().enumerate() {
+            if config.options.failed.contains(&(number as u32)) {
+                continue;
+            }
+            if member.is_new() {
+                let text = format!("member-{number} is missing; restore the file, or {}", rebuild(&[number as u32]));
+                return Err(ImageError::Array(text));
+            }
+            note.check_uses(number, member.uses())?;
         }
-        Err(ImageError::Array(text))
+        Ok(())
     }
 
     /// Returns `true` if the images have never held an array.
@@ -167,9 +192,17 @@ impl OpenedArray {
                 opened.begin(array.member_mut(number)).map_err(|error| error.of_member(number))
             });
         let stores = begun.collect::<Result<_, _>>()?;
-        let note = Note::of(&config);
-        let members = Members { stores, options, layout: config.layout(), folder: self.folder, note };
-        members.note()?;
+        let (layout, note) = (config.layout(), Note::of(&config));
+        let folder = self.partial.as_ref().map(|partial| partial.path().to_owned());
+        let mut members = Members { stores, options, layout, folder, note };
+        members.write_note(false)?;
+        if let (Some(partial), Some(folder)) = (self.partial, self.folder) {
+            // Replaces an empty folder, and fails if it has got contents.
+            fs::rename(partial.path(), &folder).map_err(|error| unnamed(&folder, error))?;
+            let _ = partial.keep();
+            sync_folder(folder_of(&folder))?;
+            members.folder = Some(folder);
+        }
         array.attach(Box::new(members));
         Ok(array)
     }
@@ -182,8 +215,12 @@ impl OpenedArray {
         salvages: bool,
     ) -> Result<(SsdArray, Recovered), ImageError> {
         let (mut devices, mut stores, mut all) = (Vec::new(), Vec::new(), Vec::<Recovered>::new());
+        if let (Some(folder), Some(note)) = (&self.folder, &self.note) {
+            let uses = self.members.iter().map(|member| member.uses() + 1).collect();
+            Note { uses, is_starting: true, is_synced: false, ..note.clone() }.write(folder)?;
+        }
         for (number, opened) in self.members.into_iter().enumerate() {
-            let of_member = |error: ImageError| error.of_member(number);
+            let of_member = |error: ImageError| without_member(error, number);
             let (device, options) = (config.members[number].clone(), member_options(&options, number));
             if opened.is_new() {
                 let mut spare = Device::new(device, options).map_err(|error| ImageError::Device(error.to_string()))?;
@@ -199,8 +236,8 @@ impl OpenedArray {
         let was_synced = self.note.is_some_and(|note| note.is_synced);
         let note = Note::of(&config);
         let layout = config.layout();
-        let members = Members { stores, options, layout, folder: self.folder, note };
-        members.note()?;
+        let mut members = Members { stores, options, layout, folder: self.folder, note };
+        members.write_note(false)?;
         let mut array = SsdArray::of_members(config, options, devices);
         array.attach(Box::new(members));
         let mut recovered = Recovered::of_members(all);
@@ -209,6 +246,61 @@ impl OpenedArray {
             recovered.stripes = resync(&mut array);
         }
         Ok((array, recovered))
+    }
+}
+
+/// Returns the name of the image of a member in the folder.
+fn name(member: usize) -> String {
+    format!("member-{member}")
+}
+
+/// Returns `true` if images of a new array can be created in a folder: it does not exist, or is empty.
+fn is_missing_or_empty(folder: &Path) -> Result<bool, ImageError> {
+    match fs::read_dir(folder) {
+        Ok(mut entries) => Ok(entries.next().is_none()),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(true),
+        Err(error) if error.kind() == ErrorKind::NotADirectory => {
+            let text = "an array has an image for each member, in a folder; give the path of a folder";
+            Err(ImageError::Array(text.to_owned()))
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Creates a folder next to the one of the array, with another name.
+fn partial_folder(folder: &Path) -> std::io::Result<TempDir> {
+    let mut prefix = std::ffi::OsString::from(".");
+    prefix.push(folder.file_name().unwrap_or_default());
+    prefix.push(".");
+    tempfile::Builder::new().prefix(&prefix).suffix(".partial").tempdir_in(folder_of(folder))
+}
+
+fn unnamed(folder: &Path, error: std::io::Error) -> ImageError {
+    let folder = folder.display();
+    ImageError::Array(format!(
+        "cannot create the folder {folder}: {error}; give the path of a folder that does not exist"
+    ))
+}
+
+fn without_note(folder: &Path) -> ImageError {
+    ImageError::Array(format!(
+        "the folder {} is not empty, but has no {NOTE}; restore that file, or give the path of a new folder",
+        folder.display()
+    ))
+}
+
+/// Adds the number of the member to an error, and how to serve the array without it.
+fn without_member(error: ImageError, number: usize) -> ImageError {
+    match error {
+        ImageError::Damaged(_) | ImageError::Lost(_) | ImageError::NoImage => {
+            let text = format!(
+                "{}: {error}. To serve the array without it, move the file away, and {}",
+                name(number),
+                rebuild(&[number as u32])
+            );
+            ImageError::Array(text)
+        }
+        error => error.of_member(number),
     }
 }
 
@@ -265,7 +357,9 @@ impl Members {
         &mut self.stores
     }
 
-    fn note(&self) -> Result<(), ImageError> {
+    fn write_note(&mut self, is_synced: bool) -> Result<(), ImageError> {
+        self.note.is_synced = is_synced;
+        self.note.uses = self.stores.iter().map(Store::uses).collect();
         self.folder.as_deref().map_or(Ok(()), |folder| self.note.write(folder))
     }
 
@@ -274,11 +368,11 @@ impl Members {
         let failed = (0..array.config().members.len()).filter(|number| array.has_failed(*number));
         let (outdated, is_synced) = (failed.map(|number| number as u32).collect(), array.stripes_to_resync() == 0);
         let Some(mut members) = array.detach::<Members>() else { return Ok(()) };
-        let stores = std::mem::take(&mut members.stores).into_iter().enumerate();
+        let stores = members.stores.iter_mut().enumerate();
         let closed = stores.map(|(number, store)| store.close().map_err(|error| format!("member {number}: {error}")));
         closed.collect::<Result<Vec<()>, String>>()?;
-        (members.note.outdated, members.note.is_synced) = (outdated, is_synced);
-        members.note().map_err(|error| error.to_string())
+        members.note.outdated = outdated;
+        members.write_note(is_synced).map_err(|error| error.to_string())
     }
 
     /// Cuts the power of all members and restores it. The array continues when the recovery of all members has ended,

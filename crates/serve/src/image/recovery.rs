@@ -1,22 +1,24 @@
 //! Opening an image: starts a new one, or recovers the device from an existing one.
 
-use std::collections::BTreeSet;
 use std::fmt::{self, Display, Formatter};
+use std::io::ErrorKind;
 use std::path::PathBuf;
 
 use floatgate_core::config::DeviceConfig;
 use floatgate_core::device::{Device, Options};
-use floatgate_core::durability::flash::{Bad, FlashImage, Outbox, RecordKind, Saved, UnitState};
+use floatgate_core::durability::flash::{Bad, FlashImage, Outbox, Place, RecordKind, Saved, UnitState};
 use floatgate_core::sim::id::{BlockId, Lpn, Ppn};
 use floatgate_core::sim::time::Time;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
 use super::ImageError;
 use super::damage::Damage;
-use super::disk::{Disk, SystemFile};
-use super::flash::{Flash, State};
-use super::layout::{GRAIN, SAVED_HEAD, SLOT, Slot, SlotState, Stored, is_erased};
-use super::saved::{Entry, SocketAddresses};
+use super::disk::{Disk, NewFile, SystemFile};
+use super::flash::Flash;
+use super::inspect::{Ending, Inspection};
+use super::layout::{COPIES, GRAIN, HEAD, SLOT};
+use super::record::{Slot, SlotState, decode};
+use super::saved::{Entry, Head, SavedSlots};
 use super::store::Store;
 use super::waiting::Version;
 use crate::clock::Wall;
@@ -33,7 +35,15 @@ pub enum ImageAt {
 /// An open image.
 pub struct Opened {
     store: Store,
-    state: Option<State>,
+    kind: Kind,
+}
+
+/// Kind of an open image.
+enum Kind {
+    /// The file was created by this program, and does not hold a device yet. It gets its name once it does.
+    New(Option<NewFile>),
+    /// The file holds a device.
+    Existing,
 }
 
 /// Result of a recovery, and the time that it took.
@@ -73,6 +83,7 @@ impl Recovered {
             all.damage.repaired += damage.repaired;
             all.damage.records_lost += damage.records_lost;
             all.damage.payload_lost += damage.payload_lost;
+            all.damage.unsynced += damage.unsynced;
         }
         all
     }
@@ -109,44 +120,73 @@ fn check(config: &DeviceConfig) -> Result<(), ImageError> {
 }
 
 impl Opened {
-    /// Opens the image of a device, or creates one. With `syncs`, flushes wait for the machine's disk.
+    /// Opens the image of a device, or creates one if there is no file. With `syncs`, flushes wait for the machine's
+    /// disk.
     pub fn open(at: &ImageAt, config: &DeviceConfig, syncs: bool) -> Result<Opened, ImageError> {
         check(config)?; // Otherwise, the file would be created for a device that is refused.
-        let disk = match at {
-            ImageAt::Memory => SystemFile::in_memory()?,
-            ImageAt::File(path) => SystemFile::open(path)?.ok_or(ImageError::InUse)?,
+        let ImageAt::File(path) = at else {
+            return Opened::create_on(Box::new(SystemFile::in_memory()?), config, syncs);
         };
-        Opened::on(Box::new(disk), config, syncs)
+        match SystemFile::open(path) {
+            Ok(file) => Opened::on(Box::new(file.ok_or(ImageError::InUse)?), config, syncs),
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                let (file, new) = SystemFile::create(path)?;
+                let opened = Opened::create_on(Box::new(file), config, syncs)?;
+                Ok(Opened { kind: Kind::New(Some(new)), ..opened })
+            }
+            Err(error) => Err(error.into()),
+        }
     }
 
-    /// Opens an image on any kind of disk.
+    /// Opens the image on any kind of disk.
     pub fn on(disk: Box<dyn Disk>, config: &DeviceConfig, syncs: bool) -> Result<Opened, ImageError> {
         check(config)?;
-        let protects = config.active_buffer().is_some_and(|buffer| buffer.power_loss_protection);
-        let (flash, state) = Flash::open(disk, config)?;
-        Ok(Opened { store: Store::over(flash, protects, syncs), state })
+        Ok(Opened {
+            store: Store::over(Flash::open(disk, config)?, protected_units(config), syncs),
+            kind: Kind::Existing,
+        })
+    }
+
+    /// Creates an image on any kind of disk.
+    pub fn create_on(disk: Box<dyn Disk>, config: &DeviceConfig, syncs: bool) -> Result<Opened, ImageError> {
+        check(config)?;
+        Ok(Opened {
+            store: Store::over(Flash::create(disk, config)?, protected_units(config), syncs),
+            kind: Kind::New(None),
+        })
     }
 
     /// Returns `true` if the image has never held a device.
     pub fn is_new(&self) -> bool {
-        self.state.is_none()
+        matches!(self.kind, Kind::New(_))
     }
 
-    /// Starts the image with a new device, and writes the contents of its flash after preconditioning.
+    /// Returns the number of times that the image was opened for use.
+    pub fn uses(&self) -> u64 {
+        self.store.uses()
+    }
+
+    /// Starts the image with a new device, and writes the contents of its flash after preconditioning. Then the file
+    /// gets its name.
     pub fn begin(self, device: &mut Device) -> Result<Store, ImageError> {
         let mut store = self.store;
         let reported = device.make_durable_with(|event, own| store.event(*event, own, None));
         reported.map_err(ImageError::Device)?;
+        store.flash.count();
         store.use_file(false)?;
         match (store.failure_text(), store.breach()) {
-            (Some(failure), _) => Err(ImageError::Io(std::io::Error::other(failure))),
-            (None, Some(breach)) => Err(ImageError::Damaged(breach.to_owned())),
-            (None, None) => Ok(store),
+            (Some(failure), _) => return Err(ImageError::Io(std::io::Error::other(failure))),
+            (None, Some(breach)) => return Err(ImageError::Damaged(breach.to_owned())),
+            (None, None) => {}
         }
+        if let Kind::New(Some(file)) = self.kind {
+            file.publish()?;
+        }
+        Ok(store)
     }
 
-    /// Recovers the device from the image. With `salvages`, continues even if records cannot be read, although it is
-    /// unknown which data are then lost.
+    /// Recovers the device from the image. With `salvages`, gives up records that are lost, although it is unknown
+    /// which data they held.
     pub fn recover(
         self,
         config: DeviceConfig,
@@ -155,33 +195,46 @@ impl Opened {
     ) -> Result<(Device, Store, Recovered), ImageError> {
         let mut store = self.store;
         store.salvages = salvages;
-        let after = match self.state {
-            Some(state) if state.clean => After::Shutdown,
-            Some(state) if boot() == Some(state.boot) => After::Kill,
-            _ => After::Crash,
+        let state = *store.flash.state();
+        let is_same_boot = boot() == Some(state.boot);
+        let ending = match is_same_boot {
+            _ if state.is_clean => Ending::Shutdown,
+            true => Ending::Kill,
+            false => Ending::Crash,
         };
-        let checks_payload = self.state.is_none_or(|state| boot() != Some(state.boot));
-        let (device, recovered) = store.recover(config, options, after, checks_payload)?;
+        let (device, recovered) = store.recover(config, options, ending, !is_same_boot)?;
         store.use_file(false)?;
         Ok((device, store, recovered))
     }
 }
 
+/// Returns the number of units of the buffer if it has power-loss protection, or else 0.
+fn protected_units(config: &DeviceConfig) -> usize {
+    let protects = config.active_buffer().is_some_and(|buffer| buffer.power_loss_protection);
+    if protects { config.buffer_units() as usize } else { 0 }
+}
+
 impl Store {
-    /// Writes the state of the file: in use, or closed with all accepted data (`clean`).
-    fn use_file(&mut self, clean: bool) -> Result<(), ImageError> {
-        self.flash.note(State { boot: boot().unwrap_or_default(), clean })
+    /// Writes the state of the file: in use, or closed with all accepted data (`is_clean`).
+    fn use_file(&mut self, is_clean: bool) -> Result<(), ImageError> {
+        Ok(self.flash.note(boot().unwrap_or_default(), is_clean, self.syncs)?)
     }
 
     /// Closes the image. On success, all accepted data are in flash or saved by the power-loss protection.
-    pub fn close(mut self) -> Result<(), String> {
+    pub fn close(&mut self) -> Result<(), String> {
         self.flash.retry();
+        self.flash.count();
         self.flash.sync();
         if let Some(failure) = self.failure_text() {
             return Err(failure);
         }
         let is_clean = self.waiting.is_safe();
         self.use_file(is_clean).map_err(|error| error.to_string())
+    }
+
+    /// Returns the number of times that the image was opened for use.
+    pub fn uses(&self) -> u64 {
+        self.flash.state().uses
     }
 
     /// Cuts the power and restores it. Returns the device that was recovered from the file.
@@ -191,63 +244,65 @@ impl Store {
         options: Options,
         seed: u64,
     ) -> Result<(Device, Recovered), ImageError> {
-        self.cut(seed)?;
-        self.recover(config, options, After::Kill, false)
+        self.cut(seed);
+        self.recover(config, options, Ending::Kill, false)
     }
 
     fn recover(
         &mut self,
         config: DeviceConfig,
         options: Options,
-        after: After,
+        ending: Ending,
         payload_checked: bool,
     ) -> Result<(Device, Recovered), ImageError> {
         let start = Wall::now();
-        let (saved, found) = self.load_saved(after)?;
-        let salvages = self.salvages;
-        let mut reading = Reading::of(self, saved, after, payload_checked);
+        let mut found = self.flash.inspect(ending, payload_checked, self.salvages)?;
+        let saved = self.load_saved(ending, &mut found)?;
+        if found.lost > 0 && !self.salvages {
+            return Err(ImageError::Lost(found.lost));
+        }
+        let trusts_copies = ending != Ending::Crash && found.lost == 0;
+        let mut reading = Reading { store: self, saved, window: Window::default(), trusts_copies, journal_lost: 0 };
         let recovered = Device::recover(config, options, &mut reading);
-        let records_lost = found.records_lost + reading.damaged.len() as u64 + reading.journal_lost;
-        let payload_lost = found.payload_lost + reading.payload_lost;
-        if records_lost > 0 && !salvages {
+        let records_lost = found.lost + reading.journal_lost;
+        if records_lost > 0 && !self.salvages {
             return Err(ImageError::Lost(records_lost));
         }
         let (mut device, recovery) = recovered.map_err(|error| ImageError::Damaged(error.to_string()))?;
-        let damage = Damage { repaired: self.flash.take_repaired(), records_lost, payload_lost };
+        let Inspection { payload_lost, unsynced, .. } = found;
+        let damage = Damage { repaired: self.flash.take_repaired(), records_lost, payload_lost, unsynced };
         self.damage.update(damage);
         let mut outbox = Outbox::default();
         device.take_flash(&mut outbox);
         self.apply(&outbox, None);
+        // A kill can leave entries that a newer write, or a trim, has replaced.
+        let freed = self.waiting.keep_newest(|lpn| device.place_of(Lpn(lpn)) == Place::Pending);
+        freed.into_iter().for_each(|number| self.release(number));
+        self.flash.count();
         let wall = Wall::now().since(start);
-        let after_shutdown = after == After::Shutdown;
+        let after_shutdown = ending == Ending::Shutdown;
         Ok((device, Recovered { device: recovery, wall, after_shutdown, payload_checked, damage, stripes: 0 }))
     }
 
-    /// Reads the entries saved by power-loss protection. Returns them with the damage that was found.
-    fn load_saved(&mut self, after: After) -> Result<(Vec<Saved>, Damage), ImageError> {
+    /// Reads the entries saved by power-loss protection, and adds the damage to `found`.
+    fn load_saved(&mut self, ending: Ending, found: &mut Inspection) -> Result<Vec<Saved>, ImageError> {
         let layout = *self.flash.layout();
-        let size = self.flash.disk().size()?;
-        let count = layout.places_saved(size);
-        let (mut saved, mut taken, mut trims, mut damage) = (Vec::new(), Vec::new(), Vec::new(), Damage::default());
+        let count = self.flash.state().saved;
+        let (mut saved, mut taken, mut trims) = (Vec::new(), Vec::new(), Vec::new());
         for number in 0..count {
-            let mut head = [0; SLOT];
-            let there = size.saturating_sub(layout.saved(number)).min(SLOT as u64) as usize;
-            self.flash.disk().read(layout.saved(number), &mut head[..there])?;
-            let is_valid = |head: &[u8]| is_erased(head) || Entry::parse(number, head).is_some();
-            let is_whole = there == SLOT && !is_valid(&head);
-            if is_whole && !self.flash.repair_saved(number, &mut head, is_valid)? && after != After::Crash {
-                damage.records_lost += 1;
-            }
-            match Entry::parse(number, &head) {
+            let head = self.flash.saved_head(number)?;
+            // After a crash of the machine, a head that is not whole belongs to a write that had no reply.
+            found.lost += u64::from(head.is_none() && ending != Ending::Crash);
+            match head.and_then(|head| head.entry) {
                 Some(Entry::Write { lpn, sequence, digest }) => {
                     let mut bytes = digest.map(|_| vec![0; layout.unit as usize]);
                     if let Some(bytes) = &mut bytes {
-                        self.flash.disk().read(layout.saved(number) + SAVED_HEAD as u64, bytes)?;
+                        self.flash.disk().read(layout.saved_payload(number), bytes)?;
                     }
-                    if digest != bytes.as_deref().map(xxh3_64) && after != After::Crash {
+                    if digest != bytes.as_deref().map(xxh3_64) && ending != Ending::Crash {
                         // The payload is written before the head, so it was complete once and is now damaged: reads of
                         // it get an error.
-                        damage.payload_lost += u64::from(bytes.take().is_some());
+                        found.payload_lost += u64::from(bytes.take().is_some());
                     }
                     if bytes.is_none() || digest == bytes.as_deref().map(xxh3_64) {
                         taken.push(number);
@@ -265,8 +320,34 @@ impl Store {
                 None => {}
             }
         }
-        self.places = SocketAddresses::found(count, &taken, trims);
-        Ok((saved, damage))
+        self.slots = SavedSlots::found(count, &taken, trims);
+        Ok(saved)
+    }
+}
+
+impl Flash {
+    /// Returns the newer copy of the head of a saved entry, and restores the other one. `None` if none is whole.
+    fn saved_head(&mut self, number: u32) -> Result<Option<Head>, ImageError> {
+        let mut copies = [[0; HEAD]; COPIES];
+        for (copy, bytes) in copies.iter_mut().enumerate() {
+            self.disk.read(self.layout.saved_head(number, copy), bytes)?;
+        }
+        let decode =
+            |copy: usize, bytes: &[u8]| bytes.try_into().ok().and_then(|bytes| Head::decode(number, copy, bytes));
+        let found = [decode(0, &copies[0]), decode(1, &copies[1])];
+        let Some(head) = found.into_iter().flatten().max_by_key(|head| head.generation) else { return Ok(None) };
+        // A head without contents cannot be the newest if the other copy had any.
+        if head.generation == 0 && found.contains(&None) {
+            return Ok(None);
+        }
+        for (copy, found) in found.into_iter().enumerate() {
+            if found != Some(head) {
+                self.disk.write(self.layout.saved_head(number, copy), &head.encode(number, copy))?;
+                self.repaired += u64::from(found.is_none());
+            }
+        }
+        self.generation = self.generation.max(head.generation);
+        Ok(Some(head))
     }
 }
 
@@ -277,41 +358,21 @@ struct Window {
     bytes: Vec<u8>,
 }
 
-/// End of the last use of a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum After {
-    /// A shutdown: everything is on the disk of the machine.
-    Shutdown,
-    /// A killed program, or a power cut of the device: the kernel has everything that was written.
-    Kill,
-    /// Possibly a crash of the machine: the kernel may have written records without their payload.
-    Crash,
-}
-
-/// Access of a recovery to the file.
+/// Access of a recovery to the file, after its inspection.
 struct Reading<'a> {
     store: &'a mut Store,
     saved: Vec<Saved>,
     window: Window,
-    after: After,
-    payload_checked: bool,
-    /// Physical addresses of damaged records.
-    damaged: BTreeSet<u32>,
+    /// False if records that are not in the file any more may be in summaries and in the checkpoint.
+    trusts_copies: bool,
     /// Number of trim journal units with damaged payload.
     journal_lost: u64,
-    /// Number of host data units with damaged payload.
-    payload_lost: u64,
 }
 
-impl<'a> Reading<'a> {
-    fn of(store: &'a mut Store, saved: Vec<Saved>, after: After, payload_checked: bool) -> Reading<'a> {
-        let (window, damaged) = (Window::default(), BTreeSet::new());
-        Reading { store, saved, window, after, payload_checked, damaged, journal_lost: 0, payload_lost: 0 }
-    }
-
-    fn slot(&mut self, ppn: u32) -> Result<&[u8], String> {
+impl Reading<'_> {
+    fn state(&mut self, ppn: Ppn) -> Result<SlotState, String> {
         let flash = &self.store.flash;
-        let at = flash.layout().slot(ppn);
+        let at = flash.layout().slot(ppn.0);
         let start = at / GRAIN * GRAIN;
         if self.window.bytes.is_empty() || self.window.start != start {
             self.window.start = start;
@@ -319,29 +380,8 @@ impl<'a> Reading<'a> {
             flash.disk().read(start, &mut self.window.bytes).map_err(|error| format!("the image: {error}"))?;
         }
         let skipped = (at - start) as usize;
-        Ok(&self.window.bytes[skipped..skipped + SLOT])
-    }
-
-    fn state(&mut self, ppn: u32) -> Result<SlotState, String> {
-        let mut state = SlotState::parse(ppn, self.slot(ppn)?);
-        if state == SlotState::Damaged && !self.damaged.contains(&ppn) {
-            state = self.store.flash.repair_slot(ppn).map_err(|error| format!("the image: {error}"))?;
-            self.window.bytes.clear();
-            if state == SlotState::Damaged {
-                self.damaged.insert(ppn);
-            }
-        }
-        Ok(state)
-    }
-
-    /// Returns `true` if the payload matches its digest.
-    fn is_right(&mut self, ppn: u32, slot: &Slot) -> Result<bool, String> {
-        let Stored::Bytes(digest) = slot.payload else { return Ok(true) };
-        let layout = *self.store.flash.layout();
-        let mut bytes = vec![0; layout.unit as usize];
-        let read = self.store.flash.disk().read(layout.payload(ppn), &mut bytes);
-        read.map_err(|error| format!("the image: {error}"))?;
-        Ok(xxh3_64(&bytes) == digest)
+        let erases = flash.erases(flash.layout().block_of(ppn));
+        Ok(decode(ppn.0, erases, &self.window.bytes[skipped..skipped + SLOT]))
     }
 }
 
@@ -359,42 +399,23 @@ impl FlashImage for Reading<'_> {
     }
 
     fn unit(&mut self, ppn: Ppn) -> Result<UnitState, String> {
-        let slot = match self.state(ppn.0)? {
-            SlotState::Holds(slot) => slot,
-            SlotState::Erased => return Ok(UnitState::Erased),
-            SlotState::Torn | SlotState::Damaged => return Ok(UnitState::Torn),
-        };
-        if self.payload_checked && !self.is_right(ppn.0, &slot)? {
-            if self.after == After::Crash {
-                let discarded = self.store.flash.discard(ppn.0, &slot);
-                discarded.map_err(|error| format!("the image: {error}"))?;
-                self.window.bytes.clear();
-                return Ok(UnitState::Torn);
-            }
-            self.payload_lost += u64::from(slot.record.kind == RecordKind::Data);
-        }
-        // A program operation is atomic: if the kernel stopped between its records, none of its units is valid.
-        let (part, parts) = slot.part;
-        let within = ppn.0 % self.store.flash.layout().units;
-        if parts > 1 && (part > within || within - part + parts > self.store.flash.layout().units) {
-            return Ok(UnitState::Torn);
-        }
-        for index in (0..parts).filter(|index| *index != part) {
-            match self.state(ppn.0 - part + index)? {
-                SlotState::Holds(other) if other.part == (index, parts) => {}
-                // The damaged record was written together with the others.
-                SlotState::Damaged => {}
-                _ => return Ok(UnitState::Torn),
-            }
-        }
-        Ok(UnitState::Holds(slot.record))
+        Ok(match self.state(ppn)? {
+            SlotState::Holds(slot) => UnitState::Holds(slot.record),
+            SlotState::Erased | SlotState::Skipped => UnitState::Erased,
+            SlotState::Torn | SlotState::Damaged => UnitState::Torn,
+        })
     }
 
     fn own(&mut self, ppn: Ppn, into: &mut Vec<u8>) -> Result<(), String> {
-        let is_journal = |state| matches!(state, SlotState::Holds(slot) if slot.record.kind == RecordKind::Journal);
+        let SlotState::Holds(Slot { record, .. }) = self.state(ppn)? else {
+            return Err(format!("the image: unit {} holds nothing", ppn.0));
+        };
+        if !self.trusts_copies && matches!(record.kind, RecordKind::Summary | RecordKind::Checkpoint) {
+            return Err("copies of records may be out of date".to_owned());
+        }
         match self.store.flash.read_repaired(ppn) {
             Ok(bytes) => into.extend_from_slice(&bytes),
-            Err(_) if is_journal(self.state(ppn.0)?) => {
+            Err(_) if record.kind == RecordKind::Journal => {
                 self.journal_lost += 1;
                 // Zeros contain no journal records.
                 into.resize(into.len() + self.store.flash.layout().unit as usize, 0);

@@ -10,10 +10,9 @@ use floatgate_core::sim::id::{Lpn, Ppn};
 use floatgate_core::sim::request::SECTOR;
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::ImageError;
 use super::damage::Damage;
 use super::flash::{Content, Flash, ReadError};
-use super::saved::{Entry, SocketAddresses};
+use super::saved::{Entry, SavedSlots};
 use super::waiting::{Version, Waiting};
 use crate::clock::Wall;
 use crate::payload::{Extent, PayloadError};
@@ -84,9 +83,9 @@ struct Part {
 pub struct Store {
     pub(super) flash: Flash,
     pub(super) waiting: Waiting,
-    pub(super) places: SocketAddresses,
-    /// True if the contents of memory survive a power cut.
-    pub(super) protects: bool,
+    pub(super) slots: SavedSlots,
+    /// Number of units in memory that survive a power cut.
+    pub(super) protected_units: usize,
     /// True if flushes wait for the machine's disk.
     pub(super) syncs: bool,
     /// Data of writes that have not been programmed, indexed by tag.
@@ -97,6 +96,8 @@ pub struct Store {
     reported: u32,
     /// Slots to free once the collected trims are saved.
     freed: Vec<u32>,
+    /// Slots to free once the data that replaced them are on the machine's disk.
+    unsynced: Vec<u32>,
     breach: Option<String>,
     tried: Wall,
     unreadable: u64,
@@ -108,23 +109,29 @@ pub struct Store {
 
 impl Store {
     /// Creates a store on a flash.
-    pub(super) fn over(flash: Flash, protects: bool, syncs: bool) -> Store {
+    pub(super) fn over(flash: Flash, protected_units: usize, syncs: bool) -> Store {
         Store {
             flash,
             waiting: Waiting::default(),
-            places: SocketAddresses::default(),
-            protects,
+            slots: SavedSlots::default(),
+            protected_units,
             syncs,
             incoming: BTreeMap::new(),
             begun: BTreeMap::new(),
             reported: 0,
             freed: Vec::new(),
+            unsynced: Vec::new(),
             breach: None,
             tried: Wall(0),
             unreadable: 0,
             damage: Damage::default(),
             salvages: false,
         }
+    }
+
+    /// Returns the flash.
+    pub fn flash(&self) -> &Flash {
+        &self.flash
     }
 
     fn unit(&self) -> usize {
@@ -149,7 +156,7 @@ impl Store {
 
     /// Returns `true` if the contents of memory survive a power cut.
     pub fn protects(&self) -> bool {
-        self.protects
+        self.protected_units > 0
     }
 
     /// Returns the number of units that were accepted and are not in flash yet.
@@ -168,8 +175,8 @@ impl Store {
             FlashEvent::Trimmed { lpn, sequence } => self.trim(lpn, sequence),
             FlashEvent::Journalled { sequence } => {
                 self.save_trims();
-                let Store { places, flash, .. } = self;
-                places.journalled(sequence, |number| flash.free(number));
+                let freed = self.slots.journalled(sequence);
+                freed.into_iter().for_each(|number| self.release(number));
             }
             FlashEvent::ProgramBegun { ppn, units, .. } => {
                 self.reported = ppn.0;
@@ -199,8 +206,9 @@ impl Store {
             FlashEvent::Retired { block } => {
                 if self.syncs {
                     // Its data must be on the disk in other blocks before.
-                    self.flash.sync();
+                    self.sync();
                 }
+                self.flash.count();
                 let marked = self.flash.mark_bad(block, Bad::Retired);
                 self.hold(marked);
             }
@@ -209,11 +217,7 @@ impl Store {
                 self.hold(marked);
             }
             FlashEvent::EraseBegun { block } => {
-                if self.syncs {
-                    // Data moved out of the block must be on the disk before the block is erased.
-                    self.flash.sync();
-                }
-                let begun = self.flash.erase(block);
+                let begun = self.flash.erase(block, self.syncs);
                 self.hold(begun);
             }
             FlashEvent::EraseEnded { block, erases } => {
@@ -268,13 +272,41 @@ impl Store {
         let contents: Vec<(Record, Content)> = units.iter().map(|unit| (unit.record, unit.payload.content())).collect();
         let programmed = self.flash.program(ppn, &contents);
         self.hold(programmed);
-        let Store { waiting, flash, places, .. } = self;
+        let mut freed = Vec::new();
         let records = units.iter().map(|unit| unit.record);
         for record in records.filter(|record| matches!(record.kind, RecordKind::Data | RecordKind::Lost)) {
-            waiting.forget(record.lpn, record.sequence, |number| {
-                places.free(number);
-                flash.free(number);
-            });
+            self.waiting.forget(record.lpn, record.sequence, |number| freed.push(number));
+        }
+        freed.into_iter().for_each(|number| self.release(number));
+    }
+
+    /// Frees the slot of a saved entry. If the machine's disk matters, waits with it until the data that replaced the
+    /// entry are on the disk.
+    pub(super) fn release(&mut self, number: u32) {
+        if self.syncs {
+            self.unsynced.push(number);
+            self.limit_saved();
+        } else {
+            self.slots.free(number);
+            self.flash.free(number);
+        }
+    }
+
+    /// Keeps the saved entries to what the memory of the device can hold, because a recovery puts them there.
+    fn limit_saved(&mut self) {
+        if !self.unsynced.is_empty() && self.waiting.count() + self.unsynced.len() > self.protected_units {
+            self.sync();
+        }
+    }
+
+    /// Waits until all changes are on the machine's disk.
+    fn sync(&mut self) {
+        self.flash.sync();
+        if self.flash.failure().is_none() {
+            for number in std::mem::take(&mut self.unsynced) {
+                self.slots.free(number);
+                self.flash.free(number);
+            }
         }
     }
 
@@ -290,17 +322,15 @@ impl Store {
         let merged = if let Before::Merged(older) = part.before { self.waiting.take(part.lpn.0, older) } else { None };
         let freed = merged.as_ref().and_then(|version| version.saved);
         let bytes = self.overlay(&part, merged, data);
-        let saved = self.protects.then(|| {
-            let number = self.places.take();
+        let saved = self.protects().then(|| {
+            let number = self.slots.take();
             let entry = Entry::of_write(part.lpn, part.sequence, bytes.as_deref());
-            self.flash.save(number, entry.head(number), bytes.as_deref().map_or_else(Vec::new, <[u8]>::to_vec));
+            self.flash.save(number, entry, bytes.as_deref());
             number
         });
-        if let Some(number) = freed {
-            self.places.free(number);
-            self.flash.free(number);
-        }
+        freed.into_iter().for_each(|number| self.release(number));
         self.waiting.add(part.lpn.0, Version { sequence: part.sequence, bytes, saved });
+        self.limit_saved();
         if let Some(kept) = self.incoming.get_mut(&tag) {
             *kept = incoming;
         }
@@ -344,8 +374,8 @@ impl Store {
 
     /// Trims a mapping unit.
     fn trim(&mut self, lpn: Lpn, sequence: u64) {
-        if self.protects
-            && let Some(complete) = self.places.trim(lpn, sequence)
+        if self.protects()
+            && let Some(complete) = self.slots.trim(lpn, sequence)
         {
             self.save(complete);
         }
@@ -355,19 +385,16 @@ impl Store {
 
     /// Saves the collected trims, and frees the slots that became unnecessary.
     fn save_trims(&mut self) {
-        if let Some(complete) = self.places.end_run() {
+        if let Some(complete) = self.slots.end_run() {
             self.save(complete);
         }
-        for number in std::mem::take(&mut self.freed) {
-            self.places.free(number);
-            self.flash.free(number);
-        }
+        std::mem::take(&mut self.freed).into_iter().for_each(|number| self.release(number));
     }
 
     fn save(&mut self, entry: Entry) {
         let Entry::Trims { count, sequence, .. } = entry else { return };
-        let number = self.places.take_for_trims(sequence + u64::from(count) - 1);
-        self.flash.save(number, entry.head(number), Vec::new());
+        let number = self.slots.take_for_trims(sequence + u64::from(count) - 1);
+        self.flash.save(number, entry, None);
     }
 
     /// Keeps the payload of a request that the device has not accepted completely.
@@ -384,11 +411,13 @@ impl Store {
         self.incoming.remove(&tag);
     }
 
-    /// Completes a flush. If the store was opened with `syncs`, waits until the file is on the machine's disk.
+    /// Completes a flush: from now on, units in flash are missed if they vanish from the file. If the store was opened
+    /// with `syncs`, waits until the file is on the machine's disk.
     pub fn flushed(&mut self) {
         if self.syncs {
-            self.flash.sync();
+            self.sync();
         }
+        self.flash.count();
     }
 
     /// Checks that the file is complete. After a failure, writes the missing changes again, at most every 50 ms.
@@ -515,9 +544,9 @@ impl Store {
 
     /// Cuts the power. Everything in memory is lost, and some program operations in progress leave their units
     /// unreadable.
-    pub(super) fn cut(&mut self, seed: u64) -> Result<(), ImageError> {
+    pub(super) fn cut(&mut self, seed: u64) {
         let is_whole = self.flash.failure().is_none();
-        self.flash.cut()?;
+        self.flash.cut();
         let mut hit = None;
         for (ppn, units) in std::mem::take(&mut self.begun) {
             let luck = xxh3_64(&[seed.to_le_bytes(), u64::from(ppn).to_le_bytes()].concat());
@@ -531,7 +560,7 @@ impl Store {
         self.waiting.clear();
         self.incoming.clear();
         self.freed.clear();
-        self.places = SocketAddresses::default();
-        Ok(())
+        self.unsynced.clear();
+        self.slots = SavedSlots::default();
     }
 }

@@ -74,6 +74,20 @@ impl Waiting {
         }
     }
 
+    /// Removes all versions except for the newest of each unit that `is_pending`. Returns the slots that became
+    /// unnecessary.
+    pub fn keep_newest(&mut self, is_pending: impl Fn(u32) -> bool) -> Vec<u32> {
+        let mut freed = Vec::new();
+        self.units.retain(|lpn, versions| {
+            let kept = if is_pending(*lpn) { versions.pop() } else { None };
+            freed.extend(versions.drain(..).filter_map(|version| version.saved));
+            versions.extend(kept);
+            !versions.is_empty()
+        });
+        self.count = self.units.len();
+        freed
+    }
+
     /// Removes all versions.
     pub fn clear(&mut self) {
         *self = Waiting::default();
@@ -100,6 +114,9 @@ mod tests {
         assert_eq!((freed, waiting.count()), (vec![3, 5], 2));
         assert_eq!(waiting.take(7, 9).and_then(|version| version.saved), Some(9));
         assert!(waiting.newest(7).is_none() && waiting.take(7, 9).is_none() && waiting.count() == 1);
+        [5, 6].into_iter().for_each(|sequence| waiting.add(9, version(sequence)));
+        assert_eq!((waiting.keep_newest(|lpn| lpn == 9), waiting.count()), (vec![4, 5], 1));
+        assert_eq!(waiting.newest(9).map(|version| version.sequence), Some(6));
         waiting.clear();
         assert_eq!(waiting.count(), 0);
         assert!(waiting.is_safe());

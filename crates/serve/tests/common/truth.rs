@@ -11,6 +11,7 @@ const SECTOR: usize = 512;
 type Unit = Vec<u64>;
 
 /// Random numbers for tests.
+#[derive(Clone)]
 pub struct Luck(pub u64);
 
 impl Luck {
@@ -26,6 +27,7 @@ impl Luck {
 }
 
 /// Known state of a disk.
+#[derive(Clone)]
 pub struct Truth {
     /// Sectors per unit.
     sectors: usize,
@@ -194,6 +196,17 @@ impl Truth {
             let newest = self.units[sector / self.sectors].last().unwrap()[sector % self.sectors];
             assert_eq!(stamp(bytes), Some(newest), "sector {sector}");
         }
+    }
+
+    /// Returns `true` if a unit may have these contents.
+    pub fn allows(&self, unit: usize, bytes: &[u8]) -> bool {
+        let found = || bytes.chunks_exact(SECTOR).map(stamp);
+        self.units[unit].iter().any(|version| version.iter().copied().map(Some).eq(found()))
+    }
+
+    /// Returns `true` if each sector has the contents of a write, or zeros.
+    pub fn has_written(&self, bytes: &[u8]) -> bool {
+        bytes.chunks_exact(SECTOR).all(|sector| stamp(sector).is_some_and(|stamp| stamp <= self.stamps))
     }
 
     /// Reads the whole disk, and checks that each unit is one of its possible versions. From then on, this version is
