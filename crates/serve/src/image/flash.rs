@@ -5,7 +5,7 @@
 //! change and all later ones are kept in memory until they can be performed. Reads take them into account. The file
 //! therefore always holds a state that flash had at some instant, even if the program is killed.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::io;
 
 use floatgate_core::config::DeviceConfig;
@@ -58,8 +58,8 @@ enum Change {
         block: u32,
     },
     Entry {
-        offsets: [u64; COPIES],
-        copies: [Encoded; COPIES],
+        offset: u64,
+        bytes: Encoded,
     },
     /// Adds slots for saved entries. There were `before` slots.
     Slots {
@@ -87,6 +87,10 @@ pub struct Flash {
     pub(super) next: Vec<u32>,
     /// Blocks with programmed units that are not in their entries. A block may be in the list more than once.
     pub(super) uncounted: Vec<u32>,
+    /// Blocks whose entry has the number of programmed units in its first copy only.
+    counted: BTreeSet<u32>,
+    /// Slots of saved entries that are free, although the file does not say it yet.
+    freed: BTreeSet<u32>,
     /// Generation of the last entry or head that was written.
     pub(super) generation: u64,
     /// Changes that are not in the file yet. The first of them has failed.
@@ -144,6 +148,8 @@ impl Flash {
             next: vec![0; layout.blocks as usize],
             entries: vec![BlockEntry::default(); layout.blocks as usize],
             uncounted: Vec::new(),
+            counted: BTreeSet::new(),
+            freed: BTreeSet::new(),
             generation: 0,
             disk: Clocked::new(disk),
             layout,
@@ -207,27 +213,40 @@ impl Flash {
     /// Changes the entry of a block.
     pub(super) fn set_entry(&mut self, block: u32, entry: BlockEntry) {
         self.entries[block as usize] = entry;
-        self.change_table(Table::of_blocks(&self.layout), block, &entry.value());
+        self.counted.remove(&block);
+        self.change_table(Table::of_blocks(&self.layout), block, &entry.value(), COPIES);
     }
 
-    fn change_table(&mut self, table: Table, index: u32, value: &Value) {
+    fn change_table(&mut self, table: Table, index: u32, value: &Value, copies: usize) {
         self.generation += 1;
-        let offsets = [0, 1].map(|copy| table.offset(index, copy));
-        let copies = [0, 1].map(|copy| table.encode(index, copy, value, self.generation));
-        self.change(Change::Entry { offsets, copies });
+        for copy in 0..copies {
+            let bytes = table.encode(index, copy, value, self.generation);
+            self.change(Change::Entry { offset: table.offset(index, copy), bytes });
+        }
     }
 
     /// Writes the number of programmed units to the entries of all blocks that have changed. From then on, records
-    /// that vanish from the file are missed.
+    /// that vanish from the file are missed. The second copies of the entries keep the numbers from before, which is
+    /// enough if a first copy is damaged: then the records are not.
     pub fn count(&mut self) {
         let mut blocks = std::mem::take(&mut self.uncounted);
         for block in blocks.drain(..) {
-            let (entry, next) = (self.entries[block as usize], self.next[block as usize]);
+            let (entry, next) = (&mut self.entries[block as usize], self.next[block as usize]);
             if entry.programmed != next {
-                self.set_entry(block, BlockEntry { programmed: next, ..entry });
+                entry.programmed = next;
+                let value = entry.value();
+                self.counted.insert(block);
+                self.change_table(Table::of_blocks(&self.layout), block, &value, 1);
             }
         }
         self.uncounted = blocks;
+    }
+
+    /// Makes both copies of all entries equal.
+    pub fn complete_entries(&mut self) {
+        while let Some(block) = self.counted.pop_first() {
+            self.set_entry(block, self.entries[block as usize]);
+        }
     }
 
     /// Returns the entry of a block of the device.
@@ -356,6 +375,7 @@ impl Flash {
         }
         // From now on, the moved data are missed if they vanish.
         self.count();
+        self.write_freed();
         self.change(Change::Punch { block: block.0 });
         self.next[block.index()] = 0;
         self.set_entry(block.0, BlockEntry { mark: Mark::Erasing, programmed: 0, ..entry });
@@ -375,7 +395,7 @@ impl Flash {
         if part >= self.layout.parts {
             return Err(format!("part {part} is outside the checkpoint"));
         }
-        self.change_table(Table::of_parts(&self.layout), part, &part_value(ppn.0));
+        self.change_table(Table::of_parts(&self.layout), part, &part_value(ppn.0), COPIES);
         Ok(())
     }
 
@@ -401,9 +421,23 @@ impl Flash {
             self.state = State { saved, generation: self.state.generation + 1, ..self.state };
             self.change(Change::Slots { before, state: self.state });
         }
+        self.freed.remove(&number);
         let mut padded = payload.unwrap_or_default().to_vec();
         padded.resize(padded.len().next_multiple_of(GRAIN as usize), 0);
         self.set_head(number, Some(entry), padded);
+    }
+
+    /// Frees the slot of a saved entry whose data are in flash or in another slot, by the next erase at the latest.
+    /// Until then, recovery ignores the entry, because the other data are newer or the same.
+    pub fn free_by_erase(&mut self, number: u32) {
+        self.freed.insert(number);
+    }
+
+    /// Writes that slots are free.
+    pub fn write_freed(&mut self) {
+        while let Some(number) = self.freed.pop_first() {
+            self.free(number);
+        }
     }
 
     /// Frees the slot of a saved entry.
@@ -476,6 +510,7 @@ impl Flash {
     /// [`Flash::inspect`]. If an earlier sync failed, the file is not reliable, and the failure remains.
     pub fn cut(&mut self) {
         self.late.clear();
+        self.freed.clear();
         if !self.unsure {
             self.failure = None;
         }
@@ -581,9 +616,7 @@ fn perform(disk: &mut dyn Disk, layout: &Layout, change: &Change) -> io::Result<
             let (start, bytes) = layout.block(*block);
             disk.punch(start, bytes)
         }
-        Change::Entry { offsets, copies } => {
-            offsets.iter().zip(copies).try_for_each(|(offset, bytes)| disk.write(*offset, bytes))
-        }
+        Change::Entry { offset, bytes } => disk.write(*offset, bytes),
         Change::Slots { before, state } => {
             // Slots that were lost in a crash of the machine may have contents.
             disk.resize(layout.saved(*before))?;

@@ -224,6 +224,8 @@ impl Store {
     pub fn close(&mut self) -> Result<(), String> {
         self.flash.retry();
         self.flash.count();
+        self.flash.complete_entries();
+        self.flash.write_freed();
         self.flash.sync();
         if let Some(failure) = self.failure_text() {
             return Err(failure);

@@ -272,12 +272,22 @@ impl Store {
         let contents: Vec<(Record, Content)> = units.iter().map(|unit| (unit.record, unit.payload.content())).collect();
         let programmed = self.flash.program(ppn, &contents);
         self.hold(programmed);
-        let mut freed = Vec::new();
+        let mut replaced = Vec::new();
         let records = units.iter().map(|unit| unit.record);
         for record in records.filter(|record| matches!(record.kind, RecordKind::Data | RecordKind::Lost)) {
-            self.waiting.forget(record.lpn, record.sequence, |number| freed.push(number));
+            self.waiting.forget(record.lpn, record.sequence, |number| replaced.push(number));
         }
-        freed.into_iter().for_each(|number| self.release(number));
+        replaced.into_iter().for_each(|number| self.replaced(number));
+    }
+
+    /// Frees the slot of a saved entry whose data are in flash or in another slot.
+    fn replaced(&mut self, number: u32) {
+        if self.syncs {
+            self.release(number);
+        } else {
+            self.slots.free(number);
+            self.flash.free_by_erase(number);
+        }
     }
 
     /// Frees the slot of a saved entry. If the machine's disk matters, waits with it until the data that replaced the
@@ -287,6 +297,8 @@ impl Store {
             self.unsynced.push(number);
             self.limit_saved();
         } else {
+            // A trim that is forgotten with this entry may also have dropped older ones.
+            self.flash.write_freed();
             self.slots.free(number);
             self.flash.free(number);
         }
@@ -328,7 +340,7 @@ impl Store {
             self.flash.save(number, entry, bytes.as_deref());
             number
         });
-        freed.into_iter().for_each(|number| self.release(number));
+        freed.into_iter().for_each(|number| self.replaced(number));
         self.waiting.add(part.lpn.0, Version { sequence: part.sequence, bytes, saved });
         self.limit_saved();
         if let Some(kept) = self.incoming.get_mut(&tag) {
