@@ -129,6 +129,23 @@ pub struct Frontend {
     roster: Option<Roster>,
 }
 
+/// Drops all clients after a power cut, because their outstanding requests will not be replied to. Clients reconnect and
+/// repeat them.
+fn part_after_cut(
+    engine: &Engine,
+    known: &mut u64,
+    pending: &mut Slab<u32, Pending>,
+    taken: &mut Vec<Taken>,
+    clients: &mut [Slot<Connection>],
+) {
+    if engine.power_cuts() != *known {
+        *known = engine.power_cuts();
+        *pending = Slab::default();
+        taken.clear();
+        clients.iter_mut().flatten().for_each(|(_, client)| client.lose());
+    }
+}
+
 impl Frontend {
     /// Creates a loop, to be run in its own thread.
     pub fn new(parts: Parts) -> Frontend {
@@ -341,7 +358,12 @@ impl Frontend {
         for (_, client) in self.clients.iter_mut().flatten().filter(|(_, client)| client.is_held()) {
             client.receive(now);
         }
-        // Drop disconnected clients first, to make room for new ones.
+        // Drop disconnected clients first, to make room for new ones. After a power cut, drop the old clients before
+        // accepting new ones, because all clients present then are disconnected.
+        if accepts {
+            let Frontend { engine, power_cuts, pending, taken, clients, .. } = self;
+            part_after_cut(&lock(engine).0, power_cuts, pending, taken, clients);
+        }
         self.part(now);
         if accepts {
             self.accept(now);
@@ -461,13 +483,7 @@ impl Frontend {
         let begun = self.pacing.begin(now);
         let Frontend { engine, port, taken, payload, answers, pacing, clients, pending, power_cuts, .. } = self;
         let (mut engine, locked) = lock(engine);
-        if engine.power_cuts() != *power_cuts {
-            // Outstanding requests get no reply. Clients reconnect and repeat them.
-            *power_cuts = engine.power_cuts();
-            *pending = Slab::default();
-            taken.clear();
-            clients.iter_mut().flatten().for_each(|(_, client)| client.lose());
-        }
+        part_after_cut(&engine, power_cuts, pending, taken, clients);
         engine.sent(*port, answers, &pacing.turn);
         engine.awake(*port);
         // Keep the requests whose payload could not be stored.
