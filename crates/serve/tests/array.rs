@@ -8,13 +8,14 @@ use floatgate_array::config::{ArrayConfig, from_toml};
 use floatgate_array::{Options as ArrayOptions, SsdArray};
 use floatgate_core::external::Externals;
 use floatgate_serve::client::Client;
+use floatgate_serve::image::layout::Layout as ImageLayout;
 use floatgate_serve::image::{ImageAt, ImageError, OpenedArray, Recovered};
 use floatgate_serve::vhost::client::{Client as VhostClient, Shape};
 use floatgate_serve::{Finished, Server};
 use tempfile::TempDir;
 
 use crate::common::options::{options, sockets};
-use crate::common::truth::Truth;
+use crate::common::truth::{Luck, Truth};
 
 /// Options of members: 4 MiB of flash, with 1.6 MiB visible.
 const MEMBER: [&str; 4] = [
@@ -380,6 +381,70 @@ fn damaged_members_are_named_and_kept() {
             }
         }
     }
+}
+
+/// Whatever happens to a sector or a page of a member, each unit of the array is as flushed, or gives an I/O error, or
+/// the member is refused by name.
+#[test]
+fn no_damage_of_a_member_gives_a_wrong_answer() {
+    let mut outcomes = [0; 3];
+    for (level, members) in [(0, 2), (1, 2), (5, 3)] {
+        let folder = tempfile::tempdir().unwrap();
+        let (config, truth) = written(&folder.path().join("old"), level, members);
+        let layout = ImageLayout::of(&config.members[0]);
+        let (images, mut luck) = (files(&folder.path().join("old")), Luck(u64::from(level)));
+        for draw in 0..40 {
+            let name = format!("member-{}", luck.below(u64::from(members)));
+            let mut images = images.clone();
+            let member = images.get_mut(&name).unwrap();
+            let size = [512, 4096][luck.below(2) as usize];
+            let pieces: Vec<usize> = (0..member.len() / size).collect();
+            let used = |piece: &usize| member[piece * size..(piece + 1) * size].iter().any(|byte| *byte != 0);
+            let is_record = |piece: &usize| {
+                let starts =
+                    (0..layout.blocks).map(|block| (layout.block(block).0, layout.payload(block * layout.units)));
+                starts.into_iter().any(|(start, end)| (start..end).contains(&((piece * size) as u64)))
+            };
+            // Most pages are payload.
+            let used = pieces.into_iter().filter(used).filter(|piece| draw % 2 == 0 || is_record(piece));
+            let used: Vec<usize> = used.collect();
+            let at = used[luck.below(used.len() as u64) as usize] * size;
+            match luck.below(3) {
+                0 => member[at..at + size].fill(0),
+                1 => (0..9).for_each(|_| member[at + luck.below(size as u64) as usize] ^= 1 << luck.below(8)),
+                _ => {
+                    let other = used[luck.below(used.len() as u64) as usize] * size;
+                    let piece = member[at..at + size].to_vec();
+                    member.copy_within(other..other + size, at);
+                    member[other..other + size].copy_from_slice(&piece);
+                }
+            }
+            let damaged = folder.path().join(format!("{draw}"));
+            std::fs::create_dir(&damaged).unwrap();
+            images.iter().for_each(|(name, bytes)| std::fs::write(damaged.join(name), bytes).unwrap());
+            let what = format!("level {level}, {name}, {size} bytes at {at}");
+            let bench = match Bench::new(&ImageAt::File(damaged), &config) {
+                Ok(bench) => bench,
+                Err(error) => {
+                    assert!(error.to_string().contains(&name), "{what}: {error}");
+                    outcomes[0] += 1;
+                    continue;
+                }
+            };
+            let (mut client, mut bytes, mut errors) = (bench.client(), [0; 4096], 0);
+            for unit in 0..config.logical_bytes() / 4096 {
+                match client.read(unit * 4096, &mut bytes) {
+                    Ok(()) => assert!(truth.allows(unit as usize, &bytes), "{what}: unit {unit}"),
+                    Err(error) => {
+                        assert_eq!(error.raw_os_error(), Some(5), "{what}: unit {unit}");
+                        errors += 1;
+                    }
+                }
+            }
+            outcomes[if errors > 0 { 1 } else { 2 }] += 1;
+        }
+    }
+    assert!(outcomes.iter().all(|count| *count > 5), "refused, errors, right: {outcomes:?}");
 }
 
 /// A member, or the note of the array, from an earlier time is refused.
