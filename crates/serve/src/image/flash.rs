@@ -91,6 +91,8 @@ pub struct Flash {
     counted: BTreeSet<u32>,
     /// Slots of saved entries that are free, although the file does not say it yet.
     freed: BTreeSet<u32>,
+    /// Such slots that were freed since programmed units were counted.
+    just_freed: BTreeSet<u32>,
     /// Generation of the last entry or head that was written.
     pub(super) generation: u64,
     /// Changes that are not in the file yet. The first of them has failed.
@@ -150,6 +152,7 @@ impl Flash {
             uncounted: Vec::new(),
             counted: BTreeSet::new(),
             freed: BTreeSet::new(),
+            just_freed: BTreeSet::new(),
             generation: 0,
             disk: Clocked::new(disk),
             layout,
@@ -240,6 +243,7 @@ impl Flash {
             }
         }
         self.uncounted = blocks;
+        self.freed.append(&mut self.just_freed);
     }
 
     /// Makes both copies of all entries equal.
@@ -421,6 +425,9 @@ impl Flash {
             self.state = State { saved, generation: self.state.generation + 1, ..self.state };
             self.change(Change::Slots { before, state: self.state });
         }
+        if self.just_freed.contains(&number) {
+            self.count_before_freed();
+        }
         self.freed.remove(&number);
         let mut padded = payload.unwrap_or_default().to_vec();
         padded.resize(padded.len().next_multiple_of(GRAIN as usize), 0);
@@ -430,13 +437,21 @@ impl Flash {
     /// Frees the slot of a saved entry whose data are in flash or in another slot, by the next erase at the latest.
     /// Until then, recovery ignores the entry, because the other data are newer or the same.
     pub fn free_by_erase(&mut self, number: u32) {
-        self.freed.insert(number);
+        self.just_freed.insert(number);
     }
 
     /// Writes that slots are free.
     pub fn write_freed(&mut self) {
+        self.count_before_freed();
         while let Some(number) = self.freed.pop_first() {
             self.free(number);
+        }
+    }
+
+    /// Counts the programmed units that have replaced saved entries, so that they are missed if they vanish.
+    fn count_before_freed(&mut self) {
+        if !self.just_freed.is_empty() {
+            self.count();
         }
     }
 
@@ -511,6 +526,7 @@ impl Flash {
     pub fn cut(&mut self) {
         self.late.clear();
         self.freed.clear();
+        self.just_freed.clear();
         if !self.unsure {
             self.failure = None;
         }

@@ -5,7 +5,7 @@
 //! allocated and freed individually. A slot has two copies of its head, before and after the payload. The head with the
 //! higher generation counts, also if it says that the slot is free.
 
-use std::collections::BTreeSet;
+use std::collections::VecDeque;
 
 use floatgate_core::sim::id::Lpn;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
@@ -104,7 +104,8 @@ impl Head {
 /// Allocation of the slots.
 #[derive(Debug, Default)]
 pub struct SavedSlots {
-    free: BTreeSet<u32>,
+    /// Free slots, in the order in which they are used again: the longest free first.
+    free: VecDeque<u32>,
     /// Number of slots in the file.
     count: u32,
     /// Slots that hold trims, each with the last sequence number in the slot.
@@ -123,7 +124,7 @@ impl SavedSlots {
 
     /// Allocates a slot.
     pub fn take(&mut self) -> u32 {
-        self.free.pop_first().unwrap_or_else(|| {
+        self.free.pop_front().unwrap_or_else(|| {
             self.count += 1;
             self.count - 1
         })
@@ -131,7 +132,7 @@ impl SavedSlots {
 
     /// Frees a slot.
     pub fn free(&mut self, number: u32) {
-        self.free.insert(number);
+        self.free.push_back(number);
     }
 
     /// Adds a trim to the collected ones if it is consecutive to them. Otherwise returns the collected ones as an entry

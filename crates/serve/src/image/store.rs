@@ -314,7 +314,9 @@ impl Store {
     /// Waits until all changes are on the machine's disk.
     fn sync(&mut self) {
         self.flash.sync();
-        if self.flash.failure().is_none() {
+        if self.flash.failure().is_none() && !self.unsynced.is_empty() {
+            // The data that replaced the entries must be missed if they vanish.
+            self.flash.count();
             for number in std::mem::take(&mut self.unsynced) {
                 self.slots.free(number);
                 self.flash.free(number);
