@@ -20,6 +20,7 @@ use floatgate_run::spec::{DetailSpec, Extent, RequestFormat, RunSpec, Seeds, Sta
 use floatgate_run::text::seeds;
 use floatgate_run::text::summary::{self, Around};
 use floatgate_run::traces::Traces;
+use floatgate_run::workload::depth_note;
 
 use crate::device::Selection;
 use crate::failure::{Failure, say};
@@ -218,14 +219,23 @@ pub fn run(args: &RunArgs, given: Vec<String>) -> Result<(), Failure> {
 /// Runs with one seed, and prints the result, as JSON if `json`.
 fn run_one(spec: &RunSpec, traces: &Traces, chosen: Chosen, terminal: &Terminal, json: bool) -> Result<(), Failure> {
     let session = Session::open(spec, traces, chosen, terminal)?;
+    note_depth(spec);
     let finished = session.run_into_directory(terminal)?;
     print(&finished, json)?;
     if finished.summary.complete { Ok(()) } else { Err(Failure::Ended) }
 }
 
+/// Prints a note if a workload keeps a depth that fio would limit.
+fn note_depth(spec: &RunSpec) {
+    if let Some(note) = depth_note(&spec.workloads) {
+        say(&format!("note: {note}"));
+    }
+}
+
 /// Runs with each seed, and prints one summary of all results, with confidence intervals.
 fn run_seeds(spec: &RunSpec, traces: &Traces, chosen: &Chosen, terminal: &Terminal) -> Result<(), Failure> {
     let runs = SeedRuns::open(spec, traces, chosen)?;
+    note_depth(spec);
     let last = runs.last();
     let (mut summaries, mut descriptions, mut reports) = (Vec::new(), Vec::new(), Vec::new());
     for spec in runs.specs() {

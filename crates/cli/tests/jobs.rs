@@ -12,7 +12,7 @@ fn count(stream: &Value) -> u64 {
     operations.iter().filter(|(name, _)| *name != "all").filter_map(|(_, one)| one["count"].as_u64()).sum()
 }
 
-const JOBS: &str = "; two phases\n[global]\nioengine=libaio\nbs=4k\n[fill]\nrw=write\nsize=1m\nwrite_iolog=fill.log\n\
+const JOBS: &str = "; two phases\n[global]\nfilename=x\ndirect=1\nioengine=libaio\nbs=4k\n[fill]\nrw=write\nsize=1m\nwrite_iolog=fill.log\n\
                     [reads]\nstonewall\nrw=randread\nsize=1m\nnumjobs=2\nfsync=0\n";
 
 #[test]
@@ -30,7 +30,7 @@ fn a_job_file_runs() {
     assert_eq!(summary["workload"]["name"], "jobs.fio");
     assert_eq!(
         summary["warnings"][0],
-        "ioengine has no meaning for a simulated device, which has no host; it is left out"
+        "direct has no meaning for a simulated device, which has no host; it is left out"
     );
     // A job file without the extension is recognized by its content.
     let other = bench.json(&["jobs", "--precondition", "none"]);
@@ -44,7 +44,7 @@ fn a_job_file_runs() {
         error.contains("`write_iolog=fill.log`: a workload for preconditioning is served without simulated time"),
         "{error}"
     );
-    bench.file("state.fio", &JOBS.replace("write_iolog=fill.log", "direct=1"));
+    bench.file("state.fio", &JOBS.replace("write_iolog=fill.log", "direct=0"));
     let summary = bench.json(&["rw=read number_ios=1", "--precondition", "state.fio"]);
     assert_eq!(summary["precondition"]["requested"], "state.fio");
     // A text that looks like a file is one, also if it is missing.
@@ -117,6 +117,48 @@ fn a_trace_runs_as_a_job_among_others() {
     assert_eq!(digest.split('-').count(), 2, "expected the digests of the text and the trace: {digest}");
     let log = fs::read_to_string(bench.path("again.log")).unwrap();
     assert_eq!(log.lines().filter(|line| line.contains(" read ") || line.contains(" write ")).count(), 3);
+}
+
+/// fio gives each clone a file of its own, which the second file does by hand. Its amplification and rate are known.
+#[test]
+fn clones_without_a_file_name_have_their_own_regions() {
+    let bench = Bench::calling(&["run", "tiny"], &[]);
+    let job = "ioengine=libaio\ndirect=1\nbs=4k\niodepth=8\nsize=10m\nnorandommap\n[writers]\nrw=randwrite\n\
+               numjobs=4\nio_size=100m\n";
+    bench.file("own.fio", &format!("[global]\ndirectory=/mnt/data\n{job}"));
+    bench.file("shared.fio", &format!("[global]\nfilename=/dev/x\noffset_increment=10m\n{job}"));
+    let [own, shared] = ["own.fio", "shared.fio"].map(|name| bench.json(&[name, "--precondition", "none"]));
+    assert_eq!(own["requests"], shared["requests"]);
+    let (amplification, iops) = (&own["write_amplification"], &own["requests"]["all"]["iops"]);
+    assert_eq!((amplification, iops), (&shared["write_amplification"], &shared["requests"]["all"]["iops"]));
+    assert_eq!((amplification.as_f64().unwrap() * 1e3).floor(), 1617.0);
+    assert_eq!(iops.as_f64().unwrap().round(), 9318.0);
+}
+
+#[test]
+fn a_synchronous_engine_has_one_outstanding_request() {
+    let bench = Bench::calling(&["run", "tiny"], &[]);
+    let job = "filename=/dev/x\nbs=4k\nrw=randread\nsize=100%\niodepth=32\n";
+    bench.file("none.fio", &format!("[reads]\n{job}"));
+    bench.file("sync.fio", &format!("[reads]\nioengine=sync\n{job}"));
+    bench.file("async.fio", &format!("[reads]\nioengine=io_uring\n{job}"));
+    let iops = |summary: &Value| summary["requests"]["all"]["iops"].as_f64().unwrap().round();
+    for name in ["none.fio", "sync.fio"] {
+        let summary = bench.json(&[name]);
+        assert_eq!(iops(&summary), 21_988.0, "{name}");
+        let warning = summary["warnings"][0].as_str().unwrap();
+        assert!(warning.starts_with("reads: iodepth=32 is limited to 1, as in fio, because its engine"), "{warning}");
+    }
+    let summary = bench.json(&["async.fio"]);
+    assert_eq!((iops(&summary), summary["warnings"].as_array().unwrap().len()), (83_637.0, 0));
+    // A text of jobs keeps its depth, and one note says so.
+    let notes = |text: &str| {
+        let output = bench.run(&[text, "--precondition", "none"]);
+        String::from_utf8(output.stderr).unwrap().matches("note: iodepth applies although").count()
+    };
+    assert_eq!(notes("rw=randread number_ios=9 iodepth=2 ; rw=randread number_ios=9 iodepth=2"), 1);
+    assert_eq!(notes("rw=randread number_ios=9 iodepth=2 ioengine=libaio size=1m"), 0);
+    assert_eq!(notes("rw=randread number_ios=9"), 0);
 }
 
 #[test]

@@ -182,7 +182,7 @@ fn a_device_that_needs_too_much_memory_is_refused() {
 #[expect(clippy::disallowed_methods, reason = "bounds the time of another process")]
 fn the_cost_of_the_trim_journal_is_linear() {
     let bench = Bench::new();
-    let job = "[trims]\nrw=trim\nbs=64m\nnumber_ios=231\n[flush]\nstonewall\nrw=write\nbs=4k\nnumber_ios=1\nfsync=1\n";
+    let job = "[global]\nfilename=x\n[trims]\nrw=trim\nbs=64m\nnumber_ios=231\n[flush]\nstonewall\nrw=write\nbs=4k\nnumber_ios=1\nfsync=1\n";
     bench.file("trims.fio", job);
     let [with, without] = ["true", "false"].map(|journal| {
         let begun = Instant::now();

@@ -8,7 +8,7 @@ use floatgate_core::sim::rng::Rng;
 use serde_json::Value;
 
 /// Job that overwrites the device, which causes garbage collection.
-const OVERWRITE: &str = "rw=randwrite bs=4k iodepth=8 number_ios=20000";
+const OVERWRITE: &str = "rw=randwrite bs=4k iodepth=8 number_ios=20000 ioengine=libaio";
 
 /// Returns a result without the section that differs from run to run.
 fn without_run(mut summary: Value) -> String {
@@ -118,7 +118,7 @@ fn a_workload_can_precondition() {
 #[test]
 fn the_text_of_a_result_has_the_main_values() {
     let bench = Bench::with_device();
-    let output = bench.run(&["rw=randrw name=a number_ios=9000 iodepth=8; rw=write name=b number_ios=100"]);
+    let output = bench.run(&["rw=randrw name=a number_ios=9000 thinktime=1; rw=write name=b number_ios=100"]);
     assert!(output.status.success() && output.stderr.is_empty(), "{}", stderr(&output));
     let page = String::from_utf8(output.stdout).unwrap();
     let words = ["test-drive", "fill:", "IOPS", "p99.9 ", "a read", "b write", "amplification", "efficiency", "cells"];
@@ -275,7 +275,7 @@ fn a_closed_output_is_not_a_failure() {
 #[cfg(unix)]
 fn an_interrupted_run_has_a_result() {
     let bench = Bench::with_device();
-    let arguments = ["rw=randwrite number_ios=1g iodepth=8", "--out", "part", "--requests", "csv", "--json"];
+    let arguments = ["rw=randwrite number_ios=1g", "--out", "part", "--requests", "csv", "--json"];
     // A growing file shows that the run has started.
     let output = bench.interrupted(&arguments, "part/requests.csv.partial");
     // The message appears once, and no other.

@@ -209,6 +209,15 @@ pub fn check(text: &str) -> Result<(), Failure> {
     }
 }
 
+/// Returns a note if a text of jobs among the workloads keeps a depth that fio would limit, because it names no engine.
+pub fn depth_note(workloads: &[String]) -> Option<&'static str> {
+    let keeps = |text: &String| synthetic::looks_like_job(text) && synthetic::keeps_depth(text);
+    workloads.iter().any(keeps).then_some(
+        "iodepth applies although the job names no ioengine; fio's default, psync, would limit it to 1 \
+         (docs/reference/synthetic.md)",
+    )
+}
+
 /// Returns the pattern with its key `rw`, or another word unchanged.
 fn with_key(word: &str, pattern: &str) -> String {
     if word == pattern { format!("rw={word}") } else { word.to_owned() }

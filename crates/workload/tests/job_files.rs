@@ -41,8 +41,8 @@ fn error(text: &str) -> String {
 
 #[test]
 fn files_are_parsed_like_in_fio() {
-    let text = "\u{feff}; a comment\r\n[global]\n  bs = 8k  # behind a value\nrw=randread\ntime_based=0\n\n[first]\n\
-                rw=write\niodepth=4 ; and here\n[global]\nsize=50%\n[second]\nbs=4k\nname=other\n";
+    let text = "\u{feff}; a comment\r\n[global]\nfilename=x\nioengine=io_uring\n  bs = 8k  # behind a value\nrw=randread\n\
+                time_based=0\n\n[first]\nrw=write\niodepth=4 ; and here\n[global]\nsize=50%\n[second]\nbs=4k\nname=other\n";
     let jobs = made(plan(text).unwrap());
     let said: Vec<&str> = jobs.iter().map(|job| job.description()).collect();
     assert_eq!(
@@ -57,9 +57,9 @@ fn files_are_parsed_like_in_fio() {
 #[test]
 fn includes_insert_their_lines() {
     let files = [("dir/sub/common.fio", "bs=8k\ninclude deeper.fio\n"), ("dir/sub/deeper.fio", "size=1m\n")];
-    let jobs = made(plan_with("[a]\nrw=write\ninclude sub/common.fio\n[b]\nrw=read\n", &files).unwrap());
+    let jobs = made(plan_with("[a]\nrw=write\ninclude sub/common.fio\n[b]\nrw=read\nsize=9m\n", &files).unwrap());
     assert_eq!(jobs[0].description(), "a: write of 8 KiB in the first 1 MiB, 1 outstanding");
-    assert_eq!(jobs[1].description(), "b: read of 4 KiB in the first 256 MiB, 1 outstanding");
+    assert_eq!(jobs[1].description(), "b: read of 4 KiB in 9 MiB from 1 MiB on, 1 outstanding");
     let error = |files: &[(&str, &str)]| plan_with("[a]\ninclude x.fio\n", files).unwrap_err().to_string();
     assert_eq!(error(&[]), "dir/jobs.fio:2: include: dir/x.fio does not exist");
     assert_eq!(
@@ -108,10 +108,13 @@ fn errors_name_file_line_section_and_key() {
             "dir/jobs.fio:2: [a] `verify` of fio is not supported: the simulator checks contents in its own tests; leave it out",
         ),
         ("[a]\n[a]\n", "dir/jobs.fio:2: [a]: two jobs have the name `a`; give each its own with name=..."),
-        ("[a]\nwait_for=b\n[b]\n", "dir/jobs.fio:2: [a]: `wait_for=b`: no job before this one has that name"),
         (
-            "[a]\nwrite_iolog=x\n[b]\nwrite_iolog=x",
-            "dir/jobs.fio:4: [b]: `write_iolog=x` is that of `a` too; give each job its own",
+            "[a]\nwait_for=b\nfilename=x\n[b]\nfilename=x\n",
+            "dir/jobs.fio:2: [a]: `wait_for=b`: no job before this one has that name",
+        ),
+        (
+            "[a]\nwrite_iolog=x\nfilename=x\n[b]\nwrite_iolog=x\nfilename=x",
+            "dir/jobs.fio:5: [b]: `write_iolog=x` is that of `a` too; give each job its own",
         ),
         (
             "[a]\nrate=1m\nrate_iops=4\n",
@@ -122,7 +125,7 @@ fn errors_name_file_line_section_and_key() {
             "dir/jobs.fio:3: [a]: `rate` says nothing of the writes of rw; without a rate, give the writes a job of their own",
         ),
         (
-            "[a]\noffset=200m\noffset_increment=100m\nnumjobs=2\n",
+            "[a]\noffset=200m\noffset_increment=100m\nnumjobs=2\nfilename=x\n",
             "dir/jobs.fio:2: [a]: `offset` and `offset_increment` leave nothing of the device of 256 MiB",
         ),
     ];
@@ -139,12 +142,12 @@ fn errors_name_file_line_section_and_key() {
 
 #[test]
 fn host_keys_are_reported_once() {
-    let jobs = made(plan("[global]\nioengine=libaio\ndirect=1\n[a]\nthread\nbs=4k\nbs=8k\n[b]\n").unwrap());
+    let jobs = made(plan("[global]\nfilename=x\ninvalidate=0\ndirect=1\n[a]\nthread\nbs=4k\nbs=8k\n[b]\n").unwrap());
     assert_eq!(
         jobs[0].warnings(),
         [
-            "dir/jobs.fio:7: [a] `bs` replaces that of dir/jobs.fio:6",
-            "direct, ioengine, thread have no meaning for a simulated device, which has no host; they are left out"
+            "dir/jobs.fio:8: [a] `bs` replaces that of dir/jobs.fio:7",
+            "direct, invalidate, thread have no meaning for a simulated device, which has no host; they are left out"
         ]
     );
     assert_eq!(jobs[1].warnings(), [""; 0]);
@@ -169,7 +172,9 @@ fn named_files_are_placed_side_by_side() {
         made(plan(text).unwrap()).iter_mut().map(|job| job.next_request().unwrap().unwrap().lba * SECTOR).collect();
     // x has 3 MiB and 4 KiB, so y starts at 4 MiB, and z at 5 MiB.
     assert_eq!(first, [0, 4 * MIB + 4096, 3 * MIB, 5 * MIB + 4 * MIB]);
-    assert!(error("[a]\nfilename=x\nsize=1m\n[b]\n").contains("no `filename`, where other jobs have one"));
+    // A job without a name has an area of its own.
+    let text = "[a]\nfilename=x\nsize=1m\n[b]\nsize=2m\n";
+    assert_eq!(made(plan(text).unwrap())[1].description(), "b: read of 4 KiB in 2 MiB from 1 MiB on, 1 outstanding");
     assert!(error("[a]\nfilename=x\nsize=1m\n[b]\nfilename=y\n").contains("give filesize, or size in bytes"));
     assert!(
         error("[a]\nfilename=x\nsize=200m\n[b]\nfilename=y\nsize=100m").contains("do not fit the device of 256 MiB")
@@ -179,6 +184,97 @@ fn named_files_are_placed_side_by_side() {
         made(plan("[a]\nfilename=/dev/sda\n").unwrap())[0].description(),
         "a: read of 4 KiB in the first 256 MiB, 1 outstanding"
     );
+}
+
+/// Returns the first sector of each job's first request, in MiB.
+fn starts(text: &str) -> Vec<u64> {
+    let first = |job: &mut synthetic::Synthetic| job.next_request().unwrap().unwrap().lba * SECTOR;
+    made(plan(text).unwrap()).iter_mut().map(|job| first(job) / MIB).collect()
+}
+
+/// fio 3.33 writes the same files for these jobs, with the same sizes.
+#[test]
+fn each_job_and_clone_has_its_own_file() {
+    let rest = "rw=write\nsize=3m\n";
+    assert_eq!(starts(&format!("[global]\n{rest}[a]\nnumjobs=2\n[b]\n[c]\nfilename=a.1.0\n")), [0, 3, 6, 3]);
+    // The file of clone n ends after `offset` + n * `offset_increment` + `size`.
+    let text = format!("[global]\n{rest}[a]\nnumjobs=3\noffset=1m\noffset_increment=1m\n[b]\n");
+    assert_eq!(starts(&text), [1, 6, 12, 15]);
+    assert_eq!(starts(&format!("[global]\n{rest}filesize=4m\n[a]\nnumjobs=2\n[b]\n")), [0, 4, 8]);
+    // Files can be shared by their directory and their format.
+    assert_eq!(starts(&format!("[a]\n{rest}numjobs=4\nfilename=x\ndirectory=/p:/q\n")), [0, 3, 0, 3]);
+    assert_eq!(starts(&format!("[a]\n{rest}numjobs=3\nfilename_format=$jobname.$filenum\n")), [0, 0, 0]);
+    // A job that is alone works on the device, and clones of one name share it.
+    assert_eq!(starts("[a]\nrw=write\noffset=100%\nfilesize=4m\noffset=25%\n"), [1]);
+    assert_eq!(starts("[a]\nrw=write\nnumjobs=2\nfilename=/dev/sda\n"), [0, 0]);
+    let own = "dir/jobs.fio:1: [a]: no `filename`, so that the job and each of its clones has a file of its own, as in \
+               fio: ";
+    let shared = "; to let all jobs work on the whole device, give [global] a filename such as /dev/nvme0n1";
+    for (keys, why) in [
+        ("", "areas of several names need a size; give filesize, or size in bytes"),
+        ("size=50%", "`size` in percent needs `filesize`"),
+        (
+            "size=100m\nnumjobs=3",
+            "the areas lie side by side, and 100 MiB from 200 MiB on do not fit the device of 256 MiB",
+        ),
+    ] {
+        assert_eq!(error(&format!("[a]\n{keys}\n[b]\nsize=1m\n")), format!("{own}{why}{shared}"));
+    }
+}
+
+/// fio 3.33 prints "queue depth will be capped at 1" for these engines, unless `iodepth` is 1.
+#[test]
+fn synchronous_engines_have_a_depth_of_1() {
+    use floatgate_sim::source::Pace;
+    let planned = |text: &str| {
+        let job = made(plan(text).unwrap()).remove(0);
+        let depth = match job.pace() {
+            Pace::Depth { depth, .. } | Pace::Batch { depth, .. } => Some(depth),
+            Pace::Timed { depth } => depth,
+        };
+        (depth, job.warnings())
+    };
+    for engine in ["psync", "sync", "vsync", "pvsync", "pvsync2", "mmap", "splice", "libpmem", "sg"] {
+        let (depth, warnings) = planned(&format!("[a]\nioengine={engine}\niodepth=32\n"));
+        assert_eq!(depth, Some(1), "{engine}");
+        assert_eq!(
+            warnings,
+            [format!(
+                "a: iodepth=32 is limited to 1, as in fio, because its engine {engine} is synchronous; for a larger \
+                 depth, set ioengine=libaio"
+            )]
+        );
+        assert_eq!(planned(&format!("[a]\nioengine={engine}\niodepth=1\n")), (Some(1), vec![]));
+    }
+    for engine in ["libaio", "io_uring", "posixaio", "null", "nbd", "external:/x/y.so"] {
+        assert_eq!(planned(&format!("[a]\nioengine={engine}\niodepth=32\n")), (Some(32), vec![]), "{engine}");
+        assert_eq!(planned(&format!("[a]\nioengine={engine}\nrate_iops=9\n")), (None, vec![]), "{engine}");
+    }
+    let (depth, warnings) = planned("[global]\nthinktime=1\n[a]\nnumjobs=2\niodepth=4\nfilename=x\n");
+    assert_eq!(depth, Some(1));
+    assert!(warnings[0].contains("its engine psync, which a job without ioengine has, is synchronous"), "{warnings:?}");
+    let (depth, warnings) = planned("[a]\nrate_iops=9\n");
+    assert_eq!(depth, Some(1));
+    assert!(warnings[0].starts_with("a: one request is outstanding at a time, as in fio"), "{warnings:?}");
+    // A text of jobs follows fio only if it names an engine.
+    let depth = |text: &str| match &synthetic::plan_text(text, MIB, 1).unwrap()[0] {
+        Planned::Made(job) => job.pace(),
+        Planned::Replayed(recipe) => panic!("{recipe:?}"),
+    };
+    let (rest, think) = ("rw=read iodepth=8", floatgate_sim::time::Time::ZERO);
+    assert_eq!(depth(rest), Pace::Depth { depth: 8, think });
+    assert_eq!(depth(&format!("{rest} ioengine=libaio")), Pace::Depth { depth: 8, think });
+    assert_eq!(depth(&format!("{rest} ioengine=psync")), Pace::Depth { depth: 1, think });
+}
+
+#[test]
+fn engines_without_data_are_refused() {
+    for engine in ["ftruncate", "falloc", "filecreate", "filestat", "filedelete", "dirstat", "cpuio", "exec", "net"] {
+        let expected = format!("dir/jobs.fio:2: [a] `ioengine={engine}`: this engine transfers no data to or from");
+        assert!(error(&format!("[a]\nioengine={engine}\n")).starts_with(&expected), "{engine}");
+        assert!(synthetic::plan_text(&format!("rw=write ioengine={engine}"), MIB, 1).is_err(), "{engine}");
+    }
+    assert!(error("[a]\nioengine=iouring\n").contains("; did you mean `io_uring`?"));
 }
 
 /// Returns the corpus of job files: name and text. Files whose name starts with `wrong` are refused.

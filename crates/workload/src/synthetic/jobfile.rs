@@ -141,7 +141,7 @@ fn sections(file: &str, lines: &[Line]) -> Result<Vec<Section>, SourceError> {
         }
         let at = |place: &String| format!("{place}: [{}]", shown(name));
         let keys = keys.into_iter().map(|(key, place)| (key, at(&place))).collect();
-        jobs.push(Section { options, name: name.to_owned(), place: at(&head.place), keys, warnings });
+        jobs.push(Section { options, name: name.to_owned(), place: at(&head.place), keys, in_file: true, warnings });
     }
     if jobs.is_empty() {
         return Err(SourceError(format!("{file}: no jobs; a job is a section such as [reads] with its keys")));

@@ -2,6 +2,7 @@
 //!
 //! The reference of fio is its HOWTO, "Job file parameters", which lists each key under the same name.
 
+use super::engines::engine;
 use super::options::Options;
 use super::values::*;
 use crate::sim::text::shown;
@@ -120,11 +121,17 @@ keys! {
         flag ["norandommap"] "off"
             "Do not track used blocks. Without it, every block is used once before any is used again."
             "" switch!(norandommap);
-        key ["filename"] "the device"
-            "Area that a job accesses. If all jobs name the same, or none, it is the whole device. Areas with \
-             different names are placed in the order in which they are named, each at a multiple of 1 MiB. They are \
-             as large as `filesize`, or else as the largest `offset` + `size` of their jobs."
-            "A file or a device; without it, each job has its own file." into!(filename, file);
+        key ["filename"] "in a job file a file for each clone, otherwise the device"
+            "Area that a job accesses. If all jobs and clones have the same, it is the whole device. Different areas \
+             are placed in the order of the jobs, each at a multiple of 1 MiB. They are as large as `filesize`, or \
+             else as the largest `offset` + `size` of their jobs (see below)."
+            "A file or a device; a list is possible." into!(filename, file);
+        key ["filename_format"] "`$jobname.$jobnum.$filenum`"
+            "Name of the area of a job without `filename`, in a job file. `$jobnum` is the number of the clone, and \
+             `$filenum` is 0. Without `$jobnum`, clones share an area." "" into!(filename_format, text);
+        key ["directory"] ""
+            "First part of the name of the area. Clones are distributed over a list `a:b`." ""
+            into!(directory, text);
         key ["filesize"] "the device"
             "Size of the area that `offset` and `size` refer to." "Also a range, from which it draws."
             into!(filesize, block_size);
@@ -163,8 +170,12 @@ keys! {
              `runtime`. Seconds." "" into!(ramp_time, |value, _| time(value, SECOND, 0));
     }
     HowFast {
-        key ["iodepth"] "`1`; no limit with `rate`, `rate_iops` or `read_iolog`" "Outstanding requests of each clone."
+        key ["iodepth"] "`1`; no limit with `rate`, `rate_iops` or `read_iolog`"
+            "Outstanding requests of each clone. A synchronous engine limits it to 1 (see below)."
             "Always `1`." into!(iodepth, depth);
+        key ["ioengine"] "`psync` in a job file, otherwise none"
+            "Engine of fio. A synchronous one has one outstanding request (see below)." ""
+            into!(ioengine, |value, _| engine(value));
         key ["thinktime"] "`0`"
             "After `thinktime_blocks` requests, wait until all have completed, and then for this time; microseconds." ""
             into!(thinktime, |value, _| time(value, MICROSECOND, 0));
@@ -260,7 +271,6 @@ pub const WITHOUT_MEANING: &[&str] = &[
     "create_serialize",
     "dedupe_percentage",
     "direct",
-    "directory",
     "disable_bw_measurement",
     "disable_clat",
     "disable_lat",
@@ -270,7 +280,6 @@ pub const WITHOUT_MEANING: &[&str] = &[
     "exec_prerun",
     "fadvise_hint",
     "fallocate",
-    "filename_format",
     "fixedbufs",
     "force_async",
     "group_reporting",
@@ -281,7 +290,6 @@ pub const WITHOUT_MEANING: &[&str] = &[
     "invalidate",
     "iomem",
     "iomem_align",
-    "ioengine",
     "iopsavgtime",
     "ioscheduler",
     "lat_percentiles",

@@ -10,11 +10,13 @@
 //! `replay` is a job that reads its requests from a trace.
 
 mod address;
+mod areas;
 mod arrival;
 mod base;
 mod describe;
 mod directions;
 mod draw;
+mod engines;
 mod jobfile;
 mod keys;
 mod limits;
@@ -74,6 +76,13 @@ pub fn parse_behind(
     stop: &Stop,
 ) -> Result<Vec<Job>, SourceError> {
     open(plan::plan(oneline::read(text, others)?, device_bytes, seed)?, device_bytes, stop)
+}
+
+/// Returns `true` if a job in the text keeps an `iodepth` above 1 that fio would limit to 1, because the job names no
+/// engine.
+pub fn keeps_depth(text: &str) -> bool {
+    let keeps = |section: &section::Section| !section.follows_fio() && section.options.iodepth.is_some_and(|n| n > 1);
+    oneline::read(text, 0).is_ok_and(|sections| sections.iter().any(keeps))
 }
 
 /// Returns the number of jobs in a text, without counting clones.

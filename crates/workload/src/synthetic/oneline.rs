@@ -20,7 +20,7 @@ pub fn read(text: &str, others: usize) -> Result<Vec<Section>, SourceError> {
         let name = format!("job{}", others + jobs.len() + 1);
         let options = read_job(part).map_err(|why| SourceError(format!("{name}: {why}")))?;
         let place = options.name.clone().unwrap_or_else(|| name.clone());
-        jobs.push(Section { options, place, name, keys: BTreeMap::new(), warnings: Vec::new() });
+        jobs.push(Section { options, place, name, keys: BTreeMap::new(), in_file: false, warnings: Vec::new() });
         if jobs.len() > MAX_JOBS {
             return Err(SourceError(too_many()));
         }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use super::arrival::Process;
 use super::base::Base;
+use super::engines::Engine;
 
 /// Access pattern of a job, with fio's names of `rw`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -163,6 +164,12 @@ pub struct Options {
     pub offset: Option<Amount>,
     /// Distance between the regions of clones. A share refers to the device.
     pub offset_increment: Option<Amount>,
+    /// Engine of fio.
+    pub ioengine: Option<Engine>,
+    /// Directories of the file, separated by colons.
+    pub directory: Option<String>,
+    /// Pattern for the names of files without `filename`.
+    pub filename_format: Option<String>,
     /// Name of the area that the job uses.
     pub filename: Option<String>,
     /// Size of the area in bytes.

@@ -3,13 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use super::SECTOR;
-use super::options::{Amount, Options};
-use super::place::{Area, Place};
+use super::areas::Areas;
+use super::engines::limit_depth;
+use super::options::Options;
+use super::place::Place;
 use super::replay::Recipe;
 use super::section::{Log, MAX_JOBS, Section, too_many};
 use super::stream::Synthetic;
-use super::texts::bytes_text;
 use crate::sim::source::SourceError;
 use crate::sim::time::Time;
 
@@ -41,13 +41,17 @@ impl Planned {
 }
 
 /// Plans the jobs of the sections for a device of `device_bytes`.
-pub fn plan(sections: Vec<Section>, device_bytes: u64, seed: u64) -> Result<Vec<Planned>, SourceError> {
+pub fn plan(mut sections: Vec<Section>, device_bytes: u64, seed: u64) -> Result<Vec<Planned>, SourceError> {
     let count: u64 = sections.iter().map(|section| u64::from(section.options.numjobs.unwrap_or(1))).sum();
     if count > MAX_JOBS as u64 {
         let many = sections.iter().find(|section| u64::from(section.options.numjobs.unwrap_or(1)) > MAX_JOBS as u64);
         return Err(many.map_or(SourceError(too_many()), |section| section.error(format!("`numjobs`: {}", too_many()))));
     }
-    let areas = areas(&sections, device_bytes)?;
+    let areas = Areas::new(&sections, device_bytes)?;
+    for section in &mut sections {
+        limit_depth(section);
+        section.warn_of_names();
+    }
     let mut names = BTreeSet::new();
     let mut logs: BTreeMap<String, String> = BTreeMap::new();
     let mut planned = Vec::new();
@@ -79,8 +83,7 @@ pub fn plan(sections: Vec<Section>, device_bytes: u64, seed: u64) -> Result<Vec<
             }
             let mut warnings = if clone == 0 { section.warnings.clone() } else { Vec::new() };
             warnings.extend(without_meaning.take());
-            let area = options.filename.as_ref().and_then(|name| areas.get(name)).copied();
-            let area = area.unwrap_or(Area { start: 0, bytes: device_bytes, named: false });
+            let area = areas.of(&section, clone);
             let start_delay = Time(options.startdelay.unwrap_or(0));
             let place = Place { name, clone, area, waits_for: waits_for.clone(), start_delay, write_iolog, warnings };
             planned.push(match &options.read_iolog {
@@ -128,71 +131,4 @@ fn without_meaning(sections: &[Section]) -> Option<String> {
     (!list.is_empty()).then(|| {
         format!("{} {have} no meaning for a simulated device, which has no host; {they} left out", list.join(", "))
     })
-}
-
-/// Alignment of the start of named areas.
-const ALIGNMENT: u64 = 1 << 20;
-
-/// Returns the areas by name, placed one after the other. Empty if all jobs use the same area.
-fn areas(sections: &[Section], device_bytes: u64) -> Result<BTreeMap<String, Area>, SourceError> {
-    let mut areas = BTreeMap::new();
-    let jobs = || sections.iter().filter(|section| section.options.read_iolog.is_none());
-    let names: BTreeSet<Option<&String>> = jobs().map(|section| section.options.filename.as_ref()).collect();
-    if names.len() < 2 {
-        return Ok(areas);
-    }
-    let mut order: Vec<&str> = Vec::new();
-    let mut sizes: BTreeMap<&str, u64> = BTreeMap::new();
-    for section in jobs() {
-        let error = |why: String| section.error(why);
-        let Some(name) = &section.options.filename else {
-            let why =
-                "no `filename`, where other jobs have one: give all jobs one, or none to work on the whole device";
-            return Err(error(why.to_owned()));
-        };
-        let size = extent(&section.options).map_err(|why| error(format!("`filename={name}`: {why}")))?;
-        if !sizes.contains_key(name.as_str()) {
-            order.push(name);
-        }
-        let largest = sizes.entry(name).or_default();
-        *largest = size.max(*largest);
-    }
-    let mut start = 0u64;
-    for name in order {
-        let bytes = sizes[name];
-        let end = start.checked_add(bytes).filter(|end| *end <= device_bytes).ok_or_else(|| {
-            SourceError(format!(
-                "`filename={name}`: the areas lie side by side, and {} from {} on do not fit the device of {}",
-                bytes_text(bytes),
-                bytes_text(start),
-                bytes_text(device_bytes)
-            ))
-        })?;
-        areas.insert(name.to_owned(), Area { start, bytes, named: true });
-        start = end.checked_next_multiple_of(ALIGNMENT).unwrap_or(u64::MAX);
-    }
-    Ok(areas)
-}
-
-/// Returns the size of a job's area according to its options.
-fn extent(options: &Options) -> Result<u64, String> {
-    if let Some(bytes) = options.filesize {
-        return Ok(bytes);
-    }
-    let bytes = |amount: Option<Amount>, key: &str| match amount {
-        None => Ok(0),
-        Some(Amount::Bytes(bytes)) => Ok(bytes),
-        Some(Amount::Share(..)) => Err(format!("`{key}` in percent needs `filesize`")),
-    };
-    let size = match options.size {
-        None => Err("areas of several names need a size; give filesize, or size in bytes".to_owned()),
-        size => bytes(size, "size"),
-    }?;
-    let steps = u64::from(options.numjobs.unwrap_or(1)) - 1;
-    bytes(options.offset_increment, "offset_increment")?
-        .checked_mul(steps)
-        .and_then(|steps| steps.checked_add(bytes(options.offset, "offset").ok()?))
-        .and_then(|offset| offset.checked_add(size))
-        .filter(|end| end.is_multiple_of(SECTOR))
-        .ok_or_else(|| "`offset` and `size` are beyond 64 bits".to_owned())
 }

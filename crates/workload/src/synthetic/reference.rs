@@ -3,6 +3,7 @@
 
 use std::fmt::Write;
 
+use super::engines::{ENGINES, Kind};
 use super::keys::{Group, KEYS, Key, NOT_SUPPORTED, WITHOUT_MEANING};
 
 /// Returns the page.
@@ -26,7 +27,26 @@ pub fn reference_page() -> String {
     for (key, instead) in NOT_SUPPORTED {
         let _ = writeln!(unsupported, "| `{key}` | {instead} |");
     }
+    page = page.replace("{engines}", engines().trim_end());
     page.replace("{without-meaning}", &host).replace("{not-supported}", unsupported.trim_end())
+}
+
+/// Returns the table of engines.
+fn engines() -> String {
+    let mut table = String::from("| engines | effect |\n|---|---|\n");
+    for (kind, names) in ENGINES {
+        let names = names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+        let effect = match kind {
+            Kind::Synchronous => {
+                "One request is outstanding, whatever `iodepth` is. A warning says so. With a rate or `read_iolog`, \
+                 a request waits for the previous one, and its latency includes the wait."
+            }
+            Kind::Asynchronous => "`iodepth` requests are outstanding.",
+            Kind::NoData => "An error: the engine transfers no data to or from a device.",
+        };
+        let _ = writeln!(table, "| {names} | {effect} |");
+    }
+    table
 }
 
 /// Returns the table of a group.

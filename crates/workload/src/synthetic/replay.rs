@@ -36,6 +36,7 @@ const KEYS: &[&str] = &[
     "name",
     "description",
     "iodepth",
+    "ioengine",
     "startdelay",
     "runtime",
     "ramp_time",

@@ -22,11 +22,27 @@ pub(super) struct Section {
     pub(super) place: String,
     /// Positions of the keys by name, unless the job is in one line.
     pub(super) keys: BTreeMap<&'static str, String>,
+    /// True if the job is in a job file.
+    pub(super) in_file: bool,
     /// Warnings that occurred during parsing.
     pub(super) warnings: Vec<String>,
 }
 
 impl Section {
+    /// Returns `true` if the engine and the files of the job follow fio: the job is in a job file, or names an engine.
+    pub(super) fn follows_fio(&self) -> bool {
+        self.in_file || self.options.ioengine.is_some()
+    }
+
+    /// Adds a warning if the job names a part of a file name, but no file.
+    pub(super) fn warn_of_names(&mut self) {
+        for key in ["directory", "filename_format"] {
+            if self.options.given.contains(key) && self.options.filename.is_none() && !self.follows_fio() {
+                self.warnings.push(format!("{}: {key} needs filename", self.place));
+            }
+        }
+    }
+
     /// Creates an error of the job. If the text starts with a key in backticks, the error gives the position of that
     /// key.
     pub(super) fn error(&self, why: impl std::fmt::Display) -> SourceError {

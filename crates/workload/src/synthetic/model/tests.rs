@@ -188,7 +188,7 @@ fn models_convert_to_jobs() {
     assert!((profile.operation("read").unwrap().share - 0.6).abs() < 0.01);
     close(profile.arrivals.gap_us.mean, 2000.0, 0.02);
     close(profile.operation("read").unwrap().size_kib.mean, 7.6, 0.02);
-    assert!(words::file(&words, "db", "source").starts_with("; source\n[db]\nrw=randrw\n"));
+    assert!(words::file(&words, "db", "source").starts_with("; source\n[db]\nioengine=libaio\nrw=randrw\n"));
     model.operations[0].operation = "trim".to_owned();
     assert!(words::words(&model).unwrap_err().0.contains("cannot mix trims"));
 }

@@ -56,7 +56,8 @@ pub fn line(words: &[(&'static str, String)]) -> String {
 
 /// Formats the keys as a job file.
 pub fn file(words: &[(&'static str, String)], name: &str, source: &str) -> String {
-    let mut text = format!("; {source}\n[{name}]\n");
+    // With the default engine of fio, requests would wait for each other.
+    let mut text = format!("; {source}\n[{name}]\nioengine=libaio\n");
     for (key, value) in words {
         let _ = writeln!(text, "{key}={value}");
     }
