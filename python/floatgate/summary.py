@@ -1684,7 +1684,7 @@ class Cost(Node):
 class Summary(SummaryText, Document):
     """The result of a run.
 
-    Numbers cover the measured part: everything that arrives after `ramp_time`, by default the whole run.
+    Numbers cover the measured part: everything that completes after `ramp_time`, by default the whole run.
 
     A latency is the time from a request's arrival to its completion. Waiting time ends when the request is first
     served: when a channel is granted to it, or when it is in the controller's memory. Service time is the rest. Means,

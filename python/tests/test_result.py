@@ -196,7 +196,7 @@ def test_load_refuses_other_files(tmp_path):
 
 
 def test_warnings_of_a_result_are_emitted():
-    with pytest.warns(fg.FloatgateWarning, match="no request arrived in the measured part"):
+    with pytest.warns(fg.FloatgateWarning, match="no request completed in the measured part"):
         result = fg.run("tiny", "rw=read number_ios=100 ramp_time=10s")
     assert len(result.warnings) == 1
 

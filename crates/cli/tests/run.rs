@@ -55,7 +55,7 @@ fn a_run_without_measured_requests_has_a_warning() {
     let summary = bench.json(&arguments);
     validate_summary(&summary);
     assert_eq!(summary["measured_s"], 0.0);
-    assert!(summary["warnings"][0].as_str().unwrap().contains("no request arrived in the measured part"));
+    assert!(summary["warnings"][0].as_str().unwrap().contains("no request completed in the measured part"));
     assert_eq!(summary["utilization"]["dies"]["idle"]["mean"], Value::Null);
     assert_eq!(summary["requests"]["all"]["iops"], Value::Null);
     let page = String::from_utf8(bench.run(&arguments).stdout).unwrap();
@@ -448,7 +448,7 @@ fn a_ramp_time_that_covers_every_request_is_a_warning() {
         assert_eq!(summary["requests"]["all"]["count"], 0, "{run}");
         let warning = summary["warnings"][0].as_str().unwrap();
         assert!(
-            warning.starts_with("no request arrived in the measured part: the workload ended within its ramp_time")
+            warning.starts_with("no request completed in the measured part: the workload ended within its ramp_time")
         );
     }
 }

@@ -21,6 +21,7 @@ use crate::sim::request::{Completion, Request};
 use crate::sim::source::{Source, SourceError};
 use crate::sim::time::Time;
 use crate::ssd::Ssd;
+pub use feed::Backlog;
 use feed::Feed;
 
 /// Error: a run failed.
@@ -158,6 +159,8 @@ pub struct Outcome {
     pub trim_list: u64,
     /// Work of the controller in the measured part.
     pub controller: ControllerWork,
+    /// Sources whose arrivals outran the completions.
+    pub backlogs: Vec<Backlog>,
     /// Samples of each member of an array: at the start of the measured part, and at its last completion.
     pub members: Vec<[Sample; 2]>,
 }
@@ -193,6 +196,7 @@ impl Outcome {
                 memory: last.memory.since(first.memory),
                 cores: last.cores.iter().zip(&first.cores).map(|(last, first)| last.since(*first)).collect(),
             },
+            backlogs: Vec::new(),
             members: first.members.iter().cloned().zip(last.members).map(|(first, last)| [first, last]).collect(),
             results,
             profile,
@@ -283,6 +287,8 @@ struct Seen {
     results: Results,
     profile: Option<Profile>,
     completed: u64,
+    /// Tag of the first request that is submitted in the measured part.
+    measured_from_tag: u64,
 }
 
 impl Seen {
@@ -299,8 +305,11 @@ impl Seen {
         self.completed += 1;
         let feed = &mut feeds[self.feed_of[usize::from(completion.request.stream)]];
         feed.completed(completion.finish, now);
-        if completion.request.arrival >= feed.measure_from {
+        if completion.finish >= feed.measure_from {
             self.results.record(completion, breakdown);
+            if completion.request.tag < self.measured_from_tag {
+                self.results.carried_over(completion);
+            }
             if let (Some(breakdown), Some(profile)) = (breakdown, &mut self.profile) {
                 profile.completed(completion.request.operation, breakdown);
             }
@@ -364,7 +373,7 @@ impl<'a, S: Ssd + ?Sized> Runner<'a, S> {
         Runner {
             ssd,
             feeds,
-            seen: Seen { feed_of, results: Results::new(names), profile, completed: 0 },
+            seen: Seen { feed_of, results: Results::new(names), profile, completed: 0, measured_from_tag: 0 },
             first,
             measure_from: Time::NEVER,
             waiting: true,
@@ -392,6 +401,8 @@ impl<'a, S: Ssd + ?Sized> Runner<'a, S> {
         }
         self.start_waiting()?;
         self.measuring = self.measure_from == self.ssd.now();
+        // Until the measured part starts, all requests are submitted before it.
+        self.seen.measured_from_tag = if self.measuring { 0 } else { u64::MAX };
         self.wants_slices = watcher.wants_slices();
         self.sample_at = watcher.next_sample();
         if self.measuring {
@@ -527,7 +538,7 @@ impl<'a, S: Ssd + ?Sized> Runner<'a, S> {
                 self.submitted += 1;
                 self.work += request.work();
                 if let Some(profile) = &mut self.seen.profile
-                    && request.arrival >= feed.measure_from
+                    && now >= feed.measure_from
                 {
                     let issued = request;
                     profile.issued(&issued);
@@ -619,6 +630,7 @@ impl<'a, S: Ssd + ?Sized> Runner<'a, S> {
         self.ssd.advance_to_completion(until.min(self.measure_from));
         if self.ssd.now() >= self.measure_from {
             self.measuring = true;
+            self.seen.measured_from_tag = self.submitted;
             self.ssd.reset_times();
             self.ssd.sample(self.ssd.now(), &mut self.first);
             self.sample_if_due(self.ssd.now(), watcher)?;
@@ -723,8 +735,14 @@ impl<'a, S: Ssd + ?Sized> Runner<'a, S> {
         }
         let last = self.last.unwrap_or_default();
         let elapsed = last.at.since(self.measure_from);
-        let outcome = Outcome::between(&self.first, last, self.seen.results, self.seen.profile, !self.stopped);
-        Ok(Outcome { elapsed, ..outcome })
+        let mut results = self.seen.results;
+        for (stream, &feed) in results.streams.iter_mut().zip(&self.seen.feed_of) {
+            // A request that arrived before the measured part counts in it from its start.
+            stream.first = stream.first.max(self.feeds[feed].measure_from);
+        }
+        let backlogs = self.feeds.iter().filter_map(Feed::backlog).collect();
+        let outcome = Outcome::between(&self.first, last, results, self.seen.profile, !self.stopped);
+        Ok(Outcome { elapsed, backlogs, ..outcome })
     }
 }
 

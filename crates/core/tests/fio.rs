@@ -218,6 +218,32 @@ fn delays_and_ramps_count_from_the_start_of_the_job() {
     assert_eq!(outcome.results.all().count(), 9);
 }
 
+/// A device that cannot keep up completes as many requests per second, whenever the measurement starts.
+#[test]
+fn an_overloaded_open_loop_reports_the_completions_in_the_measured_part() {
+    let outcome = |text: &str| {
+        let mut device = device(&["host.link_bandwidth=100MB/s"]);
+        played(&mut device, synthetic::parse(text, 16 * MIB, 1).unwrap()).0
+    };
+    let rate = |outcome: &Outcome| outcome.results.all().count() as f64 / outcome.measured.as_s();
+    let base = "rw=randwrite norandommap bs=4k time_based runtime=20ms rate_iops";
+    for depth in ["iodepth=8", "iodepth=1", ""] {
+        let whole = outcome(&format!("{base}=200000 {depth}"));
+        let later = outcome(&format!("{base}=200000 {depth} ramp_time=60ms"));
+        let (whole_rate, later_rate) = (rate(&whole), rate(&later));
+        assert!((later_rate / whole_rate - 1.0).abs() < 0.05, "{depth}: {whole_rate} and {later_rate}");
+        let [backlog] = &later.backlogs[..] else { panic!("{:?}", later.backlogs) };
+        let arrived = 200_000.0 * 0.08;
+        let expected = arrived - later_rate * 0.08;
+        assert!((backlog.requests as f64 / expected - 1.0).abs() < 0.1, "{backlog:?} for {expected}");
+        assert_eq!((backlog.rate.round(), &backlog.streams[..]), (200_000.0, &["job1".to_owned()][..]));
+        assert!((backlog.waited > Time::ZERO) != depth.is_empty(), "{backlog:?}");
+    }
+    for text in [&format!("{base}=5000 iodepth=8 rate_process=poisson"), "rw=write bs=4k iodepth=8 number_ios=999"] {
+        assert_eq!(outcome(text).backlogs, [], "{text}");
+    }
+}
+
 #[test]
 fn shares_of_a_split_are_by_direction() {
     let seen = line(&mut instant(), "rw=randread bssplit=4k/25:16k/75,8k size=32m io_size=100m");

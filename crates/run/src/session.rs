@@ -28,7 +28,9 @@ pub use crate::preparation::{array_options, device_options, new_device, prepare}
 use crate::simulated::{self, build_array, precondition_any, state_warnings, summary_of_any};
 use crate::spec::{RunSpec, StateSpec};
 use crate::traces::Traces;
-use crate::warnings::{INTERRUPTED, Warnings, depends_on_load, not_served, not_steady, nothing_measured};
+use crate::warnings::{
+    INTERRUPTED, Warnings, arrivals_outran, depends_on_load, not_served, not_steady, nothing_measured,
+};
 use crate::workload::{self, Workload};
 use crate::{files, several, state};
 
@@ -192,6 +194,7 @@ impl<'a> Session<'a> {
             warnings.add_silently(INTERRUPTED);
         }
         warnings.add(state_warnings(&device, &precondition, &outcome.counters), frontend);
+        warnings.add(outcome.backlogs.iter().map(arrivals_outran), frontend);
         let (served, refused) = (outcome.results.all().count(), outcome.results.all().errors);
         let read_only_since = match &device {
             AnySsd::Device(device) => device.read_only_since(),

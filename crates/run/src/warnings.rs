@@ -4,6 +4,7 @@ use floatgate_core::config::DeviceConfig;
 use floatgate_core::device::Device;
 use floatgate_core::metrics::counters::{Counters, ProgramCause};
 use floatgate_core::metrics::summary::Precondition;
+use floatgate_core::run::Backlog;
 use floatgate_core::sim::time::Time;
 use floatgate_report::number::grouped;
 
@@ -78,7 +79,23 @@ pub fn nothing_measured(workload: &Workload) -> String {
         true => format!("the workload ended within its ramp_time of {} s", ramp.as_s()),
         false => "the workload has no requests".to_owned(),
     };
-    format!("no request arrived in the measured part: {why}")
+    format!("no request completed in the measured part: {why}")
+}
+
+/// Returns a warning if the arrivals of a source outran the completions.
+pub fn arrivals_outran(backlog: &Backlog) -> String {
+    let Backlog { streams, requests, rate, waited } = backlog;
+    let waited = match *waited > Time::ZERO {
+        true => format!("; the next one had waited for {:.3} s", waited.as_s()),
+        false => String::new(),
+    };
+    format!(
+        "{}: arrivals outran completions: when the {} arrivals per second ended, about {} requests had arrived but not \
+         completed{waited}; the results show the limit of the device, and latencies that grow with the length of the run",
+        streams.join(", "),
+        grouped(rate.round() as u64),
+        grouped(*requests),
+    )
 }
 
 /// Returns a warning if requests failed.

@@ -77,7 +77,7 @@ pub trait Source {
         false
     }
 
-    /// Returns the time before which arriving requests are excluded from the results (fio's `ramp_time`).
+    /// Returns the time before which completing requests are excluded from the results (fio's `ramp_time`).
     fn measure_from(&self) -> Time {
         Time::ZERO
     }

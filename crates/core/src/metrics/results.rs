@@ -75,6 +75,9 @@ pub struct StreamResults {
 pub struct Results {
     /// Requests by stream.
     pub streams: Vec<StreamResults>,
+    /// Bytes of the writes and of the reads that were submitted before the measured part and completed in it. The link
+    /// may have transferred them before.
+    pub carried_over: [u64; 2],
 }
 
 impl Results {
@@ -82,7 +85,7 @@ impl Results {
     pub fn new(names: Vec<String>) -> Results {
         let stream =
             |name| StreamResults { name, operations: Default::default(), first: Time::NEVER, last: Time::ZERO };
-        Results { streams: names.into_iter().map(stream).collect() }
+        Results { streams: names.into_iter().map(stream).collect(), carried_over: [0; 2] }
     }
 
     /// Adds a request.
@@ -93,6 +96,17 @@ impl Results {
         stream.last = stream.last.max(completion.finish);
         let operation = &mut stream.operations[completion.request.operation.index()];
         operation.get_or_insert_with(Default::default).record(completion, breakdown);
+    }
+
+    /// Counts the bytes of a recorded request that was submitted before the measured part.
+    #[cold]
+    pub fn carried_over(&mut self, completion: &Completion) {
+        let Completion { request, status, .. } = completion;
+        match request.operation {
+            Operation::Write if *status == Status::Ok => self.carried_over[0] += request.bytes(),
+            Operation::Read if *status == Status::Ok => self.carried_over[1] += request.bytes(),
+            _ => {}
+        }
     }
 
     /// Returns the time from the first arrival to the last completion.

@@ -29,6 +29,9 @@ pub(super) struct Feed<'a> {
     pub(super) measure_from: Time,
     /// Time of the last completion.
     last_finish: Time,
+    /// Number of issued requests.
+    issued: u64,
+    last_issued: LastIssued,
     batch: Batch,
 }
 
@@ -39,6 +42,28 @@ struct Batch {
     start: Time,
     /// Number of requests issued, without flushes.
     issued: u32,
+}
+
+/// Last request that a source with arrival times issued.
+#[derive(Clone, Copy, Debug, Default)]
+struct LastIssued {
+    arrival: Time,
+    at: Time,
+    /// Outstanding requests after it, including it.
+    outstanding: u32,
+}
+
+/// Requests of a source that had arrived, but not completed, when the source ended.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Backlog {
+    /// Names of the streams of the source.
+    pub streams: Vec<String>,
+    /// Number of requests, estimated from the mean rate of arrivals if some were not issued.
+    pub requests: u64,
+    /// Arrivals per second.
+    pub rate: f64,
+    /// Time for which the next request had waited to be issued.
+    pub waited: Time,
 }
 
 impl<'a> Feed<'a> {
@@ -56,6 +81,8 @@ impl<'a> Feed<'a> {
             stop_at: Time::NEVER,
             measure_from: Time::NEVER,
             last_finish: Time::ZERO,
+            issued: 0,
+            last_issued: LastIssued::default(),
             batch: Batch::default(),
         }
     }
@@ -174,7 +201,27 @@ impl<'a> Feed<'a> {
             request.arrival = now;
         }
         self.outstanding += 1;
+        self.issued += 1;
+        self.last_issued = LastIssued { arrival: request.arrival, at: now, outstanding: self.outstanding };
         Some(request)
+    }
+
+    /// Returns the backlog if arrivals outran completions: if so many requests had not completed when the source ended
+    /// that their number is no coincidence of their arrivals.
+    pub(super) fn backlog(&self) -> Option<Backlog> {
+        /// Part of the issued requests, and number of requests, that need no warning.
+        const NEGLIGIBLE: (u64, u64) = (50, 64);
+        let Pace::Timed { .. } = self.pace else { return None };
+        let LastIssued { arrival, at, outstanding } = self.last_issued;
+        let waited = match self.ahead.front() {
+            Some(next) if self.stop_at < Time::NEVER => self.stop_at.since(next.arrival),
+            _ => at.since(arrival),
+        };
+        let span = arrival.since(self.begin?);
+        let rate = if span > Time::ZERO { (self.issued - 1) as f64 / span.as_s() } else { 0.0 };
+        let requests = u64::from(outstanding) + (rate * waited.as_s()) as u64;
+        let is_large = requests > self.issued / NEGLIGIBLE.0 + NEGLIGIBLE.1;
+        is_large.then(|| Backlog { streams: self.source.streams(), requests, rate, waited })
     }
 
     pub(super) fn completed(&mut self, finish: Time, now: Time) {

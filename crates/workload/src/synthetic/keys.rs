@@ -166,7 +166,7 @@ keys! {
             into!(runtime, |value, _| time(value, SECOND, 1));
         flag ["time_based"] "off" "`size` and `io_size` do not end the job, `runtime` does." "" switch!(time_based);
         key ["ramp_time"] "`0`"
-            "Exclude requests that arrive within this time after the job's start from the results; it precedes \
+            "Exclude requests that complete within this time after the job's start from the results; it precedes \
              `runtime`. Seconds." "" into!(ramp_time, |value, _| time(value, SECOND, 0));
     }
     HowFast {

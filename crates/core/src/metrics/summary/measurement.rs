@@ -72,7 +72,9 @@ pub struct Measurement<'a> {
 impl Measurement<'_> {
     /// Returns the work of the device's resources.
     pub fn work(&self) -> Work<'_> {
-        let bytes = [Operation::Write, Operation::Read].map(|operation| self.results.of(operation).bytes);
+        let of = |operation| self.results.of(operation).bytes;
+        let [written, read] = self.results.carried_over;
+        let bytes = [of(Operation::Write) - written, of(Operation::Read) - read];
         let Measurement { config, counters, channels, dies, luns, .. } = *self;
         let ControllerWork { memory, cores, .. } = self.controller;
         Work { config, counters, channels, dies, luns, bytes, memory: *memory, cores }

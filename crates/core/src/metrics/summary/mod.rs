@@ -38,7 +38,7 @@ use crate::config::DeviceConfig;
 /// Value of `schema` in results of this format. The number is raised when a field changes its meaning or is removed.
 pub const SCHEMA: &str = "floatgate-summary-2";
 
-/// The result of a run. Numbers cover the measured part: everything that arrives after `ramp_time`, by default the
+/// The result of a run. Numbers cover the measured part: everything that completes after `ramp_time`, by default the
 /// whole run.
 ///
 /// A latency is the time from a request's arrival to its completion. Waiting time ends when the request is first
