@@ -156,6 +156,10 @@ struct Records {
     profile: Profile,
     digest: RequestDigest,
     first: Option<Sample>,
+    /// Completion time of the last request so far.
+    last_finish: Time,
+    /// Sample since which no request has arrived. `None` if none was taken since the last request.
+    idle: Option<Box<Sample>>,
     lateness: Lateness,
     recorder: Option<Recorder>,
     timeline: Option<Box<Timeline>>,
@@ -326,6 +330,8 @@ impl Engine {
             profile: Profile::default(),
             digest: RequestDigest::default(),
             first: None,
+            last_finish: Time::ZERO,
+            idle: None,
             lateness: Lateness::default(),
             recorder,
             timeline: None,
@@ -459,6 +465,7 @@ impl Engine {
             Pace::AtOnce => self.device.now(),
         };
         self.catch_up(now);
+        self.records.idle = None;
         self.steps.changed = now;
         if self.records.first.is_none() {
             self.device.reset_times();
@@ -574,11 +581,25 @@ impl Engine {
 
     /// Advances the device from one instant with completions to the next, to record when each completion was decided.
     fn catch_up(&mut self, until: Time) {
+        self.sample_if_idle(until);
         while self.steps.next(&mut *self.device, until) {
             self.collect();
         }
         self.device.advance(until);
         self.apply_flash(None);
+    }
+
+    /// Samples the device before its clock advances to `until`, if it has been idle by then. The measured part ends with
+    /// the last completion, and a later sample would include idle time and the garbage collection in it.
+    fn sample_if_idle(&mut self, until: Time) {
+        /// Idle time after which a sample costs little in proportion.
+        const IDLE: Time = Time::from_us(10_000);
+        let is_idle = self.in_flight.is_empty() && until.since(self.records.last_finish) >= IDLE;
+        if is_idle && self.records.idle.is_none() && self.records.first.is_some() {
+            let mut sample = Box::<Sample>::default();
+            self.device.sample(self.device.now().max(self.records.last_finish), &mut sample);
+            self.records.idle = Some(sample);
+        }
     }
 
     /// Publishes the completions that the device has decided at its current time.
@@ -645,6 +666,7 @@ impl Engine {
     fn publish(&mut self, completion: &Completion, breakdown: Option<&Breakdown>) {
         let in_flight = self.in_flight[completion.request.tag as u32];
         self.records.results.record(completion, breakdown);
+        self.records.last_finish = self.records.last_finish.max(completion.finish);
         if let Some(watch) = &mut self.watch {
             watch.completed(completion, breakdown);
         }
@@ -862,6 +884,7 @@ impl Engine {
         }
         self.records.results = Results::new(self.records.names.clone());
         (self.records.profile, self.records.digest, self.records.first) = Default::default();
+        (self.records.last_finish, self.records.idle) = Default::default();
         self.steps.changed = self.device.now();
         self.watch_anew();
         for port in &mut self.ports {
@@ -933,14 +956,19 @@ impl Engine {
 
     /// Ends the run. All requests must have been replied to. Advances the device past the completions of early replies.
     pub fn finish(mut self, complete: bool) -> Served {
-        let answered = self.records.results.streams.iter().map(|stream| stream.last).max().unwrap_or(Time::ZERO);
-        let end = answered.max(self.device.now()).max(self.answered_until());
+        let end = self.records.last_finish.max(self.device.now()).max(self.answered_until());
         self.device.advance(end);
         self.collect();
         let payload_bytes = self.payload_bytes();
         let warnings = self.condition();
-        let mut last = Sample::default();
-        self.device.sample(end, &mut last);
+        let last = self.records.idle.take().map_or_else(
+            || {
+                let mut last = Sample::default();
+                self.device.sample(end, &mut last);
+                last
+            },
+            |idle| *idle,
+        );
         let first = self.records.first.unwrap_or_else(|| last.clone());
         let profile = Some(self.records.profile);
         let outcome = Outcome::between(&first, last, self.records.results, profile, complete);

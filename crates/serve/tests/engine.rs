@@ -6,6 +6,7 @@ use floatgate_core::config;
 use floatgate_core::device::{Device, Options};
 use floatgate_core::precondition::{Precondition, precondition};
 use floatgate_core::sim::request::{Operation, Status};
+use floatgate_core::sim::time::Time;
 use floatgate_serve::clock::{Clock, Speed, Wall};
 use floatgate_serve::engine::{Answer, Cost, Engine, Order, Pace, Port};
 use floatgate_serve::image::{ImageAt, Opened};
@@ -84,6 +85,34 @@ fn early_replies_are_in_the_results() {
     let results = &served.outcome.results;
     assert_eq!(results.all().count(), 2);
     served.device.check_invariants().unwrap();
+}
+
+/// The clock of an idle device advances when a command asks for its state, or at the end.
+#[test]
+fn idle_time_before_and_after_the_requests_does_not_dilute_utilization() {
+    let measured = |begin: u64, idle: u64| {
+        let (mut engine, port) = engine(device(None), Cost::default());
+        engine.advance(Wall(begin));
+        for at in [begin, begin + 5_000_000] {
+            engine.submit(port, Wall(at), &Order::of(Operation::Write, 0, 8)).unwrap();
+            engine.advance(Wall(at + 2_000_000));
+            assert_eq!(due(&mut engine, port, Wall(at + 2_000_000)).len(), 1);
+        }
+        for part in 1..=5 {
+            engine.advance(Wall(begin + 7_000_000 + idle / 5 * part));
+        }
+        let outcome = engine.finish(true).outcome;
+        assert!(outcome.elapsed >= outcome.measured);
+        (outcome.measured, outcome.elapsed, outcome.dies[0].cell)
+    };
+    let expected = measured(0, 0);
+    assert!(expected.1.since(expected.0) < Time::from_us(2000), "{expected:?}");
+    for (begin, idle) in [(12_000_000_000, 0), (0, 12_000_000_000), (0, 20_000_000)] {
+        let found = measured(begin, idle);
+        assert_eq!((found.0, found.2), (expected.0, expected.2));
+        // Idle time that is shorter than 10 ms is not worth a sample.
+        assert!(found.1.since(found.0) < Time::from_us(10_000), "{found:?} for {begin} and {idle}");
+    }
 }
 
 #[test]
