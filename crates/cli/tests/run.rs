@@ -435,6 +435,40 @@ fn a_layout_writes_the_data_that_the_workload_reads() {
     says(&[endless, "--precondition", "none", "--prewrite", "even"], "`runtime` cannot end it");
 }
 
+/// Options that no decision of the run consulted are named, with the reason, and no others.
+#[test]
+fn changed_options_without_effect_are_named() {
+    let bench = Bench::calling(&["run", "tiny"], &[]);
+    let named = |job: &str, state: &str, options: &[&str]| -> Vec<String> {
+        let sets = options.iter().flat_map(|option| ["--set", option]);
+        let summary = bench.json(&[job, "--precondition", state].into_iter().chain(sets).collect::<Vec<_>>());
+        let warnings = summary["warnings"].as_array().unwrap().iter().filter_map(Value::as_str);
+        warnings.filter_map(|text| text.strip_prefix("no effect: ")).map(str::to_owned).collect()
+    };
+    let (few, many) = ("rw=randrw bs=4k number_ios=1000", "rw=randwrite bs=4k number_ios=20000 norandommap=1");
+    let victim = "gc.victim: no garbage was collected; start from --precondition steady";
+    assert_eq!(named(few, "fill", &["gc.victim=fifo"]), [victim]);
+    assert_eq!(named(few, "fill", &["gc.victim={d-choices={d=3}}"]), [victim]);
+    assert_eq!(named(few, "fill", &["gc.victim=greedy"]), [""; 0], "nothing was changed");
+    // Preconditioning to the steady state chose victims, even if the run does not.
+    for (job, state) in [(few, "steady"), (many, "fill")] {
+        assert_eq!(named(job, state, &["gc.victim=fifo", "gc.wear=least-erased", "nand.erase=1ms"]), [""; 0]);
+    }
+    let unread = "no page was read; reads of unwritten data need none: start from --precondition fill";
+    let idle = ["nand.read=99us", "nand.erase=1ms", "nand.program=9ms", "scheduler=read-first"];
+    let unprogrammed = "nand.program: no page was programmed; the workload needs writes that reach flash";
+    let unserved = "scheduler: no page was read for the host; reads of unwritten data need none: start from \
+                    --precondition fill";
+    let unerased = "nand.erase: no block was erased; start from --precondition steady";
+    let expected = [unerased, &format!("nand.read: {unread}"), unserved, unprogrammed];
+    assert_eq!(named("rw=randread bs=4k number_ios=100", "none", &idle), expected);
+    let expected = [unerased, unprogrammed];
+    assert_eq!(named("rw=randread bs=4k number_ios=100", "fill", &idle), expected);
+    // Before the measured part, anything may have happened.
+    let ramp = "rw=randread bs=4k number_ios=9 ramp_time=1us";
+    assert_eq!(named(ramp, "fill", &["gc.victim=fifo"]), [""; 0]);
+}
+
 /// All requests complete within the ramp time. The trim starts garbage collection that ends after it.
 #[test]
 fn a_ramp_time_that_covers_every_request_is_a_warning() {

@@ -32,6 +32,7 @@ pub mod frontend;
 mod iolog;
 pub mod lifetime;
 pub mod memory;
+mod no_effect;
 pub mod output;
 mod preparation;
 pub mod seeds;

@@ -32,7 +32,7 @@ use crate::warnings::{
     INTERRUPTED, Warnings, arrivals_outran, depends_on_load, not_served, not_steady, nothing_measured,
 };
 use crate::workload::{self, Workload};
-use crate::{files, several, state};
+use crate::{files, no_effect, several, state};
 
 /// Run that is ready to start.
 pub struct Session<'a> {
@@ -206,15 +206,18 @@ impl<'a> Session<'a> {
         }
         let about = About {
             seed: spec.seed,
-            device: Named { name: chosen.config.name.clone(), digest: chosen.plain_digest },
+            device: Named { name: chosen.config.name.clone(), digest: chosen.plain_digest.clone() },
             workload: workload.named(),
             precondition,
             warnings: warnings.into_texts(),
-            base: chosen.base,
+            base: chosen.base.clone(),
             arguments: spec.arguments(),
         };
         let mut summary =
             summary_of_any(&device, about, &outcome).map_err(|error| failure_of(spec, error, frontend))?;
+        let mut late = Warnings::default();
+        late.add(no_effect::lines(&chosen, &workload, &summary), frontend);
+        summary.warnings.extend(late.into_texts());
         summary.set_cost(wall_s, cpu_s, cost::peak_rss_bytes());
         Ok(Finished { summary, workload, prepared_s, written: Vec::new() })
     }
